@@ -1,0 +1,112 @@
+//===- Driver.h - The driver's entry points ---------------------*- C++ -*-===//
+//
+// Our own declarations of the part of libcuda.so.1 that we call, so that no
+// CUDA header is needed.  Names are those of the library's symbols, with the
+// suffix _v2 where the ABI has one; types are those of the driver's ABI.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_RUNTIME_DRIVER_H
+#define ATTN_LIB_RUNTIME_DRIVER_H
+
+#include "attn/Runtime/Cuda.h"
+
+namespace attn::runtime {
+
+/// CUresult; zero is success.
+using Result = int;
+/// Results that deserve a sentence of their own.
+inline constexpr Result kNoDevice = 100;
+inline constexpr Result kNoBinaryForGpu = 209;
+
+/// CUdevice_attribute.
+enum class DeviceAttribute : int {
+  clockKilohertz = 13,
+  multiprocessors = 16,
+  l2Bytes = 38,
+  computeCapabilityMajor = 75,
+  computeCapabilityMinor = 76,
+  smemBytesPerSm = 81,
+  registersPerSm = 82,
+  smemBytesPerBlock = 97
+};
+
+/// CUfunction_attribute.
+enum class FunctionAttribute : int {
+  maxThreadsPerBlock = 0,
+  staticSmemBytes = 1,
+  localBytes = 3,
+  registers = 4,
+  maxDynamicSmemBytes = 8
+};
+
+/// CUjit_option.
+enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
+
+// ENTRY(symbol, member, parameters...)
+#define ATTN_DRIVER_ENTRIES(ENTRY)                                             \
+  ENTRY(cuInit, init, unsigned flags)                                          \
+  ENTRY(cuDriverGetVersion, driverVersion, int *version)                       \
+  ENTRY(cuGetErrorName, errorName, Result result, const char **text)           \
+  ENTRY(cuGetErrorString, errorString, Result result, const char **text)       \
+  ENTRY(cuDeviceGetCount, deviceCount, int *count)                             \
+  ENTRY(cuDeviceGet, deviceGet, int *device, int ordinal)                      \
+  ENTRY(cuDeviceGetName, deviceName, char *name, int size, int device)         \
+  ENTRY(cuDeviceGetAttribute, deviceAttribute, int *value,                     \
+        DeviceAttribute attribute, int device)                                 \
+  ENTRY(cuDeviceTotalMem_v2, deviceMemory, size_t *bytes, int device)          \
+  ENTRY(cuDevicePrimaryCtxRetain, contextRetain, void **context, int device)   \
+  ENTRY(cuDevicePrimaryCtxRelease_v2, contextRelease, int device)              \
+  ENTRY(cuCtxPushCurrent_v2, contextPush, void *context)                       \
+  ENTRY(cuCtxPopCurrent_v2, contextPop, void **context)                        \
+  ENTRY(cuModuleLoadDataEx, moduleLoad, void **module, const void *image,      \
+        unsigned count, LoadOption *options, void **values)                    \
+  ENTRY(cuModuleUnload, moduleUnload, void *module)                            \
+  ENTRY(cuModuleGetFunction, moduleFunction, void **function, void *module,    \
+        const char *name)                                                      \
+  ENTRY(cuFuncGetAttribute, functionAttribute, int *value,                     \
+        FunctionAttribute attribute, void *function)                           \
+  ENTRY(cuFuncSetAttribute, setFunctionAttribute, void *function,              \
+        FunctionAttribute attribute, int value)                                \
+  ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor, blocksPerSm, int *blocks, \
+        void *function, int threads, size_t dynamicSmemBytes)                  \
+  ENTRY(cuLaunchKernel, launchKernel, void *function, unsigned gridX,          \
+        unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,      \
+        unsigned blockZ, unsigned dynamicSmemBytes, Stream stream,             \
+        void **arguments, void **extra)                                        \
+  ENTRY(cuMemAlloc_v2, allocate, DeviceAddress *address, size_t bytes)         \
+  ENTRY(cuMemFree_v2, free, DeviceAddress address)                             \
+  ENTRY(cuMemcpyHtoDAsync_v2, copyToDevice, DeviceAddress to,                  \
+        const void *from, size_t bytes, Stream stream)                         \
+  ENTRY(cuMemcpyDtoHAsync_v2, copyToHost, void *to, DeviceAddress from,        \
+        size_t bytes, Stream stream)                                           \
+  ENTRY(cuMemcpyDtoDAsync_v2, copyOnDevice, DeviceAddress to,                  \
+        DeviceAddress from, size_t bytes, Stream stream)                       \
+  ENTRY(cuMemsetD8Async, fill, DeviceAddress to, unsigned char value,          \
+        size_t bytes, Stream stream)                                           \
+  ENTRY(cuStreamSynchronize, streamSynchronize, Stream stream)                 \
+  ENTRY(cuEventCreate, eventCreate, void **event, unsigned flags)              \
+  ENTRY(cuEventDestroy_v2, eventDestroy, void *event)                          \
+  ENTRY(cuEventRecord, eventRecord, void *event, Stream stream)                \
+  ENTRY(cuEventSynchronize, eventSynchronize, void *event)                     \
+  ENTRY(cuEventElapsedTime, eventElapsed, float *milliseconds, void *first,    \
+        void *last)
+
+/// The opened driver.
+struct Driver {
+#define ATTN_ENTRY(symbol, member, ...) Result (*member)(__VA_ARGS__) = nullptr;
+  ATTN_DRIVER_ENTRIES(ATTN_ENTRY)
+#undef ATTN_ENTRY
+
+  /// Opens and initialises the driver once per process.
+  static Expected<const Driver *> get();
+
+  /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory", in the driver's own words.
+  std::string text(Result result) const;
+  /// Success, or the driver's words after what was being done.
+  Status check(Result result, const char *during) const;
+};
+
+} // namespace attn::runtime
+
+#endif

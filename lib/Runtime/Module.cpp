@@ -1,0 +1,132 @@
+//===- Module.cpp - Loading cubins and launching their kernels ------------===//
+
+#include "State.h"
+
+#include <limits>
+
+using namespace attn::runtime;
+
+ModuleState::~ModuleState() {
+  if (!handle)
+    return;
+  Current current(*gpu);
+  gpu->driver->moduleUnload(handle);
+}
+
+Expected<Module> Gpu::load(std::string_view image,
+                           std::string_view chip) const {
+  Module module;
+  module.state = std::make_shared<ModuleState>();
+  module.state->gpu = state;
+
+  // PTX is text and the driver wants it to end with a zero byte.
+  std::string terminated(image);
+  char log[4096] = {};
+  LoadOption options[] = {LoadOption::errorLog, LoadOption::errorLogBytes};
+  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
+  Current current(*state);
+  Result result = state->driver->moduleLoad(
+      &module.state->handle, terminated.c_str(), 2, options, values);
+  if (result == kNoBinaryForGpu) {
+    const GpuFacts &facts = state->facts;
+    return Status::failure("the kernel was built for " + std::string(chip) +
+                           ", but the GPU is a " + facts.name + " (sm_" +
+                           std::to_string(facts.computeCapability) +
+                           "): " + state->driver->text(result));
+  }
+  Status status = current.check(result, "loading a kernel");
+  if (!status.ok() && log[0])
+    return Status::failure(status.message() + ": " + log);
+  if (!status.ok())
+    return status;
+  return module;
+}
+
+Expected<Kernel> Module::kernel(const std::string &name) const {
+  Kernel kernel;
+  kernel.module = state;
+  kernel.kernelName = name;
+  Current current(*state->gpu);
+  Status status =
+      current.check(state->gpu->driver->moduleFunction(
+                        &kernel.handle, state->handle, name.c_str()),
+                    "finding the kernel");
+  if (!status.ok())
+    return status.during("'" + name + "'");
+  return kernel;
+}
+
+Status Kernel::allowDynamicSmem(int64_t bytes) const {
+  const GpuState &gpu = *module->gpu;
+  if (bytes > gpu.facts.smemBytesPerBlock)
+    return Status::failure(
+        "kernel '" + kernelName + "' needs " + std::to_string(bytes) +
+        " bytes of shared memory per block, but " + gpu.facts.name + " has " +
+        std::to_string(gpu.facts.smemBytesPerBlock));
+  Current current(gpu);
+  return current.check(gpu.driver->setFunctionAttribute(
+                           handle, FunctionAttribute::maxDynamicSmemBytes,
+                           static_cast<int>(bytes)),
+                       "reserving shared memory");
+}
+
+Expected<KernelFacts> Kernel::facts() const {
+  const GpuState &gpu = *module->gpu;
+  Current current(gpu);
+  KernelFacts facts;
+  const std::pair<FunctionAttribute, int64_t *> attributes[] = {
+      {FunctionAttribute::registers, &facts.registersPerThread},
+      {FunctionAttribute::localBytes, &facts.localBytesPerThread},
+      {FunctionAttribute::staticSmemBytes, &facts.staticSmemBytes},
+      {FunctionAttribute::maxThreadsPerBlock, &facts.maxThreadsPerBlock}};
+  for (auto [attribute, place] : attributes) {
+    int value = 0;
+    Status status =
+        current.check(gpu.driver->functionAttribute(&value, attribute, handle),
+                      "asking about a kernel");
+    if (!status.ok())
+      return status;
+    *place = value;
+  }
+  return facts;
+}
+
+Expected<int64_t> Kernel::blocksPerSm(int64_t threads,
+                                      int64_t smemBytes) const {
+  const GpuState &gpu = *module->gpu;
+  Current current(gpu);
+  int blocks = 0;
+  Status status = current.check(
+      gpu.driver->blocksPerSm(&blocks, handle, static_cast<int>(threads),
+                              static_cast<size_t>(smemBytes)),
+      "asking how many blocks fit");
+  if (!status.ok())
+    return status;
+  return blocks;
+}
+
+Status Gpu::launch(const Kernel &kernel, std::array<int64_t, 3> grid,
+                   int64_t threads, int64_t smemBytes, void **arguments,
+                   Stream stream) const {
+  // The driver's own limits, in its own order; it would only say "invalid
+  // value".
+  const int64_t limits[] = {std::numeric_limits<int32_t>::max(), 65535, 65535};
+  for (int i = 0; i < 3; ++i) {
+    if (grid[i] == 0)
+      return Status::success();
+    if (grid[i] < 0 || grid[i] > limits[i])
+      return Status::failure("launching '" + kernel.name() +
+                             "': expects at most " + std::to_string(limits[i]) +
+                             " blocks in grid dimension " + std::to_string(i) +
+                             ", but got " + std::to_string(grid[i]));
+  }
+  Current current(*state);
+  return current
+      .check(state->driver->launchKernel(
+                 kernel.handle, static_cast<unsigned>(grid[0]),
+                 static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
+                 static_cast<unsigned>(threads), 1, 1,
+                 static_cast<unsigned>(smemBytes), stream, arguments, nullptr),
+             "launching")
+      .during("kernel '" + kernel.name() + "'");
+}
