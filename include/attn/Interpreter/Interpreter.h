@@ -1,0 +1,84 @@
+//===- Interpreter.h - Executes a kernel without a GPU ----------*- C++ -*-===//
+//
+// Runs a `tile.kernel` over a grid on the CPU, one tile at a time, and watches
+// it.  Three things come out: what the kernel computes (in global memory), the
+// bytes it moves at each level, and every breach of the execution model that
+// its ops state (TileDialect.td).
+//
+// **Warps.** Blocks run one after another.  In a block, each warp has its own
+// frame stack and runs until it must wait at a barrier; then another continues.
+// The order is an option, because a wrong kernel may be right in one order.
+//
+// **Values.** A fragment is a dense matrix of floats, rounded to nearest even
+// whenever it becomes bf16 or f16.  A partial row keeps the four parts of its
+// lanes apart.  Undefined shared memory and data in flight read as NaN.
+//
+// **Protocol.** Errors do not hang on a lucky interleaving: each warp carries a
+// vector clock, which a barrier joins, and every 16 bytes of shared memory
+// remember their last writer and their readers.  An access that is not
+// *ordered* behind the accesses it depends on is an error in every warp order.
+// An asynchronous copy counts as done for others when *all* warps of the block
+// have waited for their share and a barrier has told them so.
+//
+// Example.  Two warps, one stage, and a kernel that forgets the last barrier:
+//
+//   copy_async K; commit_group; wait_group 0; barrier; load_matrix K; <again>
+//
+// In the second round warp 0 starts to overwrite K while warp 1 may still read
+// it.  Reported at copy_async: "expects every reader of buffer 'K' rows 0 to 63
+// to be done before they are overwritten, but got warp 1's read at ..".
+//
+// **What is reported**, each at the op that does it, naming block and warp:
+//   access outside an allocation, broken alignment, uninitialised global read;
+//   stage, row or column outside a buffer; uninitialised shared read;
+//   read of a copy in flight, read or overwrite without a barrier between;
+//   copy that not all warps share or on which they disagree;
+//   barrier that some warps never reach, or at which others wait elsewhere;
+//   copies uncommitted or in flight at the end; integer division by zero.
+//
+// Deliberately absent: time, bank conflicts, and the lanes of a warp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_INTERPRETER_INTERPRETER_H
+#define ATTN_INTERPRETER_INTERPRETER_H
+
+#include "attn/Interpreter/GlobalMemory.h"
+#include "attn/Tile/Tile.h"
+
+#include <array>
+#include <cstdint>
+#include <variant>
+
+namespace attn {
+
+/// A value for an argument of a kernel: an address (for `!tile.ptr`), i32, i64
+/// or f32.
+using KernelArgument = std::variant<uint64_t, int32_t, int64_t, float>;
+
+/// Which warp of a block goes on when one must wait.
+enum class WarpOrder {
+  forward,
+  reverse,
+  /// Seeded; also changes the warp at random between ops.
+  shuffled,
+};
+
+struct InterpreterOptions {
+  WarpOrder order = WarpOrder::forward;
+  uint64_t seed = 0;
+  /// Execution goes on behind errors that allow it until so many are reported.
+  /// One op reports one kind of error once.
+  int64_t maxErrors = 1;
+};
+
+/// Runs the kernel.  Returns the bytes moved as executed, or fails when any
+/// error was reported; errors are diagnostics at the kernel's ops.
+mlir::FailureOr<tile::Traffic>
+interpret(tile::KernelOp kernel, std::array<int64_t, 3> grid,
+          llvm::ArrayRef<KernelArgument> arguments, GlobalMemory &memory,
+          const InterpreterOptions &options = {});
+
+} // namespace attn
+
+#endif
