@@ -1,0 +1,69 @@
+//===- Attn.h - The attn dialect: attention as mathematics ----------------===//
+//
+// The one header for users of the dialect: the dialect, its attributes and its
+// ops, and the bridge from an op to the pure C++ world of Machine and Schedule.
+//
+//   attn.forward ── problemOf ──> attn::Problem ──┐
+//   #attn.machine ── resolve ───> attn::Machine ──┴──> plans() ──> attn::Plan
+//   #attn.schedule <── get ────── Plan::schedule, Plan::tiles
+//
+// Example: `attn.forward %q, %k, %v mask(causal)` on Q of
+// tensor<4x32x?x128xbf16> and K, V of tensor<4x8x?x128xbf16> is the problem
+// {bf16, batch 4, heads 32, kvHeads 8, queries 4096, keys 4096, headDim 128,
+// headDimV 128, causal}: sizes only known at run time take the value of
+// DynamicSizes, by default 4096 rows.
+//
+// Deliberately absent: any number about a GPU or a tile.  The dialect holds
+// names and choices; facts and costs live in Machine and Schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_IR_ATTN_H
+#define ATTN_IR_ATTN_H
+
+#include "attn/Machine/Machine.h"
+#include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Problem.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Attributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <optional>
+
+#include "attn/IR/AttnDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "attn/IR/AttnAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "attn/IR/AttnOps.h.inc"
+
+namespace attn {
+
+/// Name of the module attribute that holds the `#attn.machine`.
+inline constexpr llvm::StringLiteral machineAttrName = "attn.machine";
+
+/// Lets upstream's one-shot bufferization handle the ops of the dialect.
+void registerBufferizableOpInterfaceExternalModels(
+    mlir::DialectRegistry &registry);
+
+/// The data type of an element type, if it is one that the dialect accepts.
+std::optional<DataType> dataTypeOf(mlir::Type elementType);
+
+/// Sizes assumed where the type says `?`.  A schedule has to be chosen before
+/// they are known; it is correct for every size and best near these.
+struct DynamicSizes {
+  int64_t batch = 1;
+  int64_t rows = 4096; // queries and keys
+};
+
+/// The problem that an op poses to the cost model.
+Problem problemOf(ForwardOp op, DynamicSizes assumed = {});
+
+} // namespace attn
+
+#endif // ATTN_IR_ATTN_H

@@ -1,0 +1,263 @@
+//===- AttnAttrs.cpp - Masks, machines and schedules as attributes --------===//
+//
+// The attributes hold names and numbers that people write.  What a name means,
+// and which names there are, is asked of Machine and Schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/IR/Attn.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace attn;
+
+static StringRef ref(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
+/// Emits an error with a note; fits at the end of a `return`.
+static LogicalResult fail(InFlightDiagnostic error, const Twine &note) {
+  error.attachNote() << note;
+  return failure();
+}
+
+//===----------------------------------------------------------------------===//
+// Mask
+//===----------------------------------------------------------------------===//
+
+static constexpr llvm::StringLiteral maskNote =
+    "masks: none, causal, causal_bottom_right, window<left, right>";
+
+MaskAttr MaskAttr::parseBody(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  Mask mask;
+  if (parser.parseKeyword(&keyword))
+    return {};
+  if (keyword == "window") {
+    mask.kind = MaskKind::window;
+    if (parser.parseLess() || parser.parseInteger(mask.left) ||
+        parser.parseComma() || parser.parseInteger(mask.right) ||
+        parser.parseGreater())
+      return {};
+  } else if (std::optional<Mask> named =
+                 parseMask({keyword.data(), keyword.size()})) {
+    mask = *named;
+  } else {
+    (void)fail(parser.emitError(loc)
+                   << "expects the name of a mask, but got '" << keyword << "'",
+               maskNote);
+    return {};
+  }
+  return parser.getChecked<MaskAttr>(loc, parser.getContext(), mask.kind,
+                                     mask.left, mask.right);
+}
+
+void MaskAttr::printBody(AsmPrinter &printer) const { printer << str(value()); }
+
+Attribute MaskAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  MaskAttr mask = parseBody(parser);
+  if (!mask || parser.parseGreater())
+    return {};
+  return mask;
+}
+
+void MaskAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printBody(printer);
+  printer << '>';
+}
+
+LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               MaskKind kind, int64_t left, int64_t right) {
+  if (kind != MaskKind::window)
+    return success();
+  for (int64_t side : {left, right})
+    if (side < 0 || side > kUnbounded)
+      return emitError() << "expects the sides of a window to be between 0 and "
+                         << kUnbounded << ", but got " << side;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Machine
+//===----------------------------------------------------------------------===//
+
+/// Applies the overrides to a known machine; a sentence on failure.
+static std::optional<std::string>
+applyOverrides(Machine &machine, ArrayRef<NamedAttribute> overrides) {
+  for (NamedAttribute field : overrides) {
+    StringRef name = field.getName().getValue();
+    double value = cast<FloatAttr>(field.getValue()).getValueAsDouble();
+    if (auto error = overrideField(machine, {name.data(), name.size()}, value))
+      return error;
+  }
+  return std::nullopt;
+}
+
+Machine MachineAttr::resolve() const {
+  Machine machine = *findMachine(getName().str());
+  [[maybe_unused]] auto error = applyOverrides(machine, getOverrides());
+  assert(!error && "verified");
+  return machine;
+}
+
+LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  StringAttr name,
+                                  ArrayRef<NamedAttribute> overrides) {
+  const Machine *known = findMachine(name.str());
+  if (!known)
+    return fail(emitError() << "expects the name of a machine, but got '"
+                            << name.getValue() << "'",
+                "known machines: " + machineNames());
+  for (auto [index, field] : llvm::enumerate(overrides)) {
+    if (!isa<FloatAttr>(field.getValue()))
+      return emitError() << "expects a number for " << field.getName()
+                         << ", but got " << field.getValue();
+    for (NamedAttribute earlier : overrides.take_front(index))
+      if (earlier.getName() == field.getName())
+        return emitError() << "expects every field once, but got "
+                           << field.getName() << " twice";
+  }
+  Machine machine = *known;
+  auto error = applyOverrides(machine, overrides);
+  if (!error)
+    return success();
+  auto names = llvm::map_range(machineFields(), [](const MachineField &field) {
+    return ref(field.name);
+  });
+  return fail(emitError() << *error, "fields: " + llvm::join(names, ", "));
+}
+
+/// Parses an integer or a floating-point number.
+static ParseResult parseNumber(AsmParser &parser, double &value) {
+  int64_t integer;
+  OptionalParseResult result = parser.parseOptionalInteger(integer);
+  if (!result.has_value())
+    return parser.parseFloat(value);
+  value = integer;
+  return *result;
+}
+
+/// Prints whole numbers as integers, which is how people write bytes.
+static void printNumber(AsmPrinter &printer, FloatAttr number) {
+  double value = number.getValueAsDouble();
+  if (value == std::floor(value) && std::abs(value) < 0x1p53)
+    printer << int64_t(value);
+  else
+    printer << number.getValue();
+}
+
+Attribute MachineAttr::parse(AsmParser &parser, Type) {
+  Builder builder(parser.getContext());
+  StringRef name;
+  SmallVector<NamedAttribute> overrides;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&name))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef field;
+    double value;
+    if (parser.parseKeyword(&field) || parser.parseEqual() ||
+        parseNumber(parser, value))
+      return {};
+    overrides.push_back(
+        builder.getNamedAttr(field, builder.getF64FloatAttr(value)));
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<MachineAttr>(loc, parser.getContext(),
+                                        builder.getStringAttr(name),
+                                        ArrayRef(overrides));
+}
+
+void MachineAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getName().getValue();
+  for (NamedAttribute field : getOverrides()) {
+    printer << ", " << field.getName().getValue() << " = ";
+    printNumber(printer, cast<FloatAttr>(field.getValue()));
+  }
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+Tiles ScheduleAttr::tiles() const {
+  Tiles tiles;
+  for (auto [name, size] : getSizes())
+    tiles.set(name.str(), size);
+  return tiles;
+}
+
+ScheduleAttr ScheduleAttr::get(MLIRContext *context, StringRef name,
+                               const Tiles &tiles) {
+  SmallVector<std::pair<StringAttr, int64_t>> sizes;
+  for (const auto &[tile, size] : tiles)
+    sizes.push_back({StringAttr::get(context, tile), size});
+  return get(context, StringAttr::get(context, name), sizes);
+}
+
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     StringAttr name,
+                     ArrayRef<std::pair<StringAttr, int64_t>> sizes) {
+  std::vector<std::string> schedules = scheduleNames();
+  if (!llvm::is_contained(schedules, name.getValue()))
+    return fail(emitError() << "expects the name of a schedule, but got '"
+                            << name.getValue() << "'",
+                "schedules: " + llvm::join(schedules, ", "));
+  std::vector<std::string> known = tileNames(name.str());
+  for (auto [index, item] : llvm::enumerate(sizes)) {
+    auto [tile, size] = item;
+    if (!llvm::is_contained(known, tile.getValue()))
+      return fail(emitError() << "expects the name of a tile size of "
+                              << name.getValue() << ", but got '"
+                              << tile.getValue() << "'",
+                  "tile sizes of " + name.getValue() + ": " +
+                      llvm::join(known, ", "));
+    if (size < 1)
+      return emitError() << "expects " << tile.getValue()
+                         << " to be at least 1, but got " << size;
+    for (const auto &earlier : sizes.take_front(index))
+      if (earlier.first == tile)
+        return emitError() << "expects every tile size once, but got '"
+                           << tile.getValue() << "' twice";
+  }
+  return success();
+}
+
+Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
+  MLIRContext *context = parser.getContext();
+  StringRef name;
+  SmallVector<std::pair<StringAttr, int64_t>> sizes;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&name))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef tile;
+    int64_t size;
+    if (parser.parseKeyword(&tile) || parser.parseEqual() ||
+        parser.parseInteger(size))
+      return {};
+    sizes.push_back({StringAttr::get(context, tile), size});
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<ScheduleAttr>(
+      loc, context, StringAttr::get(context, name), ArrayRef(sizes));
+}
+
+void ScheduleAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getName().getValue();
+  for (auto [tile, size] : getSizes())
+    printer << ", " << tile.getValue() << " = " << size;
+  printer << '>';
+}

@@ -1,0 +1,193 @@
+//===- Bufferization.cpp - attn ops in one-shot bufferization -------------===//
+//
+// Inputs are read, a destination is written and never read, and a result
+// without destination becomes a new buffer.
+//
+// The ops demand an innermost stride of 1 (C4), but bufferization across
+// functions gives arguments layouts of which nothing is known.  Such a buffer
+// is copied, which is correct for every stride, and the copy is reported.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "attn/IR/Attn.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::bufferization;
+using attn::ForwardOp;
+
+/// Allocates a contiguous buffer of the shape of `like`.
+static FailureOr<Value> allocateLike(RewriterBase &rewriter, Location loc,
+                                     Value like,
+                                     const BufferizationOptions &options) {
+  auto type = cast<MemRefType>(like.getType());
+  SmallVector<Value> sizes;
+  for (auto [index, size] : llvm::enumerate(type.getShape()))
+    if (ShapedType::isDynamic(size))
+      sizes.push_back(memref::DimOp::create(rewriter, loc, like, index));
+  return options.createAlloc(
+      rewriter, loc,
+      MemRefType::get(type.getShape(), type.getElementType(),
+                      MemRefLayoutAttrInterface{}, type.getMemorySpace()),
+      sizes);
+}
+
+namespace {
+
+struct ForwardModel
+    : BufferizableOpInterface::ExternalModel<ForwardModel, ForwardOp> {
+  bool bufferizesToAllocation(Operation *op, Value) const {
+    return cast<ForwardOp>(op).getOuts().empty();
+  }
+
+  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
+                              const AnalysisState &) const {
+    return !isDestination(op, operand);
+  }
+
+  bool bufferizesToMemoryWrite(Operation *op, OpOperand &operand,
+                               const AnalysisState &) const {
+    return isDestination(op, operand);
+  }
+
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &operand,
+                                      const AnalysisState &) const {
+    if (!isDestination(op, operand))
+      return {};
+    unsigned first = cast<ForwardOp>(op).getOuts().getBeginOperandIndex();
+    return {{op->getResult(operand.getOperandNumber() - first),
+             BufferRelation::Equivalent}};
+  }
+
+  FailureOr<BufferLikeType>
+  getBufferType(Operation *op, Value value, const BufferizationOptions &options,
+                const BufferizationState &state,
+                SmallVector<Value> &invocationStack) const {
+    auto forward = cast<ForwardOp>(op);
+    if (!forward.getOuts().empty()) {
+      unsigned index = cast<OpResult>(value).getResultNumber();
+      return bufferization::getBufferType(forward.getOuts()[index], options,
+                                          state, invocationStack);
+    }
+    auto type = cast<TensorType>(value.getType());
+    std::optional<Attribute> memorySpace = options.defaultMemorySpaceFn(type);
+    if (!memorySpace)
+      return op->emitError("expects a memory space for its results, but the "
+                           "bufferization has no default");
+    return cast<BufferLikeType>(
+        getMemRefTypeWithStaticIdentityLayout(type, *memorySpace));
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto forward = cast<ForwardOp>(op);
+    Location loc = op->getLoc();
+    SmallVector<Value> operands;
+    for (Value input : {forward.getQ(), forward.getK(), forward.getV()}) {
+      FailureOr<Value> buffer = getBuffer(rewriter, input, options, state);
+      if (failed(buffer) ||
+          failed(buffer = readable(rewriter, loc, *buffer, options)))
+        return failure();
+      operands.push_back(*buffer);
+    }
+    FailureOr<SmallVector<Value>> outs =
+        outputBuffers(forward, rewriter, options, state);
+    if (failed(outs))
+      return failure();
+
+    // What the op writes, and what takes the place of its results.
+    SmallVector<std::pair<Value, Value>> copies;
+    for (Value out : *outs) {
+      FailureOr<Value> written = out;
+      if (!cast<MemRefType>(out.getType()).isLastDimUnitStride()) {
+        if (failed(written = allocateLike(rewriter, loc, out, options)))
+          return failure();
+        warnOfCopy(loc, out);
+        copies.push_back({*written, out});
+      }
+      operands.push_back(*written);
+    }
+    rewriter.create(OperationState(loc, ForwardOp::getOperationName(), operands,
+                                   TypeRange(), op->getAttrs()));
+    for (auto [from, to] : copies)
+      if (failed(options.createMemCpy(rewriter, loc, from, to)))
+        return failure();
+    replaceOpWithBufferizedValues(rewriter, op, *outs);
+    return success();
+  }
+
+private:
+  static bool isDestination(Operation *op, OpOperand &operand) {
+    OperandRange outs = cast<ForwardOp>(op).getOuts();
+    return !outs.empty() &&
+           operand.getOperandNumber() >= outs.getBeginOperandIndex();
+  }
+
+  static void warnOfCopy(Location loc, Value buffer) {
+    emitWarning(loc) << "copies " << buffer.getType()
+                     << ", because its innermost stride is not known to be 1";
+  }
+
+  /// The buffer, or a contiguous copy if C4 does not hold for it.
+  static FailureOr<Value> readable(RewriterBase &rewriter, Location loc,
+                                   Value buffer,
+                                   const BufferizationOptions &options) {
+    if (cast<MemRefType>(buffer.getType()).isLastDimUnitStride())
+      return buffer;
+    warnOfCopy(loc, buffer);
+    FailureOr<Value> copy = allocateLike(rewriter, loc, buffer, options);
+    if (failed(copy) ||
+        failed(options.createMemCpy(rewriter, loc, buffer, *copy)))
+      return failure();
+    return copy;
+  }
+
+  /// The buffers of the destinations, or new ones of the results' shapes.
+  static FailureOr<SmallVector<Value>>
+  outputBuffers(ForwardOp op, RewriterBase &rewriter,
+                const BufferizationOptions &options,
+                BufferizationState &state) {
+    SmallVector<Value> buffers;
+    for (Value out : op.getOuts()) {
+      FailureOr<Value> buffer = getBuffer(rewriter, out, options, state);
+      if (failed(buffer))
+        return failure();
+      buffers.push_back(*buffer);
+    }
+    if (!buffers.empty())
+      return buffers;
+
+    ReifiedRankedShapedTypeDims shapes;
+    if (failed(op.reifyResultShapes(rewriter, shapes)))
+      return failure();
+    for (auto [result, shape] : llvm::zip_equal(op.getResults(), shapes)) {
+      FailureOr<BufferLikeType> type =
+          bufferization::getBufferType(result, options, state);
+      if (failed(type))
+        return failure();
+      SmallVector<Value> sizes;
+      for (OpFoldResult size : shape)
+        if (auto dynamic = dyn_cast<Value>(size))
+          sizes.push_back(dynamic);
+      FailureOr<Value> buffer = options.createAlloc(
+          rewriter, op.getLoc(), cast<MemRefType>(*type), sizes);
+      if (failed(buffer))
+        return failure();
+      buffers.push_back(*buffer);
+    }
+    return buffers;
+  }
+};
+
+} // namespace
+
+void attn::registerBufferizableOpInterfaceExternalModels(
+    DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
+    ForwardOp::attachInterface<ForwardModel>(*context);
+    context->loadDialect<BufferizationDialect, memref::MemRefDialect>();
+  });
+}
