@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Checks attention kernels on a GPU against fp64, over random problems.
+
+    verify.py --bin DIR --out DIR [--count 320] [--seconds 330]
+    verify.py --bin DIR --out DIR --sanitize memcheck,initcheck,...
+
+Each problem is compiled, run and compared by its own attn-run, several at a
+time.  Outputs are poisoned before and guarded; the reference is fp64.  With
+--sanitize the same is done below compute-sanitizer with small problems.  The
+exit status is 1 when a problem failed or too few were run.  Only the Python
+standard library is needed.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from problems import random_problem
+
+# Exit status that compute-sanitizer uses when it found something.
+SANITIZER_FOUND = 86
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--bin", type=Path, required=True,
+                        help="folder with attn-run")
+    parser.add_argument("--out", type=Path, required=True,
+                        help="folder for results.json and failing problems")
+    parser.add_argument("--count", type=int, default=320)
+    parser.add_argument("--seed", type=int, default=1,
+                        help="seed of the first problem")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=330,
+                        help="start no problem after so many seconds")
+    parser.add_argument("--on", choices=("gpu", "interpreter"), default="gpu")
+    parser.add_argument("--max-rows", type=int, default=5000)
+    parser.add_argument("--max-work", type=float, default=4e9,
+                        help="multiply-adds of the largest reference")
+    parser.add_argument("--machine", help="passed on to attn-run")
+    parser.add_argument("--sanitize", default="",
+                        help="memcheck,initcheck,racecheck,synccheck")
+    parser.add_argument("--sanitizer", default="compute-sanitizer")
+    return parser.parse_args()
+
+
+def run_one(options, problem, tool, folder):
+    """Runs one problem; returns a row of the results."""
+    name = f"{problem.seed}{'-' + tool if tool else ''}"
+    path = folder / f"problem-{name}.mlir"
+    path.write_text(problem.text())
+    command = [str(options.bin / "attn-run"), str(path), "--on", options.on,
+               "--json", "--guard", "--repeat", "0" if tool else "3"]
+    command += problem.arguments()
+    if options.machine:
+        command += ["--machine", options.machine]
+    if tool:
+        command = [options.sanitizer, "--tool", tool, "--error-exitcode",
+                   str(SANITIZER_FOUND)] + command
+    row = {"seed": problem.seed, "tool": tool, "problem": problem.describe(),
+           "dtype": problem.dtype, "mask": problem.mask.split("<")[0],
+           "inputs": problem.inputs}
+    started = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True,
+                              timeout=180, check=False)
+    except subprocess.TimeoutExpired:
+        row.update(ok=False, reason="took more than 180 s")
+        return row
+    row["wall_seconds"] = round(time.monotonic() - started, 3)
+    # compute-sanitizer writes its own lines around ours.
+    lines = [line for line in done.stdout.splitlines() if line[:1] == "{"]
+    try:
+        row["result"] = json.loads(lines[-1]) if lines else None
+    except json.JSONDecodeError:
+        row["result"] = None
+    row["ok"] = done.returncode == 0 and row["result"] is not None
+    if not row["ok"]:
+        tail = (done.stdout + done.stderr).strip().splitlines()[-30:]
+        row["reason"] = f"exit status {done.returncode}: " + "\n".join(tail)
+        (options.out / path.name).write_text(problem.text())
+    return row
+
+
+def worst(rows, key):
+    values = [output[key] for row in rows if row.get("result")
+              for output in row["result"]["outputs"]
+              if output.get(key) is not None]
+    return max(values, default=None)
+
+
+def print_table(rows, keys):
+    groups = collections.defaultdict(list)
+    for row in rows:
+        groups[tuple(row[key] or "-" for key in keys)].append(row)
+    print(f"{' '.join(keys):32} {'run':>5} {'ok':>5} {'rel. error':>11} "
+          f"{'lse error':>11} {'damaged':>8} {'unwritten':>9}")
+    for group, members in sorted(groups.items()):
+        numbers = [worst(members, "relative_error"),
+                   worst(members, "lse_error")]
+        shown = [f"{x:11.2e}" if x is not None else f"{'-':>11}"
+                 for x in numbers]
+        print(f"{' '.join(group):32} {len(members):5} "
+              f"{sum(row['ok'] for row in members):5} {' '.join(shown)} "
+              f"{worst(members, 'damaged_bytes') or 0:8} "
+              f"{worst(members, 'unwritten_elements') or 0:9}")
+
+
+def main():
+    options = parse_arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if not (options.bin / "attn-run").exists():
+        sys.exit(f"verify.py: no attn-run in {options.bin}")
+    tools = [tool for tool in options.sanitize.split(",") if tool] or [""]
+    work = [(random_problem(seed, options.max_rows, options.max_work), tool)
+            for seed in range(options.seed, options.seed + options.count)
+            for tool in tools]
+    # The longest first, so that none is left running alone at the end.
+    work.sort(key=lambda pair: -pair[0].work)
+    started = time.monotonic()
+    rows = []
+
+    def guarded(pair):
+        if time.monotonic() - started > options.seconds:
+            return None
+        return run_one(options, *pair, Path(folder))
+
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for future in concurrent.futures.as_completed(
+                [pool.submit(guarded, pair) for pair in work]):
+            row = future.result()
+            if row is None:
+                continue
+            rows.append(row)
+            if not row["ok"] or len(rows) % 20 == 0:
+                print(f"[{time.monotonic() - started:6.1f} s] {len(rows)} of "
+                      f"{len(work)}, failed "
+                      f"{sum(not row['ok'] for row in rows)}", flush=True)
+
+    failures = [row for row in rows if not row["ok"]]
+    (options.out / "results.json").write_text(json.dumps(
+        {"seed": options.seed, "count": options.count, "tools": tools,
+         "asked": len(work), "run": len(rows), "failed": len(failures),
+         "seconds": time.monotonic() - started, "rows": rows}, indent=1))
+    for row in failures[:40]:
+        print(f"\nFAILED seed {row['seed']} {row['tool']} {row['problem']}\n"
+              f"  problems.py {row['seed']}\n  {row['reason'][-1500:]}")
+    print()
+    print_table(rows, ("tool", "dtype", "mask"))
+    print_table(rows, ("inputs",))
+    devices = {row["result"].get("device") for row in rows
+               if row.get("result")}
+    print(f"\n{len(rows)} of {len(work)} run, {len(failures)} failed, "
+          f"{time.monotonic() - started:.0f} s, on "
+          f"{', '.join(sorted(filter(None, devices))) or 'no device'}")
+    sys.exit(1 if failures or len(rows) < len(work) else 0)
+
+
+if __name__ == "__main__":
+    main()
