@@ -6,7 +6,7 @@ function(attn_pure_library name)
 endfunction()
 
 # A library over MLIR.  attn_library(NAME source... [DEPENDS tablegen...]
-# [LINK our libraries...] [MLIR MLIR libraries for the static build...])
+# [LINK our libraries...])
 function(attn_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;MLIR" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
@@ -14,33 +14,47 @@ function(attn_library name)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
-  attn_link_mlir(${name} PUBLIC ${ARG_MLIR})
+  attn_link_mlir(${name} PUBLIC)
 endfunction()
 
-# Links MLIR: the shared library, or in the static build the libraries named.
+# Links MLIR: the shared library, or all static ones (AttnStatic.cmake).
 function(attn_link_mlir target visibility)
   if(ATTN_STATIC)
-    target_link_libraries(${target} ${visibility} ${ARGN})
+    target_link_libraries(${target} ${visibility} AttnStaticMLIR)
   else()
     target_link_libraries(${target} ${visibility} MLIR LLVM)
   endif()
 endfunction()
 
-# A command-line tool.
+# Makes a linked file self-contained, in the release build.
+function(attn_release_link target)
+  if(ATTN_STATIC)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
+      LINKER:--gc-sections,--icf=all,--as-needed,--strip-all,--exclude-libs=ALL)
+  endif()
+endfunction()
+
+# A command-line tool: attn_tool(NAME source... [LINK our libraries...]).
 function(attn_tool name)
   cmake_parse_arguments(ARG "" "" "LINK;MLIR" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   if(ARG_MLIR)
-    attn_link_mlir(${name} PRIVATE ${ARG_MLIR})
+    attn_link_mlir(${name} PRIVATE)
   endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
-  if(ATTN_STATIC)
-    target_link_options(${name} PRIVATE
-      -static-libstdc++ -static-libgcc -Wl,--gc-sections)
-  endif()
+  attn_release_link(${name})
+  set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
 endfunction()
 
-# TableGen for one dialect in include/attn/<folder>: types, attributes, ops,
-# enums.  attn_dialect(DIALECT td-basename target)
+# A GoogleTest program, found and run by lit: attn_unit_test(NAME source...
+# [LINK our libraries...]).
+function(attn_unit_test name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test/Unit")
+  set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
+endfunction()

@@ -1,9 +1,15 @@
-# Finds LLVM and MLIR (version pinned here and nowhere else) and sets the flags
-# that all our targets share.
-set(ATTN_LLVM_VERSION 22.1)
+# Finds LLVM and MLIR (tools/versions pins them) and sets the flags that all
+# our targets share.
+file(STRINGS "${PROJECT_SOURCE_DIR}/tools/versions" attn_versions
+     REGEX "^[A-Z_]+=")
+foreach(line IN LISTS attn_versions)
+  string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ "${line}")
+  set(ATTN_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
+endforeach()
+set(ATTN_LLVM_PREFIX "/usr/lib/llvm-${ATTN_LLVM_MAJOR}")
 
 find_package(MLIR ${ATTN_LLVM_VERSION} REQUIRED CONFIG
-             PATHS /usr/lib/llvm-22/lib/cmake/mlir)
+             PATHS "${ATTN_LLVM_PREFIX}/lib/cmake/mlir")
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 
 # The package sets the dylib on; a static tool must switch it off before any
@@ -15,7 +21,6 @@ else()
   set(LLVM_LINK_LLVM_DYLIB ON)
   set(MLIR_LINK_MLIR_DYLIB ON)
 endif()
-set(LLVM_ENABLE_LLD ON)
 
 include(TableGen)
 include(AddLLVM)
@@ -27,11 +32,22 @@ add_definitions(${LLVM_DEFINITIONS})
 # LLVM's package is built without assertions and with RTTI; our own code keeps
 # its assertions in every build but the release.
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -fno-exceptions)
-if(NOT ATTN_STATIC)
+add_link_options(-fuse-ld=lld)
+if(ATTN_STATIC)
+  add_compile_options(-ffunction-sections -fdata-sections)
+  include(AttnStatic)
+else()
   add_compile_options(-UNDEBUG)
 endif()
 if(ATTN_SANITIZE)
+  # vptr needs the run-time types of classes inside the shared MLIR library,
+  # which does not export all of them.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr
                       -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
+endif()
+
+find_program(ATTN_CCACHE ccache)
+if(ATTN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${ATTN_CCACHE}")
 endif()

@@ -1,0 +1,12 @@
+# GoogleTest programs: each of their cases is one lit test.
+import os
+
+import lit.formats
+
+config.name = "unit"
+config.test_format = lit.formats.GoogleTest(".", "Tests")
+config.test_exec_root = os.path.join(config.attn_build, "test", "Unit")
+config.test_source_root = config.test_exec_root
+config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
+if config.sanitized:
+    config.environment["ASAN_OPTIONS"] = "detect_leaks=0"

@@ -1,0 +1,49 @@
+# How the text tests run: tools, features, and the round-trip switch.
+import os
+import sys
+
+import lit.formats
+from lit.llvm import llvm_config  # noqa: F401  (absent lit.llvm fails early)
+
+sys.path.insert(0, os.path.join(config.attn_source, "tools", "dev"))
+import machine_probe
+
+config.name = "attn"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "Unit", "CMakeLists.txt"]
+config.test_source_root = os.path.join(config.attn_source, "test")
+config.test_exec_root = os.path.join(config.attn_build, "test")
+
+tools = os.path.join(config.attn_build, "bin")
+ptxas = machine_probe.ptxas_folder()
+path = [tools, config.llvm_tools] + ([ptxas] if ptxas else [])
+config.environment["PATH"] = os.pathsep.join(path + [os.environ["PATH"]])
+config.environment["FILECHECK_OPTS"] = (
+    "-enable-var-scope --allow-unused-prefixes=false"
+    " --dump-input-filter=error")
+# The compiler finds ptxas on PATH, so a toolkit elsewhere must not interfere.
+for variable in ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH"):
+    config.environment.pop(variable, None)
+
+if ptxas:
+    config.available_features.add("ptxas")
+for feature in machine_probe.gpu_features():
+    config.available_features.add(feature)
+if config.sanitized:
+    config.available_features.add("asan")
+    config.environment["ASAN_OPTIONS"] = machine_probe.ASAN_OPTIONS
+    config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
+
+python = sys.executable
+config.substitutions.append(("%python", python))
+config.substitutions.append(("%root", config.attn_source))
+config.substitutions.append(("%build", config.attn_build))
+
+# With ATTN_ROUNDTRIP=1 what every attn-opt reads and prints is parsed again.
+switch = lit_config.params.get("roundtrip", os.environ.get("ATTN_ROUNDTRIP"))
+opt = os.path.join(tools, "attn-opt")
+if switch not in (None, "", "0"):
+    wrapper = os.path.join(config.attn_source, "tools", "dev", "roundtrip.py")
+    opt = f"{python} {wrapper} {opt}"
+config.substitutions.append((r"(?<![-/\w])attn-opt(?![-\w])", opt))

@@ -1,0 +1,83 @@
+"""What this machine has: ptxas, a GPU.  Printed as a folder by `ptxas`."""
+
+import ctypes
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+ROOT = os.path.abspath(ROOT)
+
+# The shared LLVM is not instrumented, so containers that cross into it look
+# broken to the checker; leaks of a compiler that exits are not errors.
+ASAN_OPTIONS = "detect_container_overflow=0:detect_leaks=0"
+
+
+def versions():
+    """The pins of tools/versions."""
+    pins = {}
+    with open(os.path.join(ROOT, "tools", "versions"), encoding="utf-8") as f:
+        for line in f:
+            if "=" in line and not line.startswith("#"):
+                key, value = line.strip().split("=", 1)
+                pins[key] = value
+    return pins
+
+
+def number(version):
+    return tuple(int(part) for part in version.split("."))
+
+
+def ptxas_candidates():
+    yield shutil.which("ptxas")
+    yield "/usr/local/cuda/bin/ptxas"
+    yield from glob.glob(
+        os.path.join(ROOT, ".venv/lib/python3*/site-packages/nvidia/cu*/bin/ptxas"))
+
+
+def ptxas_folder():
+    """The folder of the first ptxas that is new enough, or None."""
+    least = number(versions()["PTXAS_MIN_VERSION"])
+    for path in ptxas_candidates():
+        if not path or not os.access(path, os.X_OK):
+            continue
+        text = subprocess.run([path, "--version"], capture_output=True,
+                              text=True, check=False).stdout
+        found = re.search(r"release (\d+\.\d+)", text)
+        if found and number(found.group(1)) >= least:
+            return os.path.dirname(path)
+    return None
+
+
+def gpu_features():
+    """`gpu` and `sm_NN`, asked of the driver; empty without one."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return []
+    count, device = ctypes.c_int(0), ctypes.c_int(0)
+    if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
+        return []
+    if not count.value or cuda.cuDeviceGet(ctypes.byref(device), 0):
+        return []
+    digits = []
+    for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+        value = ctypes.c_int(0)
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        digits.append(str(value.value))
+    return ["gpu", "sm_" + "".join(digits)]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["ptxas"]:
+        folder = ptxas_folder()
+        print(folder or "")
+        sys.exit(0 if folder else 1)
+    if sys.argv[1:] == ["gpu"]:
+        features = gpu_features()
+        print(" ".join(features))
+        sys.exit(0 if features else 1)
+    sys.exit("expects one argument, ptxas or gpu")
