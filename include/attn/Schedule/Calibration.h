@@ -1,0 +1,41 @@
+//===- Calibration.h - What the model knows in general ----------*- C++ -*-===//
+///
+/// Every constant of the model, with its source.  Nothing here belongs to one
+/// machine (that would be a column of GPUs.def) or to one shape.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SCHEDULE_CALIBRATION_H
+#define ATTN_SCHEDULE_CALIBRATION_H
+
+namespace attn {
+
+struct Calibration {
+  /// Share of the vendor's memory rate that a copy reaches: the H100's 2.97 of
+  /// 3.35 TB/s, used where the machine itself has not been measured.
+  double hbmEfficiency = 0.886;
+  /// Share of L2 that keeps what will be read again: on an H100 a spilled
+  /// tensor began to fall out at about 20 of 50 MB.
+  double l2UsableShare = 0.4;
+  /// Issue slots per 32 scores in a softmax: max, fma, exp, add, half a
+  /// conversion.  A compiled loop has 4.6 (68 + 68 + 66 + 62 + 32 of 64).
+  double softmaxSlots = 4.6;
+  /// Bytes that one warp instruction moves: ldmatrix.x4, 16 bytes per thread.
+  double bytesPerWarpInstruction = 512;
+  /// Slots of a global copy: the copy, its address, its predicate.
+  double copySlots = 3;
+  /// FLOPs of one m16n8k16 of a warp, and of one FMA of a warp.
+  double flopsPerMma = 4096;
+  double flopsPerFma = 64;
+  /// Schedulers of a multiprocessor, one instruction per clock each, since
+  /// Maxwell.
+  double schedulersPerSm = 4;
+  /// Seconds from issuing a load to its arrival: about 270 clocks from L2 and
+  /// 500 to 800 from memory on recent parts, with queueing.
+  double loadLatencySeconds = 0.6e-6;
+  /// What one more launch costs in a stream.
+  double launchSeconds = 2.5e-6;
+};
+
+} // namespace attn
+
+#endif // ATTN_SCHEDULE_CALIBRATION_H

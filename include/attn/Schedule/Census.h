@@ -1,0 +1,83 @@
+//===- Census.h - How often, and over how much ------------------*- C++ -*-===//
+///
+/// Every fold that adds something up needs the same two numbers for a verb in
+/// the tree: how often it runs, and how much of its tensor it sees in all.  The
+/// census takes them once.  It flattens a schedule into a list of `Use`s, one
+/// per leaf, with sums over *one head* that are exact for any mask and for
+/// ragged tails, in time proportional to the number of outer tiles.
+///
+/// The mask enters through `Visits`: the pairs of (query tile, key tile) in
+/// which at least one pair is visible.  For 4 queries and 4 keys, causal, tiles
+/// of 2 × 2: three of the four pairs are visited, so K is streamed three times
+/// in tiles of 2 rows: count 3, keys 6.  The diagonal tile counts whole: bytes
+/// move in tiles.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SCHEDULE_CENSUS_H
+#define ATTN_SCHEDULE_CENSUS_H
+
+#include "attn/Schedule/Schedule.h"
+#include <vector>
+
+namespace attn {
+
+/// Sums over the visited pairs of an outer and an inner tiling.  `whole` and
+/// `ragged` tell full inner tiles from the short one at the end.
+struct Visits {
+  int64_t outerTiles = 0;   ///< all of them
+  int64_t visitedTiles = 0; ///< outer tiles that see some pair
+  int64_t visitedRows = 0;  ///< their rows, clipped
+  int64_t wholePairs = 0, raggedPairs = 0;
+  int64_t wholePairRows = 0, raggedPairRows = 0; ///< Σ outer rows over pairs
+  int64_t innerSpan = 0; ///< inner rows that some visited pair touches
+  int64_t mostPairs = 0; ///< of one outer tile
+};
+
+/// `outer` is Query or Key; the inner axis is the other one.  A step of 0 means
+/// one tile that spans the axis.
+Visits visits(const Problem &problem, Axis outer, int64_t outerStep,
+              int64_t innerStep);
+
+/// Extent of the current tile, not clipped: a matrix of rows × cols, for a
+/// product rows × cols × depth.
+struct TileExtent {
+  int64_t rows = 1, cols = 1, depth = 1;
+};
+
+/// One leaf of the tree, with sums over one head.
+struct Use {
+  const Node *node;
+  size_t grid;      ///< which launch it belongs to
+  int64_t warps;    ///< of that grid
+  int64_t count;    ///< how often it runs
+  int64_t elements; ///< Σ clipped element positions; of a product, its terms
+  TileExtent tile;
+  /// multiply: operands that lie in shared memory, not in registers.
+  bool aInSmem = false, bInSmem = false;
+};
+
+/// One launch: its blocks and key steps in one head, and the most key steps of
+/// one block, which tells how unequal blocks are.
+struct GridCensus {
+  int64_t blocks = 1, steps = 1, mostSteps = 1;
+  int64_t warps = 1, stages = 1;
+  int64_t span = 0; ///< key rows that some query sees
+};
+
+struct Census {
+  std::vector<Use> uses;
+  std::vector<GridCensus> grids;
+};
+
+/// The schedule must outlive its census.
+Census census(const Schedule &schedule, const Problem &problem);
+
+/// Head dimensions are padded to 16 columns in shared memory and fragments.
+int64_t padded(Tensor tensor, int64_t cols);
+
+inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
+
+} // namespace attn
+
+#endif // ATTN_SCHEDULE_CENSUS_H

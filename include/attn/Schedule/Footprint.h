@@ -1,0 +1,60 @@
+//===- Footprint.h - What a schedule occupies -------------------*- C++ -*-===//
+///
+/// `peakWords` is the theory's footprint: the most words in fast memory at one
+/// time, found by walking the tree with its scopes.  FlashAttention with 8
+/// queries, 8 keys and slices of one column at d = 16 holds Q and O (128 each),
+/// the statistics (16), scores (64) and a slice of K or V (8): 344.
+///
+/// `footprint` is what one block occupies on a GPU, launch by launch, the most
+/// over the launches.  A row of c columns in shared memory takes its bytes
+/// rounded up to an odd multiple of 16, so that eight rows fall into different
+/// banks; buffers begin at multiples of 128; a ring has one buffer per stage.
+/// Results leave through a staging buffer that reuses the place of the resident
+/// input, which is dead by then (rings may already be filling again).
+///
+/// Registers are an estimate: accumulators are exact, the rest is what operands
+/// in flight and addresses take.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SCHEDULE_FOOTPRINT_H
+#define ATTN_SCHEDULE_FOOTPRINT_H
+
+#include "attn/Machine/Machine.h"
+#include "attn/Schedule/Schedule.h"
+#include <vector>
+
+namespace attn {
+
+struct Footprint {
+  int64_t smemBytes = 0;
+  int64_t registersPerThread = 0;
+  int64_t threads = 0;
+  int64_t blocksPerSm = 0;  ///< how many fit at once; 0 if none does
+  int64_t scratchBytes = 0; ///< device memory for spilled tensors
+};
+
+/// One launch.
+Footprint gridFootprint(const Node &grid, const Problem &problem,
+                        const Machine &machine);
+
+/// The most over all launches, and the scratch of all of them.
+Footprint footprint(const Schedule &schedule, const Problem &problem,
+                    const Machine &machine);
+
+/// A sentence with number and limit when the schedule does not fit.
+std::optional<std::string> checkFootprint(const Schedule &schedule,
+                                          const Problem &problem,
+                                          const Machine &machine);
+
+/// The most words in fast memory at one time, by the two-level model.
+int64_t peakWords(const Schedule &schedule, const Problem &problem);
+
+/// Bytes of a row of `columns` elements in shared memory.
+int64_t smemPitch(int64_t columns, int64_t bytesPerElement);
+
+/// The most registers that one thread can have.
+inline constexpr int64_t kMaxRegistersPerThread = 255;
+
+} // namespace attn
+
+#endif // ATTN_SCHEDULE_FOOTPRINT_H

@@ -1,0 +1,85 @@
+//===- Plan.h - Every choice, priced ----------------------------*- C++ -*-===//
+///
+/// The question "which schedule, with which tiles, and why?" in three roles, as
+/// in a scheduling library: the *problem* and the *machine* are data; the
+/// *enumeration* below prices every choice with the same folds; the *clients*
+/// (passes, command line, Python) only read the answer.  Nobody else computes a
+/// byte.
+///
+///   PlanReport report = plans(problem, *findMachine("h100_sxm"));
+///   report.plans.front()     the fastest by the model, kernel or not
+///   report.best()            the fastest that a kernel builder can build
+///   report.refused           what was not possible, each with its reason
+///
+/// Nothing is tabulated by shape.  A choice is legal if its footprint fits the
+/// machine and its kernel's demands are met; legal choices are ranked by
+/// predicted time.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SCHEDULE_PLAN_H
+#define ATTN_SCHEDULE_PLAN_H
+
+#include "attn/Machine/Machine.h"
+#include "attn/Schedule/Bounds.h"
+#include "attn/Schedule/Footprint.h"
+#include "attn/Schedule/Problem.h"
+#include "attn/Schedule/Tiles.h"
+#include "attn/Schedule/Time.h"
+#include "attn/Schedule/Traffic.h"
+
+namespace attn {
+
+struct Plan {
+  std::string schedule;
+  Tiles tiles;
+  TensorCoreFamily family = TensorCoreFamily::none;
+  /// The kernel builder, `flash_mma_sync`; empty when none exists.
+  std::string kernel;
+  Bytes bytes;      ///< of the whole problem, per level
+  double flops = 0; ///< matrix arithmetic on visited tiles, without padding
+  Footprint footprint;
+  double seconds = 0;
+  std::string boundBy; ///< the resource that takes longest
+  Time time;           ///< every term of `seconds`
+};
+
+struct Refused {
+  std::string schedule;
+  Tiles tiles; ///< empty when no tile size could help
+  TensorCoreFamily family = TensorCoreFamily::none;
+  std::string reason;
+};
+
+struct PlanReport {
+  Problem problem;
+  Machine machine;
+  Regime regime = Regime::largeCache;
+  int64_t lowerBoundBytes = 0;
+  std::vector<Plan> plans; ///< best first
+  std::vector<Refused> refused;
+
+  /// The first plan that a kernel builder exists for, or null.
+  const Plan *best() const;
+};
+
+/// Prices every choice.  The problem must pass `check`.
+PlanReport plans(const Problem &problem, const Machine &machine);
+
+/// Prices one given choice.  Parameters left out of `tiles` take the values of
+/// the best plan that agrees with the rest.  On failure returns nothing and
+/// sets `error` to a sentence.
+std::optional<Plan> planFor(const Problem &problem, const Machine &machine,
+                            std::string_view schedule, const Tiles &tiles,
+                            std::string &error);
+
+/// The names of all schedules, in order, and of their tile parameters.
+std::vector<std::string> scheduleNames();
+std::vector<std::string> tileNames(std::string_view schedule);
+/// One sentence about a schedule.
+std::string summary(std::string_view schedule);
+/// The kernel builders that exist: `flash_mma_sync`.
+std::vector<std::string> kernelNames();
+
+} // namespace attn
+
+#endif // ATTN_SCHEDULE_PLAN_H

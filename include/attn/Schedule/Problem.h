@@ -1,0 +1,79 @@
+//===- Problem.h - One attention, as numbers --------------------*- C++ -*-===//
+///
+/// A `Problem` says what is to be computed and nothing about how:
+///
+///   O[b,h,i,:] = softmax over the visible j of (Q[b,h,i,:]·K[b,g,j,:])
+///   V[b,g,j,:]
+///
+/// with g the key head that serves query head h.  Every mask is a *band*: key j
+/// is visible to query i iff i + first <= j <= i + last.  With 4 queries and 6
+/// keys:
+///
+///   none                  first = -2^30      last = +2^30
+///   causal                first = -2^30      last = 0      (top-left)
+///   causal_bottom_right   first = -2^30      last = 2      (keys - queries)
+///   window<1, 0>          first = 2 - 1 = 1  last = 2 + 0 = 2
+///
+/// A window counts from the bottom-right diagonal, as in FlashAttention.  The
+/// unbounded sides saturate at 2^30, which fits the kernel's 32-bit arithmetic;
+/// hence a row count is at most 2^30 - 1.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SCHEDULE_PROBLEM_H
+#define ATTN_SCHEDULE_PROBLEM_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace attn {
+
+enum class DataType { bf16, f16, f32, f8e4m3 };
+std::string_view name(DataType type);
+std::optional<DataType> parseDataType(std::string_view text);
+int64_t bytesOf(DataType type);
+
+enum class MaskKind { none, causal, causalBottomRight, window };
+struct Mask {
+  MaskKind kind = MaskKind::none;
+  int64_t left = 0, right = 0; ///< window only, both >= 0
+};
+/// `none`, `causal`, `causal_bottom_right`, `window<L, R>`.
+std::string str(const Mask &mask);
+std::optional<Mask> parseMask(std::string_view text);
+
+struct Problem {
+  DataType dtype = DataType::bf16;
+  int64_t batch = 1, heads = 1, kvHeads = 1;
+  int64_t queries = 0, keys = 0;
+  int64_t headDim = 0, headDimV = 0;
+  Mask mask;
+  bool lse = true; ///< the log-sum-exp of every row is a result too
+};
+
+/// The sentinel for "unbounded", and the limits of what `check` accepts.
+inline constexpr int64_t kUnbounded = int64_t(1) << 30;
+inline constexpr int64_t kMaxRows = kUnbounded - 1;
+inline constexpr int64_t kMaxHeadDim = 65536;
+inline constexpr int64_t kMaxHeads = int64_t(1) << 20;
+
+struct Band {
+  int64_t first = -kUnbounded, last = kUnbounded;
+};
+
+/// The one place that gives a mask its meaning.
+Band band(const Problem &problem);
+
+/// A sentence when the problem is illegal, nothing when it is fine.
+std::optional<std::string> check(const Problem &problem);
+
+/// Pairs (i, j) with j visible to i, in one head.
+int64_t visiblePairs(const Problem &problem);
+
+/// The arithmetic that the definition asks for: two products per visible pair.
+double usefulFlops(const Problem &problem);
+
+} // namespace attn
+
+#endif // ATTN_SCHEDULE_PROBLEM_H

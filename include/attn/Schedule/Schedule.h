@@ -1,0 +1,143 @@
+//===- Schedule.h - A schedule is a value -----------------------*- C++ -*-===//
+///
+/// A *schedule* says what stays on chip, what streams past, what is spilled and
+/// what is reduced, and with which tile sizes.  It emits no code and knows no
+/// machine and no problem: it is a small tree of verbs, which *folds*
+/// interpret. Schedules are open (one file each in lib/Schedule/Schedules); the
+/// verbs are closed, so that a new verb makes the compiler name every fold that
+/// must learn it.  No fold knows a schedule by name.
+///
+/// FlashAttention with 128 queries and 64 keys per tile reads:
+///
+///   grid(Query, 128, warps = 4)
+///     hold(O, Registers)               one strip of output stays
+///     hold(Stats, Registers)           with its running max and sum
+///     load(Q, Smem)
+///     loop(Key, 64, stages = 1)        keys and values stream past
+///       stream(K, Smem)  stream(V, Smem)
+///       hold(S, Registers)
+///       multiply(S, Q, K)  softmax(S)  rescale(O)  multiply(O, P, V)
+///     store(O)  store(Lse)
+///
+/// Reading rules, which all folds share:
+/// * A schedule is a sequence of grids; each is one launch.  Batch and head are
+///   always parallel and outermost, hence not written.
+/// * A loop over `Key` inside a loop over `Query` (or the reverse) visits only
+///   the pairs of tiles in which the mask shows at least one pair.  A loop over
+///   an axis that already has a loop around it cuts that loop's tile.
+/// * What a verb inside a loop touches is the *current tile* of its tensor: the
+///   tile's extent along every axis that has a loop around it, and the whole
+///   extent along every other.  Ragged tiles are clipped where bytes leave the
+///   multiprocessor, and padded inside it.
+/// * Inputs are read only for tiles that see some pair; results are always
+///   written.
+///
+/// Worked example, the traffic of Q, K, V above between L2 and an SM, for 4096
+/// queries and keys, d = 128, bf16, one head: Q once, 1 MiB; K and V once per
+/// query tile, 32 × 2 MiB.
+///
+/// Deliberately absent: threads, layouts, barriers.  Those belong to the kernel
+/// that is built from the schedule and that must move the very same bytes.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SCHEDULE_SCHEDULE_H
+#define ATTN_SCHEDULE_SCHEDULE_H
+
+#include "attn/Schedule/Problem.h"
+#include "attn/Schedule/Tiles.h"
+#include <string>
+#include <vector>
+
+namespace attn {
+
+enum class Axis { Query, Key, HeadDim, HeadDimV };
+
+/// Everything that has a place and a size.  `Stats` are the running max and sum
+/// of a row, `TileMax` the max that a spilled tile of P was computed with.
+enum class Tensor { Q, K, V, O, Lse, S, P, Stats, TileMax };
+
+enum class Level { Registers, Smem };
+
+enum class Verb {
+  grid,     ///< parallel over the tiles of an axis: one block each
+  loop,     ///< in order over the tiles of an axis
+  hold,     ///< occupy fast memory; nothing moves
+  load,     ///< read a tile that stays for the rest of the scope
+  stream,   ///< read a tile into a ring; the next step overwrites it
+  absorb,   ///< read a tile and fold it at once into what is held
+  multiply, ///< out += a · b, a matrix product
+  softmax,  ///< S becomes P; the running max and sum of the rows follow
+  rescale,  ///< scale an accumulator after the max of its rows has moved
+  spill,    ///< write a tile to scratch memory, to be read by a later grid
+  store,    ///< write a result
+};
+
+struct Node {
+  Verb verb;
+  Tensor tensor = Tensor::Q;           ///< the tensor moved, held or written
+  Tensor a = Tensor::Q, b = Tensor::K; ///< multiply: the two operands
+  Level level = Level::Registers;
+  Axis axis = Axis::Query; ///< grid, loop
+  int64_t step = 0;        ///< grid, loop: extent of a tile, 0 is all of it
+  int64_t stages = 1;      ///< loop: depth of the rings inside
+  int64_t warps = 1;       ///< grid: rows of a tile are dealt out to warps
+  std::vector<Node> body = {};
+};
+
+struct Schedule {
+  std::string name;
+  std::vector<Node> grids;
+};
+
+//===----------------------------------------------------------------------===//
+// The vocabulary
+//===----------------------------------------------------------------------===//
+
+using Body = std::vector<Node>;
+
+Node grid(Axis axis, int64_t step, int64_t warps, Body body);
+Node loop(Axis axis, int64_t step, int64_t stages, Body body);
+Node hold(Tensor tensor, Level level = Level::Registers);
+Node load(Tensor tensor, Level level);
+Node stream(Tensor tensor, Level level);
+Node absorb(Tensor tensor);
+Node multiply(Tensor out, Tensor a, Tensor b);
+Node softmax(Tensor scores);
+Node rescale(Tensor accumulator);
+Node spill(Tensor tensor);
+Node store(Tensor tensor);
+
+/// The body once per slice of `step` along an axis; the bare body if `step` is
+/// 0, that is, if the axis is not cut.
+Body slices(Axis axis, int64_t step, int64_t stages, Body body);
+
+/// Concatenation, so that a tree can be written as one expression.
+Body sequence(std::vector<Body> parts);
+
+//===----------------------------------------------------------------------===//
+// What tensors are
+//===----------------------------------------------------------------------===//
+
+std::string_view name(Tensor tensor);
+std::string_view name(Axis axis);
+std::string_view name(Level level);
+
+/// The axes of a tensor's rows and columns; a statistic has no columns.
+struct Shape {
+  Axis rows;
+  std::optional<Axis> cols;
+};
+Shape shapeOf(Tensor tensor);
+bool hasAxis(Tensor tensor, Axis axis);
+int64_t extent(const Problem &problem, Axis axis);
+
+/// Words per element position: two for `Stats`, else one.
+int64_t wordsPerElement(Tensor tensor);
+/// Bytes per element position in memory; accumulators and statistics are f32.
+int64_t bytesPerElement(Tensor tensor, const Problem &problem);
+/// Inputs Q, K, V.
+bool isInput(Tensor tensor);
+
+} // namespace attn
+
+#endif // ATTN_SCHEDULE_SCHEDULE_H

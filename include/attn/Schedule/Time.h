@@ -1,0 +1,52 @@
+//===- Time.h - How long, and what binds ------------------------*- C++ -*-===//
+///
+/// Time is the most over all resources, plus what cannot overlap.  A number
+/// without its binding resource cannot be argued with, so the fold names it.
+///
+/// For every launch:
+///
+///   1. Each resource's seconds if it alone were busy: the memory levels hbm,
+///      l2 and smem, the tensor cores (or FMA pipes), the exp unit, and the
+///      issue slots.
+///   2. The phases of a warp depend on each other: scores, softmax, output.
+///      With w warps per scheduler the others fill the gaps of one, so of all
+///      work beside the busiest unit's a share of 1/w stays exposed.  This is
+///      what makes FlashAttention-2 on Hopper run at half of what mma.sync can
+///      do: two warps per scheduler.
+///   3. Blocks come in waves; the last one is paid in full even if it is short.
+///      Where blocks differ in length (masks) the longest go first, and only
+///      the end is ragged.
+///   4. A launch, and the first loads of a block, which only other blocks on
+///      the same multiprocessor can hide.
+///
+/// Every constant is in Calibration, with its source.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SCHEDULE_TIME_H
+#define ATTN_SCHEDULE_TIME_H
+
+#include "attn/Machine/Machine.h"
+#include "attn/Schedule/Calibration.h"
+#include "attn/Schedule/Footprint.h"
+#include "attn/Schedule/Traffic.h"
+
+namespace attn {
+
+/// Seconds each resource is busy, for the whole problem, and the total.
+struct Time {
+  double hbm = 0, l2 = 0, smem = 0, tensor = 0, exp = 0, issue = 0;
+  double exposed = 0;  ///< phases of a warp that nothing hides
+  double tail = 0;     ///< the last wave
+  double overhead = 0; ///< launches, first loads of a block
+  double seconds = 0;
+  std::string boundBy; ///< `hbm`, `l2`, `smem`, `tensor`, `fma`, `exp`, `issue`
+};
+
+/// `family` says on which unit products run; `none` means the FMA pipes.
+Time time(const Schedule &schedule, const Problem &problem,
+          const Machine &machine, TensorCoreFamily family,
+          const Calibration &calibration = {});
+
+} // namespace attn
+
+#endif // ATTN_SCHEDULE_TIME_H

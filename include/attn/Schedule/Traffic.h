@@ -1,0 +1,48 @@
+//===- Traffic.h - Bytes per memory level, exact ----------------*- C++ -*-===//
+///
+/// Two readings of one census.
+///
+/// *Words* are the currency of the theory: one processor with a small fast
+/// memory, and one word per element moved between fast and slow memory.  For
+/// `flash` with Br = 8 on 32 queries and keys of 16 columns:
+/// Q and O 2·512, LSE 32, K and V 4·1024: 5152 words.
+///
+/// *Bytes* are what a GPU moves, by level:
+///   l2    between L2 and the multiprocessors; ragged tiles are clipped
+///   smem  in and out of shared memory, padding included: fills, fragment reads
+///         (the left operand once, the right one by every warp), and results
+///         staged on their way out
+///   hbm   a model: every input and result once, plus what L2 cannot keep
+/// The first two are exact: a kernel that moves other bytes is a wrong kernel.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SCHEDULE_TRAFFIC_H
+#define ATTN_SCHEDULE_TRAFFIC_H
+
+#include "attn/Machine/Machine.h"
+#include "attn/Schedule/Calibration.h"
+#include "attn/Schedule/Census.h"
+
+namespace attn {
+
+struct Bytes {
+  int64_t hbm = 0, l2 = 0, smem = 0;
+};
+
+/// Words between fast and slow memory, for the whole problem.
+int64_t trafficWords(const Schedule &schedule, const Problem &problem);
+
+/// Bytes of the whole problem, and of one grid of it.
+Bytes traffic(const Schedule &schedule, const Problem &problem,
+              const Machine &machine, const Calibration &calibration = {});
+Bytes gridTraffic(const Census &census, size_t grid, const Problem &problem,
+                  const Machine &machine, int64_t residentBlocks,
+                  const Calibration &calibration = {});
+
+/// Bytes in and out of shared memory that one leaf moves, one head; the
+/// fragment reads of a product and the fills and stagings of a copy.
+int64_t smemBytes(const Use &use, const Problem &problem);
+
+} // namespace attn
+
+#endif // ATTN_SCHEDULE_TRAFFIC_H

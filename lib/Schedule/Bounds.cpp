@@ -1,0 +1,55 @@
+//===- Bounds.cpp - What no schedule can beat -----------------------------===//
+
+#include "attn/Schedule/Bounds.h"
+#include "attn/Schedule/Census.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+
+std::string_view attn::name(Regime regime) {
+  switch (regime) {
+  case Regime::largeCache:
+    return "large_cache";
+  case Regime::smallCache:
+    return "small_cache";
+  }
+  return "";
+}
+
+int64_t attn::cacheWords(const Problem &problem, const Machine &machine) {
+  return machine.smemBytesPerBlock / bytesOf(problem.dtype);
+}
+
+Regime attn::regime(const Problem &problem, const Machine &machine) {
+  int64_t d = std::max(problem.headDim, problem.headDimV);
+  return cacheWords(problem, machine) >= d * d ? Regime::largeCache
+                                               : Regime::smallCache;
+}
+
+Bounds attn::bounds(const Problem &problem, double m) {
+  double heads = double(problem.batch) * problem.heads;
+  double pairs = visiblePairs(problem), d = problem.headDim;
+  // Keys that no query sees need not be read; results are always written.
+  double span = visits(problem, Axis::Query, 0, 1).innerSpan;
+  double seeing = visits(problem, Axis::Key, 0, 1).innerSpan;
+
+  Bounds result;
+  result.compulsoryWords =
+      heads * (seeing * problem.headDim +
+               double(problem.queries) * (problem.headDimV + problem.lse)) +
+      double(problem.batch) * problem.kvHeads * span *
+          (problem.headDim + problem.headDimV);
+  result.largeCacheWords = heads * (pairs * d * d / (m + 4 * d * d) - m);
+  if (m > 0)
+    result.smallCacheWords =
+        heads * ((2 * d / std::sqrt(m) - 1) * pairs - 2 * m);
+  result.words = std::max(
+      {result.compulsoryWords, result.largeCacheWords, result.smallCacheWords});
+  return result;
+}
+
+int64_t attn::lowerBoundBytes(const Problem &problem, const Machine &machine) {
+  double words = bounds(problem, cacheWords(problem, machine)).words;
+  return static_cast<int64_t>(words) * bytesOf(problem.dtype);
+}

@@ -1,0 +1,257 @@
+//===- Census.cpp - How often, and over how much --------------------------===//
+
+#include "attn/Schedule/Census.h"
+#include <algorithm>
+#include <cassert>
+
+using namespace attn;
+
+static constexpr Axis axes[] = {Axis::Query, Axis::Key, Axis::HeadDim,
+                                Axis::HeadDimV};
+
+static size_t index(Axis axis) { return static_cast<size_t>(axis); }
+
+Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
+                    int64_t innerStep) {
+  Axis inner = outer == Axis::Query ? Axis::Key : Axis::Query;
+  int64_t outerRows = extent(problem, outer),
+          innerRows = extent(problem, inner);
+  outerStep = outerStep ? std::min(outerStep, outerRows) : outerRows;
+  innerStep = innerStep ? std::min(innerStep, innerRows) : innerRows;
+  // Seen from the keys, the band runs the other way.
+  Band visible = band(problem);
+  if (outer == Axis::Key)
+    visible = {-visible.last, -visible.first};
+
+  Visits sums;
+  sums.outerTiles = ceilDiv(outerRows, outerStep);
+  int64_t innerTiles = ceilDiv(innerRows, innerStep);
+  bool hasRaggedTile = innerRows % innerStep != 0;
+  int64_t spanBegin = innerRows, spanEnd = 0;
+  for (int64_t begin = 0; begin < outerRows; begin += outerStep) {
+    int64_t end = std::min(begin + outerStep, outerRows);
+    int64_t low = std::max<int64_t>(0, begin + visible.first);
+    int64_t high = std::min(innerRows, end + visible.last);
+    if (low >= high)
+      continue;
+    int64_t firstTile = low / innerStep, lastTile = ceilDiv(high, innerStep);
+    int64_t pairs = lastTile - firstTile, rows = end - begin;
+    int64_t ragged = hasRaggedTile && lastTile == innerTiles;
+    sums.visitedTiles += 1;
+    sums.visitedRows += rows;
+    sums.wholePairs += pairs - ragged;
+    sums.raggedPairs += ragged;
+    sums.wholePairRows += (pairs - ragged) * rows;
+    sums.raggedPairRows += ragged * rows;
+    sums.mostPairs = std::max(sums.mostPairs, pairs);
+    spanBegin = std::min(spanBegin, firstTile * innerStep);
+    spanEnd = std::max(spanEnd, std::min(lastTile * innerStep, innerRows));
+  }
+  sums.innerSpan = std::max<int64_t>(0, spanEnd - spanBegin);
+  return sums;
+}
+
+int64_t attn::padded(Tensor tensor, int64_t cols) {
+  std::optional<Axis> axis = shapeOf(tensor).cols;
+  bool isHeadDim = axis == Axis::HeadDim || axis == Axis::HeadDimV;
+  return isHeadDim ? roundUp(cols, 16) : cols;
+}
+
+namespace {
+
+/// The loops around a verb.  Of the two row axes, the one entered first is
+/// outer; a second loop over the inner one cuts its tiles.
+struct Surroundings {
+  size_t grid = 0;
+  int64_t warps = 1;
+  /// Innermost step per axis; 0 where no loop cuts the axis.
+  int64_t step[4] = {0, 0, 0, 0};
+  bool entered[4] = {false, false, false, false};
+  Axis outer = Axis::Query;
+  int64_t outerStep = 0, innerStep = 0, innerCut = 0;
+  bool hasOuter = false, hasInner = false;
+  Visits visits;
+};
+
+class Counter {
+public:
+  explicit Counter(const Problem &problem) : problem(problem) {}
+
+  Census result;
+
+  void grid(const Node &node, size_t number) {
+    Surroundings around;
+    around.grid = number;
+    around.warps = node.warps;
+    result.grids.push_back({});
+    result.grids.back().warps = node.warps;
+    smem.clear();
+    enter(around, node);
+    GridCensus &grid = result.grids.back();
+    grid.blocks =
+        ceilDiv(extent(problem, node.axis), tileOf(around, node.axis));
+    body(node.body, around);
+  }
+
+private:
+  const Problem &problem;
+  /// Tensors that this grid has put into shared memory so far.
+  std::vector<Tensor> smem;
+
+  int64_t tileOf(const Surroundings &around, Axis axis) const {
+    int64_t whole = extent(problem, axis), step = around.step[index(axis)];
+    return step ? std::min(step, whole) : whole;
+  }
+
+  void enter(Surroundings &around, const Node &node) {
+    bool wasEntered = around.entered[index(node.axis)];
+    around.step[index(node.axis)] = node.step;
+    around.entered[index(node.axis)] = true;
+    if (node.axis != Axis::Query && node.axis != Axis::Key)
+      return;
+    if (!around.hasOuter) {
+      around.hasOuter = true;
+      around.outer = node.axis;
+      around.outerStep = node.step;
+    } else if (!around.hasInner && node.axis != around.outer) {
+      around.hasInner = true;
+      around.innerStep = node.step;
+    } else {
+      assert(wasEntered && node.axis != around.outer &&
+             "only the inner of the two row axes can be cut again");
+      around.innerCut = node.step;
+      return;
+    }
+    around.visits = visits(problem, around.outer, around.outerStep,
+                           around.hasInner ? around.innerStep : 0);
+    GridCensus &grid = result.grids.back();
+    grid.span = around.visits.innerSpan;
+    if (around.hasInner) {
+      grid.steps = around.visits.wholePairs + around.visits.raggedPairs;
+      grid.mostSteps = around.visits.mostPairs;
+    }
+  }
+
+  /// Σ over the executions of a verb of the extents along the given axes.
+  int64_t sum(const Surroundings &around, const std::vector<Axis> &over,
+              bool isResult) const {
+    auto has = [&](Axis axis) {
+      return std::find(over.begin(), over.end(), axis) != over.end();
+    };
+    int64_t total = rowSum(around, has, isResult);
+    for (Axis axis : {Axis::HeadDim, Axis::HeadDimV}) {
+      int64_t whole = extent(problem, axis);
+      if (has(axis))
+        total *= whole;
+      else if (around.entered[index(axis)])
+        total *= ceilDiv(whole, tileOf(around, axis));
+    }
+    return total;
+  }
+
+  /// The part of `sum` that the row axes, and so the mask, decide.
+  template <typename Has>
+  int64_t rowSum(const Surroundings &around, Has has, bool isResult) const {
+    int64_t queries = extent(problem, Axis::Query);
+    int64_t keys = extent(problem, Axis::Key);
+    if (!around.hasOuter)
+      return (has(Axis::Query) ? queries : 1) * (has(Axis::Key) ? keys : 1);
+
+    const Visits &v = around.visits;
+    Axis inner = around.outer == Axis::Query ? Axis::Key : Axis::Query;
+    int64_t outerRows = extent(problem, around.outer);
+    int64_t innerRows = extent(problem, inner);
+    if (!around.hasInner) {
+      int64_t outer = has(around.outer)
+                          ? (isResult ? outerRows : v.visitedRows)
+                          : (isResult ? v.outerTiles : v.visitedTiles);
+      return outer * (has(inner) ? innerRows : 1);
+    }
+    int64_t step =
+        around.innerStep ? std::min(around.innerStep, innerRows) : innerRows;
+    int64_t ragged = innerRows % step;
+    int64_t cut = around.innerCut ? around.innerCut : step;
+    int64_t perWhole = has(inner) ? step : ceilDiv(step, cut);
+    int64_t perRagged = has(inner) ? ragged : ceilDiv(ragged, cut);
+    bool byRow = has(around.outer);
+    return (byRow ? v.wholePairRows : v.wholePairs) * perWhole +
+           (byRow ? v.raggedPairRows : v.raggedPairs) * perRagged;
+  }
+
+  static std::vector<Axis> axesOf(const Node &node) {
+    std::vector<Axis> result;
+    for (Axis axis : axes)
+      if (node.verb == Verb::multiply
+              ? hasAxis(node.a, axis) || hasAxis(node.b, axis)
+              : hasAxis(node.tensor, axis))
+        result.push_back(axis);
+    return result;
+  }
+
+  /// What a tile occupies inside a multiprocessor: along the row axes it does
+  /// not shrink with the problem.
+  int64_t wholeTileOf(const Surroundings &around, Axis axis) const {
+    int64_t step = around.step[index(axis)];
+    bool isRow = axis == Axis::Query || axis == Axis::Key;
+    return isRow && step ? step : tileOf(around, axis);
+  }
+
+  TileExtent tile(const Node &node, const Surroundings &around) const {
+    Shape shape = shapeOf(node.tensor);
+    TileExtent extent;
+    extent.rows = wholeTileOf(around, shape.rows);
+    extent.cols = shape.cols ? wholeTileOf(around, *shape.cols) : 1;
+    if (node.verb == Verb::multiply)
+      for (Axis axis : axes)
+        if (hasAxis(node.a, axis) && hasAxis(node.b, axis))
+          extent.depth = wholeTileOf(around, axis);
+    return extent;
+  }
+
+  bool isInSmem(Tensor tensor) const {
+    return std::find(smem.begin(), smem.end(), tensor) != smem.end();
+  }
+
+  void leaf(const Node &node, const Surroundings &around) {
+    if (node.verb == Verb::store && node.tensor == Tensor::Lse && !problem.lse)
+      return;
+    if (node.level == Level::Smem)
+      smem.push_back(node.tensor);
+    bool isResult = node.verb == Verb::store;
+    Use use;
+    use.node = &node;
+    use.grid = around.grid;
+    use.warps = around.warps;
+    use.count = sum(around, {}, isResult);
+    use.elements = sum(around, axesOf(node), isResult);
+    use.tile = tile(node, around);
+    if (node.verb == Verb::multiply) {
+      use.aInSmem = isInSmem(node.a);
+      use.bInSmem = isInSmem(node.b);
+    }
+    result.uses.push_back(use);
+  }
+
+  void body(const Body &nodes, const Surroundings &around) {
+    for (const Node &node : nodes) {
+      if (node.verb != Verb::loop) {
+        leaf(node, around);
+        continue;
+      }
+      Surroundings inside = around;
+      enter(inside, node);
+      GridCensus &grid = result.grids.back();
+      grid.stages = std::max(grid.stages, node.stages);
+      body(node.body, inside);
+    }
+  }
+};
+
+} // namespace
+
+Census attn::census(const Schedule &schedule, const Problem &problem) {
+  Counter counter(problem);
+  for (size_t i = 0; i < schedule.grids.size(); ++i)
+    counter.grid(schedule.grids[i], i);
+  return std::move(counter.result);
+}

@@ -1,0 +1,290 @@
+//===- Footprint.cpp - What a schedule occupies ---------------------------===//
+
+#include "attn/Schedule/Footprint.h"
+#include "attn/Schedule/Census.h"
+#include <algorithm>
+
+using namespace attn;
+
+/// Registers of a thread for addresses, loop control and masks.
+static constexpr int64_t kBaseRegisters = 22;
+/// Columns of a right operand that are loaded ahead of their product.
+static constexpr int64_t kColumnsInFlight = 64;
+
+int64_t attn::smemPitch(int64_t columns, int64_t bytesPerElement) {
+  int64_t chunks = ceilDiv(columns * bytesPerElement, 16);
+  return (chunks % 2 ? chunks : chunks + 1) * 16;
+}
+
+namespace {
+
+/// The steps of the loops around a node, by axis; 0 where none cuts it.
+struct Steps {
+  int64_t step[4] = {0, 0, 0, 0};
+
+  Steps inside(const Node &node) const {
+    Steps result = *this;
+    result.step[static_cast<size_t>(node.axis)] = node.step;
+    return result;
+  }
+  /// Extent of a tile; a kernel's buffers do not shrink with the problem.
+  int64_t tile(Axis axis, const Problem &problem, bool isClipped) const {
+    int64_t step = this->step[static_cast<size_t>(axis)];
+    int64_t whole = extent(problem, axis);
+    if (step == 0)
+      return whole;
+    bool isRow = axis == Axis::Query || axis == Axis::Key;
+    return isRow && !isClipped ? step : std::min(step, whole);
+  }
+};
+
+bool occupies(const Node &node) {
+  switch (node.verb) {
+  case Verb::hold:
+  case Verb::load:
+  case Verb::stream:
+    return true;
+  case Verb::grid:
+  case Verb::loop:
+  case Verb::absorb:
+  case Verb::multiply:
+  case Verb::softmax:
+  case Verb::rescale:
+  case Verb::spill:
+  case Verb::store:
+    return false;
+  }
+  return false;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
+  int64_t held = 0, inner = 0;
+  for (const Node &node : body) {
+    if (node.verb == Verb::loop)
+      inner = std::max(inner, peak(node.body, problem, steps.inside(node)));
+    if (!occupies(node))
+      continue;
+    Shape shape = shapeOf(node.tensor);
+    int64_t words =
+        steps.tile(shape.rows, problem, true) * wordsPerElement(node.tensor);
+    held += shape.cols ? words * steps.tile(*shape.cols, problem, true) : words;
+  }
+  return held + inner;
+}
+
+int64_t attn::peakWords(const Schedule &schedule, const Problem &problem) {
+  int64_t most = 0;
+  for (const Node &grid : schedule.grids)
+    most = std::max(most, peak(grid.body, problem, Steps().inside(grid)));
+  return most;
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory and registers of one launch
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Space {
+public:
+  Space(const Problem &problem, int64_t warps)
+      : problem(problem), warps(warps) {}
+
+  /// Returns the registers that live in the body at once.
+  int64_t body(const Body &nodes, Steps steps, int64_t stages) {
+    int64_t held = 0, inner = 0;
+    for (const Node &node : nodes) {
+      switch (node.verb) {
+      case Verb::loop:
+        inner =
+            std::max(inner, body(node.body, steps.inside(node), node.stages));
+        break;
+      case Verb::hold:
+      case Verb::load:
+      case Verb::stream:
+        if (node.level == Level::Registers)
+          held += registers(node.tensor, steps);
+        else
+          buffer(node, steps, node.verb == Verb::stream ? stages : 1);
+        break;
+      case Verb::store:
+        stage(node.tensor, steps);
+        break;
+      case Verb::multiply:
+        operands(node, steps);
+        break;
+      case Verb::grid:
+      case Verb::absorb:
+      case Verb::softmax:
+      case Verb::rescale:
+      case Verb::spill:
+        break;
+      }
+    }
+    return held + inner;
+  }
+
+  int64_t smemBytes() const {
+    int64_t total = roundUp(std::max(resident, staging), 128);
+    for (int64_t bytes : buffers)
+      total = roundUp(total, 128) + bytes;
+    return total;
+  }
+  int64_t operandRegisters = 0;
+
+private:
+  const Problem &problem;
+  int64_t warps;
+  /// The first resident input and the staged result share a place.
+  int64_t resident = 0, staging = 0;
+  std::vector<int64_t> buffers;
+
+  int64_t tileBytes(Tensor tensor, const Steps &steps) const {
+    Shape shape = shapeOf(tensor);
+    int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false));
+    return steps.tile(shape.rows, problem, false) *
+           smemPitch(cols, bytesPerElement(tensor, problem));
+  }
+
+  void buffer(const Node &node, const Steps &steps, int64_t count) {
+    int64_t bytes = count * tileBytes(node.tensor, steps);
+    if (node.verb == Verb::load && resident == 0)
+      resident = bytes;
+    else
+      buffers.push_back(bytes);
+  }
+
+  void stage(Tensor tensor, const Steps &steps) {
+    if (shapeOf(tensor).cols)
+      staging = std::max(staging, tileBytes(tensor, steps));
+  }
+
+  int64_t warpRows(const Steps &steps) const {
+    return ceilDiv(steps.tile(Axis::Query, problem, false), warps);
+  }
+
+  /// A fragment is spread over 32 threads; a statistic over the 8 rows that a
+  /// thread has part of, of every 16.
+  int64_t registers(Tensor tensor, const Steps &steps) const {
+    Shape shape = shapeOf(tensor);
+    int64_t rows = warpRows(steps);
+    if (!shape.cols)
+      return ceilDiv(rows * wordsPerElement(tensor), 8);
+    int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false));
+    return ceilDiv(rows * cols, 32);
+  }
+
+  /// A step of 16 along the depth: the rows of a, and of b what is in flight.
+  void operands(const Node &node, const Steps &steps) {
+    int64_t cols = steps.tile(*shapeOf(node.tensor).cols, problem, false);
+    int64_t words = std::min(cols, kColumnsInFlight) / 4;
+    // P comes out of the scores' own registers; all else is loaded.
+    if (node.a != Tensor::P)
+      words += ceilDiv(warpRows(steps), 4);
+    operandRegisters = std::max(operandRegisters, words);
+  }
+};
+
+} // namespace
+
+Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
+                              const Machine &machine) {
+  Space space(problem, grid.warps);
+  Footprint result;
+  int64_t held = space.body(grid.body, Steps().inside(grid), 1);
+  result.smemBytes = space.smemBytes();
+  result.threads = grid.warps * 32;
+  result.registersPerThread = kBaseRegisters + held + space.operandRegisters;
+
+  if (result.smemBytes > machine.smemBytesPerBlock ||
+      result.registersPerThread > kMaxRegistersPerThread ||
+      result.threads > 1024)
+    return result;
+  // Registers are dealt out to a warp in units of 256.
+  int64_t registersPerBlock =
+      grid.warps * roundUp(result.registersPerThread * 32, 256);
+  int64_t smem = result.smemBytes + machine.smemBytesReservedPerBlock();
+  result.blocksPerSm = std::min({machine.registersPerSm / registersPerBlock,
+                                 machine.maxThreadsPerSm / result.threads,
+                                 machine.maxBlocksPerSm});
+  if (smem > 0)
+    result.blocksPerSm =
+        std::min(result.blocksPerSm, machine.smemBytesPerSm / smem);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// All launches
+//===----------------------------------------------------------------------===//
+
+/// Scratch is laid out whole, as if nothing were masked: one place per query
+/// and key, or per query and key step.
+static int64_t scratchOf(const Body &body, const Problem &problem,
+                         Steps steps) {
+  int64_t bytes = 0;
+  for (const Node &node : body) {
+    if (node.verb == Verb::loop)
+      bytes += scratchOf(node.body, problem, steps.inside(node));
+    if (node.verb != Verb::spill)
+      continue;
+    Shape shape = shapeOf(node.tensor);
+    int64_t keys = problem.keys, step = steps.tile(Axis::Key, problem, true);
+    int64_t places =
+        problem.queries * (shape.cols ? keys : ceilDiv(keys, step));
+    bytes += places * bytesPerElement(node.tensor, problem);
+  }
+  return bytes;
+}
+
+Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
+                          const Machine &machine) {
+  Footprint most;
+  most.blocksPerSm = machine.maxBlocksPerSm;
+  for (const Node &grid : schedule.grids) {
+    Footprint one = gridFootprint(grid, problem, machine);
+    most.smemBytes = std::max(most.smemBytes, one.smemBytes);
+    most.registersPerThread =
+        std::max(most.registersPerThread, one.registersPerThread);
+    most.threads = std::max(most.threads, one.threads);
+    most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
+    most.scratchBytes += scratchOf(grid.body, problem, Steps().inside(grid));
+  }
+  most.scratchBytes *= problem.batch * problem.heads;
+  return most;
+}
+
+std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
+                                                const Problem &problem,
+                                                const Machine &machine) {
+  Footprint space = footprint(schedule, problem, machine);
+  auto exceeds = [&](const char *what, int64_t needed, const char *whose,
+                     int64_t limit) {
+    return std::string("needs ") + std::to_string(needed) + " " + what +
+           ", but " + whose + " has " + std::to_string(limit);
+  };
+  std::string block = "a block on " + machine.name;
+  if (space.smemBytes > machine.smemBytesPerBlock)
+    return exceeds("bytes of shared memory", space.smemBytes, block.c_str(),
+                   machine.smemBytesPerBlock);
+  if (space.registersPerThread > kMaxRegistersPerThread)
+    return exceeds("registers per thread", space.registersPerThread, "a thread",
+                   kMaxRegistersPerThread);
+  if (space.threads > 1024)
+    return exceeds("threads", space.threads, "a block", 1024);
+  if (space.blocksPerSm < 1)
+    return exceeds("registers per block",
+                   space.threads / 32 *
+                       roundUp(space.registersPerThread * 32, 256),
+                   ("a multiprocessor of " + machine.name).c_str(),
+                   machine.registersPerSm);
+  if (space.scratchBytes > machine.hbmBytes)
+    return exceeds("bytes of scratch memory", space.scratchBytes,
+                   machine.name.c_str(), machine.hbmBytes);
+  return std::nullopt;
+}

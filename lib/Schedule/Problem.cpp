@@ -1,0 +1,189 @@
+//===- Problem.cpp - Masks, limits, arithmetic ----------------------------===//
+
+#include "attn/Schedule/Problem.h"
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+using namespace attn;
+
+std::string_view attn::name(DataType type) {
+  switch (type) {
+  case DataType::bf16:
+    return "bf16";
+  case DataType::f16:
+    return "f16";
+  case DataType::f32:
+    return "f32";
+  case DataType::f8e4m3:
+    return "f8e4m3";
+  }
+  return "";
+}
+
+std::optional<DataType> attn::parseDataType(std::string_view text) {
+  for (DataType type :
+       {DataType::bf16, DataType::f16, DataType::f32, DataType::f8e4m3})
+    if (name(type) == text)
+      return type;
+  return std::nullopt;
+}
+
+int64_t attn::bytesOf(DataType type) {
+  switch (type) {
+  case DataType::bf16:
+  case DataType::f16:
+    return 2;
+  case DataType::f32:
+    return 4;
+  case DataType::f8e4m3:
+    return 1;
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+std::string attn::str(const Mask &mask) {
+  switch (mask.kind) {
+  case MaskKind::none:
+    return "none";
+  case MaskKind::causal:
+    return "causal";
+  case MaskKind::causalBottomRight:
+    return "causal_bottom_right";
+  case MaskKind::window:
+    return "window<" + std::to_string(mask.left) + ", " +
+           std::to_string(mask.right) + ">";
+  }
+  return "";
+}
+
+/// Takes an integer with blanks around it from the front of `text`.
+static bool takeInteger(std::string_view &text, int64_t &value) {
+  auto skipBlanks = [&] {
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text[0])))
+      text.remove_prefix(1);
+  };
+  skipBlanks();
+  const char *end = text.data() + text.size();
+  auto [next, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc())
+    return false;
+  text.remove_prefix(next - text.data());
+  skipBlanks();
+  return true;
+}
+
+static bool take(std::string_view &text, std::string_view prefix) {
+  if (text.substr(0, prefix.size()) != prefix)
+    return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+std::optional<Mask> attn::parseMask(std::string_view text) {
+  for (MaskKind kind :
+       {MaskKind::none, MaskKind::causal, MaskKind::causalBottomRight})
+    if (text == str(Mask{kind}))
+      return Mask{kind};
+  Mask mask{MaskKind::window};
+  if (!take(text, "window<") || !takeInteger(text, mask.left) ||
+      !take(text, ",") || !takeInteger(text, mask.right) || text != ">")
+    return std::nullopt;
+  return mask;
+}
+
+Band attn::band(const Problem &problem) {
+  int64_t diagonal = problem.keys - problem.queries;
+  switch (problem.mask.kind) {
+  case MaskKind::none:
+    return {};
+  case MaskKind::causal:
+    return {-kUnbounded, 0};
+  case MaskKind::causalBottomRight:
+    return {-kUnbounded, diagonal};
+  case MaskKind::window:
+    return {std::max(diagonal - problem.mask.left, -kUnbounded),
+            std::min(diagonal + problem.mask.right, kUnbounded)};
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Limits
+//===----------------------------------------------------------------------===//
+
+static std::optional<std::string> checkRange(const char *what, int64_t value,
+                                             int64_t least, int64_t most) {
+  if (value >= least && value <= most)
+    return std::nullopt;
+  return std::string("expects ") + what + " between " + std::to_string(least) +
+         " and " + std::to_string(most) + ", but got " + std::to_string(value);
+}
+
+std::optional<std::string> attn::check(const Problem &p) {
+  struct {
+    const char *what;
+    int64_t value, most;
+  } limits[] = {{"batch", p.batch, kMaxHeads},
+                {"heads", p.heads, kMaxHeads},
+                {"kv heads", p.kvHeads, kMaxHeads},
+                {"queries", p.queries, kMaxRows},
+                {"keys", p.keys, kMaxRows},
+                {"head dim", p.headDim, kMaxHeadDim},
+                {"head dim of v", p.headDimV, kMaxHeadDim}};
+  for (auto &limit : limits)
+    if (auto sentence = checkRange(limit.what, limit.value, 1, limit.most))
+      return sentence;
+  if (p.heads % p.kvHeads != 0)
+    return "expects heads to be a multiple of kv heads, but got " +
+           std::to_string(p.heads) + " heads and " + std::to_string(p.kvHeads) +
+           " kv heads";
+  if (p.mask.kind == MaskKind::window) {
+    if (auto sentence =
+            checkRange("the window's left side", p.mask.left, 0, kUnbounded))
+      return sentence;
+    if (auto sentence =
+            checkRange("the window's right side", p.mask.right, 0, kUnbounded))
+      return sentence;
+  }
+  // Every count of bytes must fit 63 bits, with room for re-reads.
+  double work = double(p.batch) * p.heads * p.queries * p.keys *
+                std::max(p.headDim, p.headDimV);
+  constexpr double kMostWork = double(int64_t(1) << 58);
+  if (work > kMostWork)
+    return "expects batch x heads x queries x keys x head dim of at most 2^58, "
+           "but got about " +
+           std::to_string(work);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+/// Σ over i in [0, n) of clamp(i + shift, 0, most).
+static int64_t sumClamped(int64_t n, int64_t shift, int64_t most) {
+  int64_t rising = std::clamp<int64_t>(-shift, 0, n);
+  int64_t flat = std::clamp<int64_t>(most - shift, rising, n);
+  auto triangle = [](int64_t k) { return k * (k + 1) / 2; };
+  int64_t lowest = rising + shift, highest = flat - 1 + shift;
+  int64_t slope = flat > rising ? triangle(highest) -
+                                      (lowest > 0 ? triangle(lowest - 1) : 0)
+                                : 0;
+  return slope + (n - flat) * most;
+}
+
+int64_t attn::visiblePairs(const Problem &problem) {
+  Band visible = band(problem);
+  return sumClamped(problem.queries, visible.last + 1, problem.keys) -
+         sumClamped(problem.queries, visible.first, problem.keys);
+}
+
+double attn::usefulFlops(const Problem &problem) {
+  return 2.0 * (problem.headDim + problem.headDimV) * visiblePairs(problem) *
+         problem.batch * problem.heads;
+}

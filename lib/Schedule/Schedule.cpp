@@ -1,0 +1,185 @@
+//===- Schedule.cpp - The vocabulary --------------------------------------===//
+
+#include "attn/Schedule/Schedule.h"
+
+using namespace attn;
+
+static Node leaf(Verb verb, Tensor tensor, Level level = Level::Registers) {
+  Node node{verb};
+  node.tensor = tensor;
+  node.level = level;
+  return node;
+}
+
+static Node over(Verb verb, Axis axis, int64_t step, Body body) {
+  Node node{verb};
+  node.axis = axis;
+  node.step = step;
+  node.body = std::move(body);
+  return node;
+}
+
+Node attn::grid(Axis axis, int64_t step, int64_t warps, Body body) {
+  Node node = over(Verb::grid, axis, step, std::move(body));
+  node.warps = warps;
+  return node;
+}
+
+Node attn::loop(Axis axis, int64_t step, int64_t stages, Body body) {
+  Node node = over(Verb::loop, axis, step, std::move(body));
+  node.stages = stages;
+  return node;
+}
+
+Node attn::hold(Tensor tensor, Level level) {
+  return leaf(Verb::hold, tensor, level);
+}
+Node attn::load(Tensor tensor, Level level) {
+  return leaf(Verb::load, tensor, level);
+}
+Node attn::stream(Tensor tensor, Level level) {
+  return leaf(Verb::stream, tensor, level);
+}
+Node attn::absorb(Tensor tensor) { return leaf(Verb::absorb, tensor); }
+Node attn::softmax(Tensor scores) { return leaf(Verb::softmax, scores); }
+Node attn::rescale(Tensor tensor) { return leaf(Verb::rescale, tensor); }
+Node attn::spill(Tensor tensor) { return leaf(Verb::spill, tensor); }
+Node attn::store(Tensor tensor) { return leaf(Verb::store, tensor); }
+
+Node attn::multiply(Tensor out, Tensor a, Tensor b) {
+  Node node = leaf(Verb::multiply, out);
+  node.a = a;
+  node.b = b;
+  return node;
+}
+
+Body attn::slices(Axis axis, int64_t step, int64_t stages, Body body) {
+  if (step == 0)
+    return body;
+  return {loop(axis, step, stages, std::move(body))};
+}
+
+Body attn::sequence(std::vector<Body> parts) {
+  Body whole;
+  for (Body &part : parts)
+    whole.insert(whole.end(), part.begin(), part.end());
+  return whole;
+}
+
+//===----------------------------------------------------------------------===//
+// What tensors are
+//===----------------------------------------------------------------------===//
+
+std::string_view attn::name(Tensor tensor) {
+  switch (tensor) {
+  case Tensor::Q:
+    return "Q";
+  case Tensor::K:
+    return "K";
+  case Tensor::V:
+    return "V";
+  case Tensor::O:
+    return "O";
+  case Tensor::Lse:
+    return "LSE";
+  case Tensor::S:
+    return "S";
+  case Tensor::P:
+    return "P";
+  case Tensor::Stats:
+    return "stats";
+  case Tensor::TileMax:
+    return "tile max";
+  }
+  return "";
+}
+
+std::string_view attn::name(Axis axis) {
+  switch (axis) {
+  case Axis::Query:
+    return "query";
+  case Axis::Key:
+    return "key";
+  case Axis::HeadDim:
+    return "head dim";
+  case Axis::HeadDimV:
+    return "head dim of V";
+  }
+  return "";
+}
+
+std::string_view attn::name(Level level) {
+  switch (level) {
+  case Level::Registers:
+    return "registers";
+  case Level::Smem:
+    return "smem";
+  }
+  return "";
+}
+
+Shape attn::shapeOf(Tensor tensor) {
+  switch (tensor) {
+  case Tensor::Q:
+    return {Axis::Query, Axis::HeadDim};
+  case Tensor::K:
+    return {Axis::Key, Axis::HeadDim};
+  case Tensor::V:
+    return {Axis::Key, Axis::HeadDimV};
+  case Tensor::O:
+    return {Axis::Query, Axis::HeadDimV};
+  case Tensor::S:
+  case Tensor::P:
+    return {Axis::Query, Axis::Key};
+  case Tensor::Lse:
+  case Tensor::Stats:
+  case Tensor::TileMax:
+    return {Axis::Query, std::nullopt};
+  }
+  return {Axis::Query, std::nullopt};
+}
+
+bool attn::hasAxis(Tensor tensor, Axis axis) {
+  Shape shape = shapeOf(tensor);
+  return shape.rows == axis || shape.cols == axis;
+}
+
+int64_t attn::extent(const Problem &problem, Axis axis) {
+  switch (axis) {
+  case Axis::Query:
+    return problem.queries;
+  case Axis::Key:
+    return problem.keys;
+  case Axis::HeadDim:
+    return problem.headDim;
+  case Axis::HeadDimV:
+    return problem.headDimV;
+  }
+  return 0;
+}
+
+int64_t attn::wordsPerElement(Tensor tensor) {
+  return tensor == Tensor::Stats ? 2 : 1;
+}
+
+int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
+  switch (tensor) {
+  case Tensor::Q:
+  case Tensor::K:
+  case Tensor::V:
+  case Tensor::O:
+  case Tensor::P:
+    return bytesOf(problem.dtype);
+  case Tensor::S:
+  case Tensor::Lse:
+  case Tensor::TileMax:
+    return 4;
+  case Tensor::Stats:
+    return 8;
+  }
+  return 0;
+}
+
+bool attn::isInput(Tensor tensor) {
+  return tensor == Tensor::Q || tensor == Tensor::K || tensor == Tensor::V;
+}

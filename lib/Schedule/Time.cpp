@@ -1,0 +1,247 @@
+//===- Time.cpp - How long, and what binds --------------------------------===//
+
+#include "attn/Schedule/Time.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+
+namespace {
+
+/// Work of one launch for the units of a multiprocessor, in their own currency.
+struct UnitWork {
+  double flops = 0, exps = 0, slots = 0, smemBytes = 0;
+};
+
+/// Clocks that each unit of one multiprocessor is busy with an average block.
+struct UnitClocks {
+  double tensor = 0, exp = 0, issue = 0, smem = 0;
+
+  double busiest() const { return std::max({tensor, exp, issue, smem}); }
+  double rest() const { return tensor + exp + issue + smem - busiest(); }
+};
+
+} // namespace
+
+/// FLOPs per clock and multiprocessor, and per issued instruction of a warp.
+static double productRate(const Machine &machine, const Problem &problem,
+                          TensorCoreFamily family) {
+  bool is8Bit = problem.dtype == DataType::f8e4m3;
+  switch (family) {
+  case TensorCoreFamily::none:
+    return machine.fp32FlopsPerClockPerSm;
+  case TensorCoreFamily::mmaSync:
+    return machine.mmaSyncFlopsPerClockPerSm * (is8Bit ? 2 : 1);
+  case TensorCoreFamily::wgmma:
+  case TensorCoreFamily::tcgen05:
+    return is8Bit ? machine.tensor8FlopsPerClockPerSm
+                  : machine.tensor16FlopsPerClockPerSm;
+  }
+  return 0;
+}
+
+static double flopsPerInstruction(TensorCoreFamily family,
+                                  const Calibration &calibration) {
+  switch (family) {
+  case TensorCoreFamily::none:
+    return calibration.flopsPerFma;
+  case TensorCoreFamily::mmaSync:
+    return calibration.flopsPerMma;
+  case TensorCoreFamily::wgmma:
+  case TensorCoreFamily::tcgen05:
+    return HUGE_VAL; // one instruction is a whole tile
+  }
+  return 1;
+}
+
+/// Adds the work of one leaf, all its executions in one head.
+static void add(UnitWork &work, const Use &use, const Problem &problem,
+                TensorCoreFamily family, const Calibration &c) {
+  const Node &node = *use.node;
+  double area =
+      double(use.count) * use.tile.rows * padded(node.tensor, use.tile.cols);
+  double smem = smemBytes(use, problem);
+  work.smemBytes += smem;
+  switch (node.verb) {
+  case Verb::multiply: {
+    double flops = 2 * area * padded(node.a, use.tile.depth);
+    work.flops += flops;
+    work.slots += flops / flopsPerInstruction(family, c) +
+                  smem / c.bytesPerWarpInstruction;
+    return;
+  }
+  case Verb::softmax:
+    work.exps += area;
+    work.slots += area / 32 * c.softmaxSlots;
+    return;
+  case Verb::rescale:
+    work.slots += area / 32;
+    return;
+  case Verb::load:
+  case Verb::stream:
+  case Verb::absorb:
+  case Verb::spill:
+  case Verb::store:
+    work.slots += area * bytesPerElement(node.tensor, problem) /
+                  c.bytesPerWarpInstruction * c.copySlots;
+    return;
+  case Verb::grid:
+  case Verb::loop:
+  case Verb::hold:
+    return;
+  }
+}
+
+namespace {
+
+/// One launch as the multiprocessors see it.
+struct Waves {
+  const GridCensus &grid;
+  UnitClocks block; ///< an average one
+  double blocks;    ///< all heads
+  double sms, mostPerSm;
+  double latencyClocks; ///< of a load
+  double steps;         ///< key steps of an average block
+
+  /// Clocks of a round in which `together` blocks share a multiprocessor.  The
+  /// other warps of a scheduler fill the gaps of one.
+  double round(double together) const {
+    double warpsPerScheduler = std::max(1.0, together * grid.warps / 4.0);
+    double busy = together * block.busiest();
+    double gaps = together * block.rest() / warpsPerScheduler;
+    return busy + gaps + loadGaps(busy + gaps);
+  }
+
+  /// A ring of n buffers asks for data n - 1/2 steps ahead; what is left of the
+  /// latency after that shows in every step.
+  double loadGaps(double clocks) const {
+    double ahead = (grid.stages - 0.5) * clocks / std::max(1.0, steps);
+    return steps * std::max(0.0, latencyClocks - ahead);
+  }
+
+  double perSm() const {
+    return std::max(1.0, std::min(mostPerSm, std::ceil(blocks / sms)));
+  }
+  double count() const { return blocks / (sms * perSm()); }
+
+  /// Clocks if blocks could be cut at will.
+  double ideal() const { return count() * round(perSm()); }
+
+  /// The last round is paid in full by equal blocks; unequal ones, longest
+  /// first, leave half a block, but never less than the longest alone.
+  double total() const {
+    double average = double(grid.steps) / grid.blocks;
+    double longest = average > 0 ? grid.mostSteps / average : 1;
+    double whole = std::floor(count());
+    double left = std::round((count() - whole) * sms * perSm());
+    double equal =
+        whole * round(perSm()) + (left > 0 ? round(std::ceil(left / sms)) : 0);
+    if (longest < 1.05)
+      return equal;
+    return std::max(std::min(equal, ideal() + 0.5 * round(perSm())),
+                    longest * round(1));
+  }
+
+  /// The first loads of every round, which only the other blocks hide.
+  double prologue() const {
+    return latencyClocks * (1 + (std::ceil(count()) - 1) / perSm());
+  }
+};
+
+} // namespace
+
+/// The name of the resource that takes longest in a launch.
+static std::string binding(const Time &t, double smSeconds,
+                           TensorCoreFamily family) {
+  const char *products = family == TensorCoreFamily::none ? "fma" : "tensor";
+  std::pair<double, const char *> candidates[] = {{t.tensor, products},
+                                                  {t.exp, "exp"},
+                                                  {t.issue, "issue"},
+                                                  {t.smem, "smem"}};
+  auto unit =
+      *std::max_element(std::begin(candidates), std::end(candidates),
+                        [](auto &a, auto &b) { return a.first < b.first; });
+  if (t.l2 > smSeconds || t.hbm > smSeconds)
+    return t.hbm >= t.l2 ? "hbm" : "l2";
+  return unit.second;
+}
+
+static Time gridTime(const Census &census, size_t number,
+                     const Footprint &space, const Problem &problem,
+                     const Machine &machine, TensorCoreFamily family,
+                     const Calibration &c) {
+  const GridCensus &grid = census.grids[number];
+  double heads = double(problem.batch) * problem.heads;
+  UnitWork work;
+  for (const Use &use : census.uses)
+    if (use.grid == number)
+      add(work, use, problem, family, c);
+
+  UnitClocks block;
+  block.tensor =
+      work.flops / productRate(machine, problem, family) / grid.blocks;
+  block.exp = work.exps / machine.expPerClockPerSm / grid.blocks;
+  block.issue = work.slots / c.schedulersPerSm / grid.blocks;
+  block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / grid.blocks;
+
+  double clock = machine.clockHz, sms = machine.sms;
+  Waves waves{grid,
+              block,
+              grid.blocks * heads,
+              sms,
+              double(std::max<int64_t>(1, space.blocksPerSm)),
+              c.loadLatencySeconds * clock,
+              double(grid.steps) / grid.blocks};
+  Time t;
+  double perSm = grid.blocks * heads / sms / clock;
+  t.tensor = block.tensor * perSm;
+  t.exp = block.exp * perSm;
+  t.issue = block.issue * perSm;
+  t.smem = block.smem * perSm;
+  t.exposed = waves.ideal() / clock - block.busiest() * perSm;
+  t.tail = (waves.total() - waves.ideal()) / clock;
+  t.overhead = c.launchSeconds + waves.prologue() / clock;
+
+  Bytes bytes =
+      gridTraffic(census, number, problem, machine,
+                  machine.sms * std::max<int64_t>(1, space.blocksPerSm), c);
+  t.l2 = bytes.l2 / (machine.measuredL2BytesPerSecond > 0
+                         ? machine.measuredL2BytesPerSecond
+                         : machine.l2BytesPerSecond);
+  t.hbm = bytes.hbm / (machine.measuredHbmBytesPerSecond > 0
+                           ? machine.measuredHbmBytesPerSecond
+                           : machine.hbmBytesPerSecond * c.hbmEfficiency);
+  double onSms = waves.total() / clock;
+  t.seconds = std::max({onSms, t.l2, t.hbm}) + t.overhead;
+  t.boundBy = binding(t, onSms, family);
+  return t;
+}
+
+Time attn::time(const Schedule &schedule, const Problem &problem,
+                const Machine &machine, TensorCoreFamily family,
+                const Calibration &calibration) {
+  Census counted = census(schedule, problem);
+  Time total;
+  double longest = -1;
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    Footprint space = gridFootprint(schedule.grids[i], problem, machine);
+    Time one =
+        gridTime(counted, i, space, problem, machine, family, calibration);
+    total.hbm += one.hbm;
+    total.l2 += one.l2;
+    total.smem += one.smem;
+    total.tensor += one.tensor;
+    total.exp += one.exp;
+    total.issue += one.issue;
+    total.exposed += one.exposed;
+    total.tail += one.tail;
+    total.overhead += one.overhead;
+    total.seconds += one.seconds;
+    // The whole is bound by what binds its longest launch.
+    if (one.seconds > longest) {
+      longest = one.seconds;
+      total.boundBy = one.boundBy;
+    }
+  }
+  return total;
+}

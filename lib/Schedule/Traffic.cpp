@@ -1,0 +1,188 @@
+//===- Traffic.cpp - Bytes per memory level, exact ------------------------===//
+
+#include "attn/Schedule/Traffic.h"
+#include "attn/Schedule/Footprint.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+
+/// Whether the verb moves its tensor between slow and fast memory.
+static bool moves(Verb verb) {
+  switch (verb) {
+  case Verb::load:
+  case Verb::stream:
+  case Verb::absorb:
+  case Verb::spill:
+  case Verb::store:
+    return true;
+  case Verb::grid:
+  case Verb::loop:
+  case Verb::hold:
+  case Verb::multiply:
+  case Verb::softmax:
+  case Verb::rescale:
+    return false;
+  }
+  return false;
+}
+
+static int64_t headsOf(const Problem &problem) {
+  return problem.batch * problem.heads;
+}
+
+int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
+  int64_t words = 0;
+  for (const Use &use : census(schedule, problem).uses)
+    if (moves(use.node->verb))
+      words += use.elements * wordsPerElement(use.node->tensor);
+  return words * headsOf(problem);
+}
+
+static int64_t slowBytes(const Use &use, const Problem &problem) {
+  if (!moves(use.node->verb))
+    return 0;
+  return use.elements * bytesPerElement(use.node->tensor, problem);
+}
+
+int64_t attn::smemBytes(const Use &use, const Problem &problem) {
+  const Node &node = *use.node;
+  const TileExtent &tile = use.tile;
+  auto tileBytes = [&](Tensor tensor, int64_t rows, int64_t cols) {
+    return use.count * rows * padded(tensor, cols) *
+           bytesPerElement(tensor, problem);
+  };
+  switch (node.verb) {
+  case Verb::load:
+  case Verb::stream:
+    if (node.level != Level::Smem)
+      return 0;
+    return tileBytes(node.tensor, tile.rows, tile.cols);
+  case Verb::multiply: {
+    // Every warp reads its own rows of a, and all of b.  The tile of b lies in
+    // memory as the tensor does: its columns are the product's or its depth.
+    bool bIsTransposed = shapeOf(node.b).cols != shapeOf(node.tensor).cols;
+    int64_t bytes = 0;
+    if (use.aInSmem)
+      bytes += tileBytes(node.a, tile.rows, tile.depth);
+    if (use.bInSmem)
+      bytes += use.warps * (bIsTransposed
+                                ? tileBytes(node.b, tile.cols, tile.depth)
+                                : tileBytes(node.b, tile.depth, tile.cols));
+    return bytes;
+  }
+  case Verb::store:
+    // Written whole, read back as far as rows exist.
+    if (!shapeOf(node.tensor).cols)
+      return 0;
+    return tileBytes(node.tensor, tile.rows, tile.cols) +
+           slowBytes(use, problem);
+  case Verb::grid:
+  case Verb::loop:
+  case Verb::hold:
+  case Verb::absorb:
+  case Verb::softmax:
+  case Verb::rescale:
+  case Verb::spill:
+    return 0;
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Device memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How the blocks that run at once share L2.
+struct Sharing {
+  double wavesPerHead; ///< rounds in which the blocks of a head come
+  double headsAtOnce;
+};
+} // namespace
+
+static Sharing sharing(const GridCensus &grid, const Problem &problem,
+                       int64_t residentBlocks) {
+  double resident = std::max<int64_t>(residentBlocks, 1);
+  double waves = std::max(1.0, std::ceil(grid.blocks / resident));
+  double heads = std::ceil(resident / grid.blocks);
+  return {waves, std::min<double>(heads, headsOf(problem))};
+}
+
+/// Distinct bytes of an input that the grid touches, all heads.
+static int64_t distinctBytes(Tensor tensor, const GridCensus &grid,
+                             const Problem &problem) {
+  Shape shape = shapeOf(tensor);
+  bool isKey = shape.rows == Axis::Key;
+  int64_t rows = isKey ? std::min(grid.span, problem.keys) : problem.queries;
+  return rows * extent(problem, *shape.cols) *
+         bytesPerElement(tensor, problem) * problem.batch *
+         (isKey ? problem.kvHeads : problem.heads);
+}
+
+Bytes attn::gridTraffic(const Census &census, size_t number,
+                        const Problem &problem, const Machine &machine,
+                        int64_t residentBlocks,
+                        const Calibration &calibration) {
+  const GridCensus &grid = census.grids[number];
+  int64_t heads = headsOf(problem);
+  double usableL2 = calibration.l2UsableShare * machine.l2Bytes;
+  Sharing share = sharing(grid, problem, residentBlocks);
+
+  // What must stay in L2 for a re-read to hit: the inputs that are read again,
+  // of all heads in flight; query heads of one group share their keys.
+  auto isReread = [&](const Use &use) {
+    return isInput(use.node->tensor) && use.grid == number &&
+           moves(use.node->verb) &&
+           slowBytes(use, problem) * heads >
+               distinctBytes(use.node->tensor, grid, problem);
+  };
+  double headsInGroup = double(problem.heads) / problem.kvHeads;
+  double groups = std::ceil(share.headsAtOnce / headsInGroup);
+  double workingSet = 0;
+  for (const Use &use : census.uses)
+    if (isReread(use))
+      workingSet += groups * distinctBytes(use.node->tensor, grid, problem) /
+                    (double(problem.batch) * problem.kvHeads);
+
+  Bytes bytes;
+  double hbm = 0;
+  for (const Use &use : census.uses) {
+    if (use.grid != number)
+      continue;
+    double moved = double(slowBytes(use, problem)) * heads;
+    bytes.l2 += slowBytes(use, problem) * heads;
+    bytes.smem += smemBytes(use, problem) * heads;
+    if (use.node->verb == Verb::store || !moves(use.node->verb)) {
+      hbm += moved;
+      continue;
+    }
+    if (!isInput(use.node->tensor)) {
+      // Scratch of all heads lives from one launch to the next.
+      hbm += moved > usableL2 ? moved : 0;
+      continue;
+    }
+    double distinct = distinctBytes(use.node->tensor, grid, problem);
+    bool fits = workingSet <= usableL2;
+    double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
+    hbm += std::min(moved, distinct * reads);
+  }
+  bytes.hbm = static_cast<int64_t>(hbm);
+  return bytes;
+}
+
+Bytes attn::traffic(const Schedule &schedule, const Problem &problem,
+                    const Machine &machine, const Calibration &calibration) {
+  Census counted = census(schedule, problem);
+  Bytes total;
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    Footprint space = gridFootprint(schedule.grids[i], problem, machine);
+    Bytes bytes = gridTraffic(
+        counted, i, problem, machine,
+        machine.sms * std::max<int64_t>(1, space.blocksPerSm), calibration);
+    total.hbm += bytes.hbm;
+    total.l2 += bytes.l2;
+    total.smem += bytes.smem;
+  }
+  return total;
+}
