@@ -13,10 +13,16 @@
 #include "attn/IR/Attn.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
 using namespace mlir::bufferization;
 using attn::ForwardOp;
+
+/// Whether the innermost stride is known to be 1.
+static bool isContiguous(Value buffer) {
+  return cast<MemRefType>(buffer.getType()).isLastDimUnitStride();
+}
 
 /// Allocates a contiguous buffer of the shape of `like`.
 static FailureOr<Value> allocateLike(RewriterBase &rewriter, Location loc,
@@ -84,37 +90,53 @@ struct ForwardModel
                           const BufferizationOptions &options,
                           BufferizationState &state) const {
     auto forward = cast<ForwardOp>(op);
-    Location loc = op->getLoc();
     SmallVector<Value> operands;
+    unsigned copies = 0;
+    llvm::SmallDenseMap<Value, Value> buffers; // of each tensor, once
     for (Value input : {forward.getQ(), forward.getK(), forward.getV()}) {
-      FailureOr<Value> buffer = getBuffer(rewriter, input, options, state);
-      if (failed(buffer) ||
-          failed(buffer = readable(rewriter, loc, *buffer, options)))
-        return failure();
-      operands.push_back(*buffer);
+      Value &buffer = buffers[input];
+      if (!buffer) {
+        FailureOr<Value> found = getBuffer(rewriter, input, options, state);
+        if (failed(found))
+          return failure();
+        buffer = *found;
+        if (!isContiguous(buffer)) {
+          FailureOr<Value> copy =
+              allocateLike(rewriter, op->getLoc(), buffer, options);
+          if (failed(copy) || failed(options.createMemCpy(
+                                  rewriter, op->getLoc(), buffer, *copy)))
+            return failure();
+          buffer = *copy;
+          ++copies;
+        }
+      }
+      operands.push_back(buffer);
     }
+
     FailureOr<SmallVector<Value>> outs =
         outputBuffers(forward, rewriter, options, state);
     if (failed(outs))
       return failure();
-
-    // What the op writes, and what takes the place of its results.
-    SmallVector<std::pair<Value, Value>> copies;
+    SmallVector<std::pair<Value, Value>> copiesOut;
     for (Value out : *outs) {
       FailureOr<Value> written = out;
-      if (!cast<MemRefType>(out.getType()).isLastDimUnitStride()) {
-        if (failed(written = allocateLike(rewriter, loc, out, options)))
+      if (!isContiguous(out)) {
+        written = allocateLike(rewriter, op->getLoc(), out, options);
+        if (failed(written))
           return failure();
-        warnOfCopy(loc, out);
-        copies.push_back({*written, out});
+        copiesOut.push_back({*written, out});
+        ++copies;
       }
       operands.push_back(*written);
     }
-    rewriter.create(OperationState(loc, ForwardOp::getOperationName(), operands,
-                                   TypeRange(), op->getAttrs()));
-    for (auto [from, to] : copies)
-      if (failed(options.createMemCpy(rewriter, loc, from, to)))
+
+    rewriter.create(OperationState(op->getLoc(), ForwardOp::getOperationName(),
+                                   operands, TypeRange(), op->getAttrs()));
+    for (auto [from, to] : copiesOut)
+      if (failed(options.createMemCpy(rewriter, op->getLoc(), from, to)))
         return failure();
+    if (copies)
+      warnOfCopies(op, copies);
     replaceOpWithBufferizedValues(rewriter, op, *outs);
     return success();
   }
@@ -126,23 +148,13 @@ private:
            operand.getOperandNumber() >= outs.getBeginOperandIndex();
   }
 
-  static void warnOfCopy(Location loc, Value buffer) {
-    emitWarning(loc) << "copies " << buffer.getType()
-                     << ", because its innermost stride is not known to be 1";
-  }
-
-  /// The buffer, or a contiguous copy if C4 does not hold for it.
-  static FailureOr<Value> readable(RewriterBase &rewriter, Location loc,
-                                   Value buffer,
-                                   const BufferizationOptions &options) {
-    if (cast<MemRefType>(buffer.getType()).isLastDimUnitStride())
-      return buffer;
-    warnOfCopy(loc, buffer);
-    FailureOr<Value> copy = allocateLike(rewriter, loc, buffer, options);
-    if (failed(copy) ||
-        failed(options.createMemCpy(rewriter, loc, buffer, *copy)))
-      return failure();
-    return copy;
+  static void warnOfCopies(Operation *op, unsigned count) {
+    InFlightDiagnostic warning = op->emitWarning("copies ");
+    warning << count << (count == 1 ? " buffer" : " buffers")
+            << ", because an innermost stride is not known to be 1";
+    warning.attachNote() << "function arguments keep it with "
+                            "function-boundary-type-conversion="
+                            "identity-layout-map";
   }
 
   /// The buffers of the destinations, or new ones of the results' shapes.

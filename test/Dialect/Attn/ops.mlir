@@ -106,7 +106,7 @@ func.func @scheduled(%q: tensor<1x1x8x8xf16>) -> tensor<1x1x8x8xf16> {
 // CHECK: module attributes {attn.machine = #attn.machine<h100_sxm>}
 module attributes {attn.machine = #attn.machine<h100_sxm>} {}
 
-// CHECK: #attn.machine<h100_sxm, smem_bytes_per_block = 65536, hbm_bytes_per_second = 3000000000000, clock_hz = 1.5{{.*}}>
+// CHECK: #attn.machine<h100_sxm, smem_bytes_per_block = 65536, hbm_bytes_per_second = 3000000000000, clock_hz = 1500000000.5>
 module attributes {attn.machine = #attn.machine<h100_sxm, smem_bytes_per_block = 65536, hbm_bytes_per_second = 3.0e12, clock_hz = 1500000000.5>} {}
 
 // CHECK: mask = #attn.mask<causal>, window = #attn.mask<window<1, 2>>

@@ -1,0 +1,105 @@
+// What upstream's one-shot bufferization makes of the ops.
+// RUN: attn-opt %s -split-input-file -one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" | FileCheck %s
+// RUN: attn-opt %s -split-input-file -verify-diagnostics -one-shot-bufferize="bufferize-function-boundaries" | FileCheck %s --check-prefix=UNKNOWN
+
+// Results without destination become new buffers.
+// CHECK-LABEL: @results(
+// CHECK-SAME: %[[Q:.*]]: memref<2x4x128x64xbf16>, %[[K:.*]]: memref<2x4x96x64xbf16>, %[[V:.*]]: memref<2x4x96x32xbf16>)
+// CHECK-DAG: %[[O:.*]] = memref.alloc() {{.*}} : memref<2x4x128x32xbf16>
+// CHECK-DAG: %[[LSE:.*]] = memref.alloc() {{.*}} : memref<2x4x128xf32>
+// CHECK: attn.forward %[[Q]], %[[K]], %[[V]] mask(causal) scale(5.000000e-01) outs(%[[O]], %[[LSE]] : memref<2x4x128x32xbf16>, memref<2x4x128xf32>)
+// CHECK: return %[[O]], %[[LSE]]
+
+// A layout of which nothing is known is copied, and said so.
+// UNKNOWN-LABEL: @results(
+// UNKNOWN-COUNT-3: memref.copy {{.*}}strided<[?, ?, ?, ?], offset: ?>> to memref
+// UNKNOWN: attn.forward
+// UNKNOWN-NOT: memref.copy
+// UNKNOWN: return
+func.func @results(%q: tensor<2x4x128x64xbf16>, %k: tensor<2x4x96x64xbf16>, %v: tensor<2x4x96x32xbf16>)
+    -> (tensor<2x4x128x32xbf16>, tensor<2x4x128xf32>) {
+  // expected-warning @below {{copies 3 buffers, because an innermost stride is not known to be 1}}
+  // expected-note @below {{function arguments keep it with function-boundary-type-conversion=identity-layout-map}}
+  %o, %lse = attn.forward %q, %k, %v mask(causal) scale(0.5)
+      : tensor<2x4x128x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x32xbf16>
+     -> tensor<2x4x128x32xbf16>, tensor<2x4x128xf32>
+  return %o, %lse : tensor<2x4x128x32xbf16>, tensor<2x4x128xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @dynamic(
+// CHECK-SAME: %[[Q:.*]]: memref<?x4x?x64xbf16>, %[[K:.*]]: memref<?x4x?x64xbf16>)
+// CHECK: %[[BATCH:.*]] = memref.dim %[[Q]], %c0
+// CHECK: %[[ROWS:.*]] = memref.dim %[[Q]], %c2
+// CHECK: %[[O:.*]] = memref.alloc(%[[BATCH]], %[[ROWS]]) {{.*}} : memref<?x4x?x64xbf16>
+// CHECK: %[[LSE:.*]] = memref.alloc(%{{.*}}, %{{.*}}) {{.*}} : memref<?x4x?xf32>
+// CHECK: attn.forward %[[Q]], %[[K]], %[[K]] outs(%[[O]], %[[LSE]] :
+func.func @dynamic(%q: tensor<?x4x?x64xbf16>, %k: tensor<?x4x?x64xbf16>)
+    -> (tensor<?x4x?x64xbf16>, tensor<?x4x?xf32>) {
+  // One copy of K serves as K and V.
+  // expected-warning @below {{copies 2 buffers}}
+  // expected-note @below {{function arguments}}
+  %o, %lse = attn.forward %q, %k, %k
+      : tensor<?x4x?x64xbf16>, tensor<?x4x?x64xbf16>, tensor<?x4x?x64xbf16>
+     -> tensor<?x4x?x64xbf16>, tensor<?x4x?xf32>
+  return %o, %lse : tensor<?x4x?x64xbf16>, tensor<?x4x?xf32>
+}
+
+// -----
+
+// Destinations are written in place; the decision stays on the op.
+// CHECK-LABEL: @destinations(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{.*}}, %[[O:[a-z0-9]*]]: {{.*}}, %[[LSE:[a-z0-9]*]]:
+// CHECK-NEXT: attn.forward %[[Q]], %[[Q]], %[[Q]] outs(%[[O]], %[[LSE]] : memref<1x4x8x64xf16>, memref<1x4x8xf32>) {schedule = #attn.schedule<flash, query = 64>}
+// CHECK-NEXT: return %[[O]], %[[LSE]]
+
+// What is not known to be contiguous is written through a copy.
+// UNKNOWN-LABEL: @destinations(
+// UNKNOWN-SAME: %[[Q:[a-z0-9]*]]: {{.*}}, %[[O:[a-z0-9]*]]: {{.*}}, %[[LSE:[a-z0-9]*]]:
+// UNKNOWN: attn.forward {{.*}} outs(%[[O2:[a-z0-9_]*]], %[[LSE2:[a-z0-9_]*]] :
+// UNKNOWN-NEXT: memref.copy %[[O2]], %[[O]]
+// UNKNOWN-NEXT: memref.copy %[[LSE2]], %[[LSE]]
+// UNKNOWN-NEXT: return %[[O]], %[[LSE]]
+func.func @destinations(%q: tensor<1x4x8x64xf16>, %o: tensor<1x4x8x64xf16>, %lse: tensor<1x4x8xf32>)
+    -> (tensor<1x4x8x64xf16>, tensor<1x4x8xf32>) {
+  // expected-warning @below {{copies 3 buffers}}
+  // expected-note @below {{function arguments}}
+  %0:2 = attn.forward %q, %q, %q outs(%o, %lse : tensor<1x4x8x64xf16>, tensor<1x4x8xf32>)
+      {schedule = #attn.schedule<flash, query = 64>}
+      : tensor<1x4x8x64xf16>, tensor<1x4x8x64xf16>, tensor<1x4x8x64xf16>
+     -> tensor<1x4x8x64xf16>, tensor<1x4x8xf32>
+  return %0#0, %0#1 : tensor<1x4x8x64xf16>, tensor<1x4x8xf32>
+}
+
+// -----
+
+// Q is still read while O is written, so it cannot be overwritten.
+// CHECK-LABEL: @query_is_destination(
+// CHECK-SAME: %[[Q:.*]]: memref
+// CHECK: %[[O:.*]] = memref.alloc()
+// CHECK-NOT: memref.copy
+// CHECK: attn.forward %[[Q]], %[[Q]], %[[Q]] outs(%[[O]] :
+func.func @query_is_destination(%q: tensor<1x4x8x64xf16>) -> tensor<1x4x8x64xf16> {
+  // expected-warning @below {{copies 1 buffer,}}
+  // expected-note @below {{function arguments}}
+  %0 = attn.forward %q, %q, %q outs(%q : tensor<1x4x8x64xf16>)
+      : tensor<1x4x8x64xf16>, tensor<1x4x8x64xf16>, tensor<1x4x8x64xf16> -> tensor<1x4x8x64xf16>
+  return %0 : tensor<1x4x8x64xf16>
+}
+
+// -----
+
+// A slice is read in place, through its strides.
+// CHECK-LABEL: @slice(
+// CHECK: %[[S:.*]] = memref.subview
+// CHECK-NOT: memref.copy
+// CHECK: attn.forward %[[S]], %[[S]], %[[S]] {{.*}}strided<[2048, 512, 64, 1], offset: ?>>
+func.func @slice(%q: tensor<8x4x8x64xf16>, %b: index) -> tensor<1x4x8x64xf16> {
+  %s = tensor.extract_slice %q[%b, 0, 0, 0] [1, 4, 8, 64] [1, 1, 1, 1] : tensor<8x4x8x64xf16> to tensor<1x4x8x64xf16>
+  // expected-warning @below {{copies 1 buffer,}}
+  // expected-note @below {{function arguments}}
+  %0 = attn.forward %s, %s, %s
+      : tensor<1x4x8x64xf16>, tensor<1x4x8x64xf16>, tensor<1x4x8x64xf16> -> tensor<1x4x8x64xf16>
+  return %0 : tensor<1x4x8x64xf16>
+}
