@@ -1,0 +1,43 @@
+//===- Passes.td - From WHAT to HOW to MACHINE -------------*- tablegen -*-===//
+
+#ifndef ATTN_CONVERSION_PASSES_TD
+#define ATTN_CONVERSION_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttnToTilePass : Pass<"convert-attn-to-tile", "mlir::ModuleOp"> {
+  let summary = "build the kernel that each attn op's schedule names";
+  let description = [{
+    Before: `attn.forward` on memrefs, each with a `schedule`; the module says
+    its `attn.machine`.  After: one `gpu.module` with a `tile.kernel` per kind of
+    problem, and a `tile.launch` in place of each op, with the grid, extents,
+    strides and mask worked out on the host.  Ops that differ only in batch,
+    rows or strides share a kernel.
+
+    The pass decides nothing.  An op without a schedule, or with one that no
+    builder exists for, is an error.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect",
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+    "::mlir::math::MathDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect"];
+}
+
+def TileToNVVMPass : Pass<"convert-tile-to-nvvm", "mlir::ModuleOp"> {
+  let summary = "lower tile kernels to NVVM, and launches to gpu.launch_func";
+  let description = [{
+    Before: `gpu.module`s with `tile.kernel`s and `tile.launch`es on the host.
+    After: `llvm.func` kernels that hold NVVM ops, `arith` and `scf` on scalars,
+    and `gpu.launch_func`.
+
+    A fragment becomes the registers that each lane holds of it, a buffer its
+    address, a view its address, stride and row count.  Fences, lane indices
+    and address arithmetic are made here and nowhere else.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect"];
+}
+
+#endif

@@ -1,0 +1,339 @@
+//===- TileOps.td - What a kernel does ---------------------*- tablegen -*-===//
+
+#ifndef ATTN_TILE_TILEOPS_TD
+#define ATTN_TILE_TILEOPS_TD
+
+include "attn/Tile/TileDialect.td"
+include "attn/Tile/TileTypes.td"
+include "attn/Tile/TrafficInterface.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tile_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Kernels and launches
+//===----------------------------------------------------------------------===//
+
+def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, IsolatedFromAbove,
+    Symbol, AutomaticAllocationScope]> {
+  let summary = "a GPU kernel";
+  let description = [{
+    A function that a grid of blocks executes, `warps` warps a block.  Its
+    arguments are base addresses (`!tile.ptr`) and scalars; it returns nothing.
+    `min_blocks_per_sm` is how many blocks the plan counts on per
+    multiprocessor, which bounds the registers of a thread.  The discardable
+    attributes `schedule`, `machine` and `problem` say what the kernel was
+    built for; the checking passes read them.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+    TypeAttrOf<FunctionType>:$function_type,
+    OptionalAttr<DictArrayAttr>:$arg_attrs,
+    OptionalAttr<DictArrayAttr>:$res_attrs,
+    I32Attr:$warps, DefaultValuedAttr<I32Attr, "1">:$min_blocks_per_sm);
+  let regions = (region AnyRegion:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "mlir::StringRef":$name,
+    "mlir::FunctionType":$type, "int64_t":$warps, "int64_t":$minBlocksPerSm)>];
+  let extraClassDeclaration = [{
+    mlir::ArrayRef<mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    mlir::ArrayRef<mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    mlir::Region *getCallableRegion() { return &getBody(); }
+    /// Threads of a block.
+    int64_t threads() { return 32 * int64_t(getWarps()); }
+  }];
+}
+
+def Tile_ReturnOp : Tile_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]> {
+  let summary = "ends a kernel";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_LaunchOp : Tile_Op<"launch", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "launches a kernel over a grid";
+  let description = [{
+    Host side.  A `!tile.ptr` argument of the kernel takes a memref (its
+    aligned pointer; the offset is a scalar argument like the strides).  A
+    launch with an empty grid does nothing.
+  }];
+  let arguments = (ins SymbolRefAttr:$kernel, Index:$grid_x, Index:$grid_y,
+    Index:$grid_z, Variadic<AnyType>:$kernel_operands);
+  let assemblyFormat = [{
+    $kernel `grid` `(` $grid_x `,` $grid_y `,` $grid_z `)`
+    `args` `(` $kernel_operands `)` attr-dict `:` type($kernel_operands)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Position
+//===----------------------------------------------------------------------===//
+
+def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure]> {
+  let summary = "the block's position in the grid, dimension 0, 1 or 2";
+  let arguments = (ins ConfinedAttr<I32Attr,
+    [IntMinValue<0>, IntMaxValue<2>]>:$dim);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$dim attr-dict";
+}
+
+def Tile_WarpIdOp : Tile_Op<"warp_id", [Pure]> {
+  let summary = "the warp's position in the block";
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Tile_ViewOp : Tile_Op<"view", [Pure]> {
+  let summary = "rows of a global array";
+  let description = [{
+    Row i starts at element `offset + i * stride` of the array.  `rows` is the
+    number of rows that exist.  The alignment of the view's type is a promise
+    of who builds the kernel, kept by who launches it.
+  }];
+  let arguments = (ins Tile_Ptr:$base, I64:$offset, I32:$rows, I64:$stride);
+  let results = (outs Tile_View:$result);
+  let assemblyFormat = [{
+    $base `[` $offset `]` `rows` `(` $rows `)` `stride` `(` $stride `)`
+    attr-dict `:` type($base) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AllocOp : Tile_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "reserves a buffer in shared memory for the whole kernel";
+  let description = "The name is for people: diagnostics of the footprint "
+                    "check use it.  Contents are undefined.";
+  let arguments = (ins StrAttr:$name);
+  let results = (outs Tile_Smem:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_AliasOp : Tile_Op<"alias", [Pure]> {
+  let summary = "the same bytes under another shape";
+  let description = "The result may not be larger than the buffer.";
+  let arguments = (ins Tile_Smem:$buffer);
+  let results = (outs Tile_Smem:$result);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_CopyAsyncOp : Tile_Op<"copy_async", [
+    MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface,
+      ["getTrafficOperands", "isCollective"]>]> {
+  let summary = "starts copying rows of a view into a stage of a buffer";
+  let description = [{
+    Collective: the warps of the block copy the rows
+    `row .. row + rows(buffer) - 1` together.  Rows outside the view (also
+    before it) and columns behind the view's columns become zero.  The copy
+    belongs to the next group that its warp commits.
+  }];
+  let arguments = (ins Tile_View:$view, I32:$row, Tile_Smem:$buffer,
+                       I32:$stage);
+  let assemblyFormat = [{
+    $view `[` $row `]` `to` $buffer `[` $stage `]` attr-dict
+    `:` type($view) `to` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CommitGroupOp : Tile_Op<"commit_group",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "closes the warp's current group of asynchronous copies";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_WaitGroupOp : Tile_Op<"wait_group",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until at most so many groups of the warp are in flight";
+  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>]>:$in_flight);
+  let assemblyFormat = "$in_flight attr-dict";
+}
+
+def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "all warps of the block arrive before any goes on";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "loads an operand fragment from shared memory (ldmatrix)";
+  let description = [{
+    Per warp.  The fragment is the part of the stage at (`row`, `column`), or
+    with `transpose` the transpose of that part: for S = Q Kᵀ the `rhs` (d x
+    keys) is the transpose of a part of K (keys x d).  `row` and `column` are
+    multiples of 8.
+  }];
+  let arguments = (ins Tile_Smem:$buffer, I32:$stage, I32:$row, I32:$column,
+                       UnitAttr:$transpose);
+  let results = (outs Tile_Frag:$result);
+  let assemblyFormat = [{
+    $buffer `[` $stage `,` $row `,` $column `]` (`transpose` $transpose^)?
+    attr-dict `:` type($buffer) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreMatrixOp : Tile_Op<"store_matrix", [MemoryEffects<[MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "rounds an accumulator and stores it to shared memory";
+  let description = "Per warp, at (`row`, column 0) of the buffer's stage 0.";
+  let arguments = (ins Tile_Frag:$fragment, Tile_Smem:$buffer, I32:$row);
+  let assemblyFormat = [{
+    $fragment `to` $buffer `[` $row `]` attr-dict
+    `:` type($fragment) `to` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CopyOutOp : Tile_Op<"copy_out", [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface,
+      ["getTrafficOperands"]>]> {
+  let summary = "stores rows of a buffer to a view";
+  let description = [{
+    Per warp: rows `source_row .. + count - 1` of the buffer's stage 0 go to
+    rows `row ..` of the view; what lies behind the view is dropped.  The warp
+    sees its own earlier stores to the buffer.
+  }];
+  let arguments = (ins Tile_Smem:$buffer, I32:$source_row, Tile_View:$view,
+                       I32:$row, I32Attr:$count);
+  let assemblyFormat = [{
+    $buffer `[` $source_row `]` `to` $view `[` $row `]` `count` $count attr-dict
+    `:` type($buffer) `to` type($view)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreRowOp : Tile_Op<"store_row", [MemoryEffects<[MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface,
+      ["getTrafficOperands"]>]> {
+  let summary = "stores one value per row to a vector in global memory";
+  let description = "Per warp: value i goes to row `row + i` of the view; "
+                    "what lies behind the view is dropped.";
+  let arguments = (ins Tile_Row:$values, Tile_View:$view, I32:$row);
+  let assemblyFormat = [{
+    $values `to` $view `[` $row `]` attr-dict
+    `:` type($values) `to` type($view)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic on fragments and rows
+//===----------------------------------------------------------------------===//
+
+def Tile_FillOp : Tile_Op<"fill", [Pure]> {
+  let summary = "a fragment or row of one value";
+  let arguments = (ins AnyTypeOf<[F32, I32]>:$value);
+  let results = (outs AnyTypeOf<[Tile_Frag, Tile_Row]>:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_MmaOp : Tile_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "acc + lhs * rhs on the tensor cores (mma.sync)";
+  let arguments = (ins Tile_Frag:$lhs, Tile_Frag:$rhs, Tile_Frag:$acc);
+  let results = (outs Tile_Frag:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $acc attr-dict
+    `:` type($lhs) `,` type($rhs) `,` type($acc)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CastOp : Tile_Op<"cast", [Pure]> {
+  let summary = "rounds an accumulator to the left operand of the next product";
+  let description = [{
+    The layouts agree lane by lane, so this is a conversion of values and a
+    relabelling of registers; nothing crosses lanes.
+  }];
+  let arguments = (ins Tile_Frag:$source);
+  let results = (outs Tile_Frag:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {
+  let summary = "columns of a fragment";
+  let arguments = (ins Tile_Frag:$source, I64Attr:$column);
+  let results = (outs Tile_Frag:$result);
+  let assemblyFormat = [{
+    $source `[` $column `]` attr-dict `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_MapOp : Tile_Op<"map", [Pure, SingleBlock]> {
+  let summary = "an elementwise function of fragments and rows";
+  let description = [{
+    The result is a fragment (then the region is called with row, column and
+    one element per operand, a row operand giving the value of that row) or a
+    row (then with row and one element per operand).  Row and column are i32
+    and count from the fragment's corner.  The region has scalar ops only and
+    may use scalars of the kernel.
+
+    ```mlir
+    %p = tile.map %s, %m : !tile.frag<16x64xf32, acc>, !tile.row<16xf32>
+        -> !tile.frag<16x64xf32, acc> {
+    ^bb0(%row: i32, %column: i32, %x: f32, %y: f32):
+      %d = arith.subf %x, %y : f32
+      tile.yield %d : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<AnyTypeOf<[Tile_Frag, Tile_Row]>>:$inputs);
+  let results = (outs AnyTypeOf<[Tile_Frag, Tile_Row]>:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    ($inputs^ `:` type($inputs))? `->` type($result) attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, HasParent<"MapOp">]> {
+  let summary = "the value of an element";
+  let arguments = (ins AnyTypeOf<[F32, I32]>:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def Tile_RowReduceOp : Tile_Op<"row_reduce", [Pure]> {
+  let summary = "reduces every row of an accumulator";
+  let description = [{
+    `max` combines the four lanes of a row at once and gives a whole row; NaN
+    is passed over (IEEE maximumNumber), it reaches the output through the
+    exponentials.  `add` leaves each lane its part: a partial row.  With
+    `init` the result includes it.
+  }];
+  let arguments = (ins Tile_Reduction:$kind, Tile_Frag:$source,
+                       Optional<Tile_Row>:$init);
+  let results = (outs Tile_Row:$result);
+  let assemblyFormat = [{
+    $kind $source (`init` `(` $init^ `:` type($init) `)`)? attr-dict
+    `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_RowCombineOp : Tile_Op<"row_combine", [Pure]> {
+  let summary = "adds the four parts of every row";
+  let arguments = (ins Tile_Row:$source);
+  let results = (outs Tile_Row:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,119 @@
+//===- TileTypes.td - Pointers, views, buffers, fragments --*- tablegen -*-===//
+
+#ifndef ATTN_TILE_TILETYPES_TD
+#define ATTN_TILE_TILETYPES_TD
+
+include "attn/Tile/TileDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Tile_FragmentLayout : I32EnumAttr<"FragmentLayout",
+    "which operand of a tensor-core product a fragment is", [
+      I32EnumAttrCase<"acc", 0>, I32EnumAttrCase<"lhs", 1>,
+      I32EnumAttrCase<"rhs", 2>]> {
+  let cppNamespace = "::attn::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_Reduction : I32EnumAttr<"Reduction", "how a row is reduced", [
+      I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"add", 1>]> {
+  let cppNamespace = "::attn::tile";
+}
+
+class Tile_Type<string name, string mnem> : TypeDef<Tile_Dialect, name> {
+  let mnemonic = mnem;
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Tile_Ptr : Tile_Type<"Ptr", "ptr"> {
+  let summary = "base address of an array in global memory";
+  let description = "`!tile.ptr<bf16>`: element type only; extents and strides "
+                    "are scalars of the kernel.";
+  let parameters = (ins "mlir::Type":$elementType);
+}
+
+def Tile_View : Tile_Type<"View", "view"> {
+  let summary = "rows of a matrix (or of a vector) in global memory";
+  let description = [{
+    `!tile.view<?x128xbf16, align = 16>`: a run-time number of rows of 128
+    contiguous elements; every row starts at a multiple of `align` bytes.
+    `!tile.view<?xf32, align = 4>`: one element per row.
+  }];
+  let parameters = (ins "int64_t":$columns, "mlir::Type":$elementType,
+                        "int64_t":$align);
+  let extraClassDeclaration = [{
+    /// A vector (one element per row) has no column count.
+    static constexpr int64_t kVector = 0;
+    bool isVector() const { return getColumns() == kVector; }
+    /// Bytes of one row.
+    int64_t rowBytes() const;
+  }];
+}
+
+def Tile_Smem : Tile_Type<"Smem", "smem"> {
+  let summary = "a buffer in shared memory";
+  let description = [{
+    `!tile.smem<64x128xbf16>`: 64 rows of 128 columns; with a third, leading
+    extent a ring of stages, `!tile.smem<2x64x128xbf16>`.  A row takes its
+    columns rounded up to an *odd* number of 16-byte pieces.  Eight rows at one
+    column then lie in eight different groups of four banks, so `ldmatrix`,
+    16-byte copies and fragment stores meet no bank conflict, and addresses
+    stay linear (no swizzle to compute).
+  }];
+  let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
+                        "mlir::Type":$elementType);
+  let extraClassDeclaration = [{
+    /// Bytes of one element.
+    int64_t elementBytes() const;
+    /// Bytes from one row to the next.
+    int64_t pitchBytes() const;
+    /// Bytes from one stage to the next.
+    int64_t stageBytes() const { return getRows() * pitchBytes(); }
+    /// Bytes of the whole buffer, padding included.
+    int64_t totalBytes() const { return getStages() * stageBytes(); }
+    /// Bytes of the elements of one stage, padding not included.
+    int64_t tileBytes() const {
+      return getRows() * getColumns() * elementBytes();
+    }
+  }];
+}
+
+def Tile_Frag : Tile_Type<"Frag", "frag"> {
+  let summary = "a matrix distributed over the registers of one warp";
+  let description = [{
+    `!tile.frag<32x64xf32, acc>`.  The layout is that of mma.sync m16n8k16:
+    * `acc` (f32, rows multiple of 16, columns of 8): in a 16x8 piece lane l
+      holds rows l/4 and l/4+8, columns 2(l%4) and 2(l%4)+1;
+    * `lhs` (16-bit, rows and columns multiple of 16): in a 16x16 piece four
+      pairs, at (l/4, 2(l%4)), (l/4+8, ..), (l/4, ..+8), (l/4+8, ..+8);
+    * `rhs` (16-bit, rows (k) multiple of 16, columns (n) of 16): in a 16x8 piece
+      two pairs, k = 2(l%4) and 2(l%4)+8, column l/4.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns,
+                        "mlir::Type":$elementType, "FragmentLayout":$layout);
+  let extraClassDeclaration = [{
+    /// 32-bit registers of one lane.
+    int64_t registers() const;
+    /// Bytes of the matrix.
+    int64_t bytes() const;
+  }];
+}
+
+def Tile_Row : Tile_Type<"Row", "row"> {
+  let summary = "one value per row of a fragment";
+  let description = [{
+    `!tile.row<32xf32>`: the four lanes that share a row all hold its value.
+    `!tile.row<32xf32, partial>`: each lane holds its part of a sum; only
+    `tile.row_combine` makes it readable.  Until then it may be multiplied by
+    a whole row and added to another partial row, since both are linear.
+  }];
+  let parameters = (ins "int64_t":$rows, "mlir::Type":$elementType,
+                        "bool":$partial);
+  let extraClassDeclaration = [{
+    /// Registers of one lane: two rows of every sixteen.
+    int64_t registers() const { return getRows() / 8; }
+  }];
+}
+
+#endif

@@ -1,0 +1,197 @@
+//===- AttnToTile.cpp - Build the kernels that schedules name -------------===//
+
+#include "KernelRequests.h"
+
+#include "attn/Conversion/Passes.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace attn {
+#define GEN_PASS_DEF_ATTNTOTILEPASS
+#include "attn/Conversion/Passes.h.inc"
+} // namespace attn
+
+namespace {
+
+constexpr StringLiteral kModuleName = "attn_kernels";
+
+/// The values of a launch's arguments, by role, worked out on the host.
+class LaunchArguments {
+public:
+  LaunchArguments(ImplicitLocOpBuilder &b, ForwardOp op) : b(b) {
+    addOperand("q", op.getQ());
+    addOperand("k", op.getK());
+    addOperand("v", op.getV());
+    addOperand("o", op.getOuts()[0]);
+    if (op.hasLse())
+      addOperand("lse", op.getOuts()[1]);
+    batch = size(op.getQ(), 0);
+    heads = size(op.getQ(), 1);
+    queries = size(op.getQ(), 2);
+    Value keys = size(op.getK(), 2);
+    set("queries", narrow(queries, 32));
+    set("keys", narrow(keys, 32));
+    Problem problem = problemOf(op);
+    Type i32 = b.getI32Type();
+    set("group", constant(i32, problem.heads / problem.kvHeads));
+    addBand(problem.mask, arith::SubIOp::create(b, keys, queries));
+    set("scale", arith::ConstantOp::create(
+                     b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
+  }
+
+  Value get(StringRef role) const { return values.lookup(role); }
+
+  Value batch, heads, queries;
+
+private:
+  void set(StringRef role, Value value) { values[role] = value; }
+
+  Value constant(Type type, int64_t value) {
+    return arith::ConstantOp::create(
+        b, cast<TypedAttr>(b.getIntegerAttr(type, value)));
+  }
+
+  Value size(Value memref, int64_t dim) {
+    return b.createOrFold<memref::DimOp>(memref, dim);
+  }
+
+  Value narrow(Value index, unsigned width) {
+    return b.createOrFold<arith::IndexCastOp>(b.getIntegerType(width), index);
+  }
+
+  void addOperand(StringRef name, Value memref) {
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
+    set(name, memref);
+    set(offsetRole(name), narrow(metadata.getOffset(), 64));
+    for (auto [axis, stride] :
+         llvm::zip(ArrayRef<StringRef>{"batch", "head", "row"},
+                   metadata.getStrides()))
+      set(strideRole(name, axis), narrow(stride, 64));
+  }
+
+  /// The band of Problem.h, for sizes that may be known only at run time;
+  /// `diagonal` is keys - queries.
+  void addBand(const Mask &mask, Value diagonal) {
+    auto shifted = [&](int64_t by) {
+      Value sum =
+          b.createOrFold<arith::AddIOp>(diagonal, constant(b.getIndexType(), by));
+      sum = b.createOrFold<arith::MinSIOp>(
+          sum, constant(b.getIndexType(), kUnbounded));
+      sum = b.createOrFold<arith::MaxSIOp>(
+          sum, constant(b.getIndexType(), -kUnbounded));
+      return narrow(sum, 32);
+    };
+    switch (mask.kind) {
+    case MaskKind::none:
+      return;
+    case MaskKind::causal:
+      return set("band_last", constant(b.getI32Type(), 0));
+    case MaskKind::causalBottomRight:
+      return set("band_last", shifted(0));
+    case MaskKind::window:
+      set("band_first", shifted(-mask.left));
+      return set("band_last", shifted(mask.right));
+    }
+  }
+
+  ImplicitLocOpBuilder &b;
+  llvm::StringMap<Value> values;
+};
+
+class Converter {
+public:
+  Converter(ModuleOp module, MachineAttr machine)
+      : module(module), machineAttr(machine), machine(machine.resolve()) {}
+
+  LogicalResult convert(ForwardOp op) {
+    FailureOr<KernelChoice> choice = kernelFor(op, machine);
+    if (failed(choice))
+      return failure();
+    tile::KernelOp kernel = findOrBuild(op, *choice);
+    OpBuilder builder(op);
+    ImplicitLocOpBuilder b(op.getLoc(), builder);
+    LaunchArguments arguments(b, op);
+    SmallVector<Value> operands;
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+      auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+      operands.push_back(arguments.get(role.getValue()));
+    }
+    int64_t rows = choice->request.tiles.get("query");
+    Value blocks = b.createOrFold<arith::CeilDivSIOp>(
+        arguments.queries, arith::ConstantIndexOp::create(b, rows));
+    auto name = SymbolRefAttr::get(
+        b.getContext(), kModuleName,
+        {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
+    tile::LaunchOp::create(b, name, blocks, arguments.heads, arguments.batch,
+                           operands);
+    op.erase();
+    return success();
+  }
+
+private:
+  tile::KernelOp findOrBuild(ForwardOp op, KernelChoice &choice) {
+    for (auto &[known, kernel] : kernels)
+      if (sameKernel(known, choice))
+        return kernel;
+    gpu::GPUModuleOp kernelModule = findOrCreateModule(op.getLoc());
+    choice.request.name = uniqueName(kernelModule, kernelName(choice));
+    OpBuilder builder(kernelModule.getContext());
+    builder.setInsertionPointToEnd(kernelModule.getBody());
+    KernelBuilder build = findKernelBuilder(choice.builder);
+    assert(build && "the plan names a builder that the registry has");
+    tile::KernelOp kernel = build(builder, op.getLoc(), choice.request);
+    kernel->setAttr("schedule", op.getScheduleAttr());
+    kernel->setAttr("machine", machineAttr);
+    kernel->setAttr(kProblemAttr,
+                    problemAttr(op.getContext(), choice.request.problem));
+    kernels.push_back({choice, kernel});
+    return kernel;
+  }
+
+  gpu::GPUModuleOp findOrCreateModule(Location loc) {
+    if (auto existing = module.lookupSymbol<gpu::GPUModuleOp>(kModuleName))
+      return existing;
+    OpBuilder builder(module.getContext());
+    builder.setInsertionPointToStart(module.getBody());
+    return gpu::GPUModuleOp::create(builder, loc, kModuleName);
+  }
+
+  static std::string uniqueName(gpu::GPUModuleOp module, std::string name) {
+    std::string candidate = name;
+    for (int i = 1; module.lookupSymbol(candidate); ++i)
+      candidate = name + "_" + std::to_string(i);
+    return candidate;
+  }
+
+  ModuleOp module;
+  MachineAttr machineAttr;
+  Machine machine;
+  SmallVector<std::pair<KernelChoice, tile::KernelOp>> kernels;
+};
+
+struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {
+  using AttnToTilePassBase::AttnToTilePassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<ForwardOp> ops;
+    module.walk([&](ForwardOp op) { ops.push_back(op); });
+    if (ops.empty())
+      return;
+    auto machine = module->getAttrOfType<MachineAttr>(machineAttrName);
+    if (!machine) {
+      module.emitError("expects the module attribute ")
+          << machineAttrName << ": run -attn-attach-machine first";
+      return signalPassFailure();
+    }
+    Converter converter(module, machine);
+    for (ForwardOp op : ops)
+      if (failed(converter.convert(op)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,286 @@
+//===- Copies.cpp - Between global and shared memory ----------------------===//
+//
+// A tile is copied in pieces of up to 16 bytes.  Lanes are dealt out so that
+// each keeps its column: a pass of T lanes covers T / P whole rows of P pieces,
+// and from pass to pass a lane goes down by that many rows.  Addresses then
+// grow by constants, whatever the row length; lanes that do not fit sit idle.
+// Example: 128 lanes, rows of 96 bf16 (12 pieces of 16 bytes): a pass is 10
+// rows, 8 lanes idle, 64 rows take 7 passes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lane.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Passes that are written out; longer copies become loops.
+constexpr int64_t kMaxUnrolled = 16;
+
+/// How lanes are dealt out to the pieces of a tile.
+struct Deal {
+  Deal(Lane &b, Value lane, int64_t lanes, int64_t rows, int64_t pieces)
+      : rows(rows), pieces(pieces) {
+    columns = std::min(lanes, pieces);
+    rowsPerPass = lanes / columns;
+    row = b.div(lane, columns);
+    column = b.rem(lane, columns);
+    busy = rowsPerPass * columns == lanes
+               ? Value()
+               : b.less(row, b.i32(rowsPerPass));
+  }
+
+  /// Calls `body` for every pass: the piece's row and column, and a condition
+  /// (or null) under which the lane has a piece.
+  void forEach(Lane &b, function_ref<void(Lane &, Value, Value, Value)> body) {
+    for (int64_t first = 0; first < pieces; first += columns) {
+      Value mine = busy;
+      Value at = b.add(column, first);
+      if (first + columns > pieces)
+        mine = combine(b, mine, b.less(at, b.i32(pieces)));
+      forEachRow(b, [&](Lane &b, Value row, Value condition) {
+        body(b, row, at, combine(b, mine, condition));
+      });
+    }
+  }
+
+private:
+  void forEachRow(Lane &b, function_ref<void(Lane &, Value, Value)> body) {
+    int64_t passes = llvm::divideCeil(rows, rowsPerPass);
+    if (passes > kMaxUnrolled) {
+      auto loop = scf::ForOp::create(b, row, b.i32(rows), b.i32(rowsPerPass));
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      body(b, loop.getInductionVar(), Value());
+      return;
+    }
+    for (int64_t pass = 0; pass < passes; ++pass) {
+      Value at = b.add(row, pass * rowsPerPass);
+      bool ragged = (pass + 1) * rowsPerPass > rows;
+      body(b, at, ragged ? b.less(at, b.i32(rows)) : Value());
+    }
+  }
+
+  static Value combine(Lane &b, Value x, Value y) {
+    if (!x || !y)
+      return x ? x : y;
+    return b.both(x, y);
+  }
+
+  int64_t rows, pieces, columns, rowsPerPass;
+  Value row, column, busy;
+};
+
+/// Runs `body` under a condition; null is always.
+void when(Lane &b, Value condition, function_ref<void()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(b, condition, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+Value rowAddress(Lane &b, const ViewValues &view, Value row) {
+  return b.offset(view.base, b.mul(b.wide(row), view.stride));
+}
+
+/// Whether 0 <= row < rows.
+Value isInside(Lane &b, Value row, Value rows) {
+  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, row, rows);
+}
+
+struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(CopyAsyncOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    ViewValues view(adaptor.getView());
+    ViewType type = op.getView().getType();
+    SmemType buffer = op.getBuffer().getType();
+    int64_t bytes = std::min<int64_t>(16, type.getAlign());
+    int64_t rowBytes = type.rowBytes();
+    int64_t pieces = buffer.getColumns() * buffer.elementBytes() / bytes;
+    int64_t threads = threadsOf(op);
+    Value base = b.add(
+        adaptor.getBuffer().front(),
+        b.mul(adaptor.getStage().front(), buffer.stageBytes()));
+
+    Deal deal(b, b.thread(), threads, buffer.getRows(), pieces);
+    deal.forEach(b, [&](Lane &b, Value row, Value column, Value mine) {
+      Value globalRow = b.add(adaptor.getRow().front(), row);
+      Value inside = isInside(b, globalRow, view.rows);
+      Value first = b.mul(column, bytes);
+      // Bytes of the piece that exist; the copy fills up with zeros.
+      Value exist = b.i32(bytes);
+      if (rowBytes != pieces * bytes) {
+        Value left = b.createOrFold<arith::MaxSIOp>(
+            b.createOrFold<arith::SubIOp>(b.i32(rowBytes), first), b.i32(0));
+        exist = b.createOrFold<arith::MinSIOp>(left, exist);
+      }
+      exist = b.select(inside, exist, b.i32(0));
+      // An address outside the view is not even formed.
+      Value source = b.offset(
+          rowAddress(b, view, b.select(inside, globalRow, b.i32(0))),
+          b.wide(b.select(b.less(b.i32(0), exist), first, b.i32(0))));
+      Value target = b.shared(
+          b.add(base, b.add(b.mul(row, buffer.pitchBytes()), first)));
+      when(b, mine, [&] { copyPiece(b, source, target, bytes, exist); });
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  static int64_t threadsOf(Operation *op) {
+    auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+    auto threads = function->getAttrOfType<DenseI32ArrayAttr>(
+        NVVM::NVVMDialect::getMaxntidAttrName());
+    return threads[0];
+  }
+
+  /// cp.async takes 4, 8 or 16 bytes.  A single element goes through a
+  /// register: later than asynchronous is never, so the order still holds.
+  static void copyPiece(Lane &b, Value source, Value target, int64_t bytes,
+                        Value exist) {
+    if (bytes >= 4) {
+      NVVM::CpAsyncOp::create(b, target, source, uint32_t(bytes),
+                              bytes == 16 ? NVVM::LoadCacheModifierKind::CG
+                                          : NVVM::LoadCacheModifierKind::CA,
+                              exist);
+      return;
+    }
+    Type i16 = b.getIntegerType(16);
+    auto branch = scf::IfOp::create(b, TypeRange{i16},
+                                    b.less(b.i32(0), exist), /*withElse=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      Value loaded = LLVM::LoadOp::create(b, i16, source, /*alignment=*/2u);
+      scf::YieldOp::create(b, loaded);
+      b.setInsertionPointToStart(branch.elseBlock());
+      Value zero = arith::ConstantOp::create(b, b.getI16IntegerAttr(0));
+      scf::YieldOp::create(b, zero);
+    }
+    LLVM::StoreOp::create(b, branch.getResult(0), target, /*alignment=*/2u);
+  }
+};
+
+struct CopyOutLowering : OpConversionPattern<CopyOutOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(CopyOutOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    ViewValues view(adaptor.getView());
+    ViewType type = op.getView().getType();
+    SmemType buffer = op.getBuffer().getType();
+    // A store has no zero-fill: pieces divide the row.
+    int64_t rowBytes = type.rowBytes();
+    int64_t bytes = std::min<int64_t>(
+        {16, type.getAlign(), rowBytes & -rowBytes});
+    Type piece = b.getIntegerType(8 * std::min<int64_t>(bytes, 4));
+    if (bytes > 4)
+      piece = VectorType::get(bytes / 4, b.getI32Type());
+
+    // The lanes of the warp wrote to the buffer and now read each other's part.
+    NVVM::SyncWarpOp::create(b, b.i32(-1));
+    Deal deal(b, b.lane(), 32, int32_t(op.getCount()), rowBytes / bytes);
+    deal.forEach(b, [&](Lane &b, Value row, Value column, Value mine) {
+      Value globalRow = b.add(adaptor.getRow().front(), row);
+      Value store = isInside(b, globalRow, view.rows);
+      if (mine)
+        store = b.both(store, mine);
+      when(b, store, [&] {
+        Value first = b.mul(column, bytes);
+        Value bufferRow = b.add(adaptor.getSourceRow().front(), row);
+        Value source = b.shared(b.add(
+            adaptor.getBuffer().front(),
+            b.add(b.mul(bufferRow, buffer.pitchBytes()), first)));
+        Value target =
+            b.offset(rowAddress(b, view, globalRow), b.wide(first));
+        Value loaded =
+            LLVM::LoadOp::create(b, piece, source, unsigned(bytes));
+        LLVM::StoreOp::create(b, loaded, target, unsigned(bytes));
+      });
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct StoreRowLowering : OpConversionPattern<StoreRowOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreRowOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    ViewValues view(adaptor.getView());
+    Value first = b.add(adaptor.getRow().front(), b.quad());
+    Value leads = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq,
+                                                b.inQuad(), b.i32(0));
+    for (auto [i, value] : llvm::enumerate(adaptor.getValues())) {
+      Value row = b.add(first, int64_t(i) * 8);
+      when(b, b.both(leads, isInside(b, row, view.rows)), [&, value = value] {
+        LLVM::StoreOp::create(b, value, rowAddress(b, view, row),
+                              /*alignment=*/4u);
+      });
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct CommitGroupLowering : OpConversionPattern<CommitGroupOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(CommitGroupOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncCommitGroupOp>(op);
+    return success();
+  }
+};
+
+struct WaitGroupLowering : OpConversionPattern<WaitGroupOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WaitGroupOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncWaitGroupOp>(op,
+                                                          op.getInFlight());
+    return success();
+  }
+};
+
+struct BarrierLowering : OpConversionPattern<BarrierOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(BarrierOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::Barrier0Op>(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::populateCopyPatterns(const TypeConverter &converter,
+                                RewritePatternSet &patterns) {
+  patterns.add<BarrierLowering, CommitGroupLowering, CopyAsyncLowering,
+               CopyOutLowering, StoreRowLowering, WaitGroupLowering>(
+      converter, patterns.getContext());
+}

@@ -1,0 +1,172 @@
+//===- Kernels.cpp - Kernel functions, position, buffers, views -----------===//
+
+#include "Lane.h"
+
+#include "attn/Tile/SharedMemory.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Name of the block's dynamic shared memory in a gpu.module.
+constexpr StringLiteral kSharedSymbol = "attn_shared_memory";
+
+/// Name of the attribute in which an allocation keeps its place while its
+/// kernel is being lowered.
+constexpr StringLiteral kPlaceAttr = "tile.place";
+
+/// Declares dynamic shared memory once per module.
+void declareShared(OpBuilder &builder, gpu::GPUModuleOp module) {
+  if (module.lookupSymbol(kSharedSymbol))
+    return;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
+  LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/false,
+                         LLVM::Linkage::External, kSharedSymbol, Attribute(),
+                         /*alignment=*/SharedMemory::kAlignment,
+                         unsigned(NVVM::NVVMMemorySpace::Shared));
+}
+
+struct KernelLowering : OpConversionPattern<KernelOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(KernelOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto module = op->getParentOfType<gpu::GPUModuleOp>();
+    if (!module)
+      return op.emitOpError("expects to stand in a gpu.module");
+    declareShared(rewriter, module);
+    SharedMemory layout(op);
+    for (AllocOp alloc : layout.allocations())
+      rewriter.modifyOpInPlace(alloc, [&] {
+        alloc->setAttr(kPlaceAttr,
+                       rewriter.getI32IntegerAttr(layout.offset(alloc)));
+      });
+
+    TypeConverter::SignatureConversion signature(op.getNumArguments());
+    SmallVector<Type> types;
+    for (auto [i, type] : llvm::enumerate(op.getArgumentTypes())) {
+      types.push_back(getTypeConverter()->convertType(type));
+      signature.addInputs(i, types.back());
+    }
+    auto type = LLVM::LLVMFunctionType::get(
+        LLVM::LLVMVoidType::get(op.getContext()), types);
+    auto function =
+        LLVM::LLVMFuncOp::create(rewriter, op.getLoc(), op.getName(), type);
+    function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                      rewriter.getUnitAttr());
+    function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
+                      rewriter.getDenseI32ArrayAttr({int32_t(op.threads())}));
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      rewriter.getI32IntegerAttr(op.getMinBlocksPerSm()));
+    rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
+                                function.end());
+    if (failed(rewriter.convertRegionTypes(&function.getBody(),
+                                           *getTypeConverter(), &signature)))
+      return failure();
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct ReturnLowering : OpConversionPattern<tile::ReturnOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::ReturnOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange());
+    return success();
+  }
+};
+
+struct ProgramIdLowering : OpConversionPattern<ProgramIdOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ProgramIdOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type i32 = rewriter.getI32Type();
+    if (op.getDim() == 0)
+      rewriter.replaceOpWithNewOp<NVVM::BlockIdXOp>(op, i32);
+    else if (op.getDim() == 1)
+      rewriter.replaceOpWithNewOp<NVVM::BlockIdYOp>(op, i32);
+    else
+      rewriter.replaceOpWithNewOp<NVVM::BlockIdZOp>(op, i32);
+    return success();
+  }
+};
+
+struct WarpIdLowering : OpConversionPattern<WarpIdOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WarpIdOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    // Through a shuffle, so that ptxas knows the value to be uniform.
+    Value warp = b.shiftRight(b.thread(), 5);
+    rewriter.replaceOpWithNewOp<NVVM::ShflOp>(
+        op, b.getI32Type(), b.i32(-1), warp, b.i32(0), b.i32(31),
+        NVVM::ShflKind::idx, /*return_value_and_is_valid=*/UnitAttr());
+    return success();
+  }
+};
+
+struct AllocLowering : OpConversionPattern<AllocOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AllocOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value base = LLVM::AddressOfOp::create(b, b.sharedPointer(),
+                                           StringRef(kSharedSymbol));
+    Value address = LLVM::PtrToIntOp::create(b, b.getI32Type(), base);
+    auto place = op->getAttrOfType<IntegerAttr>(kPlaceAttr);
+    rewriter.replaceOp(op, b.add(address, place.getInt()));
+    return success();
+  }
+};
+
+struct AliasLowering : OpConversionPattern<AliasOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AliasOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, adaptor.getBuffer());
+    return success();
+  }
+};
+
+struct ViewLowering : OpConversionPattern<ViewOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ViewOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    int64_t bytes = op.getResult().getType().getElementType()
+                        .getIntOrFloatBitWidth() / 8;
+    Value base =
+        b.offset(adaptor.getBase(), b.mul(adaptor.getOffset(), bytes));
+    Value stride = b.mul(adaptor.getStride(), bytes);
+    rewriter.replaceOpWithMultiple(
+        op, {Registers{base, stride, adaptor.getRows()}});
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::populateKernelPatterns(const TypeConverter &converter,
+                                  RewritePatternSet &patterns) {
+  patterns.add<AliasLowering, AllocLowering, KernelLowering, ProgramIdLowering,
+               ReturnLowering, ViewLowering, WarpIdLowering>(
+      converter, patterns.getContext());
+}

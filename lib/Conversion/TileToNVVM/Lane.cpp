@@ -1,0 +1,94 @@
+//===- Lane.cpp - What one lane of a warp computes ------------------------===//
+
+#include "Lane.h"
+
+using namespace mlir;
+using namespace attn;
+
+Value Lane::i32(int64_t value) {
+  return arith::ConstantOp::create(*this, getI32IntegerAttr(value));
+}
+
+Value Lane::i64(int64_t value) {
+  return arith::ConstantOp::create(*this, getI64IntegerAttr(value));
+}
+
+/// A constant of the type of another value.
+static Value like(Lane &b, Value other, int64_t value) {
+  return other.getType().isInteger(64) ? b.i64(value) : b.i32(value);
+}
+
+Value Lane::add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }
+Value Lane::add(Value a, int64_t b) { return add(a, like(*this, a, b)); }
+Value Lane::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(a, b); }
+Value Lane::mul(Value a, int64_t b) { return mul(a, like(*this, a, b)); }
+
+Value Lane::div(Value a, int64_t b) {
+  return createOrFold<arith::DivUIOp>(a, like(*this, a, b));
+}
+
+Value Lane::rem(Value a, int64_t b) {
+  return createOrFold<arith::RemUIOp>(a, like(*this, a, b));
+}
+
+Value Lane::bitAnd(Value a, int64_t mask) {
+  return createOrFold<arith::AndIOp>(a, i32(mask));
+}
+
+Value Lane::shiftRight(Value a, int64_t bits) {
+  return createOrFold<arith::ShRUIOp>(a, i32(bits));
+}
+
+Value Lane::both(Value a, Value b) { return createOrFold<arith::AndIOp>(a, b); }
+
+Value Lane::less(Value a, Value b) {
+  return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, b);
+}
+
+Value Lane::select(Value condition, Value yes, Value no) {
+  return createOrFold<arith::SelectOp>(condition, yes, no);
+}
+
+Value Lane::wide(Value a) {
+  return createOrFold<arith::ExtSIOp>(getI64Type(), a);
+}
+
+Value Lane::thread() {
+  return NVVM::ThreadIdXOp::create(*this, getI32Type());
+}
+
+Value Lane::lane() { return bitAnd(thread(), 31); }
+Value Lane::quad() { return shiftRight(lane(), 2); }
+Value Lane::inQuad() { return bitAnd(lane(), 3); }
+
+LLVM::LLVMPointerType Lane::globalPointer() {
+  return LLVM::LLVMPointerType::get(getContext(),
+                                    unsigned(NVVM::NVVMMemorySpace::Global));
+}
+
+LLVM::LLVMPointerType Lane::sharedPointer() {
+  return LLVM::LLVMPointerType::get(getContext(),
+                                    unsigned(NVVM::NVVMMemorySpace::Shared));
+}
+
+Value Lane::offset(Value pointer, Value bytes) {
+  return LLVM::GEPOp::create(*this, pointer.getType(), getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{bytes});
+}
+
+Value Lane::offset(Value pointer, int64_t bytes) {
+  if (bytes == 0)
+    return pointer;
+  return LLVM::GEPOp::create(*this, pointer.getType(), getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
+}
+
+Value Lane::shared(Value address) {
+  return LLVM::IntToPtrOp::create(*this, sharedPointer(), address);
+}
+
+Value Lane::shuffleXor(Value value, int64_t mask) {
+  return NVVM::ShflOp::create(*this, value.getType(), i32(-1), value, i32(mask),
+                              i32(31), NVVM::ShflKind::bfly,
+                              /*return_value_and_is_valid=*/UnitAttr());
+}

@@ -1,0 +1,87 @@
+//===- Lane.h - What one lane of a warp computes ----------------*- C++ -*-===//
+//
+// Tile ops speak of warps and blocks; below them every lane does its part.
+// `Lane` writes the scalar code of that part: where the lane stands, addresses,
+// shuffles.  All index arithmetic is 32 bits wide except global addresses.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETONVVM_LANE_H
+#define ATTN_LIB_CONVERSION_TILETONVVM_LANE_H
+
+#include "attn/Conversion/Passes.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace attn {
+
+class Lane : public mlir::ImplicitLocOpBuilder {
+public:
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+  using Value = mlir::Value;
+
+  // Integers.  Constants fold, so sums may be written without care.
+  Value i32(int64_t value);
+  Value i64(int64_t value);
+  Value add(Value a, Value b);
+  Value add(Value a, int64_t b);
+  Value mul(Value a, Value b);
+  Value mul(Value a, int64_t b);
+  Value div(Value a, int64_t b); ///< of a non-negative number
+  Value rem(Value a, int64_t b); ///< of a non-negative number
+  Value bitAnd(Value a, int64_t mask);
+  Value shiftRight(Value a, int64_t bits);
+  Value both(Value a, Value b); ///< of i1
+  Value less(Value a, Value b); ///< signed
+  Value select(Value condition, Value yes, Value no);
+  Value wide(Value a); ///< i32 to i64, signed
+
+  // Position.
+  Value thread(); ///< in the block
+  Value lane();   ///< in the warp
+  /// Row of an accumulator's first element in a 16 x 8 piece: lane / 4.
+  Value quad();
+  /// Position in the four lanes that share a row: lane % 4.
+  Value inQuad();
+
+  // Memory.
+  mlir::LLVM::LLVMPointerType globalPointer();
+  mlir::LLVM::LLVMPointerType sharedPointer();
+  /// The address `bytes` behind a pointer; constants become immediates.
+  Value offset(Value pointer, Value bytes);
+  Value offset(Value pointer, int64_t bytes);
+  /// A pointer from an i32 address in shared memory.
+  Value shared(Value address);
+
+  /// The value of the lane whose number differs in the bits of `mask`.
+  Value shuffleXor(Value value, int64_t mask);
+};
+
+/// Registers of a 1:N-converted value.
+using Registers = llvm::SmallVector<mlir::Value>;
+
+/// A converted `!tile.view`: address of row 0, bytes between rows, row count.
+struct ViewValues {
+  explicit ViewValues(mlir::ValueRange values)
+      : base(values[0]), stride(values[1]), rows(values[2]) {}
+  mlir::Value base, stride, rows;
+};
+
+// Patterns, one function per family of ops.
+void populateKernelPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
+void populateCopyPatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns);
+void populateMatrixPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
+void populateRowPatterns(const mlir::TypeConverter &converter,
+                         mlir::RewritePatternSet &patterns);
+
+/// Replaces the launches of a module by gpu.launch_func.  Runs before kernels
+/// are lowered, which still know their footprint.
+mlir::LogicalResult lowerLaunches(mlir::ModuleOp module);
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,226 @@
+//===- Matrices.cpp - Fragments: ldmatrix, mma.sync, conversions ----------===//
+//
+// Registers of a fragment, in the order the patterns share:
+//   acc  16 x 8 pieces, row of pieces by row; 4 per piece: (row, column),
+//        (row, +1), (row + 8, column), (row + 8, +1)
+//   lhs  16 x 16 pieces, row by row; 4 per piece as in TileTypes.td
+//   rhs  16 x 8 pieces, k by k, then along n; 2 per piece
+// Pairs of 16-bit elements are i32.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lane.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Two f32 rounded to a pair of 16-bit elements, the first in the low half.
+Value pack(Lane &b, Type element, Value low, Value high) {
+  Type pair = VectorType::get(2, b.getF32Type());
+  Value both = LLVM::UndefOp::create(b, pair);
+  both = LLVM::InsertElementOp::create(b, pair, both, low, b.i32(0));
+  both = LLVM::InsertElementOp::create(b, pair, both, high, b.i32(1));
+  Value rounded =
+      LLVM::FPTruncOp::create(b, VectorType::get(2, element), both);
+  return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
+}
+
+/// Loads four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix
+/// l / 8.
+SmallVector<Value, 4> loadFour(Lane &b, Value pointer, bool transposed) {
+  Type i32 = b.getI32Type();
+  Type four = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                               {i32, i32, i32, i32});
+  Value loaded = NVVM::LdMatrixOp::create(
+      b, four, pointer, 4u,
+      transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
+      NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
+      NVVM::LdStMatrixEltType::B16);
+  SmallVector<Value, 4> registers;
+  for (int64_t i = 0; i < 4; ++i)
+    registers.push_back(LLVM::ExtractValueOp::create(b, loaded, i));
+  return registers;
+}
+
+struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadMatrixOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType buffer = op.getBuffer().getType();
+    FragType fragment = op.getResult().getType();
+    bool lhs = fragment.getLayout() == FragmentLayout::lhs;
+    // The instruction transposes when k runs down the rows of the buffer.
+    bool transposed = !lhs && !op.getTranspose();
+
+    // Matrices 1 and 3 lie 8 rows down or 8 columns to the right of 0 and 2.
+    Value lane = b.lane();
+    bool downFirst = lhs || transposed;
+    Value low = b.bitAnd(b.shiftRight(lane, 3), 1);
+    Value high = b.shiftRight(lane, 4);
+    Value down = downFirst ? low : high, right = downFirst ? high : low;
+    Value row = b.add(adaptor.getRow().front(),
+                      b.add(b.bitAnd(lane, 7), b.mul(down, 8)));
+    Value column = b.add(adaptor.getColumn().front(), b.mul(right, 8));
+    Value address = b.add(
+        adaptor.getBuffer().front(),
+        b.add(b.mul(adaptor.getStage().front(), buffer.stageBytes()),
+              b.add(b.mul(row, buffer.pitchBytes()),
+                    b.mul(column, buffer.elementBytes()))));
+    Value pointer = b.shared(address);
+
+    // One instruction loads 16 x 16 elements of the buffer.
+    auto load = [&](int64_t row, int64_t column) {
+      return loadFour(b,
+                      b.offset(pointer, row * buffer.pitchBytes() +
+                                            column * buffer.elementBytes()),
+                      transposed);
+    };
+    Registers registers;
+    for (int64_t i = 0; i < fragment.getRows(); i += 16)
+      for (int64_t j = 0; j < fragment.getColumns(); j += 16) {
+        bool swap = !lhs && op.getTranspose();
+        llvm::append_range(registers, swap ? load(j, i) : load(i, j));
+      }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+struct MmaLowering : OpConversionPattern<MmaOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    FragType lhs = op.getLhs().getType(), acc = op.getAcc().getType();
+    int64_t rows = acc.getRows() / 16, columns = acc.getColumns() / 8;
+    int64_t steps = lhs.getColumns() / 16;
+    Type f32 = b.getF32Type();
+    Type result = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                   {f32, f32, f32, f32});
+    bool half = lhs.getElementType().isF16();
+    NVVM::MMATypes type = half ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
+    // The f16 intrinsic takes vectors, the bf16 one takes i32.
+    auto operands = [&](ValueRange values) {
+      if (!half)
+        return SmallVector<Value>(values);
+      SmallVector<Value> cast;
+      for (Value v : values)
+        cast.push_back(LLVM::BitcastOp::create(
+            b, VectorType::get(2, b.getF16Type()), v));
+      return cast;
+    };
+
+    Registers registers = llvm::to_vector(adaptor.getAcc());
+    for (int64_t k = 0; k < steps; ++k)
+      for (int64_t n = 0; n < columns; ++n)
+        for (int64_t m = 0; m < rows; ++m) {
+          MutableArrayRef<Value> piece(&registers[(m * columns + n) * 4], 4);
+          Value product = NVVM::MmaOp::create(
+              b, result,
+              operands(adaptor.getLhs().slice((m * steps + k) * 4, 4)),
+              operands(adaptor.getRhs().slice((k * columns + n) * 2, 2)),
+              SmallVector<Value>(piece), ArrayRef<int64_t>{16, 8, 16},
+              std::nullopt, std::nullopt,
+              std::array<NVVM::MMATypes, 2>{type, type},
+              std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
+                                             NVVM::MMALayout::col});
+          for (int64_t i = 0; i < 4; ++i)
+            piece[i] = LLVM::ExtractValueOp::create(b, product, i);
+        }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+struct CastLowering : OpConversionPattern<CastOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(CastOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    FragType source = op.getSource().getType();
+    Type element = op.getResult().getType().getElementType();
+    ValueRange values = adaptor.getSource();
+    // A 16 x 16 piece of the operand is two 16 x 8 pieces of the accumulator,
+    // side by side; pairs of columns are pairs of registers already.
+    Registers registers;
+    for (int64_t piece = 0; piece < source.getRows() / 16 *
+                                        (source.getColumns() / 16);
+         ++piece)
+      for (int64_t i = 0; i < 4; ++i)
+        registers.push_back(pack(b, element, values[piece * 8 + 2 * i],
+                                 values[piece * 8 + 2 * i + 1]));
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+struct ExtractLowering : OpConversionPattern<ExtractOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ExtractOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    FragType source = op.getSource().getType();
+    FragType result = op.getResult().getType();
+    int64_t width = source.getLayout() == FragmentLayout::acc ? 8 : 16;
+    int64_t perRow = source.getColumns() / width;
+    int64_t first = op.getColumn() / width, count = result.getColumns() / width;
+    Registers registers;
+    for (int64_t row = 0; row < source.getRows() / 16; ++row)
+      llvm::append_range(registers, adaptor.getSource().slice(
+                                        (row * perRow + first) * 4, count * 4));
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreMatrixOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType buffer = op.getBuffer().getType();
+    FragType fragment = op.getFragment().getType();
+    Value row = b.add(adaptor.getRow().front(), b.quad());
+    Value address =
+        b.add(adaptor.getBuffer().front(),
+              b.add(b.mul(row, buffer.pitchBytes()),
+                    b.mul(b.inQuad(), 2 * buffer.elementBytes())));
+    Value pointer = b.shared(address);
+    ValueRange values = adaptor.getFragment();
+    int64_t columns = fragment.getColumns() / 8;
+    for (int64_t m = 0; m < fragment.getRows() / 16; ++m)
+      for (int64_t n = 0; n < columns; ++n)
+        for (int64_t half = 0; half < 2; ++half) {
+          int64_t first = (m * columns + n) * 4 + 2 * half;
+          Value pair = pack(b, buffer.getElementType(), values[first],
+                            values[first + 1]);
+          int64_t bytes = (m * 16 + half * 8) * buffer.pitchBytes() +
+                          n * 8 * buffer.elementBytes();
+          LLVM::StoreOp::create(b, pair, b.offset(pointer, bytes),
+                                /*alignment=*/4u);
+        }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::populateMatrixPatterns(const TypeConverter &converter,
+                                  RewritePatternSet &patterns) {
+  patterns.add<CastLowering, ExtractLowering, LoadMatrixLowering, MmaLowering,
+               StoreMatrixLowering>(converter, patterns.getContext());
+}

@@ -1,0 +1,183 @@
+//===- Rows.cpp - Elementwise functions and row reductions ----------------===//
+
+#include "Lane.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+struct FillLowering : OpConversionPattern<FillOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(FillOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type type = op.getResult().getType();
+    int64_t count = isa<FragType>(type) ? cast<FragType>(type).registers()
+                                        : cast<RowType>(type).registers();
+    rewriter.replaceOpWithMultiple(
+        op, {Registers(count, adaptor.getValue().front())});
+    return success();
+  }
+};
+
+/// Writes out the region once per register of the result.
+struct MapLowering : OpConversionPattern<MapOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MapOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    auto fragment = dyn_cast<FragType>(op.getResult().getType());
+    int64_t rows = fragment ? fragment.getRows()
+                            : cast<RowType>(op.getResult().getType()).getRows();
+    int64_t pieces = fragment ? fragment.getColumns() / 8 : 1;
+    Value firstRow = b.quad();
+    Value firstColumn = b.mul(b.inQuad(), 2);
+
+    Registers registers;
+    for (int64_t m = 0; m < rows / 16; ++m)
+      for (int64_t n = 0; n < pieces; ++n)
+        for (int64_t i = 0; i < (fragment ? 4 : 2); ++i) {
+          int64_t half = fragment ? i / 2 : i;
+          SmallVector<Value> arguments = {
+              b.add(firstRow, m * 16 + half * 8)};
+          if (fragment)
+            arguments.push_back(b.add(firstColumn, n * 8 + i % 2));
+          for (auto [input, values] :
+               llvm::zip(op.getInputs(), adaptor.getInputs()))
+            arguments.push_back(isa<FragType>(input.getType())
+                                    ? values[(m * pieces + n) * 4 + i]
+                                    : values[m * 2 + half]);
+          registers.push_back(inlineBody(b, op, arguments));
+        }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+
+private:
+  static Value inlineBody(Lane &b, MapOp op, ArrayRef<Value> arguments) {
+    Block &body = op.getBody().front();
+    IRMapping mapping;
+    mapping.map(body.getArguments(), ValueRange(arguments));
+    for (Operation &inner : body.without_terminator())
+      b.clone(inner, mapping);
+    return mapping.lookupOrDefault(
+        cast<YieldOp>(body.getTerminator()).getValue());
+  }
+};
+
+Value combine(Lane &b, Reduction kind, Value x, Value y) {
+  if (kind == Reduction::max)
+    return arith::MaxNumFOp::create(b, x, y);
+  return arith::AddFOp::create(b, x, y);
+}
+
+/// Combines the four lanes that share a row.
+Value combineQuad(Lane &b, Reduction kind, Value value) {
+  for (int64_t mask : {1, 2})
+    value = combine(b, kind, value, b.shuffleXor(value, mask));
+  return value;
+}
+
+struct RowReduceLowering : OpConversionPattern<RowReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(RowReduceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    FragType source = op.getSource().getType();
+    ValueRange values = adaptor.getSource();
+    int64_t pieces = source.getColumns() / 8;
+    Registers registers;
+    for (int64_t m = 0; m < source.getRows() / 16; ++m)
+      for (int64_t half = 0; half < 2; ++half) {
+        SmallVector<Value> row;
+        for (int64_t n = 0; n < pieces; ++n)
+          for (int64_t c = 0; c < 2; ++c)
+            row.push_back(values[(m * pieces + n) * 4 + 2 * half + c]);
+        Value result = reduce(b, op.getKind(), row);
+        if (op.getKind() == Reduction::max)
+          result = combineQuad(b, op.getKind(), result);
+        if (op.getInit())
+          result = combine(b, op.getKind(), adaptor.getInit()[m * 2 + half],
+                           result);
+        registers.push_back(result);
+      }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+
+private:
+  /// A few chains side by side, so that a warp does not wait for each result.
+  static Value reduce(Lane &b, Reduction kind, ArrayRef<Value> values) {
+    constexpr size_t chains = 4;
+    SmallVector<Value> partial;
+    for (auto [i, value] : llvm::enumerate(values)) {
+      if (i < chains)
+        partial.push_back(value);
+      else
+        partial[i % chains] = combine(b, kind, partial[i % chains], value);
+    }
+    while (partial.size() > 1) {
+      Value last = partial.pop_back_val();
+      partial[partial.size() / 2] =
+          combine(b, kind, partial[partial.size() / 2], last);
+    }
+    return partial.front();
+  }
+};
+
+struct RowCombineLowering : OpConversionPattern<RowCombineOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(RowCombineOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Registers registers;
+    for (Value value : adaptor.getSource())
+      registers.push_back(combineQuad(b, Reduction::add, value));
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+/// The machine's own approximations: accurate to 2 ulp, one instruction.
+/// Denormal results become zero, which a softmax weight may be.
+template <typename Op> struct ApproximateLowering : OpConversionPattern<Op> {
+  ApproximateLowering(const TypeConverter &converter, MLIRContext *context,
+                      StringRef intrinsic)
+      : OpConversionPattern<Op>(converter, context), intrinsic(intrinsic) {}
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, op.getType(), rewriter.getStringAttr(intrinsic),
+        ValueRange(adaptor.getOperands()));
+    return success();
+  }
+
+private:
+  StringRef intrinsic;
+};
+
+} // namespace
+
+void attn::populateRowPatterns(const TypeConverter &converter,
+                               RewritePatternSet &patterns) {
+  MLIRContext *context = patterns.getContext();
+  patterns.add<FillLowering, MapLowering, RowCombineLowering,
+               RowReduceLowering>(converter, context);
+  patterns.add<ApproximateLowering<math::Exp2Op>>(
+      converter, context, "llvm.nvvm.ex2.approx.ftz");
+  patterns.add<ApproximateLowering<math::Log2Op>>(
+      converter, context, "llvm.nvvm.lg2.approx.ftz.f");
+}

@@ -1,0 +1,74 @@
+//===- TileToNVVM.cpp - From tiles to the code of one lane ----------------===//
+
+#include "Lane.h"
+
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace attn {
+#define GEN_PASS_DEF_TILETONVVMPASS
+#include "attn/Conversion/Passes.h.inc"
+} // namespace attn
+
+namespace {
+
+/// What a value of a tile type is in one lane.
+class LaneTypes : public TypeConverter {
+public:
+  explicit LaneTypes(MLIRContext *context) {
+    Type i32 = IntegerType::get(context, 32), i64 = IntegerType::get(context, 64);
+    Type global = LLVM::LLVMPointerType::get(
+        context, unsigned(NVVM::NVVMMemorySpace::Global));
+    addConversion([](Type type) { return type; });
+    addConversion([=](PtrType) { return global; });
+    addConversion([=](SmemType) { return i32; });
+    addConversion([=](ViewType, SmallVectorImpl<Type> &types) {
+      types.append({global, i64, i32});
+      return success();
+    });
+    addConversion([=](FragType type, SmallVectorImpl<Type> &types) {
+      bool accumulator = type.getLayout() == FragmentLayout::acc;
+      types.append(type.registers(),
+                   accumulator ? type.getElementType() : i32);
+      return success();
+    });
+    addConversion([](RowType type, SmallVectorImpl<Type> &types) {
+      types.append(type.registers(), type.getElementType());
+      return success();
+    });
+  }
+};
+
+struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
+  using TileToNVVMPassBase::TileToNVVMPassBase;
+
+  void runOnOperation() override {
+    if (failed(lowerLaunches(getOperation())))
+      return signalPassFailure();
+
+    MLIRContext *context = &getContext();
+    LaneTypes types(context);
+    RewritePatternSet patterns(context);
+    populateKernelPatterns(types, patterns);
+    populateCopyPatterns(types, patterns);
+    populateMatrixPatterns(types, patterns);
+    populateRowPatterns(types, patterns);
+
+    ConversionTarget target(*context);
+    target.addIllegalDialect<TileDialect>();
+    target.addIllegalOp<math::Exp2Op, math::Log2Op>();
+    target.addLegalDialect<arith::ArithDialect, gpu::GPUDialect,
+                           LLVM::LLVMDialect, NVVM::NVVMDialect>();
+    scf::populateSCFStructuralTypeConversionsAndLegality(types, patterns,
+                                                         target);
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    for (auto module : getOperation().getOps<gpu::GPUModuleOp>())
+      if (failed(applyPartialConversion(module, target, frozen)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,68 @@
+//===- Arguments.cpp - What a kernel is passed ----------------------------===//
+
+#include "TileBuilder.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+Type attn::elementType(MLIRContext *context, DataType type) {
+  switch (type) {
+  case DataType::bf16:
+    return BFloat16Type::get(context);
+  case DataType::f16:
+    return Float16Type::get(context);
+  case DataType::f32:
+    return Float32Type::get(context);
+  case DataType::f8e4m3:
+    return Float8E4M3FNType::get(context);
+  }
+  llvm_unreachable("closed enum");
+}
+
+void Arguments::pointer(StringRef role, Type element) {
+  scalar(role, PtrType::get(element.getContext(), element));
+}
+
+void Arguments::scalar(StringRef role, Type type) {
+  roles.push_back(role.str());
+  types.push_back(type);
+}
+
+void Arguments::operand(StringRef name, Type element) {
+  Type i64 = IntegerType::get(element.getContext(), 64);
+  pointer(name, element);
+  scalar(offsetRole(name), i64);
+  for (StringRef axis : {"batch", "head", "row"})
+    scalar(strideRole(name, axis), i64);
+}
+
+KernelOp Arguments::createKernel(TileBuilder &builder,
+                                 const KernelRequest &request, int64_t warps) {
+  kernel = KernelOp::create(builder, request.name,
+                            builder.getFunctionType(types, {}), warps,
+                            request.minBlocksPerSm);
+  Block *entry = builder.createBlock(
+      &kernel.getBody(), {}, types,
+      SmallVector<Location>(types.size(), builder.getLoc()));
+  for (auto [i, role] : llvm::enumerate(roles))
+    kernel.setArgAttr(i, kRoleAttr, builder.getStringAttr(role));
+  builder.setInsertionPointToStart(entry);
+  return kernel;
+}
+
+Scalar Arguments::get(TileBuilder &builder, StringRef role) const {
+  auto *found = llvm::find(roles, role);
+  assert(found != roles.end() && "role was not declared");
+  KernelOp op = kernel;
+  return builder.wrap(op.getBody().getArgument(found - roles.begin()));
+}
+
+Value Arguments::view(TileBuilder &b, StringRef operand, ViewType type,
+                      Scalar batch, Scalar head, Scalar rows) const {
+  Scalar offset = get(b, offsetRole(operand)) +
+                  b.wide(batch) * get(b, strideRole(operand, "batch")) +
+                  b.wide(head) * get(b, strideRole(operand, "head"));
+  return ViewOp::create(b, type, get(b, operand), offset, rows,
+                        get(b, strideRole(operand, "row")));
+}

@@ -1,0 +1,50 @@
+//===- Mask.h - Which key blocks a query tile visits ------------*- C++ -*-===//
+//
+// Every mask is a band (Problem.h), so the keys that a tile of queries sees are
+// one run of blocks: some at its left edge that the band cuts, then blocks that
+// are fully open, then some at its right edge that the band or the end of the
+// keys cuts.  Open blocks need no mask code, so a kernel walks them first, in a
+// loop of their own, and the cut ones after; the order of blocks does not
+// matter to an online softmax.
+//
+// Example: causal, 128 queries from row 256 on, blocks of 64 keys: visited are
+// blocks 0 to 5, open are 0 to 3, steps 0..3 are open and 4..5 cut.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_MASK_H
+#define ATTN_LIB_KERNELS_MASK_H
+
+#include "TileBuilder.h"
+
+namespace attn {
+
+class KeyBlocks {
+public:
+  /// For the queries `firstRow .. lastRow`, in blocks of `size` keys.
+  KeyBlocks(TileBuilder &builder, const Arguments &arguments, MaskKind kind,
+            Scalar firstRow, Scalar lastRow, int64_t size);
+
+  /// Steps of the walk, and how many of them, the first ones, are open.
+  Scalar steps, openSteps;
+  /// The key block of a step.
+  Scalar block(TileBuilder &builder, Scalar step) const;
+  /// Sets the scores that the band or the end of the keys hides to -inf.
+  /// `scores` has the queries from `row` on and the keys of `block`.
+  mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
+                   Scalar block) const;
+
+private:
+  int64_t size;
+  bool hasFirst, hasLast;
+  Scalar keys, bandFirst, bandLast;
+  Scalar begin, openBegin, openEnd;
+};
+
+/// Declares the arguments that a mask kind needs.
+void declareBand(Arguments &arguments, mlir::MLIRContext *context,
+                 MaskKind kind);
+
+} // namespace attn
+
+#endif

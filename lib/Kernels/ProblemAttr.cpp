@@ -1,0 +1,75 @@
+//===- ProblemAttr.cpp - What a kernel was built for ----------------------===//
+
+#include "attn/Kernels/Kernels.h"
+
+using namespace mlir;
+using namespace attn;
+
+int64_t attn::roleValue(StringRef role, const Problem &problem) {
+  if (role == "queries")
+    return problem.queries;
+  if (role == "keys")
+    return problem.keys;
+  if (role == "group")
+    return problem.heads / problem.kvHeads;
+  if (role == "band_first")
+    return band(problem).first;
+  if (role == "band_last")
+    return band(problem).last;
+  return 0;
+}
+
+namespace {
+
+/// One integer of a problem: its name in the attribute and its place.
+struct Field {
+  StringLiteral name;
+  int64_t Problem::*member;
+};
+
+constexpr Field kFields[] = {
+    {"batch", &Problem::batch},        {"heads", &Problem::heads},
+    {"kv_heads", &Problem::kvHeads},   {"queries", &Problem::queries},
+    {"keys", &Problem::keys},          {"head_dim", &Problem::headDim},
+    {"head_dim_v", &Problem::headDimV}};
+
+} // namespace
+
+DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
+  Builder b(context);
+  std::string_view type = name(problem.dtype);
+  SmallVector<NamedAttribute> attributes = {
+      b.getNamedAttr("dtype", b.getStringAttr(StringRef(type))),
+      b.getNamedAttr("mask", b.getStringAttr(str(problem.mask))),
+      b.getNamedAttr("lse", b.getBoolAttr(problem.lse))};
+  for (const Field &field : kFields)
+    attributes.push_back(b.getNamedAttr(
+        field.name, b.getI64IntegerAttr(problem.*field.member)));
+  return b.getDictionaryAttr(attributes);
+}
+
+std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
+  auto type = attribute.getAs<StringAttr>("dtype");
+  auto mask = attribute.getAs<StringAttr>("mask");
+  auto lse = attribute.getAs<BoolAttr>("lse");
+  if (!type || !mask || !lse)
+    return std::nullopt;
+  std::optional<DataType> dtype =
+      parseDataType(std::string_view(type.getValue()));
+  std::optional<Mask> parsed = parseMask(std::string_view(mask.getValue()));
+  if (!dtype || !parsed)
+    return std::nullopt;
+  Problem problem;
+  problem.dtype = *dtype;
+  problem.mask = *parsed;
+  problem.lse = lse.getValue();
+  for (const Field &field : kFields) {
+    auto value = attribute.getAs<IntegerAttr>(field.name);
+    if (!value)
+      return std::nullopt;
+    problem.*field.member = value.getInt();
+  }
+  if (check(problem))
+    return std::nullopt;
+  return problem;
+}

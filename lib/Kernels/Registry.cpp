@@ -1,0 +1,30 @@
+//===- Registry.cpp - Kernel builders by name -----------------------------===//
+
+#include "attn/Kernels/Kernels.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace attn {
+#define ATTN_KERNEL(name)                                                      \
+  tile::KernelOp name(OpBuilder &, Location, const KernelRequest &);
+#include "attn/Kernels/Registry.inc"
+#undef ATTN_KERNEL
+} // namespace attn
+
+attn::KernelBuilder attn::findKernelBuilder(StringRef name) {
+  llvm::StringSwitch<KernelBuilder> found(name);
+#define ATTN_KERNEL(kernel) found.Case(#kernel, &kernel);
+#include "attn/Kernels/Registry.inc"
+#undef ATTN_KERNEL
+  return found.Default(nullptr);
+}
+
+std::string attn::offsetRole(StringRef operand) {
+  return (operand + "_offset").str();
+}
+
+std::string attn::strideRole(StringRef operand, StringRef axis) {
+  return (operand + "_stride_" + axis).str();
+}

@@ -1,0 +1,70 @@
+//===- Softmax.h - The online softmax of a strip of rows --------*- C++ -*-===//
+//
+// Rows see their keys block by block.  With c = scale * log2(e), a row keeps
+// the largest score so far, m, and l = sum of 2^(c s - c m); when a block
+// raises m, what was summed so far shrinks by alpha = 2^(c m_old - c m_new).
+//
+// A row that has seen only hidden or -inf scores has m = -inf; it is shifted by
+// 0 instead, so that its weights are 2^-inf = 0 and not NaN.  This also makes
+// a score of -inf beside finite ones exact.  A NaN score passes m by and
+// reaches l and the output through its weight.
+//
+// Example (c = 1): scores 1, 3 then 5: m = 3, l = 2^-2 + 1; then m = 5,
+// alpha = 2^-2, l = alpha (2^-2 + 1) + 1.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_SOFTMAX_H
+#define ATTN_LIB_KERNELS_SOFTMAX_H
+
+#include "TileBuilder.h"
+
+namespace attn {
+
+class Softmax {
+public:
+  /// `scale` is the kernel's run-time argument, `sign` what is known of it when
+  /// the kernel is built.
+  Softmax(TileBuilder &builder, Scalar scale, double sign);
+
+  /// Running maximum and (partial) sum of some rows.
+  struct Rows {
+    mlir::Value max, sum;
+  };
+  Rows start(TileBuilder &builder, int64_t rows) const;
+
+  /// Makes larger mean heavier: with a scale that is not positive the largest
+  /// score is not the heaviest, so the scores are scaled first.
+  mlir::Value orient(TileBuilder &builder, mlir::Value scores) const;
+
+  /// One block of scores.
+  struct Step {
+    Rows rows;
+    mlir::Value weights; ///< 2^(c s - c m), an accumulator
+    mlir::Value alpha;   ///< a row: factor for what was summed so far
+  };
+  Step step(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+
+  /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
+  /// LSE = ln(2) (c m + log2(l)), or -inf.
+  struct End {
+    mlir::Value inverse, lse;
+  };
+  End finish(TileBuilder &builder, Rows rows) const;
+
+private:
+  /// -c m, with 0 for a row whose maximum is -inf.
+  mlir::Value shift(TileBuilder &builder, mlir::Value max) const;
+
+  Scalar factor;     ///< c, or 1 when the scores are scaled first
+  Scalar prescale;   ///< c, only when the scores are scaled first
+  bool scalesFirst;
+};
+
+/// Every element times the value of its row.
+mlir::Value scaleRows(TileBuilder &builder, mlir::Value fragment,
+                      mlir::Value factors);
+
+} // namespace attn
+
+#endif

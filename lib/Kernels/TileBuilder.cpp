@@ -1,0 +1,232 @@
+//===- TileBuilder.cpp - Shorthand for writing tile IR --------------------===//
+
+#include "TileBuilder.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+//===----------------------------------------------------------------------===//
+// Scalar
+//===----------------------------------------------------------------------===//
+
+static bool isFloat(Type type) { return isa<FloatType>(type); }
+
+/// Floating-point arithmetic may be contracted (fma) and nothing else: with
+/// no-nan or no-inf the -inf of a masked score would be undefined.
+static arith::FastMathFlags contract() {
+  return arith::FastMathFlags::contract;
+}
+
+Scalar Scalar::operator+(Scalar other) const {
+  if (isFloat(type()))
+    return builder->wrap(builder->createOrFold<arith::AddFOp>(
+        value, other.value, contract()));
+  return builder->wrap(builder->createOrFold<arith::AddIOp>(value, other.value));
+}
+
+Scalar Scalar::operator-(Scalar other) const {
+  if (isFloat(type()))
+    return builder->wrap(builder->createOrFold<arith::SubFOp>(
+        value, other.value, contract()));
+  return builder->wrap(builder->createOrFold<arith::SubIOp>(value, other.value));
+}
+
+Scalar Scalar::operator*(Scalar other) const {
+  if (isFloat(type()))
+    return builder->wrap(builder->createOrFold<arith::MulFOp>(
+        value, other.value, contract()));
+  return builder->wrap(builder->createOrFold<arith::MulIOp>(value, other.value));
+}
+
+Scalar Scalar::operator/(Scalar other) const {
+  if (isFloat(type()))
+    return builder->wrap(builder->createOrFold<arith::DivFOp>(
+        value, other.value,
+        arith::FastMathFlags::arcp | arith::FastMathFlags::afn));
+  return builder->wrap(
+      builder->createOrFold<arith::DivSIOp>(value, other.value));
+}
+
+Scalar Scalar::operator+(int64_t other) const {
+  return *this + builder->constantLike(*this, other);
+}
+Scalar Scalar::operator-(int64_t other) const {
+  return *this - builder->constantLike(*this, other);
+}
+Scalar Scalar::operator*(int64_t other) const {
+  return *this * builder->constantLike(*this, other);
+}
+Scalar Scalar::operator/(int64_t other) const {
+  return *this / builder->constantLike(*this, other);
+}
+Scalar Scalar::operator%(int64_t other) const {
+  return builder->wrap(builder->createOrFold<arith::RemSIOp>(
+      value, builder->constantLike(*this, other)));
+}
+
+static Scalar compare(TileBuilder &builder, arith::CmpIPredicate integer,
+                      arith::CmpFPredicate real, Value a, Value b) {
+  if (isFloat(a.getType()))
+    return builder.wrap(builder.createOrFold<arith::CmpFOp>(real, a, b));
+  return builder.wrap(builder.createOrFold<arith::CmpIOp>(integer, a, b));
+}
+
+Scalar Scalar::operator<(Scalar other) const {
+  return compare(*builder, arith::CmpIPredicate::slt, arith::CmpFPredicate::OLT,
+                 value, other.value);
+}
+Scalar Scalar::operator<=(Scalar other) const {
+  return compare(*builder, arith::CmpIPredicate::sle, arith::CmpFPredicate::OLE,
+                 value, other.value);
+}
+Scalar Scalar::operator==(Scalar other) const {
+  return compare(*builder, arith::CmpIPredicate::eq, arith::CmpFPredicate::OEQ,
+                 value, other.value);
+}
+Scalar Scalar::operator&(Scalar other) const {
+  return builder->wrap(builder->createOrFold<arith::AndIOp>(value, other.value));
+}
+
+//===----------------------------------------------------------------------===//
+// TileBuilder: scalars
+//===----------------------------------------------------------------------===//
+
+Scalar TileBuilder::i32(int64_t value) {
+  return wrap(arith::ConstantOp::create(*this, getI32IntegerAttr(value)));
+}
+
+Scalar TileBuilder::f32(double value) {
+  return wrap(arith::ConstantOp::create(*this, getF32FloatAttr(value)));
+}
+
+Scalar TileBuilder::constantLike(Scalar other, int64_t value) {
+  return wrap(arith::ConstantOp::create(
+      *this, cast<TypedAttr>(getIntegerAttr(other.type(), value))));
+}
+
+Scalar TileBuilder::wide(Scalar value) {
+  return wrap(createOrFold<arith::ExtSIOp>(getI64Type(), Value(value)));
+}
+
+Scalar TileBuilder::min(Scalar a, Scalar b) {
+  return wrap(createOrFold<arith::MinSIOp>(Value(a), Value(b)));
+}
+
+Scalar TileBuilder::max(Scalar a, Scalar b) {
+  return wrap(createOrFold<arith::MaxSIOp>(Value(a), Value(b)));
+}
+
+Scalar TileBuilder::select(Scalar condition, Scalar yes, Scalar no) {
+  return wrap(
+      createOrFold<arith::SelectOp>(Value(condition), Value(yes), Value(no)));
+}
+
+Scalar TileBuilder::exp2(Value x) {
+  return wrap(math::Exp2Op::create(*this, x));
+}
+
+Scalar TileBuilder::log2(Value x) {
+  return wrap(math::Log2Op::create(*this, x));
+}
+
+Scalar TileBuilder::fma(Value a, Value b, Value c) {
+  return wrap(math::FmaOp::create(*this, a, b, c));
+}
+
+Scalar TileBuilder::programId(int dim) {
+  return wrap(ProgramIdOp::create(*this, getI32Type(), uint32_t(dim)));
+}
+
+Scalar TileBuilder::warpId() {
+  return wrap(WarpIdOp::create(*this, getI32Type()));
+}
+
+//===----------------------------------------------------------------------===//
+// TileBuilder: fragments and rows
+//===----------------------------------------------------------------------===//
+
+FragType TileBuilder::accType(int64_t rows, int64_t columns) {
+  return FragType::get(getContext(), rows, columns, getF32Type(),
+                       FragmentLayout::acc);
+}
+
+FragType TileBuilder::lhsType(int64_t rows, int64_t columns, Type element) {
+  return FragType::get(getContext(), rows, columns, element,
+                       FragmentLayout::lhs);
+}
+
+FragType TileBuilder::rhsType(int64_t rows, int64_t columns, Type element) {
+  return FragType::get(getContext(), rows, columns, element,
+                       FragmentLayout::rhs);
+}
+
+RowType TileBuilder::rowType(int64_t rows, bool partial) {
+  return RowType::get(getContext(), rows, getF32Type(), partial);
+}
+
+RowType TileBuilder::indexRowType(int64_t rows) {
+  return RowType::get(getContext(), rows, getI32Type(), /*partial=*/false);
+}
+
+Value TileBuilder::fill(Scalar value, Type type) {
+  return FillOp::create(*this, type, value);
+}
+
+Value TileBuilder::map(ValueRange inputs, Type result, MapBody body) {
+  auto op = MapOp::create(*this, result, inputs);
+  bool fragment = isa<FragType>(result);
+  SmallVector<Type> types(fragment ? 2 : 1, getI32Type());
+  for (Type type : inputs.getTypes())
+    types.push_back(isa<FragType>(type) ? cast<FragType>(type).getElementType()
+                                        : cast<RowType>(type).getElementType());
+  OpBuilder::InsertionGuard guard(*this);
+  Block *block = createBlock(&op.getBody(), {}, types,
+                             SmallVector<Location>(types.size(), getLoc()));
+  SmallVector<Scalar> elements;
+  for (Value v : block->getArguments().drop_front(fragment ? 2 : 1))
+    elements.push_back(wrap(v));
+  Scalar row = wrap(block->getArgument(0));
+  Scalar column = fragment ? wrap(block->getArgument(1)) : Scalar();
+  YieldOp::create(*this, body(row, column, elements));
+  return op;
+}
+
+Value TileBuilder::rowMax(Value fragment, Value init) {
+  int64_t rows = cast<FragType>(fragment.getType()).getRows();
+  return RowReduceOp::create(*this, rowType(rows), Reduction::max, fragment,
+                             init);
+}
+
+Value TileBuilder::rowSum(Value fragment, Value init) {
+  int64_t rows = cast<FragType>(fragment.getType()).getRows();
+  return RowReduceOp::create(*this, rowType(rows, /*partial=*/true),
+                             Reduction::add, fragment, init);
+}
+
+//===----------------------------------------------------------------------===//
+// TileBuilder: control flow
+//===----------------------------------------------------------------------===//
+
+ValueRange TileBuilder::loop(Scalar lower, Scalar upper, ValueRange init,
+                             LoopBody body) {
+  auto op = scf::ForOp::create(*this, Value(lower), Value(upper), Value(i32(1)),
+                               init);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.getBody());
+  SmallVector<Value> next =
+      body(wrap(op.getInductionVar()), op.getRegionIterArgs());
+  // With nothing carried the loop comes with its terminator.
+  if (!init.empty())
+    scf::YieldOp::create(*this, next);
+  return op.getResults();
+}
+
+void TileBuilder::when(Scalar condition, function_ref<void()> body) {
+  auto op = scf::IfOp::create(*this, Value(condition), /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.thenBlock());
+  body();
+}

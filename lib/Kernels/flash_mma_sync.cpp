@@ -1,0 +1,277 @@
+//===- flash_mma_sync.cpp - FlashAttention on mma.sync (sm_80 and up) -----===//
+//
+// One block owns `query` rows of one head; each warp owns a strip of them and
+// keeps its output, running maximum and sum in registers.  Keys and values
+// stream past in blocks of `key` rows, each read by every warp.
+//
+// stages = 1: one buffer for K and one for V, and two barriers a block.  V of a
+//   block is copied while S = Q K^T is worked out, K of the next block during
+//   softmax and P V.  Least shared memory, so that two blocks fit on an SM and
+//   cover each other's waits.
+// stages >= 2: a ring of (K, V) pairs, filled `stages - 1` blocks ahead, and
+//   one barrier a block.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Epilogue.h"
+#include "Mask.h"
+#include "Softmax.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Columns of one mma.sync step along the contracted dimension.
+constexpr int64_t kStep = 16;
+
+class Flash {
+public:
+  Flash(TileBuilder &b, const KernelRequest &request)
+      : b(b), problem(request.problem),
+        element(elementType(b.getContext(), problem.dtype)),
+        query(request.tiles.get("query")), key(request.tiles.get("key")),
+        stages(request.tiles.get("stages", 1)),
+        warps(request.tiles.get("warps")), strip(query / warps),
+        dim(llvm::alignTo(problem.headDim, kStep)),
+        dimV(llvm::alignTo(problem.headDimV, kStep)), request(request) {}
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    locate();
+    allocate();
+    // Loop-carried: running max, running sum, output.
+    Softmax softmax(b, arguments.get(b, "scale"), request.scale);
+    Softmax::Rows rows = softmax.start(b, strip);
+    SmallVector<Value> state = {
+        rows.max, rows.sum, b.fill(b.f32(0), b.accType(strip, dimV))};
+
+    prologue();
+    Scalar zero = b.i32(0);
+    state = walk(softmax, zero, blocks->openSteps, state, /*cut=*/false);
+    state = walk(softmax, blocks->openSteps, blocks->steps, state,
+                 /*cut=*/true);
+    WaitGroupOp::create(b, 0u);
+    BarrierOp::create(b);
+    finish(softmax, state);
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  KernelOp declare() {
+    Type i32 = b.getI32Type();
+    for (StringRef operand : {"q", "k", "v", "o"})
+      arguments.operand(operand, element);
+    if (problem.lse)
+      arguments.operand("lse", b.getF32Type());
+    arguments.scalar("queries", i32);
+    arguments.scalar("keys", i32);
+    arguments.scalar("group", i32);
+    declareBand(arguments, b.getContext(), problem.mask.kind);
+    arguments.scalar("scale", b.getF32Type());
+    return arguments.createKernel(b, request, warps);
+  }
+
+  /// Which rows of which head this block and this warp own.
+  void locate() {
+    queries = arguments.get(b, "queries");
+    Scalar keys = arguments.get(b, "keys");
+    Scalar tile = b.programId(0);
+    // With a mask that grows with the row, start the longest tiles first.
+    if (problem.mask.kind != MaskKind::none)
+      tile = b.ceilDiv(queries, query) - 1 - tile;
+    firstRow = tile * query;
+    warpRow = b.warpId() * strip;
+    Scalar head = b.programId(1), batch = b.programId(2);
+    Scalar keyHead = head / arguments.get(b, "group");
+    blocks.emplace(b, arguments, problem.mask.kind, firstRow,
+                   b.min(firstRow + query, queries) - 1, key);
+
+    auto view = [&](StringRef name, int64_t columns, int64_t align, Scalar head,
+                    Scalar rows) {
+      auto type = ViewType::get(b.getContext(), columns, element, align);
+      return arguments.view(b, name, type, batch, head, rows);
+    };
+    q = view("q", problem.headDim, request.align.q, head, queries);
+    k = view("k", problem.headDim, request.align.k, keyHead, keys);
+    v = view("v", problem.headDimV, request.align.v, keyHead, keys);
+    o = view("o", problem.headDimV, request.align.o, head, queries);
+    if (problem.lse) {
+      auto type = ViewType::get(b.getContext(), ViewType::kVector,
+                                b.getF32Type(), /*align=*/4);
+      lse = arguments.view(b, "lse", type, batch, head, queries);
+    }
+  }
+
+  /// Buffers.  O is staged for the store where Q was.
+  void allocate() {
+    auto type = [&](int64_t stages, int64_t rows, int64_t columns) {
+      return SmemType::get(b.getContext(), stages, rows, columns, element);
+    };
+    SmemType typeQ = type(1, query, dim), typeO = type(1, query, dimV);
+    bool larger = typeO.totalBytes() > typeQ.totalBytes();
+    Value strips = AllocOp::create(b, larger ? typeO : typeQ, "query");
+    bufferQ = larger ? Value(AliasOp::create(b, typeQ, strips)) : strips;
+    bufferO = larger || typeO == typeQ
+                  ? strips
+                  : Value(AliasOp::create(b, typeO, strips));
+    bufferK = AllocOp::create(b, type(stages, key, dim), "key");
+    bufferV = AllocOp::create(b, type(stages, key, dimV), "value");
+  }
+
+  void copy(Value view, Value buffer, Scalar row, Scalar stage) {
+    CopyAsyncOp::create(b, view, row, buffer, stage);
+  }
+
+  Scalar stage(Scalar step) {
+    return stages == 1 ? b.i32(0) : step % stages;
+  }
+
+  /// Starts the copies that the first step finds in flight.
+  void prologue() {
+    Scalar zero = b.i32(0);
+    b.when(zero < blocks->steps, [&] {
+      copy(q, bufferQ, firstRow, zero);
+      if (stages == 1)
+        copy(k, bufferK, blocks->block(b, zero) * key, zero);
+      else
+        copyPair(zero);
+    });
+    CommitGroupOp::create(b);
+    for (int64_t step = 1; step < stages - 1; ++step) {
+      b.when(b.i32(step) < blocks->steps, [&] { copyPair(b.i32(step)); });
+      CommitGroupOp::create(b);
+    }
+  }
+
+  void copyPair(Scalar step) {
+    Scalar row = blocks->block(b, step) * key;
+    copy(k, bufferK, row, stage(step));
+    copy(v, bufferV, row, stage(step));
+  }
+
+  /// The steps `from .. to - 1` of the walk over key blocks.
+  SmallVector<Value> walk(const Softmax &softmax, Scalar from, Scalar to,
+                          ValueRange state, bool cut) {
+    ValueRange results =
+        b.loop(from, to, state, [&](Scalar step, ValueRange carried) {
+          return stages == 1 ? stepSingle(softmax, step, carried, cut)
+                             : stepRing(softmax, step, carried, cut);
+        });
+    return llvm::to_vector(results);
+  }
+
+  SmallVector<Value> stepSingle(const Softmax &softmax, Scalar step,
+                                ValueRange state, bool cut) {
+    Scalar block = blocks->block(b, step), zero = b.i32(0);
+    awaitAll(); // K is here, and no warp reads the last V any more
+    copy(v, bufferV, block * key, zero);
+    CommitGroupOp::create(b);
+    Value scores = multiplyQK(zero);
+    awaitAll(); // V is here, and no warp reads K any more
+    b.when(step + 1 < blocks->steps, [&] {
+      copy(k, bufferK, blocks->block(b, step + 1) * key, zero);
+    });
+    CommitGroupOp::create(b);
+    return accumulate(softmax, scores, block, zero, state, cut);
+  }
+
+  SmallVector<Value> stepRing(const Softmax &softmax, Scalar step,
+                              ValueRange state, bool cut) {
+    Scalar block = blocks->block(b, step);
+    // The pair of this step is here when at most stages - 2 younger ones are
+    // not; behind the barrier no warp reads the pair of the step before, whose
+    // place the next copy takes.
+    WaitGroupOp::create(b, uint32_t(stages - 2));
+    BarrierOp::create(b);
+    Scalar ahead = step + (stages - 1);
+    b.when(ahead < blocks->steps, [&] { copyPair(ahead); });
+    CommitGroupOp::create(b);
+    Value scores = multiplyQK(stage(step));
+    return accumulate(softmax, scores, block, stage(step), state, cut);
+  }
+
+  void awaitAll() {
+    WaitGroupOp::create(b, 0u);
+    BarrierOp::create(b);
+  }
+
+  /// S = Q K^T for this warp's strip.
+  Value multiplyQK(Scalar stage) {
+    Value scores = b.fill(b.f32(0), b.accType(strip, key));
+    Scalar zero = b.i32(0);
+    for (int64_t column = 0; column < dim; column += kStep) {
+      Value lhs = LoadMatrixOp::create(b, b.lhsType(strip, kStep, element),
+                                       bufferQ, zero, warpRow, b.i32(column),
+                                       /*transpose=*/false);
+      Value rhs = LoadMatrixOp::create(b, b.rhsType(kStep, key, element),
+                                       bufferK, stage, zero, b.i32(column),
+                                       /*transpose=*/true);
+      scores = MmaOp::create(b, scores.getType(), lhs, rhs, scores);
+    }
+    return scores;
+  }
+
+  /// Softmax of a block of scores, and O = alpha O + P V.
+  SmallVector<Value> accumulate(const Softmax &softmax, Value scores,
+                                Scalar block, Scalar stage, ValueRange state,
+                                bool cut) {
+    scores = softmax.orient(b, scores);
+    if (cut)
+      scores = blocks->hide(b, scores, firstRow + warpRow, block);
+    Softmax::Step next = softmax.step(b, {state[0], state[1]}, scores);
+    Value output = scaleRows(b, state[2], next.alpha);
+    Value weights = CastOp::create(b, b.lhsType(strip, key, element),
+                                   next.weights);
+    Scalar zero = b.i32(0);
+    for (int64_t row = 0; row < key; row += kStep) {
+      Value lhs = ExtractOp::create(b, b.lhsType(strip, kStep, element),
+                                    weights, uint64_t(row));
+      Value rhs = LoadMatrixOp::create(b, b.rhsType(kStep, dimV, element),
+                                       bufferV, stage, b.i32(row), zero,
+                                       /*transpose=*/false);
+      output = MmaOp::create(b, output.getType(), lhs, rhs, output);
+    }
+    return {next.rows.max, next.rows.sum, output};
+  }
+
+  void finish(const Softmax &softmax, ValueRange state) {
+    Softmax::End end = softmax.finish(b, {state[0], state[1]});
+    Scalar row = firstRow + warpRow;
+    storeOutput(b, state[2], end.inverse, bufferO, o, warpRow, row);
+    if (lse)
+      StoreRowOp::create(b, end.lse, lse, row);
+  }
+
+  TileBuilder &b;
+  const Problem &problem;
+  Type element;
+  int64_t query, key, stages, warps;
+  int64_t strip;     ///< rows of a warp
+  int64_t dim, dimV; ///< head dimensions, padded
+  const KernelRequest &request;
+
+  Arguments arguments;
+  std::optional<KeyBlocks> blocks;
+  Scalar queries, firstRow, warpRow;
+  Value q, k, v, o, lse;                     // views
+  Value bufferQ, bufferK, bufferV, bufferO; // shared memory
+};
+
+} // namespace
+
+namespace attn {
+KernelOp flash_mma_sync(OpBuilder &builder, Location loc,
+                        const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::flash_mma_sync(OpBuilder &builder, Location loc,
+                              const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  return Flash(b, request).build();
+}

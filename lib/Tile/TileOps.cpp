@@ -1,0 +1,294 @@
+//===- TileOps.cpp - Constraints of the tile ops --------------------------===//
+
+#include "attn/Tile/Tile.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+#include "attn/Tile/TrafficInterface.cpp.inc"
+#define GET_OP_CLASSES
+#include "attn/Tile/TileOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+LogicalResult ViewOp::verify() {
+  if (getBase().getType().getElementType() !=
+      getResult().getType().getElementType())
+    return emitOpError("expects a view of ")
+           << getBase().getType().getElementType() << ", but got "
+           << getResult().getType();
+  return success();
+}
+
+LogicalResult AllocOp::verify() {
+  if (getName().empty())
+    return emitOpError("expects a name for the buffer");
+  return success();
+}
+
+LogicalResult AliasOp::verify() {
+  int64_t have = getBuffer().getType().totalBytes();
+  int64_t want = getResult().getType().totalBytes();
+  if (want > have)
+    return emitOpError("expects at most the ")
+           << have << " bytes of the buffer, but got " << want;
+  return success();
+}
+
+LogicalResult CopyAsyncOp::verify() {
+  ViewType view = getView().getType();
+  SmemType buffer = getBuffer().getType();
+  if (view.isVector() || view.getElementType() != buffer.getElementType())
+    return emitOpError("expects rows of ")
+           << buffer.getElementType() << ", but got " << view;
+  if (view.getColumns() > buffer.getColumns())
+    return emitOpError("expects at most ")
+           << buffer.getColumns() << " columns, but got " << view.getColumns();
+  return success();
+}
+
+LogicalResult LoadMatrixOp::verify() {
+  SmemType buffer = getBuffer().getType();
+  FragType fragment = getResult().getType();
+  if (fragment.getLayout() == FragmentLayout::acc)
+    return emitOpError("expects a fragment in layout lhs or rhs, but got acc");
+  if (fragment.getLayout() == FragmentLayout::lhs && getTranspose())
+    return emitOpError("expects no transpose for a fragment in layout lhs");
+  if (fragment.getElementType() != buffer.getElementType())
+    return emitOpError("expects elements of ")
+           << buffer.getElementType() << ", but got "
+           << fragment.getElementType();
+  int64_t rows = getTranspose() ? fragment.getColumns() : fragment.getRows();
+  int64_t columns = getTranspose() ? fragment.getRows() : fragment.getColumns();
+  if (rows > buffer.getRows() || columns > buffer.getColumns())
+    return emitOpError("expects a part of ")
+           << buffer << ", but got " << rows << " x " << columns;
+  return success();
+}
+
+LogicalResult StoreMatrixOp::verify() {
+  SmemType buffer = getBuffer().getType();
+  FragType fragment = getFragment().getType();
+  if (fragment.getLayout() != FragmentLayout::acc)
+    return emitOpError("expects a fragment in layout acc, but got ")
+           << stringifyFragmentLayout(fragment.getLayout());
+  if (fragment.getRows() > buffer.getRows() ||
+      fragment.getColumns() > buffer.getColumns())
+    return emitOpError("expects a fragment inside ")
+           << buffer << ", but got " << fragment;
+  return success();
+}
+
+LogicalResult CopyOutOp::verify() {
+  ViewType view = getView().getType();
+  SmemType buffer = getBuffer().getType();
+  if (view.isVector() || view.getElementType() != buffer.getElementType())
+    return emitOpError("expects a view of ")
+           << buffer.getElementType() << " rows, but got " << view;
+  if (view.getColumns() > buffer.getColumns())
+    return emitOpError("expects at most ")
+           << buffer.getColumns() << " columns, but got " << view.getColumns();
+  int64_t count = int32_t(getCount());
+  if (count < 1 || count > buffer.getRows())
+    return emitOpError("expects 1 to ")
+           << buffer.getRows() << " rows, but got " << count;
+  return success();
+}
+
+LogicalResult StoreRowOp::verify() {
+  ViewType view = getView().getType();
+  RowType row = getValues().getType();
+  if (row.getPartial())
+    return emitOpError("expects a whole row, but got ")
+           << row << "; combine it first";
+  if (!view.isVector() || view.getElementType() != row.getElementType())
+    return emitOpError("expects a vector of ")
+           << row.getElementType() << ", but got " << view;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+/// Element type of a fragment or row.
+static Type elementOf(Type type) {
+  if (auto fragment = dyn_cast<FragType>(type))
+    return fragment.getElementType();
+  return cast<RowType>(type).getElementType();
+}
+
+/// Rows of a fragment or row.
+static int64_t rowsOf(Type type) {
+  if (auto fragment = dyn_cast<FragType>(type))
+    return fragment.getRows();
+  return cast<RowType>(type).getRows();
+}
+
+LogicalResult FillOp::verify() {
+  Type type = getResult().getType();
+  if (auto fragment = dyn_cast<FragType>(type);
+      fragment && fragment.getLayout() != FragmentLayout::acc)
+    return emitOpError("expects a fragment in layout acc, but got ")
+           << fragment;
+  if (elementOf(type) != getValue().getType())
+    return emitOpError("expects a value of type ")
+           << elementOf(type) << ", but got " << getValue().getType();
+  return success();
+}
+
+LogicalResult MmaOp::verify() {
+  FragType lhs = getLhs().getType(), rhs = getRhs().getType(),
+           acc = getAcc().getType();
+  if (lhs.getLayout() != FragmentLayout::lhs ||
+      rhs.getLayout() != FragmentLayout::rhs ||
+      acc.getLayout() != FragmentLayout::acc)
+    return emitOpError("expects operands in layouts lhs, rhs and acc");
+  if (lhs.getElementType() != rhs.getElementType())
+    return emitOpError("expects factors of one type, but got ")
+           << lhs.getElementType() << " and " << rhs.getElementType();
+  if (lhs.getColumns() != rhs.getRows() || lhs.getRows() != acc.getRows() ||
+      rhs.getColumns() != acc.getColumns())
+    return emitOpError("expects an m x k, a k x n and an m x n fragment, but "
+                       "got ")
+           << lhs.getRows() << " x " << lhs.getColumns() << ", "
+           << rhs.getRows() << " x " << rhs.getColumns() << " and "
+           << acc.getRows() << " x " << acc.getColumns();
+  return success();
+}
+
+LogicalResult CastOp::verify() {
+  FragType source = getSource().getType(), result = getResult().getType();
+  if (source.getLayout() != FragmentLayout::acc ||
+      result.getLayout() != FragmentLayout::lhs)
+    return emitOpError("expects acc to lhs, but got ")
+           << source << " to " << result;
+  if (source.getRows() != result.getRows() ||
+      source.getColumns() != result.getColumns())
+    return emitOpError("expects the same shape, but got ")
+           << source << " to " << result;
+  return success();
+}
+
+LogicalResult ExtractOp::verify() {
+  FragType source = getSource().getType(), result = getResult().getType();
+  if (source.getLayout() != result.getLayout() ||
+      source.getElementType() != result.getElementType() ||
+      source.getRows() != result.getRows())
+    return emitOpError("expects the same layout, type and rows, but got ")
+           << source << " to " << result;
+  if (source.getLayout() == FragmentLayout::rhs)
+    return emitOpError("expects a fragment in layout acc or lhs, but got rhs");
+  int64_t step = source.getLayout() == FragmentLayout::acc ? 8 : 16;
+  int64_t column = getColumn();
+  if (column < 0 || column % step != 0 ||
+      column > source.getColumns() - result.getColumns())
+    return emitOpError("expects a column in steps of ")
+           << step << " from 0 to "
+           << source.getColumns() - result.getColumns() << ", but got "
+           << column;
+  return success();
+}
+
+/// A partial row is one lane's part of a sum: only linear functions of it have
+/// a meaning.  Accepts sums of partial values and products with whole ones.
+static LogicalResult verifyLinear(MapOp map) {
+  llvm::SmallDenseSet<Value> partial;
+  Block &body = map.getBody().front();
+  for (auto [input, argument] :
+       llvm::zip(map.getInputs(), body.getArguments().take_back(
+                                      map.getInputs().size())))
+    if (auto row = dyn_cast<RowType>(input.getType()); row && row.getPartial())
+      partial.insert(argument);
+  for (Operation &op : body) {
+    int64_t count = llvm::count_if(
+        op.getOperands(), [&](Value v) { return partial.contains(v); });
+    if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+      if (count == 1)
+        return op.emitOpError("expects partial values on both sides of a sum");
+    } else if (isa<arith::MulFOp>(op)) {
+      if (count == 2)
+        return op.emitOpError("expects at most one partial factor");
+    } else if (isa<YieldOp>(op)) {
+      bool want = isa<RowType>(map.getResult().getType()) &&
+                  cast<RowType>(map.getResult().getType()).getPartial();
+      if ((count == 1) != want)
+        return map.emitOpError("expects a partial result exactly when the "
+                               "yielded value is partial");
+      continue;
+    } else if (count != 0) {
+      return op.emitOpError("expects whole values, but got a partial one");
+    }
+    if (count != 0)
+      partial.insert(op.getResult(0));
+  }
+  return success();
+}
+
+LogicalResult MapOp::verify() {
+  Type result = getResult().getType();
+  bool fragment = isa<FragType>(result);
+  Block &body = getBody().front();
+  Type i32 = IntegerType::get(getContext(), 32);
+  SmallVector<Type> expected(fragment ? 2 : 1, i32);
+  for (Value input : getInputs()) {
+    Type type = input.getType();
+    if (rowsOf(type) != rowsOf(result))
+      return emitOpError("expects ")
+             << rowsOf(result) << " rows in every operand, but got " << type;
+    auto operand = dyn_cast<FragType>(type);
+    if (operand && !fragment)
+      return emitOpError("expects rows for a result that is a row, but got ")
+             << type;
+    if (operand && operand != result)
+      return emitOpError("expects fragments of type ")
+             << result << ", but got " << type;
+    expected.push_back(elementOf(type));
+  }
+  if (fragment && cast<FragType>(result).getLayout() != FragmentLayout::acc)
+    return emitOpError("expects a result in layout acc, but got ") << result;
+  if (TypeRange(expected) != TypeRange(body.getArgumentTypes()))
+    return emitOpError("expects block arguments (")
+           << expected << "), but got (" << body.getArgumentTypes() << ")";
+  auto yield = dyn_cast<YieldOp>(body.back());
+  if (!yield || yield.getValue().getType() != elementOf(result))
+    return emitOpError("expects to yield a value of type ")
+           << elementOf(result);
+  for (Operation &op : body)
+    if (op.getNumRegions() != 0 || !isMemoryEffectFree(&op) ||
+        isa<gpu::BarrierOp>(op))
+      return op.emitOpError("expects a scalar op without effects inside "
+                            "tile.map");
+  return verifyLinear(*this);
+}
+
+LogicalResult RowReduceOp::verify() {
+  FragType source = getSource().getType();
+  RowType result = getResult().getType();
+  if (source.getLayout() != FragmentLayout::acc)
+    return emitOpError("expects a fragment in layout acc, but got ") << source;
+  bool partial = getKind() == Reduction::add;
+  if (result.getRows() != source.getRows() ||
+      result.getPartial() != partial || !result.getElementType().isF32())
+    return emitOpError("expects a ")
+           << (partial ? "partial" : "whole") << " row of " << source.getRows()
+           << " f32, but got " << result;
+  if (getInit() && getInit().getType() != result)
+    return emitOpError("expects init of type ")
+           << result << ", but got " << getInit().getType();
+  return success();
+}
+
+LogicalResult RowCombineOp::verify() {
+  RowType source = getSource().getType(), result = getResult().getType();
+  if (!source.getPartial() || result.getPartial() ||
+      source.getRows() != result.getRows())
+    return emitOpError("expects a partial row and the whole row of its sums, "
+                       "but got ")
+           << source << " and " << result;
+  return success();
+}

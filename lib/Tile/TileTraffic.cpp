@@ -1,0 +1,64 @@
+//===- TileTraffic.cpp - Bytes that each op moves -------------------------===//
+//
+// Copies through `copy_async` write whole tiles to shared memory, zeros
+// included; what is clipped does not cross the border to global memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Tile/Tile.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace attn::tile;
+
+int64_t attn::tile::clippedRows(int64_t first, int64_t count, int64_t rows) {
+  int64_t begin = std::max<int64_t>(first, 0);
+  int64_t end = std::min(first + count, rows);
+  return std::max<int64_t>(end - begin, 0);
+}
+
+Traffic CopyAsyncOp::getTraffic(const TrafficScalars &scalars) {
+  SmemType buffer = getBuffer().getType();
+  int64_t rows = clippedRows(scalars.scalar(getRow()), buffer.getRows(),
+                             scalars.rows(getView()));
+  return {rows * getView().getType().rowBytes(), buffer.tileBytes()};
+}
+
+SmallVector<Value> CopyAsyncOp::getTrafficOperands() {
+  return {getView(), getRow()};
+}
+
+bool CopyAsyncOp::isCollective() { return true; }
+
+Traffic LoadMatrixOp::getTraffic(const TrafficScalars &) {
+  return {0, getResult().getType().bytes()};
+}
+
+Traffic StoreMatrixOp::getTraffic(const TrafficScalars &) {
+  FragType fragment = getFragment().getType();
+  return {0, fragment.getRows() * fragment.getColumns() *
+                 getBuffer().getType().elementBytes()};
+}
+
+Traffic CopyOutOp::getTraffic(const TrafficScalars &scalars) {
+  int64_t rows = clippedRows(scalars.scalar(getRow()), int32_t(getCount()),
+                             scalars.rows(getView()));
+  int64_t bytes = rows * getView().getType().rowBytes();
+  return {bytes, bytes};
+}
+
+SmallVector<Value> CopyOutOp::getTrafficOperands() {
+  return {getView(), getRow()};
+}
+
+Traffic StoreRowOp::getTraffic(const TrafficScalars &scalars) {
+  int64_t rows = clippedRows(scalars.scalar(getRow()),
+                             getValues().getType().getRows(),
+                             scalars.rows(getView()));
+  return {rows * getView().getType().rowBytes(), 0};
+}
+
+SmallVector<Value> StoreRowOp::getTrafficOperands() {
+  return {getView(), getRow()};
+}

@@ -1,0 +1,272 @@
+//===- Traffic.cpp - Counts a kernel's bytes from its IR ------------------===//
+//
+// An abstract execution of the kernel's scalars.  A value is known (a number)
+// or not in the environment; what depends on the warp is worked out on demand,
+// once per warp, where an op asks for it.  Only ops that the counts need are
+// executed: the slice is computed once per block of IR.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Tile/Traffic.h"
+
+#include "attn/Tile/Scalars.h"
+#include "attn/Tile/Tile.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+
+/// The ops whose execution the counts depend on: traffic ops, control flow
+/// around them, and the scalars both read.
+class Slice {
+public:
+  explicit Slice(KernelOp kernel) {
+    kernel.getBody().walk([&](TrafficInterface op) {
+      for (Operation *o = op; o != kernel; o = o->getParentOp())
+        if (keep.insert(o).second && o != op.getOperation())
+          addControl(o);
+      for (Value v : op.getTrafficOperands())
+        add(v);
+    });
+  }
+  bool contains(Operation *op) const { return keep.contains(op); }
+
+private:
+  void addControl(Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      add(loop.getLowerBound());
+      add(loop.getUpperBound());
+      add(loop.getStep());
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      add(branch.getCondition());
+    }
+  }
+
+  void add(Value value) {
+    if (!seen.insert(value).second)
+      return;
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      // A loop-carried scalar: its start and what the loop yields.
+      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      if (!loop || argument.getArgNumber() == 0)
+        return;
+      unsigned i = argument.getArgNumber() - 1;
+      add(loop.getInitArgs()[i]);
+      add(loop.getYieldedValues()[i]);
+      return;
+    }
+    Operation *op = value.getDefiningOp();
+    keep.insert(op);
+    for (Operation *o = op->getParentOp(); o && !isa<KernelOp>(o);
+         o = o->getParentOp())
+      if (keep.insert(o).second)
+        addControl(o);
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      unsigned i = cast<OpResult>(value).getResultNumber();
+      addControl(op);
+      add(loop.getInitArgs()[i]);
+      add(loop.getYieldedValues()[i]);
+      return;
+    }
+    if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      unsigned i = cast<OpResult>(value).getResultNumber();
+      addControl(op);
+      add(branch.thenYield().getOperand(i));
+      add(branch.elseYield().getOperand(i));
+      return;
+    }
+    for (Value operand : op->getOperands())
+      add(operand);
+  }
+
+  llvm::DenseSet<Operation *> keep;
+  llvm::DenseSet<Value> seen;
+};
+
+class Counter {
+public:
+  Counter(KernelOp kernel, ArrayRef<int64_t> arguments)
+      : kernel(kernel), slice(kernel) {
+    for (auto [argument, value] :
+         llvm::zip(kernel.getBody().getArguments(), arguments))
+      if (!isa<PtrType>(argument.getType()))
+        known[argument] = value;
+    // Kept ops per block, in order: the loops below run over these only.
+    kernel.getBody().walk([&](Operation *op) {
+      if (slice.contains(op))
+        kept[op->getBlock()].push_back(op);
+    });
+    for (auto &[block, ops] : kept)
+      llvm::sort(ops, [](Operation *a, Operation *b) {
+        return a->isBeforeInBlock(b);
+      });
+  }
+
+  FailureOr<Traffic> block(int64_t x) {
+    programX = x;
+    total = {};
+    if (failed(run(kernel.getBody().front())))
+      return failure();
+    return total;
+  }
+
+private:
+  /// What a traffic op may read, for one warp.
+  struct View final : TrafficScalars {
+    View(Counter &counter, int64_t warp) : counter(counter), warp(warp) {}
+    int64_t scalar(Value value) const override {
+      return *counter.evaluate(value, warp);
+    }
+    int64_t rows(Value view) const override {
+      return scalar(view.getDefiningOp<ViewOp>().getRows());
+    }
+    Counter &counter;
+    int64_t warp;
+  };
+
+  /// The value for one warp, or nothing when it depends on the data or on
+  /// dimensions 1 and 2 of the grid.
+  std::optional<int64_t> evaluate(Value value, int64_t warp) {
+    if (auto it = known.find(value); it != known.end())
+      return it->second;
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getNumRegions() != 0)
+      return std::nullopt;
+    if (isa<WarpIdOp>(op))
+      return warp < 0 ? std::nullopt : std::optional<int64_t>(warp);
+    if (auto id = dyn_cast<ProgramIdOp>(op))
+      return id.getDim() == 0 ? std::optional<int64_t>(programX)
+                              : std::nullopt;
+    SmallVector<int64_t, 3> operands;
+    for (Value operand : op->getOperands()) {
+      std::optional<int64_t> v = evaluate(operand, warp);
+      if (!v)
+        return std::nullopt;
+      operands.push_back(*v);
+    }
+    return evaluateScalar(op, operands);
+  }
+
+  LogicalResult run(Block &block) {
+    for (Operation *op : kept[&block]) {
+      if (auto loop = dyn_cast<scf::ForOp>(op)) {
+        if (failed(runLoop(loop)))
+          return failure();
+      } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+        if (failed(runBranch(branch)))
+          return failure();
+      } else if (auto traffic = dyn_cast<TrafficInterface>(op)) {
+        if (failed(count(traffic)))
+          return failure();
+      } else if (op->getNumResults() == 1) {
+        // Drop the value of the last iteration before working out this one.
+        known.erase(op->getResult(0));
+        if (std::optional<int64_t> v = evaluate(op->getResult(0), -1))
+          known[op->getResult(0)] = *v;
+      }
+    }
+    return success();
+  }
+
+  LogicalResult unknown(Operation *op, StringRef what) {
+    return op->emitOpError("expects ")
+           << what
+           << " to follow from the sizes and the first grid dimension, so "
+              "that traffic can be counted";
+  }
+
+  LogicalResult count(TrafficInterface op) {
+    bool uniform = true;
+    for (Value v : op.getTrafficOperands()) {
+      if (isa<ViewType>(v.getType())) {
+        auto view = v.getDefiningOp<ViewOp>();
+        if (!view)
+          return unknown(op, "the view");
+        v = view.getRows();
+      }
+      uniform &= known.count(v) != 0;
+      if (!evaluate(v, 0))
+        return unknown(op, "its rows");
+    }
+    int64_t warps = op.isCollective() ? 1 : kernel.getWarps();
+    if (uniform || op.isCollective()) {
+      total += op.getTraffic(View(*this, 0)) * warps;
+      return success();
+    }
+    for (int64_t warp = 0; warp < warps; ++warp)
+      total += op.getTraffic(View(*this, warp));
+    return success();
+  }
+
+  LogicalResult runLoop(scf::ForOp loop) {
+    std::optional<int64_t> lower = evaluate(loop.getLowerBound(), -1),
+                           upper = evaluate(loop.getUpperBound(), -1),
+                           step = evaluate(loop.getStep(), -1);
+    if (!lower || !upper || !step || *step <= 0)
+      return unknown(loop, "its bounds");
+    carry(loop.getInitArgs(), loop.getRegionIterArgs());
+    for (int64_t i = *lower; i < *upper; i += *step) {
+      known[loop.getInductionVar()] = i;
+      if (failed(run(*loop.getBody())))
+        return failure();
+      carry(loop.getYieldedValues(), loop.getRegionIterArgs());
+    }
+    carry(loop.getRegionIterArgs(), loop.getResults());
+    return success();
+  }
+
+  LogicalResult runBranch(scf::IfOp branch) {
+    std::optional<int64_t> condition = evaluate(branch.getCondition(), -1);
+    if (!condition)
+      return unknown(branch, "its condition");
+    Block *taken = *condition ? branch.thenBlock() : branch.elseBlock();
+    if (!taken)
+      return success();
+    if (failed(run(*taken)))
+      return failure();
+    carry(taken->getTerminator()->getOperands(), branch.getResults());
+    return success();
+  }
+
+  /// Moves scalars over an edge of the control flow, all at once.
+  void carry(ValueRange from, ValueRange to) {
+    SmallVector<std::optional<int64_t>> values;
+    for (Value v : from)
+      values.push_back(v.getType().isIntOrIndex() ? evaluate(v, -1)
+                                                  : std::nullopt);
+    for (auto [value, target] : llvm::zip(values, to)) {
+      known.erase(target);
+      if (value)
+        known[target] = *value;
+    }
+  }
+
+  KernelOp kernel;
+  Slice slice;
+  llvm::DenseMap<Block *, SmallVector<Operation *>> kept;
+  llvm::DenseMap<Value, int64_t> known;
+  int64_t programX = 0;
+  Traffic total;
+};
+
+} // namespace
+
+FailureOr<Traffic> attn::tile::countTraffic(KernelOp kernel,
+                                            std::array<int64_t, 3> grid,
+                                            ArrayRef<int64_t> arguments) {
+  Counter counter(kernel, arguments);
+  Traffic total;
+  if (grid[1] == 0 || grid[2] == 0)
+    return total;
+  for (int64_t x = 0; x < grid[0]; ++x) {
+    FailureOr<Traffic> one = counter.block(x);
+    if (failed(one))
+      return failure();
+    total += *one * (grid[1] * grid[2]);
+  }
+  return total;
+}
