@@ -129,9 +129,9 @@ LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   auto error = applyOverrides(machine, overrides);
   if (!error)
     return success();
-  auto names = llvm::map_range(machineFields(), [](const MachineField &field) {
-    return ref(field.name);
-  });
+  SmallVector<StringRef> names;
+  for (const MachineField &field : machineFields())
+    names.push_back(ref(field.name));
   return fail(emitError() << *error, "fields: " + llvm::join(names, ", "));
 }
 
@@ -158,8 +158,10 @@ Attribute MachineAttr::parse(AsmParser &parser, Type) {
   Builder builder(parser.getContext());
   StringRef name;
   SmallVector<NamedAttribute> overrides;
+  if (parser.parseLess())
+    return {};
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseKeyword(&name))
+  if (parser.parseKeyword(&name))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     StringRef field;
@@ -238,8 +240,10 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   MLIRContext *context = parser.getContext();
   StringRef name;
   SmallVector<std::pair<StringAttr, int64_t>> sizes;
+  if (parser.parseLess())
+    return {};
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseKeyword(&name))
+  if (parser.parseKeyword(&name))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     StringRef tile;

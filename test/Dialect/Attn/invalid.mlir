@@ -1,0 +1,371 @@
+// One function per way to break a numbered constraint of the op; the number is
+// in the function's name.
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+func.func @forward_c1(%t: tensor<1x1x8x8xf16>, %m: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects operands to be all tensors or all memrefs, but got 'tensor<1x1x8x8xf16>' and 'memref<1x1x8x8xf16>'}}
+  %o = attn.forward %t, %m, %m : tensor<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c1(%t: tensor<1x1x8x8xf16>, %m: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects operands to be all tensors or all memrefs, but got 'memref<1x1x8x8xf16>' and 'tensor<1x1x8x8xf16>'}}
+  attn.forward %m, %m, %m outs(%t : tensor<1x1x8x8xf16>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c1(%t: tensor<1x1x8x8xf16, "sparse">) {
+  // expected-error @below {{expects tensors without encoding, but got 'tensor<1x1x8x8xf16, "sparse">'}}
+  %o = attn.forward %t, %t, %t : tensor<1x1x8x8xf16, "sparse">, tensor<1x1x8x8xf16, "sparse">, tensor<1x1x8x8xf16, "sparse"> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c1(%t: f16) {
+  // expected-error @below {{operand #0 must be ranked tensor or memref, but got 'f16'}}
+  "attn.forward"(%t, %t, %t) : (f16, f16, f16) -> ()
+  return
+}
+
+// -----
+
+func.func @forward_c1(%t: tensor<*xf16>) {
+  // expected-error @below {{operand #0 must be ranked tensor or memref, but got 'tensor<*xf16>'}}
+  %o = "attn.forward"(%t, %t, %t) : (tensor<*xf16>, tensor<*xf16>, tensor<*xf16>) -> (tensor<1x1x8x8xf16>)
+  return
+}
+
+// -----
+
+func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects one or two results, O and LSE, but got 0}}
+  attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects one or two results, O and LSE, but got 3}}
+  %0:3 = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects outs to be absent or of the types of the results, but got 'tensor<1x1x8x8xf16>' and 'tensor<1x1x8x8xf16>', 'tensor<1x1x8xf32>'}}
+  %0:2 = attn.forward %t, %t, %t outs(%t : tensor<1x1x8x8xf16>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c2(%t: tensor<1x1x8x8xf16>, %d: tensor<1x1x?x8xf16>) {
+  // expected-error @below {{expects outs to be absent or of the types of the results, but got 'tensor<1x1x?x8xf16>' and 'tensor<1x1x8x8xf16>'}}
+  %0 = attn.forward %t, %t, %t outs(%d : tensor<1x1x?x8xf16>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c2(%m: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects one or two outs, O and LSE, but got 0}}
+  attn.forward %m, %m, %m : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c2(%m: memref<1x1x8x8xf16>, %o: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects no results on memrefs, but got 1}}
+  %0 = attn.forward %m, %m, %m outs(%o : memref<1x1x8x8xf16>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c3(%t: tensor<1x1x8x8xf16>, %u: tensor<1x8x8xf16>) {
+  // expected-error @below {{expects q of rank 4, but got rank 3}}
+  %o = attn.forward %u, %t, %t : tensor<1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c3(%t: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects O of rank 4, but got rank 0}}
+  %o = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<f16>
+  return
+}
+
+// -----
+
+func.func @forward_c3(%t: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects LSE of rank 3, but got rank 4}}
+  %o, %lse = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8x1xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c4(%m: memref<1x1x8x8xf16>, %k: memref<1x1x8x8xf16, strided<[128, 128, 16, 2]>>, %o: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects k to have an innermost stride of 1, but got 'memref<1x1x8x8xf16, strided<[128, 128, 16, 2]>>'}}
+  attn.forward %m, %k, %m outs(%o : memref<1x1x8x8xf16>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16, strided<[128, 128, 16, 2]>>, memref<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c4(%m: memref<1x1x8x8xf16>, %o: memref<1x1x8x8xf16, strided<[?, ?, ?, ?]>>) {
+  // expected-error @below {{expects O to have an innermost stride of 1}}
+  attn.forward %m, %m, %m outs(%o : memref<1x1x8x8xf16, strided<[?, ?, ?, ?]>>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c4(%m: memref<1x1x8x8xf16>, %v: memref<1x1x8x8xf16, affine_map<(a, b, c, d) -> (a, b, c floordiv 2, c mod 2, d)>>, %o: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects v to have an innermost stride of 1}}
+  attn.forward %m, %m, %v outs(%o : memref<1x1x8x8xf16>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16, affine_map<(a, b, c, d) -> (a, b, c floordiv 2, c mod 2, d)>>
+  return
+}
+
+// -----
+
+func.func @forward_c5(%t: tensor<1x1x8x8xi8>) {
+  // expected-error @below {{expects a supported element type, but got 'i8'}}
+  // expected-note @below {{element types: bf16, f16, f32, f8E4M3FN}}
+  %o = attn.forward %t, %t, %t : tensor<1x1x8x8xi8>, tensor<1x1x8x8xi8>, tensor<1x1x8x8xi8> -> tensor<1x1x8x8xi8>
+  return
+}
+
+// -----
+
+func.func @forward_c5(%q: tensor<1x1x8x8xf16>, %v: tensor<1x1x8x8xbf16>) {
+  // expected-error @below {{expects v to have the element type 'f16' of q, but got 'bf16'}}
+  %o = attn.forward %q, %q, %v : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xbf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c6(%q: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects O to have the element type 'f16', but got 'f32'}}
+  %o = attn.forward %q, %q, %q : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c6(%q: tensor<1x1x8x8xf8E4M3FN>) {
+  // expected-error @below {{expects O to have the element type 'bf16', but got 'f8E4M3FN'}}
+  %o = attn.forward %q, %q, %q : tensor<1x1x8x8xf8E4M3FN>, tensor<1x1x8x8xf8E4M3FN>, tensor<1x1x8x8xf8E4M3FN> -> tensor<1x1x8x8xf8E4M3FN>
+  return
+}
+
+// -----
+
+func.func @forward_c6(%q: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects LSE to have the element type 'f32', but got 'f16'}}
+  %o, %lse = attn.forward %q, %q, %q : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c7(%q: tensor<2x1x8x8xf16>, %k: tensor<3x1x8x8xf16>) {
+  // expected-error @below {{expects q and k to have the same batch size, but got 2 and 3}}
+  %o = attn.forward %q, %k, %k : tensor<2x1x8x8xf16>, tensor<3x1x8x8xf16>, tensor<3x1x8x8xf16> -> tensor<2x1x8x8xf16>
+  return
+}
+
+// -----
+
+// A dynamic size in between does not hide a difference.
+func.func @forward_c7(%q: tensor<2x1x8x8xf16>, %k: tensor<?x1x8x8xf16>, %v: tensor<3x1x8x8xf16>) {
+  // expected-error @below {{expects q and v to have the same batch size, but got 2 and 3}}
+  %o = attn.forward %q, %k, %v : tensor<2x1x8x8xf16>, tensor<?x1x8x8xf16>, tensor<3x1x8x8xf16> -> tensor<2x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c8(%q: tensor<1x6x8x8xf16>, %k: tensor<1x4x8x8xf16>) {
+  // expected-error @below {{expects the head count of q to be a multiple of that of k, but got 6 and 4}}
+  %o = attn.forward %q, %k, %k : tensor<1x6x8x8xf16>, tensor<1x4x8x8xf16>, tensor<1x4x8x8xf16> -> tensor<1x6x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c8(%q: tensor<1x2x8x8xf16>, %k: tensor<1x4x8x8xf16>) {
+  // expected-error @below {{expects the head count of q to be a multiple of that of k, but got 2 and 4}}
+  %o = attn.forward %q, %k, %k : tensor<1x2x8x8xf16>, tensor<1x4x8x8xf16>, tensor<1x4x8x8xf16> -> tensor<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c8(%q: tensor<1x4x8x8xf16>, %v: tensor<1x2x8x8xf16>) {
+  // expected-error @below {{expects k and v to have the same head count, but got 4 and 2}}
+  %o = attn.forward %q, %q, %v : tensor<1x4x8x8xf16>, tensor<1x4x8x8xf16>, tensor<1x2x8x8xf16> -> tensor<1x4x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c8(%q: tensor<1x?x8x8xf16>, %k: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects q to have a static and positive head count, but got ?}}
+  %o = attn.forward %q, %k, %k : tensor<1x?x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x?x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c8(%q: tensor<1x1x8x8xf16>, %k: tensor<1x0x8x8xf16>) {
+  // expected-error @below {{expects k to have a static and positive head count, but got 0}}
+  %o = attn.forward %q, %k, %k : tensor<1x1x8x8xf16>, tensor<1x0x8x8xf16>, tensor<1x0x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c8(%q: tensor<1x2x8x8xf16>) {
+  // expected-error @below {{expects O to have a static and positive head count, but got ?}}
+  %o = attn.forward %q, %q, %q : tensor<1x2x8x8xf16>, tensor<1x2x8x8xf16>, tensor<1x2x8x8xf16> -> tensor<1x?x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c9(%q: tensor<1x1x8x8xf16>, %v: tensor<1x1x9x8xf16>) {
+  // expected-error @below {{expects k and v to have the same number of rows, but got 8 and 9}}
+  %o = attn.forward %q, %q, %v : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x9x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c10(%q: tensor<1x1x8x8xf16>, %k: tensor<1x1x8x16xf16>) {
+  // expected-error @below {{expects q and k to have the same head dimension, but got 8 and 16}}
+  %o = attn.forward %q, %k, %k : tensor<1x1x8x8xf16>, tensor<1x1x8x16xf16>, tensor<1x1x8x16xf16> -> tensor<1x1x8x16xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c10(%q: tensor<1x1x8x0xf16>, %v: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects q to have a static and positive head dimension, but got 0}}
+  %o = attn.forward %q, %q, %v : tensor<1x1x8x0xf16>, tensor<1x1x8x0xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c10(%q: tensor<1x1x8x8xf16>, %v: tensor<1x1x8x0xf16>) {
+  // expected-error @below {{expects v to have a static and positive head dimension, but got 0}}
+  %o = attn.forward %q, %q, %v : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x0xf16> -> tensor<1x1x8x0xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c10(%q: tensor<1x1x8x?xf16>) {
+  // expected-error @below {{expects q to have a static and positive head dimension, but got ?}}
+  %o = attn.forward %q, %q, %q : tensor<1x1x8x?xf16>, tensor<1x1x8x?xf16>, tensor<1x1x8x?xf16> -> tensor<1x1x8x?xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c11(%q: tensor<1x1x8x8xf16>, %v: tensor<1x1x8x16xf16>) {
+  // expected-error @below {{expects O of shape 1x1x8x16, but got 1x1x8x8}}
+  %o = attn.forward %q, %q, %v : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x16xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c11(%q: memref<?x2x8x8xf16>, %o: memref<?x2x9x8xf16>) {
+  // expected-error @below {{expects O of shape ?x2x8x8, but got ?x2x9x8}}
+  attn.forward %q, %q, %q outs(%o : memref<?x2x9x8xf16>) : memref<?x2x8x8xf16>, memref<?x2x8x8xf16>, memref<?x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c12(%q: tensor<1x2x?x8xf16>) {
+  // expected-error @below {{expects LSE of shape 1x2x?, but got 1x1x8}}
+  %o, %lse = attn.forward %q, %q, %q : tensor<1x2x?x8xf16>, tensor<1x2x?x8xf16>, tensor<1x2x?x8xf16> -> tensor<1x2x?x8xf16>, tensor<1x1x8xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c13(%q: tensor<1x1x1073741824x8xf16>) {
+  // expected-error @below {{expects queries between 1 and 1073741823, but got 1073741824}}
+  %o = attn.forward %q, %q, %q : tensor<1x1x1073741824x8xf16>, tensor<1x1x1073741824x8xf16>, tensor<1x1x1073741824x8xf16> -> tensor<1x1x1073741824x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c13(%q: tensor<1x9223372036854775807x8x8xf16>) {
+  // expected-error @below {{expects heads between 1 and 1048576, but got 9223372036854775807}}
+  %o = attn.forward %q, %q, %q : tensor<1x9223372036854775807x8x8xf16>, tensor<1x9223372036854775807x8x8xf16>, tensor<1x9223372036854775807x8x8xf16> -> tensor<1x9223372036854775807x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c13(%q: tensor<1048576x1x1000000x8xf16>) {
+  // expected-error @below {{expects batch x heads x queries x keys x head dim of at most 2^58}}
+  %o = attn.forward %q, %q, %q : tensor<1048576x1x1000000x8xf16>, tensor<1048576x1x1000000x8xf16>, tensor<1048576x1x1000000x8xf16> -> tensor<1048576x1x1000000x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c14(%q: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects the sides of a window to be between 0 and 1073741824, but got -1}}
+  %o = attn.forward %q, %q, %q mask(window<-1, 0>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c14(%q: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects the sides of a window to be between 0 and 1073741824, but got 1073741825}}
+  %o = attn.forward %q, %q, %q mask(window<0, 1073741825>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c15(%q: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects a finite scale, but got 0x7FC00000 : f32}}
+  %o = attn.forward %q, %q, %q scale(0x7FC00000) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c15(%q: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects a finite scale, but got 0x7F800000 : f32}}
+  %o = attn.forward %q, %q, %q scale(1.0e300) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c16(%q: memref<1x1x8x8xf16>, %k: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects outs in buffers of their own, but got that of k}}
+  attn.forward %q, %k, %q outs(%k : memref<1x1x8x8xf16>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
+  return
+}
