@@ -1,0 +1,56 @@
+//===- Pipelines.h - From attn to tile, NVVM and binary ---------*- C++ -*-===//
+//
+// The arrow, as three pipelines of which each is a prefix of the next:
+//
+//   attn-to-tile     machine, schedule, buffers, kernels, checks
+//   attn-to-nvvm     + code of one lane
+//   attn-to-binary   + PTX or cubin
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_PIPELINES_H
+#define ATTN_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace attn {
+
+/// Options of the first two pipelines, and of every one that holds them.
+struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
+  PassOptions::Option<std::string> machine{
+      *this, "machine",
+      llvm::cl::desc("GPU to compile for, when the module names none"),
+      llvm::cl::init("h100_sxm")};
+  PassOptions::Option<std::string> schedule{
+      *this, "schedule",
+      llvm::cl::desc("schedule to use instead of the best: "
+                     "\"flash, query = 128, key = 64, ...\""),
+      llvm::cl::init("")};
+  PassOptions::Option<bool> explain{
+      *this, "explain",
+      llvm::cl::desc("say in remarks what was chosen and why"),
+      llvm::cl::init(false)};
+};
+
+/// Options of attn-to-binary.
+struct BinaryOptions : LoweringOptions {
+  PassOptions::Option<std::string> format{
+      *this, "format",
+      llvm::cl::desc("isa (PTX) or bin (cubin, needs ptxas)"),
+      llvm::cl::init("bin")};
+};
+
+void buildAttnToTilePipeline(mlir::OpPassManager &pm,
+                             const LoweringOptions &options);
+void buildAttnToNVVMPipeline(mlir::OpPassManager &pm,
+                             const LoweringOptions &options);
+void buildAttnToBinaryPipeline(mlir::OpPassManager &pm,
+                               const BinaryOptions &options);
+
+/// Makes the pipelines known to command lines by their names.
+void registerPipelines();
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,20 @@
+//===- Passes.h - Decide and check ------------------------------*- C++ -*-===//
+
+#ifndef ATTN_TRANSFORMS_PASSES_H
+#define ATTN_TRANSFORMS_PASSES_H
+
+#include "attn/IR/Attn.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace attn {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "attn/Transforms/Passes.h.inc"
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,72 @@
+//===- Pipelines.cpp - From attn to tile, NVVM and binary -----------------===//
+
+#include "attn/Pipelines/Pipelines.h"
+
+#include "attn/Conversion/Passes.h"
+#include "attn/Transforms/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+static void addBufferization(OpPassManager &pm) {
+  bufferization::OneShotBufferizePassOptions options;
+  options.bufferizeFunctionBoundaries = true;
+  options.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(options));
+}
+
+void attn::buildAttnToTilePipeline(OpPassManager &pm,
+                                   const LoweringOptions &options) {
+  AttachMachinePassOptions machine;
+  machine.machine = options.machine;
+  pm.addPass(createAttachMachinePass(machine));
+  SelectSchedulePassOptions select;
+  select.schedule = options.schedule;
+  select.explain = options.explain;
+  pm.addPass(createSelectSchedulePass(select));
+  addBufferization(pm);
+  pm.addPass(createAttnToTilePass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createCheckFootprintPass());
+  pm.addPass(createCheckTrafficPass());
+}
+
+void attn::buildAttnToNVVMPipeline(OpPassManager &pm,
+                                   const LoweringOptions &options) {
+  buildAttnToTilePipeline(pm, options);
+  pm.addPass(createAttachNVVMTargetPass());
+  pm.addPass(createTileToNVVMPass());
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertToLLVMPass());
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+}
+
+void attn::buildAttnToBinaryPipeline(OpPassManager &pm,
+                                     const BinaryOptions &options) {
+  buildAttnToNVVMPipeline(pm, options);
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = options.format;
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+}
+
+void attn::registerPipelines() {
+  PassPipelineRegistration<LoweringOptions>(
+      "attn-to-tile", "attn to tile kernels, checked against their plans",
+      buildAttnToTilePipeline);
+  PassPipelineRegistration<LoweringOptions>(
+      "attn-to-nvvm", "attn to NVVM kernels and host code",
+      buildAttnToNVVMPipeline);
+  PassPipelineRegistration<BinaryOptions>(
+      "attn-to-binary", "attn to PTX (format=isa) or cubin (format=bin)",
+      buildAttnToBinaryPipeline);
+}

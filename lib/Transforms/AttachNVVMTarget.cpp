@@ -1,0 +1,51 @@
+//===- AttachNVVMTarget.cpp - Which chip to compile for -------------------===//
+
+#include "attn/Transforms/Passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace attn {
+#define GEN_PASS_DEF_ATTACHNVVMTARGETPASS
+#include "attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+/// The oldest PTX version that knows the chip, but at least 8.0: drivers accept
+/// PTX no newer than themselves.
+static StringRef ptxFeature(const Machine &machine) {
+  if (machine.computeCapability >= 120)
+    return "+ptx87";
+  if (machine.computeCapability >= 100)
+    return "+ptx86";
+  return "+ptx80";
+}
+
+namespace {
+
+struct AttachNVVMTargetPass
+    : attn::impl::AttachNVVMTargetPassBase<AttachNVVMTargetPass> {
+  using AttachNVVMTargetPassBase::AttachNVVMTargetPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<gpu::GPUModuleOp> kernels(module.getOps<gpu::GPUModuleOp>());
+    if (kernels.empty())
+      return;
+    auto attribute = module->getAttrOfType<MachineAttr>(machineAttrName);
+    if (!attribute) {
+      module.emitError("expects the module attribute ")
+          << machineAttrName << ": run -attn-attach-machine first";
+      return signalPassFailure();
+    }
+    Machine machine = attribute.resolve();
+    Attribute target = NVVM::NVVMTargetAttr::get(
+        &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", machine.chip,
+        ptxFeature(machine));
+    for (gpu::GPUModuleOp kernel : kernels)
+      kernel.setTargetsAttr(ArrayAttr::get(&getContext(), target));
+  }
+};
+
+} // namespace

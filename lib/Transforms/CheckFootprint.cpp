@@ -1,0 +1,96 @@
+//===- CheckFootprint.cpp - Do kernels fit their machine? -----------------===//
+
+#include "attn/Kernels/Kernels.h"
+#include "attn/Tile/SharedMemory.h"
+#include "attn/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace attn {
+#define GEN_PASS_DEF_CHECKFOOTPRINTPASS
+#include "attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+static int64_t bytesOf(tile::AllocOp alloc) {
+  return alloc.getResult().getType().totalBytes();
+}
+
+/// The kernel's shared memory against what a block may use.
+static LogicalResult checkLimit(tile::KernelOp kernel,
+                                const tile::SharedMemory &layout,
+                                const Machine &machine) {
+  if (layout.totalBytes() <= machine.smemBytesPerBlock)
+    return success();
+  ArrayRef<tile::AllocOp> buffers = layout.allocations();
+  tile::AllocOp largest =
+      *llvm::max_element(buffers, [](tile::AllocOp a, tile::AllocOp b) {
+        return bytesOf(a) < bytesOf(b);
+      });
+  InFlightDiagnostic diagnostic = kernel.emitOpError("expects at most ")
+                                  << machine.smemBytesPerBlock
+                                  << " bytes of shared memory on "
+                                  << machine.name << ", but got "
+                                  << layout.totalBytes() << "; the largest is '"
+                                  << largest.getName() << "' with "
+                                  << bytesOf(largest);
+  for (tile::AllocOp alloc : buffers)
+    diagnostic.attachNote(alloc.getLoc())
+        << "'" << alloc.getName() << "' takes " << bytesOf(alloc) << " bytes";
+  return diagnostic;
+}
+
+/// The kernel's shared memory against what its plan promised.
+static LogicalResult checkPromise(tile::KernelOp kernel,
+                                  const tile::SharedMemory &layout,
+                                  const Machine &machine) {
+  auto schedule = kernel->getAttrOfType<ScheduleAttr>("schedule");
+  auto attribute = kernel->getAttrOfType<DictionaryAttr>(kProblemAttr);
+  if (!schedule || !attribute)
+    return success(); // written by hand: there is no promise
+  std::optional<Problem> problem = problemFromAttr(attribute);
+  if (!problem)
+    return kernel.emitOpError("expects a legal problem, but got ") << attribute;
+  std::string error;
+  std::optional<Plan> plan = planFor(*problem, machine,
+                                     schedule.getName().getValue().str(),
+                                     schedule.tiles(), error);
+  if (!plan)
+    return kernel.emitOpError() << error;
+  if (plan->footprint.smemBytes != layout.totalBytes())
+    return kernel.emitOpError("expects the ")
+           << plan->footprint.smemBytes
+           << " bytes of shared memory of its plan, but got "
+           << layout.totalBytes();
+  return success();
+}
+
+namespace {
+
+struct CheckFootprintPass
+    : attn::impl::CheckFootprintPassBase<CheckFootprintPass> {
+  using CheckFootprintPassBase::CheckFootprintPassBase;
+
+  void runOnOperation() override {
+    WalkResult result = getOperation().walk([&](tile::KernelOp kernel) {
+      auto attribute = kernel->getAttrOfType<MachineAttr>("machine");
+      if (!attribute)
+        attribute =
+            getOperation()->getAttrOfType<MachineAttr>(machineAttrName);
+      if (!attribute) {
+        kernel.emitOpError("expects a machine, on the kernel or the module");
+        return WalkResult::interrupt();
+      }
+      Machine machine = attribute.resolve();
+      tile::SharedMemory layout(kernel);
+      if (failed(checkLimit(kernel, layout, machine)) ||
+          failed(checkPromise(kernel, layout, machine)))
+        return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace

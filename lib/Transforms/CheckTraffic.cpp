@@ -1,0 +1,103 @@
+//===- CheckTraffic.cpp - Do kernels move the bytes they promise? ---------===//
+
+#include "attn/Kernels/Kernels.h"
+#include "attn/Transforms/Passes.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace attn;
+
+namespace attn {
+#define GEN_PASS_DEF_CHECKTRAFFICPASS
+#include "attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+/// Counting visits every pair of tiles, so long problems are counted on fewer
+/// rows with the same remainders.
+static int64_t shorten(int64_t rows, int64_t tile) {
+  constexpr int64_t tiles = 24;
+  return std::min(rows, tiles * tile + rows % tile);
+}
+
+/// The kernel's own problem, and two whose rows are ragged and not square.
+static SmallVector<Problem> samples(const Problem &problem, int64_t query,
+                                    int64_t key) {
+  Problem own = problem;
+  own.queries = shorten(problem.queries, query);
+  own.keys = shorten(problem.keys, key);
+  Problem fewQueries = problem, fewKeys = problem;
+  fewQueries.batch = fewKeys.batch = 1;
+  fewQueries.queries = query + 3;
+  fewQueries.keys = 3 * key + 5;
+  fewKeys.queries = 3 * query + 1;
+  fewKeys.keys = key + 7;
+  return {own, fewQueries, fewKeys};
+}
+
+static LogicalResult compare(tile::KernelOp kernel, const Problem &problem,
+                             StringRef level, int64_t counted,
+                             int64_t promised) {
+  if (counted == promised)
+    return success();
+  return kernel.emitOpError("expects the ")
+         << promised << " bytes at level " << level
+         << " of its plan, but moves " << counted << " (" << problem.queries
+         << " queries, " << problem.keys << " keys)";
+}
+
+static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
+                           ScheduleAttr schedule, const Problem &problem) {
+  std::string error;
+  std::optional<Plan> plan = planFor(problem, machine,
+                                     schedule.getName().getValue().str(),
+                                     schedule.tiles(), error);
+  if (!plan)
+    return kernel.emitOpError() << error;
+  SmallVector<int64_t> arguments;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+    arguments.push_back(role ? roleValue(role.getValue(), problem) : 0);
+  }
+  int64_t query = schedule.tiles().get("query", 1);
+  std::array<int64_t, 3> grid = {(problem.queries + query - 1) / query,
+                                 problem.heads, problem.batch};
+  FailureOr<tile::Traffic> counted =
+      tile::countTraffic(kernel, grid, arguments);
+  if (failed(counted))
+    return failure();
+  if (failed(compare(kernel, problem, "l2", counted->global, plan->bytes.l2)))
+    return failure();
+  return compare(kernel, problem, "smem", counted->smem, plan->bytes.smem);
+}
+
+namespace {
+
+struct CheckTrafficPass : attn::impl::CheckTrafficPassBase<CheckTrafficPass> {
+  using CheckTrafficPassBase::CheckTrafficPassBase;
+
+  void runOnOperation() override {
+    WalkResult result = getOperation().walk([&](tile::KernelOp kernel) {
+      auto machine = kernel->getAttrOfType<MachineAttr>("machine");
+      auto schedule = kernel->getAttrOfType<ScheduleAttr>("schedule");
+      auto attribute = kernel->getAttrOfType<DictionaryAttr>(kProblemAttr);
+      if (!machine || !schedule || !attribute)
+        return WalkResult::advance(); // written by hand: there is no promise
+      std::optional<Problem> problem = problemFromAttr(attribute);
+      if (!problem) {
+        kernel.emitOpError("expects a legal problem, but got ") << attribute;
+        return WalkResult::interrupt();
+      }
+      Tiles tiles = schedule.tiles();
+      for (const Problem &sample :
+           samples(*problem, tiles.get("query", 1), tiles.get("key", 1)))
+        if (failed(check(kernel, machine.resolve(), schedule, sample)))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace
