@@ -34,8 +34,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         report = os.path.join(scratch, "report.json")
         status = subprocess.run(
-            [sys.executable, lit, "-s", "-vv" if os.environ.get("CI") else "-v",
-             "-o", report, folder, os.path.join(folder, "Unit"), *arguments],
+            [sys.executable, lit, "-sv" if sys.stdout.isatty() else "-v", "-o",
+             report, folder, os.path.join(folder, "Unit"), *arguments],
             check=False).returncode
         if not os.path.exists(report):
             return status or 1

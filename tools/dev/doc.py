@@ -1,0 +1,122 @@
+"""Keeps pasted output and generated tables of Markdown files true.
+
+A block between `<!-- generated: WHAT -->` and `<!-- end -->` is replaced.
+WHAT is `$ command line` (its output is pasted, run in the repository root with
+the build's tools on PATH) or the name of a table below.
+
+`doc.py [--check] [--build FOLDER]`; with --check nothing is written and the
+exit status is 1 when a block differs.
+"""
+
+import argparse
+import difflib
+import json
+import os
+import re
+import subprocess
+import sys
+
+import machine_probe
+
+ROOT = machine_probe.ROOT
+FILES = ["README.md"]
+BLOCK = re.compile(
+    r"(<!-- generated: (?P<what>.+?) -->\n)(?P<body>.*?)(<!-- end -->)",
+    re.DOTALL)
+DTYPES = ["bf16", "f16", "f32", "f8e4m3"]
+
+
+def run(build, command):
+    environment = dict(os.environ)
+    environment["PATH"] = os.pathsep.join(
+        [os.path.join(build, "bin"), environment["PATH"]])
+    done = subprocess.run(["bash", "-c", "set -o pipefail; " + command],
+                          cwd=ROOT, env=environment, capture_output=True,
+                          text=True, check=False)
+    if done.returncode:
+        sys.exit(f"$ {command}\n{done.stderr}exit status {done.returncode}")
+    return done.stdout.rstrip("\n")
+
+
+def paste(build, command):
+    return f"```console\n$ {command}\n{run(build, command)}\n```\n"
+
+
+def machines(build):
+    """Names of the machines, in the order of their table."""
+    lines = run(build, "attn-plan --machines").split("\n")
+    return [line.split()[0] for line in lines[1:] if line.strip()]
+
+
+def works(build):
+    """What compiles to a kernel: schedule, instructions, types, machines."""
+    cells = {}
+    for machine in machines(build):
+        for dtype in DTYPES:
+            report = json.loads(run(
+                build, f"attn-plan --machine {machine} --dtype {dtype}"
+                " --batch 1 --heads 16 --kv-heads 16 --queries 4096"
+                " --keys 4096 --head-dim 128 --json"))
+            for plan in report["plans"]:
+                kernel = plan.get("kernel") or ""
+                schedule = plan["schedule"]
+                family = kernel[len(schedule) + 1:] if kernel else ""
+                cell = cells.setdefault((schedule, family), {})
+                cell.setdefault(machine, [])
+                if dtype not in cell[machine]:
+                    cell[machine].append(dtype)
+    rows = ["| schedule | kernel | types | machines |", "|---|---|---|---|"]
+    for (schedule, family), by_machine in sorted(
+            cells.items(), key=lambda item: (item[0][1] == "", item[0])):
+        groups = {}
+        for machine, dtypes in by_machine.items():
+            groups.setdefault(" ".join(dtypes), []).append(machine)
+        for dtypes, names in groups.items():
+            kernel = f"`{family}`" if family else "planned and priced only"
+            rows.append(f"| `{schedule}` | {kernel} | {dtypes} | "
+                        f"{', '.join(f'`{n}`' for n in names)} |")
+    return "\n".join(rows) + "\n"
+
+
+TABLES = {"works": works}
+
+
+def generate(build, what):
+    if what.startswith("$ "):
+        return paste(build, what[2:])
+    if what not in TABLES:
+        sys.exit(f"expects one of the tables {', '.join(TABLES)} or a command, "
+                 f"but got {what}")
+    return TABLES[what](build)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    arguments = parser.parse_args()
+    build = os.path.abspath(arguments.build)
+    drifted = blocks = 0
+    for name in FILES:
+        path = os.path.join(ROOT, name)
+        with open(path, encoding="utf-8") as f:
+            old = f.read()
+        new = BLOCK.sub(lambda found: found.group(1) + generate(
+            build, found.group("what")) + found.group(4), old)
+        blocks += len(BLOCK.findall(old))
+        if new == old:
+            continue
+        drifted += 1
+        if arguments.check:
+            sys.stdout.writelines(difflib.unified_diff(
+                old.splitlines(True), new.splitlines(True), name,
+                name + " (generated)"))
+        else:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(new)
+    print(f"doc: {blocks} blocks, {drifted} files differ")
+    return 1 if not blocks or (arguments.check and drifted) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
