@@ -18,7 +18,8 @@
 //   FailureOr<uint64_t> q = device.allocate(100 * 64 * 2, loc);
 //   device.memory().write(*q, bits.data(), 100 * 64 * 2);
 //   FailureOr<SmallVector<HostValue>> out =
-//       runHost(f, {HostArray{*q, 0, {1, 1, 100, 64}, {6400, 6400, 64, 1}, bf16}},
+//       runHost(f, {HostArray{*q, 0, {1, 1, 100, 64}, {6400, 6400, 64, 1},
+//       bf16}},
 //               device);
 //   HostArray o = std::get<HostArray>(out->front());   // the caller frees it
 //
@@ -89,10 +90,10 @@ public:
   /// Runs a kernel over a grid that is not empty; later calls see its results.
   /// The kernel is the op in the module of the host function; a device that
   /// runs compiled code finds its own version by the op's symbol name.
-  virtual mlir::LogicalResult
-  launch(tile::KernelOp kernel, std::array<int64_t, 3> grid,
-         llvm::ArrayRef<KernelArgument> arguments,
-         mlir::Location location) = 0;
+  virtual mlir::LogicalResult launch(tile::KernelOp kernel,
+                                     std::array<int64_t, 3> grid,
+                                     llvm::ArrayRef<KernelArgument> arguments,
+                                     mlir::Location location) = 0;
 
   /// Copies elements between arrays of equal sizes and element type that do
   /// not overlap (`memref.copy`).

@@ -1,0 +1,79 @@
+//===- Rounding.h - bf16 and f16 as bits ------------------------*- C++ -*-===//
+//
+// Conversion between float and the 16-bit formats, rounding to nearest even.
+// Example: 1 + 2^-8 lies half-way between two bf16 numbers, 1 (0x3f80) and
+// 1 + 2^-7 (0x3f81), and becomes the even one, 0x3f80.  NaN stays NaN, and
+// what exceeds the largest number becomes infinity.  Standard library only.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_INTERPRETER_ROUNDING_H
+#define ATTN_INTERPRETER_ROUNDING_H
+
+#include <cstdint>
+#include <cstring>
+
+namespace attn {
+
+inline uint32_t bitsOfFloat(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+inline float floatOfBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+inline float floatFromBf16(uint16_t bits) {
+  return floatOfBits(uint32_t(bits) << 16);
+}
+
+inline uint16_t bf16FromFloat(float value) {
+  uint32_t bits = bitsOfFloat(value);
+  if (value != value)
+    return uint16_t(bits >> 16 | 0x0040); // keep it a NaN
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+inline float floatFromF16(uint16_t bits) {
+  uint32_t sign = uint32_t(bits & 0x8000) << 16;
+  uint32_t exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+  if (exponent == 0x1f)
+    return floatOfBits(sign | 0x7f800000 | fraction << 13);
+  if (exponent != 0)
+    return floatOfBits(sign | (exponent + 112) << 23 | fraction << 13);
+  float magnitude = float(fraction) * 0x1p-24f;
+  return sign ? -magnitude : magnitude;
+}
+
+inline uint16_t f16FromFloat(float value) {
+  uint32_t bits = bitsOfFloat(value);
+  uint16_t sign = uint16_t(bits >> 16 & 0x8000);
+  uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000)
+    return sign | 0x7e00;
+  if (magnitude >= 0x477ff000) // rounds to 2^16 or more
+    return sign | 0x7c00;
+  if (magnitude < 0x38800000) {
+    // A subnormal is a multiple of 2^-24, which is the last bit of numbers
+    // between 1/2 and 1: adding 1/2 rounds to it.
+    float shifted = floatOfBits(magnitude) + 0.5f;
+    return sign | uint16_t(bitsOfFloat(shifted) - 0x3f000000);
+  }
+  uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+  return sign | uint16_t((rounded - 0x38000000) >> 13);
+}
+
+inline float roundToBf16(float value) {
+  return floatFromBf16(bf16FromFloat(value));
+}
+inline float roundToF16(float value) {
+  return floatFromF16(f16FromFloat(value));
+}
+
+} // namespace attn
+
+#endif

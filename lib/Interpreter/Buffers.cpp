@@ -1,0 +1,149 @@
+//===- Buffers.cpp - Shared memory: reservation, matrices, breaches -------===//
+
+#include "Buffers.h"
+
+#include "Handlers.h"
+
+#include "attn/Interpreter/Rounding.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::interpreter;
+
+//===----------------------------------------------------------------------===//
+// What can be wrong
+//===----------------------------------------------------------------------===//
+
+bool attn::interpreter::checkInside(Warp &warp, const Instruction &in,
+                                    const Part &part) {
+  tile::SmemType type = part.buffer.type;
+  auto check = [&](StringRef what, int64_t first, int64_t count,
+                   int64_t extent) {
+    if (first >= 0 && first + count <= extent)
+      return true;
+    warp.report(in, what,
+                "expects " + Twine(what) + " 0 to " + Twine(extent - 1) +
+                    " of buffer '" + part.buffer.name + "', but got " +
+                    Twine(first) + " to " + Twine(first + count - 1));
+    return false;
+  };
+  return check("stages", part.stage, 1, type.getStages()) &&
+         check("rows", part.row, part.rows, type.getRows()) &&
+         check("columns", part.column, part.columns, type.getColumns());
+}
+
+void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
+                                     const Part &part, const Breach &breach,
+                                     StringRef verb) {
+  std::string rows = ("rows " + Twine(part.row + breach.firstRow) + " to " +
+                      Twine(part.row + breach.lastRow) + " of buffer '" +
+                      part.buffer.name + "'")
+                         .str();
+  if (part.buffer.type.getStages() != 1)
+    rows += " (stage " + std::to_string(part.stage) + ")";
+  std::string other = "warp " + std::to_string(breach.other);
+  Operation *cause = warp.block.program.ops[breach.instruction];
+  switch (breach.conflict) {
+  case Conflict::neverWritten:
+    return warp.report(in, "never written",
+                       "expects " + Twine(rows) +
+                           " to be written before they are read, but got "
+                           "bytes that nobody wrote");
+  case Conflict::notIssued:
+    return warp.report(in, "not issued",
+                       "expects all warps to have copied their share to " +
+                           Twine(rows) + " before they are " + verb +
+                           ", but got none from " + other,
+                       cause, "the copy is here");
+  case Conflict::inFlight:
+    return warp.report(in, "in flight",
+                       "expects the copy to " + Twine(rows) +
+                           " to be waited for before they are " + verb +
+                           ", but got it in flight in " + other,
+                       cause, "the copy is here");
+  case Conflict::unorderedWrite:
+    return warp.report(in, "unordered write",
+                       "expects a barrier after the write to " + Twine(rows) +
+                           " by " + other + " before they are " + verb +
+                           ", but got none",
+                       cause, "the write is complete here");
+  case Conflict::unorderedRead:
+    return warp.report(in, "unordered read",
+                       "expects a barrier after the read of " + Twine(rows) +
+                           " by " + other + " before they are " + verb +
+                           ", but got none",
+                       cause, "the read is here");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// tile.alloc, tile.alias
+//===----------------------------------------------------------------------===//
+
+Step attn::interpreter::runAlloc(Warp &warp, const Instruction &in) {
+  auto alloc = cast<tile::AllocOp>(in.op);
+  return warp.set(in, Buffer{warp.block.program.sharedBegin.lookup(alloc),
+                             alloc.getResult().getType(), alloc.getName()});
+}
+
+Step attn::interpreter::runAlias(Warp &warp, const Instruction &in) {
+  Buffer buffer = warp.buffer(in, 0);
+  buffer.type = cast<tile::AliasOp>(in.op).getResult().getType();
+  return warp.set(in, buffer);
+}
+
+//===----------------------------------------------------------------------===//
+// tile.load_matrix, tile.store_matrix
+//===----------------------------------------------------------------------===//
+
+Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
+  auto load = cast<tile::LoadMatrixOp>(in.op);
+  tile::FragType type = load.getResult().getType();
+  bool transpose = load.getTranspose();
+  Part part{
+      warp.buffer(in, 0),  warp.integer(in, 1),
+      warp.integer(in, 2), transpose ? type.getColumns() : type.getRows(),
+      warp.integer(in, 3), transpose ? type.getRows() : type.getColumns()};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  if (part.row % 8 != 0 || part.column % 8 != 0)
+    return warp.stop(in, "corner",
+                     "expects a row and a column in multiples of 8, but got " +
+                         Twine(part.row) + " and " + Twine(part.column));
+  std::vector<uint16_t> bits(part.rows * part.columns);
+  if (std::optional<Breach> breach =
+          warp.block.shared.read(part.rectangle(), warp.id, in.index,
+                                 reinterpret_cast<uint8_t *>(bits.data())))
+    reportBreach(warp, in, part, *breach, "read");
+
+  bool bf16 = type.getElementType().isBF16();
+  auto value = [&](int64_t row, int64_t column) {
+    uint16_t word = bits[row * part.columns + column];
+    return bf16 ? floatFromBf16(word) : floatFromF16(word);
+  };
+  auto result = std::make_shared<Matrix>(type.getRows(), type.getColumns());
+  for (int64_t i = 0; i < result->rows; ++i)
+    for (int64_t j = 0; j < result->columns; ++j)
+      result->row(i)[j] = transpose ? value(j, i) : value(i, j);
+  warp.block.traffic.smem += type.bytes();
+  return warp.set(in, MatrixRef(std::move(result)));
+}
+
+Step attn::interpreter::runStoreMatrix(Warp &warp, const Instruction &in) {
+  const Matrix &source = *warp.matrix(in, 0);
+  Part part{warp.buffer(in, 1), 0, warp.integer(in, 2),
+            source.rows,        0, source.columns};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  bool bf16 = part.buffer.type.getElementType().isBF16();
+  std::vector<uint16_t> bits(source.reals.size());
+  for (size_t i = 0; i < bits.size(); ++i)
+    bits[i] =
+        bf16 ? bf16FromFloat(source.reals[i]) : f16FromFloat(source.reals[i]);
+  if (std::optional<Breach> breach = warp.block.shared.write(
+          part.rectangle(), warp.id, in.index,
+          reinterpret_cast<const uint8_t *>(bits.data())))
+    reportBreach(warp, in, part, *breach, "overwritten");
+  warp.block.traffic.smem += int64_t(bits.size()) * 2;
+  return Step::next;
+}

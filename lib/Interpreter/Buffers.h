@@ -1,0 +1,33 @@
+//===- Buffers.h - Parts of buffers and the breaches there ------*- C++ -*-===//
+
+#ifndef ATTN_LIB_INTERPRETER_BUFFERS_H
+#define ATTN_LIB_INTERPRETER_BUFFERS_H
+
+#include "Warp.h"
+
+namespace attn::interpreter {
+
+/// A part of one stage of a buffer, in rows and columns.
+struct Part {
+  const Buffer &buffer;
+  int64_t stage, row, rows, column, columns;
+
+  Rectangle rectangle() const {
+    return {buffer.begin + stage * buffer.type.stageBytes() +
+                row * buffer.type.pitchBytes() +
+                column * buffer.type.elementBytes(),
+            rows, columns * buffer.type.elementBytes(),
+            buffer.type.pitchBytes()};
+  }
+};
+
+/// False, and reported, when the part does not lie in its buffer.
+bool checkInside(Warp &warp, const Instruction &in, const Part &part);
+
+/// Says what is wrong with the access `verb` ("read" or "overwritten").
+void reportBreach(Warp &warp, const Instruction &in, const Part &part,
+                  const Breach &breach, llvm::StringRef verb);
+
+} // namespace attn::interpreter
+
+#endif

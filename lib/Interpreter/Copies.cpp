@@ -1,0 +1,150 @@
+//===- Copies.cpp - Between global and shared memory ----------------------===//
+
+#include "Buffers.h"
+#include "Handlers.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::interpreter;
+
+Step attn::interpreter::runView(Warp &warp, const Instruction &in) {
+  tile::ViewType type = cast<tile::ViewOp>(in.op).getResult().getType();
+  int64_t elementBytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  uint64_t base = uint64_t(warp.integer(in, 0)) +
+                  uint64_t(warp.integer(in, 1)) * uint64_t(elementBytes);
+  return warp.set(in,
+                  View{base, warp.integer(in, 2), warp.integer(in, 3), type});
+}
+
+/// The rows of `first .. first + count - 1` that the view has, as a range of
+/// indices into these.
+static std::pair<int64_t, int64_t> clip(const View &view, int64_t first,
+                                        int64_t count) {
+  int64_t begin = std::clamp<int64_t>(-first, 0, count);
+  int64_t end = std::clamp<int64_t>(view.rows - first, begin, count);
+  return {begin, end};
+}
+
+/// False, and reported, when the row breaks the promise of the view's type.
+static bool checkAligned(Warp &warp, const Instruction &in, const View &view,
+                         int64_t row) {
+  uint64_t address = view.addressOfRow(row);
+  if (address % uint64_t(view.type.getAlign()) == 0)
+    return true;
+  warp.report(in, "alignment",
+              "expects rows at multiples of " + Twine(view.type.getAlign()) +
+                  " bytes, but got row " + Twine(row) + " at address " +
+                  Twine(address));
+  return false;
+}
+
+/// Reads a row of a view; on an error reported, the bytes are not touched.
+static void readRow(Warp &warp, const Instruction &in, const View &view,
+                    int64_t row, uint8_t *target) {
+  if (!checkAligned(warp, in, view, row))
+    return;
+  if (std::optional<std::string> error = warp.block.memory.read(
+          view.addressOfRow(row), target, view.type.rowBytes()))
+    warp.report(in, "global read", *error + " in row " + Twine(row));
+}
+
+static void writeRow(Warp &warp, const Instruction &in, const View &view,
+                     int64_t row, const void *source) {
+  if (!checkAligned(warp, in, view, row))
+    return;
+  if (std::optional<std::string> error = warp.block.memory.write(
+          view.addressOfRow(row), source, view.type.rowBytes()))
+    warp.report(in, "global write", *error + " in row " + Twine(row));
+}
+
+//===----------------------------------------------------------------------===//
+// tile.copy_async
+//===----------------------------------------------------------------------===//
+
+/// The first warp to come starts the copy for all: reads the source, counts.
+static unsigned startCopy(Warp &warp, const Instruction &in, const Part &part,
+                          const View &view, int64_t row) {
+  Copy copy{};
+  copy.instruction = in.index;
+  copy.target = part.rectangle();
+  copy.source = view.addressOfRow(row);
+  int64_t width = copy.target.width;
+  copy.data.resize(part.rows * width);
+  auto [begin, end] = clip(view, row, part.rows);
+  for (int64_t i = begin; i < end; ++i)
+    readRow(warp, in, view, row + i, &copy.data[i * width]);
+  warp.block.traffic.global += (end - begin) * view.type.rowBytes();
+  warp.block.traffic.smem += int64_t(copy.data.size());
+  return warp.block.shared.begin(std::move(copy));
+}
+
+Step attn::interpreter::runCopyAsync(Warp &warp, const Instruction &in) {
+  const View &view = warp.view(in, 0);
+  int64_t row = warp.integer(in, 1);
+  const Buffer &buffer = warp.buffer(in, 2);
+  Part part{buffer, warp.integer(in, 3),     0, buffer.type.getRows(),
+            0,      buffer.type.getColumns()};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+
+  ThreadBlock &block = warp.block;
+  auto [entry, first] =
+      block.copies.try_emplace({in.index, warp.executions[in.index]++}, 0);
+  if (first)
+    entry->second = startCopy(warp, in, part, view, row);
+  unsigned index = entry->second;
+  const Copy &copy = block.shared.copy(index);
+  if (copy.source != view.addressOfRow(row) ||
+      copy.target.begin != part.rectangle().begin)
+    return warp.stop(in, "disagreement",
+                     "expects all warps to copy the same rows to the same "
+                     "stage, but got a warp that differs");
+  if (std::optional<Breach> breach = block.shared.issue(index, warp.id))
+    reportBreach(warp, in, part, *breach, "overwritten");
+  warp.openGroup.push_back(index);
+  return Step::next;
+}
+
+//===----------------------------------------------------------------------===//
+// tile.copy_out, tile.store_row
+//===----------------------------------------------------------------------===//
+
+Step attn::interpreter::runCopyOut(Warp &warp, const Instruction &in) {
+  int64_t count = cast<tile::CopyOutOp>(in.op).getCount();
+  const View &view = warp.view(in, 2);
+  int64_t sourceRow = warp.integer(in, 1), row = warp.integer(in, 3);
+  Part all{warp.buffer(in, 0), 0, sourceRow, count, 0, view.type.getColumns()};
+  if (!checkInside(warp, in, all))
+    return Step::stop;
+  auto [begin, end] = clip(view, row, count);
+  Part part{all.buffer, 0, sourceRow + begin, end - begin, 0, all.columns};
+  int64_t width = view.type.rowBytes();
+  std::vector<uint8_t> bytes(part.rows * width);
+  if (std::optional<Breach> breach = warp.block.shared.read(
+          part.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, part, *breach, "read");
+  for (int64_t i = begin; i < end; ++i)
+    writeRow(warp, in, view, row + i, &bytes[(i - begin) * width]);
+  warp.block.traffic.global += int64_t(bytes.size());
+  warp.block.traffic.smem += int64_t(bytes.size());
+  return Step::next;
+}
+
+Step attn::interpreter::runStoreRow(Warp &warp, const Instruction &in) {
+  const Matrix &values = *warp.matrix(in, 0);
+  const View &view = warp.view(in, 1);
+  int64_t row = warp.integer(in, 2);
+  auto [begin, end] = clip(view, row, values.rows);
+  for (int64_t i = begin; i < end; ++i) {
+    if (!values.integers.empty()) {
+      int32_t value = int32_t(values.integers[i]);
+      writeRow(warp, in, view, row + i, &value);
+    } else {
+      writeRow(warp, in, view, row + i, &values.reals[i]);
+    }
+  }
+  warp.block.traffic.global += (end - begin) * view.type.rowBytes();
+  return Step::next;
+}

@@ -1,0 +1,54 @@
+//===- Handlers.h - The function that executes each op ----------*- C++ -*-===//
+//
+// One function per op, in one file per family.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_INTERPRETER_HANDLERS_H
+#define ATTN_LIB_INTERPRETER_HANDLERS_H
+
+#include "Warp.h"
+
+namespace attn::interpreter {
+
+// Control.cpp
+Step runScalar(Warp &, const Instruction &);
+Step runFor(Warp &, const Instruction &);
+Step runForYield(Warp &, const Instruction &);
+Step runIf(Warp &, const Instruction &);
+Step runIfYield(Warp &, const Instruction &);
+Step runReturn(Warp &, const Instruction &);
+Step runProgramId(Warp &, const Instruction &);
+Step runWarpId(Warp &, const Instruction &);
+
+// Barriers.cpp
+Step runBarrier(Warp &, const Instruction &);
+Step runCommitGroup(Warp &, const Instruction &);
+Step runWaitGroup(Warp &, const Instruction &);
+
+// Buffers.cpp
+Step runAlloc(Warp &, const Instruction &);
+Step runAlias(Warp &, const Instruction &);
+Step runLoadMatrix(Warp &, const Instruction &);
+Step runStoreMatrix(Warp &, const Instruction &);
+
+// Copies.cpp
+Step runView(Warp &, const Instruction &);
+Step runCopyAsync(Warp &, const Instruction &);
+Step runCopyOut(Warp &, const Instruction &);
+Step runStoreRow(Warp &, const Instruction &);
+
+// Matrix.cpp
+Step runFill(Warp &, const Instruction &);
+Step runMma(Warp &, const Instruction &);
+Step runCast(Warp &, const Instruction &);
+Step runExtract(Warp &, const Instruction &);
+Step runRowReduce(Warp &, const Instruction &);
+Step runRowCombine(Warp &, const Instruction &);
+
+// Map.cpp
+Step runMap(Warp &, const Instruction &);
+
+} // namespace attn::interpreter
+
+#endif

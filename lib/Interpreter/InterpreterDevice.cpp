@@ -1,0 +1,63 @@
+//===- InterpreterDevice.cpp - The interpreter as a device ----------------===//
+
+#include "attn/Interpreter/Host.h"
+
+using namespace mlir;
+using namespace attn;
+
+FailureOr<uint64_t> InterpreterDevice::allocate(int64_t bytes,
+                                                Location location) {
+  constexpr int64_t limit = int64_t(1) << 33;
+  if (bytes < 0 || bytes > limit)
+    return emitError(location) << "expects an allocation of 0 to " << limit
+                               << " bytes, but got " << bytes;
+  return global.allocate(bytes);
+}
+
+LogicalResult InterpreterDevice::free(uint64_t address, Location location) {
+  if (!global.free(address))
+    return emitError(location)
+           << "expects the address of an allocation to free, but got "
+           << address;
+  return success();
+}
+
+LogicalResult InterpreterDevice::launch(tile::KernelOp kernel,
+                                        std::array<int64_t, 3> grid,
+                                        ArrayRef<KernelArgument> arguments,
+                                        Location location) {
+  FailureOr<tile::Traffic> traffic =
+      interpret(kernel, grid, arguments, global, options);
+  if (failed(traffic))
+    return failure();
+  total += *traffic;
+  return success();
+}
+
+LogicalResult InterpreterDevice::copy(const HostArray &source,
+                                      const HostArray &target,
+                                      Location location) {
+  int64_t bytes = source.elementBytes(), count = source.count();
+  std::vector<uint8_t> element(bytes);
+  SmallVector<int64_t> index(source.sizes.size(), 0);
+  for (int64_t done = 0; done < count; ++done) {
+    int64_t from = 0, to = 0;
+    for (size_t i = 0; i < index.size(); ++i) {
+      from += index[i] * source.strides[i];
+      to += index[i] * target.strides[i];
+    }
+    std::optional<std::string> error =
+        global.read(source.address() + from * bytes, element.data(), bytes);
+    if (!error)
+      error =
+          global.write(target.address() + to * bytes, element.data(), bytes);
+    if (error)
+      return emitError(location) << *error;
+    for (size_t i = index.size(); i-- > 0;) {
+      if (++index[i] < source.sizes[i])
+        break;
+      index[i] = 0;
+    }
+  }
+  return success();
+}

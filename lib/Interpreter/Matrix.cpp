@@ -1,0 +1,105 @@
+//===- Matrix.cpp - Products, casts and reductions of fragments -----------===//
+
+#include "Handlers.h"
+
+#include "attn/Interpreter/Rounding.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::interpreter;
+
+static Step finish(Warp &warp, const Instruction &in,
+                   std::shared_ptr<Matrix> result) {
+  return warp.set(in, MatrixRef(std::move(result)));
+}
+
+/// A matrix for a fragment or row type.
+static std::shared_ptr<Matrix> makeMatrix(Type type) {
+  if (auto fragment = dyn_cast<tile::FragType>(type))
+    return std::make_shared<Matrix>(fragment.getRows(), fragment.getColumns());
+  auto row = cast<tile::RowType>(type);
+  return std::make_shared<Matrix>(row.getRows(),
+                                  row.getPartial() ? kPartsOfRow : 1,
+                                  row.getElementType().isF32());
+}
+
+Step attn::interpreter::runFill(Warp &warp, const Instruction &in) {
+  std::shared_ptr<Matrix> result = makeMatrix(in.op->getResult(0).getType());
+  const Number &value = warp.number(in, 0);
+  std::fill(result->reals.begin(), result->reals.end(), value.real);
+  std::fill(result->integers.begin(), result->integers.end(), value.integer);
+  return finish(warp, in, std::move(result));
+}
+
+/// acc += lhs * rhs, in f32 as the tensor cores accumulate.
+static void multiply(const Matrix &lhs, const Matrix &rhs, Matrix &acc) {
+  int64_t columns = acc.columns;
+  for (int64_t i = 0; i < acc.rows; ++i) {
+    float *__restrict out = acc.row(i);
+    for (int64_t k = 0; k < lhs.columns; ++k) {
+      const float factor = lhs.row(i)[k];
+      const float *__restrict b = rhs.row(k);
+      for (int64_t j = 0; j < columns; ++j)
+        out[j] += factor * b[j];
+    }
+  }
+}
+
+Step attn::interpreter::runMma(Warp &warp, const Instruction &in) {
+  auto result = std::make_shared<Matrix>(*warp.matrix(in, 2));
+  multiply(*warp.matrix(in, 0), *warp.matrix(in, 1), *result);
+  return finish(warp, in, std::move(result));
+}
+
+Step attn::interpreter::runCast(Warp &warp, const Instruction &in) {
+  Type type = cast<tile::CastOp>(in.op).getResult().getType().getElementType();
+  auto result = std::make_shared<Matrix>(*warp.matrix(in, 0));
+  for (float &value : result->reals)
+    value = type.isBF16() ? roundToBf16(value) : roundToF16(value);
+  return finish(warp, in, std::move(result));
+}
+
+Step attn::interpreter::runExtract(Warp &warp, const Instruction &in) {
+  auto extract = cast<tile::ExtractOp>(in.op);
+  const Matrix &source = *warp.matrix(in, 0);
+  std::shared_ptr<Matrix> result = makeMatrix(extract.getResult().getType());
+  for (int64_t i = 0; i < result->rows; ++i)
+    std::copy_n(source.row(i) + extract.getColumn(), result->columns,
+                result->row(i));
+  return finish(warp, in, std::move(result));
+}
+
+Step attn::interpreter::runRowReduce(Warp &warp, const Instruction &in) {
+  auto reduce = cast<tile::RowReduceOp>(in.op);
+  bool max = reduce.getKind() == tile::Reduction::max;
+  const Matrix &source = *warp.matrix(in, 0);
+  std::shared_ptr<Matrix> result;
+  if (reduce.getInit()) {
+    result = std::make_shared<Matrix>(*warp.matrix(in, 1));
+  } else {
+    result = makeMatrix(reduce.getResult().getType());
+    float identity = max ? -std::numeric_limits<float>::infinity() : 0;
+    std::fill(result->reals.begin(), result->reals.end(), identity);
+  }
+  for (int64_t i = 0; i < source.rows; ++i)
+    for (int64_t j = 0; j < source.columns; ++j) {
+      float value = source.row(i)[j];
+      // Lane l of a row's four holds columns 2l and 2l + 1 of every eight.
+      float &part = result->row(i)[max ? 0 : j / 2 % kPartsOfRow];
+      part = max ? std::fmax(part, value) : part + value;
+    }
+  return finish(warp, in, std::move(result));
+}
+
+Step attn::interpreter::runRowCombine(Warp &warp, const Instruction &in) {
+  const Matrix &source = *warp.matrix(in, 0);
+  std::shared_ptr<Matrix> result = makeMatrix(in.op->getResult(0).getType());
+  for (int64_t i = 0; i < source.rows; ++i) {
+    const float *part = source.row(i);
+    *result->row(i) = (part[0] + part[1]) + (part[2] + part[3]);
+  }
+  return finish(warp, in, std::move(result));
+}

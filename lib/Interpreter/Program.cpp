@@ -1,0 +1,125 @@
+//===- Program.cpp - Turns a kernel into instructions ---------------------===//
+
+#include "Program.h"
+
+#include "Handlers.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::interpreter;
+
+/// Every buffer starts at a multiple of this.
+static constexpr int64_t kBufferAlignment = 128;
+
+/// The function that executes an op, or null.
+static Handler handlerOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Handler>(op)
+      .Case([](scf::ForOp) { return runFor; })
+      .Case([](scf::IfOp) { return runIf; })
+      .Case([](scf::YieldOp yield) {
+        return isa<scf::ForOp>(yield->getParentOp()) ? runForYield : runIfYield;
+      })
+      .Case([](tile::ReturnOp) { return runReturn; })
+      .Case([](tile::ProgramIdOp) { return runProgramId; })
+      .Case([](tile::WarpIdOp) { return runWarpId; })
+      .Case([](tile::BarrierOp) { return runBarrier; })
+      .Case([](tile::CommitGroupOp) { return runCommitGroup; })
+      .Case([](tile::WaitGroupOp) { return runWaitGroup; })
+      .Case([](tile::ViewOp) { return runView; })
+      .Case([](tile::AllocOp) { return runAlloc; })
+      .Case([](tile::AliasOp) { return runAlias; })
+      .Case([](tile::CopyAsyncOp) { return runCopyAsync; })
+      .Case([](tile::LoadMatrixOp) { return runLoadMatrix; })
+      .Case([](tile::StoreMatrixOp) { return runStoreMatrix; })
+      .Case([](tile::CopyOutOp) { return runCopyOut; })
+      .Case([](tile::StoreRowOp) { return runStoreRow; })
+      .Case([](tile::FillOp) { return runFill; })
+      .Case([](tile::MmaOp) { return runMma; })
+      .Case([](tile::CastOp) { return runCast; })
+      .Case([](tile::ExtractOp) { return runExtract; })
+      .Case([](tile::MapOp) { return runMap; })
+      .Case([](tile::RowReduceOp) { return runRowReduce; })
+      .Case([](tile::RowCombineOp) { return runRowCombine; })
+      .Default([](Operation *) -> Handler { return nullptr; });
+}
+
+namespace {
+class Compiler {
+public:
+  explicit Compiler(Program &program) : program(program) {}
+
+  LogicalResult compileRegion(Region &region, Code &code) {
+    if (!region.hasOneBlock())
+      return region.getParentOp()->emitError("expects one block in a region, "
+                                             "but got ")
+             << llvm::range_size(region);
+    for (BlockArgument argument : region.getArguments())
+      code.arguments.push_back(slots.of(argument));
+    for (Operation &op : region.front())
+      if (failed(compileOp(op, code.instructions.emplace_back())))
+        return failure();
+    return success();
+  }
+
+  Slots slots;
+
+private:
+  LogicalResult compileOp(Operation &op, Instruction &in) {
+    in.op = &op;
+    in.index = unsigned(program.ops.size());
+    program.ops.push_back(&op);
+    in.run = handlerOf(&op);
+    if (!in.run) {
+      in.scalar = decodeScalar(&op);
+      in.run = runScalar;
+      if (!in.scalar)
+        return op.emitError("expects an op that the interpreter executes, but "
+                            "got '")
+               << op.getName() << "'";
+    }
+    for (Value operand : op.getOperands())
+      in.operands.push_back(slots.of(operand));
+    for (Value result : op.getResults())
+      in.results.push_back(slots.of(result));
+    if (auto alloc = dyn_cast<tile::AllocOp>(op))
+      reserve(alloc);
+    if (auto map = dyn_cast<tile::MapOp>(op)) {
+      FailureOr<std::shared_ptr<const MapBody>> body = compileMap(map, slots);
+      if (failed(body))
+        return failure();
+      in.map = *body;
+      return success();
+    }
+    for (Region &region : op.getRegions()) {
+      std::unique_ptr<Code> &code = in.regions.emplace_back();
+      if (region.empty())
+        continue;
+      code = std::make_unique<Code>();
+      if (failed(compileRegion(region, *code)))
+        return failure();
+    }
+    return success();
+  }
+
+  void reserve(tile::AllocOp alloc) {
+    program.sharedBegin[alloc] = program.sharedBytes;
+    int64_t bytes = alloc.getResult().getType().totalBytes();
+    program.sharedBytes +=
+        (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  }
+
+  Program &program;
+};
+} // namespace
+
+FailureOr<Program> attn::interpreter::compile(tile::KernelOp kernel) {
+  Program program;
+  program.warps = kernel.getWarps();
+  Compiler compiler(program);
+  if (failed(compiler.compileRegion(kernel.getBody(), program.body)))
+    return failure();
+  program.slots = compiler.slots.count();
+  return program;
+}

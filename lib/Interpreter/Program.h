@@ -1,0 +1,97 @@
+//===- Program.h - A kernel, ready to run -----------------------*- C++ -*-===//
+//
+// Before it runs, a kernel is turned into instructions: every SSA value gets a
+// slot in its warp's memory, every op the function that executes it, every map
+// body a list of scalar ops.  This is done once per launch, so that execution
+// looks nothing up.  Unknown ops are found here, before anything has run.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_INTERPRETER_PROGRAM_H
+#define ATTN_LIB_INTERPRETER_PROGRAM_H
+
+#include "Scalars.h"
+#include "Values.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <memory>
+
+namespace attn::interpreter {
+
+class Warp;
+struct Instruction;
+struct MapBody;
+
+/// What becomes of a warp after an instruction.
+enum class Step {
+  next,
+  /// The warp must wait at a barrier.
+  wait,
+  /// The warp has returned from the kernel.
+  finished,
+  /// An error behind which nothing can be executed.
+  stop,
+};
+
+using Handler = Step (*)(Warp &, const Instruction &);
+
+/// The instructions of a region's block.
+struct Code {
+  llvm::SmallVector<unsigned> arguments;
+  std::vector<Instruction> instructions;
+};
+
+struct Instruction {
+  Instruction() = default;
+  Instruction(Instruction &&) = default;
+
+  mlir::Operation *op = nullptr;
+  Handler run = nullptr;
+  llvm::SmallVector<unsigned, 4> operands;
+  llvm::SmallVector<unsigned, 2> results;
+  /// Position in the kernel, for tables keyed by instruction.
+  unsigned index = 0;
+  /// Regions of control flow; null for an empty one.
+  llvm::SmallVector<std::unique_ptr<Code>, 2> regions;
+  /// Of a scalar op.
+  std::optional<ScalarOp> scalar;
+  /// Of a `tile.map`.
+  std::shared_ptr<const MapBody> map;
+};
+
+struct Program {
+  unsigned warps = 0;
+  Code body;
+  unsigned slots = 0;
+  /// Ops by instruction index.
+  std::vector<mlir::Operation *> ops;
+  /// Bytes of shared memory, and the first byte of every `tile.alloc`.
+  int64_t sharedBytes = 0;
+  llvm::DenseMap<mlir::Operation *, int64_t> sharedBegin;
+};
+
+/// Fails with a diagnostic at an op that cannot be executed.
+mlir::FailureOr<Program> compile(tile::KernelOp kernel);
+
+/// Gives SSA values their slots.
+class Slots {
+public:
+  unsigned of(mlir::Value value) {
+    return numbers.try_emplace(value, unsigned(numbers.size())).first->second;
+  }
+  unsigned count() const { return unsigned(numbers.size()); }
+
+private:
+  llvm::DenseMap<mlir::Value, unsigned> numbers;
+};
+
+/// Compiles the body of a map.  `slots` are those of the warp, for what the
+/// body captures.
+mlir::FailureOr<std::shared_ptr<const MapBody>> compileMap(tile::MapOp map,
+                                                           Slots &slots);
+
+} // namespace attn::interpreter
+
+#endif

@@ -1,0 +1,63 @@
+//===- Values.h - What an SSA value holds while a warp runs -----*- C++ -*-===//
+
+#ifndef ATTN_LIB_INTERPRETER_VALUES_H
+#define ATTN_LIB_INTERPRETER_VALUES_H
+
+#include "attn/Tile/Tile.h"
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+namespace attn::interpreter {
+
+/// A scalar, or the address of a `!tile.ptr`; the field that its type asks for.
+struct Number {
+  int64_t integer = 0;
+  float real = 0;
+};
+
+/// Lanes that hold parts of one row's sum.
+constexpr int64_t kPartsOfRow = 4;
+
+/// A fragment, or a row: one column, or four in a partial row.  Fragments and
+/// f32 rows use `reals`, i32 rows `integers`.
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+  std::vector<float> reals;
+  std::vector<int64_t> integers;
+
+  Matrix(int64_t rows, int64_t columns, bool real = true)
+      : rows(rows), columns(columns), reals(real ? rows * columns : 0),
+        integers(real ? 0 : rows * columns) {}
+  float *row(int64_t i) { return &reals[i * columns]; }
+  const float *row(int64_t i) const { return &reals[i * columns]; }
+};
+
+/// Values never change, so copies share them.
+using MatrixRef = std::shared_ptr<const Matrix>;
+
+/// `!tile.view`: `stride` in elements, `base` the address of row 0.
+struct View {
+  uint64_t base;
+  int64_t rows, stride;
+  tile::ViewType type;
+
+  uint64_t addressOfRow(int64_t row) const {
+    return base +
+           row * stride * (type.getElementType().getIntOrFloatBitWidth() / 8);
+  }
+};
+
+/// `!tile.smem`: bytes of the block's shared memory under a shape.
+struct Buffer {
+  int64_t begin;
+  tile::SmemType type;
+  mlir::StringRef name;
+};
+
+using Cell = std::variant<Number, MatrixRef, View, Buffer>;
+
+} // namespace attn::interpreter
+
+#endif

@@ -1,0 +1,142 @@
+//===- Warp.h - Warps, the block they form, and its scheduler ---*- C++ -*-===//
+//
+// A warp is a stack of frames over the instructions of a program; it holds no
+// thread and can be left between any two instructions.  A thread block runs
+// its warps in turn until all have returned or none can go on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_INTERPRETER_WARP_H
+#define ATTN_LIB_INTERPRETER_WARP_H
+
+#include "Program.h"
+#include "SharedMemory.h"
+
+#include "attn/Interpreter/Interpreter.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <deque>
+#include <random>
+
+namespace attn::interpreter {
+
+class ThreadBlock;
+
+/// Emits errors, each kind once per op, and counts them.
+class Reporter {
+public:
+  explicit Reporter(int64_t maxErrors) : maxErrors(maxErrors) {}
+
+  /// Emits `message` at the op, with a note at another op where there is one.
+  void report(mlir::Operation *op, const llvm::Twine &kind,
+              const llvm::Twine &message, mlir::Operation *noteAt = nullptr,
+              const llvm::Twine &note = "");
+  int64_t errors() const { return count; }
+  bool exhausted() const { return count >= maxErrors; }
+
+private:
+  int64_t maxErrors, count = 0;
+  llvm::DenseSet<std::pair<mlir::Operation *, uint64_t>> seen;
+};
+
+/// A place in the instructions of a region, and the loop that repeats it.
+struct Frame {
+  const Code *code;
+  size_t next = 0;
+  const Instruction *owner = nullptr;
+  int64_t iteration = 0, upper = 0, step = 0;
+};
+
+class Warp {
+public:
+  enum class State { ready, waiting, finished };
+
+  Warp(ThreadBlock &block, unsigned id);
+
+  ThreadBlock &block;
+  const unsigned id;
+  State state = State::ready;
+  /// The barrier at which it waits.
+  const Instruction *waitsAt = nullptr;
+  std::vector<Frame> frames;
+  /// Copies that no group has yet, and the groups in flight, oldest first.
+  std::vector<unsigned> openGroup;
+  std::deque<std::vector<unsigned>> groups;
+  /// How often each collective instruction was executed.
+  llvm::DenseMap<unsigned, unsigned> executions;
+
+  Cell &cell(unsigned slot) { return cells[slot]; }
+  /// Operands and results of an instruction.
+  const Number &number(const Instruction &in, unsigned operand) {
+    return std::get<Number>(cells[in.operands[operand]]);
+  }
+  int64_t integer(const Instruction &in, unsigned operand) {
+    return number(in, operand).integer;
+  }
+  const MatrixRef &matrix(const Instruction &in, unsigned operand) {
+    return std::get<MatrixRef>(cells[in.operands[operand]]);
+  }
+  const View &view(const Instruction &in, unsigned operand) {
+    return std::get<View>(cells[in.operands[operand]]);
+  }
+  const Buffer &buffer(const Instruction &in, unsigned operand) {
+    return std::get<Buffer>(cells[in.operands[operand]]);
+  }
+  Step set(const Instruction &in, Cell value) {
+    cells[in.results[0]] = std::move(value);
+    return Step::next;
+  }
+
+  /// Reports an error of this warp.  `kind` tells the errors of an op apart.
+  void report(mlir::Operation *op, llvm::StringRef kind,
+              const llvm::Twine &message, mlir::Operation *noteAt = nullptr,
+              const llvm::Twine &note = "");
+  void report(const Instruction &in, llvm::StringRef kind,
+              const llvm::Twine &message, mlir::Operation *noteAt = nullptr,
+              const llvm::Twine &note = "") {
+    report(in.op, kind, message, noteAt, note);
+  }
+  /// Reports an error behind which this warp cannot go on.
+  Step stop(const Instruction &in, llvm::StringRef kind,
+            const llvm::Twine &message) {
+    report(in, kind, message);
+    return Step::stop;
+  }
+
+  /// Runs until the warp waits, has finished, or cannot go on; or, if `random`
+  /// is given, until chance takes it away between two instructions.
+  Step run(std::mt19937_64 *random);
+
+private:
+  std::vector<Cell> cells;
+};
+
+class ThreadBlock {
+public:
+  ThreadBlock(const Program &program, GlobalMemory &memory,
+              std::array<int64_t, 3> position,
+              llvm::ArrayRef<KernelArgument> arguments, Reporter &reporter);
+
+  const Program &program;
+  GlobalMemory &memory;
+  SharedMemory shared;
+  const std::array<int64_t, 3> position;
+  Reporter &reporter;
+  std::deque<Warp> warps;
+  /// Bytes moved so far.
+  tile::Traffic traffic;
+  /// The copy that each execution of a collective instruction started:
+  /// (instruction, how many times before) to index.
+  llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> copies;
+
+  /// Runs all warps to their ends.
+  void run(const InterpreterOptions &options);
+
+private:
+  bool releaseBarrier();
+  void checkEnd();
+};
+
+} // namespace attn::interpreter
+
+#endif
