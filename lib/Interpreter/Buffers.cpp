@@ -82,7 +82,7 @@ void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
 
 Step attn::interpreter::runAlloc(Warp &warp, const Instruction &in) {
   auto alloc = cast<tile::AllocOp>(in.op);
-  return warp.set(in, Buffer{warp.block.program.sharedBegin.lookup(alloc),
+  return warp.set(in, Buffer{warp.block.program.shared.offset(alloc),
                              alloc.getResult().getType(), alloc.getName()});
 }
 

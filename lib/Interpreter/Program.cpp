@@ -10,9 +10,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::interpreter;
 
-/// Every buffer starts at a multiple of this.
-static constexpr int64_t kBufferAlignment = 128;
-
 /// The function that executes an op, or null.
 static Handler handlerOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, Handler>(op)
@@ -83,8 +80,6 @@ private:
       in.operands.push_back(slots.of(operand));
     for (Value result : op.getResults())
       in.results.push_back(slots.of(result));
-    if (auto alloc = dyn_cast<tile::AllocOp>(op))
-      reserve(alloc);
     if (auto map = dyn_cast<tile::MapOp>(op)) {
       FailureOr<std::shared_ptr<const MapBody>> body = compileMap(map, slots);
       if (failed(body))
@@ -103,20 +98,12 @@ private:
     return success();
   }
 
-  void reserve(tile::AllocOp alloc) {
-    program.sharedBegin[alloc] = program.sharedBytes;
-    int64_t bytes = alloc.getResult().getType().totalBytes();
-    program.sharedBytes +=
-        (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-  }
-
   Program &program;
 };
 } // namespace
 
 FailureOr<Program> attn::interpreter::compile(tile::KernelOp kernel) {
-  Program program;
-  program.warps = kernel.getWarps();
+  Program program(kernel);
   Compiler compiler(program);
   if (failed(compiler.compileRegion(kernel.getBody(), program.body)))
     return failure();

@@ -13,6 +13,7 @@
 #include "Scalars.h"
 #include "Values.h"
 
+#include "attn/Tile/SharedMemory.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -62,14 +63,15 @@ struct Instruction {
 };
 
 struct Program {
-  unsigned warps = 0;
+  explicit Program(tile::KernelOp kernel)
+      : warps(kernel.getWarps()), shared(kernel) {}
+
+  unsigned warps;
   Code body;
   unsigned slots = 0;
   /// Ops by instruction index.
   std::vector<mlir::Operation *> ops;
-  /// Bytes of shared memory, and the first byte of every `tile.alloc`.
-  int64_t sharedBytes = 0;
-  llvm::DenseMap<mlir::Operation *, int64_t> sharedBegin;
+  tile::SharedMemory shared;
 };
 
 /// Fails with a diagnostic at an op that cannot be executed.

@@ -71,7 +71,7 @@ ThreadBlock::ThreadBlock(const Program &program, GlobalMemory &memory,
                          std::array<int64_t, 3> position,
                          ArrayRef<KernelArgument> arguments, Reporter &reporter)
     : program(program), memory(memory),
-      shared(program.sharedBytes, program.warps), position(position),
+      shared(program.shared.totalBytes(), program.warps), position(position),
       reporter(reporter) {
   for (unsigned id = 0; id < program.warps; ++id) {
     Warp &warp = warps.emplace_back(*this, id);
