@@ -13,12 +13,33 @@ ModuleState::~ModuleState() {
   gpu->driver->moduleUnload(handle);
 }
 
+/// Whether a cubin for the chip runs on the GPU: it must be of the same major
+/// version and no newer, and with the suffix `a` of exactly that version.
+/// PTX and names that are not of this form are left to the driver.
+static bool runsOn(std::string_view chip, int computeCapability) {
+  if (chip.substr(0, 3) != "sm_")
+    return true;
+  int version = 0;
+  size_t at = 3;
+  for (; at < chip.size() && chip[at] >= '0' && chip[at] <= '9'; ++at)
+    version = 10 * version + (chip[at] - '0');
+  if (chip.substr(at) == "a")
+    return version == computeCapability;
+  return version / 10 == computeCapability / 10 && version <= computeCapability;
+}
+
 Expected<Module> Gpu::load(std::string_view image,
                            std::string_view chip) const {
+  const GpuFacts &facts = state->facts;
+  const std::string wrongChip =
+      "the kernel was built for " + std::string(chip) + ", but the GPU is a " +
+      facts.name + " (sm_" + std::to_string(facts.computeCapability) + ")";
+  if (!runsOn(chip, facts.computeCapability))
+    return Status::failure(wrongChip);
+
   Module module;
   module.state = std::make_shared<ModuleState>();
   module.state->gpu = state;
-
   // PTX is text and the driver wants it to end with a zero byte.
   std::string terminated(image);
   char log[4096] = {};
@@ -27,13 +48,8 @@ Expected<Module> Gpu::load(std::string_view image,
   Current current(*state);
   Result result = state->driver->moduleLoad(
       &module.state->handle, terminated.c_str(), 2, options, values);
-  if (result == kNoBinaryForGpu) {
-    const GpuFacts &facts = state->facts;
-    return Status::failure("the kernel was built for " + std::string(chip) +
-                           ", but the GPU is a " + facts.name + " (sm_" +
-                           std::to_string(facts.computeCapability) +
-                           "): " + state->driver->text(result));
-  }
+  if (result == kNoBinaryForGpu)
+    return Status::failure(wrongChip + ": " + state->driver->text(result));
   Status status = current.check(result, "loading a kernel");
   if (!status.ok() && log[0])
     return Status::failure(status.message() + ": " + log);

@@ -1,0 +1,90 @@
+//===- Compile.h - From a module to a program -------------------*- C++ -*-===//
+//
+// A program is what it takes to run a module: the module at tile level, whose
+// host functions say what to launch and whose kernels the interpreter can run,
+// and the same kernels compiled for the machine.
+//
+//   OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(text, &context);
+//   FailureOr<Program> program = compile(*source, {"h100_sxm", ""});
+//   program->module        func.func @f ... tile.launch @attn::@flash ...
+//   program->kernels[0]    {"attn::flash", 128 threads, 168 registers, ...}
+//   program->binaries[0]   {"sm_90a", <cubin>}
+//
+// Errors are diagnostics at the ops of the source.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_CAPI_COMPILE_H
+#define ATTN_CAPI_COMPILE_H
+
+#include "attn/Schedule/Problem.h"
+#include "attn/Tile/Tile.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include "llvm/Support/JSON.h"
+
+#include <string>
+#include <vector>
+
+namespace attn {
+
+struct CompileOptions {
+  /// Name of a machine, which must exist; empty for the module's own, or
+  /// h100_sxm.
+  std::string machine;
+  /// Overrules the choice, "flash, query = 128, key = 64"; empty to derive it.
+  std::string schedule;
+  /// Stop at tile level: enough for the interpreter.
+  bool withBinary = true;
+};
+
+/// A kernel of a program.
+struct KernelInfo {
+  /// See qualifiedName.
+  std::string name;
+  /// What was chosen, "flash, query = 128, key = 64", and for which machine.
+  std::string schedule, machine;
+  int64_t threads = 0;
+  /// Dynamic shared memory of a block.
+  int64_t smemBytes = 0;
+  /// What the cost model predicts, for the sizes that the kernel was planned
+  /// for: those of the op, with assumptions where they are dynamic.
+  Problem plannedFor;
+  double predictedSeconds = 0;
+  std::string boundBy;
+
+  /// Position of its binary in the program; what follows is the binary's.
+  size_t binary = 0;
+  int64_t registersPerThread = 0;
+  /// Above zero: registers are spilled or an array lies outside of them.
+  int64_t stackBytesPerThread = 0;
+};
+
+/// Kernels compiled together.
+struct Binary {
+  /// What it was compiled for, "sm_90a".
+  std::string chip;
+  std::string cubin;
+};
+
+struct Program {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<KernelInfo> kernels;
+  std::vector<Binary> binaries;
+};
+
+/// Compiles a copy of the module.
+mlir::FailureOr<Program> compile(mlir::ModuleOp source,
+                                 const CompileOptions &options);
+
+/// A kernel by the names of its gpu.module and itself: "attn::flash".
+std::string qualifiedName(tile::KernelOp kernel);
+
+/// The facts about a kernel as a JSON object.
+void writeJson(llvm::json::OStream &json, const KernelInfo &kernel);
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,234 @@
+//===- Function.cpp - Inputs, outputs and sizes of a function -------------===//
+
+#include "Function.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace attn;
+using namespace attn::run;
+using namespace mlir;
+
+FailureOr<func::FuncOp> run::findFunction(ModuleOp module, StringRef name) {
+  SmallVector<func::FuncOp> candidates;
+  SmallVector<std::string> names;
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      continue;
+    candidates.push_back(function);
+    names.push_back(function.getSymName().str());
+    if (function.getSymName() == name)
+      return function;
+  }
+  if (candidates.empty())
+    return module.emitError("expects a function with a body, but got none");
+  if (name.empty() && candidates.size() == 1)
+    return candidates.front();
+  InFlightDiagnostic diagnostic =
+      name.empty() ? module.emitError("expects one function, but got ")
+                         << candidates.size() << "; name one with --function"
+                   : module.emitError("expects a function '")
+                         << name << "', but there is none";
+  diagnostic.attachNote() << "functions: " << llvm::join(names, ", ");
+  return diagnostic;
+}
+
+namespace {
+
+/// Collects the parts of a Function.
+class Reader {
+public:
+  Reader(func::FuncOp function, const Extents &extents)
+      : function(function), extents(extents) {
+    result.op = function;
+  }
+
+  FailureOr<Function> read();
+
+private:
+  LogicalResult readArguments();
+  LogicalResult readForward(ForwardOp op);
+  LogicalResult readReturn(func::ReturnOp op);
+  /// The position of an operand among the arguments.
+  FailureOr<unsigned> argumentOf(ForwardOp op, Value value, StringRef operand);
+  /// Enters sizes for the open ones of an argument.
+  LogicalResult setSizes(unsigned argument, ArrayRef<std::optional<int64_t>>,
+                         Operation *op);
+
+  func::FuncOp function;
+  const Extents &extents;
+  Function result;
+  llvm::SmallBitVector written;
+};
+
+} // namespace
+
+FailureOr<Function> Reader::read() {
+  if (failed(readArguments()))
+    return failure();
+  for (Operation &op : function.getBody().front()) {
+    LogicalResult read = success();
+    if (auto forward = dyn_cast<ForwardOp>(op))
+      read = readForward(forward);
+    else if (auto end = dyn_cast<func::ReturnOp>(op))
+      read = readReturn(end);
+    else if (op.getName().getStringRef() != "tensor.empty" &&
+             op.getName().getStringRef() != "tensor.dim" &&
+             op.getName().getStringRef() != "arith.constant")
+      return op.emitError("expects attn.forward on arguments of the function, "
+                          "for which there is a reference, but got '")
+             << op.getName() << "'";
+    if (failed(read))
+      return failure();
+  }
+  if (result.attentions.empty())
+    return function.emitError("expects an attn.forward in the function, but "
+                              "got none");
+  for (const Attention &attention : result.attentions)
+    for (unsigned input : {attention.q, attention.k, attention.v})
+      if (written.test(input))
+        return attention.op->emitError("expects inputs that nothing writes, "
+                                       "but got argument ")
+               << input << ", which is also an output";
+  return std::move(result);
+}
+
+LogicalResult Reader::readArguments() {
+  written.resize(function.getNumArguments());
+  for (auto [position, type] : llvm::enumerate(function.getArgumentTypes())) {
+    auto shaped = dyn_cast<ShapedType>(type);
+    if (!shaped || !shaped.hasRank())
+      return function.emitError("expects tensors or memrefs as arguments, but "
+                                "argument ")
+             << position << " is " << type;
+    result.argumentSizes.push_back(llvm::to_vector(shaped.getShape()));
+  }
+  return success();
+}
+
+FailureOr<unsigned> Reader::argumentOf(ForwardOp op, Value value,
+                                       StringRef operand) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (argument && argument.getOwner() == &function.getBody().front())
+    return argument.getArgNumber();
+  return op->emitError("expects ")
+         << operand << " to be an argument of the function, so that there is "
+         << "a reference";
+}
+
+LogicalResult Reader::setSizes(unsigned argument,
+                               ArrayRef<std::optional<int64_t>> open,
+                               Operation *op) {
+  static constexpr StringLiteral options[] = {"--batch", "",
+                                              "--queries or "
+                                              "--keys"};
+  SmallVector<int64_t> &sizes = result.argumentSizes[argument];
+  for (auto [dim, size] : llvm::enumerate(sizes)) {
+    if (!ShapedType::isDynamic(size))
+      continue;
+    if (dim >= open.size() || !open[dim])
+      return op->emitError("expects a value for dimension ")
+             << dim << " of argument " << argument << ", which is dynamic: "
+             << "give " << (dim < 3 ? options[dim] : "a static size");
+    size = *open[dim];
+  }
+  return success();
+}
+
+LogicalResult Reader::readForward(ForwardOp op) {
+  Attention attention;
+  attention.op = op;
+  attention.scale = op.scaleOrDefault();
+  FailureOr<unsigned> q = argumentOf(op, op.getQ(), "q");
+  FailureOr<unsigned> k = argumentOf(op, op.getK(), "k");
+  FailureOr<unsigned> v = argumentOf(op, op.getV(), "v");
+  if (failed(q) || failed(k) || failed(v))
+    return failure();
+  attention.q = *q;
+  attention.k = *k;
+  attention.v = *v;
+  // Open key counts follow the queries unless they are given.
+  std::optional<int64_t> keys = extents.keys ? extents.keys : extents.queries;
+  if (failed(setSizes(*q, {extents.batch, {}, extents.queries}, op)) ||
+      failed(setSizes(*k, {extents.batch, {}, keys}, op)) ||
+      failed(setSizes(*v, {extents.batch, {}, keys}, op)))
+    return failure();
+
+  Problem &problem = attention.problem;
+  problem = problemOf(op);
+  problem.batch = result.argumentSizes[*q][0];
+  problem.queries = result.argumentSizes[*q][2];
+  problem.keys = result.argumentSizes[*k][2];
+  if (result.argumentSizes[*k][0] != problem.batch ||
+      result.argumentSizes[*v][0] != problem.batch ||
+      result.argumentSizes[*v][2] != problem.keys)
+    return op->emitError("expects one batch size and one key count, but got ")
+           << "Q of " << problem.batch << ", K of "
+           << result.argumentSizes[*k][0] << "x" << problem.keys << ", V of "
+           << result.argumentSizes[*v][0] << "x" << result.argumentSizes[*v][2];
+  if (std::optional<std::string> wrong = check(problem))
+    return op->emitError(*wrong);
+  if (problem.dtype == DataType::f8e4m3)
+    return op->emitError("expects bf16, f16 or f32, but got f8E4M3FN, for "
+                         "which attn-run draws no inputs");
+
+  result.onTensors = op.isOnTensors();
+  for (auto [number, type] : llvm::enumerate(op.outputTypes())) {
+    Output output;
+    output.attention = result.attentions.size();
+    output.isLse = number == 1;
+    output.elementType = cast<ShapedType>(type).getElementType();
+    output.sizes = {problem.batch, problem.heads, problem.queries};
+    if (!output.isLse)
+      output.sizes.push_back(problem.headDimV);
+    if (!op.isOnTensors()) {
+      FailureOr<unsigned> target =
+          argumentOf(op, op.getOuts()[number], "an output");
+      if (failed(target))
+        return failure();
+      output.position = *target;
+      result.argumentSizes[*target] = output.sizes;
+      if (written.test(*target))
+        return op->emitError("expects each output in its own argument, but "
+                             "argument ")
+               << *target << " is written twice";
+      written.set(*target);
+      result.outputs.push_back(output);
+    }
+  }
+  result.attentions.push_back(attention);
+  return success();
+}
+
+LogicalResult Reader::readReturn(func::ReturnOp op) {
+  for (auto [position, value] : llvm::enumerate(op.getOperands())) {
+    auto forward = value.getDefiningOp<ForwardOp>();
+    if (!forward)
+      return op.emitError("expects to return results of attn.forward, but "
+                          "operand ")
+             << position << " is something else";
+    for (auto [number, attention] : llvm::enumerate(result.attentions)) {
+      if (attention.op != forward)
+        continue;
+      const Problem &problem = attention.problem;
+      Output output;
+      output.attention = number;
+      output.isLse = cast<OpResult>(value).getResultNumber() == 1;
+      output.position = position;
+      output.elementType = cast<ShapedType>(value.getType()).getElementType();
+      output.sizes = {problem.batch, problem.heads, problem.queries};
+      if (!output.isLse)
+        output.sizes.push_back(problem.headDimV);
+      result.outputs.push_back(output);
+    }
+  }
+  return success();
+}
+
+FailureOr<Function> run::readFunction(func::FuncOp function,
+                                      const Extents &extents) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("expects a function without control flow");
+  return Reader(function, extents).read();
+}

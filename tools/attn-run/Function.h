@@ -1,0 +1,68 @@
+//===- Function.h - What a function computes, with what ---------*- C++ -*-===//
+//
+// attn-run computes a reference for a function, so it must know what the
+// function computes: it reads functions whose only computations are
+// `attn.forward` on their arguments.  Here such a function becomes a list of
+// inputs and a list of outputs, with all sizes known.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TOOLS_RUN_FUNCTION_H
+#define ATTN_TOOLS_RUN_FUNCTION_H
+
+#include "attn/IR/Attn.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attn::run {
+
+/// Values for the sizes that types leave open.
+struct Extents {
+  std::optional<int64_t> batch, queries, keys;
+};
+
+/// One attention; positions are those of the function's arguments.
+struct Attention {
+  ForwardOp op;
+  Problem problem;
+  double scale = 1;
+  unsigned q = 0, k = 0, v = 0;
+};
+
+/// Where an output of an attention goes.
+struct Output {
+  size_t attention = 0;
+  /// The second output, LSE, rather than O.
+  bool isLse = false;
+  /// Position among the arguments (memrefs) or the results (tensors).
+  unsigned position = 0;
+  llvm::SmallVector<int64_t> sizes;
+  mlir::Type elementType;
+
+  std::string name() const { return isLse ? "lse" : "o"; }
+};
+
+struct Function {
+  mlir::func::FuncOp op;
+  bool onTensors = false;
+  std::vector<Attention> attentions;
+  std::vector<Output> outputs;
+  /// Sizes of the arguments.
+  std::vector<llvm::SmallVector<int64_t>> argumentSizes;
+};
+
+/// The function of that name, or the only one; fails with a diagnostic.
+mlir::FailureOr<mlir::func::FuncOp> findFunction(mlir::ModuleOp module,
+                                                 llvm::StringRef name);
+
+/// Reads the function; fails with a diagnostic.
+mlir::FailureOr<Function> readFunction(mlir::func::FuncOp function,
+                                       const Extents &extents);
+
+} // namespace attn::run
+
+#endif

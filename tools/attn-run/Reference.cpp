@@ -1,0 +1,199 @@
+//===- Reference.cpp - The oracle and the distance from it ----------------===//
+
+#include "Reference.h"
+
+#include "attn/Interpreter/Oracle.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace attn;
+using namespace attn::run;
+
+double run::toleranceOf(DataType type) {
+  switch (type) {
+  case DataType::bf16:
+  case DataType::f8e4m3: // its output is bf16
+    return 4e-3;
+  case DataType::f16:
+    return 6e-4;
+  case DataType::f32:
+    return 1e-5;
+  }
+  return 0;
+}
+
+static constexpr double kLseTolerance = 1e-4;
+
+bool Comparison::ok() const {
+  double error = isLse() ? lseError : relativeError;
+  // A NaN compares false and is not ok.
+  return error <= tolerance && unwritten == 0 && damaged == 0 &&
+         wrongNan == 0 && wrongMasked == 0;
+}
+
+std::vector<RowRun> run::chooseRows(const Problem &problem, double budget) {
+  double perRow = double(problem.batch) * problem.heads * problem.keys *
+                  (problem.headDim + problem.headDimV);
+  int64_t rows = problem.queries;
+  if (perRow * rows <= budget)
+    return {{0, rows}};
+  // Both ends are among them; runs are short, so that many tiles are touched.
+  constexpr int64_t kRun = 8;
+  int64_t runs = std::max<int64_t>(2, int64_t(budget / perRow) / kRun);
+  std::vector<RowRun> chosen;
+  for (int64_t i = 0; i < runs; ++i) {
+    int64_t begin = i * (rows - kRun) / (runs - 1);
+    if (chosen.empty() || begin >= chosen.back().end)
+      chosen.push_back({begin, begin + kRun});
+  }
+  return chosen;
+}
+
+namespace {
+
+/// An input as floats, row-major.
+struct Floats {
+  explicit Floats(const HostBytes &array) {
+    values.reserve(array.shape.count());
+    forEachIndex(array.shape.sizes, [&](llvm::ArrayRef<int64_t> index) {
+      values.push_back(static_cast<float>(array.get(index)));
+    });
+    const auto &sizes = array.shape.sizes;
+    view = {values.data(),
+            {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1}};
+  }
+  std::vector<float> values;
+  oracle::Array view;
+};
+
+/// Sums up one output.
+class Comparer {
+public:
+  Comparer(const HostBytes &array, const Output &output,
+           const Attention &attention, Inputs inputs)
+      : array(array), attention(attention),
+        undefinedIsFree(inputs == Inputs::infinity) {
+    result.name = output.name();
+    llvm::raw_string_ostream stream(result.type);
+    llvm::interleave(output.sizes, stream, "x");
+    stream << 'x' << output.elementType;
+    result.tolerance =
+        output.isLse ? kLseTolerance : toleranceOf(attention.problem.dtype);
+    result.unwritten = array.unwritten();
+    result.damaged = array.damaged();
+    result.rows = attention.problem.queries;
+  }
+
+  /// One element of row `row`; `index` is its place in the output.
+  void add(llvm::ArrayRef<int64_t> index, int64_t row, double reference) {
+    double got = array.get(index);
+    if (!seesAKey(row)) {
+      double exact =
+          result.isLse() ? -std::numeric_limits<double>::infinity() : 0;
+      result.wrongMasked += got != exact;
+      return;
+    }
+    if (!std::isfinite(reference)) {
+      if (!undefinedIsFree)
+        result.wrongNan +=
+            std::isnan(reference) ? !std::isnan(got) : got != reference;
+      return;
+    }
+    if (!std::isfinite(got)) {
+      ++result.wrongNan;
+      return;
+    }
+    double error = std::abs(got - reference);
+    result.maxError = std::max(result.maxError, error);
+    result.lseError = std::max(result.lseError,
+                               error / std::max(1.0, std::abs(reference) / 32));
+    squaredError += error * error;
+    squaredNorm += reference * reference;
+  }
+
+  Comparison finish(int64_t checkedRows) {
+    result.checkedRows = checkedRows;
+    if (squaredError > 0)
+      result.relativeError = std::sqrt(squaredError / squaredNorm);
+    return result;
+  }
+
+private:
+  bool seesAKey(int64_t row) const {
+    Band visible = band(attention.problem);
+    int64_t first = std::max<int64_t>(0, row + visible.first);
+    int64_t last =
+        std::min<int64_t>(attention.problem.keys - 1, row + visible.last);
+    return first <= last;
+  }
+
+  const HostBytes &array;
+  const Attention &attention;
+  bool undefinedIsFree;
+  Comparison result;
+  double squaredError = 0, squaredNorm = 0;
+};
+
+} // namespace
+
+std::vector<Comparison> run::compareAll(const Function &function,
+                                        const std::vector<HostBytes> &arrays,
+                                        const std::vector<size_t> &outputs,
+                                        Inputs inputs, double budget,
+                                        unsigned threads) {
+  std::vector<Comparison> comparisons;
+  for (auto [number, attention] : llvm::enumerate(function.attentions)) {
+    const Problem &problem = attention.problem;
+    Floats q(arrays[attention.q]), k(arrays[attention.k]),
+        v(arrays[attention.v]);
+    std::vector<Comparer> comparers;
+    std::vector<bool> isLse;
+    for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs)) {
+      if (output.attention != number)
+        continue;
+      comparers.emplace_back(arrays[slot], output, attention, inputs);
+      isLse.push_back(output.isLse);
+    }
+    Band visible = band(problem);
+    int64_t checked = 0;
+    for (RowRun rows : chooseRows(problem, budget)) {
+      int64_t count = rows.end - rows.begin;
+      checked += count;
+      // Row i of the run is row begin + i of the problem: the band moves.
+      oracle::Problem part = {problem.batch,
+                              problem.heads,
+                              problem.kvHeads,
+                              count,
+                              problem.keys,
+                              problem.headDim,
+                              problem.headDimV,
+                              visible.first + rows.begin,
+                              visible.last + rows.begin,
+                              attention.scale};
+      oracle::Array qPart = q.view;
+      qPart.data += rows.begin * problem.headDim;
+      int64_t total = problem.batch * problem.heads * count;
+      std::vector<double> o(total * problem.headDimV), lse(total);
+      oracle::attention(part, qPart, k.view, v.view, o.data(), lse.data(),
+                        threads);
+      for (auto [comparer, lseWanted] : llvm::zip_equal(comparers, isLse)) {
+        const double *reference = lseWanted ? lse.data() : o.data();
+        llvm::SmallVector<int64_t> sizes = {problem.batch, problem.heads,
+                                            count};
+        if (!lseWanted)
+          sizes.push_back(problem.headDimV);
+        forEachIndex(sizes, [&](llvm::ArrayRef<int64_t> index) {
+          llvm::SmallVector<int64_t> place = llvm::to_vector(index);
+          place[2] += rows.begin;
+          comparer.add(place, place[2], *reference++);
+        });
+      }
+    }
+    for (Comparer &comparer : comparers)
+      comparisons.push_back(comparer.finish(checked));
+  }
+  return comparisons;
+}

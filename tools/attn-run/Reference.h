@@ -1,0 +1,67 @@
+//===- Reference.h - Compares outputs with fp64 -----------------*- C++ -*-===//
+//
+// Every output is compared with the oracle in fp64, on the same rounded inputs:
+//
+//   relative error   ||out - ref|| / ||ref||, over all elements with finite ref
+//   LSE error        max |lse - ref|; behind |ref| = 32 it counts as relative,
+//                    since f32 has no better absolute precision there
+//
+// Beyond numbers: rows that see no key must be exactly 0 and -infinity; where
+// the reference is NaN the output must be NaN, and nowhere else; no element may
+// still hold poison and no byte around them may have lost it.
+//
+// An infinite score has no softmax: with infinities among the inputs, rows
+// whose reference is not finite are asked only to be written.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TOOLS_RUN_REFERENCE_H
+#define ATTN_TOOLS_RUN_REFERENCE_H
+
+#include "Arrays.h"
+#include "Function.h"
+
+namespace attn::run {
+
+/// How far an output is from its reference.
+struct Comparison {
+  std::string name;
+  std::string type;
+  int64_t rows = 0, checkedRows = 0;
+  double maxError = 0;
+  /// Of O.
+  double relativeError = 0;
+  /// Of LSE.
+  double lseError = 0;
+  double tolerance = 0;
+  int64_t unwritten = 0, damaged = 0;
+  /// NaN where there is none in the reference, or the other way.
+  int64_t wrongNan = 0;
+  /// Elements of rows that see no key that are not exactly 0 or -infinity.
+  int64_t wrongMasked = 0;
+
+  bool isLse() const { return name == "lse"; }
+  bool ok() const;
+};
+
+/// The largest relative error that is accepted for O of that type.
+double toleranceOf(DataType type);
+
+/// The sets of rows, per head, that are compared: all, or evenly spaced runs
+/// when there are more than `budget` multiply-adds to do.
+struct RowRun {
+  int64_t begin, end;
+};
+std::vector<RowRun> chooseRows(const Problem &problem, double budget);
+
+/// Compares the outputs of one attention.  `arrays` are the function's, and
+/// `outputs` the arrays of its outputs.
+std::vector<Comparison> compareAll(const Function &function,
+                                   const std::vector<HostBytes> &arrays,
+                                   const std::vector<size_t> &outputs,
+                                   Inputs inputs, double budget,
+                                   unsigned threads);
+
+} // namespace attn::run
+
+#endif

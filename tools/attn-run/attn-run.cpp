@@ -1,0 +1,307 @@
+//===- attn-run.cpp - Compiles a file, runs it, checks it -----------------===//
+//
+//   attn-run attention.mlir [--on gpu|interpreter] [--machine h100_sxm] ...
+//
+// Compiles the file, runs its function on random inputs, compares every output
+// with fp64, and prints errors and times.  The exit status is 1 when anything
+// is wrong: the file, the machine, or a result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Execution.h"
+#include "Function.h"
+#include "Reference.h"
+#include "Report.h"
+
+#include "attn/InitAll.h"
+#include "attn/Machine/Machine.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+#include <cmath>
+
+using namespace attn;
+using namespace attn::run;
+using namespace mlir;
+
+namespace {
+
+enum class Where { automatic, gpu, interpreter };
+
+llvm::cl::OptionCategory category("attn-run options");
+
+struct Options {
+  llvm::cl::opt<std::string> file{llvm::cl::Positional, llvm::cl::Required,
+                                  llvm::cl::desc("FILE.mlir"),
+                                  llvm::cl::cat(category)};
+  llvm::cl::opt<Where> on{
+      "on", llvm::cl::desc("where to run (default: gpu where there is one)"),
+      llvm::cl::values(clEnumValN(Where::gpu, "gpu", "the first GPU"),
+                       clEnumValN(Where::interpreter, "interpreter",
+                                  "the CPU, tile by tile")),
+      llvm::cl::init(Where::automatic), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> machine{
+      "machine",
+      llvm::cl::desc("compile for this machine (default: the module's, else "
+                     "the GPU that is present, else h100_sxm)"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> schedule{
+      "schedule",
+      llvm::cl::desc("overrule the choice: \"flash, query = 128, key = 64\""),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> function{
+      "function", llvm::cl::desc("which function (default: the only one)"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+  llvm::cl::opt<int64_t> batch{"batch",
+                               llvm::cl::desc("value of a dynamic batch size"),
+                               llvm::cl::init(-1), llvm::cl::cat(category)};
+  llvm::cl::opt<int64_t> queries{
+      "queries", llvm::cl::desc("value of a dynamic row count of Q"),
+      llvm::cl::init(-1), llvm::cl::cat(category)};
+  llvm::cl::opt<int64_t> keys{
+      "keys",
+      llvm::cl::desc("value of a dynamic row count of K and V (default: that "
+                     "of Q)"),
+      llvm::cl::init(-1), llvm::cl::cat(category)};
+  llvm::cl::opt<uint64_t> seed{"seed", llvm::cl::desc("seed of the inputs"),
+                               llvm::cl::init(1), llvm::cl::cat(category)};
+  llvm::cl::opt<Inputs> inputs{
+      "inputs", llvm::cl::desc("what the inputs are drawn from"),
+      llvm::cl::values(
+          clEnumValN(Inputs::normal, "normal", "standard normal (default)"),
+          clEnumValN(Inputs::nanKey, "nan-key", "one key holds a NaN"),
+          clEnumValN(Inputs::infinity, "inf", "one key holds an infinity"),
+          clEnumValN(Inputs::large, "large", "Q and K are 8 times as large")),
+      llvm::cl::init(Inputs::normal), llvm::cl::cat(category)};
+  llvm::cl::opt<int64_t> repeat{
+      "repeat", llvm::cl::desc("launches to time on a GPU (default 20)"),
+      llvm::cl::init(20), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> guard{
+      "guard",
+      llvm::cl::desc("watch 4096 bytes around every array, and the inputs"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<bool> noCheck{"no-check",
+                              llvm::cl::desc("do not compare with fp64"),
+                              llvm::cl::cat(category)};
+  llvm::cl::opt<double> budget{
+      "check-budget",
+      llvm::cl::desc("multiply-adds of the reference, behind which only a "
+                     "sample of rows is compared (default 2e11)"),
+      llvm::cl::init(2e11), llvm::cl::cat(category)};
+  llvm::cl::opt<unsigned> threads{
+      "threads",
+      llvm::cl::desc("threads of the reference (default: all processors)"),
+      llvm::cl::init(0), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> json{"json", llvm::cl::desc("print one line of JSON"),
+                           llvm::cl::cat(category)};
+};
+
+} // namespace
+
+/// An error that belongs to no place in the file.
+static LogicalResult fail(const llvm::Twine &message) {
+  llvm::errs() << "attn-run: error: " << message << "\n";
+  return failure();
+}
+
+/// The row of the table that is the GPU: same compute capability and number of
+/// multiprocessors; among those, the nearest in memory.
+static const Machine *machineOf(const runtime::GpuFacts &facts) {
+  const Machine *best = nullptr;
+  auto distance = [&](const Machine &machine) {
+    return std::abs(std::log(double(machine.hbmBytes) / facts.memoryBytes));
+  };
+  for (const Machine &machine : machines())
+    if (machine.computeCapability == facts.computeCapability &&
+        machine.sms == facts.multiprocessors &&
+        (!best || distance(machine) < distance(*best)))
+      best = &machine;
+  return best;
+}
+
+/// Opens the GPU if there is one and it is wanted.
+static LogicalResult openGpu(const Options &options,
+                             std::optional<runtime::Gpu> &gpu) {
+  if (options.on == Where::interpreter)
+    return success();
+  runtime::Expected<runtime::Gpu> opened = runtime::Gpu::open();
+  if (opened) {
+    gpu = *opened;
+    return success();
+  }
+  if (options.on == Where::gpu)
+    return fail(opened.message());
+  return success();
+}
+
+/// The machine to compile for; empty means the compiler's default.
+static FailureOr<std::string>
+chooseMachine(const Options &options, ModuleOp module,
+              const std::optional<runtime::Gpu> &gpu) {
+  if (!options.machine.empty())
+    return options.machine.getValue();
+  if (!gpu || module->hasAttr(machineAttrName))
+    return std::string();
+  if (const Machine *machine = machineOf(gpu->facts()))
+    return machine->name;
+  return fail("the GPU is a " + gpu->facts().name +
+              ", which is not in the table of machines; choose one with "
+              "--machine: " +
+              machineNames());
+}
+
+/// Whether the options are in range.
+static LogicalResult checkOptions(const Options &options, Extents &extents) {
+  const std::pair<const llvm::cl::opt<int64_t> *, std::optional<int64_t> *>
+      sizes[] = {{&options.batch, &extents.batch},
+                 {&options.queries, &extents.queries},
+                 {&options.keys, &extents.keys}};
+  for (auto [option, extent] : sizes) {
+    if (option->getNumOccurrences() == 0)
+      continue;
+    if (*option < 0 || *option > kMaxRows)
+      return fail("--" + option->ArgStr + " expects 0 to " +
+                  llvm::Twine(kMaxRows) + ", but got " +
+                  llvm::Twine(option->getValue()));
+    *extent = option->getValue();
+  }
+  if (options.repeat < 0)
+    return fail("--repeat expects 0 or more, but got " +
+                llvm::Twine(options.repeat.getValue()));
+  return success();
+}
+
+/// "attn.forward bf16 2x8/2x100x100, head dims 64 and 64, mask causal".
+static std::string describe(const Attention &attention) {
+  const Problem &p = attention.problem;
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << name(p.dtype) << ", batch " << p.batch << ", heads " << p.heads
+      << " over " << p.kvHeads << ", queries " << p.queries << ", keys "
+      << p.keys << ", head dims " << p.headDim << " and " << p.headDimV
+      << ", mask " << str(p.mask) << ", scale " << attention.scale;
+  return text;
+}
+
+/// Runs where it was asked for and fills the report.
+static LogicalResult execute(const Options &options, const Function &function,
+                             const Program &program,
+                             const std::optional<runtime::Gpu> &gpu,
+                             Report &report) {
+  Location location = function.op.getLoc();
+  FailureOr<Execution> execution =
+      prepare(function, program, options.inputs, options.seed,
+              options.guard ? kGuardBytes : 0);
+  if (failed(execution))
+    return failure();
+  std::vector<std::vector<uint8_t>> before;
+  if (options.guard)
+    for (const HostBytes &array : execution->arrays)
+      before.push_back(array.bytes);
+
+  if (gpu) {
+    FailureOr<std::vector<double>> seconds =
+        runOnGpu(*execution, program, *gpu, options.repeat, location);
+    if (failed(seconds))
+      return failure();
+    llvm::sort(*seconds);
+    report.repeat = seconds->size();
+    report.seconds = seconds->empty() ? 0 : (*seconds)[seconds->size() / 2];
+  } else {
+    FailureOr<tile::Traffic> traffic = runInterpreted(*execution, location);
+    if (failed(traffic))
+      return failure();
+    report.traffic = *traffic;
+  }
+
+  const std::pair<unsigned Attention::*, const char *> inputs[] = {
+      {&Attention::q, "q"}, {&Attention::k, "k"}, {&Attention::v, "v"}};
+  for (const Attention &attention : function.attentions)
+    for (auto [position, name] : inputs)
+      if (options.guard && before[attention.*position] !=
+                               execution->arrays[attention.*position].bytes)
+        report.changedInputs.push_back(name);
+  if (!options.noCheck)
+    report.comparisons =
+        compareAll(function, execution->arrays, execution->outputs,
+                   options.inputs, options.budget, options.threads);
+  return success();
+}
+
+static LogicalResult runFile(const Options &options) {
+  Extents extents;
+  std::optional<runtime::Gpu> gpu;
+  if (failed(checkOptions(options, extents)) || failed(openGpu(options, gpu)))
+    return failure();
+  if (!options.machine.empty() && !findMachine(options.machine.getValue()))
+    return fail("expects a known machine, but got '" + options.machine +
+                "'; known machines: " + machineNames());
+
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> buffer =
+      openInputFile(options.file, &error);
+  if (!buffer)
+    return fail(error);
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  if (!module)
+    return failure();
+
+  FailureOr<func::FuncOp> op = findFunction(*module, options.function);
+  if (failed(op))
+    return failure();
+  FailureOr<Function> function = readFunction(*op, extents);
+  if (failed(function))
+    return failure();
+  FailureOr<std::string> machine = chooseMachine(options, *module, gpu);
+  if (failed(machine))
+    return failure();
+  CompileOptions compileOptions;
+  compileOptions.machine = *machine;
+  compileOptions.schedule = options.schedule;
+  compileOptions.withBinary = gpu.has_value();
+  FailureOr<Program> program = compile(*module, compileOptions);
+  if (failed(program))
+    return failure();
+
+  Report report;
+  report.file = options.file;
+  report.function = op->getSymName().str();
+  report.onGpu = gpu.has_value();
+  report.device = gpu ? gpu->facts().name : "interpreter";
+  if (!program->kernels.empty())
+    report.machine = program->kernels.front().machine;
+  report.program = &*program;
+  for (const Attention &attention : function->attentions) {
+    report.problems.push_back(describe(attention));
+    report.flops += usefulFlops(attention.problem);
+  }
+  if (failed(execute(options, *function, *program, gpu, report)))
+    return failure();
+  if (options.json)
+    report.printJson(llvm::outs());
+  else
+    report.print(llvm::outs());
+  return success(report.ok());
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  Options options;
+  llvm::cl::HideUnrelatedOptions(category);
+  llvm::cl::ParseCommandLineOptions(
+      argc, argv, "runs attention and checks it against fp64\n");
+  return succeeded(runFile(options)) ? 0 : 1;
+}
