@@ -128,6 +128,13 @@ static const Field fields[] = {
      &Machine::mmaSyncFlopsPerClockPerSm, 0, 1e7},
 };
 
+std::string attn::machineFieldNames() {
+  std::string names;
+  for (const Field &field : fields)
+    names += (names.empty() ? "" : ", ") + std::string(field.name);
+  return names;
+}
+
 std::vector<MachineField> attn::machineFields() {
   std::vector<MachineField> result;
   for (const Field &field : fields)
@@ -152,13 +159,8 @@ static std::string number(double value) {
 std::optional<std::string>
 attn::overrideField(Machine &machine, std::string_view name, double value) {
   const Field *field = findField(name);
-  if (!field) {
-    std::string known;
-    for (const Field &candidate : fields)
-      known += (known.empty() ? "" : ", ") + std::string(candidate.name);
-    return "expects a machine field, but got '" + std::string(name) +
-           "'; known fields: " + known;
-  }
+  if (!field)
+    return "expects a machine field, but got '" + std::string(name) + "'";
   std::string subject = "expects " + std::string(name);
   // The negation also catches a NaN.
   if (!(value >= field->least && value <= field->most))

@@ -37,7 +37,7 @@ Bounds attn::bounds(const Problem &problem, double m) {
   Bounds result;
   result.compulsoryWords =
       heads * (seeing * problem.headDim +
-               double(problem.queries) * (problem.headDimV + problem.lse)) +
+               double(problem.queries) * problem.headDimV) +
       double(problem.batch) * problem.kvHeads * span *
           (problem.headDim + problem.headDimV);
   result.largeCacheWords = heads * (pairs * d * d / (m + 4 * d * d) - m);

@@ -11,46 +11,6 @@ static constexpr Axis axes[] = {Axis::Query, Axis::Key, Axis::HeadDim,
 
 static size_t index(Axis axis) { return static_cast<size_t>(axis); }
 
-Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
-                    int64_t innerStep) {
-  Axis inner = outer == Axis::Query ? Axis::Key : Axis::Query;
-  int64_t outerRows = extent(problem, outer),
-          innerRows = extent(problem, inner);
-  outerStep = outerStep ? std::min(outerStep, outerRows) : outerRows;
-  innerStep = innerStep ? std::min(innerStep, innerRows) : innerRows;
-  // Seen from the keys, the band runs the other way.
-  Band visible = band(problem);
-  if (outer == Axis::Key)
-    visible = {-visible.last, -visible.first};
-
-  Visits sums;
-  sums.outerTiles = ceilDiv(outerRows, outerStep);
-  int64_t innerTiles = ceilDiv(innerRows, innerStep);
-  bool hasRaggedTile = innerRows % innerStep != 0;
-  int64_t spanBegin = innerRows, spanEnd = 0;
-  for (int64_t begin = 0; begin < outerRows; begin += outerStep) {
-    int64_t end = std::min(begin + outerStep, outerRows);
-    int64_t low = std::max<int64_t>(0, begin + visible.first);
-    int64_t high = std::min(innerRows, end + visible.last);
-    if (low >= high)
-      continue;
-    int64_t firstTile = low / innerStep, lastTile = ceilDiv(high, innerStep);
-    int64_t pairs = lastTile - firstTile, rows = end - begin;
-    int64_t ragged = hasRaggedTile && lastTile == innerTiles;
-    sums.visitedTiles += 1;
-    sums.visitedRows += rows;
-    sums.wholePairs += pairs - ragged;
-    sums.raggedPairs += ragged;
-    sums.wholePairRows += (pairs - ragged) * rows;
-    sums.raggedPairRows += ragged * rows;
-    sums.mostPairs = std::max(sums.mostPairs, pairs);
-    spanBegin = std::min(spanBegin, firstTile * innerStep);
-    spanEnd = std::max(spanEnd, std::min(lastTile * innerStep, innerRows));
-  }
-  sums.innerSpan = std::max<int64_t>(0, spanEnd - spanBegin);
-  return sums;
-}
-
 int64_t attn::padded(Tensor tensor, int64_t cols) {
   std::optional<Axis> axis = shapeOf(tensor).cols;
   bool isHeadDim = axis == Axis::HeadDim || axis == Axis::HeadDimV;

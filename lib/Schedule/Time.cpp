@@ -11,14 +11,18 @@ namespace {
 /// Work of one launch for the units of a multiprocessor, in their own currency.
 struct UnitWork {
   double flops = 0, exps = 0, slots = 0, smemBytes = 0;
+  double products = 0; ///< executions of a product, each behind a barrier
 };
 
 /// Clocks that each unit of one multiprocessor is busy with an average block.
 struct UnitClocks {
   double tensor = 0, exp = 0, issue = 0, smem = 0;
+  double barriers = 0;
 
   double busiest() const { return std::max({tensor, exp, issue, smem}); }
-  double rest() const { return tensor + exp + issue + smem - busiest(); }
+  double rest() const {
+    return tensor + exp + issue + smem + barriers - busiest();
+  }
 };
 
 } // namespace
@@ -65,6 +69,7 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
   switch (node.verb) {
   case Verb::multiply: {
     double flops = 2 * area * padded(node.a, use.tile.depth);
+    work.products += use.count;
     work.flops += flops;
     work.slots += flops / flopsPerInstruction(family, c) +
                   smem / c.bytesPerWarpInstruction;
@@ -102,13 +107,17 @@ struct Waves {
   double sms, mostPerSm;
   double latencyClocks; ///< of a load
   double steps;         ///< key steps of an average block
+  const Calibration &c;
 
   /// Clocks of a round in which `together` blocks share a multiprocessor.  The
-  /// other warps of a scheduler fill the gaps of one.
+  /// other warps of a scheduler fill the gaps of one; those of the same block
+  /// are kept in step by its barriers and help less.
   double round(double together) const {
-    double warpsPerScheduler = std::max(1.0, together * grid.warps / 4.0);
+    double ofBlock = std::max(1.0, grid.warps / c.schedulersPerSm);
+    double helpers = together * (1 + (ofBlock - 1) * c.independenceWithinBlock);
     double busy = together * block.busiest();
-    double gaps = together * block.rest() / warpsPerScheduler;
+    // A block's work is dealt out over its warps, its gaps are as well.
+    double gaps = together * block.rest() / helpers;
     return busy + gaps + loadGaps(busy + gaps);
   }
 
@@ -166,6 +175,16 @@ static std::string binding(const Time &t, double smSeconds,
   return unit.second;
 }
 
+/// What levels that are busy at once add to the longest of them: a power mean,
+/// so that a level begins to show well before it binds.
+static double contention(std::initializer_list<double> seconds,
+                         const Calibration &c) {
+  double longest = std::max(seconds), sum = 0;
+  for (double one : seconds)
+    sum += std::pow(one / longest, c.contentionPower);
+  return longest * (std::pow(sum, 1 / c.contentionPower) - 1);
+}
+
 static Time gridTime(const Census &census, size_t number,
                      const Footprint &space, const Problem &problem,
                      const Machine &machine, TensorCoreFamily family,
@@ -183,6 +202,7 @@ static Time gridTime(const Census &census, size_t number,
   block.exp = work.exps / machine.expPerClockPerSm / grid.blocks;
   block.issue = work.slots / c.schedulersPerSm / grid.blocks;
   block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / grid.blocks;
+  block.barriers = work.products * c.barrierClocks / grid.blocks;
 
   double clock = machine.clockHz, sms = machine.sms;
   Waves waves{grid,
@@ -191,7 +211,8 @@ static Time gridTime(const Census &census, size_t number,
               sms,
               double(std::max<int64_t>(1, space.blocksPerSm)),
               c.loadLatencySeconds * clock,
-              double(grid.steps) / grid.blocks};
+              double(grid.steps) / grid.blocks,
+              c};
   Time t;
   double perSm = grid.blocks * heads / sms / clock;
   t.tensor = block.tensor * perSm;
@@ -212,7 +233,8 @@ static Time gridTime(const Census &census, size_t number,
                            ? machine.measuredHbmBytesPerSecond
                            : machine.hbmBytesPerSecond * c.hbmEfficiency);
   double onSms = waves.total() / clock;
-  t.seconds = std::max({onSms, t.l2, t.hbm}) + t.overhead;
+  t.contention = contention({onSms, t.l2, t.hbm}, c);
+  t.seconds = std::max({onSms, t.l2, t.hbm}) + t.contention + t.overhead;
   t.boundBy = binding(t, onSms, family);
   return t;
 }
@@ -235,6 +257,7 @@ Time attn::time(const Schedule &schedule, const Problem &problem,
     total.issue += one.issue;
     total.exposed += one.exposed;
     total.tail += one.tail;
+    total.contention += one.contention;
     total.overhead += one.overhead;
     total.seconds += one.seconds;
     // The whole is bound by what binds its longest launch.

@@ -107,6 +107,9 @@ struct MachineField {
 /// All facts that can be overridden.
 std::vector<MachineField> machineFields();
 
+/// Their names, separated by ", ".
+std::string machineFieldNames();
+
 /// Replaces one fact.  Returns a sentence on failure: no such field, a value
 /// out of range, a fraction where a count is due.
 std::optional<std::string> overrideField(Machine &machine,

@@ -29,6 +29,15 @@ struct Calibration {
   /// Schedulers of a multiprocessor, one instruction per clock each, since
   /// Maxwell.
   double schedulersPerSm = 4;
+  /// Of the time that one warp leaves a scheduler idle, the share that another
+  /// warp of the same block can use; a warp of another block uses all of it.
+  double independenceWithinBlock = 0.6;
+  /// Clocks from the first warp's arrival at a barrier to the last one's
+  /// departure, in a loop with one barrier per product.
+  double barrierClocks = 100;
+  /// Levels combine as a power mean.  With 4, device memory at 65 % of the
+  /// longest resource adds 4 %: there it was seen to begin to limit an H100.
+  double contentionPower = 4;
   /// Seconds from issuing a load to its arrival: about 270 clocks from L2 and
   /// 500 to 800 from memory on recent parts, with queueing.
   double loadLatencySeconds = 0.6e-6;

@@ -72,6 +72,10 @@ std::optional<Plan> planFor(const Problem &problem, const Machine &machine,
                             std::string_view schedule, const Tiles &tiles,
                             std::string &error);
 
+/// Why one plan lost to another: by how much, and the term of the time that
+/// grew most.
+std::string whyLost(const Plan &loser, const Plan &winner);
+
 /// The names of all schedules, in order, and of their tile parameters.
 std::vector<std::string> scheduleNames();
 std::vector<std::string> tileNames(std::string_view schedule);

@@ -16,7 +16,9 @@
 ///   3. Blocks come in waves; the last one is paid in full even if it is short.
 ///      Where blocks differ in length (masks) the longest go first, and only
 ///      the end is ragged.
-///   4. A launch, and the first loads of a block, which only other blocks on
+///   4. Memory levels that are nearly as busy as the longest resource are in
+///      its way now and then.
+///   5. A launch, and the first loads of a block, which only other blocks on
 ///      the same multiprocessor can hide.
 ///
 /// Every constant is in Calibration, with its source.
@@ -35,9 +37,10 @@ namespace attn {
 /// Seconds each resource is busy, for the whole problem, and the total.
 struct Time {
   double hbm = 0, l2 = 0, smem = 0, tensor = 0, exp = 0, issue = 0;
-  double exposed = 0;  ///< phases of a warp that nothing hides
-  double tail = 0;     ///< the last wave
-  double overhead = 0; ///< launches, first loads of a block
+  double exposed = 0;    ///< phases of a warp that nothing hides
+  double contention = 0; ///< levels that are nearly as busy as the longest
+  double tail = 0;       ///< the last wave
+  double overhead = 0;   ///< launches, first loads of a block
   double seconds = 0;
   std::string boundBy; ///< `hbm`, `l2`, `smem`, `tensor`, `fma`, `exp`, `issue`
 };

@@ -1,0 +1,53 @@
+//===- Compare.cpp - Why one plan lost to another -------------------------===//
+
+#include "attn/Schedule/Plan.h"
+#include <cstdio>
+
+using namespace attn;
+
+namespace {
+/// A term of the time that explains a difference, in the words of a sentence.
+struct Term {
+  double Time::*seconds;
+  const char *what;
+};
+} // namespace
+
+static const Term terms[] = {
+    {&Time::hbm, "device memory traffic"},
+    {&Time::l2, "L2 traffic"},
+    {&Time::smem, "shared memory traffic"},
+    {&Time::tensor, "matrix arithmetic"},
+    {&Time::exp, "exponentials"},
+    {&Time::issue, "instructions"},
+    {&Time::exposed, "phases that no other warp hides"},
+    {&Time::contention, "contention between memory levels"},
+    {&Time::tail, "a short last wave"},
+    {&Time::overhead, "launches and first loads"},
+};
+
+static std::string format(const char *form, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, form, value);
+  return text;
+}
+
+std::string attn::whyLost(const Plan &loser, const Plan &winner) {
+  double percent = (loser.seconds / winner.seconds - 1) * 100;
+  if (percent < 0.05) {
+    int64_t more = loser.footprint.smemBytes - winner.footprint.smemBytes;
+    return more > 0 ? "as fast, but needs " + std::to_string(more) +
+                          " more bytes of shared memory"
+                    : "as fast";
+  }
+  const Term *most = terms;
+  auto growth = [&](const Term &term) {
+    return loser.time.*term.seconds - winner.time.*term.seconds;
+  };
+  for (const Term &term : terms)
+    if (growth(term) > growth(*most))
+      most = &term;
+  return format("%.1f %% slower: ", percent) + most->what +
+         format(" takes %.1f us", loser.time.*most->seconds * 1e6) +
+         format(" instead of %.1f us", winner.time.*most->seconds * 1e6);
+}

@@ -1,0 +1,176 @@
+//===- Visits.cpp - Pairs of tiles that a mask shows, in closed form ------===//
+//
+// Outer tile t of B rows sees the inner rows [max(0, tB + first),
+// min(m, tB + B + last)), so the inner tiles that it visits number
+// ceil(high / s) - floor(low / s).  Both ends rise with t between two clamps;
+// their sums are floor sums of arithmetic progressions, which Euclid's
+// algorithm adds up in logarithmic time.  Only the ragged last outer tile is
+// looked at by itself.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Schedule/Census.h"
+#include <algorithm>
+
+using namespace attn;
+
+/// Rounds towards minus infinity; b > 0.
+static int64_t floorDiv(int64_t a, int64_t b) {
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+/// Σ over i in [0, n) of floor((a i + b) / m), for a, b >= 0 and m > 0.
+static int64_t floorSum(int64_t n, int64_t a, int64_t b, int64_t m) {
+  int64_t sum = 0;
+  while (n > 0) {
+    sum += (a / m) * (n * (n - 1) / 2) + (b / m) * n;
+    a %= m;
+    b %= m;
+    // What is left are lattice points under a line of slope below one; count
+    // them along the other axis.
+    int64_t top = a * n + b;
+    n = top / m;
+    b = top % m;
+    std::swap(a, m);
+  }
+  return sum;
+}
+
+namespace {
+
+/// A range of tile numbers, empty if begin >= end.
+struct Range {
+  int64_t begin, end;
+
+  int64_t size() const { return std::max<int64_t>(0, end - begin); }
+  Range from(int64_t least) const { return {std::max(begin, least), end}; }
+  Range until(int64_t limit) const { return {begin, std::min(end, limit)}; }
+};
+
+/// Both tilings, and the band between them as the outer axis sees it.
+struct Tiling {
+  int64_t outerRows, outerStep, innerRows, innerStep;
+  Band visible;
+
+  int64_t innerTiles() const { return ceilDiv(innerRows, innerStep); }
+
+  /// Numbers of the inner tiles that outer rows [begin, end) visit.
+  Range innerRange(int64_t begin, int64_t end) const {
+    int64_t low = std::max<int64_t>(0, begin + visible.first);
+    int64_t high = std::min(innerRows, end + visible.last);
+    if (low >= high)
+      return {0, 0};
+    return {low / innerStep, ceilDiv(high, innerStep)};
+  }
+  Range innerRange(int64_t tile) const {
+    return innerRange(tile * outerStep, (tile + 1) * outerStep);
+  }
+
+  /// Σ over tiles of floor((tile · outerStep + shift) / innerStep).
+  int64_t sumOfFloors(Range tiles, int64_t shift) const {
+    if (tiles.size() == 0)
+      return 0;
+    return floorSum(tiles.size(), outerStep, tiles.begin * outerStep + shift,
+                    innerStep);
+  }
+};
+
+class Sums {
+public:
+  explicit Sums(const Tiling &t) : t(t) {
+    v.outerTiles = ceilDiv(t.outerRows, t.outerStep);
+  }
+  Visits v;
+
+  /// Outer tiles with the same number of rows, `pairs` in all, of which
+  /// `ragged` with the short inner tile at the end.
+  void add(int64_t tiles, int64_t rows, int64_t pairs, int64_t ragged) {
+    v.visitedTiles += tiles;
+    v.visitedRows += tiles * rows;
+    v.wholePairs += pairs - ragged;
+    v.raggedPairs += ragged;
+    v.wholePairRows += (pairs - ragged) * rows;
+    v.raggedPairRows += ragged * rows;
+  }
+
+  /// One outer tile as an example: of the span, and of the most pairs.
+  void see(Range inner) {
+    if (inner.size() == 0)
+      return;
+    v.mostPairs = std::max(v.mostPairs, inner.size());
+    begin = std::min(begin, inner.begin);
+    end = std::max(end, inner.end);
+    int64_t span =
+        std::min(end * t.innerStep, t.innerRows) - begin * t.innerStep;
+    v.innerSpan = std::max(v.innerSpan, span);
+  }
+
+private:
+  const Tiling &t;
+  int64_t begin = INT64_MAX, end = 0;
+};
+
+} // namespace
+
+/// All outer tiles that have their full extent.
+static void addWholeTiles(Sums &sums, const Tiling &t) {
+  Band visible = t.visible;
+  int64_t step = t.outerStep, count = t.outerRows / step;
+  // The first tile whose high end is positive, and the first whose low end has
+  // left the inner rows.
+  Range seen =
+      Range{0, count}
+          .from(floorDiv(-visible.last, step))
+          .until(
+              ceilDiv(std::max<int64_t>(0, t.innerRows - visible.first), step));
+  if (seen.size() == 0)
+    return;
+  // From here on the high end is clamped; from there on the low end is not.
+  int64_t highClamps = floorDiv(t.innerRows - visible.last, step);
+  int64_t lowRises = floorDiv(-visible.first, step) + 1;
+  int64_t last = t.innerTiles() - 1;
+
+  Range rising = seen.until(highClamps);
+  int64_t highs = t.sumOfFloors(rising, step + visible.last + t.innerStep - 1) +
+                  seen.from(rising.end).size() * t.innerTiles();
+  int64_t lows = t.sumOfFloors(seen.from(lowRises), visible.first);
+  bool hasRaggedTile = t.innerRows % t.innerStep != 0;
+  int64_t reachesLast = floorDiv(last * t.innerStep - visible.last, step);
+  int64_t ragged = hasRaggedTile ? seen.from(reachesLast).size() : 0;
+  sums.add(seen.size(), step, highs - lows, ragged);
+
+  for (int64_t tile : {seen.begin, highClamps - 1, highClamps, lowRises - 1,
+                       lowRises, seen.end - 1})
+    if (tile >= seen.begin && tile < seen.end)
+      sums.see(t.innerRange(tile));
+}
+
+static void addRaggedTile(Sums &sums, const Tiling &t) {
+  int64_t rows = t.outerRows % t.outerStep;
+  Range inner = t.innerRange(t.outerRows - rows, t.outerRows);
+  if (rows == 0 || inner.size() == 0)
+    return;
+  bool hasRaggedTile = t.innerRows % t.innerStep != 0;
+  sums.add(1, rows, inner.size(), hasRaggedTile && inner.end == t.innerTiles());
+  sums.see(inner);
+}
+
+Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
+                    int64_t innerStep) {
+  Axis inner = outer == Axis::Query ? Axis::Key : Axis::Query;
+  auto tile = [&](Axis axis, int64_t step) {
+    int64_t rows = extent(problem, axis);
+    return step ? std::min(step, rows) : rows;
+  };
+  // Seen from the keys, the band runs the other way.
+  Band visible = band(problem);
+  if (outer == Axis::Key)
+    visible = {-visible.last, -visible.first};
+
+  Tiling tiling{extent(problem, outer), tile(outer, outerStep),
+                extent(problem, inner), tile(inner, innerStep), visible};
+  Sums sums(tiling);
+  addWholeTiles(sums, tiling);
+  addRaggedTile(sums, tiling);
+  return sums.v;
+}

@@ -1,0 +1,213 @@
+//===- PlanTest.cpp - Properties over machines and schedules --------------===//
+
+#include "attn/Schedule/Plan.h"
+#include "RandomProblem.h"
+#include "attn/Schedule/Registry.h"
+#include "gtest/gtest.h"
+#include <chrono>
+
+using namespace attn;
+
+namespace {
+
+Problem square(int64_t n, int64_t d) {
+  Problem p;
+  p.batch = 2;
+  p.heads = p.kvHeads = 4;
+  p.queries = p.keys = n;
+  p.headDim = p.headDimV = d;
+  return p;
+}
+
+class OnEveryMachine : public testing::TestWithParam<Machine> {};
+
+TEST_P(OnEveryMachine, PlansFitAndAreOrdered) {
+  const Machine &m = GetParam();
+  Random random(8);
+  for (int round = 0; round < 20; ++round) {
+    Problem p = random.problem(3000);
+    p.headDim = random.number(1, 300);
+    p.headDimV = random.number(1, 300);
+    PlanReport report = plans(p, m);
+    double last = 0;
+    for (const Plan &plan : report.plans) {
+      EXPECT_LE(plan.footprint.smemBytes, m.smemBytesPerBlock);
+      EXPECT_LE(plan.footprint.registersPerThread, kMaxRegistersPerThread);
+      EXPECT_GE(plan.footprint.blocksPerSm, 1);
+      EXPECT_LE(plan.footprint.blocksPerSm * plan.footprint.threads,
+                m.maxThreadsPerSm);
+      EXPECT_GE(plan.bytes.smem, 0);
+      EXPECT_GE(plan.bytes.l2, plan.bytes.hbm / 2);
+      EXPECT_GE(plan.seconds, last);
+      EXPECT_FALSE(plan.boundBy.empty());
+      EXPECT_GE(plan.flops, usefulFlops(p) * 0.999);
+      last = plan.seconds;
+    }
+    for (const Refused &refused : report.refused)
+      EXPECT_FALSE(refused.reason.empty());
+  }
+}
+
+/// Every choice is either a plan or refused, and pricing it alone agrees.
+TEST_P(OnEveryMachine, OverruledChoiceAgrees) {
+  const Machine &m = GetParam();
+  Problem p = square(1000, 96);
+  PlanReport report = plans(p, m);
+  for (const Plan &plan : report.plans) {
+    std::string error;
+    auto again = planFor(p, m, plan.schedule, plan.tiles, error);
+    ASSERT_TRUE(again) << error;
+    EXPECT_EQ(again->seconds, plan.seconds);
+    EXPECT_EQ(again->bytes.l2, plan.bytes.l2);
+    EXPECT_EQ(again->tiles, plan.tiles);
+  }
+  for (const Refused &refused : report.refused) {
+    if (refused.tiles.empty())
+      continue;
+    std::string error;
+    EXPECT_FALSE(planFor(p, m, refused.schedule, refused.tiles, error));
+    EXPECT_EQ(error, refused.reason);
+  }
+}
+
+TEST_P(OnEveryMachine, MmaSyncNeedsItsTypesAndCapability) {
+  const Machine &m = GetParam();
+  for (DataType type :
+       {DataType::bf16, DataType::f16, DataType::f32, DataType::f8e4m3}) {
+    Problem p = square(512, 64);
+    p.dtype = type;
+    bool is16Bit = type == DataType::bf16 || type == DataType::f16;
+    bool hasIt = m.computeCapability >= 80 && is16Bit;
+    for (const Plan &plan : plans(p, m).plans)
+      EXPECT_EQ(plan.family == TensorCoreFamily::mmaSync, hasIt);
+  }
+}
+
+TEST_P(OnEveryMachine, LessSharedMemoryNeverAddsPlans) {
+  Machine small = GetParam();
+  Problem p = square(2048, 128);
+  size_t before = plans(p, small).plans.size();
+  ASSERT_EQ(overrideField(small, "smem_bytes_per_block", 40000), std::nullopt);
+  PlanReport report = plans(p, small);
+  EXPECT_LE(report.plans.size(), before);
+  bool isNamed = false;
+  for (const Refused &refused : report.refused)
+    isNamed |= refused.reason.find("40000") != std::string::npos;
+  EXPECT_TRUE(isNamed);
+}
+
+INSTANTIATE_TEST_SUITE_P(GPUs, OnEveryMachine, testing::ValuesIn(machines()),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(Plans, SharedMemoryOfTheKernel) {
+  // Query tile of 128 rows of 272 bytes (128 columns, odd multiple of 16).
+  EXPECT_EQ(smemPitch(128, 2), 272);
+  EXPECT_EQ(smemPitch(16, 2), 48);
+  EXPECT_EQ(smemPitch(80, 2), 176);
+  std::string error;
+  auto plan = planFor(
+      square(4096, 128), *findMachine("h100_sxm"), "flash",
+      {{"query", 128}, {"key", 64}, {"stages", 2}, {"warps", 4}}, error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->footprint.smemBytes, (128 + 4 * 64) * 272);
+  EXPECT_EQ(plan->footprint.registersPerThread, 246);
+  EXPECT_EQ(plan->footprint.blocksPerSm, 2);
+}
+
+/// The output's staging takes the place of Q, and may be the wider one.
+TEST(Plans, StagingReusesTheResidentInput) {
+  Problem p = square(4096, 64);
+  p.headDimV = 128;
+  std::string error;
+  auto plan = planFor(
+      p, *findMachine("h100_sxm"), "flash",
+      {{"query", 128}, {"key", 32}, {"stages", 1}, {"warps", 4}}, error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->footprint.smemBytes, 128 * 272 + 32 * 144 + 32 * 272);
+}
+
+TEST(Plans, RefusalsNameNumberAndLimit) {
+  const Machine &l4 = *findMachine("l4");
+  auto refusal = [&](const Problem &p, const Tiles &tiles) {
+    std::string error;
+    EXPECT_FALSE(planFor(p, l4, "flash", tiles, error));
+    return error;
+  };
+  EXPECT_EQ(
+      refusal(square(4096, 256),
+              {{"query", 128}, {"key", 64}, {"stages", 1}, {"warps", 8}}),
+      "needs 135168 bytes of shared memory, but a block on l4 has 101376");
+  EXPECT_EQ(refusal(square(4096, 128),
+                    {{"query", 128}, {"key", 96}, {"stages", 1}, {"warps", 4}}),
+            "needs 278 registers per thread, but a thread has 255");
+  EXPECT_EQ(refusal(square(4096, 64), {{"query", 256}, {"warps", 4}}),
+            "expects 16 or 32 rows per warp, but got 256 rows and 4 warps");
+  EXPECT_EQ(refusal(square(4096, 64), {{"rows", 64}}),
+            "expects tiles of flash out of query, key, stages, warps, but got "
+            "'rows'");
+  std::string error;
+  EXPECT_FALSE(planFor(square(64, 64), l4, "flesh", {}, error));
+  EXPECT_EQ(error,
+            "expects a schedule out of flash, score_spill, but got 'flesh'");
+}
+
+TEST(Plans, MaskedSpillNeedsNestedTiles) {
+  Problem p = square(512, 512);
+  p.mask = {MaskKind::causal};
+  std::string error;
+  EXPECT_FALSE(planFor(p, *findMachine("h100_sxm"), "score_spill",
+                       {{"query", 64}, {"out_query", 128}}, error));
+  EXPECT_NE(error.find("expects query to be a multiple of out_query"),
+            std::string::npos)
+      << error;
+}
+
+TEST(Plans, MissingTilesAreChosen) {
+  std::string error;
+  auto plan = planFor(square(4096, 128), *findMachine("h100_sxm"), "flash",
+                      {{"key", 32}}, error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->tiles.get("key"), 32);
+  EXPECT_EQ(plan->tiles.size(), tileNames("flash").size());
+}
+
+/// Large caches take flash, small ones the spill.
+TEST(Plans, FollowTheRegimeInTheLimit) {
+  const Machine &h100 = *findMachine("h100_sxm");
+  for (int64_t d : {32, 64, 96, 128}) {
+    PlanReport report = plans(square(4096, d), h100);
+    EXPECT_EQ(report.regime, Regime::largeCache);
+    EXPECT_EQ(report.plans.front().schedule, "flash") << d;
+  }
+  for (int64_t d : {1024, 2048}) {
+    PlanReport report = plans(square(4096, d), h100);
+    EXPECT_EQ(report.regime, Regime::smallCache);
+    EXPECT_EQ(report.plans.front().schedule, "score_spill") << d;
+  }
+}
+
+TEST(Plans, SpillBeyondDeviceMemoryIsRefused) {
+  Problem p = square(1 << 20, 1024);
+  for (const Plan &plan : plans(p, *findMachine("h100_sxm")).plans)
+    EXPECT_EQ(plan.footprint.scratchBytes, 0);
+}
+
+TEST(Plans, AreFast) {
+  Problem p = square(1 << 20, 128);
+  p.mask = {MaskKind::causal};
+  auto start = std::chrono::steady_clock::now();
+  plans(p, *findMachine("h100_sxm"));
+  std::chrono::duration<double> taken =
+      std::chrono::steady_clock::now() - start;
+  EXPECT_LT(taken.count(), 0.05);
+}
+
+TEST(Plans, WhyLostNamesTheTerm) {
+  PlanReport report = plans(square(4096, 128), *findMachine("h100_sxm"));
+  const Plan &winner = report.plans.front(), &last = report.plans.back();
+  std::string reason = whyLost(last, winner);
+  EXPECT_NE(reason.find("% slower: "), std::string::npos) << reason;
+  EXPECT_NE(reason.find("instead of"), std::string::npos) << reason;
+}
+
+} // namespace

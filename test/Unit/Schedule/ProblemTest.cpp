@@ -1,0 +1,84 @@
+//===- ProblemTest.cpp - Masks, limits, text ------------------------------===//
+
+#include "RandomProblem.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+namespace {
+
+TEST(Problem, BandIsTheMask) {
+  Random random(1);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(40);
+    Band visible = band(p);
+    int64_t pairs = 0;
+    for (int64_t i = 0; i < p.queries; ++i)
+      for (int64_t j = 0; j < p.keys; ++j) {
+        bool isInBand = i + visible.first <= j && j <= i + visible.last;
+        EXPECT_EQ(isInBand, isVisible(p, i, j)) << p << " " << i << " " << j;
+        pairs += isInBand;
+      }
+    EXPECT_EQ(visiblePairs(p), pairs) << p;
+  }
+}
+
+TEST(Problem, WideWindowSaturates) {
+  Problem p;
+  p.queries = 10;
+  p.keys = 20;
+  p.headDim = p.headDimV = 8;
+  p.mask = {MaskKind::window, kUnbounded, kUnbounded};
+  EXPECT_EQ(check(p), std::nullopt);
+  EXPECT_EQ(band(p).first, 10 - kUnbounded);
+  EXPECT_EQ(band(p).last, kUnbounded);
+  EXPECT_EQ(visiblePairs(p), 200);
+}
+
+TEST(Problem, UsefulFlops) {
+  Problem p;
+  p.batch = 4;
+  p.heads = p.kvHeads = 16;
+  p.queries = p.keys = 4096;
+  p.headDim = p.headDimV = 128;
+  EXPECT_EQ(usefulFlops(p), 4.0 * 64 * 4096 * 4096 * 128);
+}
+
+TEST(Problem, CheckNamesNumberAndLimit) {
+  auto checked = [](auto change) {
+    Problem p;
+    p.queries = p.keys = p.headDim = p.headDimV = 64;
+    change(p);
+    return check(p).value_or("fine");
+  };
+  EXPECT_EQ(checked([](Problem &) {}), "fine");
+  EXPECT_EQ(checked([](Problem &p) { p.headDim = 0; }),
+            "expects head dim between 1 and 65536, but got 0");
+  EXPECT_EQ(checked([](Problem &p) { p.headDimV = 70000; }),
+            "expects head dim of v between 1 and 65536, but got 70000");
+  EXPECT_EQ(checked([](Problem &p) { p.queries = -1; }),
+            "expects queries between 1 and 1073741823, but got -1");
+  EXPECT_EQ(checked([](Problem &p) { p.heads = 3, p.kvHeads = 2; }),
+            "expects heads to be a multiple of kv heads, but got 3 heads and 2 "
+            "kv heads");
+  EXPECT_EQ(checked([](Problem &p) { p.mask = {MaskKind::window, -1, 0}; }),
+            "expects the window's left side between 0 and 1073741824, but got "
+            "-1");
+  EXPECT_NE(checked([](Problem &p) { p.queries = p.keys = kMaxRows; }), "fine");
+}
+
+TEST(Problem, TextRoundTrips) {
+  for (DataType type :
+       {DataType::bf16, DataType::f16, DataType::f32, DataType::f8e4m3})
+    EXPECT_EQ(parseDataType(name(type)), type);
+  EXPECT_EQ(parseDataType("f64"), std::nullopt);
+  for (const char *text :
+       {"none", "causal", "causal_bottom_right", "window<3, 0>"})
+    EXPECT_EQ(str(*parseMask(text)), text);
+  EXPECT_EQ(str(*parseMask("window<3,0>")), "window<3, 0>");
+  for (const char *text : {"", "Causal", "window", "window<1>", "window<1, 2",
+                           "window<a, 2>", "window<1, 2>x"})
+    EXPECT_FALSE(parseMask(text)) << text;
+}
+
+} // namespace

@@ -1,0 +1,72 @@
+//===- RandomProblem.h - Problems nobody thought of -------------*- C++ -*-===//
+
+#ifndef ATTN_TEST_RANDOM_PROBLEM_H
+#define ATTN_TEST_RANDOM_PROBLEM_H
+
+#include "attn/Schedule/Problem.h"
+#include <ostream>
+#include <random>
+
+namespace attn {
+
+inline std::ostream &operator<<(std::ostream &out, const Problem &p) {
+  return out << name(p.dtype) << " b" << p.batch << " h" << p.heads << "/"
+             << p.kvHeads << " " << p.queries << "x" << p.keys << " d"
+             << p.headDim << "/" << p.headDimV << " " << str(p.mask);
+}
+
+class Random {
+public:
+  explicit Random(unsigned seed) : engine(seed) {}
+
+  int64_t number(int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(engine);
+  }
+
+  Mask mask() {
+    Mask mask{static_cast<MaskKind>(number(0, 3))};
+    if (mask.kind == MaskKind::window)
+      mask = {MaskKind::window, number(0, 70), number(0, 70)};
+    return mask;
+  }
+
+  /// Ragged rows and head dimensions, grouped heads, any mask.
+  Problem problem(int64_t mostRows) {
+    Problem p;
+    p.dtype = number(0, 1) ? DataType::bf16 : DataType::f16;
+    p.batch = number(1, 3);
+    p.kvHeads = number(1, 2);
+    p.heads = p.kvHeads * number(1, 3);
+    p.queries = number(1, mostRows);
+    p.keys = number(1, mostRows);
+    p.headDim = number(1, 80);
+    p.headDimV = number(1, 80);
+    p.mask = mask();
+    p.lse = number(0, 1);
+    return p;
+  }
+
+private:
+  std::mt19937 engine;
+};
+
+/// Visibility by definition, for every pair.
+inline bool isVisible(const Problem &p, int64_t i, int64_t j) {
+  switch (p.mask.kind) {
+  case MaskKind::none:
+    return true;
+  case MaskKind::causal:
+    return j <= i;
+  case MaskKind::causalBottomRight:
+    return j <= i + p.keys - p.queries;
+  case MaskKind::window: {
+    int64_t middle = i + p.keys - p.queries;
+    return middle - p.mask.left <= j && j <= middle + p.mask.right;
+  }
+  }
+  return false;
+}
+
+} // namespace attn
+
+#endif // ATTN_TEST_RANDOM_PROBLEM_H

@@ -1,0 +1,157 @@
+//===- TrafficTest.cpp - Bytes against element-wise enumeration -----------===//
+
+#include "RandomProblem.h"
+#include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Registry.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+namespace {
+
+int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
+/// What a kernel of that shape does, step by step, looking at every pair.
+struct Kernel {
+  const Problem &p;
+  int64_t s = 2;
+  int64_t l2 = 0, smem = 0;
+
+  bool sees(int64_t r0, int64_t br, int64_t k0, int64_t bc) const {
+    for (int64_t i = r0; i < std::min(r0 + br, p.queries); ++i)
+      for (int64_t j = k0; j < std::min(k0 + bc, p.keys); ++j)
+        if (isVisible(p, i, j))
+          return true;
+    return false;
+  }
+
+  void flash(int64_t br, int64_t bc, int64_t warps) {
+    int64_t dp = up(p.headDim, 16), ep = up(p.headDimV, 16);
+    for (int64_t r0 = 0; r0 < p.queries; r0 += br) {
+      int64_t rows = std::min(br, p.queries - r0);
+      bool isFirst = true;
+      for (int64_t k0 = 0; k0 < p.keys; k0 += bc) {
+        if (!sees(r0, br, k0, bc))
+          continue;
+        if (isFirst) {
+          l2 += rows * p.headDim * s;
+          smem += br * dp * s;
+          isFirst = false;
+        }
+        int64_t keys = std::min(bc, p.keys - k0);
+        l2 += keys * (p.headDim + p.headDimV) * s;
+        smem += bc * dp * s + bc * ep * s;         // fills
+        smem += br * dp * s + warps * bc * dp * s; // fragments for S
+        smem += warps * bc * ep * s;               // fragments for O
+      }
+      l2 += rows * p.headDimV * s + (p.lse ? rows * 4 : 0);
+      smem += br * ep * s + rows * p.headDimV * s;
+    }
+  }
+
+  void scoreSpill(int64_t b1, int64_t b2, int64_t c1, int64_t c2, int64_t slice,
+                  int64_t warps) {
+    for (int64_t r0 = 0; r0 < p.queries; r0 += b1) {
+      int64_t rows = std::min(b1, p.queries - r0);
+      bool isVisited = false;
+      for (int64_t k0 = 0; k0 < p.keys; k0 += b2) {
+        if (!sees(r0, b1, k0, b2))
+          continue;
+        isVisited = true;
+        int64_t keys = std::min(b2, p.keys - k0);
+        l2 += (rows + keys) * p.headDim * s + rows * keys * s + rows * 4;
+        for (int64_t c = 0; c < p.headDim; c += slice) {
+          int64_t depth = up(std::min(slice, p.headDim), 16);
+          smem += (b1 + b2) * depth * s;         // fills
+          smem += (b1 + warps * b2) * depth * s; // fragments
+        }
+      }
+      l2 += isVisited ? rows * 8 : 0;
+    }
+    for (int64_t r0 = 0; r0 < p.queries; r0 += c1) {
+      int64_t rows = std::min(c1, p.queries - r0);
+      bool isVisited = false;
+      for (int64_t c = 0; c < p.headDimV; c += c2) {
+        int64_t cols = std::min(c2, p.headDimV - c);
+        int64_t colsPadded = up(std::min(c2, p.headDimV), 16);
+        for (int64_t k0 = 0; k0 < p.keys; k0 += b2) {
+          if (!sees(r0, c1, k0, b2))
+            continue;
+          isVisited = true;
+          int64_t keys = std::min(b2, p.keys - k0);
+          l2 += rows * 4 + rows * keys * s + keys * cols * s;
+          for (int64_t k = 0; k < keys; k += slice) {
+            smem += (c1 * slice + slice * colsPadded) * s;
+            smem += (c1 * slice + warps * slice * colsPadded) * s;
+          }
+        }
+        l2 += rows * cols * s;
+        smem += c1 * colsPadded * s + rows * cols * s;
+      }
+      l2 += (isVisited ? rows * 8 : 0) + (p.lse ? rows * 4 : 0);
+    }
+  }
+};
+
+const Machine &h100() { return *findMachine("h100_sxm"); }
+
+TEST(Traffic, FlashMovesWhatTheKernelMoves) {
+  Random random(5);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(200);
+    int64_t br = 16 * random.number(1, 4), bc = 16 * random.number(1, 4);
+    int64_t warps = random.number(1, 4);
+    Kernel kernel{p};
+    kernel.flash(br, bc, warps);
+    Schedule schedule = findScheduleKind("flash")->build(
+        {{"query", br}, {"key", bc}, {"stages", 2}, {"warps", warps}});
+    Bytes bytes = traffic(schedule, p, h100());
+    int64_t heads = p.batch * p.heads;
+    EXPECT_EQ(bytes.l2, kernel.l2 * heads) << p << " " << br << "x" << bc;
+    EXPECT_EQ(bytes.smem, kernel.smem * heads) << p << " " << br << "x" << bc;
+  }
+}
+
+TEST(Traffic, ScoreSpillMovesWhatAKernelWould) {
+  Random random(6);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(200);
+    int64_t c1 = 16 * random.number(1, 3), b1 = c1 * random.number(1, 2);
+    int64_t b2 = 16 * random.number(1, 4), c2 = 16 * random.number(1, 3);
+    int64_t slice = 16, warps = random.number(1, 4);
+    Kernel kernel{p};
+    kernel.scoreSpill(b1, b2, c1, c2, slice, warps);
+    Schedule schedule = findScheduleKind("score_spill")
+                            ->build({{"query", b1},
+                                     {"key", b2},
+                                     {"out_query", c1},
+                                     {"column", c2},
+                                     {"slice", slice},
+                                     {"stages", 2},
+                                     {"warps", warps}});
+    Bytes bytes = traffic(schedule, p, h100());
+    int64_t heads = p.batch * p.heads;
+    EXPECT_EQ(bytes.l2, kernel.l2 * heads) << p;
+    EXPECT_EQ(bytes.smem, kernel.smem * heads) << p;
+  }
+}
+
+TEST(Traffic, DeviceMemoryIsReadOnceWhenItFits) {
+  Problem p;
+  p.heads = p.kvHeads = 4;
+  p.queries = p.keys = 1024;
+  p.headDim = p.headDimV = 64;
+  Schedule schedule = findScheduleKind("flash")->build(
+      {{"query", 128}, {"key", 64}, {"warps", 4}});
+  int64_t compulsory = 4 * (4 * 1024 * 64 * 2 + 1024 * 4);
+  EXPECT_EQ(traffic(schedule, p, h100()).hbm, compulsory);
+  // Without an L2, every read goes to memory.
+  Machine small = h100();
+  small.l2Bytes = 0;
+  small.sms = 1;
+  Bytes bytes = traffic(schedule, p, small);
+  EXPECT_GT(bytes.hbm, compulsory);
+  EXPECT_LE(bytes.hbm, bytes.l2);
+}
+
+} // namespace

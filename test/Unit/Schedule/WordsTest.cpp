@@ -1,0 +1,85 @@
+//===- WordsTest.cpp - Closed forms of the literature, ragged too ---------===//
+
+#include "RandomProblem.h"
+#include "attn/Schedule/Footprint.h"
+#include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+namespace {
+
+int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
+
+Schedule flash(int64_t br, int64_t bc) {
+  return findScheduleKind("flash")->build(
+      {{"query", br}, {"key", bc}, {"slice", 1}});
+}
+
+Schedule scoreSpill(int64_t b1, int64_t b2, int64_t c1, int64_t c2) {
+  return findScheduleKind("score_spill")
+      ->build({{"query", b1},
+               {"key", b2},
+               {"out_query", c1},
+               {"column", c2},
+               {"slice", 1}});
+}
+
+/// N = 32, d = 16, one head.
+Problem golden(bool lse) {
+  Problem p;
+  p.queries = p.keys = 32;
+  p.headDim = p.headDimV = 16;
+  p.lse = lse;
+  return p;
+}
+
+TEST(Words, GoldenFlash) {
+  EXPECT_EQ(trafficWords(flash(8, 1), golden(true)), 5152);
+  EXPECT_EQ(peakWords(flash(8, 1), golden(true)), 281);
+  EXPECT_EQ(trafficWords(flash(8, 8), golden(true)), 5152);
+  EXPECT_EQ(peakWords(flash(8, 8), golden(true)), 344);
+}
+
+TEST(Words, GoldenScoreSpill) {
+  EXPECT_EQ(trafficWords(scoreSpill(8, 8, 8, 8), golden(false)), 10240);
+  EXPECT_EQ(peakWords(scoreSpill(8, 8, 8, 8), golden(false)), 96);
+  EXPECT_EQ(trafficWords(scoreSpill(16, 4, 8, 8), golden(false)), 11648);
+  EXPECT_EQ(peakWords(scoreSpill(16, 4, 8, 8), golden(false)), 116);
+}
+
+TEST(Words, FlashClosedForm) {
+  Random random(3);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(300);
+    p.mask = {};
+    int64_t br = random.number(1, 40), bc = random.number(1, 40);
+    int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
+    // 2Nd + N + 2N²d/Br
+    int64_t words =
+        nq * d + nq * e + (p.lse ? nq : 0) + tilesOf(nq, br) * nk * (d + e);
+    EXPECT_EQ(trafficWords(flash(br, bc), p), words * p.batch * p.heads) << p;
+  }
+}
+
+TEST(Words, ScoreSpillClosedForm) {
+  Random random(4);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(300);
+    p.mask = {};
+    int64_t b1 = random.number(1, 40), b2 = random.number(1, 40);
+    int64_t c1 = random.number(1, 40), c2 = random.number(1, 40);
+    int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
+    // N²d (1/b1 + 1/b2 + 1/c1 + 1/c2) + N² + N²/b2 (1 + d/c2) + Nd + 4N
+    int64_t words = tilesOf(nq, b1) * nk * d + tilesOf(nk, b2) * nq * d +
+                    tilesOf(nq, c1) * nk * e + tilesOf(e, c2) * nq * nk +
+                    nq * nk + nq * tilesOf(nk, b2) * (1 + tilesOf(e, c2)) +
+                    nq * e + 4 * nq + (p.lse ? nq : 0);
+    EXPECT_EQ(trafficWords(scoreSpill(b1, b2, c1, c2), p),
+              words * p.batch * p.heads)
+        << p;
+  }
+}
+
+} // namespace

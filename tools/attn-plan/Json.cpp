@@ -1,0 +1,118 @@
+//===- Json.cpp - Everything, for programs --------------------------------===//
+
+#include "llvm/Support/JSON.h"
+#include "Render.h"
+
+using namespace attn;
+using llvm::json::OStream;
+
+static void write(OStream &json, const Problem &p) {
+  json.attributeObject("problem", [&] {
+    json.attribute("dtype", name(p.dtype).data());
+    json.attribute("batch", p.batch);
+    json.attribute("heads", p.heads);
+    json.attribute("kv_heads", p.kvHeads);
+    json.attribute("queries", p.queries);
+    json.attribute("keys", p.keys);
+    json.attribute("head_dim", p.headDim);
+    json.attribute("head_dim_v", p.headDimV);
+    json.attribute("mask", str(p.mask));
+    json.attribute("lse", p.lse);
+  });
+}
+
+static void write(OStream &json, const Machine &m) {
+  json.attributeObject("machine", [&] {
+    json.attribute("name", m.name);
+    json.attribute("chip", m.chip);
+    json.attribute("compute_capability", m.computeCapability);
+    json.attribute("tensor_cores", name(m.family).data());
+    for (const MachineField &field : machineFields()) {
+      double value = *fieldValue(m, field.name);
+      llvm::StringRef key(field.name.data(), field.name.size());
+      if (field.isInteger)
+        json.attribute(key, static_cast<int64_t>(value));
+      else
+        json.attribute(key, value);
+    }
+    json.attribute("source", m.source);
+    if (!m.measuredSource.empty()) {
+      json.attribute("measured_hbm_bytes_per_second",
+                     m.measuredHbmBytesPerSecond);
+      json.attribute("measured_l2_bytes_per_second",
+                     m.measuredL2BytesPerSecond);
+      json.attribute("measured_source", m.measuredSource);
+    }
+  });
+}
+
+static void write(OStream &json, const Tiles &tiles) {
+  json.attributeObject("tiles", [&] {
+    for (const auto &[name, value] : tiles)
+      json.attribute(name, value);
+  });
+}
+
+static void write(OStream &json, const Time &t) {
+  json.attributeObject("time", [&] {
+    json.attribute("hbm", t.hbm);
+    json.attribute("l2", t.l2);
+    json.attribute("smem", t.smem);
+    json.attribute("products", t.tensor);
+    json.attribute("exp", t.exp);
+    json.attribute("issue", t.issue);
+    json.attribute("exposed", t.exposed);
+    json.attribute("contention", t.contention);
+    json.attribute("tail", t.tail);
+    json.attribute("overhead", t.overhead);
+  });
+}
+
+static void write(OStream &json, const Plan &plan) {
+  json.object([&] {
+    json.attribute("schedule", plan.schedule);
+    write(json, plan.tiles);
+    json.attribute("family", name(plan.family).data());
+    json.attribute("kernel", plan.kernel);
+    json.attributeObject("bytes", [&] {
+      json.attribute("hbm", plan.bytes.hbm);
+      json.attribute("l2", plan.bytes.l2);
+      json.attribute("smem", plan.bytes.smem);
+    });
+    json.attribute("flops", plan.flops);
+    json.attributeObject("footprint", [&] {
+      json.attribute("smem_bytes", plan.footprint.smemBytes);
+      json.attribute("registers_per_thread", plan.footprint.registersPerThread);
+      json.attribute("threads", plan.footprint.threads);
+      json.attribute("blocks_per_sm", plan.footprint.blocksPerSm);
+      json.attribute("scratch_bytes", plan.footprint.scratchBytes);
+    });
+    json.attribute("seconds", plan.seconds);
+    json.attribute("bound_by", plan.boundBy);
+    write(json, plan.time);
+  });
+}
+
+void attn::renderJson(llvm::raw_ostream &out, const PlanReport &report) {
+  OStream json(out, /*IndentSize=*/2);
+  json.object([&] {
+    write(json, report.problem);
+    write(json, report.machine);
+    json.attribute("regime", name(report.regime).data());
+    json.attribute("lower_bound_bytes", report.lowerBoundBytes);
+    json.attributeArray("plans", [&] {
+      for (const Plan &plan : report.plans)
+        write(json, plan);
+    });
+    json.attributeArray("refused", [&] {
+      for (const Refused &refused : report.refused)
+        json.object([&] {
+          json.attribute("schedule", refused.schedule);
+          write(json, refused.tiles);
+          json.attribute("family", name(refused.family).data());
+          json.attribute("reason", refused.reason);
+        });
+    });
+  });
+  out << '\n';
+}

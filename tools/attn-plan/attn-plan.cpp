@@ -1,0 +1,200 @@
+//===- attn-plan.cpp - Which schedule, and why ----------------------------===//
+//
+// Prices every schedule for one problem on one machine, without compiling
+// anything.  All numbers come from Schedule; this file only reads the command
+// line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Render.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+
+using namespace attn;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory options("attn-plan options");
+
+static cl::opt<std::string> machineName("machine", cl::value_desc("name"),
+                                        cl::desc("The GPU (--machines lists)"),
+                                        cl::init("h100_sxm"), cl::cat(options));
+static cl::list<std::string>
+    overrides("set", cl::value_desc("field=value"),
+              cl::desc("Override a fact of the machine; may be repeated"),
+              cl::cat(options));
+static cl::opt<std::string> dtype("dtype", cl::value_desc("type"),
+                                  cl::desc("bf16, f16, f32 or f8e4m3"),
+                                  cl::init("bf16"), cl::cat(options));
+static cl::opt<int64_t> batch("batch", cl::desc("Batch size"), cl::init(1),
+                              cl::cat(options));
+static cl::opt<int64_t> heads("heads", cl::desc("Query heads"), cl::init(1),
+                              cl::cat(options));
+static cl::opt<int64_t>
+    kvHeads("kv-heads", cl::desc("Key and value heads (default: heads)"),
+            cl::cat(options));
+static cl::opt<int64_t> queries("queries", cl::desc("Rows of Q and O"),
+                                cl::cat(options));
+static cl::opt<int64_t> keys("keys",
+                             cl::desc("Rows of K and V (default: queries)"),
+                             cl::cat(options));
+static cl::opt<int64_t> headDim("head-dim", cl::desc("Columns of Q and K"),
+                                cl::cat(options));
+static cl::opt<int64_t>
+    headDimV("head-dim-v", cl::desc("Columns of V and O (default: head-dim)"),
+             cl::cat(options));
+static cl::opt<bool> causal("causal", cl::desc("Same as --mask causal"),
+                            cl::cat(options));
+static cl::opt<std::string>
+    mask("mask", cl::value_desc("mask"),
+         cl::desc("none, causal, causal_bottom_right or window<L, R>"),
+         cl::init("none"), cl::cat(options));
+static cl::opt<bool> lse("lse",
+                         cl::desc("The log-sum-exp is a result (default)"),
+                         cl::init(true), cl::cat(options));
+static cl::opt<std::string> direction("direction", cl::desc("forward"),
+                                      cl::init("forward"), cl::cat(options));
+static cl::opt<std::string> scheduleName("schedule", cl::value_desc("name"),
+                                         cl::desc("Price only this schedule"),
+                                         cl::cat(options));
+static cl::opt<std::string>
+    tiles("tiles", cl::value_desc("name = value, ..."),
+          cl::desc("Price only these tiles of --schedule; what is left out is "
+                   "chosen"),
+          cl::cat(options));
+static cl::opt<bool> json("json", cl::desc("Print everything as JSON"),
+                          cl::cat(options));
+static cl::opt<bool> explain("explain", cl::desc("Say what was chosen and why"),
+                             cl::cat(options));
+static cl::opt<bool> listMachines("machines", cl::desc("List the machines"),
+                                  cl::cat(options));
+
+/// Prints `attn-plan: error: ...` and the notes; the exit status.
+static int fail(const llvm::Twine &error, const llvm::Twine &note = "") {
+  llvm::errs() << "attn-plan: error: " << error << '\n';
+  if (!note.isTriviallyEmpty())
+    llvm::errs() << "attn-plan: note: " << note << '\n';
+  return 1;
+}
+
+/// Reads the machine and its overrides; the exit status.
+static int readMachine(Machine &machine) {
+  const Machine *row = findMachine(machineName);
+  if (!row)
+    return fail("expects a known machine, but got '" + machineName + "'",
+                "known machines: " + machineNames());
+  machine = *row;
+  for (llvm::StringRef item : overrides) {
+    auto [field, text] = item.split('=');
+    double value = 0;
+    if (text.trim().empty() || text.trim().getAsDouble(value))
+      return fail("expects --set field=number, but got '" + item + "'");
+    if (auto sentence = overrideField(machine, field.trim().str(), value))
+      return fail(*sentence, "known fields: " + machineFieldNames());
+  }
+  return 0;
+}
+
+static int readProblem(Problem &problem) {
+  auto type = parseDataType(dtype);
+  if (!type)
+    return fail("expects a known dtype, but got '" + dtype + "'",
+                "known types: bf16, f16, f32, f8e4m3");
+  auto parsedMask = parseMask(mask);
+  if (!parsedMask)
+    return fail("expects a known mask, but got '" + mask + "'",
+                "known masks: none, causal, causal_bottom_right, window<L, R>");
+  if (causal && mask.getNumOccurrences() && mask != "causal")
+    return fail("expects --causal or --mask, but got both");
+  if (!queries.getNumOccurrences())
+    return fail("expects --queries, the number of rows of Q, but got none");
+  if (!headDim.getNumOccurrences())
+    return fail("expects --head-dim, the columns of Q and K, but got none");
+
+  problem.dtype = *type;
+  problem.batch = batch;
+  problem.heads = heads;
+  problem.kvHeads = kvHeads.getNumOccurrences() ? kvHeads : heads;
+  problem.queries = queries;
+  problem.keys = keys.getNumOccurrences() ? keys : queries;
+  problem.headDim = headDim;
+  problem.headDimV = headDimV.getNumOccurrences() ? headDimV : headDim;
+  problem.mask = causal ? Mask{MaskKind::causal} : *parsedMask;
+  problem.lse = lse;
+  if (auto sentence = check(problem))
+    return fail(*sentence);
+  return 0;
+}
+
+/// Keeps one schedule, or one choice of it.
+static int narrow(PlanReport &report) {
+  if (!scheduleName.getNumOccurrences())
+    return tiles.getNumOccurrences()
+               ? fail("expects --schedule with --tiles, but got none",
+                      "known schedules: " + llvm::join(scheduleNames(), ", "))
+               : 0;
+  std::string error;
+  auto given = parseTiles(tiles, error);
+  if (!given)
+    return fail(error);
+  auto plan =
+      planFor(report.problem, report.machine, scheduleName, *given, error);
+  if (!plan)
+    return fail(error);
+  if (tiles.getNumOccurrences())
+    report.plans = {*plan};
+  llvm::erase_if(report.plans, [](const Plan &other) {
+    return other.schedule != scheduleName;
+  });
+  llvm::erase_if(report.refused, [](const Refused &other) {
+    return other.schedule != scheduleName;
+  });
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(options);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "attn-plan: which schedule computes an attention fastest, and why\n");
+  if (listMachines) {
+    renderMachines(llvm::outs());
+    return 0;
+  }
+  if (direction != "forward" && direction != "backward")
+    return fail("expects --direction forward or backward, but got '" +
+                direction + "'");
+  if (direction == "backward")
+    return fail("expects --direction forward, but got 'backward'",
+                "supported schedules: " + llvm::join(scheduleNames(), ", ") +
+                    ", all of them forward");
+  if (json && explain)
+    return fail("expects --json or --explain, but got both");
+
+  Machine machine;
+  Problem problem;
+  if (int status = readMachine(machine))
+    return status;
+  if (int status = readProblem(problem))
+    return status;
+  PlanReport report = plans(problem, machine);
+  if (int status = narrow(report))
+    return status;
+
+  if (json)
+    renderJson(llvm::outs(), report);
+  else if (explain)
+    renderExplanation(llvm::outs(), report);
+  else
+    renderTable(llvm::outs(), report);
+  if (!report.plans.empty())
+    return 0;
+  llvm::outs().flush();
+  auto tried = llvm::find_if(report.refused, [](const Refused &refused) {
+    return !refused.tiles.empty();
+  });
+  if (tried == report.refused.end())
+    return fail("no plan fits " + machine.name);
+  return fail("no plan fits " + machine.name, tried->schedule + " with " +
+                                                  tried->tiles.str() + " " +
+                                                  tried->reason);
+}
