@@ -56,11 +56,12 @@ static std::vector<Machine> readTable() {
     m.source = SOURCE;                                                         \
     table.push_back(m);                                                        \
   }
-#define ATTN_MEASURED(NAME, HBM_RATE, L2_RATE, SOURCE)                         \
+#define ATTN_MEASURED(NAME, HBM_RATE, L2_RATE, CLOCK, SOURCE)                  \
   for (Machine &m : table)                                                     \
     if (m.name == #NAME) {                                                     \
       m.measuredHbmBytesPerSecond = HBM_RATE;                                  \
       m.measuredL2BytesPerSecond = L2_RATE;                                    \
+      m.measuredClockHz = CLOCK;                                               \
       m.measuredSource = SOURCE;                                               \
     }
 #include "attn/Machine/GPUs.def"
@@ -162,8 +163,9 @@ attn::overrideField(Machine &machine, std::string_view name, double value) {
   if (!field)
     return "expects a machine field, but got '" + std::string(name) + "'";
   std::string subject = "expects " + std::string(name);
-  // The negation also catches a NaN.
-  if (!(value >= field->least && value <= field->most))
+  // Asked this way round, a NaN is outside.
+  bool isInside = value >= field->least && value <= field->most;
+  if (!isInside)
     return subject + " between " + number(field->least) + " and " +
            number(field->most) + ", but got " + number(value);
   if (field->rate) {
@@ -173,6 +175,8 @@ attn::overrideField(Machine &machine, std::string_view name, double value) {
       machine.measuredHbmBytesPerSecond = 0;
     if (field->rate == &Machine::l2BytesPerSecond)
       machine.measuredL2BytesPerSecond = 0;
+    if (field->rate == &Machine::clockHz)
+      machine.measuredClockHz = 0;
     return std::nullopt;
   }
   if (std::floor(value) != value)

@@ -7,23 +7,26 @@ using namespace attn;
 
 namespace {
 /// A term of the time that explains a difference, in the words of a sentence.
+/// A resource counts only where it binds; the others always add up.
 struct Term {
   double Time::*seconds;
+  const char *resource;
   const char *what;
 };
 } // namespace
 
 static const Term terms[] = {
-    {&Time::hbm, "device memory traffic"},
-    {&Time::l2, "L2 traffic"},
-    {&Time::smem, "shared memory traffic"},
-    {&Time::tensor, "matrix arithmetic"},
-    {&Time::exp, "exponentials"},
-    {&Time::issue, "instructions"},
-    {&Time::exposed, "phases that no other warp hides"},
-    {&Time::contention, "contention between memory levels"},
-    {&Time::tail, "a short last wave"},
-    {&Time::overhead, "launches and first loads"},
+    {&Time::hbm, "hbm", "device memory traffic"},
+    {&Time::l2, "l2", "L2 traffic"},
+    {&Time::smem, "smem", "shared memory traffic"},
+    {&Time::tensor, "tensor", "matrix arithmetic"},
+    {&Time::tensor, "fma", "matrix arithmetic"},
+    {&Time::exp, "exp", "exponentials"},
+    {&Time::issue, "issue", "instructions"},
+    {&Time::exposed, nullptr, "phases that no other warp hides"},
+    {&Time::contention, nullptr, "contention between memory levels"},
+    {&Time::tail, nullptr, "a short last wave"},
+    {&Time::overhead, nullptr, "launches and first loads"},
 };
 
 static std::string format(const char *form, double value) {
@@ -40,13 +43,15 @@ std::string attn::whyLost(const Plan &loser, const Plan &winner) {
                           " more bytes of shared memory"
                     : "as fast";
   }
-  const Term *most = terms;
   auto growth = [&](const Term &term) {
     return loser.time.*term.seconds - winner.time.*term.seconds;
   };
-  for (const Term &term : terms)
-    if (growth(term) > growth(*most))
+  const Term *most = nullptr;
+  for (const Term &term : terms) {
+    bool counts = !term.resource || loser.boundBy == term.resource;
+    if (counts && (!most || growth(term) > growth(*most)))
       most = &term;
+  }
   return format("%.1f %% slower: ", percent) + most->what +
          format(" takes %.1f us", loser.time.*most->seconds * 1e6) +
          format(" instead of %.1f us", winner.time.*most->seconds * 1e6);

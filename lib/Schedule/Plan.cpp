@@ -102,24 +102,30 @@ static double executedFlops(const Schedule &schedule, const Problem &problem) {
   return flops * problem.batch * problem.heads;
 }
 
-/// Prices one choice, or says why it is not possible.
-static std::optional<Plan> price(const ScheduleKind &kind, const Tiles &tiles,
-                                 TensorCoreFamily family,
-                                 const Problem &problem, const Machine &machine,
-                                 std::string &reason) {
-  auto refuse = [&](std::optional<std::string> sentence) {
-    if (sentence)
-      reason = *sentence;
-    return sentence.has_value();
-  };
-  if (refuse(checkTiles(kind, tiles)))
-    return std::nullopt;
-  Schedule schedule = kind.build(tiles);
-  if (refuse(checkWarps(schedule)) ||
-      (kind.check && refuse(kind.check(tiles, problem))) ||
-      refuse(checkFootprint(schedule, problem, machine)))
-    return std::nullopt;
+/// A sentence when the tiles are no choice at all, on any machine.
+static std::optional<std::string> checkStructure(const ScheduleKind &kind,
+                                                 const Tiles &tiles,
+                                                 const Schedule &schedule) {
+  if (auto sentence = checkTiles(kind, tiles))
+    return sentence;
+  return checkWarps(schedule);
+}
 
+/// A sentence when the choice is not possible for this problem here.
+static std::optional<std::string> checkChoice(const ScheduleKind &kind,
+                                              const Tiles &tiles,
+                                              const Schedule &schedule,
+                                              const Problem &problem,
+                                              const Machine &machine) {
+  if (kind.check)
+    if (auto sentence = kind.check(tiles, problem))
+      return sentence;
+  return checkFootprint(schedule, problem, machine);
+}
+
+static Plan price(const ScheduleKind &kind, const Tiles &tiles,
+                  const Schedule &schedule, TensorCoreFamily family,
+                  const Problem &problem, const Machine &machine) {
   Plan plan;
   plan.schedule = kind.name;
   plan.tiles = tiles;
@@ -186,11 +192,14 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine) {
         report.refused.push_back({kind.name, {}, other, *reason});
     }
     for (const Tiles &tiles : combinations(kind)) {
-      std::string reason;
-      if (auto plan = price(kind, tiles, family, problem, machine, reason))
-        report.plans.push_back(std::move(*plan));
+      Schedule schedule = kind.build(tiles);
+      if (checkStructure(kind, tiles, schedule))
+        continue;
+      if (auto reason = checkChoice(kind, tiles, schedule, problem, machine))
+        report.refused.push_back({kind.name, tiles, family, *reason});
       else
-        report.refused.push_back({kind.name, tiles, family, reason});
+        report.plans.push_back(
+            price(kind, tiles, schedule, family, problem, machine));
     }
   }
   std::sort(report.plans.begin(), report.plans.end(), isBetter);
@@ -239,14 +248,25 @@ std::optional<Plan> attn::planFor(const Problem &problem,
 
   std::optional<Plan> best;
   TensorCoreFamily family = familyFor(problem, machine);
+  error.clear();
+  std::string structure;
   for (const Tiles &candidate : completions(*kind, tiles)) {
-    std::string reason;
-    auto plan = price(*kind, candidate, family, problem, machine, reason);
-    if (plan && (!best || isBetter(*plan, *best)))
+    Schedule built = kind->build(candidate);
+    if (auto sentence = checkStructure(*kind, candidate, built)) {
+      structure = *sentence;
+      continue;
+    }
+    auto sentence = checkChoice(*kind, candidate, built, problem, machine);
+    if (sentence && error.empty())
+      error = *sentence;
+    if (sentence)
+      continue;
+    Plan plan = price(*kind, candidate, built, family, problem, machine);
+    if (!best || isBetter(plan, *best))
       best = std::move(plan);
-    else if (!plan && error.empty())
-      error = reason;
   }
+  if (error.empty())
+    error = structure;
   if (best)
     error.clear();
   return best;

@@ -68,11 +68,10 @@ static bool takeInteger(std::string_view &text, int64_t &value) {
       text.remove_prefix(1);
   };
   skipBlanks();
-  const char *end = text.data() + text.size();
-  auto [next, error] = std::from_chars(text.data(), end, value);
+  auto [next, error] = std::from_chars(text.begin(), text.end(), value);
   if (error != std::errc())
     return false;
-  text.remove_prefix(next - text.data());
+  text.remove_prefix(next - text.begin());
   skipBlanks();
   return true;
 }

@@ -58,9 +58,8 @@ std::optional<Tiles> attn::parseTiles(std::string_view text,
     std::string_view digits =
         equals == item.npos ? "" : trim(item.substr(equals + 1));
     int64_t value = 0;
-    const char *end = digits.data() + digits.size();
-    auto [next, status] = std::from_chars(digits.data(), end, value);
-    if (name.empty() || status != std::errc() || next != end) {
+    auto [next, status] = std::from_chars(digits.begin(), digits.end(), value);
+    if (name.empty() || status != std::errc() || next != digits.end()) {
       error = "expects tiles as 'name = value, ...', but got '" +
               std::string(item) + "'";
       return std::nullopt;

@@ -20,8 +20,11 @@ struct UnitClocks {
   double barriers = 0;
 
   double busiest() const { return std::max({tensor, exp, issue, smem}); }
-  double rest() const {
-    return tensor + exp + issue + smem + barriers - busiest();
+  /// What a warp does one after the other, beside the busiest unit's work.
+  double rest(const Calibration &c) const {
+    double products =
+        std::max(tensor, smem) + c.fragmentShare * std::min(tensor, smem);
+    return products + exp + issue + barriers - busiest();
   }
 };
 
@@ -111,14 +114,17 @@ struct Waves {
 
   /// Clocks of a round in which `together` blocks share a multiprocessor.  The
   /// other warps of a scheduler fill the gaps of one; those of the same block
-  /// are kept in step by its barriers and help less.
+  /// are kept in step by its barriers and help less.  With fewer warps than
+  /// schedulers, some of the units have nobody to feed them.
   double round(double together) const {
+    double warps = together * grid.warps / c.schedulersPerSm;
     double ofBlock = std::max(1.0, grid.warps / c.schedulersPerSm);
-    double helpers = together * (1 + (ofBlock - 1) * c.independenceWithinBlock);
-    double busy = together * block.busiest();
-    // A block's work is dealt out over its warps, its gaps are as well.
-    double gaps = together * block.rest() / helpers;
-    return busy + gaps + loadGaps(busy + gaps);
+    double independent =
+        (1 + (ofBlock - 1) * c.independenceWithinBlock) / ofBlock;
+    double helpers = std::max(1.0, warps * independent);
+    double clocks = together * (block.busiest() + block.rest(c) / helpers) /
+                    std::min(1.0, warps);
+    return clocks + loadGaps(clocks);
   }
 
   /// A ring of n buffers asks for data n - 1/2 steps ahead; what is left of the
@@ -204,7 +210,9 @@ static Time gridTime(const Census &census, size_t number,
   block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / grid.blocks;
   block.barriers = work.products * c.barrierClocks / grid.blocks;
 
-  double clock = machine.clockHz, sms = machine.sms;
+  double clock =
+      machine.measuredClockHz > 0 ? machine.measuredClockHz : machine.clockHz;
+  double sms = machine.sms;
   Waves waves{grid,
               block,
               grid.blocks * heads,

@@ -8,7 +8,7 @@ using llvm::json::OStream;
 
 static void write(OStream &json, const Problem &p) {
   json.attributeObject("problem", [&] {
-    json.attribute("dtype", name(p.dtype).data());
+    json.attribute("dtype", llvm::StringRef(name(p.dtype)));
     json.attribute("batch", p.batch);
     json.attribute("heads", p.heads);
     json.attribute("kv_heads", p.kvHeads);
@@ -26,10 +26,10 @@ static void write(OStream &json, const Machine &m) {
     json.attribute("name", m.name);
     json.attribute("chip", m.chip);
     json.attribute("compute_capability", m.computeCapability);
-    json.attribute("tensor_cores", name(m.family).data());
+    json.attribute("tensor_cores", llvm::StringRef(name(m.family)));
     for (const MachineField &field : machineFields()) {
       double value = *fieldValue(m, field.name);
-      llvm::StringRef key(field.name.data(), field.name.size());
+      llvm::StringRef key = field.name;
       if (field.isInteger)
         json.attribute(key, static_cast<int64_t>(value));
       else
@@ -41,6 +41,7 @@ static void write(OStream &json, const Machine &m) {
                      m.measuredHbmBytesPerSecond);
       json.attribute("measured_l2_bytes_per_second",
                      m.measuredL2BytesPerSecond);
+      json.attribute("measured_clock_hz", m.measuredClockHz);
       json.attribute("measured_source", m.measuredSource);
     }
   });
@@ -72,7 +73,7 @@ static void write(OStream &json, const Plan &plan) {
   json.object([&] {
     json.attribute("schedule", plan.schedule);
     write(json, plan.tiles);
-    json.attribute("family", name(plan.family).data());
+    json.attribute("family", llvm::StringRef(name(plan.family)));
     json.attribute("kernel", plan.kernel);
     json.attributeObject("bytes", [&] {
       json.attribute("hbm", plan.bytes.hbm);
@@ -98,7 +99,7 @@ void attn::renderJson(llvm::raw_ostream &out, const PlanReport &report) {
   json.object([&] {
     write(json, report.problem);
     write(json, report.machine);
-    json.attribute("regime", name(report.regime).data());
+    json.attribute("regime", llvm::StringRef(name(report.regime)));
     json.attribute("lower_bound_bytes", report.lowerBoundBytes);
     json.attributeArray("plans", [&] {
       for (const Plan &plan : report.plans)
@@ -109,7 +110,7 @@ void attn::renderJson(llvm::raw_ostream &out, const PlanReport &report) {
         json.object([&] {
           json.attribute("schedule", refused.schedule);
           write(json, refused.tiles);
-          json.attribute("family", name(refused.family).data());
+          json.attribute("family", llvm::StringRef(name(refused.family)));
           json.attribute("reason", refused.reason);
         });
     });

@@ -69,6 +69,7 @@ struct Machine {
 
   double measuredHbmBytesPerSecond = 0;
   double measuredL2BytesPerSecond = 0;
+  double measuredClockHz = 0; ///< what long runs at full power sustain
   std::string source;
   std::string measuredSource;
 

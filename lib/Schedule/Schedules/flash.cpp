@@ -38,10 +38,10 @@ ScheduleKind flash() {
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",
-          {{"query", {64, 128, 256}},
-           {"key", {16, 32, 48, 64, 96, 128}},
-           {"stages", {1, 2}},
-           {"warps", {4, 8}}},
+          {{"query", {16, 32, 64, 128, 256}},
+           {"key", {16, 32, 48, 64, 80, 96, 112, 128}},
+           {"stages", {1, 2, 3}},
+           {"warps", {1, 2, 4, 8}}},
           build,
           nullptr};
 }

@@ -70,6 +70,8 @@ static std::optional<std::string> checkMask(const Tiles &t,
 }
 
 namespace attn::schedules {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind score_spill() {
   return {"score_spill",
           "two matrix products that keep square tiles of their output; the "
