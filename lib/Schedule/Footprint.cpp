@@ -1,15 +1,11 @@
 //===- Footprint.cpp - What a schedule occupies ---------------------------===//
 
 #include "attn/Schedule/Footprint.h"
+#include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
 #include <algorithm>
 
 using namespace attn;
-
-/// Registers of a thread for addresses, loop control and masks.
-static constexpr int64_t kBaseRegisters = 22;
-/// Columns of a right operand that are loaded ahead of their product.
-static constexpr int64_t kColumnsInFlight = 64;
 
 int64_t attn::smemPitch(int64_t columns, int64_t bytesPerElement) {
   int64_t chunks = ceilDiv(columns * bytesPerElement, 16);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 
 using namespace attn;
 
@@ -149,14 +150,16 @@ std::optional<std::string> attn::check(const Problem &p) {
             checkRange("the window's right side", p.mask.right, 0, kUnbounded))
       return sentence;
   }
-  // Every count of bytes must fit 63 bits, with room for re-reads.
-  double work = double(p.batch) * p.heads * p.queries * p.keys *
-                std::max(p.headDim, p.headDimV);
-  constexpr double kMostWork = double(int64_t(1) << 58);
-  if (work > kMostWork)
-    return "expects batch x heads x queries x keys x head dim of at most 2^58, "
-           "but got about " +
-           std::to_string(work);
+  // Every count of bytes must fit 63 bits, with room for re-reads; small sizes
+  // still take whole tiles.
+  double products = double(p.batch) * p.heads *
+                    std::max<int64_t>(p.queries, 256) *
+                    std::max<int64_t>(p.keys, 256) *
+                    std::max<int64_t>({p.headDim, p.headDimV, 16});
+  if (products > kMostProducts)
+    return "expects at most 2^58 products (batch x heads x queries x keys x "
+           "head dim, in whole tiles), but got about 2^" +
+           std::to_string(static_cast<int>(std::log2(products)));
   return std::nullopt;
 }
 

@@ -7,7 +7,15 @@
 #ifndef ATTN_SCHEDULE_CALIBRATION_H
 #define ATTN_SCHEDULE_CALIBRATION_H
 
+#include <cstdint>
+
 namespace attn {
+
+/// Registers of a thread for addresses, loop control and masks: what ptxas adds
+/// to the fragments of a flash kernel.
+inline constexpr int64_t kBaseRegisters = 22;
+/// Columns of a right operand that are loaded ahead of their product.
+inline constexpr int64_t kColumnsInFlight = 64;
 
 struct Calibration {
   /// Share of the vendor's memory rate that a copy reaches: the H100's 2.97 of

@@ -57,6 +57,7 @@ inline constexpr int64_t kUnbounded = int64_t(1) << 30;
 inline constexpr int64_t kMaxRows = kUnbounded - 1;
 inline constexpr int64_t kMaxHeadDim = 65536;
 inline constexpr int64_t kMaxHeads = int64_t(1) << 20;
+inline constexpr double kMostProducts = 0x1p58;
 
 struct Band {
   int64_t first = -kUnbounded, last = kUnbounded;
