@@ -21,12 +21,12 @@ static const Term terms[] = {
     {&Time::smem, "smem", "shared memory traffic"},
     {&Time::tensor, "tensor", "matrix arithmetic"},
     {&Time::tensor, "fma", "matrix arithmetic"},
-    {&Time::exp, "exp", "exponentials"},
-    {&Time::issue, "issue", "instructions"},
-    {&Time::exposed, nullptr, "phases that no other warp hides"},
+    {&Time::exp, "exp", "the exp unit"},
+    {&Time::issue, "issue", "instruction issue"},
+    {&Time::exposed, nullptr, "waiting that no other warp hides"},
     {&Time::contention, nullptr, "contention between memory levels"},
     {&Time::tail, nullptr, "a short last wave"},
-    {&Time::overhead, nullptr, "launches and first loads"},
+    {&Time::overhead, nullptr, "launch and first load"},
 };
 
 static std::string format(const char *form, double value) {

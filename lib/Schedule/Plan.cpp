@@ -125,16 +125,17 @@ static std::optional<std::string> checkChoice(const ScheduleKind &kind,
 
 static Plan price(const ScheduleKind &kind, const Tiles &tiles,
                   const Schedule &schedule, TensorCoreFamily family,
-                  const Problem &problem, const Machine &machine) {
+                  const Problem &problem, const Machine &machine,
+                  const Calibration &calibration) {
   Plan plan;
   plan.schedule = kind.name;
   plan.tiles = tiles;
   plan.family = family;
   plan.kernel = kernelFor(kind, family);
-  plan.bytes = traffic(schedule, problem, machine);
+  plan.bytes = traffic(schedule, problem, machine, calibration);
   plan.flops = executedFlops(schedule, problem);
   plan.footprint = footprint(schedule, problem, machine);
-  plan.time = time(schedule, problem, machine, family);
+  plan.time = time(schedule, problem, machine, family, calibration);
   plan.seconds = plan.time.seconds;
   plan.boundBy = plan.time.boundBy;
   return plan;
@@ -171,7 +172,8 @@ static bool isBetter(const Plan &a, const Plan &b) {
   return a.schedule + a.tiles.str() < b.schedule + b.tiles.str();
 }
 
-PlanReport attn::plans(const Problem &problem, const Machine &machine) {
+PlanReport attn::plans(const Problem &problem, const Machine &machine,
+                       const Calibration &calibration) {
   PlanReport report;
   report.problem = problem;
   report.machine = machine;
@@ -198,8 +200,8 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine) {
       if (auto reason = checkChoice(kind, tiles, schedule, problem, machine))
         report.refused.push_back({kind.name, tiles, family, *reason});
       else
-        report.plans.push_back(
-            price(kind, tiles, schedule, family, problem, machine));
+        report.plans.push_back(price(kind, tiles, schedule, family, problem,
+                                     machine, calibration));
     }
   }
   std::sort(report.plans.begin(), report.plans.end(), isBetter);
@@ -261,7 +263,7 @@ std::optional<Plan> attn::planFor(const Problem &problem,
       error = *sentence;
     if (sentence)
       continue;
-    Plan plan = price(*kind, candidate, built, family, problem, machine);
+    Plan plan = price(*kind, candidate, built, family, problem, machine, {});
     if (!best || isBetter(plan, *best))
       best = std::move(plan);
   }

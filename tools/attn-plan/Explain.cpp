@@ -69,7 +69,8 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
   out << "  footprint " << plan.footprint.smemBytes
       << " bytes of shared memory, " << plan.footprint.registersPerThread
       << " registers x " << plan.footprint.threads << " threads, "
-      << plan.footprint.blocksPerSm << " blocks per SM";
+      << plan.footprint.blocksPerSm
+      << (plan.footprint.blocksPerSm == 1 ? " block" : " blocks") << " per SM";
   if (plan.footprint.scratchBytes > 0)
     out << ", " << bytesText(plan.footprint.scratchBytes) << " of scratch";
   out << "\n  time      " << secondsText(plan.seconds)

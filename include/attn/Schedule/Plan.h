@@ -63,7 +63,8 @@ struct PlanReport {
 };
 
 /// Prices every choice.  The problem must pass `check`.
-PlanReport plans(const Problem &problem, const Machine &machine);
+PlanReport plans(const Problem &problem, const Machine &machine,
+                 const Calibration &calibration = {});
 
 /// Prices one given choice.  Parameters left out of `tiles` take the values of
 /// the best plan that agrees with the rest.  On failure returns nothing and
