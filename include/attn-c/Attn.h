@@ -26,7 +26,7 @@
 |*   context of the GPU: pointers and streams of PyTorch and JAX are fine.
 |* - Strings returned through `char **` are freed with `attn_free`.
 |* - Structures begin with their size, so that they can grow: set
-|*   `struct_size = sizeof(...)`.  Symbols carry the version ATTN_1.
+|*   `struct_size = sizeof(...)`.  Symbols carry the version attn_1.
 |*
 \*===----------------------------------------------------------------------===*/
 

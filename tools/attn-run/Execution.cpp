@@ -4,6 +4,9 @@
 
 #include "attn/CAPI/GpuDevice.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace attn;
 using namespace attn::run;
 using namespace mlir;

@@ -50,6 +50,9 @@ private:
   LogicalResult readArguments();
   LogicalResult readForward(ForwardOp op);
   LogicalResult readReturn(func::ReturnOp op);
+  /// Enters an output of an attention, by default of the last one.
+  void addOutput(bool isLse, unsigned position, Type type,
+                 std::optional<size_t> attention = std::nullopt);
   /// The position of an operand among the arguments.
   FailureOr<unsigned> argumentOf(ForwardOp op, Value value, StringRef operand);
   /// Enters sizes for the open ones of an argument.
@@ -174,54 +177,51 @@ LogicalResult Reader::readForward(ForwardOp op) {
                          "which attn-run draws no inputs");
 
   result.onTensors = op.isOnTensors();
-  for (auto [number, type] : llvm::enumerate(op.outputTypes())) {
-    Output output;
-    output.attention = result.attentions.size();
-    output.isLse = number == 1;
-    output.elementType = cast<ShapedType>(type).getElementType();
-    output.sizes = {problem.batch, problem.heads, problem.queries};
-    if (!output.isLse)
-      output.sizes.push_back(problem.headDimV);
-    if (!op.isOnTensors()) {
-      FailureOr<unsigned> target =
-          argumentOf(op, op.getOuts()[number], "an output");
-      if (failed(target))
-        return failure();
-      output.position = *target;
-      result.argumentSizes[*target] = output.sizes;
-      if (written.test(*target))
-        return op->emitError("expects each output in its own argument, but "
-                             "argument ")
-               << *target << " is written twice";
-      written.set(*target);
-      result.outputs.push_back(output);
-    }
-  }
   result.attentions.push_back(attention);
+  if (result.onTensors)
+    return success();
+  for (auto [number, target] : llvm::enumerate(op.getOuts())) {
+    FailureOr<unsigned> position = argumentOf(op, target, "an output");
+    if (failed(position))
+      return failure();
+    if (written.test(*position))
+      return op->emitError("expects each output in its own argument, but "
+                           "argument ")
+             << *position << " is written twice";
+    written.set(*position);
+    addOutput(number == 1, *position, target.getType());
+    result.argumentSizes[*position] = result.outputs.back().sizes;
+  }
   return success();
+}
+
+void Reader::addOutput(bool isLse, unsigned position, Type type,
+                       std::optional<size_t> attention) {
+  Output output;
+  output.attention = attention.value_or(result.attentions.size() - 1);
+  output.isLse = isLse;
+  output.position = position;
+  output.elementType = cast<ShapedType>(type).getElementType();
+  const Problem &problem = result.attentions[output.attention].problem;
+  output.sizes = {problem.batch, problem.heads, problem.queries};
+  if (!isLse)
+    output.sizes.push_back(problem.headDimV);
+  result.outputs.push_back(output);
 }
 
 LogicalResult Reader::readReturn(func::ReturnOp op) {
   for (auto [position, value] : llvm::enumerate(op.getOperands())) {
     auto forward = value.getDefiningOp<ForwardOp>();
-    if (!forward)
+    auto found =
+        llvm::find_if(result.attentions, [&](const Attention &attention) {
+          return attention.op == forward;
+        });
+    if (!forward || found == result.attentions.end())
       return op.emitError("expects to return results of attn.forward, but "
                           "operand ")
              << position << " is something else";
-    for (auto [number, attention] : llvm::enumerate(result.attentions)) {
-      if (attention.op != forward)
-        continue;
-      const Problem &problem = attention.problem;
-      Output output;
-      output.attention = number;
-      output.isLse = cast<OpResult>(value).getResultNumber() == 1;
-      output.position = position;
-      output.elementType = cast<ShapedType>(value.getType()).getElementType();
-      output.sizes = {problem.batch, problem.heads, problem.queries};
-      if (!output.isLse)
-        output.sizes.push_back(problem.headDimV);
-      result.outputs.push_back(output);
-    }
+    addOutput(cast<OpResult>(value).getResultNumber() == 1, position,
+              value.getType(), found - result.attentions.begin());
   }
   return success();
 }

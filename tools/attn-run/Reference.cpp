@@ -179,16 +179,16 @@ std::vector<Comparison> run::compareAll(const Function &function,
       std::vector<double> o(total * problem.headDimV), lse(total);
       oracle::attention(part, qPart, k.view, v.view, o.data(), lse.data(),
                         threads);
-      for (auto [comparer, lseWanted] : llvm::zip_equal(comparers, isLse)) {
-        const double *reference = lseWanted ? lse.data() : o.data();
+      for (size_t i = 0; i < comparers.size(); ++i) {
+        const double *reference = isLse[i] ? lse.data() : o.data();
         llvm::SmallVector<int64_t> sizes = {problem.batch, problem.heads,
                                             count};
-        if (!lseWanted)
+        if (!isLse[i])
           sizes.push_back(problem.headDimV);
         forEachIndex(sizes, [&](llvm::ArrayRef<int64_t> index) {
           llvm::SmallVector<int64_t> place = llvm::to_vector(index);
           place[2] += rows.begin;
-          comparer.add(place, place[2], *reference++);
+          comparers[i].add(place, place[2], *reference++);
         });
       }
     }

@@ -194,7 +194,7 @@ static LogicalResult execute(const Options &options, const Function &function,
                              const Program &program,
                              const std::optional<runtime::Gpu> &gpu,
                              Report &report) {
-  Location location = function.op.getLoc();
+  Location location = func::FuncOp(function.op).getLoc();
   FailureOr<Execution> execution =
       prepare(function, program, options.inputs, options.seed,
               options.guard ? kGuardBytes : 0);
