@@ -1,6 +1,7 @@
-//===- Problem.cpp - From an op to the problem it poses -------------------===//
+//===- Problem.cpp - The problem that an op poses, and where --------------===//
 
 #include "attn/IR/Attn.h"
+#include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
 
@@ -46,4 +47,12 @@ attn::Problem attn::problemOf(ForwardOp op, DynamicSizes assumed) {
   problem.mask = op.maskOrNone();
   problem.lse = op.hasLse();
   return problem;
+}
+
+std::optional<attn::Machine> attn::machineFor(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (isa<ModuleOp>(op))
+      if (auto machine = op->getAttrOfType<MachineAttr>(machineAttrName))
+        return machine.resolve();
+  return std::nullopt;
 }

@@ -64,6 +64,9 @@ struct DynamicSizes {
 /// The problem that an op poses to the cost model.
 Problem problemOf(ForwardOp op, DynamicSizes assumed = {});
 
+/// The machine that the nearest module around `op` names, if any does.
+std::optional<Machine> machineFor(mlir::Operation *op);
+
 } // namespace attn
 
 #endif // ATTN_IR_ATTN_H

@@ -10,31 +10,56 @@ include "mlir/Pass/PassBase.td"
 //===----------------------------------------------------------------------===//
 
 def AttachMachinePass : Pass<"attn-attach-machine", "mlir::ModuleOp"> {
-  let summary = "say which GPU a module is compiled for";
+  let summary = "say for which GPU the module is compiled";
   let description = [{
-    Before: any module.  After: the module has the attribute `attn.machine`.  A
-    module that already names a machine keeps it.
+    Before: any module. After: the module has an attribute `attn.machine`.
+
+    The machine is written as between the brackets of `#attn.machine`, so facts
+    can be overridden: `machine="h100_sxm, smem_bytes_per_block = 65536"`.
+    Without the option a machine that the module already names stays, and
+    a module that names none is compiled for `h100_sxm`. No device is asked:
+    the same input gives the same code everywhere.
   }];
-  let options = [Option<"machine", "machine", "std::string", "\"h100_sxm\"",
-                        "name of a machine, or a name and fields">];
+  let options = [
+    Option<"machine", "machine", "std::string", /*default=*/"",
+           "name of a machine (attn-plan --machines lists them)">,
+  ];
   let dependentDialects = ["::attn::AttnDialect"];
 }
 
 def SelectSchedulePass : Pass<"attn-select-schedule", "mlir::ModuleOp"> {
-  let summary = "choose how each attn op is computed";
+  let summary = "decide how each attn op is computed";
   let description = [{
-    Before: attn ops in a module with `attn.machine`.  After: each op has a
-    `schedule` that is legal on that machine and that a kernel exists for.
+    Before: ops of the `attn` dialect in a module with `attn.machine`. After:
+    each of them has a `schedule` with all its tile sizes, which fits the
+    machine and has a kernel.
 
-    The choice is the plan with the least predicted time (`attn::plans`).  An
-    op that has a schedule keeps it, if it is legal.  An op for which nothing
-    fits is an error with the reasons, numbers and limits.
+    The pass asks `plans(problem, machine)` and writes the fastest plan that a
+    kernel exists for. It computes nothing itself: what it writes is what
+    `attn-plan` prints.
+
+    A schedule that is given is obeyed or refused, never replaced: one on the op
+    comes first, then that of the option `schedule`, written as between the
+    brackets of `#attn.schedule`. Sizes that it leaves out are completed by the
+    best that fit.
+
+    Sizes that are only known at run time are assumed; the choice is correct for
+    all sizes and best near these.
+
+    With `explain` each op gets a remark: what was chosen, the predicted time,
+    what binds it, the runner-up and why it lost.
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"\"",
-           "schedule to use instead of the best: \"flash, query = 128, ...\"">,
-    Option<"explain", "explain", "bool", "false",
-           "say in remarks what was chosen and why">];
+    Option<"schedule", "schedule", "std::string", /*default=*/"",
+           "the schedule of every op that has none, such as "
+           "\"flash, query = 128, key = 64\"">,
+    Option<"assumeBatch", "assume-batch", "int64_t", /*default=*/"1",
+           "batch size where it is dynamic">,
+    Option<"assumeRows", "assume-rows", "int64_t", /*default=*/"4096",
+           "number of queries and keys where it is dynamic">,
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "explain every choice in a remark">,
+  ];
   let dependentDialects = ["::attn::AttnDialect"];
 }
 
@@ -69,4 +94,4 @@ def AttachNVVMTargetPass : Pass<"attn-attach-nvvm-target", "mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
 
-#endif
+#endif // ATTN_TRANSFORMS_PASSES_TD

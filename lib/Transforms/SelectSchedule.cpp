@@ -1,0 +1,177 @@
+//===- SelectSchedule.cpp - Decide how each op is computed ----------------===//
+//
+// A client of the cost model: it turns ops into problems, plans into
+// attributes, and reasons into diagnostics.  Every number is the plan's.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Transforms/Passes.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace attn {
+#define GEN_PASS_DEF_SELECTSCHEDULEPASS
+#include "attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+/// `flash, query = 128, key = 64`.
+static std::string sentence(StringRef schedule, const Tiles &tiles) {
+  return tiles.empty() ? schedule.str() : (schedule + ", " + tiles.str()).str();
+}
+static std::string sentence(const Plan &plan) {
+  return sentence(plan.schedule, plan.tiles);
+}
+
+static std::string duration(double seconds) {
+  if (seconds < 1e-3)
+    return llvm::formatv("{0:f1} us", seconds * 1e6);
+  return llvm::formatv("{0:f2} ms", seconds * 1e3);
+}
+
+/// The machines on which some plan has a kernel.
+static std::string machinesThatFit(const Problem &problem) {
+  SmallVector<StringRef> names;
+  for (const Machine &machine : machines())
+    if (plans(problem, machine).best())
+      names.push_back(machine.name);
+  return names.empty() ? "none" : llvm::join(names, ", ");
+}
+
+/// Why nothing fits: reasons that differ only in their numbers are told once.
+static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
+  for (const Plan &plan : report.plans)
+    if (plan.kernel.empty()) {
+      error.attachNote() << sentence(plan) << " fits, but has no kernel yet";
+      break;
+    }
+  llvm::StringSet<> told;
+  for (const Refused &refused : report.refused) {
+    std::string reason = refused.schedule + refused.reason;
+    llvm::erase_if(reason, [](char c) { return llvm::isDigit(c); });
+    if (told.insert(reason).second)
+      error.attachNote() << sentence(refused.schedule, refused.tiles) << ": "
+                         << refused.reason;
+  }
+  error.attachNote() << "known machines that fit: "
+                     << machinesThatFit(report.problem);
+}
+
+//===----------------------------------------------------------------------===//
+// Decide
+//===----------------------------------------------------------------------===//
+
+/// Prices a schedule that somebody wrote; an error if it cannot be built.
+static FailureOr<Plan> planOfGiven(ForwardOp op, ScheduleAttr given,
+                                   const Problem &problem,
+                                   const Machine &machine) {
+  std::string reason;
+  std::optional<Plan> plan =
+      planFor(problem, machine, given.getName().str(), given.tiles(), reason);
+  if (!plan)
+    return op.emitOpError("expects a schedule that fits ")
+           << machine.name << ", but got "
+           << sentence(given.getName(), given.tiles()) << ": " << reason;
+  if (!plan->kernel.empty())
+    return *plan;
+  InFlightDiagnostic error =
+      op.emitOpError("expects a schedule with a kernel, but got ")
+      << plan->schedule << " on " << machine.name;
+  error.attachNote() << "kernels: " << llvm::join(kernelNames(), ", ");
+  return error;
+}
+
+static FailureOr<Plan> bestPlan(ForwardOp op, const Problem &problem,
+                                const Machine &machine) {
+  PlanReport report = plans(problem, machine);
+  if (const Plan *best = report.best())
+    return *best;
+  InFlightDiagnostic error = op.emitOpError("expects a schedule that fits ")
+                             << machine.name
+                             << " and has a kernel, but got none";
+  noteRefused(error, report);
+  return error;
+}
+
+/// What was chosen, what binds it, the runner-up, and what would be faster.
+static void explainChoice(ForwardOp op, const Plan &chosen,
+                          const PlanReport &report) {
+  InFlightDiagnostic remark = op.emitRemark();
+  remark << sentence(chosen) << ": predicted " << duration(chosen.seconds)
+         << " on " << report.machine.name << ", bound by " << chosen.boundBy;
+  const Plan *faster = nullptr, *runnerUp = nullptr;
+  for (const Plan &plan : report.plans) {
+    if (plan.schedule == chosen.schedule && plan.tiles == chosen.tiles)
+      continue;
+    bool isSlower = plan.seconds >= chosen.seconds;
+    if (!isSlower && !faster)
+      faster = &plan;
+    if (isSlower && !runnerUp)
+      runnerUp = &plan;
+  }
+  if (faster)
+    remark.attachNote() << "faster: " << sentence(*faster) << ": predicted "
+                        << duration(faster->seconds)
+                        << (faster->kernel.empty() ? ", but has no kernel yet"
+                                                   : ", but was not asked for");
+  if (runnerUp)
+    remark.attachNote() << "runner-up: " << sentence(*runnerUp) << ": "
+                        << whyLost(*runnerUp, chosen);
+}
+
+namespace {
+struct SelectSchedulePass
+    : attn::impl::SelectSchedulePassBase<SelectSchedulePass> {
+  using SelectSchedulePassBase::SelectSchedulePassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    ScheduleAttr wanted;
+    if (!schedule.empty()) {
+      wanted = llvm::dyn_cast_or_null<ScheduleAttr>(
+          parseAttribute("#attn.schedule<" + schedule + ">", &getContext()));
+      if (!wanted) {
+        module.emitError("expects the option schedule to be a schedule, but "
+                         "got '")
+            << schedule << "'";
+        return signalPassFailure();
+      }
+    }
+    bool failedOnce = false;
+    module.walk(
+        [&](ForwardOp op) { failedOnce |= failed(select(op, wanted)); });
+    if (failedOnce)
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult select(ForwardOp op, ScheduleAttr wanted) {
+    std::optional<Machine> machine = machineFor(op);
+    if (!machine)
+      return op.emitOpError("expects a module with '")
+             << machineAttrName
+             << "', but got none: run -attn-attach-machine first";
+    Problem problem = problemOf(op, {assumeBatch, assumeRows});
+    if (std::optional<std::string> error = check(problem))
+      return op.emitOpError(*error);
+    ScheduleAttr given = op.getScheduleAttr() ? op.getScheduleAttr() : wanted;
+    FailureOr<Plan> plan = given ? planOfGiven(op, given, problem, *machine)
+                                 : bestPlan(op, problem, *machine);
+    if (failed(plan))
+      return failure();
+    op.setScheduleAttr(
+        ScheduleAttr::get(&getContext(), plan->schedule, plan->tiles));
+    if (explain)
+      explainChoice(op, *plan, plans(problem, *machine));
+    return success();
+  }
+};
+} // namespace
