@@ -12,7 +12,8 @@ static constexpr int kSpacingLog2 = 36;
 
 uint64_t GlobalMemory::allocate(int64_t bytes) {
   uint64_t address = next << kSpacingLog2;
-  next += 1 + (uint64_t(bytes) >> kSpacingLog2);
+  // Half of the space behind an array belongs to the next one's wrong indices.
+  next += 1 + (uint64_t(bytes) >> (kSpacingLog2 - 1));
   Allocation &allocation = allocations[address];
   allocation.bytes.resize(bytes);
   allocation.written.resize(bytes);
@@ -32,25 +33,24 @@ int64_t GlobalMemory::allocatedBytes() const {
 
 std::optional<std::string> GlobalMemory::find(uint64_t address, int64_t bytes,
                                               Place &place) const {
+  auto outside = [&](const Allocation &allocation, const std::string &offset) {
+    return "expects bytes of an allocation of " +
+           std::to_string(allocation.bytes.size()) + " bytes, but got " +
+           std::to_string(bytes) + " bytes at offset " + offset;
+  };
   auto after = allocations.upper_bound(address);
+  // An index before an array falls behind the one before it.
+  if (after != allocations.end() &&
+      after->first - address < uint64_t(1) << (kSpacingLog2 - 1))
+    return outside(after->second, "-" + std::to_string(after->first - address));
   if (after == allocations.begin())
     return "expects an address inside an allocation, but got " +
            std::to_string(address);
   auto &[base, allocation] = *std::prev(after);
   int64_t size = int64_t(allocation.bytes.size());
   int64_t offset = int64_t(address - base);
-  if (offset > size || bytes > size - offset) {
-    // An index before the array falls behind the previous one.
-    if (after != allocations.end() &&
-        after->first - address < (uint64_t(1) << (kSpacingLog2 - 1)))
-      return "expects bytes of an allocation of " +
-             std::to_string(after->second.bytes.size()) + " bytes, but got " +
-             std::to_string(bytes) + " bytes at offset -" +
-             std::to_string(after->first - address);
-    return "expects bytes of an allocation of " + std::to_string(size) +
-           " bytes, but got " + std::to_string(bytes) + " bytes at offset " +
-           std::to_string(offset);
-  }
+  if (offset > size || bytes > size - offset)
+    return outside(allocation, std::to_string(offset));
   // The map is ours; only its constness is in the way.
   place = {const_cast<Allocation *>(&allocation), offset};
   return std::nullopt;

@@ -68,14 +68,14 @@ static LogicalResult checkArray(Location location, const HostArray &array,
     return emitError(location) << "expects strides in " << type;
   if (failed(check("offset", offset, array.offset)))
     return failure();
-  for (unsigned i = 0; i < array.sizes.size(); ++i) {
-    if (failed(check("extent", type.getDimSize(i), array.sizes[i])))
+  for (auto [want, got] : llvm::zip_equal(type.getShape(), array.sizes))
+    if (failed(check("extent", want, got)))
       return failure();
-    // The stride of one element, or of none, is never used.
+  // The stride of one element, or of none, is never used.
+  for (unsigned i = 0; i < array.sizes.size(); ++i)
     if (array.sizes[i] > 1 &&
         failed(check("stride", strides[i], array.strides[i])))
       return failure();
-  }
   return success();
 }
 

@@ -1,0 +1,145 @@
+//===- Flash.cpp - Are the built kernels right, byte for byte? ------------===//
+
+#include "FlashCase.h"
+#include "KernelTest.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+class Flash : public ::testing::Test {
+protected:
+  Flash() { loadDialects(context); }
+
+  /// The bounds that GPU results are held to.
+  static double limit(DataType type) {
+    return type == DataType::bf16 ? 4e-3 : 6e-4;
+  }
+
+  void check(const Problem &problem, const Tiles &tiles,
+             InterpreterOptions options = {}) {
+    FlashCase flash(problem, tiles);
+    check(flash, options);
+  }
+  void check(FlashCase &flash, InterpreterOptions options = {}) {
+    OwningOpRef<ModuleOp> module =
+        buildFlash(context, flash.problem, flash.tiles);
+    tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
+    Outcome outcome = flash.run(kernel, options);
+    SCOPED_TRACE(flash.tiles.str() + "; queries " +
+                 std::to_string(flash.problem.queries) + ", keys " +
+                 std::to_string(flash.problem.keys) + ", d " +
+                 std::to_string(flash.problem.headDim) + ", " +
+                 str(flash.problem.mask));
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_LT(outcome.relativeError, limit(flash.problem.dtype));
+    EXPECT_LT(outcome.lseError, 1e-4);
+    FailureOr<tile::Traffic> counted =
+        tile::countTraffic(kernel, flash.grid(), flash.scalars(kernel));
+    ASSERT_TRUE(succeeded(counted));
+    EXPECT_EQ(counted->global, outcome.traffic.global);
+    EXPECT_EQ(counted->smem, outcome.traffic.smem);
+  }
+
+  static Problem problem(int64_t queries, int64_t keys, int64_t headDim,
+                         int64_t headDimV, Mask mask = {},
+                         DataType type = DataType::bf16) {
+    Problem p;
+    p.dtype = type;
+    p.queries = queries;
+    p.keys = keys;
+    p.headDim = headDim;
+    p.headDimV = headDimV;
+    p.mask = mask;
+    return p;
+  }
+
+  MLIRContext context;
+};
+} // namespace
+
+static Tiles tiles(int64_t query, int64_t key, int64_t stages, int64_t warps) {
+  return {{"query", query}, {"key", key}, {"stages", stages}, {"warps", warps}};
+}
+
+TEST_F(Flash, MasksRowsAndStages) {
+  const Mask masks[] = {{},
+                        {MaskKind::causal},
+                        {MaskKind::causalBottomRight},
+                        {MaskKind::window, 7, 12},
+                        {MaskKind::window, 40, 0}};
+  for (const Mask &mask : masks)
+    for (int64_t stages : {1, 2, 3})
+      for (auto [queries, keys] : {std::pair<int64_t, int64_t>{70, 90},
+                                   {90, 70},
+                                   {1, 130},
+                                   {130, 1},
+                                   {32, 32}})
+        check(problem(queries, keys, 32, 16, mask), tiles(32, 32, stages, 2));
+}
+
+TEST_F(Flash, HeadDimensions) {
+  for (int64_t stages : {1, 2})
+    for (auto [d, dv] : {std::pair<int64_t, int64_t>{8, 8},
+                         {64, 64},
+                         {40, 24},
+                         {17, 33},
+                         {96, 128},
+                         {128, 96},
+                         {256, 256}})
+      check(problem(50, 60, d, dv, {MaskKind::causal}, DataType::f16),
+            tiles(32, 32, stages, 2));
+}
+
+TEST_F(Flash, HeadsBatchesAndTypes) {
+  for (DataType type : {DataType::bf16, DataType::f16})
+    for (auto [heads, kvHeads] :
+         {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}}) {
+      Problem p = problem(33, 47, 16, 16, {MaskKind::causal}, type);
+      p.batch = 2;
+      p.heads = heads;
+      p.kvHeads = kvHeads;
+      check(p, tiles(16, 16, 2, 1));
+      p.lse = false;
+      check(p, tiles(64, 16, 1, 2));
+    }
+}
+
+TEST_F(Flash, AllWarpOrders) {
+  for (int64_t stages : {1, 2, 3})
+    for (WarpOrder order : {WarpOrder::forward, WarpOrder::reverse,
+                            WarpOrder::shuffled, WarpOrder::shuffled}) {
+      InterpreterOptions options;
+      options.order = order;
+      options.seed += 17;
+      check(problem(100, 120, 32, 48, {MaskKind::causal}),
+            tiles(64, 16, stages, 4), options);
+    }
+}
+
+TEST_F(Flash, RowsThatSeeNoKeyAreZero) {
+  // Bottom-right: the first 60 of 80 queries see none of the 20 keys.
+  check(problem(80, 20, 16, 16, {MaskKind::causalBottomRight}),
+        tiles(32, 16, 1, 2));
+  check(problem(80, 20, 16, 16, {MaskKind::causalBottomRight}),
+        tiles(32, 16, 2, 2));
+  check(problem(40, 0, 16, 16), tiles(32, 16, 2, 2));
+}
+
+TEST_F(Flash, NaNStaysInTheRowsThatSeeIt) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t stages : {1, 2}) {
+    FlashCase flash(problem(80, 80, 16, 16, {MaskKind::causal}),
+                    tiles(32, 16, stages, 2));
+    flash.k[37 * 16 + 5] = nan;
+    flash.consultOracle();
+    check(flash);
+  }
+}
+
+TEST_F(Flash, ALargeCaseInTime) {
+  check(problem(200, 300, 128, 128, {MaskKind::causal}), tiles(64, 64, 2, 4));
+}

@@ -1,0 +1,192 @@
+//===- FlashCase.cpp - A built kernel, its inputs and the truth -----------===//
+
+#include "FlashCase.h"
+
+#include "attn/Interpreter/Rounding.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+using namespace mlir;
+using namespace attn;
+
+/// Bytes that divide every row of so many 16-bit elements.
+static int64_t alignmentOf(int64_t columns) {
+  int64_t bytes = 2 * columns;
+  return std::min<int64_t>(16, bytes & -bytes);
+}
+
+OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
+                                       const Problem &problem,
+                                       const Tiles &tiles) {
+  OpBuilder builder(&context);
+  Location loc = builder.getUnknownLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(module->getBody());
+  KernelRequest request;
+  request.name = "flash";
+  request.problem = problem;
+  request.tiles = tiles;
+  request.align = {alignmentOf(problem.headDim), alignmentOf(problem.headDim),
+                   alignmentOf(problem.headDimV),
+                   alignmentOf(problem.headDimV)};
+  findKernelBuilder("flash_mma_sync")(builder, loc, request);
+  return module;
+}
+
+FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
+    : problem(problem), tiles(tiles),
+      scale(1 / std::sqrt(double(problem.headDim))) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  auto fill = [&](std::vector<float> &array, int64_t heads, int64_t rows,
+                  int64_t columns) {
+    array.resize(problem.batch * heads * rows * columns);
+    for (float &value : array)
+      value = problem.dtype == DataType::bf16 ? roundToBf16(normal(random))
+                                              : roundToF16(normal(random));
+  };
+  fill(q, problem.heads, problem.queries, problem.headDim);
+  fill(k, problem.kvHeads, problem.keys, problem.headDim);
+  fill(v, problem.kvHeads, problem.keys, problem.headDimV);
+  consultOracle();
+}
+
+void FlashCase::consultOracle() {
+  Band visible = band(problem);
+  oracle::Problem p{problem.batch,    problem.heads,
+                    problem.kvHeads,  problem.queries,
+                    problem.keys,     problem.headDim,
+                    problem.headDimV, visible.first,
+                    visible.last,     scale};
+  auto array = [](const std::vector<float> &data, int64_t heads, int64_t rows,
+                  int64_t columns) {
+    return oracle::Array{data.data(),
+                         {heads * rows * columns, rows * columns, columns, 1}};
+  };
+  int64_t rows = problem.batch * problem.heads * problem.queries;
+  truth.assign(rows * problem.headDimV, 0);
+  truthLse.assign(rows, 0);
+  oracle::attention(p, array(q, p.heads, p.queries, p.headDim),
+                    array(k, p.kvHeads, p.keys, p.headDim),
+                    array(v, p.kvHeads, p.keys, p.headDimV), truth.data(),
+                    truthLse.data());
+}
+
+std::array<int64_t, 3> FlashCase::grid() const {
+  int64_t tile = tiles.get("query");
+  return {(problem.queries + tile - 1) / tile, problem.heads, problem.batch};
+}
+
+/// An integer argument; arrays are row-major.
+int64_t FlashCase::roleOf(StringRef role) const {
+  auto [operand, rest] = role.split('_');
+  if (!rest.starts_with("stride"))
+    return roleValue(role, problem);
+  bool keySide = operand == "k" || operand == "v";
+  int64_t columns = operand == "lse"                   ? 1
+                    : operand == "q" || operand == "k" ? problem.headDim
+                                                       : problem.headDimV;
+  int64_t rows = keySide ? problem.keys : problem.queries;
+  int64_t heads = keySide ? problem.kvHeads : problem.heads;
+  if (rest == "stride_row")
+    return columns;
+  return rest == "stride_head" ? rows * columns : heads * rows * columns;
+}
+
+SmallVector<int64_t> FlashCase::scalars(tile::KernelOp kernel) const {
+  SmallVector<int64_t> values;
+  for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i)
+    values.push_back(
+        roleOf(kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue()));
+  return values;
+}
+
+static uint64_t upload(GlobalMemory &memory, const std::vector<float> &values,
+                       DataType type) {
+  std::vector<uint16_t> bits;
+  for (float value : values)
+    bits.push_back(type == DataType::bf16 ? bf16FromFloat(value)
+                                          : f16FromFloat(value));
+  uint64_t address = memory.allocate(int64_t(bits.size()) * 2);
+  memory.write(address, bits.data(), int64_t(bits.size()) * 2);
+  return address;
+}
+
+Outcome FlashCase::run(tile::KernelOp kernel,
+                       const InterpreterOptions &options) {
+  GlobalMemory memory;
+  uint64_t o = memory.allocate(int64_t(truth.size()) * 2);
+  uint64_t lse = memory.allocate(int64_t(truthLse.size()) * 4);
+  std::vector<KernelArgument> arguments;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    StringRef role =
+        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    if (role == "q" || role == "k" || role == "v")
+      arguments.push_back(upload(memory,
+                                 role == "q"   ? q
+                                 : role == "k" ? k
+                                               : v,
+                                 problem.dtype));
+    else if (role == "o" || role == "lse")
+      arguments.push_back(role == "o" ? o : lse);
+    else if (role == "scale")
+      arguments.push_back(float(scale));
+    else if (type.isInteger(32))
+      arguments.push_back(int32_t(roleOf(role)));
+    else
+      arguments.push_back(roleOf(role));
+  }
+  Outcome outcome;
+  ScopedDiagnosticHandler handler(kernel.getContext(),
+                                  [&](Diagnostic &diagnostic) {
+                                    if (outcome.error.empty())
+                                      outcome.error = diagnostic.str();
+                                    return success();
+                                  });
+  FailureOr<tile::Traffic> traffic =
+      interpret(kernel, grid(), arguments, memory, options);
+  if (failed(traffic))
+    return outcome;
+  outcome.traffic = *traffic;
+  compare(memory, o, lse, outcome, problem.lse);
+  return outcome;
+}
+
+void FlashCase::compare(GlobalMemory &memory, uint64_t o, uint64_t lse,
+                        Outcome &outcome, bool storesLse) const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<uint16_t> bits(truth.size());
+  std::vector<float> sums(truthLse.size());
+  if (memory.read(o, bits.data(), int64_t(bits.size()) * 2) ||
+      (storesLse && memory.read(lse, sums.data(), int64_t(sums.size()) * 4))) {
+    outcome.relativeError = infinity;
+    return;
+  }
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < bits.size(); ++i) {
+    double value = problem.dtype == DataType::bf16 ? floatFromBf16(bits[i])
+                                                   : floatFromF16(bits[i]);
+    if (std::isnan(value) && std::isnan(truth[i]))
+      continue;
+    difference += (value - truth[i]) * (value - truth[i]);
+    norm += std::isnan(truth[i]) ? infinity : truth[i] * truth[i];
+  }
+  if (difference != 0)
+    outcome.relativeError = std::isfinite(difference) && norm > 0
+                                ? std::sqrt(difference / norm)
+                                : infinity;
+  if (!storesLse)
+    return;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    double got = sums[i], want = truthLse[i];
+    if (got == want || (std::isnan(got) && std::isnan(want)))
+      continue;
+    double error = std::fabs(got - want);
+    outcome.lseError =
+        std::max(outcome.lseError, std::isnan(error) ? infinity : error);
+  }
+}

@@ -1,0 +1,65 @@
+//===- FlashCase.h - A built kernel, its inputs and the truth ---*- C++ -*-===//
+//
+// A problem with random inputs, the kernel that a builder writes for it, and
+// what the oracle says.  The kernel, or a mutant of it, can be run many times.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_UNIT_INTERPRETER_FLASHCASE_H
+#define ATTN_TEST_UNIT_INTERPRETER_FLASHCASE_H
+
+#include "attn/Interpreter/Interpreter.h"
+#include "attn/Interpreter/Oracle.h"
+#include "attn/Kernels/Kernels.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+#include <vector>
+
+namespace attn {
+
+/// A module with the kernel that `flash_mma_sync` writes.
+mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
+                                             const Problem &problem,
+                                             const Tiles &tiles);
+
+/// What a run gave.
+struct Outcome {
+  /// The first error that the interpreter reported, or empty.
+  std::string error;
+  tile::Traffic traffic;
+  /// |o - truth| / |truth| and the largest difference of an LSE; infinite where
+  /// one is NaN and the other is not, or something was not written.
+  double relativeError = 0, lseError = 0;
+};
+
+class FlashCase {
+public:
+  FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed = 1);
+
+  Outcome run(tile::KernelOp kernel, const InterpreterOptions &options = {});
+  /// The scalar arguments as the traffic analysis wants them.
+  llvm::SmallVector<int64_t> scalars(tile::KernelOp kernel) const;
+  std::array<int64_t, 3> grid() const;
+
+  const Problem problem;
+  const Tiles tiles;
+  const double scale;
+  /// Row-major inputs, rounded to the problem's type.
+  std::vector<float> q, k, v;
+  /// Works out the truth again, after a change of the inputs.
+  void consultOracle();
+
+private:
+  int64_t roleOf(llvm::StringRef role) const;
+  void compare(GlobalMemory &memory, uint64_t o, uint64_t lse, Outcome &outcome,
+               bool storesLse) const;
+
+  std::vector<double> truth, truthLse;
+};
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,98 @@
+//===- KernelTest.cpp - Runs kernels written in a test --------------------===//
+
+#include "KernelTest.h"
+
+#include "attn/Interpreter/Rounding.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace attn;
+
+void attn::loadDialects(MLIRContext &context) {
+  context.printOpOnDiagnostic(false);
+  context
+      .loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect,
+                   scf::SCFDialect, func::FuncDialect, memref::MemRefDialect>();
+}
+
+void KernelTest::parse(const std::string &text) {
+  source = text;
+  module = parseSourceString<ModuleOp>(text, &context);
+  ASSERT_TRUE(module);
+}
+
+uint64_t KernelTest::allocateFloats(const std::vector<float> &values) {
+  uint64_t address = memory.allocate(int64_t(values.size()) * 4);
+  memory.write(address, values.data(), int64_t(values.size()) * 4);
+  return address;
+}
+
+uint64_t KernelTest::allocateBf16(const std::vector<float> &values) {
+  std::vector<uint16_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(), bf16FromFloat);
+  uint64_t address = memory.allocate(int64_t(bits.size()) * 2);
+  memory.write(address, bits.data(), int64_t(bits.size()) * 2);
+  return address;
+}
+
+std::vector<float> KernelTest::floats(uint64_t address, int64_t count) {
+  std::vector<float> values(count);
+  std::optional<std::string> error =
+      memory.read(address, values.data(), count * 4);
+  EXPECT_EQ(error.value_or(""), "");
+  return values;
+}
+
+std::vector<float> KernelTest::bf16s(uint64_t address, int64_t count) {
+  std::vector<uint16_t> bits(count);
+  std::optional<std::string> error =
+      memory.read(address, bits.data(), count * 2);
+  EXPECT_EQ(error.value_or(""), "");
+  std::vector<float> values(count);
+  std::transform(bits.begin(), bits.end(), values.begin(), floatFromBf16);
+  return values;
+}
+
+bool KernelTest::run(std::vector<KernelArgument> arguments,
+                     std::array<int64_t, 3> grid, InterpreterOptions options) {
+  errors.clear();
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    auto location = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
+    Diagnosed &error = errors.emplace_back();
+    error.line = location ? location.getLine() : 0;
+    error.text = diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      error.notes += note.str() + "\n";
+    return success();
+  });
+  tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
+  FailureOr<tile::Traffic> moved =
+      interpret(kernel, grid, arguments, memory, options);
+  if (succeeded(moved))
+    traffic = *moved;
+  EXPECT_EQ(succeeded(moved), errors.empty());
+  return succeeded(moved);
+}
+
+void KernelTest::expectError(std::vector<KernelArgument> arguments,
+                             const std::string &message, int64_t blocks) {
+  size_t marker = source.find("// HERE");
+  ASSERT_NE(marker, std::string::npos);
+  unsigned line =
+      1 + unsigned(std::count(source.begin(), source.begin() + marker, '\n'));
+  for (WarpOrder order :
+       {WarpOrder::forward, WarpOrder::reverse, WarpOrder::shuffled}) {
+    InterpreterOptions options;
+    options.order = order;
+    ASSERT_FALSE(run(arguments, {blocks, 1, 1}, options)) << message;
+    EXPECT_NE(errors.front().text.find(message), std::string::npos)
+        << errors.front().text;
+    EXPECT_EQ(errors.front().line, line) << errors.front().text;
+  }
+}

@@ -1,0 +1,78 @@
+//===- Rounding.cpp - Is the nearest number of each format taken? ---------===//
+//
+// LLVM's APFloat is the judge.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Interpreter/Rounding.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/APInt.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace attn;
+using llvm::APFloat;
+
+static uint16_t bitsOf(float value, const llvm::fltSemantics &format) {
+  APFloat number(value);
+  bool lost;
+  number.convert(format, APFloat::rmNearestTiesToEven, &lost);
+  return uint16_t(number.bitcastToAPInt().getZExtValue());
+}
+
+static float valueOf(uint16_t bits, const llvm::fltSemantics &format) {
+  return APFloat(format, llvm::APInt(16, bits)).convertToFloat();
+}
+
+static bool same(float a, float b) {
+  return std::isnan(a) ? std::isnan(b) : bitsOfFloat(a) == bitsOfFloat(b);
+}
+
+TEST(Rounding, EveryNumberOfAFormatKeepsItsValue) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    uint16_t word = uint16_t(bits);
+    EXPECT_TRUE(same(floatFromF16(word), valueOf(word, APFloat::IEEEhalf())))
+        << bits;
+    EXPECT_TRUE(same(floatFromBf16(word), valueOf(word, APFloat::BFloat())))
+        << bits;
+    EXPECT_TRUE(same(roundToF16(floatFromF16(word)), floatFromF16(word)));
+    EXPECT_TRUE(same(roundToBf16(floatFromBf16(word)), floatFromBf16(word)));
+  }
+}
+
+static void expectRounded(uint32_t bits) {
+  float value = floatOfBits(bits);
+  if (std::isnan(value)) {
+    EXPECT_TRUE(std::isnan(roundToF16(value)));
+    EXPECT_TRUE(std::isnan(roundToBf16(value)));
+    return;
+  }
+  EXPECT_EQ(f16FromFloat(value), bitsOf(value, APFloat::IEEEhalf())) << bits;
+  EXPECT_EQ(bf16FromFloat(value), bitsOf(value, APFloat::BFloat())) << bits;
+}
+
+TEST(Rounding, RandomBitsAgree) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 200000; ++i)
+    expectRounded(uint32_t(random()));
+}
+
+TEST(Rounding, TiesAndTheirNeighboursAgree) {
+  // Half-way points of both formats, and one bit to each side, at every
+  // exponent.
+  for (uint32_t exponent = 0; exponent < 256; ++exponent)
+    for (uint32_t tie :
+         {0x1000u, 0x3000u, 0x8000u, 0x18000u, 0x7ff000u, 0x7f8000u, 0u})
+      for (int32_t side : {-1, 0, 1})
+        for (uint32_t sign : {0u, 0x80000000u})
+          expectRounded((sign | exponent << 23 | tie) + uint32_t(side));
+}
+
+TEST(Rounding, TheExampleOfTheHeader) {
+  EXPECT_EQ(bf16FromFloat(1 + 0x1p-8f), 0x3f80);
+  EXPECT_EQ(bf16FromFloat(1 + 0x1p-7f), 0x3f81);
+  EXPECT_EQ(bf16FromFloat(1 + 0x1p-7f + 0x1p-8f), 0x3f82);
+}
