@@ -76,16 +76,18 @@ static FailureOr<Plan> planOfGiven(ForwardOp op, ScheduleAttr given,
   std::string reason;
   std::optional<Plan> plan =
       planFor(problem, machine, given.getName().str(), given.tiles(), reason);
-  if (!plan)
-    return op.emitOpError("expects a schedule that fits ")
-           << machine.name << ", but got "
-           << sentence(given.getName(), given.tiles()) << ": " << reason;
-  if (!plan->kernel.empty())
+  if (plan && !plan->kernel.empty())
     return *plan;
-  InFlightDiagnostic error =
-      op.emitOpError("expects a schedule with a kernel, but got ")
-      << plan->schedule << " on " << machine.name;
-  error.attachNote() << "kernels: " << llvm::join(kernelNames(), ", ");
+  InFlightDiagnostic error = op.emitOpError("expects a schedule that ");
+  if (plan)
+    error << "has a kernel, but got " << sentence(*plan) << " on "
+          << machine.name;
+  else
+    error << "fits " << machine.name << ", but got "
+          << sentence(given.getName(), given.tiles()) << ": " << reason;
+  PlanReport report = plans(problem, machine);
+  if (const Plan *best = report.best())
+    error.attachNote() << "the best that fits: " << sentence(*best);
   return error;
 }
 
@@ -139,8 +141,8 @@ struct SelectSchedulePass
       wanted = llvm::dyn_cast_or_null<ScheduleAttr>(
           parseAttribute("#attn.schedule<" + schedule + ">", &getContext()));
       if (!wanted) {
-        module.emitError("expects the option schedule to be a schedule, but "
-                         "got '")
+        emitError(module.getLoc(), "expects the option schedule to be a "
+                                   "schedule, but got '")
             << schedule << "'";
         return signalPassFailure();
       }

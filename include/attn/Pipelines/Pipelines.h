@@ -20,8 +20,9 @@ namespace attn {
 struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   PassOptions::Option<std::string> machine{
       *this, "machine",
-      llvm::cl::desc("GPU to compile for, when the module names none"),
-      llvm::cl::init("h100_sxm")};
+      llvm::cl::desc("GPU to compile for; without it the one that the module "
+                     "names, else h100_sxm"),
+      llvm::cl::init("")};
   PassOptions::Option<std::string> schedule{
       *this, "schedule",
       llvm::cl::desc("schedule to use instead of the best: "

@@ -1,0 +1,87 @@
+// What is refused, and with which reason.
+// RUN: attn-opt %s -attn-select-schedule -split-input-file -verify-diagnostics
+// RUN: not attn-opt %s -attn-select-schedule="schedule='flash> x <'" 2>&1 | FileCheck %s --check-prefix=GARBAGE
+// RUN: not attn-opt %s -attn-select-schedule="schedule='flush'" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// GARBAGE: error: found trailing characters
+// GARBAGE: error: expects the option schedule to be a schedule, but got 'flash> x <'
+// UNKNOWN: error: expects the name of a schedule, but got 'flush'
+// UNKNOWN: note: schedules: {{.*}}flash
+
+func.func @no_machine(%q: tensor<1x1x64x64xf16>) {
+  // expected-error @below {{expects a module with 'attn.machine', but got none: run -attn-attach-machine first}}
+  %o = attn.forward %q, %q, %q : tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16> -> tensor<1x1x64x64xf16>
+  return
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<h100_sxm, smem_bytes_per_block = 4096>} {
+  func.func @nothing_fits(%q: tensor<1x1x64x64xf16>) {
+    // expected-error @below {{expects a schedule that fits h100_sxm and has a kernel, but got none}}
+    // expected-note-re @below {{flash, query = {{.*}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
+    // expected-note-re @below {{score_spill, query = {{.*}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
+    // expected-note @below {{flash: no schedule has a kernel for wgmma yet; mma_sync is the portable choice}}
+    // expected-note @below {{score_spill: no schedule has a kernel for wgmma yet; mma_sync is the portable choice}}
+    // expected-note-re @below {{known machines that fit: a100_80g, {{.*}}h100_sxm}}
+    %o = attn.forward %q, %q, %q : tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16> -> tensor<1x1x64x64xf16>
+    return
+  }
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<rtx_a6000>} {
+  func.func @given_does_not_fit(%q: tensor<1x1x64x128xf16>) {
+    // expected-error-re @below {{expects a schedule that fits rtx_a6000, but got flash, query = 128, key = 128, stages = 2, warps = 8: needs {{[0-9]+}} bytes of shared memory, but a block on rtx_a6000 has 101376}}
+    // expected-note @below {{the best that fits: flash, query = }}
+    %o = attn.forward %q, %q, %q {schedule = #attn.schedule<flash, query = 128, key = 128, stages = 2, warps = 8>}
+        : tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16> -> tensor<1x1x64x128xf16>
+    return
+  }
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<rtx_a6000>} {
+  func.func @given_makes_no_sense(%q: tensor<1x1x64x128xf16>) {
+    // expected-error @below {{expects a schedule that fits rtx_a6000, but got flash, query = 100: }}
+    // expected-note @below {{the best that fits: flash, query = }}
+    %o = attn.forward %q, %q, %q {schedule = #attn.schedule<flash, query = 100>}
+        : tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16> -> tensor<1x1x64x128xf16>
+    return
+  }
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @given_is_absurd(%q: tensor<1x1x64x128xf16>) {
+    // expected-error @below {{expects a schedule that fits h100_sxm, but got flash, query = 9223372036854775792: }}
+    // expected-note @below {{the best that fits: flash, query = }}
+    %o = attn.forward %q, %q, %q {schedule = #attn.schedule<flash, query = 9223372036854775792>}
+        : tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16> -> tensor<1x1x64x128xf16>
+    return
+  }
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<gtx_1060>} {
+  func.func @given_has_no_kernel(%q: tensor<1x1x64x64xf16>) {
+    // expected-error-re @below {{expects a schedule that has a kernel, but got flash, query = 64, {{.*}} on gtx_1060}}
+    %o = attn.forward %q, %q, %q {schedule = #attn.schedule<flash, query = 64>}
+        : tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16> -> tensor<1x1x64x64xf16>
+    return
+  }
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @no_keys(%q: tensor<1x1x64x128xf16>, %k: tensor<1x1x0x128xf16>) {
+    // expected-error @below {{expects keys between 1 and 1073741823, but got 0}}
+    %o = attn.forward %q, %k, %k : tensor<1x1x64x128xf16>, tensor<1x1x0x128xf16>, tensor<1x1x0x128xf16> -> tensor<1x1x64x128xf16>
+    return
+  }
+}
