@@ -61,7 +61,8 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     target.addIllegalDialect<TileDialect>();
     target.addIllegalOp<math::Exp2Op, math::Log2Op>();
     target.addLegalDialect<arith::ArithDialect, gpu::GPUDialect,
-                           LLVM::LLVMDialect, NVVM::NVVMDialect>();
+                           LLVM::LLVMDialect, math::MathDialect,
+                           NVVM::NVVMDialect>();
     scf::populateSCFStructuralTypeConversionsAndLegality(types, patterns,
                                                          target);
     FrozenRewritePatternSet frozen(std::move(patterns));
