@@ -133,8 +133,8 @@ LogicalResult Verifier::outputCount() {
     return op.emitOpError("expects outs to be absent or of the types of the "
                           "results, but got ")
            << outs << " and " << types;
-  for (auto [name, type] : llvm::zip(ArrayRef<StringRef>{"O", "LSE"}, types))
-    outputs.push_back({name, cast<ShapedType>(type)});
+  for (auto [index, type] : llvm::enumerate(types))
+    outputs.push_back({index ? "LSE" : "O", cast<ShapedType>(type)});
   return success();
 }
 
@@ -251,9 +251,10 @@ LogicalResult Verifier::numbers() {
 LogicalResult Verifier::aliases() {
   if (op.isOnTensors())
     return success();
+  std::pair<StringRef, Value> inputs[] = {
+      {"q", op.getQ()}, {"k", op.getK()}, {"v", op.getV()}};
   for (Value out : op.getOuts())
-    for (auto [name, in] : llvm::zip_equal(ArrayRef<StringRef>{"q", "k", "v"},
-                                           op->getOperands().take_front(3)))
+    for (auto [name, in] : inputs)
       if (out == in)
         return op.emitOpError("expects outs in buffers of their own, but got "
                               "that of ")
