@@ -4,6 +4,7 @@
 
 #include "attn/InitAll.h"
 #include "attn/Machine/Machine.h"
+#include "attn/Pipelines/Nesting.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -55,17 +56,18 @@ std::unique_ptr<Executable> Executable::compile(const Request &request,
             "'; known machines: " + machineNames();
     return nullptr;
   }
+  llvm::raw_string_ostream stream(error);
+  std::unique_ptr<llvm::MemoryBuffer> buffer =
+      llvm::MemoryBuffer::getMemBufferCopy(request.text, kInputName);
+  if (failed(checkNesting(*buffer, stream)))
+    return nullptr;
   std::unique_ptr<Executable> executable(new Executable());
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext &context = executable->context;
   context.appendDialectRegistry(registry);
-
-  llvm::raw_string_ostream stream(error);
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(
-      llvm::MemoryBuffer::getMemBufferCopy(request.text, kInputName),
-      llvm::SMLoc());
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(sources, &context, stream);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sources, ParserConfig(&context));

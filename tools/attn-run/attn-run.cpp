@@ -15,6 +15,7 @@
 
 #include "attn/InitAll.h"
 #include "attn/Machine/Machine.h"
+#include "attn/Pipelines/Nesting.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
@@ -248,6 +249,8 @@ static LogicalResult runFile(const Options &options) {
       openInputFile(options.file, &error);
   if (!buffer)
     return fail(error);
+  if (failed(checkNesting(*buffer, llvm::errs())))
+    return failure();
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);

@@ -10,10 +10,12 @@ and the width of all heads together stay the same.  The candidates of a cell
 temperature are the same for all; the time is the median over the rounds.  Beside each time
 stands its error against fp64 on a sample of rows.  --schedules takes a JSON
 list of schedules ("flash, query = 128, key = 64, ..."), or an object from head
-dimension to such a list, and times each beside the derived one.
+dimension to such a list, and times each beside the derived one; --plan takes
+attn-plan and asks it for candidates, the best ones and a spread of the rest.
 """
 
 import argparse
+import concurrent.futures
 import datetime
 import json
 import math
@@ -50,6 +52,9 @@ def parse_arguments():
     parser.add_argument("--layout", choices=("bhnd", "bnhd"), default="bhnd")
     parser.add_argument("--backends", default="flash,cudnn")
     parser.add_argument("--schedules", type=Path)
+    parser.add_argument("--plan", type=Path, help="path of attn-plan")
+    parser.add_argument("--top", type=int, default=8,
+                        help="how many candidates --plan gives per cell")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--batch-ms", type=float, default=5,
                         help="launches are repeated to fill so much a round")
@@ -170,24 +175,54 @@ def measure(options, cell, candidates):
     return results
 
 
-def schedules_for(options, head_dim):
-    if not options.schedules:
-        return []
-    listed = json.loads(options.schedules.read_text())
-    if isinstance(listed, dict):
-        return listed.get(str(head_dim), [])
-    return listed
+def planned(options, cell):
+    """The better half of --top are the best plans, the rest are spread."""
+    command = [str(options.plan), "--machine", options.machine or "h100_sxm",
+               "--dtype", cell.dtype, "--batch", str(cell.batch), "--heads",
+               str(cell.heads), "--kv-heads", str(cell.heads), "--queries",
+               str(cell.rows), "--keys", str(cell.rows), "--head-dim",
+               str(cell.head_dim), "--json"]
+    if cell.mask == "causal":
+        command.append("--causal")
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    plans = [plan for plan in json.loads(done.stdout)["plans"]
+             if plan["kernel"]]
+    best = (options.top + 1) // 2
+    rest = plans[best:]
+    step = max(1, len(rest) // max(1, options.top - best))
+    return [", ".join([plan["schedule"]] + [
+        f"{name} = {value}" for name, value in plan["tiles"].items()])
+            for plan in plans[:best] + rest[::step][:options.top - best]]
+
+
+def schedules_for(options, cell):
+    schedules = planned(options, cell) if options.plan else []
+    if options.schedules:
+        listed = json.loads(options.schedules.read_text())
+        if isinstance(listed, dict):
+            listed = listed.get(str(cell.head_dim), [])
+        schedules += [text for text in listed if text not in schedules]
+    return schedules
+
+
+def compile_one(options, library, cell, schedule):
+    try:
+        return Ours(library, cell, options.machine, schedule)
+    except AttnError as error:
+        return {"error_text": str(error).strip()}
 
 
 def run_cell(options, library, cell):
-    candidates = {}
-    refused = {}
-    for schedule in [None] + schedules_for(options, cell.head_dim):
+    schedules = [None] + schedules_for(options, cell)
+    # Compiling leaves Python's lock, so candidates compile side by side.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        compiled = list(pool.map(
+            lambda schedule: compile_one(options, library, cell, schedule),
+            schedules))
+    candidates, refused = {}, {}
+    for schedule, result in zip(schedules, compiled):
         name = f"ours {schedule}" if schedule else "ours"
-        try:
-            candidates[name] = Ours(library, cell, options.machine, schedule)
-        except AttnError as error:
-            refused[name] = {"error_text": str(error).strip()}
+        (refused if isinstance(result, dict) else candidates)[name] = result
     kernels = {name: call.kernel for name, call in candidates.items()}
     for backend in filter(None, options.backends.split(",")):
         candidates["torch " + backend] = torch_candidate(cell, backend)

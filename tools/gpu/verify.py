@@ -58,7 +58,8 @@ def run_one(options, problem, tool, folder):
     path = folder / f"problem-{name}.mlir"
     path.write_text(problem.text())
     command = [str(options.bin / "attn-run"), str(path), "--on", options.on,
-               "--json", "--guard", "--repeat", "0" if tool else "3"]
+               "--json", "--guard", "--threads", "1",
+               "--repeat", "0" if tool else "3"]
     command += problem.arguments()
     if options.machine:
         command += ["--machine", options.machine]
@@ -91,7 +92,8 @@ def run_one(options, problem, tool, folder):
 
 
 def worst(rows, key):
-    values = [output[key] for row in rows if row.get("result")
+    # attn-run writes what JSON cannot hold as "nan" and "inf".
+    values = [float(output[key]) for row in rows if row.get("result")
               for output in row["result"]["outputs"]
               if output.get(key) is not None]
     return max(values, default=None)
@@ -110,8 +112,8 @@ def print_table(rows, keys):
                  for x in numbers]
         print(f"{' '.join(group):32} {len(members):5} "
               f"{sum(row['ok'] for row in members):5} {' '.join(shown)} "
-              f"{worst(members, 'damaged_bytes') or 0:8} "
-              f"{worst(members, 'unwritten_elements') or 0:9}")
+              f"{worst(members, 'damaged_bytes') or 0:8.0f} "
+              f"{worst(members, 'unwritten_elements') or 0:9.0f}")
 
 
 def main():

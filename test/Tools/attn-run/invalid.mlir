@@ -1,0 +1,47 @@
+// Every wrong use gives one located error and exit status 1.
+// RUN: not attn-run --on interpreter %s 2>&1 | FileCheck %s --check-prefix=WHICH
+// RUN: not attn-run --on interpreter --function g %s 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not attn-run --on interpreter --function open %s 2>&1 | FileCheck %s --check-prefix=OPEN
+// RUN: not attn-run --on interpreter --function add %s 2>&1 | FileCheck %s --check-prefix=ADD
+// RUN: not attn-run --on interpreter --function scalar %s 2>&1 | FileCheck %s --check-prefix=SCALAR
+// RUN: not attn-run --on interpreter --function chain %s 2>&1 | FileCheck %s --check-prefix=CHAIN
+// RUN: not attn-run --on interpreter --function open --batch -1 %s 2>&1 | FileCheck %s --check-prefix=BATCH
+// RUN: not attn-run --on interpreter --machine h1000 %s 2>&1 | FileCheck %s --check-prefix=MACHINE
+// RUN: not attn-run --on interpreter %t.absent 2>&1 | FileCheck %s --check-prefix=ABSENT
+// RUN: not attn-run --on interpreter --repeat -3 %s 2>&1 | FileCheck %s --check-prefix=REPEAT
+
+// WHICH: error: expects one function, but got 4; name one with --function
+// WHICH: note: functions: open, add, scalar, chain
+// NONE: error: expects a function 'g', but there is none
+// BATCH: attn-run: error: --batch expects 0 to 1073741823, but got -1
+// MACHINE: attn-run: error: expects a known machine, but got 'h1000'; known machines: gtx_1060, t4,
+// ABSENT: attn-run: error: cannot open input file
+// REPEAT: attn-run: error: --repeat expects 0 or more, but got -3
+
+!q = memref<?x2x?x16xf16>
+
+// OPEN: invalid.mlir:[[#@LINE+2]]:3: error: expects a value for dimension 0 of argument 0, which is dynamic: give --batch
+func.func @open(%q: !q, %k: !q, %v: !q, %o: !q) {
+  attn.forward %q, %k, %v outs(%o : !q) : !q, !q, !q
+  return
+}
+
+// ADD: invalid.mlir:[[#@LINE+2]]:8: error: expects attn.forward on arguments of the function, for which there is a reference, but got 'arith.addf'
+func.func @add(%a: memref<1xf32>, %b: memref<1xf32>) {
+  %c = arith.constant 1.0 : f32
+  %s = arith.addf %c, %c : f32
+  return
+}
+
+// SCALAR: error: expects tensors or memrefs as arguments, but argument 0 is 'index'
+func.func @scalar(%a: index) {
+  return
+}
+
+!t = tensor<1x1x4x16xf16>
+// CHAIN: error: expects q to be an argument of the function, so that there is a reference
+func.func @chain(%q: !t, %k: !t, %v: !t) -> !t {
+  %o = attn.forward %q, %k, %v : !t, !t, !t -> !t
+  %p = attn.forward %o, %k, %v : !t, !t, !t -> !t
+  return %p : !t
+}

@@ -1,0 +1,109 @@
+/*===- check.c - libattn as a C program sees it ---------------------------===*\
+|* Plans, compiles to a cubin, provokes every kind of error; needs no GPU.
+|* Prints what it found for FileCheck.
+\*===----------------------------------------------------------------------===*/
+
+#include "attn-c/Attn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const program =
+    "!q = tensor<1x2x?x64xbf16>\n"
+    "func.func @attention(%q: !q, %k: !q, %v: !q) -> !q {\n"
+    "  %o = attn.forward %q, %k, %v mask(causal) : !q, !q, !q -> !q\n"
+    "  return %o : !q\n"
+    "}\n";
+
+static void show(const char *what, attn_status *status) {
+  printf("%s: %d %s\n", what, (int)status->code,
+         status->message ? status->message : "-");
+  attn_status_clear(status);
+}
+
+static void plan(void) {
+  attn_status status = {0, NULL};
+  char *json = NULL;
+  attn_problem problem;
+  memset(&problem, 0, sizeof(problem));
+  problem.struct_size = sizeof(problem);
+  problem.dtype = "bf16";
+  problem.batch = 4;
+  problem.heads = 32;
+  problem.kv_heads = 8;
+  problem.queries = problem.keys = 4096;
+  problem.head_dim = problem.head_dim_v = 128;
+  problem.mask = "causal";
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  printf("plan has regime %d\n",
+         json && strstr(json, "\"regime\": \"large_cache\"") != NULL);
+  attn_free(json);
+  show("plan", &status);
+
+  attn_plan_json(&problem, "h1000", &json, &status);
+  show("plan machine", &status);
+  problem.head_dim = 0;
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  show("plan dim", &status);
+  problem.mask = "diagonal";
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  show("plan mask", &status);
+  problem.struct_size = 4;
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  show("plan struct", &status);
+}
+
+static void compile(void) {
+  attn_status status = {0, NULL};
+  attn_executable *executable = NULL;
+  char *json = NULL;
+  const char *bytes = NULL;
+  size_t size = 0;
+  attn_compile(program, strlen(program), "rtx_4090", NULL, NULL, &executable,
+               &status);
+  show("compile", &status);
+  attn_executable_info(executable, &json, &status);
+  printf("info: %s\n", json ? json : "-");
+  attn_free(json);
+  attn_executable_cubin(executable, 0, &bytes, &size, &status);
+  printf("cubin 0: %s\n",
+         size > 4 && memcmp(bytes, "\177ELF", 4) == 0 ? "ELF" : "no");
+  attn_executable_cubin(executable, 1, &bytes, &size, &status);
+  printf("cubin 1: %s\n", bytes ? "some" : "none");
+  attn_call(executable, NULL, 0, NULL, &status);
+  show("call", &status);
+  attn_executable_destroy(executable);
+}
+
+static void compileWrong(void) {
+  static const char *const wrong[] = {
+      "func.func @f(", "func.func private @f()",
+      "func.func @f() { return }\nfunc.func @g() { return }"};
+  attn_status status = {0, NULL};
+  attn_executable *executable = NULL;
+  size_t i;
+  for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+    attn_compile(wrong[i], strlen(wrong[i]), NULL, NULL, NULL, &executable,
+                 &status);
+    show("wrong", &status);
+  }
+  attn_compile(program, strlen(program), "h1000", NULL, NULL, &executable,
+               &status);
+  show("wrong machine", &status);
+  attn_compile(program, strlen(program), NULL, "flash, query = 7", NULL,
+               &executable, &status);
+  show("wrong schedule", &status);
+  attn_compile(NULL, 0, NULL, NULL, NULL, &executable, &status);
+  show("no text", &status);
+  printf("without status: %d\n",
+         (int)attn_compile(NULL, 0, NULL, NULL, NULL, &executable, NULL));
+  attn_executable_destroy(NULL);
+}
+
+int main(void) {
+  printf("version %s\n", attn_version());
+  plan();
+  compile();
+  compileWrong();
+  return 0;
+}
