@@ -49,6 +49,11 @@ void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
                        "expects " + Twine(rows) +
                            " to be written before they are read, but got "
                            "bytes that nobody wrote");
+  case Conflict::overtaken:
+    return warp.report(in, "overtaken",
+                       "expects a barrier between this op and the copy to " +
+                           Twine(rows) + " by " + other + ", but got none",
+                       cause, "the copy is here");
   case Conflict::notIssued:
     return warp.report(in, "not issued",
                        "expects all warps to have copied their share to " +

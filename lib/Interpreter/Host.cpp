@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <set>
 
@@ -212,6 +213,9 @@ LogicalResult Host::executeScalar(Operation *op) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+/// Far more than any device has, and far from overflow.
+static constexpr int64_t kMaxElements = int64_t(1) << 48;
+
 LogicalResult Host::execute(memref::AllocOp op) {
   MemRefType type = op.getType();
   if (!type.getLayout().isIdentity())
@@ -221,9 +225,15 @@ LogicalResult Host::execute(memref::AllocOp op) {
   for (int64_t &size : sizes)
     if (ShapedType::isDynamic(size))
       size = scalar(*dynamic++).integer;
-  for (int64_t size : sizes)
+  int64_t count = 1;
+  for (int64_t size : sizes) {
     if (size < 0)
       return op.emitError("expects extents of at least 0, but got ") << size;
+    if (llvm::MulOverflow(count, std::max<int64_t>(size, 1), count) ||
+        count > kMaxElements)
+      return op.emitError("expects at most ")
+             << kMaxElements << " elements in an array of extents " << sizes;
+  }
   HostArray array = HostArray::contiguous(0, sizes, type.getElementType());
   FailureOr<uint64_t> base =
       device.allocate(array.extent() * array.elementBytes(), op.getLoc());

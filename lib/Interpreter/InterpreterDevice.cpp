@@ -7,10 +7,13 @@ using namespace attn;
 
 FailureOr<uint64_t> InterpreterDevice::allocate(int64_t bytes,
                                                 Location location) {
-  constexpr int64_t limit = int64_t(1) << 33;
-  if (bytes < 0 || bytes > limit)
-    return emitError(location) << "expects an allocation of 0 to " << limit
-                               << " bytes, but got " << bytes;
+  constexpr int64_t limit = int64_t(1) << 32;
+  int64_t used = global.allocatedBytes();
+  if (bytes < 0 || bytes > limit - used)
+    return emitError(location)
+           << "expects at most " << limit
+           << " bytes of memory for the interpreter, but got " << bytes
+           << " more than the " << used << " in use";
   return global.allocate(bytes);
 }
 

@@ -2,6 +2,8 @@
 
 #include "SharedMemory.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -62,6 +64,12 @@ SharedMemory::behindWriter(const Writer &writer, unsigned warp) const {
                  writer.access.instruction};
   }
   const Copy &copy = copies[writer.copy];
+  if (copy.issued[warp].time == 0) {
+    auto begun = llvm::find_if(
+        copy.issued, [](const Access &access) { return access.time != 0; });
+    return Found{Conflict::overtaken, unsigned(begun - copy.issued.begin()),
+                 copy.instruction};
+  }
   for (unsigned other = 0; other < warps; ++other) {
     if (copy.issued[other].time == 0)
       return Found{Conflict::notIssued, other, copy.instruction};

@@ -48,6 +48,7 @@ struct Rectangle {
 /// Why an access is not allowed.
 enum class Conflict {
   neverWritten,   ///< a read of bytes nobody wrote
+  overtaken,      ///< `other` has begun a copy that this warp has yet to reach
   notIssued,      ///< `other` has not issued its share of the copy
   inFlight,       ///< `other` has not waited for its share of the copy
   unorderedWrite, ///< no barrier since `other` wrote or waited

@@ -44,8 +44,8 @@ struct View {
   tile::ViewType type;
 
   uint64_t addressOfRow(int64_t row) const {
-    return base +
-           row * stride * (type.getElementType().getIntOrFloatBitWidth() / 8);
+    uint64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+    return base + uint64_t(row) * uint64_t(stride) * bytes;
   }
 };
 

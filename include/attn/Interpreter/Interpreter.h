@@ -25,8 +25,9 @@
 //   copy_async K; commit_group; wait_group 0; barrier; load_matrix K; <again>
 //
 // In the second round warp 0 starts to overwrite K while warp 1 may still read
-// it.  Reported at copy_async: "expects every reader of buffer 'K' rows 0 to 63
-// to be done before they are overwritten, but got warp 1's read at ..".
+// it.  Reported at the access that comes second, here at warp 1's load_matrix:
+// "expects a barrier between this op and the copy to rows 0 to 63 of buffer 'K'
+// by warp 0, but got none (warp 1 of block 0, 0, 0)".
 //
 // **What is reported**, each at the op that does it, naming block and warp:
 //   access outside an allocation, broken alignment, uninitialised global read;

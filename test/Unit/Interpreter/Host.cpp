@@ -202,6 +202,20 @@ TEST_F(Host, WrongMemory) {
 })",
                   {HostScalar{-1}},
                   "expects extents of at least 0, but got -1");
+  expectHostError(R"(func.func @f(%n: index) {
+  %a = memref.alloc(%n, %n) : memref<?x?xf32>
+  return
+})",
+                  {HostScalar{int64_t(1) << 40}},
+                  "expects at most 281474976710656 elements in an array of "
+                  "extents 1099511627776, 1099511627776");
+  expectHostError(R"(func.func @f(%n: index) {
+  %a = memref.alloc(%n) : memref<?xf32>
+  return
+})",
+                  {HostScalar{int64_t(1) << 31}},
+                  "expects at most 4294967296 bytes of memory for the "
+                  "interpreter, but got 8589934592 more than the 0 in use");
   expectHostError(R"(func.func @f(%a: memref<4xf32>) {
   memref.dealloc %a : memref<4xf32>
   return

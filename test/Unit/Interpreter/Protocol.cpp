@@ -181,8 +181,10 @@ TEST_F(Protocol, OverwriteBeforeReadersAreDone) {
               "\n" COPY "\n tile.commit_group\n tile.wait_group 0");
   ASSERT_FALSE(run(arguments));
   // Warp 0 has begun the second copy when warp 1 reads.
-  EXPECT_NE(errors.front().text.find("before they are read"),
-            std::string::npos);
+  EXPECT_EQ(errors.front().text,
+            "expects a barrier between this op and the copy to rows 0 to 31 of "
+            "buffer 'strip' by warp 0, but got none (warp 1 of block 0, 0, 0)");
+  EXPECT_EQ(errors.front().notes, "the copy is here\n");
   InterpreterOptions all;
   all.maxErrors = 10;
   ASSERT_FALSE(run(arguments, {1, 1, 1}, all));
