@@ -1,4 +1,5 @@
-//===- attn-lsp-server.cpp - Editor support for our dialects ---------------===//
+//===- attn-lsp-server.cpp - Editor support for our dialects
+//---------------===//
 
 #include "attn/InitAll.h"
 

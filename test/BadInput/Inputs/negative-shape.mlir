@@ -1,0 +1,3 @@
+// attn-opt -attn-to-binary=format=isa
+// error: expected
+func.func private @f(tensor<1x2x-64x64xbf16>)

@@ -1,0 +1,3 @@
+// attn-opt -attn-to-binary=format=isa
+// error: integer
+func.func private @f(tensor<1x2x64x99999999999999999999xbf16>)

@@ -1,0 +1,4 @@
+// attn-opt -attn-to-binary=format=isa
+// error: expected
+func.func @f(%q: tensor<1x2x64x64xbf16>) {
+  %o = attn.forward %q, %q

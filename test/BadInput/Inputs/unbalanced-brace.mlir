@@ -1,0 +1,5 @@
+// attn-opt -attn-to-binary=format=isa
+// error: expected
+module {
+  module {
+}

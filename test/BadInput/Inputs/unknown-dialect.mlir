@@ -1,0 +1,3 @@
+// attn-opt -attn-to-binary=format=isa
+// error: flash
+flash.attention
