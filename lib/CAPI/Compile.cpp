@@ -88,17 +88,13 @@ FailureOr<Program> attn::compile(ModuleOp source,
   MLIRContext *context = source.getContext();
   Program program;
   program.module = source.clone();
-  if (!options.machine.empty())
-    program.module.get()->setAttr(
-        machineAttrName,
-        MachineAttr::get(context, StringAttr::get(context, options.machine),
-                         {}));
   OwningOpRef<ModuleOp> binary;
   if (options.withBinary)
     binary = program.module->clone();
 
   PassManager toTile(context);
   LoweringOptions lowering;
+  lowering.machine = options.machine;
   lowering.schedule = options.schedule;
   buildAttnToTilePipeline(toTile, lowering);
   if (failed(toTile.run(*program.module)))
@@ -111,6 +107,7 @@ FailureOr<Program> attn::compile(ModuleOp source,
 
   PassManager toBinary(context);
   BinaryOptions binaryOptions;
+  binaryOptions.machine = options.machine;
   binaryOptions.schedule = options.schedule;
   buildAttnToBinaryPipeline(toBinary, binaryOptions);
   if (failed(toBinary.run(*binary)) ||

@@ -66,6 +66,7 @@ std::unique_ptr<Executable> Executable::compile(const Request &request,
   registerAllDialects(registry);
   MLIRContext &context = executable->context;
   context.appendDialectRegistry(registry);
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(sources, &context, stream);

@@ -57,11 +57,14 @@ static void drawInputs(const Attention &attention,
   if (problem.batch == 0 || problem.keys == 0)
     return;
   // One element of one key; which one depends on the seed.
-  SmallVector<int64_t> where = {
-      static_cast<int64_t>(seed) % problem.batch,
-      static_cast<int64_t>(seed / 3) % problem.kvHeads,
-      static_cast<int64_t>(seed / 7) % problem.keys,
-      static_cast<int64_t>(seed / 11) % problem.headDim};
+  auto choose = [&, state = seed](int64_t count) mutable {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int64_t>((state >> 33) % count);
+  };
+  SmallVector<int64_t> where;
+  for (int64_t size :
+       {problem.batch, problem.kvHeads, problem.keys, problem.headDim})
+    where.push_back(choose(size));
   if (inputs == Inputs::nanKey)
     arrays[attention.k].set(where, std::nan(""));
   if (inputs == Inputs::infinity)

@@ -21,6 +21,7 @@
 #include "mlir/Support/FileUtilities.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -35,9 +36,8 @@ namespace {
 
 enum class Where { automatic, gpu, interpreter };
 
-llvm::cl::OptionCategory category("attn-run options");
-
 struct Options {
+  llvm::cl::OptionCategory category{"attn-run options"};
   llvm::cl::opt<std::string> file{llvm::cl::Positional, llvm::cl::Required,
                                   llvm::cl::desc("FILE.mlir"),
                                   llvm::cl::cat(category)};
@@ -186,7 +186,8 @@ static std::string describe(const Attention &attention) {
       << name(p.dtype) << ", batch " << p.batch << ", heads " << p.heads
       << " over " << p.kvHeads << ", queries " << p.queries << ", keys "
       << p.keys << ", head dims " << p.headDim << " and " << p.headDimV
-      << ", mask " << str(p.mask) << ", scale " << attention.scale;
+      << ", mask " << str(p.mask)
+      << llvm::format(", scale %g", attention.scale);
   return text;
 }
 
@@ -254,6 +255,8 @@ static LogicalResult runFile(const Options &options) {
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  // The place says enough; a whole module in generic form says less.
+  context.printOpOnDiagnostic(false);
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(*sources, &context);
@@ -268,6 +271,11 @@ static LogicalResult runFile(const Options &options) {
   FailureOr<Function> function = readFunction(*op, extents);
   if (failed(function))
     return failure();
+  // Only this function is compiled; it calls no other.
+  for (func::FuncOp other :
+       llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+    if (other != *op)
+      other.erase();
   FailureOr<std::string> machine = chooseMachine(options, *module, gpu);
   if (failed(machine))
     return failure();
@@ -302,8 +310,10 @@ static LogicalResult runFile(const Options &options) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // LLVM's code generator has options of its own, with names like ours.
+  llvm::cl::ResetCommandLineParser();
   Options options;
-  llvm::cl::HideUnrelatedOptions(category);
+  llvm::cl::HideUnrelatedOptions(options.category);
   llvm::cl::ParseCommandLineOptions(
       argc, argv, "runs attention and checks it against fp64\n");
   return succeeded(runFile(options)) ? 0 : 1;

@@ -8,7 +8,7 @@
 // RUN: attn-run --on interpreter --function memrefs --inputs inf %s | FileCheck %s --check-prefix=TEXT
 
 // TEXT:      function  memrefs of
-// TEXT-NEXT: problem   bf16, batch 1, heads 2 over 1, queries 20, keys 33, head dims 24 and 40, mask causal_bottom_right, scale
+// TEXT-NEXT: problem   bf16, batch 1, heads 2 over 1, queries 20, keys 33, head dims 24 and 40, mask causal_bottom_right, scale 0.2
 // TEXT-NEXT: device    interpreter, compiled for h100_sxm
 // TEXT-NEXT: kernel    attn_kernels::{{.*}}: flash, query = {{.*}} bytes of shared memory
 // TEXT-NEXT: o         1x2x20x40xbf16 {{ *}} max error {{.*}}, relative error {{.*}} (limit 4e-03){{$}}
