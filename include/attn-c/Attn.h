@@ -1,5 +1,4 @@
-/*===- Attn.h - The compiler behind a C interface ------------------*- C
--*-===*\
+/*===- Attn.h - The compiler behind a C interface ------------*- C -*-===*\
 |*
 |* Text goes in, a program comes out that runs attention on a GPU.  Any language
 |* that can call C can use it; no CUDA header and no MLIR header is needed.

@@ -11,8 +11,8 @@
 // TEXT-NEXT: problem   bf16, batch 1, heads 2 over 1, queries 20, keys 33, head dims 24 and 40, mask causal_bottom_right, scale 0.2
 // TEXT-NEXT: device    interpreter, compiled for h100_sxm
 // TEXT-NEXT: kernel    attn_kernels::{{.*}}: flash, query = {{.*}} bytes of shared memory
-// TEXT-NEXT: o         1x2x20x40xbf16 {{ *}} max error {{.*}}, relative error {{.*}} (limit 4e-03){{$}}
-// TEXT-NEXT: lse       1x2x20xf32 {{ *}} max error {{.*}} (limit 1e-04){{$}}
+// TEXT-NEXT: o         1x2x20x40xbf16 {{.*}}max error {{.*}}, relative error {{.*}} (limit 4e-03){{$}}
+// TEXT-NEXT: lse       1x2x20xf32 {{.*}}max error {{.*}} (limit 1e-04){{$}}
 // TEXT-NEXT: moved     {{[0-9]+}} bytes of global memory, {{[0-9]+}} of shared memory
 func.func @memrefs(%q: memref<1x2x20x24xbf16>, %k: memref<1x1x33x24xbf16>,
                    %v: memref<1x1x33x40xbf16>, %o: memref<1x2x20x40xbf16>,
