@@ -51,8 +51,7 @@ Scalar KeyBlocks::block(TileBuilder &b, Scalar step) const {
     return step;
   Scalar left = openBegin - begin;
   Scalar cut = step - openSteps;
-  Scalar atEdge =
-      b.select(cut < left, begin + cut, openEnd + (cut - left));
+  Scalar atEdge = b.select(cut < left, begin + cut, openEnd + (cut - left));
   return b.select(step < openSteps, openBegin + step, atEdge);
 }
 
@@ -63,20 +62,18 @@ Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row,
   Scalar key = block * size;
   // Columns first[row] .. last[row] of the fragment are visible.
   Scalar lastKey = keys - key - 1;
-  Value last =
-      hasLast ? b.map({}, rowType,
-                      [&, base = row + bandLast - key](Scalar r, Scalar,
-                                                       ArrayRef<Scalar>) {
-                        return b.min(base + r, lastKey);
-                      })
-              : b.fill(lastKey, rowType);
+  Value last = hasLast ? b.map({}, rowType,
+                               [&, base = row + bandLast - key](
+                                   Scalar r, Scalar, ArrayRef<Scalar>) {
+                                 return b.min(base + r, lastKey);
+                               })
+                       : b.fill(lastKey, rowType);
   SmallVector<Value> inputs = {scores, last};
   if (hasFirst)
-    inputs.push_back(b.map({}, rowType,
-                           [&, base = row + bandFirst - key](
-                               Scalar r, Scalar, ArrayRef<Scalar>) {
-                             return base + r;
-                           }));
+    inputs.push_back(
+        b.map({}, rowType,
+              [&, base = row + bandFirst - key](
+                  Scalar r, Scalar, ArrayRef<Scalar>) { return base + r; }));
   return b.map(inputs, type,
                [&](Scalar, Scalar column, ArrayRef<Scalar> x) -> Value {
                  Scalar visible = column <= x[1];

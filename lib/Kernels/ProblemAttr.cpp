@@ -43,8 +43,8 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
       b.getNamedAttr("mask", b.getStringAttr(str(problem.mask))),
       b.getNamedAttr("lse", b.getBoolAttr(problem.lse))};
   for (const Field &field : kFields)
-    attributes.push_back(b.getNamedAttr(
-        field.name, b.getI64IntegerAttr(problem.*field.member)));
+    attributes.push_back(
+        b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
   return b.getDictionaryAttr(attributes);
 }
 

@@ -53,21 +53,19 @@ Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores) const {
                         [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                           return b.exp2(b.fma(x[0], factor, x[1]));
                         });
-  Value shrunk = b.map({rows.sum, alpha}, rows.sum.getType(),
-                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                         return x[0] * x[1];
-                       });
+  Value shrunk = b.map(
+      {rows.sum, alpha}, rows.sum.getType(),
+      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return x[0] * x[1]; });
   return {{max, b.rowSum(weights, shrunk)}, weights, alpha};
 }
 
 Softmax::End Softmax::finish(TileBuilder &b, Rows rows) const {
   auto type = cast<RowType>(rows.max.getType());
   Value sum = RowCombineOp::create(b, type, rows.sum);
-  Value inverse = b.map(sum, type,
-                        [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                          return b.select(x[0] == b.f32(0), b.f32(0),
-                                          b.f32(1) / x[0]);
-                        });
+  Value inverse =
+      b.map(sum, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+        return b.select(x[0] == b.f32(0), b.f32(0), b.f32(1) / x[0]);
+      });
   Value lse = b.map({sum, shift(b, rows.max)}, type,
                     [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                       Scalar log = b.log2(x[0]) - x[1];
@@ -78,8 +76,7 @@ Softmax::End Softmax::finish(TileBuilder &b, Rows rows) const {
 }
 
 Value attn::scaleRows(TileBuilder &b, Value fragment, Value factors) {
-  return b.map({fragment, factors}, fragment.getType(),
-               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 return x[0] * x[1];
-               });
+  return b.map(
+      {fragment, factors}, fragment.getType(),
+      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return x[0] * x[1]; });
 }

@@ -56,8 +56,8 @@ private:
   /// -c m, with 0 for a row whose maximum is -inf.
   mlir::Value shift(TileBuilder &builder, mlir::Value max) const;
 
-  Scalar factor;     ///< c, or 1 when the scores are scaled first
-  Scalar prescale;   ///< c, only when the scores are scaled first
+  Scalar factor;   ///< c, or 1 when the scores are scaled first
+  Scalar prescale; ///< c, only when the scores are scaled first
   bool scalesFirst;
 };
 

@@ -22,23 +22,26 @@ static arith::FastMathFlags contract() {
 
 Scalar Scalar::operator+(Scalar other) const {
   if (isFloat(type()))
-    return builder->wrap(builder->createOrFold<arith::AddFOp>(
-        value, other.value, contract()));
-  return builder->wrap(builder->createOrFold<arith::AddIOp>(value, other.value));
+    return builder->wrap(
+        builder->createOrFold<arith::AddFOp>(value, other.value, contract()));
+  return builder->wrap(
+      builder->createOrFold<arith::AddIOp>(value, other.value));
 }
 
 Scalar Scalar::operator-(Scalar other) const {
   if (isFloat(type()))
-    return builder->wrap(builder->createOrFold<arith::SubFOp>(
-        value, other.value, contract()));
-  return builder->wrap(builder->createOrFold<arith::SubIOp>(value, other.value));
+    return builder->wrap(
+        builder->createOrFold<arith::SubFOp>(value, other.value, contract()));
+  return builder->wrap(
+      builder->createOrFold<arith::SubIOp>(value, other.value));
 }
 
 Scalar Scalar::operator*(Scalar other) const {
   if (isFloat(type()))
-    return builder->wrap(builder->createOrFold<arith::MulFOp>(
-        value, other.value, contract()));
-  return builder->wrap(builder->createOrFold<arith::MulIOp>(value, other.value));
+    return builder->wrap(
+        builder->createOrFold<arith::MulFOp>(value, other.value, contract()));
+  return builder->wrap(
+      builder->createOrFold<arith::MulIOp>(value, other.value));
 }
 
 Scalar Scalar::operator/(Scalar other) const {
@@ -87,7 +90,8 @@ Scalar Scalar::operator==(Scalar other) const {
                  value, other.value);
 }
 Scalar Scalar::operator&(Scalar other) const {
-  return builder->wrap(builder->createOrFold<arith::AndIOp>(value, other.value));
+  return builder->wrap(
+      builder->createOrFold<arith::AndIOp>(value, other.value));
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,8 +46,8 @@ public:
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, arguments.get(b, "scale"), request.scale);
     Softmax::Rows rows = softmax.start(b, strip);
-    SmallVector<Value> state = {
-        rows.max, rows.sum, b.fill(b.f32(0), b.accType(strip, dimV))};
+    SmallVector<Value> state = {rows.max, rows.sum,
+                                b.fill(b.f32(0), b.accType(strip, dimV))};
 
     prologue();
     Scalar zero = b.i32(0);
@@ -127,9 +127,7 @@ private:
     CopyAsyncOp::create(b, view, row, buffer, stage);
   }
 
-  Scalar stage(Scalar step) {
-    return stages == 1 ? b.i32(0) : step % stages;
-  }
+  Scalar stage(Scalar step) { return stages == 1 ? b.i32(0) : step % stages; }
 
   /// Starts the copies that the first step finds in flight.
   void prologue() {
@@ -173,9 +171,8 @@ private:
     CommitGroupOp::create(b);
     Value scores = multiplyQK(zero);
     awaitAll(); // V is here, and no warp reads K any more
-    b.when(step + 1 < blocks->steps, [&] {
-      copy(k, bufferK, blocks->block(b, step + 1) * key, zero);
-    });
+    b.when(step + 1 < blocks->steps,
+           [&] { copy(k, bufferK, blocks->block(b, step + 1) * key, zero); });
     CommitGroupOp::create(b);
     return accumulate(softmax, scores, block, zero, state, cut);
   }
@@ -225,8 +222,8 @@ private:
       scores = blocks->hide(b, scores, firstRow + warpRow, block);
     Softmax::Step next = softmax.step(b, {state[0], state[1]}, scores);
     Value output = scaleRows(b, state[2], next.alpha);
-    Value weights = CastOp::create(b, b.lhsType(strip, key, element),
-                                   next.weights);
+    Value weights =
+        CastOp::create(b, b.lhsType(strip, key, element), next.weights);
     Scalar zero = b.i32(0);
     for (int64_t row = 0; row < key; row += kStep) {
       Value lhs = ExtractOp::create(b, b.lhsType(strip, kStep, element),
@@ -258,7 +255,7 @@ private:
   Arguments arguments;
   std::optional<KeyBlocks> blocks;
   Scalar queries, firstRow, warpRow;
-  Value q, k, v, o, lse;                     // views
+  Value q, k, v, o, lse;                    // views
   Value bufferQ, bufferK, bufferV, bufferO; // shared memory
 };
 

@@ -83,9 +83,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     auto [want, got] = pair;
     auto memref = dyn_cast<MemRefType>(got);
     auto pointer = dyn_cast<PtrType>(want);
-    bool matches = pointer ? memref && memref.getElementType() ==
-                                           pointer.getElementType()
-                           : want == got;
+    bool matches =
+        pointer ? memref && memref.getElementType() == pointer.getElementType()
+                : want == got;
     if (!matches)
       return emitOpError("expects argument ")
              << index << " to match " << want << ", but got " << got;

@@ -188,9 +188,8 @@ LogicalResult ExtractOp::verify() {
   if (column < 0 || column % step != 0 ||
       column > source.getColumns() - result.getColumns())
     return emitOpError("expects a column in steps of ")
-           << step << " from 0 to "
-           << source.getColumns() - result.getColumns() << ", but got "
-           << column;
+           << step << " from 0 to " << source.getColumns() - result.getColumns()
+           << ", but got " << column;
   return success();
 }
 
@@ -200,8 +199,8 @@ static LogicalResult verifyLinear(MapOp map) {
   llvm::SmallDenseSet<Value> partial;
   Block &body = map.getBody().front();
   for (auto [input, argument] :
-       llvm::zip(map.getInputs(), body.getArguments().take_back(
-                                      map.getInputs().size())))
+       llvm::zip(map.getInputs(),
+                 body.getArguments().take_back(map.getInputs().size())))
     if (auto row = dyn_cast<RowType>(input.getType()); row && row.getPartial())
       partial.insert(argument);
   for (Operation &op : body) {
@@ -272,8 +271,8 @@ LogicalResult RowReduceOp::verify() {
   if (source.getLayout() != FragmentLayout::acc)
     return emitOpError("expects a fragment in layout acc, but got ") << source;
   bool partial = getKind() == Reduction::add;
-  if (result.getRows() != source.getRows() ||
-      result.getPartial() != partial || !result.getElementType().isF32())
+  if (result.getRows() != source.getRows() || result.getPartial() != partial ||
+      !result.getElementType().isF32())
     return emitOpError("expects a ")
            << (partial ? "partial" : "whole") << " row of " << source.getRows()
            << " f32, but got " << result;

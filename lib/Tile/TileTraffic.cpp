@@ -53,9 +53,9 @@ SmallVector<Value> CopyOutOp::getTrafficOperands() {
 }
 
 Traffic StoreRowOp::getTraffic(const TrafficScalars &scalars) {
-  int64_t rows = clippedRows(scalars.scalar(getRow()),
-                             getValues().getType().getRows(),
-                             scalars.rows(getView()));
+  int64_t rows =
+      clippedRows(scalars.scalar(getRow()), getValues().getType().getRows(),
+                  scalars.rows(getView()));
   return {rows * getView().getType().rowBytes(), 0};
 }
 

@@ -32,8 +32,9 @@ static LogicalResult verifyElement(EmitError emitError, Type type) {
 }
 
 /// Parses `<` dims x element, leaving what follows to the caller.
-static ParseResult parseShaped(AsmParser &parser, SmallVectorImpl<int64_t> &dims,
-                               Type &element, bool allowDynamic = false) {
+static ParseResult parseShaped(AsmParser &parser,
+                               SmallVectorImpl<int64_t> &dims, Type &element,
+                               bool allowDynamic = false) {
   return failure(parser.parseLess() ||
                  parser.parseDimensionList(dims, allowDynamic) ||
                  parser.parseType(element));
@@ -123,17 +124,15 @@ Type SmemType::parse(AsmParser &parser) {
     return {};
   }
   int64_t stages = dims.size() == 3 ? dims[0] : 1;
-  return parser.getChecked<SmemType>(parser.getContext(), stages,
-                                     dims[dims.size() - 2], dims.back(),
-                                     element);
+  return parser.getChecked<SmemType>(
+      parser.getContext(), stages, dims[dims.size() - 2], dims.back(), element);
 }
 
 void SmemType::print(AsmPrinter &printer) const {
   printer << '<';
   if (getStages() != 1)
     printer << getStages() << 'x';
-  printer << getRows() << 'x' << getColumns() << 'x' << getElementType()
-          << '>';
+  printer << getRows() << 'x' << getColumns() << 'x' << getElementType() << '>';
 }
 
 LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
@@ -235,8 +234,8 @@ Type RowType::parse(AsmParser &parser) {
   if (parser.parseGreater())
     return {};
   if (dims.size() != 1) {
-    parser.emitError(parser.getNameLoc()) << "expects one extent, but got "
-                                          << dims.size();
+    parser.emitError(parser.getNameLoc())
+        << "expects one extent, but got " << dims.size();
     return {};
   }
   return parser.getChecked<RowType>(parser.getContext(), dims[0], element,
@@ -256,8 +255,8 @@ LogicalResult RowType::verify(EmitError emitError, int64_t rows,
     return emitError() << "expects element type f32 or i32, but got "
                        << elementType;
   if (rows < 16 || rows % 16 != 0 || rows > 4096)
-    return emitError()
-           << "expects rows in multiples of 16 up to 4096, but got " << rows;
+    return emitError() << "expects rows in multiples of 16 up to 4096, but got "
+                       << rows;
   if (partial && !elementType.isF32())
     return emitError() << "expects f32 in a partial row, but got "
                        << elementType;

@@ -139,8 +139,7 @@ private:
     if (isa<WarpIdOp>(op))
       return warp < 0 ? std::nullopt : std::optional<int64_t>(warp);
     if (auto id = dyn_cast<ProgramIdOp>(op))
-      return id.getDim() == 0 ? std::optional<int64_t>(programX)
-                              : std::nullopt;
+      return id.getDim() == 0 ? std::optional<int64_t>(programX) : std::nullopt;
     SmallVector<int64_t, 3> operands;
     for (Value operand : op->getOperands()) {
       std::optional<int64_t> v = evaluate(operand, warp);

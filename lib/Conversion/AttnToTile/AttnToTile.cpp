@@ -76,8 +76,8 @@ private:
   /// `diagonal` is keys - queries.
   void addBand(const Mask &mask, Value diagonal) {
     auto shifted = [&](int64_t by) {
-      Value sum =
-          b.createOrFold<arith::AddIOp>(diagonal, constant(b.getIndexType(), by));
+      Value sum = b.createOrFold<arith::AddIOp>(diagonal,
+                                                constant(b.getIndexType(), by));
       sum = b.createOrFold<arith::MinSIOp>(
           sum, constant(b.getIndexType(), kUnbounded));
       sum = b.createOrFold<arith::MaxSIOp>(

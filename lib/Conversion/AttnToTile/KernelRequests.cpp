@@ -44,9 +44,9 @@ FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
                           "or give one");
   Problem problem = problemOf(op);
   std::string error;
-  std::optional<Plan> plan = planFor(problem, machine,
-                                     schedule.getName().getValue().str(),
-                                     schedule.tiles(), error);
+  std::optional<Plan> plan =
+      planFor(problem, machine, schedule.getName().getValue().str(),
+              schedule.tiles(), error);
   if (!plan)
     return op.emitOpError() << error;
   if (plan->kernel.empty()) {

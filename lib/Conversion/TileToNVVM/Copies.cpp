@@ -24,6 +24,15 @@ namespace {
 /// Passes that are written out; longer copies become loops.
 constexpr int64_t kMaxUnrolled = 16;
 
+/// A piece's place in a tile: row `row + below`, column `column`.  What is
+/// known when the code is built is kept apart, to become an immediate.
+struct Piece {
+  Value row;
+  int64_t below;
+  Value column;
+  Value mine; ///< whether the lane has such a piece; null is always
+};
+
 /// How lanes are dealt out to the pieces of a tile.
 struct Deal {
   Deal(Lane &b, Value lane, int64_t lanes, int64_t rows, int64_t pieces)
@@ -32,50 +41,50 @@ struct Deal {
     rowsPerPass = lanes / columns;
     row = b.div(lane, columns);
     column = b.rem(lane, columns);
-    busy = rowsPerPass * columns == lanes
-               ? Value()
-               : b.less(row, b.i32(rowsPerPass));
+    busy = rowsPerPass * columns == lanes ? Value()
+                                          : b.less(row, b.i32(rowsPerPass));
   }
 
-  /// Calls `body` for every pass: the piece's row and column, and a condition
-  /// (or null) under which the lane has a piece.
-  void forEach(Lane &b, function_ref<void(Lane &, Value, Value, Value)> body) {
+  using Body = function_ref<void(Lane &, const Piece &)>;
+
+  void forEach(Lane &b, Body body) {
     for (int64_t first = 0; first < pieces; first += columns) {
       Value mine = busy;
       Value at = b.add(column, first);
       if (first + columns > pieces)
-        mine = combine(b, mine, b.less(at, b.i32(pieces)));
-      forEachRow(b, [&](Lane &b, Value row, Value condition) {
-        body(b, row, at, combine(b, mine, condition));
-      });
+        mine = both(b, mine, b.less(at, b.i32(pieces)));
+      forEachRow(b, at, mine, body);
     }
   }
 
 private:
-  void forEachRow(Lane &b, function_ref<void(Lane &, Value, Value)> body) {
+  void forEachRow(Lane &b, Value at, Value mine, Body body) {
     int64_t passes = llvm::divideCeil(rows, rowsPerPass);
     if (passes > kMaxUnrolled) {
       auto loop = scf::ForOp::create(b, row, b.i32(rows), b.i32(rowsPerPass));
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      body(b, loop.getInductionVar(), Value());
-      return;
+      return body(b, {loop.getInductionVar(), 0, at, mine});
     }
     for (int64_t pass = 0; pass < passes; ++pass) {
-      Value at = b.add(row, pass * rowsPerPass);
-      bool ragged = (pass + 1) * rowsPerPass > rows;
-      body(b, at, ragged ? b.less(at, b.i32(rows)) : Value());
+      int64_t below = pass * rowsPerPass;
+      bool ragged = below + rowsPerPass > rows;
+      Value inTile = ragged ? b.less(row, b.i32(rows - below)) : Value();
+      body(b, {row, below, at, both(b, mine, inTile)});
     }
   }
 
-  static Value combine(Lane &b, Value x, Value y) {
+  static Value both(Lane &b, Value x, Value y) {
     if (!x || !y)
       return x ? x : y;
     return b.both(x, y);
   }
 
-  int64_t rows, pieces, columns, rowsPerPass;
   Value row, column, busy;
+  int64_t rows, pieces, columns;
+
+public:
+  int64_t rowsPerPass;
 };
 
 /// Runs `body` under a condition; null is always.
@@ -88,13 +97,51 @@ void when(Lane &b, Value condition, function_ref<void()> body) {
   body();
 }
 
-Value rowAddress(Lane &b, const ViewValues &view, Value row) {
-  return b.offset(view.base, b.mul(b.wide(row), view.stride));
-}
+/// The addresses of a lane's pieces in a view, pass by pass.  Each comes from
+/// the one before by one addition: a product of the stride per pass would be
+/// invariant in the kernel's loop and held in two registers each.
+class PieceWalk {
+public:
+  PieceWalk(Lane &b, const ViewValues &view, Value firstRow,
+            int64_t rowsPerPass, int64_t pieceBytes)
+      : view(view), firstRow(firstRow), pieceBytes(pieceBytes),
+        step(b.mul(view.stride, rowsPerPass)) {}
+
+  Value address(Lane &b, const Piece &piece) {
+    if (piece.below != 0)
+      return last = b.offset(last, step);
+    Value row = b.wide(b.add(firstRow, piece.row));
+    Value start = b.offset(view.base, b.mul(row, view.stride));
+    return last = b.offset(start, b.wide(b.mul(piece.column, pieceBytes)));
+  }
+
+  /// Whether the piece's row lies in the view.  Asked as "below < rows left",
+  /// a constant against one value per copy.
+  Value isInside(Lane &b, const Piece &piece) {
+    Value left = b.sub(view.rows, b.add(firstRow, piece.row));
+    return b.less(b.i32(piece.below), left);
+  }
+
+private:
+  ViewValues view;
+  Value firstRow;
+  int64_t pieceBytes;
+  Value step, last;
+};
 
 /// Whether 0 <= row < rows.
 Value isInside(Lane &b, Value row, Value rows) {
   return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, row, rows);
+}
+
+/// The address of a piece in a buffer that starts at an i32 address.
+Value pieceAddress(Lane &b, Value base, SmemType buffer, const Piece &piece,
+                   int64_t pieceBytes) {
+  auto [start, bytes] = b.splitConstant(base);
+  Value address = b.add(start, b.add(b.mul(piece.row, buffer.pitchBytes()),
+                                     b.mul(piece.column, pieceBytes)));
+  return b.offset(b.shared(b.opaque(address)),
+                  bytes + piece.below * buffer.pitchBytes());
 }
 
 struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {
@@ -111,30 +158,25 @@ struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {
     int64_t rowBytes = type.rowBytes();
     int64_t pieces = buffer.getColumns() * buffer.elementBytes() / bytes;
     int64_t threads = threadsOf(op);
-    Value base = b.add(
-        adaptor.getBuffer().front(),
-        b.mul(adaptor.getStage().front(), buffer.stageBytes()));
+    Value base = b.add(adaptor.getBuffer().front(),
+                       b.mul(adaptor.getStage().front(), buffer.stageBytes()));
 
     Deal deal(b, b.thread(), threads, buffer.getRows(), pieces);
-    deal.forEach(b, [&](Lane &b, Value row, Value column, Value mine) {
-      Value globalRow = b.add(adaptor.getRow().front(), row);
-      Value inside = isInside(b, globalRow, view.rows);
-      Value first = b.mul(column, bytes);
-      // Bytes of the piece that exist; the copy fills up with zeros.
+    PieceWalk walk(b, view, adaptor.getRow().front(), deal.rowsPerPass, bytes);
+    deal.forEach(b, [&](Lane &b, const Piece &piece) {
+      // Bytes of the piece that exist; the copy fills up with zeros.  Where
+      // none exist the address is formed but not read.
       Value exist = b.i32(bytes);
       if (rowBytes != pieces * bytes) {
-        Value left = b.createOrFold<arith::MaxSIOp>(
-            b.createOrFold<arith::SubIOp>(b.i32(rowBytes), first), b.i32(0));
+        Value left = b.createOrFold<arith::SubIOp>(b.i32(rowBytes),
+                                                   b.mul(piece.column, bytes));
+        left = b.createOrFold<arith::MaxSIOp>(left, b.i32(0));
         exist = b.createOrFold<arith::MinSIOp>(left, exist);
       }
-      exist = b.select(inside, exist, b.i32(0));
-      // An address outside the view is not even formed.
-      Value source = b.offset(
-          rowAddress(b, view, b.select(inside, globalRow, b.i32(0))),
-          b.wide(b.select(b.less(b.i32(0), exist), first, b.i32(0))));
-      Value target = b.shared(
-          b.add(base, b.add(b.mul(row, buffer.pitchBytes()), first)));
-      when(b, mine, [&] { copyPiece(b, source, target, bytes, exist); });
+      exist = b.select(walk.isInside(b, piece), exist, b.i32(0));
+      Value source = walk.address(b, piece);
+      Value target = pieceAddress(b, base, buffer, piece, bytes);
+      when(b, piece.mine, [&] { copyPiece(b, source, target, bytes, exist); });
     });
     rewriter.eraseOp(op);
     return success();
@@ -160,8 +202,8 @@ private:
       return;
     }
     Type i16 = b.getIntegerType(16);
-    auto branch = scf::IfOp::create(b, TypeRange{i16},
-                                    b.less(b.i32(0), exist), /*withElse=*/true);
+    auto branch = scf::IfOp::create(b, TypeRange{i16}, b.less(b.i32(0), exist),
+                                    /*withElse=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(branch.thenBlock());
@@ -187,8 +229,8 @@ struct CopyOutLowering : OpConversionPattern<CopyOutOp> {
     SmemType buffer = op.getBuffer().getType();
     // A store has no zero-fill: pieces divide the row.
     int64_t rowBytes = type.rowBytes();
-    int64_t bytes = std::min<int64_t>(
-        {16, type.getAlign(), rowBytes & -rowBytes});
+    int64_t bytes =
+        std::min<int64_t>({16, type.getAlign(), rowBytes & -rowBytes});
     Type piece = b.getIntegerType(8 * std::min<int64_t>(bytes, 4));
     if (bytes > 4)
       piece = VectorType::get(bytes / 4, b.getI32Type());
@@ -196,21 +238,18 @@ struct CopyOutLowering : OpConversionPattern<CopyOutOp> {
     // The lanes of the warp wrote to the buffer and now read each other's part.
     NVVM::SyncWarpOp::create(b, b.i32(-1));
     Deal deal(b, b.lane(), 32, int32_t(op.getCount()), rowBytes / bytes);
-    deal.forEach(b, [&](Lane &b, Value row, Value column, Value mine) {
-      Value globalRow = b.add(adaptor.getRow().front(), row);
-      Value store = isInside(b, globalRow, view.rows);
-      if (mine)
-        store = b.both(store, mine);
+    Value base =
+        b.add(adaptor.getBuffer().front(),
+              b.mul(adaptor.getSourceRow().front(), buffer.pitchBytes()));
+    PieceWalk walk(b, view, adaptor.getRow().front(), deal.rowsPerPass, bytes);
+    deal.forEach(b, [&](Lane &b, const Piece &part) {
+      Value store = walk.isInside(b, part);
+      if (part.mine)
+        store = b.both(store, part.mine);
+      Value target = walk.address(b, part);
       when(b, store, [&] {
-        Value first = b.mul(column, bytes);
-        Value bufferRow = b.add(adaptor.getSourceRow().front(), row);
-        Value source = b.shared(b.add(
-            adaptor.getBuffer().front(),
-            b.add(b.mul(bufferRow, buffer.pitchBytes()), first)));
-        Value target =
-            b.offset(rowAddress(b, view, globalRow), b.wide(first));
-        Value loaded =
-            LLVM::LoadOp::create(b, piece, source, unsigned(bytes));
+        Value source = pieceAddress(b, base, buffer, part, bytes);
+        Value loaded = LLVM::LoadOp::create(b, piece, source, unsigned(bytes));
         LLVM::StoreOp::create(b, loaded, target, unsigned(bytes));
       });
     });
@@ -233,8 +272,8 @@ struct StoreRowLowering : OpConversionPattern<StoreRowOp> {
     for (auto [i, value] : llvm::enumerate(adaptor.getValues())) {
       Value row = b.add(first, int64_t(i) * 8);
       when(b, b.both(leads, isInside(b, row, view.rows)), [&, value = value] {
-        LLVM::StoreOp::create(b, value, rowAddress(b, view, row),
-                              /*alignment=*/4u);
+        Value address = b.offset(view.base, b.mul(b.wide(row), view.stride));
+        LLVM::StoreOp::create(b, value, address, /*alignment=*/4u);
       });
     }
     rewriter.eraseOp(op);
@@ -259,8 +298,7 @@ struct WaitGroupLowering : OpConversionPattern<WaitGroupOp> {
   LogicalResult
   matchAndRewrite(WaitGroupOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<NVVM::CpAsyncWaitGroupOp>(op,
-                                                          op.getInFlight());
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncWaitGroupOp>(op, op.getInFlight());
     return success();
   }
 };

@@ -57,8 +57,10 @@ struct KernelLowering : OpConversionPattern<KernelOp> {
         LLVM::LLVMVoidType::get(op.getContext()), types);
     auto function =
         LLVM::LLVMFuncOp::create(rewriter, op.getLoc(), op.getName(), type);
-    function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
-                      rewriter.getUnitAttr());
+    // One attribute for the translation, one for gpu.launch_func.
+    for (StringRef name : {NVVM::NVVMDialect::getKernelFuncAttrName(),
+                           gpu::GPUDialect::getKernelFuncAttrName()})
+      function->setAttr(name, rewriter.getUnitAttr());
     function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                       rewriter.getDenseI32ArrayAttr({int32_t(op.threads())}));
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
@@ -151,10 +153,9 @@ struct ViewLowering : OpConversionPattern<ViewOp> {
   matchAndRewrite(ViewOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    int64_t bytes = op.getResult().getType().getElementType()
-                        .getIntOrFloatBitWidth() / 8;
-    Value base =
-        b.offset(adaptor.getBase(), b.mul(adaptor.getOffset(), bytes));
+    int64_t bytes =
+        op.getResult().getType().getElementType().getIntOrFloatBitWidth() / 8;
+    Value base = b.offset(adaptor.getBase(), b.mul(adaptor.getOffset(), bytes));
     Value stride = b.mul(adaptor.getStride(), bytes);
     rewriter.replaceOpWithMultiple(
         op, {Registers{base, stride, adaptor.getRows()}});

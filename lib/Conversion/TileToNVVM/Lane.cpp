@@ -2,6 +2,8 @@
 
 #include "Lane.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace attn;
 
@@ -20,6 +22,7 @@ static Value like(Lane &b, Value other, int64_t value) {
 
 Value Lane::add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }
 Value Lane::add(Value a, int64_t b) { return add(a, like(*this, a, b)); }
+Value Lane::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(a, b); }
 Value Lane::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(a, b); }
 Value Lane::mul(Value a, int64_t b) { return mul(a, like(*this, a, b)); }
 
@@ -53,9 +56,16 @@ Value Lane::wide(Value a) {
   return createOrFold<arith::ExtSIOp>(getI64Type(), a);
 }
 
-Value Lane::thread() {
-  return NVVM::ThreadIdXOp::create(*this, getI32Type());
+std::pair<Value, int64_t> Lane::splitConstant(Value sum) {
+  auto add = sum.getDefiningOp<arith::AddIOp>();
+  APInt constant;
+  if (!add || !matchPattern(add.getRhs(), m_ConstantInt(&constant)))
+    return {sum, 0};
+  auto [rest, more] = splitConstant(add.getLhs());
+  return {rest, constant.getSExtValue() + more};
 }
+
+Value Lane::thread() { return NVVM::ThreadIdXOp::create(*this, getI32Type()); }
 
 Value Lane::lane() { return bitAnd(thread(), 31); }
 Value Lane::quad() { return shiftRight(lane(), 2); }
@@ -85,6 +95,16 @@ Value Lane::offset(Value pointer, int64_t bytes) {
 
 Value Lane::shared(Value address) {
   return LLVM::IntToPtrOp::create(*this, sharedPointer(), address);
+}
+
+Value Lane::opaque(Value value) {
+  return LLVM::InlineAsmOp::create(
+             *this, value.getType(), ValueRange(value), /*asm_string=*/"",
+             /*constraints=*/"=r,0", /*has_side_effects=*/true,
+             /*is_align_stack=*/false, LLVM::TailCallKind::None,
+             LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT),
+             /*operand_attrs=*/ArrayAttr())
+      .getResult(0);
 }
 
 Value Lane::shuffleXor(Value value, int64_t mask) {

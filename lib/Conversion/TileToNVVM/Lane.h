@@ -26,6 +26,7 @@ public:
   Value i64(int64_t value);
   Value add(Value a, Value b);
   Value add(Value a, int64_t b);
+  Value sub(Value a, Value b);
   Value mul(Value a, Value b);
   Value mul(Value a, int64_t b);
   Value div(Value a, int64_t b); ///< of a non-negative number
@@ -36,6 +37,10 @@ public:
   Value less(Value a, Value b); ///< signed
   Value select(Value condition, Value yes, Value no);
   Value wide(Value a); ///< i32 to i64, signed
+
+  /// A sum as its run-time part and its constant part (0 if there is none), so
+  /// that the constant can become an immediate of the memory instruction.
+  std::pair<Value, int64_t> splitConstant(Value sum);
 
   // Position.
   Value thread(); ///< in the block
@@ -53,6 +58,8 @@ public:
   Value offset(Value pointer, int64_t bytes);
   /// A pointer from an i32 address in shared memory.
   Value shared(Value address);
+  /// The same value, of which LLVM forgets that a loop does not change it.
+  Value opaque(Value value);
 
   /// The value of the lane whose number differs in the bits of `mask`.
   Value shuffleXor(Value value, int64_t mask);

@@ -28,9 +28,8 @@ static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
   ImplicitLocOpBuilder b(op.getLoc(), builder);
   SmallVector<Value> operands;
   for (Value operand : op.getKernelOperands())
-    operands.push_back(isa<MemRefType>(operand.getType())
-                           ? addressOf(b, operand)
-                           : operand);
+    operands.push_back(
+        isa<MemRefType>(operand.getType()) ? addressOf(b, operand) : operand);
   Value one = arith::ConstantIndexOp::create(b, 1);
   Value threads = arith::ConstantIndexOp::create(b, kernel.threads());
   Value shared = arith::ConstantOp::create(

@@ -11,6 +11,8 @@
 
 #include "Lane.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -23,8 +25,7 @@ Value pack(Lane &b, Type element, Value low, Value high) {
   Value both = LLVM::UndefOp::create(b, pair);
   both = LLVM::InsertElementOp::create(b, pair, both, low, b.i32(0));
   both = LLVM::InsertElementOp::create(b, pair, both, high, b.i32(1));
-  Value rounded =
-      LLVM::FPTruncOp::create(b, VectorType::get(2, element), both);
+  Value rounded = LLVM::FPTruncOp::create(b, VectorType::get(2, element), both);
   return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
 }
 
@@ -32,8 +33,8 @@ Value pack(Lane &b, Type element, Value low, Value high) {
 /// l / 8.
 SmallVector<Value, 4> loadFour(Lane &b, Value pointer, bool transposed) {
   Type i32 = b.getI32Type();
-  Type four = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                               {i32, i32, i32, i32});
+  Type four =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
   Value loaded = NVVM::LdMatrixOp::create(
       b, four, pointer, 4u,
       transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
@@ -43,6 +44,15 @@ SmallVector<Value, 4> loadFour(Lane &b, Value pointer, bool transposed) {
   for (int64_t i = 0; i < 4; ++i)
     registers.push_back(LLVM::ExtractValueOp::create(b, loaded, i));
   return registers;
+}
+
+/// An index as a run-time part (or null) and a number of bytes known now, which
+/// becomes an immediate: all loads from a buffer then share one register.
+std::pair<Value, int64_t> split(Value index, int64_t bytes) {
+  APInt constant;
+  if (matchPattern(index, m_ConstantInt(&constant)))
+    return {Value(), constant.getSExtValue() * bytes};
+  return {index, 0};
 }
 
 struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
@@ -64,15 +74,25 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     Value low = b.bitAnd(b.shiftRight(lane, 3), 1);
     Value high = b.shiftRight(lane, 4);
     Value down = downFirst ? low : high, right = downFirst ? high : low;
-    Value row = b.add(adaptor.getRow().front(),
-                      b.add(b.bitAnd(lane, 7), b.mul(down, 8)));
-    Value column = b.add(adaptor.getColumn().front(), b.mul(right, 8));
-    Value address = b.add(
-        adaptor.getBuffer().front(),
-        b.add(b.mul(adaptor.getStage().front(), buffer.stageBytes()),
-              b.add(b.mul(row, buffer.pitchBytes()),
-                    b.mul(column, buffer.elementBytes()))));
-    Value pointer = b.shared(address);
+    auto [row, rowBytes] = split(adaptor.getRow().front(), buffer.pitchBytes());
+    auto [column, columnBytes] =
+        split(adaptor.getColumn().front(), buffer.elementBytes());
+    auto [stage, stageBytes] =
+        split(adaptor.getStage().front(), buffer.stageBytes());
+    auto [address, placeBytes] = b.splitConstant(adaptor.getBuffer().front());
+    for (auto [index, bytes] : {std::pair(stage, buffer.stageBytes()),
+                                std::pair(row, buffer.pitchBytes()),
+                                std::pair(column, buffer.elementBytes())})
+      if (index)
+        address = b.add(address, b.mul(index, bytes));
+    Value laneRow = b.add(b.bitAnd(lane, 7), b.mul(down, 8));
+    address = b.add(address, b.add(b.mul(laneRow, buffer.pitchBytes()),
+                                   b.mul(right, 8 * buffer.elementBytes())));
+    // Loads at constant distances share one address register.  Were it known
+    // to be invariant, LLVM would keep every sum in a register of its own
+    // outside the loop.
+    Value pointer = b.offset(b.shared(b.opaque(address)),
+                             placeBytes + rowBytes + columnBytes + stageBytes);
 
     // One instruction loads 16 x 16 elements of the buffer.
     auto load = [&](int64_t row, int64_t column) {
@@ -103,8 +123,8 @@ struct MmaLowering : OpConversionPattern<MmaOp> {
     int64_t rows = acc.getRows() / 16, columns = acc.getColumns() / 8;
     int64_t steps = lhs.getColumns() / 16;
     Type f32 = b.getF32Type();
-    Type result = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                   {f32, f32, f32, f32});
+    Type result =
+        LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
     bool half = lhs.getElementType().isF16();
     NVVM::MMATypes type = half ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
     // The f16 intrinsic takes vectors, the bf16 one takes i32.
@@ -113,8 +133,8 @@ struct MmaLowering : OpConversionPattern<MmaOp> {
         return SmallVector<Value>(values);
       SmallVector<Value> cast;
       for (Value v : values)
-        cast.push_back(LLVM::BitcastOp::create(
-            b, VectorType::get(2, b.getF16Type()), v));
+        cast.push_back(
+            LLVM::BitcastOp::create(b, VectorType::get(2, b.getF16Type()), v));
       return cast;
     };
 
@@ -153,9 +173,8 @@ struct CastLowering : OpConversionPattern<CastOp> {
     // A 16 x 16 piece of the operand is two 16 x 8 pieces of the accumulator,
     // side by side; pairs of columns are pairs of registers already.
     Registers registers;
-    for (int64_t piece = 0; piece < source.getRows() / 16 *
-                                        (source.getColumns() / 16);
-         ++piece)
+    for (int64_t piece = 0;
+         piece < source.getRows() / 16 * (source.getColumns() / 16); ++piece)
       for (int64_t i = 0; i < 4; ++i)
         registers.push_back(pack(b, element, values[piece * 8 + 2 * i],
                                  values[piece * 8 + 2 * i + 1]));
@@ -194,10 +213,9 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
     SmemType buffer = op.getBuffer().getType();
     FragType fragment = op.getFragment().getType();
     Value row = b.add(adaptor.getRow().front(), b.quad());
-    Value address =
-        b.add(adaptor.getBuffer().front(),
-              b.add(b.mul(row, buffer.pitchBytes()),
-                    b.mul(b.inQuad(), 2 * buffer.elementBytes())));
+    Value address = b.add(adaptor.getBuffer().front(),
+                          b.add(b.mul(row, buffer.pitchBytes()),
+                                b.mul(b.inQuad(), 2 * buffer.elementBytes())));
     Value pointer = b.shared(address);
     ValueRange values = adaptor.getFragment();
     int64_t columns = fragment.getColumns() / 8;

@@ -45,8 +45,7 @@ struct MapLowering : OpConversionPattern<MapOp> {
       for (int64_t n = 0; n < pieces; ++n)
         for (int64_t i = 0; i < (fragment ? 4 : 2); ++i) {
           int64_t half = fragment ? i / 2 : i;
-          SmallVector<Value> arguments = {
-              b.add(firstRow, m * 16 + half * 8)};
+          SmallVector<Value> arguments = {b.add(firstRow, m * 16 + half * 8)};
           if (fragment)
             arguments.push_back(b.add(firstColumn, n * 8 + i % 2));
           for (auto [input, values] :
@@ -65,10 +64,35 @@ private:
     Block &body = op.getBody().front();
     IRMapping mapping;
     mapping.map(body.getArguments(), ValueRange(arguments));
-    for (Operation &inner : body.without_terminator())
-      b.clone(inner, mapping);
+    for (Operation &inner : body.without_terminator()) {
+      auto compare = dyn_cast<arith::CmpIOp>(inner);
+      if (compare && isa<FragType>(op.getResult().getType()))
+        mapping.map(compare.getResult(), compareIndices(b, compare, mapping));
+      else
+        b.clone(inner, mapping);
+    }
     return mapping.lookupOrDefault(
         cast<YieldOp>(body.getTerminator()).getValue());
+  }
+
+  /// Compares with constants moved to one side: a column is (lane's column +
+  /// constant), and `column <= limit` becomes `constant <= limit - lane's
+  /// column`.  Otherwise every column of the fragment would be an invariant of
+  /// the kernel's loop and held in a register.
+  static Value compareIndices(Lane &b, arith::CmpIOp op,
+                              const IRMapping &mapping) {
+    auto [left, leftConstant] =
+        b.splitConstant(mapping.lookupOrDefault(op.getLhs()));
+    auto [right, rightConstant] =
+        b.splitConstant(mapping.lookupOrDefault(op.getRhs()));
+    bool unsignedOrder = op.getPredicate() >= arith::CmpIPredicate::ult;
+    if (unsignedOrder || (leftConstant == 0 && rightConstant == 0))
+      return arith::CmpIOp::create(b, op.getPredicate(),
+                                   mapping.lookupOrDefault(op.getLhs()),
+                                   mapping.lookupOrDefault(op.getRhs()));
+    return arith::CmpIOp::create(b, op.getPredicate(),
+                                 b.i32(leftConstant - rightConstant),
+                                 b.sub(right, left));
   }
 };
 
@@ -106,8 +130,8 @@ struct RowReduceLowering : OpConversionPattern<RowReduceOp> {
         if (op.getKind() == Reduction::max)
           result = combineQuad(b, op.getKind(), result);
         if (op.getInit())
-          result = combine(b, op.getKind(), adaptor.getInit()[m * 2 + half],
-                           result);
+          result =
+              combine(b, op.getKind(), adaptor.getInit()[m * 2 + half], result);
         registers.push_back(result);
       }
     rewriter.replaceOpWithMultiple(op, {registers});
@@ -174,10 +198,11 @@ private:
 void attn::populateRowPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<FillLowering, MapLowering, RowCombineLowering,
-               RowReduceLowering>(converter, context);
-  patterns.add<ApproximateLowering<math::Exp2Op>>(
-      converter, context, "llvm.nvvm.ex2.approx.ftz");
-  patterns.add<ApproximateLowering<math::Log2Op>>(
-      converter, context, "llvm.nvvm.lg2.approx.ftz.f");
+  patterns
+      .add<FillLowering, MapLowering, RowCombineLowering, RowReduceLowering>(
+          converter, context);
+  patterns.add<ApproximateLowering<math::Exp2Op>>(converter, context,
+                                                  "llvm.nvvm.ex2.approx.ftz");
+  patterns.add<ApproximateLowering<math::Log2Op>>(converter, context,
+                                                  "llvm.nvvm.lg2.approx.ftz.f");
 }

@@ -19,7 +19,8 @@ namespace {
 class LaneTypes : public TypeConverter {
 public:
   explicit LaneTypes(MLIRContext *context) {
-    Type i32 = IntegerType::get(context, 32), i64 = IntegerType::get(context, 64);
+    Type i32 = IntegerType::get(context, 32),
+         i64 = IntegerType::get(context, 64);
     Type global = LLVM::LLVMPointerType::get(
         context, unsigned(NVVM::NVVMMemorySpace::Global));
     addConversion([](Type type) { return type; });
@@ -31,8 +32,7 @@ public:
     });
     addConversion([=](FragType type, SmallVectorImpl<Type> &types) {
       bool accumulator = type.getLayout() == FragmentLayout::acc;
-      types.append(type.registers(),
-                   accumulator ? type.getElementType() : i32);
+      types.append(type.registers(), accumulator ? type.getElementType() : i32);
       return success();
     });
     addConversion([](RowType type, SmallVectorImpl<Type> &types) {
