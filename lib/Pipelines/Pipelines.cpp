@@ -55,7 +55,8 @@ void attn::buildAttnToBinaryPipeline(OpPassManager &pm,
                                      const BinaryOptions &options) {
   buildAttnToNVVMPipeline(pm, options);
   GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = options.format;
+  binary.compilationTarget =
+      options.format == BinaryFormat::isa ? "isa" : "bin";
   pm.addPass(createGpuModuleToBinaryPass(binary));
 }
 

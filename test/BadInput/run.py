@@ -4,8 +4,8 @@ Every case must end with exit status 1 and the message it names, never with a
 crash, a sanitizer report or a time-out.  A wrong file must be blamed at a
 place: file, line and column.  Three sources of cases:
 
-- Inputs/*.mlir: a first line `// TOOL ARGUMENTS` (the file is appended) and a
-  second line `// error: MESSAGE`;
+- Inputs/*.mlir: a first line `// TOOL ARGUMENTS` (the file is appended), a
+  second `// error: MESSAGE`, and maybe a third `// note: MESSAGE`;
 - `generated`: files that are no text to keep in a repository;
 - commands.txt: a command line, and below it, indented, its message.
 """
@@ -30,42 +30,44 @@ def generated(folder):
     """(name, command, file, message): made here, for nobody would read them."""
     cases = [
         ("garbage bytes", bytes(i * 167 % 251 for i in range(4096)),
-         "error: "),
-        ("zero bytes", b"\0" * 512, "error: "),
+         ""),
+        ("a zero byte in a name", b"func\0.func @f()", ""),
         ("a truncated bytecode file", b"ML\xefR\x06MLIR22\0" + b"\x07" * 64,
-         "error: "),
+         ""),
         ("invalid UTF-8 in a string", b'module attributes {a = "\xff\xfe} {}',
-         "error: "),
+         ""),
         ("an integer of 10000 digits", b"module attributes {a = " +
          b"9" * 10000 + b" : i64} {}", "integer constant out of range"),
-        ("deep regions", b"module {\n" * DEEP + b"}\n" * DEEP, "nested"),
+        ("deep regions", b"module {\n" * DEEP + b"}\n" * DEEP, "nested brackets"),
         ("deep attributes", b"module attributes {a = " + b"[" * DEEP +
-         b"]" * DEEP + b"} {}", "nested"),
+         b"]" * DEEP + b"} {}", "nested brackets"),
         ("deep types", b"func.func private @f(" + b"tuple<" * DEEP +
-         b">" * DEEP + b")", "nested"),
+         b">" * DEEP + b")", "nested brackets"),
         ("deep locations", b"module {} loc(" + b'callsite("a" at ' * DEEP +
-         b'"b"' + b")" * DEEP + b")", "nested"),
+         b'"b"' + b")" * DEEP + b")", "nested brackets"),
         ("an endless identifier", b"%" + b"a" * 1000000,
-         "expected operation"),
-        ("an unclosed string", b'"' + b"a" * 1000, "error: "),
-        ("half a UTF-16 file", "module {}".encode("utf-16"), "error: "),
+         "expected '='"),
+        ("an unclosed string", b'"' + b"a" * 1000, "expected"),
+        ("half a UTF-16 file", "module {}".encode("utf-16"), ""),
     ]
     for name, content, message in cases:
         path = os.path.join(folder, name.replace(" ", "_") + ".mlir")
         with open(path, "wb") as f:
             f.write(content)
-        yield name, ["attn-opt", path], path, message
+        for tool in "attn-opt", "attn-run":
+            yield f"{tool} {name}", [tool, path], path, ["error: " + message]
 
 
 def written():
     for path in sorted(glob.glob(os.path.join(HERE, "Inputs", "*.mlir"))):
         with open(path, encoding="utf-8") as f:
-            command, message = f.readline(), f.readline()
-        if not (command.startswith("// attn-") and
-                message.startswith("// error: ")):
+            command, *rest = [f.readline().strip() for _ in range(3)]
+        messages = [line[3:] for line in rest
+                    if line.startswith(("// error: ", "// note: "))]
+        if not (command.startswith("// attn-") and messages):
             sys.exit(f"{path}: expects a command and a message on top")
         yield (os.path.basename(path), shlex.split(command[3:]) + [path], path,
-               message[3:].strip())
+               messages)
 
 
 def commands():
@@ -78,10 +80,19 @@ def commands():
     for command, message in zip(lines[::2], lines[1::2]):
         if not message.startswith("  "):
             sys.exit(f"{path}: expects an indented message after {command}")
-        yield command, shlex.split(command), None, message.strip()
+        yield command, shlex.split(command), None, [message.strip()]
 
 
-def judge(bin_folder, command, path, message):
+def matches(line, path, message):
+    """Whether a line of output is that message, at a place of the file."""
+    if path is None:
+        return message in line
+    kind, _, sentence = message.partition(": ")
+    place = re.match(re.escape(path) + rf":\d+:\d+: {kind}: ", line)
+    return bool(place) and sentence in line[place.end():]
+
+
+def judge(bin_folder, command, path, messages):
     """Nothing if the tool did as it should; else what it did."""
     tool = os.path.join(bin_folder, command[0])
     try:
@@ -95,15 +106,10 @@ def judge(bin_folder, command, path, message):
         return f"crashed, status {done.returncode}:\n{text[-2000:]}"
     if done.returncode != 1:
         return f"expects exit status 1, but got {done.returncode}:\n{text}"
-    if path is None:
-        return None if message in text else (
-            f"expects the message\n  {message}\nbut got\n  {text[:2000]}")
-    place = re.compile(re.escape(path) + r":\d+:\d+: error: ")
-    for line in text.split("\n"):
-        if place.search(line) and message in line:
-            return None
-    return (f"expects, at a place of the file,\n  {message}\n"
-            f"but got\n  {text[:2000]}")
+    for message in messages:
+        if not any(matches(line, path, message) for line in text.split("\n")):
+            return f"expects\n  {message}\nbut got\n  {text[:2000]}"
+    return None
 
 
 def main():
@@ -114,8 +120,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         files = [*written(), *generated(scratch)]
         lines = list(commands())
-        for name, command, path, message in files + lines:
-            fault = judge(bin_folder, command, path, message)
+        for name, command, path, messages in files + lines:
+            fault = judge(bin_folder, command, path, messages)
             if fault:
                 failed += 1
                 print(f"{name}: {fault}")

@@ -34,12 +34,17 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       llvm::cl::init(false)};
 };
 
+/// What attn-to-binary makes of a kernel.
+enum class BinaryFormat { isa, bin };
+
 /// Options of attn-to-binary.
 struct BinaryOptions : LoweringOptions {
-  PassOptions::Option<std::string> format{
-      *this, "format",
-      llvm::cl::desc("isa (PTX) or bin (cubin, needs ptxas)"),
-      llvm::cl::init("bin")};
+  PassOptions::Option<BinaryFormat> format{
+      *this, "format", llvm::cl::desc("what a kernel becomes"),
+      llvm::cl::init(BinaryFormat::bin),
+      llvm::cl::values(
+          clEnumValN(BinaryFormat::isa, "isa", "PTX"),
+          clEnumValN(BinaryFormat::bin, "bin", "cubin, needs ptxas"))};
 };
 
 void buildAttnToTilePipeline(mlir::OpPassManager &pm,

@@ -1,5 +1,5 @@
 // attn-opt -attn-to-binary=format=isa
-// error: redefinition
+// error: already in use
 func.func @f(%q: tensor<1x2x64x64xbf16>, %q: tensor<1x2x64x64xbf16>) {
   
   return
