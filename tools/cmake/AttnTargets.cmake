@@ -48,10 +48,13 @@ function(attn_tool name)
   set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
 endfunction()
 
-# A GoogleTest program, found and run by lit: attn_unit_test(NAME source...
-# [LINK our libraries...]).
+# A GoogleTest program: attn_unit_test(NAME source... [LINK our libraries...]).
+# lit finds it by the end of its name.
 function(attn_unit_test name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  if(NOT name MATCHES "Tests$")
+    message(FATAL_ERROR "expects a name that ends in Tests, but got ${name}")
+  endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
   set_target_properties(${name} PROPERTIES
