@@ -86,25 +86,21 @@ private:
       tile = b.ceilDiv(queries, query) - 1 - tile;
     firstRow = tile * query;
     warpRow = b.warpId() * strip;
-    Scalar head = b.programId(1), batch = b.programId(2);
+    head = b.programId(1);
+    batch = b.programId(2);
     Scalar keyHead = head / arguments.get(b, "group");
     blocks.emplace(b, arguments, problem.mask.kind, firstRow,
                    b.min(firstRow + query, queries) - 1, key);
 
-    auto view = [&](StringRef name, int64_t columns, int64_t align, Scalar head,
-                    Scalar rows) {
-      auto type = ViewType::get(b.getContext(), columns, element, align);
-      return arguments.view(b, name, type, batch, head, rows);
-    };
     q = view("q", problem.headDim, request.align.q, head, queries);
     k = view("k", problem.headDim, request.align.k, keyHead, keys);
     v = view("v", problem.headDimV, request.align.v, keyHead, keys);
-    o = view("o", problem.headDimV, request.align.o, head, queries);
-    if (problem.lse) {
-      auto type = ViewType::get(b.getContext(), ViewType::kVector,
-                                b.getF32Type(), /*align=*/4);
-      lse = arguments.view(b, "lse", type, batch, head, queries);
-    }
+  }
+
+  Value view(StringRef name, int64_t columns, int64_t align, Scalar head,
+             Scalar rows) {
+    auto type = ViewType::get(b.getContext(), columns, element, align);
+    return arguments.view(b, name, type, batch, head, rows);
   }
 
   /// Buffers.  O is staged for the store where Q was.
@@ -236,12 +232,19 @@ private:
     return {next.rows.max, next.rows.sum, output};
   }
 
+  /// The views of the results are made here, so that their addresses are not
+  /// held in registers throughout.
   void finish(const Softmax &softmax, ValueRange state) {
     Softmax::End end = softmax.finish(b, {state[0], state[1]});
     Scalar row = firstRow + warpRow;
+    Value o = view("o", problem.headDimV, request.align.o, head, queries);
     storeOutput(b, state[2], end.inverse, bufferO, o, warpRow, row);
-    if (lse)
-      StoreRowOp::create(b, end.lse, lse, row);
+    if (!problem.lse)
+      return;
+    auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
+                              /*align=*/4);
+    Value lse = arguments.view(b, "lse", type, batch, head, queries);
+    StoreRowOp::create(b, end.lse, lse, row);
   }
 
   TileBuilder &b;
@@ -254,8 +257,8 @@ private:
 
   Arguments arguments;
   std::optional<KeyBlocks> blocks;
-  Scalar queries, firstRow, warpRow;
-  Value q, k, v, o, lse;                    // views
+  Scalar queries, head, batch, firstRow, warpRow;
+  Value q, k, v;                            // views
   Value bufferQ, bufferK, bufferV, bufferO; // shared memory
 };
 

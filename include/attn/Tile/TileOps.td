@@ -138,9 +138,9 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async", [
   let summary = "starts copying rows of a view into a stage of a buffer";
   let description = [{
     Collective: the warps of the block copy the rows
-    `row .. row + rows(buffer) - 1` together.  Rows outside the view (also
-    before it) and columns behind the view's columns become zero.  The copy
-    belongs to the next group that its warp commits.
+    `row .. row + rows(buffer) - 1` together; `row` is not negative.  Rows
+    behind the view and columns behind the view's columns become zero.  The
+    copy belongs to the next group that its warp commits.
   }];
   let arguments = (ins Tile_View:$view, I32:$row, Tile_Smem:$buffer,
                        I32:$stage);
