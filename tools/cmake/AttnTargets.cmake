@@ -30,7 +30,7 @@ endfunction()
 function(attn_release_link target)
   if(ATTN_STATIC)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
-      LINKER:--gc-sections,--icf=safe,--as-needed,--strip-all,--exclude-libs=ALL)
+      LINKER:--gc-sections,--as-needed,--strip-all,--exclude-libs=ALL)
   endif()
 endfunction()
 
