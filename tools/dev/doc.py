@@ -4,7 +4,7 @@ A block between `<!-- generated: WHAT -->` and `<!-- end -->` is replaced.
 WHAT is `$ command line` (its output is pasted, run in the repository root with
 the build's tools on PATH) or the name of a table below.
 
-`doc.py [--check] [--build FOLDER]`; with --check nothing is written and the
+`doc.py [--check] [--build FOLDER] [--file F]`; with --check nothing is written and the
 exit status is 1 when a block differs.
 """
 
@@ -94,10 +94,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--file", action="append",
+                        help="instead of the files that are kept")
     arguments = parser.parse_args()
     build = os.path.abspath(arguments.build)
     drifted = blocks = 0
-    for name in FILES:
+    for name in arguments.file or FILES:
         path = os.path.join(ROOT, name)
         with open(path, encoding="utf-8") as f:
             old = f.read()
