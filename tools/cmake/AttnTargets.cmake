@@ -15,6 +15,9 @@ function(attn_library name)
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   attn_link_mlir(${name} PUBLIC)
+  if(ATTN_PRECOMPILED)
+    target_precompile_headers(${name} REUSE_FROM AttnPrecompiled)
+  endif()
 endfunction()
 
 # Links MLIR: the shared library, or all static ones (AttnStatic.cmake).

@@ -1,0 +1,1 @@
+// Holds nothing: CMake wants a source to hang a precompiled header on.
