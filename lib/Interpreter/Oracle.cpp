@@ -129,13 +129,13 @@ private:
     for (int64_t j = 0; j < count; ++j)
       for (int64_t c = 0; c < d; ++c)
         right[c * count + j] = at(k, batch, kvHead, from + j, c);
-    multiply({left.data(), right.data(), &scores[from - begin], d, count,
-              span(), rows, d, count});
+    multiply({left.data(), right.data(), scores.data() + (from - begin), d,
+              count, span(), rows, d, count});
   }
 
   /// Scores of a row become weights, 0 for invisible keys; returns its LSE.
   double normalise(int64_t i) {
-    double *s = &scores[i * span()];
+    double *s = scores.data() + i * span();
     const double infinity = std::numeric_limits<double>::infinity();
     int64_t first = firstKey(i) - begin, last = endKey(i) - begin;
     std::fill(s, s + first, 0.0);
@@ -162,7 +162,7 @@ private:
         right[j * e + c] = at(v, batch, kvHead, from + j, c);
         finite &= std::isfinite(right[j * e + c]);
       }
-    const double *weights = &scores[from - begin];
+    const double *weights = scores.data() + (from - begin);
     if (finite) // else 0 times an invisible value would be NaN
       return multiply({weights, right.data(), o, span(), e, e, rows, count, e});
     for (int64_t i = 0; i < rows; ++i)

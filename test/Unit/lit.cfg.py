@@ -1,5 +1,6 @@
 # GoogleTest programs: each of their cases is one lit test.
 import os
+import sys
 
 import lit.formats
 
@@ -7,6 +8,9 @@ config.name = "unit"
 config.test_format = lit.formats.GoogleTest(".", "Tests")
 config.test_exec_root = os.path.join(config.attn_build, "test", "Unit")
 config.test_source_root = config.test_exec_root
+sys.path.insert(0, os.path.join(config.attn_source, "tools", "dev"))
+import machine_probe
+
 config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
 if config.sanitized:
-    config.environment["ASAN_OPTIONS"] = "detect_leaks=0"
+    config.environment["ASAN_OPTIONS"] = machine_probe.ASAN_OPTIONS

@@ -11,9 +11,10 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 ROOT = os.path.abspath(ROOT)
 
-# The shared LLVM is not instrumented, so containers that cross into it look
-# broken to the checker; leaks of a compiler that exits are not errors.
-ASAN_OPTIONS = "detect_container_overflow=0:detect_leaks=0"
+# The shared LLVM is not instrumented, so containers and pools that cross into it
+# look broken to the checker; leaks of a compiler that exits are not errors.
+ASAN_OPTIONS = ("detect_container_overflow=0:allow_user_poisoning=0"
+                ":detect_leaks=0")
 
 
 def versions():

@@ -66,9 +66,8 @@ private:
     auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
     set(name, memref);
     set(offsetRole(name), narrow(metadata.getOffset(), 64));
-    for (auto [axis, stride] :
-         llvm::zip(ArrayRef<StringRef>{"batch", "head", "row"},
-                   metadata.getStrides()))
+    constexpr StringLiteral axes[] = {"batch", "head", "row"};
+    for (auto [axis, stride] : llvm::zip(axes, metadata.getStrides()))
       set(strideRole(name, axis), narrow(stride, 64));
   }
 
