@@ -115,9 +115,12 @@ public:
       case Verb::multiply:
         operands(node, steps);
         break;
+      case Verb::softmax:
+        // P, in 16 bits, comes to be beside the scores it is made of.
+        held += registers(node.tensor, steps) / 2;
+        break;
       case Verb::grid:
       case Verb::absorb:
-      case Verb::softmax:
       case Verb::rescale:
       case Verb::spill:
         break;
@@ -180,7 +183,7 @@ private:
   void operands(const Node &node, const Steps &steps) {
     int64_t cols = steps.tile(*shapeOf(node.tensor).cols, problem, false);
     int64_t words = std::min(cols, kColumnsInFlight) / 4;
-    // P comes out of the scores' own registers; all else is loaded.
+    // P is in registers already; all else is loaded.
     if (node.a != Tensor::P)
       words += ceilDiv(warpRows(steps), 4);
     operandRegisters = std::max(operandRegisters, words);

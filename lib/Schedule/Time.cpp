@@ -208,7 +208,10 @@ static Time gridTime(const Census &census, size_t number,
   block.exp = work.exps / machine.expPerClockPerSm / grid.blocks;
   block.issue = work.slots / c.schedulersPerSm / grid.blocks;
   block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / grid.blocks;
-  block.barriers = work.products * c.barrierClocks / grid.blocks;
+  // A single buffer is handed over before every product; a ring hands over all
+  // that a step streams at once.
+  double handovers = grid.stages > 1 ? double(grid.steps) : work.products;
+  block.barriers = handovers * c.barrierClocks / grid.blocks;
 
   double clock =
       machine.measuredClockHz > 0 ? machine.measuredClockHz : machine.clockHz;
