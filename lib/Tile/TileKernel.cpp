@@ -58,7 +58,7 @@ LogicalResult KernelOp::verify() {
              << type;
   if (getBody().empty())
     return emitOpError("expects a body, but got a declaration");
-  if (!isa<ReturnOp>(getBody().back().getTerminator()))
+  if (getBody().back().empty() || !isa<ReturnOp>(getBody().back().back()))
     return emitOpError("expects tile.return at the end of its body");
   return success();
 }
