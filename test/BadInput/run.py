@@ -115,7 +115,7 @@ def judge(bin_folder, command, path, messages):
 def main():
     if len(sys.argv) != 2:
         sys.exit("expects one argument, the folder of the tools")
-    bin_folder = sys.argv[1]
+    bin_folder = os.path.abspath(sys.argv[1])
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
         files = [*written(), *generated(scratch)]
