@@ -1,0 +1,55 @@
+// The pass decides nothing: what is missing or impossible is an error.
+// RUN: attn-opt %s -convert-attn-to-tile -split-input-file -verify-diagnostics
+
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @no_schedule(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>) {
+    // expected-error @below {{'attn.forward' op expects a schedule: run -attn-select-schedule first or give one}}
+    attn.forward %q, %q, %q outs(%o : memref<1x1x64x16xf16>) : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
+    return
+  }
+}
+
+// -----
+
+// expected-error @below {{expects the module attribute attn.machine: run -attn-attach-machine first}}
+module {
+  func.func @no_machine(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>) {
+    attn.forward %q, %q, %q outs(%o : memref<1x1x64x16xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
+        : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
+    return
+  }
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @tensors(%q: tensor<1x1x64x16xf16>) {
+    // expected-error @below {{'attn.forward' op expects memrefs here: bufferize first}}
+    %o = attn.forward %q, %q, %q {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
+        : tensor<1x1x64x16xf16>, tensor<1x1x64x16xf16>, tensor<1x1x64x16xf16> -> tensor<1x1x64x16xf16>
+    return
+  }
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @illegal_schedule(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>) {
+    // expected-error @below {{'attn.forward' op expects 16 or 32 rows per warp, but got 64 rows and 8 warps}}
+    attn.forward %q, %q, %q outs(%o : memref<1x1x64x16xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 8>}
+        : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
+    return
+  }
+}
+
+// -----
+
+module attributes {attn.machine = #attn.machine<gtx_1060>} {
+  func.func @no_tensor_cores(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>) {
+    // expected-error @below {{'attn.forward' op expects a schedule with a kernel, but got flash, which has none yet on gtx_1060}}
+    // expected-note @below {{there is a kernel flash_mma_sync}}
+    attn.forward %q, %q, %q outs(%o : memref<1x1x64x16xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
+        : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
+    return
+  }
+}

@@ -1,0 +1,153 @@
+// Fragments: ldmatrix, mma.sync, conversions, stores to shared memory.
+// RUN: attn-opt %s -convert-tile-to-nvvm -canonicalize -cse -split-input-file | FileCheck %s
+
+// One ldmatrix loads 16 x 16 elements.  Rows of 32 bf16 are 80 bytes apart, so
+// 16 rows down are 1280 bytes and 16 columns to the right are 32.
+// CHECK-LABEL: llvm.func @lhs
+// CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[FIRST]][1280]
+// CHECK: nvvm.ldmatrix %[[DOWN]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+// CHECK-NOT: nvvm.ldmatrix
+// Rows of the right operand run along k: the instruction transposes.
+// CHECK-LABEL: llvm.func @rhs
+// CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<col>, num = 4 : i32
+// CHECK: %[[RIGHT:.*]] = llvm.getelementptr %[[FIRST]][32]
+// CHECK: nvvm.ldmatrix %[[RIGHT]] {{{.*}}layout = #nvvm.mma_layout<col>, num = 4 : i32
+// CHECK-NOT: nvvm.ldmatrix
+// The transpose of a part is what ldmatrix gives without transposing; the
+// next columns of the fragment are the next rows of the buffer.
+// CHECK-LABEL: llvm.func @transposed
+// CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[FIRST]][1280]
+// CHECK: nvvm.ldmatrix %[[DOWN]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+// CHECK-NOT: nvvm.ldmatrix
+// What is known of the place is an immediate: stage 1 is 2560 bytes, row 16
+// 1280, column 16 32.
+// CHECK-LABEL: llvm.func @place
+// CHECK: llvm.getelementptr %{{.*}}[3872]
+// CHECK: nvvm.ldmatrix
+gpu.module @loads {
+  tile.kernel @lhs(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <2x32x32xbf16>
+    %f = tile.load_matrix %b[%n, %n, %n] : <2x32x32xbf16> -> <32x16xbf16, lhs>
+    tile.return
+  }
+  tile.kernel @rhs(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <2x32x32xbf16>
+    %f = tile.load_matrix %b[%n, %n, %n] : <2x32x32xbf16> -> <16x32xbf16, rhs>
+    tile.return
+  }
+  tile.kernel @transposed(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <2x32x32xbf16>
+    %f = tile.load_matrix %b[%n, %n, %n] transpose : <2x32x32xbf16> -> <16x32xbf16, rhs>
+    tile.return
+  }
+  tile.kernel @place() attributes {warps = 1 : i32} {
+    %c1 = arith.constant 1 : i32
+    %c16 = arith.constant 16 : i32
+    %b = tile.alloc "b" : <2x32x32xbf16>
+    %f = tile.load_matrix %b[%c1, %c16, %c16] : <2x32x32xbf16> -> <16x16xbf16, lhs>
+    tile.return
+  }
+}
+
+// -----
+
+// Pieces of 16 x 8; a second piece of 16 rows takes the next 4 registers.  Two
+// steps of k chain through the accumulator.
+// CHECK-LABEL: llvm.func @multiply
+// CHECK-COUNT-8: nvvm.mma.sync {{.*}}layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<bf16>, multiplicandBPtxType = #nvvm.mma_type<bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>
+// CHECK-NOT: nvvm.mma.sync
+// CHECK-LABEL: llvm.func @halves
+// CHECK: nvvm.mma.sync {{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+gpu.module @products {
+  tile.kernel @multiply(%n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <32x32xbf16>
+    %l = tile.load_matrix %b[%n, %n, %n] : <32x32xbf16> -> <32x32xbf16, lhs>
+    %r = tile.load_matrix %b[%n, %n, %n] : <32x32xbf16> -> <32x16xbf16, rhs>
+    %c = tile.fill %x : f32 -> !tile.frag<32x16xf32, acc>
+    %d = tile.mma %l, %r, %c : <32x32xbf16, lhs>, <32x16xbf16, rhs>, <32x16xf32, acc>
+    tile.store_matrix %d to %b[%n] : <32x16xf32, acc> to <32x32xbf16>
+    tile.return
+  }
+  tile.kernel @halves(%n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <16x16xf16>
+    %l = tile.load_matrix %b[%n, %n, %n] : <16x16xf16> -> <16x16xf16, lhs>
+    %r = tile.load_matrix %b[%n, %n, %n] : <16x16xf16> -> <16x16xf16, rhs>
+    %c = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
+    %d = tile.mma %l, %r, %c : <16x16xf16, lhs>, <16x16xf16, rhs>, <16x16xf32, acc>
+    tile.store_matrix %d to %b[%n] : <16x16xf32, acc> to <16x16xf16>
+    tile.return
+  }
+}
+
+// -----
+
+// Registers 0 and 1 are columns c and c + 1 of row r, 2 and 3 of row r + 8,
+// which lies 8 * 80 = 640 bytes further; the next piece lies 16 bytes on.
+// CHECK-LABEL: llvm.func @store
+// CHECK: %[[A:.*]] = llvm.fptrunc %{{.*}} : vector<2xf32> to vector<2xf16>
+// CHECK: %[[PAIR:.*]] = llvm.bitcast %[[A]] : vector<2xf16> to i32
+// CHECK: llvm.store %[[PAIR]], %[[AT:.*]] {alignment = 4 : i64} : i32, !llvm.ptr<3>
+// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[AT]][640]
+// CHECK: llvm.store %{{.*}}, %[[DOWN]] {alignment = 4 : i64}
+// CHECK: %[[RIGHT:.*]] = llvm.getelementptr %[[AT]][16]
+// CHECK: llvm.store %{{.*}}, %[[RIGHT]] {alignment = 4 : i64}
+// CHECK: %[[BOTH:.*]] = llvm.getelementptr %[[AT]][656]
+// CHECK: llvm.store %{{.*}}, %[[BOTH]] {alignment = 4 : i64}
+// CHECK-NOT: llvm.store
+gpu.module @stores {
+  tile.kernel @store(%n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <16x32xf16>
+    %f = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
+    tile.store_matrix %f to %b[%n] : <16x16xf32, acc> to <16x32xf16>
+    tile.return
+  }
+}
+
+// -----
+
+// A cast rounds pairs that lie side by side already, and extracting selects
+// registers: the last 16 of 32 columns are the pieces of columns 16 and 24.
+// The two pieces along n of the right operand are the halves of one ldmatrix.
+// CHECK-LABEL: llvm.func @weights
+// CHECK: %[[B:.*]] = nvvm.ldmatrix
+// CHECK-DAG: %[[B0:.*]] = llvm.extractvalue %[[B]][0]
+// CHECK-DAG: %[[B1:.*]] = llvm.extractvalue %[[B]][1]
+// CHECK-DAG: %[[B2:.*]] = llvm.extractvalue %[[B]][2]
+// CHECK-DAG: %[[B3:.*]] = llvm.extractvalue %[[B]][3]
+// CHECK: %[[I16:.*]] = arith.addi %[[I:.*]], %c16_i32
+// CHECK: %[[X16:.*]] = arith.sitofp %[[I16]]
+// CHECK: %[[I17:.*]] = arith.addi %[[I]], %c17_i32
+// CHECK: %[[X17:.*]] = arith.sitofp %[[I17]]
+// CHECK: %[[I24:.*]] = arith.addi %[[I]], %c24_i32
+// CHECK: %[[X24:.*]] = arith.sitofp %[[I24]]
+// CHECK: %[[I25:.*]] = arith.addi %[[I]], %c25_i32
+// CHECK: %[[X25:.*]] = arith.sitofp %[[I25]]
+// CHECK: %[[LOW:.*]] = llvm.insertelement %[[X16]], %{{.*}}[%c0_i32
+// CHECK: %[[BOTH:.*]] = llvm.insertelement %[[X17]], %[[LOW]][%c1_i32
+// CHECK: %[[ROUNDED:.*]] = llvm.fptrunc %[[BOTH]] : vector<2xf32> to vector<2xbf16>
+// CHECK: %[[P16:.*]] = llvm.bitcast %[[ROUNDED]]
+// CHECK: %[[LOW2:.*]] = llvm.insertelement %[[X24]], %{{.*}}[%c0_i32
+// CHECK: %[[BOTH2:.*]] = llvm.insertelement %[[X25]], %[[LOW2]][%c1_i32
+// CHECK: %[[ROUNDED2:.*]] = llvm.fptrunc %[[BOTH2]] : vector<2xf32> to vector<2xbf16>
+// CHECK: %[[P24:.*]] = llvm.bitcast %[[ROUNDED2]]
+// CHECK: nvvm.mma.sync A[%[[P16]], %[[P16]], %[[P24]], %[[P24]]] B[%[[B0]], %[[B1]]]
+// CHECK: nvvm.mma.sync A[%[[P16]], %[[P16]], %[[P24]], %[[P24]]] B[%[[B2]], %[[B3]]]
+// CHECK-NOT: nvvm.mma.sync
+gpu.module @casts {
+  tile.kernel @weights(%n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <32x32xbf16>
+    %r = tile.load_matrix %b[%n, %n, %n] : <32x32xbf16> -> <16x16xbf16, rhs>
+    %zero = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
+    %s = tile.map -> !tile.frag<16x32xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %v = arith.sitofp %column : i32 to f32
+      tile.yield %v : f32
+    }
+    %w = tile.cast %s : <16x32xf32, acc> -> <16x32xbf16, lhs>
+    %l = tile.extract %w[16] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
+    %d = tile.mma %l, %r, %zero : <16x16xbf16, lhs>, <16x16xbf16, rhs>, <16x16xf32, acc>
+    tile.return
+  }
+}

@@ -1,0 +1,175 @@
+// Elementwise functions and row reductions, register by register.
+// RUN: attn-opt %s -convert-tile-to-nvvm -canonicalize -cse -split-input-file | FileCheck %s
+
+// A lane holds rows l / 4 and + 8, columns 2 (l % 4) and + 1 of every 8.  A row
+// operand gives both columns one value.
+// CHECK-LABEL: llvm.func @indices
+// CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
+// CHECK: %[[ROW:.*]] = arith.shrui %[[LANE]], %c2_i32
+// CHECK: %[[QUAD:.*]] = arith.andi %[[LANE]], %c3_i32
+// CHECK: %[[COLUMN:.*]] = arith.muli %[[QUAD]], %c2_i32
+// CHECK: arith.addi %[[ROW]], %[[COLUMN]] : i32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[COLUMN]], %c1_i32
+// CHECK: arith.addi %[[ROW]], %[[NEXT]] : i32
+// CHECK: %[[ROW8:.*]] = arith.addi %[[ROW]], %c8_i32
+// CHECK: arith.addi %[[ROW8]], %[[COLUMN]] : i32
+// CHECK: arith.addi %[[ROW8]], %[[NEXT]] : i32
+// CHECK-COUNT-2: llvm.fptrunc
+// CHECK-NOT: llvm.fptrunc
+gpu.module @maps {
+  tile.kernel @indices(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <16x16xf16>
+    %f = tile.map -> !tile.frag<16x8xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %s = arith.addi %row, %column : i32
+      %v = arith.sitofp %s : i32 to f32
+      tile.yield %v : f32
+    }
+    tile.store_matrix %f to %b[%n] : <16x8xf32, acc> to <16x16xf16>
+    tile.return
+  }
+}
+
+// -----
+
+// A row operand of a fragment: its first register goes with row l / 4, the
+// second with the row 8 further down.
+// CHECK-LABEL: llvm.func @broadcast
+// CHECK: %[[R0:.*]] = arith.sitofp %[[ROW:.*]] : i32 to f32
+// CHECK: %[[DOWN:.*]] = arith.addi %[[ROW]], %c8_i32
+// CHECK: %[[R1:.*]] = arith.sitofp %[[DOWN]] : i32 to f32
+// CHECK: %[[M0:.*]] = arith.mulf %{{.*}}, %[[R0]] : f32
+// CHECK: %[[M1:.*]] = arith.mulf %{{.*}}, %[[R1]] : f32
+// CHECK-NOT: arith.mulf
+gpu.module @maps {
+  tile.kernel @broadcast(%n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <16x16xf16>
+    %r = tile.map -> !tile.row<16xf32> {
+    ^bb0(%row: i32):
+      %v = arith.sitofp %row : i32 to f32
+      tile.yield %v : f32
+    }
+    %f = tile.fill %x : f32 -> !tile.frag<16x8xf32, acc>
+    %g = tile.map %f, %r : !tile.frag<16x8xf32, acc>, !tile.row<16xf32> -> !tile.frag<16x8xf32, acc> {
+    ^bb0(%row: i32, %column: i32, %a: f32, %c: f32):
+      %v = arith.mulf %a, %c : f32
+      tile.yield %v : f32
+    }
+    tile.store_matrix %g to %b[%n] : <16x8xf32, acc> to <16x16xf16>
+    tile.return
+  }
+}
+
+// -----
+
+// Comparisons in a fragment keep the constant on its own side: column <= limit
+// is 0, 1 <= limit - the lane's column.
+// CHECK-LABEL: llvm.func @compare(
+// CHECK-SAME: %{{[^:]*}}: i32, %[[LIMIT:[^:]*]]: i32,
+// CHECK: arith.cmpi sle, %[[COLUMN:.*]], %[[LIMIT]] : i32
+// CHECK: %[[LEFT:.*]] = arith.subi %[[LIMIT]], %[[COLUMN]] : i32
+// CHECK: arith.cmpi sge, %[[LEFT]], %c1_i32 : i32
+// CHECK-NOT: arith.addi %[[COLUMN]]
+// CHECK: llvm.store
+gpu.module @maps {
+  tile.kernel @compare(%n: i32, %limit: i32, %x: f32, %y: f32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <16x16xf16>
+    %f = tile.map -> !tile.frag<16x8xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %s = arith.cmpi sle, %column, %limit : i32
+      %v = arith.select %s, %x, %y : f32
+      tile.yield %v : f32
+    }
+    tile.store_matrix %f to %b[%n] : <16x8xf32, acc> to <16x16xf16>
+    tile.return
+  }
+}
+
+// -----
+
+// The four lanes of a row combine at distances 1 and 2; a maximum passes over
+// NaN and takes in the start; sums stay partial until they are combined.
+// CHECK-LABEL: llvm.func @maximum
+// CHECK: arith.maxnumf
+// CHECK: %[[ONE:.*]] = nvvm.shfl.sync bfly %c-1_i32, %[[V:.*]], %c1_i32, %c31_i32 : f32 -> f32
+// CHECK: %[[V1:.*]] = arith.maxnumf %[[V]], %[[ONE]]
+// CHECK: %[[TWO:.*]] = nvvm.shfl.sync bfly %c-1_i32, %[[V1]], %c2_i32, %c31_i32 : f32 -> f32
+// CHECK: %[[V2:.*]] = arith.maxnumf %[[V1]], %[[TWO]]
+// CHECK: arith.maxnumf %{{.*}}, %[[V2]]
+// CHECK-COUNT-2: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl
+// CHECK-LABEL: llvm.func @sum
+// CHECK-NOT: nvvm.shfl
+// CHECK: arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK: nvvm.shfl.sync bfly %c-1_i32, %{{.*}}, %c1_i32, %c31_i32
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: nvvm.shfl.sync bfly %c-1_i32, %{{.*}}, %c2_i32, %c31_i32
+// CHECK-NEXT: arith.addf
+gpu.module @reductions {
+  tile.kernel @maximum(%p: !tile.ptr<f32>, %s: i64, %n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %v = tile.view %p[%s] rows(%n) stride(%s) : <f32> -> <?xf32, align = 4>
+    %f = tile.map -> !tile.frag<16x16xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %a = arith.addi %row, %column : i32
+      %b = arith.sitofp %a : i32 to f32
+      tile.yield %b : f32
+    }
+    %i = tile.fill %x : f32 -> !tile.row<16xf32>
+    %m = tile.row_reduce max %f init(%i : !tile.row<16xf32>) : <16x16xf32, acc> -> <16xf32>
+    tile.store_row %m to %v[%n] : <16xf32> to <?xf32, align = 4>
+    tile.return
+  }
+  tile.kernel @sum(%p: !tile.ptr<f32>, %s: i64, %n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %v = tile.view %p[%s] rows(%n) stride(%s) : <f32> -> <?xf32, align = 4>
+    %f = tile.map -> !tile.frag<16x16xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %a = arith.addi %row, %column : i32
+      %b = arith.sitofp %a : i32 to f32
+      tile.yield %b : f32
+    }
+    %m = tile.row_reduce add %f : <16x16xf32, acc> -> <16xf32, partial>
+    %w = tile.row_combine %m : <16xf32, partial> -> <16xf32>
+    tile.store_row %w to %v[%n] : <16xf32> to <?xf32, align = 4>
+    tile.return
+  }
+}
+
+// -----
+
+// The first lane of four stores a row, if the row is in the view.
+// CHECK-LABEL: llvm.func @store
+// CHECK: %[[LEADS:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW:.*]], %arg{{[0-9]+}} : i32
+// CHECK: %[[BOTH:.*]] = arith.andi %[[LEADS]], %[[INSIDE]] : i1
+// CHECK: scf.if %[[BOTH]] {
+// CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<1>
+// CHECK: %[[DOWN:.*]] = arith.addi %{{.*}}, %c8_i32
+// CHECK: arith.cmpi ult, %[[DOWN]]
+// CHECK: scf.if
+// CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<1>
+gpu.module @vectors {
+  tile.kernel @store(%p: !tile.ptr<f32>, %s: i64, %n: i32, %rows: i32, %x: f32) attributes {warps = 1 : i32} {
+    %v = tile.view %p[%s] rows(%rows) stride(%s) : <f32> -> <?xf32, align = 4>
+    %r = tile.fill %x : f32 -> !tile.row<16xf32>
+    tile.store_row %r to %v[%n] : <16xf32> to <?xf32, align = 4>
+    tile.return
+  }
+}
+
+// -----
+
+// Exponential and logarithm are one instruction each.
+// CHECK-LABEL: llvm.func @approximate
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz{{(\.f)?}}"(%{{.*}}) : (f32) -> f32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"(%{{.*}}) : (f32) -> f32
+// CHECK-NOT: math.
+gpu.module @functions {
+  tile.kernel @approximate(%p: !tile.ptr<f32>, %s: i64, %n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %v = tile.view %p[%s] rows(%n) stride(%s) : <f32> -> <?xf32, align = 4>
+    %e = math.exp2 %x : f32
+    %l = math.log2 %e : f32
+    %r = tile.fill %l : f32 -> !tile.row<16xf32>
+    tile.store_row %r to %v[%n] : <16xf32> to <?xf32, align = 4>
+    tile.return
+  }
+}

@@ -1,0 +1,83 @@
+"""Compiles attention for a machine and asks ptxas what the kernels need.
+
+`registers.py ATTN_OPT PTXAS MACHINE [head dims...]`: for each head dimension
+and mask the tiles are the ones that the compiler derives.  A kernel may not
+spill, nor use a stack frame, nor need more registers than the launch has.
+Prints one line per kernel; the exit status is 1 when one is not clean.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+DIMS = (8, 16, 32, 40, 64, 80, 96, 128)
+MASKS = ("none", "causal", "window<256, 0>")
+ESCAPE = re.compile(r"\\([0-9A-F]{2})")
+
+
+def operation(dim, mask):
+    shape = f"tensor<2x16x4096x{dim}xbf16>"
+    return f"""
+func.func @attention(%q: {shape}, %k: {shape}, %v: {shape}) -> {shape} {{
+  %o = attn.forward %q, %k, %v mask({mask}) : {shape}, {shape}, {shape} -> {shape}
+  return %o : {shape}
+}}
+"""
+
+
+def compile_to_ptx(opt, machine, dim, mask):
+    """(the schedule, the PTX) of one op."""
+    run = subprocess.run(
+        [opt, "-", f"-attn-to-tile=machine={machine}"],
+        input=operation(dim, mask), capture_output=True, text=True, check=True)
+    schedule = re.search(r"#attn\.schedule<([^>]*)>", run.stdout).group(1)
+    run = subprocess.run(
+        [opt, "-", f"-attn-to-binary=machine={machine} format=isa"],
+        input=operation(dim, mask), capture_output=True, text=True, check=True)
+    text = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', run.stdout).group(1)
+    return schedule, ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), text)
+
+
+def assemble(ptxas, ptx):
+    """What `ptxas -v` says of a kernel: registers, stack and spill bytes."""
+    chip = re.search(r"\.target (\w+)", ptx).group(1)
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "kernel.ptx")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(ptx)
+        said = subprocess.run(
+            [ptxas, "-v", "-arch", chip, "-O3", source, "-o",
+             os.path.join(folder, "kernel.cubin")],
+            capture_output=True, text=True, check=True).stderr
+    numbers = [re.search(pattern, said) for pattern in (
+        r"Used (\d+) registers", r"(\d+) bytes stack frame",
+        r"(\d+) bytes spill stores", r"(\d+) bytes spill loads")]
+    if not all(numbers):
+        sys.exit(f"expects what -v says of a kernel, but got: {said}")
+    return [int(n.group(1)) for n in numbers]
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit("expects ATTN_OPT PTXAS MACHINE, but got less")
+    opt, ptxas, machine = sys.argv[1:4]
+    dims = [int(d) for d in sys.argv[4:]] or DIMS
+    dirty = 0
+    for dim in dims:
+        for mask in MASKS:
+            schedule, ptx = compile_to_ptx(opt, machine, dim, mask)
+            registers, stack, stores, loads = assemble(ptxas, ptx)
+            clean = stack == stores == loads == 0
+            dirty += not clean
+            print(f"{machine} d {dim} mask {mask}: {schedule}: "
+                  f"{registers} registers, {stack} stack, {stores} spill "
+                  f"stores, {loads} spill loads" + ("" if clean else " DIRTY"),
+                  flush=True)
+    print(f"{len(dims) * len(MASKS)} kernels, {dirty} dirty")
+    return 1 if dirty else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
