@@ -53,10 +53,40 @@ gpu.module @loads {
 
 // -----
 
-// Pieces of 16 x 8; a second piece of 16 rows takes the next 4 registers.  Two
+// The left operand, 32 x 32, is loaded as (0, 0), (0, 16), (16, 0), (16, 16), the
+// right as (0, 0), (16, 0), of which registers 0 and 1 are columns 0 .. 7.  Two
 // steps of k chain through the accumulator.
 // CHECK-LABEL: llvm.func @multiply
-// CHECK-COUNT-8: nvvm.mma.sync {{.*}}layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<bf16>, multiplicandBPtxType = #nvvm.mma_type<bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>
+// CHECK: %[[A00:.*]] = nvvm.ldmatrix %[[A:[0-9]+]]
+// CHECK: %[[X00:.*]] = llvm.extractvalue %[[A00]][0]
+// CHECK: llvm.getelementptr %[[A]][32]
+// CHECK: %[[A01:.*]] = nvvm.ldmatrix
+// CHECK: %[[X01:.*]] = llvm.extractvalue %[[A01]][0]
+// CHECK: llvm.getelementptr %[[A]][1280]
+// CHECK: %[[A10:.*]] = nvvm.ldmatrix
+// CHECK: %[[X10:.*]] = llvm.extractvalue %[[A10]][0]
+// CHECK: llvm.getelementptr %[[A]][1312]
+// CHECK: %[[A11:.*]] = nvvm.ldmatrix
+// CHECK: %[[X11:.*]] = llvm.extractvalue %[[A11]][0]
+// CHECK: %[[B0:.*]] = nvvm.ldmatrix %[[B:[0-9]+]]
+// CHECK: %[[Y00:.*]] = llvm.extractvalue %[[B0]][0]
+// CHECK: %[[Y01:.*]] = llvm.extractvalue %[[B0]][2]
+// CHECK: llvm.getelementptr %[[B]][1280]
+// CHECK: %[[B1:.*]] = nvvm.ldmatrix
+// CHECK: %[[Y10:.*]] = llvm.extractvalue %[[B1]][0]
+// CHECK: %[[Y11:.*]] = llvm.extractvalue %[[B1]][2]
+// CHECK-DAG: %[[C00:.*]] = nvvm.mma.sync A[%[[X00]], {{.*}} B[%[[Y00]], {{.*}}layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<bf16>, multiplicandBPtxType = #nvvm.mma_type<bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>
+// CHECK-DAG: %[[R00:.*]] = llvm.extractvalue %[[C00]][0]
+// CHECK-DAG: nvvm.mma.sync A[%[[X01]], {{.*}} B[%[[Y10]], {{.*}} C[%[[R00]],
+// CHECK-DAG: %[[C01:.*]] = nvvm.mma.sync A[%[[X00]], {{.*}} B[%[[Y01]],
+// CHECK-DAG: %[[R01:.*]] = llvm.extractvalue %[[C01]][0]
+// CHECK-DAG: nvvm.mma.sync A[%[[X01]], {{.*}} B[%[[Y11]], {{.*}} C[%[[R01]],
+// CHECK-DAG: %[[C10:.*]] = nvvm.mma.sync A[%[[X10]], {{.*}} B[%[[Y00]],
+// CHECK-DAG: %[[R10:.*]] = llvm.extractvalue %[[C10]][0]
+// CHECK-DAG: nvvm.mma.sync A[%[[X11]], {{.*}} B[%[[Y10]], {{.*}} C[%[[R10]],
+// CHECK-DAG: %[[C11:.*]] = nvvm.mma.sync A[%[[X10]], {{.*}} B[%[[Y01]],
+// CHECK-DAG: %[[R11:.*]] = llvm.extractvalue %[[C11]][0]
+// CHECK-DAG: nvvm.mma.sync A[%[[X11]], {{.*}} B[%[[Y11]], {{.*}} C[%[[R11]],
 // CHECK-NOT: nvvm.mma.sync
 // CHECK-LABEL: llvm.func @halves
 // CHECK: nvvm.mma.sync {{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>

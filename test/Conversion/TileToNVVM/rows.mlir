@@ -142,7 +142,8 @@ gpu.module @reductions {
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW:.*]], %arg{{[0-9]+}} : i32
 // CHECK: %[[BOTH:.*]] = arith.andi %[[LEADS]], %[[INSIDE]] : i1
 // CHECK: scf.if %[[BOTH]] {
-// CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<1>
+// CHECK: %[[AT:.*]] = llvm.getelementptr
+// CHECK-NEXT: llvm.store %{{.*}}, %[[AT]] {alignment = 4 : i64} : f32, !llvm.ptr<1>
 // CHECK: %[[DOWN:.*]] = arith.addi %{{.*}}, %c8_i32
 // CHECK: arith.cmpi ult, %[[DOWN]]
 // CHECK: scf.if
