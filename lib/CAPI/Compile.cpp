@@ -88,9 +88,6 @@ FailureOr<Program> attn::compile(ModuleOp source,
   MLIRContext *context = source.getContext();
   Program program;
   program.module = source.clone();
-  OwningOpRef<ModuleOp> binary;
-  if (options.withBinary)
-    binary = program.module->clone();
 
   PassManager toTile(context);
   LoweringOptions lowering;
@@ -105,11 +102,11 @@ FailureOr<Program> attn::compile(ModuleOp source,
   if (!options.withBinary)
     return program;
 
+  // The host function stays with its launches; a copy becomes the binary.
+  OwningOpRef<ModuleOp> binary = program.module->clone();
   PassManager toBinary(context);
-  BinaryOptions binaryOptions;
-  binaryOptions.machine = options.machine;
-  binaryOptions.schedule = options.schedule;
-  buildAttnToBinaryPipeline(toBinary, binaryOptions);
+  buildTileToNVVMPipeline(toBinary);
+  buildNVVMToBinaryPipeline(toBinary, BinaryFormat::bin);
   if (failed(toBinary.run(*binary)) ||
       failed(collectBinaries(*binary, program)))
     return failure();

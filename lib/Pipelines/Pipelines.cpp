@@ -38,9 +38,7 @@ void attn::buildAttnToTilePipeline(OpPassManager &pm,
   pm.addPass(createCheckTrafficPass());
 }
 
-void attn::buildAttnToNVVMPipeline(OpPassManager &pm,
-                                   const LoweringOptions &options) {
-  buildAttnToTilePipeline(pm, options);
+void attn::buildTileToNVVMPipeline(OpPassManager &pm) {
   pm.addPass(createAttachNVVMTargetPass());
   pm.addPass(createTileToNVVMPass());
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
@@ -51,13 +49,22 @@ void attn::buildAttnToNVVMPipeline(OpPassManager &pm,
   kernels.addPass(createCSEPass());
 }
 
+void attn::buildNVVMToBinaryPipeline(OpPassManager &pm, BinaryFormat format) {
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = format == BinaryFormat::isa ? "isa" : "bin";
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+}
+
+void attn::buildAttnToNVVMPipeline(OpPassManager &pm,
+                                   const LoweringOptions &options) {
+  buildAttnToTilePipeline(pm, options);
+  buildTileToNVVMPipeline(pm);
+}
+
 void attn::buildAttnToBinaryPipeline(OpPassManager &pm,
                                      const BinaryOptions &options) {
   buildAttnToNVVMPipeline(pm, options);
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget =
-      options.format == BinaryFormat::isa ? "isa" : "bin";
-  pm.addPass(createGpuModuleToBinaryPass(binary));
+  buildNVVMToBinaryPipeline(pm, options.format);
 }
 
 void attn::registerPipelines() {

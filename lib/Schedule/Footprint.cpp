@@ -205,11 +205,13 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
       result.registersPerThread > kMaxRegistersPerThread ||
       result.threads > 1024)
     return result;
-  // Registers are dealt out to a warp in units of 256.
-  int64_t registersPerBlock =
-      grid.warps * roundUp(result.registersPerThread * 32, 256);
+  // Registers are dealt out to a warp in units of 256, from the quarter of the
+  // file that belongs to its scheduler.
+  int64_t registersPerWarp = roundUp(result.registersPerThread * 32, 256);
+  int64_t warpsPerSm = kSchedulersPerSm * (machine.registersPerSm /
+                                           kSchedulersPerSm / registersPerWarp);
   int64_t smem = result.smemBytes + machine.smemBytesReservedPerBlock();
-  result.blocksPerSm = std::min({machine.registersPerSm / registersPerBlock,
+  result.blocksPerSm = std::min({warpsPerSm / grid.warps,
                                  machine.maxThreadsPerSm / result.threads,
                                  machine.maxBlocksPerSm});
   if (smem > 0)

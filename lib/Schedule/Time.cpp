@@ -117,8 +117,8 @@ struct Waves {
   /// are kept in step by its barriers and help less.  With fewer warps than
   /// schedulers, some of the units have nobody to feed them.
   double round(double together) const {
-    double warps = together * grid.warps / c.schedulersPerSm;
-    double ofBlock = std::max(1.0, grid.warps / c.schedulersPerSm);
+    double warps = together * grid.warps / double(kSchedulersPerSm);
+    double ofBlock = std::max(1.0, grid.warps / double(kSchedulersPerSm));
     double independent =
         (1 + (ofBlock - 1) * c.independenceWithinBlock) / ofBlock;
     double helpers = std::max(1.0, warps * independent);
@@ -206,7 +206,7 @@ static Time gridTime(const Census &census, size_t number,
   block.tensor =
       work.flops / productRate(machine, problem, family) / grid.blocks;
   block.exp = work.exps / machine.expPerClockPerSm / grid.blocks;
-  block.issue = work.slots / c.schedulersPerSm / grid.blocks;
+  block.issue = work.slots / double(kSchedulersPerSm) / grid.blocks;
   block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / grid.blocks;
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.

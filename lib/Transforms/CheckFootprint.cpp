@@ -27,13 +27,12 @@ static LogicalResult checkLimit(tile::KernelOp kernel,
       *llvm::max_element(buffers, [](tile::AllocOp a, tile::AllocOp b) {
         return bytesOf(a) < bytesOf(b);
       });
-  InFlightDiagnostic diagnostic = kernel.emitOpError("expects at most ")
-                                  << machine.smemBytesPerBlock
-                                  << " bytes of shared memory on "
-                                  << machine.name << ", but got "
-                                  << layout.totalBytes() << "; the largest is '"
-                                  << largest.getName() << "' with "
-                                  << bytesOf(largest);
+  InFlightDiagnostic diagnostic =
+      kernel.emitOpError("expects at most ")
+      << machine.smemBytesPerBlock << " bytes of shared memory on "
+      << machine.name << ", but got " << layout.totalBytes()
+      << "; the largest is '" << largest.getName() << "' with "
+      << bytesOf(largest);
   for (tile::AllocOp alloc : buffers)
     diagnostic.attachNote(alloc.getLoc())
         << "'" << alloc.getName() << "' takes " << bytesOf(alloc) << " bytes";
@@ -52,9 +51,9 @@ static LogicalResult checkPromise(tile::KernelOp kernel,
   if (!problem)
     return kernel.emitOpError("expects a legal problem, but got ") << attribute;
   std::string error;
-  std::optional<Plan> plan = planFor(*problem, machine,
-                                     schedule.getName().getValue().str(),
-                                     schedule.tiles(), error);
+  std::optional<Plan> plan =
+      planFor(*problem, machine, schedule.getName().getValue().str(),
+              schedule.tiles(), error);
   if (!plan)
     return kernel.emitOpError() << error;
   if (plan->footprint.smemBytes != layout.totalBytes())
@@ -75,8 +74,7 @@ struct CheckFootprintPass
     WalkResult result = getOperation().walk([&](tile::KernelOp kernel) {
       auto attribute = kernel->getAttrOfType<MachineAttr>("machine");
       if (!attribute)
-        attribute =
-            getOperation()->getAttrOfType<MachineAttr>(machineAttrName);
+        attribute = getOperation()->getAttrOfType<MachineAttr>(machineAttrName);
       if (!attribute) {
         kernel.emitOpError("expects a machine, on the kernel or the module");
         return WalkResult::interrupt();

@@ -49,9 +49,9 @@ static LogicalResult compare(tile::KernelOp kernel, const Problem &problem,
 static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
                            ScheduleAttr schedule, const Problem &problem) {
   std::string error;
-  std::optional<Plan> plan = planFor(problem, machine,
-                                     schedule.getName().getValue().str(),
-                                     schedule.tiles(), error);
+  std::optional<Plan> plan =
+      planFor(problem, machine, schedule.getName().getValue().str(),
+              schedule.tiles(), error);
   if (!plan)
     return kernel.emitOpError() << error;
   SmallVector<int64_t> arguments;

@@ -49,7 +49,7 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 // CHECK-LABEL: @large
 // CHECK: #attn.schedule<flash
 // CHECK-LABEL: @small
-// CHECK: #attn.schedule<flash, query = {{16|32}}, key = {{16|32}}, stages = 1,
+// CHECK: #attn.schedule<flash, query = {{16|32}}, key = {{16|32}}, stages =
 // GIVEN-LABEL: @large
 // WHY: on a100_80g
 module attributes {attn.machine = #attn.machine<a100_80g>} {

@@ -54,6 +54,10 @@ void buildAttnToNVVMPipeline(mlir::OpPassManager &pm,
 void buildAttnToBinaryPipeline(mlir::OpPassManager &pm,
                                const BinaryOptions &options);
 
+/// What each adds to the one before, for who wants to stop in between.
+void buildTileToNVVMPipeline(mlir::OpPassManager &pm);
+void buildNVVMToBinaryPipeline(mlir::OpPassManager &pm, BinaryFormat format);
+
 /// Makes the pipelines known to command lines by their names.
 void registerPipelines();
 

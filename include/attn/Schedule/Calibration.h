@@ -19,6 +19,10 @@ inline constexpr int64_t kBaseRegisters = 36;
 /// Columns of a right operand that are loaded ahead of their product.
 inline constexpr int64_t kColumnsInFlight = 128;
 
+/// Schedulers of a multiprocessor, since Maxwell: each issues one instruction
+/// per clock and has a quarter of the register file.
+inline constexpr int64_t kSchedulersPerSm = 4;
+
 struct Calibration {
   /// Share of the vendor's memory rate that a copy reaches: the H100's 2.97 of
   /// 3.35 TB/s, used where the machine itself has not been measured.
@@ -36,9 +40,6 @@ struct Calibration {
   /// FLOPs of one m16n8k16 of a warp, and of one FMA of a warp.
   double flopsPerMma = 4096;
   double flopsPerFma = 64;
-  /// Schedulers of a multiprocessor, one instruction per clock each, since
-  /// Maxwell.
-  double schedulersPerSm = 4;
   /// Of the time that one warp leaves a scheduler idle, the share that another
   /// warp of the same block can use; a warp of another block uses all of it.
   double independenceWithinBlock = 0.6;

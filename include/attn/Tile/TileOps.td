@@ -70,7 +70,7 @@ def Tile_LaunchOp : Tile_Op<"launch", [
     Index:$grid_z, Variadic<AnyType>:$kernel_operands);
   let assemblyFormat = [{
     $kernel `grid` `(` $grid_x `,` $grid_y `,` $grid_z `)`
-    `args` `(` $kernel_operands `)` attr-dict `:` type($kernel_operands)
+    `args` `(` $kernel_operands `)` attr-dict (`:` type($kernel_operands)^)?
   }];
 }
 

@@ -106,6 +106,9 @@ public:
       : module(module), machineAttr(machine), machine(machine.resolve()) {}
 
   LogicalResult convert(ForwardOp op) {
+    if (op->getParentOfType<ModuleOp>() != module)
+      return op.emitOpError("expects to stand in a function of the outermost "
+                            "module, but got a nested module");
     FailureOr<KernelChoice> choice = kernelFor(op, machine);
     if (failed(choice))
       return failure();

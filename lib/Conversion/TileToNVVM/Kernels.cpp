@@ -36,10 +36,7 @@ struct KernelLowering : OpConversionPattern<KernelOp> {
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto module = op->getParentOfType<gpu::GPUModuleOp>();
-    if (!module)
-      return op.emitOpError("expects to stand in a gpu.module");
-    declareShared(rewriter, module);
+    declareShared(rewriter, cast<gpu::GPUModuleOp>(op->getParentOp()));
     SharedMemory layout(op);
     for (AllocOp alloc : layout.allocations())
       rewriter.modifyOpInPlace(alloc, [&] {

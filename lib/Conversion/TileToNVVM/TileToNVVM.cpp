@@ -46,7 +46,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
   using TileToNVVMPassBase::TileToNVVMPassBase;
 
   void runOnOperation() override {
-    if (failed(lowerLaunches(getOperation())))
+    if (failed(checkPlaces()) || failed(lowerLaunches(getOperation())))
       return signalPassFailure();
 
     MLIRContext *context = &getContext();
@@ -69,6 +69,18 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     for (auto module : getOperation().getOps<gpu::GPUModuleOp>())
       if (failed(applyPartialConversion(module, target, frozen)))
         return signalPassFailure();
+  }
+
+private:
+  LogicalResult checkPlaces() {
+    WalkResult result = getOperation().walk([](KernelOp kernel) {
+      if (isa<gpu::GPUModuleOp>(kernel->getParentOp()) &&
+          isa<ModuleOp>(kernel->getParentOp()->getParentOp()))
+        return WalkResult::advance();
+      kernel.emitOpError("expects to stand in a gpu.module of the module");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
   }
 };
 
