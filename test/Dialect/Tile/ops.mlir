@@ -145,3 +145,16 @@ func.func @host(%n: index, %q: memref<4x?xf16, strided<[?, 1], offset: ?>>, %i: 
   tile.launch @kernels::@arguments grid(%n, %n, %n) args(%q, %i, %l, %x) {why = "host"} : memref<4x?xf16, strided<[?, 1], offset: ?>>, i32, i64, f32
   return
 }
+
+gpu.module @bare {
+  tile.kernel @nothing() attributes {warps = 1 : i32} {
+    tile.return
+  }
+}
+
+// CHECK-LABEL: func.func @no_arguments
+// CHECK: tile.launch @bare::@nothing grid(%[[N:.*]], %[[N]], %[[N]]) args(){{$}}
+func.func @no_arguments(%n: index) {
+  tile.launch @bare::@nothing grid(%n, %n, %n) args()
+  return
+}

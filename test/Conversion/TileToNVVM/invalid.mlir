@@ -1,0 +1,19 @@
+// RUN: attn-opt %s -convert-tile-to-nvvm -split-input-file -verify-diagnostics
+
+// expected-error @below {{'tile.kernel' op expects to stand in a gpu.module of the module}}
+tile.kernel @outside() attributes {warps = 1 : i32} {
+  tile.return
+}
+
+// -----
+
+module {
+  module {
+    gpu.module @kernels {
+      // expected-error @below {{'tile.kernel' op expects to stand in a gpu.module of the module}}
+      tile.kernel @nested() attributes {warps = 1 : i32} {
+        tile.return
+      }
+    }
+  }
+}
