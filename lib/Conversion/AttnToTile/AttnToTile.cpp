@@ -161,7 +161,8 @@ private:
     return gpu::GPUModuleOp::create(builder, loc, kModuleName);
   }
 
-  static std::string uniqueName(gpu::GPUModuleOp module, std::string name) {
+  static std::string uniqueName(gpu::GPUModuleOp module,
+                                const std::string &name) {
     std::string candidate = name;
     for (int i = 1; module.lookupSymbol(candidate); ++i)
       candidate = name + "_" + std::to_string(i);

@@ -73,9 +73,10 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
 
 private:
   LogicalResult checkPlaces() {
-    WalkResult result = getOperation().walk([](KernelOp kernel) {
-      if (isa<gpu::GPUModuleOp>(kernel->getParentOp()) &&
-          isa<ModuleOp>(kernel->getParentOp()->getParentOp()))
+    WalkResult result = getOperation().walk([&](KernelOp kernel) {
+      Operation *parent = kernel->getParentOp();
+      if (isa<gpu::GPUModuleOp>(parent) &&
+          parent->getParentOp() == getOperation())
         return WalkResult::advance();
       kernel.emitOpError("expects to stand in a gpu.module of the module");
       return WalkResult::interrupt();
