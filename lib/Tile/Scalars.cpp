@@ -64,9 +64,7 @@ static int64_t ceilDiv(int64_t a, int64_t b) {
 std::optional<int64_t> attn::tile::evaluateScalar(Operation *op,
                                                   ArrayRef<int64_t> v) {
   using Result = std::optional<int64_t>;
-  auto divides = [&] {
-    return v[1] != 0 && !(v[0] == INT64_MIN && v[1] == -1);
-  };
+  auto divides = [&] { return v[1] != 0 && (v[0] != INT64_MIN || v[1] != -1); };
   auto add = [](int64_t a, int64_t b) { return int64_t(uint64_t(a) + b); };
   auto mul = [](int64_t a, int64_t b) {
     return int64_t(uint64_t(a) * uint64_t(b));

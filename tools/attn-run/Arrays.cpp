@@ -88,7 +88,8 @@ void run::fillRandom(HostBytes &array, uint64_t seed, double scale) {
   bool hasSpare = false;
   float spare = 0;
   auto normal = [&]() -> float {
-    if ((hasSpare = !hasSpare) == false)
+    hasSpare = !hasSpare;
+    if (!hasSpare)
       return spare;
     uint64_t bits = mix(counter++);
     float radius = std::sqrt(-2 * std::log((float(bits >> 40) + 1) * 0x1p-24f));

@@ -198,7 +198,7 @@ static runtime::Status runOnGpu(Execution &execution, const Program &program,
     memory.push_back(std::move(*piece));
   }
   // A failed launch has its own diagnostic already.
-  const Status launchFailed = Status::failure("the program did not run");
+  Status launchFailed = Status::failure("the program did not run");
   auto run = [&] {
     return succeeded(replay(execution.recording, device, slots, location));
   };

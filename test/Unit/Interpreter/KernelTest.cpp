@@ -59,7 +59,7 @@ std::vector<float> KernelTest::bf16s(uint64_t address, int64_t count) {
   return values;
 }
 
-bool KernelTest::run(std::vector<KernelArgument> arguments,
+bool KernelTest::run(const std::vector<KernelArgument> &arguments,
                      std::array<int64_t, 3> grid, InterpreterOptions options) {
   errors.clear();
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -80,7 +80,7 @@ bool KernelTest::run(std::vector<KernelArgument> arguments,
   return succeeded(moved);
 }
 
-void KernelTest::expectError(std::vector<KernelArgument> arguments,
+void KernelTest::expectError(const std::vector<KernelArgument> &arguments,
                              const std::string &message, int64_t blocks) {
   size_t marker = source.find("// HERE");
   ASSERT_NE(marker, std::string::npos);

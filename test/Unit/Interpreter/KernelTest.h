@@ -49,12 +49,12 @@ protected:
   std::vector<float> bf16s(uint64_t address, int64_t count);
 
   /// True when no error was reported; what was is in `errors`.
-  bool run(std::vector<KernelArgument> arguments,
+  bool run(const std::vector<KernelArgument> &arguments,
            std::array<int64_t, 3> grid = {1, 1, 1},
            InterpreterOptions options = {});
   /// Runs in all warp orders; each must report first the error with this text
   /// in it, at the line marked `// HERE`.
-  void expectError(std::vector<KernelArgument> arguments,
+  void expectError(const std::vector<KernelArgument> &arguments,
                    const std::string &message, int64_t blocks = 1);
 
   mlir::MLIRContext context;
