@@ -1,8 +1,9 @@
 //===- Scalars.h - Arithmetic on one scalar of a kernel ---------*- C++ -*-===//
 //
 // Kernels steer themselves with `arith` on i1, i32, i64 and index.  Analyses
-// and the interpreter need the same arithmetic on numbers, at full speed and
-// without building attributes; it stands here once.
+// need the same arithmetic on numbers, without building attributes.  The
+// interpreter, which runs every op many times, decodes ops beforehand and has
+// arithmetic of its own; so what it executes checks what is counted here.
 //
 //===----------------------------------------------------------------------===//
 
