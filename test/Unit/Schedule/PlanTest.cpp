@@ -107,11 +107,25 @@ TEST(Plans, SharedMemoryOfTheKernel) {
   std::string error;
   auto plan = planFor(
       square(4096, 128), *findMachine("h100_sxm"), "flash",
-      {{"query", 128}, {"key", 64}, {"stages", 2}, {"warps", 4}}, error);
+      {{"query", 128}, {"key", 32}, {"stages", 2}, {"warps", 4}}, error);
   ASSERT_TRUE(plan) << error;
-  EXPECT_EQ(plan->footprint.smemBytes, (128 + 4 * 64) * 272);
-  EXPECT_EQ(plan->footprint.registersPerThread, 246);
+  EXPECT_EQ(plan->footprint.smemBytes, (128 + 4 * 32) * 272);
+  // O 128, S 32, P 16, statistics 8, a step of V 32, the rest 36.
+  EXPECT_EQ(plan->footprint.registersPerThread, 252);
   EXPECT_EQ(plan->footprint.blocksPerSm, 2);
+}
+
+/// Each scheduler has a quarter of the registers: of blocks of two warps with
+/// 184 registers each, five would put three warps on one scheduler (17664
+/// registers of 16384), so four fit.
+TEST(Plans, RegistersAreThoseOfASchedulersQuarter) {
+  std::string error;
+  auto plan =
+      planFor(square(4096, 48), *findMachine("a100_80g"), "flash",
+              {{"query", 64}, {"key", 48}, {"stages", 1}, {"warps", 2}}, error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->footprint.registersPerThread, 184);
+  EXPECT_EQ(plan->footprint.blocksPerSm, 4);
 }
 
 /// The output's staging takes the place of Q, and may be the wider one.
@@ -139,7 +153,7 @@ TEST(Plans, RefusalsNameNumberAndLimit) {
       "needs 135168 bytes of shared memory, but a block on l4 has 101376");
   EXPECT_EQ(refusal(square(4096, 128),
                     {{"query", 128}, {"key", 96}, {"stages", 1}, {"warps", 4}}),
-            "needs 278 registers per thread, but a thread has 255");
+            "needs 348 registers per thread, but a thread has 255");
   EXPECT_EQ(refusal(square(4096, 64), {{"query", 256}, {"warps", 4}}),
             "expects 16 or 32 rows per warp, but got 256 rows and 4 warps");
   EXPECT_EQ(refusal(square(4096, 64), {{"rows", 64}}),
