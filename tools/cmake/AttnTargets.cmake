@@ -8,7 +8,7 @@ endfunction()
 # A library over MLIR.  attn_library(NAME source... [DEPENDS tablegen...]
 # [LINK our libraries...])
 function(attn_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;MLIR" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
