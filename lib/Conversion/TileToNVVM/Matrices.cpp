@@ -46,15 +46,6 @@ SmallVector<Value, 4> loadFour(Lane &b, Value pointer, bool transposed) {
   return registers;
 }
 
-/// An index as a run-time part (or null) and a number of bytes known now, which
-/// becomes an immediate: all loads from a buffer then share one register.
-std::pair<Value, int64_t> split(Value index, int64_t bytes) {
-  APInt constant;
-  if (matchPattern(index, m_ConstantInt(&constant)))
-    return {Value(), constant.getSExtValue() * bytes};
-  return {index, 0};
-}
-
 struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -74,25 +65,26 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     Value low = b.bitAnd(b.shiftRight(lane, 3), 1);
     Value high = b.shiftRight(lane, 4);
     Value down = downFirst ? low : high, right = downFirst ? high : low;
-    auto [row, rowBytes] = split(adaptor.getRow().front(), buffer.pitchBytes());
-    auto [column, columnBytes] =
-        split(adaptor.getColumn().front(), buffer.elementBytes());
-    auto [stage, stageBytes] =
-        split(adaptor.getStage().front(), buffer.stageBytes());
-    auto [address, placeBytes] = b.splitConstant(adaptor.getBuffer().front());
-    for (auto [index, bytes] : {std::pair(stage, buffer.stageBytes()),
-                                std::pair(row, buffer.pitchBytes()),
-                                std::pair(column, buffer.elementBytes())})
-      if (index)
-        address = b.add(address, b.mul(index, bytes));
+    // Where the part starts, as a run-time address and a number of bytes known
+    // now, which becomes an immediate.
+    auto [address, bytes] = b.splitConstant(adaptor.getBuffer().front());
+    for (auto [index, unit] :
+         {std::pair(adaptor.getStage().front(), buffer.stageBytes()),
+          std::pair(adaptor.getRow().front(), buffer.pitchBytes()),
+          std::pair(adaptor.getColumn().front(), buffer.elementBytes())}) {
+      APInt constant;
+      if (matchPattern(index, m_ConstantInt(&constant)))
+        bytes += constant.getSExtValue() * unit;
+      else
+        address = b.add(address, b.mul(index, unit));
+    }
     Value laneRow = b.add(b.bitAnd(lane, 7), b.mul(down, 8));
     address = b.add(address, b.add(b.mul(laneRow, buffer.pitchBytes()),
                                    b.mul(right, 8 * buffer.elementBytes())));
     // Loads at constant distances share one address register.  Were it known
     // to be invariant, LLVM would keep every sum in a register of its own
     // outside the loop.
-    Value pointer = b.offset(b.shared(b.opaque(address)),
-                             placeBytes + rowBytes + columnBytes + stageBytes);
+    Value pointer = b.offset(b.shared(b.opaque(address)), bytes);
 
     // One instruction loads 16 x 16 elements of the buffer.
     auto load = [&](int64_t row, int64_t column) {
