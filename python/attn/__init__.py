@@ -1,0 +1,47 @@
+"""attn: an attention compiler.
+
+    import attn
+
+    o = attn.forward(q, k, v, causal=True)        # on GPU arrays, any library
+    print(attn.explain(batch=4, heads=32, queries=4096, head_dim=128))
+    program = attn.compile(mlir_text, machine="h100_sxm")   # needs no GPU
+
+`attn.torch` and `attn.jax` have what is particular to those libraries; they,
+and the libraries, are imported at the first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ._cache import CacheInfo, cache_info, configure_cache
+from ._compile import Binary, Executable, Kernel, compile
+from ._bindings import Binding
+from ._errors import (CacheError, CompileError, DeviceError, Error,
+                      InternalError, LibraryError, UnsupportedError)
+from ._forward import forward
+from ._machines import Device, Machine, device, devices, machines
+from ._plan import Footprint, Plan, PlanReport, Refused, explain, plan
+from ._problem import Problem
+
+__all__ = [
+    "Binary", "Binding", "CacheError", "CacheInfo", "CompileError", "Device",
+    "DeviceError", "Error", "Executable", "Footprint", "InternalError",
+    "Kernel", "LibraryError", "Machine", "Plan", "PlanReport", "Problem",
+    "Refused", "UnsupportedError", "cache_info", "compile", "configure_cache",
+    "device", "devices", "explain", "forward", "machines", "plan"
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("torch", "jax"):
+        return importlib.import_module(f"attn.{name}")
+    if name == "__version__":  # the library's own
+        from . import _native
+        return _native.version()
+    raise AttributeError(f"module 'attn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "__version__", "jax", "torch"])

@@ -1,0 +1,253 @@
+"""Arrays of any library, described without importing it.
+
+PyTorch tensors are asked directly, all others through DLPack and then through
+`__cuda_array_interface__`.  A description holds the address, the type's name,
+sizes and strides in elements, and the GPU; and, as `owner`, whatever keeps the
+memory until the launch is queued.
+
+A library is looked up once per type, by `library_of`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, NamedTuple, NoReturn, Optional
+
+from . import _dlpack, _driver
+
+ITEM_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3": 1}
+DTYPES = "bf16, f16, f32 or f8e4m3"
+
+_TYPESTRS = {"<f2": "f16", "<f4": "f32", "bfloat16": "bf16",
+             "float8_e4m3fn": "f8e4m3"}
+# `stream` of the interface and of DLPack: the legacy default stream.
+_LEGACY_STREAM = 1
+
+
+class Array(NamedTuple):
+    """An array on a GPU; strides are in elements."""
+
+    address: int
+    dtype: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: int
+    owner: Any
+
+    @property
+    def shape(self) -> str:
+        """For messages: "[1, 8, 100, 64]"."""
+        return str(list(self.sizes))
+
+
+def type_name(value: Any) -> str:
+    """For messages: "numpy.ndarray"."""
+    kind = type(value)
+    if kind.__module__ in ("builtins", None):
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def wrong_place(name: str, array: Any, place: str, advice: str) -> NoReturn:
+    """Raises the ValueError for an array that is not on a GPU."""
+    raise ValueError(
+        f"{name}: expects an array in the memory of a CUDA GPU, but got a "
+        f"{type_name(array)} on {place}; {advice}")
+
+
+def wrong_dtype(name: str, dtype: Any) -> NoReturn:
+    """Raises the TypeError for an element type that attn does not know."""
+    raise TypeError(
+        f"{name}: expects elements of {DTYPES}, but got {dtype}")
+
+
+def check_layout(array: Array, name: str, *, written: bool = False) -> None:
+    """ValueError unless the innermost stride is 1 and none is negative; what
+    is written must not repeat memory either."""
+    strides = list(array.strides)
+    if any(stride < 0 for stride, size in zip(strides, array.sizes)
+           if size > 1):
+        raise ValueError(
+            f"{name}: expects strides of 0 or more, but got {strides} for "
+            f"shape {array.shape}; a contiguous copy has them")
+    if array.sizes and array.sizes[-1] > 1 and strides[-1] != 1:
+        raise ValueError(
+            f"{name}: expects an innermost stride of 1, but got strides "
+            f"{strides} for shape {array.shape}; a copy made by "
+            f".contiguous() has it")
+    if written and any(stride == 0 for stride, size in
+                      zip(strides, array.sizes) if size > 1):
+        raise ValueError(
+            f"{name}: expects a place of its own for every element, but got "
+            f"strides {strides} for shape {array.shape}")
+
+
+class Library:
+    """What attn needs to know of the library an array comes from: here, of
+    one that it knows nothing about but the two protocols."""
+
+    #: "torch", "cupy", "jax", or what the module of the type is called.
+    name = "array"
+    copy_advice = "copy it to the GPU with torch, cupy or jax"
+
+    def describe(self, array: Any, name: str, stream: int, *,
+                 written: bool = False) -> Array:
+        """`array` as the launch on `stream` sees it; ValueError, TypeError."""
+        if _dlpack.is_capsule(array):
+            return self._from_capsule(array, array, name, written)
+        if hasattr(array, "__dlpack__"):
+            return self._from_dlpack(array, name, stream, written)
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is not None:
+            if written and interface["data"][1]:
+                self._refuse_read_only(array, name)
+            return self._from_interface(array, interface, name, stream)
+        raise TypeError(
+            f"{name}: expects an array on a GPU (torch, cupy, jax, or "
+            f"anything with __dlpack__ or __cuda_array_interface__), but got "
+            f"{type_name(array)}")
+
+    def stream_of(self, array: Any) -> int:
+        """Where work on this array goes unless the caller says otherwise:
+        the current stream of its library, else that of the array, else the
+        default stream."""
+        if not hasattr(array, "__dlpack__"):
+            interface = getattr(array, "__cuda_array_interface__", None)
+            if interface is not None:
+                return interface.get("stream") or 0
+        return 0
+
+    def empty(self, like: Any, sizes: tuple[int, ...],
+              strides: tuple[int, ...], dtype: Optional[str],
+              stream: int) -> Any:
+        """A new array on the GPU of `like`, of its type if `dtype` is None,
+        for a launch on `stream`."""
+        raise TypeError(
+            f"out expects an array of shape {list(sizes)} (and lse, with "
+            f"return_lse), but got None; arrays are made for torch, cupy and "
+            f"jax, not for {type_name(like)}")
+
+    def used_on(self, array: Any, stream: int) -> None:
+        """Keeps memory from reuse until what `stream` has now is done."""
+
+    def refuse_gradient(self, *arrays: Any) -> None:
+        """ValueError if somebody waits for a gradient of these arrays."""
+
+    def make_path(self) -> Optional[Callable[..., Any]]:
+        """A short way through `forward` for arrays of this library."""
+        return None
+
+    def _from_dlpack(self, array: Any, name: str, stream: int,
+                     written: bool) -> Array:
+        device_type, _ = array.__dlpack_device__()
+        if device_type not in (_dlpack.CUDA, _dlpack.CUDA_MANAGED):
+            self._refuse_device(array, name, device_type)
+        # The protocol writes the default stream as 1; 0 is ambiguous there.
+        arguments = {"stream": stream or _LEGACY_STREAM}
+        try:
+            try:
+                capsule = array.__dlpack__(max_version=(1, 0), **arguments)
+            except TypeError:  # a producer from before version 1.0
+                capsule = array.__dlpack__(**arguments)
+        except (BufferError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{name}: expects an array that gives its "
+                             f"memory, but {type_name(array)} says: {error}"
+                             ) from error
+        return self._from_capsule(capsule, array, name, written)
+
+    def _from_capsule(self, capsule: Any, array: Any, name: str,
+                      written: bool) -> Array:
+        contents = _dlpack.read(capsule, name)
+        if written and contents.read_only:
+            self._refuse_read_only(array, name)
+        if contents.device_type not in (_dlpack.CUDA, _dlpack.CUDA_MANAGED):
+            self._refuse_device(array, name, contents.device_type)
+        if contents.dtype is None:
+            wrong_dtype(name, contents.dtype_text)
+        return Array(contents.address, contents.dtype, contents.sizes,
+                     contents.strides, contents.device_id, (array, capsule))
+
+    def _refuse_device(self, array: Any, name: str, kind: int) -> NoReturn:
+        place = _dlpack.DEVICES.get(kind, f"DLPack device {kind}")
+        wrong_place(name, array, place, self.copy_advice)
+
+    def _refuse_read_only(self, array: Any, name: str) -> NoReturn:
+        raise ValueError(f"{name}: expects an array that can be written, but "
+                         f"got a {type_name(array)} that is read-only")
+
+    def _from_interface(self, array: Any, interface: dict[str, Any],
+                        name: str, stream: int) -> Array:
+        if interface.get("mask") is not None:
+            raise ValueError(
+                f"{name}: expects an array without a mask, but got one in "
+                f"its __cuda_array_interface__")
+        typestr = interface["typestr"]
+        dtype = _TYPESTRS.get(typestr)
+        if dtype is None:
+            wrong_dtype(name, f"typestr {typestr}")
+        sizes = tuple(interface["shape"])
+        byte_strides = interface.get("strides")
+        if byte_strides is None:
+            strides = _dlpack.row_major(sizes)
+        else:
+            item = ITEM_BYTES[dtype]
+            if any(stride % item for stride in byte_strides):
+                raise ValueError(
+                    f"{name}: expects strides of whole elements of {item} "
+                    f"bytes, but got {list(byte_strides)} bytes")
+            strides = tuple(stride // item for stride in byte_strides)
+        address = interface["data"][0] or 0
+        device = _driver.device_of(address, name) if address else 0
+        written_on = interface.get("stream")
+        if written_on is not None and written_on != (stream or
+                                                     _LEGACY_STREAM):
+            _driver.wait(device, stream, written_on)
+        return Array(address, dtype, sizes, strides, device, array)
+
+
+class JaxLibrary(Library):
+    """JAX.  `forward` gives its arrays to attn.jax; only calls of an
+    `Executable` come here, to read."""
+
+    name = "jax"
+    copy_advice = "move it with jax.device_put(x, jax.devices('cuda')[0])"
+
+    def describe(self, array: Any, name: str, stream: int, *,
+                 written: bool = False) -> Array:
+        is_deleted = getattr(array, "is_deleted", None)
+        if is_deleted is not None and is_deleted():
+            raise ValueError(
+                f"{name}: expects an array with memory, but got a JAX array "
+                f"that was deleted (donated to a call, perhaps)")
+        if written:
+            self._refuse_read_only(array, name)
+        return super().describe(array, name, stream)
+
+
+_PLAIN = Library()
+_libraries: dict[type, Library] = {}
+
+
+def _find_library(array: Any) -> Library:
+    # A library whose arrays exist has been imported, by somebody else.
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, getattr(torch, "Tensor", ())):
+        from ._torch_arrays import TorchLibrary
+        return TorchLibrary.get(torch)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(array, getattr(cupy, "ndarray", ())):
+        from ._cupy_arrays import CupyLibrary
+        return CupyLibrary(cupy)
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(array, getattr(jax, "Array", ())):
+        return JaxLibrary()
+    return _PLAIN
+
+
+def library_of(array: Any) -> Library:
+    """The library that an array belongs to, by its type."""
+    kind = type(array)
+    found = _libraries.get(kind)
+    if found is None:
+        found = _libraries[kind] = _find_library(array)
+    return found

@@ -1,0 +1,88 @@
+"""A launch of which only the addresses are open."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import struct
+import weakref
+from typing import Any, Callable, Sequence
+
+from . import _native
+from ._arrays import Array
+
+
+def release(kind: str, handle: int, owner: int) -> None:
+    """Destroys a handle of the library; not in a child of the process that
+    made it, where CUDA does not work."""
+    if os.getpid() == owner:
+        _native.function(kind)(handle)
+
+
+def keep(holder: Any, kind: str, handle: int) -> None:
+    """Ties a handle to the life of `holder`.  What lives until the process
+    ends is left to the driver, which by then may be gone."""
+    weakref.finalize(holder, release, kind, handle, os.getpid()).atexit = False
+
+
+def buffers(arrays: Sequence[Array], names: Sequence[str]) -> Any:
+    """An array of attn_buffer; ValueError for too many dimensions."""
+    packed = (_native.Buffer * len(arrays))()
+    for buffer, array, name in zip(packed, arrays, names):
+        rank = len(array.sizes)
+        if rank > _native.MAX_RANK:
+            raise ValueError(f"{name}: expects at most {_native.MAX_RANK} "
+                             f"dimensions, but got {rank}")
+        buffer.data, buffer.rank = array.address, rank
+        buffer.sizes[:rank] = array.sizes
+        buffer.strides[:rank] = array.strides
+    return packed
+
+
+class Binding:
+    """A function bound to a GPU and to the shapes and strides of its arrays.
+
+    Launching it costs a few microseconds and may be done from any thread.
+    The binding lives on its own: what it was bound from may go first.
+    """
+
+    __slots__ = ("handle", "count", "pack", "__weakref__")
+
+    def __init__(self, handle: int, count: int) -> None:
+        self.handle = handle
+        self.count = count
+        #: Addresses as the library wants them.
+        self.pack: Callable[..., bytes] = struct.Struct(f"={count}Q").pack
+        keep(self, "attn_binding_destroy", handle)
+
+    def launch(self, addresses: Sequence[int], stream: int = 0) -> None:
+        """Queues the launch on a stream (a CUstream's number; 0 is the
+        default stream) with these addresses, in the order of the arrays.
+
+        The memory must stay until the launch has run, and rows must be
+        aligned as those that were bound.
+        """
+        if len(addresses) != self.count:
+            raise ValueError(f"expects {self.count} addresses, but got "
+                             f"{len(addresses)}")
+        _native.call("attn_launch", self.handle, self.pack(*addresses),
+                     self.count, stream)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What a launch does: {"device", "alignment", "scratch_bytes",
+        "steps"}, with the grid and arguments of every kernel, for who would
+        rather launch the cubin alone."""
+        values: dict[str, Any] = json.loads(
+            _native.text("attn_binding_info", self.handle))
+        return values
+
+
+def result_handle(name: str, *arguments: Any) -> int:
+    """Calls a function that makes an object of the library."""
+    handle = ctypes.c_void_p()
+    _native.call(name, *arguments, ctypes.byref(handle))
+    if not handle.value:
+        raise _native.failure(0, _native.Status())
+    return handle.value

@@ -1,0 +1,33 @@
+"""CuPy arrays: described by DLPack, allocated on CuPy's own terms."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from ._arrays import Library
+
+
+class CupyLibrary(Library):
+    """CuPy, which the caller has imported."""
+
+    name = "cupy"
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+
+    def stream_of(self, array: Any) -> int:
+        with array.device:  # current streams are kept for each GPU
+            return int(self.cupy.cuda.get_current_stream().ptr)
+
+    def empty(self, like: Any, sizes: tuple[int, ...],
+              strides: tuple[int, ...], dtype: Optional[str],
+              stream: int) -> Any:
+        element = self.cupy.float32 if dtype == "f32" else like.dtype
+        order = sorted(range(len(sizes)), key=lambda dim: -strides[dim])
+        dense = tuple(sizes[dim] for dim in order)
+        back = [order.index(dim) for dim in range(len(sizes))]
+        with like.device:
+            if stream == self.stream_of(like):
+                return self.cupy.empty(dense, element).transpose(back)
+            with self.cupy.cuda.ExternalStream(stream):
+                return self.cupy.empty(dense, element).transpose(back)

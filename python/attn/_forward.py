@@ -1,0 +1,232 @@
+"""Attention in one call, on arrays of any library.
+
+The first call of its kind describes and checks the arrays, compiles if need
+be, and binds a launch to their shapes.  Later calls of the same shapes,
+strides and options find the launch in a table and only fill in addresses.  For
+PyTorch tensors that takes a few microseconds of Python; see `_torch_path`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import threading
+from typing import Any, Callable, Hashable, Optional, Sequence
+
+from . import _cache, _native
+from ._arrays import Array, check_layout, library_of
+from ._bindings import Binding, buffers, result_handle
+from ._dlpack import row_major
+from ._problem import mask_name, scale_number
+from ._streams import handle_of
+
+#: More kinds of call than this, and the oldest are bound anew.
+MOST_LAUNCHES = 1024
+NAMES = ("q", "k", "v", "o", "lse")
+
+_lock = threading.Lock()
+_launches: dict[Hashable, Binding] = {}
+#: What calls on tensors of a type go through first: see `_torch_path`.
+paths: dict[type, Callable[..., Any]] = {}
+
+
+def remember(table: dict[Hashable, Any], key: Hashable, value: Any) -> None:
+    """Adds to a table that other threads read without a lock."""
+    with _lock:
+        while len(table) >= MOST_LAUNCHES:
+            table.pop(next(iter(table)))
+        table[key] = value
+
+
+def result_strides(sizes: Sequence[int],
+                   like: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a dense array whose dimensions lie in the order of `like`,
+    the innermost last: [b, n, h, d] memory stays that, also where `like` is a
+    slice of a packed array.
+
+    >>> result_strides((2, 8, 100, 64), (153600, 64, 1536, 1))
+    (51200, 64, 512, 1)
+    """
+    outer = range(len(sizes) - 1)
+    if all(like[dim] > 0 for dim in outer if sizes[dim] > 1):
+        order = sorted(outer, key=lambda dim: -like[dim])
+    else:  # repeated rows have no order
+        order = list(outer)
+    strides = [1] * len(sizes)
+    step = max(sizes[-1], 1)
+    for dim in reversed(order):
+        strides[dim] = step
+        step *= max(sizes[dim], 1)
+    return tuple(strides)
+
+
+def _check_together(arrays: Sequence[Array]) -> None:
+    """What must hold before the library can compare shapes."""
+    named = list(zip(NAMES, arrays))
+    for name, array in named:
+        rank = 3 if name == "lse" else 4
+        if len(array.sizes) != rank:
+            shapes = ", ".join(f"{n} {a.shape}" for n, a in named)
+            raise ValueError(
+                f"expects {name} of rank {rank}, but got {shapes}; shapes are "
+                f"q [batch, heads, queries, head_dim], k [batch, kv_heads, "
+                f"keys, head_dim], v [batch, kv_heads, keys, head_dim_v]")
+    if len({array.dtype for array in arrays[:4]}) > 1:
+        texts = ", ".join(f"{n} {a.dtype}" for n, a in named[:4])
+        raise TypeError(f"expects one element type, but got {texts}")
+    if len(arrays) > 4 and arrays[4].dtype != "f32":
+        raise TypeError(f"expects lse of f32, but got {arrays[4].dtype}")
+    if len({array.device for array in arrays}) > 1:
+        places = ", ".join(f"{n} on GPU {a.device}" for n, a in named)
+        raise ValueError(f"expects all arrays on one GPU, but got {places}")
+
+
+def _bind(arrays: Sequence[Array], mask: str, scale: Optional[float],
+          machine: Optional[str], schedule: Optional[str]) -> Binding:
+    _cache.ready()
+    request = _native.ForwardRequest(
+        ctypes.sizeof(_native.ForwardRequest), arrays[0].dtype.encode(),
+        _native.encode(mask, "mask"), scale is not None, scale or 0.0,
+        _native.encode(machine, "machine"),
+        _native.encode(schedule, "schedule"))
+    packed = buffers(arrays, NAMES)
+    pointers = [ctypes.byref(packed[i]) if i < len(arrays) else None
+                for i in range(len(NAMES))]  # without lse the last is NULL
+    return Binding(
+        result_handle("attn_forward_bind", ctypes.byref(request),
+                      arrays[0].device, *pointers), len(arrays))
+
+
+def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
+           scale: Optional[float] = None, return_lse: bool = False,
+           out: Any = None, lse: Any = None, machine: Optional[str] = None,
+           schedule: Optional[str] = None,
+           stream: Any = None) -> tuple[Any, Any, Binding]:
+    """One call, gradients not considered: (o, lse or None, the launch)."""
+    library = library_of(q)
+    handle = library.stream_of(q) if stream is None else handle_of(stream)
+    arrays = []
+    for name, array in zip(NAMES, (q, k, v)):
+        arrays.append(library_of(array).describe(array, name, handle))
+        check_layout(arrays[-1], name)
+    _check_together(arrays)
+    if stream is not None:
+        handle_of(stream, arrays[0].device)
+    sizes = (*arrays[0].sizes[:3], arrays[2].sizes[3])
+    if out is None:
+        out = library.empty(
+            q, sizes, result_strides(sizes, arrays[0].strides), None, handle)
+    if return_lse and lse is None:
+        lse = library.empty(q, sizes[:3], row_major(sizes[:3]), "f32", handle)
+    for name, array in (("o", out), ("lse", lse)):
+        if array is not None:
+            arrays.append(library_of(array).describe(array, name, handle,
+                                                     written=True))
+            check_layout(arrays[-1], name, written=True)
+    _check_together(arrays)
+
+    # An alignment of more than 16 bytes helps nobody.
+    key = (mask, scale, machine, schedule, arrays[0].device, *(
+        (a.dtype, a.sizes, a.strides, a.address & 15) for a in arrays))
+    binding = _launches.get(key)
+    if binding is None:
+        binding = _bind(arrays, mask, scale, machine, schedule)
+        remember(_launches, key, binding)
+    binding.launch([array.address for array in arrays], handle)
+    if stream is not None:
+        for array in (q, k, v, out, lse):
+            if array is not None:
+                library_of(array).used_on(array, handle)
+    return out, lse, binding
+
+
+def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
+            scale: Optional[float] = None,
+            window: Optional[Sequence[Optional[int]]] = None,
+            mask: Optional[str] = None, return_lse: bool = False,
+            out: Any = None, lse: Any = None, machine: Optional[str] = None,
+            schedule: Optional[str] = None, stream: Any = None) -> Any:
+    """softmax(scale q k^T, masked) v on a GPU; queued, not waited for.
+
+    Shapes, with heads a multiple of kv_heads (grouped queries):
+
+        q    [batch, heads, queries, head_dim]
+        k    [batch, kv_heads, keys, head_dim]
+        v    [batch, kv_heads, keys, head_dim_v]
+        o    [batch, heads, queries, head_dim_v]
+        lse  [batch, heads, queries]
+
+    Any strides but an innermost of 1: memory in the order [batch, rows,
+    heads, head_dim] is passed as a transposed view, without a copy.  Arrays
+    may be of PyTorch, CuPy, JAX, or of any library that speaks DLPack or
+    `__cuda_array_interface__`; all lie on one GPU, which need not be the
+    current one.  Element types are bf16 and f16.  Batch and rows are free:
+    other numbers do not compile again.
+
+    causal      query i sees keys j <= i
+    window      (left, right): with keys - queries = s, query i sees keys from
+                i + s - left to i + s + right; None is no bound
+    mask        the same by name: "none", "causal", "causal_bottom_right",
+                "window<L, R>"
+    scale       of the scores; 1/sqrt(head_dim) unless given
+    return_lse  also give the natural log of the sum of exponentials, f32
+    out, lse    where results go; must not overlap the inputs.  Needed for
+                libraries that attn cannot allocate for
+    machine     compile as for this GPU of `machines()`, not for the actual
+    schedule    overrules the choice, "flash, query = 128, key = 64"
+    stream      a CUstream's number or an object that has one; without it the
+                current stream of the arrays' library.  Given a stream, the
+                caller orders it after what wrote the arrays
+
+    Returns o, or (o, lse) with return_lse or lse.  o has the type of q and
+    the order of its dimensions in memory.  A row that sees no key has o = 0
+    and lse = -inf.
+
+    Raises ValueError for shapes, strides, places and values that are wrong,
+    TypeError for types, UnsupportedError where no kernel is built,
+    DeviceError where the driver refuses, and CacheError for a folder in
+    $ATTN_CACHE_DIR that cannot be used.
+    """
+    if stream is None and out is None and lse is None:
+        path = paths.get(type(q))
+        if path is not None:
+            return path(q, k, v, (causal, scale, window, mask, return_lse,
+                                  machine, schedule))
+    library = library_of(q)
+    with_lse = bool(return_lse) or lse is not None
+    options: dict[str, Any] = dict(
+        mask=mask_name(causal, window, mask), scale=scale_number(scale),
+        machine=machine, schedule=schedule)
+    if library.name == "jax":
+        return _through_jax(q, k, v, with_lse, out, lse, stream, options)
+    library.refuse_gradient(q, k, v)
+    if type(q) not in paths:
+        path = library.make_path()
+        if path is not None:
+            paths[type(q)] = path
+    o, lse, _ = launch(q, k, v, return_lse=with_lse, out=out, lse=lse,
+                       stream=stream, **options)
+    return (o, lse) if with_lse else o
+
+
+def _through_jax(q: Any, k: Any, v: Any, with_lse: bool, out: Any, lse: Any,
+                 stream: Any, options: dict[str, Any]) -> Any:
+    for name, value in (("out", out), ("lse", lse), ("stream", stream)):
+        if value is not None:
+            raise TypeError(
+                f"{name} expects None for JAX arrays, which cannot be written "
+                f"and live on JAX's own streams, but got "
+                f"{type(value).__name__}")
+    attention = importlib.import_module("attn.jax").attention
+    return attention(q, k, v, return_lse=with_lse, **options)
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _launches.clear()
+    paths.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

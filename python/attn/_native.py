@@ -1,0 +1,214 @@
+"""libattn through ctypes: the declarations of include/attn-c/Attn.h.
+
+The library is opened at the first use, not at the import: from $ATTN_LIBRARY
+if that is set, else from `lib/libattn.so` beside this file.  `call` turns a
+status into an exception, `text` also takes over a string.
+
+After a fork the child may go on with everything that needs no GPU.  CUDA
+itself does not survive a fork, so the child must not launch; nothing that the
+parent bound or loaded is touched there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from typing import Any, Optional, Union
+
+from . import _errors
+
+MAX_RANK = 8
+#: `attn_problem.batch` and others: any number.
+FREE = -1
+
+BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib",
+                      "libattn.so")
+
+
+class Status(ctypes.Structure):
+    """attn_status; the message is the library's until it is cleared."""
+    _fields_ = [("code", ctypes.c_int32), ("message", ctypes.c_char_p)]
+
+
+class Problem(ctypes.Structure):
+    """attn_problem."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("dtype", ctypes.c_char_p),
+                ("batch", ctypes.c_int64), ("heads", ctypes.c_int64),
+                ("kv_heads", ctypes.c_int64), ("queries", ctypes.c_int64),
+                ("keys", ctypes.c_int64), ("head_dim", ctypes.c_int64),
+                ("head_dim_v", ctypes.c_int64), ("mask", ctypes.c_char_p),
+                ("with_lse", ctypes.c_int32), ("has_scale", ctypes.c_int32),
+                ("scale", ctypes.c_double), ("alignment", ctypes.c_int64)]
+
+
+class Buffer(ctypes.Structure):
+    """attn_buffer: an array in device memory, strides in elements."""
+    _fields_ = [("data", ctypes.c_void_p), ("rank", ctypes.c_int64),
+                ("sizes", ctypes.c_int64 * MAX_RANK),
+                ("strides", ctypes.c_int64 * MAX_RANK)]
+
+
+class ForwardRequest(ctypes.Structure):
+    """attn_forward_request."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("dtype", ctypes.c_char_p),
+                ("mask", ctypes.c_char_p), ("has_scale", ctypes.c_int32),
+                ("scale", ctypes.c_double), ("machine", ctypes.c_char_p),
+                ("schedule", ctypes.c_char_p)]
+
+
+_i32, _i64, _size = ctypes.c_int32, ctypes.c_int64, ctypes.c_size_t
+_text, _pointer = ctypes.c_char_p, ctypes.c_void_p
+_status = ctypes.POINTER(Status)
+_problem = ctypes.POINTER(Problem)
+_buffers = ctypes.POINTER(Buffer)
+_request = ctypes.POINTER(ForwardRequest)
+# `void **` and `char **` for results; a string must stay a pointer, since
+# attn_free wants it back.
+_out = ctypes.POINTER(ctypes.c_void_p)
+_sizes = ctypes.POINTER(ctypes.c_size_t)
+# The addresses of a launch, packed into bytes: the cheapest array to make.
+_addresses = ctypes.c_char_p
+
+# name: result, arguments
+SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "attn_status_clear": (None, [_status]),
+    "attn_free": (None, [_pointer]),
+    "attn_version": (_text, []),
+    "attn_machines_json": (_i32, [_out, _status]),
+    "attn_device_count": (_i32, [ctypes.POINTER(_i32), _status]),
+    "attn_device_json": (_i32, [_i32, _out, _status]),
+    "attn_plan_json": (_i32, [_problem, _text, _out, _status]),
+    "attn_plan_text": (_i32, [_problem, _text, _out, _status]),
+    "attn_compile": (_i32, [_text, _size, _text, _text, _text, _out,
+                            _status]),
+    "attn_problem_text": (_i32, [_problem, _out, _status]),
+    "attn_executable_destroy": (None, [_pointer]),
+    "attn_executable_info": (_i32, [_pointer, _out, _status]),
+    "attn_executable_cubin": (_i32, [_pointer, _size, _out, _sizes, _status]),
+    "attn_executable_ptx": (_i32, [_pointer, _size, _out, _sizes, _status]),
+    "attn_load": (_i32, [_pointer, _i32, _status]),
+    "attn_call": (_i32, [_pointer, _buffers, _size, _pointer, _status]),
+    "attn_bind": (_i32, [_pointer, _buffers, _size, _out, _status]),
+    "attn_launch": (_i32, [_pointer, _addresses, _size, _pointer, _status]),
+    "attn_binding_info": (_i32, [_pointer, _out, _status]),
+    "attn_binding_destroy": (None, [_pointer]),
+    "attn_forward": (_i32, [_request, _i32, _buffers, _buffers, _buffers,
+                            _buffers, _buffers, _pointer, _status]),
+    "attn_forward_bind": (_i32, [_request, _i32, _buffers, _buffers, _buffers,
+                                 _buffers, _buffers, _out, _status]),
+    "attn_cache_open": (_i32, [_text, _i64, _status]),
+    "attn_cache_json": (_i32, [_out, _status]),
+    "attn_assembler_set": (_i32, [_text, _status]),
+    "attn_xla_forward": (_pointer, [_pointer]),
+}
+
+_EXCEPTIONS: dict[int, type[Exception]] = {
+    1: ValueError,
+    2: _errors.CompileError,
+    3: _errors.DeviceError,
+    4: _errors.CacheError,
+    5: _errors.UnsupportedError,
+    6: _errors.InternalError,
+}
+
+_lock = threading.Lock()
+_library: Optional[ctypes.CDLL] = None
+_functions: dict[str, Any] = {}
+
+
+def _open() -> ctypes.CDLL:
+    named = os.environ.get("ATTN_LIBRARY")
+    path = named or BESIDE
+    if not os.path.exists(path):
+        place = f"$ATTN_LIBRARY is {named}" if named else (
+            "$ATTN_LIBRARY is not set")
+        raise _errors.LibraryError(
+            f"expects libattn.so at $ATTN_LIBRARY or, without one, at "
+            f"{BESIDE}, but there is no file {path} ({place}); the wheel of "
+            f"attn has the library inside")
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise _errors.LibraryError(
+            f"expects to load {path}, but the loader says: {error}; "
+            f"$ATTN_LIBRARY may name another libattn.so") from error
+
+
+def library() -> ctypes.CDLL:
+    """The opened library; opens it, once, from any thread."""
+    global _library
+    if _library is None:
+        with _lock:
+            if _library is None:
+                _library = _open()
+    return _library
+
+
+def function(name: str) -> Any:
+    """A function of Attn.h with its types declared."""
+    found = _functions.get(name)
+    if found is None:
+        opened = library()
+        result, arguments = SIGNATURES[name]
+        try:
+            found = getattr(opened, name)
+        except AttributeError:
+            raise _errors.LibraryError(
+                f"expects a libattn.so that has {name}, but got version "
+                f"{version()} at {opened._name}, which has not") from None
+        found.restype, found.argtypes = result, arguments
+        _functions[name] = found
+    return found
+
+
+def version() -> str:
+    """The version of the library, "0.1.0"."""
+    return str(function("attn_version")().decode())
+
+
+def failure(code: int, status: Status) -> Exception:
+    """The exception for a status that is not zero; clears the status."""
+    message = (status.message or b"").decode(errors="replace")
+    function("attn_status_clear")(ctypes.byref(status))
+    kind = _EXCEPTIONS.get(code, _errors.InternalError)
+    return kind(message or f"libattn says {code} and gives no reason")
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function that ends in a status; raises if that is not OK."""
+    status = Status()
+    code = function(name)(*arguments, ctypes.byref(status))
+    if code:
+        raise failure(code, status)
+
+
+def text(name: str, *arguments: Any) -> str:
+    """Calls a function that gives a string, and takes the string over."""
+    result = ctypes.c_void_p()
+    call(name, *arguments, ctypes.byref(result))
+    if result.value is None:
+        raise _errors.InternalError(f"{name} expects to give a string")
+    try:
+        return ctypes.string_at(result.value).decode(errors="replace")
+    finally:
+        function("attn_free")(result)
+
+
+def encode(value: Union[str, None], name: str) -> Optional[bytes]:
+    """A name for the library; None stays NULL."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise TypeError(f"{name} expects a string, but got {value!r}")
+    if "\0" in value:
+        raise ValueError(f"{name} expects no NUL inside, but got {value!r}")
+    return value.encode()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)

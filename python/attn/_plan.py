@@ -1,0 +1,157 @@
+"""Which schedule is fastest, and why.  Nothing here needs a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from dataclasses import dataclass
+from typing import Any, Mapping, Optional, Sequence
+
+from . import _errors, _native
+from ._machines import Machine, record
+from ._problem import Problem, integer, mask_name
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a block of a kernel occupies."""
+
+    smem_bytes: int
+    registers_per_thread: int
+    threads: int
+    blocks_per_sm: int
+    scratch_bytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A schedule with its price.
+
+    `bytes` are those moved at each level ("hbm", "l2", "smem"), `time` is the
+    time in seconds that each resource needs and what is added to the longest;
+    `bound_by` names the resource that binds.  `kernel` is None where the
+    schedule is priced but no kernel of it is built.
+    """
+
+    schedule: str
+    tiles: Mapping[str, int]
+    family: str
+    kernel: Optional[str]
+    bytes: Mapping[str, int]
+    flops: int
+    footprint: Footprint
+    seconds: float
+    bound_by: str
+    time: Mapping[str, float]
+
+    @property
+    def text(self) -> str:
+        """As `schedule=` takes it, "flash, query = 128, key = 64"."""
+        return ", ".join([self.schedule] + [
+            f"{name} = {size}" for name, size in self.tiles.items()])
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A schedule that cannot be, and the reason."""
+
+    schedule: str
+    tiles: Mapping[str, int]
+    family: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """Every choice for a problem on a machine: `plans`, best first, and
+    `refused`.
+
+    `regime` is the theory's: "large_cache" when the elements that the shared
+    memory of a block holds are at least head_dim squared, else "small_cache".
+    `lower_bound_bytes` must move between L2 and the multiprocessors whatever
+    the schedule.
+    """
+
+    problem: Problem
+    machine: Machine
+    regime: str
+    lower_bound_bytes: int
+    plans: tuple[Plan, ...]
+    refused: tuple[Refused, ...]
+
+    @property
+    def best(self) -> Plan:
+        """The fastest plan; UnsupportedError with the reasons if none fits."""
+        if self.plans:
+            return self.plans[0]
+        reasons = sorted({refused.reason for refused in self.refused})
+        raise _errors.UnsupportedError(
+            f"expects a schedule that fits {self.machine.name}, but all "
+            f"{len(self.refused)} are refused: {'; '.join(reasons[:4])}")
+
+
+def _request(batch: int, heads: int, kv_heads: Optional[int], queries: int,
+             keys: Optional[int], head_dim: int, head_dim_v: Optional[int],
+             dtype: str, mask: str, lse: bool) -> _native.Problem:
+    rows = integer(queries, "queries")
+    problem = Problem(
+        heads=heads, head_dim=head_dim, dtype=dtype,
+        batch=integer(batch, "batch"), kv_heads=kv_heads, queries=rows,
+        keys=rows if keys is None else integer(keys, "keys"),
+        head_dim_v=head_dim_v, mask=mask, lse=lse)
+    return problem._native()
+
+
+def _report(values: Mapping[str, Any]) -> PlanReport:
+    plans = tuple(
+        record(Plan, {**plan, "kernel": plan.get("kernel") or None,
+                      "footprint": record(Footprint, plan["footprint"])})
+        for plan in values["plans"])
+    return PlanReport(
+        problem=record(Problem, values["problem"]),
+        machine=record(Machine, values["machine"]), regime=values["regime"],
+        lower_bound_bytes=values["lower_bound_bytes"], plans=plans,
+        refused=tuple(record(Refused, r) for r in values["refused"]))
+
+
+def plan(*, batch: int, heads: int, queries: int, head_dim: int,
+         kv_heads: Optional[int] = None, keys: Optional[int] = None,
+         head_dim_v: Optional[int] = None, machine: str = "h100_sxm",
+         dtype: str = "bf16", causal: bool = False,
+         window: Optional[Sequence[Optional[int]]] = None,
+         mask: Optional[str] = None, lse: bool = False) -> PlanReport:
+    """Prices every schedule for a problem on a machine.
+
+    Shapes are q [batch, heads, queries, head_dim], k [batch, kv_heads, keys,
+    head_dim], v [batch, kv_heads, keys, head_dim_v]; what is left out is as on
+    the side of the queries.  `machine` is a name of `machines()`; `dtype` is
+    "bf16", "f16", "f32" or "f8e4m3"; `causal`, `window` and `mask` are those
+    of `forward`; `lse`: the log-sum-exp is a result too.
+
+    Raises ValueError for an unknown name or a size out of range, TypeError
+    for an argument of another type.
+
+    >>> report = plan(batch=4, heads=32, kv_heads=8, queries=4096,
+    ...               head_dim=128, causal=True)
+    >>> report.regime, report.best.schedule, report.problem.mask
+    ('large_cache', 'flash', 'causal')
+    """
+    problem = _request(batch, heads, kv_heads, queries, keys, head_dim,
+                       head_dim_v, dtype, mask_name(causal, window, mask), lse)
+    return _report(json.loads(_native.text(
+        "attn_plan_json", ctypes.byref(problem),
+        _native.encode(machine, "machine"))))
+
+
+def explain(*, batch: int, heads: int, queries: int, head_dim: int,
+            kv_heads: Optional[int] = None, keys: Optional[int] = None,
+            head_dim_v: Optional[int] = None, machine: str = "h100_sxm",
+            dtype: str = "bf16", causal: bool = False,
+            window: Optional[Sequence[Optional[int]]] = None,
+            mask: Optional[str] = None, lse: bool = False) -> str:
+    """The same as `plan` for readers: what was chosen, what binds it, the
+    runner-up and why it lost, what was refused, and pseudocode."""
+    problem = _request(batch, heads, kv_heads, queries, keys, head_dim,
+                       head_dim_v, dtype, mask_name(causal, window, mask), lse)
+    return _native.text("attn_plan_text", ctypes.byref(problem),
+                        _native.encode(machine, "machine"))

@@ -1,0 +1,145 @@
+"""One attention as numbers, and the names of masks."""
+
+from __future__ import annotations
+
+import ctypes
+import numbers
+import operator
+from dataclasses import dataclass
+from typing import Any, Optional, Sequence
+
+from . import _native
+
+#: How many rows a side of a window has that is not bounded.
+UNBOUNDED = 1 << 30
+
+_INT64 = 1 << 63
+
+
+def integer(value: Any, name: str) -> int:
+    """`value` as an int that fits 64 bits; TypeError, ValueError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name} expects an integer, but got {value!r}") from None
+    if not -_INT64 <= number < _INT64:
+        raise ValueError(f"{name} expects 64 bits, but got {number}")
+    return number
+
+
+def scale_number(value: Any) -> Optional[float]:
+    """A scale as a float, or None; tensors are refused, to never wait."""
+    if value is None:
+        return None
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(
+            f"scale expects a number or None, but got {type(value).__name__}")
+    return float(value)
+
+
+def _window_side(value: Any, name: str) -> int:
+    if value is None:
+        return UNBOUNDED
+    side = integer(value, name)
+    if side < 0:
+        raise ValueError(f"{name} expects at least 0, or None for no bound, "
+                         f"but got {side}")
+    return min(side, UNBOUNDED)
+
+
+def mask_name(causal: Any = False,
+              window: Optional[Sequence[Optional[int]]] = None,
+              mask: Optional[str] = None) -> str:
+    """The one mask that `causal`, `window` and `mask` name.
+
+    >>> mask_name(causal=True)
+    'causal'
+    >>> mask_name(window=(128, 0))
+    'window<128, 0>'
+    """
+    if not isinstance(causal, (bool, int)) or causal not in (0, 1):
+        raise TypeError(f"causal expects True or False, but got "
+                        f"{type(causal).__name__}; a mask is given by name, "
+                        f"mask='causal_bottom_right'")
+    given = [text for here, text in (
+        (causal, "causal=True"), (window is not None, f"window={window!r}"),
+        (mask is not None, f"mask={mask!r}")) if here]
+    if len(given) > 1:
+        raise ValueError(
+            f"expects one of causal, window and mask, but got "
+            f"{' and '.join(given)}; window=(left, 0) sees no later key")
+    if window is not None:
+        try:
+            left, right = window
+        except (TypeError, ValueError):
+            raise TypeError(f"window expects a pair (left, right), but got "
+                            f"{window!r}") from None
+        return (f"window<{_window_side(left, 'window[0]')}, "
+                f"{_window_side(right, 'window[1]')}>")
+    if mask is not None:
+        if not isinstance(mask, str):
+            raise TypeError(
+                f"mask expects a name (none, causal, causal_bottom_right, "
+                f"window<L, R>), but got {type(mask).__name__}; masks that "
+                f"are arrays are not built")
+        return mask
+    return "causal" if causal else "none"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One attention, forward.
+
+    q is [batch, heads, queries, head_dim], k is [batch, kv_heads, keys,
+    head_dim], v is [batch, kv_heads, keys, head_dim_v].  To compile, batch,
+    queries and keys may be None: any number.  `scale` None means
+    1/sqrt(head_dim).  `alignment` is the number of bytes that divides the
+    address of every row: 16, 8, 4 or 2.
+
+    >>> Problem(heads=32, kv_heads=8, head_dim=128, mask="causal").keys
+    """
+
+    heads: int
+    head_dim: int
+    dtype: str = "bf16"
+    batch: Optional[int] = None
+    kv_heads: Optional[int] = None
+    queries: Optional[int] = None
+    keys: Optional[int] = None
+    head_dim_v: Optional[int] = None
+    mask: str = "none"
+    lse: bool = False
+    scale: Optional[float] = None
+    alignment: int = 16
+
+    @property
+    def text(self) -> str:
+        """MLIR text: a function of the arrays q, k, v, o and, with lse, lse,
+        of any strides but an innermost of 1."""
+        return _native.text("attn_problem_text",
+                            ctypes.byref(self._native()))
+
+    def _native(self) -> _native.Problem:
+        """The same for the C interface."""
+
+        def free(value: Optional[int], name: str) -> int:
+            if value is None:
+                return _native.FREE
+            return integer(value, name)
+
+        heads = integer(self.heads, "heads")
+        head_dim = integer(self.head_dim, "head_dim")
+        kv_heads = heads if self.kv_heads is None else integer(
+            self.kv_heads, "kv_heads")
+        head_dim_v = head_dim if self.head_dim_v is None else integer(
+            self.head_dim_v, "head_dim_v")
+        scale = scale_number(self.scale)
+        return _native.Problem(
+            ctypes.sizeof(_native.Problem),
+            _native.encode(self.dtype, "dtype"), free(self.batch, "batch"),
+            heads, kv_heads, free(self.queries, "queries"),
+            free(self.keys, "keys"), head_dim, head_dim_v,
+            _native.encode(self.mask, "mask"), bool(self.lse),
+            scale is not None, scale or 0.0,
+            integer(self.alignment, "alignment"))

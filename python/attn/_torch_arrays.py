@@ -1,0 +1,104 @@
+"""PyTorch tensors: asked directly, allocated, and kept for other streams."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from ._arrays import Array, Library, type_name, wrong_dtype, wrong_place
+
+
+class TorchLibrary(Library):
+    """PyTorch, which the caller has imported."""
+
+    name = "torch"
+    _only: Optional["TorchLibrary"] = None
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.dtypes = {torch.bfloat16: "bf16", torch.float16: "f16",
+                       torch.float32: "f32", torch.float8_e4m3fn: "f8e4m3"}
+        self.by_name = {name: dtype for dtype, name in self.dtypes.items()}
+        # Private, but what PyTorch's own compiler and Triton launch with; a
+        # torch without CUDA has no such function and no tensors on a GPU.
+        self.current_stream = getattr(
+            torch._C, "_cuda_getCurrentRawStream",
+            lambda index: torch.cuda.current_stream(index).cuda_stream)
+
+    @classmethod
+    def get(cls, torch: Any) -> "TorchLibrary":
+        """The one of this process."""
+        if cls._only is None:
+            cls._only = cls(torch)
+        return cls._only
+
+    def describe(self, array: Any, name: str, stream: int, *,
+                 written: bool = False) -> Array:
+        if array.layout is not self.torch.strided or array.is_nested:
+            raise TypeError(f"{name}: expects a dense tensor, but got layout "
+                            f"{'nested' if array.is_nested else array.layout}")
+        device = array.device
+        if device.type != "cuda":
+            wrong_place(name, array,
+                        "the CPU" if device.type == "cpu" else f"{device}",
+                        "move it with .cuda()")
+        dtype = self.dtypes.get(array.dtype)
+        if dtype is None:
+            wrong_dtype(name, array.dtype)
+        sizes, strides = tuple(array.shape), array.stride()
+        try:
+            address = array.data_ptr()
+            held = array.untyped_storage().nbytes()
+        except RuntimeError as error:  # fake, functional or batched tensors
+            raise ValueError(
+                f"{name}: expects a tensor with memory, but got "
+                f"{type_name(array)}: {error}; attn.torch.attention can be "
+                f"traced") from error
+        if all(sizes):
+            last = sum((n - 1) * s for n, s in zip(sizes, strides))
+            needed = array.itemsize * (array.storage_offset() + last + 1)
+            if not address or held < needed:
+                raise ValueError(
+                    f"{name}: expects a tensor with memory, but its storage "
+                    f"was freed early: {held} bytes are left of the {needed} "
+                    f"that shape {list(sizes)} needs")
+        return Array(address, dtype, sizes, strides, device.index, array)
+
+    def stream_of(self, array: Any) -> int:
+        index: Optional[int] = array.device.index
+        return 0 if index is None else int(self.current_stream(index))
+
+    def empty(self, like: Any, sizes: tuple[int, ...],
+              strides: tuple[int, ...], dtype: Optional[str],
+              stream: int) -> Any:
+        arguments = dict(
+            device=like.device,
+            dtype=self.by_name[dtype] if dtype else like.dtype)
+        if stream == self.stream_of(like):
+            return self.torch.empty_strided(sizes, strides, **arguments)
+        # Memory of the allocator's is free in the order of one stream, so it
+        # must come from that of the launch.
+        with self.torch.cuda.stream(self._stream(stream, like.device)):
+            return self.torch.empty_strided(sizes, strides, **arguments)
+
+    def used_on(self, array: Any, stream: int) -> None:
+        if stream != self.stream_of(array):
+            array.record_stream(self._stream(stream, array.device))
+
+    def refuse_gradient(self, *arrays: Any) -> None:
+        if self.torch.is_grad_enabled() and any(
+                isinstance(array, self.torch.Tensor) and array.requires_grad
+                for array in arrays):
+            raise ValueError(
+                "attn.forward expects tensors that need no gradient, but got "
+                "one with requires_grad; attn.torch.attention is "
+                "differentiable, or detach() the tensors, or call it under "
+                "torch.no_grad()")
+
+    def make_path(self) -> Callable[..., Any]:
+        from ._torch_path import make_path
+        return make_path(self)
+
+    def _stream(self, handle: int, device: Any) -> Any:
+        if handle == 0:
+            return self.torch.cuda.default_stream(device)
+        return self.torch.cuda.ExternalStream(handle, device=device)
