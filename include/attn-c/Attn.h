@@ -1,28 +1,38 @@
 /*===- Attn.h - The compiler behind a C interface ------------*- C -*-===*\
 |*
-|* Text goes in, a program comes out that runs attention on a GPU.  Any language
-|* that can call C can use it; no CUDA header and no MLIR header is needed.
+|* Attention goes in, as arrays or as MLIR text; it is compiled and launched on
+|* a GPU.  Any language that can call C can use it; no CUDA header and no MLIR
+|* header is needed, and nothing but plans and code needs a GPU or its driver.
 |*
-|*   attn_executable *executable = NULL;
+|* In one call, on arrays of shape [batch, heads, rows, head_dim]:
+|*
+|*   attn_forward_request request = {sizeof request, "bf16", "causal"};
+|*   attn_buffer q = {pointer, 4, {1, 16, 4096, 128}, {8388608, 524288, 128,
+1}};
+|*   ...
 |*   attn_status status = {0};
-|*   attn_compile(text, strlen(text), "h100_sxm", NULL, NULL, &executable,
-|*                &status);
-|*   if (status.code)
-|*     puts(status.message);             // "<input>:3:8: error: expects ..."
-|*   attn_load(executable, 0, &status);  // on GPU 0
-|*   attn_call(executable, buffers, 4, stream, &status);
+|*   if (attn_forward(&request, 0, &q, &k, &v, &o, NULL, stream, &status))
+|*     puts(status.message);  // "q, k and v: expects one head dimension, ..."
 |*   attn_status_clear(&status);
-|*   attn_executable_destroy(executable);
+|*
+|* Step by step, from text:
+|*
+|*   attn_compile(text, strlen(text), "h100_sxm", NULL, NULL, &executable,
+|*                &status);                     // no GPU needed
+|*   attn_load(executable, 0, &status);         // on GPU 0
+|*   attn_bind(executable, buffers, 4, &binding, &status);  // for these shapes
+|*   attn_launch(binding, pointers, 4, stream, &status);    // a microsecond
 |*
 |* Rules.
 |* - No function exits, throws or prints.  Each returns its status code and, if
 |*   `status` is not NULL, fills it; a message must be cleared by the caller.
 |*   The code is ATTN_OK, which is 0, exactly when all went well.
-|* - Functions may be called from any thread; calls with one executable take
-|*   turns.
-|* - `attn_call` queues work on the caller's stream (a CUstream; NULL is the
-|*   default stream) and does not wait.  Memory is the caller's, in the primary
-|*   context of the GPU: pointers and streams of PyTorch and JAX are fine.
+|* - Functions may be called from any thread.  Launches of one binding do not
+|*   wait for each other; other calls with one executable take turns.
+|* - Launches queue work on the caller's stream (a CUstream; NULL is the default
+|*   stream) and do not wait.  Memory is the caller's, in the primary context of
+|*   the GPU: pointers and streams of PyTorch and JAX are fine.
+|* - Sizes and strides are in elements.  A stride of 0 repeats an input.
 |* - Strings returned through `char **` are freed with `attn_free`.
 |* - Structures begin with their size, so that they can grow: set
 |*   `struct_size = sizeof(...)`.  Symbols carry the version attn_1.
@@ -51,8 +61,16 @@ typedef enum attn_code {
   ATTN_INVALID_ARGUMENT = 1,
   /* The text does not compile; the message has MLIR's diagnostics. */
   ATTN_COMPILE_ERROR = 2,
-  /* The driver or the GPU refused; the message has CUDA's words. */
-  ATTN_DEVICE_ERROR = 3
+  /* The driver or the GPU refused, or there is none; the message has CUDA's
+     words. */
+  ATTN_DEVICE_ERROR = 3,
+  /* A file or folder of the cache cannot be used. */
+  ATTN_FILE_ERROR = 4,
+  /* The problem is well formed, but nothing that is built here computes it on
+     that machine; the message says why. */
+  ATTN_UNSUPPORTED = 5,
+  /* A fault of the library.  The call had no effect. */
+  ATTN_INTERNAL_ERROR = 6
 } attn_code;
 
 typedef struct attn_status {
@@ -67,22 +85,48 @@ ATTN_EXPORT void attn_free(char *text);
 /* The version of the library, "0.1.0".  Not to be freed. */
 ATTN_EXPORT const char *attn_version(void);
 
+/*===-- Machines ----------------------------------------------------------===*/
+
+/* The table of GPUs: a JSON list of objects, with units in the names. */
+ATTN_EXPORT int32_t attn_machines_json(char **json, attn_status *status);
+
+/* How many GPUs there are; ATTN_DEVICE_ERROR where there is no driver. */
+ATTN_EXPORT int32_t attn_device_count(int32_t *count, attn_status *status);
+
+/* {"name", "machine", "compute_capability", "multiprocessors",
+   "smem_bytes_per_block", "l2_bytes", "memory_bytes", "driver_version"} of a
+   GPU; "machine" is its row of the table, or null. */
+ATTN_EXPORT int32_t attn_device_json(int32_t device, char **json,
+                                     attn_status *status);
+
 /*===-- Plans: which schedule, and why ------------------------------------===*/
 
 /* One attention, forward.  Names are those of attn-plan: dtype "bf16", mask
-   NULL, "none", "causal", "causal_bottom_right" or "window<L, R>". */
+   NULL, "none", "causal", "causal_bottom_right" or "window<L, R>".  To compile
+   (not to plan), batch, queries and keys may be -1: any number. */
 typedef struct attn_problem {
   size_t struct_size;
   const char *dtype;
   int64_t batch, heads, kv_heads, queries, keys, head_dim, head_dim_v;
   const char *mask;
   int32_t with_lse;
+  /* The scale of the scores, 1/sqrt(head_dim) unless has_scale. */
+  int32_t has_scale;
+  double scale;
+  /* Bytes that divide the address of every row: 16 (or 0, the same), 8, 4, 2.
+     Arrays that promise less move in smaller pieces. */
+  int64_t alignment;
 } attn_problem;
 
-/* Every choice for a problem on a machine, priced; the JSON of
-   `attn-plan --json`. */
+/* Every choice for a problem on a machine, priced; what `attn-plan --json`
+   prints. */
 ATTN_EXPORT int32_t attn_plan_json(const attn_problem *problem,
                                    const char *machine, char **json,
+                                   attn_status *status);
+
+/* The same for readers; what `attn-plan --explain` prints. */
+ATTN_EXPORT int32_t attn_plan_text(const attn_problem *problem,
+                                   const char *machine, char **text,
                                    attn_status *status);
 
 /*===-- Executables -------------------------------------------------------===*/
@@ -99,22 +143,36 @@ ATTN_EXPORT int32_t attn_compile(const char *text, size_t size,
                                  attn_executable **executable,
                                  attn_status *status);
 
+/* MLIR text of a problem: a function of the arrays q, k, v, o and, with_lse,
+   lse, of any strides but an innermost of 1. */
+ATTN_EXPORT int32_t attn_problem_text(const attn_problem *problem, char **text,
+                                      attn_status *status);
+
 ATTN_EXPORT void attn_executable_destroy(attn_executable *executable);
 
 /* {"function", "machine", "arguments": [types], "results": [types],
-   "kernels": [{"name", "chip", "schedule", "threads", "smem_bytes",
-   "registers", "stack_bytes", "cubin_bytes"}]}.  A stack of more than zero
-   bytes means that registers are spilled. */
+   "kernels": [{"name", "machine", "schedule", "threads", "smem_bytes",
+   "registers", "stack_bytes", ...}],
+   "binaries": [{"chip", "assembler", "bytes"}]}.  A stack of more than zero
+   bytes means that registers are spilled.  The assembler is that of the cubin,
+   "ptxas 13.0", or null: there is PTX only, which the driver assembles when it
+   is loaded, and registers and stack are null as well. */
 ATTN_EXPORT int32_t attn_executable_info(const attn_executable *executable,
                                          char **json, attn_status *status);
 
-/* The cubin of the kernel at that position of the list; *size 0 and *bytes
-   NULL behind the last.  The bytes are the executable's. */
+/* The cubin of that position of "binaries"; *size 0 and *bytes NULL behind the
+   last and where there is PTX only.  The bytes are the executable's. */
 ATTN_EXPORT int32_t attn_executable_cubin(const attn_executable *executable,
                                           size_t index, const char **bytes,
                                           size_t *size, attn_status *status);
 
-/* Loads the kernels on a GPU.  Loading again on another moves there. */
+/* The PTX of that position of "binaries", likewise. */
+ATTN_EXPORT int32_t attn_executable_ptx(const attn_executable *executable,
+                                        size_t index, const char **text,
+                                        size_t *size, attn_status *status);
+
+/* Loads the kernels on a GPU.  Loading again on another moves there; bindings
+   made before stay where they are. */
 ATTN_EXPORT int32_t attn_load(attn_executable *executable, int32_t device,
                               attn_status *status);
 
@@ -134,6 +192,96 @@ typedef struct attn_buffer {
 ATTN_EXPORT int32_t attn_call(attn_executable *executable,
                               const attn_buffer *buffers, size_t count,
                               void *stream, attn_status *status);
+
+/*===-- Bindings: a function, a GPU, and shapes ---------------------------===*/
+
+/* What is left of a call when everything but addresses is known.  It holds what
+   it needs: the executable may be destroyed first. */
+typedef struct attn_binding attn_binding;
+
+/* Binds a loaded executable to the shapes of these buffers; `data` is read for
+   its alignment only. */
+ATTN_EXPORT int32_t attn_bind(attn_executable *executable,
+                              const attn_buffer *buffers, size_t count,
+                              attn_binding **binding, attn_status *status);
+
+/* Launches on these addresses, in the order of the buffers. */
+ATTN_EXPORT int32_t attn_launch(const attn_binding *binding, void *const *data,
+                                size_t count, void *stream,
+                                attn_status *status);
+
+/* What attn_launch does, for who would rather launch the cubin alone:
+   {"device", "alignment", "scratch_bytes": [...], "steps": [{"kernel", "grid":
+   [x, y, z], "threads", "smem_bytes", "arguments": [{"role", "type", "value"}
+   or {"role", "buffer", "offset_bytes"}]}]}.  Buffers behind those of the call
+   are the pieces of scratch, in order. */
+ATTN_EXPORT int32_t attn_binding_info(const attn_binding *binding, char **json,
+                                      attn_status *status);
+
+ATTN_EXPORT void attn_binding_destroy(attn_binding *binding);
+
+/*===-- Attention in one call ---------------------------------------------===*/
+
+/* Kernels are chosen by type, head dimensions, head counts, mask, scale and the
+   alignment of the rows; batch and rows are free, so other sizes do not compile
+   again.  Compiled kernels stay in memory, and in the cache if one is open. */
+typedef struct attn_forward_request {
+  size_t struct_size;
+  /* Of q, k and v: "bf16", "f16", ... */
+  const char *dtype;
+  /* NULL, or as in attn_problem. */
+  const char *mask;
+  int32_t has_scale;
+  double scale;
+  /* NULL: the GPU's own row of the table. */
+  const char *machine;
+  /* NULL: derived. */
+  const char *schedule;
+} attn_forward_request;
+
+/* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],
+   k [batch, kv_heads, keys, d], v [batch, kv_heads, keys, e], o [batch, heads,
+   queries, e], lse [batch, heads, queries] of f32 or NULL.  Innermost strides
+   are 1. */
+ATTN_EXPORT int32_t attn_forward(const attn_forward_request *request,
+                                 int32_t device, const attn_buffer *q,
+                                 const attn_buffer *k, const attn_buffer *v,
+                                 const attn_buffer *o, const attn_buffer *lse,
+                                 void *stream, attn_status *status);
+
+/* The same up to the launch: attn_launch takes the addresses of q, k, v, o and,
+   where it was not NULL, lse. */
+ATTN_EXPORT int32_t attn_forward_bind(
+    const attn_forward_request *request, int32_t device, const attn_buffer *q,
+    const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
+    const attn_buffer *lse, attn_binding **binding, attn_status *status);
+
+/*===-- Settings of the process -------------------------------------------===*/
+
+/* Keeps compiled kernels in a folder, which is made if need be, at most
+   max_bytes in all (the least recently used go first).  Several processes may
+   share it; damaged entries are made again.  NULL closes it.  None is open at
+   the start. */
+ATTN_EXPORT int32_t attn_cache_open(const char *folder, int64_t max_bytes,
+                                    attn_status *status);
+
+/* {"folder": or null, "max_bytes", "hits", "misses", "damaged", "compiled"}:
+   counts of this process; "compiled" counts kernels made, cached or not. */
+ATTN_EXPORT int32_t attn_cache_json(char **json, attn_status *status);
+
+/* Which ptxas makes cubins.  NULL, as at the start: that of ATTN_PTXAS, of
+   PATH, of CUDA_HOME or of /usr/local/cuda, the first that is new enough; and
+   without one, none.  "": none, the driver assembles. */
+ATTN_EXPORT int32_t attn_assembler_set(const char *ptxas, attn_status *status);
+
+/*===-- JAX ---------------------------------------------------------------===*/
+
+/* A handler of XLA's foreign function interface (XLA_FFI_Handler), to be
+   registered for platform CUDA; the call frame is XLA's.  Operands q, k, v;
+   results o and, if there is a second, lse; all row-major, with any number of
+   leading batch dimensions.  Attributes, all strings: mask, machine, schedule
+   ("" is absent) and scale (a number or ""). */
+ATTN_EXPORT void *attn_xla_forward(void *call_frame);
 
 #ifdef __cplusplus
 }

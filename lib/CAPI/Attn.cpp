@@ -1,14 +1,16 @@
-//===- Attn.cpp - The functions of attn-c/Attn.h --------------------------===//
+//===- Attn.cpp - attn-c/Attn.h: compiling, binding, launching ------------===//
 
-#include "attn-c/Attn.h"
-
+#include "Boundary.h"
 #include "Executable.h"
-#include "Render.h"
+#include "Forward.h"
+#include "Problems.h"
 
-#include "attn/Schedule/Plan.h"
+#include "attn/CAPI/Assembler.h"
+#include "attn/CAPI/KernelCache.h"
+
+#include "llvm/Support/JSON.h"
 
 #include <cstdlib>
-#include <cstring>
 
 using namespace attn;
 
@@ -16,35 +18,13 @@ struct attn_executable {
   std::unique_ptr<Executable> impl;
 };
 
-/// A copy that `free` may free; null when there is no memory for it.
-static char *copyText(llvm::StringRef text) {
-  char *copy = static_cast<char *>(std::malloc(text.size() + 1));
-  if (!copy)
-    return nullptr;
-  std::memcpy(copy, text.data(), text.size());
-  copy[text.size()] = '\0';
-  return copy;
-}
+struct attn_binding {
+  std::shared_ptr<const Binding> impl;
+};
 
-static int32_t finish(attn_status *status, attn_code code,
-                      llvm::StringRef message = "") {
-  if (status) {
-    status->code = code;
-    status->message = code == ATTN_OK ? nullptr : copyText(message.rtrim());
-  }
-  return code;
-}
-
-static llvm::StringRef orEmpty(const char *text) { return text ? text : ""; }
-
-/// Hands a string to the caller.
-static int32_t give(const std::string &text, char **place,
-                    attn_status *status) {
-  *place = copyText(text);
-  if (!*place)
-    return finish(status, ATTN_INVALID_ARGUMENT, "out of memory");
-  return finish(status, ATTN_OK);
-}
+//===----------------------------------------------------------------------===//
+// The library
+//===----------------------------------------------------------------------===//
 
 void attn_status_clear(attn_status *status) {
   if (!status)
@@ -57,57 +37,53 @@ void attn_free(char *text) { std::free(text); }
 
 const char *attn_version(void) { return ATTN_VERSION; }
 
-//===----------------------------------------------------------------------===//
-// Plans
-//===----------------------------------------------------------------------===//
-
-/// The problem of the caller; a sentence when it is none.
-static std::optional<std::string> readProblem(const attn_problem &source,
-                                              Problem &problem) {
-  std::optional<DataType> dtype = parseDataType(orEmpty(source.dtype).str());
-  if (!dtype)
-    return "expects a dtype of bf16, f16, f32, f8e4m3, but got '" +
-           orEmpty(source.dtype).str() + "'";
-  if (source.mask) {
-    std::optional<Mask> mask = parseMask(source.mask);
-    if (!mask)
-      return "expects a mask of none, causal, causal_bottom_right, "
-             "window<L, R>, but got '" +
-             std::string(source.mask) + "'";
-    problem.mask = *mask;
-  }
-  problem.dtype = *dtype;
-  problem.batch = source.batch;
-  problem.heads = source.heads;
-  problem.kvHeads = source.kv_heads;
-  problem.queries = source.queries;
-  problem.keys = source.keys;
-  problem.headDim = source.head_dim;
-  problem.headDimV = source.head_dim_v;
-  problem.lse = source.with_lse != 0;
-  return check(problem);
+int32_t attn_cache_open(const char *folder, int64_t maxBytes,
+                        attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!folder) {
+      KernelCache::get().close();
+      return std::nullopt;
+    }
+    runtime::Status opened = KernelCache::get().open(folder, maxBytes);
+    if (!opened.ok())
+      return Fault{ATTN_FILE_ERROR, opened.message()};
+    return std::nullopt;
+  });
 }
 
-int32_t attn_plan_json(const attn_problem *problem, const char *machine,
-                       char **json, attn_status *status) {
-  if (!problem || !machine || !json)
-    return finish(status, ATTN_INVALID_ARGUMENT,
-                  "expects a problem, a machine and a place for the result");
-  if (problem->struct_size < sizeof(attn_problem))
-    return finish(status, ATTN_INVALID_ARGUMENT,
-                  "expects struct_size = sizeof(attn_problem)");
-  Problem read;
-  if (std::optional<std::string> wrong = readProblem(*problem, read))
-    return finish(status, ATTN_INVALID_ARGUMENT, *wrong);
-  const Machine *row = findMachine(machine);
-  if (!row)
-    return finish(status, ATTN_INVALID_ARGUMENT,
-                  "expects a known machine, but got '" + std::string(machine) +
-                      "'; known machines: " + machineNames());
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  renderJson(stream, plans(read, *row));
-  return give(text, json, status);
+int32_t attn_cache_json(char **json, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!json)
+      return invalid("expects a place for the result");
+    KernelCache::Statistics counts = KernelCache::get().statistics();
+    auto orNull = [](const std::string &value) {
+      return value.empty() ? llvm::json::Value(nullptr)
+                           : llvm::json::Value(value);
+    };
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::json::OStream out(stream);
+    out.object([&] {
+      out.attribute("folder", orNull(counts.folder));
+      out.attribute("max_bytes", counts.maxBytes);
+      out.attribute("hits", counts.hits);
+      out.attribute("misses", counts.misses);
+      out.attribute("damaged", counts.damaged);
+      out.attribute("compiled", compiledCount());
+      out.attribute("last_failure", orNull(counts.lastFailure));
+    });
+    return give(text, json);
+  });
+}
+
+int32_t attn_assembler_set(const char *ptxas, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    runtime::Status set =
+        setAssembler(ptxas ? std::optional<std::string>(ptxas) : std::nullopt);
+    if (!set.ok())
+      return Fault{ATTN_FILE_ERROR, set.message()};
+    return std::nullopt;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -117,80 +93,230 @@ int32_t attn_plan_json(const attn_problem *problem, const char *machine,
 int32_t attn_compile(const char *text, size_t size, const char *machine,
                      const char *schedule, const char *function,
                      attn_executable **executable, attn_status *status) {
-  if (!text || !executable)
-    return finish(status, ATTN_INVALID_ARGUMENT,
-                  "expects a text and a place for the executable");
-  *executable = nullptr;
-  std::string error;
-  std::unique_ptr<Executable> impl =
-      Executable::compile({llvm::StringRef(text, size), orEmpty(machine),
-                           orEmpty(schedule), orEmpty(function)},
-                          error);
-  if (!impl)
-    return finish(status, ATTN_COMPILE_ERROR, error);
-  *executable = new attn_executable{std::move(impl)};
-  return finish(status, ATTN_OK);
+  return guarded(status, [&]() -> Outcome {
+    if (!text || !executable)
+      return invalid("expects a text and a place for the executable");
+    *executable = nullptr;
+    std::string error;
+    std::unique_ptr<Executable> impl =
+        Executable::compile({llvm::StringRef(text, size), orEmpty(machine),
+                             orEmpty(schedule), orEmpty(function)},
+                            error);
+    if (!impl)
+      return Fault{ATTN_COMPILE_ERROR, error};
+    *executable = new attn_executable{std::move(impl)};
+    return std::nullopt;
+  });
 }
 
 void attn_executable_destroy(attn_executable *executable) { delete executable; }
 
 int32_t attn_executable_info(const attn_executable *executable, char **json,
                              attn_status *status) {
-  if (!executable || !json)
-    return finish(status, ATTN_INVALID_ARGUMENT,
-                  "expects an executable and a place for the result");
-  return give(executable->impl->info(), json, status);
+  return guarded(status, [&]() -> Outcome {
+    if (!executable || !json)
+      return invalid("expects an executable and a place for the result");
+    return give(executable->impl->info(), json);
+  });
+}
+
+/// A part of the binary at a position, or nothing behind the last.
+static int32_t binaryPart(const attn_executable *executable, size_t index,
+                          const char **bytes, size_t *size,
+                          std::string Binary::*part, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!executable || !bytes || !size)
+      return invalid("expects an executable and places for the results");
+    const std::vector<Binary> &binaries = executable->impl->compiled().binaries;
+    *bytes = nullptr;
+    *size = 0;
+    if (index >= binaries.size() || (binaries[index].*part).empty())
+      return std::nullopt;
+    *bytes = (binaries[index].*part).data();
+    *size = (binaries[index].*part).size();
+    return std::nullopt;
+  });
 }
 
 int32_t attn_executable_cubin(const attn_executable *executable, size_t index,
                               const char **bytes, size_t *size,
                               attn_status *status) {
-  if (!executable || !bytes || !size)
-    return finish(status, ATTN_INVALID_ARGUMENT,
-                  "expects an executable and places for the results");
-  const std::vector<Binary> &binaries = executable->impl->compiled().binaries;
-  *bytes = nullptr;
-  *size = 0;
-  if (index < binaries.size()) {
-    *bytes = binaries[index].cubin.data();
-    *size = binaries[index].cubin.size();
-  }
-  return finish(status, ATTN_OK);
+  return binaryPart(executable, index, bytes, size, &Binary::cubin, status);
+}
+
+int32_t attn_executable_ptx(const attn_executable *executable, size_t index,
+                            const char **text, size_t *size,
+                            attn_status *status) {
+  return binaryPart(executable, index, text, size, &Binary::ptx, status);
 }
 
 int32_t attn_load(attn_executable *executable, int32_t device,
                   attn_status *status) {
-  if (!executable)
-    return finish(status, ATTN_INVALID_ARGUMENT, "expects an executable");
-  runtime::Status loaded = executable->impl->load(device);
-  if (!loaded.ok())
-    return finish(status, ATTN_DEVICE_ERROR, loaded.message());
-  return finish(status, ATTN_OK);
+  return guarded(status, [&]() -> Outcome {
+    if (!executable)
+      return invalid("expects an executable");
+    return executable->impl->load(device);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+static Outcome readBuffer(const attn_buffer &buffer, CallerArray &array) {
+  if (buffer.rank < 0 || buffer.rank > ATTN_MAX_RANK)
+    return invalid("expects a rank of 0 to 8, but got " +
+                   std::to_string(buffer.rank));
+  array.address = reinterpret_cast<uint64_t>(buffer.data);
+  array.sizes.assign(buffer.sizes, buffer.sizes + buffer.rank);
+  array.strides.assign(buffer.strides, buffer.strides + buffer.rank);
+  return std::nullopt;
+}
+
+static Outcome bindFunction(attn_executable *executable,
+                            const attn_buffer *buffers, size_t count,
+                            std::shared_ptr<const Binding> &binding,
+                            llvm::SmallVectorImpl<CallerArray> &arrays) {
+  if (!executable || (!buffers && count != 0))
+    return invalid("expects an executable and its buffers");
+  for (size_t i = 0; i < count; ++i)
+    if (Outcome fault = readBuffer(buffers[i], arrays.emplace_back()))
+      return fault;
+  return executable->impl->bind(arrays, binding);
+}
+
+static Outcome launch(const Binding &binding, llvm::ArrayRef<uint64_t> data,
+                      void *stream) {
+  if (std::optional<std::string> wrong = binding.check(data))
+    return invalid(*wrong);
+  runtime::Status launched = binding.launch(data, stream);
+  if (!launched.ok())
+    return Fault{ATTN_DEVICE_ERROR, launched.message()};
+  return std::nullopt;
+}
+
+static llvm::SmallVector<uint64_t, 8>
+addressesOf(llvm::ArrayRef<CallerArray> arrays) {
+  llvm::SmallVector<uint64_t, 8> addresses;
+  for (const CallerArray &array : arrays)
+    addresses.push_back(array.address);
+  return addresses;
 }
 
 int32_t attn_call(attn_executable *executable, const attn_buffer *buffers,
                   size_t count, void *stream, attn_status *status) {
-  if (!executable || (!buffers && count != 0))
-    return finish(status, ATTN_INVALID_ARGUMENT,
-                  "expects an executable and its buffers");
-  llvm::SmallVector<CallerArray> arrays;
-  for (size_t i = 0; i < count; ++i) {
-    const attn_buffer &buffer = buffers[i];
-    if (buffer.rank < 0 || buffer.rank > ATTN_MAX_RANK)
-      return finish(status, ATTN_INVALID_ARGUMENT,
-                    "expects a rank of 0 to 8, but got " +
-                        std::to_string(buffer.rank));
-    CallerArray array;
-    array.address = reinterpret_cast<uint64_t>(buffer.data);
-    array.sizes.assign(buffer.sizes, buffer.sizes + buffer.rank);
-    array.strides.assign(buffer.strides, buffer.strides + buffer.rank);
-    arrays.push_back(array);
-  }
-  std::optional<Executable::CallError> error =
-      executable->impl->call(arrays, stream);
-  if (error)
-    return finish(status,
-                  error->isCallers ? ATTN_INVALID_ARGUMENT : ATTN_DEVICE_ERROR,
-                  error->message);
-  return finish(status, ATTN_OK);
+  return guarded(status, [&]() -> Outcome {
+    llvm::SmallVector<CallerArray> arrays;
+    std::shared_ptr<const Binding> binding;
+    if (Outcome fault =
+            bindFunction(executable, buffers, count, binding, arrays))
+      return fault;
+    return launch(*binding, addressesOf(arrays), stream);
+  });
+}
+
+int32_t attn_bind(attn_executable *executable, const attn_buffer *buffers,
+                  size_t count, attn_binding **binding, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!binding)
+      return invalid("expects a place for the binding");
+    *binding = nullptr;
+    llvm::SmallVector<CallerArray> arrays;
+    std::shared_ptr<const Binding> impl;
+    if (Outcome fault = bindFunction(executable, buffers, count, impl, arrays))
+      return fault;
+    *binding = new attn_binding{std::move(impl)};
+    return std::nullopt;
+  });
+}
+
+int32_t attn_launch(const attn_binding *binding, void *const *data,
+                    size_t count, void *stream, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!binding || (!data && count != 0))
+      return invalid("expects a binding and its addresses");
+    llvm::SmallVector<uint64_t, 8> addresses;
+    for (size_t i = 0; i < count; ++i)
+      addresses.push_back(reinterpret_cast<uint64_t>(data[i]));
+    return launch(*binding->impl, addresses, stream);
+  });
+}
+
+int32_t attn_binding_info(const attn_binding *binding, char **json,
+                          attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!binding || !json)
+      return invalid("expects a binding and a place for the result");
+    return give(binding->impl->json(), json);
+  });
+}
+
+void attn_binding_destroy(attn_binding *binding) { delete binding; }
+
+//===----------------------------------------------------------------------===//
+// Attention in one call
+//===----------------------------------------------------------------------===//
+
+static Outcome bindForward(const attn_forward_request *source, int32_t device,
+                           const attn_buffer *const (&buffers)[5],
+                           std::shared_ptr<const Binding> &binding,
+                           ForwardArrays &arrays) {
+  if (!source || source->struct_size < sizeof(attn_forward_request))
+    return invalid("expects a request with struct_size = "
+                   "sizeof(attn_forward_request)");
+  if (!buffers[0] || !buffers[1] || !buffers[2] || !buffers[3])
+    return invalid("expects buffers q, k, v and o");
+  ForwardRequest request;
+  if (std::optional<std::string> wrong =
+          readDataType(source->dtype, request.dtype))
+    return invalid(*wrong);
+  if (std::optional<std::string> wrong = readMask(source->mask, request.mask))
+    return invalid(*wrong);
+  if (source->has_scale)
+    request.scale = source->scale;
+  request.machine = orEmpty(source->machine);
+  request.schedule = orEmpty(source->schedule);
+
+  CallerArray *places[] = {&arrays.q, &arrays.k, &arrays.v, &arrays.o};
+  for (auto [buffer, place] : llvm::zip(buffers, places))
+    if (Outcome fault = readBuffer(*buffer, *place))
+      return fault;
+  if (buffers[4])
+    if (Outcome fault = readBuffer(*buffers[4], arrays.lse.emplace()))
+      return fault;
+  return bindForward(request, device, arrays, binding);
+}
+
+int32_t attn_forward(const attn_forward_request *request, int32_t device,
+                     const attn_buffer *q, const attn_buffer *k,
+                     const attn_buffer *v, const attn_buffer *o,
+                     const attn_buffer *lse, void *stream,
+                     attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    ForwardArrays arrays;
+    std::shared_ptr<const Binding> binding;
+    if (Outcome fault =
+            bindForward(request, device, {q, k, v, o, lse}, binding, arrays))
+      return fault;
+    return launch(*binding, addressesOf(arrays.list()), stream);
+  });
+}
+
+int32_t attn_forward_bind(const attn_forward_request *request, int32_t device,
+                          const attn_buffer *q, const attn_buffer *k,
+                          const attn_buffer *v, const attn_buffer *o,
+                          const attn_buffer *lse, attn_binding **binding,
+                          attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!binding)
+      return invalid("expects a place for the binding");
+    *binding = nullptr;
+    ForwardArrays arrays;
+    std::shared_ptr<const Binding> impl;
+    if (Outcome fault =
+            bindForward(request, device, {q, k, v, o, lse}, impl, arrays))
+      return fault;
+    *binding = new attn_binding{std::move(impl)};
+    return std::nullopt;
+  });
 }

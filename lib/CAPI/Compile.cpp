@@ -2,6 +2,8 @@
 
 #include "attn/CAPI/Compile.h"
 
+#include "attn/CAPI/Assembler.h"
+#include "attn/CAPI/KernelCache.h"
 #include "attn/IR/Attn.h"
 #include "attn/Kernels/Kernels.h"
 #include "attn/Pipelines/Pipelines.h"
@@ -12,6 +14,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/PassManager.h"
+
+#include <atomic>
 
 using namespace attn;
 using namespace mlir;
@@ -58,27 +62,108 @@ static KernelInfo describe(tile::KernelOp kernel) {
   return info;
 }
 
-/// Takes the cubins out of a module after attn-to-binary.
-static LogicalResult collectBinaries(ModuleOp module, Program &program) {
-  for (gpu::BinaryOp op : module.getOps<gpu::BinaryOp>()) {
-    auto object = cast<gpu::ObjectAttr>(op.getObjects()[0]);
-    Binary binary;
-    if (auto target = dyn_cast<NVVM::NVVMTargetAttr>(object.getTarget()))
-      binary.chip = target.getChip().str();
-    binary.cubin = object.getObject().getValue().str();
-    runtime::Expected<std::vector<runtime::CubinKernel>> kernels =
-        runtime::readCubin(binary.cubin);
-    if (!kernels)
-      return op.emitError(kernels.message());
-    for (const runtime::CubinKernel &compiled : *kernels)
-      for (KernelInfo &info : program.kernels) {
-        if (info.name != op.getName().str() + "::" + compiled.name)
-          continue;
-        info.binary = program.binaries.size();
-        info.registersPerThread = compiled.registersPerThread;
-        info.stackBytesPerThread = compiled.stackBytesPerThread;
-      }
-    program.binaries.push_back(std::move(binary));
+static std::atomic<int64_t> compiled = 0;
+
+int64_t attn::compiledCount() { return compiled; }
+
+/// What the cache knows a kernel module by: its text, less what only tells
+/// for which sizes it was planned.
+static std::string textOf(gpu::GPUModuleOp kernels) {
+  OwningOpRef<gpu::GPUModuleOp> copy = kernels.clone();
+  copy->walk([](tile::KernelOp kernel) { kernel->removeAttr(kProblemAttr); });
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  copy->print(stream, OpPrintingFlags().enableDebugInfo(false));
+  return text;
+}
+
+/// The PTX of a kernel module, and the chip that it is for.
+static LogicalResult translate(gpu::GPUModuleOp kernels, Binary &binary) {
+  auto parent = kernels->getParentOfType<ModuleOp>();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(parent.getLoc());
+  (*module)->setAttrs(parent->getAttrDictionary());
+  module->push_back(kernels.clone());
+  PassManager passes(module->getContext());
+  buildTileToNVVMPipeline(passes);
+  buildNVVMToBinaryPipeline(passes, BinaryFormat::isa);
+  if (failed(passes.run(*module)))
+    return failure();
+  gpu::BinaryOp op = *module->getOps<gpu::BinaryOp>().begin();
+  auto object = cast<gpu::ObjectAttr>(op.getObjects()[0]);
+  if (auto target = dyn_cast<NVVM::NVVMTargetAttr>(object.getTarget()))
+    binary.chip = target.getChip().str();
+  binary.ptx = object.getObject().getValue().rtrim('\0').str();
+  return success();
+}
+
+/// Compiles a kernel module, or finds it in the cache.
+static FailureOr<Binary> makeBinary(gpu::GPUModuleOp kernels,
+                                    const Machine &machine,
+                                    const std::optional<Assembler> &assembler) {
+  KernelCache &cache = KernelCache::get();
+  std::string text = textOf(kernels);
+  std::string version = assembler ? assembler->version : "";
+  std::string key = KernelCache::key({text, machine.name, version});
+  Binary binary;
+  binary.chip = machine.chip;
+  if (std::optional<CachedKernel> found = cache.find(key)) {
+    binary.ptx = std::move(found->ptx);
+    binary.cubin = std::move(found->cubin);
+    binary.assembler = std::move(found->assembler);
+    return binary;
+  }
+  if (failed(translate(kernels, binary)))
+    return failure();
+  if (assembler) {
+    runtime::Expected<std::string> cubin =
+        assembler->assemble(binary.ptx, binary.chip);
+    if (!cubin)
+      return kernels.emitError() << cubin.message();
+    binary.cubin = std::move(*cubin);
+    binary.assembler = version;
+  }
+  ++compiled;
+  cache.store(key, {binary.assembler, binary.ptx, binary.cubin});
+  return binary;
+}
+
+/// Notes what the cubin says about the kernels in it.
+static LogicalResult readCubin(gpu::GPUModuleOp kernels, Program &program) {
+  size_t position = program.binaries.size() - 1;
+  const Binary &binary = program.binaries.back();
+  for (KernelInfo &info : program.kernels)
+    if (StringRef(info.name).starts_with(kernels.getName().str() + "::"))
+      info.binary = position;
+  if (binary.cubin.empty())
+    return success();
+  runtime::Expected<std::vector<runtime::CubinKernel>> inside =
+      runtime::readCubin(binary.cubin);
+  if (!inside)
+    return kernels.emitError(inside.message());
+  for (const runtime::CubinKernel &kernel : *inside)
+    for (KernelInfo &info : program.kernels) {
+      if (info.name != kernels.getName().str() + "::" + kernel.name)
+        continue;
+      info.registersPerThread = kernel.registersPerThread;
+      info.stackBytesPerThread = kernel.stackBytesPerThread;
+    }
+  return success();
+}
+
+static LogicalResult makeBinaries(Program &program) {
+  runtime::Expected<std::optional<Assembler>> assembler = findAssembler();
+  if (!assembler)
+    return program.module->emitError() << assembler.message();
+  for (auto kernels : program.module->getOps<gpu::GPUModuleOp>()) {
+    std::optional<Machine> machine = machineFor(kernels);
+    if (!machine)
+      return kernels.emitError("expects a machine to compile for");
+    FailureOr<Binary> binary = makeBinary(kernels, *machine, *assembler);
+    if (failed(binary))
+      return failure();
+    program.binaries.push_back(std::move(*binary));
+    if (failed(readCubin(kernels, program)))
+      return failure();
   }
   return success();
 }
@@ -102,13 +187,7 @@ FailureOr<Program> attn::compile(ModuleOp source,
   if (!options.withBinary)
     return program;
 
-  // The host function stays with its launches; a copy becomes the binary.
-  OwningOpRef<ModuleOp> binary = program.module->clone();
-  PassManager toBinary(context);
-  buildTileToNVVMPipeline(toBinary);
-  buildNVVMToBinaryPipeline(toBinary, BinaryFormat::bin);
-  if (failed(toBinary.run(*binary)) ||
-      failed(collectBinaries(*binary, program)))
+  if (failed(makeBinaries(program)))
     return failure();
   return program;
 }
@@ -122,6 +201,7 @@ void attn::writeJson(llvm::json::OStream &json, const KernelInfo &kernel) {
     json.attribute("smem_bytes", kernel.smemBytes);
     json.attribute("registers", kernel.registersPerThread);
     json.attribute("stack_bytes", kernel.stackBytesPerThread);
+    json.attribute("binary", static_cast<int64_t>(kernel.binary));
     json.attribute("predicted_seconds", kernel.predictedSeconds);
     json.attribute("bound_by", kernel.boundBy);
     json.attributeObject("planned_for", [&] {

@@ -16,10 +16,10 @@ using namespace mlir;
 
 /// The name under which diagnostics show the text.
 static constexpr StringLiteral kInputName = "<input>";
-/// The base of an array must be a multiple of this: kernels rely on it.
-static constexpr uint64_t kBaseAlignment = 16;
-/// More shapes than this and the oldest notes are thrown away.
-static constexpr size_t kMaxRecordings = 4096;
+/// What the compiler takes for granted of memory that holds a result.
+static constexpr int64_t kResultAlignment = 16;
+/// More shapes than this and the bindings are made again.
+static constexpr size_t kMaxBindings = 4096;
 
 //===----------------------------------------------------------------------===//
 // Compilation
@@ -74,8 +74,10 @@ std::unique_ptr<Executable> Executable::compile(const Request &request,
       parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module)
     return nullptr;
-  if (!chooseFunction(*module, request.function, error))
+  func::FuncOp source = chooseFunction(*module, request.function, error);
+  if (!source)
     return nullptr;
+  executable->alignments = alignmentsOf(source);
 
   CompileOptions options;
   options.machine = request.machine.str();
@@ -120,7 +122,10 @@ std::string Executable::info() const {
       for (const Binary &binary : program.binaries)
         json.object([&] {
           json.attribute("chip", binary.chip);
-          json.attribute("bytes", static_cast<int64_t>(binary.cubin.size()));
+          json.attribute("assembler", binary.assembler.empty()
+                                          ? llvm::json::Value(nullptr)
+                                          : binary.assembler);
+          json.attribute("bytes", static_cast<int64_t>(binary.image().size()));
         });
     });
   });
@@ -131,190 +136,116 @@ std::string Executable::info() const {
 // Calls
 //===----------------------------------------------------------------------===//
 
-runtime::Status Executable::load(int device) {
+static Fault caller(const std::string &message) {
+  return {ATTN_INVALID_ARGUMENT, message};
+}
+
+Outcome Executable::load(int device) {
   std::lock_guard<std::mutex> lock(mutex);
   runtime::Expected<runtime::Gpu> opened = runtime::Gpu::open(device);
   if (!opened)
-    return opened.status();
-  runtime::Expected<LoadedKernels> loaded =
-      LoadedKernels::load(*opened, program);
+    return Fault{ATTN_DEVICE_ERROR, opened.message()};
+  runtime::Expected<std::shared_ptr<const LoadedKernels>> loaded =
+      LoadedKernels::load(*opened, device, program);
   if (!loaded)
-    return loaded.status();
-  kernels = std::move(*loaded);
-  gpu = *opened;
-  return runtime::Status::success();
-}
-
-/// Whether a run-time number fits the number of a type.
-static bool fits(int64_t actual, int64_t expected) {
-  return ShapedType::isDynamic(expected) || actual == expected;
-}
-
-/// "[2, 8, 100, 64]".
-static std::string show(ArrayRef<int64_t> numbers) {
-  std::string text = "[";
-  llvm::raw_string_ostream stream(text);
-  llvm::interleaveComma(numbers, stream);
-  stream << "]";
-  return text;
-}
-
-/// Whether the array fits the type; a stride is free where nothing is strided.
-static std::optional<std::string>
-checkArray(const CallerArray &array, MemRefType type, HostArray &argument) {
-  auto mismatch = [&](const std::string &got) {
-    std::string text;
-    llvm::raw_string_ostream(text) << "expects " << type << ", but got " << got;
-    return text;
-  };
-  if (static_cast<int64_t>(array.sizes.size()) != type.getRank())
-    return mismatch("rank " + std::to_string(array.sizes.size()));
-  for (auto [size, expected] : llvm::zip_equal(array.sizes, type.getShape()))
-    if (size < 0 || !fits(size, expected))
-      return mismatch("sizes " + show(array.sizes));
-  SmallVector<int64_t> strides;
-  int64_t offset = 0;
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    return mismatch("strides " + show(array.strides));
-  for (auto [dim, expected] : llvm::enumerate(strides)) {
-    bool isFree = array.sizes[dim] <= 1;
-    if (array.strides[dim] < 0 ||
-        (!isFree && !fits(array.strides[dim], expected)))
-      return mismatch("strides " + show(array.strides));
-  }
-
-  argument.elementType = type.getElementType();
-  argument.sizes = array.sizes;
-  argument.strides = array.strides;
-  argument.offset = ShapedType::isDynamic(offset) ? 0 : offset;
-  // Code was made for the strides of the type, so these are what it gets.
-  for (auto [dim, expected] : llvm::enumerate(strides))
-    if (!ShapedType::isDynamic(expected))
-      argument.strides[dim] = expected;
-  // An identity layout means row-major, also where sizes are dynamic.
-  if (type.getLayout().isIdentity()) {
-    HostArray dense =
-        HostArray::contiguous(0, array.sizes, type.getElementType());
-    for (auto [dim, stride] : llvm::enumerate(dense.strides))
-      if (array.sizes[dim] > 1 && array.strides[dim] != stride)
-        return mismatch("strides " + show(array.strides));
-    argument.strides = dense.strides;
-  }
-  uint64_t base = array.address - argument.offset * argument.elementBytes();
-  if (base % kBaseAlignment != 0)
-    return "expects memory aligned to " + std::to_string(kBaseAlignment) +
-           " bytes, but got an address that is " +
-           std::to_string(base % kBaseAlignment) + " bytes off";
+    return Fault{ATTN_DEVICE_ERROR, loaded.message()};
+  kernels = *loaded;
+  bindings.clear();
   return std::nullopt;
 }
 
-std::optional<std::string>
-Executable::checkArrays(ArrayRef<CallerArray> arrays,
-                        SmallVectorImpl<HostArray> &arguments) {
+Outcome Executable::record(ArrayRef<CallerArray> arrays,
+                           SmallVectorImpl<HostArray> &arguments,
+                           Recording &recording) {
   size_t expected = function.getNumArguments() + function.getNumResults();
   if (arrays.size() != expected)
-    return "expects " + std::to_string(expected) +
-           " buffers (arguments, then results), but got " +
-           std::to_string(arrays.size());
+    return caller("expects " + std::to_string(expected) +
+                  " buffers (arguments, then results), but got " +
+                  std::to_string(arrays.size()));
   for (auto [position, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto memref = dyn_cast<MemRefType>(type);
     if (!memref)
-      return "expects arguments that are arrays, but argument " +
-             std::to_string(position) + " of the function is none";
+      return caller("expects arguments that are arrays, but argument " +
+                    std::to_string(position) + " of the function is none");
     HostArray argument;
-    if (std::optional<std::string> wrong =
-            checkArray(arrays[position], memref, argument))
-      return "buffer " + std::to_string(position) + ": " + *wrong;
+    if (std::optional<std::string> wrong = checkArray(
+            arrays[position], memref, alignments[position], argument))
+      return caller("buffer " + std::to_string(position) + ": " + *wrong);
     arguments.push_back(argument);
   }
-  return std::nullopt;
-}
-
-const Recording *Executable::recordingFor(ArrayRef<HostArray> arguments,
-                                          std::string &error) {
-  std::vector<int64_t> key;
-  for (const HostArray &argument : arguments) {
-    llvm::append_range(key, argument.sizes);
-    llvm::append_range(key, argument.strides);
-  }
-  auto known = recordings.find(key);
-  if (known != recordings.end())
-    return &known->second;
+  std::string error;
   llvm::raw_string_ostream stream(error);
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     stream << diagnostic << "\n";
     return success();
   });
-  FailureOr<Recording> recording = record(function, arguments);
-  if (failed(recording))
-    return nullptr;
-  if (recordings.size() == kMaxRecordings)
-    recordings.clear();
-  return &(recordings[key] = std::move(*recording));
+  FailureOr<Recording> notes = attn::record(function, arguments);
+  if (failed(notes))
+    return caller(error);
+  recording = std::move(*notes);
+  return std::nullopt;
 }
 
-std::optional<Executable::CallError>
-Executable::call(ArrayRef<CallerArray> arrays, runtime::Stream stream) {
+/// The caller's memory takes the place of the result's allocation.
+std::optional<std::string>
+Executable::placeResult(size_t number, const CallerArray &array,
+                        const Recording &recording,
+                        Binding::Buffer &buffer) const {
+  const HostArray &result = recording.results[number];
+  bool dense = ArrayRef(array.sizes) == ArrayRef(result.sizes);
+  for (size_t dim = 0; dense && dim < array.sizes.size(); ++dim)
+    dense = array.sizes[dim] <= 1 || array.strides[dim] == result.strides[dim];
+  if (!dense || array.address % kResultAlignment != 0)
+    return "expects sizes " + show(result.sizes) + " and strides " +
+           show(result.strides) + " in memory aligned to " +
+           std::to_string(kResultAlignment) + " bytes, but got sizes " +
+           show(array.sizes) + " and strides " + show(array.strides);
+  SymbolicAddress address(result.base);
+  if (address.slot() < recording.argumentCount)
+    return "is one of the arguments, which has its own memory";
+  buffer.slot = address.slot();
+  buffer.alignment = kResultAlignment;
+  buffer.offsetBytes = address.offset() + result.offset * result.elementBytes();
+  return std::nullopt;
+}
+
+Outcome Executable::bind(ArrayRef<CallerArray> arrays,
+                         std::shared_ptr<const Binding> &binding) {
   std::lock_guard<std::mutex> lock(mutex);
-  if (!gpu)
-    return CallError{true, "expects attn_load before attn_call"};
+  if (!kernels)
+    return caller("expects attn_load before attn_call or attn_bind");
+  std::vector<int64_t> key;
+  SmallVector<uint64_t> addresses;
+  for (const CallerArray &array : arrays) {
+    key.push_back(array.sizes.size());
+    llvm::append_range(key, array.sizes);
+    llvm::append_range(key, array.strides);
+    addresses.push_back(array.address);
+  }
+  if (auto known = bindings.find(key);
+      known != bindings.end() && !known->second->check(addresses)) {
+    binding = known->second;
+    return std::nullopt;
+  }
+
   SmallVector<HostArray> arguments;
-  if (std::optional<std::string> wrong = checkArrays(arrays, arguments))
-    return CallError{true, *wrong};
-  std::string error;
-  const Recording *recording = recordingFor(arguments, error);
-  if (!recording)
-    return CallError{true, error};
-
-  SmallVector<uint64_t> slots(recording->slotCount(), 0);
+  Recording recording;
+  if (Outcome fault = record(arrays, arguments, recording))
+    return fault;
+  std::vector<Binding::Buffer> buffers;
   for (auto [slot, argument] : llvm::enumerate(arguments))
-    slots[slot] =
-        arrays[slot].address - argument.offset * argument.elementBytes();
-  // The caller's memory takes the place of the results' allocations.
-  for (auto [number, result] : llvm::enumerate(recording->results)) {
-    const CallerArray &array = arrays[arguments.size() + number];
-    bool dense = ArrayRef(array.sizes) == ArrayRef(result.sizes);
-    for (size_t dim = 0; dense && dim < array.sizes.size(); ++dim)
-      dense =
-          array.sizes[dim] <= 1 || array.strides[dim] == result.strides[dim];
-    if (!dense || array.address % kBaseAlignment != 0)
-      return CallError{true, "result " + std::to_string(number) +
-                                 ": expects sizes " + show(result.sizes) +
-                                 " and strides " + show(result.strides) +
-                                 " in memory aligned to 16 bytes, but got "
-                                 "sizes " +
-                                 show(array.sizes) + " and strides " +
-                                 show(array.strides)};
-    SymbolicAddress address(result.base);
-    if (address.slot() < static_cast<int64_t>(arguments.size()))
-      return CallError{true, "result " + std::to_string(number) +
-                                 " is one of the arguments, which has its own "
-                                 "memory"};
-    slots[address.slot()] = array.address;
+    buffers.push_back({slot, alignments[slot].base,
+                       argument.offset * argument.elementBytes()});
+  for (size_t number = 0; number < recording.results.size(); ++number) {
+    Binding::Buffer buffer;
+    if (std::optional<std::string> wrong = placeResult(
+            number, arrays[arguments.size() + number], recording, buffer))
+      return caller("result " + std::to_string(number) + ": " + *wrong);
+    buffers.push_back(buffer);
   }
-
-  llvm::raw_string_ostream messages(error);
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    messages << diagnostic << "\n";
-    return success();
-  });
-  GpuDevice device(*gpu, kernels, stream);
-  bool hasScratch = false;
-  for (auto [number, bytes] : llvm::enumerate(recording->allocationBytes)) {
-    uint64_t &slot = slots[recording->argumentCount + number];
-    if (slot != 0)
-      continue;
-    FailureOr<uint64_t> scratch = device.allocate(bytes, function.getLoc());
-    if (failed(scratch))
-      return CallError{false, error};
-    slot = *scratch;
-    hasScratch = true;
-  }
-  if (failed(replay(*recording, device, slots, function.getLoc())))
-    return CallError{false, error};
-  // Scratch is freed with the device, so the stream must be done with it.
-  if (hasScratch)
-    if (runtime::Status status = gpu->synchronize(stream); !status.ok())
-      return CallError{false, status.message()};
+  if (bindings.size() == kMaxBindings)
+    bindings.clear();
+  binding = std::make_shared<Binding>(kernels, recording, std::move(buffers));
+  bindings[key] = binding;
   return std::nullopt;
 }

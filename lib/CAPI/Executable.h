@@ -3,22 +3,17 @@
 #ifndef ATTN_LIB_CAPI_EXECUTABLE_H
 #define ATTN_LIB_CAPI_EXECUTABLE_H
 
-#include "attn/CAPI/GpuDevice.h"
-#include "attn/CAPI/Recording.h"
+#include "Arguments.h"
+#include "Fault.h"
+
+#include "attn/CAPI/Binding.h"
 
 #include "mlir/IR/MLIRContext.h"
 
 #include <map>
 #include <mutex>
-#include <optional>
 
 namespace attn {
-
-/// An array of a caller: an address and a shape.
-struct CallerArray {
-  uint64_t address = 0;
-  llvm::SmallVector<int64_t> sizes, strides;
-};
 
 /// A compiled function, and what is needed to call it.  Members take turns:
 /// every public function holds the lock.
@@ -34,36 +29,33 @@ public:
   std::string info() const;
   const Program &compiled() const { return program; }
 
-  runtime::Status load(int device);
+  Outcome load(int device);
 
-  /// Whether what is wrong is what the caller passed.
-  struct CallError {
-    bool isCallers;
-    std::string message;
-  };
-  std::optional<CallError> call(llvm::ArrayRef<CallerArray> arrays,
-                                runtime::Stream stream);
+  /// The binding for arrays of these sizes, strides and alignment: arguments,
+  /// then results.
+  Outcome bind(llvm::ArrayRef<CallerArray> arrays,
+               std::shared_ptr<const Binding> &binding);
 
 private:
   Executable() : context(mlir::MLIRContext::Threading::DISABLED) {}
 
-  /// Why the arrays do not fit the function.
-  std::optional<std::string>
-  checkArrays(llvm::ArrayRef<CallerArray> arrays,
-              llvm::SmallVectorImpl<HostArray> &arguments);
-  /// The recording for these arguments, made at their first call.
-  const Recording *recordingFor(llvm::ArrayRef<HostArray> arguments,
-                                std::string &error);
+  Outcome record(llvm::ArrayRef<CallerArray> arrays,
+                 llvm::SmallVectorImpl<HostArray> &arguments,
+                 Recording &recording);
+  std::optional<std::string> placeResult(size_t number,
+                                         const CallerArray &array,
+                                         const Recording &recording,
+                                         Binding::Buffer &buffer) const;
 
   mutable std::mutex mutex;
   mlir::MLIRContext context;
   Program program;
   mlir::func::FuncOp function;
+  std::vector<Alignment> alignments;
 
-  std::optional<runtime::Gpu> gpu;
-  LoadedKernels kernels;
-  /// By sizes and strides of all arguments, one behind the other.
-  std::map<std::vector<int64_t>, Recording> recordings;
+  std::shared_ptr<const LoadedKernels> kernels;
+  /// By sizes and strides of all arrays, one behind the other.
+  std::map<std::vector<int64_t>, std::shared_ptr<const Binding>> bindings;
 };
 
 } // namespace attn

@@ -8,6 +8,7 @@
 #include "attn/IR/Attn.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace mlir;
@@ -70,6 +71,7 @@ struct Verifier {
   LogicalResult outputSizes(); // C11, C12
   LogicalResult numbers();     // C13, C15; C14 is the mask's own
   LogicalResult aliases();     // C16
+  LogicalResult alignment();   // C17
 
   LogicalResult same(const Part &a, const Part &b, unsigned dimension,
                      StringRef what);
@@ -262,13 +264,25 @@ LogicalResult Verifier::aliases() {
   return success();
 }
 
+LogicalResult Verifier::alignment() {
+  if (!op.getAlignment())
+    return success();
+  int64_t bytes = *op.getAlignment();
+  int64_t least = q.type.getElementTypeBitWidth() / 8;
+  if (bytes >= least && bytes <= 16 && llvm::isPowerOf2_64(bytes))
+    return success();
+  return op.emitOpError("expects an alignment that is a power of two from ")
+         << least << " to 16 bytes, but got " << bytes;
+}
+
 LogicalResult ForwardOp::verify() {
   Verifier verifier{*this};
   return success(
       succeeded(verifier.form()) && succeeded(verifier.outputCount()) &&
       succeeded(verifier.layouts()) && succeeded(verifier.elements()) &&
       succeeded(verifier.sizes()) && succeeded(verifier.outputSizes()) &&
-      succeeded(verifier.numbers()) && succeeded(verifier.aliases()));
+      succeeded(verifier.numbers()) && succeeded(verifier.aliases()) &&
+      succeeded(verifier.alignment()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,6 +40,12 @@ enum class FunctionAttribute : int {
   maxDynamicSmemBytes = 8
 };
 
+/// CUpointer_attribute.
+enum class PointerAttribute : int { deviceOrdinal = 9 };
+
+/// CUstreamCaptureMode.
+enum class CaptureMode : int { relaxed = 2 };
+
 /// CUjit_option.
 enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
 
@@ -76,6 +82,13 @@ enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
         void **arguments, void **extra)                                        \
   ENTRY(cuMemAlloc_v2, allocate, DeviceAddress *address, size_t bytes)         \
   ENTRY(cuMemFree_v2, free, DeviceAddress address)                             \
+  ENTRY(cuMemAllocAsync, allocateInOrder, DeviceAddress *address,              \
+        size_t bytes, Stream stream)                                           \
+  ENTRY(cuMemFreeAsync, freeInOrder, DeviceAddress address, Stream stream)     \
+  ENTRY(cuPointerGetAttribute, pointerAttribute, void *value,                  \
+        PointerAttribute attribute, DeviceAddress address)                     \
+  ENTRY(cuThreadExchangeStreamCaptureMode, exchangeCaptureMode,                \
+        CaptureMode *mode)                                                     \
   ENTRY(cuMemcpyHtoDAsync_v2, copyToDevice, DeviceAddress to,                  \
         const void *from, size_t bytes, Stream stream)                         \
   ENTRY(cuMemcpyDtoHAsync_v2, copyToHost, void *to, DeviceAddress from,        \

@@ -56,6 +56,20 @@ Expected<int> Gpu::count() {
   return devices;
 }
 
+Expected<int> Gpu::ordinalOf(DeviceAddress address) {
+  Expected<const Driver *> driver = Driver::get();
+  if (!driver)
+    return driver.status();
+  int ordinal = 0;
+  Status status =
+      (*driver)->check((*driver)->pointerAttribute(
+                           &ordinal, PointerAttribute::deviceOrdinal, address),
+                       "asking which GPU an address belongs to");
+  if (!status.ok())
+    return status;
+  return ordinal;
+}
+
 Expected<Gpu> Gpu::open(int ordinal) {
   Expected<int> devices = count();
   if (!devices)
@@ -116,6 +130,38 @@ Expected<Memory> Gpu::allocate(int64_t bytes) const {
   if (!status.ok()) {
     memory.address = 0;
     return status.during("allocating " + std::to_string(bytes) + " bytes");
+  }
+  return memory;
+}
+
+StreamMemory &StreamMemory::operator=(StreamMemory &&other) noexcept {
+  std::swap(address, other.address);
+  std::swap(gpu, other.gpu);
+  std::swap(stream, other.stream);
+  return *this;
+}
+
+StreamMemory::~StreamMemory() {
+  if (!gpu || address == 0)
+    return;
+  Current current(*gpu);
+  gpu->driver->freeInOrder(address, stream);
+}
+
+Expected<StreamMemory> Gpu::allocateInOrder(int64_t bytes,
+                                            Stream stream) const {
+  StreamMemory memory;
+  memory.gpu = state;
+  memory.stream = stream;
+  Current current(*state);
+  size_t size = bytes > 0 ? static_cast<size_t>(bytes) : 1;
+  Status status = current.check(
+      state->driver->allocateInOrder(&memory.address, size, stream),
+      "on the GPU");
+  if (!status.ok()) {
+    memory.address = 0;
+    return status.during("allocating " + std::to_string(bytes) +
+                         " bytes of scratch");
   }
   return memory;
 }

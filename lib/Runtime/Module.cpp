@@ -13,6 +13,24 @@ ModuleState::~ModuleState() {
   gpu->driver->moduleUnload(handle);
 }
 
+namespace {
+/// Loading a module is no work on a stream, but a thread that captures one may
+/// only do it if it says that it knows what it does.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Driver &driver) : driver(driver) {
+    driver.exchangeCaptureMode(&mode);
+  }
+  ~RelaxedCapture() { driver.exchangeCaptureMode(&mode); }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+private:
+  const Driver &driver;
+  CaptureMode mode = CaptureMode::relaxed;
+};
+} // namespace
+
 /// Whether a cubin for the chip runs on the GPU: it must be of the same major
 /// version and no newer, and with the suffix `a` of exactly that version.
 /// PTX and names that are not of this form are left to the driver.
@@ -46,6 +64,7 @@ Expected<Module> Gpu::load(std::string_view image,
   LoadOption options[] = {LoadOption::errorLog, LoadOption::errorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
   Current current(*state);
+  RelaxedCapture relaxed(*state->driver);
   Result result = state->driver->moduleLoad(
       &module.state->handle, terminated.c_str(), 2, options, values);
   if (result == kNoBinaryForGpu)
@@ -137,12 +156,13 @@ Status Gpu::launch(const Kernel &kernel, std::array<int64_t, 3> grid,
                              ", but got " + std::to_string(grid[i]));
   }
   Current current(*state);
-  return current
-      .check(state->driver->launchKernel(
-                 kernel.handle, static_cast<unsigned>(grid[0]),
-                 static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
-                 static_cast<unsigned>(threads), 1, 1,
-                 static_cast<unsigned>(smemBytes), stream, arguments, nullptr),
-             "launching")
-      .during("kernel '" + kernel.name() + "'");
+  Status status = current.check(
+      state->driver->launchKernel(
+          kernel.handle, static_cast<unsigned>(grid[0]),
+          static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
+          static_cast<unsigned>(threads), 1, 1,
+          static_cast<unsigned>(smemBytes), stream, arguments, nullptr),
+      "launching");
+  // The words are made only where they are needed: this is the hot path.
+  return status.ok() ? status : status.during("kernel '" + kernel.name() + "'");
 }

@@ -2,7 +2,7 @@
 
 #include "Execution.h"
 
-#include "attn/CAPI/GpuDevice.h"
+#include "attn/CAPI/Binding.h"
 
 #include <cmath>
 #include <limits>
@@ -176,13 +176,17 @@ FailureOr<tile::Traffic> run::runInterpreted(Execution &execution,
 /// The whole way there and back, as one Status.
 static runtime::Status runOnGpu(Execution &execution, const Program &program,
                                 const runtime::Gpu &gpu, int64_t repeat,
-                                Location location,
                                 std::vector<double> &seconds) {
   using runtime::Status;
-  runtime::Expected<LoadedKernels> kernels = LoadedKernels::load(gpu, program);
+  runtime::Expected<std::shared_ptr<const LoadedKernels>> kernels =
+      LoadedKernels::load(gpu, /*device=*/0, program);
   if (!kernels)
     return kernels.status();
-  GpuDevice device(gpu, *kernels);
+  // Every slot, also of an allocation, has memory of ours.
+  std::vector<Binding::Buffer> buffers;
+  for (size_t slot = 0; slot < execution.arrays.size(); ++slot)
+    buffers.push_back({slot});
+  Binding binding(*kernels, execution.recording, std::move(buffers));
 
   std::vector<runtime::Memory> memory;
   SmallVector<uint64_t> slots;
@@ -197,13 +201,9 @@ static runtime::Status runOnGpu(Execution &execution, const Program &program,
     slots.push_back(piece->address + array.guardBytes);
     memory.push_back(std::move(*piece));
   }
-  // A failed launch has its own diagnostic already.
-  Status launchFailed = Status::failure("the program did not run");
-  auto run = [&] {
-    return succeeded(replay(execution.recording, device, slots, location));
-  };
-  if (!run())
-    return launchFailed;
+  auto run = [&] { return binding.launch(slots, /*stream=*/nullptr); };
+  if (Status status = run(); !status.ok())
+    return status;
   if (Status status = gpu.synchronize(); !status.ok())
     return status;
   for (auto [array, piece] : llvm::zip_equal(execution.arrays, memory))
@@ -220,8 +220,8 @@ static runtime::Status runOnGpu(Execution &execution, const Program &program,
     return (first ? last : first).status();
   for (int64_t i = 0; i < repeat; ++i) {
     Status status = gpu.record(*first);
-    if (status.ok() && !run())
-      status = launchFailed;
+    if (status.ok())
+      status = run();
     if (status.ok())
       status = gpu.record(*last);
     if (!status.ok())
@@ -238,8 +238,7 @@ FailureOr<std::vector<double>>
 run::runOnGpu(Execution &execution, const Program &program,
               const runtime::Gpu &gpu, int64_t repeat, Location location) {
   std::vector<double> seconds;
-  runtime::Status status =
-      ::runOnGpu(execution, program, gpu, repeat, location, seconds);
+  runtime::Status status = ::runOnGpu(execution, program, gpu, repeat, seconds);
   if (!status.ok())
     return emitError(location) << status.message();
   return seconds;

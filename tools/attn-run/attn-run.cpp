@@ -13,6 +13,7 @@
 #include "Reference.h"
 #include "Report.h"
 
+#include "attn/CAPI/GpuMachine.h"
 #include "attn/InitAll.h"
 #include "attn/Machine/Machine.h"
 #include "attn/Pipelines/Nesting.h"
@@ -111,21 +112,6 @@ static LogicalResult fail(const llvm::Twine &message) {
   return failure();
 }
 
-/// The row of the table that is the GPU: same compute capability and number of
-/// multiprocessors; among those, the nearest in memory.
-static const Machine *machineOf(const runtime::GpuFacts &facts) {
-  const Machine *best = nullptr;
-  auto distance = [&](const Machine &machine) {
-    return std::abs(std::log(double(machine.hbmBytes) / facts.memoryBytes));
-  };
-  for (const Machine &machine : machines())
-    if (machine.computeCapability == facts.computeCapability &&
-        machine.sms == facts.multiprocessors &&
-        (!best || distance(machine) < distance(*best)))
-      best = &machine;
-  return best;
-}
-
 /// Opens the GPU if there is one and it is wanted.
 static LogicalResult openGpu(const Options &options,
                              std::optional<runtime::Gpu> &gpu) {
@@ -151,10 +137,7 @@ chooseMachine(const Options &options, ModuleOp module,
     return std::string();
   if (const Machine *machine = machineOf(gpu->facts()))
     return machine->name;
-  return fail("the GPU is a " + gpu->facts().name +
-              ", which is not in the table of machines; choose one with "
-              "--machine: " +
-              machineNames());
+  return fail(unknownGpu(gpu->facts()));
 }
 
 /// Whether the options are in range.

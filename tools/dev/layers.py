@@ -14,6 +14,7 @@ MLIR = {"mlir", "llvm"}
 LAYERS = {
     "Machine": (set(), set()),
     "Schedule": ({"Machine"}, set()),
+    "Report": ({"Schedule"}, {"llvm"}),
     "IR": ({"Schedule"}, MLIR),
     "Tile": ({"Machine"}, MLIR),
     "Kernels": ({"Tile", "Schedule"}, MLIR),
@@ -24,7 +25,7 @@ LAYERS = {
     "Pipelines": ({"Conversion", "Transforms", "Interpreter"}, MLIR),
     "Runtime": (set(), set()),
     "attn-c": (set(), set()),
-    "CAPI": ({"Pipelines", "Runtime", "attn-c"}, MLIR),
+    "CAPI": ({"Pipelines", "Report", "Runtime", "attn-c"}, MLIR),
 }
 # The oracle must not be able to share a mistake with what it judges.
 ALONE = re.compile(r"(^|/)Oracle\.(h|cpp)$")

@@ -8,7 +8,9 @@
 //   FailureOr<Program> program = compile(*source, {"h100_sxm", ""});
 //   program->module        func.func @f ... tile.launch @attn::@flash ...
 //   program->kernels[0]    {"attn::flash", 128 threads, 168 registers, ...}
-//   program->binaries[0]   {"sm_90a", <cubin>}
+//   program->binaries[0]   {"sm_90a", <PTX>, <cubin>, "ptxas 13.0.88"}
+//
+// Kernels that the open KernelCache holds are taken from there.
 //
 // Errors are diagnostics at the ops of the source.
 //
@@ -25,6 +27,7 @@
 
 #include "llvm/Support/JSON.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,18 +58,26 @@ struct KernelInfo {
   double predictedSeconds = 0;
   std::string boundBy;
 
-  /// Position of its binary in the program; what follows is the binary's.
+  /// Position of its binary in the program; what follows is the cubin's, and
+  /// nothing where there is none.
   size_t binary = 0;
-  int64_t registersPerThread = 0;
+  std::optional<int64_t> registersPerThread;
   /// Above zero: registers are spilled or an array lies outside of them.
-  int64_t stackBytesPerThread = 0;
+  std::optional<int64_t> stackBytesPerThread;
 };
 
-/// Kernels compiled together.
+/// Kernels compiled together: a gpu.module.
 struct Binary {
   /// What it was compiled for, "sm_90a".
   std::string chip;
+  std::string ptx;
+  /// Empty where there is no assembler; then the driver takes the PTX.
   std::string cubin;
+  /// "ptxas 13.0.88", or empty.
+  std::string assembler;
+
+  /// What the driver is given.
+  llvm::StringRef image() const { return cubin.empty() ? ptx : cubin; }
 };
 
 struct Program {
@@ -74,6 +85,9 @@ struct Program {
   std::vector<KernelInfo> kernels;
   std::vector<Binary> binaries;
 };
+
+/// How many kernel modules this process has compiled, not found in a cache.
+int64_t compiledCount();
 
 /// Compiles a copy of the module.
 mlir::FailureOr<Program> compile(mlir::ModuleOp source,

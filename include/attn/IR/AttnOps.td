@@ -59,6 +59,13 @@ def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
     LSE. `outs` may name a destination for each result; its contents are never
     read. On memrefs `outs` are the outputs, and there are no results.
 
+    **Alignment.** The optional attribute `alignment` is a promise of the
+    caller, in bytes: every row of Q, K, V and O begins at a multiple of it.
+    Without it an array is taken to begin at a multiple of 16, and a row at what
+    the strides in its type then tell; a stride that is dynamic tells nothing,
+    and its array moves element by element. The promise speaks for dynamic
+    strides, and for arrays that begin anywhere.
+
     **Schedule.** The optional attribute `schedule` records how the op is to be
     computed. It does not change what is computed.
 
@@ -88,6 +95,8 @@ def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
     - (C14) The sides of a window are between 0 and 2^30.
     - (C15) The scale is finite.
     - (C16) An output memref is none of Q, K and V.
+    - (C17) The alignment is a power of two, at least the bytes of an element
+      and at most 16.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -106,6 +115,7 @@ def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
                        Variadic<Attn_Shaped>:$outs,
                        OptionalAttr<Attn_MaskAttr>:$mask,
                        OptionalAttr<F32Attr>:$scale,
+                       OptionalAttr<I64Attr>:$alignment,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{

@@ -119,6 +119,23 @@ private:
   std::shared_ptr<GpuState> gpu;
 };
 
+/// A piece of memory that is there for work queued on a stream between its
+/// making and its end.
+class StreamMemory {
+public:
+  StreamMemory() = default;
+  StreamMemory(StreamMemory &&other) noexcept { *this = std::move(other); }
+  StreamMemory &operator=(StreamMemory &&other) noexcept;
+  ~StreamMemory();
+
+  DeviceAddress address = 0;
+
+private:
+  friend class Gpu;
+  std::shared_ptr<GpuState> gpu;
+  Stream stream = nullptr;
+};
+
 /// A point in a stream, for measuring time.
 class Event {
 public:
@@ -138,6 +155,8 @@ class Gpu {
 public:
   /// How many GPUs there are; a failure says why the driver cannot be used.
   static Expected<int> count();
+  /// The number of the GPU whose memory an address lies in.
+  static Expected<int> ordinalOf(DeviceAddress address);
   static Expected<Gpu> open(int ordinal = 0);
 
   const GpuFacts &facts() const;
@@ -152,6 +171,8 @@ public:
                 Stream stream = nullptr) const;
 
   Expected<Memory> allocate(int64_t bytes) const;
+  /// From the driver's pool, in the order of the stream; nothing waits.
+  Expected<StreamMemory> allocateInOrder(int64_t bytes, Stream stream) const;
   Status copyToDevice(DeviceAddress to, const void *from, int64_t bytes,
                       Stream stream = nullptr) const;
   Status copyToHost(void *to, DeviceAddress from, int64_t bytes,

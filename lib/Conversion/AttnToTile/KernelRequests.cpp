@@ -8,14 +8,19 @@
 using namespace mlir;
 using namespace attn;
 
-/// Bytes that divide the address of every row, at most 16.  The base of an
-/// array is taken to be aligned to 16 bytes; who launches checks that.
-static int64_t rowAlignment(MemRefType type) {
+/// Bytes that divide the address of every row, at most 16.  `promised` is the
+/// op's alignment: that of the base, and of what the type leaves open.  Without
+/// it the base is aligned to 16 bytes.  Who launches checks the base and the
+/// promise.
+static int64_t rowAlignment(MemRefType type, std::optional<int64_t> promised) {
   SmallVector<int64_t> strides;
   int64_t offset;
+  int64_t elementBytes = type.getElementTypeBitWidth() / 8;
+  int64_t base = promised.value_or(16), open = promised.value_or(elementBytes);
   if (failed(type.getStridesAndOffset(strides, offset)))
-    return type.getElementTypeBitWidth() / 8;
-  int64_t elements = offset; // gcd with 0 is the other number
+    return open;
+  // The gcd with 0 is the other number.
+  int64_t elements = ShapedType::isDynamic(offset) ? 0 : offset;
   if (type.getLayout().isIdentity()) {
     // Outer strides may be unknown but are multiples of a row.
     elements = type.getShape().back();
@@ -25,14 +30,14 @@ static int64_t rowAlignment(MemRefType type) {
       if (size == 1)
         continue;
       if (ShapedType::isDynamic(stride))
-        return type.getElementTypeBitWidth() / 8;
-      elements = std::gcd(elements, stride);
+        base = std::min(base, open);
+      else
+        elements = std::gcd(elements, stride);
     }
     if (ShapedType::isDynamic(offset))
-      return type.getElementTypeBitWidth() / 8;
+      base = std::min(base, open);
   }
-  int64_t bytes = elements * (type.getElementTypeBitWidth() / 8);
-  return std::gcd<int64_t>(bytes, 16);
+  return std::gcd(elements * elementBytes, base);
 }
 
 FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
@@ -64,8 +69,8 @@ FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
   choice.request.tiles = plan->tiles;
   choice.request.minBlocksPerSm = plan->footprint.blocksPerSm;
   choice.request.scale = op.scaleOrDefault();
-  auto align = [](Value v) {
-    return rowAlignment(cast<MemRefType>(v.getType()));
+  auto align = [&](Value v) {
+    return rowAlignment(cast<MemRefType>(v.getType()), op.getAlignment());
   };
   choice.request.align = {align(op.getQ()), align(op.getK()), align(op.getV()),
                           align(op.getOuts().front())};

@@ -197,6 +197,33 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 
 // -----
 
+// A promise speaks for dynamic strides and for the base; what the type tells
+// stays true: rows of 36 elements are 8 bytes apart at best.
+// CHECK: tile.view %{{.*}} -> <?x36xf16, align = 16>
+// CHECK: tile.view %{{.*}} -> <?x36xf16, align = 8>
+// CHECK-LABEL: func.func @promise(
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @promise(%q: memref<1x2x64x36xf16, strided<[?, ?, ?, 1]>>, %k: memref<1x2x?x36xf16>, %o: memref<1x2x64x36xf16>) {
+    attn.forward %q, %k, %k outs(%o : memref<1x2x64x36xf16>) {alignment = 16 : i64, schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
+        : memref<1x2x64x36xf16, strided<[?, ?, ?, 1]>>, memref<1x2x?x36xf16>, memref<1x2x?x36xf16>
+    return
+  }
+}
+
+// -----
+
+// CHECK: tile.view %{{.*}} -> <?x36xf16, align = 4>
+// CHECK-LABEL: func.func @promise_less(
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @promise_less(%q: memref<1x2x64x36xf16>, %k: memref<1x2x?x36xf16>, %o: memref<1x2x64x36xf16>) {
+    attn.forward %q, %k, %k outs(%o : memref<1x2x64x36xf16>) {alignment = 4 : i64, schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
+        : memref<1x2x64x36xf16>, memref<1x2x?x36xf16>, memref<1x2x?x36xf16>
+    return
+  }
+}
+
+// -----
+
 // A module without ops needs no machine and stays as it is.
 // CHECK-LABEL: func.func @nothing
 // CHECK-NEXT: return

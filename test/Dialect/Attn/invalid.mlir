@@ -369,3 +369,19 @@ func.func @forward_c16(%q: memref<1x1x8x8xf16>, %k: memref<1x1x8x8xf16>) {
   attn.forward %q, %k, %q outs(%k : memref<1x1x8x8xf16>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
   return
 }
+
+// -----
+
+func.func @forward_c17(%q: tensor<1x1x8x8xf32>) {
+  // expected-error @below {{expects an alignment that is a power of two from 4 to 16 bytes, but got 2}}
+  %o = attn.forward %q, %q, %q {alignment = 2 : i64} : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32> -> tensor<1x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c17_above(%q: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects an alignment that is a power of two from 2 to 16 bytes, but got 32}}
+  %o = attn.forward %q, %q, %q {alignment = 32 : i64} : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return
+}

@@ -3,9 +3,12 @@
 |* Prints what it found for FileCheck.
 \*===----------------------------------------------------------------------===*/
 
+#define _POSIX_C_SOURCE 200809L /* setenv */
+
 #include "attn-c/Attn.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const program =
@@ -19,6 +22,32 @@ static void show(const char *what, attn_status *status) {
   printf("%s: %d %s\n", what, (int)status->code,
          status->message ? status->message : "-");
   attn_status_clear(status);
+}
+
+static void texts(const attn_problem *planned) {
+  attn_status status = {0, NULL};
+  attn_problem problem = *planned;
+  char *text = NULL;
+  attn_machines_json(&text, &status);
+  printf("machines: %.60s\n", text ? strstr(text, "\"name\"") : "-");
+  attn_free(text);
+  attn_plan_text(&problem, "h100_sxm", &text, &status);
+  printf("explained: %.40s\n", text ? text : "-");
+  attn_free(text);
+  problem.batch = problem.queries = problem.keys = -1;
+  problem.has_scale = 1;
+  problem.scale = 0.125;
+  attn_problem_text(&problem, &text, &status);
+  show("text", &status);
+  printf("%s", text ? text : "-");
+  attn_free(text);
+  problem.batch = -2;
+  attn_problem_text(&problem, &text, &status);
+  show("text size", &status);
+  problem.batch = 1;
+  problem.alignment = 3;
+  attn_problem_text(&problem, &text, &status);
+  show("text alignment", &status);
 }
 
 static void plan(void) {
@@ -42,6 +71,7 @@ static void plan(void) {
 
   attn_plan_json(&problem, "h1000", &json, &status);
   show("plan machine", &status);
+  texts(&problem);
   problem.head_dim = 0;
   attn_plan_json(&problem, "h100_sxm", &json, &status);
   show("plan dim", &status);
@@ -70,9 +100,34 @@ static void compile(void) {
          size > 4 && memcmp(bytes, "\177ELF", 4) == 0 ? "ELF" : "no");
   attn_executable_cubin(executable, 1, &bytes, &size, &status);
   printf("cubin 1: %s\n", bytes ? "some" : "none");
+  attn_executable_ptx(executable, 0, &bytes, &size, &status);
+  printf("ptx: %.40s\n", bytes ? strstr(bytes, "// Gen") : "-");
   attn_call(executable, NULL, 0, NULL, &status);
   show("call", &status);
   attn_executable_destroy(executable);
+}
+
+/* PTX is enough, but a ptxas that somebody named must be one. */
+static void withoutPtxas(void) {
+  attn_status status = {0, NULL};
+  attn_executable *executable = NULL;
+  char *json = NULL;
+  setenv("ATTN_PTXAS", "/bin/true", 1);
+  attn_compile(program, strlen(program), NULL, NULL, NULL, &executable,
+               &status);
+  show("no ptxas", &status);
+  unsetenv("ATTN_PTXAS");
+  attn_assembler_set("/no/ptxas", &status);
+  show("set ptxas", &status);
+  attn_assembler_set("", NULL);
+  attn_compile(program, strlen(program), NULL, NULL, NULL, &executable,
+               &status);
+  show("without ptxas", &status);
+  attn_executable_info(executable, &json, &status);
+  printf("%s\n", json ? json : "-");
+  attn_free(json);
+  attn_executable_destroy(executable);
+  attn_assembler_set(NULL, NULL);
 }
 
 static void compileWrong(void) {
@@ -93,6 +148,7 @@ static void compileWrong(void) {
   attn_compile(program, strlen(program), NULL, "flash, query = 7", NULL,
                &executable, &status);
   show("wrong schedule", &status);
+  withoutPtxas();
   attn_compile(NULL, 0, NULL, NULL, NULL, &executable, &status);
   show("no text", &status);
   printf("without status: %d\n",

@@ -1,6 +1,6 @@
 //===- Table.cpp - Plans and machines in columns --------------------------===//
 
-#include "Render.h"
+#include "attn/Report/Report.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"

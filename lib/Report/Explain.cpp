@@ -1,6 +1,6 @@
 //===- Explain.cpp - What was chosen, and why -----------------------------===//
 
-#include "Render.h"
+#include "attn/Report/Report.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,7 +1,7 @@
 //===- Json.cpp - Everything, for programs --------------------------------===//
 
 #include "llvm/Support/JSON.h"
-#include "Render.h"
+#include "attn/Report/Report.h"
 
 using namespace attn;
 using llvm::json::OStream;
@@ -21,8 +21,9 @@ static void write(OStream &json, const Problem &p) {
   });
 }
 
+/// A machine; which GPU it is and every fact, with its unit in the name.
 static void write(OStream &json, const Machine &m) {
-  json.attributeObject("machine", [&] {
+  json.object([&] {
     json.attribute("name", m.name);
     json.attribute("chip", m.chip);
     json.attribute("compute_capability", m.computeCapability);
@@ -98,7 +99,9 @@ void attn::renderJson(llvm::raw_ostream &out, const PlanReport &report) {
   OStream json(out, /*IndentSize=*/2);
   json.object([&] {
     write(json, report.problem);
+    json.attributeBegin("machine");
     write(json, report.machine);
+    json.attributeEnd();
     json.attribute("regime", llvm::StringRef(name(report.regime)));
     json.attribute("lower_bound_bytes", report.lowerBoundBytes);
     json.attributeArray("plans", [&] {
@@ -114,6 +117,15 @@ void attn::renderJson(llvm::raw_ostream &out, const PlanReport &report) {
           json.attribute("reason", refused.reason);
         });
     });
+  });
+  out << '\n';
+}
+
+void attn::renderMachinesJson(llvm::raw_ostream &out) {
+  OStream json(out, /*IndentSize=*/2);
+  json.array([&] {
+    for (const Machine &machine : machines())
+      write(json, machine);
   });
   out << '\n';
 }

@@ -1,9 +1,16 @@
-//===- Render.h - A plan report, for three kinds of reader ------*- C++ -*-===//
+//===- Report.h - Plans and machines, for three kinds of reader -*- C++ -*-===//
+//
+// The same plan report as a table for the eye, as an explanation for who wants
+// to know why, and as JSON for programs.  attn-plan prints them and libattn
+// hands them out, so both say the same.
+//
+//===----------------------------------------------------------------------===//
 
-#ifndef ATTN_PLAN_RENDER_H
-#define ATTN_PLAN_RENDER_H
+#ifndef ATTN_REPORT_REPORT_H
+#define ATTN_REPORT_REPORT_H
 
 #include "attn/Schedule/Plan.h"
+
 #include "llvm/Support/raw_ostream.h"
 
 namespace attn {
@@ -15,8 +22,9 @@ void renderMachines(llvm::raw_ostream &out);
 /// Bounds, the chosen plan and why, the runner-up, the refused, pseudocode.
 void renderExplanation(llvm::raw_ostream &out, const PlanReport &report);
 
-/// Everything, for programs.
+/// Everything, for programs; all machines as a list.
 void renderJson(llvm::raw_ostream &out, const PlanReport &report);
+void renderMachinesJson(llvm::raw_ostream &out);
 
 /// `4096 queries`-style lines that table and explanation share.
 std::string describe(const Problem &problem);
@@ -27,4 +35,4 @@ const Plan *chosen(const PlanReport &report);
 
 } // namespace attn
 
-#endif // ATTN_PLAN_RENDER_H
+#endif // ATTN_REPORT_REPORT_H

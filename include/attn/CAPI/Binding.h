@@ -1,0 +1,119 @@
+//===- Binding.h - A call of which only addresses are open ------*- C++ -*-===//
+//
+// A recording says what a function launches for certain shapes.  A binding is
+// that on a GPU: kernels are found, arguments packed, and to launch is to write
+// the caller's addresses into a copy of them.  It knows no MLIR and nothing in
+// it changes, so any number of threads may launch it at once.
+//
+//   Expected<std::shared_ptr<const LoadedKernels>> kernels =
+//       LoadedKernels::load(gpu, program);
+//   Binding binding(*kernels, recording, {{0}, {1}, {2}, {3}});
+//   binding.launch({q, k, v, o}, stream);
+//
+// Slots of the recording that are no buffer of the caller are scratch.  It is
+// taken from the driver's pool and given back in the order of the stream, so
+// nothing waits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_CAPI_BINDING_H
+#define ATTN_CAPI_BINDING_H
+
+#include "attn/CAPI/Compile.h"
+#include "attn/CAPI/Recording.h"
+#include "attn/Runtime/Cuda.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <memory>
+
+namespace attn {
+
+/// The kernels of a program on a GPU.
+class LoadedKernels {
+public:
+  static runtime::Expected<std::shared_ptr<const LoadedKernels>>
+  load(const runtime::Gpu &gpu, int device, const Program &program);
+
+  struct Entry {
+    runtime::Kernel kernel;
+    int64_t threads = 0;
+    int64_t smemBytes = 0;
+  };
+  /// The entry of that qualified name; every kernel of the program has one.
+  const Entry &at(llvm::StringRef name) const;
+
+  const runtime::Gpu gpu;
+  const int device;
+
+private:
+  LoadedKernels(const runtime::Gpu &gpu, int device)
+      : gpu(gpu), device(device) {}
+  llvm::StringMap<Entry> entries;
+};
+
+class Binding {
+public:
+  /// A buffer of the caller.
+  struct Buffer {
+    /// Which slot of the recording it takes.
+    size_t slot = 0;
+    /// What divides its address, in bytes.
+    int64_t alignment = 1;
+    /// Bytes from the slot's base to the address that the caller gives.
+    int64_t offsetBytes = 0;
+  };
+
+  Binding(std::shared_ptr<const LoadedKernels> kernels,
+          const Recording &recording, std::vector<Buffer> buffers);
+
+  /// Why these addresses cannot be launched on, if they cannot.
+  std::optional<std::string> check(llvm::ArrayRef<uint64_t> addresses) const;
+  /// Queues everything on the stream; one address for each buffer.
+  runtime::Status launch(llvm::ArrayRef<uint64_t> addresses,
+                         runtime::Stream stream) const;
+
+  /// attn_binding_info's JSON object.
+  std::string json() const;
+
+private:
+  /// A place in memory: a slot's address and an offset in bytes.
+  struct Place {
+    size_t slot = 0;
+    uint64_t offset = 0;
+  };
+  struct Argument {
+    std::string role;
+    KernelArgument value;
+  };
+  struct Launch {
+    const LoadedKernels::Entry *kernel;
+    std::string name;
+    std::array<int64_t, 3> grid;
+    std::vector<Argument> arguments;
+    /// The arguments' bits, eight bytes each, pointers left open; and which
+    /// those are.
+    std::vector<uint64_t> packed;
+    std::vector<std::pair<size_t, Place>> pointers;
+  };
+  struct Copy {
+    Place from, to;
+    int64_t bytes;
+  };
+  using Step = std::variant<Launch, Copy>;
+
+  Launch packed(const RecordedLaunch &recorded) const;
+  runtime::Status run(const Launch &step, llvm::ArrayRef<uint64_t> slots,
+                      runtime::Stream stream) const;
+
+  std::shared_ptr<const LoadedKernels> kernels;
+  std::vector<Step> steps;
+  size_t slotCount = 0;
+  std::vector<Buffer> buffers;
+  /// Slots that are scratch, with their bytes.
+  std::vector<std::pair<size_t, int64_t>> scratch;
+};
+
+} // namespace attn
+
+#endif

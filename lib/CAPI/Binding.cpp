@@ -1,0 +1,283 @@
+//===- Binding.cpp - Packed launches --------------------------------------===//
+
+#include "attn/CAPI/Binding.h"
+
+#include "attn/Kernels/Kernels.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
+
+#include <cstring>
+
+using namespace attn;
+using namespace mlir;
+using runtime::Status;
+
+//===----------------------------------------------------------------------===//
+// LoadedKernels
+//===----------------------------------------------------------------------===//
+
+runtime::Expected<std::shared_ptr<const LoadedKernels>>
+LoadedKernels::load(const runtime::Gpu &gpu, int device,
+                    const Program &program) {
+  std::vector<runtime::Module> modules;
+  for (const Binary &binary : program.binaries) {
+    runtime::Expected<runtime::Module> module =
+        gpu.load(binary.image(), binary.chip);
+    if (!module)
+      return module.status();
+    modules.push_back(*module);
+  }
+  std::shared_ptr<LoadedKernels> loaded(new LoadedKernels(gpu, device));
+  for (const KernelInfo &info : program.kernels) {
+    std::string symbol = StringRef(info.name).rsplit("::").second.str();
+    runtime::Expected<runtime::Kernel> kernel =
+        modules[info.binary].kernel(symbol);
+    if (!kernel)
+      return kernel.status();
+    Status status = kernel->allowDynamicSmem(info.smemBytes);
+    if (!status.ok())
+      return status;
+    loaded->entries[info.name] = {*kernel, info.threads, info.smemBytes};
+  }
+  return std::shared_ptr<const LoadedKernels>(std::move(loaded));
+}
+
+const LoadedKernels::Entry &LoadedKernels::at(StringRef name) const {
+  auto found = entries.find(name);
+  assert(found != entries.end() && "launches name kernels of their program");
+  return found->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+/// Calls `piece(from, to, bytes)`, offsets in bytes from the arrays' bases, for
+/// every piece that is dense in both arrays.
+static void
+forEachPiece(const HostArray &source, const HostArray &target,
+             llvm::function_ref<void(uint64_t, uint64_t, int64_t)> piece) {
+  int64_t outer = source.sizes.size();
+  int64_t dense = 1;
+  while (outer > 0 &&
+         (source.sizes[outer - 1] == 1 || (source.strides[outer - 1] == dense &&
+                                           target.strides[outer - 1] == dense)))
+    dense *= source.sizes[--outer];
+  int64_t count = 1;
+  for (int64_t size : ArrayRef(source.sizes).take_front(outer))
+    count *= size;
+  int64_t elementBytes = source.elementBytes();
+  for (int64_t number = 0; number < count; ++number) {
+    int64_t from = source.offset, to = target.offset, rest = number;
+    for (int64_t dim = outer - 1; dim >= 0; --dim) {
+      int64_t index = rest % source.sizes[dim];
+      rest /= source.sizes[dim];
+      from += index * source.strides[dim];
+      to += index * target.strides[dim];
+    }
+    piece(from * elementBytes, to * elementBytes, dense * elementBytes);
+  }
+}
+
+/// The bits of a scalar argument; the driver reads as many as it needs.
+static uint64_t bitsOf(const KernelArgument &argument) {
+  uint64_t bits = 0;
+  std::visit(
+      [&](const auto &value) { std::memcpy(&bits, &value, sizeof(value)); },
+      argument);
+  return bits;
+}
+
+Binding::Launch Binding::packed(const RecordedLaunch &recorded) const {
+  Launch launch;
+  tile::KernelOp kernel = recorded.kernel;
+  launch.name = qualifiedName(kernel);
+  launch.kernel = &kernels->at(launch.name);
+  launch.grid = recorded.grid;
+  for (auto [position, value] : llvm::enumerate(recorded.arguments)) {
+    auto role = kernel.getArgAttrOfType<StringAttr>(position, kRoleAttr);
+    launch.arguments.push_back({role ? role.getValue().str() : "", value});
+    launch.packed.push_back(bitsOf(value));
+    if (const auto *pointer = std::get_if<uint64_t>(&value)) {
+      SymbolicAddress address(*pointer);
+      launch.pointers.push_back(
+          {position, {static_cast<size_t>(address.slot()), address.offset()}});
+    }
+  }
+  return launch;
+}
+
+Binding::Binding(std::shared_ptr<const LoadedKernels> loaded,
+                 const Recording &recording, std::vector<Buffer> callers)
+    : kernels(std::move(loaded)), slotCount(recording.slotCount()),
+      buffers(std::move(callers)) {
+  for (const RecordedStep &step : recording.steps) {
+    if (const auto *launch = std::get_if<RecordedLaunch>(&step)) {
+      steps.push_back(packed(*launch));
+      continue;
+    }
+    const auto &copy = std::get<RecordedCopy>(step);
+    auto place = [](uint64_t symbolic, uint64_t offset) {
+      SymbolicAddress address(symbolic);
+      return Place{static_cast<size_t>(address.slot()),
+                   address.offset() + offset};
+    };
+    forEachPiece(copy.source, copy.target,
+                 [&](uint64_t from, uint64_t to, int64_t bytes) {
+                   steps.push_back(Copy{place(copy.source.base, from),
+                                        place(copy.target.base, to), bytes});
+                 });
+  }
+  for (auto [number, bytes] : llvm::enumerate(recording.allocationBytes)) {
+    size_t slot = recording.argumentCount + number;
+    auto isIt = [&](const Buffer &buffer) { return buffer.slot == slot; };
+    if (llvm::none_of(buffers, isIt))
+      scratch.push_back({slot, bytes});
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Launching
+//===----------------------------------------------------------------------===//
+
+std::optional<std::string> Binding::check(ArrayRef<uint64_t> addresses) const {
+  if (addresses.size() != buffers.size())
+    return "expects " + std::to_string(buffers.size()) +
+           " addresses, but got " + std::to_string(addresses.size());
+  for (auto [position, address] : llvm::enumerate(addresses)) {
+    int64_t alignment = buffers[position].alignment;
+    if (address % alignment != 0)
+      return "buffer " + std::to_string(position) +
+             ": expects memory aligned to " + std::to_string(alignment) +
+             " bytes, as when it was bound, but got an address that is " +
+             std::to_string(address % alignment) + " bytes off";
+  }
+  return std::nullopt;
+}
+
+Status Binding::run(const Launch &step, ArrayRef<uint64_t> slots,
+                    runtime::Stream stream) const {
+  SmallVector<uint64_t, 32> values(step.packed.begin(), step.packed.end());
+  for (const auto &[position, place] : step.pointers)
+    values[position] = slots[place.slot] + place.offset;
+  SmallVector<void *, 32> addresses;
+  for (uint64_t &value : values)
+    addresses.push_back(&value);
+  return kernels->gpu.launch(step.kernel->kernel, step.grid,
+                             step.kernel->threads, step.kernel->smemBytes,
+                             addresses.data(), stream);
+}
+
+Status Binding::launch(ArrayRef<uint64_t> addresses,
+                       runtime::Stream stream) const {
+  SmallVector<uint64_t, 16> slots(slotCount, 0);
+  for (auto [position, address] : llvm::enumerate(addresses))
+    slots[buffers[position].slot] = address - buffers[position].offsetBytes;
+  const runtime::Gpu &gpu = kernels->gpu;
+  std::vector<runtime::StreamMemory> pieces;
+  for (auto [slot, bytes] : scratch) {
+    runtime::Expected<runtime::StreamMemory> piece =
+        gpu.allocateInOrder(bytes, stream);
+    if (!piece)
+      return piece.status();
+    slots[slot] = piece->address;
+    pieces.push_back(std::move(*piece));
+  }
+  for (const Step &step : steps) {
+    Status status = Status::success();
+    if (const auto *launch = std::get_if<Launch>(&step)) {
+      status = run(*launch, slots, stream);
+    } else {
+      const auto &copy = std::get<Copy>(step);
+      status = gpu.copyOnDevice(slots[copy.to.slot] + copy.to.offset,
+                                slots[copy.from.slot] + copy.from.offset,
+                                copy.bytes, stream);
+    }
+    if (!status.ok())
+      return status;
+  }
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Describing
+//===----------------------------------------------------------------------===//
+
+std::string Binding::json() const {
+  // Buffers of the caller come first, then the pieces of scratch.
+  std::vector<int64_t> bufferOf(slotCount, -1);
+  int64_t next = 0;
+  for (const Buffer &buffer : buffers)
+    bufferOf[buffer.slot] = next++;
+  for (auto [slot, bytes] : scratch)
+    bufferOf[slot] = next++;
+
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream);
+  auto pointer = [&](const Place &place) {
+    int64_t number = bufferOf[place.slot];
+    int64_t before = number < static_cast<int64_t>(buffers.size())
+                         ? buffers[number].offsetBytes
+                         : 0;
+    json.attribute("buffer", number);
+    json.attribute("offset_bytes", static_cast<int64_t>(place.offset) - before);
+  };
+  auto writeArgument = [&](const Launch &launch, size_t position) {
+    const Argument &argument = launch.arguments[position];
+    json.attribute("role", argument.role);
+    for (const auto &[where, place] : launch.pointers)
+      if (where == position)
+        return pointer(place);
+    if (const auto *i32 = std::get_if<int32_t>(&argument.value)) {
+      json.attribute("type", "i32");
+      json.attribute("value", *i32);
+    } else if (const auto *i64 = std::get_if<int64_t>(&argument.value)) {
+      json.attribute("type", "i64");
+      json.attribute("value", *i64);
+    } else {
+      json.attribute("type", "f32");
+      json.attribute("value", std::get<float>(argument.value));
+    }
+  };
+  auto writeLaunch = [&](const Launch &launch) {
+    json.attribute("kernel", launch.name);
+    json.attributeArray("grid", [&] {
+      for (int64_t blocks : launch.grid)
+        json.value(blocks);
+    });
+    json.attribute("threads", launch.kernel->threads);
+    json.attribute("smem_bytes", launch.kernel->smemBytes);
+    json.attributeArray("arguments", [&] {
+      for (size_t i = 0; i < launch.arguments.size(); ++i)
+        json.object([&] { writeArgument(launch, i); });
+    });
+  };
+  auto writeCopy = [&](const Copy &copy) {
+    json.attributeObject("copy_from", [&] { pointer(copy.from); });
+    json.attributeObject("copy_to", [&] { pointer(copy.to); });
+    json.attribute("bytes", copy.bytes);
+  };
+  json.object([&] {
+    json.attribute("device", kernels->device);
+    json.attributeArray("alignment", [&] {
+      for (const Buffer &buffer : buffers)
+        json.value(buffer.alignment);
+    });
+    json.attributeArray("scratch_bytes", [&] {
+      for (auto [slot, bytes] : scratch)
+        json.value(bytes);
+    });
+    json.attributeArray("steps", [&] {
+      for (const Step &step : steps)
+        json.object([&] {
+          if (const auto *launch = std::get_if<Launch>(&step))
+            writeLaunch(*launch);
+          else
+            writeCopy(std::get<Copy>(step));
+        });
+    });
+  });
+  return text;
+}

@@ -1,0 +1,147 @@
+//===- Forward.cpp - The executables that a process keeps -----------------===//
+
+#include "ForwardArrays.h"
+
+#include "Executable.h"
+
+#include "attn/CAPI/GpuMachine.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <list>
+
+using namespace attn;
+
+/// So many executables are kept; each holds its kernels and an MLIR context.
+static constexpr size_t kMaxExecutables = 256;
+
+namespace {
+
+/// An executable to be, or one that is: the first who needs it compiles it,
+/// the others wait.
+struct Entry {
+  std::mutex mutex;
+  std::unique_ptr<Executable> executable;
+};
+
+/// Executables by class, machine, schedule and GPU; the least recently used
+/// go first.
+class Store {
+public:
+  std::shared_ptr<Entry> at(const std::string &key) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = places.find(key);
+    if (found != places.end()) {
+      order.splice(order.begin(), order, found->second);
+      return found->second->second;
+    }
+    order.emplace_front(key, std::make_shared<Entry>());
+    places[key] = order.begin();
+    if (order.size() > kMaxExecutables) {
+      places.erase(order.back().first);
+      order.pop_back();
+    }
+    return order.front().second;
+  }
+
+private:
+  using Order = std::list<std::pair<std::string, std::shared_ptr<Entry>>>;
+  std::mutex mutex;
+  Order order;
+  std::map<std::string, Order::iterator> places;
+};
+
+} // namespace
+
+static Store &store() {
+  static Store *instance = new Store(); // threads may outlive statics
+  return *instance;
+}
+
+/// The name of the machine to compile for.
+static Outcome resolveMachine(const ForwardRequest &request, int device,
+                              std::string &name) {
+  if (!request.machine.empty()) {
+    name = request.machine;
+    return std::nullopt;
+  }
+  // Asking the driver takes microseconds, and the answer does not change.
+  static std::mutex mutex;
+  static auto *known = new std::map<int, std::string>();
+  std::lock_guard<std::mutex> lock(mutex);
+  if (auto found = known->find(device); found != known->end()) {
+    name = found->second;
+    return std::nullopt;
+  }
+  runtime::Expected<runtime::Gpu> gpu = runtime::Gpu::open(device);
+  if (!gpu)
+    return Fault{ATTN_DEVICE_ERROR, gpu.message()};
+  const Machine *machine = machineOf(gpu->facts());
+  if (!machine)
+    return Fault{ATTN_DEVICE_ERROR, unknownGpu(gpu->facts())};
+  name = (*known)[device] = machine->name;
+  return std::nullopt;
+}
+
+/// Diagnostics without the place in a text that the caller never saw, and
+/// without the text itself.
+static std::string sentences(llvm::StringRef diagnostics) {
+  llvm::SmallVector<std::string> kept;
+  for (llvm::StringRef line : llvm::split(diagnostics, '\n'))
+    for (llvm::StringRef kind : {": error: ", ": note: "}) {
+      auto [place, sentence] = line.split(kind);
+      if (place == line)
+        continue;
+      sentence.consume_front("'attn.forward' op ");
+      if (!sentence.starts_with("see current operation"))
+        kept.push_back(sentence.str());
+    }
+  return llvm::join(kept, "\n  ");
+}
+
+/// Compiles and loads what the entry is for.
+static Outcome fill(Entry &entry, const ForwardRequest &request, int device,
+                    const std::string &machine,
+                    const KernelClass &kernelClass) {
+  std::string error, text = textOf(kernelClass);
+  std::unique_ptr<Executable> executable = Executable::compile(
+      {text, machine, request.schedule, llvm::StringRef()}, error);
+  if (!executable) {
+    std::string words = sentences(error);
+    // The text is ours and in order: what fails is the caller's schedule, or
+    // there is nothing that computes this.
+    return Fault{request.schedule.empty() ? ATTN_UNSUPPORTED
+                                          : ATTN_INVALID_ARGUMENT,
+                 words.empty() ? error : words};
+  }
+  if (Outcome fault = executable->load(device))
+    return fault;
+  entry.executable = std::move(executable);
+  return std::nullopt;
+}
+
+Outcome attn::bindForward(const ForwardRequest &request, int device,
+                          const ForwardArrays &arrays,
+                          std::shared_ptr<const Binding> &binding) {
+  KernelClass kernelClass;
+  if (std::optional<std::string> wrong = classify(request, arrays, kernelClass))
+    return Fault{ATTN_INVALID_ARGUMENT, *wrong};
+  if (!request.machine.empty() && !findMachine(request.machine))
+    return Fault{ATTN_INVALID_ARGUMENT,
+                 "expects a known machine, but got '" + request.machine +
+                     "'; known machines: " + machineNames()};
+  std::string machine;
+  if (Outcome fault = resolveMachine(request, device, machine))
+    return fault;
+
+  Problem &problem = kernelClass.problem;
+  problem.batch = problem.queries = problem.keys = -1;
+  std::string key = textOf(kernelClass) + machine + '\0' + request.schedule +
+                    '\0' + std::to_string(device);
+  std::shared_ptr<Entry> entry = store().at(key);
+  std::lock_guard<std::mutex> lock(entry->mutex);
+  if (!entry->executable)
+    if (Outcome fault = fill(*entry, request, device, machine, kernelClass))
+      return fault;
+  return entry->executable->bind(arrays.list(), binding);
+}

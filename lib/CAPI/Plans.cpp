@@ -1,0 +1,116 @@
+//===- Plans.cpp - attn-c/Attn.h: machines, devices and plans -------------===//
+
+#include "Boundary.h"
+#include "Problems.h"
+
+#include "attn/CAPI/GpuMachine.h"
+#include "attn/Report/Report.h"
+
+#include "llvm/Support/JSON.h"
+
+using namespace attn;
+
+int32_t attn_machines_json(char **json, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!json)
+      return invalid("expects a place for the result");
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    renderMachinesJson(stream);
+    return give(text, json);
+  });
+}
+
+int32_t attn_device_count(int32_t *count, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!count)
+      return invalid("expects a place for the result");
+    *count = 0;
+    runtime::Expected<int> devices = runtime::Gpu::count();
+    if (!devices)
+      return Fault{ATTN_DEVICE_ERROR, devices.message()};
+    *count = *devices;
+    return std::nullopt;
+  });
+}
+
+int32_t attn_device_json(int32_t device, char **json, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!json)
+      return invalid("expects a place for the result");
+    runtime::Expected<runtime::Gpu> gpu = runtime::Gpu::open(device);
+    if (!gpu)
+      return Fault{ATTN_DEVICE_ERROR, gpu.message()};
+    const runtime::GpuFacts &facts = gpu->facts();
+    const Machine *machine = machineOf(facts);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::json::OStream out(stream);
+    out.object([&] {
+      out.attribute("name", facts.name);
+      out.attribute("machine", machine ? llvm::json::Value(machine->name)
+                                       : llvm::json::Value(nullptr));
+      out.attribute("compute_capability", facts.computeCapability);
+      out.attribute("multiprocessors", facts.multiprocessors);
+      out.attribute("smem_bytes_per_block", facts.smemBytesPerBlock);
+      out.attribute("l2_bytes", facts.l2Bytes);
+      out.attribute("memory_bytes", facts.memoryBytes);
+      out.attribute("clock_hz", facts.clockHz);
+      out.attribute("driver_version", facts.driverVersion);
+    });
+    return give(text, json);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+/// Renders the plans for a problem of the caller.
+static int32_t renderPlans(const attn_problem *source, const char *machine,
+                           char **text, attn_status *status,
+                           void (*render)(llvm::raw_ostream &,
+                                          const PlanReport &)) {
+  return guarded(status, [&]() -> Outcome {
+    if (!source || !machine || !text)
+      return invalid("expects a problem, a machine and a place for the result");
+    KernelClass kernelClass;
+    if (std::optional<std::string> wrong = readProblem(*source, kernelClass))
+      return invalid(*wrong);
+    if (std::optional<std::string> wrong = check(kernelClass.problem))
+      return invalid(*wrong);
+    const Machine *row = findMachine(machine);
+    if (!row)
+      return invalid("expects a known machine, but got '" +
+                     std::string(machine) +
+                     "'; known machines: " + machineNames());
+    std::string rendered;
+    llvm::raw_string_ostream stream(rendered);
+    render(stream, plans(kernelClass.problem, *row));
+    return give(rendered, text);
+  });
+}
+
+int32_t attn_plan_json(const attn_problem *problem, const char *machine,
+                       char **json, attn_status *status) {
+  return renderPlans(problem, machine, json, status, renderJson);
+}
+
+int32_t attn_plan_text(const attn_problem *problem, const char *machine,
+                       char **text, attn_status *status) {
+  return renderPlans(problem, machine, text, status, renderExplanation);
+}
+
+int32_t attn_problem_text(const attn_problem *problem, char **text,
+                          attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!problem || !text)
+      return invalid("expects a problem and a place for the result");
+    KernelClass kernelClass;
+    if (std::optional<std::string> wrong = readProblem(*problem, kernelClass))
+      return invalid(*wrong);
+    if (std::optional<std::string> wrong = check(kernelClass))
+      return invalid(*wrong);
+    return give(textOf(kernelClass), text);
+  });
+}

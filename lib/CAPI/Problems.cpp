@@ -1,0 +1,61 @@
+//===- Problems.cpp - Problems in the words of the C interface ------------===//
+
+#include "Problems.h"
+
+#include <cstddef>
+#include <cstring>
+
+using namespace attn;
+
+std::optional<std::string> attn::readDataType(const char *text,
+                                              DataType &type) {
+  std::string name = text ? text : "";
+  std::optional<DataType> found = parseDataType(name);
+  if (!found)
+    return "expects a dtype of bf16, f16, f32, f8e4m3, but got '" + name + "'";
+  type = *found;
+  return std::nullopt;
+}
+
+std::optional<std::string> attn::readMask(const char *text, Mask &mask) {
+  if (!text)
+    return std::nullopt;
+  std::optional<Mask> found = parseMask(text);
+  if (!found)
+    return "expects a mask of none, causal, causal_bottom_right, "
+           "window<L, R>, but got '" +
+           std::string(text) + "'";
+  mask = *found;
+  return std::nullopt;
+}
+
+std::optional<std::string> attn::readProblem(const attn_problem &given,
+                                             KernelClass &kernelClass) {
+  // The structure ended before has_scale once; who says so is taken by his
+  // word.
+  size_t first = offsetof(attn_problem, has_scale);
+  if (given.struct_size != first && given.struct_size < sizeof(attn_problem))
+    return "expects struct_size = sizeof(attn_problem)";
+  attn_problem source = {};
+  std::memcpy(&source, &given,
+              std::min(given.struct_size, sizeof(attn_problem)));
+  Problem &problem = kernelClass.problem;
+  if (std::optional<std::string> wrong =
+          readDataType(source.dtype, problem.dtype))
+    return wrong;
+  if (std::optional<std::string> wrong = readMask(source.mask, problem.mask))
+    return wrong;
+  problem.batch = source.batch;
+  problem.heads = source.heads;
+  problem.kvHeads = source.kv_heads;
+  problem.queries = source.queries;
+  problem.keys = source.keys;
+  problem.headDim = source.head_dim;
+  problem.headDimV = source.head_dim_v;
+  problem.lse = source.with_lse != 0;
+  if (source.has_scale)
+    kernelClass.scale = source.scale;
+  if (source.alignment)
+    kernelClass.alignment = source.alignment;
+  return std::nullopt;
+}

@@ -1,0 +1,158 @@
+//===- XlaForward.cpp - attn-c/Attn.h: attention as a call of XLA's -------===//
+
+#include "Boundary.h"
+#include "Forward.h"
+#include "Problems.h"
+#include "XlaFfi.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace attn;
+
+/// Answers what the handler is, if that is the question.
+static bool describeItself(const xla::CallFrame &frame) {
+  for (xla::Extension *each = frame.extensions; each; each = each->next) {
+    if (each->type != xla::kMetadata)
+      continue;
+    auto *extension = reinterpret_cast<xla::MetadataExtension *>(each);
+    xla::Metadata &metadata = *extension->metadata;
+    metadata.version.major = xla::kMajor;
+    metadata.version.minor = xla::kMinor;
+    metadata.traits = xla::kCommandBufferCompatible;
+    return true;
+  }
+  return false;
+}
+
+static xla::Error *makeError(const xla::CallFrame &frame, int32_t code,
+                             const char *message) {
+  xla::ErrorCode translated = xla::ErrorCode::internal;
+  if (code == ATTN_INVALID_ARGUMENT)
+    translated = xla::ErrorCode::invalidArgument;
+  if (code == ATTN_UNSUPPORTED)
+    translated = xla::ErrorCode::unimplemented;
+  xla::ErrorCreateArgs arguments = {sizeof(arguments), nullptr,
+                                    message ? message : "out of memory",
+                                    translated};
+  return frame.api->errorCreate(&arguments);
+}
+
+static std::string attribute(const xla::CallFrame &frame,
+                             llvm::StringRef name) {
+  const xla::Attributes &attributes = frame.attributes;
+  for (int64_t i = 0; i < attributes.size; ++i) {
+    const xla::Span &key = *attributes.names[i];
+    if (llvm::StringRef(key.data, key.size) != name ||
+        attributes.types[i] != xla::kStringAttribute)
+      continue;
+    const auto *text = static_cast<const xla::Span *>(attributes.values[i]);
+    return std::string(text->data, text->size);
+  }
+  return "";
+}
+
+static std::optional<DataType> dataTypeOf(xla::DataType type) {
+  switch (type) {
+  case xla::DataType::f16:
+    return DataType::f16;
+  case xla::DataType::f32:
+    return DataType::f32;
+  case xla::DataType::bf16:
+    return DataType::bf16;
+  case xla::DataType::f8e4m3fn:
+    return DataType::f8e4m3;
+  }
+  return std::nullopt;
+}
+
+/// A row-major array; dimensions before the last `rank` are batch too.
+static Outcome readBuffer(const xla::Values &values, int64_t position,
+                          int64_t rank, CallerArray &array) {
+  if (position >= values.size || values.types[position] != xla::kBufferValue)
+    return invalid("expects operands q, k, v and results o or o, lse");
+  const auto &buffer = *static_cast<xla::Buffer *>(values.values[position]);
+  if (buffer.rank < rank)
+    return invalid("expects an array of rank " + std::to_string(rank) +
+                   " or more, but got " + std::to_string(buffer.rank));
+  llvm::ArrayRef<int64_t> dims(buffer.dims, buffer.rank);
+  array.address = reinterpret_cast<uint64_t>(buffer.data);
+  array.sizes.assign(dims.end() - rank, dims.end());
+  for (int64_t leading : dims.drop_back(rank))
+    array.sizes[0] *= leading;
+  array.strides.assign(rank, 1);
+  for (int64_t dim = rank - 1; dim > 0; --dim)
+    array.strides[dim - 1] = array.strides[dim] * array.sizes[dim];
+  return std::nullopt;
+}
+
+static Outcome readRequest(const xla::CallFrame &frame,
+                           ForwardRequest &request) {
+  const auto &q = *static_cast<xla::Buffer *>(frame.arguments.values[0]);
+  std::optional<DataType> type = dataTypeOf(q.type);
+  if (!type)
+    return invalid("expects bf16, f16, f32 or f8e4m3fn, but got XLA's type " +
+                   std::to_string(static_cast<int32_t>(q.type)));
+  request.dtype = *type;
+  std::string mask = attribute(frame, "mask");
+  if (std::optional<std::string> wrong =
+          readMask(mask.empty() ? nullptr : mask.c_str(), request.mask))
+    return invalid(*wrong);
+  std::string scale = attribute(frame, "scale");
+  double value = 0;
+  if (!scale.empty() && !llvm::to_float(scale, value))
+    return invalid("expects a scale that is a number, but got '" + scale + "'");
+  if (!scale.empty())
+    request.scale = value;
+  request.machine = attribute(frame, "machine");
+  request.schedule = attribute(frame, "schedule");
+  return std::nullopt;
+}
+
+static Outcome execute(const xla::CallFrame &frame) {
+  ForwardArrays arrays;
+  CallerArray *operands[] = {&arrays.q, &arrays.k, &arrays.v};
+  for (int64_t i = 0; i < 3; ++i)
+    if (Outcome fault = readBuffer(frame.arguments, i, 4, *operands[i]))
+      return fault;
+  if (Outcome fault = readBuffer(frame.results, 0, 4, arrays.o))
+    return fault;
+  if (frame.results.size > 1)
+    if (Outcome fault = readBuffer(frame.results, 1, 3, arrays.lse.emplace()))
+      return fault;
+  ForwardRequest request;
+  if (Outcome fault = readRequest(frame, request))
+    return fault;
+  if (llvm::is_contained(arrays.o.sizes, 0))
+    return std::nullopt; // nothing to write, and no address to ask about
+
+  xla::StreamGetArgs stream = {sizeof(stream), nullptr, frame.context, nullptr};
+  if (frame.api->streamGet(&stream))
+    return Fault{ATTN_INTERNAL_ERROR, "XLA gave no stream"};
+  // XLA's own numbers of GPUs need not be the driver's.
+  runtime::Expected<int> device = runtime::Gpu::ordinalOf(arrays.o.address);
+  if (!device)
+    return Fault{ATTN_DEVICE_ERROR, device.message()};
+  std::shared_ptr<const Binding> binding;
+  if (Outcome fault = bindForward(request, *device, arrays, binding))
+    return fault;
+  llvm::SmallVector<uint64_t, 5> addresses;
+  for (const CallerArray &array : arrays.list())
+    addresses.push_back(array.address);
+  runtime::Status launched = binding->launch(addresses, stream.stream);
+  if (!launched.ok())
+    return Fault{ATTN_DEVICE_ERROR, launched.message()};
+  return std::nullopt;
+}
+
+void *attn_xla_forward(void *callFrame) {
+  const auto &frame = *static_cast<xla::CallFrame *>(callFrame);
+  if (describeItself(frame) || frame.stage != xla::Stage::execute)
+    return nullptr;
+  attn_status status = {ATTN_OK, nullptr};
+  int32_t code = guarded(&status, [&] { return execute(frame); });
+  xla::Error *error =
+      code == ATTN_OK ? nullptr : makeError(frame, code, status.message);
+  attn_status_clear(&status);
+  return error;
+}

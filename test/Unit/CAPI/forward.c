@@ -1,0 +1,206 @@
+/*===- forward.c - attn_forward, binding and launching from C -------------===*\
+|* Runs on any driver, the fake one of test/Unit/Runtime included: addresses are
+|* made up where nothing is launched on them for real.  Prints for FileCheck.
+\*===----------------------------------------------------------------------===*/
+
+#include "attn-c/Attn.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static attn_buffer array(uintptr_t address, int64_t batch, int64_t heads,
+                         int64_t rows, int64_t dim) {
+  attn_buffer buffer;
+  memset(&buffer, 0, sizeof(buffer));
+  buffer.data = (void *)address;
+  buffer.rank = 4;
+  buffer.sizes[0] = batch;
+  buffer.sizes[1] = heads;
+  buffer.sizes[2] = rows;
+  buffer.sizes[3] = dim;
+  buffer.strides[3] = 1;
+  buffer.strides[2] = dim;
+  buffer.strides[1] = rows * dim;
+  buffer.strides[0] = heads * rows * dim;
+  return buffer;
+}
+
+static attn_forward_request request(const char *mask) {
+  attn_forward_request result;
+  memset(&result, 0, sizeof(result));
+  result.struct_size = sizeof(result);
+  result.dtype = "bf16";
+  result.mask = mask;
+  return result;
+}
+
+static void show(const char *what, attn_status *status) {
+  printf("%s: %d %s\n", what, (int)status->code,
+         status->message ? status->message : "-");
+  attn_status_clear(status);
+}
+
+static void showText(const char *what, char *text) {
+  printf("%s: %s\n", what, text ? text : "-");
+  attn_free(text);
+}
+
+static void showCache(const char *what) {
+  char *json = NULL;
+  attn_cache_json(&json, NULL);
+  showText(what, json);
+}
+
+/* Sizes, strides and alignment: what compiles again, and what does not. */
+static void classes(void) {
+  attn_status status = {0, NULL};
+  attn_forward_request causal = request("causal");
+  attn_buffer q = array(0x10000, 2, 8, 100, 64),
+              o = array(0x40000, 2, 8, 100, 64);
+  attn_buffer k = array(0x20000, 2, 2, 100, 64),
+              v = array(0x30000, 2, 2, 100, 64);
+  attn_binding *binding = NULL;
+  char *json = NULL;
+  void *data[4];
+  attn_forward(&causal, 0, &q, &k, &v, &o, NULL, (void *)7, &status);
+  show("forward", &status);
+  showCache("first");
+  q = array(0x10000, 3, 8, 1000, 64), o = array(0x40000, 3, 8, 1000, 64);
+  k = array(0x20000, 3, 2, 77, 64), v = array(0x30000, 3, 2, 77, 64);
+  attn_forward(&causal, 0, &q, &k, &v, &o, NULL, NULL, &status);
+  show("other sizes", &status);
+  showCache("other sizes");
+
+  attn_forward_bind(&causal, 0, &q, &k, &v, &o, NULL, &binding, &status);
+  show("bind", &status);
+  attn_binding_info(binding, &json, &status);
+  showText("binding", json);
+  data[0] = q.data, data[1] = k.data, data[2] = v.data, data[3] = o.data;
+  attn_launch(binding, data, 4, NULL, &status);
+  show("launch", &status);
+  data[1] = (char *)data[1] + 2;
+  attn_launch(binding, data, 4, NULL, &status);
+  show("launch askew", &status);
+  attn_launch(binding, data, 3, NULL, &status);
+  show("launch three", &status);
+  attn_binding_destroy(binding);
+
+  k.data = (char *)k.data + 2;
+  attn_forward(&causal, 0, &q, &k, &v, &o, NULL, NULL, &status);
+  show("askew", &status);
+  showCache("askew");
+  q = array(0x10000, 0, 8, 1000, 64), o = array(0x40000, 0, 8, 1000, 64);
+  k = array(0x20000, 0, 2, 77, 64), v = array(0x30000, 0, 2, 77, 64);
+  attn_forward(&causal, 0, &q, &k, &v, &o, NULL, NULL, &status);
+  show("no batch", &status);
+}
+
+static void wrong(void) {
+  attn_status status = {0, NULL};
+  attn_forward_request plain = request(NULL);
+  attn_buffer q = array(0x10000, 2, 8, 100, 64), k = q, v = q, o = q, lse = q;
+#define CALL(what)                                                             \
+  attn_forward(&plain, 0, &q, &k, &v, &o, NULL, NULL, &status);                \
+  show(what, &status)
+  k.sizes[1] = v.sizes[1] = 3;
+  CALL("heads");
+  k = v = q;
+  k.sizes[3] = 32;
+  CALL("head dim");
+  k = q;
+  v.sizes[2] = 7;
+  CALL("keys");
+  v = q;
+  o.sizes[2] = 7;
+  CALL("output");
+  o = q;
+  q.rank = 3;
+  CALL("rank");
+  q.rank = 9;
+  CALL("rank 9");
+  q = o;
+  q.strides[3] = 2;
+  CALL("innermost");
+  q = o;
+  q.strides[2] = -64;
+  CALL("negative");
+  q = o;
+  o.strides[0] = 0;
+  CALL("overlap");
+  o = q;
+  q.data = (char *)q.data + 1;
+  CALL("half an element");
+  q = o;
+  lse.rank = 3;
+  lse.sizes[2] = 3;
+  attn_forward(&plain, 0, &q, &k, &v, &o, &lse, NULL, &status);
+  show("lse", &status);
+  plain.dtype = "f64";
+  CALL("dtype");
+  plain.dtype = "f32";
+  CALL("no kernel");
+  plain.dtype = "bf16";
+  plain.schedule = "flash, query = 7";
+  CALL("schedule");
+  plain.schedule = NULL;
+  plain.machine = "h1000";
+  CALL("machine");
+  plain.machine = NULL;
+  attn_forward(&plain, 9, &q, &k, &v, &o, NULL, NULL, &status);
+  show("device", &status);
+  attn_forward(&plain, 0, &q, NULL, &v, &o, NULL, NULL, &status);
+  show("no k", &status);
+  plain.struct_size = 8;
+  CALL("size");
+#undef CALL
+}
+
+static void *work(void *argument) {
+  attn_forward_request plain = request("window<64, 0>");
+  int failures = 0, i;
+  (void)argument;
+  for (i = 0; i < 200; ++i) {
+    int64_t rows = 1 + i % 40;
+    attn_buffer q = array(0x10000, 1, 4, rows, 32), k = q, v = q, o = q;
+    failures += attn_forward(&plain, 0, &q, &k, &v, &o, NULL, NULL, NULL) != 0;
+  }
+  return (void *)(intptr_t)failures;
+}
+
+static void threads(void) {
+  pthread_t thread[8];
+  intptr_t failures = 0;
+  int i;
+  for (i = 0; i < 8; ++i)
+    pthread_create(&thread[i], NULL, work, NULL);
+  for (i = 0; i < 8; ++i) {
+    void *failed = NULL;
+    pthread_join(thread[i], &failed);
+    failures += (intptr_t)failed;
+  }
+  printf("threads: %d failures\n", (int)failures);
+  showCache("threads");
+}
+
+int main(int count, char **arguments) {
+  attn_status status = {0, NULL};
+  int32_t devices = -1;
+  char *json = NULL;
+  if (count > 1) {
+    attn_cache_open(arguments[1], 1 << 24, &status);
+    show("cache", &status);
+  }
+  attn_device_count(&devices, &status);
+  printf("devices: %d\n", (int)devices);
+  show("count", &status);
+  attn_device_json(0, &json, &status);
+  showText("device", json);
+  show("device", &status);
+  classes();
+  if (count > 2)
+    return 0;
+  wrong();
+  threads();
+  return 0;
+}

@@ -1,0 +1,284 @@
+/*===- FakeCuda.c - A libcuda.so.1 that runs nothing ----------------------===*\
+|* With this driver everything up to a launch can be tested on a machine without
+|* a GPU: what is loaded, with which grid it is launched, how errors come out.
+|*
+|*   ATTN_FAKE_CUDA_LOG   a file; every load and launch becomes a line of it
+|*   ATTN_FAKE_CUDA_GPU   "name,compute capability,multiprocessors,GiB"; an H100
+|*                        by default
+|*   ATTN_FAKE_CUDA_COUNT number of GPUs, 1 by default; 0 is "no device"
+|*   ATTN_FAKE_CUDA_FAIL  "cuLaunchKernel=700": what the function returns
+\*===----------------------------------------------------------------------===*/
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FAKE __attribute__((visibility("default"))) int
+
+/* The result that the environment asks of a function. */
+static int result(const char *function) {
+  const char *wanted = getenv("ATTN_FAKE_CUDA_FAIL");
+  size_t length = strlen(function);
+  if (!wanted || strncmp(wanted, function, length) != 0 ||
+      wanted[length] != '=')
+    return 0;
+  return atoi(wanted + length + 1);
+}
+
+/* One write for each line, so that threads and processes do not mix them. */
+static void note(const char *line) {
+  const char *path = getenv("ATTN_FAKE_CUDA_LOG");
+  FILE *file = path ? fopen(path, "a") : NULL;
+  if (!file)
+    return;
+  fputs(line, file);
+  fclose(file);
+}
+
+static int deviceCount(void) {
+  const char *text = getenv("ATTN_FAKE_CUDA_COUNT");
+  return text ? atoi(text) : 1;
+}
+
+/* A field of ATTN_FAKE_CUDA_GPU. */
+static void field(int number, char *text, size_t size) {
+  const char *from = getenv("ATTN_FAKE_CUDA_GPU");
+  size_t length;
+  if (!from)
+    from = "NVIDIA H100 80GB HBM3,90,132,80";
+  for (; number > 0 && from; --number) {
+    from = strchr(from, ',');
+    from = from ? from + 1 : NULL;
+  }
+  length = from ? strcspn(from, ",") : 0;
+  if (length >= size)
+    length = size - 1;
+  memcpy(text, from ? from : "", length);
+  text[length] = '\0';
+}
+
+static int number(int which) {
+  char text[64];
+  field(which, text, sizeof(text));
+  return atoi(text);
+}
+
+FAKE cuInit(unsigned flags) {
+  (void)flags;
+  return deviceCount() == 0 ? 100 : result("cuInit");
+}
+FAKE cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return 0;
+}
+FAKE cuGetErrorName(int code, const char **text) {
+  *text = code == 700   ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : code == 100 ? "CUDA_ERROR_NO_DEVICE"
+          : code == 2   ? "CUDA_ERROR_OUT_OF_MEMORY"
+                        : "CUDA_ERROR_UNKNOWN";
+  return 0;
+}
+FAKE cuGetErrorString(int code, const char **text) {
+  *text = code == 700   ? "an illegal memory access was encountered"
+          : code == 100 ? "no CUDA-capable device is detected"
+          : code == 2   ? "out of memory"
+                        : "unknown error";
+  return 0;
+}
+FAKE cuDeviceGetCount(int *count) {
+  *count = deviceCount();
+  return 0;
+}
+FAKE cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+FAKE cuDeviceGetName(char *name, int size, int device) {
+  (void)device;
+  field(0, name, (size_t)size);
+  return 0;
+}
+FAKE cuDeviceGetAttribute(int *value, int attribute, int device) {
+  int capability = number(1);
+  (void)device;
+  switch (attribute) {
+  case 13: /* clock, kHz */
+    *value = 1980000;
+    break;
+  case 16: /* multiprocessors */
+    *value = number(2);
+    break;
+  case 38: /* L2 */
+    *value = 50 << 20;
+    break;
+  case 75:
+    *value = capability / 10;
+    break;
+  case 76:
+    *value = capability % 10;
+    break;
+  case 81: /* shared memory of a multiprocessor */
+    *value = 233472;
+    break;
+  case 82: /* registers of a multiprocessor */
+    *value = 65536;
+    break;
+  case 97: /* shared memory of a block */
+    *value = 232448;
+    break;
+  default:
+    return 1;
+  }
+  return 0;
+}
+FAKE cuDeviceTotalMem_v2(size_t *bytes, int device) {
+  (void)device;
+  *bytes = (size_t)number(3) << 30;
+  return 0;
+}
+FAKE cuDevicePrimaryCtxRetain(void **context, int device) {
+  *context = (void *)(intptr_t)(device + 1);
+  return result("cuDevicePrimaryCtxRetain");
+}
+FAKE cuDevicePrimaryCtxRelease_v2(int device) {
+  (void)device;
+  return 0;
+}
+static __thread void *current;
+FAKE cuCtxPushCurrent_v2(void *context) {
+  current = context;
+  return 0;
+}
+FAKE cuCtxPopCurrent_v2(void **context) {
+  *context = current;
+  return 0;
+}
+FAKE cuModuleLoadDataEx(void **module, const void *image, unsigned count,
+                        int *options, void **values) {
+  (void)count, (void)options, (void)values;
+  *module = strdup("module");
+  note(memcmp(image, "\177ELF", 4) == 0 ? "load cubin\n" : "load ptx\n");
+  return result("cuModuleLoadDataEx");
+}
+FAKE cuModuleUnload(void *module) {
+  free(module);
+  return 0;
+}
+FAKE cuModuleGetFunction(void **function, void *module, const char *name) {
+  (void)module;
+  *function = strdup(name); /* lives as long as the process */
+  return result("cuModuleGetFunction");
+}
+FAKE cuFuncGetAttribute(int *value, int attribute, void *function) {
+  (void)attribute, (void)function;
+  *value = 0;
+  return 0;
+}
+FAKE cuFuncSetAttribute(void *function, int attribute, int value) {
+  (void)function, (void)attribute, (void)value;
+  return 0;
+}
+FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function,
+                                                 int threads, size_t bytes) {
+  (void)function, (void)threads, (void)bytes;
+  *blocks = 1;
+  return 0;
+}
+FAKE cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
+                    unsigned gridZ, unsigned blockX, unsigned blockY,
+                    unsigned blockZ, unsigned smemBytes, void *stream,
+                    void **arguments, void **extra) {
+  char line[512];
+  (void)blockY, (void)blockZ, (void)extra;
+  snprintf(line, sizeof(line),
+           "launch %s grid %u %u %u threads %u smem %u stream %llu device %d "
+           "first 0x%llx\n",
+           (const char *)function, gridX, gridY, gridZ, blockX, smemBytes,
+           (unsigned long long)(uintptr_t)stream, (int)(intptr_t)current - 1,
+           arguments ? *(unsigned long long *)arguments[0] : 0ull);
+  note(line);
+  return result("cuLaunchKernel");
+}
+FAKE cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+  int code = result("cuMemAlloc");
+  *address =
+      code ? 0
+           : (uint64_t)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return code;
+}
+FAKE cuMemFree_v2(uint64_t address) {
+  free((void *)(uintptr_t)address);
+  return 0;
+}
+FAKE cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) {
+  (void)stream;
+  note("allocate\n");
+  return cuMemAlloc_v2(address, bytes);
+}
+FAKE cuMemFreeAsync(uint64_t address, void *stream) {
+  (void)stream;
+  note("free\n");
+  return cuMemFree_v2(address);
+}
+FAKE cuPointerGetAttribute(void *value, int attribute, uint64_t address) {
+  (void)attribute, (void)address;
+  *(int *)value = 0;
+  return result("cuPointerGetAttribute");
+}
+FAKE cuThreadExchangeStreamCaptureMode(int *mode) {
+  static __thread int known = 0;
+  int old = known;
+  known = *mode;
+  *mode = old;
+  return 0;
+}
+FAKE cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes,
+                          void *stream) {
+  (void)stream;
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return 0;
+}
+FAKE cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+  (void)stream;
+  memcpy(to, (const void *)(uintptr_t)from, bytes);
+  return 0;
+}
+FAKE cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes,
+                          void *stream) {
+  (void)to, (void)from, (void)bytes, (void)stream;
+  note("copy\n");
+  return 0;
+}
+FAKE cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes,
+                     void *stream) {
+  (void)to, (void)value, (void)bytes, (void)stream;
+  return 0;
+}
+FAKE cuStreamSynchronize(void *stream) {
+  (void)stream;
+  return 0;
+}
+FAKE cuEventCreate(void **event, unsigned flags) {
+  (void)flags;
+  *event = strdup("event");
+  return 0;
+}
+FAKE cuEventDestroy_v2(void *event) {
+  free(event);
+  return 0;
+}
+FAKE cuEventRecord(void *event, void *stream) {
+  (void)event, (void)stream;
+  return 0;
+}
+FAKE cuEventSynchronize(void *event) {
+  (void)event;
+  return 0;
+}
+FAKE cuEventElapsedTime(float *milliseconds, void *first, void *last) {
+  (void)first, (void)last;
+  *milliseconds = 1;
+  return 0;
+}
