@@ -78,7 +78,7 @@ def row_major(sizes: tuple[int, ...]) -> tuple[int, ...]:
     strides, step = [], 1
     for size in reversed(sizes):
         strides.append(step)
-        step *= size
+        step *= max(size, 1)
     return tuple(reversed(strides))
 
 

@@ -39,6 +39,7 @@ def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
+@functools.lru_cache(maxsize=None)
 def _entry(name: str) -> Any:
     entry = getattr(_driver(), name)
     entry.argtypes, entry.restype = _SIGNATURES[name], ctypes.c_int

@@ -33,3 +33,9 @@ class LibraryError(Error, ImportError):
 
 class InternalError(Error):
     """A fault of the library itself; the call had no effect."""
+
+
+# Users see and catch them as attn.Error.
+for _kind in (Error, CompileError, DeviceError, CacheError, UnsupportedError,
+              LibraryError, InternalError):
+    _kind.__module__ = "attn"

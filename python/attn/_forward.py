@@ -12,7 +12,7 @@ import ctypes
 import importlib
 import os
 import threading
-from typing import Any, Callable, Hashable, Optional, Sequence
+from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 
 from . import _cache, _native
 from ._arrays import Array, check_layout, library_of
@@ -26,7 +26,7 @@ MOST_LAUNCHES = 1024
 NAMES = ("q", "k", "v", "o", "lse")
 
 _lock = threading.Lock()
-_launches: dict[Hashable, Binding] = {}
+_launches: dict[Hashable, Call] = {}
 #: What calls on tensors of a type go through first: see `_torch_path`.
 paths: dict[type, Callable[..., Any]] = {}
 
@@ -61,10 +61,19 @@ def result_strides(sizes: Sequence[int],
     return tuple(strides)
 
 
-def _check_together(arrays: Sequence[Array]) -> None:
+class Call(NamedTuple):
+    """A kind of call, bound: the launch, and the results it allocates."""
+
+    binding: Binding
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    lse_sizes: Optional[tuple[int, ...]]
+
+
+def _check_together(named: Sequence[tuple[str, Array]]) -> None:
     """What must hold before the library can compare shapes."""
-    named = list(zip(NAMES, arrays))
     for name, array in named:
+        check_layout(array, name, written=name in ("o", "lse"))
         rank = 3 if name == "lse" else 4
         if len(array.sizes) != rank:
             shapes = ", ".join(f"{n} {a.shape}" for n, a in named)
@@ -72,12 +81,13 @@ def _check_together(arrays: Sequence[Array]) -> None:
                 f"expects {name} of rank {rank}, but got {shapes}; shapes are "
                 f"q [batch, heads, queries, head_dim], k [batch, kv_heads, "
                 f"keys, head_dim], v [batch, kv_heads, keys, head_dim_v]")
-    if len({array.dtype for array in arrays[:4]}) > 1:
-        texts = ", ".join(f"{n} {a.dtype}" for n, a in named[:4])
+    main = [(n, a) for n, a in named if n != "lse"]
+    if len({a.dtype for _, a in main}) > 1:
+        texts = ", ".join(f"{n} {a.dtype}" for n, a in main)
         raise TypeError(f"expects one element type, but got {texts}")
-    if len(arrays) > 4 and arrays[4].dtype != "f32":
-        raise TypeError(f"expects lse of f32, but got {arrays[4].dtype}")
-    if len({array.device for array in arrays}) > 1:
+    if named[-1][0] == "lse" and named[-1][1].dtype != "f32":
+        raise TypeError(f"expects lse of f32, but got {named[-1][1].dtype}")
+    if len({a.device for _, a in named}) > 1:
         places = ", ".join(f"{n} on GPU {a.device}" for n, a in named)
         raise ValueError(f"expects all arrays on one GPU, but got {places}")
 
@@ -98,47 +108,77 @@ def _bind(arrays: Sequence[Array], mask: str, scale: Optional[float],
                       arrays[0].device, *pointers), len(arrays))
 
 
+def _prepare(arrays: Sequence[Array], o: Optional[Array],
+             lse: Optional[Array], return_lse: bool,
+             *options: Any) -> Call:
+    """Checks and binds.  A result that is to be allocated is bound at address
+    0, which is as well aligned as what allocators give."""
+    given = [("o", o), ("lse", lse)]
+    _check_together([*zip(NAMES, arrays),
+                     *((name, a) for name, a in given if a is not None)])
+    q, _, v = arrays
+    sizes = (*q.sizes[:3], v.sizes[3])
+    strides = result_strides(sizes, q.strides)
+    lse_sizes = sizes[:3] if return_lse else None
+    o = o or Array(0, q.dtype, sizes, strides, q.device, None)
+    results = [o]
+    if lse_sizes is not None:
+        results.append(lse or Array(0, "f32", lse_sizes, row_major(lse_sizes),
+                                    q.device, None))
+    return Call(_bind([*arrays, *results], *options), sizes, strides,
+                lse_sizes)
+
+
 def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            scale: Optional[float] = None, return_lse: bool = False,
            out: Any = None, lse: Any = None, machine: Optional[str] = None,
            schedule: Optional[str] = None,
-           stream: Any = None) -> tuple[Any, Any, Binding]:
-    """One call, gradients not considered: (o, lse or None, the launch)."""
+           stream: Any = None) -> tuple[Any, Any, Call]:
+    """One call, gradients not considered: (o, lse or None, what was bound).
+    With `lse`, `return_lse` must be True."""
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
-    arrays = []
-    for name, array in zip(NAMES, (q, k, v)):
-        arrays.append(library_of(array).describe(array, name, handle))
-        check_layout(arrays[-1], name)
-    _check_together(arrays)
-    if stream is not None:
-        handle_of(stream, arrays[0].device)
-    sizes = (*arrays[0].sizes[:3], arrays[2].sizes[3])
-    if out is None:
-        out = library.empty(
-            q, sizes, result_strides(sizes, arrays[0].strides), None, handle)
-    if return_lse and lse is None:
-        lse = library.empty(q, sizes[:3], row_major(sizes[:3]), "f32", handle)
-    for name, array in (("o", out), ("lse", lse)):
-        if array is not None:
-            arrays.append(library_of(array).describe(array, name, handle,
-                                                     written=True))
-            check_layout(arrays[-1], name, written=True)
-    _check_together(arrays)
 
+    def describe(array: Any, name: str) -> Array:
+        return library_of(array).describe(array, name, handle,
+                                          written=name in ("o", "lse"))
+
+    inputs = [describe(array, name)
+              for name, array in zip(NAMES, (q, k, v))]
+    if stream is not None:
+        handle_of(stream, inputs[0].device)
+    o_array = None if out is None else describe(out, "o")
+    lse_array = None if lse is None else describe(lse, "lse")
+    options = (mask, scale, machine, schedule)
     # An alignment of more than 16 bytes helps nobody.
-    key = (mask, scale, machine, schedule, arrays[0].device, *(
-        (a.dtype, a.sizes, a.strides, a.address & 15) for a in arrays))
-    binding = _launches.get(key)
-    if binding is None:
-        binding = _bind(arrays, mask, scale, machine, schedule)
-        remember(_launches, key, binding)
+    key = (options, return_lse, *(
+        a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
+        for a in (*inputs, o_array, lse_array)))
+    call = _launches.get(key)
+    if call is None:
+        call = _prepare(inputs, o_array, lse_array, return_lse, *options)
+        remember(_launches, key, call)
+
+    made = []
+    if out is None:
+        out = library.empty(q, call.sizes, call.strides, None, handle)
+        o_array = describe(out, "o")
+        made.append(o_array)
+    if call.lse_sizes is not None and lse is None:
+        lse = library.empty(q, call.lse_sizes, row_major(call.lse_sizes),
+                            "f32", handle)
+        lse_array = describe(lse, "lse")
+        made.append(lse_array)
+    arrays = [a for a in (*inputs, o_array, lse_array) if a is not None]
+    binding = call.binding
+    if any(a.address & 15 for a in made):  # an allocator of another taste
+        binding = _bind(arrays, *options)
     binding.launch([array.address for array in arrays], handle)
     if stream is not None:
         for array in (q, k, v, out, lse):
             if array is not None:
                 library_of(array).used_on(array, handle)
-    return out, lse, binding
+    return out, lse, call
 
 
 def forward(q: Any, k: Any, v: Any, *, causal: bool = False,

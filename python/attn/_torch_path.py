@@ -54,14 +54,15 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
               key: Hashable) -> Any:
         library.refuse_gradient(q, k, v)
         causal, scale, window, mask, return_lse, machine, schedule = options
-        o, lse, binding = _forward.launch(
+        o, lse, call = _forward.launch(
             q, k, v, mask=mask_name(causal, window, mask),
             scale=scale_number(scale), return_lse=bool(return_lse),
             machine=machine, schedule=schedule)
         if key is not None:
+            binding = call.binding
             _forward.remember(table, key, Bound(
-                binding.handle, binding.count, binding.pack, tuple(o.shape),
-                o.stride(), o.dtype, o.device, o.get_device(),
+                binding.handle, binding.count, binding.pack, call.sizes,
+                call.strides, o.dtype, o.device, o.get_device(),
                 () if lse is None else tuple(lse.shape),
                 () if lse is None else lse.stride(), binding))
         return o if lse is None else (o, lse)
