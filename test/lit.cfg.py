@@ -36,6 +36,18 @@ if config.sanitized:
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
 
 python = sys.executable
+# Tests of the Python package need packages that this Python may not have.
+for feature in machine_probe.python_features():
+    config.available_features.add("python-" + feature)
+config.substitutions.append((
+    "%pytest", f"{machine_probe.test_python()} -m pytest -q -p no:cacheprovider"))
+config.substitutions.append(("%testpython", machine_probe.test_python()))
+config.environment["PYTHONPATH"] = os.path.join(config.attn_source, "python")
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+config.environment["ATTN_LIBRARY"] = os.path.join(
+    config.attn_build, "lib", "libattn.so")
+config.environment["ATTN_FAKE_CUDA"] = os.path.join(
+    config.attn_build, "test", "fake-cuda")
 config.substitutions.append(("%python", python))
 config.substitutions.append(("%root", config.attn_source))
 config.substitutions.append(("%build", config.attn_build))

@@ -29,8 +29,10 @@ struct ApiVersion {
   Extension *extensions;
   int32_t major, minor;
 };
+/// The oldest version with everything below: XLA takes handlers of its own
+/// version and, since 0.3, of older ones.
 inline constexpr int32_t kMajor = 0;
-inline constexpr int32_t kMinor = 3;
+inline constexpr int32_t kMinor = 1;
 
 struct Metadata {
   size_t structSize;
@@ -57,6 +59,12 @@ struct ErrorCreateArgs {
   ErrorCode code;
 };
 
+struct ErrorDestroyArgs {
+  size_t structSize;
+  Extension *extensions;
+  Error *error;
+};
+
 struct Context;
 struct StreamGetArgs {
   size_t structSize;
@@ -72,7 +80,7 @@ struct Api {
   const void *internal;
   Error *(*errorCreate)(ErrorCreateArgs *);
   void (*errorGetMessage)(void *);
-  void (*errorDestroy)(void *);
+  void (*errorDestroy)(ErrorDestroyArgs *);
   Error *(*handlerRegister)(void *);
   Error *(*streamGet)(StreamGetArgs *);
 };

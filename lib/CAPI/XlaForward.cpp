@@ -127,8 +127,12 @@ static Outcome execute(const xla::CallFrame &frame) {
     return std::nullopt; // nothing to write, and no address to ask about
 
   xla::StreamGetArgs stream = {sizeof(stream), nullptr, frame.context, nullptr};
-  if (frame.api->streamGet(&stream))
-    return Fault{ATTN_INTERNAL_ERROR, "XLA gave no stream"};
+  if (xla::Error *error = frame.api->streamGet(&stream)) {
+    xla::ErrorDestroyArgs arguments = {sizeof(arguments), nullptr, error};
+    frame.api->errorDestroy(&arguments);
+    return Fault{ATTN_INTERNAL_ERROR,
+                 "expects to run on a GPU, but XLA gave no stream"};
+  }
   // XLA's own numbers of GPUs need not be the driver's.
   runtime::Expected<int> device = runtime::Gpu::ordinalOf(arrays.o.address);
   if (!device)

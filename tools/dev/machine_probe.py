@@ -1,7 +1,12 @@
-"""What this machine has: ptxas, a GPU.  Printed as a folder by `ptxas`."""
+"""What this machine has: ptxas, a GPU, Python packages.
+
+`ptxas` prints its folder, `gpu` the features of the GPU; `packages NAME==X...`
+says whether this Python has those versions.  The exit status is 1 for no.
+"""
 
 import ctypes
 import glob
+import importlib.metadata
 import os
 import re
 import shutil
@@ -24,7 +29,7 @@ def versions():
         for line in f:
             if "=" in line and not line.startswith("#"):
                 key, value = line.strip().split("=", 1)
-                pins[key] = value
+                pins[key] = value.strip('"')
     return pins
 
 
@@ -72,7 +77,38 @@ def gpu_features():
     return ["gpu", "sm_" + "".join(digits)]
 
 
+def has_packages(wanted):
+    """Whether this Python has these packages, "pytest==9.2.0"."""
+    for requirement in wanted:
+        name, version = requirement.split("==")
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            return False
+        if found.split("+")[0] != version:  # torch adds "+cu130"
+            return False
+    return True
+
+
+def test_python():
+    """The Python with the packages for tests: that of .venv, or this one."""
+    own = os.path.join(ROOT, ".venv", "bin", "python")
+    return own if os.access(own, os.X_OK) else sys.executable
+
+
+def python_features():
+    """Which of the packages that tests ask for their Python can import."""
+    names = ("pytest", "numpy", "matplotlib", "mypy", "torch", "jax")
+    code = ("import importlib.util as u, sys\n"
+            "print(*[n for n in sys.argv[1:] if u.find_spec(n)])")
+    done = subprocess.run([test_python(), "-c", code, *names],
+                          capture_output=True, text=True, check=False)
+    return done.stdout.split()
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["packages"]:
+        sys.exit(0 if has_packages(sys.argv[2:]) else 1)
     if sys.argv[1:] == ["ptxas"]:
         folder = ptxas_folder()
         print(folder or "")
@@ -81,4 +117,4 @@ if __name__ == "__main__":
         features = gpu_features()
         print(" ".join(features))
         sys.exit(0 if features else 1)
-    sys.exit("expects one argument, ptxas or gpu")
+    sys.exit("expects ptxas, gpu or packages")
