@@ -2,6 +2,7 @@
 
 #include "Executable.h"
 
+#include "attn/IR/Attn.h"
 #include "attn/InitAll.h"
 #include "attn/Machine/Machine.h"
 #include "attn/Pipelines/Nesting.h"
@@ -112,6 +113,9 @@ std::string Executable::info() const {
   func::FuncOp op = function;
   json.object([&] {
     json.attribute("function", op.getSymName());
+    if (auto machine = program.module.get()->getAttrOfType<MachineAttr>(
+            machineAttrName))
+      json.attribute("machine", machine.getName().getValue());
     types("arguments", op.getArgumentTypes());
     types("results", op.getResultTypes());
     json.attributeArray("kernels", [&] {
