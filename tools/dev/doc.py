@@ -2,7 +2,8 @@
 
 A block between `<!-- generated: WHAT -->` and `<!-- end -->` is replaced.
 WHAT is `$ command line` (its output is pasted, run in the repository root with
-the build's tools on PATH) or the name of a table below.
+the build's tools on PATH), `file PATH` (its text is), or the name of a table
+below.
 
 `doc.py [--check] [--build FOLDER] [--file F]`; with --check nothing is written and the
 exit status is 1 when a block differs.
@@ -19,7 +20,7 @@ import sys
 import machine_probe
 
 ROOT = machine_probe.ROOT
-FILES = ["README.md"]
+FILES = ["README.md", os.path.join("docs", "using.md")]
 BLOCK = re.compile(
     r"(<!-- generated: (?P<what>.+?) -->\n)(?P<body>.*?)(<!-- end -->)",
     re.DOTALL)
@@ -81,9 +82,16 @@ def works(build):
 TABLES = {"works": works}
 
 
+def quote(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8") as f:
+        return f"```{name.rsplit('.', 1)[-1]}\n{f.read()}```\n"
+
+
 def generate(build, what):
     if what.startswith("$ "):
         return paste(build, what[2:])
+    if what.startswith("file "):
+        return quote(what[5:])
     if what not in TABLES:
         sys.exit(f"expects one of the tables {', '.join(TABLES)} or a command, "
                  f"but got {what}")

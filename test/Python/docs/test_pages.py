@@ -1,0 +1,51 @@
+"""The Python on the pages for users runs as it stands there.
+
+A block is preceded by `<!-- runs with: nothing -->`, or by what it needs:
+`gpu`, `torch`, `jax`.
+"""
+
+import importlib.util
+import pathlib
+import re
+
+import pytest
+
+import attn
+
+ROOT = pathlib.Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "using.md"]
+BLOCK = re.compile(r"(?:<!-- runs with: (?P<needs>[\w ]+) -->\n)?"
+                   r"```python\n(?P<code>.*?)```", re.DOTALL)
+
+
+def blocks():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for found in BLOCK.finditer(text):
+            line = text.count("\n", 0, found.start("code")) + 1
+            yield pytest.param(page, line, found["needs"], found["code"],
+                               id=f"{page.name}:{line}")
+
+
+def has_gpu():
+    try:
+        return bool(attn.devices())
+    except attn.DeviceError:
+        return False
+
+
+@pytest.mark.parametrize("page, line, needs, code", list(blocks()))
+def test_block_runs(page, line, needs, code, capsys):
+    assert needs, f"{page.name}:{line} does not say what it runs with"
+    for need in set(needs.split()) - {"nothing"}:
+        if need == "gpu":
+            if not has_gpu():
+                pytest.skip("needs a GPU")
+        elif importlib.util.find_spec(need) is None:
+            pytest.skip(f"needs {need}")
+    # The line numbers of a traceback are those of the page.
+    exec(compile("\n" * (line - 1) + code, str(page), "exec"), {})
+
+
+def test_there_are_blocks():
+    assert len(list(blocks())) >= 4
