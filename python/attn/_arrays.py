@@ -61,6 +61,16 @@ def wrong_dtype(name: str, dtype: Any) -> NoReturn:
         f"{name}: expects elements of {DTYPES}, but got {dtype}")
 
 
+def check_memory(name: str, array: Any, address: int,
+                 sizes: tuple[int, ...]) -> None:
+    """ValueError for an array with elements and without memory."""
+    if not address and 0 not in sizes:
+        raise ValueError(
+            f"{name}: expects an array with memory, but got a "
+            f"{type_name(array)} of shape {list(sizes)} at address 0, as if "
+            f"freed early")
+
+
 def check_layout(array: Array, name: str, *, written: bool = False) -> None:
     """ValueError unless the innermost stride is 1 and none is negative; what
     is written must not repeat memory either."""
@@ -166,6 +176,7 @@ class Library:
             self._refuse_device(array, name, contents.device_type)
         if contents.dtype is None:
             wrong_dtype(name, contents.dtype_text)
+        check_memory(name, array, contents.address, contents.sizes)
         return Array(contents.address, contents.dtype, contents.sizes,
                      contents.strides, contents.device_id, (array, capsule))
 
@@ -199,6 +210,7 @@ class Library:
                     f"bytes, but got {list(byte_strides)} bytes")
             strides = tuple(stride // item for stride in byte_strides)
         address = interface["data"][0] or 0
+        check_memory(name, array, address, sizes)
         device = _driver.device_of(address, name) if address else 0
         written_on = interface.get("stream")
         if written_on is not None and written_on != (stream or
@@ -235,7 +247,7 @@ def _find_library(array: Any) -> Library:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, getattr(torch, "Tensor", ())):
         from ._torch_arrays import TorchLibrary
-        return TorchLibrary.get(torch)
+        return TorchLibrary(torch)
     cupy = sys.modules.get("cupy")
     if cupy is not None and isinstance(array, getattr(cupy, "ndarray", ())):
         from ._cupy_arrays import CupyLibrary

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
 import os
 import threading
 from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
@@ -50,7 +51,7 @@ def result_strides(sizes: Sequence[int],
     """
     outer = range(len(sizes) - 1)
     if all(like[dim] > 0 for dim in outer if sizes[dim] > 1):
-        order = sorted(outer, key=lambda dim: -like[dim])
+        order = sorted(outer, key=lambda dim: -(like[dim] or math.inf))
     else:  # repeated rows have no order
         order = list(outer)
     strides = [1] * len(sizes)

@@ -11,7 +11,6 @@ class TorchLibrary(Library):
     """PyTorch, which the caller has imported."""
 
     name = "torch"
-    _only: Optional["TorchLibrary"] = None
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
@@ -23,13 +22,6 @@ class TorchLibrary(Library):
         self.current_stream = getattr(
             torch._C, "_cuda_getCurrentRawStream",
             lambda index: torch.cuda.current_stream(index).cuda_stream)
-
-    @classmethod
-    def get(cls, torch: Any) -> "TorchLibrary":
-        """The one of this process."""
-        if cls._only is None:
-            cls._only = cls(torch)
-        return cls._only
 
     def describe(self, array: Any, name: str, stream: int, *,
                  written: bool = False) -> Array:

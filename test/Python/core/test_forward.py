@@ -1,0 +1,133 @@
+"""attn.forward on arrays of a library that attn knows nothing about."""
+
+import attn
+import pytest
+from attn import _forward
+from fake_arrays import Dlpack, Interface
+
+D = 64
+
+
+def arrays(batch=2, heads=8, kv_heads=2, queries=100, keys=300, **more):
+    """q, k, v and o."""
+    return [Dlpack(batch, h, n, D, **more) for h, n in (
+        (heads, queries), (kv_heads, keys), (kv_heads, keys),
+        (heads, queries))]
+
+
+def test_runs(gpu):
+    q, k, v, o = arrays()
+    assert attn.forward(q, k, v, out=o, causal=True) is o
+    launched, = gpu.launches()
+    assert int(launched["first"], 16) == q.address
+    assert "causal" in launched["kernel"] and "bf16" in launched["kernel"]
+    assert launched["device"] == "0" and launched["stream"] == "0"
+
+
+def test_log_sum_exp(gpu):
+    q, k, v, o = arrays()
+    lse = Dlpack(2, 8, 100, dtype="f32")
+    for arguments in ({"return_lse": True}, {}):
+        result = attn.forward(q, k, v, out=o, lse=lse, **arguments)
+        assert result == (o, lse)
+    assert all("lse" in each["kernel"] for each in gpu.launches())
+
+
+def test_both_protocols_in_one_call(gpu):
+    q = Interface(1, 2, 50, D)
+    k = Dlpack(1, 2, 50, D, dtype="f16")
+    attn.forward(q, k, k, out=Interface(1, 2, 50, D))
+    assert len(gpu.launches()) == 1
+
+
+def test_batch_and_rows_do_not_compile_again(gpu):
+    before = attn.cache_info()["compiled"]
+    shapes = [dict(batch=b, queries=n, keys=m) for b, n, m in (
+        (1, 1, 1), (2, 100, 300), (3, 7, 4096), (64, 1024, 1024))]
+    for shape in shapes:
+        q, k, v, o = arrays(heads=4, kv_heads=2, **shape)
+        attn.forward(q, k, v, out=o, scale=0.3)
+    assert attn.cache_info()["compiled"] == before + 1
+    assert len(gpu.launches()) == len(shapes)
+    # Nor do strides, as long as rows stay aligned.
+    rows = 4 * D
+    q = Dlpack(2, 4, 100, D, strides=(100 * rows, D, rows, 1))
+    attn.forward(q, arrays()[1], arrays()[2], out=arrays(heads=4)[3],
+                 scale=0.3)
+    assert attn.cache_info()["compiled"] == before + 1
+
+
+def test_later_calls_of_a_kind_bind_nothing(gpu, calls):
+    q, k, v, o = arrays()
+    for _ in range(5):
+        attn.forward(q, k, v, out=o)
+    fresh = arrays()  # other addresses
+    attn.forward(*fresh[:3], out=fresh[3])
+    assert calls["attn_forward_bind"] == 1 and calls["attn_launch"] == 6
+    less_aligned = Dlpack(2, 8, 100, D, address=q.address + 8)
+    attn.forward(less_aligned, k, v, out=o)
+    assert calls["attn_forward_bind"] == 2
+
+
+def test_the_table_is_bounded(gpu, calls, monkeypatch):
+    monkeypatch.setattr(_forward, "MOST_LAUNCHES", 4)
+    for keys in (*range(1, 10), 9, 1):
+        q, k, v, o = arrays(keys=keys)
+        attn.forward(q, k, v, out=o)
+    assert len(_forward._launches) == 4
+    assert calls["attn_forward_bind"] == 10  # 9 is still there, 1 is not
+    assert calls["attn_binding_destroy"] == 6
+
+
+def test_nothing_to_do(gpu):
+    q, k, v, o = arrays(batch=0)
+    assert attn.forward(q, k, v, out=o) is o
+    q, k, v, o = arrays(queries=0)
+    assert attn.forward(q, k, v, out=o) is o
+    assert gpu.launches() == []
+
+
+def test_schedule_and_machine(gpu):
+    q, k, v, o = arrays()
+    attn.forward(q, k, v, out=o, machine="h200",
+                 schedule="flash, query = 64, key = 32, warps = 4")
+    with pytest.raises(ValueError, match="flash"):
+        attn.forward(q, k, v, out=o, schedule="flash, query = 7")
+    with pytest.raises(ValueError, match="known machines: gtx_1060, "):
+        attn.forward(q, k, v, out=o, machine="h1000")
+    assert len(gpu.launches()) == 1
+
+
+@pytest.mark.parametrize("options, name", [
+    ({}, ""), ({"causal": True}, "causal"), ({"causal": 1}, "causal"),
+    ({"mask": "causal_bottom_right"}, "causal_bottom_right"),
+    ({"window": (5, 0)}, "window"), ({"window": [5, None]}, "window")])
+def test_masks(gpu, options, name):
+    q, k, v, o = arrays()
+    for _ in range(2):
+        attn.forward(q, k, v, out=o, **options)
+    first, second = gpu.launches()
+    assert name in first["kernel"] and first["kernel"] == second["kernel"]
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_runs_where_the_arrays_are(gpu, monkeypatch, device):
+    monkeypatch.setenv("ATTN_FAKE_CUDA_COUNT", "2")
+    q, k, v, o = arrays(device=device)
+    attn.forward(q, k, v, out=o)
+    assert gpu.launches()[0]["device"] == str(device)
+
+
+def test_result_lies_as_q_does():
+    strides = _forward.result_strides
+    sizes = (2, 8, 100, 64)
+    dense, rows_first = (51200, 6400, 64, 1), (51200, 64, 512, 1)
+    assert strides(sizes, dense) == dense
+    assert strides(sizes, rows_first) == rows_first
+    packed = (153600, 64, 1536, 1)  # q of a packed q, k, v
+    assert strides(sizes, packed) == rows_first
+    assert strides(sizes, (0, 64, 512, 1)) == dense  # one batch, repeated
+    assert strides((1, 8, 100, 64), (0, 64, 512, 1)) == rows_first
+    assert strides((2, 8, 0, 64), (0, 0, 64, 1)) == (512, 64, 64, 1)
+    # A head dimension of v of its own.
+    assert strides((2, 8, 100, 48), rows_first) == (38400, 48, 384, 1)

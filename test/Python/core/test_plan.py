@@ -1,0 +1,132 @@
+"""Plans, explanations, the table of machines."""
+
+import dataclasses
+import json
+import pickle
+
+import attn
+import pytest
+
+LLAMA = dict(batch=4, heads=32, kv_heads=8, queries=4096, head_dim=128,
+             causal=True)
+
+
+def test_plan_mirrors_the_library():
+    report = attn.plan(**LLAMA)
+    assert report.problem == attn.Problem(
+        heads=32, head_dim=128, dtype="bf16", batch=4, kv_heads=8,
+        queries=4096, keys=4096, head_dim_v=128, mask="causal", lse=False)
+    assert report.machine == next(
+        m for m in attn.machines() if m.name == "h100_sxm")
+    assert report.regime == "large_cache"
+    # Every input and output once: q and o of 32 heads, k and v of 8.
+    assert report.lower_bound_bytes == 4 * 4096 * 128 * 2 * (2 * 32 + 2 * 8)
+    best = report.best
+    assert best is report.plans[0]
+    assert best.seconds == min(plan.seconds for plan in report.plans)
+    assert best.schedule == "flash" and best.kernel == "flash_mma_sync"
+    assert set(best.bytes) == {"hbm", "l2", "smem"}
+    assert best.bytes["hbm"] >= report.lower_bound_bytes
+    assert best.bound_by in best.time
+    assert best.footprint.threads == 32 * best.tiles["warps"]
+    assert best.footprint.smem_bytes <= report.machine.smem_bytes_per_block
+    assert best.text == "flash, " + ", ".join(
+        f"{k} = {v}" for k, v in best.tiles.items())
+    assert all(refused.reason for refused in report.refused)
+    assert any("registers per thread" in r.reason for r in report.refused)
+
+
+def test_reports_are_values():
+    first, second = attn.plan(**LLAMA), attn.plan(**LLAMA)
+    assert first == second
+    assert pickle.loads(pickle.dumps(first)) == first
+    assert json.dumps(dataclasses.asdict(first))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.regime = "small_cache"
+
+
+def test_a_chosen_schedule_can_be_given_back():
+    report = attn.plan(**LLAMA)
+    tiles = report.plans[3].text
+    program = attn.compile(attn.Problem(
+        heads=32, kv_heads=8, head_dim=128, mask="causal"), schedule=tiles)
+    assert program.kernels[0].schedule == tiles
+
+
+def test_what_is_left_out():
+    short = attn.plan(batch=1, heads=2, queries=64, head_dim=80)
+    full = attn.plan(batch=1, heads=2, kv_heads=2, queries=64, keys=64,
+                     head_dim=80, head_dim_v=80, machine="h100_sxm",
+                     dtype="bf16", mask="none", lse=False)
+    assert short == full
+
+
+@pytest.mark.parametrize("arguments, name", [
+    ({}, "none"), ({"causal": True}, "causal"),
+    ({"mask": "causal_bottom_right"}, "causal_bottom_right"),
+    ({"window": (128, 0)}, "window<128, 0>"),
+    ({"window": [None, 7]}, "window<1073741824, 7>"),
+    ({"window": (1 << 40, 0)}, "window<1073741824, 0>")])
+def test_masks(arguments, name):
+    report = attn.plan(batch=1, heads=2, queries=512, head_dim=64,
+                       **arguments)
+    assert report.problem.mask == name
+
+
+def test_small_cache_and_unbuilt():
+    report = attn.plan(batch=1, heads=2, queries=4096, head_dim=1024)
+    assert report.regime == "small_cache"
+    assert report.best.kernel is None  # priced, not built
+
+
+def test_no_plan_at_all():
+    empty = dataclasses.replace(attn.plan(**LLAMA), plans=())
+    with pytest.raises(attn.UnsupportedError, match="that fits h100_sxm, but "
+                       "all [0-9]+ are refused: .*registers"):
+        empty.best
+
+
+def test_explain():
+    text = attn.explain(**LLAMA, lse=True)
+    for word in ("problem ", "regime ", "bound ", "chosen ", "runner-up",
+                 "refused", "pseudocode", "h100_sxm", "causal"):
+        assert word in text
+    assert "for every key tile" in text
+
+
+def test_machines():
+    machines = attn.machines()
+    assert [m.name for m in machines][:2] == ["gtx_1060", "t4"]
+    h100 = next(m for m in machines if m.name == "h100_sxm")
+    assert (h100.chip, h100.sms) == ("sm_90a", 132)
+    assert h100.measured_clock_hz and h100.measured_source
+    assert machines[0].measured_clock_hz is None
+
+
+@pytest.mark.parametrize("change, kind, text", [
+    ({"machine": "h1000"}, ValueError,
+     "expects a known machine, but got 'h1000'; known machines: gtx_1060, "),
+    ({"dtype": "f64"}, ValueError,
+     "expects a dtype of bf16, f16, f32, f8e4m3, but got 'f64'"),
+    ({"dtype": 16}, TypeError, "dtype expects a string, but got 16"),
+    ({"heads": 9}, ValueError, "multiple of kv heads, but got 9 heads and 8"),
+    ({"queries": 0}, ValueError, "queries between 1 and 1073741823"),
+    ({"batch": -1}, ValueError, "batch between 1 and"),
+    ({"batch": 1.5}, TypeError, "batch expects an integer, but got 1.5"),
+    ({"head_dim": "128"}, TypeError, "head_dim expects an integer, but got"),
+    ({"keys": 1 << 70}, ValueError, "keys expects 64 bits, but got"),
+    ({"window": (1, 2)}, ValueError,
+     r"one of causal, window and mask, but got causal=True and window=\(1"),
+    ({"causal": False, "window": 5}, TypeError, "expects a pair"),
+    ({"causal": False, "window": (-1, 0)}, ValueError,
+     r"window\[0\] expects at least 0, or None for no bound, but got -1"),
+    ({"causal": False, "mask": "diagonal"}, ValueError,
+     "a mask of none, causal, causal_bottom_right, window<L, R>, but got "
+     "'diagonal'"),
+    ({"causal": False, "mask": [[1]]}, TypeError, "mask expects a name"),
+    ({"causal": "yes"}, TypeError, "causal expects True or False"),
+    ({"machine": "h100_sxm\0"}, ValueError, "no NUL inside")])
+def test_wrong_arguments(change, kind, text):
+    for ask in (attn.plan, attn.explain):
+        with pytest.raises(kind, match=text):
+            ask(**{**LLAMA, **change})
