@@ -1,0 +1,64 @@
+"""Masks as bands, in Python.
+
+Every mask is a band: key j is visible to query i when
+i + first <= j <= i + last.  include/attn/Schedule/Problem.h gives the meaning;
+this is the same arithmetic for the backward passes that are composed of
+GEMMs.  With 4 queries and 6 keys::
+
+    none                 first = -2^30   last = +2^30
+    causal               first = -2^30   last = 0
+    causal_bottom_right  first = -2^30   last = 2
+    window<1, 0>         first = 1       last = 2
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Optional
+
+UNBOUNDED = 1 << 30
+
+_WINDOW = re.compile(r"window<\s*(\d+)\s*,\s*(\d+)\s*>")
+
+
+class Band(NamedTuple):
+    """The visible diagonals, both ends included."""
+    first: int
+    last: int
+
+    def keys(self, start: int, stop: int, keys: int) -> tuple[int, int]:
+        """The keys [from, to) that some query of [start, stop) sees."""
+        low = min(max(start + self.first, 0), keys)
+        return low, max(low, min(stop + self.last, keys))
+
+    def is_open(self, queries: int, keys: int) -> bool:
+        """Whether every query sees every key."""
+        return queries - 1 + self.first <= 0 and self.last >= keys - 1
+
+    def has_blind_rows(self, queries: int, keys: int) -> bool:
+        """Whether some query sees no key."""
+        return self.last < 0 or queries - 1 + self.first > keys - 1
+
+
+def window(mask: str) -> Optional[tuple[int, int]]:
+    """(left, right) of ``"window<L, R>"``; None for the other masks."""
+    found = _WINDOW.fullmatch(mask)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def band(mask: str, queries: int, keys: int) -> Band:
+    """The band of a mask name for so many queries and keys."""
+    diagonal = keys - queries
+    if mask == "none":
+        return Band(-UNBOUNDED, UNBOUNDED)
+    if mask == "causal":
+        return Band(-UNBOUNDED, 0)
+    if mask == "causal_bottom_right":
+        return Band(-UNBOUNDED, diagonal)
+    sides = window(mask)
+    if sides is None:
+        raise ValueError(
+            f"mask expects \"none\", \"causal\", \"causal_bottom_right\" or "
+            f"\"window<L, R>\", but got {mask!r}")
+    return Band(max(diagonal - sides[0], -UNBOUNDED),
+                min(diagonal + sides[1], UNBOUNDED))

@@ -1,0 +1,242 @@
+"""Gradients of attention on PyTorch tensors.
+
+attn has forward kernels only, so far.  `backward` is the one place that the
+operator ``attn::backward`` calls, and the one that a kernel of our own will
+replace.  It starts from our output and our log-sum-exp, and gives the work to
+
+- PyTorch's FlashAttention backward, where that computes the same problem, or
+- two GEMM passes over tiles of queries, which take every mask, every head
+  dimension and a gradient of the log-sum-exp, on any device.
+
+With P = exp(scale Q K^T - lse) over the visible pairs::
+
+    dV = P^T dO
+    dP = dO V^T
+    dS = P * (dP - rowsum(dO * O) + dLSE)
+    dQ = scale dS K
+    dK = scale dS^T Q
+
+A query that sees no key has P = 0, so it gives and gets no gradient.  The
+heads of queries that share a key head add up in dK and dV.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from ._band import Band, band, window
+from ._forward import result_strides
+
+Gradients = tuple[Tensor, Tensor, Tensor]
+
+#: Bytes of one tile of scores in the composition; about four live at a time.
+TILE_BYTES = 256 << 20
+# Fewer rows than these make thin GEMMs: one batch entry at a time is better.
+_ROWS_WANTED = 128
+
+# What FlashAttention's backward takes.
+_FLASH_TYPES = (torch.bfloat16, torch.float16)
+_FLASH_HEAD_DIM = 256
+_FLASH_CAPABILITY = (8, 0)
+# Rows must begin at multiples of 16 bytes, and hold a multiple of 8 elements.
+_FLASH_BYTES = 16
+_FLASH_ELEMENTS = 8
+
+# GEMMs of 16-bit inputs with a result of fp32, since PyTorch 2.8.
+_WIDE_GEMM = hasattr(torch.ops.aten.bmm, "dtype")
+
+
+def empty_gradient(tensor: Tensor) -> Tensor:
+    """Memory for the gradient of a tensor, in its order of dimensions."""
+    return tensor.new_empty_strided(
+        tensor.shape, result_strides(tensor.shape, tensor.stride()))
+
+
+def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+             lse: Tensor, dlse: Optional[Tensor], mask: str,
+             scale: Optional[float]) -> Gradients:
+    """(dq, dk, dv) of attention.
+
+    do, o  [batch, heads, queries, e]      lse, dlse  [batch, heads, queries]
+    q      [batch, heads, queries, d]      k  [batch, kv_heads, keys, d]
+                                           v  [batch, kv_heads, keys, e]
+    """
+    if scale is None:
+        scale = 1 / math.sqrt(q.shape[-1])
+    if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
+        return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
+                     for t in (q, k, v))
+    visible = band(mask, q.shape[2], k.shape[2])
+    if dlse is None and flash_takes(q, k, v, mask, scale):
+        return _flash(do, q, k, v, o, lse, mask, visible, scale)
+    return composed(do, q, k, v, o, lse, dlse, visible, scale)
+
+
+# -- PyTorch's FlashAttention -----------------------------------------------
+
+
+def flash_takes(q: Tensor, k: Tensor, v: Tensor, mask: str,
+                scale: float) -> bool:
+    """Whether FlashAttention's backward computes this problem."""
+    if not q.is_cuda or q.dtype not in _FLASH_TYPES:
+        return False
+    if max(q.shape[-1], v.shape[-1]) > _FLASH_HEAD_DIM:
+        return False
+    if torch.cuda.get_device_capability(q.device) < _FLASH_CAPABILITY:
+        return False
+    # It multiplies the -inf of masked scores by the scale.
+    if not scale > 0:
+        return False
+    queries, keys = q.shape[2], k.shape[2]
+    if mask == "causal":  # its causal is the one from the bottom right
+        return queries == keys
+    sides = window(mask)
+    # It takes a right side of `keys` or more for an open one, which is wrong
+    # when the diagonal starts left of the first key.
+    return sides is None or queries <= keys or sides[1] < keys
+
+
+def _flash_rows(tensor: Tensor, head_dim: int) -> Tensor:
+    """[batch, heads, rows, any] as the kernel wants it: [batch, rows, heads,
+    head_dim], with zeros behind and rows that begin at 16 bytes."""
+    rows = tensor.transpose(1, 2)
+    if rows.shape[-1] != head_dim:
+        return torch.nn.functional.pad(rows, (0, head_dim - rows.shape[-1]))
+    if rows.stride(-1) == 1 and rows.data_ptr() % _FLASH_BYTES == 0 and all(
+            step % _FLASH_ELEMENTS == 0 for step in rows.stride()[:-1]):
+        return rows
+    return rows.clone(memory_format=torch.contiguous_format)
+
+
+def _flash(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+           lse: Tensor, mask: str, visible: Band, scale: float) -> Gradients:
+    queries, keys = q.shape[2], k.shape[2]
+    widest = max(q.shape[-1], v.shape[-1])
+    head_dim = -(-widest // _FLASH_ELEMENTS) * _FLASH_ELEMENTS
+    left, right = window(mask) or (-1, -1)
+    lse = lse.contiguous()
+    if visible.has_blind_rows(queries, keys):
+        # Rows without keys have LSE = -inf here and +inf there.
+        lse = lse.masked_fill(lse == -math.inf, math.inf)
+    unused = lse.new_empty(0)  # the state of a dropout that is not asked for
+    wide = torch.ops.aten._flash_attention_backward.default(
+        *(_flash_rows(t, head_dim) for t in (do, q, k, v, o)), lse, None,
+        None, queries, keys, 0.0, mask.startswith("causal"), unused, unused,
+        scale=scale, window_size_left=left, window_size_right=right)
+    return tuple(_settled(  # type: ignore[return-value]
+        grad[..., :like.shape[-1]].transpose(1, 2), like)
+        for grad, like in zip(wide, (q, k, v)))
+
+
+def _settled(gradient: Tensor, like: Tensor) -> Tensor:
+    """The gradient with the strides that `empty_gradient` promises."""
+    strides = result_strides(like.shape, like.stride())
+    if all(size == 1 or given == wanted for size, given, wanted in
+           zip(like.shape, gradient.stride(), strides)):
+        return gradient.as_strided(like.shape, strides)
+    return empty_gradient(like).copy_(gradient)
+
+
+# -- Composition ------------------------------------------------------------
+
+
+def _product(a: Tensor, b: Tensor, wide: torch.dtype) -> Tensor:
+    """a @ b, batched, accumulated and returned in `wide`."""
+    if a.dtype == wide:
+        return torch.bmm(a, b)
+    if a.is_cuda and _WIDE_GEMM:
+        return torch.bmm(a, b, out_dtype=wide)
+    return torch.bmm(a.to(wide), b.to(wide))
+
+
+def composed(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+             lse: Tensor, dlse: Optional[Tensor], visible: Band,
+             scale: float) -> Gradients:
+    """The gradients by GEMMs over tiles of queries.
+
+    Scores and softmax are fp32 (fp64 for fp64 tensors); P and dS are rounded
+    to the type of q before they are multiplied, as in fused kernels.  Memory
+    beyond the gradients is bounded by a few times TILE_BYTES.
+    """
+    batch, heads, queries, _ = q.shape
+    keys = k.shape[2]
+    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+    row_bytes = heads * keys * wide.itemsize
+    rows = TILE_BYTES // (batch * row_bytes)
+    step = batch
+    if rows < min(_ROWS_WANTED, queries):
+        step, rows = 1, TILE_BYTES // row_bytes
+    rows = max(1, min(rows, queries))
+    results = tuple(empty_gradient(t) for t in (q, k, v))
+    for first in range(0, batch, step):
+        part = slice(first, first + step)
+        inputs = [t[part] for t in (do, q, k, v, o, lse)]
+        outputs = [t[part] for t in results]
+        _composed_batch(inputs, dlse if dlse is None else dlse[part], outputs,
+                        visible, scale, rows, wide)
+    return results  # type: ignore[return-value]
+
+
+def _composed_batch(inputs: list[Tensor], dlse: Optional[Tensor],
+                    results: list[Tensor], visible: Band, scale: float,
+                    rows: int, wide: torch.dtype) -> None:
+    """Writes dq, dk and dv of some batch entries, `rows` queries a step."""
+    do, q, k, v, o, lse = inputs
+    dq, dk, dv = results
+    batch, heads, queries, d = q.shape
+    kv_heads, keys, e = k.shape[1], k.shape[2], v.shape[3]
+    group = heads // kv_heads
+    pairs = batch * kv_heads  # the batch of every GEMM
+    k, v = k.reshape(pairs, keys, d), v.reshape(pairs, keys, e)
+    # Sums over the steps, so they are wide; slices of them need no copy.
+    wide_dk = torch.zeros(pairs, keys, d, dtype=wide, device=q.device)
+    wide_dv = torch.zeros(pairs, keys, e, dtype=wide, device=q.device)
+    masked = not visible.is_open(queries, keys)
+    for start in range(0, queries, rows):
+        stop = min(start + rows, queries)
+        low, high = visible.keys(start, stop, keys)
+        if low == high:
+            dq[:, :, start:stop] = 0
+            continue
+
+        def tile(tensor: Tensor) -> Tensor:
+            # Query heads of one key head lie one after the other, so the
+            # rows of a group become rows of one matrix.
+            return tensor[:, :, start:stop].reshape(
+                pairs, group * (stop - start), *tensor.shape[3:])
+
+        q_rows, do_rows = tile(q), tile(do)
+        p = _product(q_rows, k[:, low:high].mT, wide)
+        p.mul_(scale).sub_(tile(lse).to(wide)[..., None]).exp_()
+        hidden = None
+        if masked:
+            hidden = _hidden(visible, start, stop, low, high, q.device)
+            hidden = hidden.repeat(group, 1)
+            p.masked_fill_(hidden, 0)
+        wide_dv[:, low:high] += _product(p.to(q.dtype).mT, do_rows, wide)
+
+        delta = (do_rows.to(wide) * tile(o).to(wide)).sum(-1, keepdim=True)
+        if dlse is not None:
+            delta -= tile(dlse).to(wide)[..., None]
+        ds = _product(do_rows, v[:, low:high].mT, wide)
+        ds = ds.sub_(delta).mul_(p)
+        if hidden is not None:
+            ds.masked_fill_(hidden, 0)  # not 0 x NaN
+        ds = ds.to(q.dtype)
+        wide_dk[:, low:high] += _product(ds.mT, q_rows, wide)
+        rows_dq = _product(ds, k[:, low:high], wide).mul_(scale)
+        dq[:, :, start:stop] = rows_dq.view(batch, heads, stop - start, d)
+    dk.copy_(wide_dk.mul_(scale).view(dk.shape))
+    dv.copy_(wide_dv.view(dv.shape))
+
+
+def _hidden(visible: Band, start: int, stop: int, low: int, high: int,
+            device: torch.device) -> Tensor:
+    """[stop - start, high - low]: whether a query does not see a key."""
+    query = torch.arange(start, stop, device=device)[:, None]
+    key = torch.arange(low, high, device=device)[None, :]
+    return (key < query + visible.first) | (key > query + visible.last)

@@ -1,0 +1,191 @@
+"""The operators ``attn::forward`` and ``attn::backward`` of PyTorch.
+
+    forward(q, k, v, mask, scale, with_lse, schedule) -> (o, lse)
+    backward(do, q, k, v, o, lse, dlse, mask, scale) -> (dq, dk, dv)
+
+Without `with_lse`, lse is an empty tensor, and no gradient can follow.  The
+kernels for tensors without memory give the shapes, strides and types of the
+real ones, by the same function of strides.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from . import _errors, _forward, _torch_backward
+from ._dlpack import row_major
+from ._shapes import check_shapes
+
+LEAST_TORCH = (2, 5)
+
+if tuple(int(part) for part in torch.__version__.split(".")[:2]) < LEAST_TORCH:
+    raise ImportError(
+        f"attn.torch expects torch {'.'.join(map(str, LEAST_TORCH))} or "
+        f"newer, but got {torch.__version__}; attn.forward takes its tensors")
+
+_library = torch.library.Library("attn", "DEF")
+# Strides are part of what the kernels promise: torch.compile must not move
+# what they see and give.
+_tags = [getattr(torch.Tag, "needs_exact_strides",
+                 torch.Tag.needs_fixed_stride_order),
+         torch.Tag.pt2_compliant_tag]
+_library.define(
+    "forward(Tensor q, Tensor k, Tensor v, str mask, float? scale, "
+    "bool with_lse, str? schedule) -> (Tensor, Tensor)", tags=_tags)
+_library.define(
+    "backward(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, "
+    "Tensor? dlse, str mask, float? scale) -> (Tensor, Tensor, Tensor)",
+    tags=_tags)
+
+
+# -- Kernels ----------------------------------------------------------------
+
+
+def _no_lse(q: Tensor) -> Tensor:
+    return q.new_empty(0, dtype=torch.float32)
+
+
+def _forward_kernel(q: Tensor, k: Tensor, v: Tensor, mask: str,
+                    scale: Optional[float], with_lse: bool,
+                    schedule: Optional[str]) -> tuple[Tensor, Tensor]:
+    result = _forward.forward(q, k, v, mask=mask, scale=scale,
+                              return_lse=with_lse, schedule=schedule)
+    return result if with_lse else (result, _no_lse(q))
+
+
+def _forward_fake(q: Tensor, k: Tensor, v: Tensor, mask: str,
+                  scale: Optional[float], with_lse: bool,
+                  schedule: Optional[str]) -> tuple[Tensor, Tensor]:
+    check_shapes(q.shape, k.shape, v.shape)
+    sizes = (*q.shape[:3], v.shape[3])
+    o = q.new_empty_strided(sizes,
+                            _forward.result_strides(sizes, q.stride()))
+    if not with_lse:
+        return o, _no_lse(q)
+    return o, q.new_empty_strided(sizes[:3], row_major(sizes[:3]),
+                                  dtype=torch.float32)
+
+
+def _backward_fake(do: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: Any
+                   ) -> tuple[Tensor, ...]:
+    return tuple(_torch_backward.empty_gradient(t) for t in (q, k, v))
+
+
+_library.impl("forward", _forward_kernel, "CompositeExplicitAutograd")
+_library.impl("backward", _torch_backward.backward,
+              "CompositeExplicitAutograd")
+torch.library.register_fake("attn::forward", _forward_fake, lib=_library)
+torch.library.register_fake("attn::backward", _backward_fake, lib=_library)
+
+
+# -- Autograd ---------------------------------------------------------------
+
+
+def _backward(ctx: Any, do: Optional[Tensor], dlse: Optional[Tensor]) -> Any:
+    """The gradients of q, k and v, for both ways to get here."""
+    if do is None and dlse is None:
+        return None, None, None
+    q, k, v, o, lse = ctx.saved_tensors
+    if do is None:
+        do = torch.zeros_like(o)
+    return torch.ops.attn.backward(do, q, k, v, o, lse, dlse, ctx.mask,
+                                   ctx.scale)
+
+
+class Attention(torch.autograd.Function):
+    """What register_autograd makes, without the dispatcher: (o, lse)."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
+                scale: Optional[float], schedule: Optional[str]) -> Any:
+        o, lse = _forward.forward(q, k, v, mask=mask, scale=scale,
+                                  return_lse=True, schedule=schedule)
+        ctx.save_for_backward(q, k, v, o, lse)
+        ctx.mask, ctx.scale = mask, scale
+        ctx.set_materialize_grads(False)
+        return o, lse
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
+        return (*_backward(ctx, *gradients), None, None, None)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+    q, k, v, mask, scale, with_lse, _ = inputs
+    if not with_lse:
+        raise ValueError(
+            "attn::forward expects with_lse=True where a gradient is needed, "
+            "but got False; attn.torch.attention sees to it")
+    ctx.save_for_backward(q, k, v, *output)
+    ctx.mask, ctx.scale = mask, scale
+    ctx.set_materialize_grads(False)
+
+
+def _backward_of_op(ctx: Any, *gradients: Optional[Tensor]) -> Any:
+    return (*_backward(ctx, *gradients), None, None, None, None)
+
+
+def _no_second_derivative(ctx: Any, *_: Any) -> Any:
+    raise _errors.UnsupportedError(
+        "attn has no second derivatives of attention; "
+        "torch.nn.attention.sdpa_kernel(SDPBackend.MATH) with PyTorch's "
+        "scaled_dot_product_attention has")
+
+
+torch.library.register_autograd("attn::forward", _backward_of_op,
+                                setup_context=_save, lib=_library)
+torch.library.register_autograd("attn::backward", _no_second_derivative,
+                                lib=_library)
+
+
+# -- Autocast ---------------------------------------------------------------
+
+_AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
+
+
+def _autocast(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Any:
+    dtype = torch.get_autocast_dtype("cuda")
+    q, k, v = (t if t.dtype == torch.float64 or not t.is_floating_point()
+               else t.to(dtype) for t in (q, k, v))
+    with torch._C._ExcludeDispatchKeyGuard(_AUTOCAST):
+        return torch.ops.attn.forward(q, k, v, *options)
+
+
+_library.impl("forward", _autocast, "AutocastCUDA")
+
+
+# -- vmap: the mapped dimension becomes part of the batch -------------------
+
+
+def _fold(tensor: Tensor, dim: Optional[int], count: int) -> Tensor:
+    """[mapped, batch, ...] as [mapped x batch, ...]."""
+    tensor = (tensor.expand(count, *tensor.shape) if dim is None
+              else tensor.movedim(dim, 0))
+    return tensor.flatten(0, 1)
+
+
+def _forward_vmap(info: Any, dims: Any, q: Tensor, k: Tensor, v: Tensor,
+                  mask: str, scale: Optional[float], with_lse: bool,
+                  schedule: Optional[str]) -> Any:
+    count = info.batch_size
+    o, lse = torch.ops.attn.forward(
+        *(_fold(t, dim, count) for t, dim in zip((q, k, v), dims)), mask,
+        scale, with_lse, schedule)
+    o = o.unflatten(0, (count, -1))
+    return (o, lse.unflatten(0, (count, -1)) if with_lse else lse), (
+        0, 0 if with_lse else None)
+
+
+def _backward_vmap(info: Any, dims: Any, *arguments: Any) -> Any:
+    count = info.batch_size
+    tensors = [t if t is None else _fold(t, dim, count)
+               for t, dim in zip(arguments[:7], dims)]
+    gradients = torch.ops.attn.backward(*tensors, *arguments[7:])
+    return tuple(g.unflatten(0, (count, -1)) for g in gradients), (0, 0, 0)
+
+
+torch.library.register_vmap("attn::forward", _forward_vmap, lib=_library)
+torch.library.register_vmap("attn::backward", _backward_vmap, lib=_library)

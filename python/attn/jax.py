@@ -1,0 +1,229 @@
+"""Attention on JAX arrays, differentiable.
+
+    from attn.jax import attention
+
+    o = jax.jit(lambda q, k, v: attention(q, k, v, causal=True))(q, k, v)
+
+`attention` is a call of XLA's foreign function interface to the handler
+``attn_xla_forward`` of libattn.  It works under jit, vmap (the mapped
+dimension becomes part of the batch; k and v that are not mapped are repeated),
+grad and vjp, scan, remat, pmap and shard_map, on arrays sharded over the batch
+or the heads.  Outside of those XLA gathers sharded arrays before the call.
+
+A kernel is compiled, unless the cache has it, when a program first runs; after
+that a call may be captured in a command buffer.  What only the GPU can refuse
+(a machine that is not known, say) is then an error of JAX's, with attn's text.
+
+Gradients are composed of GEMMs in JAX until attn has a kernel for them: see
+`_jax_backward`.  Nothing of size queries x keys is kept.  There are no second
+derivatives and no forward-mode ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from typing import Any, NamedTuple, Optional, Sequence
+
+import jax
+import jax.numpy as jnp
+
+from . import _cache, _jax_backward, _native
+from ._problem import mask_name, scale_number
+from ._shapes import check_shapes
+
+try:
+    from jax import ffi as _ffi
+except ImportError:  # before 0.5
+    try:
+        from jax.extend import ffi as _ffi  # type: ignore[no-redef]
+    except ImportError as missing:
+        raise ImportError(
+            f"attn.jax expects jax 0.4.34 or newer, which has jax.ffi, but "
+            f"got {jax.__version__}") from missing
+
+__all__ = ["attention"]
+
+TARGET = "attn_forward"
+
+_DTYPES = tuple(jnp.dtype(kind) for kind in (
+    jnp.bfloat16, jnp.float16, jnp.float32, jnp.float8_e4m3fn))
+# Since 0.4.36 ffi_call gives a function, and vmap can be one call.
+_HAS_VMAP = "vmap_method" in inspect.signature(_ffi.ffi_call).parameters
+
+_lock = threading.Lock()
+_registered = False
+
+
+class _Call(NamedTuple):
+    """All of a call that is not an array."""
+
+    mask: str
+    scale: Optional[float]
+    machine: Optional[str]
+    schedule: Optional[str]
+    with_lse: bool
+
+
+def _register() -> None:
+    """Tells XLA of the handler, once."""
+    global _registered
+    with _lock:
+        if _registered:
+            return
+        _cache.ready()
+        handler = _ffi.pycapsule(_native.function("attn_xla_forward"))
+        _ffi.register_ffi_target(TARGET, handler, platform="CUDA")
+        _registered = True
+
+
+# -- The call ---------------------------------------------------------------
+
+
+def _axes(array: Any) -> frozenset[str]:
+    """The axes of an enclosing shard_map over which an array varies."""
+    if not hasattr(jax, "typeof"):  # before 0.6, which does not ask
+        return frozenset()
+    kind = jax.typeof(array)
+    kind = getattr(kind, "manual_axis_type", kind)  # since 0.10
+    return frozenset(getattr(kind, "varying", None) or
+                     getattr(kind, "vma", None) or ())
+
+
+def _result(shape: Sequence[int], dtype: Any, q: jax.Array) -> Any:
+    """The type of a result that varies as q does."""
+    if not _axes(q):
+        return jax.ShapeDtypeStruct(tuple(shape), dtype)
+    # How a type says so differs between versions; operations know.  These
+    # are not used, and go.
+    like = jnp.expand_dims(q[..., 0], range(3, len(shape)))
+    return jax.typeof(jnp.broadcast_to(like, shape).astype(dtype))
+
+
+def _vary_together(*arrays: jax.Array) -> list[jax.Array]:
+    """The arrays, all varying over the same axes.  It must be seen by
+    differentiation, which sums the gradients of what was repeated."""
+    every = frozenset().union(*map(_axes, arrays))
+    result = []
+    for array in arrays:
+        missing = tuple(sorted(every - _axes(array)))
+        if missing and hasattr(jax.lax, "pcast"):
+            array = jax.lax.pcast(array, missing, to="varying")
+        elif missing:
+            array = jax.lax.pvary(array, missing)
+        result.append(array)
+    return result
+
+
+def _launch(q: jax.Array, k: jax.Array, v: jax.Array,
+            call: _Call) -> tuple[jax.Array, ...]:
+    """(o,) or (o, lse), by XLA."""
+    results = [_result((*q.shape[:3], v.shape[3]), q.dtype, q)]
+    if call.with_lse:
+        results.append(_result(q.shape[:3], jnp.float32, q))
+    attributes = {
+        "mask": call.mask, "machine": call.machine or "",
+        "schedule": call.schedule or "",
+        "scale": "" if call.scale is None else repr(call.scale)}
+    if not _HAS_VMAP:  # vmap is a loop there
+        return tuple(_ffi.ffi_call(TARGET, results, q, k, v, **attributes))
+    launch = _ffi.ffi_call(TARGET, results, vmap_method="broadcast_all")
+    return tuple(launch(q, k, v, **attributes))
+
+
+@functools.partial(jax.jit, static_argnums=3, inline=True)
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def _attention(q: jax.Array, k: jax.Array, v: jax.Array,
+               call: _Call) -> tuple[jax.Array, ...]:
+    return _launch(q, k, v, call)
+
+
+def _attention_fwd(q: jax.Array, k: jax.Array, v: jax.Array,
+                   call: _Call) -> Any:
+    o, lse = _launch(q, k, v, call._replace(with_lse=True))
+    return (o, lse) if call.with_lse else (o,), (q, k, v, o, lse)
+
+
+def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
+    q, k, v, o, lse = saved
+    do, dlse = gradients if call.with_lse else (gradients[0], None)
+    return _jax_backward.backward(do, q, k, v, o, lse, dlse, call.mask,
+                                  call.scale)
+
+
+_attention.__wrapped__.defvjp(_attention_fwd, _attention_bwd)
+
+
+# -- Checks -----------------------------------------------------------------
+
+
+def _check(q: Any, k: Any, v: Any) -> None:
+    arrays = (("q", q), ("k", k), ("v", v))
+    for name, array in arrays:
+        if not isinstance(array, jax.Array):
+            raise TypeError(f"{name}: expects a JAX array, but got "
+                            f"{type(array).__name__}; jax.numpy.asarray makes "
+                            f"one, attn.forward takes those of others")
+    check_shapes(q.shape, k.shape, v.shape)
+    dtypes = [array.dtype for _, array in arrays]
+    if len(set(dtypes)) > 1 or dtypes[0] not in _DTYPES:
+        texts = ", ".join(f"{n} {d}" for (n, _), d in zip(arrays, dtypes))
+        raise TypeError(f"expects one element type of "
+                        f"{', '.join(d.name for d in _DTYPES)}, but got "
+                        f"{texts}")
+    for name, array in arrays:
+        if isinstance(array, jax.core.Tracer):
+            continue  # where it will run is not known yet
+        if array.is_deleted():
+            raise ValueError(f"{name}: expects an array with memory, but got "
+                             f"one that was deleted (donated to a call, "
+                             f"perhaps)")
+        device = next(iter(array.devices()))
+        if device.platform not in ("gpu", "cuda"):
+            raise ValueError(
+                f"{name}: expects an array in the memory of a CUDA GPU, but "
+                f"got one on {device}; move it with jax.device_put(x, "
+                f"jax.devices('cuda')[0])")
+
+
+def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
+              causal: bool = False, scale: Optional[float] = None,
+              window: Optional[Sequence[Optional[int]]] = None,
+              mask: Optional[str] = None, return_lse: bool = False,
+              machine: Optional[str] = None,
+              schedule: Optional[str] = None) -> Any:
+    """softmax(scale q k^T, masked) v, on a GPU.
+
+        q    [batch, heads, queries, head_dim]
+        k    [batch, kv_heads, keys, head_dim]
+        v    [batch, kv_heads, keys, head_dim_v]
+        o    [batch, heads, queries, head_dim_v]
+        lse  [batch, heads, queries], fp32
+
+    heads is a multiple of kv_heads; each key head serves heads / kv_heads
+    query heads in a row.  Types are bfloat16 and float16.
+
+    causal      query i sees keys j <= i
+    window      (left, right): with keys - queries = s, query i sees keys from
+                i + s - left to i + s + right; None is no bound
+    mask        the same by name: "none", "causal", "causal_bottom_right",
+                "window<L, R>"
+    scale       of the scores, a number; 1/sqrt(head_dim) unless given
+    return_lse  also give the natural log of the sum of exponentials; it is
+                differentiable
+    machine     compile as for this GPU of `attn.machines()`
+    schedule    overrules the choice, "flash, query = 128, key = 64"
+
+    Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
+    no gradient.
+
+    Raises ValueError for shapes and places that are wrong, TypeError for
+    types, while the call is traced.
+    """
+    _check(q, k, v)
+    call = _Call(mask_name(causal, window, mask), scale_number(scale), machine,
+                 schedule, bool(return_lse))
+    _register()
+    results = _attention(*_vary_together(q, k, v), call)
+    return results if return_lse else results[0]

@@ -1,0 +1,198 @@
+"""Attention on PyTorch tensors, differentiable.
+
+    from attn.torch import attention
+
+    o = attention(q, k, v, causal=True)
+    o = attention(q, k, v, window=(1023, 0), enable_gqa=True)
+
+`attention` is the operator ``torch.ops.attn.forward`` with a friendlier face.
+It works in eager mode, under torch.compile(fullgraph=True) also with dynamic
+shapes, torch.export, autocast, torch.func.vmap and grad, and in CUDA graphs.
+
+The first call for a type, head dimensions, head counts, mask and scale
+compiles a kernel, unless the cache has it, and loads it; both wait and
+allocate.  The first call for other sizes binds its launch, which takes some
+microseconds.  So before a CUDA graph is captured, call once with the same
+arguments; PyTorch's own recipes for capture do that.
+
+Under autocast, inputs are cast to the type that autocast is set to, as those
+of F.scaled_dot_product_attention are.
+
+Gradients come from PyTorch's FlashAttention or from GEMMs, until attn has a
+kernel for them: see `_torch_backward`.  Nothing of size queries x keys is
+kept.  There are no second derivatives and no forward-mode ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from . import _errors, _forward, _torch_ops
+from ._problem import mask_name, scale_number
+from ._shapes import FORM, shown
+
+__all__ = ["attention", "scaled_dot_product_attention"]
+
+_PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+_functorch_level = torch._C._functorch.peek_interpreter_stack
+_is_compiling = torch.compiler.is_compiling
+_is_autocast = torch.is_autocast_enabled
+_is_grad_enabled = torch.is_grad_enabled
+_tracing_state = torch._C._get_tracing_state
+
+
+def _is_plain(q: Any, k: Any, v: Any) -> bool:
+    """Whether nobody but autograd looks at this call, so that it need not go
+    through the dispatcher, which takes longer than the launch."""
+    return (not _is_compiling() and type(q) in _PLAIN_TYPES and q.is_cuda
+            and type(k) in _PLAIN_TYPES and type(v) in _PLAIN_TYPES
+            and _dispatch_modes() == 0 and _function_modes() == 0
+            and _functorch_level() is None and not _is_autocast("cuda")
+            and _tracing_state() is None
+            # Views that negate lazily; only the dispatcher resolves them.
+            and not (q.is_neg() or k.is_neg() or v.is_neg())
+            and torch.autograd.forward_ad._current_level < 0)
+
+
+def _check_tensors(q: Any, k: Any, v: Any) -> None:
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: expects a torch.Tensor, but got "
+                            f"{type(tensor).__name__}; attn.forward takes "
+                            f"arrays of other libraries")
+        if tensor.dim() != 4:
+            raise ValueError(f"expects rank 4, {FORM}, but got "
+                             f"{shown((q.shape, k.shape, v.shape))}")
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
+              scale: Optional[float] = None,
+              window: Optional[Sequence[Optional[int]]] = None,
+              mask: Optional[str] = None, enable_gqa: bool = False,
+              return_lse: bool = False,
+              schedule: Optional[str] = None) -> Any:
+    """softmax(scale q k^T, masked) v, on a GPU.
+
+        q    [batch, heads, queries, head_dim]
+        k    [batch, kv_heads, keys, head_dim]
+        v    [batch, kv_heads, keys, head_dim_v]
+        o    [batch, heads, queries, head_dim_v]
+        lse  [batch, heads, queries], fp32
+
+    Any strides but an innermost of 1: [batch, rows, heads, head_dim] memory
+    is passed as ``x.transpose(1, 2)`` without a copy, and o has the order of
+    q's dimensions.  Types are bfloat16 and float16.
+
+    causal      query i sees keys j <= i
+    window      (left, right): with keys - queries = s, query i sees keys from
+                i + s - left to i + s + right; None is no bound
+    mask        the same by name: "none", "causal", "causal_bottom_right",
+                "window<L, R>"
+    scale       of the scores; 1/sqrt(head_dim) unless given
+    enable_gqa  kv_heads may divide heads; each key head then serves
+                heads / kv_heads query heads in a row
+    return_lse  also give the natural log of the sum of exponentials; it is
+                differentiable
+    schedule    overrules the choice, "flash, query = 128, key = 64"
+
+    Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
+    no gradient.
+
+    Raises ValueError for shapes, strides and places that are wrong, TypeError
+    for types, attn.UnsupportedError where no kernel is built.
+    """
+    plain = _is_plain(q, k, v)
+    if not plain or q.dim() != 4 or k.dim() != 4 or v.dim() != 4:
+        _check_tensors(q, k, v)
+    if not enable_gqa and q.shape[1] != k.shape[1]:
+        raise ValueError(
+            f"expects as many heads in k and v as in q, or enable_gqa=True, "
+            f"but got {shown((q.shape, k.shape, v.shape))}")
+    needs_gradient = _is_grad_enabled() and (
+        q.requires_grad or k.requires_grad or v.requires_grad)
+    if plain and not needs_gradient:
+        return _forward.forward(
+            q, k, v, causal=causal, scale=scale, window=window, mask=mask,
+            return_lse=return_lse, schedule=schedule)
+    name, scale = mask_name(causal, window, mask), scale_number(scale)
+    if plain:
+        o, lse = _torch_ops.Attention.apply(q, k, v, name, scale, schedule)
+    else:
+        o, lse = torch.ops.attn.forward(
+            q, k, v, name, scale, return_lse or needs_gradient, schedule)
+    return (o, lse) if return_lse else o
+
+
+def scaled_dot_product_attention(
+        query: Tensor, key: Tensor, value: Tensor,
+        attn_mask: Optional[Tensor] = None, dropout_p: float = 0.0,
+        is_causal: bool = False, scale: Optional[float] = None,
+        enable_gqa: bool = False) -> Tensor:
+    """torch.nn.functional.scaled_dot_product_attention, by attn.
+
+        query   [..., heads, queries, head_dim]
+        key     [..., kv_heads, keys, head_dim]
+        value   [..., kv_heads, keys, head_dim_v]
+
+    Any number of leading dimensions, which broadcast; without enable_gqa
+    heads do, too.  `is_causal` is aligned to the top left, as in PyTorch.
+
+    NotImplementedError says what attn does not compute: attn_mask (but see
+    `attention` for masks by name) and dropout.
+    """
+    if attn_mask is not None:
+        raise _errors.UnsupportedError(
+            "scaled_dot_product_attention: expects attn_mask=None, but got a "
+            "mask; is_causal=True, or mask= and window= of "
+            "attn.torch.attention, name the masks that are built, and "
+            "torch.nn.functional's function takes any")
+    if dropout_p > 0.0:
+        raise _errors.UnsupportedError(
+            f"scaled_dot_product_attention: expects dropout_p=0.0, but got "
+            f"{dropout_p}; attn has no dropout, torch.nn.functional's "
+            f"function has")
+    tensors = (query, key, value)
+    for name, tensor in zip(("query", "key", "value"), tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: expects a torch.Tensor, but got "
+                            f"{type(tensor).__name__}")
+        if tensor.dim() < 2:
+            raise ValueError(f"{name}: expects rank 2 or more, [..., rows, "
+                             f"head_dim], but got shape {list(tensor.shape)}")
+    if all(tensor.dim() == 4 for tensor in tensors) and (
+            enable_gqa or query.shape[:2] == key.shape[:2]):
+        return attention(query, key, value, causal=is_causal, scale=scale,
+                         enable_gqa=enable_gqa)
+    q, k, v, leading = _four_dimensions(query, key, value, enable_gqa)
+    o = attention(q, k, v, causal=is_causal, scale=scale,
+                  enable_gqa=enable_gqa)
+    return o.reshape(*leading, *o.shape[-2:])
+
+
+def _four_dimensions(query: Tensor, key: Tensor, value: Tensor,
+                     enable_gqa: bool) -> Any:
+    """The tensors as [batch, heads, rows, head_dim], and the leading
+    dimensions of the result."""
+    tensors = [t if t.dim() > 2 else t[None] for t in (query, key, value)]
+    # The dimensions that broadcast: heads only where they are not grouped.
+    kept = 3 if enable_gqa else 2
+    try:
+        common = torch.broadcast_shapes(*(t.shape[:-kept] for t in tensors))
+    except RuntimeError as error:
+        raise ValueError(
+            f"scaled_dot_product_attention: expects leading dimensions that "
+            f"broadcast{'' if enable_gqa else ', or enable_gqa=True'}, but "
+            f"got query {list(query.shape)}, key {list(key.shape)}, value "
+            f"{list(value.shape)}") from error
+    wide = [t.expand(*common, *t.shape[-kept:]) for t in tensors]
+    leading = wide[0].shape[:-2]
+    if query.dim() == key.dim() == value.dim() == 2:
+        leading = leading[1:]
+    q, k, v = (t.reshape(-1, *t.shape[-3:]) for t in wide)
+    return q, k, v, leading
