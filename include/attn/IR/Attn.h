@@ -55,9 +55,11 @@ void registerBufferizableOpInterfaceExternalModels(
 std::optional<DataType> dataTypeOf(mlir::Type elementType);
 
 /// Sizes assumed where the type says `?`.  A schedule has to be chosen before
-/// they are known; it is correct for every size and best near these.
+/// they are known; it is correct for every size and best near these.  They fill
+/// a machine many times over: what the last, partly filled wave costs depends
+/// on sizes too much to guess it.
 struct DynamicSizes {
-  int64_t batch = 1;
+  int64_t batch = 8;
   int64_t rows = 4096; // queries and keys
 };
 

@@ -53,7 +53,7 @@ def SelectSchedulePass : Pass<"attn-select-schedule", "mlir::ModuleOp"> {
     Option<"schedule", "schedule", "std::string", /*default=*/"",
            "the schedule of every op that has none, such as "
            "\"flash, query = 128, key = 64\"">,
-    Option<"assumeBatch", "assume-batch", "int64_t", /*default=*/"1",
+    Option<"assumeBatch", "assume-batch", "int64_t", /*default=*/"8",
            "batch size where it is dynamic">,
     Option<"assumeRows", "assume-rows", "int64_t", /*default=*/"4096",
            "number of queries and keys where it is dynamic">,
