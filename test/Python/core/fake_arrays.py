@@ -75,14 +75,14 @@ class Dlpack:
                  version=None, flags=0, failure=None, counted=False):
         self.sizes, self.strides = sizes, strides
         self.dtype, self.lanes = dtype, lanes
-        self.device = (device_type, device)
+        self.place = (device_type, device)
         self.address = next(_fresh) if address is None else address
         self.offset = offset
         self.version, self.flags, self.failure = version, flags, failure
         self.counted, self.asked, self.alive = counted, [], 0
 
     def __dlpack_device__(self):
-        return self.device
+        return self.place
 
     def __dlpack__(self, **arguments):
         if self.version is None and "max_version" in arguments:
@@ -99,7 +99,7 @@ class Dlpack:
         strides = None if self.strides is None else numbers(*self.strides)
         code, bits = _CODES[self.dtype]
         tensor = _Tensor(
-            self.address - self.offset, *self.device, rank, code, bits,
+            self.address - self.offset, *self.place, rank, code, bits,
             self.lanes, ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)),
             None if strides is None else ctypes.cast(
                 strides, ctypes.POINTER(ctypes.c_int64)), self.offset)

@@ -37,6 +37,9 @@ class Device:
     def __init__(self, kind, index=None):
         self.type, self.index = kind, index
 
+    def __eq__(self, other):
+        return (self.type, self.index) == (other.type, other.index)
+
     def __repr__(self):
         return self.type if self.index is None else (
             f"{self.type}:{self.index}")

@@ -1,0 +1,155 @@
+"""Many threads, and processes that fork."""
+
+import os
+import threading
+
+import attn
+from attn import _forward
+from fake_arrays import Dlpack
+
+THREADS, CALLS = 8, 200
+
+
+def at_once(work):
+    """Runs work(number) in threads that start together; raises what fails."""
+    barrier, failures = threading.Barrier(THREADS), []
+
+    def run(number):
+        barrier.wait()
+        try:
+            work(number)
+        except BaseException as error:  # shown by the test that waits
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(n,))
+               for n in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def test_first_calls_at_once_compile_once(gpu):
+    attn.configure_cache(None)
+    before = attn.cache_info()["compiled"]
+
+    def work(number):
+        q = Dlpack(1, 4, 10 + number, 56)
+        attn.forward(q, q, q, out=q, scale=0.7)
+
+    at_once(work)
+    assert attn.cache_info()["compiled"] == before + 1
+    assert len(gpu.launches()) == THREADS
+
+
+def test_tensors_of_many_threads(torch, gpu, calls):
+    from stub_torch import Tensor
+
+    def work(number):
+        for call in range(CALLS):
+            q = Tensor(1, 4, 1 + (number + call) % 10, 64)
+            o = attn.forward(q, q, q)
+            assert o.shape == q.shape and o is not q
+
+    at_once(work)
+    launches = gpu.launches()
+    assert len(launches) == THREADS * CALLS
+    assert len({launch["first"] for launch in launches}) == THREADS * CALLS
+    # Two threads may bind the same, but not for every call.
+    assert calls["attn_forward_bind"] <= 10 * THREADS
+
+
+def test_a_small_table_under_many_threads(gpu, monkeypatch):
+    monkeypatch.setattr(_forward, "MOST_LAUNCHES", 2)
+
+    def work(number):
+        for call in range(30):
+            q = Dlpack(1, 4, 1 + (number + call) % 6, 64)
+            attn.forward(q, q, q, out=q)
+
+    at_once(work)
+    assert len(gpu.launches()) == THREADS * 30
+    assert len(_forward._launches) <= 2
+
+
+def test_one_executable_in_many_threads(gpu):
+    program = attn.compile(attn.Problem(heads=4, head_dim=64))
+
+    def work(number):
+        for call in range(50):
+            q = Dlpack(1, 4, 1 + (number + call) % 5, 64)
+            program(q, q, q, q)
+
+    at_once(work)
+    assert len(gpu.launches()) == THREADS * 50
+
+
+def test_the_library_is_opened_once(python):
+    assert python("""
+        import threading, attn
+        barrier, names = threading.Barrier(8), []
+        def run():
+            barrier.wait()
+            names.append(len(attn.machines()))
+        threads = [threading.Thread(target=run) for _ in range(8)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print(len(names), len(set(names)))
+        """) == "8 1\n"
+
+
+def test_a_child_goes_on_without_the_gpu(python):
+    said = python("""
+        import os, threading, attn
+        from attn import _cache, _forward, _native
+        from fake_arrays import Dlpack
+        q = Dlpack(1, 4, 10, 64)
+        attn.forward(q, q, q, out=q)
+        assert _forward._launches
+        # Other threads hold every lock at the fork.
+        held, done = threading.Barrier(2), threading.Event()
+        def hold():
+            with _native._lock, _cache._lock, _forward._lock:
+                held.wait()
+                done.wait()
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            assert not _forward._launches  # and nothing was destroyed
+            attn.configure_cache(None)
+            assert attn.plan(batch=1, heads=2, queries=64,
+                             head_dim=64).best
+            print("child", len(attn.machines()) > 5, flush=True)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        done.set()
+        thread.join()
+        attn.forward(q, q, q, out=q)
+        print("parent")
+        """, gpus=1)
+    assert said == "child True\nparent\n"
+
+
+def test_bindings_are_not_destroyed_by_a_child(gpu, calls, monkeypatch):
+    q = Dlpack(1, 4, 10, 64)
+    attn.forward(q, q, q, out=q)
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as if in a child
+    _forward._launches.clear()
+    assert "attn_binding_destroy" not in calls
+
+
+def test_the_end_of_a_process_is_quiet(python):
+    said = python("""
+        import attn
+        from fake_arrays import Dlpack
+        q = Dlpack(1, 4, 10, 64)
+        attn.forward(q, q, q, out=q)
+        program = attn.compile(attn.Problem(heads=4, head_dim=64))
+        program(q, q, q, q)
+        binding = program.bind(q, q, q, q)
+        """, gpus=1)
+    assert (said, said.errors) == ("", "")
