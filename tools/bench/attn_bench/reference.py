@@ -1,0 +1,143 @@
+"""Attention in fp64, and how far an output is from it.
+
+Forward is compared on sampled rows of all heads of one batch entry.  Backward
+on sampled rows of dQ likewise, and on all of dQ, dK and dV of one head of keys
+and values with its query heads: a row of dK depends on every query.  Every
+element of an output must be finite.  Errors are ||out - ref|| / ||ref||.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Iterator, Sequence
+
+import torch
+
+from .grid import Cell
+from .peer import Inputs
+
+SAMPLED_ROWS = 48
+#: Rows of scores held at once; a chunk of 16k keys is 256 MiB in fp64.
+CHUNK = 2048
+
+#: Largest error by type and direction.  bf16 operands give 1e-3 to 3e-3.
+TOLERANCE = {("bf16", "forward"): 4e-3, ("bf16", "backward"): 6e-3,
+             ("f16", "forward"): 6e-4, ("f16", "backward"): 1e-3,
+             ("f32", "forward"): 1e-5, ("f32", "backward"): 2e-5}
+
+
+def relative_error(out: torch.Tensor, expected: torch.Tensor) -> float:
+    difference = (out.double() - expected).norm() / expected.norm()
+    return difference.item()
+
+
+class Reference:
+    """What a cell's outputs should be, computed once for all its peers."""
+
+    def __init__(self, cell: Cell, inputs: Inputs):
+        self.cell, self.inputs = cell, inputs
+        self.scale = 1 / math.sqrt(cell.head_dim)
+        chosen = random.Random(cell.key)
+        self.entry = chosen.randrange(cell.batch)
+        self.kv_head = chosen.randrange(cell.kv_heads)
+        sample = {0, cell.rows - 1}
+        while len(sample) < min(SAMPLED_ROWS, cell.rows):
+            sample.add(chosen.randrange(cell.rows))
+        self.rows = torch.tensor(sorted(sample), device=inputs.q.device)
+        self.expected = (self._forward() if cell.direction == "forward"
+                         else self._backward())
+
+    @property
+    def tolerance(self) -> float:
+        return TOLERANCE[self.cell.dtype, self.cell.direction]
+
+    def errors(self, outputs: Sequence[torch.Tensor]) -> dict[str, float]:
+        """By name: o, or dq, dk, dv; not a number where one is not finite."""
+        names = ("o",) if self.cell.direction == "forward" else (
+            "dq", "dk", "dv")
+        if len(outputs) != len(names):
+            raise ValueError(f"expects {', '.join(names)}, but got "
+                             f"{len(outputs)} outputs")
+        found = {}
+        for name, out in zip(names, outputs):
+            like = {"o": self.inputs.q, "dq": self.inputs.q,
+                    "dk": self.inputs.k, "dv": self.inputs.v}[name]
+            if out.shape != like.shape:
+                raise ValueError(f"{name} expects shape {tuple(like.shape)}, "
+                                 f"but got {tuple(out.shape)}")
+            errors = [relative_error(where(out), expected)
+                      for where, expected in self.expected[name]]
+            # A norm is cheaper than isfinite and as good.
+            finite = math.isfinite(out.norm(dtype=torch.float32).item())
+            found[name] = max(errors) if finite and not any(
+                map(math.isnan, errors)) else math.nan
+        return found
+
+    def _sampled(self, out: torch.Tensor) -> torch.Tensor:
+        return out[self.entry][:, self.rows]
+
+    def _queries(self, out: torch.Tensor) -> torch.Tensor:
+        """All rows of the query heads of `kv_head`."""
+        ratio = self.cell.ratio
+        first = self.kv_head * ratio
+        return out[self.entry, first:first + ratio]
+
+    def _keys(self, out: torch.Tensor) -> torch.Tensor:
+        return out[self.entry, self.kv_head]
+
+    def _probabilities(self, q: torch.Tensor, k: torch.Tensor,
+                       rows: torch.Tensor) -> torch.Tensor:
+        """Of these rows of q [..., rows, d] over all of k [..., keys, d]."""
+        scores = q @ k.transpose(-1, -2) * self.scale
+        if self.cell.causal:
+            keys = torch.arange(self.cell.rows, device=q.device)
+            scores.masked_fill_(keys[None, :] > rows[:, None], -math.inf)
+        return torch.softmax(scores, -1)
+
+    def _gathered(self) -> list[torch.Tensor]:
+        """q at the sampled rows, k and v, for every query head."""
+        q = self._sampled(self.inputs.q).double()
+        k, v = (x[self.entry].double().repeat_interleave(self.cell.ratio, 0)
+                for x in (self.inputs.k, self.inputs.v))
+        return [q, k, v]
+
+    def _forward(self) -> dict:
+        q, k, v = self._gathered()
+        return {"o": [(self._sampled, self._probabilities(q, k, self.rows)
+                       @ v)]}
+
+    def _score_gradients(self, p: torch.Tensor, do: torch.Tensor,
+                         v: torch.Tensor) -> torch.Tensor:
+        dp = do @ v.transpose(-1, -2)
+        return p * (dp - (p * dp).sum(-1, keepdim=True)) * self.scale
+
+    def _backward(self) -> dict:
+        assert self.inputs.do is not None
+        q, k, v = self._gathered()
+        p = self._probabilities(q, k, self.rows)
+        do = self._sampled(self.inputs.do).double()
+        sampled = self._score_gradients(p, do, v) @ k
+        del q, p, do
+        k, v = k[self.kv_head * self.cell.ratio], v[
+            self.kv_head * self.cell.ratio]
+        dk, dv = torch.zeros_like(k), torch.zeros_like(v)
+        dq = torch.empty_like(self._queries(self.inputs.q),
+                              dtype=torch.float64)
+        for head, rows in self._chunks():
+            q_part = self._queries(self.inputs.q)[head, rows].double()
+            do_part = self._queries(self.inputs.do)[head, rows].double()
+            p = self._probabilities(q_part, k, rows)
+            ds = self._score_gradients(p, do_part, v)
+            dv += p.T @ do_part
+            dk += ds.T @ q_part
+            dq[head, rows] = ds @ k
+        return {"dq": [(self._sampled, sampled), (self._queries, dq)],
+                "dk": [(self._keys, dk)], "dv": [(self._keys, dv)]}
+
+    def _chunks(self) -> Iterator[tuple[int, torch.Tensor]]:
+        device = self.inputs.q.device
+        for head in range(self.cell.ratio):
+            for start in range(0, self.cell.rows, CHUNK):
+                yield head, torch.arange(
+                    start, min(start + CHUNK, self.cell.rows), device=device)

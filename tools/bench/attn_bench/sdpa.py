@@ -1,0 +1,45 @@
+"""PyTorch's scaled_dot_product_attention, one backend at a time."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from .grid import Cell
+from .peer import Candidate, Inputs, Peer, autograd_candidate
+
+
+class _Sdpa(Peer):
+    backend: SDPBackend
+
+    def candidate(self, cell: Cell, inputs: Inputs) -> Candidate:
+        # Passed only where it is needed: not every backend knows it.
+        grouped = {"enable_gqa": True} if cell.ratio > 1 else {}
+
+        def forward(q: torch.Tensor, k: torch.Tensor,
+                    v: torch.Tensor) -> torch.Tensor:
+            with sdpa_kernel(self.backend):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    q, k, v, is_causal=cell.causal, **grouped)
+
+        if cell.direction == "backward":
+            return autograd_candidate(forward, inputs)
+        return Candidate(lambda: forward(inputs.q, inputs.k, inputs.v))
+
+
+class Cudnn(_Sdpa):
+    name, backend = "cudnn", SDPBackend.CUDNN_ATTENTION
+
+
+class Flash(_Sdpa):
+    name, backend = "flash", SDPBackend.FLASH_ATTENTION
+
+
+class Efficient(_Sdpa):
+    name, backend = "efficient", SDPBackend.EFFICIENT_ATTENTION
+
+
+class Math(_Sdpa):
+    """PyTorch's own composition; not in the standard run, it is never best."""
+
+    name, backend = "math", SDPBackend.MATH
