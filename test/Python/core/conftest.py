@@ -5,6 +5,7 @@ driver that runs nothing: $ATTN_FAKE_CUDA is the folder of its libcuda.so.1.
 """
 
 import ctypes
+import importlib.util
 import os
 import re
 import subprocess
@@ -16,6 +17,8 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
 FAKE = os.environ.get("ATTN_FAKE_CUDA")
+if importlib.util.find_spec("attn") is None:  # not installed: the checkout's
+    sys.path.insert(0, os.path.join(ROOT, "python"))
 _LAUNCH = re.compile(
     r"launch (?P<kernel>\S+) grid (?P<grid>\d+ \d+ \d+) threads "
     r"(?P<threads>\d+) smem (?P<smem>\d+) stream (?P<stream>\d+) device "
