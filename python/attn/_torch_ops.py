@@ -84,15 +84,15 @@ torch.library.register_fake("attn::backward", _backward_fake, lib=_library)
 # -- Autograd ---------------------------------------------------------------
 
 
-def _backward(ctx: Any, do: Optional[Tensor], dlse: Optional[Tensor]) -> Any:
-    """The gradients of q, k and v, for both ways to get here."""
+def _backward(ctx: Any, do: Optional[Tensor], dlse: Optional[Tensor],
+              compute: Any = torch.ops.attn.backward) -> Any:
+    """The gradients of q, k and v, for every way to get here."""
     if do is None and dlse is None:
         return None, None, None
     q, k, v, o, lse = ctx.saved_tensors
     if do is None:
         do = torch.zeros_like(o)
-    return torch.ops.attn.backward(do, q, k, v, o, lse, dlse, ctx.mask,
-                                   ctx.scale)
+    return compute(do, q, k, v, o, lse, dlse, ctx.mask, ctx.scale)
 
 
 class Attention(torch.autograd.Function):
@@ -139,6 +139,49 @@ torch.library.register_autograd("attn::forward", _backward_of_op,
                                 setup_context=_save, lib=_library)
 torch.library.register_autograd("attn::backward", _no_second_derivative,
                                 lib=_library)
+
+
+class FunctionalAttention(torch.autograd.Function):
+    """The same below torch.func.grad, vjp and vmap of those, which do not
+    take the Functions that register_autograd makes."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(q: Tensor, k: Tensor, v: Tensor, mask: str,
+                scale: Optional[float], schedule: Optional[str]) -> Any:
+        return torch.ops.attn.forward(q, k, v, mask, scale, True, schedule)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...],
+                      output: tuple[Any, ...]) -> None:
+        q, k, v, ctx.mask, ctx.scale, _ = inputs
+        ctx.save_for_backward(q, k, v, *output)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
+        return (*_backward(ctx, *gradients, FunctionalGradients.apply), None,
+                None, None)
+
+
+class FunctionalGradients(torch.autograd.Function):
+    """attn::backward, likewise."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*arguments: Any) -> Any:
+        return torch.ops.attn.backward(*arguments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...],
+                      output: tuple[Any, ...]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        return _no_second_derivative(ctx)
 
 
 # -- Autocast ---------------------------------------------------------------

@@ -29,6 +29,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from . import _errors, _forward, _torch_ops
 from ._problem import mask_name, scale_number
@@ -57,7 +58,26 @@ def _is_plain(q: Any, k: Any, v: Any) -> bool:
             and _tracing_state() is None
             # Views that negate lazily; only the dispatcher resolves them.
             and not (q.is_neg() or k.is_neg() or v.is_neg())
-            and torch.autograd.forward_ad._current_level < 0)
+            and forward_ad._current_level < 0)
+
+
+def _below_functional_gradient() -> bool:
+    """Whether torch.func.grad or vjp may ask for a gradient; a tensor that is
+    mapped as well does not say so itself."""
+    return (not _is_compiling() and _functorch_level() is not None
+            and _is_grad_enabled() and any(
+                level.key() == torch._C._functorch.TransformType.Grad
+                for level in torch._C._functorch.get_interpreter_stack()))
+
+
+def _refuse_tangents(*tensors: Tensor) -> None:
+    """Without this they would be dropped, and pass for zeros."""
+    for tensor in tensors:
+        if forward_ad.unpack_dual(tensor).tangent is not None:
+            raise _errors.UnsupportedError(
+                "attn has no forward-mode derivatives of attention; "
+                "torch.nn.attention.sdpa_kernel(SDPBackend.MATH) with "
+                "PyTorch's scaled_dot_product_attention has")
 
 
 def _check_tensors(q: Any, k: Any, v: Any) -> None:
@@ -110,6 +130,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
     plain = _is_plain(q, k, v)
     if not plain or q.dim() != 4 or k.dim() != 4 or v.dim() != 4:
         _check_tensors(q, k, v)
+        if forward_ad._current_level >= 0:
+            _refuse_tangents(q, k, v)
     if not enable_gqa and q.shape[1] != k.shape[1]:
         raise ValueError(
             f"expects as many heads in k and v as in q, or enable_gqa=True, "
@@ -123,6 +145,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
     name, scale = mask_name(causal, window, mask), scale_number(scale)
     if plain:
         o, lse = _torch_ops.Attention.apply(q, k, v, name, scale, schedule)
+    elif _below_functional_gradient():
+        o, lse = _torch_ops.FunctionalAttention.apply(q, k, v, name, scale,
+                                                      schedule)
     else:
         o, lse = torch.ops.attn.forward(
             q, k, v, name, scale, return_lse or needs_gradient, schedule)
@@ -165,8 +190,9 @@ def scaled_dot_product_attention(
         if tensor.dim() < 2:
             raise ValueError(f"{name}: expects rank 2 or more, [..., rows, "
                              f"head_dim], but got shape {list(tensor.shape)}")
+    kept = 1 if enable_gqa else 2  # leading dimensions that must be equal
     if all(tensor.dim() == 4 for tensor in tensors) and (
-            enable_gqa or query.shape[:2] == key.shape[:2]):
+            query.shape[:kept] == key.shape[:kept] == value.shape[:kept]):
         return attention(query, key, value, causal=is_causal, scale=scale,
                          enable_gqa=enable_gqa)
     q, k, v, leading = _four_dimensions(query, key, value, enable_gqa)

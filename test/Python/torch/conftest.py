@@ -1,0 +1,93 @@
+"""What the tests of attn.torch share.
+
+The reference is tools/gpu/reference.py: fp64, and no code of attn's.  Without
+a GPU, `stand_in` puts it in the place of the launch, so that everything around
+the launch is tested all the same.
+"""
+
+import os
+import sys
+
+import pytest
+import torch
+
+import attn.torch
+from attn import _forward
+from attn._problem import mask_name
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 3))
+sys.path.insert(0, os.path.join(ROOT, "tools", "gpu"))
+import reference  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: needs a GPU of CUDA")
+
+
+def _why_no_gpu():
+    if not torch.cuda.is_available():
+        return "expects a CUDA GPU, but torch sees none"
+    if torch.cuda.get_device_capability() < (8, 0):
+        return ("expects a GPU of compute capability 8.0, but got "
+                f"{torch.cuda.get_device_name()}")
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    reason = _why_no_gpu()
+    for item in items:
+        if item.get_closest_marker("gpu") and reason:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """Kernels are compiled here, and not found in the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTN_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """The reference as attn.forward; gives the list of its calls."""
+    calls = []
+
+    def forward(q, k, v, *, causal=False, scale=None, window=None, mask=None,
+                return_lse=False, schedule=None):
+        name = mask_name(causal, window, mask)
+        calls.append((name, scale, return_lse, schedule))
+        assert not (torch.is_grad_enabled() and q.requires_grad)
+        expected, lse = reference.attention(q, k, v, name, scale)
+        o = torch.empty_strided(
+            expected.shape, _forward.result_strides(expected.shape,
+                                                    q.stride()),
+            dtype=q.dtype, device=q.device).copy_(expected)
+        return (o, lse.float().contiguous()) if return_lse else o
+
+    monkeypatch.setattr(_forward, "forward", forward)
+    return calls
+
+
+def make(queries=20, keys=None, *, batch=2, heads=4, kv_heads=None, d=16,
+         e=None, dtype=torch.float32, device="cpu", grad=False):
+    """Random normal q, k, v."""
+    kv_heads, keys = kv_heads or heads, queries if keys is None else keys
+    shapes = ((batch, heads, queries, d), (batch, kv_heads, keys, d),
+              (batch, kv_heads, keys, e or d))
+    return [torch.randn(shape, dtype=torch.float32, device=device).to(dtype)
+            .requires_grad_(grad) for shape in shapes]
+
+
+def gradients(function, tensors, weights):
+    """Those of sum(outputs * weights)."""
+    outputs = function(*tensors)
+    if isinstance(outputs, torch.Tensor):
+        outputs = (outputs,)
+    loss = sum((o * w.to(o.dtype)).sum() for o, w in zip(outputs, weights))
+    return torch.autograd.grad(loss, tensors, materialize_grads=True)

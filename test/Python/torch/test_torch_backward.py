@@ -1,0 +1,225 @@
+"""The gradients composed of GEMMs, and which ones go to FlashAttention."""
+
+import itertools
+import math
+
+import pytest
+import reference
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from attn import _torch_backward
+from attn._band import band
+
+MASKS = ("none", "causal", "causal_bottom_right", "window<5, 3>",
+         "window<0, 0>", "window<1073741824, 2>")
+SIZES = ((37, 37), (20, 50), (50, 20), (1, 9), (9, 1))
+
+
+def problem(queries, keys, mask, dtype=torch.float64, scale=0.3):
+    """Inputs with grouped heads and rows of k before its heads in memory,
+    outputs of the reference, and random gradients of those."""
+    q = torch.randn(2, 6, queries, 9, dtype=torch.float64)
+    k = torch.randn(2, keys, 2, 9, dtype=torch.float64).transpose(1, 2)
+    v = torch.randn(2, 2, keys, 5, dtype=torch.float64)
+    inputs = [t.to(dtype).double().requires_grad_() for t in (q, k, v)]
+    o, lse = reference.attention(*inputs, mask, scale)
+    return inputs, o, lse, torch.randn_like(o), torch.randn_like(lse)
+
+
+def expected_gradients(inputs, o, lse, do, dlse):
+    # A row that sees no key has no gradient, whatever dlse is.
+    seen = lse.detach() != -math.inf
+    loss = (o * do).sum()
+    if dlse is not None:
+        loss = loss + (lse[seen] * dlse[seen]).sum()
+    return torch.autograd.grad(loss, inputs, retain_graph=True)
+
+
+def composed(inputs, o, lse, do, dlse, mask, dtype, scale=0.3):
+    q, k, v = (t.detach().to(dtype) for t in inputs)
+    lse = lse.detach()
+    return _torch_backward.backward(
+        do.to(dtype), q, k, v, o.detach().to(dtype),
+        lse if dtype == torch.float64 else lse.float(), dlse, mask, scale)
+
+
+@pytest.mark.parametrize("tile_bytes", (1 << 28, 20000, 1))
+@pytest.mark.parametrize("mask", MASKS)
+def test_composition_agrees_with_autograd_in_fp64(mask, tile_bytes,
+                                                  monkeypatch):
+    monkeypatch.setattr(_torch_backward, "TILE_BYTES", tile_bytes)
+    for (queries, keys), with_dlse in itertools.product(SIZES, (True, False)):
+        inputs, o, lse, do, dlse = problem(queries, keys, mask)
+        dlse = dlse if with_dlse else None
+        got = composed(inputs, o, lse, do, dlse, mask, torch.float64)
+        for g, e in zip(got, expected_gradients(inputs, o, lse, do, dlse)):
+            assert torch.allclose(g, e, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))
+def test_composition_in_16_bits(dtype):
+    inputs, o, lse, do, dlse = problem(50, 40, "window<30, 4>", dtype)
+    got = composed(inputs, o, lse, do, dlse, "window<30, 4>", dtype)
+    for g, e in zip(got, expected_gradients(inputs, o, lse, do, dlse)):
+        assert g.dtype == dtype
+        assert reference.relative_error(g, e) < (
+            reference.GRADIENT_TOLERANCE[dtype])
+
+
+def test_gradients_have_the_order_of_their_tensors():
+    inputs, o, lse, do, dlse = problem(8, 12, "none")
+    dq, dk, dv = composed(inputs, o, lse, do, dlse, "none", torch.float64)
+    assert dq.stride() == inputs[0].stride()
+    assert dk.stride() == inputs[1].stride() == (12 * 2 * 9, 9, 2 * 9, 1)
+    assert dv.stride() == inputs[2].stride()
+
+
+def test_scale_negative_zero_and_default():
+    for scale in (-0.7, 0.0, None):
+        inputs, o, lse, do, _ = problem(
+            10, 10, "causal", scale=1 / 3 if scale is None else scale)
+        got = composed(inputs, o, lse, do, None, "causal", torch.float64,
+                       scale)
+        for g, e in zip(got, expected_gradients(inputs, o, lse, do, None)):
+            assert torch.allclose(g, e, rtol=1e-10, atol=1e-12)
+
+
+def test_rows_that_see_no_key_give_and_get_nothing():
+    inputs, o, lse, do, dlse = problem(20, 8, "causal_bottom_right")
+    do[:, :, :12] = 1e30  # must not reach dk or dv
+    dlse[:, :, :12] = 1e30
+    dq, dk, dv = composed(inputs, o, lse, do, dlse, "causal_bottom_right",
+                          torch.float64)
+    assert not dq[:, :, :12].any()
+    assert dk.abs().max() < 1e3 and dv.abs().max() < 1e3
+
+
+def test_a_nan_in_a_hidden_value_does_not_spread_through_p():
+    inputs, o, lse, do, _ = problem(16, 16, "causal")
+    inputs[2].data[:, :, 15] = math.nan  # seen by the last query alone
+    dq, _, _ = composed(inputs, o, lse, do, None, "causal", torch.float64)
+    assert dq[:, :, :15].isfinite().all() and dq[:, :, 15].isnan().all()
+
+
+@pytest.mark.parametrize("empty", ("batch", "queries", "keys"))
+def test_empty_tensors_have_zero_gradients(empty):
+    sizes = dict(batch=2, queries=3, keys=4)
+    sizes[empty] = 0
+    b, n, m = sizes.values()
+    q, k = torch.randn(b, 2, n, 8), torch.randn(b, 2, m, 8)
+    got = _torch_backward.backward(q, q, k, k, q, q[..., 0], None, "none",
+                                   None)
+    assert [g.shape for g in got] == [q.shape, k.shape, k.shape]
+    assert not any(g.any() for g in got)
+
+
+def test_memory_of_a_step_is_bounded(monkeypatch):
+    """No tensor of queries x keys, with 1 MiB for a tile."""
+    monkeypatch.setattr(_torch_backward, "TILE_BYTES", 1 << 20)
+    largest = 0
+    product = _torch_backward._product
+
+    def watched(a, b, wide):
+        nonlocal largest
+        result = product(a, b, wide)
+        largest = max(largest, result.numel() * result.element_size())
+        return result
+
+    monkeypatch.setattr(_torch_backward, "_product", watched)
+    q = torch.randn(1, 4, 2048, 8)
+    _torch_backward.backward(q, q, q, q, q, q[..., 0], None, "none", None)
+    assert largest <= 1 << 20 < 4 * 2048 * 2048
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_bands_are_those_of_the_reference(mask):
+    for queries, keys in SIZES:
+        visible = band(mask, queries, keys)
+        seen = reference.visible(mask, queries, keys)
+        for i in range(queries):
+            low, high = visible.keys(i, i + 1, keys)
+            row = [low <= j < high for j in range(keys)]
+            assert row == seen[i].tolist()
+        assert visible.is_open(queries, keys) == bool(seen.all())
+        assert visible.has_blind_rows(queries, keys) == bool(
+            (~seen).all(-1).any())
+
+
+@pytest.fixture
+def on_gpu(monkeypatch):
+    """Tensors that say they are on an A100."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability",
+                        lambda device=None: (8, 0))
+
+    def make(queries, keys, d=64, e=64, dtype=torch.bfloat16):
+        with FakeTensorMode():
+            return [torch.empty(1, 2, rows, width, dtype=dtype, device="cuda")
+                    for rows, width in ((queries, d), (keys, d), (keys, e))]
+
+    return make
+
+
+@pytest.mark.parametrize("mask, queries, keys, taken", (
+    ("none", 10, 20, True), ("causal", 10, 10, True),
+    # Its causal mask is aligned to the bottom right.
+    ("causal", 10, 20, False), ("causal", 20, 10, False),
+    ("causal_bottom_right", 10, 20, True),
+    ("causal_bottom_right", 20, 10, True),
+    ("window<4, 0>", 10, 20, True), ("window<4, 9>", 20, 10, True),
+    # It takes a right side of `keys` or more for none at all.
+    ("window<4, 10>", 20, 10, False), ("window<4, 30>", 10, 20, True)))
+def test_flash_takes_masks(on_gpu, mask, queries, keys, taken):
+    assert _torch_backward.flash_takes(*on_gpu(queries, keys), mask,
+                                       0.1) == taken
+
+
+@pytest.mark.parametrize("change, taken", (
+    ({}, True), ({"d": 80, "e": 33}, True), ({"d": 256, "e": 256}, True),
+    ({"d": 257}, False), ({"e": 300}, False),
+    ({"dtype": torch.float16}, True), ({"dtype": torch.float32}, False)))
+def test_flash_takes_types_and_head_dimensions(on_gpu, change, taken):
+    assert _torch_backward.flash_takes(*on_gpu(8, 8, **change), "none",
+                                       0.1) == taken
+
+
+@pytest.mark.parametrize("scale", (0.0, -1.0, math.nan))
+def test_flash_takes_no_scale_that_turns_masks_over(on_gpu, scale):
+    assert not _torch_backward.flash_takes(*on_gpu(8, 8), "none", scale)
+
+
+def test_flash_does_not_take_cpu_tensors_or_old_gpus(on_gpu, monkeypatch):
+    q = torch.empty(1, 1, 8, 64, dtype=torch.bfloat16)
+    assert not _torch_backward.flash_takes(q, q, q, "none", 0.1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability",
+                        lambda device=None: (7, 5))
+    assert not _torch_backward.flash_takes(*on_gpu(8, 8), "none", 0.1)
+
+
+def test_flash_gets_padded_and_aligned_rows():
+    rows = _torch_backward._flash_rows
+    q = torch.randn(2, 3, 5, 20, dtype=torch.bfloat16)
+    padded = rows(q, 24)
+    assert padded.shape == (2, 5, 3, 24)
+    assert torch.equal(padded[..., :20], q.transpose(1, 2))
+    assert not padded[..., 20:].any()
+    q = torch.randn(2, 3, 5, 24, dtype=torch.bfloat16)
+    assert rows(q, 24).data_ptr() == q.data_ptr()  # no copy
+    shifted = torch.randn(2 * 3 * 5 * 24 + 1, dtype=torch.bfloat16)[1:]
+    shifted = shifted.view(2, 3, 5, 24)
+    copied = rows(shifted, 24)
+    assert copied.data_ptr() % 16 == 0
+    assert torch.equal(copied, shifted.transpose(1, 2))
+
+
+def test_settled_gradients_share_memory_where_they_can():
+    like = torch.randn(1, 3, 5, 8)
+    same = torch.randn(1, 5, 3, 8).transpose(1, 2)
+    assert _torch_backward._settled(same, same).data_ptr() == same.data_ptr()
+    copy = _torch_backward._settled(same, like)
+    assert torch.equal(copy, same) and copy.stride() == like.stride()
+    # Strides of dimensions of one element mean nothing.
+    odd = like.as_strided(like.shape, (7, *like.stride()[1:]))
+    settled = _torch_backward._settled(odd, like)
+    assert settled.data_ptr() == like.data_ptr()
+    assert settled.stride() == like.stride()

@@ -1,0 +1,80 @@
+"""Attention by its definition, in fp64 on PyTorch tensors of any device.
+
+It shares no code with attn.  Key j is visible to query i when
+
+    none                 always
+    causal               j <= i
+    causal_bottom_right  j <= i + keys - queries
+    window<L, R>         i + keys - queries - L <= j <= i + keys - queries + R
+
+and a row that sees no key gives O = 0 and LSE = -inf.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import torch
+
+#: ||got - reference|| / ||reference|| of an output, and of a gradient, whose
+#: inputs P and dS are rounded once more.
+TOLERANCE = {torch.bfloat16: 4e-3, torch.float16: 6e-4}
+GRADIENT_TOLERANCE = {torch.bfloat16: 1e-2, torch.float16: 1.5e-3}
+#: |got - reference| / max(1, |reference| / 32) of the log-sum-exp.
+LSE_TOLERANCE = 1e-4
+
+
+def visible(mask: str, queries: int, keys: int,
+            device: torch.device | str = "cpu") -> torch.Tensor:
+    """[queries, keys] of bool."""
+    i = torch.arange(queries, device=device)[:, None]
+    j = torch.arange(keys, device=device)[None, :]
+    if mask == "none":
+        return torch.ones(queries, keys, dtype=torch.bool, device=device)
+    if mask == "causal":
+        return j <= i
+    diagonal = i + keys - queries
+    if mask == "causal_bottom_right":
+        return j <= diagonal
+    left, right = map(int, re.findall(r"\d+", mask))
+    return (diagonal - left <= j) & (j <= diagonal + right)
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+              mask: str = "none", scale: float | None = None
+              ) -> tuple[torch.Tensor, torch.Tensor]:
+    """(o, lse) in fp64; differentiable.  Shapes as those of attn.forward."""
+    if scale is None:
+        scale = 1 / math.sqrt(q.shape[-1])
+    group = q.shape[1] // k.shape[1]
+    q, k, v = q.double(), k.double(), v.double()
+    k, v = (t.repeat_interleave(group, 1) for t in (k, v))
+    seen = visible(mask, q.shape[2], k.shape[2], q.device)
+    scores = (q @ k.mT * scale).masked_fill(~seen, -math.inf)
+    lse = scores.logsumexp(-1)
+    # exp(-inf - -inf) is not a number; its derivative is not one either.
+    blind = ~seen.any(-1)
+    shift = lse.masked_fill(blind, 0)
+    weights = (scores - shift[..., None]).exp()
+    return weights @ v, lse.masked_fill(blind, -math.inf)
+
+
+def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """||got - expected|| / ||expected||; of zeros, ||got||."""
+    expected = expected.double()
+    norm = expected.norm().item()
+    return (got.double() - expected).norm().item() / (norm or 1.0)
+
+
+def lse_error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """The largest error of a log-sum-exp; infinite where one is and the
+    other is not."""
+    if not torch.equal(got == -math.inf, expected == -math.inf):
+        return math.inf
+    finite = expected != -math.inf
+    if not finite.any():
+        return 0.0
+    got, expected = got[finite].double(), expected[finite]
+    return ((got - expected).abs() /
+            (expected.abs() / 32).clamp(min=1)).max().item()
