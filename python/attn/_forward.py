@@ -224,6 +224,9 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     the order of its dimensions in memory.  A row that sees no key has o = 0
     and lse = -inf.
 
+    There is no gradient, and `torch.compile` breaks its graph here: see
+    attn.torch.attention for both.
+
     Raises ValueError for shapes, strides, places and values that are wrong,
     TypeError for types, UnsupportedError where no kernel is built,
     DeviceError where the driver refuses, and CacheError for a folder in
@@ -241,7 +244,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
         machine=machine, schedule=schedule)
     if library.name == "jax":
         return _through_jax(q, k, v, with_lse, out, lse, stream, options)
-    library.refuse_gradient(q, k, v)
+    library.refuse_gradient(q, k, v, out, lse)
     if type(q) not in paths:
         path = library.make_path()
         if path is not None:
