@@ -22,6 +22,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from attn_bench import environment, grid, report, results, search
 from attn_bench.conductor import Conductor
@@ -104,8 +105,8 @@ def chosen_cells(options: argparse.Namespace) -> list[grid.Cell]:
         listed = json.loads(options.problems.read_text(encoding="utf-8"))
         return [grid.from_json({"direction": "forward", **values})
                 for values in listed]
-    wanted = dict(DRY_GRID if options.dry else
-                  QUICK_GRID if options.quick else {})
+    wanted: dict[str, Any] = dict(DRY_GRID if options.dry else
+                                  QUICK_GRID if options.quick else {})
     for name, value in (("head_dims", options.head_dims),
                         ("rows", options.rows), ("masks", options.masks),
                         ("directions", options.directions),
@@ -129,13 +130,15 @@ def settings_of(options: argparse.Namespace,
         raise ValueError(f"--peers expects some of {', '.join(PEERS)}, but "
                          f"got {', '.join(unknown)}")
     listed = search.read(options.schedules) if options.schedules else {}
+    # PyTorch wants a number where a device is set.
+    device = "cuda:0" if options.device == "cuda" else options.device
     return Settings(
-        device=options.device, peers=peers, machine=options.machine,
+        device=device, peers=peers, machine=options.machine,
         compile=not options.no_compile and not options.dry,
         layout=options.layout, rounds=options.rounds,
         batch_ms=options.batch_ms, timer=options.timer,
         schedules=search.schedules(cells, listed, options.search,
-                                   options.machine or "h100_sxm"))
+                                   options.machine, device))
 
 
 class Progress:
@@ -194,7 +197,9 @@ def facts_of(options: argparse.Namespace, settings: Settings) -> dict:
             "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
             "commit": options.commit or environment.git_commit(),
             "options": {**kept, "peers": settings.peers,
-                        "l2": "as the launch before left it"}}
+                        "l2": "as the launch before left it",
+                        "backward": "alone; the graph of forward is kept",
+                        "inputs": "random normal"}}
 
 
 def measure(options: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
 """The parts of the benchmark; `../bench.py` is the command.
 
 grid         cells: what is measured, and how many FLOPs it is
-peer         what a candidate is; sdpa, flex, unfused, jax_peers, ours have them
+peer         what a candidate is; sdpa, flex, unfused, jax_peers and ours have
+             them
 timers       how one candidate is timed; rounds: how those of a cell alternate
 reference    attention in fp64, and errors against it
 worker       a process that prepares a few cells and times them

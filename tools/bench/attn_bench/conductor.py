@@ -56,40 +56,42 @@ class Conductor:
             self._wave(wave, ceilings)
             ceilings = False
 
-    def _start(self, cells: list[Cell], excluded: dict) -> Handle:
+    def _start(self, cells: list[Cell], excluded: dict,
+               restarts: int = 0) -> Handle:
         handle = Handle("worker", self.settings, self.log, cells, excluded)
+        handle.restarts = restarts
         handle.send("prepare")
         return handle
 
     def _wave(self, wave: list[list[Cell]], ceilings: bool) -> None:
         start = time.monotonic()
         handles = [self._start(group, {}) for group in wave]
-        other = []
         if ceilings:
-            other = [Handle("ceilings", self.settings, self.log, [], {})]
-            other[0].send("prepare")
+            handles.append(Handle("ceilings", self.settings, self.log, [],
+                                  {}))
+            handles[-1].send("prepare")
         self.say(f"preparing {len(wave)} groups of "
                  f"{sum(map(len, wave))} cells, side by side")
         try:
-            in_time = self._prepare(handles + other)
+            in_time = self._prepare(handles)
             self.prepared_in = max(self.prepared_in,
                                    time.monotonic() - start)
             if not in_time:
                 self.say("the time was up before all was prepared")
                 return
             self.say(f"prepared in {time.monotonic() - start:.0f} s")
-            for handle in other:
-                self._time_ceilings(handle)
+            if ceilings:
+                self._time_ceilings(handles.pop())
             while handles and self.left > 0:
                 self._time_group(handles[0])
                 handles.pop(0)
         finally:
-            for handle in handles + other:
+            for handle in handles:
                 handle.kill()
 
     def _prepare(self, handles: list[Handle]) -> bool:
-        """False when the time is up.  Handles that fail are replaced."""
-        restarts = 0
+        """False when the time is up.  Handles that fail are replaced, in the
+        list itself."""
         while not all(handle.ready for handle in handles):
             if self.left <= 0:
                 return False
@@ -103,11 +105,9 @@ class Conductor:
                         break
                 if not handle.ready and not words and (
                         handle.silent_seconds > PREPARE_SECONDS):
-                    words = (f"not prepared within {PREPARE_SECONDS} s")
+                    words = f"not prepared within {PREPARE_SECONDS} s"
                 if words:
-                    restarts += 1
-                    handles[at] = self._again(handle, handle.cells, words,
-                                              restarts)
+                    handles[at] = self._again(handle, handle.cells, words)
         return True
 
     def _took(self, handle: Handle, message: tuple[Any, ...]) -> str | None:
@@ -117,8 +117,8 @@ class Conductor:
             return None
         return str(message[1])
 
-    def _again(self, handle: Handle, cells: list[Cell], words: str,
-               restarts: int) -> Handle:
+    def _again(self, handle: Handle, cells: list[Cell],
+               words: str) -> Handle:
         """A new process for these cells, without the peer to blame.  With too
         many of them, or nobody to blame, the whole group is given up."""
         handle.kill()
@@ -127,16 +127,14 @@ class Conductor:
         where = "*" if words.startswith("not prepared") else key
         self.say(f"restart: {peer or 'start'} {key}: {words}")
         excluded = {**handle.excluded, (peer, where): words}
-        if not cells or not peer or restarts > MOST_RESTARTS:
+        if not cells or not peer or handle.restarts >= MOST_RESTARTS:
             for cell in cells:
                 self.on_result(cell, {"failed": words, "results": {}}, {})
             handle.ready, handle.cells = True, []
             return handle
-        return self._start(cells, excluded)
+        return self._start(cells, excluded, handle.restarts + 1)
 
     def _time_ceilings(self, handle: Handle) -> None:
-        if not handle.ready:
-            return
         handle.send("time")
         message = self._wait(handle, TIME_SECONDS)
         if message[0] == "result":
@@ -156,7 +154,7 @@ class Conductor:
 
     def _time_group(self, handle: Handle) -> None:
         """All cells of a group, as far as the time goes."""
-        cells, restarts = list(handle.cells), 0
+        cells = list(handle.cells)
         while cells and self.left > 0:
             handle.send("time", cells[0].key)
             message = self._wait(handle, TIME_SECONDS)
@@ -166,8 +164,7 @@ class Conductor:
                 self.on_result(cells.pop(0), {"failed": message[1],
                                               "results": {}}, handle.facts)
             else:
-                restarts += 1
-                fresh = [self._again(handle, cells, message[1], restarts)]
+                fresh = [self._again(handle, cells, message[1])]
                 if not fresh[0].cells or not self._prepare(fresh):
                     fresh[0].kill()
                     return

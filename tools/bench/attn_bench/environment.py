@@ -70,7 +70,7 @@ def describe(device: str) -> dict[str, Any]:
             "compute_capability": f"{properties.major}.{properties.minor}",
             "multiprocessors": properties.multi_processor_count,
             "memory_bytes": properties.total_memory,
-            "l2_bytes": properties.L2_cache_size,
+            "l2_bytes": getattr(properties, "L2_cache_size", None),
             "most_sm_clock_mhz": nvml.most_sm_clock_mhz(),
             "memory_clock_mhz": nvml.memory_clock_mhz(),
             "power_limit_watts": nvml.power_limit_watts()})

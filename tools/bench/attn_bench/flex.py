@@ -113,7 +113,7 @@ class Flex(Peer):
                                   enable_gqa=cell.ratio > 1,
                                   kernel_options=options or None)
 
-        more = {"details": {"tiles": options or "default"}}
+        more: dict[str, Any] = {"details": {"tiles": options or "default"}}
         if cell.direction == "backward":
             return autograd_candidate(forward, inputs, **more)
         return Candidate(lambda: forward(inputs.q, inputs.k, inputs.v), **more)

@@ -32,6 +32,10 @@ class Handle:
         self.doing: tuple[str, str] = ("", "")
         self.since = time.monotonic()
         self.ready = False
+        #: What the worker found out about the machine.
+        self.facts: dict[str, Any] = {}
+        #: How often one for these cells had to be started again.
+        self.restarts = 0
 
     def send(self, *message: Any) -> None:
         self.since = time.monotonic()

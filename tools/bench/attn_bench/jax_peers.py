@@ -10,7 +10,6 @@ through DLPack, outputs are compared there.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import time
@@ -21,6 +20,7 @@ import jax.numpy as jnp
 import torch
 
 from .grid import Cell
+from .peer import DTYPES as TORCH_DTYPES
 from .peer import Candidate, Inputs, Peer, Refused, make_inputs, words
 from .settings import Settings
 
@@ -42,9 +42,10 @@ def calls_of(cell: Cell) -> int:
     return min(MOST_CALLS, max(1, round(DISPATCH_SECONDS / seconds)))
 
 
-def to_jax(tensor: torch.Tensor) -> jax.Array:
+def to_jax(tensor: torch.Tensor, dtype: str) -> jax.Array:
     """[batch, heads, rows, d] to [batch, rows, heads, d]."""
-    return jax.dlpack.from_dlpack(tensor.detach().transpose(1, 2).contiguous())
+    return jax.dlpack.from_dlpack(tensor.detach().to(TORCH_DTYPES[dtype])
+                                  .transpose(1, 2).contiguous())
 
 
 def to_torch(array: jax.Array) -> torch.Tensor:
@@ -65,6 +66,9 @@ class _JaxPeer(Peer):
         """Of q, k, v to o, for jit."""
         raise NotImplementedError
 
+    def dtype(self, cell: Cell) -> str:
+        return cell.dtype
+
     def scaled(self, q: torch.Tensor) -> torch.Tensor:
         return q
 
@@ -78,7 +82,7 @@ class _JaxPeer(Peer):
         def array(heads: int) -> jax.ShapeDtypeStruct:
             return jax.ShapeDtypeStruct(
                 (cell.batch, cell.rows, heads, cell.head_dim),
-                DTYPES[cell.dtype])
+                DTYPES[self.dtype(cell)])
 
         q, kv = array(cell.heads), array(cell.kv_heads)
         with jax.default_device(self.device):
@@ -96,24 +100,25 @@ class _JaxPeer(Peer):
 
     def candidate(self, cell: Cell, inputs: Inputs) -> Candidate:
         executable = self._compiled[cell.key]
-        calls = calls_of(cell)
+        calls, dtype = calls_of(cell), self.dtype(cell)
         varied = (inputs.q if cell.direction == "forward" else inputs.do)
         assert varied is not None
         # The last one is the real one, and is compared.
         several = [varied.roll(i, dims=2) for i in range(calls - 1, -1, -1)]
-        k, v = to_jax(inputs.k), to_jax(inputs.v)
-        more = {"calls": calls, "wait": jax.block_until_ready,
-                "details": {"layout": "bnhd"},
-                "note": f"{calls} calls in one jit"}
+        k, v = to_jax(inputs.k, dtype), to_jax(inputs.v, dtype)
+        more: dict[str, Any] = {
+            "calls": calls, "wait": jax.block_until_ready,
+            "details": {"layout": "bnhd"}, "note": f"{calls} calls in one jit"}
         if cell.direction == "forward":
-            qs = [to_jax(self.scaled(q)) for q in several]
+            qs = [to_jax(self.scaled(q), dtype) for q in several]
             self._settle()
             return Candidate(lambda: executable(qs, k, v),
                              lambda out: [to_torch(out[-1])], **more)
-        dos = [to_jax(do) for do in several]
+        dos = [to_jax(do, dtype) for do in several]
+        q = to_jax(self.scaled(inputs.q), dtype)
         self._settle()
         start, many = executable
-        pullback = start(to_jax(self.scaled(inputs.q)), k, v)
+        pullback = start(q, k, v)
         return Candidate(lambda: many(pullback, dos), self._gradients, **more)
 
     def _gradients(self, out: Any) -> list[torch.Tensor]:
@@ -142,8 +147,8 @@ class JaxXla(JaxCudnn):
 
 class Mosaic(_JaxPeer):
     """Block sizes are chosen as for FlexAttention: at one sequence length, by
-    the least of several times.  The kernel has no scale, so q comes scaled,
-    rounded once more."""
+    the least of several times.  The kernel has no scale, so q comes scaled;
+    and it keeps P in f16 and multiplies no other type, so all are f16."""
 
     name = "mosaic"
     #: Rows of Q for each of two warpgroups, rows of K and V, stages.
@@ -160,8 +165,11 @@ class Mosaic(_JaxPeer):
         self._kernel = attention_mgpu
         self._chosen: dict[str, tuple[int, ...] | Refused] = {}
 
+    def dtype(self, cell: Cell) -> str:
+        return "f16"
+
     def scaled(self, q: torch.Tensor) -> torch.Tensor:
-        return q * (1 / math.sqrt(q.shape[-1]))
+        return q.half() * (1 / math.sqrt(q.shape[-1]))
 
     def prepare(self, cell: Cell, cells: Sequence[Cell]) -> None:
         if cell.direction not in self._chosen:
@@ -178,8 +186,7 @@ class Mosaic(_JaxPeer):
         blocks = self._blocks(cell)
         candidate = super().candidate(cell, inputs)
         candidate.details["blocks"] = blocks
-        candidate.tolerance = 3.0
-        candidate.note += ", q scaled and rounded beforehand"
+        candidate.note += ", in f16, q scaled beforehand"
         return candidate
 
     def _blocks(self, cell: Cell) -> tuple[int, ...]:
@@ -194,7 +201,7 @@ class Mosaic(_JaxPeer):
         return [self.scaled(dq), dk, dv]
 
     def _with(self, cell: Cell, blocks: tuple[int, ...]) -> Callable:
-        backward = {}
+        backward: dict[str, Any] = {}
         if cell.direction == "backward":
             backward = dict(zip(("block_q_dkv", "block_kv_dkv", "block_q_dq",
                                  "block_kv_dq"), blocks))

@@ -10,7 +10,12 @@ import torch
 
 from .grid import Cell
 from .peer import Candidate, Inputs, Peer, Refused
+from .search import machine_of
 from .settings import OURS, Settings
+
+# Described while preparing, used while timing: by cell, machine and schedule.
+_kernels: dict[tuple[str, str, str | None], dict[str, Any]] = {}
+_compiled: dict[tuple[Any, ...], Any] = {}
 
 
 class Ours(Peer):
@@ -37,36 +42,37 @@ class Ours(Peer):
         return Candidate(call, details={"kernel": self._kernel(cell)})
 
     def _kernel(self, cell: Cell) -> dict[str, Any]:
-        """What runs: attn.forward compiles for any batch and rows, so the
-        schedule is that of such a problem; the prediction is for the cell."""
-        machine = self.settings.machine or self._machine()
-        problem = attn.Problem(heads=cell.heads, kv_heads=cell.kv_heads,
-                               head_dim=cell.head_dim, dtype=cell.dtype,
-                               mask=cell.mask)
-        kernel = attn.compile(problem, machine=machine,
-                              schedule=self.schedule).kernels[0]
-        details = {name: getattr(kernel, name) for name in (
-            "name", "schedule", "threads", "smem_bytes", "registers",
-            "stack_bytes")}
-        report = attn.plan(
-            batch=cell.batch, heads=cell.heads, kv_heads=cell.kv_heads,
-            queries=cell.rows, head_dim=cell.head_dim, dtype=cell.dtype,
-            causal=cell.causal, machine=machine)
-        for plan in report.plans:
-            if plan.text == kernel.schedule:
-                details["predicted"] = {
-                    "seconds": plan.seconds, "bound_by": plan.bound_by,
-                    "bytes": dict(plan.bytes),
-                    "footprint": dataclasses.asdict(plan.footprint)}
-                break
-        return details
+        machine = self.settings.machine or machine_of(self.settings.device)
+        key = cell.key, machine, self.schedule
+        if key not in _kernels:
+            _kernels[key] = describe(cell, machine, self.schedule)
+        return _kernels[key]
 
-    def _machine(self) -> str:
-        if not self.settings.cuda:
-            return "h100_sxm"
-        ordinal = torch.cuda.current_device()
-        machine = attn.device(ordinal).machine
-        if machine is None:
-            raise Refused(f"{torch.cuda.get_device_name(ordinal)} is not in "
-                          f"attn.machines(); --machine names the row to use")
-        return machine
+
+def describe(cell: Cell, machine: str,
+             schedule: str | None) -> dict[str, Any]:
+    """What runs: attn.forward compiles for any batch and rows, so the schedule
+    is that of such a problem; the prediction is for this cell."""
+    problem = attn.Problem(heads=cell.heads, kv_heads=cell.kv_heads,
+                           head_dim=cell.head_dim, dtype=cell.dtype,
+                           mask=cell.mask)
+    key = cell.group, cell.heads, machine, schedule
+    if key not in _compiled:
+        _compiled[key] = attn.compile(problem, machine=machine,
+                                      schedule=schedule).kernels[0]
+    kernel = _compiled[key]
+    details = {name: getattr(kernel, name) for name in (
+        "name", "schedule", "threads", "smem_bytes", "registers",
+        "stack_bytes")}
+    report = attn.plan(
+        batch=cell.batch, heads=cell.heads, kv_heads=cell.kv_heads,
+        queries=cell.rows, head_dim=cell.head_dim, dtype=cell.dtype,
+        causal=cell.causal, machine=machine)
+    for plan in report.plans:
+        if plan.text == kernel.schedule:
+            details["predicted"] = {
+                "seconds": plan.seconds, "bound_by": plan.bound_by,
+                "bytes": dict(plan.bytes),
+                "footprint": dataclasses.asdict(plan.footprint)}
+            break
+    return details

@@ -10,6 +10,8 @@ a peer raises in either is its refusal of the cell and is kept in its words.
 from __future__ import annotations
 
 import contextlib
+import os
+import traceback
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Sequence
@@ -123,9 +125,16 @@ def autograd_candidate(forward: Callable[..., torch.Tensor], inputs: Inputs,
 
 def words(error: BaseException, hints: Sequence[str] = ()) -> str:
     """One line of what an exception and the warnings before it said."""
-    lines = [f"{type(error).__name__}: {error}", *hints]
+    text = str(error)
+    if not text.strip():  # A bare assert: say at least where it is.
+        at = traceback.extract_tb(error.__traceback__)[-1:]
+        text = " ".join(f"{os.path.basename(frame.filename)}:{frame.lineno}: "
+                        f"{frame.line}" for frame in at)
+    if "Developer debug context:" in text:  # The sentence is behind advice.
+        text = text.split("Developer debug context:")[1].split("\n\n")[0]
+    lines = [f"{type(error).__name__}: {text}", *hints]
     if isinstance(error, (Refused, torch.cuda.OutOfMemoryError)):
-        lines[0] = str(error)
+        lines[0] = text
     seen: list[str] = []
     for line in lines:
         # Compilers print traces and environment hints behind the sentence.

@@ -122,13 +122,14 @@ def draw_panel(axes: Any, series: Series, lengths: list[int],
         axes.spines[side].set_linewidth(0.5)
 
 
-def figure(found: dict[tuple[str, int], Series], title: str) -> Any:
+def figure(found: dict[tuple[str, int], Series], title: str,
+           below_title: str) -> Any:
     """A matplotlib figure; the caller closes it."""
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    plt.rcParams.update({"svg.hashsalt": "attn", "font.size": 7,
-                         "font.family": "DejaVu Sans"})
+    plt.rcParams.update({"svg.hashsalt": "attn", "svg.fonttype": "none",
+                         "font.size": 7, "font.family": "DejaVu Sans"})
     head_dims = sorted({head_dim for _, head_dim in found})
     masks = [pair for pair in MASKS if any(m == pair[0] for m, _ in found)]
     columns = min(COLUMNS, len(head_dims))
@@ -137,9 +138,8 @@ def figure(found: dict[tuple[str, int], Series], title: str) -> Any:
     height, width = len(blocks) * len(masks), columns
     lengths = sorted({rows for series in found.values()
                       for points in series.values() for rows, _ in points})
-    fig, grid = plt.subplots(
-        height, width, squeeze=False,
-        figsize=(1.05 + 1.72 * width, 0.75 + 1.55 * height))
+    inches = 1.72 * width + 0.62, 1.55 * height + 0.72
+    fig, grid = plt.subplots(height, width, squeeze=False, figsize=inches)
     tops = {mask: 1.08 * max((value for (m, _), series in found.items()
                               if m == mask for points in series.values()
                               for _, value in points), default=1.0)
@@ -159,33 +159,49 @@ def figure(found: dict[tuple[str, int], Series], title: str) -> Any:
             line[0].set_ylabel("TFLOP/s", fontsize=6.5, labelpad=2)
     for axes in grid[-1]:
         axes.set_xlabel("sequence length", fontsize=6.5, labelpad=1.5)
-    fig.suptitle(title, fontsize=8.5, x=0.012, ha="left", y=0.995)
-    fig.subplots_adjust(left=0.055, right=0.94, wspace=0.5, hspace=0.38,
-                        top=1 - 0.42 / fig.get_figheight(),
-                        bottom=0.36 / fig.get_figheight())
+    fig.text(0.08 / inches[0], 1 - 0.08 / inches[1], title, fontsize=8.5,
+             fontweight="bold", va="top")
+    fig.text(0.08 / inches[0], 1 - 0.25 / inches[1], below_title,
+             fontsize=6.5, color="#444444", va="top")
+    fig.subplots_adjust(left=0.5 / inches[0], right=1 - 0.7 / inches[0],
+                        top=1 - 0.58 / inches[1], bottom=0.36 / inches[1],
+                        wspace=0.55, hspace=0.38)
     return fig
+
+
+def subtitle(document: Document) -> str:
+    """What all panels share: device, type, tokens, date."""
+
+    def all_of(values: Any) -> str:
+        return " and ".join(sorted({str(value) for value in values if value}))
+
+    cells = [from_json(entry) for entry in document["cells"]]
+    tokens = {cell.batch * cell.rows for cell in cells}
+    parts = [all_of(run.get("device") for run in document["runs"]),
+             all_of(cell.dtype for cell in cells)]
+    if len(tokens) == 1:
+        parts.append(f"{tokens.pop()} tokens")
+    parts.append(all_of((run.get("date") or "")[:10]
+                        for run in document["runs"]))
+    return ", ".join(part for part in parts if part)
 
 
 def render(document: Document, folder: Path) -> dict[str, str]:
     """Writes the figures as PNG and SVG; titles by name of the PNG.  Raises
     ImportError without matplotlib."""
     import matplotlib.pyplot as plt
-    devices = sorted({run.get("device") or "?" for run in document["runs"]})
     written = {}
     for direction in ("forward", "backward"):
         for grouped in (False, True):
             found = panels(document, direction, grouped)
             if not any(found.values()):
                 continue
-            dtype = next(e["dtype"] for e in document["cells"])
-            title = (f"{direction.capitalize()} attention"
-                     f"{', 4 query heads per key head' if grouped else ''}, "
-                     f"{dtype}, 16k tokens, hidden 2048, "
-                     f"{' and '.join(devices)}")
-            fig = figure(found, title)
+            title = f"{direction.capitalize()} attention" + (
+                ", 4 query heads share keys and values" if grouped else "")
+            fig = figure(found, title, subtitle(document))
             name = f"{direction}{'-gqa' if grouped else ''}"
             for kind in ("png", "svg"):
-                fig.savefig(folder / f"{name}.{kind}", dpi=200,
+                fig.savefig(folder / f"{name}.{kind}", dpi=180,
                             metadata={"Date": None} if kind == "svg" else None)
             plt.close(fig)
             written[f"{name}.png"] = title

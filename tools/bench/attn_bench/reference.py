@@ -69,7 +69,8 @@ class Reference:
             errors = [relative_error(where(out), expected)
                       for where, expected in self.expected[name]]
             # A norm is cheaper than isfinite and as good.
-            finite = math.isfinite(out.norm(dtype=torch.float32).item())
+            finite = math.isfinite(out.norm(dtype=torch.promote_types(
+                out.dtype, torch.float32)).item())
             found[name] = max(errors) if finite and not any(
                 map(math.isnan, errors)) else math.nan
         return found

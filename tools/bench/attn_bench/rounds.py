@@ -52,8 +52,8 @@ def order(names: Sequence[str], turn: int) -> list[str]:
 def alternate(timers: Mapping[str, HostTimer | EventTimer],
               guesses: Mapping[str, float], rounds: int,
               ) -> tuple[dict[str, Timing], dict[str, Exception]]:
-    """Times of all, and what those raised that failed on the way.  The hopeless
-    ones, by their guesses, take part in the first round only."""
+    """Times of all, and what those raised that failed on the way.  The
+    hopeless, by their guesses, take part in the first round only."""
     times: dict[str, list[float]] = {name: [] for name in timers}
     failed: dict[str, Exception] = {}
     for turn in range(rounds):

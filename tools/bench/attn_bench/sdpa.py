@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -14,7 +16,7 @@ class _Sdpa(Peer):
 
     def candidate(self, cell: Cell, inputs: Inputs) -> Candidate:
         # Passed only where it is needed: not every backend knows it.
-        grouped = {"enable_gqa": True} if cell.ratio > 1 else {}
+        grouped: Any = {"enable_gqa": True} if cell.ratio > 1 else {}
 
         def forward(q: torch.Tensor, k: torch.Tensor,
                     v: torch.Tensor) -> torch.Tensor:

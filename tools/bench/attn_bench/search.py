@@ -62,9 +62,12 @@ def select(plans: Sequence[Any], search: tuple[str, int]) -> list[Any]:
 
 
 def schedules(cells: Iterable[Cell], listed: Mapping[str, list[str]],
-              search: tuple[str, int] | None, machine: str,
-              ) -> dict[str, list[str]]:
-    """By key of every forward cell that has some."""
+              search: tuple[str, int] | None, machine: str | None,
+              device: str) -> dict[str, list[str]]:
+    """By key of every forward cell that has some.  Without a name, `machine`
+    is that of the device."""
+    if search and machine is None:
+        machine = machine_of(device)
     found: dict[str, list[str]] = {}
     for cell in cells:
         if cell.direction != "forward":
@@ -79,7 +82,19 @@ def schedules(cells: Iterable[Cell], listed: Mapping[str, list[str]],
     return found
 
 
-def planned(cell: Cell, machine: str) -> list[Any]:
+def machine_of(device: str) -> str:
+    """The row of a device like "cuda:0"; for a CPU, h100_sxm."""
+    if not device.startswith("cuda"):
+        return "h100_sxm"
+    import attn
+    found = attn.device(int(device.partition(":")[2] or 0))
+    if found.machine is None:
+        raise ValueError(f"{found.name} is not in attn.machines(); --machine "
+                         f"names the row to use")
+    return found.machine
+
+
+def planned(cell: Cell, machine: str | None) -> list[Any]:
     """Plans that have a kernel, best first."""
     import attn
     report = attn.plan(

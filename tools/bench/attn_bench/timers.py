@@ -19,6 +19,8 @@ from .peer import Candidate
 #: Calls that take longer are not captured: the host is hidden anyway.
 LONGEST_CAPTURED = 1e-3
 MOST_LAUNCHES = 400
+#: The host's clock also sees the wait at the end, so its readings are longer.
+HOST_FACTOR = 4
 
 
 class HostTimer:
@@ -95,6 +97,8 @@ def make_timer(candidate: Candidate, seconds: float, batch_ms: float,
                kind: str, cuda: bool) -> HostTimer | EventTimer:
     """A timer whose every reading fills `batch_ms`; `seconds` is a guess of
     one call, `kind` "graph" or "events"."""
+    if candidate.wait:
+        batch_ms *= HOST_FACTOR
     launches = round(batch_ms * 1e-3 / max(seconds, 1e-7))
     launches = min(MOST_LAUNCHES, max(1, launches))
     if candidate.wait or not cuda:

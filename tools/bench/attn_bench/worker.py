@@ -61,12 +61,16 @@ class Worker:
             # Every shape is compiled for itself: that is no mistake here.
             torch._dynamo.config.recompile_limit = 1000
             torch._dynamo.config.accumulated_recompile_limit = 10000
+            # Backward is called many times on one graph.
+            import torch._functorch.config
+            torch._functorch.config.donated_buffer = False
 
     def serve(self) -> None:
         while True:
             word, *arguments = self.connection.recv()
             if word == "stop":
                 return
+            answer: tuple[str, Any]
             try:
                 if word == "prepare":
                     self.prepare()

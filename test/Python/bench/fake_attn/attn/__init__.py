@@ -1,0 +1,85 @@
+"""Stands in for the package where the benchmark is tested without a GPU: the
+same calls, computed by PyTorch on the CPU.
+
+$FAKE_ATTN says how it misbehaves: "wrong" (a row is not written), "abort" (the
+process ends in the call for 64 rows), "refuse" (more than 64 rows).
+"""
+
+import os
+from dataclasses import dataclass, field
+
+__version__ = "0.0.fake"
+TILES = ("query = 64, key = 32", "query = 64, key = 64",
+         "query = 128, key = 64")
+
+
+class UnsupportedError(RuntimeError):
+    pass
+
+
+@dataclass
+class Problem:
+    heads: int
+    head_dim: int
+    kv_heads: int
+    dtype: str
+    mask: str
+
+
+@dataclass
+class Kernel:
+    schedule: str
+    name: str = "flash_fake"
+    threads: int = 128
+    smem_bytes: int = 1024
+    registers: int = 32
+    stack_bytes: int = 0
+
+
+@dataclass
+class Executable:
+    kernels: list
+
+
+@dataclass
+class Footprint:
+    smem_bytes: int = 1024
+
+
+@dataclass
+class Plan:
+    text: str
+    seconds: float
+    kernel: str = "flash_fake"
+    bound_by: str = "tensor"
+    bytes: dict = field(default_factory=lambda: {"hbm": 1})
+    footprint: Footprint = field(default_factory=Footprint)
+
+
+@dataclass
+class PlanReport:
+    plans: list
+
+
+def compile(problem, machine=None, schedule=None):
+    return Executable([Kernel(schedule or f"flash, {TILES[0]}")])
+
+
+def plan(**shape):
+    return PlanReport([Plan(f"flash, {tiles}", 1e-5 * (i + 1))
+                       for i, tiles in enumerate(TILES)])
+
+
+def forward(q, k, v, *, causal, machine, schedule):
+    import torch
+    how = os.environ.get("FAKE_ATTN", "")
+    if how == "abort" and q.shape[2] == 64:
+        os.abort()
+    if how == "refuse" and q.shape[2] > 64:
+        raise UnsupportedError(f"expects at most 64 rows, but got "
+                               f"{q.shape[2]}")
+    out = torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
+    if how == "wrong":
+        out[:, :, -1] = float("nan")
+    return out
