@@ -147,6 +147,9 @@ std::optional<std::string> Binding::check(ArrayRef<uint64_t> addresses) const {
            " addresses, but got " + std::to_string(addresses.size());
   for (auto [position, address] : llvm::enumerate(addresses)) {
     int64_t alignment = buffers[position].alignment;
+    if (address == 0 && !buffers[position].isEmpty)
+      return "buffer " + std::to_string(position) +
+             ": expects an address, but got null";
     if (address % alignment != 0)
       return "buffer " + std::to_string(position) +
              ": expects memory aligned to " + std::to_string(alignment) +

@@ -113,8 +113,8 @@ std::string Executable::info() const {
   func::FuncOp op = function;
   json.object([&] {
     json.attribute("function", op.getSymName());
-    if (auto machine = program.module.get()->getAttrOfType<MachineAttr>(
-            machineAttrName))
+    if (auto machine =
+            program.module.get()->getAttrOfType<MachineAttr>(machineAttrName))
       json.attribute("machine", machine.getName().getValue());
     types("arguments", op.getArgumentTypes());
     types("results", op.getResultTypes());
@@ -209,6 +209,7 @@ Executable::placeResult(size_t number, const CallerArray &array,
     return "is one of the arguments, which has its own memory";
   buffer.slot = address.slot();
   buffer.alignment = kResultAlignment;
+  buffer.isEmpty = result.count() == 0;
   buffer.offsetBytes = address.offset() + result.offset * result.elementBytes();
   return std::nullopt;
 }
@@ -219,15 +220,12 @@ Outcome Executable::bind(ArrayRef<CallerArray> arrays,
   if (!kernels)
     return caller("expects attn_load before attn_call or attn_bind");
   std::vector<int64_t> key;
-  SmallVector<uint64_t> addresses;
   for (const CallerArray &array : arrays) {
     key.push_back(array.sizes.size());
     llvm::append_range(key, array.sizes);
     llvm::append_range(key, array.strides);
-    addresses.push_back(array.address);
   }
-  if (auto known = bindings.find(key);
-      known != bindings.end() && !known->second->check(addresses)) {
+  if (auto known = bindings.find(key); known != bindings.end()) {
     binding = known->second;
     return std::nullopt;
   }
@@ -238,7 +236,7 @@ Outcome Executable::bind(ArrayRef<CallerArray> arrays,
     return fault;
   std::vector<Binding::Buffer> buffers;
   for (auto [slot, argument] : llvm::enumerate(arguments))
-    buffers.push_back({slot, alignments[slot].base,
+    buffers.push_back({slot, alignments[slot].base, argument.count() == 0,
                        argument.offset * argument.elementBytes()});
   for (size_t number = 0; number < recording.results.size(); ++number) {
     Binding::Buffer buffer;

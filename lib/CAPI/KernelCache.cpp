@@ -173,7 +173,7 @@ std::optional<CachedKernel> KernelCache::find(const std::string &key) {
 
 /// Writes an entry under another name and renames it.
 static Error write(const std::string &folder, const std::string &key,
-                   const CachedKernel &kernel) {
+                   const std::string &entry) {
   Expected<FileCache> cache = localCache("attn", "attn", folder);
   if (!cache)
     return cache.takeError();
@@ -185,7 +185,7 @@ static Error write(const std::string &folder, const std::string &key,
   Expected<std::unique_ptr<CachedFileStream>> stream = (*add)(0, "");
   if (!stream)
     return stream.takeError();
-  *(*stream)->OS << encode(kernel);
+  *(*stream)->OS << entry;
   return (*stream)->commit();
 }
 
@@ -193,7 +193,11 @@ void KernelCache::store(const std::string &key, const CachedKernel &kernel) {
   Statistics now = statistics();
   if (now.folder.empty())
     return;
-  if (Error failure = write(now.folder, key, kernel)) {
+  std::string entry = encode(kernel);
+  // Pruning would make room for it by removing all others, and then it.
+  if (entry.size() > static_cast<uint64_t>(now.maxBytes))
+    return;
+  if (Error failure = write(now.folder, key, entry)) {
     std::lock_guard<std::mutex> lock(mutex);
     counts.lastFailure = toString(std::move(failure));
     return;

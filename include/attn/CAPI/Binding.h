@@ -60,6 +60,8 @@ public:
     size_t slot = 0;
     /// What divides its address, in bytes.
     int64_t alignment = 1;
+    /// Whether there is nothing in it, so that it needs no address.
+    bool isEmpty = false;
     /// Bytes from the slot's base to the address that the caller gives.
     int64_t offsetBytes = 0;
   };

@@ -89,6 +89,15 @@ TEST_F(KernelCacheTest, StaysWithinItsBound) {
   EXPECT_LE(total, 64u << 10);
 }
 
+TEST_F(KernelCacheTest, WhatIsTooLargeForItThrowsNothingOut) {
+  ASSERT_TRUE(cache.open(folder.str().str(), 64 << 10).ok());
+  cache.store("small", kernel);
+  kernel.ptx = std::string(100 << 10, 'x');
+  cache.store("large", kernel);
+  EXPECT_TRUE(cache.find("small"));
+  EXPECT_FALSE(cache.find("large"));
+}
+
 TEST_F(KernelCacheTest, OtherFilesOfTheFolderStay) {
   llvm::SmallString<128> mine(folder);
   llvm::sys::path::append(mine, "thesis.tex");

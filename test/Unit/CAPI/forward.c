@@ -82,6 +82,9 @@ static void classes(void) {
   data[1] = (char *)data[1] + 2;
   attn_launch(binding, data, 4, NULL, &status);
   show("launch askew", &status);
+  data[1] = NULL;
+  attn_launch(binding, data, 4, NULL, &status);
+  show("launch null", &status);
   attn_launch(binding, data, 3, NULL, &status);
   show("launch three", &status);
   attn_binding_destroy(binding);
