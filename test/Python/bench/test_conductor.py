@@ -37,7 +37,7 @@ class Fake:
     def _dies(self, stage, cell):
         for peer in self.peers:
             if (peer, cell.key) in self.excluded or (
-                    peer, "*") in self.excluded:
+                    peer, cell.direction) in self.excluded:
                 continue
             words = self.script.deaths.get((stage, peer, cell.rows))
             if words == "hangs":
@@ -60,7 +60,8 @@ class Fake:
             if not self._dies("time", cell):
                 self.script.timed.append(cell.key)
                 refused = {peer: {"refused": words} for (peer, where), words
-                           in self.excluded.items() if where in (key, "*")}
+                           in self.excluded.items()
+                           if where in (key, cell.direction)}
                 self.answers.append(("result", {"results": refused}))
 
     def stop(self):

@@ -17,8 +17,9 @@ from .grid import Cell, groups
 from .handle import Handle
 from .settings import Settings
 
-#: Longest silence while one peer compiles for one cell, and while it is timed.
-PREPARE_SECONDS = 120
+#: Longest silence while one peer compiles one kernel, and while a cell is
+#: timed.
+PREPARE_SECONDS = 90
 TIME_SECONDS = 180
 MOST_RESTARTS = 6
 
@@ -124,7 +125,7 @@ class Conductor:
         handle.kill()
         peer, key = handle.doing
         # A compiler that hangs once hangs for every length.
-        where = "*" if words.startswith("not prepared") else key
+        where = (key.split()[0] if words.startswith("not prepared") else key)
         self.say(f"restart: {peer or 'start'} {key}: {words}")
         excluded = {**handle.excluded, (peer, where): words}
         if not cells or not peer or handle.restarts >= MOST_RESTARTS:

@@ -23,6 +23,8 @@ from .settings import Settings
 TUNED_FROM = 256
 TUNED_ROWS = 4096
 TRIES = 5
+#: No other tile is tried after so long if one works, and if none does.
+PATIENCE = 40, 100
 
 # Tiles by head dimension, rounded up to a power of two as the kernel does:
 # rows of Q, rows of K and V, warps, stages.
@@ -128,11 +130,14 @@ class Flex(Peer):
         base = self._options(cell.other("forward")) if (
             cell.direction == "backward") else {}
         inputs = make_inputs(cell, self.settings)
+        start = time.monotonic()
         times: list[tuple[float, dict[str, int]]] = []
         refusals: list[str] = []
         for options in [{}, *tiles(cell.head_dim, cell.direction)]:
-            if times and cell.head_dim < TUNED_FROM:
+            if times and cell.head_dim < TUNED_FROM or (
+                    time.monotonic() - start > PATIENCE[not times]):
                 break
+            self.note()
             try:
                 candidate = self._candidate(cell, inputs, {**base, **options})
                 times.append((self._least_seconds(candidate), options))
@@ -146,6 +151,7 @@ class Flex(Peer):
         else:
             self._chosen[cell.direction] = Refused(
                 f"{refusals[0]} (and {len(refusals) - 1} other tiles)")
+        self.note()
 
     @staticmethod
     def _least_seconds(candidate: Candidate) -> float:

@@ -216,6 +216,7 @@ class Mosaic(_JaxPeer):
         inputs = make_inputs(cell, self.settings)
         for blocks in (self.FORWARD if cell.direction == "forward"
                        else self.BACKWARD):
+            self.note()
             try:
                 executable = self._compile(cell, self._with(cell, blocks))
                 self._compiled[cell.key] = executable

@@ -72,6 +72,8 @@ class Peer:
 
     def __init__(self, settings: Settings):
         self.settings = settings
+        #: To be called between steps that take long: it goes on.
+        self.note: Callable[[], None] = lambda: None
 
     def prepare(self, cell: Cell, cells: Sequence[Cell]) -> None:
         """Compiles for `cell`, one of the `cells` of this process.  By default

@@ -16,6 +16,7 @@ import fcntl
 import math
 import os
 import tempfile
+import time
 from typing import Callable, Iterator, Sequence
 
 import torch
@@ -73,12 +74,19 @@ def backward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
 
 
 @contextlib.contextmanager
-def one_at_a_time() -> Iterator[None]:
-    """For what would fill the GPU's memory if all processes did it at once."""
+def one_at_a_time(note: Callable[[], None]) -> Iterator[None]:
+    """For what would fill the GPU's memory if all processes did it at once.
+    `note` is called while another has its turn."""
     path = os.path.join(tempfile.gettempdir(),
                         f"attn-bench-{os.getuid()}.lock")
     with open(path, "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                note()
+                time.sleep(0.2)
         yield
 
 
@@ -125,7 +133,7 @@ class Unfused(Peer):
         large = heads * cell.rows ** 2 >= INT32_ELEMENTS
         prepared = min(heads, -(-INT32_ELEMENTS // cell.rows ** 2)
                        if large else 2)
-        with one_at_a_time() if large else contextlib.nullcontext():
+        with one_at_a_time(self.note) if large else contextlib.nullcontext():
             scores = torch.zeros(
                 (prepared * cell.rows, cell.rows), dtype=DTYPES[cell.dtype],
                 device=self.settings.device)

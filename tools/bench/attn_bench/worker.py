@@ -38,7 +38,7 @@ def environment(settings: Settings) -> None:
 class Worker:
     def __init__(self, connection: Any, settings: Settings, cells: list[Cell],
                  excluded: Mapping[tuple[str, str], str]):
-        """`excluded` has refusals by peer and key of a cell, or "*"."""
+        """`excluded` has refusals by peer and key of a cell or direction."""
         environment(settings)
         import torch
         self.torch = torch
@@ -109,7 +109,7 @@ class Worker:
 
     def refusal(self, name: str, cell: Cell) -> str | None:
         for table in (self.excluded, self.refused):
-            for key in (cell.key, "*"):
+            for key in (cell.key, cell.direction, "*"):
                 if (name, key) in table:
                     return table[name, key]
         return None
@@ -130,7 +130,8 @@ class Worker:
 
     def _prepare_one(self, name: str, peer: Any, cell: Cell) -> None:
         from .peer import hints
-        self.connection.send(("doing", name, cell.key))
+        peer.note = lambda: self.connection.send(("doing", name, cell.key))
+        peer.note()
         caught: list[str] = []
         try:
             with hints() as caught:
