@@ -39,6 +39,7 @@ class Ours(Peer):
                                 machine=self.settings.machine,
                                 schedule=self.schedule)
 
+        call()  # If it refuses, then in the words that a user sees.
         return Candidate(call, details={"kernel": self._kernel(cell)})
 
     def _kernel(self, cell: Cell) -> dict[str, Any]:
