@@ -15,6 +15,8 @@ import attn.torch
 from attn import _forward
 from attn._problem import mask_name
 
+# What cuBLAS needs to be deterministic; it is read before its first use.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 3))
 sys.path.insert(0, os.path.join(ROOT, "tools", "gpu"))
 import reference  # noqa: E402

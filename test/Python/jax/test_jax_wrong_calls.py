@@ -1,0 +1,63 @@
+"""Calls that are wrong, told while they are traced."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attn
+from attn.jax import attention
+
+
+def zeros(*shape, dtype=jnp.bfloat16):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def trace(q, k, v, **options):
+    return jax.eval_shape(lambda *t: attention(*t, **options), q, k, v)
+
+
+Q = zeros(1, 4, 8, 16)
+
+
+@pytest.mark.parametrize("arguments, kind, text", (
+    ((zeros(4, 8, 16), Q, Q), ValueError, r"rank 4.*got q \[4, 8, 16\]"),
+    ((Q, zeros(2, 4, 8, 16), Q), ValueError, r"one batch.*\[2, 4, 8, 16\]"),
+    ((Q, zeros(1, 3, 8, 16), zeros(1, 3, 8, 16)), ValueError,
+     "heads of q to be a multiple"),
+    ((Q, zeros(1, 0, 8, 16), zeros(1, 0, 8, 16)), ValueError,
+     "heads of q to be a multiple"),
+    ((Q, Q, zeros(1, 2, 8, 16)), ValueError, "k and v of as many heads"),
+    ((Q, Q, zeros(1, 4, 9, 16)), ValueError, "k and v of as many keys"),
+    ((Q, zeros(1, 4, 8, 17), Q), ValueError, "one head dimension"),
+    ((Q, zeros(1, 4, 8, 16, dtype=jnp.float16), Q), TypeError,
+     "one element type.*q bfloat16, k float16, v bfloat16"),
+    ((zeros(1, 4, 8, 16, dtype=jnp.int32),) * 3, TypeError, "int32")))
+def test_shapes_and_types(arguments, kind, text):
+    with pytest.raises(kind, match=text):
+        trace(*arguments)
+
+
+@pytest.mark.parametrize("options, kind, text", (
+    ({"causal": True, "window": (1, 0)}, ValueError, "one of causal, window"),
+    ({"window": (-1, 0)}, ValueError, "at least 0"),
+    ({"window": 3}, TypeError, "pair"),
+    ({"mask": jnp.zeros((8, 8))}, TypeError, "masks that are arrays"),
+    ({"scale": "0.3"}, TypeError, "scale expects a number"),
+    ({"scale": jnp.ones(())}, TypeError, "scale expects a number")))
+def test_options(options, kind, text):
+    with pytest.raises(kind, match=text):
+        trace(Q, Q, Q, **options)
+
+
+def test_places():
+    q = jnp.zeros((1, 4, 8, 16), jnp.bfloat16, device=jax.devices("cpu")[0])
+    with pytest.raises(ValueError, match="memory of a CUDA GPU.*(?i:cpu)"):
+        attention(q, q, q)
+    with pytest.raises(ValueError, match="memory of a CUDA GPU.*(?i:cpu)"):
+        attn.forward(q, q, q)
+    with pytest.raises(TypeError, match="q: expects a JAX array.*ndarray"):
+        attention(np.zeros((1, 4, 8, 16)), q, q)
+    q.delete()
+    with pytest.raises(ValueError, match="was deleted"):
+        attention(q, q, q)

@@ -1,0 +1,201 @@
+"""Gradients on a GPU against fp64, on both ways: FlashAttention's kernel and
+the composition."""
+
+import math
+
+import pytest
+import reference
+import torch
+from conftest import gradients, make
+
+from attn import _forward, _torch_backward
+from attn.torch import attention
+
+pytestmark = pytest.mark.gpu
+
+BF16, F16 = torch.bfloat16, torch.float16
+
+
+def check(q, k, v, mask="none", scale=None, with_lse=False):
+    """Compares dq, dk and dv, and their strides."""
+    tensors = [t.detach().requires_grad_() for t in (q, k, v)]
+    weights = [torch.randn(*q.shape[:3], v.shape[3], device="cuda")]
+    seen = reference.visible(mask, q.shape[2], k.shape[2], "cuda").any(-1)
+    if with_lse:
+        # -inf times nothing is not nothing.
+        weights.append(torch.randn(q.shape[:3], device="cuda"))
+
+    def select(o, lse):
+        return (o, lse.masked_fill(~seen, 0)) if with_lse else o
+
+    def ours(q, k, v):
+        o, lse = attention(q, k, v, mask=mask, scale=scale, enable_gqa=True,
+                           return_lse=True)
+        return select(o, lse)
+
+    got = gradients(ours, tensors, weights)
+    # The reference gets the rounded gradient of o, as the kernel does.
+    weights[0] = weights[0].to(q.dtype)
+    expected = gradients(
+        lambda *t: select(*reference.attention(*t, mask, scale)),
+        [t.detach().double().requires_grad_() for t in tensors], weights)
+    for g, e, tensor in zip(got, expected, tensors):
+        assert g.dtype == tensor.dtype and g.shape == tensor.shape
+        assert g.isfinite().all()
+        assert reference.relative_error(g, e) <= (
+            reference.GRADIENT_TOLERANCE[q.dtype])
+    return got
+
+
+def cuda(*sizes, dtype=BF16, **options):
+    return make(*sizes, device="cuda", dtype=dtype, **options)
+
+
+@pytest.fixture(params=("flash", "composed"))
+def way(request, monkeypatch):
+    """Goes one of the two ways, or fails."""
+    if request.param == "composed":
+        monkeypatch.setattr(_torch_backward, "flash_takes",
+                            lambda *arguments: False)
+    else:
+        def refused(*arguments):
+            pytest.fail("expects FlashAttention to take this")
+
+        monkeypatch.setattr(_torch_backward, "composed", refused)
+    return request.param
+
+
+@pytest.mark.parametrize("mask, queries, keys", (
+    ("none", 130, 70), ("causal", 150, 150),
+    ("causal_bottom_right", 70, 150), ("causal_bottom_right", 150, 70),
+    ("window<40, 0>", 150, 150), ("window<5, 9>", 70, 150),
+    ("window<30, 5>", 150, 70)))
+@pytest.mark.parametrize("dtype", (BF16, F16))
+def test_masks(way, mask, queries, keys, dtype):
+    check(*cuda(queries, keys, kv_heads=2, d=64, dtype=dtype), mask)
+
+
+@pytest.mark.parametrize("mask, queries, keys", (
+    ("causal", 70, 150), ("causal", 150, 70), ("window<200, 90>", 150, 70)))
+def test_masks_that_flash_attention_has_not(mask, queries, keys):
+    q, k, v = cuda(queries, keys, kv_heads=2, d=64)
+    assert not _torch_backward.flash_takes(q, k, v, mask, 0.125)
+    check(q, k, v, mask)
+
+
+@pytest.mark.parametrize("d, e", ((8, 8), (33, 33), (80, 80), (128, 128),
+                                  (192, 128), (64, 100), (256, 256)))
+def test_head_dimensions(way, d, e):
+    check(*cuda(100, 100, d=d, e=e), "causal")
+
+
+@pytest.mark.parametrize("heads, kv_heads", ((4, 4), (8, 1), (6, 2)))
+def test_heads_that_share_add_up(way, heads, kv_heads):
+    check(*cuda(100, 80, heads=heads, kv_heads=kv_heads, d=32))
+
+
+def test_memory_orders(way):
+    def of(*shape):
+        return torch.randn(shape, device="cuda").to(BF16)
+
+    shifted = of(2 * 4 * 70 * 64 + 1)[1:].view(2, 4, 70, 64)
+    packed = of(2, 70, 3, 4, 64)
+    for q, k, v in (
+            [of(2, 70, 4, 64).transpose(1, 2) for _ in range(3)],
+            [packed[:, :, i].transpose(1, 2) for i in range(3)],
+            [of(2, 4, 70, 64), of(2, 1, 70, 64).expand(2, 4, 70, 64),
+             of(4, 70, 64).expand(2, 4, 70, 64)],
+            [shifted, of(2, 4, 70, 67)[..., :64], of(70, 2, 4, 64)
+             .permute(1, 2, 0, 3)],
+            [of(1, 4, 1, 64), of(1, 4, 9, 64), of(1, 4, 9, 64)]):
+        got = check(q, k, v)
+        for g, tensor in zip(got, (q, k, v)):
+            assert g.stride() == _forward.result_strides(tensor.shape,
+                                                         tensor.stride())
+
+
+def test_scales(way):
+    check(*cuda(70, 70, d=64), "causal", 0.3)
+
+
+@pytest.mark.parametrize("scale", (0.0, -0.3))
+def test_scales_that_flash_attention_has_not(scale):
+    check(*cuda(70, 70, d=64), "causal", scale)
+
+
+def test_gradient_of_the_lse():
+    check(*cuda(100, 60, kv_heads=2, d=64), "none", with_lse=True)
+    check(*cuda(100, 60, kv_heads=2, d=64), "causal_bottom_right",
+          with_lse=True)
+
+
+def test_rows_that_see_no_key(way):
+    dq, _, _ = check(*cuda(100, 30, d=64), "causal_bottom_right")
+    assert not dq[:, :, :70].any()
+
+
+def test_empty_tensors():
+    for queries, keys in ((0, 5), (5, 0)):
+        tensors = cuda(queries, keys, d=32, grad=True)
+        attention(*tensors).sum().backward()
+        assert not any(t.grad.any() for t in tensors)
+
+
+def test_tiles_of_the_composition(monkeypatch):
+    monkeypatch.setattr(_torch_backward, "TILE_BYTES", 1 << 18)
+    check(*cuda(500, 300, kv_heads=2, d=64), "causal")
+
+
+def test_memory_of_long_rows_is_bounded():
+    """8 heads of 16384 x 16384 scores would take 8 GiB."""
+    q, k, v = cuda(16384, batch=1, heads=8, d=64, grad=True)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    o, lse = attention(q, k, v, causal=True, return_lse=True)
+    (o.float().mean() + lse.mean()).backward()
+    peak = torch.cuda.max_memory_allocated() - before
+    assert peak < 8 * _torch_backward.TILE_BYTES
+    assert all(t.grad.isfinite().all() for t in (q, k, v))
+
+
+def test_deterministic_algorithms(way):
+    q, k, v = cuda(300, 300, d=64, grad=True)
+    torch.use_deterministic_algorithms(True)
+    try:
+        first, second = (torch.autograd.grad(
+            attention(q, k, v, causal=True).sum(), (q, k, v))
+            for _ in range(2))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert all(torch.equal(f, s) for f, s in zip(first, second))
+
+
+def test_what_was_saved_must_not_change():
+    q, k, v = cuda(50, d=64, grad=True)
+    q = q * 1
+    o = attention(q, k, v)
+    q.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        o.sum().backward()
+
+
+def test_checkpoint_and_hooks():
+    from torch.utils.checkpoint import checkpoint
+    tensors = cuda(90, d=64, grad=True)
+    weights = [torch.randn(2, 4, 90, 64, device="cuda")]
+
+    def plain(q, k, v):
+        return attention(q * 1.5, k, v, causal=True)
+
+    def recomputed(q, k, v):
+        return checkpoint(plain, q, k, v, use_reentrant=False)
+
+    def offloaded(q, k, v):
+        with torch.autograd.graph.save_on_cpu():
+            return plain(q, k, v)
+
+    first = gradients(plain, tensors, weights)
+    for function in (recomputed, offloaded):
+        for g, e in zip(gradients(function, tensors, weights), first):
+            assert reference.relative_error(g, e) < 1e-2
+            assert math.isfinite(g.norm().item())
