@@ -1,5 +1,7 @@
 """Wrong calls of attn.forward: the right exception, and the whole story."""
 
+import os
+
 import attn
 import pytest
 from fake_arrays import Dlpack, Interface
@@ -124,6 +126,8 @@ FORWARD = """
     """
 
 
+@pytest.mark.skipif("ATTN_FAKE_CUDA" not in os.environ,
+                    reason="needs the driver that runs nothing")
 def test_no_gpu(python):
     said = python(FORWARD % "")
     assert said.startswith("DeviceError ") and "CUDA_ERROR_NO_DEVICE" in said
