@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import (GRADIENT_TOLERANCE, make, reference, relative_error,
-                      visible)
+from jax_problems import (GRADIENT_TOLERANCE, make, reference,
+                          relative_error, visible)
 
 from attn import _jax_backward
 from attn.jax import attention

@@ -6,7 +6,7 @@ import math
 import pytest
 import reference
 import torch
-from conftest import make
+from torch_problems import make
 
 import attn
 from attn.torch import attention

@@ -6,7 +6,7 @@ import math
 import pytest
 import reference
 import torch
-from conftest import gradients, make
+from torch_problems import gradients, make
 
 from attn import _forward, _torch_backward
 from attn.torch import attention

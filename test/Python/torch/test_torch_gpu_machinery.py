@@ -6,7 +6,7 @@ import threading
 import pytest
 import reference
 import torch
-from conftest import gradients, make
+from torch_problems import gradients, make
 
 import attn
 from attn.torch import attention, scaled_dot_product_attention

@@ -6,7 +6,7 @@ import sys
 import pytest
 import reference
 import torch
-from conftest import gradients, make
+from torch_problems import gradients, make
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import attn

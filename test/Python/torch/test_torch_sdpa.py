@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import make
+from torch_problems import make
 
 import attn
 from attn.torch import scaled_dot_product_attention as ours
