@@ -1,0 +1,234 @@
+"""One random problem as a call from Python: arrays, the call, the comparison.
+
+Inputs lie in memory in every order, at odd addresses, repeated with a stride
+of 0, and with NaN between their rows.  Outputs that the caller provides are
+poisoned, and guarded on both sides.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+import reference
+import torch
+from problems import Problem
+
+#: A byte repeated; no output is likely to hold it.
+POISON = {2: 0x7d7d, 4: 0x7d7d7d7d}
+INTEGERS = {2: torch.int16, 4: torch.int32}
+GUARD_BYTES = 4096
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+
+
+def strides_of(layout: str, heads: int, rows: int, dim: int) -> list[int]:
+    """Of [batch, heads, rows, dim] in a layout of `problems`."""
+    padded = dim + (8 if layout.endswith("+") else 0)
+    if layout.startswith("bnhd"):
+        return [rows * heads * padded, padded, heads * padded, 1]
+    return [heads * rows * padded, rows * padded, padded, 1]
+
+
+class Guarded:
+    """Memory for an output, poisoned, with guards before and behind."""
+
+    def __init__(self, sizes: list[int], strides: list[int],
+                 dtype: torch.dtype, shift: int = 0) -> None:
+        item = dtype.itemsize
+        self.guard = GUARD_BYTES // item + shift
+        extent = 1 + sum((n - 1) * s for n, s in zip(sizes, strides))
+        self.poison = POISON[item]
+        self.bits = torch.full((2 * self.guard + extent,), self.poison,
+                               dtype=INTEGERS[item], device="cuda")
+        self.sizes, self.strides = sizes, strides
+        self.array = self._of(self.bits.view(dtype))
+
+    def _of(self, flat: torch.Tensor) -> torch.Tensor:
+        return flat.as_strided(self.sizes, self.strides, self.guard)
+
+    def unwritten(self) -> int:
+        """Elements of the output that still hold the poison."""
+        return int((self._of(self.bits) == self.poison).sum())
+
+    def damaged(self) -> int:
+        """Elements beside the output that do not."""
+        changed = self.bits != self.poison
+        self._of(changed).fill_(False)
+        return int(changed.sum())
+
+
+@dataclass
+class Outcome:
+    """What a call gave, to be compared later."""
+
+    o: torch.Tensor
+    lse: torch.Tensor | None = None
+    guards: list[Guarded] = field(default_factory=list)
+    do: torch.Tensor | None = None
+    gradients: tuple[torch.Tensor, ...] = ()
+
+
+class Call:
+    """The arrays of a problem, and the call through one of the front ends."""
+
+    def __init__(self, problem: Problem, front_end: str) -> None:
+        self.problem, self.front_end = problem, front_end
+        self.chosen = random.Random(problem.seed)
+        self.generator = torch.Generator("cuda").manual_seed(problem.seed)
+        p, dtype = problem, DTYPES[problem.dtype]
+        large = 8.0 if p.inputs == "large" else 1.0
+        self.q = self._input("q", (p.batch, p.heads, p.queries, p.head_dim),
+                             dtype, large)
+        self.k = self._input("k", (p.batch, p.kv_heads, p.keys, p.head_dim),
+                             dtype, large)
+        self.v = self._input("v", (p.batch, p.kv_heads, p.keys, p.head_dim_v),
+                             dtype, 1.0)
+        if p.inputs in ("nan-key", "inf"):
+            where = tuple(self.chosen.randrange(n) for n in self.k.shape)
+            self.k[where] = math.nan if p.inputs == "nan-key" else math.inf
+
+    def _normal(self, *shape: int) -> torch.Tensor:
+        return torch.randn(shape, device="cuda", generator=self.generator)
+
+    def _input(self, name: str, sizes: tuple[int, ...], dtype: torch.dtype,
+               factor: float) -> torch.Tensor:
+        strides = strides_of(self.problem.layouts[name], *sizes[1:])
+        shift = self.chosen.choice((0, 0, 0, 0, 1, 2, 4, 8))
+        if self.chosen.random() < 0.1:  # one batch entry for all
+            strides[0] = 0
+        extent = 1 + sum((n - 1) * s for n, s in zip(sizes, strides))
+        flat = torch.full((extent + shift,), math.nan, dtype=dtype,
+                          device="cuda")
+        array = flat.as_strided(sizes, strides, shift)
+        once = array[:1] if strides[0] == 0 else array
+        once.copy_(self._normal(*once.shape) * factor)
+        return array
+
+    def run(self, jax_call: Callable[..., Any] | None) -> Outcome:
+        """Makes the call and waits for it."""
+        return {"forward": self._forward, "out": self._forward_into,
+                "torch": self._torch, "gradient": self._gradient,
+                "jax": lambda: self._jax(jax_call)}[self.front_end]()
+
+    def _forward(self) -> Outcome:
+        import attn
+        p = self.problem
+        result = attn.forward(self.q, self.k, self.v, mask=p.mask,
+                              scale=p.scale, return_lse=p.with_lse)
+        return Outcome(*result) if p.with_lse else Outcome(result)
+
+    def _forward_into(self) -> Outcome:
+        import attn
+        p = self.problem
+        sizes = [p.batch, p.heads, p.queries, p.head_dim_v]
+        shift = self.chosen.choice((0, 0, 1, 4))
+        o = Guarded(sizes, strides_of(p.layouts["o"], *sizes[1:]),
+                    self.q.dtype, shift)
+        lse = None
+        if p.with_lse:
+            padded = [p.heads * (p.queries + 3), p.queries + 3, 1]
+            lse = Guarded(sizes[:3], padded, torch.float32)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        attn.forward(self.q, self.k, self.v, mask=p.mask, scale=p.scale,
+                     out=o.array, lse=lse and lse.array, stream=stream)
+        torch.cuda.current_stream().wait_stream(stream)
+        return Outcome(o.array, lse and lse.array,
+                       [guarded for guarded in (o, lse) if guarded])
+
+    def _torch(self) -> Outcome:
+        from attn.torch import attention
+        p = self.problem
+        result = attention(self.q, self.k, self.v, mask=p.mask,
+                           scale=p.scale, enable_gqa=True,
+                           return_lse=p.with_lse)
+        return Outcome(*result) if p.with_lse else Outcome(result)
+
+    def _gradient(self) -> Outcome:
+        from attn.torch import attention
+        p = self.problem
+        tensors = [t.detach().requires_grad_()
+                   for t in (self.q, self.k, self.v)]
+        o, lse = attention(*tensors, mask=p.mask, scale=p.scale,
+                           enable_gqa=True, return_lse=True)
+        do = self._normal(*o.shape).to(o.dtype)
+        gradients = torch.autograd.grad(o, tensors, do)
+        return Outcome(o.detach(), lse.detach(), do=do, gradients=gradients)
+
+    def _jax(self, jax_call: Callable[..., Any]) -> Outcome:
+        p = self.problem
+        dense = [t.contiguous() for t in (self.q, self.k, self.v)]
+        torch.cuda.current_stream().synchronize()
+        o, lse = jax_call(dense, p.mask, p.scale, p.with_lse)
+        return Outcome(o, lse)
+
+
+# -- Comparison -------------------------------------------------------------
+
+
+def _wrong(got: torch.Tensor, expected: torch.Tensor,
+           undefined_is_free: bool) -> int:
+    """Elements that are finite where the reference is not, or the other way;
+    or infinite of the wrong sign."""
+    finite = expected.isfinite()
+    bad = finite & ~got.isfinite()
+    if not undefined_is_free:
+        bad |= expected.isnan() & ~got.isnan()
+        bad |= expected.isinf() & (got != expected)
+    return int(bad.sum())
+
+
+def _finite_error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    both = expected.isfinite() & got.isfinite()
+    return reference.relative_error(got[both], expected[both])
+
+
+def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
+    """The errors of an outcome; "wrong" is a list of sentences."""
+    p = call.problem
+    inputs = [call.q, call.k, call.v]
+    if outcome.gradients:
+        inputs = [t.double().requires_grad_() for t in inputs]
+    expected, expected_lse = reference.attention(*inputs, p.mask, p.scale)
+    o, dtype = outcome.o, call.q.dtype
+    wrong = []
+    row: dict[str, Any] = {"o_error": _finite_error(o, expected.detach()),
+                           "wrong": wrong}
+
+    def expect(name: str, error: float, limit: float) -> None:
+        if not error <= limit:  # a NaN is wrong, too
+            wrong.append(f"{name}: error {error:.2e}, limit {limit:.1e}")
+
+    expect("o", row["o_error"], reference.TOLERANCE[dtype])
+    free = p.inputs == "inf"
+    if count := _wrong(o, expected.detach(), free):
+        wrong.append(f"o: {count} elements not finite, or finite, in the "
+                     f"wrong place")
+    blind = ~reference.visible(p.mask, p.queries, p.keys, "cuda").any(-1)
+    if count := int((o[:, :, blind] != 0).sum()):
+        wrong.append(f"o: {count} elements not 0 in rows that see no key")
+    if outcome.lse is not None:
+        lse, exact = outcome.lse, expected_lse.detach()
+        if count := _wrong(lse, exact, free):
+            wrong.append(f"lse: {count} elements not finite, or finite, in "
+                         f"the wrong place")
+        if not bool((lse[:, :, blind] == -math.inf).all()):
+            wrong.append("lse: not -inf in rows that see no key")
+        both = lse.isfinite() & exact.isfinite()
+        row["lse_error"] = reference.lse_error(lse[both], exact[both])
+        expect("lse", row["lse_error"], reference.LSE_TOLERANCE)
+    for name, guarded in zip(("o", "lse"), outcome.guards):
+        if count := guarded.unwritten():
+            wrong.append(f"{name}: {count} elements not written")
+        if count := guarded.damaged():
+            wrong.append(f"{name}: {count} elements beside it damaged")
+    if outcome.gradients:
+        exact = torch.autograd.grad(expected, inputs, outcome.do.double())
+        for name, got, want in zip(("dq", "dk", "dv"), outcome.gradients,
+                                   exact):
+            error = reference.relative_error(got, want)
+            row[f"{name}_error"] = error
+            expect(name, error, reference.GRADIENT_TOLERANCE[dtype])
+    return row

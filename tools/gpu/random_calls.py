@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Checks the Python package on a GPU against fp64, over random problems.
+
+    random_calls.py [--out FILE.json] [--count 200] [--seed 1]
+
+Each problem is a call of attn.forward (also into memory of the caller's, on a
+stream of its own), attn.torch.attention (also its gradients) or
+attn.jax.attention, several at a time from as many threads.  The reference is
+fp64.  Needs the package, PyTorch and, for its share of the calls, JAX.  The
+exit status is 1 when a call failed or too few were made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, Callable
+
+# Beside a process that also holds tensors of PyTorch.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+import torch  # noqa: E402
+from calls import Call, Outcome, compare  # noqa: E402
+from problems import random_problem  # noqa: E402
+
+FRONT_ENDS = ("out", "gradient", "forward", "out", "torch", "jax")
+#: Multiply-adds of the largest reference; its scores take up to 0.5 GiB.
+MAX_WORK = 1e9
+MAX_ROWS = 4000
+
+
+def jax_front_end() -> Callable[..., Any] | None:
+    """(tensors, mask, scale, with_lse) -> (o, lse) through JAX, or None."""
+    try:
+        import jax
+        jax.devices("cuda")
+        from attn.jax import attention
+    except (ImportError, RuntimeError) as error:
+        print(f"without JAX: {error}", file=sys.stderr)
+        return None
+
+    def call(tensors: list[torch.Tensor], mask: str, scale: float | None,
+             with_lse: bool) -> tuple[Any, Any]:
+        arrays = [jax.dlpack.from_dlpack(t) for t in tensors]
+        results = jax.block_until_ready(attention(
+            *arrays, mask=mask, scale=scale, return_lse=with_lse))
+        o, lse = results if with_lse else (results, None)
+        return (torch.from_dlpack(o), lse if lse is None
+                else torch.from_dlpack(lse))
+
+    return call
+
+
+def choose(seed: int, with_jax: bool) -> tuple[Any, str]:
+    """The problem and the front end of a seed."""
+    problem = random_problem(seed, MAX_ROWS, MAX_WORK)
+    front_end = FRONT_ENDS[seed % len(FRONT_ENDS)]
+    if front_end == "jax" and not with_jax:
+        front_end = "forward"
+    # Gradients of scores that are one-hot, or not numbers, compare badly.
+    if front_end == "gradient" and problem.inputs != "normal":
+        front_end = "torch"
+    return problem, front_end
+
+
+def make_call(seed: int, jax_call: Callable[..., Any] | None
+              ) -> tuple[Call, Outcome]:
+    """In a thread: the arrays and the call, all done when it returns."""
+    with torch.cuda.stream(torch.cuda.Stream()):
+        call = Call(*choose(seed, jax_call is not None))
+        outcome = call.run(jax_call)
+        torch.cuda.current_stream().synchronize()
+    return call, outcome
+
+
+def print_table(rows: list[dict[str, Any]], key: str) -> None:
+    groups = collections.defaultdict(list)
+    for row in rows:
+        groups[row[key]].append(row)
+    names = ("o_error", "lse_error", "dq_error", "dk_error", "dv_error")
+    print(f"{key:24} {'run':>4} {'ok':>4} " +
+          " ".join(f"{name.replace('_', ' '):>10}" for name in names))
+    for group, members in sorted(groups.items()):
+        shown = []
+        for name in names:
+            values = [row[name] for row in members if name in row]
+            shown.append(f"{max(values):10.2e}" if values else f"{'-':>10}")
+        print(f"{group:24} {len(members):4} "
+              f"{sum(row['ok'] for row in members):4} {' '.join(shown)}")
+    print()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, help="where the JSON goes")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1,
+                        help="of the first problem")
+    parser.add_argument("--jobs", type=int,
+                        default=min(8, os.cpu_count() or 1))
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("random_calls.py: expects a CUDA GPU, but torch sees none")
+    import attn
+    started = time.monotonic()
+    torch.cuda.init()
+    jax_call = jax_front_end()
+    rows = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        futures = {pool.submit(make_call, seed, jax_call): seed for seed in
+                   range(options.seed, options.seed + options.count)}
+        for future in concurrent.futures.as_completed(list(futures)):
+            # Gives the arrays back when they are compared.
+            seed = futures.pop(future)
+            problem, front_end = choose(seed, jax_call is not None)
+            row: dict[str, Any] = {
+                "seed": seed, "front_end": front_end,
+                "problem": problem.describe(), "dtype": problem.dtype,
+                "mask": problem.mask.split("<")[0], "inputs": problem.inputs}
+            rows.append(row)
+            try:
+                row.update(compare(*future.result()))
+            except Exception:  # whatever it is, it is the row's
+                row["wrong"] = [traceback.format_exc(limit=-4)]
+            row["ok"] = not row["wrong"]
+            if not row["ok"]:
+                print(f"FAILED seed {seed}, {front_end}: "
+                      f"{problem.describe()}\n  " +
+                      "\n  ".join(row["wrong"]), flush=True)
+    seconds = time.monotonic() - started
+    failed = [row for row in rows if not row["ok"]]
+    device = torch.cuda.get_device_name()
+    for key in ("front_end", "dtype", "mask", "inputs"):
+        print_table(rows, key)
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        # JSON has no NaN and no infinity.
+        for row in rows:
+            row.update({key: repr(value) for key, value in row.items()
+                        if isinstance(value, float)
+                        and value - value != 0})
+        options.out.write_text(json.dumps({
+            "device": device, "torch": torch.__version__,
+            "attn": attn.__version__, "jax": jax_call is not None,
+            "date": time.strftime("%Y-%m-%d"), "seed": options.seed,
+            "count": options.count, "failed": len(failed),
+            "seconds": round(seconds, 1),
+            "rows": sorted(rows, key=lambda row: row["seed"])}, indent=1))
+    print(f"{len(rows)} of {options.count} calls, {len(failed)} failed, "
+          f"{seconds:.0f} s, on {device}, attn {attn.__version__}")
+    sys.exit(1 if failed or len(rows) < options.count else 0)
+
+
+if __name__ == "__main__":
+    main()
