@@ -49,6 +49,13 @@ def test_opcheck_forward(stand_in, grad):
                               (q, k, v, "causal", None, grad, None))
 
 
+def test_a_lazily_negated_view(stand_in):
+    q, k, v = make(8)
+    negated = torch._neg_view(q)
+    assert negated.is_neg()
+    assert torch.equal(attention(negated, k, v), attention(-q, k, v))
+
+
 def test_opcheck_backward(stand_in):
     q, k, v = make(5, 7, kv_heads=2, e=6)
     o, lse = torch.ops.attn.forward(q, k, v, "causal", None, True, None)
