@@ -8,6 +8,8 @@ kernels for tensors without memory give the shapes, strides and types of the
 real ones, by the same function of strides.
 """
 
+# mypy: allow-untyped-calls
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -84,9 +86,11 @@ torch.library.register_fake("attn::backward", _backward_fake, lib=_library)
 # -- Autograd ---------------------------------------------------------------
 
 
-def _backward(ctx: Any, do: Optional[Tensor], dlse: Optional[Tensor],
+def _backward(ctx: Any, gradients: tuple[Optional[Tensor], ...],
               compute: Any = torch.ops.attn.backward) -> Any:
-    """The gradients of q, k and v, for every way to get here."""
+    """The gradients of q, k and v from those of o and lse, for every way to
+    get here."""
+    do, dlse = gradients
     if do is None and dlse is None:
         return None, None, None
     q, k, v, o, lse = ctx.saved_tensors
@@ -110,7 +114,7 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        return (*_backward(ctx, *gradients), None, None, None)
+        return (*_backward(ctx, gradients), None, None, None)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -125,7 +129,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
 
 
 def _backward_of_op(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-    return (*_backward(ctx, *gradients), None, None, None, None)
+    return (*_backward(ctx, gradients), None, None, None, None)
 
 
 def _no_second_derivative(ctx: Any, *_: Any) -> Any:
@@ -161,7 +165,7 @@ class FunctionalAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        return (*_backward(ctx, *gradients, FunctionalGradients.apply), None,
+        return (*_backward(ctx, gradients, FunctionalGradients.apply), None,
                 None, None)
 
 

@@ -19,9 +19,12 @@ Gradients are composed of GEMMs in JAX until attn has a kernel for them: see
 derivatives and no forward-mode ones.
 """
 
+# mypy: allow-untyped-calls
+
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import threading
 from typing import Any, NamedTuple, Optional, Sequence
@@ -33,15 +36,20 @@ from . import _cache, _jax_backward, _native
 from ._problem import mask_name, scale_number
 from ._shapes import check_shapes
 
-try:
-    from jax import ffi as _ffi
-except ImportError:  # before 0.5
-    try:
-        from jax.extend import ffi as _ffi  # type: ignore[no-redef]
-    except ImportError as missing:
-        raise ImportError(
-            f"attn.jax expects jax 0.4.34 or newer, which has jax.ffi, but "
-            f"got {jax.__version__}") from missing
+
+def _foreign_functions() -> Any:
+    """jax.ffi, which was jax.extend.ffi before 0.5."""
+    for name in ("jax.ffi", "jax.extend.ffi"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            pass
+    raise ImportError(
+        f"attn.jax expects jax 0.4.34 or newer, which has jax.ffi, but got "
+        f"{jax.__version__}")
+
+
+_ffi = _foreign_functions()
 
 __all__ = ["attention"]
 
@@ -111,7 +119,7 @@ def _vary_together(*arrays: jax.Array) -> list[jax.Array]:
         if missing and hasattr(jax.lax, "pcast"):
             array = jax.lax.pcast(array, missing, to="varying")
         elif missing:
-            array = jax.lax.pvary(array, missing)
+            array = getattr(jax.lax, "pvary")(array, missing)
         result.append(array)
     return result
 
@@ -132,10 +140,9 @@ def _launch(q: jax.Array, k: jax.Array, v: jax.Array,
     return tuple(launch(q, k, v, **attributes))
 
 
-@functools.partial(jax.jit, static_argnums=3, inline=True)
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def _attention(q: jax.Array, k: jax.Array, v: jax.Array,
-               call: _Call) -> tuple[jax.Array, ...]:
+def _differentiable(q: jax.Array, k: jax.Array, v: jax.Array,
+                    call: _Call) -> tuple[jax.Array, ...]:
     return _launch(q, k, v, call)
 
 
@@ -152,7 +159,9 @@ def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
                                   call.scale)
 
 
-_attention.__wrapped__.defvjp(_attention_fwd, _attention_bwd)
+_differentiable.defvjp(_attention_fwd, _attention_bwd)
+# Calls outside of jit are fast, too.
+_attention = jax.jit(_differentiable, static_argnums=3, inline=True)
 
 
 # -- Checks -----------------------------------------------------------------

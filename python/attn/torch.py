@@ -20,8 +20,11 @@ of F.scaled_dot_product_attention are.
 
 Gradients come from PyTorch's FlashAttention or from GEMMs, until attn has a
 kernel for them: see `_torch_backward`.  Nothing of size queries x keys is
-kept.  There are no second derivatives and no forward-mode ones.
+kept.  There are no second derivatives and no forward-mode ones, and
+torch.func.grad inside of torch.compile is not known.
 """
+
+# mypy: allow-untyped-calls
 
 from __future__ import annotations
 
@@ -158,7 +161,7 @@ def scaled_dot_product_attention(
         query: Tensor, key: Tensor, value: Tensor,
         attn_mask: Optional[Tensor] = None, dropout_p: float = 0.0,
         is_causal: bool = False, scale: Optional[float] = None,
-        enable_gqa: bool = False) -> Tensor:
+        enable_gqa: bool = False) -> Any:
     """torch.nn.functional.scaled_dot_product_attention, by attn.
 
         query   [..., heads, queries, head_dim]
