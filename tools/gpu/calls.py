@@ -159,7 +159,9 @@ class Call:
 
     def _jax(self, jax_call: Callable[..., Any]) -> Outcome:
         p = self.problem
-        dense = [t.contiguous() for t in (self.q, self.k, self.v)]
+        # XLA takes memory of others only where it is aligned to 16 bytes.
+        dense = [t.clone(memory_format=torch.contiguous_format)
+                 for t in (self.q, self.k, self.v)]
         torch.cuda.current_stream().synchronize()
         o, lse = jax_call(dense, p.mask, p.scale, p.with_lse)
         return Outcome(o, lse)

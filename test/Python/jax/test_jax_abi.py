@@ -1,0 +1,57 @@
+"""The handler against a real XLA: attributes, errors and what it says it is.
+
+The library declares XLA's C interface by itself.  On the CPU's platform the
+same interface can be had without a GPU; what the handler then lacks is a
+stream, and that is the last thing it asks for.
+"""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from attn import _native
+
+NAME = "attn_forward_on_the_cpu"
+
+
+@pytest.fixture(scope="module")
+def call():
+    handler = _native.function("attn_xla_forward")
+    jax.ffi.register_ffi_target(NAME, jax.ffi.pycapsule(handler),
+                                platform="cpu")
+
+    def run(q, k, v, dtype=jnp.bfloat16, **attributes):
+        arrays = [jnp.ones(shape, dtype) for shape in (q, k, v)]
+        defaults = {"mask": "", "scale": "", "machine": "", "schedule": ""}
+        o = jax.ShapeDtypeStruct((*q[:-1], v[-1]), dtype)
+        attention = jax.ffi.ffi_call(NAME, o)
+        with jax.default_device(jax.devices("cpu")[0]):
+            return jax.block_until_ready(jax.jit(
+                lambda *x: attention(*x, **{**defaults, **attributes}))(
+                *arrays))
+
+    return run
+
+
+Q, K = (2, 8, 100, 64), (2, 2, 30, 64)
+
+
+@pytest.mark.parametrize("shapes, attributes, text", [
+    ((Q, K, K), {}, "XLA gave no stream"),
+    ((Q, K, K), {"mask": "window<3, 0>", "scale": "0.25"}, "no stream"),
+    ((Q, K, K), {"mask": "diagonal"},
+     "expects a mask of none, causal, causal_bottom_right, window<L, R>, but "
+     "got 'diagonal'"),
+    ((Q, K, K), {"scale": "much"}, "a number, but got 'much'"),
+    ((Q[1:], K[1:], K[1:]), {}, "rank 4 or more, but got 3"),
+    ((Q, K, K), {"dtype": jnp.int32}, "expects bf16, f16, f32 or f8e4m3fn"),
+])
+def test_what_the_handler_reads(call, shapes, attributes, text):
+    with pytest.raises(Exception, match=re.escape(text)):
+        call(*shapes, **attributes)
+
+
+def test_an_empty_result_needs_no_stream(call):
+    assert call((0, 8, 100, 64), (0, 2, 30, 64), (0, 2, 30, 64)).size == 0
