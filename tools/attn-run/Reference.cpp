@@ -69,12 +69,54 @@ struct Floats {
   oracle::Array view;
 };
 
+/// Norms of the rows of Q, and of the largest row of K of each head: how large
+/// scores can be.  Rows that are not finite do not count; what sees them is not
+/// compared.
+class ScoreSizes {
+public:
+  ScoreSizes(const Attention &attention, const Floats &q, const Floats &k)
+      : problem(attention.problem), scale(std::abs(attention.scale)),
+        queries(norms(q, problem.headDim)) {
+    std::vector<double> keys = norms(k, problem.headDim);
+    largestKeys.assign(problem.batch * problem.kvHeads, 0);
+    for (size_t row = 0; row < keys.size(); ++row) {
+      double &largest = largestKeys[row / problem.keys];
+      largest = std::max(largest, keys[row]);
+    }
+  }
+
+  /// |scale| |q| max |k| of a batch entry, head and row.
+  double at(int64_t batch, int64_t head, int64_t row) const {
+    int64_t keyHead = head / (problem.heads / problem.kvHeads);
+    return scale *
+           queries[(batch * problem.heads + head) * problem.queries + row] *
+           largestKeys[batch * problem.kvHeads + keyHead];
+  }
+
+private:
+  static std::vector<double> norms(const Floats &array, int64_t columns) {
+    std::vector<double> result;
+    for (size_t begin = 0; begin < array.values.size(); begin += columns) {
+      double sum = 0;
+      for (int64_t column = 0; column < columns; ++column)
+        sum +=
+            double(array.values[begin + column]) * array.values[begin + column];
+      result.push_back(std::isfinite(sum) ? std::sqrt(sum) : 0);
+    }
+    return result;
+  }
+
+  const Problem &problem;
+  double scale;
+  std::vector<double> queries, largestKeys;
+};
+
 /// Sums up one output.
 class Comparer {
 public:
   Comparer(const HostBytes &array, const Output &output,
-           const Attention &attention, Inputs inputs)
-      : array(array), attention(attention),
+           const Attention &attention, const ScoreSizes &scores, Inputs inputs)
+      : array(array), attention(attention), scores(scores),
         undefinedIsFree(inputs == Inputs::infinity) {
     result.name = output.name();
     llvm::raw_string_ostream stream(result.type);
@@ -108,8 +150,9 @@ public:
     }
     double error = std::abs(got - reference);
     result.maxError = std::max(result.maxError, error);
-    result.lseError = std::max(result.lseError,
-                               error / std::max(1.0, std::abs(reference) / 32));
+    double size = scores.at(index[0], index[1], row);
+    result.lseError =
+        std::max(result.lseError, error / std::max(1.0, size / 32));
     squaredError += error * error;
     squaredNorm += reference * reference;
   }
@@ -132,6 +175,7 @@ private:
 
   const HostBytes &array;
   const Attention &attention;
+  const ScoreSizes &scores;
   bool undefinedIsFree;
   Comparison result;
   double squaredError = 0, squaredNorm = 0;
@@ -149,12 +193,13 @@ std::vector<Comparison> run::compareAll(const Function &function,
     const Problem &problem = attention.problem;
     Floats q(arrays[attention.q]), k(arrays[attention.k]),
         v(arrays[attention.v]);
+    ScoreSizes scores(attention, q, k);
     std::vector<Comparer> comparers;
     std::vector<bool> isLse;
     for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs)) {
       if (output.attention != number)
         continue;
-      comparers.emplace_back(arrays[slot], output, attention, inputs);
+      comparers.emplace_back(arrays[slot], output, attention, scores, inputs);
       isLse.push_back(output.isLse);
     }
     Band visible = band(problem);

@@ -3,8 +3,11 @@
 // Every output is compared with the oracle in fp64, on the same rounded inputs:
 //
 //   relative error   ||out - ref|| / ||ref||, over all elements with finite ref
-//   LSE error        max |lse - ref|; behind |ref| = 32 it counts as relative,
-//                    since f32 has no better absolute precision there
+//   LSE error        max |lse - ref| / max(1, s / 32), s = scale |q| max |k|
+//
+// A score is a sum in f32 whose rounding errors are in proportion to |q| |k|,
+// also where the sum itself is small; s bounds it.  Normal inputs have s near
+// sqrt(d), for which the LSE error is the absolute one.
 //
 // Beyond numbers: rows that see no key must be exactly 0 and -infinity; where
 // the reference is NaN the output must be NaN, and nowhere else; no element may
