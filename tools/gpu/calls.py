@@ -219,7 +219,9 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
         if not bool((lse[:, :, blind] == -math.inf).all()):
             wrong.append("lse: not -inf in rows that see no key")
         both = lse.isfinite() & exact.isfinite()
-        row["lse_error"] = reference.lse_error(lse[both], exact[both])
+        sizes = reference.score_sizes(call.q, call.k, p.scale)
+        row["lse_error"] = reference.lse_error(lse[both], exact[both],
+                                               sizes[both])
         expect("lse", row["lse_error"], reference.LSE_TOLERANCE)
     for name, guarded in zip(("o", "lse"), outcome.guards):
         if count := guarded.unwritten():

@@ -21,7 +21,7 @@ import torch
 #: inputs P and dS are rounded once more.
 TOLERANCE = {torch.bfloat16: 4e-3, torch.float16: 6e-4}
 GRADIENT_TOLERANCE = {torch.bfloat16: 1e-2, torch.float16: 1.5e-3}
-#: |got - reference| / max(1, |reference| / 32) of the log-sum-exp.
+#: |got - reference| / max(1, s / 32) of the log-sum-exp; s as score_sizes.
 LSE_TOLERANCE = 1e-4
 
 
@@ -67,14 +67,29 @@ def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
     return (got.double() - expected).norm().item() / (norm or 1.0)
 
 
-def lse_error(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest error of a log-sum-exp; infinite where one is and the
-    other is not."""
+def score_sizes(q: torch.Tensor, k: torch.Tensor,
+                scale: float | None) -> torch.Tensor:
+    """|scale| |q| max |k| per row of Q: how large scores can be.  A score is
+    a sum in f32, whose rounding errors are in proportion to that."""
+    def norms(rows: torch.Tensor) -> torch.Tensor:
+        return rows.double().norm(dim=-1).nan_to_num(0, 0, 0)
+
+    largest = norms(k).amax(dim=-1, keepdim=True)
+    largest = largest.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+    factor = abs(scale) if scale is not None else q.shape[-1] ** -0.5
+    return factor * norms(q) * largest
+
+
+def lse_error(got: torch.Tensor, expected: torch.Tensor,
+              sizes: torch.Tensor | None = None) -> float:
+    """The largest error of a log-sum-exp, in proportion to score_sizes where
+    they are given; infinite where one is and the other is not."""
     if not torch.equal(got == -math.inf, expected == -math.inf):
         return math.inf
     finite = expected != -math.inf
     if not finite.any():
         return 0.0
-    got, expected = got[finite].double(), expected[finite]
-    return ((got - expected).abs() /
-            (expected.abs() / 32).clamp(min=1)).max().item()
+    error = (got[finite].double() - expected[finite]).abs()
+    if sizes is not None:
+        error /= (sizes[finite] / 32).clamp(min=1)
+    return error.max().item()
