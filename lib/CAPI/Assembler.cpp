@@ -29,15 +29,16 @@ temporaryFile(StringRef suffix, StringRef content = "") {
       sys::fs::createTemporaryFile("attn", suffix, descriptor, path);
   if (code)
     return Status::failure("cannot make a temporary file: " + code.message());
+  FileRemover remover(path);
   raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
   stream << content;
   stream.close();
   if (stream.has_error()) {
     std::string why = stream.error().message();
     stream.clear_error();
-    sys::fs::remove(path);
     return Status::failure("cannot write " + path.str().str() + ": " + why);
   }
+  remover.releaseFile();
   return path;
 }
 

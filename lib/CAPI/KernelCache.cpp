@@ -166,7 +166,8 @@ std::optional<CachedKernel> KernelCache::find(const std::string &key) {
     // The name must be free, or the next store would not replace it.
     SmallString<128> path(folder);
     sys::path::append(path, kFilePrefix + key);
-    sys::fs::remove(path);
+    if (std::error_code code = sys::fs::remove(path))
+      counts.lastFailure = code.message();
   }
   return found;
 }

@@ -81,13 +81,36 @@ class PlanReport:
 
     @property
     def best(self) -> Plan:
-        """The fastest plan; UnsupportedError with the reasons if none fits."""
+        """What is built: the fastest plan with a kernel.  Without one the
+        fastest plan, and UnsupportedError with the reasons if none fits."""
+        if self.built is not None:
+            return self.built
         if self.plans:
             return self.plans[0]
-        reasons = sorted({refused.reason for refused in self.refused})
         raise _errors.UnsupportedError(
             f"expects a schedule that fits {self.machine.name}, but all "
-            f"{len(self.refused)} are refused: {'; '.join(reasons[:4])}")
+            f"{len(self.refused)} are refused: {self._reasons()}")
+
+    @property
+    def built(self) -> Optional[Plan]:
+        """The fastest plan with a kernel, or None."""
+        return next((p for p in self.plans if p.kernel is not None), None)
+
+    def _reasons(self) -> str:
+        return "; ".join(sorted({r.reason for r in self.refused})[:4])
+
+    def require_kernel(self) -> None:
+        """UnsupportedError with the reasons unless a plan has a kernel."""
+        if self.built is not None:
+            return
+        p = self.problem
+        fits = (f"{self.plans[0].text} fits, but has no kernel yet; "
+                if self.plans else "")
+        raise _errors.UnsupportedError(
+            f"expects a schedule that fits {self.machine.name} and has a "
+            f"kernel, but got none for {p.dtype}, head dimensions "
+            f"{p.head_dim} and {p.head_dim_v}, mask {p.mask}: {fits}"
+            f"{self._reasons()}")
 
 
 def _request(batch: int, heads: int, kv_heads: Optional[int], queries: int,

@@ -12,7 +12,8 @@ or the heads.  Outside of those XLA gathers sharded arrays before the call.
 
 A kernel is compiled, unless the cache has it, when a program first runs; after
 that a call may be captured in a command buffer.  What only the GPU can refuse
-(a machine that is not known, say) is then an error of JAX's, with attn's text.
+(a machine that is not known, say) is then an error of JAX's, with attn's text;
+a problem without a kernel is refused while the call is traced.
 
 Gradients are composed of GEMMs in JAX until attn has a kernel for them: see
 `_jax_backward`.  Nothing of size queries x keys is kept.  There are no second
@@ -32,7 +33,9 @@ from typing import Any, NamedTuple, Optional, Sequence
 import jax
 import jax.numpy as jnp
 
-from . import _cache, _jax_backward, _native
+from . import _cache, _jax_backward, _machines, _native
+from ._errors import DeviceError
+from ._plan import plan
 from ._problem import mask_name, scale_number
 from ._shapes import check_shapes
 
@@ -55,8 +58,9 @@ __all__ = ["attention"]
 
 TARGET = "attn_forward"
 
-_DTYPES = tuple(jnp.dtype(kind) for kind in (
-    jnp.bfloat16, jnp.float16, jnp.float32, jnp.float8_e4m3fn))
+_DTYPES = {jnp.dtype(kind): name for kind, name in (
+    (jnp.bfloat16, "bf16"), (jnp.float16, "f16"), (jnp.float32, "f32"),
+    (jnp.float8_e4m3fn, "f8e4m3"))}
 # Since 0.4.36 ffi_call gives a function, and vmap can be one call.
 _HAS_VMAP = "vmap_method" in inspect.signature(_ffi.ffi_call).parameters
 
@@ -196,6 +200,29 @@ def _check(q: Any, k: Any, v: Any) -> None:
                 f"jax.devices('cuda')[0])")
 
 
+@functools.lru_cache(maxsize=1)
+def _machines_here() -> tuple[str, ...]:
+    """The rows of the table that the GPUs of this computer are."""
+    try:
+        rows = {device.machine for device in _machines.devices()}
+    except DeviceError:  # programs can be lowered without a GPU
+        return ()
+    return tuple(sorted(row for row in rows if row is not None))
+
+
+@functools.lru_cache(maxsize=1024)
+def _check_kernel(machines: Sequence[str], dtype: Any, heads: int,
+                  kv_heads: int, dims: tuple[int, int], mask: str,
+                  lse: bool) -> None:
+    """UnsupportedError where no machine has a kernel of that class."""
+    reports = [plan(machine=machine, dtype=_DTYPES[dtype], heads=heads,
+                    kv_heads=kv_heads, head_dim=dims[0], head_dim_v=dims[1],
+                    mask=mask, lse=lse, batch=8, queries=4096)
+               for machine in machines]
+    if reports and not any(report.built for report in reports):
+        reports[0].require_kernel()
+
+
 def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
               causal: bool = False, scale: Optional[float] = None,
               window: Optional[Sequence[Optional[int]]] = None,
@@ -228,11 +255,15 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     no gradient.
 
     Raises ValueError for shapes and places that are wrong, TypeError for
-    types, while the call is traced.
+    types, and UnsupportedError where no kernel is built, while the call is
+    traced.
     """
     _check(q, k, v)
     call = _Call(mask_name(causal, window, mask), scale_number(scale), machine,
                  schedule, bool(return_lse))
+    _check_kernel((machine,) if machine else _machines_here(),
+                  q.dtype, q.shape[1], k.shape[1],
+                  (q.shape[3], v.shape[3]), call.mask, call.with_lse)
     _register()
     results = _attention(*_vary_together(q, k, v), call)
     return results if return_lse else results[0]

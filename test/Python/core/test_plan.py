@@ -77,6 +77,20 @@ def test_small_cache_and_unbuilt():
     report = attn.plan(batch=1, heads=2, queries=4096, head_dim=1024)
     assert report.regime == "small_cache"
     assert report.best.kernel is None  # priced, not built
+    assert report.built is None
+    with pytest.raises(attn.UnsupportedError, match="has a kernel, but got "
+                       "none for bf16, head dimensions 1024 and 1024"):
+        report.require_kernel()
+
+
+def test_the_best_is_what_is_built():
+    report = attn.plan(batch=4, heads=8, queries=4096, head_dim=256)
+    assert report.best is report.built
+    assert report.best.kernel == "flash_mma_sync"
+    report.require_kernel()
+    priced = dataclasses.replace(report.best, kernel=None)
+    assert dataclasses.replace(report, plans=(
+        priced, report.best)).best is report.best
 
 
 def test_no_plan_at_all():

@@ -61,3 +61,22 @@ def test_places():
     q.delete()
     with pytest.raises(ValueError, match="was deleted"):
         attention(q, q, q)
+
+
+def test_a_problem_without_a_kernel():
+    wide = zeros(1, 4, 8, 2048)
+    with pytest.raises(attn.UnsupportedError, match=(
+            "fits h100_sxm and has a kernel, but got none for bf16, head "
+            "dimensions 2048 and 2048, mask causal")):
+        trace(wide, wide, wide, causal=True, machine="h100_sxm")
+    with pytest.raises(ValueError, match="known machines: gtx_1060"):
+        trace(Q, Q, Q, machine="h1000")
+
+
+def test_some_gpu_with_a_kernel_is_enough(monkeypatch):
+    from attn import jax as module
+    monkeypatch.setattr(module, "_machines_here", lambda: ("t4", "h100_sxm"))
+    assert trace(Q, Q, Q).shape == Q.shape
+    monkeypatch.setattr(module, "_machines_here", lambda: ("t4",))
+    with pytest.raises(attn.UnsupportedError, match="fits t4"):
+        trace(Q, Q, Q)

@@ -17,7 +17,9 @@ protected:
   void SetUp() override {
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("attn-cache", folder));
   }
-  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
+  void TearDown() override {
+    EXPECT_FALSE(llvm::sys::fs::remove_directories(folder));
+  }
 
   std::vector<std::string> files() const {
     std::vector<std::string> paths;
@@ -122,12 +124,12 @@ TEST_F(KernelCacheTest, AFolderThatCannotBeUsedIsRefused) {
 
 TEST_F(KernelCacheTest, AFolderThatGoesAwayCostsOnlyTime) {
   ASSERT_TRUE(cache.open(folder.str().str(), 1 << 20).ok());
-  llvm::sys::fs::remove_directories(folder);
+  ASSERT_FALSE(llvm::sys::fs::remove_directories(folder));
   std::ofstream(folder.c_str()) << "a file in its place";
   cache.store("key", kernel);
   EXPECT_FALSE(cache.find("key"));
   EXPECT_NE(cache.statistics().lastFailure, "");
-  llvm::sys::fs::remove(folder);
+  ASSERT_FALSE(llvm::sys::fs::remove(folder));
 }
 
 TEST_F(KernelCacheTest, ThreadsShareIt) {

@@ -3,8 +3,6 @@
 |* Prints what it found for FileCheck.
 \*===----------------------------------------------------------------------===*/
 
-#define _POSIX_C_SOURCE 200809L /* setenv */
-
 #include "attn-c/Attn.h"
 
 #include <stdio.h>

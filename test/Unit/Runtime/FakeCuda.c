@@ -24,7 +24,7 @@ static int result(const char *function) {
   if (!wanted || strncmp(wanted, function, length) != 0 ||
       wanted[length] != '=')
     return 0;
-  return atoi(wanted + length + 1);
+  return (int)strtol(wanted + length + 1, NULL, 10);
 }
 
 /* One write for each line, so that threads and processes do not mix them. */
@@ -39,7 +39,7 @@ static void note(const char *line) {
 
 static int deviceCount(void) {
   const char *text = getenv("ATTN_FAKE_CUDA_COUNT");
-  return text ? atoi(text) : 1;
+  return text ? (int)strtol(text, NULL, 10) : 1;
 }
 
 /* A field of ATTN_FAKE_CUDA_GPU. */
@@ -62,9 +62,11 @@ static void field(int number, char *text, size_t size) {
 static int number(int which) {
   char text[64];
   field(which, text, sizeof(text));
-  return atoi(text);
+  return (int)strtol(text, NULL, 10);
 }
 
+/* Names are the driver's. */
+/* NOLINTBEGIN(readability-identifier-naming) */
 FAKE cuInit(unsigned flags) {
   (void)flags;
   return deviceCount() == 0 ? 100 : result("cuInit");
@@ -282,3 +284,4 @@ FAKE cuEventElapsedTime(float *milliseconds, void *first, void *last) {
   *milliseconds = 1;
   return 0;
 }
+/* NOLINTEND(readability-identifier-naming) */
