@@ -74,6 +74,8 @@ def score_sizes(q: torch.Tensor, k: torch.Tensor,
     def norms(rows: torch.Tensor) -> torch.Tensor:
         return rows.double().norm(dim=-1).nan_to_num(0, 0, 0)
 
+    if not k.shape[2]:
+        return torch.zeros_like(norms(q))
     largest = norms(k).amax(dim=-1, keepdim=True)
     largest = largest.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
     factor = abs(scale) if scale is not None else q.shape[-1] ** -0.5
