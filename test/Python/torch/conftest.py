@@ -44,14 +44,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory):
-    """Kernels are compiled here, and not found in the user's cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATTN_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
