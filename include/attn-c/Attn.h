@@ -7,8 +7,7 @@
 |* In one call, on arrays of shape [batch, heads, rows, head_dim]:
 |*
 |*   attn_forward_request request = {sizeof request, "bf16", "causal"};
-|*   attn_buffer q = {pointer, 4, {1, 16, 4096, 128}, {8388608, 524288, 128,
-1}};
+|*   attn_buffer q = {pointer, 4, {1, 8, 100, 64}, {51200, 6400, 64, 1}};
 |*   ...
 |*   attn_status status = {0};
 |*   if (attn_forward(&request, 0, &q, &k, &v, &o, NULL, stream, &status))

@@ -4,6 +4,7 @@
 #define ATTN_LIB_CAPI_ARGUMENTS_H
 
 #include "attn/Interpreter/Host.h"
+#include "attn/Schedule/Problem.h"
 
 #include <optional>
 #include <string>
@@ -20,13 +21,13 @@ struct CallerArray {
 /// What must divide addresses in an array, in bytes.
 struct Alignment {
   /// Of the element with index zero.
-  int64_t base = 16;
+  int64_t base = kMaxAlignment;
   /// Of every stride that the type leaves open.
   int64_t strides = 1;
 };
 
 /// For each argument of a function with attn ops: what their alignment promises
-/// and, without a promise, the 16 bytes that the compiler takes for granted.
+/// and, without a promise, what the compiler takes for granted.
 std::vector<Alignment> alignmentsOf(mlir::func::FuncOp function);
 
 /// Checks an array against the type of an argument; describes it for the host

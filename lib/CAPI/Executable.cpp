@@ -17,8 +17,6 @@ using namespace mlir;
 
 /// The name under which diagnostics show the text.
 static constexpr StringLiteral kInputName = "<input>";
-/// What the compiler takes for granted of memory that holds a result.
-static constexpr int64_t kResultAlignment = 16;
 /// More shapes than this and the bindings are made again.
 static constexpr size_t kMaxBindings = 4096;
 
@@ -53,8 +51,7 @@ std::unique_ptr<Executable> Executable::compile(const Request &request,
                                                 std::string &error) {
   if (!request.machine.empty() &&
       !findMachine(std::string_view(request.machine))) {
-    error = "expects a known machine, but got '" + request.machine.str() +
-            "'; known machines: " + machineNames();
+    error = unknownMachine(request.machine.str());
     return nullptr;
   }
   llvm::raw_string_ostream stream(error);
@@ -199,16 +196,16 @@ Executable::placeResult(size_t number, const CallerArray &array,
   bool dense = ArrayRef(array.sizes) == ArrayRef(result.sizes);
   for (size_t dim = 0; dense && dim < array.sizes.size(); ++dim)
     dense = array.sizes[dim] <= 1 || array.strides[dim] == result.strides[dim];
-  if (!dense || array.address % kResultAlignment != 0)
+  if (!dense || array.address % kMaxAlignment != 0)
     return "expects sizes " + show(result.sizes) + " and strides " +
            show(result.strides) + " in memory aligned to " +
-           std::to_string(kResultAlignment) + " bytes, but got sizes " +
+           std::to_string(kMaxAlignment) + " bytes, but got sizes " +
            show(array.sizes) + " and strides " + show(array.strides);
   SymbolicAddress address(result.base);
   if (address.slot() < recording.argumentCount)
     return "is one of the arguments, which has its own memory";
   buffer.slot = address.slot();
-  buffer.alignment = kResultAlignment;
+  buffer.alignment = kMaxAlignment;
   buffer.isEmpty = result.count() == 0;
   buffer.offsetBytes = address.offset() + result.offset * result.elementBytes();
   return std::nullopt;

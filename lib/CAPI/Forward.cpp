@@ -127,9 +127,7 @@ Outcome attn::bindForward(const ForwardRequest &request, int device,
   if (std::optional<std::string> wrong = classify(request, arrays, kernelClass))
     return Fault{ATTN_INVALID_ARGUMENT, *wrong};
   if (!request.machine.empty() && !findMachine(request.machine))
-    return Fault{ATTN_INVALID_ARGUMENT,
-                 "expects a known machine, but got '" + request.machine +
-                     "'; known machines: " + machineNames()};
+    return Fault{ATTN_INVALID_ARGUMENT, unknownMachine(request.machine)};
   std::string machine;
   if (Outcome fault = resolveMachine(request, device, machine))
     return fault;

@@ -80,9 +80,9 @@ static std::optional<std::string> checkStrides(const Named &each) {
   return std::nullopt;
 }
 
-/// Bytes, at most 16, that divide the addresses of all rows.
+/// Bytes, at most kMaxAlignment, that divide the addresses of all rows.
 static int64_t rowAlignment(const CallerArray &array, int64_t elementBytes) {
-  uint64_t divisor = std::gcd<uint64_t>(16, array.address);
+  uint64_t divisor = std::gcd<uint64_t>(kMaxAlignment, array.address);
   for (size_t dim = 0; dim + 1 < array.sizes.size(); ++dim)
     if (array.sizes[dim] > 1)
       divisor = std::gcd<uint64_t>(divisor, array.strides[dim] * elementBytes);
@@ -103,7 +103,7 @@ std::optional<std::string> attn::classify(const ForwardRequest &request,
     return text + "; shapes are [batch, heads, rows, head dimension]";
   }
   int64_t elementBytes = bytesOf(request.dtype);
-  kernelClass.alignment = 16;
+  kernelClass.alignment = kMaxAlignment;
   for (const Named &each : named(arrays)) {
     if (std::optional<std::string> wanted = checkStrides(each))
       return "expects " + *wanted;

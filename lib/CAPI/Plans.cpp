@@ -81,9 +81,7 @@ static int32_t renderPlans(const attn_problem *source, const char *machine,
       return invalid(*wrong);
     const Machine *row = findMachine(machine);
     if (!row)
-      return invalid("expects a known machine, but got '" +
-                     std::string(machine) +
-                     "'; known machines: " + machineNames());
+      return invalid(unknownMachine(machine));
     std::string rendered;
     llvm::raw_string_ostream stream(rendered);
     render(stream, plans(kernelClass.problem, *row));

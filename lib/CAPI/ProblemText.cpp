@@ -5,7 +5,6 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
@@ -76,11 +75,5 @@ std::optional<std::string> attn::check(const KernelClass &kernelClass) {
   if (kernelClass.scale && !std::isfinite(float(*kernelClass.scale)))
     return "expects a finite scale in f32, but got " +
            std::to_string(*kernelClass.scale);
-  int64_t least = bytesOf(sized.dtype);
-  int64_t alignment = kernelClass.alignment;
-  if (alignment < least || alignment > 16 || !llvm::isPowerOf2_64(alignment))
-    return "expects an alignment that is a power of two from " +
-           std::to_string(least) + " to 16 bytes, but got " +
-           std::to_string(alignment);
-  return std::nullopt;
+  return checkAlignment(kernelClass.alignment, sized.dtype);
 }

@@ -2,9 +2,6 @@
 
 #include "Problems.h"
 
-#include <cstddef>
-#include <cstring>
-
 using namespace attn;
 
 std::optional<std::string> attn::readDataType(const char *text,
@@ -29,16 +26,10 @@ std::optional<std::string> attn::readMask(const char *text, Mask &mask) {
   return std::nullopt;
 }
 
-std::optional<std::string> attn::readProblem(const attn_problem &given,
+std::optional<std::string> attn::readProblem(const attn_problem &source,
                                              KernelClass &kernelClass) {
-  // The structure ended before has_scale once; who says so is taken by his
-  // word.
-  size_t first = offsetof(attn_problem, has_scale);
-  if (given.struct_size != first && given.struct_size < sizeof(attn_problem))
+  if (source.struct_size < sizeof(attn_problem))
     return "expects struct_size = sizeof(attn_problem)";
-  attn_problem source = {};
-  std::memcpy(&source, &given,
-              std::min(given.struct_size, sizeof(attn_problem)));
   Problem &problem = kernelClass.problem;
   if (std::optional<std::string> wrong =
           readDataType(source.dtype, problem.dtype))

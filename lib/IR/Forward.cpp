@@ -8,7 +8,6 @@
 #include "attn/IR/Attn.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace mlir;
@@ -267,12 +266,11 @@ LogicalResult Verifier::aliases() {
 LogicalResult Verifier::alignment() {
   if (!op.getAlignment())
     return success();
-  int64_t bytes = *op.getAlignment();
-  int64_t least = q.type.getElementTypeBitWidth() / 8;
-  if (bytes >= least && bytes <= 16 && llvm::isPowerOf2_64(bytes))
-    return success();
-  return op.emitOpError("expects an alignment that is a power of two from ")
-         << least << " to 16 bytes, but got " << bytes;
+  DataType type = *dataTypeOf(q.type.getElementType());
+  if (std::optional<std::string> error =
+          checkAlignment(*op.getAlignment(), type))
+    return op.emitOpError(*error);
+  return success();
 }
 
 LogicalResult ForwardOp::verify() {

@@ -87,6 +87,11 @@ std::string attn::machineNames() {
   return names;
 }
 
+std::string attn::unknownMachine(std::string_view name) {
+  return "expects a known machine, but got '" + std::string(name) +
+         "'; known machines: " + machineNames();
+}
+
 //===----------------------------------------------------------------------===//
 // Fields
 //===----------------------------------------------------------------------===//

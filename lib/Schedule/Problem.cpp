@@ -124,6 +124,16 @@ static std::optional<std::string> checkRange(const char *what, int64_t value,
          " and " + std::to_string(most) + ", but got " + std::to_string(value);
 }
 
+std::optional<std::string> attn::checkAlignment(int64_t bytes, DataType type) {
+  int64_t least = bytesOf(type);
+  bool isPowerOfTwo = bytes > 0 && (bytes & (bytes - 1)) == 0;
+  if (isPowerOfTwo && bytes >= least && bytes <= kMaxAlignment)
+    return std::nullopt;
+  return "expects an alignment that is a power of two from " +
+         std::to_string(least) + " to " + std::to_string(kMaxAlignment) +
+         " bytes, but got " + std::to_string(bytes);
+}
+
 std::optional<std::string> attn::check(const Problem &p) {
   struct {
     const char *what;

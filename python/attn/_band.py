@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional
 
-UNBOUNDED = 1 << 30
+from ._problem import UNBOUNDED
 
 _WINDOW = re.compile(r"window<\s*(\d+)\s*,\s*(\d+)\s*>")
 

@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence
 
 from . import _native
 
-#: How many rows a side of a window has that is not bounded.
+#: The side of a window that is not bounded, and the end of such a band.
 UNBOUNDED = 1 << 30
 
 _INT64 = 1 << 63

@@ -225,8 +225,7 @@ static LogicalResult runFile(const Options &options) {
   if (failed(checkOptions(options, extents)) || failed(openGpu(options, gpu)))
     return failure();
   if (!options.machine.empty() && !findMachine(options.machine.getValue()))
-    return fail("expects a known machine, but got '" + options.machine +
-                "'; known machines: " + machineNames());
+    return fail(unknownMachine(options.machine.getValue()));
 
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> buffer =

@@ -27,7 +27,7 @@ struct KernelClass {
   /// 1/sqrt(head dimension) when absent.
   std::optional<double> scale;
   /// Bytes that divide the address of every row.
-  int64_t alignment = 16;
+  int64_t alignment = kMaxAlignment;
 };
 
 /// A module with one function over arrays q, k, v, o and, with LSE, lse, of any

@@ -38,7 +38,8 @@ struct KernelRequest {
   double scale = 1; ///< of the scores; only its sign matters to the code
   /// Bytes that divide every row's address, per operand: 2 to 16.
   struct {
-    int64_t q = 16, k = 16, v = 16, o = 16;
+    int64_t q = kMaxAlignment, k = kMaxAlignment, v = kMaxAlignment,
+            o = kMaxAlignment;
   } align;
 };
 

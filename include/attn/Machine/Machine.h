@@ -99,6 +99,9 @@ const Machine *findMachine(std::string_view name);
 /// an unknown machine.
 std::string machineNames();
 
+/// "expects a known machine, but got 'h1000'; known machines: ...".
+std::string unknownMachine(std::string_view name);
+
 /// A fact that can be overridden, spelled `smem_bytes_per_block`.
 struct MachineField {
   std::string_view name;

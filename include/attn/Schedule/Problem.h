@@ -69,6 +69,12 @@ Band band(const Problem &problem);
 /// A sentence when the problem is illegal, nothing when it is fine.
 std::optional<std::string> check(const Problem &problem);
 
+/// The most bytes that rows can be aligned to: the largest piece that a copy
+/// moves at once.
+inline constexpr int64_t kMaxAlignment = 16;
+/// A sentence when rows of that type cannot be aligned to so many bytes.
+std::optional<std::string> checkAlignment(int64_t bytes, DataType type);
+
 /// Pairs (i, j) with j visible to i, in one head.
 int64_t visiblePairs(const Problem &problem);
 

@@ -8,15 +8,16 @@
 using namespace mlir;
 using namespace attn;
 
-/// Bytes that divide the address of every row, at most 16.  `promised` is the
-/// op's alignment: that of the base, and of what the type leaves open.  Without
-/// it the base is aligned to 16 bytes.  Who launches checks the base and the
-/// promise.
+/// Bytes that divide the address of every row, at most kMaxAlignment.
+/// `promised` is the op's alignment: that of the base, and of what the type
+/// leaves open.  Without it the base is aligned to kMaxAlignment.  Who launches
+/// checks the base and the promise.
 static int64_t rowAlignment(MemRefType type, std::optional<int64_t> promised) {
   SmallVector<int64_t> strides;
   int64_t offset;
   int64_t elementBytes = type.getElementTypeBitWidth() / 8;
-  int64_t base = promised.value_or(16), open = promised.value_or(elementBytes);
+  int64_t base = promised.value_or(kMaxAlignment),
+          open = promised.value_or(elementBytes);
   if (failed(type.getStridesAndOffset(strides, offset)))
     return open;
   // The gcd with 0 is the other number.
