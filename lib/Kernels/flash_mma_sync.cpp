@@ -106,7 +106,7 @@ private:
   /// Buffers.  O is staged for the store where Q was.
   void allocate() {
     auto type = [&](int64_t stages, int64_t rows, int64_t columns) {
-      return SmemType::get(b.getContext(), stages, rows, columns, element);
+      return SmemType::get(stages, rows, columns, element);
     };
     SmemType typeQ = type(1, query, dim), typeO = type(1, query, dimV);
     bool larger = typeO.totalBytes() > typeQ.totalBytes();

@@ -51,10 +51,10 @@ LogicalResult KernelOp::verify() {
     return emitOpError("expects no results, but got ")
            << getResultTypes().size();
   for (Type type : getArgumentTypes())
-    if (!isa<PtrType>(type) && !type.isInteger(32) && !type.isInteger(64) &&
-        !type.isF32())
-      return emitOpError("expects arguments of type !tile.ptr, i32, i64 or "
-                         "f32, but got ")
+    if (!isa<PtrType, TensorMapType>(type) && !type.isInteger(32) &&
+        !type.isInteger(64) && !type.isF32())
+      return emitOpError("expects arguments of type !tile.ptr, "
+                         "!tile.tensor_map, i32, i64 or f32, but got ")
              << type;
   if (getBody().empty())
     return emitOpError("expects a body, but got a declaration");
@@ -64,8 +64,89 @@ LogicalResult KernelOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// tile.roles, tile.role
+//===----------------------------------------------------------------------===//
+
+LogicalResult RolesOp::verify() {
+  auto kernel = cast<KernelOp>((*this)->getParentOp());
+  int64_t warps = 0, registers = 0;
+  for (Operation &op : getBody().front()) {
+    auto role = dyn_cast<RoleOp>(op);
+    if (!role)
+      return op.emitOpError("expects to stand outside of tile.roles, which "
+                            "holds tile.role only");
+    warps += role.getWarps();
+    registers += int64_t(role.getWarps()) * role.getRegisters();
+  }
+  if (warps != kernel.getWarps())
+    return emitOpError("expects roles for the ")
+           << kernel.getWarps() << " warps of the kernel, but got " << warps;
+  // What a launch gives each thread, in units of 8; roles only move it about.
+  constexpr int64_t registersPerSm = 65536, unit = 8;
+  int64_t most = registersPerSm / kernel.threads() / unit * unit;
+  if (registers > most * warps)
+    return emitOpError("expects at most ")
+           << most << " registers per thread on average, but got "
+           << registers / warps + (registers % warps != 0);
+  return success();
+}
+
+LogicalResult RoleOp::verify() {
+  if (getWarps() % 4 != 0)
+    return emitOpError("expects whole warpgroups of 4 warps, but got ")
+           << getWarps() << " warps";
+  if (getRegisters() % 8 != 0)
+    return emitOpError("expects registers in multiples of 8, but got ")
+           << getRegisters();
+  if (!getSingleLane())
+    return success();
+  WalkResult result = getBody().walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (isa<FragType, RowType, PendingType>(type)) {
+        op->emitOpError("expects all lanes of a warp, but stands in a role "
+                        "of a single lane");
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+int64_t RoleOp::firstWarp() {
+  int64_t first = 0;
+  for (auto role : (*this)->getBlock()->getOps<RoleOp>()) {
+    if (role == *this)
+      break;
+    first += role.getWarps();
+  }
+  return first;
+}
+
+RoleOp RoleOp::of(Operation *op) { return op->getParentOfType<RoleOp>(); }
+
+//===----------------------------------------------------------------------===//
 // tile.launch
 //===----------------------------------------------------------------------===//
+
+/// Whether a kernel argument of type `want` takes a host value of type `got`.
+static bool takes(Type want, Type got) {
+  auto memref = dyn_cast<MemRefType>(got);
+  if (auto pointer = dyn_cast<PtrType>(want))
+    return memref && memref.getElementType() == pointer.getElementType();
+  if (auto map = dyn_cast<TensorMapType>(want))
+    return memref && memref.getRank() == 4 &&
+           memref.getElementType() == map.getElementType() &&
+           memref.getShape().back() == map.getColumns();
+  return want == got;
+}
+
+LogicalResult CounterOp::verify() {
+  auto type = cast<MemRefType>(getResult().getType());
+  if (type.hasStaticShape() && type.getNumElements() == 1 &&
+      type.getElementType().isInteger(32))
+    return success();
+  return emitOpError("expects a memref of one i32, but got ") << type;
+}
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel =
@@ -81,12 +162,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (auto [index, pair] :
        llvm::enumerate(llvm::zip(expected, getKernelOperands().getTypes()))) {
     auto [want, got] = pair;
-    auto memref = dyn_cast<MemRefType>(got);
-    auto pointer = dyn_cast<PtrType>(want);
-    bool matches =
-        pointer ? memref && memref.getElementType() == pointer.getElementType()
-                : want == got;
-    if (!matches)
+    if (!takes(want, got))
       return emitOpError("expects argument ")
              << index << " to match " << want << ", but got " << got;
   }

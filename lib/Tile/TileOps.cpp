@@ -112,6 +112,202 @@ LogicalResult StoreRowOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Barriers and queues
+//===----------------------------------------------------------------------===//
+
+/// The op is reached by every warp: not in a role, loop or branch.
+static LogicalResult verifyAtTop(Operation *op) {
+  if (isa<KernelOp>(op->getParentOp()))
+    return success();
+  return op->emitOpError("expects to stand at the top of a kernel");
+}
+
+LogicalResult MbarrierOp::verify() {
+  if (getName().empty())
+    return emitOpError("expects a name for the barrier");
+  return verifyAtTop(*this);
+}
+
+LogicalResult QueueOp::verify() {
+  if (getName().empty())
+    return emitOpError("expects a name for the queue");
+  return verifyAtTop(*this);
+}
+
+LogicalResult PushOp::verify() {
+  if (int64_t(getValues().size()) == getQueue().getType().getValues())
+    return success();
+  return emitOpError("expects ") << getQueue().getType().getValues()
+                                 << " values, but got " << getValues().size();
+}
+
+LogicalResult PopOp::verify() {
+  if (int64_t(getValues().size()) == getQueue().getType().getValues())
+    return success();
+  return emitOpError("expects ") << getQueue().getType().getValues()
+                                 << " values, but got " << getValues().size();
+}
+
+LogicalResult DrawOp::verify() {
+  if (getCounter().getType().getElementType().isInteger(32))
+    return success();
+  return emitOpError("expects a counter of i32, but got ")
+         << getCounter().getType();
+}
+
+//===----------------------------------------------------------------------===//
+// TMA
+//===----------------------------------------------------------------------===//
+
+/// The buffer can hold boxes of the map, `rows` rows high.
+static LogicalResult verifyBox(Operation *op, TensorMapType map,
+                               SmemType buffer) {
+  if (!buffer.isSwizzled())
+    return op->emitOpError("expects a buffer in layout sw128, but got ")
+           << buffer;
+  if (buffer.getElementType() != map.getElementType())
+    return op->emitOpError("expects a buffer of ")
+           << map.getElementType() << ", but got " << buffer;
+  return success();
+}
+
+LogicalResult TmaLoadOp::verify() {
+  TensorMapType map = getMap().getType();
+  SmemType buffer = getBuffer().getType();
+  RoleOp role = RoleOp::of(*this);
+  if (!role || !role.getSingleLane())
+    return emitOpError("expects to stand in a role of a single lane");
+  if (failed(verifyBox(*this, map, buffer)))
+    return failure();
+  if (buffer.getRows() != map.getBoxRows() ||
+      buffer.getColumns() < map.getColumns())
+    return emitOpError("expects a buffer for boxes of ")
+           << map.getBoxRows() << " x " << map.getColumns() << ", but got "
+           << buffer;
+  return success();
+}
+
+LogicalResult TmaStoreOp::verify() {
+  TensorMapType map = getMap().getType();
+  SmemType buffer = getBuffer().getType();
+  if (failed(verifyBox(*this, map, buffer)))
+    return failure();
+  if (buffer.getRows() < map.getBoxRows())
+    return emitOpError("expects a buffer for boxes of ")
+           << map.getBoxRows() << " rows, but got " << buffer;
+  int64_t column = getColumn();
+  if (column < 0 || column >= map.getColumns() ||
+      column % buffer.panelColumns() != 0)
+    return emitOpError("expects a column in steps of ")
+           << buffer.panelColumns() << " below " << map.getColumns()
+           << ", but got " << column;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Products of warpgroups
+//===----------------------------------------------------------------------===//
+
+int64_t WgmmaOp::depth() {
+  SmemType rhs = getRhs().getType();
+  return getTranspose() ? rhs.getColumns() : rhs.getRows();
+}
+
+LogicalResult WgmmaOp::verify() {
+  PendingType result = getResult().getType();
+  SmemType rhs = getRhs().getType();
+  Type element = rhs.getElementType();
+  if (!rhs.isSwizzled())
+    return emitOpError("expects factors in layout sw128, but got ") << rhs;
+  int64_t step = 32 / rhs.elementBytes();
+  if (depth() % step != 0)
+    return emitOpError("expects a contracted extent in multiples of ")
+           << step << ", but got " << depth();
+  if (rhs.elementBytes() == 1 && !getTranspose())
+    return emitOpError("expects `transpose` for elements of 8 bits");
+  int64_t columns = getTranspose() ? rhs.getRows() : rhs.getColumns();
+  if (getTranspose() ? result.getColumns() != columns
+                     : result.getColumns() > columns)
+    return emitOpError("expects a product of ")
+           << columns << " columns, but got " << result;
+  if (getAcc() && (getAcc().getType().getLayout() != FragmentLayout::acc ||
+                   getAcc().getType().getRows() != result.getRows() ||
+                   getAcc().getType().getColumns() != result.getColumns()))
+    return emitOpError("expects an accumulator of the shape of ")
+           << result << ", but got " << getAcc().getType();
+  if (bool(getLhsStage()) != bool(getLhsRow()))
+    return emitOpError("expects stage and row of the left factor together");
+  if (auto lhs = dyn_cast<FragType>(getLhs().getType())) {
+    if (getLhsStage())
+      return emitOpError("expects no place for a left factor in registers");
+    if (lhs.getLayout() != FragmentLayout::lhs ||
+        lhs.getElementType() != element || lhs.getRows() != result.getRows() ||
+        lhs.getColumns() != depth())
+      return emitOpError("expects a left factor of ")
+             << result.getRows() << " x " << depth() << " " << element
+             << " in layout lhs, but got " << lhs;
+    return success();
+  }
+  auto lhs = cast<SmemType>(getLhs().getType());
+  if (!getLhsStage())
+    return emitOpError("expects stage and row of the left factor");
+  if (!lhs.isSwizzled() || lhs.getElementType() != element ||
+      lhs.getColumns() < depth() || lhs.getRows() % 64 != 0)
+    return emitOpError("expects a left factor of 64 rows or a multiple and ")
+           << depth() << " columns of " << element
+           << " in layout sw128, but got " << lhs;
+  return success();
+}
+
+LogicalResult WgmmaWaitOp::verify() {
+  if (getProducts().empty() || getProducts().size() != getFragments().size())
+    return emitOpError("expects a fragment for each of at least one product, "
+                       "but got ")
+           << getProducts().size() << " and " << getFragments().size();
+  for (auto [product, fragment] : llvm::zip(getProducts(), getFragments())) {
+    auto pending = cast<PendingType>(product.getType());
+    auto frag = cast<FragType>(fragment.getType());
+    if (frag.getLayout() != FragmentLayout::acc ||
+        frag.getRows() != pending.getRows() ||
+        frag.getColumns() != pending.getColumns())
+      return emitOpError("expects the accumulator of ")
+             << pending << ", but got " << frag;
+    Operation *issue = product.getDefiningOp();
+    if (!isa_and_nonnull<WgmmaOp>(issue) ||
+        issue->getBlock() != (*this)->getBlock())
+      return emitOpError("expects products started in the same block");
+    if (!product.hasOneUse())
+      return issue->emitOpError("expects to be waited for once");
+  }
+  // Everything older must be done, and exactly the younger ones in flight.
+  int64_t younger = 0;
+  Operation *last = getProducts().back().getDefiningOp();
+  for (Operation &op : *(*this)->getBlock()) {
+    if (&op == getOperation())
+      break;
+    auto issue = dyn_cast<WgmmaOp>(op);
+    if (!issue || llvm::is_contained(getProducts(), issue.getResult()))
+      continue;
+    bool waited = llvm::any_of(issue->getUsers(), [&](Operation *user) {
+      return user->getBlock() == (*this)->getBlock() &&
+             user->isBeforeInBlock(*this);
+    });
+    if (waited)
+      continue;
+    if (issue->isBeforeInBlock(last))
+      return emitOpError("expects the older product to be waited for first")
+                 .attachNote(issue.getLoc())
+             << "the product is here";
+    ++younger;
+  }
+  if (younger != getInFlight())
+    return emitOpError("expects in_flight to be the number of younger "
+                       "products, ")
+           << younger << ", but got " << getInFlight();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
@@ -270,7 +466,7 @@ LogicalResult RowReduceOp::verify() {
   RowType result = getResult().getType();
   if (source.getLayout() != FragmentLayout::acc)
     return emitOpError("expects a fragment in layout acc, but got ") << source;
-  bool partial = getKind() == Reduction::add;
+  bool partial = getKind() == Reduction::add || result.getPartial();
   if (result.getRows() != source.getRows() || result.getPartial() != partial ||
       !result.getElementType().isF32())
     return emitOpError("expects a ")
@@ -286,8 +482,17 @@ LogicalResult RowCombineOp::verify() {
   RowType source = getSource().getType(), result = getResult().getType();
   if (!source.getPartial() || result.getPartial() ||
       source.getRows() != result.getRows())
-    return emitOpError("expects a partial row and the whole row of its sums, "
-                       "but got ")
+    return emitOpError("expects a partial row and the whole row of its sums "
+                       "or maxima, but got ")
            << source << " and " << result;
+  return success();
+}
+
+LogicalResult AnyAboveOp::verify() {
+  RowType values = getValues().getType(), limits = getLimits().getType();
+  if (limits.getPartial() || values.getRows() != limits.getRows() ||
+      !values.getElementType().isF32() || !limits.getElementType().isF32())
+    return emitOpError("expects f32 values and a whole row of limits, but got ")
+           << values << " and " << limits;
   return success();
 }

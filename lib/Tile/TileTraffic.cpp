@@ -62,3 +62,45 @@ Traffic StoreRowOp::getTraffic(const TrafficScalars &scalars) {
 SmallVector<Value> StoreRowOp::getTrafficOperands() {
   return {getView(), getRow()};
 }
+
+//===----------------------------------------------------------------------===//
+// TMA and wgmma
+//===----------------------------------------------------------------------===//
+
+Traffic TmaLoadOp::getTraffic(const TrafficScalars &scalars) {
+  TensorMapType map = getMap().getType();
+  int64_t rows = clippedRows(scalars.scalar(getRow()), map.getBoxRows(),
+                             scalars.rows(getMap()));
+  SmemType buffer = getBuffer().getType();
+  return {rows * map.rowBytes(), buffer.panels() * buffer.panelBytes()};
+}
+
+SmallVector<Value> TmaLoadOp::getTrafficOperands() {
+  return {getMap(), getRow()};
+}
+
+Traffic TmaStoreOp::getTraffic(const TrafficScalars &scalars) {
+  TensorMapType map = getMap().getType();
+  SmemType buffer = getBuffer().getType();
+  int64_t rows = clippedRows(scalars.scalar(getRow()), map.getBoxRows(),
+                             scalars.rows(getMap()));
+  int64_t columns = std::min<int64_t>(buffer.getColumns(),
+                                      map.getColumns() - int64_t(getColumn()));
+  int64_t bytes = rows * columns * buffer.elementBytes();
+  return {bytes, bytes};
+}
+
+SmallVector<Value> TmaStoreOp::getTrafficOperands() {
+  return {getMap(), getRow()};
+}
+
+/// The share of one warp: its own 16 rows of the left factor, and a quarter of
+/// the right one, which a warpgroup reads once.
+Traffic WgmmaOp::getTraffic(const TrafficScalars &) {
+  PendingType result = getResult().getType();
+  int64_t bytes = getRhs().getType().elementBytes();
+  int64_t rhs = depth() * result.getColumns() * bytes / 4;
+  int64_t lhs =
+      isa<SmemType>(getLhs().getType()) ? result.getRows() * depth() * bytes : 0;
+  return {0, lhs + rhs};
+}

@@ -22,13 +22,16 @@ void TileDialect::registerTypes() {
 using EmitError = function_ref<InFlightDiagnostic()>;
 
 static bool isHalf(Type type) { return type.isBF16() || type.isF16(); }
-static bool isElement(Type type) { return isHalf(type) || type.isF32(); }
+static bool isF8(Type type) { return isa<Float8E4M3FNType>(type); }
+static bool isElement(Type type) {
+  return isHalf(type) || isF8(type) || type.isF32();
+}
 
 static LogicalResult verifyElement(EmitError emitError, Type type) {
   if (isElement(type))
     return success();
-  return emitError() << "expects element type bf16, f16 or f32, but got "
-                     << type;
+  return emitError()
+         << "expects element type bf16, f16, f32 or f8E4M3FN, but got " << type;
 }
 
 /// Parses `<` dims x element, leaving what follows to the caller.
@@ -56,6 +59,8 @@ void PtrType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult PtrType::verify(EmitError emitError, Type elementType) {
+  if (elementType.isInteger(32))
+    return success();
   return verifyElement(emitError, elementType);
 }
 
@@ -114,7 +119,22 @@ int64_t ViewType::rowBytes() const {
 Type SmemType::parse(AsmParser &parser) {
   SmallVector<int64_t> dims;
   Type element;
-  if (parseShaped(parser, dims, element) || parser.parseGreater())
+  if (parseShaped(parser, dims, element))
+    return {};
+  SmemLayout layout = SmemLayout::padded;
+  if (succeeded(parser.parseOptionalComma())) {
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return {};
+    std::optional<SmemLayout> named = symbolizeSmemLayout(keyword);
+    if (!named) {
+      parser.emitError(parser.getNameLoc())
+          << "expects layout padded or sw128, but got " << keyword;
+      return {};
+    }
+    layout = *named;
+  }
+  if (parser.parseGreater())
     return {};
   if (dims.size() != 2 && dims.size() != 3) {
     parser.emitError(parser.getNameLoc())
@@ -124,22 +144,28 @@ Type SmemType::parse(AsmParser &parser) {
     return {};
   }
   int64_t stages = dims.size() == 3 ? dims[0] : 1;
-  return parser.getChecked<SmemType>(
-      parser.getContext(), stages, dims[dims.size() - 2], dims.back(), element);
+  return parser.getChecked<SmemType>(parser.getContext(), stages,
+                                     dims[dims.size() - 2], dims.back(),
+                                     element, layout);
 }
 
 void SmemType::print(AsmPrinter &printer) const {
   printer << '<';
   if (getStages() != 1)
     printer << getStages() << 'x';
-  printer << getRows() << 'x' << getColumns() << 'x' << getElementType() << '>';
+  printer << getRows() << 'x' << getColumns() << 'x' << getElementType();
+  if (isSwizzled())
+    printer << ", " << stringifySmemLayout(getLayout());
+  printer << '>';
 }
 
 LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
-                               int64_t rows, int64_t columns,
-                               Type elementType) {
-  if (!isHalf(elementType))
-    return emitError() << "expects element type bf16 or f16, but got "
+                               int64_t rows, int64_t columns, Type elementType,
+                               SmemLayout layout) {
+  bool swizzled = layout == SmemLayout::sw128;
+  if (!isHalf(elementType) && !(swizzled && isF8(elementType)))
+    return emitError() << "expects element type bf16 or f16"
+                       << (swizzled ? " or f8E4M3FN" : "") << ", but got "
                        << elementType;
   // The limit keeps every byte count far inside 64 bits.
   constexpr int64_t limit = 1 << 16;
@@ -159,8 +185,153 @@ int64_t SmemType::elementBytes() const {
 }
 
 int64_t SmemType::pitchBytes() const {
+  if (isSwizzled())
+    return kPanelBytes;
   int64_t pieces = (getColumns() * elementBytes() + 15) / 16;
   return 16 * (pieces | 1);
+}
+
+int64_t SmemType::panels() const {
+  return (getColumns() + panelColumns() - 1) / panelColumns();
+}
+
+int64_t SmemType::stageBytes() const {
+  if (!isSwizzled())
+    return getRows() * pitchBytes();
+  int64_t bytes = panels() * panelBytes();
+  return (bytes + kSwizzleBytes - 1) / kSwizzleBytes * kSwizzleBytes;
+}
+
+//===----------------------------------------------------------------------===//
+// !tile.tensor_map
+//===----------------------------------------------------------------------===//
+
+Type TensorMapType::parse(AsmParser &parser) {
+  SmallVector<int64_t> dims;
+  Type element;
+  if (parseShaped(parser, dims, element) || parser.parseGreater())
+    return {};
+  if (dims.size() != 2) {
+    parser.emitError(parser.getNameLoc())
+        << "expects rows of a box x columns of the array, but got "
+        << dims.size() << " extents";
+    return {};
+  }
+  return parser.getChecked<TensorMapType>(parser.getContext(), dims[0], dims[1],
+                                          element);
+}
+
+void TensorMapType::print(AsmPrinter &printer) const {
+  printer << '<' << getBoxRows() << 'x' << getColumns() << 'x'
+          << getElementType() << '>';
+}
+
+LogicalResult TensorMapType::verify(EmitError emitError, int64_t boxRows,
+                                    int64_t columns, Type elementType) {
+  if (!isHalf(elementType) && !isF8(elementType))
+    return emitError() << "expects element type bf16, f16 or f8E4M3FN, but got "
+                       << elementType;
+  if (boxRows < 1 || boxRows > kMaxBoxRows || boxRows % 8 != 0)
+    return emitError() << "expects boxes of 8 to " << kMaxBoxRows
+                       << " rows in steps of 8, but got " << boxRows;
+  constexpr int64_t limit = 1 << 16;
+  int64_t piece = 128 / elementType.getIntOrFloatBitWidth();
+  if (columns < 1 || columns > limit || columns % piece != 0)
+    return emitError() << "expects columns in multiples of " << piece << " up to "
+                       << limit << ", but got " << columns;
+  return success();
+}
+
+int64_t TensorMapType::rowBytes() const {
+  return getColumns() * getElementType().getIntOrFloatBitWidth() / 8;
+}
+
+//===----------------------------------------------------------------------===//
+// !tile.mbarrier, !tile.queue
+//===----------------------------------------------------------------------===//
+
+/// Rings are as deep as rings of buffers, which shared memory bounds.
+static constexpr int64_t kMaxSlots = 64;
+
+static LogicalResult verifySlots(EmitError emitError, int64_t slots) {
+  if (slots >= 1 && slots <= kMaxSlots)
+    return success();
+  return emitError() << "expects 1 to " << kMaxSlots << " slots, but got "
+                     << slots;
+}
+
+Type MbarrierType::parse(AsmParser &parser) {
+  int64_t slots;
+  if (parser.parseLess() || parser.parseInteger(slots) || parser.parseGreater())
+    return {};
+  return parser.getChecked<MbarrierType>(parser.getContext(), slots);
+}
+
+void MbarrierType::print(AsmPrinter &printer) const {
+  printer << '<' << getSlots() << '>';
+}
+
+LogicalResult MbarrierType::verify(EmitError emitError, int64_t slots) {
+  return verifySlots(emitError, slots);
+}
+
+Type QueueType::parse(AsmParser &parser) {
+  SmallVector<int64_t> dims;
+  if (parser.parseLess() ||
+      parser.parseDimensionList(dims, /*allowDynamic=*/false,
+                                /*withTrailingX=*/false) ||
+      parser.parseGreater())
+    return {};
+  if (dims.size() != 2) {
+    parser.emitError(parser.getNameLoc())
+        << "expects slots x values, but got " << dims.size() << " extents";
+    return {};
+  }
+  return parser.getChecked<QueueType>(parser.getContext(), dims[0], dims[1]);
+}
+
+void QueueType::print(AsmPrinter &printer) const {
+  printer << '<' << getSlots() << 'x' << getValues() << '>';
+}
+
+LogicalResult QueueType::verify(EmitError emitError, int64_t slots,
+                                int64_t values) {
+  if (values < 1 || values > kMaxValues)
+    return emitError() << "expects 1 to " << kMaxValues
+                       << " values in a message, but got " << values;
+  return verifySlots(emitError, slots);
+}
+
+//===----------------------------------------------------------------------===//
+// !tile.pending
+//===----------------------------------------------------------------------===//
+
+Type PendingType::parse(AsmParser &parser) {
+  SmallVector<int64_t> dims;
+  Type element;
+  if (parseShaped(parser, dims, element) || parser.parseGreater())
+    return {};
+  if (dims.size() != 2 || !element.isF32()) {
+    parser.emitError(parser.getNameLoc()) << "expects rows x columns x f32";
+    return {};
+  }
+  return parser.getChecked<PendingType>(parser.getContext(), dims[0], dims[1]);
+}
+
+void PendingType::print(AsmPrinter &printer) const {
+  printer << '<' << getRows() << 'x' << getColumns() << "xf32>";
+}
+
+LogicalResult PendingType::verify(EmitError emitError, int64_t rows,
+                                  int64_t columns) {
+  constexpr int64_t warpRows = 16, mostColumns = 256;
+  if (rows != warpRows)
+    return emitError() << "expects the " << warpRows
+                       << " rows of a warp, but got " << rows;
+  if (columns < 8 || columns > mostColumns || columns % 8 != 0)
+    return emitError() << "expects columns in multiples of 8 up to "
+                       << mostColumns << ", but got " << columns;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,12 +364,14 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows,
                                int64_t columns, Type elementType,
                                FragmentLayout layout) {
   bool accumulator = layout == FragmentLayout::acc;
-  if (accumulator ? !elementType.isF32() : !isHalf(elementType))
+  bool operand = isHalf(elementType) || isF8(elementType);
+  if (accumulator ? !elementType.isF32() : !operand)
     return emitError() << "expects element type "
-                       << (accumulator ? "f32" : "bf16 or f16") << " in layout "
+                       << (accumulator ? "f32" : "bf16, f16 or f8E4M3FN")
+                       << " in layout "
                        << stringifyFragmentLayout(layout) << ", but got "
                        << elementType;
-  int64_t columnStep = accumulator ? 8 : 16;
+  int64_t columnStep = accumulator ? 8 : isF8(elementType) ? 32 : 16;
   constexpr int64_t limit = 4096;
   if (rows < 1 || columns < 1 || rows > limit || columns > limit ||
       rows % 16 != 0 || columns % columnStep != 0)

@@ -12,30 +12,26 @@ namespace attn {
 #include "attn/Transforms/Passes.h.inc"
 } // namespace attn
 
-static int64_t bytesOf(tile::AllocOp alloc) {
-  return alloc.getResult().getType().totalBytes();
-}
-
 /// The kernel's shared memory against what a block may use.
 static LogicalResult checkLimit(tile::KernelOp kernel,
                                 const tile::SharedMemory &layout,
                                 const Machine &machine) {
   if (layout.totalBytes() <= machine.smemBytesPerBlock)
     return success();
-  ArrayRef<tile::AllocOp> buffers = layout.allocations();
-  tile::AllocOp largest =
-      *llvm::max_element(buffers, [](tile::AllocOp a, tile::AllocOp b) {
-        return bytesOf(a) < bytesOf(b);
+  using Reservation = tile::SharedMemory::Reservation;
+  ArrayRef<Reservation> all = layout.reservations();
+  const Reservation &largest =
+      *llvm::max_element(all, [](const Reservation &a, const Reservation &b) {
+        return a.bytes < b.bytes;
       });
   InFlightDiagnostic diagnostic =
       kernel.emitOpError("expects at most ")
       << machine.smemBytesPerBlock << " bytes of shared memory on "
       << machine.name << ", but got " << layout.totalBytes()
-      << "; the largest is '" << largest.getName() << "' with "
-      << bytesOf(largest);
-  for (tile::AllocOp alloc : buffers)
-    diagnostic.attachNote(alloc.getLoc())
-        << "'" << alloc.getName() << "' takes " << bytesOf(alloc) << " bytes";
+      << "; the largest is '" << largest.name << "' with " << largest.bytes;
+  for (const Reservation &one : all)
+    diagnostic.attachNote(one.op->getLoc())
+        << "'" << one.name << "' takes " << one.bytes << " bytes";
   return diagnostic;
 }
 

@@ -23,9 +23,11 @@ def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, IsolatedFromAbove,
   let summary = "a GPU kernel";
   let description = [{
     A function that a grid of blocks executes, `warps` warps a block.  Its
-    arguments are base addresses (`!tile.ptr`) and scalars; it returns nothing.
+    arguments are base addresses (`!tile.ptr`), tensor maps and scalars; it
+    returns nothing.
     `min_blocks_per_sm` is how many blocks the plan counts on per
-    multiprocessor, which bounds the registers of a thread.  The discardable
+    multiprocessor, which bounds the registers of a thread.  Warps may be dealt
+    out to `tile.roles`.  The discardable
     attributes `schedule`, `machine` and `problem` say what the kernel was
     built for; the checking passes read them.
   }];
@@ -63,7 +65,8 @@ def Tile_LaunchOp : Tile_Op<"launch", [
   let summary = "launches a kernel over a grid";
   let description = [{
     Host side.  A `!tile.ptr` argument of the kernel takes a memref (its
-    aligned pointer; the offset is a scalar argument like the strides).  A
+    aligned pointer; the offset is a scalar argument like the strides), a
+    `!tile.tensor_map` a memref of rank 4, whose map is made for the launch.  A
     launch with an empty grid does nothing.
   }];
   let arguments = (ins SymbolRefAttr:$kernel, Index:$grid_x, Index:$grid_y,
@@ -71,6 +74,68 @@ def Tile_LaunchOp : Tile_Op<"launch", [
   let assemblyFormat = [{
     $kernel `grid` `(` $grid_x `,` $grid_y `,` $grid_z `)`
     `args` `(` $kernel_operands `)` attr-dict (`:` type($kernel_operands)^)?
+  }];
+}
+
+def Tile_CounterOp : Tile_Op<"counter"> {
+  let summary = "a number in device memory that kernels share and leave at 0";
+  let description = [{
+    Host side: an i32 that holds 0 and that no other launch in flight uses.  The
+    kernels it is given to leave it at 0 again (`tile.draw`).
+  }];
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator, NoRegionArguments,
+    HasParent<"KernelOp">]> {
+  let summary = "deals the warps of a block out to different work";
+  let description = [{
+    Holds `tile.role` ops only, which take the warps in order.  All warps meet
+    before the roles begin; at the end every warp goes on behind the op by
+    itself.
+
+    ```mlir
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane { ... }
+      tile.role "consumer" warps 8 registers 240 { ... }
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_RoleOp : Tile_Op<"role", [SingleBlock, NoTerminator, NoRegionArguments,
+    HasParent<"RolesOp">]> {
+  let summary = "what some warpgroups of a block do";
+  let description = [{
+    `warps` is a multiple of 4 (warpgroups), `registers` what a thread may use
+    while it has the role: the multiprocessor's registers move between
+    warpgroups (setmaxnreg).  `single_lane`: only one lane of the role's first
+    warp executes the region, which then has scalars, copies and barriers only.
+  }];
+  let arguments = (ins StrAttr:$name,
+    ConfinedAttr<I32Attr, [IntPositive]>:$warps,
+    ConfinedAttr<I32Attr, [IntMinValue<24>, IntMaxValue<256>]>:$registers,
+    UnitAttr:$single_lane);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name `warps` $warps `registers` $registers
+    (`single_lane` $single_lane^)? $body attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Number of the role's first warp in the block.
+    int64_t firstWarp();
+    /// The role that an op stands in, or null.
+    static RoleOp of(mlir::Operation *op);
   }];
 }
 
@@ -169,6 +234,177 @@ def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "attr-dict";
 }
 
+//===----------------------------------------------------------------------===//
+// Barriers between roles
+//===----------------------------------------------------------------------===//
+
+def Tile_MbarrierOp : Tile_Op<"mbarrier", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "reserves and initialises a ring of mbarriers";
+  let description = "Every phase of each barrier takes `arrivals` arrivals.  "
+                    "Ready for use inside `tile.roles`.";
+  let arguments = (ins StrAttr:$name,
+    ConfinedAttr<I32Attr, [IntPositive]>:$arrivals);
+  let results = (outs Tile_Mbarrier:$result);
+  let assemblyFormat = "$name `arrivals` $arrivals attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_MbarrierWaitOp : Tile_Op<"mbarrier_wait",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits for the end of a phase";
+  let description = [{
+    Goes on when the last phase of that parity has ended: with parity 1 a fresh
+    barrier lets pass, with parity 0 the first phase must end.  Whoever waits
+    must do so before the phase after the next one can end, or it waits for
+    ever.
+  }];
+  let arguments = (ins Tile_Mbarrier:$barrier, I32:$slot, I32:$parity);
+  let assemblyFormat = [{
+    $barrier `[` $slot `]` `parity` $parity attr-dict `:` type($barrier)
+  }];
+}
+
+def Tile_MbarrierArriveOp : Tile_Op<"mbarrier_arrive",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "one arrival, for the whole warp";
+  let description = [{
+    What the warp did before is done for whoever waits for the phase.  With a
+    condition, arrives only if it holds.
+  }];
+  let arguments = (ins Tile_Mbarrier:$barrier, I32:$slot,
+                       Optional<I1>:$condition);
+  let assemblyFormat = [{
+    $barrier `[` $slot `]` (`if` $condition^)? attr-dict `:` type($barrier)
+  }];
+}
+
+def Tile_BarSyncOp : Tile_Op<"bar_sync", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits at a named barrier for `warps` warps";
+  let description = [{
+    Barriers 1 to 15 of the block (`tile.barrier` is barrier 0).  It opens when
+    `warps` warps have come to it, through `bar_sync` or `bar_arrive`.
+  }];
+  let arguments = (ins I32:$id, ConfinedAttr<I32Attr, [IntPositive]>:$warps);
+  let assemblyFormat = "$id `warps` $warps attr-dict";
+}
+
+def Tile_BarArriveOp : Tile_Op<"bar_arrive",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "comes to a named barrier without waiting";
+  let arguments = (ins I32:$id, ConfinedAttr<I32Attr, [IntPositive]>:$warps);
+  let assemblyFormat = "$id `warps` $warps attr-dict";
+}
+
+def Tile_FenceAsyncOp : Tile_Op<"fence_async",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the warp's stores to shared memory before reads by TMA, wgmma";
+  let description = "Every writing warp fences, then a barrier, then the "
+                    "asynchronous reader (fence.proxy.async.shared::cta).";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_QueueOp : Tile_Op<"queue", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "reserves a queue that `readers` warps read";
+  let arguments = (ins StrAttr:$name,
+    ConfinedAttr<I32Attr, [IntPositive]>:$readers);
+  let results = (outs Tile_Queue:$result);
+  let assemblyFormat = "$name `readers` $readers attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_PushOp : Tile_Op<"push", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "sends a message to all readers";
+  let description = [{
+    Waits until all readers have popped what was in the slot.  The k-th message
+    of the kernel goes to slot k % slots; `parity` is (k / slots) % 2.
+  }];
+  let arguments = (ins Tile_Queue:$queue, I32:$slot, I32:$parity,
+                       Variadic<I32>:$values);
+  let assemblyFormat = [{
+    $queue `[` $slot `]` `parity` $parity `,` $values attr-dict
+    `:` type($queue)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_PopOp : Tile_Op<"pop", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "receives a message";
+  let description = "Waits for the message; slots and parities as for "
+                    "`tile.push`.";
+  let arguments = (ins Tile_Queue:$queue, I32:$slot, I32:$parity);
+  let results = (outs Variadic<I32>:$values);
+  let assemblyFormat = [{
+    $queue `[` $slot `]` `parity` $parity attr-dict `:` type($queue)
+    `->` type($values)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_DrawOp : Tile_Op<"draw", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "draws the next number of a counter that the grid shares";
+  let description = [{
+    The counter runs 0, 1, .. `below` - 1 and then 0 again; the result is what
+    it was.  After `below` draws it is 0 as before the launch.
+  }];
+  let arguments = (ins Tile_Ptr:$counter, I32:$below);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$counter `below` $below attr-dict `:` type($counter)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// TMA
+//===----------------------------------------------------------------------===//
+
+def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface,
+      ["getTrafficOperands"]>]> {
+  let summary = "starts copying a box of an array into a stage of a buffer";
+  let description = [{
+    One lane.  Rows `row ..` of a head come to the stage, all its bytes (zeros
+    for what the array has not).  Arrives at the barrier and announces the
+    bytes; the phase ends when they have landed.  `row` may be negative.
+  }];
+  let arguments = (ins Tile_TensorMap:$map, I32:$batch, I32:$head, I32:$row,
+                       Tile_Smem:$buffer, I32:$stage,
+                       Tile_Mbarrier:$barrier, I32:$slot);
+  let assemblyFormat = [{
+    $map `[` $batch `,` $head `,` $row `]` `to` $buffer `[` $stage `]`
+    `arrive` $barrier `[` $slot `]` attr-dict
+    `:` type($map) `to` type($buffer) `,` type($barrier)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface,
+      ["getTrafficOperands"]>]> {
+  let summary = "starts copying rows of a buffer to a box of an array";
+  let description = [{
+    Per warp, by its first lane.  Rows `source_row ..` of the buffer's stage 0
+    go to the box at (`row`, `column`) of a head; what lies outside the array is
+    dropped.  The buffer may be written again after `tile.tma_store_wait`.
+  }];
+  let arguments = (ins Tile_Smem:$buffer, I32:$source_row, Tile_TensorMap:$map,
+                       I32:$batch, I32:$head, I32:$row, I64Attr:$column);
+  let assemblyFormat = [{
+    $buffer `[` $source_row `]` `to` $map
+    `[` $batch `,` $head `,` $row `,` $column `]` attr-dict
+    `:` type($buffer) `to` type($map)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TmaStoreWaitOp : Tile_Op<"tma_store_wait",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until the warp's stores have read their buffers";
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Matrices in shared memory
+//===----------------------------------------------------------------------===//
+
 def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
   let summary = "loads an operand fragment from shared memory (ldmatrix)";
@@ -255,6 +491,55 @@ def Tile_MmaOp : Tile_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
+    MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "starts acc + lhs * rhs on the tensor cores (wgmma)";
+  let description = [{
+    The four warps of a warpgroup execute it together; each brings 16 rows.  The
+    left factor is a fragment of the warp, or lies in shared memory: then warp w
+    of the warpgroup takes the rows from `row + 16 w` on.  The right factor is a
+    stage of a buffer (k x n), or with `transpose` the transpose of one (n x k).
+    Without `acc` the sum starts at 0.  Columns of the factors beyond the
+    contracted extent take no part.
+
+    One op is one group of instructions: they run one behind the other while the
+    warp goes on, and `tile.wgmma_wait` ends them.  Until then the buffers must
+    stay as they are.
+  }];
+  let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Smem]>:$lhs,
+    Optional<I32>:$lhs_stage, Optional<I32>:$lhs_row, Tile_Smem:$rhs,
+    I32:$rhs_stage, UnitAttr:$transpose, Optional<Tile_Frag>:$acc);
+  let results = (outs Tile_Pending:$result);
+  let assemblyFormat = [{
+    $lhs (`[` $lhs_stage^ `,` $lhs_row `]`)? `,` $rhs `[` $rhs_stage `]`
+    (`transpose` $transpose^)? (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
+    `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The contracted extent.
+    int64_t depth();
+  }];
+}
+
+def Tile_WgmmaWaitOp : Tile_Op<"wgmma_wait",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until at most so many products of the warp are in flight";
+  let description = [{
+    Takes the products that are then done, all of them, oldest first, and gives
+    their accumulators.  `in_flight` is the number of younger ones in the block.
+  }];
+  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>]>:$in_flight,
+                       Variadic<Tile_Pending>:$products);
+  let results = (outs Variadic<Tile_Frag>:$fragments);
+  let assemblyFormat = [{
+    $in_flight `,` $products attr-dict `:` type($products)
+    `->` type($fragments)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_CastOp : Tile_Op<"cast", [Pure]> {
   let summary = "rounds an accumulator to the left operand of the next product";
   let description = [{
@@ -315,8 +600,8 @@ def Tile_RowReduceOp : Tile_Op<"row_reduce", [Pure]> {
   let description = [{
     `max` combines the four lanes of a row at once and gives a whole row; NaN
     is passed over (IEEE maximumNumber), it reaches the output through the
-    exponentials.  `add` leaves each lane its part: a partial row.  With
-    `init` the result includes it.
+    exponentials.  `add` leaves each lane its part: a partial row; `max` does so
+    if its result is one.  With `init` the result includes it.
   }];
   let arguments = (ins Tile_Reduction:$kind, Tile_Frag:$source,
                        Optional<Tile_Row>:$init);
@@ -329,10 +614,26 @@ def Tile_RowReduceOp : Tile_Op<"row_reduce", [Pure]> {
 }
 
 def Tile_RowCombineOp : Tile_Op<"row_combine", [Pure]> {
-  let summary = "adds the four parts of every row";
-  let arguments = (ins Tile_Row:$source);
+  let summary = "adds the four parts of every row, or takes their maximum";
+  let arguments = (ins UnitAttr:$max, Tile_Row:$source);
   let results = (outs Tile_Row:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = [{
+    (`max` $max^)? $source attr-dict `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AnyAboveOp : Tile_Op<"any_above", [Pure]> {
+  let summary = "whether any value of a row exceeds its limit";
+  let description = [{
+    One answer for the warp; false for NaN.  The partial values of `values` are
+    compared one by one.  The answer is taken to be rarely yes.
+  }];
+  let arguments = (ins Tile_Row:$values, Tile_Row:$limits);
+  let results = (outs I1:$result);
+  let assemblyFormat = [{
+    $values `,` $limits attr-dict `:` type($values) `,` type($limits)
+  }];
   let hasVerifier = 1;
 }
 

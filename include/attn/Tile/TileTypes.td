@@ -51,31 +51,104 @@ def Tile_View : Tile_Type<"View", "view"> {
   }];
 }
 
+def Tile_SmemLayout : I32EnumAttr<"SmemLayout",
+    "where the elements of a buffer lie", [
+      I32EnumAttrCase<"padded", 0>, I32EnumAttrCase<"sw128", 1>]> {
+  let cppNamespace = "::attn::tile";
+  let genSpecializedAttr = 0;
+}
+
 def Tile_Smem : Tile_Type<"Smem", "smem"> {
   let summary = "a buffer in shared memory";
   let description = [{
     `!tile.smem<64x128xbf16>`: 64 rows of 128 columns; with a third, leading
-    extent a ring of stages, `!tile.smem<2x64x128xbf16>`.  A row takes its
-    columns rounded up to an *odd* number of 16-byte pieces.  Eight rows at one
-    column then lie in eight different groups of four banks, so `ldmatrix`,
-    16-byte copies and fragment stores meet no bank conflict, and addresses
-    stay linear (no swizzle to compute).
+    extent a ring of stages, `!tile.smem<2x64x128xbf16>`.  There are two layouts.
+
+    Without a word, *padded*: a row takes its columns rounded up to an *odd*
+    number of 16-byte pieces.  Eight rows at one column then lie in eight
+    different groups of four banks, so `ldmatrix`, 16-byte copies and fragment
+    stores meet no bank conflict, and addresses stay linear.
+
+    `!tile.smem<2x64x128xbf16, sw128>` is what TMA writes and wgmma reads:
+    panels of 128 bytes of columns, one behind the other, each with all rows;
+    in a panel row r takes 128 bytes and its 16-byte piece j lies at place
+    j ^ (r % 8).  A stage begins at a multiple of 1024 bytes.
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
-                        "mlir::Type":$elementType);
+                        "mlir::Type":$elementType, "SmemLayout":$layout);
+  let builders = [TypeBuilderWithInferredContext<(ins "int64_t":$stages,
+      "int64_t":$rows, "int64_t":$columns, "mlir::Type":$elementType), [{
+    return $_get(elementType.getContext(), stages, rows, columns, elementType,
+                 SmemLayout::padded);
+  }]>];
   let extraClassDeclaration = [{
+    /// Bytes of a panel's row, and of the block whose rows a swizzle permutes.
+    static constexpr int64_t kPanelBytes = 128, kSwizzleBytes = 1024;
+
+    bool isSwizzled() const { return getLayout() == SmemLayout::sw128; }
     /// Bytes of one element.
     int64_t elementBytes() const;
-    /// Bytes from one row to the next.
+    /// Bytes from one row to the next; in a panel, if the layout has panels.
     int64_t pitchBytes() const;
+    /// Columns of a panel, and how many panels there are (sw128).
+    int64_t panelColumns() const { return kPanelBytes / elementBytes(); }
+    int64_t panels() const;
+    /// Bytes from one panel to the next (sw128).
+    int64_t panelBytes() const { return getRows() * kPanelBytes; }
     /// Bytes from one stage to the next.
-    int64_t stageBytes() const { return getRows() * pitchBytes(); }
+    int64_t stageBytes() const;
     /// Bytes of the whole buffer, padding included.
     int64_t totalBytes() const { return getStages() * stageBytes(); }
     /// Bytes of the elements of one stage, padding not included.
     int64_t tileBytes() const {
       return getRows() * getColumns() * elementBytes();
     }
+    /// What divides the address of a stage.
+    int64_t alignment() const { return isSwizzled() ? kSwizzleBytes : 128; }
+  }];
+}
+
+def Tile_TensorMap : Tile_Type<"TensorMap", "tensor_map"> {
+  let summary = "how TMA finds the boxes of an array in global memory";
+  let description = [{
+    `!tile.tensor_map<128x96xbf16>`: of an array [batch, heads, rows, 96] of
+    bf16, boxes of 128 rows (at most 256) and all columns, moved panel by panel
+    of 128 bytes and laid out as `sw128`.  What lies outside the array reads as
+    zero and is not written.  The map is made by who launches the kernel, from
+    the array's address, extents and strides; rows, heads and batch entries
+    begin at multiples of 16 bytes.
+  }];
+  let parameters = (ins "int64_t":$boxRows, "int64_t":$columns,
+                        "mlir::Type":$elementType);
+  let extraClassDeclaration = [{
+    static constexpr int64_t kMaxBoxRows = 256;
+    /// Bytes of a row of the array.
+    int64_t rowBytes() const;
+  }];
+}
+
+def Tile_Mbarrier : Tile_Type<"Mbarrier", "mbarrier"> {
+  let summary = "a ring of mbarriers in shared memory";
+  let description = [{
+    `!tile.mbarrier<2>`: two barriers.  A barrier goes from phase to phase: a
+    phase ends when as many arrivals as `tile.mbarrier` says have come and all
+    bytes announced in it have landed.  Phases count from 0; who waits names
+    the parity of the phase whose end it waits for.
+  }];
+  let parameters = (ins "int64_t":$slots);
+}
+
+def Tile_Queue : Tile_Type<"Queue", "queue"> {
+  let summary = "a ring of small messages in shared memory";
+  let description = [{
+    `!tile.queue<2x4>`: two slots of four i32.  One warp pushes; all readers pop
+    every message.
+  }];
+  let parameters = (ins "int64_t":$slots, "int64_t":$values);
+  let extraClassDeclaration = [{
+    static constexpr int64_t kMaxValues = 4;
+    /// Bytes of a slot's values, and of a slot with its two barriers.
+    static constexpr int64_t kMessageBytes = 16, kSlotBytes = 32;
   }];
 }
 
@@ -100,13 +173,24 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
   }];
 }
 
+def Tile_Pending : Tile_Type<"Pending", "pending"> {
+  let summary = "an accumulator that the tensor cores still work on";
+  let description = [{
+    `!tile.pending<16x128xf32>`: what `tile.wgmma` returns.  Only
+    `tile.wgmma_wait` takes it and gives the fragment (layout `acc`), so that no
+    op can touch registers in flight.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns);
+}
+
 def Tile_Row : Tile_Type<"Row", "row"> {
   let summary = "one value per row of a fragment";
   let description = [{
     `!tile.row<32xf32>`: the four lanes that share a row all hold its value.
-    `!tile.row<32xf32, partial>`: each lane holds its part of a sum; only
-    `tile.row_combine` makes it readable.  Until then it may be multiplied by
-    a whole row and added to another partial row, since both are linear.
+    `!tile.row<32xf32, partial>`: each lane holds its part of a sum or maximum;
+    only `tile.row_combine` makes it readable.  Until then a sum may be
+    multiplied by a whole row and added to another, since both are linear, and
+    `tile.any_above` may compare a maximum.
   }];
   let parameters = (ins "int64_t":$rows, "mlir::Type":$elementType,
                         "bool":$partial);

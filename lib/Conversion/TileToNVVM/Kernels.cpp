@@ -18,15 +18,19 @@ constexpr StringLiteral kSharedSymbol = "attn_shared_memory";
 constexpr StringLiteral kPlaceAttr = "tile.place";
 
 /// Declares dynamic shared memory once per module.
-void declareShared(OpBuilder &builder, gpu::GPUModuleOp module) {
-  if (module.lookupSymbol(kSharedSymbol))
+void declareShared(OpBuilder &builder, gpu::GPUModuleOp module,
+                   int64_t alignment) {
+  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(kSharedSymbol)) {
+    if (int64_t(known.getAlignment().value_or(1)) < alignment)
+      known.setAlignment(alignment);
     return;
+  }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
   LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/false,
                          LLVM::Linkage::External, kSharedSymbol, Attribute(),
-                         /*alignment=*/SharedMemory::kAlignment,
+                         alignment,
                          unsigned(NVVM::NVVMMemorySpace::Shared));
 }
 
@@ -36,12 +40,13 @@ struct KernelLowering : OpConversionPattern<KernelOp> {
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    declareShared(rewriter, cast<gpu::GPUModuleOp>(op->getParentOp()));
     SharedMemory layout(op);
-    for (AllocOp alloc : layout.allocations())
-      rewriter.modifyOpInPlace(alloc, [&] {
-        alloc->setAttr(kPlaceAttr,
-                       rewriter.getI32IntegerAttr(layout.offset(alloc)));
+    declareShared(rewriter, cast<gpu::GPUModuleOp>(op->getParentOp()),
+                  layout.alignment());
+    for (const SharedMemory::Reservation &one : layout.reservations())
+      rewriter.modifyOpInPlace(one.op, [&] {
+        one.op->setAttr(kPlaceAttr,
+                        rewriter.getI32IntegerAttr(layout.offset(one.op)));
       });
 
     TypeConverter::SignatureConversion signature(op.getNumArguments());
