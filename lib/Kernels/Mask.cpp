@@ -19,35 +19,47 @@ void attn::declareBand(Arguments &arguments, MLIRContext *context,
     arguments.scalar("band_last", i32);
 }
 
-KeyBlocks::KeyBlocks(TileBuilder &b, const Arguments &arguments, MaskKind kind,
-                     Scalar firstRow, Scalar lastRow, int64_t size)
-    : size(size), hasFirst(boundsFirst(kind)), hasLast(boundsLast(kind)),
+KeyBand::KeyBand(TileBuilder &b, const Arguments &arguments, MaskKind kind)
+    : hasFirst(boundsFirst(kind)), hasLast(boundsLast(kind)),
       keys(arguments.get(b, "keys")) {
+  if (hasFirst)
+    first = arguments.get(b, "band_first");
+  if (hasLast)
+    last = arguments.get(b, "band_last");
+}
+
+KeyBand::Keys KeyBand::seenBy(TileBuilder &b, Scalar firstRow,
+                              Scalar lastRow) const {
   Scalar zero = b.i32(0);
-  // Keys seen by some row, and keys seen by every row.
-  Scalar someFirst = zero, someEnd = keys, allFirst = zero, allEnd = keys;
+  Keys seen{zero, keys, zero, keys};
   if (hasFirst) {
-    bandFirst = arguments.get(b, "band_first");
-    someFirst = b.max(zero, firstRow + bandFirst);
-    allFirst = b.max(zero, lastRow + bandFirst);
+    seen.someFirst = b.max(zero, firstRow + first);
+    seen.allFirst = b.max(zero, lastRow + first);
   }
   if (hasLast) {
-    bandLast = arguments.get(b, "band_last");
-    someEnd = b.min(keys, lastRow + bandLast + 1);
-    allEnd = b.max(zero, b.min(keys, firstRow + bandLast + 1));
+    seen.someEnd = b.min(keys, lastRow + last + 1);
+    seen.allEnd = b.max(zero, b.min(keys, firstRow + last + 1));
   }
-  begin = someFirst / size;
+  return seen;
+}
+
+KeyBlocks::KeyBlocks(TileBuilder &b, const KeyBand &mask, Scalar firstRow,
+                     Scalar lastRow, int64_t size)
+    : size(size), band(mask) {
+  Scalar zero = b.i32(0);
+  KeyBand::Keys seen = band.seenBy(b, firstRow, lastRow);
+  begin = seen.someFirst / size;
   // An empty run must not turn negative.
-  Scalar end = b.select(someFirst < someEnd,
-                        b.ceilDiv(b.max(someEnd, zero), size), begin);
-  openBegin = b.min(b.ceilDiv(allFirst, size), end);
-  openEnd = b.min(b.max(allEnd / size, openBegin), end);
+  Scalar end = b.select(seen.someFirst < seen.someEnd,
+                        b.ceilDiv(b.max(seen.someEnd, zero), size), begin);
+  openBegin = b.min(b.ceilDiv(seen.allFirst, size), end);
+  openEnd = b.min(b.max(seen.allEnd / size, openBegin), end);
   steps = end - begin;
   openSteps = openEnd - openBegin;
 }
 
 Scalar KeyBlocks::block(TileBuilder &b, Scalar step) const {
-  if (!hasFirst)
+  if (!band.hasFirst)
     return step;
   Scalar left = openBegin - begin;
   Scalar cut = step - openSteps;
@@ -57,22 +69,26 @@ Scalar KeyBlocks::block(TileBuilder &b, Scalar step) const {
 
 Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row,
                       Scalar block) const {
+  return band.hide(b, scores, row, block * size);
+}
+
+Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row,
+                    Scalar key) const {
   auto type = cast<tile::FragType>(scores.getType());
   Type rowType = b.indexRowType(type.getRows());
-  Scalar key = block * size;
   // Columns first[row] .. last[row] of the fragment are visible.
   Scalar lastKey = keys - key - 1;
-  Value last = hasLast ? b.map({}, rowType,
-                               [&, base = row + bandLast - key](
-                                   Scalar r, Scalar, ArrayRef<Scalar>) {
-                                 return b.min(base + r, lastKey);
-                               })
-                       : b.fill(lastKey, rowType);
-  SmallVector<Value> inputs = {scores, last};
+  Value lasts = hasLast ? b.map({}, rowType,
+                                [&, base = row + last - key](Scalar r, Scalar,
+                                                             ArrayRef<Scalar>) {
+                                  return b.min(base + r, lastKey);
+                                })
+                        : b.fill(lastKey, rowType);
+  SmallVector<Value> inputs = {scores, lasts};
   if (hasFirst)
     inputs.push_back(
         b.map({}, rowType,
-              [&, base = row + bandFirst - key](
+              [&, base = row + first - key](
                   Scalar r, Scalar, ArrayRef<Scalar>) { return base + r; }));
   return b.map(inputs, type,
                [&](Scalar, Scalar column, ArrayRef<Scalar> x) -> Value {

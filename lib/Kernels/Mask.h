@@ -19,11 +19,36 @@
 
 namespace attn {
 
+/// The mask of a kernel: which keys a query sees.
+class KeyBand {
+public:
+  KeyBand(TileBuilder &builder, const Arguments &arguments, MaskKind kind);
+
+  /// The keys `someFirst .. someEnd - 1` are all that some query out of
+  /// `firstRow .. lastRow` sees (or none: then the end is not behind the first
+  /// and may be negative); `allFirst .. allEnd - 1` are seen by every one.
+  struct Keys {
+    Scalar someFirst, someEnd, allFirst, allEnd;
+  };
+  Keys seenBy(TileBuilder &builder, Scalar firstRow, Scalar lastRow) const;
+
+  /// Sets the scores that the band or the end of the keys hides to -inf.
+  /// `scores` has the queries from `row` on and the keys from `key` on.
+  mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
+                   Scalar key) const;
+
+  const bool hasFirst, hasLast;
+  const Scalar keys;
+
+private:
+  Scalar first, last;
+};
+
 class KeyBlocks {
 public:
   /// For the queries `firstRow .. lastRow`, in blocks of `size` keys.
-  KeyBlocks(TileBuilder &builder, const Arguments &arguments, MaskKind kind,
-            Scalar firstRow, Scalar lastRow, int64_t size);
+  KeyBlocks(TileBuilder &builder, const KeyBand &band, Scalar firstRow,
+            Scalar lastRow, int64_t size);
 
   /// Steps of the walk, and how many of them, the first ones, are open.
   Scalar steps, openSteps;
@@ -36,8 +61,7 @@ public:
 
 private:
   int64_t size;
-  bool hasFirst, hasLast;
-  Scalar keys, bandFirst, bandLast;
+  KeyBand band;
   Scalar begin, openBegin, openEnd;
 };
 

@@ -6,10 +6,14 @@ using namespace mlir;
 using namespace attn;
 
 int64_t attn::roleValue(StringRef role, const Problem &problem) {
-  if (role == "queries")
+  if (role == "queries" || role == mapRole("q") || role == mapRole("o"))
     return problem.queries;
-  if (role == "keys")
+  if (role == "keys" || role == mapRole("k") || role == mapRole("v"))
     return problem.keys;
+  if (role == "heads")
+    return problem.heads;
+  if (role == "batch")
+    return problem.batch;
   if (role == "group")
     return problem.heads / problem.kvHeads;
   if (role == "band_first")

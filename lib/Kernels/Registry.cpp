@@ -28,3 +28,13 @@ std::string attn::offsetRole(StringRef operand) {
 std::string attn::strideRole(StringRef operand, StringRef axis) {
   return (operand + "_stride_" + axis).str();
 }
+
+std::string attn::mapRole(StringRef operand) {
+  return (operand + "_map").str();
+}
+
+attn::GridForm attn::gridForm(const Tiles &tiles) {
+  if (!tiles.has("persistent"))
+    return GridForm::rowsHeadsBatch;
+  return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
+}

@@ -61,7 +61,7 @@ Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores) const {
 
 Softmax::End Softmax::finish(TileBuilder &b, Rows rows) const {
   auto type = cast<RowType>(rows.max.getType());
-  Value sum = RowCombineOp::create(b, type, rows.sum);
+  Value sum = RowCombineOp::create(b, type, /*max=*/false, rows.sum);
   Value inverse =
       b.map(sum, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
         return b.select(x[0] == b.f32(0), b.f32(0), b.f32(1) / x[0]);

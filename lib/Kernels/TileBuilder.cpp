@@ -93,6 +93,13 @@ Scalar Scalar::operator&(Scalar other) const {
   return builder->wrap(
       builder->createOrFold<arith::AndIOp>(value, other.value));
 }
+Scalar Scalar::operator^(Scalar other) const {
+  return builder->wrap(
+      builder->createOrFold<arith::XOrIOp>(value, other.value));
+}
+Scalar Scalar::operator^(int64_t other) const {
+  return *this ^ builder->constantLike(*this, other);
+}
 
 //===----------------------------------------------------------------------===//
 // TileBuilder: scalars
@@ -115,11 +122,21 @@ Scalar TileBuilder::wide(Scalar value) {
   return wrap(createOrFold<arith::ExtSIOp>(getI64Type(), Value(value)));
 }
 
+Scalar TileBuilder::boolean(bool value) {
+  return wrap(arith::ConstantOp::create(*this, getBoolAttr(value)));
+}
+
+Scalar TileBuilder::narrow(Scalar value) {
+  return wrap(createOrFold<arith::TruncIOp>(getI32Type(), Value(value)));
+}
+
 Scalar TileBuilder::min(Scalar a, Scalar b) {
   return wrap(createOrFold<arith::MinSIOp>(Value(a), Value(b)));
 }
 
 Scalar TileBuilder::max(Scalar a, Scalar b) {
+  if (isFloat(a.type()))
+    return wrap(createOrFold<arith::MaxNumFOp>(Value(a), Value(b)));
   return wrap(createOrFold<arith::MaxSIOp>(Value(a), Value(b)));
 }
 
@@ -142,6 +159,10 @@ Scalar TileBuilder::fma(Value a, Value b, Value c) {
 
 Scalar TileBuilder::programId(int dim) {
   return wrap(ProgramIdOp::create(*this, getI32Type(), uint32_t(dim)));
+}
+
+Scalar TileBuilder::gridSize(int dim) {
+  return wrap(GridSizeOp::create(*this, getI32Type(), uint32_t(dim)));
 }
 
 Scalar TileBuilder::warpId() {
@@ -233,4 +254,38 @@ void TileBuilder::when(Scalar condition, function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(op.thenBlock());
   body();
+}
+
+ValueRange TileBuilder::choose(Scalar condition, Branch yes, Branch no) {
+  // The types are known when the first branch is written.
+  auto op = scf::IfOp::create(*this, TypeRange(), Value(condition),
+                              /*withElse=*/true);
+  SmallVector<Value> results;
+  for (auto [block, body] :
+       {std::pair(op.thenBlock(), yes), std::pair(op.elseBlock(), no)}) {
+    OpBuilder::InsertionGuard guard(*this);
+    block->clear();
+    setInsertionPointToStart(block);
+    results = body();
+    scf::YieldOp::create(*this, results);
+  }
+  auto typed = scf::IfOp::create(*this, TypeRange(ValueRange(results)),
+                                 Value(condition));
+  typed.getThenRegion().takeBody(op.getThenRegion());
+  typed.getElseRegion().takeBody(op.getElseRegion());
+  op.erase();
+  return typed.getResults();
+}
+
+ValueRange TileBuilder::repeat(ValueRange init, Test test, WhileBody body) {
+  auto op = scf::WhileOp::create(*this, init.getTypes(), init);
+  SmallVector<Location> locations(init.size(), getLoc());
+  OpBuilder::InsertionGuard guard(*this);
+  Block *before = createBlock(&op.getBefore(), {}, init.getTypes(), locations);
+  Scalar holds = test(before->getArguments());
+  scf::ConditionOp::create(*this, Value(holds), before->getArguments());
+  Block *after = createBlock(&op.getAfter(), {}, init.getTypes(), locations);
+  SmallVector<Value> next = body(after->getArguments());
+  scf::YieldOp::create(*this, next);
+  return op.getResults();
 }

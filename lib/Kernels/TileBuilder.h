@@ -40,6 +40,8 @@ public:
   Scalar operator<=(Scalar other) const;
   Scalar operator==(Scalar other) const;
   Scalar operator&(Scalar other) const;
+  Scalar operator^(Scalar other) const;
+  Scalar operator^(int64_t other) const;
 
 private:
   friend class TileBuilder;
@@ -57,7 +59,9 @@ public:
   Scalar i32(int64_t value);
   Scalar f32(double value);
   Scalar constantLike(Scalar other, int64_t value);
-  Scalar wide(Scalar value); ///< i32 to i64
+  Scalar boolean(bool value);
+  Scalar wide(Scalar value);   ///< i32 to i64
+  Scalar narrow(Scalar value); ///< i64 to i32
   Scalar min(Scalar a, Scalar b);
   Scalar max(Scalar a, Scalar b);
   Scalar select(Scalar condition, Scalar yes, Scalar no);
@@ -70,6 +74,7 @@ public:
 
   // Position.
   Scalar programId(int dim);
+  Scalar gridSize(int dim);
   Scalar warpId();
 
   // Types.
@@ -95,6 +100,14 @@ public:
   mlir::ValueRange loop(Scalar lower, Scalar upper, mlir::ValueRange init,
                         LoopBody body);
   void when(Scalar condition, llvm::function_ref<void()> body);
+  /// Both branches give values of the same types.
+  using Branch = llvm::function_ref<llvm::SmallVector<mlir::Value>()>;
+  mlir::ValueRange choose(Scalar condition, Branch yes, Branch no);
+  /// While `test` holds for the carried values, `body` makes the next ones.
+  using Test = llvm::function_ref<Scalar(mlir::ValueRange carried)>;
+  using WhileBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      mlir::ValueRange carried)>;
+  mlir::ValueRange repeat(mlir::ValueRange init, Test test, WhileBody body);
 };
 
 /// The arguments of a kernel: declared by role, then read by role.

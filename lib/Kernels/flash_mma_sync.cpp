@@ -89,7 +89,7 @@ private:
     head = b.programId(1);
     batch = b.programId(2);
     Scalar keyHead = head / arguments.get(b, "group");
-    blocks.emplace(b, arguments, problem.mask.kind, firstRow,
+    blocks.emplace(b, KeyBand(b, arguments, problem.mask.kind), firstRow,
                    b.min(firstRow + query, queries) - 1, key);
 
     q = view("q", problem.headDim, request.align.q, head, queries);

@@ -24,10 +24,9 @@ static std::optional<Reservation> reservationOf(Operation *op) {
                            8 * barrier.getResult().getType().getSlots(), 16};
       })
       .Case([](QueueOp queue) -> Result {
-        return Reservation{queue, queue.getName(),
-                           QueueType::kSlotBytes *
-                               queue.getResult().getType().getSlots(),
-                           16};
+        return Reservation{
+            queue, queue.getName(),
+            QueueType::kSlotBytes * queue.getResult().getType().getSlots(), 16};
       })
       .Default([](Operation *) { return Result(); });
 }
@@ -45,6 +44,4 @@ SharedMemory::SharedMemory(KernelOp kernel) {
   });
 }
 
-int64_t SharedMemory::offset(Operation *op) const {
-  return offsets.lookup(op);
-}
+int64_t SharedMemory::offset(Operation *op) const { return offsets.lookup(op); }

@@ -100,7 +100,8 @@ Traffic WgmmaOp::getTraffic(const TrafficScalars &) {
   PendingType result = getResult().getType();
   int64_t bytes = getRhs().getType().elementBytes();
   int64_t rhs = depth() * result.getColumns() * bytes / 4;
-  int64_t lhs =
-      isa<SmemType>(getLhs().getType()) ? result.getRows() * depth() * bytes : 0;
+  int64_t lhs = isa<SmemType>(getLhs().getType())
+                    ? result.getRows() * depth() * bytes
+                    : 0;
   return {0, lhs + rhs};
 }

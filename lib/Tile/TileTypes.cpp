@@ -237,8 +237,8 @@ LogicalResult TensorMapType::verify(EmitError emitError, int64_t boxRows,
   constexpr int64_t limit = 1 << 16;
   int64_t piece = 128 / elementType.getIntOrFloatBitWidth();
   if (columns < 1 || columns > limit || columns % piece != 0)
-    return emitError() << "expects columns in multiples of " << piece << " up to "
-                       << limit << ", but got " << columns;
+    return emitError() << "expects columns in multiples of " << piece
+                       << " up to " << limit << ", but got " << columns;
   return success();
 }
 
@@ -368,9 +368,8 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows,
   if (accumulator ? !elementType.isF32() : !operand)
     return emitError() << "expects element type "
                        << (accumulator ? "f32" : "bf16, f16 or f8E4M3FN")
-                       << " in layout "
-                       << stringifyFragmentLayout(layout) << ", but got "
-                       << elementType;
+                       << " in layout " << stringifyFragmentLayout(layout)
+                       << ", but got " << elementType;
   int64_t columnStep = accumulator ? 8 : isF8(elementType) ? 32 : 16;
   constexpr int64_t limit = 4096;
   if (rows < 1 || columns < 1 || rows > limit || columns > limit ||

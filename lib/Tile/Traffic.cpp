@@ -5,6 +5,11 @@
 // once per warp, where an op asks for it.  Only ops that the counts need are
 // executed: the slice is computed once per block of IR.
 //
+// Roles are executed one after the other, each once per warp, so their control
+// flow may depend on the warp.  A queue keeps its messages for every reader; so
+// who pushes must come before who pops.  Draws go to the blocks in turn: any
+// block may draw any number, and the sum is the same.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Tile/Traffic.h"
@@ -26,9 +31,7 @@ class Slice {
 public:
   explicit Slice(KernelOp kernel) {
     kernel.getBody().walk([&](TrafficInterface op) {
-      for (Operation *o = op; o != kernel; o = o->getParentOp())
-        if (keep.insert(o).second && o != op.getOperation())
-          addControl(o);
+      keepWithParents(op);
       for (Value v : op.getTrafficOperands())
         add(v);
     });
@@ -36,8 +39,18 @@ public:
   bool contains(Operation *op) const { return keep.contains(op); }
 
 private:
+  void keepWithParents(Operation *op) {
+    keep.insert(op);
+    for (Operation *o = op->getParentOp(); o && !isa<KernelOp>(o);
+         o = o->getParentOp())
+      if (keep.insert(o).second)
+        addControl(o);
+  }
+
   void addControl(Operation *op) {
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+      add(loop.getConditionOp().getCondition());
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       add(loop.getLowerBound());
       add(loop.getUpperBound());
       add(loop.getStep());
@@ -51,7 +64,10 @@ private:
       return;
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       // A loop-carried scalar: its start and what the loop yields.
-      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      Operation *parent = argument.getOwner()->getParentOp();
+      if (auto loop = dyn_cast<scf::WhileOp>(parent))
+        return addCarried(loop, argument.getArgNumber());
+      auto loop = dyn_cast<scf::ForOp>(parent);
       if (!loop || argument.getArgNumber() == 0)
         return;
       unsigned i = argument.getArgNumber() - 1;
@@ -60,11 +76,18 @@ private:
       return;
     }
     Operation *op = value.getDefiningOp();
-    keep.insert(op);
-    for (Operation *o = op->getParentOp(); o && !isa<KernelOp>(o);
-         o = o->getParentOp())
-      if (keep.insert(o).second)
-        addControl(o);
+    keepWithParents(op);
+    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+      addControl(op);
+      return addCarried(loop, cast<OpResult>(value).getResultNumber());
+    }
+    if (auto pop = dyn_cast<PopOp>(op))
+      for (Operation *user : pop.getQueue().getUsers())
+        if (auto push = dyn_cast<PushOp>(user)) {
+          keepWithParents(push);
+          for (Value sent : push.getValues())
+            add(sent);
+        }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       unsigned i = cast<OpResult>(value).getResultNumber();
       addControl(op);
@@ -83,14 +106,21 @@ private:
       add(operand);
   }
 
+  /// A scalar that a while loop carries: both regions have the same ones.
+  void addCarried(scf::WhileOp loop, unsigned i) {
+    add(loop.getInits()[i]);
+    add(loop.getYieldedValues()[i]);
+    add(loop.getConditionOp().getArgs()[i]);
+  }
+
   llvm::DenseSet<Operation *> keep;
   llvm::DenseSet<Value> seen;
 };
 
 class Counter {
 public:
-  Counter(KernelOp kernel, ArrayRef<int64_t> arguments)
-      : kernel(kernel), slice(kernel) {
+  Counter(KernelOp kernel, int64_t gridX, ArrayRef<int64_t> arguments)
+      : kernel(kernel), slice(kernel), gridX(gridX) {
     for (auto [argument, value] :
          llvm::zip(kernel.getBody().getArguments(), arguments))
       if (!isa<PtrType>(argument.getType()))
@@ -109,6 +139,7 @@ public:
   FailureOr<Traffic> block(int64_t x) {
     programX = x;
     total = {};
+    messages.clear();
     if (failed(run(kernel.getBody().front())))
       return failure();
     return total;
@@ -121,23 +152,31 @@ private:
     int64_t scalar(Value value) const override {
       return *counter.evaluate(value, warp);
     }
-    int64_t rows(Value view) const override {
-      return scalar(view.getDefiningOp<ViewOp>().getRows());
+    int64_t rows(Value array) const override {
+      // A map is an argument, known by the rows of its array.
+      auto view = array.getDefiningOp<ViewOp>();
+      return scalar(view ? view.getRows() : array);
     }
     Counter &counter;
     int64_t warp;
   };
 
-  /// The value for one warp, or nothing when it depends on the data or on
-  /// dimensions 1 and 2 of the grid.
+  /// The value for one warp (-1: that of the role, or any), or nothing when it
+  /// depends on the data or on dimensions 1 and 2 of the grid.
   std::optional<int64_t> evaluate(Value value, int64_t warp) {
     if (auto it = known.find(value); it != known.end())
       return it->second;
     Operation *op = value.getDefiningOp();
     if (!op || op->getNumRegions() != 0)
       return std::nullopt;
+    if (warp < 0)
+      warp = roleWarp;
     if (isa<WarpIdOp>(op))
       return warp < 0 ? std::nullopt : std::optional<int64_t>(warp);
+    if (auto size = dyn_cast<GridSizeOp>(op))
+      return size.getDim() == 0 ? std::optional<int64_t>(gridX) : std::nullopt;
+    if (isa<PopOp, DrawOp>(op))
+      return std::nullopt; // known once executed
     if (auto id = dyn_cast<ProgramIdOp>(op))
       return id.getDim() == 0 ? std::optional<int64_t>(programX) : std::nullopt;
     SmallVector<int64_t, 3> operands;
@@ -157,6 +196,23 @@ private:
           return failure();
       } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
         if (failed(runBranch(branch)))
+          return failure();
+      } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+        if (failed(runWhile(loop)))
+          return failure();
+      } else if (auto role = dyn_cast<RoleOp>(op)) {
+        if (failed(runRole(role)))
+          return failure();
+      } else if (auto roles = dyn_cast<RolesOp>(op)) {
+        if (failed(run(roles.getBody().front())))
+          return failure();
+      } else if (auto push = dyn_cast<PushOp>(op)) {
+        send(push);
+      } else if (auto pop = dyn_cast<PopOp>(op)) {
+        if (failed(receive(pop)))
+          return failure();
+      } else if (auto draw = dyn_cast<DrawOp>(op)) {
+        if (failed(runDraw(draw)))
           return failure();
       } else if (auto traffic = dyn_cast<TrafficInterface>(op)) {
         if (failed(count(traffic)))
@@ -178,6 +234,66 @@ private:
               "that traffic can be counted";
   }
 
+  LogicalResult runRole(RoleOp role) {
+    int64_t first = role.firstWarp();
+    int64_t count = role.getSingleLane() ? 1 : role.getWarps();
+    for (roleWarp = first; roleWarp < first + count; ++roleWarp) {
+      received.clear();
+      if (failed(run(role.getBody().front())))
+        return failure();
+    }
+    roleWarp = -1;
+    return success();
+  }
+
+  void send(PushOp push) {
+    SmallVector<std::optional<int64_t>> &message =
+        messages[push.getQueue()].emplace_back();
+    for (Value value : push.getValues())
+      message.push_back(evaluate(value, -1));
+  }
+
+  LogicalResult receive(PopOp pop) {
+    const auto &sent = messages[pop.getQueue()];
+    size_t number = received[pop.getQueue()]++;
+    if (number >= sent.size())
+      return unknown(pop, "a message that was pushed by an earlier role");
+    for (auto [result, value] : llvm::zip(pop.getValues(), sent[number])) {
+      known.erase(result);
+      if (value)
+        known[result] = *value;
+    }
+    return success();
+  }
+
+  LogicalResult runDraw(DrawOp draw) {
+    std::optional<int64_t> below = evaluate(draw.getBelow(), -1);
+    if (!below || *below < 1)
+      return unknown(draw, "its limit");
+    known[draw.getResult()] = drawn++ % *below;
+    return success();
+  }
+
+  LogicalResult runWhile(scf::WhileOp loop) {
+    carry(loop.getInits(), loop.getBeforeArguments());
+    while (true) {
+      if (failed(run(*loop.getBeforeBody())))
+        return failure();
+      scf::ConditionOp condition = loop.getConditionOp();
+      std::optional<int64_t> goesOn = evaluate(condition.getCondition(), -1);
+      if (!goesOn)
+        return unknown(loop, "its condition");
+      if (!*goesOn) {
+        carry(condition.getArgs(), loop.getResults());
+        return success();
+      }
+      carry(condition.getArgs(), loop.getAfterArguments());
+      if (failed(run(*loop.getAfterBody())))
+        return failure();
+      carry(loop.getYieldedValues(), loop.getBeforeArguments());
+    }
+  }
+
   LogicalResult count(TrafficInterface op) {
     bool uniform = true;
     for (Value v : op.getTrafficOperands()) {
@@ -190,6 +306,10 @@ private:
       uniform &= known.count(v) != 0;
       if (!evaluate(v, 0))
         return unknown(op, "its rows");
+    }
+    if (roleWarp >= 0) {
+      total += op.getTraffic(View(*this, roleWarp));
+      return success();
     }
     int64_t warps = op.isCollective() ? 1 : kernel.getWarps();
     if (uniform || op.isCollective()) {
@@ -248,7 +368,15 @@ private:
   Slice slice;
   llvm::DenseMap<Block *, SmallVector<Operation *>> kept;
   llvm::DenseMap<Value, int64_t> known;
-  int64_t programX = 0;
+  /// The messages of each queue, and how many the warp has received.
+  llvm::DenseMap<Value, std::vector<SmallVector<std::optional<int64_t>>>>
+      messages;
+  llvm::DenseMap<Value, size_t> received;
+  int64_t gridX, programX = 0;
+  /// The warp whose role is executed, or -1 outside of roles.
+  int64_t roleWarp = -1;
+  /// Draws of all blocks so far.
+  int64_t drawn = 0;
   Traffic total;
 };
 
@@ -257,7 +385,7 @@ private:
 FailureOr<Traffic> attn::tile::countTraffic(KernelOp kernel,
                                             std::array<int64_t, 3> grid,
                                             ArrayRef<int64_t> arguments) {
-  Counter counter(kernel, arguments);
+  Counter counter(kernel, grid[0], arguments);
   Traffic total;
   if (grid[1] == 0 || grid[2] == 0)
     return total;

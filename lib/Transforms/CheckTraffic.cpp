@@ -15,18 +15,27 @@ namespace attn {
 
 /// Counting visits every pair of tiles, so long problems are counted on fewer
 /// rows with the same remainders.
-static int64_t shorten(int64_t rows, int64_t tile) {
-  constexpr int64_t tiles = 24;
+static int64_t shorten(int64_t rows, int64_t tile, int64_t tiles) {
   return std::min(rows, tiles * tile + rows % tile);
 }
 
 /// The kernel's own problem, and two whose rows are ragged and not square.
-static SmallVector<Problem> samples(const Problem &problem, int64_t query,
-                                    int64_t key) {
+static SmallVector<Problem> samples(const Problem &problem,
+                                    const Tiles &tiles) {
+  int64_t query = tiles.get("query", 1), key = tiles.get("key", 1);
+  // Where heads are not a dimension of the grid, each is counted by itself.
+  bool countsHeads = gridForm(tiles) != GridForm::rowsHeadsBatch;
+  int64_t most = countsHeads ? 6 : 24;
   Problem own = problem;
-  own.queries = shorten(problem.queries, query);
-  own.keys = shorten(problem.keys, key);
-  Problem fewQueries = problem, fewKeys = problem;
+  if (countsHeads) {
+    int64_t group = problem.heads / problem.kvHeads;
+    own.batch = std::min<int64_t>(problem.batch, 2);
+    own.kvHeads = std::min<int64_t>(problem.kvHeads, group > 1 ? 1 : 3);
+    own.heads = own.kvHeads * std::min<int64_t>(group, 3);
+  }
+  own.queries = shorten(problem.queries, query, most);
+  own.keys = shorten(problem.keys, key, most);
+  Problem fewQueries = own, fewKeys = own;
   fewQueries.batch = fewKeys.batch = 1;
   fewQueries.queries = query + 3;
   fewQueries.keys = 3 * key + 5;
@@ -46,6 +55,22 @@ static LogicalResult compare(tile::KernelOp kernel, const Problem &problem,
          << " queries, " << problem.keys << " keys)";
 }
 
+static std::array<int64_t, 3> gridOf(const Tiles &tiles, const Problem &problem,
+                                     const Machine &machine) {
+  int64_t query = tiles.get("query", 1);
+  int64_t rows = (problem.queries + query - 1) / query;
+  int64_t all = rows * problem.heads * problem.batch;
+  switch (gridForm(tiles)) {
+  case GridForm::rowsHeadsBatch:
+    return {rows, problem.heads, problem.batch};
+  case GridForm::tiles:
+    return {all, 1, 1};
+  case GridForm::persistent:
+    return {std::min(all, machine.sms), 1, 1};
+  }
+  llvm_unreachable("closed enum");
+}
+
 static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
                            ScheduleAttr schedule, const Problem &problem) {
   std::string error;
@@ -59,9 +84,7 @@ static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
     auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
     arguments.push_back(role ? roleValue(role.getValue(), problem) : 0);
   }
-  int64_t query = schedule.tiles().get("query", 1);
-  std::array<int64_t, 3> grid = {(problem.queries + query - 1) / query,
-                                 problem.heads, problem.batch};
+  std::array<int64_t, 3> grid = gridOf(schedule.tiles(), problem, machine);
   FailureOr<tile::Traffic> counted =
       tile::countTraffic(kernel, grid, arguments);
   if (failed(counted))
@@ -88,9 +111,7 @@ struct CheckTrafficPass : attn::impl::CheckTrafficPassBase<CheckTrafficPass> {
         kernel.emitOpError("expects a legal problem, but got ") << attribute;
         return WalkResult::interrupt();
       }
-      Tiles tiles = schedule.tiles();
-      for (const Problem &sample :
-           samples(*problem, tiles.get("query", 1), tiles.get("key", 1)))
+      for (const Problem &sample : samples(*problem, schedule.tiles()))
         if (failed(check(kernel, machine.resolve(), schedule, sample)))
           return WalkResult::interrupt();
       return WalkResult::advance();

@@ -35,7 +35,8 @@ struct KernelRequest {
                     ///< read, the kernel takes them as arguments
   Tiles tiles;      ///< of the schedule, `check`ed by its plan
   int64_t minBlocksPerSm = 1; ///< from the plan's footprint
-  double scale = 1; ///< of the scores; only its sign matters to the code
+  double scale = 1;    ///< of the scores; only its sign matters to the code
+  int64_t l2Bytes = 0; ///< of L2, for what is read again
   /// Bytes that divide every row's address, per operand: 2 to 16.
   struct {
     int64_t q = kMaxAlignment, k = kMaxAlignment, v = kMaxAlignment,
@@ -50,16 +51,26 @@ inline constexpr llvm::StringLiteral kRoleAttr = "tile.role";
 ///   `<operand>`                       !tile.ptr, aligned base of the memref
 ///   `<operand>_offset`                i64, elements from it to element 0
 ///   `<operand>_stride_<batch|head|row>` i64, elements
+///   `<operand>_map`                   !tile.tensor_map of the memref
+///   `counter`                         !tile.ptr<i32>, a tile.counter
 ///   `queries`, `keys`                 i32, rows of Q and of K
+///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head
 ///   `band_first`, `band_last`         i32, see Problem.h
 ///   `scale`                           f32, scale of the scores
 std::string offsetRole(llvm::StringRef operand);
 std::string strideRole(llvm::StringRef operand, llvm::StringRef axis);
+std::string mapRole(llvm::StringRef operand);
+inline constexpr llvm::StringLiteral kCounterRole = "counter";
 
-/// The value of an integer role for a problem; strides and offsets, which the
-/// problem does not tell, and pointers are 0.
+/// The value of an integer role for a problem, of a map the rows of its array;
+/// strides and offsets, which the problem does not tell, and pointers are 0.
 int64_t roleValue(llvm::StringRef role, const Problem &problem);
+
+/// The grid of a kernel: blocks by (tile of rows, head, batch entry), or one
+/// block per tile of all heads, or of those only as many as multiprocessors.
+enum class GridForm { rowsHeadsBatch, tiles, persistent };
+GridForm gridForm(const Tiles &tiles);
 
 /// What a kernel was built for, as its attribute `problem` and back.
 mlir::DictionaryAttr problemAttr(mlir::MLIRContext *context,

@@ -151,6 +151,14 @@ def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure]> {
   let assemblyFormat = "$dim attr-dict";
 }
 
+def Tile_GridSizeOp : Tile_Op<"grid_size", [Pure]> {
+  let summary = "blocks of the grid along dimension 0, 1 or 2";
+  let arguments = (ins ConfinedAttr<I32Attr,
+    [IntMinValue<0>, IntMaxValue<2>]>:$dim);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$dim attr-dict";
+}
+
 def Tile_WarpIdOp : Tile_Op<"warp_id", [Pure]> {
   let summary = "the warp's position in the block";
   let results = (outs I32:$result);

@@ -56,15 +56,16 @@ public:
   virtual ~TrafficScalars() = default;
   /// The value of a scalar.
   virtual int64_t scalar(mlir::Value value) const = 0;
-  /// The number of rows of a view.
-  virtual int64_t rows(mlir::Value view) const = 0;
+  /// The number of rows of a view, or of the array of a tensor map.
+  virtual int64_t rows(mlir::Value array) const = 0;
 };
 
 /// Rows of `first .. first + count - 1` that lie in `0 .. rows - 1`.
 int64_t clippedRows(int64_t first, int64_t count, int64_t rows);
 
 /// Counts the traffic of a launch.  `arguments` holds the value of each scalar
-/// argument of the kernel (those of pointers are not read).  Fails with a
+/// argument of the kernel, and for a tensor map the rows of its array (those of
+/// pointers are not read).  Fails with a
 /// located error when a count depends on data or on grid dimension 1 or 2.
 mlir::FailureOr<Traffic> countTraffic(KernelOp kernel,
                                       std::array<int64_t, 3> grid,

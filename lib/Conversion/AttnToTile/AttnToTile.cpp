@@ -33,6 +33,8 @@ public:
     queries = size(op.getQ(), 2);
     Value keys = size(op.getK(), 2);
     set("queries", narrow(queries, 32));
+    set("heads", narrow(heads, 32));
+    set("batch", narrow(batch, 32));
     set("keys", narrow(keys, 32));
     Problem problem = problemOf(op);
     Type i32 = b.getI32Type();
@@ -42,7 +44,12 @@ public:
                      b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
   }
 
-  Value get(StringRef role) const { return values.lookup(role); }
+  /// A counter is made when a kernel asks for it.
+  Value get(StringRef role) {
+    if (role == kCounterRole)
+      return tile::CounterOp::create(b, MemRefType::get({1}, b.getI32Type()));
+    return values.lookup(role);
+  }
 
   Value batch, heads, queries;
 
@@ -65,6 +72,7 @@ private:
   void addOperand(StringRef name, Value memref) {
     auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
     set(name, memref);
+    set(mapRole(name), memref);
     set(offsetRole(name), narrow(metadata.getOffset(), 64));
     constexpr StringLiteral axes[] = {"batch", "head", "row"};
     for (auto [axis, stride] : llvm::zip(axes, metadata.getStrides()))
@@ -121,19 +129,34 @@ public:
       auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
       operands.push_back(arguments.get(role.getValue()));
     }
-    int64_t rows = choice->request.tiles.get("query");
-    Value blocks = b.createOrFold<arith::CeilDivSIOp>(
-        arguments.queries, arith::ConstantIndexOp::create(b, rows));
     auto name = SymbolRefAttr::get(
         b.getContext(), kModuleName,
         {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
-    tile::LaunchOp::create(b, name, blocks, arguments.heads, arguments.batch,
-                           operands);
+    std::array<Value, 3> grid = gridOf(b, arguments, choice->request.tiles);
+    tile::LaunchOp::create(b, name, grid[0], grid[1], grid[2], operands);
     op.erase();
     return success();
   }
 
 private:
+  std::array<Value, 3> gridOf(ImplicitLocOpBuilder &b,
+                              const LaunchArguments &arguments,
+                              const Tiles &tiles) {
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, value);
+    };
+    Value rows = b.createOrFold<arith::CeilDivSIOp>(
+        arguments.queries, constant(tiles.get("query")));
+    if (gridForm(tiles) == GridForm::rowsHeadsBatch)
+      return {rows, arguments.heads, arguments.batch};
+    Value all = b.createOrFold<arith::MulIOp>(rows, arguments.heads);
+    all = b.createOrFold<arith::MulIOp>(all, arguments.batch);
+    if (gridForm(tiles) == GridForm::persistent)
+      all = b.createOrFold<arith::MinSIOp>(all, constant(machine.sms));
+    Value one = constant(1);
+    return {all, one, one};
+  }
+
   tile::KernelOp findOrBuild(ForwardOp op, KernelChoice &choice) {
     for (auto &[known, kernel] : kernels)
       if (sameKernel(known, choice))

@@ -70,6 +70,7 @@ FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
   choice.request.tiles = plan->tiles;
   choice.request.minBlocksPerSm = plan->footprint.blocksPerSm;
   choice.request.scale = op.scaleOrDefault();
+  choice.request.l2Bytes = machine.l2Bytes;
   auto align = [&](Value v) {
     return rowAlignment(cast<MemRefType>(v.getType()), op.getAlignment());
   };
@@ -84,7 +85,8 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     const Problem &p = r.problem;
     return std::tuple(choice.builder, p.dtype, p.headDim, p.headDimV,
                       p.mask.kind, p.lse, r.tiles.str(), r.minBlocksPerSm,
-                      r.scale > 0, r.align.q, r.align.k, r.align.v, r.align.o);
+                      r.l2Bytes, r.scale > 0, r.align.q, r.align.k, r.align.v,
+                      r.align.o);
   };
   return key(a) == key(b);
 }

@@ -87,16 +87,6 @@ public:
   int64_t rowsPerPass;
 };
 
-/// Runs `body` under a condition; null is always.
-void when(Lane &b, Value condition, function_ref<void()> body) {
-  if (!condition)
-    return body();
-  auto branch = scf::IfOp::create(b, condition, /*withElse=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  body();
-}
-
 /// The addresses of a lane's pieces in a view, pass by pass.  Each comes from
 /// the one before by one addition: a product of the stride per pass would be
 /// invariant in the kernel's loop and held in two registers each.
@@ -176,7 +166,7 @@ struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {
       exist = b.select(walk.isInside(b, piece), exist, b.i32(0));
       Value source = walk.address(b, piece);
       Value target = pieceAddress(b, base, buffer, piece, bytes);
-      when(b, piece.mine, [&] { copyPiece(b, source, target, bytes, exist); });
+      b.when(piece.mine, [&] { copyPiece(b, source, target, bytes, exist); });
     });
     rewriter.eraseOp(op);
     return success();
@@ -247,7 +237,7 @@ struct CopyOutLowering : OpConversionPattern<CopyOutOp> {
       if (part.mine)
         store = b.both(store, part.mine);
       Value target = walk.address(b, part);
-      when(b, store, [&] {
+      b.when(store, [&] {
         Value source = pieceAddress(b, base, buffer, part, bytes);
         Value loaded = LLVM::LoadOp::create(b, piece, source, unsigned(bytes));
         LLVM::StoreOp::create(b, loaded, target, unsigned(bytes));
@@ -271,7 +261,7 @@ struct StoreRowLowering : OpConversionPattern<StoreRowOp> {
                                                 b.inQuad(), b.i32(0));
     for (auto [i, value] : llvm::enumerate(adaptor.getValues())) {
       Value row = b.add(first, int64_t(i) * 8);
-      when(b, b.both(leads, isInside(b, row, view.rows)), [&, value = value] {
+      b.when(b.both(leads, isInside(b, row, view.rows)), [&, value = value] {
         Value address = b.offset(view.base, b.mul(b.wide(row), view.stride));
         LLVM::StoreOp::create(b, value, address, /*alignment=*/4u);
       });

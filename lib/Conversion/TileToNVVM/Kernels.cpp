@@ -30,8 +30,23 @@ void declareShared(OpBuilder &builder, gpu::GPUModuleOp module,
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
   LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/false,
                          LLVM::Linkage::External, kSharedSymbol, Attribute(),
-                         alignment,
-                         unsigned(NVVM::NVVMMemorySpace::Shared));
+                         alignment, unsigned(NVVM::NVVMMemorySpace::Shared));
+}
+
+/// Tensor maps are 128 bytes of the launch's parameters, which TMA reads there.
+void passMapsByValue(KernelOp kernel, LLVM::LLVMFuncOp function) {
+  Builder b(kernel.getContext());
+  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    if (!isa<TensorMapType>(type))
+      continue;
+    function.setArgAttr(i, LLVM::LLVMDialect::getByValAttrName(),
+                        TypeAttr::get(bytes));
+    function.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
+                        b.getUnitAttr());
+    function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                        b.getI64IntegerAttr(64));
+  }
 }
 
 struct KernelLowering : OpConversionPattern<KernelOp> {
@@ -67,6 +82,10 @@ struct KernelLowering : OpConversionPattern<KernelOp> {
                       rewriter.getDenseI32ArrayAttr({int32_t(op.threads())}));
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       rewriter.getI32IntegerAttr(op.getMinBlocksPerSm()));
+    // exp2 and products become single instructions; nothing in a softmax needs
+    // denormals.
+    function.setDenormalFpMathF32("preserve-sign,preserve-sign");
+    passMapsByValue(op, function);
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.end());
     if (failed(rewriter.convertRegionTypes(&function.getBody(),
@@ -105,6 +124,23 @@ struct ProgramIdLowering : OpConversionPattern<ProgramIdOp> {
   }
 };
 
+struct GridSizeLowering : OpConversionPattern<GridSizeOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(GridSizeOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type i32 = rewriter.getI32Type();
+    if (op.getDim() == 0)
+      rewriter.replaceOpWithNewOp<NVVM::GridDimXOp>(op, i32);
+    else if (op.getDim() == 1)
+      rewriter.replaceOpWithNewOp<NVVM::GridDimYOp>(op, i32);
+    else
+      rewriter.replaceOpWithNewOp<NVVM::GridDimZOp>(op, i32);
+    return success();
+  }
+};
+
 struct WarpIdLowering : OpConversionPattern<WarpIdOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -112,11 +148,7 @@ struct WarpIdLowering : OpConversionPattern<WarpIdOp> {
   matchAndRewrite(WarpIdOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    // Through a shuffle, so that ptxas knows the value to be uniform.
-    Value warp = b.shiftRight(b.thread(), 5);
-    rewriter.replaceOpWithNewOp<NVVM::ShflOp>(
-        op, b.getI32Type(), b.i32(-1), warp, b.i32(0), b.i32(31),
-        NVVM::ShflKind::idx, /*return_value_and_is_valid=*/UnitAttr());
+    rewriter.replaceOp(op, b.warp());
     return success();
   }
 };
@@ -128,11 +160,7 @@ struct AllocLowering : OpConversionPattern<AllocOp> {
   matchAndRewrite(AllocOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    Value base = LLVM::AddressOfOp::create(b, b.sharedPointer(),
-                                           StringRef(kSharedSymbol));
-    Value address = LLVM::PtrToIntOp::create(b, b.getI32Type(), base);
-    auto place = op->getAttrOfType<IntegerAttr>(kPlaceAttr);
-    rewriter.replaceOp(op, b.add(address, place.getInt()));
+    rewriter.replaceOp(op, placeOf(b, op));
     return success();
   }
 };
@@ -167,9 +195,17 @@ struct ViewLowering : OpConversionPattern<ViewOp> {
 
 } // namespace
 
+Value attn::placeOf(Lane &b, Operation *reservation) {
+  Value base =
+      LLVM::AddressOfOp::create(b, b.sharedPointer(), StringRef(kSharedSymbol));
+  Value address = LLVM::PtrToIntOp::create(b, b.getI32Type(), base);
+  auto place = reservation->getAttrOfType<IntegerAttr>(kPlaceAttr);
+  return b.add(address, place.getInt());
+}
+
 void attn::populateKernelPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns.add<AliasLowering, AllocLowering, KernelLowering, ProgramIdLowering,
-               ReturnLowering, ViewLowering, WarpIdLowering>(
+  patterns.add<AliasLowering, AllocLowering, GridSizeLowering, KernelLowering,
+               ProgramIdLowering, ReturnLowering, ViewLowering, WarpIdLowering>(
       converter, patterns.getContext());
 }

@@ -98,13 +98,76 @@ Value Lane::shared(Value address) {
 }
 
 Value Lane::opaque(Value value) {
-  return LLVM::InlineAsmOp::create(
-             *this, value.getType(), ValueRange(value), /*asm_string=*/"",
-             /*constraints=*/"=r,0", /*has_side_effects=*/true,
-             /*is_align_stack=*/false, LLVM::TailCallKind::None,
-             LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT),
-             /*operand_attrs=*/ArrayAttr())
-      .getResult(0);
+  return assembly(value.getType(), "", "=r,0", value).front();
+}
+
+SmallVector<Value> Lane::assembly(TypeRange results, StringRef text,
+                                  StringRef constraints, ValueRange operands) {
+  Type result;
+  if (results.size() == 1)
+    result = results.front();
+  else if (results.size() > 1)
+    result = LLVM::LLVMStructType::getLiteral(getContext(),
+                                              llvm::to_vector(results));
+  auto op = LLVM::InlineAsmOp::create(
+      *this, result ? TypeRange(result) : TypeRange(), operands, text,
+      constraints, /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  if (results.size() <= 1)
+    return SmallVector<Value>(op->getResults());
+  SmallVector<Value> values;
+  for (size_t i = 0; i < results.size(); ++i)
+    values.push_back(LLVM::ExtractValueOp::create(*this, op.getRes(), i));
+  return values;
+}
+
+void Lane::memoryAssembly(StringRef text, StringRef constraints,
+                          ValueRange operands) {
+  assembly({}, text,
+           (constraints + (constraints.empty() ? "" : ",") + "~{memory}").str(),
+           operands);
+}
+
+SmallVector<Value> Lane::tie(ValueRange values) {
+  if (values.empty())
+    return {};
+  StringRef letter = values.front().getType().isF32() ? "=f" : "=r";
+  std::string outputs, inputs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    outputs += (i ? "," : "") + letter.str();
+    inputs += "," + std::to_string(i);
+  }
+  return assembly(values.getTypes(), "", outputs + inputs, values);
+}
+
+void Lane::when(Value condition, function_ref<void()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(*this, condition, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+Value Lane::uniform(Value value) {
+  return NVVM::ShflOp::create(*this, value.getType(), i32(-1), value, i32(0),
+                              i32(31), NVVM::ShflKind::idx,
+                              /*return_value_and_is_valid=*/UnitAttr());
+}
+
+Value Lane::warp() { return uniform(shiftRight(thread(), 5)); }
+
+Value Lane::isFirstLane() {
+  return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, lane(), i32(0));
+}
+
+bool attn::isSingleLane(Operation *op) {
+  for (Operation *o = op->getParentOp(); o; o = o->getParentOp())
+    if (o->hasAttr(kSingleLaneAttr))
+      return true;
+  return false;
 }
 
 Value Lane::shuffleXor(Value value, int64_t mask) {

@@ -63,7 +63,32 @@ public:
 
   /// The value of the lane whose number differs in the bits of `mask`.
   Value shuffleXor(Value value, int64_t mask);
+  /// The first lane's value in all lanes: ptxas then knows it to be uniform.
+  Value uniform(Value value);
+  /// Number of the warp in the block, uniform.
+  Value warp();
+  /// Whether this is the warp's first lane.
+  Value isFirstLane();
+
+  /// PTX that MLIR has no op for.  With side effects: never moved, merged or
+  /// dropped.  A clobber of memory is for what orders accesses.
+  llvm::SmallVector<Value> assembly(mlir::TypeRange results,
+                                    llvm::StringRef text,
+                                    llvm::StringRef constraints,
+                                    mlir::ValueRange operands);
+  /// The same for PTX without a result that orders or moves memory.
+  void memoryAssembly(llvm::StringRef text, llvm::StringRef constraints,
+                      mlir::ValueRange operands);
+  /// The same registers, of which LLVM forgets where they come from, so that no
+  /// use can move above this place.
+  llvm::SmallVector<Value> tie(mlir::ValueRange values);
+
+  /// Runs `body` under a condition; null is always.
+  void when(Value condition, llvm::function_ref<void()> body);
 };
+
+/// Whether one lane of one warp executes the op.
+bool isSingleLane(mlir::Operation *op);
 
 /// Registers of a 1:N-converted value.
 using Registers = llvm::SmallVector<mlir::Value>;
@@ -84,6 +109,21 @@ void populateMatrixPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 void populateRowPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns);
+void populateRolePatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns);
+void populateBarrierPatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
+void populateTmaPatterns(const mlir::TypeConverter &converter,
+                         mlir::RewritePatternSet &patterns);
+void populateWgmmaPatterns(const mlir::TypeConverter &converter,
+                           mlir::RewritePatternSet &patterns);
+
+/// The i32 address of what an op reserves in the block's shared memory.  The
+/// op keeps its place in an attribute while its kernel is being lowered.
+mlir::Value placeOf(Lane &b, mlir::Operation *reservation);
+
+/// Name of the attribute of a role's branch that tells that one lane runs it.
+inline constexpr llvm::StringLiteral kSingleLaneAttr = "tile.single_lane";
 
 /// Replaces the launches of a module by gpu.launch_func.  Runs before kernels
 /// are lowered, which still know their footprint.

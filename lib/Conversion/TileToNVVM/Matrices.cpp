@@ -204,6 +204,12 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
     FragType fragment = op.getFragment().getType();
+    if (buffer.isSwizzled()) {
+      storeSwizzled(b, op, adaptor.getFragment(), adaptor.getBuffer().front(),
+                    adaptor.getRow().front());
+      rewriter.eraseOp(op);
+      return success();
+    }
     Value row = b.add(adaptor.getRow().front(), b.quad());
     Value address = b.add(adaptor.getBuffer().front(),
                           b.add(b.mul(row, buffer.pitchBytes()),
@@ -224,6 +230,41 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
         }
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// stmatrix: lane l gives the address of row l % 8 of the 8 x 8 matrix l / 8;
+  /// four of them are 16 columns of 16 rows.
+  static void storeSwizzled(Lane &b, StoreMatrixOp op, ValueRange values,
+                            Value buffer, Value firstRow) {
+    SmemType type = op.getBuffer().getType();
+    FragType fragment = op.getFragment().getType();
+    Value lane = b.lane();
+    Value row8 = b.bitAnd(lane, 7), matrix = b.shiftRight(lane, 3);
+    Value down = b.mul(b.bitAnd(matrix, 1), 8), right = b.shiftRight(matrix, 1);
+    Value row = b.add(b.add(firstRow, row8), down);
+    Value start = b.add(buffer, b.mul(row, SmemType::kPanelBytes));
+    // Rows begin at multiples of 8, so row % 8 is the lane's own.
+    Value twist = arith::XOrIOp::create(b, right, row8);
+    int64_t pieces = fragment.getColumns() / 8, perPanel = 8;
+    for (int64_t m = 0; m < fragment.getRows() / 16; ++m)
+      for (int64_t n = 0; n < pieces; n += 2) {
+        int64_t count = std::min<int64_t>(2, pieces - n);
+        SmallVector<Value> packed;
+        for (int64_t i = 0; i < 2 * count; ++i) {
+          int64_t first = (m * pieces + n) * 4 + 2 * i;
+          packed.push_back(
+              pack(b, type.getElementType(), values[first], values[first + 1]));
+        }
+        Value piece = arith::XOrIOp::create(b, twist, b.i32(n % perPanel));
+        Value address = b.add(start, b.mul(piece, 16));
+        int64_t bytes =
+            n / perPanel * type.panelBytes() + m * 16 * SmemType::kPanelBytes;
+        NVVM::StMatrixOp::create(
+            b, b.offset(b.shared(address), bytes), packed, NVVM::MMALayout::row,
+            NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
+            NVVM::LdStMatrixEltType::B16);
+      }
   }
 };
 

@@ -127,7 +127,7 @@ struct RowReduceLowering : OpConversionPattern<RowReduceOp> {
           for (int64_t c = 0; c < 2; ++c)
             row.push_back(values[(m * pieces + n) * 4 + 2 * half + c]);
         Value result = reduce(b, op.getKind(), row);
-        if (op.getKind() == Reduction::max)
+        if (!op.getResult().getType().getPartial())
           result = combineQuad(b, op.getKind(), result);
         if (op.getInit())
           result =
@@ -165,10 +165,33 @@ struct RowCombineLowering : OpConversionPattern<RowCombineOp> {
   matchAndRewrite(RowCombineOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
+    Reduction kind = op.getMax() ? Reduction::max : Reduction::add;
     Registers registers;
     for (Value value : adaptor.getSource())
-      registers.push_back(combineQuad(b, Reduction::add, value));
+      registers.push_back(combineQuad(b, kind, value));
     rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+struct AnyAboveLowering : OpConversionPattern<AnyAboveOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AnyAboveOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value above;
+    for (auto [value, limit] :
+         llvm::zip(adaptor.getValues(), adaptor.getLimits())) {
+      Value one =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, limit);
+      above = above ? Value(arith::OrIOp::create(b, above, one)) : one;
+    }
+    Value any = NVVM::VoteSyncOp::create(b, b.getI1Type(), b.i32(-1), above,
+                                         NVVM::VoteSyncKind::any);
+    Value no = arith::ConstantOp::create(b, b.getBoolAttr(false));
+    rewriter.replaceOpWithNewOp<LLVM::ExpectOp>(op, any, no);
     return success();
   }
 };
@@ -198,9 +221,8 @@ private:
 void attn::populateRowPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns
-      .add<FillLowering, MapLowering, RowCombineLowering, RowReduceLowering>(
-          converter, context);
+  patterns.add<AnyAboveLowering, FillLowering, MapLowering, RowCombineLowering,
+               RowReduceLowering>(converter, context);
   patterns.add<ApproximateLowering<math::Exp2Op>>(converter, context,
                                                   "llvm.nvvm.ex2.approx.ftz");
   patterns.add<ApproximateLowering<math::Log2Op>>(converter, context,

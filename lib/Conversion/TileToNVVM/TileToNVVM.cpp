@@ -26,6 +26,15 @@ public:
     addConversion([](Type type) { return type; });
     addConversion([=](PtrType) { return global; });
     addConversion([=](SmemType) { return i32; });
+    addConversion([=](MbarrierType) { return i32; });
+    addConversion([=](QueueType) { return i32; });
+    addConversion(
+        [=](TensorMapType) { return LLVM::LLVMPointerType::get(context); });
+    addConversion([=](PendingType type, SmallVectorImpl<Type> &types) {
+      types.append(type.getRows() * type.getColumns() / 32,
+                   Float32Type::get(context));
+      return success();
+    });
     addConversion([=](ViewType, SmallVectorImpl<Type> &types) {
       types.append({global, i64, i32});
       return success();
@@ -56,6 +65,10 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     populateCopyPatterns(types, patterns);
     populateMatrixPatterns(types, patterns);
     populateRowPatterns(types, patterns);
+    populateRolePatterns(types, patterns);
+    populateBarrierPatterns(types, patterns);
+    populateTmaPatterns(types, patterns);
+    populateWgmmaPatterns(types, patterns);
 
     ConversionTarget target(*context);
     target.addIllegalDialect<TileDialect>();

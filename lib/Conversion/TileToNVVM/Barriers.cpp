@@ -1,0 +1,244 @@
+//===- Barriers.cpp - mbarriers, named barriers, queues -------------------===//
+//
+// A queue's slot is 16 bytes of message, then the mbarriers "full" (one
+// arrival, of who pushes) and "empty" (one arrival per reading warp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lane.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+constexpr int64_t kBarrierBytes = 8;
+constexpr int64_t kFullOffset = QueueType::kMessageBytes;
+constexpr int64_t kEmptyOffset = kFullOffset + kBarrierBytes;
+
+void initialise(Lane &b, Value address, int64_t arrivals) {
+  b.memoryAssembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r",
+                   {address, b.i32(arrivals)});
+}
+
+void wait(Lane &b, Value address, Value parity) {
+  b.memoryAssembly("{ .reg .pred p; "
+                   "WAIT${:uid}: "
+                   "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; "
+                   "@p bra DONE${:uid}; "
+                   "bra WAIT${:uid}; "
+                   "DONE${:uid}: }",
+                   "r,r", {address, parity});
+}
+
+/// One arrival, of the warp's first lane, or of the only lane; if `condition`
+/// holds (null is always).
+void arrive(Lane &b, Operation *op, Value address, Value condition) {
+  if (isSingleLane(op) && !condition)
+    return b.memoryAssembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r",
+                            address);
+  Value mine = isSingleLane(op) ? Value() : b.isFirstLane();
+  if (condition)
+    mine = mine ? b.both(mine, condition) : condition;
+  mine = arith::ExtUIOp::create(b, b.getI32Type(), mine);
+  // A predicate and not a branch: products may be in flight.
+  b.memoryAssembly("{ .reg .pred p; setp.ne.b32 p, $1, 0; "
+                   "@p mbarrier.arrive.shared::cta.b64 _, [$0]; }",
+                   "r,r", {address, mine});
+}
+
+Value slotAddress(Lane &b, Value base, Value slot, int64_t bytes) {
+  return b.add(base, b.mul(slot, bytes));
+}
+
+/// Runs `body` in the block's first thread.
+void byFirstThread(Lane &b, function_ref<void()> body) {
+  b.when(b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, b.thread(),
+                                       b.i32(0)),
+         body);
+}
+
+struct MbarrierLowering : OpConversionPattern<MbarrierOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MbarrierOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value base = placeOf(b, op);
+    byFirstThread(b, [&] {
+      for (int64_t i = 0; i < op.getResult().getType().getSlots(); ++i)
+        initialise(b, b.add(base, i * kBarrierBytes), op.getArrivals());
+    });
+    rewriter.replaceOp(op, base);
+    return success();
+  }
+};
+
+struct QueueLowering : OpConversionPattern<QueueOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(QueueOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value base = placeOf(b, op);
+    byFirstThread(b, [&] {
+      for (int64_t i = 0; i < op.getResult().getType().getSlots(); ++i) {
+        Value slot = b.add(base, i * QueueType::kSlotBytes);
+        initialise(b, b.add(slot, kFullOffset), 1);
+        initialise(b, b.add(slot, kEmptyOffset), op.getReaders());
+      }
+    });
+    rewriter.replaceOp(op, base);
+    return success();
+  }
+};
+
+struct MbarrierWaitLowering : OpConversionPattern<MbarrierWaitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MbarrierWaitOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    wait(b,
+         slotAddress(b, adaptor.getBarrier(), adaptor.getSlot(), kBarrierBytes),
+         adaptor.getParity());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct MbarrierArriveLowering : OpConversionPattern<MbarrierArriveOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MbarrierArriveOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    arrive(
+        b, op,
+        slotAddress(b, adaptor.getBarrier(), adaptor.getSlot(), kBarrierBytes),
+        adaptor.getCondition());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct PushLowering : OpConversionPattern<PushOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PushOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value slot = slotAddress(b, adaptor.getQueue(), adaptor.getSlot(),
+                             QueueType::kSlotBytes);
+    // The first round finds the slots empty.
+    Value parity = arith::XOrIOp::create(b, adaptor.getParity(), b.i32(1));
+    wait(b, b.add(slot, kEmptyOffset), parity);
+    b.when(isSingleLane(op) ? Value() : b.isFirstLane(), [&] {
+      SmallVector<Value> operands = {slot};
+      llvm::append_range(operands, adaptor.getValues());
+      operands.resize(1 + QueueType::kMaxValues, b.i32(0));
+      b.memoryAssembly("st.shared.v4.b32 [$0], {$1,$2,$3,$4};", "r,r,r,r,r",
+                       operands);
+      b.memoryAssembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r",
+                       b.add(slot, kFullOffset));
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct PopLowering : OpConversionPattern<PopOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PopOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value slot = slotAddress(b, adaptor.getQueue(), adaptor.getSlot(),
+                             QueueType::kSlotBytes);
+    wait(b, b.add(slot, kFullOffset), adaptor.getParity());
+    SmallVector<Type> types(QueueType::kMaxValues, b.getI32Type());
+    SmallVector<Value> message =
+        b.assembly(types, "ld.shared.v4.b32 {$0,$1,$2,$3}, [$4];",
+                   "=r,=r,=r,=r,r,~{memory}", slot);
+    SmallVector<Value> values;
+    for (size_t i = 0; i < op.getValues().size(); ++i)
+      values.push_back(b.uniform(message[i]));
+    arrive(b, op, b.add(slot, kEmptyOffset), Value());
+    rewriter.replaceOp(op, values);
+    return success();
+  }
+};
+
+struct DrawLowering : OpConversionPattern<DrawOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(DrawOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
+        op, LLVM::AtomicBinOp::uinc_wrap, adaptor.getCounter(),
+        b.add(adaptor.getBelow(), -1), LLVM::AtomicOrdering::monotonic,
+        /*syncscope=*/"device");
+    return success();
+  }
+};
+
+struct BarSyncLowering : OpConversionPattern<BarSyncOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(BarSyncOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    NVVM::BarrierOp::create(b, TypeRange(), adaptor.getId(),
+                            b.i32(32 * int64_t(op.getWarps())),
+                            NVVM::BarrierReductionAttr(), Value());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct BarArriveLowering : OpConversionPattern<BarArriveOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(BarArriveOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    std::string threads = std::to_string(32 * op.getWarps());
+    b.memoryAssembly("bar.arrive $0, " + threads + ";", "r", adaptor.getId());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct FenceAsyncLowering : OpConversionPattern<FenceAsyncOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(FenceAsyncOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    b.memoryAssembly("fence.proxy.async.shared::cta;", "", {});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::populateBarrierPatterns(const TypeConverter &converter,
+                                   RewritePatternSet &patterns) {
+  patterns.add<BarArriveLowering, BarSyncLowering, DrawLowering,
+               FenceAsyncLowering, MbarrierArriveLowering, MbarrierLowering,
+               MbarrierWaitLowering, PopLowering, PushLowering, QueueLowering>(
+      converter, patterns.getContext());
+}

@@ -1,0 +1,184 @@
+//===- Wgmma.cpp - Products of a warpgroup --------------------------------===//
+//
+// A product is a fence, one instruction per step of 32 bytes along the
+// contracted extent, and a commit.  ptxas keeps products in flight only if no
+// other instruction defines or reads their registers meanwhile; so registers
+// are tied before the fence and behind the wait, and nowhere else.
+//
+// Factors in shared memory are named by descriptors (PTX ISA, "Matrix
+// descriptor format"): the address, the leading and the stride offset in units
+// of 16 bytes, and the swizzle.  Two forms follow from the layout sw128:
+//
+//   k along the columns   stride offset 1024 (8 rows); a step is 32 bytes, and
+//   a
+//                         panel is `panelBytes` further
+//   k down the rows       leading offset `panelBytes` (the next columns),
+//   stride
+//                         offset 1024 (8 rows); a step is 16 rows, 2048 bytes
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lane.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+constexpr int64_t kUnit = 16; ///< bytes that descriptors count in
+constexpr int64_t kStepBytes = 32;
+
+/// A factor in shared memory.
+class Descriptors {
+public:
+  /// `kDown`: the contracted extent runs down the rows.
+  Descriptors(Lane &b, SmemType type, Value buffer, Value stage, bool kDown)
+      : type(type), kDown(kDown) {
+    constexpr int64_t addressMask = 0x3fff;
+    int64_t leading = kDown ? type.panelBytes() / kUnit : 1;
+    int64_t bits = int64_t(1) << 62 | (SmemType::kSwizzleBytes / kUnit) << 32 |
+                   leading << 16;
+    Value address = b.bitAnd(b.shiftRight(buffer, 4), addressMask);
+    Value wide = arith::ExtUIOp::create(b, b.getI64Type(), address);
+    base = arith::OrIOp::create(b, wide, b.i64(bits));
+    add(b, stage, type.stageBytes());
+  }
+
+  /// Moves by `count` times so many bytes.
+  void add(Lane &b, Value count, int64_t bytes) {
+    Value wide = arith::ExtUIOp::create(b, b.getI64Type(), count);
+    base = b.add(base, b.mul(wide, bytes / kUnit));
+  }
+
+  Value step(Lane &b, int64_t k) const {
+    int64_t perPanel = SmemType::kPanelBytes / kStepBytes;
+    int64_t bytes =
+        kDown ? k * 16 * SmemType::kPanelBytes
+              : k / perPanel * type.panelBytes() + k % perPanel * kStepBytes;
+    return b.add(base, bytes / kUnit);
+  }
+
+private:
+  SmemType type;
+  bool kDown;
+  Value base;
+};
+
+/// `$first, .. $first + count - 1` in braces.
+std::string registerList(int64_t first, int64_t count) {
+  std::string text = "{";
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ",$" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+StringRef typeName(Type element) {
+  if (element.isBF16())
+    return "bf16";
+  return element.isF16() ? "f16" : "e4m3";
+}
+
+struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WgmmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType rhs = op.getRhs().getType();
+    int64_t steps = op.depth() * rhs.elementBytes() / kStepBytes;
+    Descriptors right(b, rhs, adaptor.getRhs().front(),
+                      adaptor.getRhsStage().front(), !op.getTranspose());
+
+    Registers acc = op.getAcc() ? b.tie(adaptor.getAcc()) : zeros(b, op);
+    Registers left;
+    std::optional<Descriptors> leftPlace;
+    if (auto lhs = dyn_cast<SmemType>(op.getLhs().getType())) {
+      leftPlace.emplace(b, lhs, adaptor.getLhs().front(),
+                        adaptor.getLhsStage().front(), /*kDown=*/false);
+      leftPlace->add(b, adaptor.getLhsRow().front(), SmemType::kPanelBytes);
+    } else {
+      left = b.tie(adaptor.getLhs());
+    }
+    NVVM::WgmmaFenceAlignedOp::create(b);
+    for (int64_t k = 0; k < steps; ++k) {
+      Registers factor = leftPlace ? Registers{leftPlace->step(b, k)}
+                                   : Registers(ArrayRef(left).slice(4 * k, 4));
+      bool accumulate = op.getAcc() || k > 0;
+      acc = issue(b, op, acc, factor, right.step(b, k), accumulate);
+    }
+    NVVM::WgmmaGroupSyncAlignedOp::create(b);
+    rewriter.replaceOpWithMultiple(op, {acc});
+    return success();
+  }
+
+private:
+  static Registers zeros(Lane &b, WgmmaOp op) {
+    // Not read: the first step does not accumulate.
+    Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+    return Registers(op.getResult().getType().getColumns() / 2, zero);
+  }
+
+  static Registers issue(Lane &b, WgmmaOp op, const Registers &acc,
+                         const Registers &left, Value right, bool accumulate) {
+    Type element = op.getRhs().getType().getElementType();
+    int64_t count = acc.size(), inputs = left.size();
+    bool inRegisters = inputs == 4;
+    // Outputs come first, then their tied inputs.
+    int64_t leftAt = 2 * count, rightAt = leftAt + inputs;
+    std::string type = typeName(element).str();
+    std::string k = element.getIntOrFloatBitWidth() == 8 ? "32" : "16";
+    std::string text =
+        "{ .reg .pred p; setp.ne.b32 p, $" + std::to_string(rightAt + 1) +
+        ", 0; wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) +
+        "k" + k + ".f32." + type + "." + type + " " + registerList(0, count) +
+        ", " +
+        (inRegisters ? registerList(leftAt, 4) : "$" + std::to_string(leftAt)) +
+        ", $" + std::to_string(rightAt) + ", p, 1, 1";
+    // Whether k runs down the rows, for factors of 16 bits in shared memory.
+    if (element.getIntOrFloatBitWidth() == 16) {
+      if (!inRegisters)
+        text += ", 0";
+      text += op.getTranspose() ? ", 0" : ", 1";
+    }
+    text += "; }";
+    std::string constraints;
+    for (int64_t i = 0; i < count; ++i)
+      constraints += "=f,";
+    for (int64_t i = 0; i < count; ++i)
+      constraints += std::to_string(i) + ",";
+    constraints += inRegisters ? "r,r,r,r,l,n" : "l,l,n";
+
+    SmallVector<Value> operands(acc);
+    llvm::append_range(operands, left);
+    operands.push_back(right);
+    operands.push_back(b.i32(accumulate));
+    return b.assembly(SmallVector<Type>(count, b.getF32Type()), text,
+                      constraints, operands);
+  }
+};
+
+struct WgmmaWaitLowering : OpConversionPattern<WgmmaWaitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WgmmaWaitOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    NVVM::WgmmaWaitGroupSyncOp::create(b, uint64_t(op.getInFlight()));
+    SmallVector<Registers> fragments;
+    for (ValueRange product : adaptor.getProducts())
+      fragments.push_back(b.tie(product));
+    rewriter.replaceOpWithMultiple(op, std::move(fragments));
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::populateWgmmaPatterns(const TypeConverter &converter,
+                                 RewritePatternSet &patterns) {
+  patterns.add<WgmmaLowering, WgmmaWaitLowering>(converter,
+                                                 patterns.getContext());
+}

@@ -1,0 +1,108 @@
+//===- LazySoftmax.cpp - An online softmax that seldom rescales -----------===//
+
+#include "LazySoftmax.h"
+
+#include "Softmax.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+static constexpr double kNothingSeen = -0x1p100;
+static constexpr double kSlackBits = 8;
+static const double kLog2E = std::log2(std::exp(1.0));
+
+LazySoftmax::LazySoftmax(TileBuilder &b, Scalar scale, double sign)
+    : scalesFirst(!(sign > 0)) {
+  Scalar c = scale * b.f32(kLog2E);
+  factor = scalesFirst ? b.f32(1) : c;
+  if (scalesFirst)
+    prescale = c;
+  slack = scalesFirst ? b.f32(kSlackBits) : b.f32(kSlackBits) / c;
+}
+
+Value LazySoftmax::orient(TileBuilder &b, Value scores) const {
+  if (!scalesFirst)
+    return scores;
+  return b.map(scores, scores.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                 return x[0] * prescale;
+               });
+}
+
+Value LazySoftmax::weights(TileBuilder &b, Value scores,
+                           Value reference) const {
+  Value shift = b.map(reference, reference.getType(),
+                      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                        return b.f32(0) - x[0] * factor;
+                      });
+  return b.map({scores, shift}, scores.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                 return b.exp2(b.fma(x[0], factor, x[1]));
+               });
+}
+
+LazySoftmax::Block LazySoftmax::first(TileBuilder &b, Value scores) const {
+  int64_t rows = cast<FragType>(scores.getType()).getRows();
+  Value nothing = b.fill(b.f32(kNothingSeen), b.rowType(rows));
+  Value reference = b.rowMax(scores, nothing);
+  Value result = weights(b, scores, reference);
+  return {{reference, b.rowSum(result, Value())}, result};
+}
+
+Value LazySoftmax::tops(TileBuilder &b, Value scores) const {
+  int64_t rows = cast<FragType>(scores.getType()).getRows();
+  return RowReduceOp::create(b, b.rowType(rows, /*partial=*/true),
+                             Reduction::max, scores, Value());
+}
+
+LazySoftmax::Step LazySoftmax::step(TileBuilder &b, Rows rows, Value scores,
+                                    Value tops, Value output) const {
+  auto row = cast<RowType>(rows.reference.getType());
+  Value limits = b.map(rows.reference, row,
+                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                         return x[0] + slack;
+                       });
+  Scalar exceeds = b.wrap(AnyAboveOp::create(b, b.getI1Type(), tops, limits));
+  ValueRange moved = b.choose(
+      exceeds,
+      [&]() -> SmallVector<Value> {
+        Value top = RowCombineOp::create(b, row, /*max=*/true, tops);
+        Value reference =
+            b.map({rows.reference, top}, row,
+                  [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                    return b.max(x[0], x[1]);
+                  });
+        Value alpha = b.map({rows.reference, reference}, row,
+                            [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                              return b.exp2((x[0] - x[1]) * factor);
+                            });
+        return {reference, scaleRows(b, rows.sum, alpha),
+                scaleRows(b, output, alpha)};
+      },
+      [&]() -> SmallVector<Value> {
+        return {rows.reference, rows.sum, output};
+      });
+  Value result = weights(b, scores, moved[0]);
+  return {{{moved[0], b.rowSum(result, moved[1])}, result}, moved[2]};
+}
+
+LazySoftmax::End LazySoftmax::finish(TileBuilder &b, Rows rows) const {
+  auto type = cast<RowType>(rows.reference.getType());
+  Value sum = RowCombineOp::create(b, type, /*max=*/false, rows.sum);
+  Value inverse =
+      b.map(sum, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+        return b.select(x[0] == b.f32(0), b.f32(0), b.f32(1) / x[0]);
+      });
+  Value lse = b.map({sum, rows.reference}, type,
+                    [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                      Scalar log = b.log2(x[0]) + x[1] * factor;
+                      double none = -std::numeric_limits<double>::infinity();
+                      return b.select(x[0] == b.f32(0), b.f32(none),
+                                      log * b.f32(1 / kLog2E));
+                    });
+  return {inverse, lse};
+}

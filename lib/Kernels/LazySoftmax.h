@@ -1,0 +1,79 @@
+//===- LazySoftmax.h - An online softmax that seldom rescales ---*- C++ -*-===//
+//
+// The online softmax of Softmax.h takes weights relative to the running maximum
+// and so scales l and O in every block.  Any reference will do as long as no
+// weight overflows; so here a row keeps its reference r until some score
+// exceeds it by a factor of 2^8 in weight.  Weights then reach 2^8, which bf16,
+// f16 and f32 hold without loss.  Only the rare block that moves r needs the
+// maximum of whole rows (shuffles) and the scaling of l and O: that is a
+// branch, taken by a warp when one of its rows asks for it.
+//
+// A row that has seen nothing has the reference -2^100, low enough for every
+// score and finite, so that no weight becomes NaN; scores below it count as
+// hidden.  An infinite score moves r to infinity and ends in NaN, as it must.
+//
+// Example (c = 1): scores 1, 3: r = 3, l = 2^-2 + 1.  Then 10: r stays, weight
+// 2^7.  Then 12 exceeds 3 + 8: r = 12, alpha = 2^-9.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_LAZYSOFTMAX_H
+#define ATTN_LIB_KERNELS_LAZYSOFTMAX_H
+
+#include "TileBuilder.h"
+
+namespace attn {
+
+class LazySoftmax {
+public:
+  /// `scale` is the kernel's run-time argument, `sign` what is known of it when
+  /// the kernel is built.
+  LazySoftmax(TileBuilder &builder, Scalar scale, double sign);
+
+  /// Reference and (partial) sum of some rows.
+  struct Rows {
+    mlir::Value reference, sum;
+  };
+
+  /// Makes larger mean heavier: with a scale that is not positive the largest
+  /// score is not the heaviest, so the scores are scaled first.
+  mlir::Value orient(TileBuilder &builder, mlir::Value scores) const;
+
+  /// The first block of a row sets its reference.
+  struct Block {
+    Rows rows;
+    mlir::Value weights; ///< 2^(c s - c r), an accumulator
+  };
+  Block first(TileBuilder &builder, mlir::Value scores) const;
+
+  /// The largest score of each lane, to be taken while a product is in flight.
+  mlir::Value tops(TileBuilder &builder, mlir::Value scores) const;
+  /// A later block: moves the references where they must, and scales `output`,
+  /// what was summed up so far.
+  struct Step {
+    Block block;
+    mlir::Value output;
+  };
+  Step step(TileBuilder &builder, Rows rows, mlir::Value scores,
+            mlir::Value tops, mlir::Value output) const;
+
+  /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
+  /// LSE = ln(2) (c r + log2(l)), or -inf.
+  struct End {
+    mlir::Value inverse, lse;
+  };
+  End finish(TileBuilder &builder, Rows rows) const;
+
+private:
+  mlir::Value weights(TileBuilder &builder, mlir::Value scores,
+                      mlir::Value reference) const;
+
+  Scalar factor;   ///< c, or 1 when the scores are scaled first
+  Scalar prescale; ///< c, only when the scores are scaled first
+  Scalar slack;    ///< 8 / c
+  bool scalesFirst;
+};
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,44 @@
+//===- Ring.cpp - Where a role stands in a ring of buffers ----------------===//
+
+#include "Ring.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+Ring::Ring(TileBuilder &b, StringRef name, int64_t slots, int64_t readers)
+    : slots(slots) {
+  auto type = MbarrierType::get(b.getContext(), slots);
+  full = MbarrierOp::create(b, type, (name + "_full").str(), 1u);
+  empty =
+      MbarrierOp::create(b, type, (name + "_empty").str(), uint32_t(readers));
+}
+
+Place Ring::next(TileBuilder &b, Place place) const {
+  if (slots == 1)
+    return {place.slot, place.parity ^ 1};
+  if (slots == 2)
+    return {place.slot ^ 1, place.parity ^ place.slot};
+  Scalar wraps = place.slot == b.i32(slots - 1);
+  return {b.select(wraps, b.i32(0), place.slot + 1),
+          b.select(wraps, place.parity ^ 1, place.parity)};
+}
+
+void Ring::awaitFull(TileBuilder &b, Place place) const {
+  MbarrierWaitOp::create(b, full, place.slot, place.parity);
+}
+
+void Ring::awaitEmpty(TileBuilder &b, Place place) const {
+  MbarrierWaitOp::create(b, empty, place.slot, place.parity);
+}
+
+void Ring::release(TileBuilder &b, Place place, Scalar condition) const {
+  MbarrierArriveOp::create(b, empty, place.slot, Value(condition));
+}
+
+void Ring::load(TileBuilder &b, Place place, Value map, Scalar batch,
+                Scalar head, Scalar row, Value buffer) const {
+  awaitEmpty(b, place);
+  TmaLoadOp::create(b, map, batch, head, row, buffer, place.slot, full,
+                    place.slot);
+}

@@ -1,0 +1,51 @@
+//===- Ring.h - Where a role stands in a ring of buffers --------*- C++ -*-===//
+//
+// A ring of n buffers has n slots, each with two barriers: "full", on which who
+// reads waits, and "empty", on which who writes waits.  Everybody goes round by
+// himself, with a slot and a parity that flips with every round: readers begin
+// with parity 0, writers, who find all slots empty, with parity 1.
+//
+// Example, two slots, a reader: (0, 0) (1, 0) (0, 1) (1, 1) (0, 0) ...
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_RING_H
+#define ATTN_LIB_KERNELS_RING_H
+
+#include "TileBuilder.h"
+
+namespace attn {
+
+/// A place in a ring, as two scalars that loops carry.
+struct Place {
+  Scalar slot, parity;
+
+  static Place reader(TileBuilder &b) { return {b.i32(0), b.i32(0)}; }
+  static Place writer(TileBuilder &b) { return {b.i32(0), b.i32(1)}; }
+};
+
+/// A ring of buffers (or of one) and its barriers.
+class Ring {
+public:
+  Ring() = default;
+  /// Reserves the barriers; `readers` warps hand every slot back.
+  Ring(TileBuilder &builder, llvm::StringRef name, int64_t slots,
+       int64_t readers);
+
+  Place next(TileBuilder &builder, Place place) const;
+  void awaitFull(TileBuilder &builder, Place place) const;
+  void awaitEmpty(TileBuilder &builder, Place place) const;
+  /// Hands the slot back, if the condition holds.
+  void release(TileBuilder &builder, Place place, Scalar condition = {}) const;
+  /// Waits for the slot, then starts loading rows of a head into it.
+  void load(TileBuilder &builder, Place place, mlir::Value map, Scalar batch,
+            Scalar head, Scalar row, mlir::Value buffer) const;
+
+private:
+  int64_t slots = 1;
+  mlir::Value full, empty;
+};
+
+} // namespace attn
+
+#endif
