@@ -94,4 +94,14 @@ def AttachNVVMTargetPass : Pass<"attn-attach-nvvm-target", "mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
 
+def AnnotateLoopsPass : Pass<"attn-annotate-loops"> {
+  let summary = "put loop annotations where the translation to LLVM IR reads them";
+  let description = [{
+    Lowering an `scf.for` that carries `llvm.loop_annotation` leaves it on the
+    loop's branch as a discardable attribute, which the translation drops.  This
+    pass makes it the branch's own.
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect"];
+}
+
 #endif // ATTN_TRANSFORMS_PASSES_TD

@@ -3,6 +3,7 @@
 #include "Lane.h"
 
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace attn;
@@ -78,13 +79,36 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
                            NVVM::NVVMDialect>();
     scf::populateSCFStructuralTypeConversionsAndLegality(types, patterns,
                                                          target);
+    llvm::StringSet<> withRoles;
+    getOperation().walk([&](RolesOp roles) {
+      withRoles.insert(cast<KernelOp>(roles->getParentOp()).getName());
+    });
     FrozenRewritePatternSet frozen(std::move(patterns));
-    for (auto module : getOperation().getOps<gpu::GPUModuleOp>())
+    for (auto module : getOperation().getOps<gpu::GPUModuleOp>()) {
       if (failed(applyPartialConversion(module, target, frozen)))
         return signalPassFailure();
+      for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+        if (withRoles.contains(function.getName()))
+          keepLoops(function);
+    }
   }
 
 private:
+  /// Roles hide their latencies from each other; unrolled loops would only cost
+  /// registers, and products in two copies of a body are not kept in flight.
+  static void keepLoops(LLVM::LLVMFuncOp function) {
+    MLIRContext *context = function.getContext();
+    auto unroll = LLVM::LoopUnrollAttr::get(
+        context, /*disable=*/BoolAttr::get(context, true), {}, {}, {}, {}, {},
+        {});
+    auto annotation =
+        LLVM::LoopAnnotationAttr::get(context, {}, {}, {}, unroll, {}, {}, {},
+                                      {}, {}, {}, {}, {}, {}, {}, {});
+    function.walk([&](scf::ForOp loop) {
+      loop->setAttr("llvm.loop_annotation", annotation);
+    });
+  }
+
   LogicalResult checkPlaces() {
     WalkResult result = getOperation().walk([&](KernelOp kernel) {
       Operation *parent = kernel->getParentOp();

@@ -29,26 +29,28 @@ namespace {
 constexpr int64_t kUnit = 16; ///< bytes that descriptors count in
 constexpr int64_t kStepBytes = 32;
 
-/// A factor in shared memory.
+/// A factor in shared memory, from a row of a stage on.
 class Descriptors {
 public:
-  /// `kDown`: the contracted extent runs down the rows.
-  Descriptors(Lane &b, SmemType type, Value buffer, Value stage, bool kDown)
+  /// `kDown`: the contracted extent runs down the rows.  The row goes into the
+  /// address, not into the descriptor: ptxas 13.0 lost the high half of a
+  /// descriptor that was the sum of two values, both invariant in the loop.
+  Descriptors(Lane &b, SmemType type, Value buffer, Value stage, Value row,
+              bool kDown)
       : type(type), kDown(kDown) {
     constexpr int64_t addressMask = 0x3fff;
     int64_t leading = kDown ? type.panelBytes() / kUnit : 1;
     int64_t bits = int64_t(1) << 62 | (SmemType::kSwizzleBytes / kUnit) << 32 |
                    leading << 16;
+    if (row)
+      buffer = b.add(buffer, b.mul(row, SmemType::kPanelBytes));
     Value address = b.bitAnd(b.shiftRight(buffer, 4), addressMask);
     Value wide = arith::ExtUIOp::create(b, b.getI64Type(), address);
     base = arith::OrIOp::create(b, wide, b.i64(bits));
-    add(b, stage, type.stageBytes());
-  }
-
-  /// Moves by `count` times so many bytes.
-  void add(Lane &b, Value count, int64_t bytes) {
-    Value wide = arith::ExtUIOp::create(b, b.getI64Type(), count);
-    base = b.add(base, b.mul(wide, bytes / kUnit));
+    if (type.getStages() == 1)
+      return;
+    Value slot = arith::ExtUIOp::create(b, b.getI64Type(), stage);
+    base = b.add(base, b.mul(slot, type.stageBytes() / kUnit));
   }
 
   Value step(Lane &b, int64_t k) const {
@@ -89,15 +91,16 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
     SmemType rhs = op.getRhs().getType();
     int64_t steps = op.depth() * rhs.elementBytes() / kStepBytes;
     Descriptors right(b, rhs, adaptor.getRhs().front(),
-                      adaptor.getRhsStage().front(), !op.getTranspose());
+                      adaptor.getRhsStage().front(), /*row=*/Value(),
+                      !op.getTranspose());
 
     Registers acc = op.getAcc() ? b.tie(adaptor.getAcc()) : zeros(b, op);
     Registers left;
     std::optional<Descriptors> leftPlace;
     if (auto lhs = dyn_cast<SmemType>(op.getLhs().getType())) {
       leftPlace.emplace(b, lhs, adaptor.getLhs().front(),
-                        adaptor.getLhsStage().front(), /*kDown=*/false);
-      leftPlace->add(b, adaptor.getLhsRow().front(), SmemType::kPanelBytes);
+                        adaptor.getLhsStage().front(),
+                        adaptor.getLhsRow().front(), /*kDown=*/false);
     } else {
       left = b.tie(adaptor.getLhs());
     }
