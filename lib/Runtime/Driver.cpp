@@ -22,6 +22,11 @@ static Expected<Driver> openDriver() {
     return Status::failure("the CUDA driver is too old: it has no " #symbol);
   ATTN_DRIVER_ENTRIES(ATTN_ENTRY)
 #undef ATTN_ENTRY
+#define ATTN_ENTRY(symbol, member, ...)                                        \
+  driver.member =                                                              \
+      reinterpret_cast<decltype(driver.member)>(dlsym(library, #symbol));
+  ATTN_OPTIONAL_DRIVER_ENTRIES(ATTN_ENTRY)
+#undef ATTN_ENTRY
   Result result = driver.init(0);
   if (result == kNoDevice)
     return Status::failure("there is no GPU: " + driver.text(result));

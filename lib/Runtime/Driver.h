@@ -46,6 +46,24 @@ enum class PointerAttribute : int { deviceOrdinal = 9 };
 /// CUstreamCaptureMode.
 enum class CaptureMode : int { relaxed = 2 };
 
+/// CUstreamCaptureStatus.
+enum class CaptureStatus : int { none = 0 };
+
+/// CUstream_flags: not ordered with the default stream, which cannot be used
+/// while another stream captures.
+inline constexpr unsigned kNonBlockingStream = 1;
+
+/// CUtensorMapDataType.
+enum class MapDataType : int { u8 = 0, f16 = 6, bf16 = 9 };
+/// CUtensorMapInterleave.
+enum class MapInterleave : int { none = 0 };
+/// CUtensorMapSwizzle.
+enum class MapSwizzle : int { bytes128 = 3 };
+/// CUtensorMapL2promotion.
+enum class MapPromotion : int { bytes256 = 3 };
+/// CUtensorMapFloatOOBfill: zeros.
+enum class MapFill : int { none = 0 };
+
 /// CUjit_option.
 enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
 
@@ -65,6 +83,7 @@ enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
   ENTRY(cuDevicePrimaryCtxRelease_v2, contextRelease, int device)              \
   ENTRY(cuCtxPushCurrent_v2, contextPush, void *context)                       \
   ENTRY(cuCtxPopCurrent_v2, contextPop, void **context)                        \
+  ENTRY(cuCtxGetDevice, currentDevice, int *device)                            \
   ENTRY(cuModuleLoadDataEx, moduleLoad, void **module, const void *image,      \
         unsigned count, LoadOption *options, void **values)                    \
   ENTRY(cuModuleUnload, moduleUnload, void *module)                            \
@@ -97,6 +116,10 @@ enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
         DeviceAddress from, size_t bytes, Stream stream)                       \
   ENTRY(cuMemsetD8Async, fill, DeviceAddress to, unsigned char value,          \
         size_t bytes, Stream stream)                                           \
+  ENTRY(cuStreamCreate, streamCreate, Stream *stream, unsigned flags)          \
+  ENTRY(cuStreamDestroy_v2, streamDestroy, Stream stream)                      \
+  ENTRY(cuStreamIsCapturing, streamIsCapturing, Stream stream,                 \
+        CaptureStatus *status)                                                 \
   ENTRY(cuStreamSynchronize, streamSynchronize, Stream stream)                 \
   ENTRY(cuEventCreate, eventCreate, void **event, unsigned flags)              \
   ENTRY(cuEventDestroy_v2, eventDestroy, void *event)                          \
@@ -105,10 +128,21 @@ enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
   ENTRY(cuEventElapsedTime, eventElapsed, float *milliseconds, void *first,    \
         void *last)
 
+// What drivers before CUDA 12 do not have: null there.
+#define ATTN_OPTIONAL_DRIVER_ENTRIES(ENTRY)                                    \
+  ENTRY(cuStreamGetId, streamId, Stream stream, unsigned long long *id)        \
+  ENTRY(cuTensorMapEncodeTiled, encodeMap, void *map, MapDataType type,        \
+        uint32_t rank, void *address, const uint64_t *extents,                 \
+        const uint64_t *strides, const uint32_t *box,                          \
+        const uint32_t *elementStrides, MapInterleave interleave,              \
+        MapSwizzle swizzle, MapPromotion promotion, MapFill fill)              \
+  ENTRY(cuTensorMapReplaceAddress, replaceMapAddress, void *map, void *address)
+
 /// The opened driver.
 struct Driver {
 #define ATTN_ENTRY(symbol, member, ...) Result (*member)(__VA_ARGS__) = nullptr;
   ATTN_DRIVER_ENTRIES(ATTN_ENTRY)
+  ATTN_OPTIONAL_DRIVER_ENTRIES(ATTN_ENTRY)
 #undef ATTN_ENTRY
 
   /// Opens and initialises the driver once per process.

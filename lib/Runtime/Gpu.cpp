@@ -5,8 +5,13 @@
 using namespace attn::runtime;
 
 GpuState::~GpuState() {
-  if (context)
-    driver->contextRelease(device);
+  if (!context)
+    return;
+  {
+    Current current(*this);
+    counters.release(*driver);
+  }
+  driver->contextRelease(device);
 }
 
 /// Asks the driver for everything that GpuFacts holds.
@@ -68,6 +73,18 @@ Expected<int> Gpu::ordinalOf(DeviceAddress address) {
   if (!status.ok())
     return status;
   return ordinal;
+}
+
+Expected<int> Gpu::currentOrdinal() {
+  Expected<const Driver *> driver = Driver::get();
+  if (!driver)
+    return driver.status();
+  int device = 0;
+  Status status = (*driver)->check((*driver)->currentDevice(&device),
+                                   "asking for the GPU of this thread");
+  if (!status.ok())
+    return status;
+  return device;
 }
 
 Expected<Gpu> Gpu::open(int ordinal) {

@@ -13,24 +13,6 @@ ModuleState::~ModuleState() {
   gpu->driver->moduleUnload(handle);
 }
 
-namespace {
-/// Loading a module is no work on a stream, but a thread that captures one may
-/// only do it if it says that it knows what it does.
-class RelaxedCapture {
-public:
-  explicit RelaxedCapture(const Driver &driver) : driver(driver) {
-    driver.exchangeCaptureMode(&mode);
-  }
-  ~RelaxedCapture() { driver.exchangeCaptureMode(&mode); }
-  RelaxedCapture(const RelaxedCapture &) = delete;
-  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
-
-private:
-  const Driver &driver;
-  CaptureMode mode = CaptureMode::relaxed;
-};
-} // namespace
-
 /// Whether a cubin for the chip runs on the GPU: it must be of the same major
 /// version and no newer, and with the suffix `a` of exactly that version.
 /// PTX and names that are not of this form are left to the driver.

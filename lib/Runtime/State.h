@@ -3,6 +3,7 @@
 #ifndef ATTN_LIB_RUNTIME_STATE_H
 #define ATTN_LIB_RUNTIME_STATE_H
 
+#include "Counters.h"
 #include "Driver.h"
 
 namespace attn::runtime {
@@ -13,6 +14,7 @@ struct GpuState {
   int device = 0;
   void *context = nullptr;
   GpuFacts facts;
+  Counters counters;
 
   ~GpuState();
 };
@@ -46,6 +48,22 @@ public:
 private:
   const GpuState &gpu;
   Result pushed;
+};
+
+/// Loading a module or allocating memory is no work on a stream, but while one
+/// is captured a thread may only do it if it says that it knows what it does.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Driver &driver) : driver(driver) {
+    driver.exchangeCaptureMode(&mode);
+  }
+  ~RelaxedCapture() { driver.exchangeCaptureMode(&mode); }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+private:
+  const Driver &driver;
+  CaptureMode mode = CaptureMode::relaxed;
 };
 
 } // namespace attn::runtime

@@ -21,8 +21,11 @@
 // back what was there.  A failed kernel shows at the next synchronisation, as
 // in CUDA; then every later call of the process fails with the same text.
 //
-// Absent on purpose: graphs, managed memory, several contexts per GPU, texture
-// and JIT options; PTX is accepted by `load`, and then the driver compiles it.
+// A stream that captures a graph takes launches like any other.
+//
+// Absent on purpose: making graphs, managed memory, several contexts per GPU,
+// texture and JIT options; PTX is accepted by `load`, and then the driver
+// compiles it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,6 +46,8 @@ namespace attn::runtime {
 struct Driver;
 struct GpuState;
 struct ModuleState;
+class TensorMap;
+struct TensorMapShape;
 
 /// An address in the GPU's memory.
 using DeviceAddress = uint64_t;
@@ -157,6 +162,8 @@ public:
   static Expected<int> count();
   /// The number of the GPU whose memory an address lies in.
   static Expected<int> ordinalOf(DeviceAddress address);
+  /// The number of the GPU whose context is current on this thread.
+  static Expected<int> currentOrdinal();
   static Expected<Gpu> open(int ordinal = 0);
 
   const GpuFacts &facts() const;
@@ -169,6 +176,18 @@ public:
   Status launch(const Kernel &kernel, std::array<int64_t, 3> grid,
                 int64_t threads, int64_t smemBytes, void **arguments,
                 Stream stream = nullptr) const;
+
+  /// How TMA finds an array; see TensorMap.h.
+  Expected<TensorMap> tensorMap(const TensorMapShape &shape) const;
+
+  /// So many words (u32) are the counters of a launch.
+  static constexpr int64_t kCounters = 8;
+  /// Address of kCounters words of 0 for the launches that the caller queues on
+  /// the stream next: no other stream has them.  Launches must leave them at 0,
+  /// since those behind them on the stream, which run after them, get the same
+  /// words.  Of a graph nobody knows when it runs and how often at once; while
+  /// a stream captures one, every call gives words that no other will get.
+  Expected<DeviceAddress> counters(Stream stream) const;
 
   Expected<Memory> allocate(int64_t bytes) const;
   /// From the driver's pool, in the order of the stream; nothing waits.

@@ -7,15 +7,21 @@
 |*                        by default
 |*   ATTN_FAKE_CUDA_COUNT number of GPUs, 1 by default; 0 is "no device"
 |*   ATTN_FAKE_CUDA_FAIL  "cuLaunchKernel=700": what the function returns
+|* A test in the same process has FakeCuda.h as well.  Built with FAKE_CUDA_OLD
+|* it is a driver from before CUDA 12.
 \*===----------------------------------------------------------------------===*/
 
+#include "FakeCuda.h"
+
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FAKE __attribute__((visibility("default"))) int
+#define SHOWN __attribute__((visibility("default")))
+#define FAKE SHOWN int
 
 /* The result that the environment asks of a function. */
 static int result(const char *function) {
@@ -63,6 +69,83 @@ static int number(int which) {
   char text[64];
   field(which, text, sizeof(text));
   return (int)strtol(text, NULL, 10);
+}
+
+/*===-- Streams -----------------------------------------------------------===*/
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *capturing[8];
+static struct {
+  void *handle;
+  unsigned long long id;
+} renewed[8];
+static unsigned long long lastId = 1 << 20;
+static int pieces;
+
+SHOWN void fakeCudaCapture(void *stream, int captures) {
+  int i;
+  pthread_mutex_lock(&lock);
+  for (i = 0; i < 8; ++i)
+    if (capturing[i] == (captures ? NULL : stream)) {
+      capturing[i] = captures ? stream : NULL;
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+}
+
+SHOWN void fakeCudaRenew(void *stream) {
+  int i;
+  pthread_mutex_lock(&lock);
+  for (i = 0; i < 8; ++i)
+    if (!renewed[i].handle || renewed[i].handle == stream) {
+      renewed[i].handle = stream;
+      renewed[i].id = ++lastId;
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+}
+
+#ifndef FAKE_CUDA_OLD
+/* The legacy default stream has two handles, and every thread a default stream
+   of its own. */
+static unsigned long long idOf(void *stream) {
+  static __thread unsigned long long own;
+  unsigned long long id = (unsigned long long)(uintptr_t)stream;
+  int i;
+  if (id <= 1)
+    return 7;
+  pthread_mutex_lock(&lock);
+  if (id == 2)
+    id = own ? own : (own = ++lastId);
+  for (i = 0; i < 8; ++i)
+    if (renewed[i].handle == stream)
+      id = renewed[i].id;
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+#endif
+
+/*===-- Launches ----------------------------------------------------------===*/
+
+static FakeLaunch *onLaunch;
+static void *onLaunchData;
+
+SHOWN void fakeCudaOnLaunch(FakeLaunch *function, void *data) {
+  onLaunch = function;
+  onLaunchData = data;
+}
+
+SHOWN int fakeCudaPieces(void) { return __atomic_load_n(&pieces, 5); }
+
+/*===-- Tensor maps -------------------------------------------------------===*/
+
+static const uint64_t kMagic = 0x70616d20656b6166;
+_Static_assert(sizeof(struct FakeMap) <= 128, "a map takes 128 bytes");
+
+SHOWN const struct FakeMap *fakeCudaMap(const void *bytes) {
+  const struct FakeMap *map = bytes;
+  return map->magic == kMagic ? map : NULL;
 }
 
 /* Names are the driver's. */
@@ -201,16 +284,24 @@ FAKE cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
            (unsigned long long)(uintptr_t)stream, (int)(intptr_t)current - 1,
            arguments ? *(unsigned long long *)arguments[0] : 0ull);
   note(line);
+  if (onLaunch)
+    onLaunch((const char *)function, stream, arguments, onLaunchData);
   return result("cuLaunchKernel");
+}
+FAKE cuCtxGetDevice(int *device) {
+  *device = (int)(intptr_t)current - 1;
+  return current ? 0 : 201;
 }
 FAKE cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   int code = result("cuMemAlloc");
+  __atomic_add_fetch(&pieces, !code, 5);
   *address =
       code ? 0
            : (uint64_t)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
   return code;
 }
 FAKE cuMemFree_v2(uint64_t address) {
+  __atomic_sub_fetch(&pieces, 1, 5);
   free((void *)(uintptr_t)address);
   return 0;
 }
@@ -255,8 +346,27 @@ FAKE cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes,
 }
 FAKE cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes,
                      void *stream) {
-  (void)to, (void)value, (void)bytes, (void)stream;
+  (void)stream;
+  memset((void *)(uintptr_t)to, value, bytes);
+  return result("cuMemsetD8Async");
+}
+FAKE cuStreamCreate(void **stream, unsigned flags) {
+  (void)flags;
+  *stream = malloc(1);
+  return result("cuStreamCreate");
+}
+FAKE cuStreamDestroy_v2(void *stream) {
+  free(stream);
   return 0;
+}
+FAKE cuStreamIsCapturing(void *stream, int *status) {
+  int i;
+  *status = 0;
+  pthread_mutex_lock(&lock);
+  for (i = 0; i < 8; ++i)
+    *status |= stream && capturing[i] == stream;
+  pthread_mutex_unlock(&lock);
+  return result("cuStreamIsCapturing");
 }
 FAKE cuStreamSynchronize(void *stream) {
   (void)stream;
@@ -284,4 +394,70 @@ FAKE cuEventElapsedTime(float *milliseconds, void *first, void *last) {
   *milliseconds = 1;
   return 0;
 }
+#ifndef FAKE_CUDA_OLD
+FAKE cuStreamGetId(void *stream, unsigned long long *id) {
+  *id = idOf(stream);
+  return result("cuStreamGetId");
+}
+/* Checks what CUDA's documentation asks for, and that a row of a box is as long
+   as the swizzle's period, as ours always is. */
+FAKE cuTensorMapEncodeTiled(void *place, int type, uint32_t rank, void *address,
+                            const uint64_t *extents, const uint64_t *strides,
+                            const uint32_t *box, const uint32_t *elementStrides,
+                            int interleave, int swizzle, int promotion,
+                            int fill) {
+  static const uint8_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  struct FakeMap map;
+  char line[512];
+  int length;
+  uint32_t i;
+  memset(&map, 0, sizeof(map));
+  if ((uintptr_t)place % 64 != 0 || (uintptr_t)address % 16 != 0 || rank < 1 ||
+      rank > 5 || type < 0 || type >= (int)sizeof(bytes) || interleave != 0 ||
+      swizzle != 3 || promotion < 0 || promotion > 3 || fill != 0 ||
+      box[0] * bytes[type] != 128)
+    return 1;
+  length = snprintf(line, sizeof(line), "encode type %d promotion %d extents",
+                    type, promotion);
+  for (i = 0; i < rank; ++i) {
+    if (extents[i] < 1 || extents[i] > 1ull << 32 || box[i] < 1 ||
+        box[i] > 256 || elementStrides[i] < 1 || elementStrides[i] > 8)
+      return 1;
+    map.extents[i] = extents[i];
+    map.box[i] = (uint16_t)box[i];
+    length += snprintf(line + length, sizeof(line) - length, " %llu",
+                       (unsigned long long)extents[i]);
+  }
+  length += snprintf(line + length, sizeof(line) - length, " strides");
+  for (i = 0; i + 1 < rank; ++i) {
+    if (strides[i] % 16 != 0 || strides[i] >= 1ull << 40)
+      return 1;
+    map.strides[i] = strides[i];
+    length += snprintf(line + length, sizeof(line) - length, " %llu",
+                       (unsigned long long)strides[i]);
+  }
+  length += snprintf(line + length, sizeof(line) - length, " box");
+  for (i = 0; i < rank; ++i)
+    length += snprintf(line + length, sizeof(line) - length, " %u", box[i]);
+  snprintf(line + length, sizeof(line) - length, "\n");
+  map.address = (uint64_t)(uintptr_t)address;
+  map.magic = kMagic;
+  map.type = (uint8_t)type;
+  map.rank = (uint8_t)rank;
+  map.swizzle = (uint8_t)swizzle;
+  map.promotion = (uint8_t)promotion;
+  map.fill = (uint8_t)fill;
+  memset(place, 0, 128);
+  memcpy(place, &map, sizeof(map));
+  note(line);
+  return result("cuTensorMapEncodeTiled");
+}
+FAKE cuTensorMapReplaceAddress(void *place, void *address) {
+  if ((uintptr_t)place % 64 != 0 || (uintptr_t)address % 16 != 0 ||
+      !fakeCudaMap(place))
+    return 1;
+  ((struct FakeMap *)place)->address = (uint64_t)(uintptr_t)address;
+  return result("cuTensorMapReplaceAddress");
+}
+#endif
 /* NOLINTEND(readability-identifier-naming) */

@@ -1,0 +1,106 @@
+//===- Counters.cpp - Words of 0 that launches share ----------------------===//
+
+#include "State.h"
+
+#include <algorithm>
+
+using namespace attn::runtime;
+
+static constexpr int64_t kLineBytes = Gpu::kCounters * sizeof(uint32_t);
+static constexpr int64_t kMaxSlabLines = int64_t(1) << 15;
+
+/// Zeroes memory and waits for it, also while a stream captures: then the
+/// default stream cannot be used, so this takes one of its own.
+static Status zero(const GpuState &gpu, DeviceAddress address, int64_t bytes) {
+  const Driver &driver = *gpu.driver;
+  Stream stream = nullptr;
+  Result result = driver.streamCreate(&stream, kNonBlockingStream);
+  if (result == 0) {
+    result = driver.fill(address, 0, static_cast<size_t>(bytes), stream);
+    if (result == 0)
+      result = driver.streamSynchronize(stream);
+    driver.streamDestroy(stream);
+  }
+  return driver.check(result, "zeroing memory for counters");
+}
+
+Status Counters::grow(const GpuState &gpu) {
+  Current current(gpu);
+  RelaxedCapture relaxed(*gpu.driver);
+  int64_t bytes = nextLines * kLineBytes;
+  DeviceAddress slab = 0;
+  Status status = current.check(
+      gpu.driver->allocate(&slab, static_cast<size_t>(bytes)), "on the GPU");
+  if (!status.ok())
+    return status.during("allocating memory for counters");
+  if (status = zero(gpu, slab, bytes); !status.ok()) {
+    gpu.driver->free(slab);
+    return status;
+  }
+  slabs.push_back(slab);
+  place = slab;
+  left = nextLines;
+  nextLines = std::min(2 * nextLines, kMaxSlabLines);
+  return status;
+}
+
+Expected<DeviceAddress> Counters::next(const GpuState &gpu) {
+  if (left == 0)
+    if (Status status = grow(gpu); !status.ok())
+      return status;
+  DeviceAddress line = place;
+  place += kLineBytes;
+  --left;
+  return line;
+}
+
+Expected<DeviceAddress> Counters::ofStream(const GpuState &gpu, uint64_t id) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (auto known = lines.find(id); known != lines.end())
+    return known->second;
+  Expected<DeviceAddress> line = next(gpu);
+  if (line)
+    lines[id] = *line;
+  return line;
+}
+
+Expected<DeviceAddress> Counters::unique(const GpuState &gpu) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return next(gpu);
+}
+
+Expected<DeviceAddress> Counters::zeros(const GpuState &gpu) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (zeroLine != 0)
+    return zeroLine;
+  Expected<DeviceAddress> line = next(gpu);
+  if (line)
+    zeroLine = *line;
+  return line;
+}
+
+void Counters::release(const Driver &driver) {
+  for (DeviceAddress slab : slabs)
+    driver.free(slab);
+}
+
+Expected<DeviceAddress> Gpu::counters(Stream stream) const {
+  const Driver &driver = *state->driver;
+  Current current(*state);
+  CaptureStatus capture = CaptureStatus::none;
+  Status status = current.check(driver.streamIsCapturing(stream, &capture),
+                                "asking whether a stream captures a graph");
+  if (!status.ok())
+    return status;
+  if (capture != CaptureStatus::none)
+    return state->counters.unique(*state);
+  // A handle may come back for another stream, and one handle stands for the
+  // default streams of all threads; an id does neither.
+  unsigned long long id = reinterpret_cast<uintptr_t>(stream);
+  if (driver.streamId)
+    status = current.check(driver.streamId(stream, &id),
+                           "asking for the id of a stream");
+  if (!status.ok())
+    return status;
+  return state->counters.ofStream(*state, id);
+}
