@@ -25,6 +25,9 @@ public:
         RecordedLaunch{kernel, grid, llvm::to_vector(arguments)});
     return success();
   }
+  FailureOr<uint64_t> counter(Location) override {
+    return SymbolicAddress::ofCounter(recording.counterCount++);
+  }
   LogicalResult copy(const HostArray &source, const HostArray &target,
                      Location) override {
     recording.steps.push_back(RecordedCopy{source, target});
@@ -56,35 +59,56 @@ FailureOr<Recording> attn::record(func::FuncOp function,
     if (!array)
       return function.emitError("expects to return arrays only, but got ")
              << function.getFunctionType();
+    if (SymbolicAddress(array->base).isCounter())
+      return function.emitError("expects to return arrays, but got a counter");
     recording.results.push_back(*array);
   }
   return recording;
 }
 
-/// The address on the device that a symbolic one stands for.
-static uint64_t resolve(uint64_t symbolic, ArrayRef<uint64_t> slots) {
-  SymbolicAddress address(symbolic);
-  return slots[address.slot()] + address.offset();
-}
+namespace {
+/// The addresses on a device that symbolic ones stand for.
+struct Addresses {
+  ArrayRef<uint64_t> slots;
+  SmallVector<uint64_t> counters;
+
+  void resolve(uint64_t &symbolic) const {
+    SymbolicAddress address(symbolic);
+    symbolic =
+        address.offset() + (address.isCounter() ? counters[address.counter()]
+                                                : slots[address.slot()]);
+  }
+};
+} // namespace
 
 LogicalResult attn::replay(const Recording &recording, Device &device,
                            ArrayRef<uint64_t> slots, Location location) {
   assert(static_cast<int64_t>(slots.size()) == recording.slotCount() &&
          "an address for every slot");
+  Addresses addresses = {slots, {}};
+  for (int64_t i = 0; i < recording.counterCount; ++i) {
+    FailureOr<uint64_t> counter = device.counter(location);
+    if (failed(counter))
+      return failure();
+    addresses.counters.push_back(*counter);
+  }
   for (const RecordedStep &step : recording.steps) {
     if (const auto *copy = std::get_if<RecordedCopy>(&step)) {
       HostArray source = copy->source, target = copy->target;
-      source.base = resolve(source.base, slots);
-      target.base = resolve(target.base, slots);
+      addresses.resolve(source.base);
+      addresses.resolve(target.base);
       if (failed(device.copy(source, target, location)))
         return failure();
       continue;
     }
     const auto &launch = std::get<RecordedLaunch>(step);
     SmallVector<KernelArgument> arguments = launch.arguments;
-    for (KernelArgument &argument : arguments)
+    for (KernelArgument &argument : arguments) {
       if (auto *pointer = std::get_if<uint64_t>(&argument))
-        *pointer = resolve(*pointer, slots);
+        addresses.resolve(*pointer);
+      if (auto *map = std::get_if<TensorMapArgument>(&argument))
+        addresses.resolve(map->address);
+    }
     if (failed(device.launch(launch.kernel, launch.grid, arguments, location)))
       return failure();
   }

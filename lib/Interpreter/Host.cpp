@@ -113,7 +113,9 @@ private:
   LogicalResult execute(memref::ReinterpretCastOp op);
   LogicalResult execute(memref::SubViewOp op);
   LogicalResult execute(memref::CopyOp op);
+  LogicalResult execute(tile::CounterOp op);
   LogicalResult execute(tile::LaunchOp op);
+  FailureOr<TensorMapArgument> describe(tile::LaunchOp op, unsigned index);
 
   const HostArray &array(Value value) {
     return std::get<HostArray>(values.find(value)->second);
@@ -184,7 +186,7 @@ LogicalResult Host::execute(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<memref::AllocOp, memref::DeallocOp, memref::DimOp, memref::CastOp,
             memref::ExtractStridedMetadataOp, memref::ReinterpretCastOp,
-            memref::SubViewOp, memref::CopyOp, tile::LaunchOp>(
+            memref::SubViewOp, memref::CopyOp, tile::CounterOp, tile::LaunchOp>(
           [&](auto known) { return execute(known); })
       .Default([&](Operation *other) { return executeScalar(other); });
 }
@@ -335,6 +337,42 @@ LogicalResult Host::execute(memref::SubViewOp op) {
 // Launches
 //===----------------------------------------------------------------------===//
 
+LogicalResult Host::execute(tile::CounterOp op) {
+  FailureOr<uint64_t> address = device.counter(op.getLoc());
+  if (failed(address))
+    return failure();
+  auto type = cast<MemRefType>(op.getType());
+  set(op.getResult(),
+      HostArray::contiguous(*address, type.getShape(), type.getElementType()));
+  return success();
+}
+
+/// What a tensor map says of an operand, or why TMA cannot reach it.
+FailureOr<TensorMapArgument> Host::describe(tile::LaunchOp op, unsigned index) {
+  constexpr int64_t alignment = 16;
+  const HostArray &source = array(op.getKernelOperands()[index]);
+  TensorMapArgument map;
+  map.address = source.address();
+  llvm::copy(source.sizes, map.sizes.begin());
+  llvm::copy(source.strides, map.strides.begin());
+  bool isAligned = map.address % alignment == 0;
+  for (unsigned i = 0; i < 3; ++i)
+    if (source.sizes[i] > 1)
+      isAligned &= map.strides[i] * source.elementBytes() % alignment == 0;
+  if (!isAligned)
+    return op.emitError(
+               "expects the rows, heads and batch entries of argument ")
+           << index << " at multiples of " << alignment
+           << " bytes, but got offset " << source.offset << " and strides "
+           << source.strides << " of " << source.elementType;
+  if (source.sizes[3] > 1 && source.strides[3] != 1)
+    return op.emitError("expects the columns of argument ")
+           << index << " side by side, but got a stride of "
+           << source.strides[3];
+  map.strides[3] = 1;
+  return map;
+}
+
 LogicalResult Host::execute(tile::LaunchOp op) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(
       op, op.getKernelAttr());
@@ -347,9 +385,14 @@ LogicalResult Host::execute(tile::LaunchOp op) {
   if (llvm::is_contained(grid, 0))
     return success();
   SmallVector<KernelArgument> arguments;
-  for (Value operand : op.getKernelOperands()) {
+  for (auto [index, operand] : llvm::enumerate(op.getKernelOperands())) {
     Type type = operand.getType();
-    if (isa<MemRefType>(type))
+    if (isa<tile::TensorMapType>(kernel.getArgumentTypes()[index])) {
+      FailureOr<TensorMapArgument> map = describe(op, index);
+      if (failed(map))
+        return failure();
+      arguments.push_back(*map);
+    } else if (isa<MemRefType>(type))
       arguments.push_back(array(operand).base);
     else if (type.isInteger(32))
       arguments.push_back(int32_t(scalar(operand).integer));

@@ -25,6 +25,18 @@ LogicalResult InterpreterDevice::free(uint64_t address, Location location) {
   return success();
 }
 
+FailureOr<uint64_t> InterpreterDevice::counter(Location location) {
+  int32_t zero = 0;
+  FailureOr<uint64_t> address = allocate(sizeof(zero), location);
+  if (failed(address))
+    return failure();
+  if (std::optional<std::string> error =
+          global.write(*address, &zero, sizeof(zero)))
+    return emitError(location) << *error;
+  counters.insert(*address);
+  return address;
+}
+
 LogicalResult InterpreterDevice::launch(tile::KernelOp kernel,
                                         std::array<int64_t, 3> grid,
                                         ArrayRef<KernelArgument> arguments,
@@ -34,6 +46,19 @@ LogicalResult InterpreterDevice::launch(tile::KernelOp kernel,
   if (failed(traffic))
     return failure();
   total += *traffic;
+  for (const KernelArgument &argument : arguments) {
+    const auto *address = std::get_if<uint64_t>(&argument);
+    if (!address || !counters.count(*address))
+      continue;
+    int32_t value = 0;
+    if (std::optional<std::string> error =
+            global.read(*address, &value, sizeof(value)))
+      return emitError(location) << *error;
+    if (value != 0)
+      return emitError(location)
+             << "expects '" << kernel.getName()
+             << "' to leave its counter at 0, but got " << value;
+  }
   return success();
 }
 

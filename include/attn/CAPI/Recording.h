@@ -11,6 +11,9 @@
 // 2 for the arguments and 3 for o.  A caller who brings memory for o puts its
 // address in place of slot 3, and nothing is allocated.
 //
+// Counters (`tile.counter`) are no slots: nobody brings memory for them, and a
+// launch needs others than the one before.  Their addresses are symbolic too.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_CAPI_RECORDING_H
@@ -22,7 +25,7 @@
 
 namespace attn {
 
-/// A slot and an offset in bytes, packed as one number.
+/// A slot or a counter, and an offset in bytes, packed as one number.
 class SymbolicAddress {
 public:
   static constexpr int kOffsetBits = 44;
@@ -30,15 +33,30 @@ public:
   static uint64_t ofSlot(int64_t slot) {
     return static_cast<uint64_t>(slot + 1) << kOffsetBits;
   }
+  static uint64_t ofCounter(int64_t counter) {
+    return kCounterBit | ofSlot(counter);
+  }
   explicit SymbolicAddress(uint64_t bits) : bits(bits) {}
-  int64_t slot() const { return static_cast<int64_t>(bits >> kOffsetBits) - 1; }
+  bool isCounter() const { return bits & kCounterBit; }
+  int64_t slot() const {
+    assert(!isCounter() && "a counter has no slot");
+    return number();
+  }
+  int64_t counter() const {
+    assert(isCounter() && "a slot is no counter");
+    return number();
+  }
   uint64_t offset() const { return bits & ((uint64_t(1) << kOffsetBits) - 1); }
 
 private:
+  static constexpr uint64_t kCounterBit = uint64_t(1) << 63;
+  int64_t number() const {
+    return static_cast<int64_t>((bits & ~kCounterBit) >> kOffsetBits) - 1;
+  }
   uint64_t bits;
 };
 
-/// A launch; pointers among the arguments are symbolic.
+/// A launch; pointers among the arguments, and those of maps, are symbolic.
 struct RecordedLaunch {
   /// The kernel in the module of the recorded function; lives as long as that.
   tile::KernelOp kernel;
@@ -57,6 +75,7 @@ struct Recording {
   int64_t argumentCount = 0;
   /// Bytes of each allocation; its slot is argumentCount plus its position.
   std::vector<int64_t> allocationBytes;
+  int64_t counterCount = 0;
   std::vector<RecordedStep> steps;
   /// What the function returned, with symbolic bases.
   std::vector<HostArray> results;
