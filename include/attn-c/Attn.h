@@ -212,8 +212,13 @@ ATTN_EXPORT int32_t attn_launch(const attn_binding *binding, void *const *data,
 /* What attn_launch does, for who would rather launch the cubin alone:
    {"device", "alignment", "scratch_bytes": [...], "steps": [{"kernel", "grid":
    [x, y, z], "threads", "smem_bytes", "arguments": [{"role", "type", "value"}
-   or {"role", "buffer", "offset_bytes"}]}]}.  Buffers behind those of the call
-   are the pieces of scratch, in order. */
+   or {"role", "buffer", "offset_bytes"} or {"role", "type": "tensor_map",
+   "buffer", "offset_bytes", "element", "sizes", "strides", "box_rows"} or
+   {"role", "counter"}]}]}.  Buffers behind those of the call are the pieces of
+   scratch, in order.  A tensor map (128 bytes, by value) is of the array at that
+   place, strides in elements, with boxes of 128 bytes by box_rows, a 128-byte
+   swizzle and zeros for what is outside.  A counter is the address of an i32 of
+   0 that no launch beside this one has; the kernel leaves it at 0. */
 ATTN_EXPORT int32_t attn_binding_info(const attn_binding *binding, char **json,
                                       attn_status *status);
 

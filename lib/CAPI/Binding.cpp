@@ -81,15 +81,67 @@ forEachPiece(const HostArray &source, const HostArray &target,
 }
 
 /// The bits of a scalar argument; the driver reads as many as it needs.
-static uint64_t bitsOf(const KernelArgument &argument) {
+template <typename Scalar> static uint64_t bitsOf(Scalar value) {
+  static_assert(sizeof(Scalar) <= sizeof(uint64_t));
   uint64_t bits = 0;
-  std::visit(
-      [&](const auto &value) { std::memcpy(&bits, &value, sizeof(value)); },
-      argument);
+  std::memcpy(&bits, &value, sizeof(value));
   return bits;
 }
 
-Binding::Launch Binding::packed(const RecordedLaunch &recorded) const {
+static runtime::MapElement mapElement(Type type) {
+  if (type.isBF16())
+    return runtime::MapElement::bf16;
+  return type.isF16() ? runtime::MapElement::f16 : runtime::MapElement::u8;
+}
+
+static StringRef nameOf(runtime::MapElement element) {
+  switch (element) {
+  case runtime::MapElement::bf16:
+    return "bf16";
+  case runtime::MapElement::f16:
+    return "f16";
+  case runtime::MapElement::u8:
+    return "u8";
+  }
+  return "";
+}
+
+Binding::Place Binding::placeOf(uint64_t symbolic, uint64_t offset) const {
+  SymbolicAddress address(symbolic);
+  size_t slot = address.isCounter() ? slotCount + address.counter()
+                                    : static_cast<size_t>(address.slot());
+  return {slot, address.offset() + offset};
+}
+
+Status Binding::addMap(Launch &launch, size_t position,
+                       tile::TensorMapType type,
+                       const TensorMapArgument &argument) {
+  if (launch.maps.size() == kMaxMaps)
+    return Status::failure("expects at most " + std::to_string(kMaxMaps) +
+                           " tensor maps among its arguments");
+  runtime::TensorMapShape shape;
+  shape.element = mapElement(type.getElementType());
+  shape.boxRows = type.getBoxRows();
+  // TMA counts dimensions from the innermost.
+  for (int i = 0; i < 4; ++i)
+    shape.extents[i] = argument.sizes[3 - i];
+  for (int i = 0; i < 3; ++i)
+    shape.strides[i] = argument.strides[2 - i] * shape.elementBytes();
+  runtime::Expected<runtime::TensorMap> map = kernels->gpu.tensorMap(shape);
+  if (!map)
+    return map.status().during("'" + launch.arguments[position].role + "'");
+  Place place = placeOf(argument.address);
+  launch.maps.push_back({position, place, shape.element, shape.boxRows, *map});
+  for (Buffer &buffer : buffers)
+    if (buffer.slot == place.slot && !shape.isEmpty()) {
+      buffer.alignment =
+          std::max(buffer.alignment, runtime::TensorMap::kArrayAlignment);
+      buffer.isMapped = true;
+    }
+  return Status::success();
+}
+
+Status Binding::add(const RecordedLaunch &recorded) {
   Launch launch;
   tile::KernelOp kernel = recorded.kernel;
   launch.name = qualifiedName(kernel);
@@ -98,43 +150,66 @@ Binding::Launch Binding::packed(const RecordedLaunch &recorded) const {
   for (auto [position, value] : llvm::enumerate(recorded.arguments)) {
     auto role = kernel.getArgAttrOfType<StringAttr>(position, kRoleAttr);
     launch.arguments.push_back({role ? role.getValue().str() : "", value});
-    launch.packed.push_back(bitsOf(value));
+    uint64_t bits = 0;
     if (const auto *pointer = std::get_if<uint64_t>(&value)) {
-      SymbolicAddress address(*pointer);
-      launch.pointers.push_back(
-          {position, {static_cast<size_t>(address.slot()), address.offset()}});
+      launch.pointers.push_back({position, placeOf(*pointer)});
+    } else if (const auto *map = std::get_if<TensorMapArgument>(&value)) {
+      auto type =
+          cast<tile::TensorMapType>(kernel.getArgumentTypes()[position]);
+      if (Status status = addMap(launch, position, type, *map); !status.ok())
+        return status.during("kernel '" + launch.name + "'");
+    } else if (const auto *i32 = std::get_if<int32_t>(&value)) {
+      bits = bitsOf(*i32);
+    } else if (const auto *i64 = std::get_if<int64_t>(&value)) {
+      bits = bitsOf(*i64);
+    } else {
+      bits = bitsOf(std::get<float>(value));
     }
+    launch.packed.push_back(bits);
   }
-  return launch;
+  steps.push_back(std::move(launch));
+  return Status::success();
+}
+
+void Binding::add(const RecordedCopy &copy) {
+  forEachPiece(copy.source, copy.target,
+               [&](uint64_t from, uint64_t to, int64_t bytes) {
+                 steps.push_back(Copy{placeOf(copy.source.base, from),
+                                      placeOf(copy.target.base, to), bytes});
+               });
 }
 
 Binding::Binding(std::shared_ptr<const LoadedKernels> loaded,
                  const Recording &recording, std::vector<Buffer> callers)
     : kernels(std::move(loaded)), slotCount(recording.slotCount()),
-      buffers(std::move(callers)) {
-  for (const RecordedStep &step : recording.steps) {
-    if (const auto *launch = std::get_if<RecordedLaunch>(&step)) {
-      steps.push_back(packed(*launch));
-      continue;
-    }
-    const auto &copy = std::get<RecordedCopy>(step);
-    auto place = [](uint64_t symbolic, uint64_t offset) {
-      SymbolicAddress address(symbolic);
-      return Place{static_cast<size_t>(address.slot()),
-                   address.offset() + offset};
-    };
-    forEachPiece(copy.source, copy.target,
-                 [&](uint64_t from, uint64_t to, int64_t bytes) {
-                   steps.push_back(Copy{place(copy.source.base, from),
-                                        place(copy.target.base, to), bytes});
-                 });
-  }
+      counterCount(recording.counterCount), buffers(std::move(callers)) {
   for (auto [number, bytes] : llvm::enumerate(recording.allocationBytes)) {
     size_t slot = recording.argumentCount + number;
     auto isIt = [&](const Buffer &buffer) { return buffer.slot == slot; };
     if (llvm::none_of(buffers, isIt))
       scratch.push_back({slot, bytes});
   }
+}
+
+runtime::Expected<std::shared_ptr<const Binding>>
+Binding::make(std::shared_ptr<const LoadedKernels> loaded,
+              const Recording &recording, std::vector<Buffer> callers) {
+  if (recording.counterCount > runtime::Gpu::kCounters)
+    return Status::failure(
+        "expects at most " + std::to_string(runtime::Gpu::kCounters) +
+        " counters, but got " + std::to_string(recording.counterCount));
+  std::shared_ptr<Binding> binding(
+      new Binding(std::move(loaded), recording, std::move(callers)));
+  for (const RecordedStep &step : recording.steps) {
+    if (const auto *copy = std::get_if<RecordedCopy>(&step)) {
+      binding->add(*copy);
+      continue;
+    }
+    if (Status status = binding->add(std::get<RecordedLaunch>(step));
+        !status.ok())
+      return status;
+  }
+  return std::shared_ptr<const Binding>(std::move(binding));
 }
 
 //===----------------------------------------------------------------------===//
@@ -146,15 +221,18 @@ std::optional<std::string> Binding::check(ArrayRef<uint64_t> addresses) const {
     return "expects " + std::to_string(buffers.size()) +
            " addresses, but got " + std::to_string(addresses.size());
   for (auto [position, address] : llvm::enumerate(addresses)) {
-    int64_t alignment = buffers[position].alignment;
-    if (address == 0 && !buffers[position].isEmpty)
+    const Buffer &buffer = buffers[position];
+    if (address == 0 && !buffer.isEmpty)
       return "buffer " + std::to_string(position) +
              ": expects an address, but got null";
-    if (address % alignment != 0)
+    uint64_t rest = (address - buffer.offsetBytes) % buffer.alignment;
+    if (rest != 0 && address != 0)
       return "buffer " + std::to_string(position) +
-             ": expects memory aligned to " + std::to_string(alignment) +
-             " bytes, as when it was bound, but got an address that is " +
-             std::to_string(address % alignment) + " bytes off";
+             ": expects memory aligned to " + std::to_string(buffer.alignment) +
+             " bytes, " +
+             (buffer.isMapped ? "since TMA moves it" : "as when it was bound") +
+             ", but got an address that is " + std::to_string(rest) +
+             " bytes off";
   }
   return std::nullopt;
 }
@@ -167,6 +245,15 @@ Status Binding::run(const Launch &step, ArrayRef<uint64_t> slots,
   SmallVector<void *, 32> addresses;
   for (uint64_t &value : values)
     addresses.push_back(&value);
+  alignas(runtime::TensorMap::kAlignment) char maps[kMaxMaps]
+                                                   [runtime::TensorMap::kBytes];
+  for (auto [number, map] : llvm::enumerate(step.maps)) {
+    addresses[map.position] = maps[number];
+    Status status =
+        map.map.write(slots[map.place.slot] + map.place.offset, maps[number]);
+    if (!status.ok())
+      return status.during("kernel '" + step.name + "'");
+  }
   return kernels->gpu.launch(step.kernel->kernel, step.grid,
                              step.kernel->threads, step.kernel->smemBytes,
                              addresses.data(), stream);
@@ -174,7 +261,7 @@ Status Binding::run(const Launch &step, ArrayRef<uint64_t> slots,
 
 Status Binding::launch(ArrayRef<uint64_t> addresses,
                        runtime::Stream stream) const {
-  SmallVector<uint64_t, 16> slots(slotCount, 0);
+  SmallVector<uint64_t, 16> slots(slotCount + counterCount, 0);
   for (auto [position, address] : llvm::enumerate(addresses))
     slots[buffers[position].slot] = address - buffers[position].offsetBytes;
   const runtime::Gpu &gpu = kernels->gpu;
@@ -186,6 +273,13 @@ Status Binding::launch(ArrayRef<uint64_t> addresses,
       return piece.status();
     slots[slot] = piece->address;
     pieces.push_back(std::move(*piece));
+  }
+  if (counterCount != 0) {
+    runtime::Expected<runtime::DeviceAddress> first = gpu.counters(stream);
+    if (!first)
+      return first.status();
+    for (size_t number = 0; number < counterCount; ++number)
+      slots[slotCount + number] = *first + number * sizeof(uint32_t);
   }
   for (const Step &step : steps) {
     Status status = Status::success();
@@ -220,6 +314,9 @@ std::string Binding::json() const {
   llvm::raw_string_ostream stream(text);
   llvm::json::OStream json(stream);
   auto pointer = [&](const Place &place) {
+    if (place.slot >= slotCount)
+      return json.attribute("counter",
+                            static_cast<int64_t>(place.slot - slotCount));
     int64_t number = bufferOf[place.slot];
     int64_t before = number < static_cast<int64_t>(buffers.size())
                          ? buffers[number].offsetBytes
@@ -227,12 +324,29 @@ std::string Binding::json() const {
     json.attribute("buffer", number);
     json.attribute("offset_bytes", static_cast<int64_t>(place.offset) - before);
   };
+  auto numbers = [&](StringRef key, ArrayRef<int64_t> list) {
+    json.attributeArray(key, [&] {
+      for (int64_t number : list)
+        json.value(number);
+    });
+  };
+  auto writeMap = [&](const Map &map, const TensorMapArgument &argument) {
+    json.attribute("type", "tensor_map");
+    pointer(map.place);
+    json.attribute("element", nameOf(map.element));
+    numbers("sizes", argument.sizes);
+    numbers("strides", argument.strides);
+    json.attribute("box_rows", map.boxRows);
+  };
   auto writeArgument = [&](const Launch &launch, size_t position) {
     const Argument &argument = launch.arguments[position];
     json.attribute("role", argument.role);
     for (const auto &[where, place] : launch.pointers)
       if (where == position)
         return pointer(place);
+    for (const Map &map : launch.maps)
+      if (map.position == position)
+        return writeMap(map, std::get<TensorMapArgument>(argument.value));
     if (const auto *i32 = std::get_if<int32_t>(&argument.value)) {
       json.attribute("type", "i32");
       json.attribute("value", *i32);
@@ -246,10 +360,7 @@ std::string Binding::json() const {
   };
   auto writeLaunch = [&](const Launch &launch) {
     json.attribute("kernel", launch.name);
-    json.attributeArray("grid", [&] {
-      for (int64_t blocks : launch.grid)
-        json.value(blocks);
-    });
+    numbers("grid", launch.grid);
     json.attribute("threads", launch.kernel->threads);
     json.attribute("smem_bytes", launch.kernel->smemBytes);
     json.attributeArray("arguments", [&] {

@@ -244,7 +244,11 @@ Outcome Executable::bind(ArrayRef<CallerArray> arrays,
   }
   if (bindings.size() == kMaxBindings)
     bindings.clear();
-  binding = std::make_shared<Binding>(kernels, recording, std::move(buffers));
+  runtime::Expected<std::shared_ptr<const Binding>> made =
+      Binding::make(kernels, recording, std::move(buffers));
+  if (!made)
+    return Fault{ATTN_DEVICE_ERROR, made.message()};
+  binding = *made;
   bindings[key] = binding;
   return std::nullopt;
 }

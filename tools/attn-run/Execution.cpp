@@ -186,7 +186,10 @@ static runtime::Status runOnGpu(Execution &execution, const Program &program,
   std::vector<Binding::Buffer> buffers;
   for (size_t slot = 0; slot < execution.arrays.size(); ++slot)
     buffers.push_back({slot});
-  Binding binding(*kernels, execution.recording, std::move(buffers));
+  runtime::Expected<std::shared_ptr<const Binding>> binding =
+      Binding::make(*kernels, execution.recording, std::move(buffers));
+  if (!binding)
+    return binding.status();
 
   std::vector<runtime::Memory> memory;
   SmallVector<uint64_t> slots;
@@ -201,7 +204,7 @@ static runtime::Status runOnGpu(Execution &execution, const Program &program,
     slots.push_back(piece->address + array.guardBytes);
     memory.push_back(std::move(*piece));
   }
-  auto run = [&] { return binding.launch(slots, /*stream=*/nullptr); };
+  auto run = [&] { return (*binding)->launch(slots, /*stream=*/nullptr); };
   if (Status status = run(); !status.ok())
     return status;
   if (Status status = gpu.synchronize(); !status.ok())

@@ -1,18 +1,21 @@
 //===- Binding.h - A call of which only addresses are open ------*- C++ -*-===//
 //
 // A recording says what a function launches for certain shapes.  A binding is
-// that on a GPU: kernels are found, arguments packed, and to launch is to write
-// the caller's addresses into a copy of them.  It knows no MLIR and nothing in
-// it changes, so any number of threads may launch it at once.
+// that on a GPU: kernels are found, arguments packed, tensor maps made, and to
+// launch is to write the caller's addresses into a copy of them.  It knows no
+// MLIR and nothing in it changes, so any number of threads may launch it at
+// once.
 //
 //   Expected<std::shared_ptr<const LoadedKernels>> kernels =
 //       LoadedKernels::load(gpu, program);
-//   Binding binding(*kernels, recording, {{0}, {1}, {2}, {3}});
-//   binding.launch({q, k, v, o}, stream);
+//   Expected<std::shared_ptr<const Binding>> binding =
+//       Binding::make(*kernels, recording, {{0}, {1}, {2}, {3}});
+//   (*binding)->launch({q, k, v, o}, stream);
 //
 // Slots of the recording that are no buffer of the caller are scratch.  It is
 // taken from the driver's pool and given back in the order of the stream, so
-// nothing waits.
+// nothing waits.  Counters are the stream's, or in a captured graph the
+// launch's own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +24,7 @@
 
 #include "attn/CAPI/Compile.h"
 #include "attn/CAPI/Recording.h"
-#include "attn/Runtime/Cuda.h"
+#include "attn/Runtime/TensorMap.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -58,16 +61,19 @@ public:
   struct Buffer {
     /// Which slot of the recording it takes.
     size_t slot = 0;
-    /// What divides its address, in bytes.
+    /// What divides the address of the slot, in bytes.
     int64_t alignment = 1;
     /// Whether there is nothing in it, so that it needs no address.
     bool isEmpty = false;
     /// Bytes from the slot's base to the address that the caller gives.
     int64_t offsetBytes = 0;
+    /// Whether a tensor map is made of it; set by the binding.
+    bool isMapped = false;
   };
 
-  Binding(std::shared_ptr<const LoadedKernels> kernels,
-          const Recording &recording, std::vector<Buffer> buffers);
+  static runtime::Expected<std::shared_ptr<const Binding>>
+  make(std::shared_ptr<const LoadedKernels> kernels, const Recording &recording,
+       std::vector<Buffer> buffers);
 
   /// Why these addresses cannot be launched on, if they cannot.
   std::optional<std::string> check(llvm::ArrayRef<uint64_t> addresses) const;
@@ -79,7 +85,8 @@ public:
   std::string json() const;
 
 private:
-  /// A place in memory: a slot's address and an offset in bytes.
+  /// A place in memory: a slot's address and an offset in bytes.  Counters are
+  /// slots behind those of the recording.
   struct Place {
     size_t slot = 0;
     uint64_t offset = 0;
@@ -88,15 +95,26 @@ private:
     std::string role;
     KernelArgument value;
   };
+  /// A tensor map among the arguments of a launch.
+  struct Map {
+    size_t position = 0;
+    Place place;
+    runtime::MapElement element;
+    int64_t boxRows = 0;
+    runtime::TensorMap map;
+  };
+  /// So many are written at a launch; a kernel has four.
+  static constexpr size_t kMaxMaps = 8;
   struct Launch {
     const LoadedKernels::Entry *kernel;
     std::string name;
     std::array<int64_t, 3> grid;
     std::vector<Argument> arguments;
-    /// The arguments' bits, eight bytes each, pointers left open; and which
-    /// those are.
+    /// The arguments' bits, eight bytes each, pointers and maps left open; and
+    /// which those are.
     std::vector<uint64_t> packed;
     std::vector<std::pair<size_t, Place>> pointers;
+    std::vector<Map> maps;
   };
   struct Copy {
     Place from, to;
@@ -104,13 +122,20 @@ private:
   };
   using Step = std::variant<Launch, Copy>;
 
-  Launch packed(const RecordedLaunch &recorded) const;
+  Binding(std::shared_ptr<const LoadedKernels> kernels,
+          const Recording &recording, std::vector<Buffer> buffers);
+
+  Place placeOf(uint64_t symbolic, uint64_t offset = 0) const;
+  runtime::Status add(const RecordedLaunch &recorded);
+  runtime::Status addMap(Launch &launch, size_t position, tile::TensorMapType,
+                         const TensorMapArgument &argument);
+  void add(const RecordedCopy &recorded);
   runtime::Status run(const Launch &step, llvm::ArrayRef<uint64_t> slots,
                       runtime::Stream stream) const;
 
   std::shared_ptr<const LoadedKernels> kernels;
   std::vector<Step> steps;
-  size_t slotCount = 0;
+  size_t slotCount = 0, counterCount = 0;
   std::vector<Buffer> buffers;
   /// Slots that are scratch, with their bytes.
   std::vector<std::pair<size_t, int64_t>> scratch;
