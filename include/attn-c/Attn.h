@@ -215,14 +215,31 @@ ATTN_EXPORT int32_t attn_launch(const attn_binding *binding, void *const *data,
    or {"role", "buffer", "offset_bytes"} or {"role", "type": "tensor_map",
    "buffer", "offset_bytes", "element", "sizes", "strides", "box_rows"} or
    {"role", "counter"}]}]}.  Buffers behind those of the call are the pieces of
-   scratch, in order.  A tensor map (128 bytes, by value) is of the array at that
-   place, strides in elements, with boxes of 128 bytes by box_rows, a 128-byte
-   swizzle and zeros for what is outside.  A counter is the address of an i32 of
-   0 that no launch beside this one has; the kernel leaves it at 0. */
+   scratch, in order.  A tensor map (128 bytes, by value) is of the array at
+   that place, strides in elements, with boxes of 128 bytes by box_rows, a
+   128-byte swizzle and zeros for what is outside.  A counter is the address of
+   an i32 of 0 that no launch beside this one has; the kernel leaves it at 0. */
 ATTN_EXPORT int32_t attn_binding_info(const attn_binding *binding, char **json,
                                       attn_status *status);
 
 ATTN_EXPORT void attn_binding_destroy(attn_binding *binding);
+
+/*===-- Tensor maps -------------------------------------------------------===*/
+
+/* Elements of an array that TMA moves; u8 is any type of a byte. */
+typedef enum attn_element {
+  ATTN_ELEMENT_BF16 = 0,
+  ATTN_ELEMENT_F16 = 1,
+  ATTN_ELEMENT_U8 = 2
+} attn_element;
+
+/* Writes the tensor map that a kernel takes for an array [batch, heads, rows,
+   columns] at an address of the current context's GPU: 128 bytes at `map`, a
+   multiple of 64.  Four sizes and four strides, in elements.  Host code that
+   -convert-tile-to-nvvm makes calls it. */
+ATTN_EXPORT int32_t attn_encode_tensor_map(
+    void *map, int32_t element, uint64_t address, const int64_t *sizes,
+    const int64_t *strides, int32_t box_rows, attn_status *status);
 
 /*===-- Attention in one call ---------------------------------------------===*/
 

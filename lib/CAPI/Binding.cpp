@@ -122,11 +122,12 @@ Status Binding::addMap(Launch &launch, size_t position,
   runtime::TensorMapShape shape;
   shape.element = mapElement(type.getElementType());
   shape.boxRows = type.getBoxRows();
-  // TMA counts dimensions from the innermost.
+  // TMA counts dimensions from the innermost; single entries have no stride.
   for (int i = 0; i < 4; ++i)
     shape.extents[i] = argument.sizes[3 - i];
   for (int i = 0; i < 3; ++i)
-    shape.strides[i] = argument.strides[2 - i] * shape.elementBytes();
+    if (argument.sizes[2 - i] > 1)
+      shape.strides[i] = argument.strides[2 - i] * shape.elementBytes();
   runtime::Expected<runtime::TensorMap> map = kernels->gpu.tensorMap(shape);
   if (!map)
     return map.status().during("'" + launch.arguments[position].role + "'");

@@ -28,16 +28,18 @@ def TileToNVVMPass : Pass<"convert-tile-to-nvvm", "mlir::ModuleOp"> {
   let description = [{
     Before: `gpu.module`s with `tile.kernel`s and `tile.launch`es on the host.
     After: `llvm.func` kernels that hold NVVM ops, `arith` and `scf` on scalars,
-    and `gpu.launch_func`.
+    and `gpu.launch_func`.  A tensor map is an aggregate of 128 bytes among the
+    operands of a launch, encoded by a call of libattn's
+    `attn_encode_tensor_map`; a counter is device memory of the function.
 
     A fragment becomes the registers that each lane holds of it, a buffer its
     address, a view its address, stride and row count.  Fences, lane indices
     and address arithmetic are made here and nowhere else.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::NVVM::NVVMDialect"];
+    "::mlir::cf::ControlFlowDialect", "::mlir::scf::SCFDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
 #endif

@@ -1,8 +1,18 @@
 //===- Launches.cpp - tile.launch on the host -----------------------------===//
+//
+// Upstream's lowering of gpu.launch_func puts each operand into memory and
+// gives the driver its address, which is how an argument is passed by value
+// whatever its size.  So a tensor map is an operand of 128 bytes, while the
+// kernel's argument is a pointer `byval`; the verifier compares types for
+// gpu.func only.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Lane.h"
 
 #include "attn/Tile/SharedMemory.h"
+
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 
 using namespace mlir;
 using namespace attn;
@@ -19,6 +29,87 @@ static Value addressOf(ImplicitLocOpBuilder &b, Value memref) {
       integer);
 }
 
+/// Four i64 in the function's stack, of index values.
+static Value onStack(ImplicitLocOpBuilder &b, ValueRange indices) {
+  Type i64 = b.getI64Type();
+  auto type = LLVM::LLVMArrayType::get(i64, indices.size());
+  Value list = LLVM::PoisonOp::create(b, type);
+  for (auto [position, index] : llvm::enumerate(indices)) {
+    Value value = arith::IndexCastOp::create(b, i64, index);
+    list = LLVM::InsertValueOp::create(b, list, value, position);
+  }
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Value one = arith::ConstantOp::create(b, b.getI32IntegerAttr(1));
+  Value place = LLVM::AllocaOp::create(b, pointer, type, one);
+  LLVM::StoreOp::create(b, list, place);
+  return place;
+}
+
+/// attn_element of the C interface.
+static int32_t elementNumber(Type type) {
+  if (type.isBF16())
+    return 0;
+  return type.isF16() ? 1 : 2;
+}
+
+/// The tensor map of an array: what libattn's attn_encode_tensor_map writes.
+static FailureOr<Value> encode(ImplicitLocOpBuilder &b, ModuleOp module,
+                               Value memref, TensorMapType type) {
+  constexpr int64_t bytes = 128, alignment = 64;
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  FailureOr<LLVM::LLVMFuncOp> encoder = LLVM::lookupOrCreateFn(
+      b, module, "attn_encode_tensor_map",
+      {pointer, i32, i64, pointer, pointer, i32, pointer}, i32);
+  if (failed(encoder))
+    return failure();
+  auto array = memref::ExtractStridedMetadataOp::create(b, memref);
+  Value start = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
+  Value elementBytes = arith::ConstantIndexOp::create(
+      b, type.getElementType().getIntOrFloatBitWidth() / 8);
+  Value offset = arith::MulIOp::create(b, array.getOffset(), elementBytes);
+  Value address = arith::IndexCastOp::create(
+      b, i64, arith::AddIOp::create(b, start, offset));
+  Value sizes = onStack(b, array.getSizes());
+  Value strides = onStack(b, array.getStrides());
+  Value element = arith::ConstantOp::create(
+      b, b.getI32IntegerAttr(elementNumber(type.getElementType())));
+  Value boxRows =
+      arith::ConstantOp::create(b, b.getI32IntegerAttr(type.getBoxRows()));
+  auto mapType = LLVM::LLVMArrayType::get(i64, bytes / 8);
+  Value one = arith::ConstantOp::create(b, b.getI32IntegerAttr(1));
+  Value map = LLVM::AllocaOp::create(b, pointer, mapType, one, alignment);
+  Value noStatus = LLVM::ZeroOp::create(b, pointer);
+  auto call = LLVM::CallOp::create(
+      b, *encoder,
+      ValueRange{map, element, address, sizes, strides, boxRows, noStatus});
+  Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
+  Value isOk = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                     call.getResult(), zero);
+  cf::AssertOp::create(b, isOk, "expects an array that has a tensor map");
+  return LLVM::LoadOp::create(b, mapType, map).getResult();
+}
+
+/// Memory of the function itself, which waits for its launches.
+static void lowerCounter(CounterOp op) {
+  OpBuilder builder(op);
+  ImplicitLocOpBuilder b(op.getLoc(), builder);
+  auto memory = gpu::AllocOp::create(b, op.getType(), /*asyncToken=*/Type(),
+                                     /*asyncDependencies=*/ValueRange(),
+                                     /*dynamicSizes=*/ValueRange(),
+                                     /*symbolOperands=*/ValueRange());
+  Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
+  gpu::MemsetOp::create(b, /*asyncToken=*/Type(),
+                        /*asyncDependencies=*/ValueRange(), memory.getMemref(),
+                        zero);
+  b.setInsertionPoint(op->getBlock()->getTerminator());
+  gpu::DeallocOp::create(b, /*asyncToken=*/Type(),
+                         /*asyncDependencies=*/ValueRange(),
+                         memory.getMemref());
+  op.replaceAllUsesWith(memory.getMemref());
+  op.erase();
+}
+
 static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
   auto kernel =
       symbols.lookupNearestSymbolFrom<KernelOp>(op, op.getKernelAttr());
@@ -27,9 +118,19 @@ static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
   OpBuilder builder(op);
   ImplicitLocOpBuilder b(op.getLoc(), builder);
   SmallVector<Value> operands;
-  for (Value operand : op.getKernelOperands())
-    operands.push_back(
-        isa<MemRefType>(operand.getType()) ? addressOf(b, operand) : operand);
+  for (auto [type, operand] :
+       llvm::zip_equal(kernel.getArgumentTypes(), op.getKernelOperands())) {
+    if (auto map = dyn_cast<TensorMapType>(type)) {
+      FailureOr<Value> encoded =
+          encode(b, op->getParentOfType<ModuleOp>(), operand, map);
+      if (failed(encoded))
+        return failure();
+      operands.push_back(*encoded);
+    } else {
+      operands.push_back(
+          isa<MemRefType>(operand.getType()) ? addressOf(b, operand) : operand);
+    }
+  }
   Value one = arith::ConstantIndexOp::create(b, 1);
   Value threads = arith::ConstantIndexOp::create(b, kernel.threads());
   Value shared = arith::ConstantOp::create(
@@ -46,6 +147,10 @@ LogicalResult attn::lowerLaunches(ModuleOp module) {
   SymbolTableCollection symbols;
   SmallVector<LaunchOp> launches;
   module.walk([&](LaunchOp op) { launches.push_back(op); });
+  SmallVector<CounterOp> counters;
+  module.walk([&](CounterOp op) { counters.push_back(op); });
+  for (CounterOp op : counters)
+    lowerCounter(op);
   for (LaunchOp op : launches)
     if (failed(lowerLaunch(op, symbols)))
       return failure();
