@@ -95,7 +95,8 @@ Expected<DeviceAddress> Gpu::counters(Stream stream) const {
   if (capture != CaptureStatus::none)
     return state->counters.unique(*state);
   // A handle may come back for another stream, and one handle stands for the
-  // default streams of all threads; an id does neither.
+  // default streams of all threads; an id does neither.  To ask a stream that
+  // captures for it would end the capture.
   unsigned long long id = reinterpret_cast<uintptr_t>(stream);
   if (driver.streamId)
     status = current.check(driver.streamId(stream, &id),

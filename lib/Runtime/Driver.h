@@ -83,6 +83,7 @@ enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
   ENTRY(cuDevicePrimaryCtxRelease_v2, contextRelease, int device)              \
   ENTRY(cuCtxPushCurrent_v2, contextPush, void *context)                       \
   ENTRY(cuCtxPopCurrent_v2, contextPop, void **context)                        \
+  ENTRY(cuCtxGetCurrent, contextCurrent, void **context)                       \
   ENTRY(cuCtxGetDevice, currentDevice, int *device)                            \
   ENTRY(cuModuleLoadDataEx, moduleLoad, void **module, const void *image,      \
         unsigned count, LoadOption *options, void **values)                    \

@@ -10,13 +10,17 @@
 // The driver's names.
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" int cuCtxPushCurrent_v2(void *context);
+extern "C" int cuCtxPopCurrent_v2(void **context);
 // NOLINTEND(readability-identifier-naming)
 
 namespace {
 class EncodeTensorMap : public ::testing::Test {
 protected:
   void SetUp() override { cuCtxPushCurrent_v2(reinterpret_cast<void *>(1)); }
-  void TearDown() override { cuCtxPushCurrent_v2(nullptr); }
+  void TearDown() override {
+    void *context = nullptr;
+    cuCtxPopCurrent_v2(&context);
+  }
 
   /// "" or the message; the code says whether there is one.
   std::string encode(uint64_t address, int32_t element = ATTN_ELEMENT_BF16,
@@ -72,9 +76,10 @@ TEST_F(EncodeTensorMap, SaysWhatIsWrong) {
   strides[3] = 2;
   EXPECT_EQ(encode(0x7000),
             "expects columns side by side, but got a stride of 2");
-  cuCtxPushCurrent_v2(nullptr);
+  TearDown();
   strides[3] = 1;
   EXPECT_NE(encode(0x7000).find("asking for the GPU of this thread"),
             std::string::npos);
   EXPECT_EQ(code, ATTN_DEVICE_ERROR);
+  SetUp();
 }

@@ -82,15 +82,24 @@ static struct {
 static unsigned long long lastId = 1 << 20;
 static int pieces;
 
-SHOWN void fakeCudaCapture(void *stream, int captures) {
+SHOWN void fakeCudaCapture(void *stream, int on) {
   int i;
   pthread_mutex_lock(&lock);
   for (i = 0; i < 8; ++i)
-    if (capturing[i] == (captures ? NULL : stream)) {
-      capturing[i] = captures ? stream : NULL;
+    if (capturing[i] == (on ? NULL : stream)) {
+      capturing[i] = on ? stream : NULL;
       break;
     }
   pthread_mutex_unlock(&lock);
+}
+
+static int captures(void *stream) {
+  int i, found = 0;
+  pthread_mutex_lock(&lock);
+  for (i = 0; i < 8; ++i)
+    found |= stream && capturing[i] == stream;
+  pthread_mutex_unlock(&lock);
+  return found;
 }
 
 SHOWN void fakeCudaRenew(void *stream) {
@@ -231,14 +240,30 @@ FAKE cuDevicePrimaryCtxRelease_v2(int device) {
   (void)device;
   return 0;
 }
-static __thread void *current;
+/* The contexts that a thread has entered, the current one last. */
+static __thread void *contexts[16];
+static __thread int entered;
+static void *current(void) { return entered ? contexts[entered - 1] : NULL; }
 FAKE cuCtxPushCurrent_v2(void *context) {
-  current = context;
+  if (entered == 16)
+    return 1;
+  contexts[entered++] = context;
   return 0;
 }
 FAKE cuCtxPopCurrent_v2(void **context) {
-  *context = current;
+  *context = current();
+  if (entered == 0)
+    return 201;
+  --entered;
   return 0;
+}
+FAKE cuCtxGetCurrent(void **context) {
+  *context = current();
+  return 0;
+}
+FAKE cuCtxGetDevice(int *device) {
+  *device = (int)(intptr_t)current() - 1;
+  return current() ? 0 : 201;
 }
 FAKE cuModuleLoadDataEx(void **module, const void *image, unsigned count,
                         int *options, void **values) {
@@ -281,16 +306,12 @@ FAKE cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
            "launch %s grid %u %u %u threads %u smem %u stream %llu device %d "
            "first 0x%llx\n",
            (const char *)function, gridX, gridY, gridZ, blockX, smemBytes,
-           (unsigned long long)(uintptr_t)stream, (int)(intptr_t)current - 1,
+           (unsigned long long)(uintptr_t)stream, (int)(intptr_t)current() - 1,
            arguments ? *(unsigned long long *)arguments[0] : 0ull);
   note(line);
   if (onLaunch)
     onLaunch((const char *)function, stream, arguments, onLaunchData);
   return result("cuLaunchKernel");
-}
-FAKE cuCtxGetDevice(int *device) {
-  *device = (int)(intptr_t)current - 1;
-  return current ? 0 : 201;
 }
 FAKE cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   int code = result("cuMemAlloc");
@@ -360,13 +381,8 @@ FAKE cuStreamDestroy_v2(void *stream) {
   return 0;
 }
 FAKE cuStreamIsCapturing(void *stream, int *status) {
-  int i;
-  *status = 0;
-  pthread_mutex_lock(&lock);
-  for (i = 0; i < 8; ++i)
-    *status |= stream && capturing[i] == stream;
-  pthread_mutex_unlock(&lock);
-  return result("cuStreamIsCapturing");
+  *status = captures(stream);
+  return current() ? result("cuStreamIsCapturing") : 201;
 }
 FAKE cuStreamSynchronize(void *stream) {
   (void)stream;
@@ -395,9 +411,10 @@ FAKE cuEventElapsedTime(float *milliseconds, void *first, void *last) {
   return 0;
 }
 #ifndef FAKE_CUDA_OLD
+/* As the true one it does not like to be asked while the stream captures. */
 FAKE cuStreamGetId(void *stream, unsigned long long *id) {
   *id = idOf(stream);
-  return result("cuStreamGetId");
+  return captures(stream) ? 900 : result("cuStreamGetId");
 }
 /* Checks what CUDA's documentation asks for, and that a row of a box is as long
    as the swizzle's period, as ours always is. */
@@ -417,6 +434,8 @@ FAKE cuTensorMapEncodeTiled(void *place, int type, uint32_t rank, void *address,
       swizzle != 3 || promotion < 0 || promotion > 3 || fill != 0 ||
       box[0] * bytes[type] != 128)
     return 1;
+  if (!current())
+    return 201;
   length = snprintf(line, sizeof(line), "encode type %d promotion %d extents",
                     type, promotion);
   for (i = 0; i < rank; ++i) {
@@ -456,6 +475,8 @@ FAKE cuTensorMapReplaceAddress(void *place, void *address) {
   if ((uintptr_t)place % 64 != 0 || (uintptr_t)address % 16 != 0 ||
       !fakeCudaMap(place))
     return 1;
+  if (!current())
+    return 201;
   ((struct FakeMap *)place)->address = (uint64_t)(uintptr_t)address;
   return result("cuTensorMapReplaceAddress");
 }

@@ -24,7 +24,7 @@ struct FakeMap {
 const struct FakeMap *fakeCudaMap(const void *bytes);
 
 /* Whether a stream captures a graph from now on; for eight streams at most. */
-void fakeCudaCapture(void *stream, int captures);
+void fakeCudaCapture(void *stream, int on);
 
 /* The handle stands for another stream from now on. */
 void fakeCudaRenew(void *stream);
