@@ -129,11 +129,13 @@ struct RowReduceLowering : OpConversionPattern<RowReduceOp> {
         Value result = reduce(b, op.getKind(), row);
         if (!op.getResult().getType().getPartial())
           result = combineQuad(b, op.getKind(), result);
-        if (op.getInit())
-          result =
-              combine(b, op.getKind(), adaptor.getInit()[m * 2 + half], result);
         registers.push_back(result);
       }
+    // Last of all: ptxas schedules rows side by side only if none is finished
+    // before the next begins.
+    if (op.getInit())
+      for (auto [result, init] : llvm::zip(registers, adaptor.getInit()))
+        result = combine(b, op.getKind(), init, result);
     rewriter.replaceOpWithMultiple(op, {registers});
     return success();
   }
