@@ -33,7 +33,7 @@ Step Mbarriers::wait(Warp &warp, const Instruction &in, unsigned index,
     return warp.stall(in, {Obstacle::Kind::mbarrier, index, wanted});
   if (int64_t(barrier.phase) > wanted + 1)
     return warp.stop(in, "late",
-                     "expects to wait for phase " + Twine(wanted) + " of " +
+                     "expects to wait for parity " + Twine(parity) + " of " +
                          title + " before phase " + Twine(wanted + 1) +
                          " ends, but got to it when " + Twine(barrier.phase) +
                          " phases had ended");
