@@ -126,6 +126,11 @@ Step attn::interpreter::runProgramId(Warp &warp, const Instruction &in) {
   return warp.set(in, Number{warp.block.position[dim]});
 }
 
+Step attn::interpreter::runGridSize(Warp &warp, const Instruction &in) {
+  int64_t dim = int64_t(cast<tile::GridSizeOp>(in.op).getDim());
+  return warp.set(in, Number{warp.block.launch.grid[dim]});
+}
+
 Step attn::interpreter::runWarpId(Warp &warp, const Instruction &in) {
   return warp.set(in, Number{int64_t(warp.id)});
 }

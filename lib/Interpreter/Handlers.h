@@ -22,6 +22,7 @@ Step runIf(Warp &, const Instruction &);
 Step runIfYield(Warp &, const Instruction &);
 Step runReturn(Warp &, const Instruction &);
 Step runProgramId(Warp &, const Instruction &);
+Step runGridSize(Warp &, const Instruction &);
 Step runWarpId(Warp &, const Instruction &);
 
 // Barriers.cpp

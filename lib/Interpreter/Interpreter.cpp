@@ -76,15 +76,14 @@ static LogicalResult checkLaunch(tile::KernelOp kernel,
 }
 
 /// Counters are 0 again when the kernel ends, for the next launch.
-static void checkCounters(const Counters &counters, const GlobalMemory &memory,
-                          Reporter &reporter) {
-  for (auto [address, draw] : counters) {
+static void checkCounters(Launch &launch) {
+  for (auto [address, draw] : launch.counters) {
     int32_t value = 0;
-    if (!memory.read(address, &value, sizeof value) && value != 0)
-      reporter.report(draw, "counter",
-                      "expects the counter to be 0 at the end of the kernel, "
-                      "but got " +
-                          Twine(value));
+    if (!launch.memory.read(address, &value, sizeof value) && value != 0)
+      launch.reporter.report(draw, "counter",
+                             "expects the counter to be 0 at the end of the "
+                             "kernel, but got " +
+                                 Twine(value));
   }
 }
 
@@ -98,22 +97,21 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
   FailureOr<Program> program = compile(kernel);
   if (failed(program))
     return failure();
-  Reporter reporter(options.maxErrors);
-  Counters counters;
+  Launch launch{*program, memory, grid, arguments, Reporter(options.maxErrors),
+                {}};
   tile::Traffic traffic;
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x) {
-        ThreadBlock block(*program, memory, {x, y, z}, arguments, reporter,
-                          counters);
+        ThreadBlock block(launch, {x, y, z});
         block.run(options);
         traffic += block.traffic;
-        if (reporter.exhausted())
+        if (launch.reporter.exhausted())
           return failure();
       }
-  if (reporter.errors() == 0)
-    checkCounters(counters, memory, reporter);
-  if (reporter.errors() != 0)
+  if (launch.reporter.errors() == 0)
+    checkCounters(launch);
+  if (launch.reporter.errors() != 0)
     return failure();
   return traffic;
 }

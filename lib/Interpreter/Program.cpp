@@ -27,6 +27,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::RoleOp) { return runRole; })
       .Case([](tile::ReturnOp) { return runReturn; })
       .Case([](tile::ProgramIdOp) { return runProgramId; })
+      .Case([](tile::GridSizeOp) { return runGridSize; })
       .Case([](tile::WarpIdOp) { return runWarpId; })
       .Case([](tile::BarrierOp) { return runBarrier; })
       .Case([](tile::CommitGroupOp) { return runCommitGroup; })

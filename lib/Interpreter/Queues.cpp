@@ -89,6 +89,6 @@ Step attn::interpreter::runDraw(Warp &warp, const Instruction &in) {
                          ", but got " + Twine(value));
   int32_t next = value + 1 == below ? 0 : value + 1;
   warp.block.memory.write(address, &next, sizeof next);
-  warp.block.counters[address] = in.op;
+  warp.block.launch.counters[address] = in.op;
   return warp.set(in, Number{value});
 }

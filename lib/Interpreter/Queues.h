@@ -15,13 +15,8 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <vector>
-
-namespace mlir {
-class Operation;
-} // namespace mlir
 
 namespace attn::interpreter {
 
@@ -36,9 +31,6 @@ struct QueueState {
 };
 
 using Queues = llvm::DenseMap<unsigned, QueueState>;
-
-/// Addresses of the counters that a launch drew from, with an op that did.
-using Counters = std::map<uint64_t, mlir::Operation *>;
 
 } // namespace attn::interpreter
 

@@ -87,19 +87,17 @@ static Cell toCell(Type type, const KernelArgument &argument) {
   return toNumber(argument);
 }
 
-ThreadBlock::ThreadBlock(const Program &program, GlobalMemory &memory,
-                         std::array<int64_t, 3> position,
-                         ArrayRef<KernelArgument> arguments, Reporter &reporter,
-                         Counters &counters)
-    : program(program), memory(memory),
+ThreadBlock::ThreadBlock(Launch &launch, std::array<int64_t, 3> position)
+    : launch(launch), program(launch.program), memory(launch.memory),
       clocks(program.warps, unsigned(program.barriers.size())),
       shared(program.shared.totalBytes(), clocks), mbarriers(*this),
-      named(*this), counters(counters), products(program.warps),
-      position(position), reporter(reporter) {
+      named(*this), products(program.warps), position(position),
+      reporter(launch.reporter) {
   for (unsigned id = 0; id < program.warps; ++id) {
     Warp &warp = warps.emplace_back(*this, id);
     for (auto [index, slot] : llvm::enumerate(program.body.arguments))
-      warp.cell(slot) = toCell(program.argumentTypes[index], arguments[index]);
+      warp.cell(slot) =
+          toCell(program.argumentTypes[index], launch.arguments[index]);
   }
 }
 

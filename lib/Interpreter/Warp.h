@@ -20,6 +20,7 @@
 #include "llvm/ADT/DenseSet.h"
 
 #include <deque>
+#include <map>
 #include <random>
 
 namespace attn::interpreter {
@@ -46,6 +47,17 @@ public:
 private:
   int64_t maxErrors, count = 0;
   llvm::DenseSet<std::pair<mlir::Operation *, uint64_t>> seen;
+};
+
+/// What the blocks of a launch share.
+struct Launch {
+  const Program &program;
+  GlobalMemory &memory;
+  std::array<int64_t, 3> grid;
+  llvm::ArrayRef<KernelArgument> arguments;
+  Reporter reporter;
+  /// Counters that were drawn from, with an op that did.
+  std::map<uint64_t, mlir::Operation *> counters;
 };
 
 /// A place in the instructions of a region, and the loop that repeats it.
@@ -156,11 +168,9 @@ private:
 
 class ThreadBlock {
 public:
-  ThreadBlock(const Program &program, GlobalMemory &memory,
-              std::array<int64_t, 3> position,
-              llvm::ArrayRef<KernelArgument> arguments, Reporter &reporter,
-              Counters &counters);
+  ThreadBlock(Launch &launch, std::array<int64_t, 3> position);
 
+  Launch &launch;
   const Program &program;
   GlobalMemory &memory;
   Clocks clocks;
@@ -168,7 +178,6 @@ public:
   Mbarriers mbarriers;
   NamedBarriers named;
   Queues queues;
-  Counters &counters;
   Products products;
   const std::array<int64_t, 3> position;
   Reporter &reporter;

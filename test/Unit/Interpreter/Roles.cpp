@@ -29,6 +29,19 @@ TEST_F(Roles, WarpsComeInOrderAndKeepTheirNumbers) {
     EXPECT_EQ(values[64 + i * 16], float(i));
 }
 
+TEST_F(Roles, TheGridHasASize) {
+  roles("", R"(
+  %x = tile.grid_size 0
+  %y = tile.grid_size 1
+  %tens = arith.muli %x, %c16 : i32
+  %both = arith.addi %tens, %y : i32
+  %v = arith.sitofp %both : i32 to f32
+  %row = tile.fill %v : f32 -> !row
+  tile.store_row %row to %out[%mine] : !row to !out)");
+  ASSERT_TRUE(run(arguments, {2, 3, 1})) << errors.front().text;
+  EXPECT_EQ(floats(f, 1)[0], 35.0f);
+}
+
 TEST_F(Roles, OneWarpRunsARoleOfASingleLane) {
   // Two draws below 2: one of the first role, one of warp 4.
   roles("%d = tile.draw %counter below %c2 : !tile.ptr<i32>", R"(
