@@ -2,9 +2,8 @@
 
 #include "Buffers.h"
 
+#include "Elements.h"
 #include "Handlers.h"
-
-#include "attn/Interpreter/Rounding.h"
 
 using namespace mlir;
 using namespace attn;
@@ -66,6 +65,30 @@ void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
                            " to be waited for before they are " + verb +
                            ", but got it in flight in " + other,
                        cause, "the copy is here");
+  case Conflict::unorderedLoad: {
+    const ThreadBlock &block = warp.block;
+    unsigned barrier = breach.other - block.clocks.mbarrier(0);
+    return warp.report(in, "unordered load",
+                       "expects the load to " + Twine(rows) +
+                           " to be waited for before they are " + verb +
+                           ", but got no wait for phase " +
+                           Twine(breach.time - 1) + " of " +
+                           block.program.barriers[barrier].title,
+                       cause, "the load is here");
+  }
+  case Conflict::unfenced:
+    return warp.report(in, "unfenced",
+                       "expects tile.fence_async by " + Twine(other) +
+                           " and then a barrier between its store to " + rows +
+                           " and this op, but got none",
+                       cause, "the store is here");
+  case Conflict::readInFlight:
+    return warp.report(in, "read in flight",
+                       "expects " + Twine(other) +
+                           " to have waited for its asynchronous read of " +
+                           rows + " before they are " + verb +
+                           ", but got it in flight",
+                       cause, "the read is here");
   case Conflict::unorderedWrite:
     return warp.report(in, "unordered write",
                        "expects a barrier after the write to " + Twine(rows) +
@@ -94,6 +117,11 @@ Step attn::interpreter::runAlloc(Warp &warp, const Instruction &in) {
 Step attn::interpreter::runAlias(Warp &warp, const Instruction &in) {
   Buffer buffer = warp.buffer(in, 0);
   buffer.type = cast<tile::AliasOp>(in.op).getResult().getType();
+  if (buffer.begin % buffer.type.alignment() != 0)
+    return warp.stop(in, "alignment",
+                     "expects a buffer at a multiple of " +
+                         Twine(buffer.type.alignment()) + " bytes, but got '" +
+                         buffer.name + "' at " + Twine(buffer.begin));
   return warp.set(in, buffer);
 }
 
@@ -115,16 +143,15 @@ Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
     return warp.stop(in, "corner",
                      "expects a row and a column in multiples of 8, but got " +
                          Twine(part.row) + " and " + Twine(part.column));
-  std::vector<uint16_t> bits(part.rows * part.columns);
-  if (std::optional<Breach> breach =
-          warp.block.shared.read(part.rectangle(), warp.id, in.index,
-                                 reinterpret_cast<uint8_t *>(bits.data())))
+  std::vector<uint8_t> bytes(part.bytes());
+  if (std::optional<Breach> breach = warp.block.shared.read(
+          part.rectangle(), warp.id, in.index, bytes.data()))
     reportBreach(warp, in, part, *breach, "read");
 
-  bool bf16 = type.getElementType().isBF16();
+  std::vector<float> values(part.rows * part.columns);
+  decode(type.getElementType(), bytes.data(), values);
   auto value = [&](int64_t row, int64_t column) {
-    uint16_t word = bits[row * part.columns + column];
-    return bf16 ? floatFromBf16(word) : floatFromF16(word);
+    return values[row * part.columns + column];
   };
   auto result = std::make_shared<Matrix>(type.getRows(), type.getColumns());
   for (int64_t i = 0; i < result->rows; ++i)
@@ -140,15 +167,11 @@ Step attn::interpreter::runStoreMatrix(Warp &warp, const Instruction &in) {
             source.rows,        0, source.columns};
   if (!checkInside(warp, in, part))
     return Step::stop;
-  bool bf16 = part.buffer.type.getElementType().isBF16();
-  std::vector<uint16_t> bits(source.reals.size());
-  for (size_t i = 0; i < bits.size(); ++i)
-    bits[i] =
-        bf16 ? bf16FromFloat(source.reals[i]) : f16FromFloat(source.reals[i]);
+  std::vector<uint8_t> bytes(part.bytes());
+  encode(part.buffer.type.getElementType(), source.reals, bytes.data());
   if (std::optional<Breach> breach = warp.block.shared.write(
-          part.rectangle(), warp.id, in.index,
-          reinterpret_cast<const uint8_t *>(bits.data())))
+          part.rectangle(), warp.id, in.index, bytes.data()))
     reportBreach(warp, in, part, *breach, "overwritten");
-  warp.block.traffic.smem += int64_t(bits.size()) * 2;
+  warp.block.traffic.smem += int64_t(bytes.size());
   return Step::next;
 }

@@ -13,12 +13,21 @@ struct Part {
   int64_t stage, row, rows, column, columns;
 
   Rectangle rectangle() const {
+    if (buffer.type.isSwizzled())
+      return {buffer.begin + stage * buffer.type.stageBytes(),
+              rows,
+              columns * buffer.type.elementBytes(),
+              tile::SmemType::kPanelBytes,
+              buffer.type.panelBytes(),
+              row,
+              column * buffer.type.elementBytes()};
     return {buffer.begin + stage * buffer.type.stageBytes() +
                 row * buffer.type.pitchBytes() +
                 column * buffer.type.elementBytes(),
             rows, columns * buffer.type.elementBytes(),
             buffer.type.pitchBytes()};
   }
+  int64_t bytes() const { return rows * columns * buffer.type.elementBytes(); }
 };
 
 /// False, and reported, when the part does not lie in its buffer.

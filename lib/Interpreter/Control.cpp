@@ -67,6 +67,40 @@ Step attn::interpreter::runForYield(Warp &warp, const Instruction &in) {
 }
 
 //===----------------------------------------------------------------------===//
+// scf.while: the region before decides, the region behind goes round
+//===----------------------------------------------------------------------===//
+
+Step attn::interpreter::runWhile(Warp &warp, const Instruction &in) {
+  const Code &before = *in.regions[0];
+  assign(warp, in.operands, before.arguments);
+  warp.frames.push_back({&before, 0, &in});
+  return Step::next;
+}
+
+Step attn::interpreter::runCondition(Warp &warp, const Instruction &in) {
+  const Instruction &loop = *warp.frames.back().owner;
+  ArrayRef<unsigned> values = ArrayRef(in.operands).drop_front();
+  warp.frames.pop_back();
+  if (!warp.integer(in, 0)) {
+    assign(warp, values, loop.results);
+    return Step::next;
+  }
+  const Code &after = *loop.regions[1];
+  assign(warp, values, after.arguments);
+  warp.frames.push_back({&after, 0, &loop});
+  return Step::next;
+}
+
+Step attn::interpreter::runWhileYield(Warp &warp, const Instruction &in) {
+  const Instruction &loop = *warp.frames.back().owner;
+  const Code &before = *loop.regions[0];
+  warp.frames.pop_back();
+  assign(warp, in.operands, before.arguments);
+  warp.frames.push_back({&before, 0, &loop});
+  return Step::next;
+}
+
+//===----------------------------------------------------------------------===//
 // scf.if
 //===----------------------------------------------------------------------===//
 
@@ -92,6 +126,11 @@ Step attn::interpreter::runProgramId(Warp &warp, const Instruction &in) {
   return warp.set(in, Number{warp.block.position[dim]});
 }
 
+Step attn::interpreter::runGridSize(Warp &warp, const Instruction &in) {
+  int64_t dim = int64_t(cast<tile::GridSizeOp>(in.op).getDim());
+  return warp.set(in, Number{warp.block.launch.grid[dim]});
+}
+
 Step attn::interpreter::runWarpId(Warp &warp, const Instruction &in) {
   return warp.set(in, Number{int64_t(warp.id)});
 }
@@ -112,5 +151,13 @@ Step attn::interpreter::runReturn(Warp &warp, const Instruction &in) {
   for (const std::vector<unsigned> &group : warp.groups)
     if (!group.empty())
       report(group.front(), "in flight", "in flight");
+  for (const InFlight &read : warp.products)
+    warp.report(in, "product",
+                "expects every product to be waited for, but got one in flight",
+                read.op, "the product is here");
+  for (const InFlight &read : warp.stores)
+    warp.report(in, "store",
+                "expects every store to be waited for, but got one in flight",
+                read.op, "the store is here");
   return Step::finished;
 }

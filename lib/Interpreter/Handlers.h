@@ -15,16 +15,49 @@ namespace attn::interpreter {
 Step runScalar(Warp &, const Instruction &);
 Step runFor(Warp &, const Instruction &);
 Step runForYield(Warp &, const Instruction &);
+Step runWhile(Warp &, const Instruction &);
+Step runCondition(Warp &, const Instruction &);
+Step runWhileYield(Warp &, const Instruction &);
 Step runIf(Warp &, const Instruction &);
 Step runIfYield(Warp &, const Instruction &);
 Step runReturn(Warp &, const Instruction &);
 Step runProgramId(Warp &, const Instruction &);
+Step runGridSize(Warp &, const Instruction &);
 Step runWarpId(Warp &, const Instruction &);
 
 // Barriers.cpp
 Step runBarrier(Warp &, const Instruction &);
 Step runCommitGroup(Warp &, const Instruction &);
 Step runWaitGroup(Warp &, const Instruction &);
+
+// Roles.cpp
+Step runRoles(Warp &, const Instruction &);
+Step runRole(Warp &, const Instruction &);
+
+// Mbarriers.cpp
+Step runMbarrier(Warp &, const Instruction &);
+Step runMbarrierWait(Warp &, const Instruction &);
+Step runMbarrierArrive(Warp &, const Instruction &);
+
+// NamedBarriers.cpp
+Step runBarSync(Warp &, const Instruction &);
+Step runBarArrive(Warp &, const Instruction &);
+Step runFenceAsync(Warp &, const Instruction &);
+
+// Queues.cpp
+Step runQueue(Warp &, const Instruction &);
+Step runPush(Warp &, const Instruction &);
+Step runPop(Warp &, const Instruction &);
+Step runDraw(Warp &, const Instruction &);
+
+// Tma.cpp
+Step runTmaLoad(Warp &, const Instruction &);
+Step runTmaStore(Warp &, const Instruction &);
+Step runTmaStoreWait(Warp &, const Instruction &);
+
+// Wgmma.cpp
+Step runWgmma(Warp &, const Instruction &);
+Step runWgmmaWait(Warp &, const Instruction &);
 
 // Buffers.cpp
 Step runAlloc(Warp &, const Instruction &);
@@ -45,6 +78,7 @@ Step runCast(Warp &, const Instruction &);
 Step runExtract(Warp &, const Instruction &);
 Step runRowReduce(Warp &, const Instruction &);
 Step runRowCombine(Warp &, const Instruction &);
+Step runAnyAbove(Warp &, const Instruction &);
 
 // Map.cpp
 Step runMap(Warp &, const Instruction &);

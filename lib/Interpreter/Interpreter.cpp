@@ -10,6 +10,8 @@ using namespace attn::interpreter;
 
 /// The argument has the kind that the kernel's type asks for.
 static bool matches(Type type, const KernelArgument &argument) {
+  if (isa<tile::TensorMapType>(type))
+    return std::holds_alternative<TensorMapArgument>(argument);
   if (isa<tile::PtrType>(type))
     return std::holds_alternative<uint64_t>(argument);
   if (type.isInteger(32))
@@ -17,6 +19,36 @@ static bool matches(Type type, const KernelArgument &argument) {
   if (type.isInteger(64))
     return std::holds_alternative<int64_t>(argument);
   return std::holds_alternative<float>(argument);
+}
+
+/// What TMA asks of an array: 16-byte steps, one behind the other in a row.
+static LogicalResult checkArray(tile::KernelOp kernel, unsigned index,
+                                tile::TensorMapType type,
+                                const TensorMapArgument &array) {
+  constexpr int64_t unit = 16;
+  int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  if (array.address % unit != 0)
+    return kernel.emitError("expects the array of argument ")
+           << index << " at a multiple of " << unit << " bytes, but got "
+           << array.address;
+  if (array.sizes[3] != type.getColumns() || array.strides[3] != 1)
+    return kernel.emitError("expects the array of argument ")
+           << index << " to have " << type.getColumns()
+           << " columns side by side, but got " << array.sizes[3]
+           << " with stride " << array.strides[3];
+  for (int dim = 0; dim < 3; ++dim) {
+    if (array.sizes[dim] < 0)
+      return kernel.emitError("expects the array of argument ")
+             << index << " to have sizes of at least 0, but got "
+             << array.sizes[dim];
+    // The stride of a single row, head or batch entry is never used.
+    if (array.sizes[dim] > 1 &&
+        (array.strides[dim] < 0 || array.strides[dim] * bytes % unit != 0))
+      return kernel.emitError("expects strides of the array of argument ")
+             << index << " in multiples of " << unit << " bytes, but got "
+             << array.strides[dim] * bytes << " in dimension " << dim;
+  }
+  return success();
 }
 
 static LogicalResult checkLaunch(tile::KernelOp kernel,
@@ -35,7 +67,24 @@ static LogicalResult checkLaunch(tile::KernelOp kernel,
       return kernel.emitError("expects argument ")
              << index << " to be a value of type " << type
              << ", but got one of another type";
+  for (auto [index, type] : llvm::enumerate(types))
+    if (auto map = dyn_cast<tile::TensorMapType>(type))
+      if (failed(checkArray(kernel, unsigned(index), map,
+                            std::get<TensorMapArgument>(arguments[index]))))
+        return failure();
   return success();
+}
+
+/// Counters are 0 again when the kernel ends, for the next launch.
+static void checkCounters(Launch &launch) {
+  for (auto [address, draw] : launch.counters) {
+    int32_t value = 0;
+    if (!launch.memory.read(address, &value, sizeof value) && value != 0)
+      launch.reporter.report(draw, "counter",
+                             "expects the counter to be 0 at the end of the "
+                             "kernel, but got " +
+                                 Twine(value));
+  }
 }
 
 FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
@@ -48,18 +97,21 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
   FailureOr<Program> program = compile(kernel);
   if (failed(program))
     return failure();
-  Reporter reporter(options.maxErrors);
+  Launch launch{*program, memory, grid, arguments, Reporter(options.maxErrors),
+                {}};
   tile::Traffic traffic;
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x) {
-        ThreadBlock block(*program, memory, {x, y, z}, arguments, reporter);
+        ThreadBlock block(launch, {x, y, z});
         block.run(options);
         traffic += block.traffic;
-        if (reporter.exhausted())
+        if (launch.reporter.exhausted())
           return failure();
       }
-  if (reporter.errors() != 0)
+  if (launch.reporter.errors() == 0)
+    checkCounters(launch);
+  if (launch.reporter.errors() != 0)
     return failure();
   return traffic;
 }

@@ -1,8 +1,7 @@
 //===- Matrix.cpp - Products, casts and reductions of fragments -----------===//
 
+#include "Elements.h"
 #include "Handlers.h"
-
-#include "attn/Interpreter/Rounding.h"
 
 #include <cmath>
 #include <limits>
@@ -34,20 +33,6 @@ Step attn::interpreter::runFill(Warp &warp, const Instruction &in) {
   return finish(warp, in, std::move(result));
 }
 
-/// acc += lhs * rhs, in f32 as the tensor cores accumulate.
-static void multiply(const Matrix &lhs, const Matrix &rhs, Matrix &acc) {
-  int64_t columns = acc.columns;
-  for (int64_t i = 0; i < acc.rows; ++i) {
-    float *__restrict out = acc.row(i);
-    for (int64_t k = 0; k < lhs.columns; ++k) {
-      const float factor = lhs.row(i)[k];
-      const float *__restrict b = rhs.row(k);
-      for (int64_t j = 0; j < columns; ++j)
-        out[j] += factor * b[j];
-    }
-  }
-}
-
 Step attn::interpreter::runMma(Warp &warp, const Instruction &in) {
   auto result = std::make_shared<Matrix>(*warp.matrix(in, 2));
   multiply(*warp.matrix(in, 0), *warp.matrix(in, 1), *result);
@@ -58,7 +43,7 @@ Step attn::interpreter::runCast(Warp &warp, const Instruction &in) {
   Type type = cast<tile::CastOp>(in.op).getResult().getType().getElementType();
   auto result = std::make_shared<Matrix>(*warp.matrix(in, 0));
   for (float &value : result->reals)
-    value = type.isBF16() ? roundToBf16(value) : roundToF16(value);
+    value = roundTo(type, value);
   return finish(warp, in, std::move(result));
 }
 
@@ -88,7 +73,7 @@ Step attn::interpreter::runRowReduce(Warp &warp, const Instruction &in) {
     for (int64_t j = 0; j < source.columns; ++j) {
       float value = source.row(i)[j];
       // Lane l of a row's four holds columns 2l and 2l + 1 of every eight.
-      float &part = result->row(i)[max ? 0 : j / 2 % kPartsOfRow];
+      float &part = result->row(i)[j / 2 % result->columns];
       part = max ? std::fmax(part, value) : part + value;
     }
   return finish(warp, in, std::move(result));
@@ -97,9 +82,23 @@ Step attn::interpreter::runRowReduce(Warp &warp, const Instruction &in) {
 Step attn::interpreter::runRowCombine(Warp &warp, const Instruction &in) {
   const Matrix &source = *warp.matrix(in, 0);
   std::shared_ptr<Matrix> result = makeMatrix(in.op->getResult(0).getType());
+  bool max = cast<tile::RowCombineOp>(in.op).getMax();
+  auto combine = [&](float a, float b) {
+    return max ? std::fmax(a, b) : a + b;
+  };
   for (int64_t i = 0; i < source.rows; ++i) {
     const float *part = source.row(i);
-    *result->row(i) = (part[0] + part[1]) + (part[2] + part[3]);
+    *result->row(i) =
+        combine(combine(part[0], part[1]), combine(part[2], part[3]));
   }
   return finish(warp, in, std::move(result));
+}
+
+Step attn::interpreter::runAnyAbove(Warp &warp, const Instruction &in) {
+  const Matrix &values = *warp.matrix(in, 0), &limits = *warp.matrix(in, 1);
+  bool above = false;
+  for (int64_t i = 0; i < values.rows; ++i)
+    for (int64_t part = 0; part < values.columns; ++part)
+      above |= values.row(i)[part] > limits.row(i)[0];
+  return warp.set(in, Number{above});
 }

@@ -15,15 +15,38 @@ static Handler handlerOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, Handler>(op)
       .Case([](scf::ForOp) { return runFor; })
       .Case([](scf::IfOp) { return runIf; })
-      .Case([](scf::YieldOp yield) {
-        return isa<scf::ForOp>(yield->getParentOp()) ? runForYield : runIfYield;
+      .Case([](scf::WhileOp) { return runWhile; })
+      .Case([](scf::ConditionOp) { return runCondition; })
+      .Case([](scf::YieldOp yield) -> Handler {
+        Operation *parent = yield->getParentOp();
+        if (isa<scf::WhileOp>(parent))
+          return runWhileYield;
+        return isa<scf::ForOp>(parent) ? runForYield : runIfYield;
       })
+      .Case([](tile::RolesOp) { return runRoles; })
+      .Case([](tile::RoleOp) { return runRole; })
       .Case([](tile::ReturnOp) { return runReturn; })
       .Case([](tile::ProgramIdOp) { return runProgramId; })
+      .Case([](tile::GridSizeOp) { return runGridSize; })
       .Case([](tile::WarpIdOp) { return runWarpId; })
       .Case([](tile::BarrierOp) { return runBarrier; })
       .Case([](tile::CommitGroupOp) { return runCommitGroup; })
       .Case([](tile::WaitGroupOp) { return runWaitGroup; })
+      .Case([](tile::MbarrierOp) { return runMbarrier; })
+      .Case([](tile::MbarrierWaitOp) { return runMbarrierWait; })
+      .Case([](tile::MbarrierArriveOp) { return runMbarrierArrive; })
+      .Case([](tile::BarSyncOp) { return runBarSync; })
+      .Case([](tile::BarArriveOp) { return runBarArrive; })
+      .Case([](tile::FenceAsyncOp) { return runFenceAsync; })
+      .Case([](tile::QueueOp) { return runQueue; })
+      .Case([](tile::PushOp) { return runPush; })
+      .Case([](tile::PopOp) { return runPop; })
+      .Case([](tile::DrawOp) { return runDraw; })
+      .Case([](tile::TmaLoadOp) { return runTmaLoad; })
+      .Case([](tile::TmaStoreOp) { return runTmaStore; })
+      .Case([](tile::TmaStoreWaitOp) { return runTmaStoreWait; })
+      .Case([](tile::WgmmaOp) { return runWgmma; })
+      .Case([](tile::WgmmaWaitOp) { return runWgmmaWait; })
       .Case([](tile::ViewOp) { return runView; })
       .Case([](tile::AllocOp) { return runAlloc; })
       .Case([](tile::AliasOp) { return runAlias; })
@@ -39,6 +62,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::MapOp) { return runMap; })
       .Case([](tile::RowReduceOp) { return runRowReduce; })
       .Case([](tile::RowCombineOp) { return runRowCombine; })
+      .Case([](tile::AnyAboveOp) { return runAnyAbove; })
       .Default([](Operation *) -> Handler { return nullptr; });
 }
 
@@ -102,8 +126,36 @@ private:
 };
 } // namespace
 
+/// Numbers the mbarriers of rings and queues.
+static void collectBarriers(tile::KernelOp kernel, Program &program) {
+  auto add = [&](Twine what, StringRef name, int64_t slots, StringRef which,
+                 unsigned arrivals) {
+    for (int64_t slot = 0; slot < slots; ++slot)
+      program.barriers.push_back(
+          {(what + " '" + name + "' (slot " + Twine(slot) + which + ")").str(),
+           arrivals});
+  };
+  kernel.getBody().walk([&](Operation *op) {
+    if (!isa<tile::MbarrierOp, tile::QueueOp>(op))
+      return;
+    program.firstBarrier[op] = unsigned(program.barriers.size());
+    if (auto barrier = dyn_cast<tile::MbarrierOp>(op)) {
+      add("barrier", barrier.getName(),
+          barrier.getResult().getType().getSlots(), "",
+          unsigned(barrier.getArrivals()));
+      return;
+    }
+    auto queue = cast<tile::QueueOp>(op);
+    int64_t slots = queue.getResult().getType().getSlots();
+    add("queue", queue.getName(), slots, ", full", 1);
+    add("queue", queue.getName(), slots, ", empty",
+        unsigned(queue.getReaders()));
+  });
+}
+
 FailureOr<Program> attn::interpreter::compile(tile::KernelOp kernel) {
   Program program(kernel);
+  collectBarriers(kernel, program);
   Compiler compiler(program);
   if (failed(compiler.compileRegion(kernel.getBody(), program.body)))
     return failure();

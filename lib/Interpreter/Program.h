@@ -18,6 +18,7 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <memory>
+#include <string>
 
 namespace attn::interpreter {
 
@@ -28,8 +29,10 @@ struct MapBody;
 /// What becomes of a warp after an instruction.
 enum class Step {
   next,
-  /// The warp must wait at a barrier.
+  /// The warp must wait at a barrier of the whole block.
   wait,
+  /// The warp cannot go on yet; the instruction is executed again later.
+  blocked,
   /// The warp has returned from the kernel.
   finished,
   /// An error behind which nothing can be executed.
@@ -62,16 +65,30 @@ struct Instruction {
   std::shared_ptr<const MapBody> map;
 };
 
+/// An mbarrier of a kernel: a slot of a ring, or one of the two of a slot of a
+/// queue.
+struct BarrierInfo {
+  /// For people: `barrier 'key_full' (slot 1)`.
+  std::string title;
+  /// Arrivals that end a phase.
+  unsigned arrivals;
+};
+
 struct Program {
   explicit Program(tile::KernelOp kernel)
-      : warps(kernel.getWarps()), shared(kernel) {}
+      : warps(kernel.getWarps()), argumentTypes(kernel.getArgumentTypes()),
+        shared(kernel) {}
 
   unsigned warps;
   Code body;
+  llvm::SmallVector<mlir::Type> argumentTypes;
   unsigned slots = 0;
   /// Ops by instruction index.
   std::vector<mlir::Operation *> ops;
   tile::SharedMemory shared;
+  /// All mbarriers, and the first one of each op that reserves some.
+  std::vector<BarrierInfo> barriers;
+  llvm::DenseMap<mlir::Operation *, unsigned> firstBarrier;
 };
 
 /// Fails with a diagnostic at an op that cannot be executed.

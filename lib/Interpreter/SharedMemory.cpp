@@ -2,6 +2,8 @@
 
 #include "SharedMemory.h"
 
+#include "attn/Tile/Tile.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -12,72 +14,118 @@ using namespace attn::interpreter;
 /// A NaN in every float format.
 static constexpr uint8_t kPoison = 0xff;
 
-SharedMemory::SharedMemory(int64_t size, unsigned warps)
-    : warps(warps), bytes(size, kPoison), clocks(warps, Clock(warps, 0)),
+SharedMemory::SharedMemory(int64_t size, const Clocks &clocks)
+    : clocks(clocks), warps(clocks.warps()), bytes(size, kPoison),
       writers((size + kPieceBytes - 1) / kPieceBytes),
-      readers(writers.size() * warps) {
-  for (unsigned warp = 0; warp < warps; ++warp)
-    clocks[warp][warp] = 1;
-}
+      readers(writers.size() * warps), ends(warps) {}
 
-void SharedMemory::meet() {
-  Clock joined(warps, 0);
-  for (const Clock &clock : clocks)
-    for (unsigned warp = 0; warp < warps; ++warp)
-      joined[warp] = std::max(joined[warp], clock[warp]);
-  for (unsigned warp = 0; warp < warps; ++warp) {
-    clocks[warp] = joined;
-    ++clocks[warp][warp];
+//===----------------------------------------------------------------------===//
+// Where bytes lie
+//===----------------------------------------------------------------------===//
+
+/// Calls `apply(row, offset, address, count)` for the bytes of the rectangle
+/// that lie one behind the other: all of a row, or a piece of it in panels.
+template <typename Apply>
+static void forEachRun(const Rectangle &where, int64_t pieceBytes,
+                       Apply apply) {
+  constexpr int64_t panelRow = attn::tile::SmemType::kPanelBytes;
+  for (int64_t row = 0; row < where.rows; ++row) {
+    if (where.panelBytes == 0) {
+      apply(row, int64_t(0), where.begin + row * where.pitch, where.width);
+      continue;
+    }
+    int64_t line = where.firstRow + row;
+    int64_t end = where.firstByte + where.width;
+    for (int64_t byte = where.firstByte; byte < end;) {
+      int64_t next = std::min(byte / pieceBytes * pieceBytes + pieceBytes, end);
+      int64_t piece = byte % panelRow / pieceBytes;
+      int64_t place = piece ^ (line % (panelRow / pieceBytes));
+      apply(row, byte - where.firstByte,
+            where.begin + byte / panelRow * where.panelBytes + line * panelRow +
+                place * pieceBytes + byte % pieceBytes,
+            next - byte);
+      byte = next;
+    }
   }
 }
 
-/// Calls `check(piece)` for every piece of the rectangle and collects the rows
-/// of the first kind of conflict.
+/// Calls `check(address, row, offset, count)` for the bytes of every piece of
+/// the rectangle and collects the rows of the first kind of conflict.
 template <typename Check>
 std::optional<Breach> SharedMemory::visit(const Rectangle &where,
                                           Check check) const {
   std::optional<Breach> breach;
-  for (int64_t row = 0; row < where.rows; ++row) {
-    int64_t begin = where.begin + row * where.pitch;
-    int64_t last = (begin + where.width - 1) / kPieceBytes;
-    for (int64_t piece = begin / kPieceBytes; piece <= last; ++piece) {
-      std::optional<Found> found = check(piece);
-      if (!found)
-        continue;
-      if (!breach)
-        breach =
-            Breach{found->conflict, found->other, found->instruction, row, row};
-      if (breach->conflict == found->conflict)
-        breach->lastRow = row;
-    }
-  }
+  forEachRun(
+      where, kPieceBytes,
+      [&](int64_t row, int64_t offset, int64_t begin, int64_t count) {
+        for (int64_t at = begin; at < begin + count;) {
+          int64_t next = std::min(at / kPieceBytes * kPieceBytes + kPieceBytes,
+                                  begin + count);
+          std::optional<Found> found =
+              check(at, row, offset + (at - begin), next - at);
+          at = next;
+          if (!found)
+            continue;
+          if (!breach)
+            breach = Breach{
+                found->conflict,    found->other, found->access.instruction,
+                found->access.time, row,          row};
+          if (breach->conflict == found->conflict)
+            breach->lastRow = row;
+        }
+      });
   return breach;
 }
 
+void SharedMemory::scatter(const Rectangle &where, const uint8_t *source) {
+  forEachRun(where, kPieceBytes,
+             [&](int64_t row, int64_t offset, int64_t begin, int64_t count) {
+               std::memcpy(&bytes[begin], source + row * where.width + offset,
+                           count);
+             });
+}
+
+//===----------------------------------------------------------------------===//
+// What is ordered
+//===----------------------------------------------------------------------===//
+
 std::optional<SharedMemory::Found>
-SharedMemory::behindWriter(const Writer &writer, unsigned warp) const {
-  if (writer.copy == kNoCopy) {
-    if (writer.access.time == 0 ||
-        ordered(warp, writer.warp, writer.access.time))
-      return std::nullopt;
-    return Found{Conflict::unorderedWrite, writer.warp,
-                 writer.access.instruction};
-  }
-  const Copy &copy = copies[writer.copy];
+SharedMemory::behindWriter(const Writer &writer, unsigned warp,
+                           bool asynchronous) const {
+  if (writer.copy != kNoCopy)
+    return behindCopy(copies[writer.copy], warp, asynchronous);
+  if (writer.access.time == 0)
+    return std::nullopt;
+  bool load = writer.agent >= warps;
+  if (!clocks.ordered(warp, writer.agent, writer.access.time))
+    return Found{load ? Conflict::unorderedLoad : Conflict::unorderedWrite,
+                 writer.agent, writer.access};
+  if (asynchronous && !load &&
+      clocks.known(warp, clocks.fencesOf(writer.agent)) < writer.fence)
+    return Found{Conflict::unfenced, writer.agent, writer.access};
+  return std::nullopt;
+}
+
+std::optional<SharedMemory::Found>
+SharedMemory::behindCopy(const Copy &copy, unsigned warp,
+                         bool asynchronous) const {
+  Access begin{0, copy.instruction};
   if (copy.issued[warp].time == 0) {
     auto begun = llvm::find_if(
         copy.issued, [](const Access &access) { return access.time != 0; });
     return Found{Conflict::overtaken, unsigned(begun - copy.issued.begin()),
-                 copy.instruction};
+                 begin};
   }
   for (unsigned other = 0; other < warps; ++other) {
     if (copy.issued[other].time == 0)
-      return Found{Conflict::notIssued, other, copy.instruction};
+      return Found{Conflict::notIssued, other, begin};
     if (copy.waited[other].time == 0)
-      return Found{Conflict::inFlight, other, copy.issued[other].instruction};
-    if (!ordered(warp, other, copy.waited[other].time))
-      return Found{Conflict::unorderedWrite, other,
-                   copy.waited[other].instruction};
+      return Found{Conflict::inFlight, other, copy.issued[other]};
+    if (!clocks.ordered(warp, other, copy.waited[other].time))
+      return Found{Conflict::unorderedWrite, other, copy.waited[other]};
+    if (asynchronous &&
+        clocks.known(warp, clocks.fencesOf(other)) < copy.fences[other])
+      return Found{Conflict::unfenced, other, copy.waited[other]};
   }
   return std::nullopt;
 }
@@ -85,46 +133,109 @@ SharedMemory::behindWriter(const Writer &writer, unsigned warp) const {
 std::optional<SharedMemory::Found>
 SharedMemory::behindReaders(int64_t piece, unsigned warp) const {
   for (unsigned other = 0; other < warps; ++other) {
-    const Access &access = readers[piece * warps + other];
-    if (access.time != 0 && !ordered(warp, other, access.time))
-      return Found{Conflict::unorderedRead, other, access.instruction};
+    Access access = readers[piece * warps + other];
+    if (access.time == 0)
+      continue;
+    if (unfinished(other, access))
+      return Found{Conflict::readInFlight, other, access};
+    if (access.time & kToken)
+      access.time = ends[other][access.time & ~kToken];
+    if (!clocks.ordered(warp, other, access.time))
+      return Found{Conflict::unorderedRead, other, access};
   }
   return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+std::optional<Breach> SharedMemory::gather(const Rectangle &where,
+                                           unsigned warp, Access now,
+                                           bool asynchronous, uint8_t *target) {
+  return visit(where,
+               [&](int64_t address, int64_t row, int64_t offset,
+                   int64_t count) -> std::optional<Found> {
+                 int64_t piece = address / kPieceBytes;
+                 Access &last = readers[piece * warps + warp];
+                 // What is in flight ends later than what is done at once.
+                 if (asynchronous || !unfinished(warp, last))
+                   last = now;
+                 const Writer &writer = writers[piece];
+                 std::optional<Found> found =
+                     writer.copy == kNoCopy && writer.access.time == 0
+                         ? Found{Conflict::neverWritten, warp, now}
+                         : behindWriter(writer, warp, asynchronous);
+                 uint8_t *to = target + row * where.width + offset;
+                 if (found)
+                   std::memset(to, kPoison, count);
+                 else
+                   std::memcpy(to, &bytes[address], count);
+                 return found;
+               });
 }
 
 std::optional<Breach> SharedMemory::read(const Rectangle &where, unsigned warp,
                                          unsigned instruction,
                                          uint8_t *target) {
-  Access now{clocks[warp][warp], instruction};
-  std::optional<Breach> breach =
-      visit(where, [&](int64_t piece) -> std::optional<Found> {
-        readers[piece * warps + warp] = now;
-        const Writer &writer = writers[piece];
-        if (writer.copy == kNoCopy && writer.access.time == 0)
-          return Found{Conflict::neverWritten, warp, instruction};
-        return behindWriter(writer, warp);
-      });
-  for (int64_t row = 0; row < where.rows; ++row)
-    std::memcpy(target + row * where.width,
-                &bytes[where.begin + row * where.pitch], where.width);
-  return breach;
+  return gather(where, warp, {clocks.now(warp), instruction},
+                /*asynchronous=*/false, target);
 }
 
 std::optional<Breach> SharedMemory::write(const Rectangle &where, unsigned warp,
                                           unsigned instruction,
                                           const uint8_t *source) {
-  Access now{clocks[warp][warp], instruction};
-  std::optional<Breach> breach = visit(where, [&](int64_t piece) {
-    std::optional<Found> found = behindWriter(writers[piece], warp);
-    if (!found)
-      found = behindReaders(piece, warp);
-    writers[piece] = Writer{now, warp, kNoCopy};
-    return found;
-  });
-  for (int64_t row = 0; row < where.rows; ++row)
-    std::memcpy(&bytes[where.begin + row * where.pitch],
-                source + row * where.width, where.width);
+  Writer now{{clocks.now(warp), instruction},
+             warp,
+             kNoCopy,
+             clocks.known(warp, clocks.fencesOf(warp)) + 1};
+  std::optional<Breach> breach =
+      visit(where, [&](int64_t address, int64_t, int64_t, int64_t) {
+        int64_t piece = address / kPieceBytes;
+        std::optional<Found> found =
+            behindWriter(writers[piece], warp, /*asynchronous=*/false);
+        if (!found)
+          found = behindReaders(piece, warp);
+        writers[piece] = now;
+        return found;
+      });
+  scatter(where, source);
   return breach;
+}
+
+std::optional<Breach> SharedMemory::load(const Rectangle &where, unsigned warp,
+                                         unsigned instruction, unsigned agent,
+                                         uint32_t time, const uint8_t *source) {
+  Writer now{{time, instruction}, agent, kNoCopy, 0};
+  std::optional<Breach> breach =
+      visit(where, [&](int64_t address, int64_t, int64_t, int64_t) {
+        int64_t piece = address / kPieceBytes;
+        std::optional<Found> found =
+            behindWriter(writers[piece], warp, /*asynchronous=*/true);
+        if (!found)
+          found = behindReaders(piece, warp);
+        writers[piece] = now;
+        return found;
+      });
+  scatter(where, source);
+  return breach;
+}
+
+unsigned SharedMemory::beginRead(unsigned warp) {
+  ends[warp].push_back(0);
+  return unsigned(ends[warp].size() - 1);
+}
+
+std::optional<Breach> SharedMemory::readLater(const Rectangle &where,
+                                              unsigned warp,
+                                              unsigned instruction,
+                                              unsigned token, uint8_t *target) {
+  return gather(where, warp, {kToken | token, instruction},
+                /*asynchronous=*/true, target);
+}
+
+void SharedMemory::endRead(unsigned warp, unsigned token) {
+  ends[warp][token] = clocks.now(warp);
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,28 +246,33 @@ unsigned SharedMemory::begin(Copy copy) {
   int index = int(copies.size());
   copy.issued.resize(warps);
   copy.waited.resize(warps);
+  copy.fences.resize(warps);
   copy.missingIssues = copy.missingWaits = warps;
   std::vector<Writer> &before = replaced.emplace_back();
-  visit(copy.target, [&](int64_t piece) -> std::optional<Found> {
-    before.push_back(writers[piece]);
-    writers[piece] = Writer{{}, 0, index};
-    return std::nullopt;
-  });
-  for (int64_t row = 0; row < copy.target.rows; ++row)
-    std::memset(&bytes[copy.target.begin + row * copy.target.pitch], kPoison,
-                copy.target.width);
+  visit(
+      copy.target,
+      [&](int64_t address, int64_t, int64_t, int64_t) -> std::optional<Found> {
+        Writer &writer = writers[address / kPieceBytes];
+        before.push_back(writer);
+        writer = Writer{{}, 0, index, 0};
+        return std::nullopt;
+      });
+  std::vector<uint8_t> poison(copy.target.rows * copy.target.width, kPoison);
+  scatter(copy.target, poison.data());
   copies.push_back(std::move(copy));
   return unsigned(index);
 }
 
 std::optional<Breach> SharedMemory::issue(unsigned index, unsigned warp) {
   Copy &copy = copies[index];
-  copy.issued[warp] = {clocks[warp][warp], copy.instruction};
+  copy.issued[warp] = {clocks.now(warp), copy.instruction};
   size_t next = 0;
-  std::optional<Breach> breach = visit(copy.target, [&](int64_t piece) {
-    std::optional<Found> found = behindWriter(replaced[index][next++], warp);
-    return found ? found : behindReaders(piece, warp);
-  });
+  std::optional<Breach> breach =
+      visit(copy.target, [&](int64_t address, int64_t, int64_t, int64_t) {
+        std::optional<Found> found =
+            behindWriter(replaced[index][next++], warp, /*asynchronous=*/false);
+        return found ? found : behindReaders(address / kPieceBytes, warp);
+      });
   if (--copy.missingIssues == 0)
     replaced[index] = {};
   return breach;
@@ -164,15 +280,13 @@ std::optional<Breach> SharedMemory::issue(unsigned index, unsigned warp) {
 
 void SharedMemory::wait(unsigned index, unsigned warp, unsigned instruction) {
   Copy &copy = copies[index];
-  copy.waited[warp] = {clocks[warp][warp], instruction};
+  copy.waited[warp] = {clocks.now(warp), instruction};
+  copy.fences[warp] = clocks.known(warp, clocks.fencesOf(warp)) + 1;
   if (--copy.missingWaits == 0)
     land(copy);
 }
 
 void SharedMemory::land(Copy &copy) {
-  const Rectangle &where = copy.target;
-  for (int64_t row = 0; row < where.rows; ++row)
-    std::memcpy(&bytes[where.begin + row * where.pitch],
-                &copy.data[row * where.width], where.width);
+  scatter(copy.target, copy.data.data());
   copy.data = {};
 }

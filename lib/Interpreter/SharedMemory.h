@@ -1,25 +1,29 @@
 //===- SharedMemory.h - A block's bytes and who may touch them --*- C++ -*-===//
 //
 // Every 16 bytes are a *piece*.  A piece remembers its last writer and, for
-// each warp, its last read; a warp's clock says which accesses of the others
-// it is ordered behind.
+// each warp, its last read; clocks (Clocks.h) say which accesses are ordered.
 //
-// **Clocks.**  Warp w's clock is a vector; its own entry counts w's releases.
-// An access by u at u's time t is ordered before what w does now if
-// clock(w)[u] >= t.  A barrier sets all clocks to their maximum and starts a
-// new time for everyone.  Example, two warps: warp 0 stores at time 1; warp 1's
-// clock is (0, 1), so its read is a race; behind the barrier it is (1, 2).
+// **Collective copies** have one share per warp.  Which warp moves which byte
+// is the lowering's choice, so a piece counts as written by all of them: it is
+// readable by w when every warp u has issued its share, has waited for it at
+// u's time t, and clock(w)[u] >= t.
 //
-// **Copies.**  A collective copy has one share per warp.  Which warp moves
-// which byte is the lowering's choice, so a piece counts as written by all of
-// them: it is readable by w when every warp u has issued its share, has waited
-// for it at u's time t, and clock(w)[u] >= t.  Until every warp has waited the
-// bytes read as NaN.
+// **Loads** by TMA belong to a phase of an mbarrier: their bytes are there for
+// who knows that the phase has ended.
+//
+// **Asynchronous reads** (wgmma, stores by TMA) begin when they are issued and
+// end when their warp has waited for them; whoever overwrites the bytes must be
+// ordered behind that wait.  They see ordinary stores only behind a fence of
+// the warp that stored.
+//
+// Bytes that a warp may not read come to it as NaN.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_INTERPRETER_SHAREDMEMORY_H
 #define ATTN_LIB_INTERPRETER_SHAREDMEMORY_H
+
+#include "Clocks.h"
 
 #include "mlir/Support/LLVM.h"
 
@@ -30,19 +34,21 @@
 
 namespace attn::interpreter {
 
-/// One entry per warp.
-using Clock = std::vector<uint32_t>;
-
-/// When an access happened, in its warp's time, and which instruction it was.
+/// When an access happened, in its agent's time, and which instruction it was.
 /// Time 0 is never.
 struct Access {
   uint32_t time = 0;
   unsigned instruction = 0;
 };
 
-/// A rectangle of bytes: `rows` rows of `width` bytes, `pitch` apart.
+/// A rectangle of bytes: `rows` rows of `width` bytes, `pitch` apart.  In
+/// panels
+/// (`panelBytes` is not 0), row 0 is the buffer's row `firstRow`, the bytes
+/// start at byte `firstByte` of a row, and pieces lie where the swizzle puts
+/// them; then `begin` is that of the stage.
 struct Rectangle {
   int64_t begin, rows, width, pitch;
+  int64_t panelBytes = 0, firstRow = 0, firstByte = 0;
 };
 
 /// Why an access is not allowed.
@@ -51,15 +57,20 @@ enum class Conflict {
   overtaken,      ///< `other` has begun a copy that this warp has yet to reach
   notIssued,      ///< `other` has not issued its share of the copy
   inFlight,       ///< `other` has not waited for its share of the copy
+  unorderedLoad,  ///< not known that the phase of mbarrier `other` has ended
   unorderedWrite, ///< no barrier since `other` wrote or waited
-  unorderedRead,  ///< no barrier since `other` read
+  unfenced,       ///< no fence by `other` since it wrote
+  unorderedRead,  ///< no barrier since `other` read or waited
+  readInFlight,   ///< `other` has not waited for its asynchronous read
 };
 
 struct Breach {
   Conflict conflict;
+  /// A warp; for a load the agent of its mbarrier.
   unsigned other = 0;
-  /// The access of `other`, where there is one.
+  /// The access of `other`, where there is one, and its time.
   unsigned instruction = 0;
+  uint32_t time = 0;
   /// Rows of the rectangle, first and last.
   int64_t firstRow = 0, lastRow = 0;
 };
@@ -72,6 +83,8 @@ struct Copy {
   std::vector<uint8_t> data;
   /// Per warp; time 0 while it has not.
   std::vector<Access> issued, waited;
+  /// Per warp: the fence behind its wait.
+  std::vector<uint32_t> fences;
   unsigned missingIssues, missingWaits;
   /// Where the first row comes from, on which all warps must agree.
   uint64_t source;
@@ -79,11 +92,7 @@ struct Copy {
 
 class SharedMemory {
 public:
-  SharedMemory(int64_t bytes, unsigned warps);
-
-  Clock &clock(unsigned warp) { return clocks[warp]; }
-  /// All warps meet: everything before is ordered before everything after.
-  void meet();
+  SharedMemory(int64_t bytes, const Clocks &clocks);
 
   /// Checks and records a read, then gathers the bytes.
   std::optional<Breach> read(const Rectangle &where, unsigned warp,
@@ -91,6 +100,20 @@ public:
   /// Checks and records a write of rows that lie one behind the other.
   std::optional<Breach> write(const Rectangle &where, unsigned warp,
                               unsigned instruction, const uint8_t *source);
+
+  /// Checks and records a load by TMA that the warp issues, whose bytes are
+  /// there at `time` of the agent.
+  std::optional<Breach> load(const Rectangle &where, unsigned warp,
+                             unsigned instruction, unsigned agent,
+                             uint32_t time, const uint8_t *source);
+  /// A new asynchronous read of the warp.
+  unsigned beginRead(unsigned warp);
+  /// Checks and records a part of it, and gathers the bytes.
+  std::optional<Breach> readLater(const Rectangle &where, unsigned warp,
+                                  unsigned instruction, unsigned token,
+                                  uint8_t *target);
+  /// The warp has waited for the asynchronous read.
+  void endRead(unsigned warp, unsigned token);
 
   /// Registers a copy whose first share is about to be issued.
   unsigned begin(Copy copy);
@@ -104,33 +127,45 @@ public:
 private:
   static constexpr int64_t kPieceBytes = 16;
   static constexpr int kNoCopy = -1;
+  /// A reader whose time is that of its wait: the rest is the token.
+  static constexpr uint32_t kToken = uint32_t(1) << 31;
 
   struct Writer {
     Access access;
-    unsigned warp = 0;
+    unsigned agent = 0;
     int copy = kNoCopy;
+    /// The number of its warp's next fence.
+    uint32_t fence = 0;
   };
   struct Found {
     Conflict conflict;
     unsigned other;
-    unsigned instruction;
+    Access access;
   };
   template <typename Check>
   std::optional<Breach> visit(const Rectangle &where, Check check) const;
-  bool ordered(unsigned warp, unsigned other, uint32_t time) const {
-    return warp == other || clocks[warp][other] >= time;
-  }
-  std::optional<Found> behindWriter(const Writer &writer, unsigned warp) const;
+  std::optional<Found> behindWriter(const Writer &writer, unsigned warp,
+                                    bool asynchronous) const;
+  std::optional<Found> behindCopy(const Copy &copy, unsigned warp,
+                                  bool asynchronous) const;
   std::optional<Found> behindReaders(int64_t piece, unsigned warp) const;
+  bool unfinished(unsigned warp, const Access &read) const {
+    return (read.time & kToken) && ends[warp][read.time & ~kToken] == 0;
+  }
+  std::optional<Breach> gather(const Rectangle &where, unsigned warp,
+                               Access now, bool asynchronous, uint8_t *target);
+  void scatter(const Rectangle &where, const uint8_t *source);
   void land(Copy &copy);
 
+  const Clocks &clocks;
   unsigned warps;
   std::vector<uint8_t> bytes;
-  std::vector<Clock> clocks;
   /// Per piece.
   std::vector<Writer> writers;
   /// Per piece and warp.
   std::vector<Access> readers;
+  /// Per warp and token: when it had waited, or 0.
+  std::vector<std::vector<uint32_t>> ends;
   std::deque<Copy> copies;
   /// Per copy that some warp has not issued: the writers it replaced.
   std::vector<std::vector<Writer>> replaced;

@@ -3,6 +3,7 @@
 #ifndef ATTN_LIB_INTERPRETER_VALUES_H
 #define ATTN_LIB_INTERPRETER_VALUES_H
 
+#include "attn/Interpreter/Interpreter.h"
 #include "attn/Tile/Tile.h"
 
 #include <memory>
@@ -56,7 +57,27 @@ struct Buffer {
   mlir::StringRef name;
 };
 
-using Cell = std::variant<Number, MatrixRef, View, Buffer>;
+/// `!tile.tensor_map`; the array is the launch's.
+struct TensorMap {
+  const TensorMapArgument *array;
+  tile::TensorMapType type;
+};
+
+/// `!tile.mbarrier`, or `!tile.queue`: its barriers are those from `first` on
+/// in the program, `slots` of them and for a queue, behind them, as many again.
+struct Ring {
+  unsigned first, slots;
+  mlir::StringRef name;
+};
+
+/// `!tile.pending`: the sum, and the asynchronous read that ends with it.
+struct Pending {
+  MatrixRef sum;
+  unsigned token;
+};
+
+using Cell =
+    std::variant<Number, MatrixRef, View, Buffer, TensorMap, Ring, Pending>;
 
 } // namespace attn::interpreter
 

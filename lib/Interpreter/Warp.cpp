@@ -10,13 +10,13 @@ using namespace attn;
 using namespace attn::interpreter;
 
 void Reporter::report(Operation *op, const Twine &kind, const Twine &message,
-                      Operation *noteAt, const Twine &note) {
+                      ArrayRef<Note> notes) {
   if (exhausted() || !seen.insert({op, llvm::hash_value(kind.str())}).second)
     return;
   ++count;
   InFlightDiagnostic diagnostic = op->emitError() << message;
-  if (noteAt)
-    diagnostic.attachNote(noteAt->getLoc()) << note;
+  for (const Note &note : notes)
+    diagnostic.attachNote(note.at->getLoc()) << note.text;
 }
 
 //===----------------------------------------------------------------------===//
@@ -30,21 +30,35 @@ Warp::Warp(ThreadBlock &block, unsigned id)
 
 void Warp::report(Operation *op, StringRef kind, const Twine &message,
                   Operation *noteAt, const Twine &note) {
-  const std::array<int64_t, 3> &at = block.position;
-  block.reporter.report(op, kind,
-                        message + " (warp " + Twine(id) + " of block " +
-                            Twine(at[0]) + ", " + Twine(at[1]) + ", " +
-                            Twine(at[2]) + ")",
-                        noteAt, note);
+  SmallVector<Note, 1> notes;
+  if (noteAt)
+    notes.push_back({noteAt, note.str()});
+  report(op, kind, message, notes);
+}
+
+void Warp::report(Operation *op, StringRef kind, const Twine &message,
+                  ArrayRef<Note> notes) {
+  block.reporter.report(
+      op, kind, message + " (warp " + Twine(id) + " of " + block.name() + ")",
+      notes);
 }
 
 Step Warp::run(std::mt19937_64 *random) {
   while (true) {
     Frame &frame = frames.back();
+    // The region of a role has no op at its end.
+    if (frame.next == frame.code->instructions.size()) {
+      frames.pop_back();
+      continue;
+    }
     const Instruction &in = frame.code->instructions[frame.next++];
     Step step = in.run(*this, in);
+    if (step == Step::blocked)
+      --frames.back().next;
     if (step != Step::next)
       return step;
+    ++executed;
+    waitsAt = nullptr;
     if (block.reporter.exhausted())
       return Step::stop;
     // One in eight, so that warps drift well apart.
@@ -67,19 +81,35 @@ static Number toNumber(const KernelArgument &argument) {
   return {int64_t(std::get<uint64_t>(argument))};
 }
 
-ThreadBlock::ThreadBlock(const Program &program, GlobalMemory &memory,
-                         std::array<int64_t, 3> position,
-                         ArrayRef<KernelArgument> arguments, Reporter &reporter)
-    : program(program), memory(memory),
-      shared(program.shared.totalBytes(), program.warps), position(position),
-      reporter(reporter) {
+static Cell toCell(Type type, const KernelArgument &argument) {
+  if (const auto *array = std::get_if<TensorMapArgument>(&argument))
+    return TensorMap{array, cast<tile::TensorMapType>(type)};
+  return toNumber(argument);
+}
+
+ThreadBlock::ThreadBlock(Launch &launch, std::array<int64_t, 3> position)
+    : launch(launch), program(launch.program), memory(launch.memory),
+      clocks(program.warps, unsigned(program.barriers.size())),
+      shared(program.shared.totalBytes(), clocks), mbarriers(*this),
+      named(*this), products(program.warps), position(position),
+      reporter(launch.reporter) {
   for (unsigned id = 0; id < program.warps; ++id) {
     Warp &warp = warps.emplace_back(*this, id);
-    for (auto [slot, argument] :
-         llvm::zip_equal(program.body.arguments, arguments))
-      warp.cell(slot) = toNumber(argument);
+    for (auto [index, slot] : llvm::enumerate(program.body.arguments))
+      warp.cell(slot) =
+          toCell(program.argumentTypes[index], launch.arguments[index]);
   }
 }
+
+std::string ThreadBlock::name() const {
+  return ("block " + Twine(position[0]) + ", " + Twine(position[1]) + ", " +
+          Twine(position[2]))
+      .str();
+}
+
+//===----------------------------------------------------------------------===//
+// The scheduler
+//===----------------------------------------------------------------------===//
 
 void ThreadBlock::run(const InterpreterOptions &options) {
   std::seed_seq seed{options.seed, uint64_t(position[0]), uint64_t(position[1]),
@@ -90,39 +120,66 @@ void ThreadBlock::run(const InterpreterOptions &options) {
   std::iota(order.begin(), order.end(), 0);
   if (options.order == WarpOrder::reverse)
     std::reverse(order.begin(), order.end());
+  // Bytes that are loaded land at once, as late as can be, or any time.
+  mbarriers.landAtOnce = options.order == WarpOrder::forward;
 
+  Round round;
   do {
-    bool ready = true;
-    while (ready) {
-      ready = false;
-      if (shuffled)
+    do {
+      if (shuffled) {
         std::shuffle(order.begin(), order.end(), random);
-      for (unsigned id : order) {
-        Warp &warp = warps[id];
-        if (warp.state != Warp::State::ready)
-          continue;
-        ready = true;
-        switch (warp.run(shuffled ? &random : nullptr)) {
-        case Step::next:
-          break;
-        case Step::wait:
-          warp.state = Warp::State::waiting;
-          break;
-        case Step::finished:
-          warp.state = Warp::State::finished;
-          break;
-        case Step::stop:
-          return;
-        }
+        mbarriers.land(&random);
       }
-    }
-  } while (releaseBarrier());
+      round = runRound(order, shuffled ? &random : nullptr);
+    } while (round == Round::progress);
+    if (round == Round::stopped)
+      return;
+  } while (mbarriers.land(nullptr) || releaseBarrier());
   checkEnd();
 }
 
-/// No warp is ready.  Lets them pass the barrier if all stand there; false when
-/// none can go on.
+/// Lets every warp that can go on do so once.
+ThreadBlock::Round ThreadBlock::runRound(ArrayRef<unsigned> order,
+                                         std::mt19937_64 *random) {
+  Round round = Round::stuck;
+  for (unsigned id : order) {
+    Warp &warp = warps[id];
+    if (warp.state != Warp::State::ready && warp.state != Warp::State::blocked)
+      continue;
+    uint64_t executed = warp.executed;
+    bool wasBlocked = warp.state == Warp::State::blocked;
+    switch (warp.run(random)) {
+    case Step::next:
+      warp.state = Warp::State::ready;
+      break;
+    case Step::blocked:
+      warp.state = Warp::State::blocked;
+      if (wasBlocked && warp.executed == executed)
+        continue;
+      break;
+    case Step::wait:
+      warp.state = Warp::State::waiting;
+      break;
+    case Step::finished:
+      warp.state = Warp::State::finished;
+      break;
+    case Step::stop:
+      return Round::stopped;
+    }
+    round = Round::progress;
+  }
+  return round;
+}
+
+/// No warp can go on.  Lets them pass the barrier if all stand there; false
+/// when that is not so, and reported if some have not finished.
 bool ThreadBlock::releaseBarrier() {
+  auto blocked = llvm::find_if(
+      warps, [](Warp &w) { return w.state == Warp::State::blocked; });
+  if (blocked != warps.end()) {
+    reportDeadlock(*blocked);
+    return false;
+  }
   auto waiting = llvm::find_if(
       warps, [](Warp &w) { return w.state == Warp::State::waiting; });
   if (waiting == warps.end())
@@ -144,10 +201,42 @@ bool ThreadBlock::releaseBarrier() {
   }
   if (reporter.exhausted())
     return false;
-  shared.meet();
+  clocks.meet();
   for (Warp &warp : warps)
     warp.state = Warp::State::ready;
   return true;
+}
+
+/// What a warp waits for, and what is missing.
+static std::string describe(const ThreadBlock &block, const Warp &warp) {
+  if (warp.state == Warp::State::waiting)
+    return "all warps";
+  const Obstacle &by = warp.obstacle;
+  if (by.kind == Obstacle::Kind::named)
+    return ("barrier " + Twine(by.barrier) + ", where " +
+            block.named.missing(by.barrier) + " are missing")
+        .str();
+  return ("the end of phase " + Twine(by.phase) + " (parity " +
+          Twine(by.phase & 1) + ") of " +
+          block.program.barriers[by.barrier].title + ", where " +
+          block.mbarriers.missing(by.barrier) + " are missing")
+      .str();
+}
+
+/// One error at the first warp that is blocked, and where the others wait.
+void ThreadBlock::reportDeadlock(Warp &first) {
+  SmallVector<Note> notes;
+  llvm::DenseSet<const Instruction *> seen{first.waitsAt};
+  for (const Warp &warp : warps)
+    if (warp.state != Warp::State::finished && seen.insert(warp.waitsAt).second)
+      notes.push_back(
+          {warp.waitsAt->op, ("warp " + Twine(warp.id) + " waits here for " +
+                              describe(*this, warp))
+                                 .str()});
+  first.report(first.waitsAt->op, "deadlock",
+               "expects some warp to go on, but got none; this one waits for " +
+                   describe(*this, first),
+               notes);
 }
 
 void ThreadBlock::checkEnd() {
@@ -157,8 +246,8 @@ void ThreadBlock::checkEnd() {
       reporter.report(program.ops[copy.instruction], "shares",
                       "expects all " + Twine(warps.size()) +
                           " warps to take part in the copy, but got " +
-                          Twine(warps.size() - copy.missingIssues) +
-                          " (block " + Twine(position[0]) + ", " +
-                          Twine(position[1]) + ", " + Twine(position[2]) + ")");
+                          Twine(warps.size() - copy.missingIssues) + " (" +
+                          name() + ")");
   }
+  products.checkEnd(*this);
 }

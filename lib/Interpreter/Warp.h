@@ -9,18 +9,29 @@
 #ifndef ATTN_LIB_INTERPRETER_WARP_H
 #define ATTN_LIB_INTERPRETER_WARP_H
 
+#include "Mbarriers.h"
+#include "NamedBarriers.h"
+#include "Products.h"
 #include "Program.h"
+#include "Queues.h"
 #include "SharedMemory.h"
 
 #include "attn/Interpreter/Interpreter.h"
 #include "llvm/ADT/DenseSet.h"
 
 #include <deque>
+#include <map>
 #include <random>
 
 namespace attn::interpreter {
 
 class ThreadBlock;
+
+/// What an error adds at another op.
+struct Note {
+  mlir::Operation *at;
+  std::string text;
+};
 
 /// Emits errors, each kind once per op, and counts them.
 class Reporter {
@@ -29,14 +40,24 @@ public:
 
   /// Emits `message` at the op, with a note at another op where there is one.
   void report(mlir::Operation *op, const llvm::Twine &kind,
-              const llvm::Twine &message, mlir::Operation *noteAt = nullptr,
-              const llvm::Twine &note = "");
+              const llvm::Twine &message, llvm::ArrayRef<Note> notes = {});
   int64_t errors() const { return count; }
   bool exhausted() const { return count >= maxErrors; }
 
 private:
   int64_t maxErrors, count = 0;
   llvm::DenseSet<std::pair<mlir::Operation *, uint64_t>> seen;
+};
+
+/// What the blocks of a launch share.
+struct Launch {
+  const Program &program;
+  GlobalMemory &memory;
+  std::array<int64_t, 3> grid;
+  llvm::ArrayRef<KernelArgument> arguments;
+  Reporter reporter;
+  /// Counters that were drawn from, with an op that did.
+  std::map<uint64_t, mlir::Operation *> counters;
 };
 
 /// A place in the instructions of a region, and the loop that repeats it.
@@ -47,21 +68,38 @@ struct Frame {
   int64_t iteration = 0, upper = 0, step = 0;
 };
 
+/// An asynchronous read of shared memory that its warp has not waited for.
+struct InFlight {
+  unsigned token;
+  mlir::Operation *op;
+};
+
 class Warp {
 public:
-  enum class State { ready, waiting, finished };
+  /// Blocked warps try again, waiting ones stand at a barrier of the block.
+  enum class State { ready, blocked, waiting, finished };
 
   Warp(ThreadBlock &block, unsigned id);
 
   ThreadBlock &block;
   const unsigned id;
   State state = State::ready;
-  /// The barrier at which it waits.
+  /// The instruction at which it waits, or is blocked.
   const Instruction *waitsAt = nullptr;
+  /// What it is blocked by, for people.
+  Obstacle obstacle;
+  /// Instructions executed.
+  uint64_t executed = 0;
+  /// Whether it has come to its role, where mbarriers are ready.
+  bool hasRole = false;
   std::vector<Frame> frames;
   /// Copies that no group has yet, and the groups in flight, oldest first.
   std::vector<unsigned> openGroup;
   std::deque<std::vector<unsigned>> groups;
+  /// Products and stores in flight, oldest first.
+  std::deque<InFlight> products, stores;
+  /// Products started so far.
+  unsigned productsStarted = 0;
   /// How often each collective instruction was executed.
   llvm::DenseMap<unsigned, unsigned> executions;
 
@@ -82,6 +120,15 @@ public:
   const Buffer &buffer(const Instruction &in, unsigned operand) {
     return std::get<Buffer>(cells[in.operands[operand]]);
   }
+  const TensorMap &map(const Instruction &in, unsigned operand) {
+    return std::get<TensorMap>(cells[in.operands[operand]]);
+  }
+  const Ring &ring(const Instruction &in, unsigned operand) {
+    return std::get<Ring>(cells[in.operands[operand]]);
+  }
+  const Pending &pending(const Instruction &in, unsigned operand) {
+    return std::get<Pending>(cells[in.operands[operand]]);
+  }
   Step set(const Instruction &in, Cell value) {
     cells[in.results[0]] = std::move(value);
     return Step::next;
@@ -91,6 +138,8 @@ public:
   void report(mlir::Operation *op, llvm::StringRef kind,
               const llvm::Twine &message, mlir::Operation *noteAt = nullptr,
               const llvm::Twine &note = "");
+  void report(mlir::Operation *op, llvm::StringRef kind,
+              const llvm::Twine &message, llvm::ArrayRef<Note> notes);
   void report(const Instruction &in, llvm::StringRef kind,
               const llvm::Twine &message, mlir::Operation *noteAt = nullptr,
               const llvm::Twine &note = "") {
@@ -101,6 +150,12 @@ public:
             const llvm::Twine &message) {
     report(in, kind, message);
     return Step::stop;
+  }
+  /// The warp cannot go on before the obstacle is gone.
+  Step stall(const Instruction &in, Obstacle by) {
+    waitsAt = &in;
+    obstacle = by;
+    return Step::blocked;
   }
 
   /// Runs until the warp waits, has finished, or cannot go on; or, if `random`
@@ -113,13 +168,17 @@ private:
 
 class ThreadBlock {
 public:
-  ThreadBlock(const Program &program, GlobalMemory &memory,
-              std::array<int64_t, 3> position,
-              llvm::ArrayRef<KernelArgument> arguments, Reporter &reporter);
+  ThreadBlock(Launch &launch, std::array<int64_t, 3> position);
 
+  Launch &launch;
   const Program &program;
   GlobalMemory &memory;
+  Clocks clocks;
   SharedMemory shared;
+  Mbarriers mbarriers;
+  NamedBarriers named;
+  Queues queues;
+  Products products;
   const std::array<int64_t, 3> position;
   Reporter &reporter;
   std::deque<Warp> warps;
@@ -129,11 +188,18 @@ public:
   /// (instruction, how many times before) to index.
   llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> copies;
 
+  /// What an error says about where it happened: `block 0, 0, 0`.
+  std::string name() const;
+
   /// Runs all warps to their ends.
   void run(const InterpreterOptions &options);
 
 private:
+  enum class Round { progress, stuck, stopped };
+
+  Round runRound(llvm::ArrayRef<unsigned> order, std::mt19937_64 *random);
   bool releaseBarrier();
+  void reportDeadlock(Warp &first);
   void checkEnd();
 };
 

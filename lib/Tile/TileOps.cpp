@@ -466,12 +466,12 @@ LogicalResult RowReduceOp::verify() {
   RowType result = getResult().getType();
   if (source.getLayout() != FragmentLayout::acc)
     return emitOpError("expects a fragment in layout acc, but got ") << source;
-  bool partial = getKind() == Reduction::add || result.getPartial();
-  if (result.getRows() != source.getRows() || result.getPartial() != partial ||
+  bool sum = getKind() == Reduction::add;
+  if (result.getRows() != source.getRows() || (sum && !result.getPartial()) ||
       !result.getElementType().isF32())
     return emitOpError("expects a ")
-           << (partial ? "partial" : "whole") << " row of " << source.getRows()
-           << " f32, but got " << result;
+           << (sum ? "partial" : "whole or partial") << " row of "
+           << source.getRows() << " f32, but got " << result;
   if (getInit() && getInit().getType() != result)
     return emitOpError("expects init of type ")
            << result << ", but got " << getInit().getType();

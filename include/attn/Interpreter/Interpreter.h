@@ -7,7 +7,9 @@
 //
 // **Warps.** Blocks run one after another.  In a block, each warp has its own
 // frame stack and runs until it must wait at a barrier; then another continues.
-// The order is an option, because a wrong kernel may be right in one order.
+// The order is an option, because a wrong kernel may be right in one order.  So
+// is when bytes that TMA loads land: at once (forward), when nothing else can
+// go on (reverse), or any time (shuffled).
 //
 // **Values.** A fragment is a dense matrix of floats, rounded to nearest even
 // whenever it becomes bf16 or f16.  A partial row keeps the four parts of its
@@ -18,7 +20,9 @@
 // remember their last writer and their readers.  An access that is not
 // *ordered* behind the accesses it depends on is an error in every warp order.
 // An asynchronous copy counts as done for others when *all* warps of the block
-// have waited for their share and a barrier has told them so.
+// have waited for their share and a barrier has told them so.  What TMA loads
+// is there for who knows that its mbarrier's phase has ended; what TMA stores
+// or a product reads must stay until its warp has waited.
 //
 // Example.  Two warps, one stage, and a kernel that forgets the last barrier:
 //
@@ -35,7 +39,15 @@
 //   read of a copy in flight, read or overwrite without a barrier between;
 //   copy that not all warps share or on which they disagree;
 //   barrier that some warps never reach, or at which others wait elsewhere;
-//   copies uncommitted or in flight at the end; integer division by zero.
+//   copies, products or stores in flight at the end; integer division by zero;
+//   warps that wait for each other, with what each waits for;
+//   mbarriers: an arrival too many or not behind the phase before, a phase that
+//   may end twice before a waiter looks;
+//   named barriers: unknown ids, different counts, no order between openings;
+//   queues: a message or reader out of turn; counters that do not return to 0;
+//   arrays that TMA cannot address;
+//   asynchronous reads of stores that no fence made visible;
+//   products that the warps of a warpgroup do not start together.
 //
 // Deliberately absent: time, bank conflicts, and the lanes of a warp.
 //

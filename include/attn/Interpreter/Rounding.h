@@ -1,9 +1,10 @@
-//===- Rounding.h - bf16 and f16 as bits ------------------------*- C++ -*-===//
+//===- Rounding.h - bf16, f16 and e4m3 as bits ------------------*- C++ -*-===//
 //
-// Conversion between float and the 16-bit formats, rounding to nearest even.
+// Conversion between float and the narrow formats, rounding to nearest even.
 // Example: 1 + 2^-8 lies half-way between two bf16 numbers, 1 (0x3f80) and
 // 1 + 2^-7 (0x3f81), and becomes the even one, 0x3f80.  NaN stays NaN, and
-// what exceeds the largest number becomes infinity.  Standard library only.
+// what exceeds the largest number becomes infinity; e4m3 has none, there it
+// becomes the largest number, 448.  Standard library only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,11 +68,44 @@ inline uint16_t f16FromFloat(float value) {
   return sign | uint16_t((rounded - 0x38000000) >> 13);
 }
 
+inline float floatFromE4m3(uint8_t bits) {
+  uint32_t sign = uint32_t(bits & 0x80) << 24;
+  uint32_t exponent = bits >> 3 & 0xf, fraction = bits & 0x7;
+  if ((bits & 0x7f) == 0x7f)
+    return floatOfBits(sign | 0x7fc00000);
+  if (exponent != 0)
+    return floatOfBits(sign | (exponent + 120) << 23 | fraction << 20);
+  float magnitude = float(fraction) * 0x1p-9f;
+  return sign ? -magnitude : magnitude;
+}
+
+/// As `cvt.rn.satfinite.e4m3x2.f32` converts.
+inline uint8_t e4m3FromFloat(float value) {
+  uint32_t bits = bitsOfFloat(value);
+  uint8_t sign = uint8_t(bits >> 24 & 0x80);
+  uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000)
+    return 0x7f;
+  if (magnitude >= 0x43e00000) // 448
+    return sign | 0x7e;
+  if (magnitude < 0x3c800000) {
+    // A subnormal is a multiple of 2^-9, which is the last bit of numbers
+    // between 2^14 and 2^15: adding 2^14 rounds to it.
+    float shifted = floatOfBits(magnitude) + 0x1p14f;
+    return sign | uint8_t(bitsOfFloat(shifted) - 0x46800000);
+  }
+  uint32_t rounded = magnitude + 0x7ffff + (magnitude >> 20 & 1);
+  return sign | uint8_t((rounded - 0x3c000000) >> 20);
+}
+
 inline float roundToBf16(float value) {
   return floatFromBf16(bf16FromFloat(value));
 }
 inline float roundToF16(float value) {
   return floatFromF16(f16FromFloat(value));
+}
+inline float roundToE4m3(float value) {
+  return floatFromE4m3(e4m3FromFloat(value));
 }
 
 } // namespace attn

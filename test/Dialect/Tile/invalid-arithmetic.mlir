@@ -185,14 +185,6 @@ func.func @row_reduce_accumulator(%a: !tile.frag<16x16xf16, lhs>) {
 
 // -----
 
-func.func @row_reduce_max_is_whole(%a: !tile.frag<16x32xf32, acc>) {
-  // expected-error @below {{'tile.row_reduce' op expects a whole row of 16 f32, but got '!tile.row<16xf32, partial>'}}
-  %r = tile.row_reduce max %a : <16x32xf32, acc> -> <16xf32, partial>
-  return
-}
-
-// -----
-
 func.func @row_reduce_add_is_partial(%a: !tile.frag<16x32xf32, acc>) {
   // expected-error @below {{'tile.row_reduce' op expects a partial row of 16 f32, but got '!tile.row<16xf32>'}}
   %r = tile.row_reduce add %a : <16x32xf32, acc> -> <16xf32>
@@ -202,7 +194,7 @@ func.func @row_reduce_add_is_partial(%a: !tile.frag<16x32xf32, acc>) {
 // -----
 
 func.func @row_reduce_rows(%a: !tile.frag<16x32xf32, acc>) {
-  // expected-error @below {{'tile.row_reduce' op expects a whole row of 16 f32, but got '!tile.row<32xf32>'}}
+  // expected-error @below {{'tile.row_reduce' op expects a whole or partial row of 16 f32, but got '!tile.row<32xf32>'}}
   %r = tile.row_reduce max %a : <16x32xf32, acc> -> <32xf32>
   return
 }
@@ -210,7 +202,7 @@ func.func @row_reduce_rows(%a: !tile.frag<16x32xf32, acc>) {
 // -----
 
 func.func @row_reduce_element(%a: !tile.frag<16x32xf32, acc>) {
-  // expected-error @below {{'tile.row_reduce' op expects a whole row of 16 f32, but got '!tile.row<16xi32>'}}
+  // expected-error @below {{'tile.row_reduce' op expects a whole or partial row of 16 f32, but got '!tile.row<16xi32>'}}
   %r = tile.row_reduce max %a : <16x32xf32, acc> -> <16xi32>
   return
 }
@@ -226,7 +218,7 @@ func.func @row_reduce_init(%a: !tile.frag<16x32xf32, acc>, %i: !tile.row<16xf32>
 // -----
 
 func.func @row_combine_partial(%a: !tile.row<16xf32>) {
-  // expected-error @below {{'tile.row_combine' op expects a partial row and the whole row of its sums, but got '!tile.row<16xf32>' and '!tile.row<16xf32>'}}
+  // expected-error @below {{'tile.row_combine' op expects a partial row and the whole row of its sums or maxima, but got '!tile.row<16xf32>' and '!tile.row<16xf32>'}}
   %r = tile.row_combine %a : <16xf32> -> <16xf32>
   return
 }
@@ -234,7 +226,7 @@ func.func @row_combine_partial(%a: !tile.row<16xf32>) {
 // -----
 
 func.func @row_combine_whole(%a: !tile.row<16xf32, partial>) {
-  // expected-error @below {{'tile.row_combine' op expects a partial row and the whole row of its sums, but got '!tile.row<16xf32, partial>' and '!tile.row<16xf32, partial>'}}
+  // expected-error @below {{'tile.row_combine' op expects a partial row and the whole row of its sums or maxima, but got '!tile.row<16xf32, partial>' and '!tile.row<16xf32, partial>'}}
   %r = tile.row_combine %a : <16xf32, partial> -> <16xf32, partial>
   return
 }
@@ -242,7 +234,7 @@ func.func @row_combine_whole(%a: !tile.row<16xf32, partial>) {
 // -----
 
 func.func @row_combine_rows(%a: !tile.row<16xf32, partial>) {
-  // expected-error @below {{'tile.row_combine' op expects a partial row and the whole row of its sums, but got '!tile.row<16xf32, partial>' and '!tile.row<32xf32>'}}
+  // expected-error @below {{'tile.row_combine' op expects a partial row and the whole row of its sums or maxima, but got '!tile.row<16xf32, partial>' and '!tile.row<32xf32>'}}
   %r = tile.row_combine %a : <16xf32, partial> -> <32xf32>
   return
 }
@@ -479,5 +471,29 @@ func.func @map_one_block() {
   %r = "tile.map"() ({
   ^bb0(%i: i32):
   }) : () -> !tile.row<16xf32>
+  return
+}
+
+// -----
+
+func.func @any_above_whole_limits(%v: !tile.row<16xf32, partial>, %l: !tile.row<16xf32, partial>) {
+  // expected-error @below {{'tile.any_above' op expects f32 values and a whole row of limits, but got '!tile.row<16xf32, partial>' and '!tile.row<16xf32, partial>'}}
+  %y = tile.any_above %v, %l : <16xf32, partial>, <16xf32, partial>
+  return
+}
+
+// -----
+
+func.func @any_above_rows(%v: !tile.row<16xf32>, %l: !tile.row<32xf32>) {
+  // expected-error @below {{'tile.any_above' op expects f32 values and a whole row of limits, but got '!tile.row<16xf32>' and '!tile.row<32xf32>'}}
+  %y = tile.any_above %v, %l : <16xf32>, <32xf32>
+  return
+}
+
+// -----
+
+func.func @any_above_reals(%v: !tile.row<16xi32>, %l: !tile.row<16xf32>) {
+  // expected-error @below {{'tile.any_above' op expects f32 values and a whole row of limits, but got '!tile.row<16xi32>' and '!tile.row<16xf32>'}}
+  %y = tile.any_above %v, %l : <16xi32>, <16xf32>
   return
 }

@@ -2,12 +2,12 @@
 // asked of it.
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @below {{expects element type bf16, f16 or f32, but got 'f64'}}
+// expected-error @below {{expects element type bf16, f16, f32 or f8E4M3FN, but got 'f64'}}
 func.func private @ptr_element(!tile.ptr<f64>)
 
 // -----
 
-// expected-error @below {{expects element type bf16, f16 or f32, but got 'i32'}}
+// expected-error @below {{expects element type bf16, f16, f32 or f8E4M3FN, but got 'i32'}}
 func.func private @view_element(!tile.view<?x8xi32, align = 4>)
 
 // -----
@@ -102,13 +102,18 @@ func.func private @frag_acc_element(!tile.frag<16x16xf16, acc>)
 
 // -----
 
-// expected-error @below {{expects element type bf16 or f16 in layout lhs, but got 'f32'}}
+// expected-error @below {{expects element type bf16, f16 or f8E4M3FN in layout lhs, but got 'f32'}}
 func.func private @frag_lhs_element(!tile.frag<16x16xf32, lhs>)
 
 // -----
 
-// expected-error @below {{expects element type bf16 or f16 in layout rhs, but got 'f8E4M3FN'}}
-func.func private @frag_rhs_element(!tile.frag<16x16xf8E4M3FN, rhs>)
+// expected-error @below {{expects element type bf16, f16 or f8E4M3FN in layout rhs, but got 'f8E5M2'}}
+func.func private @frag_rhs_element(!tile.frag<16x16xf8E5M2, rhs>)
+
+// -----
+
+// expected-error @below {{expects rows in multiples of 16 and columns in multiples of 32 up to 4096, but got 16 x 16}}
+func.func private @frag_columns_of_bytes(!tile.frag<16x16xf8E4M3FN, lhs>)
 
 // -----
 
@@ -204,14 +209,14 @@ tile.kernel @kernel_no_results() -> i32 attributes {warps = 1 : i32} {
 
 // -----
 
-// expected-error @below {{'tile.kernel' op expects arguments of type !tile.ptr, i32, i64 or f32, but got 'f64'}}
+// expected-error @below {{'tile.kernel' op expects arguments of type !tile.ptr, !tile.tensor_map, i32, i64 or f32, but got 'f64'}}
 tile.kernel @kernel_arguments(%x: f64) attributes {warps = 1 : i32} {
   tile.return
 }
 
 // -----
 
-// expected-error @below {{'tile.kernel' op expects arguments of type !tile.ptr, i32, i64 or f32, but got '!tile.smem<16x16xf16>'}}
+// expected-error @below {{'tile.kernel' op expects arguments of type !tile.ptr, !tile.tensor_map, i32, i64 or f32, but got '!tile.smem<16x16xf16>'}}
 tile.kernel @kernel_arguments(%x: !tile.smem<16x16xf16>) attributes {warps = 1 : i32} {
   tile.return
 }

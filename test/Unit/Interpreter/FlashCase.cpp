@@ -33,7 +33,10 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   request.align = {alignmentOf(problem.headDim), alignmentOf(problem.headDim),
                    alignmentOf(problem.headDimV),
                    alignmentOf(problem.headDimV)};
-  findKernelBuilder("flash_mma_sync")(builder, loc, request);
+  request.l2Bytes = 1 << 20;
+  bool wgmma = gridForm(tiles) != GridForm::rowsHeadsBatch;
+  findKernelBuilder(wgmma ? "flash_wgmma" : "flash_mma_sync")(builder, loc,
+                                                              request);
   return module;
 }
 
@@ -78,7 +81,17 @@ void FlashCase::consultOracle() {
 
 std::array<int64_t, 3> FlashCase::grid() const {
   int64_t tile = tiles.get("query");
-  return {(problem.queries + tile - 1) / tile, problem.heads, problem.batch};
+  int64_t rows = (problem.queries + tile - 1) / tile;
+  int64_t all = rows * problem.heads * problem.batch;
+  switch (gridForm(tiles)) {
+  case GridForm::rowsHeadsBatch:
+    return {rows, problem.heads, problem.batch};
+  case GridForm::tiles:
+    return {all, 1, 1};
+  case GridForm::persistent:
+    return {std::min(all, multiprocessors), 1, 1};
+  }
+  return {};
 }
 
 /// An integer argument; arrays are row-major.
@@ -116,30 +129,50 @@ static uint64_t upload(GlobalMemory &memory, const std::vector<float> &values,
   return address;
 }
 
+KernelArgument
+FlashCase::argument(StringRef role, Type type,
+                    const llvm::StringMap<uint64_t> &addresses) const {
+  if (role == "scale")
+    return float(scale);
+  if (isa<tile::PtrType>(type))
+    return addresses.lookup(role);
+  if (isa<tile::TensorMapType>(type)) {
+    StringRef operand = role.split('_').first;
+    bool keySide = operand == "k" || operand == "v";
+    int64_t row = roleOf((operand + "_stride_row").str());
+    int64_t head = roleOf((operand + "_stride_head").str());
+    int64_t batch = roleOf((operand + "_stride_batch").str());
+    return TensorMapArgument{addresses.lookup(operand),
+                             {problem.batch,
+                              keySide ? problem.kvHeads : problem.heads,
+                              keySide ? problem.keys : problem.queries, row},
+                             {batch, head, row, 1}};
+  }
+  if (type.isInteger(32))
+    return int32_t(roleOf(role));
+  return roleOf(role);
+}
+
 Outcome FlashCase::run(tile::KernelOp kernel,
                        const InterpreterOptions &options) {
   GlobalMemory memory;
   uint64_t o = memory.allocate(int64_t(truth.size()) * 2);
   uint64_t lse = memory.allocate(int64_t(truthLse.size()) * 4);
+  uint64_t counter = memory.allocate(4);
+  int32_t none = 0;
+  memory.write(counter, &none, 4);
+  llvm::StringMap<uint64_t> addresses = {
+      {"q", upload(memory, q, problem.dtype)},
+      {"k", upload(memory, k, problem.dtype)},
+      {"v", upload(memory, v, problem.dtype)},
+      {"o", o},
+      {"lse", lse},
+      {kCounterRole, counter}};
   std::vector<KernelArgument> arguments;
-  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    StringRef role =
-        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
-    if (role == "q" || role == "k" || role == "v")
-      arguments.push_back(upload(memory,
-                                 role == "q"   ? q
-                                 : role == "k" ? k
-                                               : v,
-                                 problem.dtype));
-    else if (role == "o" || role == "lse")
-      arguments.push_back(role == "o" ? o : lse);
-    else if (role == "scale")
-      arguments.push_back(float(scale));
-    else if (type.isInteger(32))
-      arguments.push_back(int32_t(roleOf(role)));
-    else
-      arguments.push_back(roleOf(role));
-  }
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    arguments.push_back(
+        argument(kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue(),
+                 type, addresses));
   Outcome outcome;
   ScopedDiagnosticHandler handler(kernel.getContext(),
                                   [&](Diagnostic &diagnostic) {

@@ -14,13 +14,15 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <string>
 #include <vector>
 
 namespace attn {
 
-/// A module with the kernel that `flash_mma_sync` writes.
+/// A module with the kernel that a builder writes: `flash_wgmma` if the tiles
+/// say whether the kernel is persistent, else `flash_mma_sync`.
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
                                              const Problem &problem,
                                              const Tiles &tiles);
@@ -43,6 +45,8 @@ public:
   /// The scalar arguments as the traffic analysis wants them.
   llvm::SmallVector<int64_t> scalars(tile::KernelOp kernel) const;
   std::array<int64_t, 3> grid() const;
+  /// Blocks of a persistent kernel, if there are as many tiles.
+  int64_t multiprocessors = 3;
 
   const Problem problem;
   const Tiles tiles;
@@ -54,6 +58,8 @@ public:
 
 private:
   int64_t roleOf(llvm::StringRef role) const;
+  KernelArgument argument(llvm::StringRef role, mlir::Type type,
+                          const llvm::StringMap<uint64_t> &addresses) const;
   void compare(GlobalMemory &memory, uint64_t o, uint64_t lse, Outcome &outcome,
                bool storesLse) const;
 

@@ -14,9 +14,14 @@ using namespace attn;
 static bool isStep(Operation *op) {
   return op
       ->walk([](Operation *inner) {
-        bool step = isa<tile::CopyAsyncOp, tile::CommitGroupOp,
-                        tile::WaitGroupOp, tile::BarrierOp, tile::LoadMatrixOp,
-                        tile::StoreMatrixOp, tile::CopyOutOp>(inner);
+        bool step =
+            isa<tile::CopyAsyncOp, tile::CommitGroupOp, tile::WaitGroupOp,
+                tile::BarrierOp, tile::LoadMatrixOp, tile::StoreMatrixOp,
+                tile::CopyOutOp, tile::MbarrierWaitOp, tile::MbarrierArriveOp,
+                tile::BarSyncOp, tile::BarArriveOp, tile::FenceAsyncOp,
+                tile::TmaLoadOp, tile::TmaStoreOp, tile::TmaStoreWaitOp,
+                tile::WgmmaOp, tile::WgmmaWaitOp, tile::PushOp, tile::PopOp>(
+                inner);
         return step ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -24,7 +29,10 @@ static bool isStep(Operation *op) {
 
 static bool isTarget(Operation *op) {
   if (isa<tile::CopyAsyncOp, tile::CommitGroupOp, tile::WaitGroupOp,
-          tile::BarrierOp>(op))
+          tile::BarrierOp, tile::MbarrierOp, tile::MbarrierWaitOp,
+          tile::MbarrierArriveOp, tile::BarSyncOp, tile::BarArriveOp,
+          tile::FenceAsyncOp, tile::TmaLoadOp, tile::TmaStoreOp,
+          tile::TmaStoreWaitOp, tile::WgmmaWaitOp>(op))
     return true;
   return isa<scf::IfOp>(op) && isStep(op);
 }
@@ -44,6 +52,8 @@ static void hoistOperands(Operation *op, Operation *before) {
 }
 
 static bool drop(Operation *op) {
+  if (!op->use_empty())
+    return false;
   op->erase();
   return true;
 }
@@ -70,10 +80,42 @@ static bool moveDown(Operation *op) {
 }
 
 static bool weaken(Operation *op) {
-  auto wait = dyn_cast<tile::WaitGroupOp>(op);
+  if (auto wait = dyn_cast<tile::WaitGroupOp>(op)) {
+    wait.setInFlight(wait.getInFlight() + 1);
+    return true;
+  }
+  if (auto barrier = dyn_cast<tile::MbarrierOp>(op)) {
+    barrier.setArrivals(barrier.getArrivals() - 1);
+    return true;
+  }
+  auto wait = dyn_cast<tile::MbarrierWaitOp>(op);
   if (!wait)
     return false;
-  wait.setInFlight(wait.getInFlight() + 1);
+  OpBuilder builder(op);
+  Value one = arith::ConstantIntOp::create(builder, op->getLoc(), 1, 32);
+  Value other =
+      arith::XOrIOp::create(builder, op->getLoc(), wait.getParity(), one);
+  wait.getParityMutable().assign(other);
+  return true;
+}
+
+static bool raise(Operation *op) {
+  if (auto barrier = dyn_cast<tile::MbarrierOp>(op)) {
+    barrier.setArrivals(barrier.getArrivals() + 1);
+    return true;
+  }
+  auto sync = dyn_cast<tile::BarSyncOp>(op);
+  if (!sync)
+    return false;
+  sync.setWarps(sync.getWarps() + 1);
+  return true;
+}
+
+/// The op twice in a row.
+static bool repeat(Operation *op) {
+  if (!isa<tile::MbarrierArriveOp, tile::TmaLoadOp, tile::BarSyncOp>(op))
+    return false;
+  OpBuilder(op).clone(*op);
   return true;
 }
 
@@ -84,10 +126,9 @@ struct Mutation {
 };
 } // namespace
 
-static constexpr Mutation kMutations[] = {{"dropped", drop},
-                                          {"moved up", moveUp},
-                                          {"moved down", moveDown},
-                                          {"weakened", weaken}};
+static constexpr Mutation kMutations[] = {
+    {"dropped", drop},    {"moved up", moveUp}, {"moved down", moveDown},
+    {"weakened", weaken}, {"raised", raise},    {"repeated", repeat}};
 
 /// The targets of a module in the order of its text.
 static std::vector<Operation *> targets(ModuleOp module) {

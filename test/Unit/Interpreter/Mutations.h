@@ -1,9 +1,11 @@
 //===- Mutations.h - Wrong kernels, made on purpose -------------*- C++ -*-===//
 //
 // A mutant is a kernel in which one op that orders memory (a copy, the end of
-// its group, a wait, a barrier, or a condition around copies) was left out,
-// moved by one step, or weakened.  A step is the next op in its block that
-// touches memory or orders it.
+// its group, a wait, an arrival, a fence, a barrier, or a condition around
+// copies) was left out, moved by one step, or weakened: a wait that leaves one
+// group more in flight or names the other parity, a barrier of one arrival or
+// warp more or less.  A step is the next op in its block that touches memory or
+// orders it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,6 +2,8 @@
 
 #include "KernelTest.h"
 
+#include "attn/Interpreter/Rounding.h"
+
 #include <cmath>
 #include <limits>
 
@@ -342,6 +344,121 @@ TEST_F(Ops, RowMaxPassesOverNaN) {
   runSquare();
   EXPECT_EQ(floats(f, 1)[0], 10.0f);
   EXPECT_TRUE(std::isnan(floats(f + 64, 1)[0]));
+}
+
+TEST_F(Ops, RowMaxInParts) {
+  // Lane l of four holds columns 2l and 2l + 1 of every eight.
+  kernel(R"(
+  %s = tile.map -> !acc {
+  ^bb0(%r: i32, %c: i32):
+    %m = arith.addi %r, %c : i32
+    %x = arith.sitofp %m : i32 to f32
+    tile.yield %x : f32
+  }
+  %max = tile.row_reduce max %s : !acc -> !part
+  %low = tile.fill %f10 : f32 -> !part
+  %least = tile.row_reduce max %s init(%low : !part) : !acc -> !part
+  %a0 = tile.row_combine max %max : !part -> !row
+  %a1 = tile.row_combine max %least : !part -> !row
+  %a2 = tile.row_combine %max : !part -> !row
+  %at2 = arith.constant 32 : i32
+  tile.store_row %a0 to %out[%c0] : !row to !out
+  tile.store_row %a1 to %out[%c16] : !row to !out
+  tile.store_row %a2 to %out[%at2] : !row to !out)");
+  runSquare();
+  std::vector<float> values = floats(f, 48);
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQ(values[i], float(i + 15));
+    EXPECT_EQ(values[16 + i], std::max(10.0f, float(i + 15)));
+    EXPECT_EQ(values[32 + i], float(4 * i + 9 + 11 + 13 + 15));
+  }
+}
+
+TEST_F(Ops, AnyAbove) {
+  // Row 7 is the only one with 30; NaN is not above anything.
+  kernel(R"(
+  %s = tile.map -> !acc {
+  ^bb0(%r: i32, %c: i32):
+    %seven = arith.constant 7 : i32
+    %is7 = arith.cmpi eq, %r, %seven : i32
+    %high = arith.constant 30.0 : f32
+    %nan = arith.constant 0x7fc00000 : f32
+    %x = arith.select %is7, %high, %nan : f32
+    tile.yield %x : f32
+  }
+  %parts = tile.row_reduce max %s : !acc -> !part
+  %whole = tile.row_combine max %parts : !part -> !row
+  %f29 = arith.constant 29.0 : f32
+  %f30 = arith.constant 30.0 : f32
+  %l29 = tile.fill %f29 : f32 -> !row
+  %l30 = tile.fill %f30 : f32 -> !row
+  %y0 = tile.any_above %parts, %l29 : !part, !row
+  %y1 = tile.any_above %whole, %l29 : !row, !row
+  %n0 = tile.any_above %parts, %l30 : !part, !row
+  %n1 = tile.any_above %whole, %l30 : !row, !row
+  %yes = arith.andi %y0, %y1 : i1
+  %no = arith.ori %n0, %n1 : i1
+  %yesf = arith.uitofp %yes : i1 to f32
+  %nof = arith.uitofp %no : i1 to f32
+  %r0 = tile.fill %yesf : f32 -> !row
+  %r1 = tile.fill %nof : f32 -> !row
+  tile.store_row %r0 to %out[%c0] : !row to !out
+  tile.store_row %r1 to %out[%c16] : !row to !out)");
+  runSquare();
+  EXPECT_EQ(floats(f, 1)[0], 1.0f);
+  EXPECT_EQ(floats(f + 64, 1)[0], 0.0f);
+}
+
+TEST_F(Ops, SwizzledBuffersKeepRowsAndColumns) {
+  // The second panel of a buffer of 80 columns, through all ops that read it;
+  // as another shape the bytes lie elsewhere.
+  kernel(R"(
+  %s = tile.alloc "s" : !tile.smem<16x80xbf16, sw128>
+  %v = tile.map -> !tile.frag<16x80xf32, acc> {
+  ^bb0(%r: i32, %c: i32):
+    %m = arith.muli %r, %c : i32
+    %x = arith.sitofp %m : i32 to f32
+    tile.yield %x : f32
+  }
+  tile.store_matrix %v to %s[%c0] : !tile.frag<16x80xf32, acc> to !tile.smem<16x80xbf16, sw128>
+  %t = tile.alloc "t" : !tile.smem<16x16xbf16>
+  %id = tile.map -> !acc {
+  ^bb0(%r: i32, %c: i32):
+    %same = arith.cmpi eq, %c, %r : i32
+    %d = arith.select %same, %f1, %f0 : f32
+    tile.yield %d : f32
+  }
+  tile.store_matrix %id to %t[%c0] : !acc to !tile.smem<16x16xbf16>
+  %e = tile.load_matrix %t[%c0, %c0, %c0] : !tile.smem<16x16xbf16> -> !tile.frag<16x16xbf16, rhs>
+  %at = arith.constant 56 : i32
+  %x = tile.load_matrix %s[%c0, %c0, %at] : !tile.smem<16x80xbf16, sw128> -> !tile.frag<16x16xbf16, lhs>
+  %acc = tile.fill %f0 : f32 -> !acc
+  %p = tile.mma %x, %e, %acc : !tile.frag<16x16xbf16, lhs>, !tile.frag<16x16xbf16, rhs>, !acc
+  %other = tile.alias %s : !tile.smem<16x80xbf16, sw128> -> !tile.smem<16x48xbf16>
+  %wrong = tile.load_matrix %other[%c0, %c0, %c0] : !tile.smem<16x48xbf16> -> !tile.frag<16x16xbf16, lhs>
+  %q = tile.mma %wrong, %e, %acc : !tile.frag<16x16xbf16, lhs>, !tile.frag<16x16xbf16, rhs>, !acc
+  %max = tile.row_reduce max %q : !acc -> !row
+  tile.store_row %max to %out[%c0] : !row to !out
+  tile.store_matrix %p to %t[%c0] : !acc to !tile.smem<16x16xbf16>
+  tile.copy_out %t[%c0] to %half[%c0] count 16
+      : !tile.smem<16x16xbf16> to !in)");
+  runSquare();
+  std::vector<float> values = bf16s(h, 256);
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 16; ++j)
+      ASSERT_EQ(values[i * 16 + j], roundToBf16(float(i * (56 + j))));
+  EXPECT_NE(floats(f + 8, 1)[0], 30.0f);
+}
+
+TEST_F(Ops, AliasesOfSwizzledBuffersMustBeAligned) {
+  kernel(R"(
+  %u = tile.alloc "first" : !tile.smem<16x16xbf16>
+  %s = tile.alloc "second" : !tile.smem<16x64xbf16>
+  %t = tile.alias %s : !tile.smem<16x64xbf16> -> !tile.smem<16x64xbf16, sw128> // HERE
+  )");
+  expectError({uint64_t(0), uint64_t(0), uint64_t(0), uint64_t(0), int32_t(1)},
+              "expects a buffer at a multiple of 1024 bytes, but got 'second' "
+              "at 768");
 }
 
 TEST_F(Ops, MapOfRowsOfIntegers) {

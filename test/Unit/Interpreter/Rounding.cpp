@@ -43,15 +43,47 @@ TEST(Rounding, EveryNumberOfAFormatKeepsItsValue) {
   }
 }
 
+TEST(Rounding, EveryNumberOfE4m3KeepsItsValue) {
+  for (uint32_t bits = 0; bits < 0x100; ++bits) {
+    uint8_t byte = uint8_t(bits);
+    APFloat number(APFloat::Float8E4M3FN(), llvm::APInt(8, bits));
+    EXPECT_TRUE(same(floatFromE4m3(byte), number.convertToFloat())) << bits;
+    EXPECT_TRUE(same(roundToE4m3(floatFromE4m3(byte)), floatFromE4m3(byte)));
+  }
+}
+
+/// What exceeds the largest number becomes it, as cvt.rn.satfinite has it.
+static uint8_t e4m3Of(float value) {
+  if (std::fabs(value) > 448)
+    return value < 0 ? 0xfe : 0x7e;
+  APFloat number(value);
+  bool lost;
+  number.convert(APFloat::Float8E4M3FN(), APFloat::rmNearestTiesToEven, &lost);
+  return uint8_t(number.bitcastToAPInt().getZExtValue());
+}
+
+TEST(Rounding, E4m3SaturatesAndKeepsNaN) {
+  float infinity = INFINITY;
+  EXPECT_EQ(e4m3FromFloat(infinity), 0x7e);
+  EXPECT_EQ(e4m3FromFloat(-infinity), 0xfe);
+  EXPECT_EQ(e4m3FromFloat(1e30f), 0x7e);
+  EXPECT_EQ(e4m3FromFloat(460.0f), 0x7e);
+  EXPECT_EQ(e4m3FromFloat(-1000.0f), 0xfe);
+  EXPECT_EQ(e4m3FromFloat(NAN), 0x7f);
+  EXPECT_TRUE(std::isnan(floatFromE4m3(0xff)));
+}
+
 static void expectRounded(uint32_t bits) {
   float value = floatOfBits(bits);
   if (std::isnan(value)) {
     EXPECT_TRUE(std::isnan(roundToF16(value)));
     EXPECT_TRUE(std::isnan(roundToBf16(value)));
+    EXPECT_TRUE(std::isnan(roundToE4m3(value)));
     return;
   }
   EXPECT_EQ(f16FromFloat(value), bitsOf(value, APFloat::IEEEhalf())) << bits;
   EXPECT_EQ(bf16FromFloat(value), bitsOf(value, APFloat::BFloat())) << bits;
+  EXPECT_EQ(e4m3FromFloat(value), e4m3Of(value)) << bits;
 }
 
 TEST(Rounding, RandomBitsAgree) {

@@ -1,0 +1,60 @@
+//===- Elements.cpp - Elements of matrices, as bytes and as floats --------===//
+
+#include "Elements.h"
+
+#include "attn/Interpreter/Rounding.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::interpreter;
+
+float attn::interpreter::roundTo(Type type, float value) {
+  if (type.isBF16())
+    return roundToBf16(value);
+  return type.isF16() ? roundToF16(value) : roundToE4m3(value);
+}
+
+void attn::interpreter::decode(Type type, const uint8_t *bytes,
+                               MutableArrayRef<float> values) {
+  if (type.getIntOrFloatBitWidth() == 8) {
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = floatFromE4m3(bytes[i]);
+    return;
+  }
+  bool bf16 = type.isBF16();
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, bytes + 2 * i, 2);
+    values[i] = bf16 ? floatFromBf16(bits) : floatFromF16(bits);
+  }
+}
+
+void attn::interpreter::encode(Type type, ArrayRef<float> values,
+                               uint8_t *bytes) {
+  if (type.getIntOrFloatBitWidth() == 8) {
+    for (size_t i = 0; i < values.size(); ++i)
+      bytes[i] = e4m3FromFloat(values[i]);
+    return;
+  }
+  bool bf16 = type.isBF16();
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t bits = bf16 ? bf16FromFloat(values[i]) : f16FromFloat(values[i]);
+    std::memcpy(bytes + 2 * i, &bits, 2);
+  }
+}
+
+void attn::interpreter::multiply(const Matrix &lhs, const Matrix &rhs,
+                                 Matrix &acc) {
+  int64_t columns = acc.columns;
+  for (int64_t i = 0; i < acc.rows; ++i) {
+    float *__restrict out = acc.row(i);
+    for (int64_t k = 0; k < lhs.columns; ++k) {
+      const float factor = lhs.row(i)[k];
+      const float *__restrict b = rhs.row(k);
+      for (int64_t j = 0; j < columns; ++j)
+        out[j] += factor * b[j];
+    }
+  }
+}

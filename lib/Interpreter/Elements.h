@@ -1,0 +1,24 @@
+//===- Elements.h - Elements of matrices, as bytes and as floats *- C++ -*-===//
+
+#ifndef ATTN_LIB_INTERPRETER_ELEMENTS_H
+#define ATTN_LIB_INTERPRETER_ELEMENTS_H
+
+#include "Values.h"
+
+namespace attn::interpreter {
+
+/// The nearest value of an element type (bf16, f16 or f8E4M3FN).
+float roundTo(mlir::Type type, float value);
+
+/// Reads as many elements as `values` has, one behind the other.
+void decode(mlir::Type type, const uint8_t *bytes,
+            llvm::MutableArrayRef<float> values);
+/// Rounds the values and writes them one behind the other.
+void encode(mlir::Type type, llvm::ArrayRef<float> values, uint8_t *bytes);
+
+/// acc += lhs * rhs, in f32 as the tensor cores accumulate.
+void multiply(const Matrix &lhs, const Matrix &rhs, Matrix &acc);
+
+} // namespace attn::interpreter
+
+#endif

@@ -1,0 +1,560 @@
+// What roles, barriers, queues, TMA and wgmma refuse.  A function or kernel is
+// named for what is asked of it.
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+// expected-error @below {{expects layout padded or sw128, but got sw64}}
+func.func private @smem_layouts(!tile.smem<64x64xbf16, sw64>)
+
+// -----
+
+// expected-error @below {{expects element type bf16 or f16, but got 'f8E4M3FN'}}
+func.func private @smem_padded_element(!tile.smem<64x64xf8E4M3FN>)
+
+// -----
+
+// expected-error @below {{expects element type bf16 or f16 or f8E4M3FN, but got 'f32'}}
+func.func private @smem_sw128_element(!tile.smem<64x64xf32, sw128>)
+
+// -----
+
+// expected-error @below {{expects rows of a box x columns of the array, but got 3 extents}}
+func.func private @map_extents(!tile.tensor_map<1x64x64xbf16>)
+
+// -----
+
+// expected-error @below {{expects element type bf16, f16 or f8E4M3FN, but got 'f32'}}
+func.func private @map_element(!tile.tensor_map<64x64xf32>)
+
+// -----
+
+// expected-error @below {{expects boxes of 8 to 256 rows in steps of 8, but got 60}}
+func.func private @map_rows_in_eights(!tile.tensor_map<60x64xbf16>)
+
+// -----
+
+// expected-error @below {{expects boxes of 8 to 256 rows in steps of 8, but got 264}}
+func.func private @map_rows_at_most(!tile.tensor_map<264x64xbf16>)
+
+// -----
+
+// expected-error @below {{expects columns in multiples of 8 up to 65536, but got 60}}
+func.func private @map_columns(!tile.tensor_map<64x60xbf16>)
+
+// -----
+
+// expected-error @below {{expects columns in multiples of 16 up to 65536, but got 24}}
+func.func private @map_columns_of_bytes(!tile.tensor_map<64x24xf8E4M3FN>)
+
+// -----
+
+// expected-error @below {{expects 1 to 64 slots, but got 0}}
+func.func private @mbarrier_slots(!tile.mbarrier<0>)
+
+// -----
+
+// expected-error @below {{expects 1 to 64 slots, but got 65}}
+func.func private @mbarrier_slots_at_most(!tile.mbarrier<65>)
+
+// -----
+
+// expected-error @below {{expects slots x values, but got 1 extents}}
+func.func private @queue_extents(!tile.queue<2>)
+
+// -----
+
+// expected-error @below {{expects 1 to 64 slots, but got 65}}
+func.func private @queue_slots(!tile.queue<65x4>)
+
+// -----
+
+// expected-error @below {{expects 1 to 4 values in a message, but got 5}}
+func.func private @queue_values(!tile.queue<2x5>)
+
+// -----
+
+// expected-error @below {{expects rows x columns x f32}}
+func.func private @pending_element(!tile.pending<16x64xbf16>)
+
+// -----
+
+// expected-error @below {{expects the 16 rows of a warp, but got 64}}
+func.func private @pending_rows(!tile.pending<64x64xf32>)
+
+// -----
+
+// expected-error @below {{expects columns in multiples of 8 up to 256, but got 12}}
+func.func private @pending_columns(!tile.pending<16x12xf32>)
+
+// -----
+
+// expected-error @below {{expects columns in multiples of 8 up to 256, but got 264}}
+func.func private @pending_columns_at_most(!tile.pending<16x264xf32>)
+
+// -----
+
+tile.kernel @roles_for_all_warps() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{'tile.roles' op expects roles for the 8 warps of the kernel, but got 4}}
+  tile.roles {
+    tile.role "a" warps 4 registers 64 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @roles_hold_roles() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  tile.roles {
+  // expected-error @below {{'tile.barrier' op expects to stand outside of tile.roles, which holds tile.role only}}
+    tile.barrier
+    tile.role "a" warps 8 registers 64 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @registers_of_all_roles() attributes {warps = 12 : i32} {
+  // expected-error @below {{'tile.roles' op expects at most 168 registers per thread on average, but got 171}}
+  tile.roles {
+    tile.role "a" warps 4 registers 32 {
+    }
+    tile.role "b" warps 8 registers 240 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @role_of_warpgroups() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  tile.roles {
+  // expected-error @below {{'tile.role' op expects whole warpgroups of 4 warps, but got 2 warps}}
+    tile.role "a" warps 2 registers 64 {
+    }
+    tile.role "b" warps 6 registers 64 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @role_registers() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  tile.roles {
+  // expected-error @below {{'tile.role' op expects registers in multiples of 8, but got 60}}
+    tile.role "a" warps 8 registers 60 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @role_of_a_lane(%x: f32) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.fill' op expects all lanes of a warp, but stands in a role of a single lane}}
+      %f = tile.fill %x : f32 -> !tile.row<16xf32>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @mbarrier_name() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{'tile.mbarrier' op expects a name for the barrier}}
+  %b = tile.mbarrier "" arrivals 1 : <1>
+  tile.return
+}
+
+// -----
+
+tile.kernel @mbarrier_at_top() attributes {warps = 8 : i32} {
+  %y = arith.constant true
+  %c0 = arith.constant 0 : i32
+  scf.if %y {
+  // expected-error @below {{'tile.mbarrier' op expects to stand at the top of a kernel}}
+    %b = tile.mbarrier "b" arrivals 1 : <1>
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @mbarrier_arrivals() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{'tile.mbarrier' op attribute 'arrivals' failed to satisfy constraint: 32-bit signless integer attribute whose value is positive}}
+  %b = tile.mbarrier "b" arrivals 0 : <1>
+  tile.return
+}
+
+// -----
+
+tile.kernel @queue_name() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{'tile.queue' op expects a name for the queue}}
+  %q = tile.queue "" readers 1 : <2x2>
+  tile.return
+}
+
+// -----
+
+tile.kernel @queue_at_top() attributes {warps = 8 : i32} {
+  %y = arith.constant true
+  %c0 = arith.constant 0 : i32
+  scf.if %y {
+  // expected-error @below {{'tile.queue' op expects to stand at the top of a kernel}}
+    %q = tile.queue "q" readers 1 : <2x2>
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @push_values() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %q = tile.queue "q" readers 1 : <2x2>
+  // expected-error @below {{'tile.push' op expects 2 values, but got 1}}
+  tile.push %q[%c0] parity %c0, %c0 : <2x2>
+  tile.return
+}
+
+// -----
+
+tile.kernel @pop_values() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %q = tile.queue "q" readers 1 : <2x2>
+  // expected-error @below {{'tile.pop' op expects 2 values, but got 3}}
+  %v:3 = tile.pop %q[%c0] parity %c0 : <2x2> -> i32, i32, i32
+  tile.return
+}
+
+// -----
+
+tile.kernel @draw_counter(%p: !tile.ptr<f32>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{'tile.draw' op expects a counter of i32, but got '!tile.ptr<f32>'}}
+  %d = tile.draw %p below %c0 : <f32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_by_one_lane(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <64x64xbf16, sw128>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 {
+  // expected-error @below {{'tile.tma_load' op expects to stand in a role of a single lane}}
+      tile.tma_load %m[%c0, %c0, %c0] to %s[%c0] arrive %b[%c0] : <64x64xbf16> to <64x64xbf16, sw128>, <1>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_layout(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <64x64xbf16>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.tma_load' op expects a buffer in layout sw128, but got '!tile.smem<64x64xbf16>'}}
+      tile.tma_load %m[%c0, %c0, %c0] to %s[%c0] arrive %b[%c0] : <64x64xbf16> to <64x64xbf16>, <1>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_element(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <64x64xf16, sw128>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.tma_load' op expects a buffer of 'bf16', but got '!tile.smem<64x64xf16, sw128>'}}
+      tile.tma_load %m[%c0, %c0, %c0] to %s[%c0] arrive %b[%c0] : <64x64xbf16> to <64x64xf16, sw128>, <1>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_rows(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <128x64xbf16, sw128>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.tma_load' op expects a buffer for boxes of 64 x 64, but got '!tile.smem<128x64xbf16, sw128>'}}
+      tile.tma_load %m[%c0, %c0, %c0] to %s[%c0] arrive %b[%c0] : <64x64xbf16> to <128x64xbf16, sw128>, <1>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_columns(%m: !tile.tensor_map<64x72xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <64x64xbf16, sw128>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.tma_load' op expects a buffer for boxes of 64 x 72, but got '!tile.smem<64x64xbf16, sw128>'}}
+      tile.tma_load %m[%c0, %c0, %c0] to %s[%c0] arrive %b[%c0] : <64x72xbf16> to <64x64xbf16, sw128>, <1>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @store_layout(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <64x64xbf16>
+  // expected-error @below {{'tile.tma_store' op expects a buffer in layout sw128, but got '!tile.smem<64x64xbf16>'}}
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 0] : <64x64xbf16> to <64x64xbf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @store_element(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <64x64xf16, sw128>
+  // expected-error @below {{'tile.tma_store' op expects a buffer of 'bf16', but got '!tile.smem<64x64xf16, sw128>'}}
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 0] : <64x64xf16, sw128> to <64x64xbf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @store_rows(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <32x64xbf16, sw128>
+  // expected-error @below {{'tile.tma_store' op expects a buffer for boxes of 64 rows, but got '!tile.smem<32x64xbf16, sw128>'}}
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 0] : <32x64xbf16, sw128> to <64x64xbf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @store_column(%m: !tile.tensor_map<64x128xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <64x64xbf16, sw128>
+  // expected-error @below {{'tile.tma_store' op expects a column in steps of 64 below 128, but got 32}}
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 32] : <64x64xbf16, sw128> to <64x128xbf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @store_column_inside(%m: !tile.tensor_map<64x128xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <64x64xbf16, sw128>
+  // expected-error @below {{'tile.tma_store' op expects a column in steps of 64 below 128, but got 128}}
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 128] : <64x64xbf16, sw128> to <64x128xbf16>
+  tile.return
+}
+
+// -----
+
+func.func @wgmma_layout(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects factors in layout sw128, but got '!tile.smem<64x64xbf16>'}}
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_bytes_transposed(%a: !tile.frag<16x64xf8E4M3FN, lhs>, %b: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects `transpose` for elements of 8 bits}}
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xf8E4M3FN, lhs>, <64x64xf8E4M3FN, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_steps(%a: !tile.frag<16x64xf8E4M3FN, lhs>, %b: !tile.smem<64x48xf8E4M3FN, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a contracted extent in multiples of 32, but got 48}}
+  %p = tile.wgmma %a, %b[%i] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, <64x48xf8E4M3FN, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_columns(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a product of 64 columns, but got '!tile.pending<16x72xf32>'}}
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x72xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_all_columns_of_a_transpose(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a product of 64 columns, but got '!tile.pending<16x56xf32>'}}
+  %p = tile.wgmma %a, %b[%i] transpose : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x56xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_accumulator(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %c: !tile.frag<16x32xf32, acc>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects an accumulator of the shape of '!tile.pending<16x64xf32>', but got '!tile.frag<16x32xf32, acc>'}}
+  %p = tile.wgmma %a, %b[%i] acc(%c : !tile.frag<16x32xf32, acc>) : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_place_of_registers(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects no place for a left factor in registers}}
+  %p = tile.wgmma %a[%i, %i], %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_place_of_memory(%a: !tile.smem<64x64xbf16, sw128>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects stage and row of the left factor}}
+  %p = tile.wgmma %a, %b[%i] : !tile.smem<64x64xbf16, sw128>, <64x64xbf16, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_left_fragment(%a: !tile.frag<16x32xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a left factor of 16 x 64 'bf16' in layout lhs, but got '!tile.frag<16x32xbf16, lhs>'}}
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x32xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_left_element(%a: !tile.frag<16x64xf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a left factor of 16 x 64 'bf16' in layout lhs, but got '!tile.frag<16x64xf16, lhs>'}}
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_left_rows(%a: !tile.smem<32x64xbf16, sw128>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a left factor of 64 rows or a multiple and 64 columns of 'bf16' in layout sw128, but got '!tile.smem<32x64xbf16, sw128>'}}
+  %p = tile.wgmma %a[%i, %i], %b[%i] : !tile.smem<32x64xbf16, sw128>, <64x64xbf16, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_left_layout(%a: !tile.smem<64x64xbf16>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a left factor of 64 rows or a multiple and 64 columns of 'bf16' in layout sw128, but got '!tile.smem<64x64xbf16>'}}
+  %p = tile.wgmma %a[%i, %i], %b[%i] : !tile.smem<64x64xbf16>, <64x64xbf16, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wait_for_something() {
+  // expected-error @below {{'tile.wgmma_wait' op expects a fragment for each of at least one product, but got 0 and 0}}
+  "tile.wgmma_wait"() <{in_flight = 0 : i32}> : () -> ()
+  return
+}
+
+// -----
+
+func.func @wait_gives_accumulators(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  // expected-error @below {{'tile.wgmma_wait' op expects the accumulator of '!tile.pending<16x64xf32>', but got '!tile.frag<16x32xf32, acc>'}}
+  %x = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !tile.frag<16x32xf32, acc>
+  return
+}
+
+// -----
+
+func.func @wait_in_the_block(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32, %y: i1) {
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  scf.if %y {
+  // expected-error @below {{'tile.wgmma_wait' op expects products started in the same block}}
+    %x = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+  }
+  return
+}
+
+// -----
+
+func.func @wait_once(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects to be waited for once}}
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  %x = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+  %y = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @wait_oldest_first(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-note @below {{the product is here}}
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  %q = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  // expected-error @below {{'tile.wgmma_wait' op expects the older product to be waited for first}}
+  %x = tile.wgmma_wait 1, %q : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+  %y = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @wait_leaves_the_younger(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  %q = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
+  // expected-error @below {{'tile.wgmma_wait' op expects in_flight to be the number of younger products, 1, but got 0}}
+  %x = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+  %y = tile.wgmma_wait 0, %q : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @counter_is_one_number() {
+  // expected-error @below {{'tile.counter' op expects a memref of one i32, but got 'memref<2xi32>'}}
+  %c = tile.counter : memref<2xi32>
+  return
+}
+
+// -----
+
+tile.kernel @kernel(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 1 : i32} {
+  tile.return
+}
+func.func @launch_map_rank(%n: index, %m: memref<8x64xbf16>) {
+  // expected-error @below {{'tile.launch' op expects argument 0 to match '!tile.tensor_map<64x64xbf16>', but got 'memref<8x64xbf16>'}}
+  tile.launch @kernel grid(%n, %n, %n) args(%m) : memref<8x64xbf16>
+  return
+}
+
+// -----
+
+tile.kernel @kernel(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 1 : i32} {
+  tile.return
+}
+func.func @launch_map_columns(%n: index, %m: memref<1x1x8x72xbf16>) {
+  // expected-error @below {{'tile.launch' op expects argument 0 to match '!tile.tensor_map<64x64xbf16>', but got 'memref<1x1x8x72xbf16>'}}
+  tile.launch @kernel grid(%n, %n, %n) args(%m) : memref<1x1x8x72xbf16>
+  return
+}
