@@ -103,7 +103,8 @@ std::optional<std::string> attn::classify(const ForwardRequest &request,
     return text + "; shapes are [batch, heads, rows, head dimension]";
   }
   int64_t elementBytes = bytesOf(request.dtype);
-  kernelClass.alignment = kMaxAlignment;
+  Problem &problem = kernelClass.problem;
+  problem.alignment = kMaxAlignment;
   for (const Named &each : named(arrays)) {
     if (std::optional<std::string> wanted = checkStrides(each))
       return "expects " + *wanted;
@@ -115,9 +116,8 @@ std::optional<std::string> attn::classify(const ForwardRequest &request,
              " at an address that is a multiple of its elements' " +
              std::to_string(bytes) + " bytes";
     if (!isLse)
-      kernelClass.alignment = std::min(kernelClass.alignment, alignment);
+      problem.alignment = std::min(problem.alignment, alignment);
   }
-  Problem &problem = kernelClass.problem;
   problem.dtype = request.dtype;
   problem.mask = request.mask;
   problem.batch = arrays.q.sizes[0];

@@ -47,6 +47,6 @@ std::optional<std::string> attn::readProblem(const attn_problem &source,
   if (source.has_scale)
     kernelClass.scale = source.scale;
   if (source.alignment)
-    kernelClass.alignment = source.alignment;
+    kernelClass.problem.alignment = source.alignment;
   return std::nullopt;
 }

@@ -225,9 +225,10 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                               << tile.getValue() << "'",
                   "tile sizes of " + name.getValue() + ": " +
                       llvm::join(known, ", "));
-    if (size < 1)
-      return emitError() << "expects " << tile.getValue()
-                         << " to be at least 1, but got " << size;
+    int64_t least = isChoiceTile(name.str(), tile.str()) ? 0 : 1;
+    if (size < least)
+      return emitError() << "expects " << tile.getValue() << " to be at least "
+                         << least << ", but got " << size;
     for (const auto &earlier : sizes.take_front(index))
       if (earlier.first == tile)
         return emitError() << "expects every tile size once, but got '"

@@ -244,6 +244,7 @@ LogicalResult Verifier::numbers() {
   Problem problem = problemOf(op);
   for (int64_t *size : {&problem.batch, &problem.queries, &problem.keys})
     *size = std::max<int64_t>(*size, 1);
+  problem.alignment = kMaxAlignment; // has a rule of its own
   if (std::optional<std::string> error = check(problem))
     return op.emitOpError(*error);
   return success();

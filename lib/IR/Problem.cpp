@@ -2,8 +2,10 @@
 
 #include "attn/IR/Attn.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <numeric>
 
 using namespace mlir;
+using namespace attn;
 
 std::optional<attn::DataType> attn::dataTypeOf(Type elementType) {
   if (elementType.isBF16())
@@ -15,6 +17,46 @@ std::optional<attn::DataType> attn::dataTypeOf(Type elementType) {
   if (isa<Float8E4M3FNType>(elementType))
     return DataType::f8e4m3;
   return std::nullopt;
+}
+
+/// `promised` is the op's alignment: that of the base, and of what the type
+/// leaves open.  Without it the base is aligned to kMaxAlignment.  Who launches
+/// checks the base and the promise.
+static int64_t alignmentOfRows(MemRefType type,
+                               std::optional<int64_t> promised) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  int64_t elementBytes = type.getElementTypeBitWidth() / 8;
+  int64_t base = promised.value_or(kMaxAlignment),
+          open = promised.value_or(elementBytes);
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return open;
+  // The gcd with 0 is the other number.
+  int64_t elements = ShapedType::isDynamic(offset) ? 0 : offset;
+  if (type.getLayout().isIdentity()) {
+    // Outer strides may be unknown but are multiples of a row.
+    elements = type.getShape().back();
+  } else {
+    for (auto [size, stride] :
+         llvm::drop_end(llvm::zip(type.getShape(), strides))) {
+      if (size == 1)
+        continue;
+      if (ShapedType::isDynamic(stride))
+        base = std::min(base, open);
+      else
+        elements = std::gcd(elements, stride);
+    }
+    if (ShapedType::isDynamic(offset))
+      base = std::min(base, open);
+  }
+  return std::gcd(elements * elementBytes, base);
+}
+
+int64_t attn::rowAlignment(ForwardOp op, Value operand) {
+  // The strides of a tensor are chosen when it becomes a buffer.
+  if (auto type = dyn_cast<MemRefType>(operand.getType()))
+    return alignmentOfRows(type, op.getAlignment());
+  return op.getAlignment().value_or(kMaxAlignment);
 }
 
 static int64_t sizeOr(int64_t size, int64_t assumed) {
@@ -46,6 +88,10 @@ attn::Problem attn::problemOf(ForwardOp op, DynamicSizes assumed) {
   problem.headDimV = v.getDimSize(3);
   problem.mask = op.maskOrNone();
   problem.lse = op.hasLse();
+  for (Value operand : {op.getQ(), op.getK(), op.getV()})
+    problem.alignment = std::min(problem.alignment, rowAlignment(op, operand));
+  for (Value out : op.getOuts().take_front())
+    problem.alignment = std::min(problem.alignment, rowAlignment(op, out));
   return problem;
 }
 

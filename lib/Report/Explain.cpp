@@ -59,7 +59,9 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
   double bound = std::max<int64_t>(1, report.lowerBoundBytes);
   out << "chosen    " << plan.schedule << ": " << plan.tiles.str() << '\n';
   out << "  kernel    "
-      << (plan.kernel.empty() ? "none yet" : plan.kernel.c_str()) << '\n';
+      << (plan.kernel.empty() ? "none yet for " + std::string(name(plan.family))
+                              : plan.kernel)
+      << '\n';
   out << "  hbm       " << bytesText(plan.bytes.hbm)
       << format("  (%.2f x bound)\n", plan.bytes.hbm / bound);
   out << "  l2        " << bytesText(plan.bytes.l2)

@@ -18,6 +18,8 @@ static void write(OStream &json, const Problem &p) {
     json.attribute("head_dim_v", p.headDimV);
     json.attribute("mask", str(p.mask));
     json.attribute("lse", p.lse);
+    if (p.alignment != kMaxAlignment)
+      json.attribute("alignment", p.alignment);
   });
 }
 

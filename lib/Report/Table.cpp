@@ -23,6 +23,8 @@ std::string attn::describe(const Problem &p) {
     text += " (" + std::to_string(p.headDimV) + " of v)";
   if (p.mask.kind != MaskKind::none)
     text += ", " + str(p.mask);
+  if (p.alignment != kMaxAlignment)
+    text += ", rows aligned to " + std::to_string(p.alignment) + " bytes";
   return text;
 }
 

@@ -31,7 +31,30 @@ struct Surroundings {
   int64_t outerStep = 0, innerStep = 0, innerCut = 0;
   bool hasOuter = false, hasInner = false;
   Visits visits;
+  /// Of a pipeline: the visits of its warpgroups.
+  Pipeline pipeline;
+  Visits groupVisits;
 };
+
+/// Whether the warpgroups of a pipeline do it, each for its own rows.
+bool isGroupWork(Verb verb) {
+  switch (verb) {
+  case Verb::multiply:
+  case Verb::softmax:
+  case Verb::rescale:
+    return true;
+  case Verb::grid:
+  case Verb::loop:
+  case Verb::hold:
+  case Verb::load:
+  case Verb::stream:
+  case Verb::absorb:
+  case Verb::spill:
+  case Verb::store:
+    return false;
+  }
+  return false;
+}
 
 class Counter {
 public:
@@ -43,6 +66,7 @@ public:
     Surroundings around;
     around.grid = number;
     around.warps = node.warps;
+    around.pipeline = node.pipeline;
     result.grids.push_back({});
     result.grids.back().warps = node.warps;
     smem.clear();
@@ -84,21 +108,39 @@ private:
     }
     around.visits = visits(problem, around.outer, around.outerStep,
                            around.hasInner ? around.innerStep : 0);
+    if (around.pipeline)
+      visitByGroup(around);
     GridCensus &grid = result.grids.back();
     grid.span = around.visits.innerSpan;
     if (around.hasInner) {
       grid.steps = around.visits.wholePairs + around.visits.raggedPairs;
       grid.mostSteps = around.visits.mostPairs;
+      grid.groupSteps =
+          around.groupVisits.wholePairs + around.groupVisits.raggedPairs;
     }
   }
 
+  void visitByGroup(Surroundings &around) const {
+    assert(around.outer == Axis::Query && "a pipeline is over query tiles");
+    int64_t tiles = around.visits.outerTiles, rows = problem.queries;
+    around.visits = atLeastOne(around.visits, tiles, rows);
+    if (around.hasInner)
+      around.groupVisits = atLeastOne(
+          visits(problem, Axis::Query, kWarpgroupRows, around.innerStep),
+          tiles * around.pipeline.warpgroups, rows);
+  }
+
+  static bool isByGroup(const Node &node, const Surroundings &around) {
+    return around.pipeline && around.hasInner && isGroupWork(node.verb);
+  }
+
   /// Σ over the executions of a verb of the extents along the given axes.
-  int64_t sum(const Surroundings &around, const std::vector<Axis> &over,
-              bool isResult) const {
+  int64_t sum(const Surroundings &around, const Visits &visits,
+              const std::vector<Axis> &over, bool isResult) const {
     auto has = [&](Axis axis) {
       return std::find(over.begin(), over.end(), axis) != over.end();
     };
-    int64_t total = rowSum(around, has, isResult);
+    int64_t total = rowSum(around, visits, has, isResult);
     for (Axis axis : {Axis::HeadDim, Axis::HeadDimV}) {
       int64_t whole = extent(problem, axis);
       if (has(axis))
@@ -111,13 +153,13 @@ private:
 
   /// The part of `sum` that the row axes, and so the mask, decide.
   template <typename Has>
-  int64_t rowSum(const Surroundings &around, Has has, bool isResult) const {
+  int64_t rowSum(const Surroundings &around, const Visits &v, Has has,
+                 bool isResult) const {
     int64_t queries = extent(problem, Axis::Query);
     int64_t keys = extent(problem, Axis::Key);
     if (!around.hasOuter)
       return (has(Axis::Query) ? queries : 1) * (has(Axis::Key) ? keys : 1);
 
-    const Visits &v = around.visits;
     Axis inner = around.outer == Axis::Query ? Axis::Key : Axis::Query;
     int64_t outerRows = extent(problem, around.outer);
     int64_t innerRows = extent(problem, inner);
@@ -181,10 +223,15 @@ private:
     Use use;
     use.node = &node;
     use.grid = around.grid;
-    use.warps = around.warps;
-    use.count = sum(around, {}, isResult);
-    use.elements = sum(around, axesOf(node), isResult);
+    bool byGroup = isByGroup(node, around);
+    const Visits &visits = byGroup ? around.groupVisits : around.visits;
+    use.warps = byGroup ? 1 : around.warps;
+    use.count = sum(around, visits, {}, isResult);
+    use.elements = sum(around, visits, axesOf(node), isResult);
     use.tile = tile(node, around);
+    if (byGroup)
+      use.tile.rows = kWarpgroupRows;
+    use.isPanelled = bool(around.pipeline);
     if (node.verb == Verb::multiply) {
       use.aInSmem = isInSmem(node.a);
       use.bInSmem = isInSmem(node.b);

@@ -1,6 +1,7 @@
 //===- Footprint.cpp - What a schedule occupies ---------------------------===//
 
 #include "attn/Schedule/Footprint.h"
+#include "PipelineFootprint.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
 #include <algorithm>
@@ -194,6 +195,8 @@ private:
 
 Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {
+  if (grid.pipeline)
+    return pipelineFootprint(grid, problem, machine);
   Space space(problem, grid.warps);
   Footprint result;
   int64_t held = space.body(grid.body, Steps().inside(grid), 1);
@@ -276,6 +279,18 @@ std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
   if (space.registersPerThread > kMaxRegistersPerThread)
     return exceeds("registers per thread", space.registersPerThread, "a thread",
                    kMaxRegistersPerThread);
+  for (const Node &grid : schedule.grids) {
+    if (!grid.pipeline)
+      continue;
+    int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
+    RegisterBudget budget = registerBudget(grid.pipeline.warpgroups);
+    if (needed > budget.consumer)
+      return exceeds("registers per thread", needed,
+                     ("each of " + std::to_string(grid.pipeline.warpgroups) +
+                      " warpgroups")
+                         .c_str(),
+                     budget.consumer);
+  }
   if (space.threads > 1024)
     return exceeds("threads", space.threads, "a block", 1024);
   if (space.blocksPerSm < 1)

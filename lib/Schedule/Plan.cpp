@@ -1,6 +1,7 @@
 //===- Plan.cpp - Every choice, priced ------------------------------------===//
 
 #include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Families.h"
 #include "attn/Schedule/Registry.h"
 #include <algorithm>
 #include <tuple>
@@ -18,42 +19,42 @@ const Plan *PlanReport::best() const {
 // Families: which unit takes the products
 //===----------------------------------------------------------------------===//
 
-/// Why a family cannot be used for this problem on this machine.
-static std::optional<std::string> checkFamily(TensorCoreFamily family,
-                                              const Problem &problem,
-                                              const Machine &machine) {
-  switch (family) {
-  case TensorCoreFamily::none:
-    return std::nullopt;
-  case TensorCoreFamily::mmaSync:
-    if (machine.computeCapability < 80)
-      return "mma_sync expects compute capability 80 or more, but " +
-             machine.name + " has " + std::to_string(machine.computeCapability);
-    if (problem.dtype != DataType::bf16 && problem.dtype != DataType::f16)
-      return "mma_sync expects bf16 or f16, but got " +
-             std::string(name(problem.dtype));
-    return std::nullopt;
-  case TensorCoreFamily::wgmma:
-  case TensorCoreFamily::tcgen05:
-    if (machine.family != family)
-      return std::string(name(family)) +
-             " expects a machine that has it, but " + machine.name + " has " +
-             std::string(name(machine.family));
-    return "no schedule has a kernel for " + std::string(name(family)) +
-           " yet; mma_sync is the portable choice";
-  }
-  return std::nullopt;
+static const Form *formFor(const ScheduleKind &kind, TensorCoreFamily family) {
+  for (const Form &form : kind.forms)
+    if (form.serves(family))
+      return &form;
+  return nullptr;
 }
 
-/// The newest usable family; every machine has FMA pipes.
-static TensorCoreFamily familyFor(const Problem &problem,
-                                  const Machine &machine) {
-  for (TensorCoreFamily family :
-       {TensorCoreFamily::tcgen05, TensorCoreFamily::wgmma,
-        TensorCoreFamily::mmaSync})
-    if (!checkFamily(family, problem, machine))
-      return family;
-  return TensorCoreFamily::none;
+/// Why a schedule cannot run on a family here.
+static std::optional<std::string> checkFamilyOf(const ScheduleKind &kind,
+                                                TensorCoreFamily family,
+                                                const Problem &problem,
+                                                const Machine &machine) {
+  if (auto sentence = checkFamily(family, problem, machine))
+    return sentence;
+  if (formFor(kind, family))
+    return std::nullopt;
+  return kind.name + " is not written for " + std::string(name(family)) +
+         " yet; mma_sync is the portable choice";
+}
+
+static constexpr TensorCoreFamily tensorCores[] = {TensorCoreFamily::tcgen05,
+                                                   TensorCoreFamily::wgmma,
+                                                   TensorCoreFamily::mmaSync};
+
+/// The families on which a schedule can run.  The FMA pipes, which every
+/// machine has, are for what no tensor core takes.
+static std::vector<TensorCoreFamily> familiesFor(const ScheduleKind &kind,
+                                                 const Problem &problem,
+                                                 const Machine &machine) {
+  std::vector<TensorCoreFamily> families;
+  for (TensorCoreFamily family : tensorCores)
+    if (!checkFamilyOf(kind, family, problem, machine))
+      families.push_back(family);
+  if (families.empty() && formFor(kind, TensorCoreFamily::none))
+    families.push_back(TensorCoreFamily::none);
+  return families;
 }
 
 static std::string kernelFor(const ScheduleKind &kind,
@@ -81,15 +82,19 @@ static std::optional<std::string> checkWarps(const Schedule &schedule) {
   return std::nullopt;
 }
 
-static std::optional<std::string> checkTiles(const ScheduleKind &kind,
+/// A sentence when a tile is no multiple of its unit or out of its range.
+static std::optional<std::string> checkTiles(const Form &form,
                                              const Tiles &tiles) {
-  for (const auto &[tile, value] : tiles) {
-    bool isCount = tile == "stages" || tile == "warps";
-    int64_t unit = isCount ? 1 : 16, most = isCount ? 32 : 65536;
-    if (value < unit || value > most || value % unit != 0)
-      return "expects " + tile + " to be a multiple of " +
-             std::to_string(unit) + " up to " + std::to_string(most) +
-             ", but got " + std::to_string(value);
+  for (const Parameter &p : form.parameters()) {
+    int64_t value = tiles.get(p.name);
+    if (value >= p.least && value <= p.most && value % p.unit == 0)
+      continue;
+    std::string range = p.least == 0
+                            ? "0 or " + std::to_string(p.most)
+                            : "a multiple of " + std::to_string(p.unit) +
+                                  " up to " + std::to_string(p.most);
+    return "expects " + p.name + " to be " + range + ", but got " +
+           std::to_string(value);
   }
   return std::nullopt;
 }
@@ -102,40 +107,56 @@ static double executedFlops(const Schedule &schedule, const Problem &problem) {
   return flops * problem.batch * problem.heads;
 }
 
+namespace {
+/// Where a choice is made: one schedule on one family.
+struct Space {
+  const ScheduleKind &kind;
+  const Form &form;
+  TensorCoreFamily family;
+  const Problem &problem;
+  const Machine &machine;
+  const Calibration &calibration;
+};
+
+/// What became of the choices of a space.
+struct Outcome {
+  std::vector<Plan> plans;
+  std::vector<Refused> refused;
+  std::string structure; ///< why the last non-choice is none
+};
+} // namespace
+
 /// A sentence when the tiles are no choice at all, on any machine.
-static std::optional<std::string> checkStructure(const ScheduleKind &kind,
+static std::optional<std::string> checkStructure(const Space &space,
                                                  const Tiles &tiles,
                                                  const Schedule &schedule) {
-  if (auto sentence = checkTiles(kind, tiles))
-    return sentence;
+  if (space.form.checkStructure)
+    return space.form.checkStructure(tiles, space.problem);
   return checkWarps(schedule);
 }
 
 /// A sentence when the choice is not possible for this problem here.
-static std::optional<std::string> checkChoice(const ScheduleKind &kind,
-                                              const Tiles &tiles,
-                                              const Schedule &schedule,
-                                              const Problem &problem,
-                                              const Machine &machine) {
-  if (kind.check)
-    if (auto sentence = kind.check(tiles, problem))
+static std::optional<std::string>
+checkChoice(const Space &space, const Tiles &tiles, const Schedule &schedule) {
+  if (space.form.check)
+    if (auto sentence = space.form.check(tiles, space.problem))
       return sentence;
-  return checkFootprint(schedule, problem, machine);
+  return checkFootprint(schedule, space.problem, space.machine);
 }
 
-static Plan price(const ScheduleKind &kind, const Tiles &tiles,
-                  const Schedule &schedule, TensorCoreFamily family,
-                  const Problem &problem, const Machine &machine,
-                  const Calibration &calibration) {
+static Plan price(const Space &space, const Tiles &tiles,
+                  const Schedule &schedule) {
+  const Problem &problem = space.problem;
+  const Machine &machine = space.machine;
   Plan plan;
-  plan.schedule = kind.name;
+  plan.schedule = space.kind.name;
   plan.tiles = tiles;
-  plan.family = family;
-  plan.kernel = kernelFor(kind, family);
-  plan.bytes = traffic(schedule, problem, machine, calibration);
+  plan.family = space.family;
+  plan.kernel = kernelFor(space.kind, space.family);
+  plan.bytes = traffic(schedule, problem, machine, space.calibration);
   plan.flops = executedFlops(schedule, problem);
   plan.footprint = footprint(schedule, problem, machine);
-  plan.time = time(schedule, problem, machine, family, calibration);
+  plan.time = time(schedule, problem, machine, space.family, space.calibration);
   plan.seconds = plan.time.seconds;
   plan.boundBy = plan.time.boundBy;
   return plan;
@@ -145,19 +166,63 @@ static Plan price(const ScheduleKind &kind, const Tiles &tiles,
 // All choices
 //===----------------------------------------------------------------------===//
 
-/// All combinations of a schedule's parameter values.
-static std::vector<Tiles> combinations(const ScheduleKind &kind) {
-  std::vector<Tiles> all = {Tiles()};
-  for (const Parameter &parameter : kind.parameters) {
+/// All combinations of parameter values, behind those that are chosen already;
+/// a given value stands for all others.
+static std::vector<Tiles> combinations(const std::vector<Parameter> &parameters,
+                                       const Tiles &chosen,
+                                       const Tiles &given) {
+  std::vector<Tiles> all = {chosen};
+  for (const Parameter &parameter : parameters) {
+    std::vector<int64_t> values = parameter.values;
+    if (given.has(parameter.name))
+      values = {given.get(parameter.name)};
     std::vector<Tiles> longer;
     for (const Tiles &prefix : all)
-      for (int64_t value : parameter.values) {
+      for (int64_t value : values) {
         longer.push_back(prefix);
         longer.back().set(parameter.name, value);
       }
     all = std::move(longer);
   }
   return all;
+}
+
+/// Prices the choices that need no memory, for tiles that say all the rest.
+/// Returns whether the tiles fit; if they do not, the first refusal stands for
+/// all.
+static bool priceSizes(const Space &space, const Tiles &sizes,
+                       const Tiles &given, Outcome &outcome,
+                       std::optional<Refused> &refused) {
+  size_t before = outcome.plans.size();
+  for (const Tiles &tiles : combinations(space.form.choices, sizes, given)) {
+    std::optional<std::string> sentence = checkTiles(space.form, tiles);
+    Schedule schedule = sentence ? Schedule() : space.form.build(tiles);
+    if (!sentence)
+      sentence = checkStructure(space, tiles, schedule);
+    if (sentence) {
+      outcome.structure = *sentence;
+      continue;
+    }
+    if (auto reason = checkChoice(space, tiles, schedule)) {
+      refused = {space.kind.name, tiles, space.family, *reason};
+      return false;
+    }
+    outcome.plans.push_back(price(space, tiles, schedule));
+  }
+  return outcome.plans.size() > before;
+}
+
+/// Prices every choice that agrees with what is given.
+static void priceAll(const Space &space, const Tiles &given, Outcome &outcome) {
+  for (const Tiles &sizes : combinations(space.form.sizes, {}, given)) {
+    std::optional<Refused> refused;
+    bool fits = false;
+    for (const Tiles &tiles : combinations(space.form.room, sizes, given))
+      if ((fits = priceSizes(space, tiles, given, outcome, refused)))
+        break;
+    if (!fits && refused)
+      outcome.refused.push_back(std::move(*refused));
+  }
 }
 
 /// Faster first; of equals, the one that occupies less; then by its text, so
@@ -180,30 +245,27 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
   report.regime = regime(problem, machine);
   report.lowerBoundBytes = lowerBoundBytes(problem, machine);
 
-  TensorCoreFamily family = familyFor(problem, machine);
+  Outcome outcome;
   for (const ScheduleKind &kind : scheduleKinds()) {
-    // What the machine has but this problem cannot use, once per schedule.
-    for (TensorCoreFamily other :
-         {TensorCoreFamily::mmaSync, TensorCoreFamily::wgmma,
-          TensorCoreFamily::tcgen05}) {
+    std::vector<TensorCoreFamily> families =
+        familiesFor(kind, problem, machine);
+    // What the machine has but this schedule cannot use, once.
+    for (TensorCoreFamily other : tensorCores) {
       bool isRelevant = other == TensorCoreFamily::mmaSync
-                            ? family == TensorCoreFamily::none
+                            ? families.front() == TensorCoreFamily::none
                             : machine.family == other;
-      if (auto reason = checkFamily(other, problem, machine);
-          reason && isRelevant)
-        report.refused.push_back({kind.name, {}, other, *reason});
-    }
-    for (const Tiles &tiles : combinations(kind)) {
-      Schedule schedule = kind.build(tiles);
-      if (checkStructure(kind, tiles, schedule))
+      if (!isRelevant)
         continue;
-      if (auto reason = checkChoice(kind, tiles, schedule, problem, machine))
-        report.refused.push_back({kind.name, tiles, family, *reason});
-      else
-        report.plans.push_back(price(kind, tiles, schedule, family, problem,
-                                     machine, calibration));
+      if (auto reason = checkFamilyOf(kind, other, problem, machine))
+        outcome.refused.push_back({kind.name, {}, other, *reason});
     }
+    for (TensorCoreFamily family : families)
+      priceAll(
+          {kind, *formFor(kind, family), family, problem, machine, calibration},
+          {}, outcome);
   }
+  report.plans = std::move(outcome.plans);
+  report.refused = std::move(outcome.refused);
   std::sort(report.plans.begin(), report.plans.end(), isBetter);
   return report;
 }
@@ -219,15 +281,40 @@ static std::string join(const std::vector<std::string> &names) {
   return text;
 }
 
-/// The given tiles in the schedule's order; what is missing is tried with every
-/// value of its own.
-static std::vector<Tiles> completions(const ScheduleKind &kind,
-                                      const Tiles &given) {
-  ScheduleKind narrowed = kind;
-  for (Parameter &parameter : narrowed.parameters)
-    if (given.has(parameter.name))
-      parameter.values = {given.get(parameter.name)};
-  return combinations(narrowed);
+/// `query, key, stages, warps`.
+static std::string namesOf(const Form &form) {
+  std::vector<std::string> names;
+  for (const Parameter &parameter : form.parameters())
+    names.push_back(parameter.name);
+  return join(names);
+}
+
+/// Why no family here has all these tiles: one is unknown, two belong to
+/// different families, or the family that has them cannot be used.
+static std::string whyNoFamily(const ScheduleKind &kind, const Tiles &tiles,
+                               const Problem &problem, const Machine &machine) {
+  std::vector<std::string> known = tileNames(kind.name);
+  for (const auto &[name, value] : tiles)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return "expects tiles of " + kind.name + " out of " + join(known) +
+             ", but got '" + name + "'";
+  for (const Form &form : kind.forms)
+    for (TensorCoreFamily family : form.families)
+      if (form.hasAll(tiles) && family != TensorCoreFamily::none)
+        if (auto sentence = checkFamilyOf(kind, family, problem, machine))
+          return *sentence;
+  std::string text = "expects tiles of one family";
+  for (const Form &form : kind.forms)
+    text += "; " + std::string(name(form.families.back())) + " has " +
+            namesOf(form);
+  return text + "; but got " + tiles.str();
+}
+
+/// Plans that can be built come first.
+static bool isBetterGiven(const Plan &a, const Plan &b) {
+  if (a.kernel.empty() != b.kernel.empty())
+    return b.kernel.empty();
+  return isBetter(a, b);
 }
 
 std::optional<Plan> attn::planFor(const Problem &problem,
@@ -240,36 +327,27 @@ std::optional<Plan> attn::planFor(const Problem &problem,
             ", but got '" + std::string(schedule) + "'";
     return std::nullopt;
   }
-  std::vector<std::string> known = tileNames(schedule);
-  for (const auto &[name, value] : tiles)
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      error = "expects tiles of " + kind->name + " out of " + join(known) +
-              ", but got '" + name + "'";
-      return std::nullopt;
-    }
-
-  std::optional<Plan> best;
-  TensorCoreFamily family = familyFor(problem, machine);
-  error.clear();
-  std::string structure;
-  for (const Tiles &candidate : completions(*kind, tiles)) {
-    Schedule built = kind->build(candidate);
-    if (auto sentence = checkStructure(*kind, candidate, built)) {
-      structure = *sentence;
+  Calibration calibration;
+  Outcome outcome;
+  bool hasFamily = false;
+  for (TensorCoreFamily family : familiesFor(*kind, problem, machine)) {
+    const Form &form = *formFor(*kind, family);
+    if (!form.hasAll(tiles))
       continue;
-    }
-    auto sentence = checkChoice(*kind, candidate, built, problem, machine);
-    if (sentence && error.empty())
-      error = *sentence;
-    if (sentence)
-      continue;
-    Plan plan = price(*kind, candidate, built, family, problem, machine, {});
-    if (!best || isBetter(plan, *best))
-      best = std::move(plan);
+    hasFamily = true;
+    priceAll({*kind, form, family, problem, machine, calibration}, tiles,
+             outcome);
   }
-  if (error.empty())
-    error = structure;
-  if (best)
-    error.clear();
-  return best;
+  if (!hasFamily) {
+    error = whyNoFamily(*kind, tiles, problem, machine);
+    return std::nullopt;
+  }
+  if (outcome.plans.empty()) {
+    error = outcome.refused.empty() ? outcome.structure
+                                    : outcome.refused.front().reason;
+    return std::nullopt;
+  }
+  error.clear();
+  return *std::min_element(outcome.plans.begin(), outcome.plans.end(),
+                           isBetterGiven);
 }

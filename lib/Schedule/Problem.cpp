@@ -160,6 +160,8 @@ std::optional<std::string> attn::check(const Problem &p) {
             checkRange("the window's right side", p.mask.right, 0, kUnbounded))
       return sentence;
   }
+  if (auto sentence = checkAlignment(p.alignment, p.dtype))
+    return sentence;
   // Every count of bytes must fit 63 bits, with room for re-reads; small sizes
   // still take whole tiles.
   double products = double(p.batch) * p.heads *

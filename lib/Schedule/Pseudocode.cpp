@@ -15,7 +15,7 @@ public:
   void grid(const Node &node) {
     step[size_t(node.axis)] = node.step;
     line("parallel for every batch, head and " + range(node) + ", " +
-         std::to_string(node.warps) + " warps:");
+         crew(node) + ":");
     body(node.body);
     step[size_t(node.axis)] = 0;
   }
@@ -35,6 +35,19 @@ private:
     int64_t tile = node.step ? node.step : whole;
     return std::string(name(node.axis)) + " tile of " + std::to_string(tile) +
            " (" + std::to_string(ceilDiv(whole, tile)) + " of them)";
+  }
+
+  /// `4 warps`; of a pipeline also how it works.
+  static std::string crew(const Node &node) {
+    const Pipeline &how = node.pipeline;
+    if (!how)
+      return std::to_string(node.warps) + " warps";
+    return std::to_string(how.warpgroups) +
+           (how.warpgroups == 1 ? " warpgroup" : " warpgroups") +
+           " behind one that loads" +
+           (how.isPersistent ? ", tile after tile" : "") +
+           (how.takesTurns ? ", taking turns" : "") +
+           (how.overlaps ? ", S of a step beside O of the last" : "");
   }
 
   /// `K[64 x 128]`.
@@ -83,7 +96,8 @@ private:
                   std::string(name(node.level)));
     case Verb::load:
       return line("load " + tile(node.tensor) + " to " +
-                  std::string(name(node.level)) + ", to stay");
+                  std::string(name(node.level)) + ", to stay" +
+                  (node.stages > 1 ? ", the next one beside it" : ""));
     case Verb::stream:
       return line("stream " + tile(node.tensor) + " through " +
                   std::string(name(node.level)));
@@ -104,7 +118,10 @@ private:
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)
         return;
-      return line("store " + tile(node.tensor));
+      return line("store " + tile(node.tensor) +
+                  (node.step
+                       ? ", " + std::to_string(node.step) + " columns at a time"
+                       : ""));
     }
   }
 

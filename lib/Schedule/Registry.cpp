@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Plan.h"
+#include <algorithm>
 
 namespace attn::schedules {
 #define ATTN_SCHEDULE(NAME) ScheduleKind NAME();
@@ -41,6 +42,51 @@ const ScheduleKind *attn::findScheduleKind(std::string_view name) {
   return nullptr;
 }
 
+static Parameter parameter(std::string name, std::vector<int64_t> values,
+                           int64_t unit, int64_t least, int64_t most) {
+  return {std::move(name), std::move(values), unit, least, most};
+}
+Parameter attn::extentParameter(std::string name, std::vector<int64_t> values) {
+  return parameter(std::move(name), std::move(values), 16, 16, 65536);
+}
+Parameter attn::countParameter(std::string name, std::vector<int64_t> values) {
+  return parameter(std::move(name), std::move(values), 1, 1, 32);
+}
+Parameter attn::choiceParameter(std::string name, std::vector<int64_t> values) {
+  return parameter(std::move(name), std::move(values), 1, 0, 1);
+}
+
+std::vector<Parameter> Form::parameters() const {
+  std::vector<Parameter> all = sizes;
+  all.insert(all.end(), room.begin(), room.end());
+  all.insert(all.end(), choices.begin(), choices.end());
+  return all;
+}
+
+bool Form::serves(TensorCoreFamily family) const {
+  return std::find(families.begin(), families.end(), family) != families.end();
+}
+
+bool Form::has(std::string_view name) const {
+  for (const auto *group : {&sizes, &room, &choices})
+    for (const Parameter &parameter : *group)
+      if (parameter.name == name)
+        return true;
+  return false;
+}
+
+bool Form::hasAll(const Tiles &tiles) const {
+  return std::all_of(tiles.begin(), tiles.end(),
+                     [&](const Tiles::Item &item) { return has(item.first); });
+}
+
+const Form &ScheduleKind::formOf(const Tiles &tiles) const {
+  for (const Form &form : forms)
+    if (form.hasAll(tiles))
+      return form;
+  return forms.front();
+}
+
 std::vector<std::string> attn::scheduleNames() {
   std::vector<std::string> names;
   for (const ScheduleKind &kind : scheduleKinds())
@@ -50,10 +96,21 @@ std::vector<std::string> attn::scheduleNames() {
 
 std::vector<std::string> attn::tileNames(std::string_view schedule) {
   std::vector<std::string> names;
-  if (const ScheduleKind *kind = findScheduleKind(schedule))
-    for (const Parameter &parameter : kind->parameters)
-      names.push_back(parameter.name);
+  const ScheduleKind *kind = findScheduleKind(schedule);
+  for (const Form &form : kind ? kind->forms : std::vector<Form>())
+    for (const Parameter &parameter : form.parameters())
+      if (std::find(names.begin(), names.end(), parameter.name) == names.end())
+        names.push_back(parameter.name);
   return names;
+}
+
+bool attn::isChoiceTile(std::string_view schedule, std::string_view tile) {
+  if (const ScheduleKind *kind = findScheduleKind(schedule))
+    for (const Form &form : kind->forms)
+      for (const Parameter &parameter : form.choices)
+        if (parameter.name == tile)
+          return true;
+  return false;
 }
 
 std::string attn::summary(std::string_view schedule) {

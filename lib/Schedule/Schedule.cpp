@@ -25,6 +25,13 @@ Node attn::grid(Axis axis, int64_t step, int64_t warps, Body body) {
   return node;
 }
 
+Node attn::grid(Axis axis, int64_t step, Pipeline pipeline, Body body) {
+  Node node = over(Verb::grid, axis, step, std::move(body));
+  node.pipeline = pipeline;
+  node.warps = 4 * pipeline.warpgroups;
+  return node;
+}
+
 Node attn::loop(Axis axis, int64_t step, int64_t stages, Body body) {
   Node node = over(Verb::loop, axis, step, std::move(body));
   node.stages = stages;
@@ -34,8 +41,10 @@ Node attn::loop(Axis axis, int64_t step, int64_t stages, Body body) {
 Node attn::hold(Tensor tensor, Level level) {
   return leaf(Verb::hold, tensor, level);
 }
-Node attn::load(Tensor tensor, Level level) {
-  return leaf(Verb::load, tensor, level);
+Node attn::load(Tensor tensor, Level level, int64_t stages) {
+  Node node = leaf(Verb::load, tensor, level);
+  node.stages = stages;
+  return node;
 }
 Node attn::stream(Tensor tensor, Level level) {
   return leaf(Verb::stream, tensor, level);
@@ -44,7 +53,12 @@ Node attn::absorb(Tensor tensor) { return leaf(Verb::absorb, tensor); }
 Node attn::softmax(Tensor scores) { return leaf(Verb::softmax, scores); }
 Node attn::rescale(Tensor tensor) { return leaf(Verb::rescale, tensor); }
 Node attn::spill(Tensor tensor) { return leaf(Verb::spill, tensor); }
-Node attn::store(Tensor tensor) { return leaf(Verb::store, tensor); }
+
+Node attn::store(Tensor tensor, int64_t columns) {
+  Node node = leaf(Verb::store, tensor);
+  node.step = columns;
+  return node;
+}
 
 Node attn::multiply(Tensor out, Tensor a, Tensor b) {
   Node node = leaf(Verb::multiply, out);

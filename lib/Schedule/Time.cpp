@@ -1,6 +1,7 @@
 //===- Time.cpp - How long, and what binds --------------------------------===//
 
 #include "attn/Schedule/Time.h"
+#include "PipelineTime.h"
 #include <algorithm>
 #include <cmath>
 
@@ -30,23 +31,7 @@ struct UnitClocks {
 
 } // namespace
 
-/// FLOPs per clock and multiprocessor, and per issued instruction of a warp.
-static double productRate(const Machine &machine, const Problem &problem,
-                          TensorCoreFamily family) {
-  bool is8Bit = problem.dtype == DataType::f8e4m3;
-  switch (family) {
-  case TensorCoreFamily::none:
-    return machine.fp32FlopsPerClockPerSm;
-  case TensorCoreFamily::mmaSync:
-    return machine.mmaSyncFlopsPerClockPerSm * (is8Bit ? 2 : 1);
-  case TensorCoreFamily::wgmma:
-  case TensorCoreFamily::tcgen05:
-    return is8Bit ? machine.tensor8FlopsPerClockPerSm
-                  : machine.tensor16FlopsPerClockPerSm;
-  }
-  return 0;
-}
-
+/// FLOPs of one issued instruction of a warp.
 static double flopsPerInstruction(TensorCoreFamily family,
                                   const Calibration &calibration) {
   switch (family) {
@@ -165,32 +150,6 @@ struct Waves {
 
 } // namespace
 
-/// The name of the resource that takes longest in a launch.
-static std::string binding(const Time &t, double smSeconds,
-                           TensorCoreFamily family) {
-  const char *products = family == TensorCoreFamily::none ? "fma" : "tensor";
-  std::pair<double, const char *> candidates[] = {{t.tensor, products},
-                                                  {t.exp, "exp"},
-                                                  {t.issue, "issue"},
-                                                  {t.smem, "smem"}};
-  auto unit =
-      *std::max_element(std::begin(candidates), std::end(candidates),
-                        [](auto &a, auto &b) { return a.first < b.first; });
-  if (t.l2 > smSeconds || t.hbm > smSeconds)
-    return t.hbm >= t.l2 ? "hbm" : "l2";
-  return unit.second;
-}
-
-/// What levels that are busy at once add to the longest of them: a power mean,
-/// so that a level begins to show well before it binds.
-static double contention(std::initializer_list<double> seconds,
-                         const Calibration &c) {
-  double longest = std::max(seconds), sum = 0;
-  for (double one : seconds)
-    sum += std::pow(one / longest, c.contentionPower);
-  return longest * (std::pow(sum, 1 / c.contentionPower) - 1);
-}
-
 static Time gridTime(const Census &census, size_t number,
                      const Footprint &space, const Problem &problem,
                      const Machine &machine, TensorCoreFamily family,
@@ -213,8 +172,7 @@ static Time gridTime(const Census &census, size_t number,
   double handovers = grid.stages > 1 ? double(grid.steps) : work.products;
   block.barriers = handovers * c.barrierClocks / grid.blocks;
 
-  double clock =
-      machine.measuredClockHz > 0 ? machine.measuredClockHz : machine.clockHz;
+  double clock = clockOf(machine);
   double sms = machine.sms;
   Waves waves{grid,
               block,
@@ -237,15 +195,12 @@ static Time gridTime(const Census &census, size_t number,
   Bytes bytes =
       gridTraffic(census, number, problem, machine,
                   machine.sms * std::max<int64_t>(1, space.blocksPerSm), c);
-  t.l2 = bytes.l2 / (machine.measuredL2BytesPerSecond > 0
-                         ? machine.measuredL2BytesPerSecond
-                         : machine.l2BytesPerSecond);
-  t.hbm = bytes.hbm / (machine.measuredHbmBytesPerSecond > 0
-                           ? machine.measuredHbmBytesPerSecond
-                           : machine.hbmBytesPerSecond * c.hbmEfficiency);
+  t.l2 = bytes.l2 / l2RateOf(machine);
+  t.hbm = bytes.hbm / hbmRateOf(machine, c);
   double onSms = waves.total() / clock;
-  t.contention = contention({onSms, t.l2, t.hbm}, c);
-  t.seconds = std::max({onSms, t.l2, t.hbm}) + t.contention + t.overhead;
+  double longest = std::max({onSms, t.l2, t.hbm});
+  t.contention = powerMean({onSms, t.l2, t.hbm}, c.contentionPower) - longest;
+  t.seconds = longest + t.contention + t.overhead;
   t.boundBy = binding(t, onSms, family);
   return t;
 }
@@ -258,8 +213,11 @@ Time attn::time(const Schedule &schedule, const Problem &problem,
   double longest = -1;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);
-    Time one =
-        gridTime(counted, i, space, problem, machine, family, calibration);
+    Time one = schedule.grids[i].pipeline
+                   ? pipelineTime(counted, i, schedule.grids[i], problem,
+                                  machine, family, calibration)
+                   : gridTime(counted, i, space, problem, machine, family,
+                              calibration);
     total.hbm += one.hbm;
     total.l2 += one.l2;
     total.smem += one.smem;

@@ -57,6 +57,10 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   case Verb::stream:
     if (node.level != Level::Smem)
       return 0;
+    // The copy engine writes whole panels.
+    if (use.isPanelled)
+      return tileBytes(node.tensor, tile.rows,
+                       roundUp(tile.cols, kPanelColumns));
     return tileBytes(node.tensor, tile.rows, tile.cols);
   case Verb::multiply: {
     // Every warp reads its own rows of a, and all of b.  The tile of b lies in

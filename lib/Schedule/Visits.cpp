@@ -155,6 +155,15 @@ static void addRaggedTile(Sums &sums, const Tiling &t) {
   sums.see(inner);
 }
 
+Visits attn::atLeastOne(Visits v, int64_t outerTiles, int64_t outerRows) {
+  v.wholePairs += outerTiles - v.visitedTiles;
+  v.wholePairRows += outerRows - v.visitedRows;
+  v.outerTiles = v.visitedTiles = outerTiles;
+  v.visitedRows = outerRows;
+  v.mostPairs = std::max<int64_t>(v.mostPairs, 1);
+  return v;
+}
+
 Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
                     int64_t innerStep) {
   Axis inner = outer == Axis::Query ? Axis::Key : Axis::Query;

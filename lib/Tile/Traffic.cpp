@@ -66,7 +66,7 @@ private:
       // A loop-carried scalar: its start and what the loop yields.
       Operation *parent = argument.getOwner()->getParentOp();
       if (auto loop = dyn_cast<scf::WhileOp>(parent))
-        return addCarried(loop, argument.getArgNumber());
+        return addArgument(loop, argument);
       auto loop = dyn_cast<scf::ForOp>(parent);
       if (!loop || argument.getArgNumber() == 0)
         return;
@@ -79,7 +79,8 @@ private:
     keepWithParents(op);
     if (auto loop = dyn_cast<scf::WhileOp>(op)) {
       addControl(op);
-      return addCarried(loop, cast<OpResult>(value).getResultNumber());
+      unsigned i = cast<OpResult>(value).getResultNumber();
+      return add(loop.getConditionOp().getArgs()[i]);
     }
     if (auto pop = dyn_cast<PopOp>(op))
       for (Operation *user : pop.getQueue().getUsers())
@@ -107,10 +108,13 @@ private:
   }
 
   /// A scalar that a while loop carries: both regions have the same ones.
-  void addCarried(scf::WhileOp loop, unsigned i) {
+  /// What the condition reads and what it passes on are lists of their own.
+  void addArgument(scf::WhileOp loop, BlockArgument argument) {
+    unsigned i = argument.getArgNumber();
+    if (argument.getOwner() == loop.getAfterBody())
+      return add(loop.getConditionOp().getArgs()[i]);
     add(loop.getInits()[i]);
     add(loop.getYieldedValues()[i]);
-    add(loop.getConditionOp().getArgs()[i]);
   }
 
   llvm::DenseSet<Operation *> keep;

@@ -51,6 +51,10 @@ static cl::opt<std::string>
 static cl::opt<bool> lse("lse",
                          cl::desc("The log-sum-exp is a result (default)"),
                          cl::init(true), cl::cat(options));
+static cl::opt<int64_t>
+    alignment("alignment", cl::value_desc("bytes"),
+              cl::desc("Bytes that divide the address of every row"),
+              cl::init(kMaxAlignment), cl::cat(options));
 static cl::opt<std::string> direction("direction", cl::desc("forward"),
                                       cl::init("forward"), cl::cat(options));
 static cl::opt<std::string> scheduleName("schedule", cl::value_desc("name"),
@@ -120,6 +124,7 @@ static int readProblem(Problem &problem) {
   problem.headDimV = headDimV.getNumOccurrences() ? headDimV : headDim;
   problem.mask = causal ? Mask{MaskKind::causal} : *parsedMask;
   problem.lse = lse;
+  problem.alignment = alignment;
   if (auto sentence = check(problem))
     return fail(*sentence);
   return 0;

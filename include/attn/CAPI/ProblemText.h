@@ -26,16 +26,14 @@ struct KernelClass {
   Problem problem;
   /// 1/sqrt(head dimension) when absent.
   std::optional<double> scale;
-  /// Bytes that divide the address of every row.
-  int64_t alignment = kMaxAlignment;
 };
 
 /// A module with one function over arrays q, k, v, o and, with LSE, lse, of any
 /// strides but an innermost of 1.
 std::string textOf(const KernelClass &kernelClass);
 
-/// Why there is no such class: what `check` says, free sizes aside, and the
-/// bounds of the alignment.
+/// Why there is no such class: what `check` says, free sizes aside, and about
+/// the scale.
 std::optional<std::string> check(const KernelClass &kernelClass);
 
 } // namespace attn

@@ -66,6 +66,10 @@ struct DynamicSizes {
 /// The problem that an op poses to the cost model.
 Problem problemOf(ForwardOp op, DynamicSizes assumed = {});
 
+/// Bytes that divide the address of every row of Q, K, V or O, at most
+/// kMaxAlignment: what the type and the op's `alignment` tell.
+int64_t rowAlignment(ForwardOp op, mlir::Value operand);
+
 /// The machine that the nearest module around `op` names, if any does.
 std::optional<Machine> machineFor(mlir::Operation *op);
 

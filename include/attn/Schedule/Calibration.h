@@ -16,6 +16,11 @@ namespace attn {
 /// and 32 rows a warp, 16 to 128 keys) those that are then put at 255 or less
 /// do not spill; d = 96 with 64 keys (260) and d = 128 with 48 (276) do.
 inline constexpr int64_t kBaseRegisters = 36;
+/// The same of a thread of a consumer warpgroup, whose operands come from
+/// shared memory: d = 64 with 128 keys fits 160 registers (156) and is
+/// serialised with 144 keys (168), d = 128 fits 240 up to 192 keys (236), d =
+/// 256 with 80 (216).
+inline constexpr int64_t kBaseRegistersOfConsumer = 28;
 /// Columns of a right operand that are loaded ahead of their product.
 inline constexpr int64_t kColumnsInFlight = 128;
 
@@ -57,6 +62,11 @@ struct Calibration {
   /// Seconds from issuing a load to its arrival: about 270 clocks from L2 and
   /// 500 to 800 from memory on recent parts, with queueing.
   double loadLatencySeconds = 0.6e-6;
+  double pipelinePower = 3, turnPower = 3.2;
+  double operandShare = 0.6, copyEngineGain = 1.6;
+  double softmaxIssueShare = 0.5, handoverClocks = 150, turnClocks = 100;
+  double tileClocks = 1000, blockClocks = 1500, storeGroupClocks = 60;
+  double wgmmaSlots = 2, stepSlots = 40, maskSlots = 2, epilogueSlots = 2;
   /// What one more launch costs in a stream.
   double launchSeconds = 2.5e-6;
 };

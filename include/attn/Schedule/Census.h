@@ -39,13 +39,20 @@ struct Visits {
 Visits visits(const Problem &problem, Axis outer, int64_t outerStep,
               int64_t innerStep);
 
+/// The visits of a pipeline, in which each of `outerTiles` makes at least one:
+/// those that see nothing visit the first inner tile.  `outerTiles` may count
+/// tiles that lie behind the last row.
+Visits atLeastOne(Visits visits, int64_t outerTiles, int64_t outerRows);
+
 /// Extent of the current tile, not clipped: a matrix of rows × cols, for a
 /// product rows × cols × depth.
 struct TileExtent {
   int64_t rows = 1, cols = 1, depth = 1;
 };
 
-/// One leaf of the tree, with sums over one head.
+/// One leaf of the tree, with sums over one head.  What a warpgroup computes is
+/// counted by warpgroup: a tile of 64 rows and one warp, since the four warps
+/// of a warpgroup read an operand once.
 struct Use {
   const Node *node;
   size_t grid;      ///< which launch it belongs to
@@ -55,6 +62,8 @@ struct Use {
   TileExtent tile;
   /// multiply: operands that lie in shared memory, not in registers.
   bool aInSmem = false, bInSmem = false;
+  /// Shared memory is in panels of 64 columns, as the copy engine fills it.
+  bool isPanelled = false;
 };
 
 /// One launch: its blocks and key steps in one head, and the most key steps of
@@ -63,6 +72,8 @@ struct GridCensus {
   int64_t blocks = 1, steps = 1, mostSteps = 1;
   int64_t warps = 1, stages = 1;
   int64_t span = 0; ///< key rows that some query sees
+  /// Of a pipeline: key steps that its warpgroups multiply, in one head.
+  int64_t groupSteps = 0;
 };
 
 struct Census {
@@ -75,6 +86,8 @@ Census census(const Schedule &schedule, const Problem &problem);
 
 /// Head dimensions are padded to 16 columns in shared memory and fragments.
 int64_t padded(Tensor tensor, int64_t cols);
+/// Columns of the panels that the copy engine fills.
+inline constexpr int64_t kPanelColumns = 64;
 
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }

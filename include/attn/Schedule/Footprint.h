@@ -12,6 +12,12 @@
 /// Results leave through a staging buffer that reuses the place of the resident
 /// input, which is dead by then (rings may already be filling again).
 ///
+/// A pipeline lies in shared memory as the copy engine wants it: every buffer
+/// in panels of 64 columns, 128 bytes a row, at multiples of 1024; behind them
+/// a pair of barriers per ring and the queue of tiles.  d = 128 with 128
+/// queries, 128 keys, two stages of each and 64 columns of staging: 2·32 + 4·32
+/// + 16 KiB and 160 bytes.
+///
 /// Registers are an estimate: accumulators are exact, the rest is what operands
 /// in flight and addresses take.
 //===----------------------------------------------------------------------===//
@@ -54,6 +60,12 @@ int64_t smemPitch(int64_t columns, int64_t bytesPerElement);
 
 /// The most registers that one thread can have.
 inline constexpr int64_t kMaxRegistersPerThread = 255;
+
+/// How the warpgroups of a pipeline share the registers of a multiprocessor.
+struct RegisterBudget {
+  int64_t producer, consumer; ///< per thread
+};
+RegisterBudget registerBudget(int64_t consumerWarpgroups);
 
 } // namespace attn
 

@@ -11,6 +11,11 @@
 ///   report.best()            the fastest that a kernel builder can build
 ///   report.refused           what was not possible, each with its reason
 ///
+/// A schedule is priced for every *family* of tensor cores that the machine has
+/// and the problem allows: a Hopper part runs wgmma and the portable mma_sync.
+/// Tiles name parameters that only one of them has, so their text is a full
+/// decision: `warps` belongs to mma_sync, `staging` to wgmma.
+///
 /// Nothing is tabulated by shape.  A choice is legal if its footprint fits the
 /// machine and its kernel's demands are met; legal choices are ranked by
 /// predicted time.
@@ -67,8 +72,9 @@ PlanReport plans(const Problem &problem, const Machine &machine,
                  const Calibration &calibration = {});
 
 /// Prices one given choice.  Parameters left out of `tiles` take the values of
-/// the best plan that agrees with the rest.  On failure returns nothing and
-/// sets `error` to a sentence.
+/// the best plan that agrees with the rest, over all families whose parameters
+/// include the given ones; plans that have a kernel come first.  On failure
+/// returns nothing and sets `error` to a sentence.
 std::optional<Plan> planFor(const Problem &problem, const Machine &machine,
                             std::string_view schedule, const Tiles &tiles,
                             std::string &error);
@@ -80,6 +86,8 @@ std::string whyLost(const Plan &loser, const Plan &winner);
 /// The names of all schedules, in order, and of their tile parameters.
 std::vector<std::string> scheduleNames();
 std::vector<std::string> tileNames(std::string_view schedule);
+/// Whether a tile parameter is a choice of no (0) or yes (1), not a size.
+bool isChoiceTile(std::string_view schedule, std::string_view tile);
 /// One sentence about a schedule.
 std::string summary(std::string_view schedule);
 /// The kernel builders that exist: `flash_mma_sync`.

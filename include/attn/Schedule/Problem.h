@@ -43,6 +43,10 @@ struct Mask {
 std::string str(const Mask &mask);
 std::optional<Mask> parseMask(std::string_view text);
 
+/// The most bytes that rows can be aligned to: the largest piece that a copy
+/// moves at once.
+inline constexpr int64_t kMaxAlignment = 16;
+
 struct Problem {
   DataType dtype = DataType::bf16;
   int64_t batch = 1, heads = 1, kvHeads = 1;
@@ -50,6 +54,8 @@ struct Problem {
   int64_t headDim = 0, headDimV = 0;
   Mask mask;
   bool lse = true; ///< the log-sum-exp of every row is a result too
+  /// Bytes that divide the address of every row of Q, K, V and O.
+  int64_t alignment = kMaxAlignment;
 };
 
 /// The sentinel for "unbounded", and the limits of what `check` accepts.
@@ -69,9 +75,6 @@ Band band(const Problem &problem);
 /// A sentence when the problem is illegal, nothing when it is fine.
 std::optional<std::string> check(const Problem &problem);
 
-/// The most bytes that rows can be aligned to: the largest piece that a copy
-/// moves at once.
-inline constexpr int64_t kMaxAlignment = 16;
 /// A sentence when rows of that type cannot be aligned to so many bytes.
 std::optional<std::string> checkAlignment(int64_t bytes, DataType type);
 

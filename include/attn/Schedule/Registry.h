@@ -4,30 +4,70 @@
 /// named as the file, returning a `ScheduleKind`.  A kernel builder is one file
 /// `<schedule>_<family>.cpp` in lib/Kernels.  The build lists both folders; no
 /// other list is kept.
+///
+/// A schedule has one *form* per way in which tensor cores want to be fed: what
+/// streams and what stays is the same, who loads and which parameters there are
+/// is not.  The parameters of two forms differ in at least one name, so a full
+/// list of tiles tells its form.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_REGISTRY_H
 #define ATTN_SCHEDULE_REGISTRY_H
 
+#include "attn/Machine/Machine.h"
 #include "attn/Schedule/Schedule.h"
 #include "attn/Schedule/Tiles.h"
 
 namespace attn {
 
-/// A tile parameter and the values worth trying.
+/// A tile parameter: the values worth trying, and those that are legal.
 struct Parameter {
   std::string name;
   std::vector<int64_t> values;
+  int64_t unit, least, most;
+};
+/// An extent in elements, a count, and a choice of yes (1) or no (0).
+Parameter extentParameter(std::string name, std::vector<int64_t> values);
+Parameter countParameter(std::string name, std::vector<int64_t> values);
+Parameter choiceParameter(std::string name, std::vector<int64_t> values);
+
+/// A schedule for some families of tensor cores.
+struct Form {
+  std::vector<TensorCoreFamily> families;
+  /// What decides whether the schedule fits.
+  std::vector<Parameter> sizes;
+  /// What takes the memory that is left: of the values, tried in this order,
+  /// the first that fits.
+  std::vector<Parameter> room;
+  /// What needs no memory.
+  std::vector<Parameter> choices;
+  Schedule (*build)(const Tiles &tiles);
+  /// A sentence when these tiles are no choice at all; plans pass over it.
+  std::optional<std::string> (*checkStructure)(const Tiles &tiles,
+                                               const Problem &problem);
+  /// A sentence when these tiles are wrong for the problem on any machine;
+  /// plans report it.
+  std::optional<std::string> (*check)(const Tiles &tiles,
+                                      const Problem &problem);
+
+  /// All parameters, in the order in which tiles print.
+  std::vector<Parameter> parameters() const;
+  bool serves(TensorCoreFamily family) const;
+  bool has(std::string_view name) const;
+  bool hasAll(const Tiles &tiles) const;
 };
 
 struct ScheduleKind {
   std::string name;
   std::string summary; ///< one sentence
-  std::vector<Parameter> parameters;
-  Schedule (*build)(const Tiles &tiles);
-  /// A sentence when these tiles make no sense for the problem on any machine.
-  std::optional<std::string> (*check)(const Tiles &tiles,
-                                      const Problem &problem);
+  /// The portable form first.
+  std::vector<Form> forms;
+
+  /// The form that has all these tiles; the portable one if none has.
+  const Form &formOf(const Tiles &tiles) const;
+  Schedule build(const Tiles &tiles) const {
+    return formOf(tiles).build(tiles);
+  }
 };
 
 /// All schedules, by name.

@@ -36,6 +36,14 @@
 /// queries and keys, d = 128, bf16, one head: Q once, 1 MiB; K and V once per
 /// query tile, 32 × 2 MiB.
 ///
+/// By default all warps of a block are alike: each loads, multiplies and takes
+/// a few rows of the tile.  A grid with a `Pipeline` instead has one warp that
+/// loads for all and *warpgroups* that multiply, 64 rows each:
+/// * A tile is loaded whole or not at all, at least one step of every loop,
+///   even if no row sees it; each warpgroup multiplies the steps that its own
+///   rows see, at least one.
+/// * Buffers are those of the copy engine: panels of 64 columns.
+///
 /// Deliberately absent: threads, layouts, barriers.  Those belong to the kernel
 /// that is built from the schedule and that must move the very same bytes.
 //===----------------------------------------------------------------------===//
@@ -72,15 +80,30 @@ enum class Verb {
   store,    ///< write a result
 };
 
+/// Rows of a warpgroup: four warps that issue one product together.
+inline constexpr int64_t kWarpgroupRows = 64;
+
+/// How the blocks of a grid work when one warp loads for all.
+struct Pipeline {
+  int64_t warpgroups = 0;    ///< that multiply; 0: there is no pipeline
+  bool isPersistent = false; ///< a block takes tile after tile
+  bool overlaps = false;     ///< scores of a step beside the output of the last
+  bool takesTurns = false;   ///< warpgroups pass the tensor cores round
+
+  explicit operator bool() const { return warpgroups > 0; }
+};
+
 struct Node {
   Verb verb;
   Tensor tensor = Tensor::Q;           ///< the tensor moved, held or written
   Tensor a = Tensor::Q, b = Tensor::K; ///< multiply: the two operands
   Level level = Level::Registers;
   Axis axis = Axis::Query; ///< grid, loop
-  int64_t step = 0;        ///< grid, loop: extent of a tile, 0 is all of it
-  int64_t stages = 1;      ///< loop: depth of the rings inside
+  int64_t step = 0;        ///< grid, loop: extent of a tile, 0 is all of it;
+                           ///< store: columns that leave at once, likewise
+  int64_t stages = 1;      ///< loop: depth of the rings inside; load: buffers
   int64_t warps = 1;       ///< grid: rows of a tile are dealt out to warps
+  Pipeline pipeline = {};  ///< grid
   std::vector<Node> body = {};
 };
 
@@ -96,16 +119,17 @@ struct Schedule {
 using Body = std::vector<Node>;
 
 Node grid(Axis axis, int64_t step, int64_t warps, Body body);
+Node grid(Axis axis, int64_t step, Pipeline pipeline, Body body);
 Node loop(Axis axis, int64_t step, int64_t stages, Body body);
 Node hold(Tensor tensor, Level level = Level::Registers);
-Node load(Tensor tensor, Level level);
+Node load(Tensor tensor, Level level, int64_t stages = 1);
 Node stream(Tensor tensor, Level level);
 Node absorb(Tensor tensor);
 Node multiply(Tensor out, Tensor a, Tensor b);
 Node softmax(Tensor scores);
 Node rescale(Tensor accumulator);
 Node spill(Tensor tensor);
-Node store(Tensor tensor);
+Node store(Tensor tensor, int64_t columns = 0);
 
 /// The body once per slice of `step` along an axis; the bare body if `step` is
 /// 0, that is, if the axis is not cut.

@@ -10,8 +10,8 @@
 /// *Bytes* are what a GPU moves, by level:
 ///   l2    between L2 and the multiprocessors; ragged tiles are clipped
 ///   smem  in and out of shared memory, padding included: fills, fragment reads
-///         (the left operand once, the right one by every warp), and results
-///         staged on their way out
+///         (the left operand once, the right one by every warp, or by every
+///         warpgroup of a pipeline), and results staged on their way out
 ///   hbm   a model: every input and result once, plus what L2 cannot keep
 /// The first two are exact: a kernel that moves other bytes is a wrong kernel.
 //===----------------------------------------------------------------------===//

@@ -2,44 +2,10 @@
 
 #include "KernelRequests.h"
 
-#include <numeric>
 #include <tuple>
 
 using namespace mlir;
 using namespace attn;
-
-/// Bytes that divide the address of every row, at most kMaxAlignment.
-/// `promised` is the op's alignment: that of the base, and of what the type
-/// leaves open.  Without it the base is aligned to kMaxAlignment.  Who launches
-/// checks the base and the promise.
-static int64_t rowAlignment(MemRefType type, std::optional<int64_t> promised) {
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  int64_t elementBytes = type.getElementTypeBitWidth() / 8;
-  int64_t base = promised.value_or(kMaxAlignment),
-          open = promised.value_or(elementBytes);
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    return open;
-  // The gcd with 0 is the other number.
-  int64_t elements = ShapedType::isDynamic(offset) ? 0 : offset;
-  if (type.getLayout().isIdentity()) {
-    // Outer strides may be unknown but are multiples of a row.
-    elements = type.getShape().back();
-  } else {
-    for (auto [size, stride] :
-         llvm::drop_end(llvm::zip(type.getShape(), strides))) {
-      if (size == 1)
-        continue;
-      if (ShapedType::isDynamic(stride))
-        base = std::min(base, open);
-      else
-        elements = std::gcd(elements, stride);
-    }
-    if (ShapedType::isDynamic(offset))
-      base = std::min(base, open);
-  }
-  return std::gcd(elements * elementBytes, base);
-}
 
 FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
   if (op.isOnTensors())
@@ -71,9 +37,7 @@ FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
   choice.request.minBlocksPerSm = plan->footprint.blocksPerSm;
   choice.request.scale = op.scaleOrDefault();
   choice.request.l2Bytes = machine.l2Bytes;
-  auto align = [&](Value v) {
-    return rowAlignment(cast<MemRefType>(v.getType()), op.getAlignment());
-  };
+  auto align = [&](Value v) { return rowAlignment(op, v); };
   choice.request.align = {align(op.getQ()), align(op.getK()), align(op.getV()),
                           align(op.getOuts().front())};
   return choice;

@@ -1,13 +1,19 @@
 //===- flash.cpp - Queries stay, keys and values stream past --------------===//
 //
-// FlashAttention-2.  A block keeps a strip of queries and its output; keys and
+// FlashAttention.  A block keeps a strip of queries and its output; keys and
 // values stream past, and the running max repairs what came before.  Traffic is
 // 2Nd + N + 2N²d/query words, so everything is in favour of a tall strip, and
 // the strip is what fast memory must hold: optimal within a constant while
 // M >= d².
 //
-// `slice` cuts keys and values along the head dimension, down to the theory's
-// single column; kernels stream whole rows (slice = 0).
+// The portable form deals the rows out to warps that are all alike.  `slice`
+// cuts keys and values along the head dimension, down to the theory's single
+// column; kernels stream whole rows (slice = 0).
+//
+// The form for Hopper has one warp that loads and warpgroups that multiply.  K
+// and V have a ring each.  With two query stages the next tile's queries are
+// there when this one ends; the output leaves through `staging` columns at a
+// time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,16 +39,86 @@ static Schedule build(const Tiles &t) {
              store(Tensor::Lse)})}};
 }
 
+static Schedule buildPipeline(const Tiles &t) {
+  Pipeline pipeline;
+  pipeline.warpgroups = t.get("query") / kWarpgroupRows;
+  pipeline.isPersistent = t.get("persistent", 1) != 0;
+  pipeline.overlaps = t.get("overlap", 1) != 0;
+  pipeline.takesTurns = t.get("ping_pong") != 0;
+  Body keyStep = {hold(Tensor::S),
+                  stream(Tensor::K, Level::Smem),
+                  multiply(Tensor::S, Tensor::Q, Tensor::K),
+                  softmax(Tensor::S),
+                  rescale(Tensor::O),
+                  stream(Tensor::V, Level::Smem),
+                  multiply(Tensor::O, Tensor::P, Tensor::V)};
+  return {"flash",
+          {grid(Axis::Query, t.get("query"), pipeline,
+                {hold(Tensor::O), hold(Tensor::Stats),
+                 load(Tensor::Q, Level::Smem, t.get("query_stages", 1)),
+                 loop(Axis::Key, t.get("key"), t.get("stages", 2), keyStep),
+                 store(Tensor::O, t.get("staging")), store(Tensor::Lse)})}};
+}
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+static std::optional<std::string> checkPipeline(const Tiles &t,
+                                                const Problem &problem) {
+  int64_t query = t.get("query"), key = t.get("key");
+  if (query % kWarpgroupRows != 0 || query > 3 * kWarpgroupRows)
+    return "expects 64, 128 or 192 rows for one, two or three warpgroups, but "
+           "got " +
+           number(query);
+  if (key > 256)
+    return "expects at most 256 keys, the columns of a product, but got " +
+           number(key);
+  int64_t panels = (problem.headDimV + 63) / 64;
+  if (t.get("staging") % 64 != 0 || t.get("staging") > panels * 64)
+    return "expects staging to be a multiple of 64 up to " +
+           number(panels * 64) + " columns, but got " +
+           number(t.get("staging"));
+  if (t.get("query_stages") > 2)
+    return "expects one or two query stages, but got " +
+           number(t.get("query_stages"));
+  if (t.get("query_stages") > 1 && t.get("persistent") == 0)
+    return "expects one query stage where a block has one tile, but got " +
+           number(t.get("query_stages"));
+  if (t.get("ping_pong") != 0 && query == kWarpgroupRows)
+    return std::string("expects two warpgroups or more to take turns, but got "
+                       "one");
+  if (t.get("stages") < 2)
+    return "expects two stages or more, but got " + number(t.get("stages"));
+  return std::nullopt;
+}
+
 namespace attn::schedules {
 ScheduleKind flash() {
+  Form portable = {{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
+                   {extentParameter("query", {16, 32, 64, 128, 256}),
+                    extentParameter("key", {16, 32, 48, 64, 80, 96, 112, 128}),
+                    countParameter("stages", {1, 2, 3}),
+                    countParameter("warps", {1, 2, 4, 8})},
+                   {},
+                   {},
+                   build,
+                   nullptr,
+                   nullptr};
+  Form pipeline = {{TensorCoreFamily::wgmma},
+                   {extentParameter("query", {64, 128, 192}),
+                    extentParameter("key", {32, 48, 64, 80, 96, 112, 128, 144,
+                                            160, 176, 192, 224, 256}),
+                    countParameter("stages", {2, 3}),
+                    countParameter("query_stages", {2, 1})},
+                   {extentParameter("staging", {256, 192, 128, 64})},
+                   {choiceParameter("ping_pong", {0, 1}),
+                    choiceParameter("overlap", {1, 0}),
+                    choiceParameter("persistent", {1, 0})},
+                   buildPipeline,
+                   checkPipeline,
+                   nullptr};
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",
-          {{"query", {16, 32, 64, 128, 256}},
-           {"key", {16, 32, 48, 64, 80, 96, 112, 128}},
-           {"stages", {1, 2, 3}},
-           {"warps", {1, 2, 4, 8}}},
-          build,
-          nullptr};
+          {portable, pipeline}};
 }
 } // namespace attn::schedules

@@ -76,14 +76,17 @@ ScheduleKind score_spill() {
   return {"score_spill",
           "two matrix products that keep square tiles of their output; the "
           "probabilities are spilled in between",
-          {{"query", {64, 128}},
-           {"key", {64, 128, 256}},
-           {"out_query", {64, 128}},
-           {"column", {64, 128, 256}},
-           {"slice", {64}},
-           {"stages", {2, 3}},
-           {"warps", {4, 8}}},
-          build,
-          checkMask};
+          {{{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
+            {extentParameter("query", {64, 128}),
+             extentParameter("key", {64, 128, 256}),
+             extentParameter("out_query", {64, 128}),
+             extentParameter("column", {64, 128, 256}),
+             extentParameter("slice", {64}), countParameter("stages", {2, 3}),
+             countParameter("warps", {4, 8})},
+            {},
+            {},
+            build,
+            nullptr,
+            checkMask}}};
 }
 } // namespace attn::schedules

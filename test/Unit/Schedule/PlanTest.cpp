@@ -78,8 +78,14 @@ TEST_P(OnEveryMachine, MmaSyncNeedsItsTypesAndCapability) {
     p.dtype = type;
     bool is16Bit = type == DataType::bf16 || type == DataType::f16;
     bool hasIt = m.computeCapability >= 80 && is16Bit;
-    for (const Plan &plan : plans(p, m).plans)
-      EXPECT_EQ(plan.family == TensorCoreFamily::mmaSync, hasIt);
+    bool hasPortable = false;
+    for (const Plan &plan : plans(p, m).plans) {
+      hasPortable |= plan.family == TensorCoreFamily::mmaSync;
+      EXPECT_EQ(plan.family == TensorCoreFamily::none, !hasIt);
+      EXPECT_TRUE(plan.family != TensorCoreFamily::wgmma ||
+                  m.family == TensorCoreFamily::wgmma);
+    }
+    EXPECT_EQ(hasPortable, hasIt);
   }
 }
 
@@ -157,7 +163,8 @@ TEST(Plans, RefusalsNameNumberAndLimit) {
   EXPECT_EQ(refusal(square(4096, 64), {{"query", 256}, {"warps", 4}}),
             "expects 16 or 32 rows per warp, but got 256 rows and 4 warps");
   EXPECT_EQ(refusal(square(4096, 64), {{"rows", 64}}),
-            "expects tiles of flash out of query, key, stages, warps, but got "
+            "expects tiles of flash out of query, key, stages, warps, "
+            "query_stages, staging, ping_pong, overlap, persistent, but got "
             "'rows'");
   std::string error;
   EXPECT_FALSE(planFor(square(64, 64), l4, "flesh", {}, error));
@@ -182,7 +189,9 @@ TEST(Plans, MissingTilesAreChosen) {
                       {{"key", 32}}, error);
   ASSERT_TRUE(plan) << error;
   EXPECT_EQ(plan->tiles.get("key"), 32);
-  EXPECT_EQ(plan->tiles.size(), tileNames("flash").size());
+  const Form &form = findScheduleKind("flash")->formOf(plan->tiles);
+  EXPECT_TRUE(form.serves(plan->family));
+  EXPECT_EQ(plan->tiles.size(), form.parameters().size());
 }
 
 /// Large caches take flash, small ones the spill.

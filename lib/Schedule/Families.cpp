@@ -1,0 +1,72 @@
+//===- Families.cpp - Which tensor cores can do it ------------------------===//
+
+#include "attn/Schedule/Families.h"
+
+using namespace attn;
+
+using Sentence = std::optional<std::string>;
+
+static bool is16Bit(DataType type) {
+  return type == DataType::bf16 || type == DataType::f16;
+}
+
+static Sentence checkMmaSync(const Problem &problem, const Machine &machine) {
+  if (machine.computeCapability < 80)
+    return "mma_sync expects compute capability 80 or more, but " +
+           machine.name + " has " + std::to_string(machine.computeCapability);
+  if (!is16Bit(problem.dtype))
+    return "mma_sync expects bf16 or f16, but got " +
+           std::string(name(problem.dtype));
+  return std::nullopt;
+}
+
+/// One head dimension: rows are whole 16-byte pieces, and no wider than a
+/// product.
+static Sentence checkWgmmaColumns(const char *what, int64_t columns,
+                                  int64_t bytesPerElement) {
+  int64_t unit = kMaxAlignment / bytesPerElement;
+  if (columns % unit != 0)
+    return std::string("wgmma expects ") + what + " to be a multiple of " +
+           std::to_string(unit) + " (16 bytes), but got " +
+           std::to_string(columns);
+  if (columns > kMostWgmmaColumns)
+    return std::string("wgmma expects ") + what + " up to " +
+           std::to_string(kMostWgmmaColumns) + ", but got " +
+           std::to_string(columns);
+  return std::nullopt;
+}
+
+static Sentence checkWgmma(const Problem &problem) {
+  if (!is16Bit(problem.dtype))
+    return "wgmma expects bf16 or f16, but got " +
+           std::string(name(problem.dtype));
+  int64_t bytes = bytesOf(problem.dtype);
+  if (auto sentence = checkWgmmaColumns("head dim", problem.headDim, bytes))
+    return sentence;
+  if (auto sentence =
+          checkWgmmaColumns("head dim of v", problem.headDimV, bytes))
+    return sentence;
+  if (problem.alignment < kMaxAlignment)
+    return "wgmma expects rows aligned to " + std::to_string(kMaxAlignment) +
+           " bytes, but got " + std::to_string(problem.alignment);
+  return std::nullopt;
+}
+
+Sentence attn::checkFamily(TensorCoreFamily family, const Problem &problem,
+                           const Machine &machine) {
+  switch (family) {
+  case TensorCoreFamily::none:
+    return std::nullopt;
+  case TensorCoreFamily::mmaSync:
+    return checkMmaSync(problem, machine);
+  case TensorCoreFamily::wgmma:
+  case TensorCoreFamily::tcgen05:
+    if (machine.family != family)
+      return std::string(name(family)) +
+             " expects a machine that has it, but " + machine.name + " has " +
+             std::string(name(machine.family));
+    return family == TensorCoreFamily::wgmma ? checkWgmma(problem)
+                                             : std::nullopt;
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,127 @@
+//===- PipelineFootprint.cpp - What a pipeline occupies -------------------===//
+//
+// The order is the kernel's: buffers as they are filled, the staging buffer,
+// then full and empty barriers of every ring, then the queue.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipelineFootprint.h"
+#include "attn/Schedule/Calibration.h"
+#include "attn/Schedule/Census.h"
+#include <algorithm>
+
+using namespace attn;
+
+/// What the copy engine's swizzle repeats after, and a row of a panel.
+static constexpr int64_t kSwizzleBytes = 1024, kPanelRowBytes = 128;
+static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
+/// The queue that tells the consumers of the next tile.
+static constexpr int64_t kQueueBytes = 2 * 32;
+
+/// Registers are set for a whole warpgroup, in steps of 8; what the producer
+/// gives up, the consumers take.  512 per lane of a warpgroup is all there is,
+/// and a thread addresses less than 256: 24 + 2·240 = 504, 32 + 3·160 = 512.
+RegisterBudget attn::registerBudget(int64_t consumerWarpgroups) {
+  if (consumerWarpgroups <= 2)
+    return {24, 240};
+  return {32, 160};
+}
+
+namespace {
+
+class PipelineSpace {
+public:
+  PipelineSpace(const Node &grid, const Problem &problem)
+      : query(grid.step), problem(problem) {
+    body(grid.body, 0, 1);
+  }
+
+  /// Registers of a thread: a fragment of 64 rows is spread over 128 threads.
+  int64_t registers = kBaseRegistersOfConsumer;
+
+  int64_t smemBytes() const {
+    int64_t total = buffers + staging;
+    for (int64_t stages : rings)
+      for (int side = 0; side < 2; ++side)
+        total = roundUp(total, kBarrierAlignment) + stages * kBarrierBytes;
+    return roundUp(total, kBarrierAlignment) + kQueueBytes;
+  }
+
+private:
+  int64_t query;
+  const Problem &problem;
+  int64_t buffers = 0, staging = 0;
+  std::vector<int64_t> rings;
+
+  int64_t columns(Tensor tensor, int64_t key) const {
+    Axis axis = *shapeOf(tensor).cols;
+    return padded(tensor, axis == Axis::Key ? key : extent(problem, axis));
+  }
+
+  int64_t panelBytes(Tensor tensor, int64_t rows, int64_t cols) const {
+    int64_t bytes = bytesPerElement(tensor, problem);
+    int64_t panels = ceilDiv(cols * bytes, kPanelRowBytes);
+    return roundUp(panels * rows * kPanelRowBytes, kSwizzleBytes);
+  }
+
+  void ring(const Node &node, int64_t stages, int64_t key) {
+    int64_t rows = shapeOf(node.tensor).rows == Axis::Query ? query : key;
+    buffers +=
+        stages * panelBytes(node.tensor, rows, columns(node.tensor, key));
+    rings.push_back(stages);
+  }
+
+  void body(const Body &nodes, int64_t key, int64_t stages) {
+    for (const Node &node : nodes) {
+      switch (node.verb) {
+      case Verb::loop:
+        body(node.body, node.step, node.stages);
+        break;
+      case Verb::load:
+        ring(node, node.stages, key);
+        break;
+      case Verb::stream:
+        ring(node, stages, key);
+        break;
+      case Verb::hold:
+        if (shapeOf(node.tensor).cols)
+          registers += columns(node.tensor, key) / 2;
+        break;
+      case Verb::softmax:
+        // P, in 16 bits, while the next scores come to be.
+        registers += columns(node.tensor, key) / 4;
+        break;
+      case Verb::store:
+        if (shapeOf(node.tensor).cols)
+          staging =
+              panelBytes(node.tensor, query,
+                         node.step ? node.step : columns(node.tensor, key));
+        break;
+      case Verb::grid:
+      case Verb::absorb:
+      case Verb::multiply:
+      case Verb::rescale:
+      case Verb::spill:
+        break;
+      }
+    }
+  }
+};
+
+} // namespace
+
+Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
+                                  const Machine &machine) {
+  PipelineSpace space(grid, problem);
+  RegisterBudget budget = registerBudget(grid.pipeline.warpgroups);
+  Footprint result;
+  result.smemBytes = space.smemBytes();
+  result.registersPerThread = space.registers;
+  result.threads = 128 * (grid.pipeline.warpgroups + 1);
+  // The budget is for a whole multiprocessor.
+  bool fits = result.smemBytes <= machine.smemBytesPerBlock &&
+              result.registersPerThread <= budget.consumer &&
+              result.threads <= machine.maxThreadsPerSm;
+  result.blocksPerSm = fits ? 1 : 0;
+  return result;
+}

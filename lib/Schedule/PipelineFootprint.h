@@ -1,0 +1,16 @@
+//===- PipelineFootprint.h - What a pipeline occupies -----------*- C++ -*-===//
+
+#ifndef ATTN_LIB_SCHEDULE_PIPELINEFOOTPRINT_H
+#define ATTN_LIB_SCHEDULE_PIPELINEFOOTPRINT_H
+
+#include "attn/Schedule/Footprint.h"
+
+namespace attn {
+
+/// `gridFootprint` of a grid with a pipeline.
+Footprint pipelineFootprint(const Node &grid, const Problem &problem,
+                            const Machine &machine);
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULE_PIPELINEFOOTPRINT_H

@@ -1,0 +1,210 @@
+//===- PipelineTime.cpp - How long a pipeline takes -----------------------===//
+//
+// A multiprocessor has one block.  Its W warpgroups make one step each in a
+// *round*; what a round takes is a power mean of
+//
+//   tensor   all products, one behind the other
+//   exp      all exponentials
+//   issue    all instructions of a scheduler's W warps
+//   smem     operands, and fills for all
+//   chain    what one warpgroup does one behind the other: its scores, its
+//            softmax, a hand-over, and, unless they overlap, its output
+//
+// d = 128 with two warpgroups and 128 keys, one H100: 2048, 1024, 732, ... and
+// 1360 clocks.
+//
+// A tile is its rounds and a *boundary*: the output is written, the next tile
+// begun.  Two query stages in a persistent block put the beginning under the
+// end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipelineTime.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+
+namespace {
+
+/// Clocks of one step of one warpgroup, per unit, if it were alone.
+struct Step {
+  double scores = 0, output = 0; ///< tensor cores
+  double exp = 0, issue = 0;
+};
+
+class PipelineModel {
+public:
+  PipelineModel(const Census &census, size_t number, const Node &node,
+                const Problem &problem, const Machine &machine,
+                TensorCoreFamily family, const Calibration &c)
+      : grid(census.grids[number]), how(node.pipeline), problem(problem),
+        machine(machine), c(c), rate(productRate(machine, problem, family)),
+        groups(double(node.pipeline.warpgroups)) {
+    for (const Use &use : census.uses)
+      if (use.grid == number)
+        add(use);
+  }
+
+  double tiles() const { return double(grid.blocks); }
+  /// Rounds of an average tile.  A warpgroup that has less to do goes on to the
+  /// next tile if that is there already.
+  double rounds() const {
+    bool runsAhead = how.isPersistent && queryStages > 1;
+    return (runsAhead ? grid.groupSteps / groups : double(grid.steps)) /
+           tiles();
+  }
+
+  double tensor() const { return groups * (step.scores + step.output); }
+  double exp() const { return groups * step.exp; }
+  double issue() const { return groups * step.issue; }
+  double smem() const {
+    return smemBytes / (tiles() * rounds()) / machine.smemBytesPerClockPerSm;
+  }
+  double busiest() const {
+    return std::max({tensor(), exp(), issue(), c.operandShare * smem()});
+  }
+
+  double softmax() const { return step.exp + c.softmaxIssueShare * step.issue; }
+  double chain() const {
+    return step.scores + softmax() + c.handoverClocks +
+           (how.overlaps ? 0 : step.output) +
+           (how.takesTurns ? c.turnClocks : 0);
+  }
+  double round() const {
+    return powerMean(
+        {tensor(), exp(), issue(), c.operandShare * smem(), chain()},
+        how.takesTurns ? c.turnPower : c.pipelinePower);
+  }
+
+  /// Clocks between the rounds of two tiles.
+  double boundary(double clock) const {
+    double latency = c.loadLatencySeconds * clock;
+    double bytesPerClock =
+        l2RateOf(machine) * c.copyEngineGain / clock / machine.sms;
+    double queryLoad = latency + queryBytes / bytesPerClock;
+    double clocks = c.tileClocks + groups * epilogueSlots +
+                    (storeGroups - 1) * c.storeGroupClocks;
+    if (problem.mask.kind != MaskKind::none)
+      clocks += groups * maskSlots;
+    if (!how.isPersistent)
+      return clocks + c.blockClocks + queryLoad + step.scores + softmax();
+    // One buffer is free again after the last scores; the last output hides
+    // some of the load.
+    if (queryStages == 1)
+      clocks += std::max(0.0, queryLoad - groups * step.output);
+    return clocks;
+  }
+
+  double longestRounds() const { return double(grid.mostSteps); }
+  double averageSteps() const { return double(grid.steps) / tiles(); }
+
+private:
+  const GridCensus &grid;
+  const Pipeline &how;
+  const Problem &problem;
+  const Machine &machine;
+  const Calibration &c;
+  double rate, groups;
+  Step step;
+  double smemBytes = 0, queryBytes = 0;
+  double epilogueSlots = 0, maskSlots = 0, storeGroups = 1;
+  int64_t queryStages = 1;
+
+  void add(const Use &use) {
+    const Node &node = *use.node;
+    double smem = attn::smemBytes(use, problem);
+    double area = double(use.tile.rows) * padded(node.tensor, use.tile.cols);
+    // A warp of each warpgroup runs on every scheduler.
+    double perScheduler = area / 32 / kSchedulersPerSm;
+    smemBytes += smem;
+    switch (node.verb) {
+    case Verb::multiply: {
+      double depth = padded(node.a, use.tile.depth);
+      double clocks =
+          std::max(2 * area * depth / rate,
+                   smem / use.count / machine.smemBytesPerClockPerSm);
+      (node.tensor == Tensor::S ? step.scores : step.output) += clocks;
+      step.issue += depth / 16 * c.wgmmaSlots;
+      return;
+    }
+    case Verb::softmax:
+      step.exp += area / machine.expPerClockPerSm;
+      step.issue += perScheduler * c.softmaxSlots + c.stepSlots;
+      maskSlots += perScheduler * c.maskSlots;
+      return;
+    case Verb::load:
+      queryBytes += area * bytesPerElement(node.tensor, problem);
+      queryStages = node.stages;
+      return;
+    case Verb::store:
+      if (!shapeOf(node.tensor).cols)
+        return;
+      epilogueSlots += kWarpgroupRows *
+                       double(padded(node.tensor, use.tile.cols)) / 32 /
+                       kSchedulersPerSm * c.epilogueSlots;
+      if (node.step > 0)
+        storeGroups = ceilDiv(use.tile.cols, node.step);
+      return;
+    case Verb::rescale: // hardly ever done: only when a maximum grows by 2^8
+    case Verb::grid:
+    case Verb::loop:
+    case Verb::hold:
+    case Verb::stream:
+    case Verb::absorb:
+    case Verb::spill:
+      return;
+    }
+  }
+};
+
+} // namespace
+
+/// Clocks until the last multiprocessor is done.  Equal tiles come in waves, of
+/// which the last is paid in full; of unequal ones the longest go first, and
+/// about half of a short one is left at the end.
+static double makespan(const PipelineModel &model, double blocks, double sms,
+                       double boundary) {
+  double round = model.round();
+  double average = model.rounds() * round + boundary;
+  double ideal = average * blocks / sms;
+  double equal = std::ceil(blocks / sms) * average;
+  if (model.longestRounds() < 1.05 * model.averageSteps())
+    return equal;
+  double longest = model.longestRounds() * round + boundary;
+  double least =
+      std::max(1.0, 2 * model.averageSteps() - model.longestRounds());
+  return std::max(longest,
+                  std::min(equal, ideal + 0.5 * (least * round + boundary)));
+}
+
+Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
+                        const Problem &problem, const Machine &machine,
+                        TensorCoreFamily family, const Calibration &c) {
+  PipelineModel model(census, number, grid, problem, machine, family, c);
+  double clock = clockOf(machine), sms = double(machine.sms);
+  double heads = double(problem.batch) * problem.heads;
+  double blocks = model.tiles() * heads;
+  double roundsPerSm = model.rounds() * blocks / sms;
+  double boundary = model.boundary(clock);
+  double whole = makespan(model, blocks, sms, boundary) / clock;
+  double ideal =
+      (model.rounds() * model.round() + boundary) * blocks / sms / clock;
+
+  Time t;
+  t.tensor = model.tensor() * roundsPerSm / clock;
+  t.exp = model.exp() * roundsPerSm / clock;
+  t.issue = model.issue() * roundsPerSm / clock;
+  t.smem = c.operandShare * model.smem() * roundsPerSm / clock;
+  t.exposed = ideal - model.busiest() * roundsPerSm / clock;
+  t.tail = whole - ideal;
+  t.overhead = c.launchSeconds + c.loadLatencySeconds;
+  Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
+  t.l2 = bytes.l2 / (l2RateOf(machine) * c.copyEngineGain);
+  t.hbm = bytes.hbm / hbmRateOf(machine, c);
+  double longest = std::max({whole, t.l2, t.hbm});
+  t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - longest;
+  t.seconds = longest + t.contention + t.overhead;
+  t.boundBy = binding(t, whole, family);
+  return t;
+}

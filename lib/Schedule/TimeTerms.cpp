@@ -1,0 +1,63 @@
+//===- TimeTerms.cpp - Rates, contention, and what binds ------------------===//
+
+#include "TimeTerms.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+
+double attn::clockOf(const Machine &machine) {
+  return machine.measuredClockHz > 0 ? machine.measuredClockHz
+                                     : machine.clockHz;
+}
+
+double attn::l2RateOf(const Machine &machine) {
+  return machine.measuredL2BytesPerSecond > 0 ? machine.measuredL2BytesPerSecond
+                                              : machine.l2BytesPerSecond;
+}
+
+double attn::hbmRateOf(const Machine &machine, const Calibration &c) {
+  return machine.measuredHbmBytesPerSecond > 0
+             ? machine.measuredHbmBytesPerSecond
+             : machine.hbmBytesPerSecond * c.hbmEfficiency;
+}
+
+double attn::productRate(const Machine &machine, const Problem &problem,
+                         TensorCoreFamily family) {
+  bool is8Bit = problem.dtype == DataType::f8e4m3;
+  switch (family) {
+  case TensorCoreFamily::none:
+    return machine.fp32FlopsPerClockPerSm;
+  case TensorCoreFamily::mmaSync:
+    return machine.mmaSyncFlopsPerClockPerSm * (is8Bit ? 2 : 1);
+  case TensorCoreFamily::wgmma:
+  case TensorCoreFamily::tcgen05:
+    return is8Bit ? machine.tensor8FlopsPerClockPerSm
+                  : machine.tensor16FlopsPerClockPerSm;
+  }
+  return 0;
+}
+
+double attn::powerMean(std::initializer_list<double> values, double power) {
+  double longest = std::max(values), sum = 0;
+  if (longest <= 0)
+    return 0;
+  for (double one : values)
+    sum += std::pow(one / longest, power);
+  return longest * std::pow(sum, 1 / power);
+}
+
+std::string attn::binding(const Time &t, double smSeconds,
+                          TensorCoreFamily family) {
+  const char *products = family == TensorCoreFamily::none ? "fma" : "tensor";
+  std::pair<double, const char *> candidates[] = {{t.tensor, products},
+                                                  {t.exp, "exp"},
+                                                  {t.issue, "issue"},
+                                                  {t.smem, "smem"}};
+  auto unit =
+      *std::max_element(std::begin(candidates), std::end(candidates),
+                        [](auto &a, auto &b) { return a.first < b.first; });
+  if (t.l2 > smSeconds || t.hbm > smSeconds)
+    return t.hbm >= t.l2 ? "hbm" : "l2";
+  return unit.second;
+}

@@ -1,0 +1,33 @@
+//===- TimeTerms.h - Rates, contention, and what binds ----------*- C++ -*-===//
+//
+// What the time of every kind of grid is made of.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_SCHEDULE_TIMETERMS_H
+#define ATTN_LIB_SCHEDULE_TIMETERMS_H
+
+#include "attn/Schedule/Time.h"
+#include <initializer_list>
+
+namespace attn {
+
+/// Measured where somebody measured, else the vendor's.
+double clockOf(const Machine &machine);
+double l2RateOf(const Machine &machine);
+double hbmRateOf(const Machine &machine, const Calibration &calibration);
+
+/// FLOPs per clock and multiprocessor.
+double productRate(const Machine &machine, const Problem &problem,
+                   TensorCoreFamily family);
+
+/// How long units take that are busy at once and get into each other's way: the
+/// longest, and more as others come near it.
+double powerMean(std::initializer_list<double> values, double power);
+
+/// The name of the resource that takes longest in a launch.
+std::string binding(const Time &t, double smSeconds, TensorCoreFamily family);
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULE_TIMETERMS_H

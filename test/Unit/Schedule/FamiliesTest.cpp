@@ -1,0 +1,183 @@
+//===- FamiliesTest.cpp - What wgmma asks for, and what it occupies -------===//
+
+#include "attn/Schedule/Families.h"
+#include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Registry.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+namespace {
+
+const Machine &h100() { return *findMachine("h100_sxm"); }
+
+Problem square(int64_t n, int64_t d) {
+  Problem p;
+  p.batch = 4;
+  p.heads = p.kvHeads = 16;
+  p.queries = p.keys = n;
+  p.headDim = p.headDimV = d;
+  return p;
+}
+
+std::string whyNotWgmma(const Problem &p, const Machine &m = h100()) {
+  return checkFamily(TensorCoreFamily::wgmma, p, m).value_or("fine");
+}
+
+TEST(Families, WgmmaNamesNumberAndLimit) {
+  Problem p = square(1024, 128);
+  EXPECT_EQ(whyNotWgmma(p), "fine");
+  p.dtype = DataType::f16;
+  EXPECT_EQ(whyNotWgmma(p), "fine");
+  p.dtype = DataType::f32;
+  EXPECT_EQ(whyNotWgmma(p), "wgmma expects bf16 or f16, but got f32");
+  p = square(1024, 100);
+  EXPECT_EQ(whyNotWgmma(p), "wgmma expects head dim to be a multiple of 8 (16 "
+                            "bytes), but got 100");
+  p = square(1024, 256);
+  EXPECT_EQ(whyNotWgmma(p), "fine");
+  p.headDimV = 264;
+  EXPECT_EQ(whyNotWgmma(p),
+            "wgmma expects head dim of v up to 256, but got 264");
+  p = square(1024, 128);
+  p.alignment = 8;
+  EXPECT_EQ(whyNotWgmma(p),
+            "wgmma expects rows aligned to 16 bytes, but got 8");
+  EXPECT_EQ(whyNotWgmma(square(1024, 128), *findMachine("a100_80g")),
+            "wgmma expects a machine that has it, but a100_80g has mma_sync");
+}
+
+/// What wgmma cannot take, the portable family still does.
+TEST(Families, PortableRemains) {
+  for (int64_t alignment : {2, 16}) {
+    Problem p = square(1024, 128);
+    p.alignment = alignment;
+    bool hasWgmma = false, hasPortable = false;
+    for (const Plan &plan : plans(p, h100()).plans) {
+      hasWgmma |= plan.family == TensorCoreFamily::wgmma;
+      hasPortable |= plan.family == TensorCoreFamily::mmaSync;
+    }
+    EXPECT_EQ(hasWgmma, alignment == 16);
+    EXPECT_TRUE(hasPortable);
+  }
+}
+
+TEST(Families, TextTellsTheFamily) {
+  Problem p = square(4096, 128);
+  PlanReport report = plans(p, h100());
+  for (const Plan &plan : report.plans) {
+    const Form &form = findScheduleKind(plan.schedule)->formOf(plan.tiles);
+    EXPECT_TRUE(form.serves(plan.family)) << plan.tiles.str();
+    EXPECT_EQ(plan.tiles.has("warps"), plan.family == TensorCoreFamily::mmaSync)
+        << plan.tiles.str();
+  }
+  std::string error;
+  auto plan = planFor(p, h100(), "flash", {{"key", 64}, {"warps", 4}}, error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->family, TensorCoreFamily::mmaSync);
+  plan = planFor(p, h100(), "flash", {{"key", 64}, {"overlap", 0}}, error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->family, TensorCoreFamily::wgmma);
+  EXPECT_EQ(plan->tiles.get("overlap", -1), 0);
+}
+
+TEST(Families, TilesThatNoFamilyHas) {
+  auto refusal = [](const Problem &p, const char *machine, const Tiles &tiles) {
+    std::string error;
+    EXPECT_FALSE(planFor(p, *findMachine(machine), "flash", tiles, error));
+    return error;
+  };
+  Problem p = square(4096, 128);
+  EXPECT_EQ(refusal(p, "h100_sxm", {{"warps", 4}, {"staging", 64}}),
+            "expects tiles of one family; mma_sync has query, key, stages, "
+            "warps; wgmma has query, key, stages, query_stages, staging, "
+            "ping_pong, overlap, persistent; but got warps = 4, staging = 64");
+  EXPECT_EQ(refusal(p, "a100_80g", {{"staging", 64}}),
+            "wgmma expects a machine that has it, but a100_80g has mma_sync");
+  EXPECT_EQ(refusal(p, "h100_sxm", {{"rows", 64}}),
+            "expects tiles of flash out of query, key, stages, warps, "
+            "query_stages, staging, ping_pong, overlap, persistent, but got "
+            "'rows'");
+  EXPECT_EQ(refusal(p, "h100_sxm", {{"overlap", 2}}),
+            "expects overlap to be 0 or 1, but got 2");
+  EXPECT_EQ(refusal(p, "h100_sxm", {{"query", 256}, {"staging", 64}}),
+            "expects 64, 128 or 192 rows for one, two or three warpgroups, but "
+            "got 256");
+  EXPECT_EQ(refusal(p, "h100_sxm", {{"query_stages", 2}, {"persistent", 0}}),
+            "expects one query stage where a block has one tile, but got 2");
+  EXPECT_EQ(refusal(p, "h100_sxm", {{"staging", 192}}),
+            "expects staging to be a multiple of 64 up to 128 columns, but got "
+            "192");
+}
+
+/// The bytes that the measured kernels of these tiles needed: buffers as here,
+/// behind 1024 bytes of barriers there.
+TEST(Families, SharedMemoryOfAPipeline) {
+  struct {
+    int64_t d, query, key, queryStages, staging, bytes;
+  } rows[] = {{64, 192, 128, 2, 64, 140288},
+              {128, 128, 128, 2, 128, 230400},
+              {192, 128, 64, 2, 64, 214016},
+              {256, 128, 64, 1, 128, 230400}};
+  for (auto &row : rows) {
+    std::string error;
+    auto plan = planFor(square(4096, row.d), h100(), "flash",
+                        {{"query", row.query},
+                         {"key", row.key},
+                         {"stages", 2},
+                         {"query_stages", row.queryStages},
+                         {"staging", row.staging}},
+                        error);
+    ASSERT_TRUE(plan) << error;
+    // Six rings of one or two barriers of 8 bytes, at multiples of 16, and the
+    // queue.
+    EXPECT_EQ(plan->footprint.smemBytes, row.bytes - 1024 + 6 * 16 + 64);
+    EXPECT_EQ(plan->footprint.threads, 128 * (row.query / 64 + 1));
+    EXPECT_EQ(plan->footprint.blocksPerSm, 1);
+  }
+}
+
+/// Head dimensions that fill no panel, three stages: 80 and 72 columns are two
+/// panels of 64, 64 and 16 rows of 128 bytes each.
+TEST(Families, SharedMemoryOfPartialPanels) {
+  Problem p = square(4096, 80);
+  p.headDimV = 72;
+  std::string error;
+  auto plan = planFor(p, h100(), "flash",
+                      {{"query", 64},
+                       {"key", 16},
+                       {"stages", 3},
+                       {"query_stages", 1},
+                       {"staging", 128}},
+                      error);
+  ASSERT_TRUE(plan) << error;
+  int64_t buffers = 2 * 64 * 128 + 2 * 3 * (2 * 16 * 128) + 2 * 64 * 128;
+  EXPECT_EQ(plan->footprint.smemBytes, buffers + 2 * 16 + 4 * 32 + 64);
+}
+
+/// Where measured kernels still fit the registers of their role, and where they
+/// no longer did.
+TEST(Families, RegistersOfAConsumer) {
+  struct {
+    int64_t d, query, key;
+    bool fits;
+  } rows[] = {{64, 192, 128, true},
+              {64, 192, 144, false},
+              {128, 128, 176, true},
+              {128, 128, 208, false},
+              {256, 64, 80, true}};
+  for (auto &row : rows) {
+    std::string error;
+    auto plan = planFor(
+        square(4096, row.d), h100(), "flash",
+        {{"query", row.query}, {"key", row.key}, {"query_stages", 1}}, error);
+    EXPECT_EQ(plan.has_value(), row.fits) << row.d << " " << row.key;
+  }
+  std::string error;
+  EXPECT_FALSE(planFor(square(4096, 64), h100(), "flash",
+                       {{"query", 192}, {"key", 144}, {"staging", 64}}, error));
+  EXPECT_EQ(error,
+            "needs 168 registers per thread, but each of 3 warpgroups has 160");
+}
+
+} // namespace
