@@ -37,7 +37,7 @@ Value LazySoftmax::weights(TileBuilder &b, Value scores,
                            Value reference) const {
   Value shift = b.map(reference, reference.getType(),
                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                        return b.f32(0) - x[0] * factor;
+                        return -(x[0] * factor);
                       });
   return b.map({scores, shift}, scores.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {

@@ -36,6 +36,10 @@ Scalar Scalar::operator-(Scalar other) const {
       builder->createOrFold<arith::SubIOp>(value, other.value));
 }
 
+Scalar Scalar::operator-() const {
+  return builder->wrap(builder->createOrFold<arith::NegFOp>(value));
+}
+
 Scalar Scalar::operator*(Scalar other) const {
   if (isFloat(type()))
     return builder->wrap(

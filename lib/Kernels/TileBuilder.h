@@ -28,6 +28,7 @@ public:
 
   Scalar operator+(Scalar other) const;
   Scalar operator-(Scalar other) const;
+  Scalar operator-() const; ///< of an f32
   Scalar operator*(Scalar other) const;
   Scalar operator+(int64_t other) const;
   Scalar operator-(int64_t other) const;

@@ -151,10 +151,15 @@ private:
       else
         partial[i % chains] = combine(b, kind, partial[i % chains], value);
     }
+    // Neighbours first: ptxas works its way back from the end of the tree, and
+    // so finishes the two columns of a pair together, which it can then round.
     while (partial.size() > 1) {
-      Value last = partial.pop_back_val();
-      partial[partial.size() / 2] =
-          combine(b, kind, partial[partial.size() / 2], last);
+      SmallVector<Value> halved;
+      for (size_t i = 0; i + 1 < partial.size(); i += 2)
+        halved.push_back(combine(b, kind, partial[i], partial[i + 1]));
+      if (partial.size() % 2 != 0)
+        halved.push_back(partial.back());
+      partial = std::move(halved);
     }
     return partial.front();
   }
