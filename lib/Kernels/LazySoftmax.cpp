@@ -53,29 +53,21 @@ LazySoftmax::Block LazySoftmax::first(TileBuilder &b, Value scores) const {
   return {{reference, b.rowSum(result, Value())}, result};
 }
 
-Value LazySoftmax::tops(TileBuilder &b, Value scores) const {
-  int64_t rows = cast<FragType>(scores.getType()).getRows();
-  return RowReduceOp::create(b, b.rowType(rows, /*partial=*/true),
-                             Reduction::max, scores, Value());
-}
-
-LazySoftmax::Step LazySoftmax::step(TileBuilder &b, Rows rows, Value scores,
-                                    Value tops, Value output) const {
-  auto row = cast<RowType>(rows.reference.getType());
-  Value limits = b.map(rows.reference, row,
+Scalar LazySoftmax::mustMove(TileBuilder &b, Rows rows, Value scores) const {
+  Value limits = b.map(rows.reference, rows.reference.getType(),
                        [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                          return x[0] + slack;
                        });
-  Scalar exceeds = b.wrap(AnyAboveOp::create(b, b.getI1Type(), tops, limits));
+  return b.wrap(AnyAboveOp::create(b, b.getI1Type(), scores, limits));
+}
+
+LazySoftmax::Step LazySoftmax::step(TileBuilder &b, Rows rows, Value scores,
+                                    Scalar moves, Value output) const {
+  auto row = cast<RowType>(rows.reference.getType());
   ValueRange moved = b.choose(
-      exceeds,
+      moves,
       [&]() -> SmallVector<Value> {
-        Value top = RowCombineOp::create(b, row, /*max=*/true, tops);
-        Value reference =
-            b.map({rows.reference, top}, row,
-                  [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                    return b.max(x[0], x[1]);
-                  });
+        Value reference = b.rowMax(scores, rows.reference);
         Value alpha = b.map({rows.reference, reference}, row,
                             [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                               return b.exp2((x[0] - x[1]) * factor);

@@ -46,16 +46,17 @@ public:
   };
   Block first(TileBuilder &builder, mlir::Value scores) const;
 
-  /// The largest score of each lane, to be taken while a product is in flight.
-  mlir::Value tops(TileBuilder &builder, mlir::Value scores) const;
-  /// A later block: moves the references where they must, and scales `output`,
+  /// Whether some reference of the warp must move for these scores; to be asked
+  /// while the product before is in flight.
+  Scalar mustMove(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+  /// A later block: moves the references if they must, and then scales `output`,
   /// what was summed up so far.
   struct Step {
     Block block;
     mlir::Value output;
   };
-  Step step(TileBuilder &builder, Rows rows, mlir::Value scores,
-            mlir::Value tops, mlir::Value output) const;
+  Step step(TileBuilder &builder, Rows rows, mlir::Value scores, Scalar moves,
+            mlir::Value output) const;
 
   /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
   /// LSE = ln(2) (c r + log2(l)), or -inf.

@@ -627,10 +627,11 @@ private:
     scores = softmax->orient(b, scores);
     if (cut)
       scores = band->hide(b, scores, tile.row + warpRow, block * key);
-    Value tops = softmax->tops(b, scores);
+    Scalar moves = softmax->mustMove(b, state.rows, scores);
     output = await(sum, 0);
     ringV.release(b, state.v);
-    LazySoftmax::Step step = softmax->step(b, state.rows, scores, tops, output);
+    LazySoftmax::Step step =
+        softmax->step(b, state.rows, scores, moves, output);
     output = step.output;
     state = {ringK.next(b, state.k), ringV.next(b, state.v), step.block.rows,
              cast16(step.block.weights)};

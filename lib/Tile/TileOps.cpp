@@ -489,9 +489,12 @@ LogicalResult RowCombineOp::verify() {
 }
 
 LogicalResult AnyAboveOp::verify() {
-  RowType values = getValues().getType(), limits = getLimits().getType();
-  if (limits.getPartial() || values.getRows() != limits.getRows() ||
-      !values.getElementType().isF32() || !limits.getElementType().isF32())
+  Type values = getValues().getType();
+  RowType limits = getLimits().getType();
+  auto fragment = dyn_cast<FragType>(values);
+  if (limits.getPartial() || rowsOf(values) != limits.getRows() ||
+      !elementOf(values).isF32() || !limits.getElementType().isF32() ||
+      (fragment && fragment.getLayout() != FragmentLayout::acc))
     return emitOpError("expects f32 values and a whole row of limits, but got ")
            << values << " and " << limits;
   return success();

@@ -632,12 +632,15 @@ def Tile_RowCombineOp : Tile_Op<"row_combine", [Pure]> {
 }
 
 def Tile_AnyAboveOp : Tile_Op<"any_above", [Pure]> {
-  let summary = "whether any value of a row exceeds its limit";
+  let summary = "whether any value of a row exceeds its row's limit";
   let description = [{
-    One answer for the warp; false for NaN.  The partial values of `values` are
-    compared one by one.  The answer is taken to be rarely yes.
+    One answer for the warp, taken to be rarely yes.  The values are those of an
+    accumulator or of a row (a partial one by one).  A NaN is no reason for yes,
+    but yes is always allowed: the kernel must be right either way.  (Under that
+    license the values of an accumulator are compared as integers.)
   }];
-  let arguments = (ins Tile_Row:$values, Tile_Row:$limits);
+  let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Row]>:$values,
+                       Tile_Row:$limits);
   let results = (outs I1:$result);
   let assemblyFormat = [{
     $values `,` $limits attr-dict `:` type($values) `,` type($limits)

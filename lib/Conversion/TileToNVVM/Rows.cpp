@@ -96,6 +96,16 @@ private:
   }
 };
 
+/// What a lane has of row number `row` (of those it has part of).
+SmallVector<Value> rowOf(FragType fragment, ValueRange values, int64_t row) {
+  int64_t pieces = fragment.getColumns() / 8, m = row / 2, half = row % 2;
+  SmallVector<Value> result;
+  for (int64_t n = 0; n < pieces; ++n)
+    for (int64_t c = 0; c < 2; ++c)
+      result.push_back(values[(m * pieces + n) * 4 + 2 * half + c]);
+  return result;
+}
+
 Value combine(Lane &b, Reduction kind, Value x, Value y) {
   if (kind == Reduction::max)
     return arith::MaxNumFOp::create(b, x, y);
@@ -118,15 +128,11 @@ struct RowReduceLowering : OpConversionPattern<RowReduceOp> {
     Lane b(op.getLoc(), rewriter);
     FragType source = op.getSource().getType();
     ValueRange values = adaptor.getSource();
-    int64_t pieces = source.getColumns() / 8;
     Registers registers;
     for (int64_t m = 0; m < source.getRows() / 16; ++m)
       for (int64_t half = 0; half < 2; ++half) {
-        SmallVector<Value> row;
-        for (int64_t n = 0; n < pieces; ++n)
-          for (int64_t c = 0; c < 2; ++c)
-            row.push_back(values[(m * pieces + n) * 4 + 2 * half + c]);
-        Value result = reduce(b, op.getKind(), row);
+        Value result =
+            reduce(b, op.getKind(), rowOf(source, values, m * 2 + half));
         if (!op.getResult().getType().getPartial())
           result = combineQuad(b, op.getKind(), result);
         registers.push_back(result);
@@ -188,11 +194,14 @@ struct AnyAboveLowering : OpConversionPattern<AnyAboveOp> {
   matchAndRewrite(AnyAboveOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
+    auto fragment = dyn_cast<FragType>(op.getValues().getType());
     Value above;
-    for (auto [value, limit] :
-         llvm::zip(adaptor.getValues(), adaptor.getLimits())) {
+    for (auto [i, limit] : llvm::enumerate(adaptor.getLimits())) {
       Value one =
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, limit);
+          fragment ? integersExceed(b, rowOf(fragment, adaptor.getValues(), i),
+                                    limit)
+                   : arith::CmpFOp::create(b, arith::CmpFPredicate::OGT,
+                                           adaptor.getValues()[i], limit);
       above = above ? Value(arith::OrIOp::create(b, above, one)) : one;
     }
     Value any = NVVM::VoteSyncOp::create(b, b.getI1Type(), b.i32(-1), above,
@@ -200,6 +209,32 @@ struct AnyAboveLowering : OpConversionPattern<AnyAboveOp> {
     Value no = arith::ConstantOp::create(b, b.getBoolAttr(false));
     rewriter.replaceOpWithNewOp<LLVM::ExpectOp>(op, any, no);
     return success();
+  }
+
+private:
+  /// Whether some value may exceed the limit, by integer maxima, of which the
+  /// machine takes three operands at once.  The bits of floats order as signed
+  /// integers do, as long as the limit is not negative; else the answer is yes.
+  static Value integersExceed(Lane &b, ArrayRef<Value> values, Value limit) {
+    Type i32 = b.getI32Type();
+    auto bits = [&](Value value) -> Value {
+      return arith::BitcastOp::create(b, i32, value);
+    };
+    SmallVector<Value> level = llvm::map_to_vector(values, bits);
+    while (level.size() > 1) {
+      SmallVector<Value> next;
+      for (size_t i = 0; i < level.size(); i += 3) {
+        Value most = level[i];
+        for (size_t j = i + 1; j < std::min(i + 3, level.size()); ++j)
+          most = arith::MaxSIOp::create(b, most, level[j]);
+        next.push_back(most);
+      }
+      level = std::move(next);
+    }
+    Value least = bits(limit);
+    Value exceeds = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                          level.front(), least);
+    return arith::OrIOp::create(b, exceeds, b.less(least, b.i32(0)));
   }
 };
 
