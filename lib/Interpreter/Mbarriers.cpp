@@ -35,11 +35,16 @@ Step Mbarriers::wait(Warp &warp, const Instruction &in, unsigned index,
     return warp.stop(in, "late",
                      "expects to wait for parity " + Twine(parity) + " of " +
                          title + " before phase " + Twine(wanted + 1) +
-                         " ends, but got to it when " + Twine(barrier.phase) +
-                         " phases had ended");
+                         " ends, but got to it in phase " +
+                         Twine(barrier.phase));
   barrier.waits[warp.id] = {wanted, block.clocks.now(warp.id), in.index};
   block.clocks.acquire(warp.id, barrier.ended);
   return Step::next;
+}
+
+/// `1 arrival`, `2 arrivals`.
+static std::string plural(unsigned count, StringRef what) {
+  return (Twine(count) + " " + what + (count == 1 ? "" : "s")).str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -53,8 +58,8 @@ bool Mbarriers::arrive(Warp &warp, const Instruction &in, unsigned index,
   uint32_t known = block.clocks.known(warp.id, block.clocks.mbarrier(index));
   if (known < barrier.phase || barrier.missingArrivals == 0) {
     warp.report(in, "arrivals",
-                "expects " + Twine(info.arrivals) + " arrivals in a phase of " +
-                    info.title +
+                "expects " + plural(info.arrivals, "arrival") +
+                    " in a phase of " + info.title +
                     " and others only behind its end, but got one that is not "
                     "ordered behind the end of phase " +
                     Twine(known));

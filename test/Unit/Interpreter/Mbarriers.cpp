@@ -81,7 +81,7 @@ TEST_F(Mbarriers, ArrivesIfTheConditionHolds) {
 
 TEST_F(Mbarriers, AnArrivalTooMany) {
   roles("", "tile.mbarrier_arrive %full[%c0] : !slots // HERE");
-  expectBreach("expects 1 arrivals in a phase of barrier 'full' (slot 0) and "
+  expectBreach("expects 1 arrival in a phase of barrier 'full' (slot 0) and "
                "others only behind its end, but got one that is not ordered "
                "behind the end of phase 0");
 }
@@ -96,7 +96,7 @@ TEST_F(Mbarriers, AWaiterThatComesOnePhaseTooLate) {
   roles("", two(twice,
                 "tile.mbarrier_wait %full[%c0] parity %c0 : !slots // HERE"));
   expectBreach("expects to wait for parity 0 of barrier 'full' (slot 0) before "
-               "phase 1 ends, but got to it when 2 phases had ended (warp 5");
+               "phase 1 ends, but got to it in phase 2 (warp 5");
 }
 
 TEST_F(Mbarriers, AWaiterThatOnlyHappensToBeInTime) {

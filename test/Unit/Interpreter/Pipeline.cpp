@@ -304,7 +304,7 @@ TEST_F(Pipeline, WrongParityOfTheConsumer) {
                        "!tile.mbarrier<2>"}});
   // Who comes first finds the barrier open.
   expectOneOf({"expects to wait for parity 1 of barrier 'key_full' (slot 0) "
-               "before phase 0 ends, but got to it when 1 phases had ended",
+               "before phase 0 ends, but got to it in phase 1",
                "but got no wait for phase 0 of barrier"});
 }
 
@@ -321,7 +321,7 @@ TEST_F(Pipeline, AWaitTwiceIsHarmlessBeforeTheRelease) {
 TEST_F(Pipeline, AWaitTwiceMayHangBehindTheRelease) {
   kernel({{kRelease, lines({kRelease, kAwaitFull})}});
   // Reported where the next phase may end too early, or where it has.
-  expectOneOf({"to end behind the wait of warp ", "phases had ended"});
+  expectOneOf({"to end behind the wait of warp ", "but got to it in phase "});
 }
 
 /// Every mutant is reported in every order, or explained.

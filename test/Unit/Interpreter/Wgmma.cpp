@@ -224,6 +224,39 @@ TEST_F(Wgmma, FactorsThatWereStoredNeedAFence) {
   expectCorrect();
 }
 
+TEST_F(Wgmma, FactorsThatWereCopiedNeedAFence) {
+  auto with = [&](const std::string &fence) {
+    parse(R"(
+!box = !tile.smem<64x64xbf16, sw128>
+!in = !tile.view<?x64xbf16, align = 16>
+!sum = !tile.pending<16x64xf32>
+!acc = !tile.frag<16x64xf32, acc>
+tile.kernel @k(%p: !tile.ptr<bf16>) attributes {warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant 0 : i64
+  %pitch = arith.constant 64 : i64
+  %v = tile.view %p[%zero] rows(%c64) stride(%pitch) : !tile.ptr<bf16> -> !in
+  %s = tile.alloc "box" : !box
+  tile.copy_async %v[%c0] to %s[%c0] : !in to !box
+  tile.commit_group
+  tile.wait_group 0
+  )" + fence +
+          R"(
+  tile.barrier
+  %p0 = tile.wgmma %s[%c0, %c0], %s[%c0] transpose : !box, !box -> !sum // HERE
+  %x = tile.wgmma_wait 0, %p0 : !sum -> !acc
+  tile.return
+})");
+    arguments = {allocateBf16(std::vector<float>(64 * 64, 1.0f))};
+  };
+  with("tile.fence_async");
+  expectCorrect();
+  with("");
+  expectBreach("expects tile.fence_async by warp 0 and then a barrier between "
+               "its store to rows ");
+}
+
 TEST_F(Wgmma, WarpsThatDiffer) {
   roles(kLoad, std::string(kAwait) +
                    "%stage = arith.select %is5, %c1, %c0 : i32\n"
