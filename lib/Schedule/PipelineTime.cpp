@@ -1,17 +1,17 @@
 //===- PipelineTime.cpp - How long a pipeline takes -----------------------===//
 //
 // A multiprocessor has one block.  Its W warpgroups make one step each in a
-// *round*; what a round takes is a power mean of
+// *round*, which takes the longest of
 //
-//   tensor   all products, one behind the other
-//   exp      all exponentials
-//   issue    all instructions of a scheduler's W warps
-//   smem     operands, and fills for all
-//   chain    what one warpgroup does one behind the other: its scores, its
-//            softmax, a hand-over, and, unless they overlap, its output
+//   units   all products, all exponentials and all instructions of a scheduler,
+//           which get into each other's way: a power mean
+//   smem    operands and fills, which the tensor cores and the copy engine move
+//           by themselves
+//   chain   what one warpgroup does one behind the other: its scores, its
+//           softmax, waiting, and, unless they overlap, its output
 //
-// d = 128 with two warpgroups and 128 keys, one H100: 2048, 1024, 732, ... and
-// 1360 clocks.
+// d = 128, two warpgroups, 128 keys, one H100: tensor 2076, exp 1024 and issue
+// 749 clocks, together 2299; smem 1075; chain 1948.
 //
 // A tile is its rounds and a *boundary*: the output is written, the next tile
 // begun.  Two query stages in a persistent block put the beginning under the
@@ -27,7 +27,7 @@ using namespace attn;
 
 namespace {
 
-/// Clocks of one step of one warpgroup, per unit, if it were alone.
+/// Clocks of one step of one warpgroup on each unit, if it were alone.
 struct Step {
   double scores = 0, output = 0; ///< tensor cores
   double exp = 0, issue = 0;
@@ -40,7 +40,10 @@ public:
                 TensorCoreFamily family, const Calibration &c)
       : grid(census.grids[number]), how(node.pipeline), problem(problem),
         machine(machine), c(c), rate(productRate(machine, problem, family)),
-        groups(double(node.pipeline.warpgroups)) {
+        groups(double(node.pipeline.warpgroups)),
+        latency(c.loadLatencySeconds * clockOf(machine)),
+        bytesPerClock(l2RateOf(machine) * c.copyEngineGain / clockOf(machine) /
+                      machine.sms) {
     for (const Use &use : census.uses)
       if (use.grid == number)
         add(use);
@@ -55,7 +58,10 @@ public:
            tiles();
   }
 
-  double tensor() const { return groups * (step.scores + step.output); }
+  double tensor() const {
+    return groups * (step.scores + step.output + c.switchClocks +
+                     (how.takesTurns ? c.turnClocks : 0));
+  }
   double exp() const { return groups * step.exp; }
   double issue() const { return groups * step.issue; }
   double smem() const {
@@ -65,34 +71,34 @@ public:
     return std::max({tensor(), exp(), issue(), c.operandShare * smem()});
   }
 
-  double softmax() const { return step.exp + c.softmaxIssueShare * step.issue; }
+  double softmax() const { return step.exp + step.issue; }
   double chain() const {
-    return step.scores + softmax() + c.handoverClocks +
-           (how.overlaps ? 0 : step.output) +
-           (how.takesTurns ? c.turnClocks : 0);
+    return step.scores + softmax() + c.waitClocks +
+           (how.overlaps ? 0 : step.output);
   }
   double round() const {
-    return powerMean(
-        {tensor(), exp(), issue(), c.operandShare * smem(), chain()},
-        how.takesTurns ? c.turnPower : c.pipelinePower);
+    double units = powerMean({tensor(), exp(), issue()},
+                             how.takesTurns ? c.turnPower : c.pipelinePower);
+    double busy = std::max(powerMean({units, chain()}, c.chainPower),
+                           c.operandShare * smem());
+    // A ring of n buffers asks for data n - 1/2 rounds ahead.
+    double load = latency + loadBytes / double(grid.steps) / bytesPerClock;
+    return busy + std::max(0.0, load - (grid.stages - 0.5) * busy);
   }
 
   /// Clocks between the rounds of two tiles.
-  double boundary(double clock) const {
-    double latency = c.loadLatencySeconds * clock;
-    double bytesPerClock =
-        l2RateOf(machine) * c.copyEngineGain / clock / machine.sms;
+  double boundary() const {
     double queryLoad = latency + queryBytes / bytesPerClock;
-    double clocks = c.tileClocks + groups * epilogueSlots +
-                    (storeGroups - 1) * c.storeGroupClocks;
+    double perGroup = c.groupTileClocks + epilogueSlots;
     if (problem.mask.kind != MaskKind::none)
-      clocks += groups * maskSlots;
+      perGroup += c.maskedGroupClocks;
+    double clocks = groups * perGroup + (strips - 1) * c.stripClocks;
     if (!how.isPersistent)
       return clocks + c.blockClocks + queryLoad + step.scores + softmax();
     // One buffer is free again after the last scores; the last output hides
     // some of the load.
     if (queryStages == 1)
-      clocks += std::max(0.0, queryLoad - groups * step.output);
+      clocks += std::max(0.0, queryLoad - step.output);
     return clocks;
   }
 
@@ -106,9 +112,11 @@ private:
   const Machine &machine;
   const Calibration &c;
   double rate, groups;
+  double latency;       ///< clocks of a load
+  double bytesPerClock; ///< that the copy engine brings
   Step step;
-  double smemBytes = 0, queryBytes = 0;
-  double epilogueSlots = 0, maskSlots = 0, storeGroups = 1;
+  double smemBytes = 0, queryBytes = 0, loadBytes = 0;
+  double epilogueSlots = 0, strips = 1;
   int64_t queryStages = 1;
 
   void add(const Use &use) {
@@ -131,7 +139,9 @@ private:
     case Verb::softmax:
       step.exp += area / machine.expPerClockPerSm;
       step.issue += perScheduler * c.softmaxSlots + c.stepSlots;
-      maskSlots += perScheduler * c.maskSlots;
+      return;
+    case Verb::stream:
+      loadBytes += smem;
       return;
     case Verb::load:
       queryBytes += area * bytesPerElement(node.tensor, problem);
@@ -144,13 +154,12 @@ private:
                        double(padded(node.tensor, use.tile.cols)) / 32 /
                        kSchedulersPerSm * c.epilogueSlots;
       if (node.step > 0)
-        storeGroups = ceilDiv(use.tile.cols, node.step);
+        strips = ceilDiv(use.tile.cols, node.step);
       return;
     case Verb::rescale: // hardly ever done: only when a maximum grows by 2^8
     case Verb::grid:
     case Verb::loop:
     case Verb::hold:
-    case Verb::stream:
     case Verb::absorb:
     case Verb::spill:
       return;
@@ -169,9 +178,9 @@ static double makespan(const PipelineModel &model, double blocks, double sms,
   double average = model.rounds() * round + boundary;
   double ideal = average * blocks / sms;
   double equal = std::ceil(blocks / sms) * average;
-  if (model.longestRounds() < 1.05 * model.averageSteps())
-    return equal;
   double longest = model.longestRounds() * round + boundary;
+  if (model.longestRounds() < 1.05 * model.averageSteps())
+    return std::max(longest, equal);
   double least =
       std::max(1.0, 2 * model.averageSteps() - model.longestRounds());
   return std::max(longest,
@@ -186,7 +195,7 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double heads = double(problem.batch) * problem.heads;
   double blocks = model.tiles() * heads;
   double roundsPerSm = model.rounds() * blocks / sms;
-  double boundary = model.boundary(clock);
+  double boundary = model.boundary();
   double whole = makespan(model, blocks, sms, boundary) / clock;
   double ideal =
       (model.rounds() * model.round() + boundary) * blocks / sms / clock;

@@ -83,25 +83,28 @@ static std::optional<std::string> checkWarps(const Schedule &schedule) {
 }
 
 /// A sentence when a tile is no multiple of its unit or out of its range.
+static std::optional<std::string> checkTile(const Parameter &p, int64_t value) {
+  if (value >= p.least && value <= p.most && value % p.unit == 0)
+    return std::nullopt;
+  std::string range = p.least == 0 ? "0 or " + std::to_string(p.most)
+                                   : "a multiple of " + std::to_string(p.unit) +
+                                         " up to " + std::to_string(p.most);
+  return "expects " + p.name + " to be " + range + ", but got " +
+         std::to_string(value);
+}
+
 static std::optional<std::string> checkTiles(const Form &form,
                                              const Tiles &tiles) {
-  for (const Parameter &p : form.parameters()) {
-    int64_t value = tiles.get(p.name);
-    if (value >= p.least && value <= p.most && value % p.unit == 0)
-      continue;
-    std::string range = p.least == 0
-                            ? "0 or " + std::to_string(p.most)
-                            : "a multiple of " + std::to_string(p.unit) +
-                                  " up to " + std::to_string(p.most);
-    return "expects " + p.name + " to be " + range + ", but got " +
-           std::to_string(value);
-  }
+  for (const auto *group : {&form.sizes, &form.room, &form.choices})
+    for (const Parameter &parameter : *group)
+      if (auto sentence = checkTile(parameter, tiles.get(parameter.name)))
+        return sentence;
   return std::nullopt;
 }
 
-static double executedFlops(const Schedule &schedule, const Problem &problem) {
+static double executedFlops(const Census &counted, const Problem &problem) {
   double flops = 0;
-  for (const Use &use : census(schedule, problem).uses)
+  for (const Use &use : counted.uses)
     if (use.node->verb == Verb::multiply)
       flops += 2.0 * use.elements;
   return flops * problem.batch * problem.heads;
@@ -111,11 +114,12 @@ namespace {
 /// Where a choice is made: one schedule on one family.
 struct Space {
   const ScheduleKind &kind;
-  const Form &form;
   TensorCoreFamily family;
   const Problem &problem;
   const Machine &machine;
   const Calibration &calibration;
+  const Form &form = *formFor(kind, family);
+  std::string kernel = kernelFor(kind, family);
 };
 
 /// What became of the choices of a space.
@@ -152,11 +156,13 @@ static Plan price(const Space &space, const Tiles &tiles,
   plan.schedule = space.kind.name;
   plan.tiles = tiles;
   plan.family = space.family;
-  plan.kernel = kernelFor(space.kind, space.family);
-  plan.bytes = traffic(schedule, problem, machine, space.calibration);
-  plan.flops = executedFlops(schedule, problem);
+  plan.kernel = space.kernel;
+  Census counted = census(schedule, problem);
+  plan.bytes = traffic(counted, schedule, problem, machine, space.calibration);
+  plan.flops = executedFlops(counted, problem);
   plan.footprint = footprint(schedule, problem, machine);
-  plan.time = time(schedule, problem, machine, space.family, space.calibration);
+  plan.time = time(counted, schedule, problem, machine, space.family,
+                   space.calibration);
   plan.seconds = plan.time.seconds;
   plan.boundBy = plan.time.boundBy;
   return plan;
@@ -260,9 +266,7 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
         outcome.refused.push_back({kind.name, {}, other, *reason});
     }
     for (TensorCoreFamily family : families)
-      priceAll(
-          {kind, *formFor(kind, family), family, problem, machine, calibration},
-          {}, outcome);
+      priceAll({kind, family, problem, machine, calibration}, {}, outcome);
   }
   report.plans = std::move(outcome.plans);
   report.refused = std::move(outcome.refused);
@@ -331,12 +335,10 @@ std::optional<Plan> attn::planFor(const Problem &problem,
   Outcome outcome;
   bool hasFamily = false;
   for (TensorCoreFamily family : familiesFor(*kind, problem, machine)) {
-    const Form &form = *formFor(*kind, family);
-    if (!form.hasAll(tiles))
+    if (!formFor(*kind, family)->hasAll(tiles))
       continue;
     hasFamily = true;
-    priceAll({*kind, form, family, problem, machine, calibration}, tiles,
-             outcome);
+    priceAll({*kind, family, problem, machine, calibration}, tiles, outcome);
   }
   if (!hasFamily) {
     error = whyNoFamily(*kind, tiles, problem, machine);

@@ -208,7 +208,13 @@ static Time gridTime(const Census &census, size_t number,
 Time attn::time(const Schedule &schedule, const Problem &problem,
                 const Machine &machine, TensorCoreFamily family,
                 const Calibration &calibration) {
-  Census counted = census(schedule, problem);
+  return time(census(schedule, problem), schedule, problem, machine, family,
+              calibration);
+}
+
+Time attn::time(const Census &counted, const Schedule &schedule,
+                const Problem &problem, const Machine &machine,
+                TensorCoreFamily family, const Calibration &calibration) {
   Time total;
   double longest = -1;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {

@@ -177,7 +177,13 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
 
 Bytes attn::traffic(const Schedule &schedule, const Problem &problem,
                     const Machine &machine, const Calibration &calibration) {
-  Census counted = census(schedule, problem);
+  return traffic(census(schedule, problem), schedule, problem, machine,
+                 calibration);
+}
+
+Bytes attn::traffic(const Census &counted, const Schedule &schedule,
+                    const Problem &problem, const Machine &machine,
+                    const Calibration &calibration) {
   Bytes total;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);

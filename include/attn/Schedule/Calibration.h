@@ -62,13 +62,47 @@ struct Calibration {
   /// Seconds from issuing a load to its arrival: about 270 clocks from L2 and
   /// 500 to 800 from memory on recent parts, with queueing.
   double loadLatencySeconds = 0.6e-6;
-  double pipelinePower = 3, turnPower = 3.2;
-  double operandShare = 0.6, copyEngineGain = 1.6;
-  double softmaxIssueShare = 0.5, handoverClocks = 150, turnClocks = 100;
-  double tileClocks = 1000, blockClocks = 1500, storeGroupClocks = 60;
-  double wgmmaSlots = 2, stepSlots = 40, maskSlots = 2, epilogueSlots = 2;
   /// What one more launch costs in a stream.
   double launchSeconds = 2.5e-6;
+
+  // Pipelines.  Fitted to forward kernels measured on an H100 (2026-11-21): d =
+  // 64 to 256, 1024 to 16384 rows, full and causal, and what changed when one
+  // thing was changed.  The table is in test/Unit/Schedule/PipelineTimeTest.
+
+  /// Units of a multiprocessor that are busy at once combine as a power mean:
+  /// warpgroups that work on their own collide.
+  double pipelinePower = 2.38;
+  /// The same where they take turns, and the clocks that a turn costs the
+  /// tensor cores: + 2 % where exponentials bind (d = 64), else nothing.
+  double turnPower = 2.7, turnClocks = 44;
+  /// Clocks in which the tensor cores go from one warpgroup to the next.
+  double switchClocks = 14;
+  /// What one warpgroup does one behind the other hides under the work of all
+  /// until it is nearly as long.
+  double chainPower = 20;
+  /// Slots of a warp per step beside the softmax, and per wgmma: a compiled
+  /// step of 64 x 128 scores has about 365 of them at d = 128 (16 wgmma) and
+  /// 360 at d = 64 (12).
+  double stepSlots = 48, wgmmaSlots = 2;
+  /// Clocks of a step in which a warpgroup waits: for the barrier, for the
+  /// first scores, for shuffles.
+  double waitClocks = 550;
+  /// Share of the counted bytes of shared memory that take time: counters show
+  /// 42 to 44 % of the peak where the bytes make 71 %.
+  double operandShare = 0.6;
+  /// How much faster than plain loads the copy engine may read L2: counters
+  /// show 37 to 58 % of L2's peak at 5 to 6.6 TB/s, near what plain loads
+  /// reach.
+  double copyEngineGain = 1.75;
+  /// Clocks between two tiles, per warpgroup: barriers, the next tile's place,
+  /// the statistics; per 32 outputs of a warp the slots to scale, convert and
+  /// stage them; per strip of the staging buffer the wait for the strip before.
+  double groupTileClocks = 300, epilogueSlots = 2, stripClocks = 60;
+  /// More of them under a mask, per warpgroup: each ends at a step of its own.
+  double maskedGroupClocks = 770;
+  /// More of them where every tile is a block of its own: the start of a block
+  /// and its barriers.  First loads and scores come on top.
+  double blockClocks = 865;
 };
 
 } // namespace attn

@@ -21,6 +21,11 @@
 ///   5. A launch, and the first loads of a block, which only other blocks on
 ///      the same multiprocessor can hide.
 ///
+/// A pipeline has one block on a multiprocessor, so nothing hides behind other
+/// blocks; its warpgroups take steps in rounds instead (PipelineTime.cpp).  A
+/// round is as long as its units, which collide now and then, or as what one
+/// warpgroup does one behind the other; tiles meet at a boundary.
+///
 /// Every constant is in Calibration, with its source.
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +54,10 @@ struct Time {
 Time time(const Schedule &schedule, const Problem &problem,
           const Machine &machine, TensorCoreFamily family,
           const Calibration &calibration = {});
+/// With the schedule's census, for who has it already.
+Time time(const Census &census, const Schedule &schedule,
+          const Problem &problem, const Machine &machine,
+          TensorCoreFamily family, const Calibration &calibration);
 
 } // namespace attn
 

@@ -35,6 +35,10 @@ int64_t trafficWords(const Schedule &schedule, const Problem &problem);
 /// Bytes of the whole problem, and of one grid of it.
 Bytes traffic(const Schedule &schedule, const Problem &problem,
               const Machine &machine, const Calibration &calibration = {});
+/// With the schedule's census, for who has it already.
+Bytes traffic(const Census &census, const Schedule &schedule,
+              const Problem &problem, const Machine &machine,
+              const Calibration &calibration);
 Bytes gridTraffic(const Census &census, size_t grid, const Problem &problem,
                   const Machine &machine, int64_t residentBlocks,
                   const Calibration &calibration = {});

@@ -49,6 +49,41 @@ struct Kernel {
     }
   }
 
+  /// One warp loads for warpgroups of 64 rows, `groups` of them.
+  void pipeline(int64_t groups, int64_t bc) {
+    int64_t dp = up(p.headDim, 16), ep = up(p.headDimV, 16);
+    auto panels = [&](int64_t rows, int64_t cols) {
+      return up(cols, 64) * rows * s;
+    };
+    int64_t tiles = (p.queries + 64 * groups - 1) / (64 * groups);
+    for (int64_t r0 = 0; r0 < tiles * 64 * groups; r0 += 64 * groups) {
+      int64_t rows = std::min(64 * groups, p.queries - r0);
+      l2 += rows * p.headDim * s;
+      smem += panels(64 * groups, dp);
+      // Blocks that the tile loads, and those that its warpgroups multiply.
+      int64_t loaded = 0;
+      std::vector<int64_t> multiplied(groups, 0);
+      for (int64_t k0 = 0; k0 < p.keys; k0 += bc) {
+        for (int64_t g = 0; g < groups; ++g)
+          multiplied[g] += sees(r0 + 64 * g, 64, k0, bc);
+        if (!sees(r0, 64 * groups, k0, bc))
+          continue;
+        ++loaded;
+        l2 += std::min(bc, p.keys - k0) * (p.headDim + p.headDimV) * s;
+      }
+      if (loaded == 0) { // the first block, in vain
+        ++loaded;
+        l2 += std::min(bc, p.keys) * (p.headDim + p.headDimV) * s;
+      }
+      smem += loaded * (panels(bc, dp) + panels(bc, ep));
+      for (int64_t blocks : multiplied)
+        smem +=
+            std::max<int64_t>(blocks, 1) * (64 * dp + bc * dp + bc * ep) * s;
+      l2 += rows * p.headDimV * s + (p.lse ? rows * 4 : 0);
+      smem += 64 * groups * ep * s + rows * p.headDimV * s;
+    }
+  }
+
   void scoreSpill(int64_t b1, int64_t b2, int64_t c1, int64_t c2, int64_t slice,
                   int64_t warps) {
     for (int64_t r0 = 0; r0 < p.queries; r0 += b1) {
@@ -109,6 +144,31 @@ TEST(Traffic, FlashMovesWhatTheKernelMoves) {
     int64_t heads = p.batch * p.heads;
     EXPECT_EQ(bytes.l2, kernel.l2 * heads) << p << " " << br << "x" << bc;
     EXPECT_EQ(bytes.smem, kernel.smem * heads) << p << " " << br << "x" << bc;
+  }
+}
+
+TEST(Traffic, PipelineMovesWhatTheKernelMoves) {
+  Random random(9);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(300);
+    int64_t groups = random.number(1, 3), bc = 16 * random.number(1, 8);
+    Kernel kernel{p};
+    kernel.pipeline(groups, bc);
+    Schedule schedule =
+        findScheduleKind("flash")->build({{"query", 64 * groups},
+                                          {"key", bc},
+                                          {"stages", 2},
+                                          {"query_stages", random.number(1, 2)},
+                                          {"staging", 64},
+                                          {"ping_pong", random.number(0, 1)},
+                                          {"overlap", random.number(0, 1)},
+                                          {"persistent", random.number(0, 1)}});
+    Bytes bytes = traffic(schedule, p, h100());
+    int64_t heads = p.batch * p.heads;
+    EXPECT_EQ(bytes.l2, kernel.l2 * heads) << p << " " << groups << "x" << bc;
+    EXPECT_EQ(bytes.smem, kernel.smem * heads)
+        << p << " " << groups << "x" << bc;
+    EXPECT_LE(bytes.hbm, bytes.l2);
   }
 }
 
