@@ -9,7 +9,8 @@
 // warpgroup owns 64 rows of the tile; P and O stay in its registers.
 //
 // Overlap.  A consumer starts S = Q K[n]^T and O += P V[n + 1] back to back and
-// works out the softmax of block n while the second product runs.
+// works out the softmax of block n while the second product runs.  Without
+// `overlap` it waits for each, which saves the registers of P beside S.
 //
 // Boundary.  At the end of a tile the first S of the next one is started beside
 // the last P V of this one, and its softmax runs before this tile is written:
@@ -64,6 +65,7 @@ public:
         stages(request.tiles.get("stages")),
         queryStages(request.tiles.get("query_stages")),
         staging(request.tiles.get("staging")),
+        overlap(request.tiles.get("overlap") != 0),
         pingPong(request.tiles.get("ping_pong") != 0),
         persistent(request.tiles.get("persistent") != 0),
         groups(query / kGroupRows), dim(llvm::alignTo(problem.headDim, kStep)),
@@ -458,7 +460,7 @@ private:
     // The loads of the next tile's blocks come before this tile's last value
     // block is handed back, as many as the ring has slots.
     Scalar joins = (b.i32(-1) < next.row) & (share.below == b.i32(0)) &
-                   (nextShare.above < b.i32(stages + 1));
+                   (nextShare.above < b.i32(stages + 1)) & b.boolean(overlap);
     ValueRange after = b.choose(
         joins,
         [&]() -> SmallVector<Value> {
@@ -617,19 +619,25 @@ private:
                  Scalar block, Scalar isLast, bool cut) {
     ringK.awaitFull(b, state.k);
     takeTurn();
-    Value product = startScores(q, state.k);
-    ringV.awaitFull(b, state.v);
-    Value sum = startOutput(state.weights, state.v, output);
+    if (!overlap)
+      output = multiplyLast(state, output);
+    Value product = startScores(q, state.k), sum;
+    if (overlap) {
+      ringV.awaitFull(b, state.v);
+      sum = startOutput(state.weights, state.v, output);
+    }
     passTurn();
-    Value scores = await(product, 1);
+    Value scores = await(product, overlap ? 1 : 0);
     ringK.release(b, state.k);
     releaseQueryAfter(q, isLast);
     scores = softmax->orient(b, scores);
     if (cut)
       scores = band->hide(b, scores, tile.row + warpRow, block * key);
     Scalar moves = softmax->mustMove(b, state.rows, scores);
-    output = await(sum, 0);
-    ringV.release(b, state.v);
+    if (overlap) {
+      output = await(sum, 0);
+      ringV.release(b, state.v);
+    }
     LazySoftmax::Step step =
         softmax->step(b, state.rows, scores, moves, output);
     output = step.output;
@@ -658,11 +666,17 @@ private:
     return {ringK.next(b, k), v, block.rows, cast16(block.weights)};
   }
 
-  /// The last P V of a tile, with nothing beside it.
-  State endTile(State state, Value &output, const Share &share) {
+  /// P V of the last block, with nothing beside it.
+  Value multiplyLast(const State &state, Value output) {
     ringV.awaitFull(b, state.v);
     output = await(startOutput(state.weights, state.v, output), 0);
     ringV.release(b, state.v);
+    return output;
+  }
+
+  /// The last P V of a tile, and what it passes over below.
+  State endTile(State state, Value &output, const Share &share) {
+    output = multiplyLast(state, output);
     auto [k, v] = passBlocks(state.k, ringV.next(b, state.v), share.below);
     return {k, v, state.rows, zeroWeights};
   }
@@ -707,7 +721,7 @@ private:
   const KernelRequest &request;
   Type element;
   int64_t query, key, stages, queryStages, staging;
-  bool pingPong, persistent;
+  bool overlap, pingPong, persistent;
   int64_t groups;    ///< consumer warpgroups
   int64_t dim, dimV; ///< head dimensions, padded
 
