@@ -2,12 +2,14 @@
 // RUN: attn-opt %s -convert-tile-to-nvvm -canonicalize -split-input-file -verify-diagnostics | FileCheck %s
 
 // Shared memory is dynamic and declared once; its size comes with the launch.
+// Denormals of f32 are flushed, so that the machine's approximations need no
+// scaling around them.
 // CHECK: gpu.module @functions
 // CHECK: llvm.mlir.global external @attn_shared_memory() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
 // CHECK-NOT: llvm.mlir.global
-// CHECK: llvm.func @arguments(%{{.*}}: !llvm.ptr<1>, %{{.*}}: i32, %{{.*}}: i64, %{{.*}}: f32) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128>, nvvm.minctasm = 2 : i32}
+// CHECK: llvm.func @arguments(%{{.*}}: !llvm.ptr<1>, %{{.*}}: i32, %{{.*}}: i64, %{{.*}}: f32) attributes {denormal_fp_math_f32 = "preserve-sign,preserve-sign", gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128>, nvvm.minctasm = 2 : i32}
 // CHECK-NEXT: llvm.return
-// CHECK: llvm.func @one_warp() attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32>, nvvm.minctasm = 1 : i32}
+// CHECK: llvm.func @one_warp() attributes {denormal_fp_math_f32 = "preserve-sign,preserve-sign", gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32>, nvvm.minctasm = 1 : i32}
 gpu.module @functions {
   tile.kernel @arguments(%p: !tile.ptr<bf16>, %n: i32, %s: i64, %x: f32) attributes {warps = 4 : i32, min_blocks_per_sm = 2 : i32} {
     tile.return

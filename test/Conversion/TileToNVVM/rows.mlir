@@ -88,15 +88,23 @@ gpu.module @maps {
 // -----
 
 // The four lanes of a row combine at distances 1 and 2; a maximum passes over
-// NaN and takes in the start; sums stay partial until they are combined.
+// NaN and takes in the start, last of all rows; sums stay partial until they
+// are combined.
 // CHECK-LABEL: llvm.func @maximum
 // CHECK: arith.maxnumf
 // CHECK: %[[ONE:.*]] = nvvm.shfl.sync bfly %c-1_i32, %[[V:.*]], %c1_i32, %c31_i32 : f32 -> f32
 // CHECK: %[[V1:.*]] = arith.maxnumf %[[V]], %[[ONE]]
 // CHECK: %[[TWO:.*]] = nvvm.shfl.sync bfly %c-1_i32, %[[V1]], %c2_i32, %c31_i32 : f32 -> f32
 // CHECK: %[[V2:.*]] = arith.maxnumf %[[V1]], %[[TWO]]
-// CHECK: arith.maxnumf %{{.*}}, %[[V2]]
-// CHECK-COUNT-2: nvvm.shfl.sync bfly
+// CHECK: %[[W3:.*]] = nvvm.shfl.sync bfly %c-1_i32, %[[W:.*]], %c1_i32, %c31_i32 : f32 -> f32
+// CHECK: %[[W1:.*]] = arith.maxnumf %[[W]], %[[W3]]
+// CHECK: %[[W4:.*]] = nvvm.shfl.sync bfly %c-1_i32, %[[W1]], %c2_i32, %c31_i32 : f32 -> f32
+// CHECK: %[[W2:.*]] = arith.maxnumf %[[W1]], %[[W4]]
+// CHECK-NOT: nvvm.shfl
+// CHECK: %[[M0:.*]] = arith.maxnumf %[[START:.*]], %[[V2]]
+// CHECK: %[[M1:.*]] = arith.maxnumf %[[START]], %[[W2]]
+// CHECK: llvm.store %[[M0]]
+// CHECK: llvm.store %[[M1]]
 // CHECK-NOT: nvvm.shfl
 // CHECK-LABEL: llvm.func @sum
 // CHECK-NOT: nvvm.shfl
