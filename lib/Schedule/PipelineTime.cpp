@@ -138,7 +138,7 @@ private:
     }
     case Verb::softmax:
       step.exp += area / machine.expPerClockPerSm;
-      step.issue += perScheduler * c.softmaxSlots + c.stepSlots;
+      step.issue += perScheduler * c.lazySoftmaxSlots + c.stepSlots;
       return;
     case Verb::stream:
       loadBytes += smem;

@@ -71,35 +71,38 @@ struct Calibration {
 
   /// Units of a multiprocessor that are busy at once combine as a power mean:
   /// warpgroups that work on their own collide.
-  double pipelinePower = 2.38;
+  double pipelinePower = 2.5;
   /// The same where they take turns, and the clocks that a turn costs the
   /// tensor cores: + 2 % where exponentials bind (d = 64), else nothing.
-  double turnPower = 2.7, turnClocks = 44;
+  double turnPower = 2.7, turnClocks = 7;
   /// Clocks in which the tensor cores go from one warpgroup to the next.
   double switchClocks = 14;
   /// What one warpgroup does one behind the other hides under the work of all
   /// until it is nearly as long.
-  double chainPower = 20;
+  double chainPower = 4.8;
+  /// Issue slots per 32 scores of a softmax that seldom rescales: half a
+  /// maximum (of three integers at once), fma, exp, add, half a conversion.
+  double lazySoftmaxSlots = 4.0;
   /// Slots of a warp per step beside the softmax, and per wgmma: a compiled
   /// step of 64 x 128 scores has about 365 of them at d = 128 (16 wgmma) and
   /// 360 at d = 64 (12).
   double stepSlots = 48, wgmmaSlots = 2;
   /// Clocks of a step in which a warpgroup waits: for the barrier, for the
   /// first scores, for shuffles.
-  double waitClocks = 550;
+  double waitClocks = 300;
   /// Share of the counted bytes of shared memory that take time: counters show
   /// 42 to 44 % of the peak where the bytes make 71 %.
   double operandShare = 0.6;
   /// How much faster than plain loads the copy engine may read L2: counters
   /// show 37 to 58 % of L2's peak at 5 to 6.6 TB/s, near what plain loads
   /// reach.
-  double copyEngineGain = 1.75;
+  double copyEngineGain = 1.5;
   /// Clocks between two tiles, per warpgroup: barriers, the next tile's place,
   /// the statistics; per 32 outputs of a warp the slots to scale, convert and
   /// stage them; per strip of the staging buffer the wait for the strip before.
-  double groupTileClocks = 300, epilogueSlots = 2, stripClocks = 60;
+  double groupTileClocks = 230, epilogueSlots = 9.7, stripClocks = 265;
   /// More of them under a mask, per warpgroup: each ends at a step of its own.
-  double maskedGroupClocks = 770;
+  double maskedGroupClocks = 700;
   /// More of them where every tile is a block of its own: the start of a block
   /// and its barriers.  First loads and scores come on top.
   double blockClocks = 865;

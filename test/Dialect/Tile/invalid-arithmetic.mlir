@@ -478,7 +478,7 @@ func.func @map_one_block() {
 
 func.func @any_above_whole_limits(%v: !tile.row<16xf32, partial>, %l: !tile.row<16xf32, partial>) {
   // expected-error @below {{'tile.any_above' op expects f32 values and a whole row of limits, but got '!tile.row<16xf32, partial>' and '!tile.row<16xf32, partial>'}}
-  %y = tile.any_above %v, %l : <16xf32, partial>, <16xf32, partial>
+  %y = tile.any_above %v, %l : !tile.row<16xf32, partial>, <16xf32, partial>
   return
 }
 
@@ -486,7 +486,7 @@ func.func @any_above_whole_limits(%v: !tile.row<16xf32, partial>, %l: !tile.row<
 
 func.func @any_above_rows(%v: !tile.row<16xf32>, %l: !tile.row<32xf32>) {
   // expected-error @below {{'tile.any_above' op expects f32 values and a whole row of limits, but got '!tile.row<16xf32>' and '!tile.row<32xf32>'}}
-  %y = tile.any_above %v, %l : <16xf32>, <32xf32>
+  %y = tile.any_above %v, %l : !tile.row<16xf32>, <32xf32>
   return
 }
 
@@ -494,6 +494,6 @@ func.func @any_above_rows(%v: !tile.row<16xf32>, %l: !tile.row<32xf32>) {
 
 func.func @any_above_reals(%v: !tile.row<16xi32>, %l: !tile.row<16xf32>) {
   // expected-error @below {{'tile.any_above' op expects f32 values and a whole row of limits, but got '!tile.row<16xi32>' and '!tile.row<16xf32>'}}
-  %y = tile.any_above %v, %l : <16xi32>, <16xf32>
+  %y = tile.any_above %v, %l : !tile.row<16xi32>, <16xf32>
   return
 }

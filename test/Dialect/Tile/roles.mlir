@@ -59,12 +59,12 @@ gpu.module @kernels {
         %y:2 = tile.wgmma_wait 0, %q, %r : !tile.pending<16x64xf32>, !tile.pending<16x8xf32> -> !tile.frag<16x64xf32, acc>, !tile.frag<16x8xf32, acc>
         // CHECK: %[[PARTS:.*]] = tile.row_reduce max %[[X]] : <16x64xf32, acc> -> <16xf32, partial>
         // CHECK: %[[ROW:.*]] = tile.row_combine max %[[PARTS]] : <16xf32, partial> -> <16xf32>
-        // CHECK: %[[ANY:.*]] = tile.any_above %[[PARTS]], %[[ROW]] : <16xf32, partial>, <16xf32>
+        // CHECK: %[[ANY:.*]] = tile.any_above %[[PARTS]], %[[ROW]] : !tile.row<16xf32, partial>, <16xf32>
         // CHECK: tile.mbarrier_arrive %[[FULL]][%[[C0]]] if %[[ANY]] : <2>
         // CHECK: tile.mbarrier_arrive %[[FULL]][%[[C0]]] : <2>
         %parts = tile.row_reduce max %x : <16x64xf32, acc> -> <16xf32, partial>
         %row = tile.row_combine max %parts : <16xf32, partial> -> <16xf32>
-        %any = tile.any_above %parts, %row : <16xf32, partial>, <16xf32>
+        %any = tile.any_above %parts, %row : !tile.row<16xf32, partial>, <16xf32>
         tile.mbarrier_arrive %full[%c0] if %any : <2>
         tile.mbarrier_arrive %full[%c0] : <2>
         // CHECK: tile.fence_async

@@ -1,9 +1,10 @@
 //===- PipelineTimeTest.cpp - Predicted and measured times of pipelines ---===//
 //
 // Measured on an H100 80GB SXM, 2026-11-21: bf16, batch x rows = 16384, heads x
-// head dim = 2048 (10 heads of 192), with LSE; median of 40 rounds in which all
-// kernels took turns.  TFLOP/s of a mask count its visible half.  The kernels
-// were written by hand with the same structure as those that are built here.
+// head dim = 2048 (10 heads of 192), with LSE; medians of rounds in which all
+// kernels took turns.  MeasuredTiles.inc has the kernels that are built here.
+// What changes without overlap or persistence was measured on kernels written
+// by hand with the same structure.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,33 +50,57 @@ double rate(const Kernel &kernel, const Problem &p) {
   return plan ? usefulFlops(p) / plan->seconds / 1e12 : 0;
 }
 
-TEST(PipelineTime, AgreesWithMeasurements) {
+struct Measured {
+  int64_t d;
+  bool isCausal;
   struct {
-    int64_t d;
-    bool isCausal;
-    Kernel kernel;
-    double measured[3];
-  } rows[] = {{64, false, {192, 128, 2, 64, 1}, {523, 594, 583}},
-              {64, true, {192, 128, 2, 64, 1}, {367, 539, 613}},
-              {128, false, {128, 128, 2, 128}, {687, 748, 731}},
-              {128, true, {128, 128, 2, 128}, {519, 697, 738}},
-              {192, false, {128, 64, 2, 64, 1}, {702, 800, 802}},
-              {192, true, {128, 64, 2, 64, 1}, {503, 713, 761}},
-              {256, false, {128, 64, 1, 128}, {704, 810, 827}},
-              {256, true, {128, 64, 1, 128, 1}, {488, 705, 746}}};
+    int64_t query, key, stages, queryStages, staging, pingPong;
+  } t;
+  double microseconds[3];
+
+  double predicted(const Problem &p) const {
+    Tiles tiles = {{"query", t.query},     {"key", t.key},
+                   {"stages", t.stages},   {"query_stages", t.queryStages},
+                   {"staging", t.staging}, {"ping_pong", t.pingPong},
+                   {"overlap", 1},         {"persistent", 1}};
+    std::string error;
+    auto plan = planFor(p, *findMachine("h100_sxm"), "flash", tiles, error);
+    return plan ? plan->seconds * 1e6 : HUGE_VAL; // refused: it may spill
+  }
+};
+
+const Measured measured[] = {
+#include "MeasuredTiles.inc"
+};
+
+/// The search as a test of the model: in every cell, what the model would take
+/// of all measured tiles, and what that costs against the fastest of them.
+TEST(PipelineTime, ChoosesAmongMeasuredTiles) {
   std::vector<double> errors;
-  for (auto &row : rows)
-    for (int i = 0; i < 3; ++i) {
-      double predicted =
-          rate(row.kernel, problem(row.d, rowCounts[i], row.isCausal));
-      errors.push_back(std::abs(predicted / row.measured[i] - 1));
-      EXPECT_LT(errors.back(), 0.12)
-          << "d " << row.d << (row.isCausal ? " causal " : " full ")
-          << rowCounts[i] << ": " << predicted << ", measured "
-          << row.measured[i];
-    }
+  for (int64_t d : {64, 128, 192, 256})
+    for (bool isCausal : {false, true})
+      for (int i = 0; i < 3; ++i) {
+        Problem p = problem(d, rowCounts[i], isCausal);
+        double fastest = HUGE_VAL, least = HUGE_VAL, chosen = 0;
+        for (const Measured &one : measured) {
+          if (one.d != d || one.isCausal != isCausal)
+            continue;
+          fastest = std::min(fastest, one.microseconds[i]);
+          double predicted = one.predicted(p);
+          if (predicted < least) {
+            least = predicted;
+            chosen = one.microseconds[i];
+          }
+        }
+        SCOPED_TRACE(testing::Message()
+                     << d << (isCausal ? " causal " : " full ")
+                     << rowCounts[i]);
+        EXPECT_LT(chosen / fastest, 1.04);
+        errors.push_back(std::abs(least / chosen - 1));
+        EXPECT_LT(errors.back(), 0.12);
+      }
   std::sort(errors.begin(), errors.end());
-  EXPECT_LT(errors[errors.size() / 2], 0.05);
+  EXPECT_LT(errors[errors.size() / 2], 0.04);
 }
 
 /// What changed when one thing was changed.  Full attention, ratio of the first
@@ -158,10 +183,7 @@ TEST(PipelineTime, ChangesGoTheMeasuredWay) {
 TEST(PipelineTime, ChoosesWhatWasFastest) {
   struct {
     int64_t d, query, key, queryStages;
-  } rows[] = {{64, 192, 128, 2},
-              {128, 128, 128, 2},
-              {192, 128, 64, 2},
-              {256, 128, 64, 1}};
+  } rows[] = {{64, 192, 128, 2}, {256, 128, 64, 1}};
   for (auto &row : rows)
     for (bool isCausal : {false, true})
       for (int64_t n : {1024, 4096}) {
@@ -176,7 +198,6 @@ TEST(PipelineTime, ChoosesWhatWasFastest) {
         EXPECT_EQ(best.tiles.get("query_stages"), row.queryStages);
         EXPECT_EQ(best.tiles.get("overlap"), 1);
         EXPECT_EQ(best.tiles.get("persistent"), 1);
-        EXPECT_EQ(best.tiles.get("ping_pong"), row.d == 64);
       }
 }
 
