@@ -137,6 +137,69 @@ gpu.module @stores {
 
 // -----
 
+// stmatrix puts 16 x 16 elements into a swizzled buffer: lane l addresses row
+// l % 8 (+ 8 for odd l / 8) of 128 bytes, and there the piece of 16 bytes whose
+// number is that of the columns, l / 16, exclusive-or row % 8.  Pieces 2, 4, 6 of
+// a panel differ in those bits; the second panel lies 16 * 128 bytes further.
+// CHECK-LABEL: llvm.func @swizzled(
+// CHECK-SAME: %[[ROW:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
+// CHECK: %[[ROW8:.*]] = arith.andi %[[LANE]], %c7_i32
+// CHECK: %[[MATRIX:.*]] = arith.shrui %[[LANE]], %c3_i32
+// CHECK: %[[ODD:.*]] = arith.andi %[[MATRIX]], %c1_i32
+// CHECK: %[[DOWN:.*]] = arith.muli %[[ODD]], %c8_i32
+// CHECK: %[[RIGHT:.*]] = arith.shrui %[[MATRIX]], %c1_i32
+// CHECK: %[[R:.*]] = arith.addi %[[ROW]], %[[ROW8]]
+// CHECK: %[[R8:.*]] = arith.addi %[[R]], %[[DOWN]]
+// CHECK: %[[BYTES:.*]] = arith.muli %[[R8]], %c128_i32
+// CHECK: %[[START:.*]] = arith.addi %[[BASE]], %[[BYTES]]
+// CHECK: %[[TWIST:.*]] = arith.xori %[[RIGHT]], %[[ROW8]]
+// CHECK: %[[LEFT:.*]] = arith.muli %[[TWIST]], %c16_i32
+// CHECK: %[[AT:.*]] = arith.addi %[[START]], %[[LEFT]]
+// CHECK: %[[P0:.*]] = llvm.inttoptr %[[AT]]
+// CHECK: nvvm.stmatrix %[[P0]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>}
+// CHECK: %[[T2:.*]] = arith.xori %[[TWIST]], %c2_i32
+// CHECK: arith.muli %[[T2]], %c16_i32
+// CHECK: %[[P2:.*]] = llvm.inttoptr
+// CHECK: nvvm.stmatrix %[[P2]],
+// CHECK: arith.xori %[[TWIST]], %c4_i32
+// CHECK: nvvm.stmatrix
+// CHECK: arith.xori %[[TWIST]], %c6_i32
+// CHECK: nvvm.stmatrix
+// CHECK: %[[NEXT:.*]] = llvm.getelementptr %[[P0]][2048]
+// CHECK-NEXT: nvvm.stmatrix %[[NEXT]],
+// CHECK-NOT: nvvm.stmatrix
+// The matrices of an instruction: columns 0 of rows 0 and 8, columns 8 of both.
+// Eight columns that are left over are two matrices.
+// CHECK-LABEL: llvm.func @swizzled_rest(
+// CHECK: %[[C0:.*]] = llvm.bitcast %{{.*}} : vector<2xf16> to i32
+// CHECK: %[[C8:.*]] = llvm.bitcast %{{.*}} : vector<2xf16> to i32
+// CHECK: nvvm.stmatrix %{{.*}}, %[[C0]], %[[C0]], %[[C8]], %[[C8]] {
+// CHECK: %[[C16:.*]] = llvm.bitcast %{{.*}} : vector<2xf16> to i32
+// CHECK: nvvm.stmatrix %{{.*}}, %[[C16]], %[[C16]] {
+// CHECK-NOT: nvvm.stmatrix
+gpu.module @stores {
+  tile.kernel @swizzled(%n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <16x128xf16, sw128>
+    %f = tile.fill %x : f32 -> !tile.frag<16x80xf32, acc>
+    tile.store_matrix %f to %b[%n] : <16x80xf32, acc> to <16x128xf16, sw128>
+    tile.return
+  }
+  tile.kernel @swizzled_rest(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <16x32xf16, sw128>
+    %f = tile.map -> !tile.frag<16x24xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %v = arith.sitofp %column : i32 to f32
+      tile.yield %v : f32
+    }
+    tile.store_matrix %f to %b[%n] : <16x24xf32, acc> to <16x32xf16, sw128>
+    tile.return
+  }
+}
+
+// -----
+
 // A cast rounds pairs that lie side by side already, and extracting selects
 // registers: the last 16 of 32 columns are the pieces of columns 16 and 24.
 // The two pieces along n of the right operand are the halves of one ldmatrix.

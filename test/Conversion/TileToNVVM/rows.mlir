@@ -144,6 +144,80 @@ gpu.module @reductions {
 
 // -----
 
+// A partial maximum stays in its lane until it is combined.
+// CHECK-LABEL: llvm.func @parts
+// CHECK: %[[P:.*]] = arith.maxnumf
+// CHECK-NOT: arith.maxnumf
+// CHECK: %[[ONE:.*]] = nvvm.shfl.sync bfly %c-1_i32, %[[P]], %c1_i32, %c31_i32
+// CHECK: %[[P1:.*]] = arith.maxnumf %[[P]], %[[ONE]]
+// CHECK: %[[TWO:.*]] = nvvm.shfl.sync bfly %c-1_i32, %[[P1]], %c2_i32, %c31_i32
+// CHECK: %[[M:.*]] = arith.maxnumf %[[P1]], %[[TWO]]
+// Values of rows are compared one by one with the limit of their row (a NaN does
+// not exceed it); the warp has one answer, most likely no.
+// CHECK: %[[A0:.*]] = arith.cmpf ogt, %[[P]], %[[M]] : f32
+// CHECK: %[[A8:.*]] = arith.cmpf ogt, %[[P]], %{{.*}} : f32
+// CHECK: %[[MINE:.*]] = arith.ori %[[A0]], %[[A8]] : i1
+// CHECK: %[[ANY:.*]] = nvvm.vote.sync any %c-1_i32, %[[MINE]] -> i1
+// CHECK: llvm.intr.expect %[[ANY]], %false : i1
+gpu.module @limits {
+  tile.kernel @parts(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.mbarrier "b" arrivals 1 : <1>
+    %f = tile.map -> !tile.frag<16x8xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %v = arith.sitofp %column : i32 to f32
+      tile.yield %v : f32
+    }
+    %parts = tile.row_reduce max %f : <16x8xf32, acc> -> <16xf32, partial>
+    %m = tile.row_combine max %parts : <16xf32, partial> -> <16xf32>
+    %above = tile.any_above %parts, %m : !tile.row<16xf32, partial>, <16xf32>
+    tile.mbarrier_arrive %b[%n] if %above : <1>
+    tile.return
+  }
+}
+
+// -----
+
+// The values of an accumulator are compared as integers, three at a time: the
+// bits of floats order like signed integers above a limit that is not negative.
+// A negative limit is a yes.  Both rows of the lane take part.
+// CHECK-LABEL: llvm.func @accumulator(
+// CHECK-SAME: %[[LIMIT:[^:]*]]: f32
+// CHECK: %[[V0:.*]] = arith.bitcast %{{.*}} : f32 to i32
+// CHECK: %[[V1:.*]] = arith.bitcast %{{.*}} : f32 to i32
+// CHECK: %[[V2:.*]] = arith.bitcast %{{.*}} : f32 to i32
+// CHECK: %[[V3:.*]] = arith.bitcast %{{.*}} : f32 to i32
+// CHECK: %[[M01:.*]] = arith.maxsi %[[V0]], %[[V1]]
+// CHECK: %[[M012:.*]] = arith.maxsi %[[M01]], %[[V2]]
+// CHECK: %[[MOST:.*]] = arith.maxsi %[[M012]], %[[V3]]
+// CHECK: %[[LEAST:.*]] = arith.bitcast %[[LIMIT]] : f32 to i32
+// CHECK: %[[EXCEEDS:.*]] = arith.cmpi sgt, %[[MOST]], %[[LEAST]]
+// CHECK: %[[NEGATIVE:.*]] = arith.cmpi slt, %[[LEAST]], %c0_i32
+// CHECK: %[[ROW0:.*]] = arith.ori %[[EXCEEDS]], %[[NEGATIVE]]
+// CHECK-COUNT-3: arith.maxsi
+// CHECK-NOT: arith.maxsi
+// CHECK: %[[EXCEEDS8:.*]] = arith.cmpi sgt, %{{.*}}, %[[LEAST]]
+// CHECK: %[[ROW8:.*]] = arith.ori %[[EXCEEDS8]], %[[NEGATIVE]]
+// CHECK: %[[MINE:.*]] = arith.ori %[[ROW0]], %[[ROW8]]
+// CHECK: nvvm.vote.sync any %c-1_i32, %[[MINE]] -> i1
+// CHECK-NOT: arith.cmpf
+gpu.module @limits {
+  tile.kernel @accumulator(%l: f32, %n: i32) attributes {warps = 1 : i32} {
+    %b = tile.mbarrier "b" arrivals 1 : <1>
+    %f = tile.map -> !tile.frag<16x16xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %a = arith.addi %row, %column : i32
+      %v = arith.sitofp %a : i32 to f32
+      tile.yield %v : f32
+    }
+    %m = tile.fill %l : f32 -> !tile.row<16xf32>
+    %above = tile.any_above %f, %m : !tile.frag<16x16xf32, acc>, <16xf32>
+    tile.mbarrier_arrive %b[%n] if %above : <1>
+    tile.return
+  }
+}
+
+// -----
+
 // The first lane of four stores a row, if the row is in the view.
 // CHECK-LABEL: llvm.func @store
 // CHECK: %[[LEADS:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
