@@ -24,16 +24,41 @@ def test_plan_mirrors_the_library():
     best = report.best
     assert best is report.plans[0]
     assert best.seconds == min(plan.seconds for plan in report.plans)
-    assert best.schedule == "flash" and best.kernel == "flash_mma_sync"
+    assert best.schedule == "flash" and best.kernel == "flash_wgmma"
+    assert best.family == "wgmma"
     assert set(best.bytes) == {"hbm", "l2", "smem"}
     assert best.bytes["hbm"] >= report.lower_bound_bytes
     assert best.bound_by in best.time
-    assert best.footprint.threads == 32 * best.tiles["warps"]
+    # A warpgroup for every 64 rows, and one that loads.
+    assert best.footprint.threads == 128 * (best.tiles["query"] // 64 + 1)
     assert best.footprint.smem_bytes <= report.machine.smem_bytes_per_block
     assert best.text == "flash, " + ", ".join(
         f"{k} = {v}" for k, v in best.tiles.items())
     assert all(refused.reason for refused in report.refused)
     assert any("registers per thread" in r.reason for r in report.refused)
+
+
+def test_portable_kernels_of_a_machine_without_wgmma():
+    report = attn.plan(**LLAMA, machine="a100_80g")
+    best = report.best
+    assert best is report.plans[0]
+    assert best.schedule == "flash" and best.kernel == "flash_mma_sync"
+    assert best.family == "mma_sync"
+    assert best.footprint.threads == 32 * best.tiles["warps"]
+    # Hopper has both, and the portable kernel is priced there too.
+    hopper = attn.plan(**LLAMA).plans
+    assert {p.kernel for p in hopper if p.schedule == "flash"} == {
+        "flash_wgmma", "flash_mma_sync"}
+
+
+@pytest.mark.parametrize("machine, unit", [
+    ("gtx_1060", "fma"), ("a100_80g", "tensor"), ("h100_sxm", "tensor")])
+def test_what_binds_has_a_time(machine, unit):
+    for mask in (False, True):
+        report = attn.plan(**{**LLAMA, "causal": mask}, machine=machine)
+        for plan in report.plans:
+            assert {"hbm", "l2", "smem", unit, "exp", "issue"} <= set(plan.time)
+            assert plan.bound_by in plan.time
 
 
 def test_reports_are_values():
@@ -86,7 +111,7 @@ def test_small_cache_and_unbuilt():
 def test_the_best_is_what_is_built():
     report = attn.plan(batch=4, heads=8, queries=4096, head_dim=256)
     assert report.best is report.built
-    assert report.best.kernel == "flash_mma_sync"
+    assert report.best.kernel == "flash_wgmma"
     report.require_kernel()
     priced = dataclasses.replace(report.best, kernel=None)
     assert dataclasses.replace(report, plans=(
