@@ -3,6 +3,16 @@
 Inputs lie in memory in every order, at odd addresses, repeated with a stride
 of 0, and with NaN between their rows.  Outputs that the caller provides are
 poisoned, and guarded on both sides.
+
+Scores of some inputs are steered, to where a softmax that rescales late may go
+wrong: one column of Q and of K adds a number to each score, in powers of 2.
+
+    low      -200 for every key, so below every score that is made up
+    rising   more with every key, up to 400: each block has a new maximum
+    jumps    levels of -200 to 260 that change from block to block
+
+For every fifth query the number is negative: +200, falling, jumps down.  In
+"special" inputs a few queries, and some keys, hold NaN or an infinity.
 """
 
 from __future__ import annotations
@@ -14,7 +24,7 @@ from typing import Any, Callable
 
 import reference
 import torch
-from problems import Problem
+from problems import Problem, strides_of
 
 #: A byte repeated; no output is likely to hold it.
 POISON = {2: 0x7d7d, 4: 0x7d7d7d7d}
@@ -23,12 +33,21 @@ GUARD_BYTES = 4096
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
-def strides_of(layout: str, heads: int, rows: int, dim: int) -> list[int]:
-    """Of [batch, heads, rows, dim] in a layout of `problems`."""
-    padded = dim + (8 if layout.endswith("+") else 0)
-    if layout.startswith("bnhd"):
-        return [rows * heads * padded, padded, heads * padded, 1]
-    return [heads * rows * padded, rows * padded, padded, 1]
+#: What steered queries hold in column 0.
+STEER = 8.0
+
+
+def steered(inputs: str, keys: int, chosen: random.Random) -> torch.Tensor:
+    """What is added to the scores of each key, in powers of 2."""
+    if inputs == "low":
+        return torch.full((keys,), -200.0)
+    if inputs == "rising":
+        rate = min(chosen.choice((0.1, 0.5, 2.0)), 400 / keys)
+        return torch.arange(keys) * rate
+    size = chosen.choice((16, 64, 96, 128))
+    levels = [chosen.choice((0.0, 60.0, 200.0, 260.0, -60.0, -200.0))
+              for _ in range(keys // size + 1)]
+    return torch.tensor(levels).repeat_interleave(size)[:keys]
 
 
 class Guarded:
@@ -70,13 +89,22 @@ class Outcome:
     gradients: tuple[torch.Tensor, ...] = ()
 
 
+def _once(array: torch.Tensor) -> torch.Tensor:
+    """The elements of an array that may be repeated with a stride of 0."""
+    for dim, stride in enumerate(array.stride()):
+        array = array.narrow(dim, 0, 1) if stride == 0 else array
+    return array
+
+
 class Call:
     """The arrays of a problem, and the call through one of the front ends."""
 
-    def __init__(self, problem: Problem, front_end: str) -> None:
+    def __init__(self, problem: Problem, front_end: str,
+                 device: str = "cuda") -> None:
         self.problem, self.front_end = problem, front_end
+        self.device = device
         self.chosen = random.Random(problem.seed)
-        self.generator = torch.Generator("cuda").manual_seed(problem.seed)
+        self.generator = torch.Generator(device).manual_seed(problem.seed)
         p, dtype = problem, DTYPES[problem.dtype]
         large = 8.0 if p.inputs == "large" else 1.0
         self.q = self._input("q", (p.batch, p.heads, p.queries, p.head_dim),
@@ -88,9 +116,28 @@ class Call:
         if p.inputs in ("nan-key", "inf"):
             where = tuple(self.chosen.randrange(n) for n in self.k.shape)
             self.k[where] = math.nan if p.inputs == "nan-key" else math.inf
+        elif p.inputs == "special":
+            for value in (math.nan, math.inf, -math.inf):
+                self._put(self.q, value)
+                if self.chosen.random() < 0.3:
+                    self._put(self.k, value)
+        elif p.inputs in ("low", "rising", "jumps"):
+            factor = p.scale or 1 / math.sqrt(p.head_dim)
+            targets = steered(p.inputs, p.keys, self.chosen).to(device)
+            self._column(self.k, targets / (STEER * factor * math.log2(math.e)))
+            signs = torch.full((p.queries,), STEER, device=device)
+            signs[4::5] = -STEER
+            self._column(self.q, signs)
+
+    def _put(self, array: torch.Tensor, value: float) -> None:
+        array[tuple(self.chosen.randrange(n) for n in array.shape)] = value
+
+    def _column(self, array: torch.Tensor, values: torch.Tensor) -> None:
+        _once(array)[..., 0] = values.to(array.dtype)
 
     def _normal(self, *shape: int) -> torch.Tensor:
-        return torch.randn(shape, device="cuda", generator=self.generator)
+        return torch.randn(shape, device=self.device,
+                           generator=self.generator)
 
     def _input(self, name: str, sizes: tuple[int, ...], dtype: torch.dtype,
                factor: float) -> torch.Tensor:
@@ -98,11 +145,13 @@ class Call:
         shift = self.chosen.choice((0, 0, 0, 0, 1, 2, 4, 8))
         if self.chosen.random() < 0.1:  # one batch entry for all
             strides[0] = 0
+        if self.problem.shared_heads and name != "q":
+            strides[1] = 0
         extent = 1 + sum((n - 1) * s for n, s in zip(sizes, strides))
         flat = torch.full((extent + shift,), math.nan, dtype=dtype,
-                          device="cuda")
+                          device=self.device)
         array = flat.as_strided(sizes, strides, shift)
-        once = array[:1] if strides[0] == 0 else array
+        once = _once(array)
         once.copy_(self._normal(*once.shape) * factor)
         return array
 
@@ -204,11 +253,11 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
             wrong.append(f"{name}: error {error:.2e}, limit {limit:.1e}")
 
     expect("o", row["o_error"], reference.TOLERANCE[dtype])
-    free = p.inputs == "inf"
+    free = p.inputs in ("inf", "special")
     if count := _wrong(o, expected.detach(), free):
         wrong.append(f"o: {count} elements not finite, or finite, in the "
                      f"wrong place")
-    blind = ~reference.visible(p.mask, p.queries, p.keys, "cuda").any(-1)
+    blind = ~reference.visible(p.mask, p.queries, p.keys, o.device).any(-1)
     if count := int((o[:, :, blind] != 0).sum()):
         wrong.append(f"o: {count} elements not 0 in rows that see no key")
     if outcome.lse is not None:

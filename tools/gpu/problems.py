@@ -2,17 +2,35 @@
 
 A problem is made from one number (its seed) alone, so any failure can be made
 again: `problems.py SEED` prints the text and the attn-run options.
+
+Problems at the borders of tiles also depend on the tiles, which the caller
+looks up: `problems.py SEED QUERY KEY` prints the one for tiles of that size.
 """
+
+from __future__ import annotations
 
 import math
 import random
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Callable
 
 COMMON_DIMS = (16, 32, 40, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256)
 # Tile sizes around which rows are tried: one less, equal, one more.
 BORDERS = (16, 32, 64, 128, 256)
 MAX_ROWS = 5000
+LAYOUTS = ("bhnd", "bnhd", "bhnd+", "bnhd+")
+
+# For problems at borders: one pair of head dimensions of each class, ...
+DIM_CLASSES = ((64, 64), (72, 72), (80, 80), (96, 96), (128, 128), (160, 160),
+               (192, 192), (256, 256), (192, 128), (8, 8), (40, 40), (128, 64),
+               (104, 200))
+PRIMES = (2, 3, 7, 13, 31, 61, 67, 127, 131, 191, 193, 257, 509, 1021)
+# ... how many tiles, and inputs; attn-run makes only the first four of them.
+TILES = (1, 1, 2, 3, 5, 8)
+BORDER_INPUTS = ("normal", "nan-key", "inf", "large", "normal", "special",
+                 "rising", "low", "jumps")
+UNBOUNDED = 1 << 30
 
 
 @dataclass
@@ -33,6 +51,7 @@ class Problem:
     dynamic: bool
     layouts: dict = field(default_factory=dict)
     inputs: str = "normal"
+    shared_heads: bool = False  # K and V are one head, with a stride of 0
 
     @property
     def work(self):
@@ -47,7 +66,8 @@ class Problem:
                 f"n{self.queries}x{self.keys} d{self.head_dim}/"
                 f"{self.head_dim_v} {self.mask}"
                 f"{' lse' if self.with_lse else ''}"
-                f"{' dynamic' if self.dynamic else ''} {layout} {self.inputs}")
+                f"{' dynamic' if self.dynamic else ''} {layout}"
+                f"{' shared' if self.shared_heads else ''} {self.inputs}")
 
     def arguments(self):
         """What attn-run must be told beside the file."""
@@ -73,12 +93,7 @@ class Problem:
         layout = self.layouts[name]
         if layout == "bhnd":
             return f"memref<{shape}>"
-        # Rows may be padded, so that strides are more than products of sizes.
-        padded = dim + (8 if layout.endswith("+") else 0)
-        if layout.startswith("bnhd"):
-            strides = [rows * heads * padded, padded, heads * padded, 1]
-        else:
-            strides = [heads * rows * padded, rows * padded, padded, 1]
+        strides = strides_of(layout, heads, rows, dim)
         if self.dynamic:
             strides[0] = "?"
             if not layout.startswith("bnhd"):
@@ -110,6 +125,19 @@ class Problem:
         return (f"func.func @attention({parameters}) {{\n"
                 f"  attn.forward %q, %k, %v{options} outs({outs} : {types}) : "
                 f"{q}, {k}, {v}\n  return\n}}\n")
+
+
+def strides_of(layout, heads, rows, dim):
+    """Of [batch, heads, rows, dim] in one of the LAYOUTS, or behind "/2".
+
+    Strides are more than products of sizes where rows are padded ("+"), and
+    where an array is every second entry of a larger batch ("/2").
+    """
+    padded = dim + (8 if "+" in layout else 0)
+    batch = heads * rows * padded * (2 if layout.endswith("/2") else 1)
+    if layout.startswith("bnhd"):
+        return [batch, padded, heads * padded, 1]
+    return [batch, rows * padded, padded, 1]
 
 
 def _rows(rng, limit):
@@ -147,8 +175,7 @@ def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9):
     group = rng.choice((1, 1, 2, 3, 4, 8))
     batch = rng.choice((1, 1, 2, 3))
     dynamic = rng.random() < 0.4
-    layouts = {name: rng.choice(("bhnd", "bnhd", "bhnd+", "bnhd+"))
-               for name in "qkvo"}
+    layouts = {name: rng.choice(LAYOUTS) for name in "qkvo"}
     problem = Problem(
         seed=seed, dtype=rng.choice(("bf16", "f16")), batch=batch,
         heads=kv_heads * group, kv_heads=kv_heads, queries=queries, keys=keys,
@@ -157,7 +184,11 @@ def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9):
         scale=rng.choice((None, None, 0.125, 0.3, -0.05)),
         on_tensors=rng.random() < 0.3, dynamic=dynamic, layouts=layouts,
         inputs=rng.choice(("normal",) * 7 + ("nan-key", "inf", "large")))
-    # Too much for the reference: fewer heads, then fewer rows.
+    return _shrunk(problem, max_work)
+
+
+def _shrunk(problem, max_work):
+    """With too much work for the reference: fewer heads, then fewer rows."""
     while problem.work > max_work:
         if problem.batch > 1:
             problem.batch -= 1
@@ -172,10 +203,60 @@ def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9):
     return problem
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 2 or not sys.argv[1].isdigit():
-        sys.exit("usage: problems.py SEED")
-    shown = random_problem(int(sys.argv[1]))
+def _near(rng, tile, count):
+    """One row, a prime, or `count` tiles and one less or more; of a tile, of
+    a warpgroup's 64 rows or of a warp's 16."""
+    if rng.random() < 0.3:
+        return rng.choice((1, 1, *PRIMES))
+    size = rng.choice((tile, tile, tile, 64, 16))
+    return size * count + rng.choice((-1, 0, 1))
+
+
+def border_problem(seed: int, tiles: Callable[[Problem], tuple[int, int]],
+                   inputs: tuple[str, ...] = BORDER_INPUTS,
+                   max_work: float = 1e9) -> Problem:
+    """A problem whose sizes lie at the borders of `tiles(problem)`, the rows
+    of Q and of K that the compiler puts into one tile."""
+    rng = random.Random(f"border {seed}")
+    head_dim, head_dim_v = DIM_CLASSES[seed % len(DIM_CLASSES)]
+    kv_heads, group = rng.choice(((1, 1), (1, 2), (1, 16), (2, 1), (2, 4),
+                                  (3, 8), (8, 1), (16, 1)))
+    many, keys_many = rng.choice(TILES), rng.choice(TILES)
+    layouts = {name: rng.choice(LAYOUTS) + rng.choice(("", "", "/2"))
+               for name in "qkvo"}
+    problem = Problem(
+        seed=seed, dtype=rng.choice(("bf16", "f16")), batch=rng.randint(1, 3),
+        heads=kv_heads * group, kv_heads=kv_heads, queries=128 * many,
+        keys=128 * keys_many, head_dim=head_dim, head_dim_v=head_dim_v,
+        mask=rng.choice(("none", "causal", "causal_bottom_right", "window")),
+        with_lse=rng.random() < 0.7,
+        scale=rng.choice((None, None, 0.125, 0.3, -0.05)), on_tensors=False,
+        dynamic=rng.random() < 0.3, layouts=layouts,
+        inputs=rng.choice(inputs), shared_heads=rng.random() < 0.1)
+    window = problem.mask == "window"
+    guess = replace(problem, mask="window<64, 64>") if window else problem
+    query, key = tiles(guess)
+    problem.queries = _near(rng, query, many)
+    problem.keys = (problem.queries if rng.random() < 0.2
+                    else _near(rng, key, keys_many))
+    if window:
+        left, right = (rng.choice((0, 0, 1, key - 1, key, query, UNBOUNDED))
+                       for _ in range(2))
+        problem.mask = f"window<{left}, {right}>"
+    return _shrunk(problem, max_work)
+
+
+def main() -> None:
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    if len(numbers) not in (1, 3) or len(numbers) < len(sys.argv) - 1:
+        sys.exit("usage: problems.py SEED [QUERY KEY]")
+    shown = random_problem(numbers[0]) if len(numbers) == 1 else (
+        border_problem(numbers[0], lambda _: (numbers[1], numbers[2]),
+                       BORDER_INPUTS[:4]))
     print("//", shown.describe())
     print("// attn-run FILE", *shown.arguments())
     print(shown.text(), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,12 +2,16 @@
 """Checks the Python package on a GPU against fp64, over random problems.
 
     random_calls.py [--out FILE.json] [--count 200] [--seed 1]
+    random_calls.py --borders [...]    at the borders of tiles
 
 Each problem is a call of attn.forward (also into memory of the caller's, on a
 stream of its own), attn.torch.attention (also its gradients) or
 attn.jax.attention, several at a time from as many threads.  The reference is
 fp64.  Needs the package, PyTorch and, for its share of the calls, JAX.  The
 exit status is 1 when a call failed or too few were made.
+
+With --borders sizes lie at the borders of the tiles that the compiler derives,
+layouts are those of views, and inputs are as hard for a softmax as in calls.py.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 import argparse
 import collections
 import concurrent.futures
+import functools
 import json
 import os
 import sys
@@ -28,7 +33,8 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import torch  # noqa: E402
 from calls import Call, Outcome, compare  # noqa: E402
-from problems import random_problem  # noqa: E402
+from problems import (  # noqa: E402
+    Problem, border_problem, random_problem)
 
 FRONT_ENDS = ("out", "gradient", "forward", "out", "torch", "jax")
 #: Multiply-adds of the largest reference; its scores take up to 0.5 GiB.
@@ -58,9 +64,22 @@ def jax_front_end() -> Callable[..., Any] | None:
     return call
 
 
-def choose(seed: int, with_jax: bool) -> tuple[Any, str]:
+def derived_tiles(problem: Problem) -> tuple[int, int]:
+    """Rows of Q and of K in a tile, as the compiler derives them."""
+    import attn
+    tiles = attn.plan(
+        batch=problem.batch, heads=problem.heads, kv_heads=problem.kv_heads,
+        queries=problem.queries, keys=problem.keys, dtype=problem.dtype,
+        head_dim=problem.head_dim, head_dim_v=problem.head_dim_v,
+        mask=problem.mask, lse=problem.with_lse).best.tiles
+    return tiles["query"], tiles["key"]
+
+
+@functools.lru_cache(None)
+def choose(seed: int, with_jax: bool, borders: bool) -> tuple[Problem, str]:
     """The problem and the front end of a seed."""
-    problem = random_problem(seed, MAX_ROWS, MAX_WORK)
+    problem = (border_problem(seed, derived_tiles, max_work=MAX_WORK)
+               if borders else random_problem(seed, MAX_ROWS, MAX_WORK))
     front_end = FRONT_ENDS[seed % len(FRONT_ENDS)]
     if front_end == "jax" and not with_jax:
         front_end = "forward"
@@ -70,11 +89,11 @@ def choose(seed: int, with_jax: bool) -> tuple[Any, str]:
     return problem, front_end
 
 
-def make_call(seed: int, jax_call: Callable[..., Any] | None
+def make_call(seed: int, jax_call: Callable[..., Any] | None, borders: bool
               ) -> tuple[Call, Outcome]:
     """In a thread: the arrays and the call, all done when it returns."""
     with torch.cuda.stream(torch.cuda.Stream()):
-        call = Call(*choose(seed, jax_call is not None))
+        call = Call(*choose(seed, jax_call is not None, borders))
         outcome = call.run(jax_call)
         torch.cuda.current_stream().synchronize()
     return call, outcome
@@ -104,6 +123,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1,
                         help="of the first problem")
+    parser.add_argument("--borders", action="store_true",
+                        help="sizes at the borders of tiles, hard inputs")
     parser.add_argument("--jobs", type=int,
                         default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
@@ -115,12 +136,13 @@ def main() -> None:
     jax_call = jax_front_end()
     rows = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        futures = {pool.submit(make_call, seed, jax_call): seed for seed in
-                   range(options.seed, options.seed + options.count)}
+        futures = {pool.submit(make_call, seed, jax_call, options.borders): seed
+                   for seed in range(options.seed, options.seed + options.count)}
         for future in concurrent.futures.as_completed(list(futures)):
             # Gives the arrays back when they are compared.
             seed = futures.pop(future)
-            problem, front_end = choose(seed, jax_call is not None)
+            problem, front_end = choose(seed, jax_call is not None,
+                                        options.borders)
             row: dict[str, Any] = {
                 "seed": seed, "front_end": front_end,
                 "problem": problem.describe(), "dtype": problem.dtype,
@@ -151,6 +173,7 @@ def main() -> None:
             "device": device, "torch": torch.__version__,
             "attn": attn.__version__, "jax": jax_call is not None,
             "date": time.strftime("%Y-%m-%d"), "seed": options.seed,
+            "borders": options.borders,
             "count": options.count, "failed": len(failed),
             "seconds": round(seconds, 1),
             "rows": sorted(rows, key=lambda row: row["seed"])}, indent=1))

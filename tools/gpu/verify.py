@@ -2,10 +2,12 @@
 """Checks attention kernels on a GPU against fp64, over random problems.
 
     verify.py --bin DIR --out DIR [--count 320] [--seconds 330]
+    verify.py --bin DIR --out DIR --borders
     verify.py --bin DIR --out DIR --sanitize memcheck,initcheck,...
 
 Each problem is compiled, run and compared by its own attn-run, several at a
 time.  Outputs are poisoned before and guarded; the reference is fp64.  With
+--borders sizes lie at the borders of the tiles that the compiler derives.  With
 --sanitize the same is done below compute-sanitizer with small problems.  The
 exit status is 1 when a problem failed or too few were run.  Only the Python
 standard library is needed.
@@ -22,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from problems import random_problem
+from problems import BORDER_INPUTS, border_problem, random_problem
 
 # Exit status that compute-sanitizer uses when it found something.
 SANITIZER_FOUND = 86
@@ -32,7 +34,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--bin", type=Path, required=True,
-                        help="folder with attn-run")
+                        help="folder with attn-run (and attn-plan)")
     parser.add_argument("--out", type=Path, required=True,
                         help="folder for results.json and failing problems")
     parser.add_argument("--count", type=int, default=320)
@@ -45,11 +47,34 @@ def parse_arguments():
     parser.add_argument("--max-rows", type=int, default=5000)
     parser.add_argument("--max-work", type=float, default=4e9,
                         help="multiply-adds of the largest reference")
+    parser.add_argument("--borders", action="store_true",
+                        help="sizes at the borders of tiles; --max-rows does "
+                        "not count")
     parser.add_argument("--machine", help="passed on to attn-run")
     parser.add_argument("--sanitize", default="",
                         help="memcheck,initcheck,racecheck,synccheck")
     parser.add_argument("--sanitizer", default="compute-sanitizer")
     return parser.parse_args()
+
+
+def derived_tiles(options, problem):
+    """Rows of Q and of K in a tile, as attn-plan derives them."""
+    command = [str(options.bin / "attn-plan"), "--json", "--machine",
+               options.machine or "h100_sxm", "--mask", problem.mask,
+               "--dtype", problem.dtype]
+    for name in ("batch", "heads", "kv_heads", "queries", "keys", "head_dim",
+                 "head_dim_v"):
+        command += ["--" + name.replace("_", "-"), str(getattr(problem, name))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    tiles = json.loads(done.stdout)["plans"][0]["tiles"]
+    return tiles["query"], tiles["key"]
+
+
+def make_problem(options, seed):
+    if options.borders:
+        return border_problem(seed, lambda p: derived_tiles(options, p),
+                              BORDER_INPUTS[:4], options.max_work)
+    return random_problem(seed, options.max_rows, options.max_work)
 
 
 def run_one(options, problem, tool, folder):
@@ -87,7 +112,9 @@ def run_one(options, problem, tool, folder):
     if not row["ok"]:
         tail = (done.stdout + done.stderr).strip().splitlines()[-30:]
         row["reason"] = f"exit status {done.returncode}: " + "\n".join(tail)
-        (options.out / path.name).write_text(problem.text())
+        (options.out / f"problem-{problem.seed}.mlir").write_text(
+            f"// attn-run FILE {' '.join(problem.arguments())}\n"
+            f"{problem.text()}")
     return row
 
 
@@ -122,9 +149,11 @@ def main():
     if not (options.bin / "attn-run").exists():
         sys.exit(f"verify.py: no attn-run in {options.bin}")
     tools = [tool for tool in options.sanitize.split(",") if tool] or [""]
-    work = [(random_problem(seed, options.max_rows, options.max_work), tool)
-            for seed in range(options.seed, options.seed + options.count)
-            for tool in tools]
+    seeds = range(options.seed, options.seed + options.count)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        problems = list(pool.map(lambda seed: make_problem(options, seed),
+                                 seeds))
+    work = [(problem, tool) for problem in problems for tool in tools]
     # The longest first, so that none is left running alone at the end.
     work.sort(key=lambda pair: -pair[0].work)
     started = time.monotonic()
@@ -155,7 +184,8 @@ def main():
          "seconds": time.monotonic() - started, "rows": rows}, indent=1))
     for row in failures[:40]:
         print(f"\nFAILED seed {row['seed']} {row['tool']} {row['problem']}\n"
-              f"  problems.py {row['seed']}\n  {row['reason'][-1500:]}")
+              f"  {options.out}/problem-{row['seed']}.mlir\n"
+              f"  {row['reason'][-1500:]}")
     print()
     print_table(rows, ("tool", "dtype", "mask"))
     print_table(rows, ("inputs",))

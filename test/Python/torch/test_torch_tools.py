@@ -1,10 +1,14 @@
 """What the tools in tools/gpu judge with."""
 
 import math
+import random
 import re
 
+import calls
+import problems
 import pytest
 import reference
+import repeat
 import torch
 import train
 
@@ -79,3 +83,72 @@ def test_one_loss_far_off_or_not_a_number_fails():
         losses = curves(attn=0.01)
         losses["attn"][50] = value
         assert not train.judge(losses)["ok"]
+
+
+def test_problems_lie_at_the_borders_of_tiles():
+    asked = []
+
+    def tiles(problem):
+        asked.append(problem)
+        return 192, 112
+
+    made = [problems.border_problem(seed, tiles) for seed in range(400)]
+    assert len(asked) == 400
+    assert {(p.head_dim, p.head_dim_v) for p in made} == set(
+        problems.DIM_CLASSES)
+    assert {p.inputs for p in made} == set(problems.BORDER_INPUTS)
+    for tile, rows in ((192, {p.queries for p in made}),
+                       (112, {p.keys for p in made})):
+        assert {1, 2, tile - 1, tile, tile + 1, 63, 65, 17} <= rows
+    assert any(p.keys < p.queries for p in made)
+    assert any(p.heads == 16 * p.kv_heads for p in made)
+    assert any(p.shared_heads for p in made)
+    assert all(p.work <= 1e9 for p in made)
+    again = problems.border_problem(7, tiles)
+    assert again == made[7] != made[8]
+
+
+@pytest.mark.parametrize("inputs", ("low", "rising", "jumps"))
+@pytest.mark.parametrize("scale", (None, -0.05))
+def test_steered_scores_are_where_they_should_be(inputs, scale):
+    problem = problems.Problem(
+        3, "f16", 2, 2, 1, 10, 300, 64, 64, "none", True, scale, False, False,
+        dict.fromkeys("qkvo", "bnhd+/2"), inputs, True)
+    call = calls.Call(problem, "forward", "cpu")
+    assert call.k.stride(1) == 0
+    scores = (call.q.double() @ call.k.double().mT) * (scale or 1 / 8)
+    powers = scores * math.log2(math.e)
+    wanted = calls.steered(inputs, 300, random.Random(0))
+    assert wanted.shape == (300,)
+    if inputs == "low":
+        assert (powers[:, :, :4] + 200).abs().max() < 20
+        assert (powers[:, :, 4::5] - 200).abs().max() < 20
+    elif inputs == "rising":
+        assert (powers[:, :, :4, 250:].mean(-1)
+                > powers[:, :, :4, :50].mean(-1) + 15).all()
+    else:
+        assert powers.max() - powers.min() > 100
+    # The reference in 16 bits passes for a kernel.
+    o, lse = reference.attention(call.q, call.k, call.v, "none", scale)
+    outcome = calls.Outcome(o.half(), lse.float())
+    assert not calls.compare(call, outcome)["wrong"]
+
+
+def test_one_changed_bit_is_found(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "stream", torch.inference_mode)
+
+    class Inputs:
+        o, lse, launches = torch.ones(4, 3), torch.ones(4), 0
+
+        def launch(self, o, lse, stream):
+            self.launches += 1
+            o.copy_(self.o)
+            lse.copy_(self.lse)
+            if self.launches == 105:
+                lse[2] = 1.0000001
+
+    rings = [repeat.Ring(Inputs(), True) for _ in range(2)]
+    assert repeat.run(rings, 104, 60) == 0
+    assert repeat.run(rings, 100, 60) == 2
+    assert rings[0].inputs.launches == 204

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Launches kernels back to back, 10,000 times each; not a bit may change.
+
+    repeat.py [--count 10000] [--out FILE.json] [--only NAME] [--schedule ...]
+
+Every problem is launched on one stream, then on four at once, then all of them
+at once, each on a stream of its own.  Outputs are poisoned before; every output
+and log-sum-exp is compared with the first, which is compared with fp64.  Needs
+the package and PyTorch.  The exit status is 1 when something differed, and when
+launches did not end within --patience seconds: then the last line printed says
+which, and Python's traceback where.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import reference
+import torch
+
+#: name: dtype, batch, heads, kv_heads, queries, keys, head_dim, head_dim_v,
+#: mask.  From one tile to a few per multiprocessor, of each class of tiles.
+PROBLEMS = {
+    "one-row": ("bf16", 1, 1, 1, 1, 1, 128, 128, "none"),
+    "d64": ("bf16", 2, 16, 16, 2048, 2048, 64, 64, "none"),
+    "d64-causal": ("f16", 1, 16, 16, 2047, 2047, 64, 64, "causal"),
+    "d72-groups": ("bf16", 1, 16, 4, 1000, 1501, 72, 72, "causal"),
+    "d96": ("f16", 1, 12, 12, 777, 2049, 96, 96, "causal_bottom_right"),
+    "d128": ("bf16", 1, 16, 16, 2048, 2048, 128, 128, "none"),
+    "d128-causal": ("bf16", 4, 8, 1, 1025, 1025, 128, 128, "causal"),
+    "d128-window": ("bf16", 1, 16, 16, 4096, 4096, 128, 128,
+                    "window<128, 0>"),
+    "d160": ("bf16", 1, 16, 16, 1024, 1023, 160, 160, "causal"),
+    "d192-128": ("bf16", 2, 16, 16, 1024, 1024, 192, 128, "causal"),
+    "d256": ("f16", 1, 16, 16, 1024, 1024, 256, 256, "none"),
+}
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+POISON = 0x7d
+STREAMS = 4
+#: Launches into outputs of their own before they are compared.
+MAX_RING, RING_BYTES = 100, 1 << 28
+
+
+class Inputs:
+    """Q, K and V of a problem, and its first outputs, which are the right
+    ones."""
+
+    def __init__(self, name: str, schedule: str | None, device: str) -> None:
+        import attn
+        self.name, self.forward, self.schedule = name, attn.forward, schedule
+        (dtype, batch, heads, kv_heads, queries, keys, dim, dim_v,
+         self.mask) = PROBLEMS[name]
+        generator = torch.Generator(device).manual_seed(1)
+        self.q, self.k, self.v = (
+            torch.randn(batch, *sizes, device=device,
+                        generator=generator).to(DTYPES[dtype])
+            for sizes in ((heads, queries, dim), (kv_heads, keys, dim),
+                          (kv_heads, keys, dim_v)))
+        self.o = torch.empty(batch, heads, queries, dim_v, dtype=self.q.dtype,
+                             device=device)
+        self.lse = torch.empty(batch, heads, queries, device=device)
+        self.launch(self.o, self.lse, None)
+
+    def launch(self, o: torch.Tensor, lse: torch.Tensor, stream: Any) -> None:
+        self.forward(self.q, self.k, self.v, mask=self.mask, out=o, lse=lse,
+                     schedule=self.schedule, stream=stream)
+
+    def error(self) -> float:
+        expected, lse = reference.attention(self.q, self.k, self.v, self.mask)
+        return max(reference.relative_error(self.o, expected)
+                   / reference.TOLERANCE[self.q.dtype],
+                   reference.lse_error(self.lse, lse)
+                   / reference.LSE_TOLERANCE)
+
+
+class Ring:
+    """Outputs for many launches of a problem on one stream."""
+
+    def __init__(self, inputs: Inputs, stream: Any) -> None:
+        self.inputs, self.stream = inputs, stream
+        size = inputs.o.nbytes + inputs.lse.nbytes
+        self.length = max(2, min(MAX_RING, RING_BYTES // size))
+        self.pairs = [(torch.empty((self.length, *first.shape),
+                                   dtype=first.dtype, device=first.device),
+                       first) for first in (inputs.o, inputs.lse)]
+        self.changed = torch.zeros((), dtype=torch.int64,
+                                   device=inputs.o.device)
+
+    def poison(self) -> None:
+        with torch.cuda.stream(self.stream):
+            for outputs, _ in self.pairs:
+                outputs.view(torch.uint8).fill_(POISON)
+
+    def launch(self, at: int) -> None:
+        (o, _), (lse, _) = self.pairs
+        self.inputs.launch(o[at], lse[at], self.stream)
+
+    def compare(self, length: int) -> None:
+        with torch.cuda.stream(self.stream):
+            for outputs, first in self.pairs:
+                bits, wanted = (t.view(torch.uint8) for t in (outputs, first))
+                differs = (bits[:length] != wanted).flatten(1).any(1)
+                self.changed += differs.sum()
+
+
+def run(rings: list[Ring], count: int, patience: float) -> int:
+    """Launches `count` times in each ring, in turns; outputs that changed."""
+    torch.cuda.synchronize()
+    length = min(ring.length for ring in rings)
+    for start in range(0, count, length):
+        faulthandler.dump_traceback_later(patience, exit=True)
+        batch = min(length, count - start)
+        for ring in rings:
+            ring.poison()
+        torch.cuda.synchronize()
+        for at in range(batch):
+            for ring in rings:
+                ring.launch(at)
+        for ring in rings:
+            ring.compare(batch)
+        torch.cuda.synchronize()
+    faulthandler.cancel_dump_traceback_later()
+    return sum(int(ring.changed) for ring in rings)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--count", type=int, default=10000,
+                        help="launches of a problem, in each of three ways")
+    parser.add_argument("--only", choices=PROBLEMS, nargs="+",
+                        default=list(PROBLEMS))
+    parser.add_argument("--schedule", help="instead of the derived ones")
+    parser.add_argument("--patience", type=float, default=60,
+                        help="seconds after which launches hang")
+    parser.add_argument("--out", type=Path, help="where the JSON goes")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("repeat.py: expects a CUDA GPU, but torch sees none")
+    rows = []
+
+    def step(name: str, rings: list[Ring], error: float) -> None:
+        streams = len(rings)
+        # Of all together, each is launched `count` times.
+        count = options.count // (1 if name == "all" else streams)
+        print(f"{name:12} {streams:2} streams x {count:6}: ", end="",
+              flush=True)
+        started = time.monotonic()
+        changed = run(rings, count, options.patience)
+        seconds = time.monotonic() - started
+        # A NaN is not right either.
+        ok = not changed and error <= 1
+        print(f"{changed} changed, error {error:.2f} of the allowed, "
+              f"{seconds:.1f} s{'' if ok else ', FAILED'}", flush=True)
+        rows.append({"problem": name, "streams": streams, "ok": ok,
+                     "launches": streams * count, "changed": changed,
+                     "error": repr(error), "seconds": round(seconds, 2)})
+
+    streams = [torch.cuda.Stream() for _ in range(STREAMS)]
+    cases = []
+    for name in options.only:
+        print(f"{name:12} first launch: ", end="", flush=True)
+        faulthandler.dump_traceback_later(options.patience, exit=True)
+        inputs = Inputs(name, options.schedule, "cuda")
+        torch.cuda.synchronize()
+        print("done", flush=True)
+        error = inputs.error()
+        cases.append((inputs, error))
+        step(name, [Ring(inputs, streams[0])], error)
+        step(name, [Ring(inputs, stream) for stream in streams], error)
+    if len(cases) > 1:
+        step("all", [Ring(inputs, torch.cuda.Stream()) for inputs, _ in cases],
+             max(error for _, error in cases))
+    failed = sum(not row["ok"] for row in rows)
+    device = torch.cuda.get_device_name()
+    if options.out:
+        import attn
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps({
+            "device": device, "torch": torch.__version__,
+            "attn": attn.__version__, "date": time.strftime("%Y-%m-%d"),
+            "schedule": options.schedule, "count": options.count,
+            "failed": failed, "rows": rows}, indent=1))
+    print(f"{sum(row['launches'] for row in rows)} launches, {failed} of "
+          f"{len(rows)} runs failed, on {device}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
