@@ -2,6 +2,8 @@
 
 #include "Epilogue.h"
 
+#include "TileBlocks.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -12,4 +14,27 @@ void attn::storeOutput(TileBuilder &b, Value accumulator, Value inverse,
   int64_t rows = cast<FragType>(output.getType()).getRows();
   StoreMatrixOp::create(b, output, staging, warpRow);
   CopyOutOp::create(b, staging, warpRow, view, row, uint32_t(rows));
+}
+
+void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
+                            const Tile &tile) {
+  auto type = cast<FragType>(output.getType());
+  int64_t width = cast<SmemType>(strips.staging.getType()).getColumns();
+  for (int64_t column = 0; column < type.getColumns(); column += width) {
+    int64_t columns = std::min(width, type.getColumns() - column);
+    TmaStoreWaitOp::create(b);
+    BarSyncOp::create(b, strips.barrier, uint32_t(kWarpsPerGroup));
+    Value strip = output;
+    if (columns != type.getColumns())
+      strip = ExtractOp::create(b, b.accType(type.getRows(), columns), output,
+                                uint64_t(column));
+    StoreMatrixOp::create(b, strip, strips.staging, strips.warpRow);
+    FenceAsyncOp::create(b);
+    BarSyncOp::create(b, strips.barrier, uint32_t(kWarpsPerGroup));
+    b.when(strips.leads, [&] {
+      TmaStoreOp::create(b, strips.staging, strips.groupRow, strips.map,
+                         tile.batch, tile.head, tile.row + strips.groupRow,
+                         uint64_t(column));
+    });
+  }
 }

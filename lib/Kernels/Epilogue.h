@@ -4,6 +4,7 @@
 #define ATTN_LIB_KERNELS_EPILOGUE_H
 
 #include "Softmax.h"
+#include "TileOrder.h"
 
 namespace attn {
 
@@ -13,6 +14,19 @@ namespace attn {
 void storeOutput(TileBuilder &builder, mlir::Value accumulator,
                  mlir::Value inverse, mlir::Value staging, mlir::Value view,
                  Scalar warpRow, Scalar row);
+
+/// How a warpgroup stages its rows for TMA.
+struct Strips {
+  mlir::Value staging, map; ///< columns of the buffer: those of a strip
+  Scalar groupRow, warpRow; ///< rows of the warpgroup and of the warp in a tile
+  Scalar leads;             ///< whether the warp starts the warpgroup's stores
+  Scalar barrier;           ///< named barrier of the warpgroup
+};
+
+/// Stores a warp's rows of an output through shared memory, strip by strip.  A
+/// strip is staged when the store of the one before has read the buffer.
+void storeOutputAsync(TileBuilder &builder, mlir::Value output,
+                      const Strips &strips, const Tile &tile);
 
 } // namespace attn
 

@@ -49,8 +49,8 @@ public:
   /// Whether some reference of the warp must move for these scores; to be asked
   /// while the product before is in flight.
   Scalar mustMove(TileBuilder &builder, Rows rows, mlir::Value scores) const;
-  /// A later block: moves the references if they must, and then scales `output`,
-  /// what was summed up so far.
+  /// A later block: moves the references if they must, and then scales
+  /// `output`, what was summed up so far.
   struct Step {
     Block block;
     mlir::Value output;

@@ -15,23 +15,25 @@
 // Boundary.  At the end of a tile the first S of the next one is started beside
 // the last P V of this one, and its softmax runs before this tile is written:
 // neither a prologue nor the store is exposed.  A warpgroup that cannot do so
-// (no next tile, or blocks to pass over first) ends its tile and starts the
-// next one afresh.
+// (no next tile, or blocks to pass over first) starts the next one afresh.
 //
-// Passing over.  A tile loads what some of its rows see; a warpgroup multiplies
-// only the blocks that some of its own rows see, one at least, and hands the
-// others back unread.
-//
-// Order of loads: K[last] Q | K[n] V[n + 1] ... | K' V[first] Q' (' = next
+// Passing over (TileBlocks.h).  A warpgroup hands blocks that only the others
+// need back unread.
+// Loads: K[last] Q | K[n] V[n + 1] ... | K' V[first] Q' (' = next
 // tile).
 //
 //===----------------------------------------------------------------------===//
 
+#include "Epilogue.h"
 #include "LazySoftmax.h"
 #include "Mask.h"
 #include "Ring.h"
 #include "Softmax.h"
+#include "TileBlocks.h"
+#include "TileOrder.h"
+#include "Turns.h"
 
+#include "attn/Schedule/Footprint.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -40,21 +42,8 @@ using namespace attn::tile;
 
 namespace {
 
-constexpr int64_t kGroupRows = 64, kWarpRows = 16, kWarpsPerGroup = 4;
-/// Columns of one wgmma step along the contracted dimension.
-constexpr int64_t kStep = 16;
-/// Most heads whose tiles are mixed under a mask.
-constexpr int64_t kMaxSection = 16;
-
-/// A run of key blocks, `begin .. end - 1`.
-struct Run {
-  Scalar begin, end;
-};
-
-/// A tile as the queue tells it; `row` is negative when there is none.
-struct Tile {
-  Scalar row, head, batch;
-};
+constexpr int64_t kWarpRows = 16;
+constexpr int64_t kStep = 16; ///< columns of one wgmma step
 
 class FlashWgmma {
 public:
@@ -76,13 +65,15 @@ public:
     reserve();
     queries = arguments.get(b, "queries");
     band.emplace(b, arguments, problem.mask.kind);
+    blocks.emplace(*band, queries, query, key);
     warp = b.warpId();
 
     auto roles = RolesOp::create(b);
     b.createBlock(&roles.getBody());
-    role("producer", kWarpsPerGroup, groups == 3 ? 32 : 24,
-         /*singleLane=*/true, [&] { produce(); });
-    role("consumer", kWarpsPerGroup * groups, groups == 3 ? 160 : 240,
+    RegisterBudget budget = registerBudget(groups);
+    role("producer", kWarpsPerGroup, budget.producer, /*singleLane=*/true,
+         [&] { produce(); });
+    role("consumer", kWarpsPerGroup * groups, budget.consumer,
          /*singleLane=*/false, [&] { consume(); });
     b.setInsertionPointAfter(roles);
     ReturnOp::create(b);
@@ -147,105 +138,8 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Which blocks
-  //===--------------------------------------------------------------------===//
-
-  /// Blocks that some of the rows see, one at least.
-  Run blocksOf(KeyBand::Keys seen) {
-    Scalar one = b.i32(1);
-    Scalar all = b.max(b.ceilDiv(band->keys, key), one);
-    if (!band->hasLast)
-      return {b.i32(0), all};
-    Scalar end = b.max(seen.someEnd, b.i32(0));
-    end = b.min(b.max(b.ceilDiv(end, key), one), all);
-    Scalar begin =
-        band->hasFirst ? b.min(seen.someFirst / key, end - 1) : b.i32(0);
-    return {begin, end};
-  }
-
-  /// Blocks that a tile loads.
-  Run blocksOfTile(Scalar row) {
-    Scalar last = b.min(row + query, queries) - 1;
-    return blocksOf(band->seenBy(b, row, last));
-  }
-
-  /// What a warpgroup does with the blocks of a tile, last block first: passes
-  /// over `above`, multiplies those of `own`, passes over `below`.  Of its own
-  /// blocks those in `open` need no mask.
-  struct Share {
-    Run own, open;
-    Scalar above, below;
-  };
-  Share shareOf(Scalar tileRow) {
-    Run tile = blocksOfTile(tileRow);
-    Scalar row = tileRow + groupRow;
-    Scalar last = b.min(row + kGroupRows, queries) - 1;
-    KeyBand::Keys seen = band->seenBy(b, row, last);
-    Run own = blocksOf(seen);
-    // Rows behind the end: one block, the first that comes.
-    Scalar exists = row < queries;
-    own.end = b.select(exists, b.min(own.end, tile.end), tile.end);
-    own.begin = b.select(exists, b.max(own.begin, tile.begin), tile.end - 1);
-    own.end = b.max(own.end, tile.begin + 1);
-    own.begin = b.min(own.begin, own.end - 1);
-    Run open;
-    open.end = b.min(b.max(seen.allEnd / key, own.begin), own.end);
-    open.begin =
-        band->hasFirst
-            ? b.min(b.max(b.ceilDiv(seen.allFirst, key), own.begin), open.end)
-            : own.begin;
-    return {own, open, tile.end - own.end, own.begin - tile.begin};
-  }
-
-  /// Whether blocks besides the first of a warpgroup can be cut at the end of
-  /// the keys it sees.  With the diagonal at multiples of its rows they cannot.
-  bool cutsMoreThanOne() const {
-    if (problem.mask.kind == MaskKind::none)
-      return false;
-    return problem.mask.kind != MaskKind::causal || key % kGroupRows != 0;
-  }
-
-  //===--------------------------------------------------------------------===//
   // Producer
   //===--------------------------------------------------------------------===//
-
-  /// The tile of that number, or none behind the last.
-  Tile decode(Scalar number) {
-    Scalar tilesOfHead = b.ceilDiv(queries, query);
-    Scalar heads = arguments.get(b, "heads");
-    Scalar row, flat;
-    if (problem.mask.kind == MaskKind::none) {
-      // The tiles of a head one after the other: its keys stay in L2.
-      flat = number / tilesOfHead;
-      row = number - flat * tilesOfHead;
-    } else {
-      // The longest first, within a section of heads whose keys fit L2.
-      Scalar all = heads * arguments.get(b, "batch");
-      Scalar perSection = tilesOfHead * section;
-      Scalar before = number / perSection * section;
-      Scalar rest = number - number / perSection * perSection;
-      Scalar width = b.max(b.min(section, all - before), b.i32(1));
-      Scalar down = rest / width;
-      row = tilesOfHead - 1 - down;
-      flat = before + (rest - down * width);
-    }
-    Scalar batch = flat / heads;
-    Scalar none = b.i32(-1);
-    return {b.select(number < tiles, row * query, none), flat - batch * heads,
-            batch};
-  }
-
-  /// Heads in a section: as many as keep their keys and values in L2, beside
-  /// queries and outputs that pass through (32 of an H100's 50 MB were best).
-  Scalar sectionOf() {
-    int64_t rowBytes = (problem.headDim + problem.headDimV) *
-                       element.getIntOrFloatBitWidth() / 8;
-    Scalar bytes = b.wide(b.max(band->keys, b.i32(1))) * rowBytes;
-    Scalar fit = b.constantLike(bytes, request.l2Bytes / 8 * 5) / bytes;
-    fit = b.min(b.max(fit, b.constantLike(fit, 1)),
-                b.constantLike(fit, kMaxSection));
-    return b.narrow(fit);
-  }
 
   Scalar keyHead(const Tile &tile) {
     return tile.head / arguments.get(b, "group");
@@ -267,14 +161,11 @@ private:
   }
 
   void produce() {
-    tiles = b.ceilDiv(queries, query) * arguments.get(b, "heads") *
-            arguments.get(b, "batch");
-    if (problem.mask.kind != MaskKind::none)
-      section = sectionOf();
-    Tile first = decode(b.programId(0));
+    order.emplace(b, arguments, problem, query, request.l2Bytes);
+    Tile first = order->at(b, b.programId(0));
     Place writer = Place::writer(b), message = Place::reader(b);
     push(message, first);
-    Run run = blocksOfTile(first.row);
+    Run run = blocks->ofTile(b, first.row);
     loadKey(writer, first, keyHead(first), run.end - 1);
     loadQuery(writer, first);
 
@@ -296,7 +187,7 @@ private:
     push(message, next);
 
     Scalar head = keyHead(tile);
-    Run run = blocksOfTile(tile.row);
+    Run run = blocks->ofTile(b, tile.row);
     ValueRange places = b.loop(
         b.i32(1), run.end - run.begin, {k.slot, k.parity, v.slot, v.parity},
         [&](Scalar step, ValueRange p) -> SmallVector<Value> {
@@ -312,7 +203,7 @@ private:
     v = {b.wrap(places[2]), b.wrap(places[3])};
     Scalar more = b.i32(-1) < next.row;
     b.when(more, [&] {
-      loadKey(k, next, keyHead(next), blocksOfTile(next.row).end - 1);
+      loadKey(k, next, keyHead(next), blocks->ofTile(b, next.row).end - 1);
     });
     loadValue(v, tile, head, run.begin);
     b.when(more, [&] { loadQuery(q, next); });
@@ -328,10 +219,10 @@ private:
   Tile drawNext() {
     if (!persistent)
       return {b.i32(-1), b.i32(0), b.i32(0)};
-    Scalar drawn = b.wrap(
-        DrawOp::create(b, b.getI32Type(), arguments.get(b, "counter"), tiles));
+    Scalar drawn = b.wrap(DrawOp::create(
+        b, b.getI32Type(), arguments.get(b, "counter"), order->count));
     // The first tiles went to the blocks by their numbers.
-    return decode(drawn + b.gridSize(0));
+    return order->at(b, drawn + b.gridSize(0));
   }
 
   /// The queue has two slots.
@@ -370,16 +261,6 @@ private:
     return CastOp::create(b, b.lhsType(kWarpRows, key, element), weights);
   }
 
-  /// The turn at the tensor cores goes round the warpgroups.
-  void takeTurn() {
-    if (pingPong)
-      BarSyncOp::create(b, group + 1, uint32_t(2 * kWarpsPerGroup));
-  }
-  void passTurn() {
-    if (pingPong)
-      BarArriveOp::create(b, nextGroup + 1, uint32_t(2 * kWarpsPerGroup));
-  }
-
   //===--------------------------------------------------------------------===//
   // Consumers: a tile
   //===--------------------------------------------------------------------===//
@@ -405,12 +286,8 @@ private:
     group = warp / kWarpsPerGroup - 1;
     groupRow = group * kGroupRows;
     warpRow = groupRow + (warp % kWarpsPerGroup) * kWarpRows;
-    if (pingPong) {
-      nextGroup = b.select(group == b.i32(groups - 1), b.i32(0), group + 1);
-      b.when(group == b.i32(0), [&] {
-        BarArriveOp::create(b, group + 1, uint32_t(2 * kWarpsPerGroup));
-      });
-    }
+    if (pingPong)
+      turns = Turns(b, group, groups);
     softmax.emplace(b, arguments.get(b, "scale"), request.scale);
 
     Place start = Place::reader(b);
@@ -443,7 +320,7 @@ private:
     Place q{at(3), at(4)}, message{at(5), at(6)};
     Scalar started = at(7);
     ValueRange carried = s.drop_front(8);
-    Share share = shareOf(tile.row);
+    Share share = blocks->ofGroup(b, tile.row, groupRow);
     State state = unpack(b.choose(
         started, [&] { return llvm::to_vector(carried); },
         [&] { return pack(startTile(unpack(carried), q, tile, share)); }));
@@ -457,7 +334,7 @@ private:
     message = nextMessage(message);
     Place nextQ = ringQ.next(b, q);
     LazySoftmax::End end = softmax->finish(b, state.rows);
-    Share nextShare = shareOf(next.row);
+    Share nextShare = blocks->ofGroup(b, next.row, groupRow);
     // The loads of the next tile's blocks come before this tile's last value
     // block is handed back, as many as the ring has slots.
     Scalar joins = (b.i32(-1) < next.row) & (share.below == b.i32(0)) &
@@ -486,53 +363,38 @@ private:
     return result;
   }
 
-  /// Hands `count` blocks of K back unread, with the turns they stand for.
-  Place passKeys(Place k, Scalar count) {
-    ValueRange place = b.loop(b.i32(0), count, {k.slot, k.parity},
-                              [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                                Place k{b.wrap(p[0]), b.wrap(p[1])};
-                                ringK.awaitFull(b, k);
-                                takeTurn();
-                                passTurn();
-                                ringK.release(b, k);
-                                k = ringK.next(b, k);
-                                return {k.slot, k.parity};
-                              });
-    return {b.wrap(place[0]), b.wrap(place[1])};
-  }
-
-  /// Hands `count` blocks of V back unread.
-  Place passValues(Place v, Scalar count) {
-    ValueRange place = b.loop(b.i32(0), count, {v.slot, v.parity},
-                              [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                                Place v{b.wrap(p[0]), b.wrap(p[1])};
-                                ringV.awaitFull(b, v);
-                                ringV.release(b, v);
-                                v = ringV.next(b, v);
-                                return {v.slot, v.parity};
-                              });
-    return {b.wrap(place[0]), b.wrap(place[1])};
-  }
-
-  /// Both, block by block: the producer loads them in turns.
-  std::pair<Place, Place> passBlocks(Place k, Place v, Scalar count) {
-    ValueRange places =
-        b.loop(b.i32(0), count, {k.slot, k.parity, v.slot, v.parity},
-               [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                 Place k{b.wrap(p[0]), b.wrap(p[1])},
-                     v{b.wrap(p[2]), b.wrap(p[3])};
-                 ringK.awaitFull(b, k);
-                 takeTurn();
-                 passTurn();
-                 ringK.release(b, k);
-                 ringV.awaitFull(b, v);
-                 ringV.release(b, v);
-                 k = ringK.next(b, k);
-                 v = ringV.next(b, v);
-                 return {k.slot, k.parity, v.slot, v.parity};
-               });
-    return {{b.wrap(places[0]), b.wrap(places[1])},
-            {b.wrap(places[2]), b.wrap(places[3])}};
+  /// Hands `count` blocks back unread: of K, with the turns they stand for, of
+  /// V, or of both, block by block, as the producer loads them.
+  void passOver(Scalar count, Place *k, Place *v) {
+    SmallVector<Value> init;
+    for (Place *place : {k, v})
+      if (place)
+        init.append({place->slot, place->parity});
+    ValueRange places = b.loop(
+        b.i32(0), count, init, [&](Scalar, ValueRange p) -> SmallVector<Value> {
+          SmallVector<Value> next;
+          for (Place *place : {k, v}) {
+            if (!place)
+              continue;
+            const Ring &ring = place == k ? ringK : ringV;
+            Place now{b.wrap(p[next.size()]), b.wrap(p[next.size() + 1])};
+            ring.awaitFull(b, now);
+            if (place == k) {
+              turns.take(b);
+              turns.pass(b);
+            }
+            ring.release(b, now);
+            now = ring.next(b, now);
+            next.append({now.slot, now.parity});
+          }
+          return next;
+        });
+    size_t at = 0;
+    for (Place *place : {k, v})
+      if (place) {
+        *place = {b.wrap(places[at]), b.wrap(places[at + 1])};
+        at += 2;
+      }
   }
 
   /// Hides what the warpgroup's first block has beyond the mask or the keys.
@@ -564,12 +426,13 @@ private:
 
   /// S and softmax of a warpgroup's first block, with nothing in flight.
   State startTile(State state, Place q, const Tile &tile, const Share &share) {
-    auto [k, v] = passBlocks(state.k, state.v, share.above);
+    Place k = state.k, v = state.v;
+    passOver(share.above, &k, &v);
     ringQ.awaitFull(b, q);
     ringK.awaitFull(b, k);
-    takeTurn();
+    turns.take(b);
     Value product = startScores(q, k);
-    passTurn();
+    turns.pass(b);
     Value scores = await(product, 0);
     ringK.release(b, k);
     releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
@@ -582,7 +445,7 @@ private:
             const Share &share) {
     // The block after the first, and where the loops end, going down.
     Scalar from = share.own.end - 1;
-    if (cutsMoreThanOne()) {
+    if (cutsMoreThanOne(problem.mask.kind, key)) {
       Scalar to = b.min(share.open.end, from);
       walkRun(state, output, q, tile, share, from, to, /*cut=*/true);
       from = to;
@@ -619,7 +482,7 @@ private:
   void stepBlock(State &state, Value &output, Place q, const Tile &tile,
                  Scalar block, Scalar isLast, bool cut) {
     ringK.awaitFull(b, state.k);
-    takeTurn();
+    turns.take(b);
     if (!overlap)
       output = multiplyLast(state, output);
     Value product = startScores(q, state.k), sum;
@@ -627,7 +490,7 @@ private:
       ringV.awaitFull(b, state.v);
       sum = startOutput(state.weights, state.v, output);
     }
-    passTurn();
+    turns.pass(b);
     Value scores = await(product, overlap ? 1 : 0);
     ringK.release(b, state.k);
     releaseQueryAfter(q, isLast);
@@ -649,21 +512,23 @@ private:
   /// The first S of the next tile beside the last P V of this one.
   State crossBoundary(State state, Value &output, Place q, const Tile &tile,
                       const Share &share) {
-    Place k = passKeys(state.k, share.above);
+    Place k = state.k;
+    passOver(share.above, &k, nullptr);
     ringQ.awaitFull(b, q);
     ringK.awaitFull(b, k);
-    takeTurn();
+    turns.take(b);
     Value product = startScores(q, k);
     ringV.awaitFull(b, state.v);
     Value sum = startOutput(state.weights, state.v, output);
-    passTurn();
+    turns.pass(b);
     Value scores = await(product, 1);
     ringK.release(b, k);
     releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
     LazySoftmax::Block block = firstBlock(scores, tile, share);
     output = await(sum, 0);
     ringV.release(b, state.v);
-    Place v = passValues(ringV.next(b, state.v), share.above);
+    Place v = ringV.next(b, state.v);
+    passOver(share.above, nullptr, &v);
     return {ringK.next(b, k), v, block.rows, cast16(block.weights)};
   }
 
@@ -678,37 +543,19 @@ private:
   /// The last P V of a tile, and what it passes over below.
   State endTile(State state, Value &output, const Share &share) {
     output = multiplyLast(state, output);
-    auto [k, v] = passBlocks(state.k, ringV.next(b, state.v), share.below);
+    Place k = state.k, v = ringV.next(b, state.v);
+    passOver(share.below, &k, &v);
     return {k, v, state.rows, zeroWeights};
   }
 
-  //===--------------------------------------------------------------------===//
-  // Consumers: the end of a tile
-  //===--------------------------------------------------------------------===//
-
-  /// O / l through shared memory, in strips of `staging` columns, and the LSE.
   void storeTile(Value output, const LazySoftmax::End &end, const Tile &tile) {
-    output = scaleRows(b, output, end.inverse);
-    Scalar barrier = group + (1 + groups);
-    Scalar leads = warp % kWarpsPerGroup == b.i32(0);
-    for (int64_t column = 0; column < dimV; column += staging) {
-      int64_t columns = std::min(staging, dimV - column);
-      // The leader's store of the strip before has read the buffer.
-      TmaStoreWaitOp::create(b);
-      BarSyncOp::create(b, barrier, uint32_t(kWarpsPerGroup));
-      Value strip =
-          columns == dimV
-              ? output
-              : Value(ExtractOp::create(b, b.accType(kWarpRows, columns),
-                                        output, uint64_t(column)));
-      StoreMatrixOp::create(b, strip, bufferO, warpRow);
-      FenceAsyncOp::create(b);
-      BarSyncOp::create(b, barrier, uint32_t(kWarpsPerGroup));
-      b.when(leads, [&] {
-        TmaStoreOp::create(b, bufferO, groupRow, map("o"), tile.batch,
-                           tile.head, tile.row + groupRow, uint64_t(column));
-      });
-    }
+    Strips strips{bufferO,
+                  map("o"),
+                  groupRow,
+                  warpRow,
+                  warp % kWarpsPerGroup == b.i32(0),
+                  /*barrier=*/group + (1 + groups)};
+    storeOutputAsync(b, scaleRows(b, output, end.inverse), strips, tile);
     if (!problem.lse)
       return;
     auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
@@ -728,10 +575,12 @@ private:
 
   Arguments arguments;
   std::optional<KeyBand> band;
+  std::optional<TileBlocks> blocks;
+  std::optional<TileOrder> order; // producer
   std::optional<LazySoftmax> softmax;
   Scalar queries, warp;
-  Scalar tiles, section;                      // producer
-  Scalar group, nextGroup, groupRow, warpRow; // consumers
+  Scalar group, groupRow, warpRow; // consumers
+  Turns turns;                     // consumers
   Value bufferQ, bufferK, bufferV, bufferO, queue, zeroWeights;
   Ring ringQ, ringK, ringV;
 };

@@ -57,12 +57,14 @@ static void write(OStream &json, const Tiles &tiles) {
   });
 }
 
-static void write(OStream &json, const Time &t) {
+/// What binds is one of these names.
+static void write(OStream &json, const Time &t, TensorCoreFamily family) {
+  bool isFma = family == TensorCoreFamily::none;
   json.attributeObject("time", [&] {
     json.attribute("hbm", t.hbm);
     json.attribute("l2", t.l2);
     json.attribute("smem", t.smem);
-    json.attribute("products", t.tensor);
+    json.attribute(isFma ? "fma" : "tensor", t.tensor);
     json.attribute("exp", t.exp);
     json.attribute("issue", t.issue);
     json.attribute("exposed", t.exposed);
@@ -93,7 +95,7 @@ static void write(OStream &json, const Plan &plan) {
     });
     json.attribute("seconds", plan.seconds);
     json.attribute("bound_by", plan.boundBy);
-    write(json, plan.time);
+    write(json, plan.time, plan.family);
   });
 }
 

@@ -46,7 +46,8 @@ static std::string machinesThatFit(const Problem &problem) {
   return names.empty() ? "none" : llvm::join(names, ", ");
 }
 
-/// Why nothing fits: reasons that differ only in their numbers are told once.
+/// Why nothing fits: reasons that differ only in their numbers are told once
+/// for each family, whose kernels have needs of their own.
 static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
   for (const Plan &plan : report.plans)
     if (plan.kernel.empty()) {
@@ -55,7 +56,9 @@ static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
     }
   llvm::StringSet<> told;
   for (const Refused &refused : report.refused) {
-    std::string reason = refused.schedule + refused.reason;
+    std::string reason = (Twine(refused.schedule) +
+                          StringRef(name(refused.family)) + refused.reason)
+                             .str();
     llvm::erase_if(reason, [](char c) { return llvm::isDigit(c); });
     if (told.insert(reason).second)
       error.attachNote() << sentence(refused.schedule, refused.tiles) << ": "

@@ -127,8 +127,10 @@ def check_dialect_tests(tree):
                 label = f"{named.group(1)}_c{number}"
                 tree.expect(re.search(rf"@{label}(?!\d)", tests), invalid,
                             f"expects a negative test @{label}")
-    tile = "include/attn/Tile/TileOps.td"
-    if tree.exists(tile):
+    for tile in ("include/attn/Tile/TileOps.td",
+                 "include/attn/Tile/TileRoleOps.td"):
+        if not tree.exists(tile):
+            continue
         shown = "".join(tree.text(f) for f in tree.under("test/Dialect/Tile/"))
         for mnemonic in re.findall(r'^def \w+\s*:\s*Tile_Op<"(\w+)"',
                                    tree.text(tile), re.MULTILINE):

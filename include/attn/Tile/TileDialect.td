@@ -40,4 +40,7 @@ def Tile_Dialect : Dialect {
                            "mlir::gpu::GPUDialect"];
 }
 
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tile_Dialect, mnemonic, traits>;
+
 #endif

@@ -170,6 +170,8 @@ struct PopLowering : OpConversionPattern<PopOp> {
     SmallVector<Value> values;
     for (size_t i = 0; i < op.getValues().size(); ++i)
       values.push_back(b.uniform(message[i]));
+    // One lane arrives for all: their reads must come before.
+    NVVM::SyncWarpOp::create(b, b.i32(-1));
     arrive(b, op, b.add(slot, kEmptyOffset), Value());
     rewriter.replaceOp(op, values);
     return success();

@@ -9,12 +9,10 @@
 // descriptor format"): the address, the leading and the stride offset in units
 // of 16 bytes, and the swizzle.  Two forms follow from the layout sw128:
 //
-//   k along the columns   stride offset 1024 (8 rows); a step is 32 bytes, and
-//   a
-//                         panel is `panelBytes` further
-//   k down the rows       leading offset `panelBytes` (the next columns),
-//   stride
-//                         offset 1024 (8 rows); a step is 16 rows, 2048 bytes
+// * k along the columns: stride offset 1024 (8 rows); a step is 32 bytes, and a
+//   panel is `panelBytes` further;
+// * k down the rows: leading offset `panelBytes` (the next columns), stride
+//   offset 1024 (8 rows); a step is 16 rows, 2048 bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,234 @@
+//===- TileRoleOps.td - Roles and what goes between them ---*- tablegen -*-===//
+//
+// Warps with different work, the barriers and queues through which they hand
+// each other data, and the copy engine that feeds them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TILE_TILEROLEOPS_TD
+#define ATTN_TILE_TILEROLEOPS_TD
+
+include "attn/Tile/TileDialect.td"
+include "attn/Tile/TileTypes.td"
+include "attn/Tile/TrafficInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator, NoRegionArguments,
+    HasParent<"KernelOp">]> {
+  let summary = "deals the warps of a block out to different work";
+  let description = [{
+    Holds `tile.role` ops only, which take the warps in order.  All warps meet
+    before the roles begin; at the end every warp goes on behind the op by
+    itself.
+
+    ```mlir
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane { ... }
+      tile.role "consumer" warps 8 registers 240 { ... }
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_RoleOp : Tile_Op<"role", [SingleBlock, NoTerminator, NoRegionArguments,
+    HasParent<"RolesOp">]> {
+  let summary = "what some warpgroups of a block do";
+  let description = [{
+    `warps` is a multiple of 4 (warpgroups), `registers` what a thread may use
+    while it has the role: the multiprocessor's registers move between
+    warpgroups (setmaxnreg).  `single_lane`: only one lane of the role's first
+    warp executes the region, which then has scalars, copies and barriers only.
+  }];
+  let arguments = (ins StrAttr:$name,
+    ConfinedAttr<I32Attr, [IntPositive]>:$warps,
+    ConfinedAttr<I32Attr, [IntMinValue<24>, IntMaxValue<256>]>:$registers,
+    UnitAttr:$single_lane);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name `warps` $warps `registers` $registers
+    (`single_lane` $single_lane^)? $body attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Number of the role's first warp in the block.
+    int64_t firstWarp();
+    /// The role that an op stands in, or null.
+    static RoleOp of(mlir::Operation *op);
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers between roles
+//===----------------------------------------------------------------------===//
+
+def Tile_MbarrierOp : Tile_Op<"mbarrier", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "reserves and initialises a ring of mbarriers";
+  let description = "Every phase of each barrier takes `arrivals` arrivals.  "
+                    "Ready for use inside `tile.roles`.";
+  let arguments = (ins StrAttr:$name,
+    ConfinedAttr<I32Attr, [IntPositive]>:$arrivals);
+  let results = (outs Tile_Mbarrier:$result);
+  let assemblyFormat = "$name `arrivals` $arrivals attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_MbarrierWaitOp : Tile_Op<"mbarrier_wait",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits for the end of a phase";
+  let description = [{
+    Goes on when the last phase of that parity has ended: with parity 1 a fresh
+    barrier lets pass, with parity 0 the first phase must end.  Whoever waits
+    must do so before the phase after the next one can end, or it waits for
+    ever.
+  }];
+  let arguments = (ins Tile_Mbarrier:$barrier, I32:$slot, I32:$parity);
+  let assemblyFormat = [{
+    $barrier `[` $slot `]` `parity` $parity attr-dict `:` type($barrier)
+  }];
+}
+
+def Tile_MbarrierArriveOp : Tile_Op<"mbarrier_arrive",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "one arrival, for the whole warp";
+  let description = [{
+    What the warp did before is done for whoever waits for the phase.  With a
+    condition, arrives only if it holds.
+  }];
+  let arguments = (ins Tile_Mbarrier:$barrier, I32:$slot,
+                       Optional<I1>:$condition);
+  let assemblyFormat = [{
+    $barrier `[` $slot `]` (`if` $condition^)? attr-dict `:` type($barrier)
+  }];
+}
+
+def Tile_BarSyncOp : Tile_Op<"bar_sync", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits at a named barrier for `warps` warps";
+  let description = [{
+    Barriers 1 to 15 of the block (`tile.barrier` is barrier 0).  It opens when
+    `warps` warps have come to it, through `bar_sync` or `bar_arrive`.
+  }];
+  let arguments = (ins I32:$id, ConfinedAttr<I32Attr, [IntPositive]>:$warps);
+  let assemblyFormat = "$id `warps` $warps attr-dict";
+}
+
+def Tile_BarArriveOp : Tile_Op<"bar_arrive",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "comes to a named barrier without waiting";
+  let arguments = (ins I32:$id, ConfinedAttr<I32Attr, [IntPositive]>:$warps);
+  let assemblyFormat = "$id `warps` $warps attr-dict";
+}
+
+def Tile_FenceAsyncOp : Tile_Op<"fence_async",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the warp's stores to shared memory before reads by TMA, wgmma";
+  let description = "Every writing warp fences, then a barrier, then the "
+                    "asynchronous reader (fence.proxy.async.shared::cta).";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_QueueOp : Tile_Op<"queue", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "reserves a queue that `readers` warps read";
+  let arguments = (ins StrAttr:$name,
+    ConfinedAttr<I32Attr, [IntPositive]>:$readers);
+  let results = (outs Tile_Queue:$result);
+  let assemblyFormat = "$name `readers` $readers attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_PushOp : Tile_Op<"push", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "sends a message to all readers";
+  let description = [{
+    Waits until all readers have popped what was in the slot.  The k-th message
+    of the kernel goes to slot k % slots; `parity` is (k / slots) % 2.
+  }];
+  let arguments = (ins Tile_Queue:$queue, I32:$slot, I32:$parity,
+                       Variadic<I32>:$values);
+  let assemblyFormat = [{
+    $queue `[` $slot `]` `parity` $parity `,` $values attr-dict
+    `:` type($queue)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_PopOp : Tile_Op<"pop", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "receives a message";
+  let description = "Waits for the message; slots and parities as for "
+                    "`tile.push`.";
+  let arguments = (ins Tile_Queue:$queue, I32:$slot, I32:$parity);
+  let results = (outs Variadic<I32>:$values);
+  let assemblyFormat = [{
+    $queue `[` $slot `]` `parity` $parity attr-dict `:` type($queue)
+    `->` type($values)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_DrawOp : Tile_Op<"draw", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "draws the next number of a counter that the grid shares";
+  let description = [{
+    The counter runs 0, 1, .. `below` - 1 and then 0 again; the result is what
+    it was.  After `below` draws it is 0 as before the launch.
+  }];
+  let arguments = (ins Tile_Ptr:$counter, I32:$below);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$counter `below` $below attr-dict `:` type($counter)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// TMA
+//===----------------------------------------------------------------------===//
+
+def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface,
+      ["getTrafficOperands"]>]> {
+  let summary = "starts copying a box of an array into a stage of a buffer";
+  let description = [{
+    One lane.  Rows `row ..` of a head come to the stage, all its bytes (zeros
+    for what the array has not).  Arrives at the barrier and announces the
+    bytes; the phase ends when they have landed.  `row` may be negative.
+  }];
+  let arguments = (ins Tile_TensorMap:$map, I32:$batch, I32:$head, I32:$row,
+                       Tile_Smem:$buffer, I32:$stage,
+                       Tile_Mbarrier:$barrier, I32:$slot);
+  let assemblyFormat = [{
+    $map `[` $batch `,` $head `,` $row `]` `to` $buffer `[` $stage `]`
+    `arrive` $barrier `[` $slot `]` attr-dict
+    `:` type($map) `to` type($buffer) `,` type($barrier)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface,
+      ["getTrafficOperands"]>]> {
+  let summary = "starts copying rows of a buffer to a box of an array";
+  let description = [{
+    Per warp, by its first lane.  Rows `source_row ..` of the buffer's stage 0
+    go to the box at (`row`, `column`) of a head; what lies outside the array is
+    dropped.  The buffer may be written again after `tile.tma_store_wait`.
+  }];
+  let arguments = (ins Tile_Smem:$buffer, I32:$source_row, Tile_TensorMap:$map,
+                       I32:$batch, I32:$head, I32:$row, I64Attr:$column);
+  let assemblyFormat = [{
+    $buffer `[` $source_row `]` `to` $map
+    `[` $batch `,` $head `,` $row `,` $column `]` attr-dict
+    `:` type($buffer) `to` type($map)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TmaStoreWaitOp : Tile_Op<"tma_store_wait",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until the warp's stores have read their buffers";
+  let assemblyFormat = "attr-dict";
+}
+
+#endif

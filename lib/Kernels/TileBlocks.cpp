@@ -1,0 +1,45 @@
+//===- TileBlocks.cpp - Which key blocks a tile and its parts see ---------===//
+
+#include "TileBlocks.h"
+
+using namespace attn;
+
+/// Blocks that some of the rows see, one at least.
+Run TileBlocks::of(TileBuilder &b, const KeyBand::Keys &seen) const {
+  Scalar one = b.i32(1);
+  Scalar all = b.max(b.ceilDiv(band.keys, key), one);
+  if (!band.hasLast)
+    return {b.i32(0), all};
+  Scalar end = b.max(seen.someEnd, b.i32(0));
+  end = b.min(b.max(b.ceilDiv(end, key), one), all);
+  Scalar begin =
+      band.hasFirst ? b.min(seen.someFirst / key, end - 1) : b.i32(0);
+  return {begin, end};
+}
+
+Run TileBlocks::ofTile(TileBuilder &b, Scalar row) const {
+  Scalar last = b.min(row + query, queries) - 1;
+  return of(b, band.seenBy(b, row, last));
+}
+
+Share TileBlocks::ofGroup(TileBuilder &b, Scalar tileRow,
+                          Scalar groupRow) const {
+  Run tile = ofTile(b, tileRow);
+  Scalar row = tileRow + groupRow;
+  Scalar last = b.min(row + kGroupRows, queries) - 1;
+  KeyBand::Keys seen = band.seenBy(b, row, last);
+  Run own = of(b, seen);
+  // Rows behind the end: one block, the first that comes.
+  Scalar exists = row < queries;
+  own.end = b.select(exists, b.min(own.end, tile.end), tile.end);
+  own.begin = b.select(exists, b.max(own.begin, tile.begin), tile.end - 1);
+  own.end = b.max(own.end, tile.begin + 1);
+  own.begin = b.min(own.begin, own.end - 1);
+  Run open;
+  open.end = b.min(b.max(seen.allEnd / key, own.begin), own.end);
+  open.begin =
+      band.hasFirst
+          ? b.min(b.max(b.ceilDiv(seen.allFirst, key), own.begin), open.end)
+          : own.begin;
+  return {own, open, tile.end - own.end, own.begin - tile.begin};
+}

@@ -1,0 +1,47 @@
+//===- TileOrder.cpp - In which order tiles are worked off ----------------===//
+
+#include "TileOrder.h"
+
+using namespace attn;
+
+/// Heads in a section: as many as keep their keys and values in L2, beside
+/// queries and outputs that pass through (32 of an H100's 50 MB were best).
+static Scalar sectionOf(TileBuilder &b, Scalar keys, const Problem &problem,
+                        int64_t l2Bytes) {
+  constexpr int64_t most = 16;
+  int64_t rowBytes =
+      (problem.headDim + problem.headDimV) * bytesOf(problem.dtype);
+  Scalar bytes = b.wide(b.max(keys, b.i32(1))) * rowBytes;
+  Scalar fit = b.constantLike(bytes, l2Bytes / 8 * 5) / bytes;
+  fit = b.min(b.max(fit, b.constantLike(fit, 1)), b.constantLike(fit, most));
+  return b.narrow(fit);
+}
+
+TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
+                     const Problem &problem, int64_t query, int64_t l2Bytes)
+    : query(query), isMasked(problem.mask.kind != MaskKind::none),
+      heads(arguments.get(b, "heads")), batch(arguments.get(b, "batch")),
+      tilesOfHead(b.ceilDiv(arguments.get(b, "queries"), query)) {
+  count = tilesOfHead * heads * batch;
+  if (isMasked)
+    section = sectionOf(b, arguments.get(b, "keys"), problem, l2Bytes);
+}
+
+Tile TileOrder::at(TileBuilder &b, Scalar number) const {
+  Scalar row, flat;
+  if (isMasked) {
+    Scalar perSection = tilesOfHead * section;
+    Scalar before = number / perSection * section;
+    Scalar rest = number - number / perSection * perSection;
+    Scalar width = b.max(b.min(section, heads * batch - before), b.i32(1));
+    Scalar down = rest / width;
+    row = tilesOfHead - 1 - down;
+    flat = before + (rest - down * width);
+  } else {
+    flat = number / tilesOfHead;
+    row = number - flat * tilesOfHead;
+  }
+  Scalar entry = flat / heads;
+  return {b.select(number < count, row * query, b.i32(-1)),
+          flat - entry * heads, entry};
+}

@@ -1,0 +1,47 @@
+//===- TileOrder.h - In which order tiles are worked off --------*- C++ -*-===//
+//
+// A persistent kernel numbers the tiles of all heads and batch entries.  Blocks
+// take them by number, so neighbours in the order run at the same time.
+//
+// Without a mask the tiles of a head follow each other: its keys stay in L2.
+// Under a mask tiles differ in length, and the longest (the last rows) go
+// first, within a section of heads whose keys and values fit L2 together.
+//
+// Example: causal, 4 tiles a head, sections of 2 heads: (row tile, head) =
+// (3, 0) (3, 1) (2, 0) (2, 1) (1, 0) .. (0, 1), then heads 2 and 3.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_TILEORDER_H
+#define ATTN_LIB_KERNELS_TILEORDER_H
+
+#include "TileBuilder.h"
+
+namespace attn {
+
+/// A tile: its first row, and whose it is.  `row` is negative when there is
+/// none.
+struct Tile {
+  Scalar row, head, batch;
+};
+
+class TileOrder {
+public:
+  /// For tiles of `query` rows, on a machine with so many bytes of L2.
+  TileOrder(TileBuilder &builder, const Arguments &arguments,
+            const Problem &problem, int64_t query, int64_t l2Bytes);
+
+  /// The tile of that number, or none behind the last.
+  Tile at(TileBuilder &builder, Scalar number) const;
+
+  Scalar count;
+
+private:
+  int64_t query;
+  bool isMasked;
+  Scalar heads, batch, tilesOfHead, section;
+};
+
+} // namespace attn
+
+#endif
