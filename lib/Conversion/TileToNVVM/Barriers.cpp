@@ -163,15 +163,19 @@ struct PopLowering : OpConversionPattern<PopOp> {
     Value slot = slotAddress(b, adaptor.getQueue(), adaptor.getSlot(),
                              QueueType::kSlotBytes);
     wait(b, b.add(slot, kFullOffset), adaptor.getParity());
+    // The first lane reads, passes on and hands the slot back; so its own order
+    // is all that is needed.
     SmallVector<Type> types(QueueType::kMaxValues, b.getI32Type());
-    SmallVector<Value> message =
-        b.assembly(types, "ld.shared.v4.b32 {$0,$1,$2,$3}, [$4];",
-                   "=r,=r,=r,=r,r,~{memory}", slot);
+    Value reads = arith::ExtUIOp::create(b, b.getI32Type(), b.isFirstLane());
+    SmallVector<Value> message = b.assembly(
+        types,
+        "{ .reg .pred p; setp.ne.b32 p, $5, 0; "
+        "mov.b32 $0, 0; mov.b32 $1, 0; mov.b32 $2, 0; mov.b32 $3, 0; "
+        "@p ld.shared.v4.b32 {$0,$1,$2,$3}, [$4]; }",
+        "=&r,=&r,=&r,=&r,r,r,~{memory}", {slot, reads});
     SmallVector<Value> values;
     for (size_t i = 0; i < op.getValues().size(); ++i)
       values.push_back(b.uniform(message[i]));
-    // One lane arrives for all: their reads must come before.
-    NVVM::SyncWarpOp::create(b, b.i32(-1));
     arrive(b, op, b.add(slot, kEmptyOffset), Value());
     rewriter.replaceOp(op, values);
     return success();

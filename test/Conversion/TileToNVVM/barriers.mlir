@@ -81,20 +81,21 @@ gpu.module @barriers {
 // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "st.shared.v4.b32 [$0], {$1,$2,$3,$4};", "r,r,r,r,r,~{memory}" %[[AT]], %[[DRAWN]], %[[BELOW]], %[[DRAWN]], %c0_i32
 // CHECK-NEXT: %[[FULL:.*]] = arith.addi %[[AT]], %c16_i32
 // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}" %[[FULL]]
-// A reader tells ptxas that all its lanes have one message, and hands the slot
-// back.
+// A reader's first lane reads, tells all lanes (and ptxas) its message, and hands
+// the slot back.
 // CHECK: } else {
 // CHECK: %[[AT:.*]] = arith.addi %[[BASE]]
 // CHECK: %[[FULL:.*]] = arith.addi %[[AT]], %c16_i32
 // CHECK: mbarrier.try_wait.parity{{.*}} %[[FULL]], %[[PARITY]]
-// CHECK-NEXT: %[[MESSAGE:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "ld.shared.v4.b32 {$0,$1,$2,$3}, [$4];", "=r,=r,=r,=r,r,~{memory}" %[[AT]]
+// CHECK: %[[FIRST:.*]] = arith.extui
+// CHECK-NEXT: %[[MESSAGE:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p; setp.ne.b32 p, $5, 0;{{.*}}@p ld.shared.v4.b32 {$0,$1,$2,$3}, [$4]; }", "=&r,=&r,=&r,=&r,r,r,~{memory}" %[[AT]], %[[FIRST]]
 // CHECK: %[[SECOND:.*]] = llvm.extractvalue %[[MESSAGE]][1]
 // CHECK: nvvm.shfl.sync idx
 // CHECK-NEXT: %[[UNIFORM:.*]] = nvvm.shfl.sync idx %c-1_i32, %[[SECOND]], %c0_i32, %c31_i32
 // CHECK-NEXT: nvvm.shfl.sync idx
 // CHECK-NOT: nvvm.shfl
 // CHECK: %[[EMPTY:.*]] = arith.addi %[[AT]], %c24_i32
-// CHECK: @p mbarrier.arrive.shared::cta.b64 _, [$0]; }", "r,r,~{memory}" %[[EMPTY]],
+// CHECK: @p mbarrier.arrive.shared::cta.b64 _, [$0]; }", "r,r,~{memory}" %[[EMPTY]], %[[FIRST]]
 // CHECK: nvvm.barrier id = %[[UNIFORM]]
 gpu.module @queues {
   tile.kernel @queue(%counter: !tile.ptr<i32>, %slot: i32, %parity: i32, %below: i32) attributes {warps = 8 : i32} {
