@@ -65,8 +65,8 @@
 
 namespace attn {
 
-/// A 4-D array [batch, heads, rows, columns] for a `!tile.tensor_map`; strides in
-/// elements, that of the last dimension is 1.
+/// A 4-D array [batch, heads, rows, columns] for a `!tile.tensor_map`; strides
+/// in elements, that of the last dimension is 1.
 struct TensorMapArgument {
   /// Of the element with index zero.
   uint64_t address = 0;
