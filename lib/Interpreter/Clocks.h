@@ -10,12 +10,12 @@
 // barrier's clock into its own.  A barrier of the whole block does both for
 // everyone.
 //
-// Warps are not the only agents.  The entry of an mbarrier is the number of its
-// phases that the warp knows to have ended, so bytes that TMA brings in phase 3
-// are there for w if clock(w)[mbarrier] >= 4.  The entry of a named barrier is
-// the number of its openings.  A second entry of each warp counts its fences:
-// what warp u stored before its fence number f may be read asynchronously by w
-// if clock(w)[fences of u] >= f.
+// Warps are not the only parties.  The entry of an mbarrier is the number of
+// its phases that the warp knows to have ended, so bytes that TMA brings in
+// phase 3 are there for w if clock(w)[mbarrier] >= 4.  The entry of a named
+// barrier is the number of its openings.  A second entry of each warp counts
+// its fences: what warp u stored before its fence number f may be read
+// asynchronously by w if clock(w)[fences of u] >= f.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,13 +28,13 @@
 
 namespace attn::interpreter {
 
-/// One entry per agent.
+/// One entry per party.
 using Clock = std::vector<uint32_t>;
 
 inline void join(Clock &into, const Clock &from) {
   into.resize(std::max(into.size(), from.size()));
-  for (size_t agent = 0; agent < from.size(); ++agent)
-    into[agent] = std::max(into[agent], from[agent]);
+  for (size_t party = 0; party < from.size(); ++party)
+    into[party] = std::max(into[party], from[party]);
 }
 
 /// Barriers 1 to 15 of a block have names, 0 is that of the whole block.
@@ -49,7 +49,7 @@ public:
       clocks[warp][warp] = 1;
   }
 
-  /// Warp w is agent w; the others are numbered behind.
+  /// Warp w is party w; the others are numbered behind.
   unsigned warps() const { return count; }
   unsigned fencesOf(unsigned warp) const { return count + warp; }
   unsigned named(unsigned id) const { return 2 * count + id; }
@@ -58,12 +58,12 @@ public:
   }
 
   uint32_t now(unsigned warp) const { return clocks[warp][warp]; }
-  /// The last time of the agent that the warp is ordered behind.
-  uint32_t known(unsigned warp, unsigned agent) const {
-    return clocks[warp][agent];
+  /// The last time of the party that the warp is ordered behind.
+  uint32_t known(unsigned warp, unsigned party) const {
+    return clocks[warp][party];
   }
-  bool ordered(unsigned warp, unsigned agent, uint32_t time) const {
-    return warp == agent || clocks[warp][agent] >= time;
+  bool ordered(unsigned warp, unsigned party, uint32_t time) const {
+    return warp == party || clocks[warp][party] >= time;
   }
 
   void release(unsigned warp, Clock &into) {

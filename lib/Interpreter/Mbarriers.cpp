@@ -98,8 +98,8 @@ void Mbarriers::endIfComplete(unsigned index) {
   ++barrier.phase;
   barrier.missingArrivals = info.arrivals;
   join(barrier.ended, barrier.arrived);
-  unsigned agent = block.clocks.mbarrier(index);
-  barrier.ended[agent] = barrier.phase;
+  unsigned party = block.clocks.mbarrier(index);
+  barrier.ended[party] = barrier.phase;
   barrier.arrived.clear();
 }
 

@@ -96,13 +96,13 @@ SharedMemory::behindWriter(const Writer &writer, unsigned warp,
     return behindCopy(copies[writer.copy], warp, asynchronous);
   if (writer.access.time == 0)
     return std::nullopt;
-  bool load = writer.agent >= warps;
-  if (!clocks.ordered(warp, writer.agent, writer.access.time))
+  bool load = writer.party >= warps;
+  if (!clocks.ordered(warp, writer.party, writer.access.time))
     return Found{load ? Conflict::unorderedLoad : Conflict::unorderedWrite,
-                 writer.agent, writer.access};
+                 writer.party, writer.access};
   if (asynchronous && !load &&
-      clocks.known(warp, clocks.fencesOf(writer.agent)) < writer.fence)
-    return Found{Conflict::unfenced, writer.agent, writer.access};
+      clocks.known(warp, clocks.fencesOf(writer.party)) < writer.fence)
+    return Found{Conflict::unfenced, writer.party, writer.access};
   return std::nullopt;
 }
 
@@ -204,9 +204,9 @@ std::optional<Breach> SharedMemory::write(const Rectangle &where, unsigned warp,
 }
 
 std::optional<Breach> SharedMemory::load(const Rectangle &where, unsigned warp,
-                                         unsigned instruction, unsigned agent,
+                                         unsigned instruction, unsigned party,
                                          uint32_t time, const uint8_t *source) {
-  Writer now{{time, instruction}, agent, kNoCopy, 0};
+  Writer now{{time, instruction}, party, kNoCopy, 0};
   std::optional<Breach> breach =
       visit(where, [&](int64_t address, int64_t, int64_t, int64_t) {
         int64_t piece = address / kPieceBytes;

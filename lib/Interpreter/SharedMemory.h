@@ -34,7 +34,7 @@
 
 namespace attn::interpreter {
 
-/// When an access happened, in its agent's time, and which instruction it was.
+/// When an access happened, in its party's time, and which instruction it was.
 /// Time 0 is never.
 struct Access {
   uint32_t time = 0;
@@ -66,7 +66,7 @@ enum class Conflict {
 
 struct Breach {
   Conflict conflict;
-  /// A warp; for a load the agent of its mbarrier.
+  /// A warp; for a load the party of its mbarrier.
   unsigned other = 0;
   /// The access of `other`, where there is one, and its time.
   unsigned instruction = 0;
@@ -102,9 +102,9 @@ public:
                               unsigned instruction, const uint8_t *source);
 
   /// Checks and records a load by TMA that the warp issues, whose bytes are
-  /// there at `time` of the agent.
+  /// there at `time` of the party.
   std::optional<Breach> load(const Rectangle &where, unsigned warp,
-                             unsigned instruction, unsigned agent,
+                             unsigned instruction, unsigned party,
                              uint32_t time, const uint8_t *source);
   /// A new asynchronous read of the warp.
   unsigned beginRead(unsigned warp);
@@ -132,7 +132,7 @@ private:
 
   struct Writer {
     Access access;
-    unsigned agent = 0;
+    unsigned party = 0;
     int copy = kNoCopy;
     /// The number of its warp's next fence.
     uint32_t fence = 0;
