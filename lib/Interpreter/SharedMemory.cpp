@@ -182,18 +182,15 @@ std::optional<Breach> SharedMemory::read(const Rectangle &where, unsigned warp,
                 /*asynchronous=*/false, target);
 }
 
-std::optional<Breach> SharedMemory::write(const Rectangle &where, unsigned warp,
-                                          unsigned instruction,
-                                          const uint8_t *source) {
-  Writer now{{clocks.now(warp), instruction},
-             warp,
-             kNoCopy,
-             clocks.known(warp, clocks.fencesOf(warp)) + 1};
+std::optional<Breach> SharedMemory::overwrite(const Rectangle &where,
+                                              unsigned warp, const Writer &now,
+                                              bool asynchronous,
+                                              const uint8_t *source) {
   std::optional<Breach> breach =
       visit(where, [&](int64_t address, int64_t, int64_t, int64_t) {
         int64_t piece = address / kPieceBytes;
         std::optional<Found> found =
-            behindWriter(writers[piece], warp, /*asynchronous=*/false);
+            behindWriter(writers[piece], warp, asynchronous);
         if (!found)
           found = behindReaders(piece, warp);
         writers[piece] = now;
@@ -203,22 +200,21 @@ std::optional<Breach> SharedMemory::write(const Rectangle &where, unsigned warp,
   return breach;
 }
 
+std::optional<Breach> SharedMemory::write(const Rectangle &where, unsigned warp,
+                                          unsigned instruction,
+                                          const uint8_t *source) {
+  Writer now{{clocks.now(warp), instruction},
+             warp,
+             kNoCopy,
+             clocks.known(warp, clocks.fencesOf(warp)) + 1};
+  return overwrite(where, warp, now, /*asynchronous=*/false, source);
+}
+
 std::optional<Breach> SharedMemory::load(const Rectangle &where, unsigned warp,
                                          unsigned instruction, unsigned party,
                                          uint32_t time, const uint8_t *source) {
   Writer now{{time, instruction}, party, kNoCopy, 0};
-  std::optional<Breach> breach =
-      visit(where, [&](int64_t address, int64_t, int64_t, int64_t) {
-        int64_t piece = address / kPieceBytes;
-        std::optional<Found> found =
-            behindWriter(writers[piece], warp, /*asynchronous=*/true);
-        if (!found)
-          found = behindReaders(piece, warp);
-        writers[piece] = now;
-        return found;
-      });
-  scatter(where, source);
-  return breach;
+  return overwrite(where, warp, now, /*asynchronous=*/true, source);
 }
 
 unsigned SharedMemory::beginRead(unsigned warp) {

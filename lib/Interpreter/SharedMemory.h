@@ -154,6 +154,10 @@ private:
   }
   std::optional<Breach> gather(const Rectangle &where, unsigned warp,
                                Access now, bool asynchronous, uint8_t *target);
+  /// Checks and records a write by `now` on behalf of a warp, then lands it.
+  std::optional<Breach> overwrite(const Rectangle &where, unsigned warp,
+                                  const Writer &now, bool asynchronous,
+                                  const uint8_t *source);
   void scatter(const Rectangle &where, const uint8_t *source);
   void land(Copy &copy);
 

@@ -13,35 +13,22 @@ using namespace attn::tile;
 
 static constexpr double kNothingSeen = -0x1p100;
 static constexpr double kSlackBits = 8;
-static const double kLog2E = std::log2(std::exp(1.0));
 
 LazySoftmax::LazySoftmax(TileBuilder &b, Scalar scale, double sign)
-    : scalesFirst(!(sign > 0)) {
-  Scalar c = scale * b.f32(kLog2E);
-  factor = scalesFirst ? b.f32(1) : c;
-  if (scalesFirst)
-    prescale = c;
-  slack = scalesFirst ? b.f32(kSlackBits) : b.f32(kSlackBits) / c;
-}
-
-Value LazySoftmax::orient(TileBuilder &b, Value scores) const {
-  if (!scalesFirst)
-    return scores;
-  return b.map(scores, scores.getType(),
-               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 return x[0] * prescale;
-               });
+    : scale(b, scale, sign) {
+  slack = this->scale.scalesFirst ? b.f32(kSlackBits)
+                                  : b.f32(kSlackBits) / this->scale.factor;
 }
 
 Value LazySoftmax::weights(TileBuilder &b, Value scores,
                            Value reference) const {
   Value shift = b.map(reference, reference.getType(),
                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                        return -(x[0] * factor);
+                        return -(x[0] * scale.factor);
                       });
   return b.map({scores, shift}, scores.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 return b.exp2(b.fma(x[0], factor, x[1]));
+                 return b.exp2(b.fma(x[0], scale.factor, x[1]));
                });
 }
 
@@ -70,7 +57,7 @@ LazySoftmax::Step LazySoftmax::step(TileBuilder &b, Rows rows, Value scores,
         Value reference = b.rowMax(scores, rows.reference);
         Value alpha = b.map({rows.reference, reference}, row,
                             [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                              return b.exp2((x[0] - x[1]) * factor);
+                              return b.exp2((x[0] - x[1]) * scale.factor);
                             });
         return {reference, scaleRows(b, rows.sum, alpha),
                 scaleRows(b, output, alpha)};
@@ -85,13 +72,10 @@ LazySoftmax::Step LazySoftmax::step(TileBuilder &b, Rows rows, Value scores,
 LazySoftmax::End LazySoftmax::finish(TileBuilder &b, Rows rows) const {
   auto type = cast<RowType>(rows.reference.getType());
   Value sum = RowCombineOp::create(b, type, /*max=*/false, rows.sum);
-  Value inverse =
-      b.map(sum, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-        return b.select(x[0] == b.f32(0), b.f32(0), b.f32(1) / x[0]);
-      });
+  Value inverse = inverseOf(b, sum);
   Value lse = b.map({sum, rows.reference}, type,
                     [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                      Scalar log = b.log2(x[0]) + x[1] * factor;
+                      Scalar log = b.log2(x[0]) + x[1] * scale.factor;
                       double none = -std::numeric_limits<double>::infinity();
                       return b.select(x[0] == b.f32(0), b.f32(none),
                                       log * b.f32(1 / kLog2E));

@@ -20,7 +20,7 @@
 #ifndef ATTN_LIB_KERNELS_LAZYSOFTMAX_H
 #define ATTN_LIB_KERNELS_LAZYSOFTMAX_H
 
-#include "TileBuilder.h"
+#include "ScoreScale.h"
 
 namespace attn {
 
@@ -35,9 +35,10 @@ public:
     mlir::Value reference, sum;
   };
 
-  /// Makes larger mean heavier: with a scale that is not positive the largest
-  /// score is not the heaviest, so the scores are scaled first.
-  mlir::Value orient(TileBuilder &builder, mlir::Value scores) const;
+  /// Makes larger mean heavier.
+  mlir::Value orient(TileBuilder &builder, mlir::Value scores) const {
+    return scale.orient(builder, scores);
+  }
 
   /// The first block of a row sets its reference.
   struct Block {
@@ -69,10 +70,8 @@ private:
   mlir::Value weights(TileBuilder &builder, mlir::Value scores,
                       mlir::Value reference) const;
 
-  Scalar factor;   ///< c, or 1 when the scores are scaled first
-  Scalar prescale; ///< c, only when the scores are scaled first
-  Scalar slack;    ///< 8 / c
-  bool scalesFirst;
+  ScoreScale scale;
+  Scalar slack; ///< 8 / c
 };
 
 } // namespace attn

@@ -4,6 +4,8 @@
 
 #include "llvm/ADT/StringSwitch.h"
 
+#include <algorithm>
+
 using namespace mlir;
 
 namespace attn {
@@ -37,4 +39,20 @@ attn::GridForm attn::gridForm(const Tiles &tiles) {
   if (!tiles.has("persistent"))
     return GridForm::rowsHeadsBatch;
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
+}
+
+std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
+                                    int64_t multiprocessors) {
+  int64_t query = tiles.get("query", 1);
+  int64_t rows = (problem.queries + query - 1) / query;
+  int64_t all = rows * problem.heads * problem.batch;
+  switch (gridForm(tiles)) {
+  case GridForm::rowsHeadsBatch:
+    return {rows, problem.heads, problem.batch};
+  case GridForm::tiles:
+    return {all, 1, 1};
+  case GridForm::persistent:
+    return {std::min(all, multiprocessors), 1, 1};
+  }
+  llvm_unreachable("closed enum");
 }

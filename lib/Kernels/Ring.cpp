@@ -14,14 +14,14 @@ Ring::Ring(TileBuilder &b, StringRef name, int64_t slots, int64_t readers)
       MbarrierOp::create(b, type, (name + "_empty").str(), uint32_t(readers));
 }
 
-Place Ring::next(TileBuilder &b, Place place) const {
+Place Place::next(TileBuilder &b, int64_t slots) const {
   if (slots == 1)
-    return {place.slot, place.parity ^ 1};
+    return {slot, parity ^ 1};
   if (slots == 2)
-    return {place.slot ^ 1, place.parity ^ place.slot};
-  Scalar wraps = place.slot == b.i32(slots - 1);
-  return {b.select(wraps, b.i32(0), place.slot + 1),
-          b.select(wraps, place.parity ^ 1, place.parity)};
+    return {slot ^ 1, parity ^ slot};
+  Scalar wraps = slot == b.i32(slots - 1);
+  return {b.select(wraps, b.i32(0), slot + 1),
+          b.select(wraps, parity ^ 1, parity)};
 }
 
 void Ring::awaitFull(TileBuilder &b, Place place) const {

@@ -22,6 +22,8 @@ struct Place {
 
   static Place reader(TileBuilder &b) { return {b.i32(0), b.i32(0)}; }
   static Place writer(TileBuilder &b) { return {b.i32(0), b.i32(1)}; }
+  /// The next place of a ring of so many slots.
+  Place next(TileBuilder &builder, int64_t slots) const;
 };
 
 /// A ring of buffers (or of one) and its barriers.
@@ -32,7 +34,9 @@ public:
   Ring(TileBuilder &builder, llvm::StringRef name, int64_t slots,
        int64_t readers);
 
-  Place next(TileBuilder &builder, Place place) const;
+  Place next(TileBuilder &builder, Place place) const {
+    return place.next(builder, slots);
+  }
   void awaitFull(TileBuilder &builder, Place place) const;
   void awaitEmpty(TileBuilder &builder, Place place) const;
   /// Hands the slot back, if the condition holds.

@@ -10,36 +10,18 @@ using namespace attn;
 using namespace attn::tile;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-static const double kLog2E = std::log2(std::exp(1.0));
-
-Softmax::Softmax(TileBuilder &b, Scalar scale, double sign)
-    : scalesFirst(!(sign > 0)) {
-  Scalar c = scale * b.f32(kLog2E);
-  factor = scalesFirst ? b.f32(1) : c;
-  if (scalesFirst)
-    prescale = c;
-}
 
 Softmax::Rows Softmax::start(TileBuilder &b, int64_t rows) const {
   return {b.fill(b.f32(-kInfinity), b.rowType(rows)),
           b.fill(b.f32(0), b.rowType(rows, /*partial=*/true))};
 }
 
-Value Softmax::orient(TileBuilder &b, Value scores) const {
-  if (!scalesFirst)
-    return scores;
-  return b.map(scores, scores.getType(),
-               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 return x[0] * prescale;
-               });
-}
-
 Value Softmax::shift(TileBuilder &b, Value max) const {
-  return b.map(max, max.getType(),
-               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 Scalar none = x[0] == b.f32(-kInfinity);
-                 return b.select(none, b.f32(0), b.f32(0) - x[0] * factor);
-               });
+  return b.map(
+      max, max.getType(), [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+        Scalar none = x[0] == b.f32(-kInfinity);
+        return b.select(none, b.f32(0), b.f32(0) - x[0] * scale.factor);
+      });
 }
 
 Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores) const {
@@ -47,11 +29,11 @@ Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores) const {
   Value shifted = shift(b, max);
   Value alpha = b.map({rows.max, shifted}, max.getType(),
                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                        return b.exp2(b.fma(x[0], factor, x[1]));
+                        return b.exp2(b.fma(x[0], scale.factor, x[1]));
                       });
   Value weights = b.map({scores, shifted}, scores.getType(),
                         [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                          return b.exp2(b.fma(x[0], factor, x[1]));
+                          return b.exp2(b.fma(x[0], scale.factor, x[1]));
                         });
   Value shrunk = b.map(
       {rows.sum, alpha}, rows.sum.getType(),
@@ -62,10 +44,7 @@ Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores) const {
 Softmax::End Softmax::finish(TileBuilder &b, Rows rows) const {
   auto type = cast<RowType>(rows.max.getType());
   Value sum = RowCombineOp::create(b, type, /*max=*/false, rows.sum);
-  Value inverse =
-      b.map(sum, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-        return b.select(x[0] == b.f32(0), b.f32(0), b.f32(1) / x[0]);
-      });
+  Value inverse = inverseOf(b, sum);
   Value lse = b.map({sum, shift(b, rows.max)}, type,
                     [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                       Scalar log = b.log2(x[0]) - x[1];

@@ -17,7 +17,7 @@
 #ifndef ATTN_LIB_KERNELS_SOFTMAX_H
 #define ATTN_LIB_KERNELS_SOFTMAX_H
 
-#include "TileBuilder.h"
+#include "ScoreScale.h"
 
 namespace attn {
 
@@ -25,7 +25,8 @@ class Softmax {
 public:
   /// `scale` is the kernel's run-time argument, `sign` what is known of it when
   /// the kernel is built.
-  Softmax(TileBuilder &builder, Scalar scale, double sign);
+  Softmax(TileBuilder &builder, Scalar scale, double sign)
+      : scale(builder, scale, sign) {}
 
   /// Running maximum and (partial) sum of some rows.
   struct Rows {
@@ -33,9 +34,10 @@ public:
   };
   Rows start(TileBuilder &builder, int64_t rows) const;
 
-  /// Makes larger mean heavier: with a scale that is not positive the largest
-  /// score is not the heaviest, so the scores are scaled first.
-  mlir::Value orient(TileBuilder &builder, mlir::Value scores) const;
+  /// Makes larger mean heavier.
+  mlir::Value orient(TileBuilder &builder, mlir::Value scores) const {
+    return scale.orient(builder, scores);
+  }
 
   /// One block of scores.
   struct Step {
@@ -56,9 +58,7 @@ private:
   /// -c m, with 0 for a row whose maximum is -inf.
   mlir::Value shift(TileBuilder &builder, mlir::Value max) const;
 
-  Scalar factor;   ///< c, or 1 when the scores are scaled first
-  Scalar prescale; ///< c, only when the scores are scaled first
-  bool scalesFirst;
+  ScoreScale scale;
 };
 
 /// Every element times the value of its row.

@@ -19,8 +19,8 @@
 //
 // Passing over (TileBlocks.h).  A warpgroup hands blocks that only the others
 // need back unread.
-// Loads: K[last] Q | K[n] V[n + 1] ... | K' V[first] Q' (' = next
-// tile).
+//
+// Loads: K[last] Q | K[n] V[n + 1] ... | K' V[first] Q' (' = next tile).
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,8 @@ using namespace attn::tile;
 namespace {
 
 constexpr int64_t kWarpRows = 16;
-constexpr int64_t kStep = 16; ///< columns of one wgmma step
+constexpr int64_t kStep = 16;    ///< columns of one wgmma step
+constexpr int64_t kMessages = 2; ///< slots of the queue of tiles
 
 class FlashWgmma {
 public:
@@ -124,8 +125,8 @@ private:
     ringQ = Ring(b, "query", queryStages, readers);
     ringK = Ring(b, "key", stages, readers);
     ringV = Ring(b, "value", stages, readers);
-    queue = QueueOp::create(b, QueueType::get(b.getContext(), 2, 3), "tile",
-                            uint32_t(readers));
+    queue = QueueOp::create(b, QueueType::get(b.getContext(), kMessages, 3),
+                            "tile", uint32_t(readers));
   }
 
   void role(StringRef name, int64_t warps, int64_t registers, bool singleLane,
@@ -170,7 +171,7 @@ private:
     loadQuery(writer, first);
 
     Place k = ringK.next(b, writer), q = ringQ.next(b, writer);
-    message = nextMessage(message);
+    message = message.next(b, kMessages);
     b.repeat(
         {first.row, first.head, first.batch, k.slot, k.parity, writer.slot,
          writer.parity, q.slot, q.parity, message.slot, message.parity},
@@ -210,7 +211,7 @@ private:
     k = ringK.next(b, k);
     v = ringV.next(b, v);
     q = ringQ.next(b, q);
-    message = nextMessage(message);
+    message = message.next(b, kMessages);
     return {next.row, next.head,    next.batch,    k.slot,
             k.parity, v.slot,       v.parity,      q.slot,
             q.parity, message.slot, message.parity};
@@ -223,11 +224,6 @@ private:
         b, b.getI32Type(), arguments.get(b, "counter"), order->count));
     // The first tiles went to the blocks by their numbers.
     return order->at(b, drawn + b.gridSize(0));
-  }
-
-  /// The queue has two slots.
-  static Place nextMessage(Place place) {
-    return {place.slot ^ 1, place.parity ^ place.slot};
   }
 
   //===--------------------------------------------------------------------===//
@@ -292,7 +288,7 @@ private:
 
     Place start = Place::reader(b);
     Tile first = pop(start);
-    Place message = nextMessage(start);
+    Place message = start.next(b, kMessages);
     Value zeroRow = b.fill(b.f32(0), b.rowType(kWarpRows));
     Value zeroSum = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
     zeroWeights = cast16(b.fill(b.f32(0), b.accType(kWarpRows, key)));
@@ -331,7 +327,7 @@ private:
       ringQ.release(b, q);
 
     Tile next = pop(message);
-    message = nextMessage(message);
+    message = message.next(b, kMessages);
     Place nextQ = ringQ.next(b, q);
     LazySoftmax::End end = softmax->finish(b, state.rows);
     Share nextShare = blocks->ofGroup(b, next.row, groupRow);

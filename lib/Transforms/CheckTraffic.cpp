@@ -55,22 +55,6 @@ static LogicalResult compare(tile::KernelOp kernel, const Problem &problem,
          << " queries, " << problem.keys << " keys)";
 }
 
-static std::array<int64_t, 3> gridOf(const Tiles &tiles, const Problem &problem,
-                                     const Machine &machine) {
-  int64_t query = tiles.get("query", 1);
-  int64_t rows = (problem.queries + query - 1) / query;
-  int64_t all = rows * problem.heads * problem.batch;
-  switch (gridForm(tiles)) {
-  case GridForm::rowsHeadsBatch:
-    return {rows, problem.heads, problem.batch};
-  case GridForm::tiles:
-    return {all, 1, 1};
-  case GridForm::persistent:
-    return {std::min(all, machine.sms), 1, 1};
-  }
-  llvm_unreachable("closed enum");
-}
-
 static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
                            ScheduleAttr schedule, const Problem &problem) {
   std::string error;
@@ -84,7 +68,7 @@ static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
     auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
     arguments.push_back(role ? roleValue(role.getValue(), problem) : 0);
   }
-  std::array<int64_t, 3> grid = gridOf(schedule.tiles(), problem, machine);
+  std::array<int64_t, 3> grid = gridOf(schedule.tiles(), problem, machine.sms);
   FailureOr<tile::Traffic> counted =
       tile::countTraffic(kernel, grid, arguments);
   if (failed(counted))

@@ -24,6 +24,7 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <array>
 #include <string>
 
 namespace attn {
@@ -71,6 +72,9 @@ int64_t roleValue(llvm::StringRef role, const Problem &problem);
 /// block per tile of all heads, or of those only as many as multiprocessors.
 enum class GridForm { rowsHeadsBatch, tiles, persistent };
 GridForm gridForm(const Tiles &tiles);
+/// Its extents for a problem on so many multiprocessors.
+std::array<int64_t, 3> gridOf(const Tiles &tiles, const Problem &problem,
+                              int64_t multiprocessors);
 
 /// What a kernel was built for, as its attribute `problem` and back.
 mlir::DictionaryAttr problemAttr(mlir::MLIRContext *context,

@@ -80,18 +80,7 @@ void FlashCase::consultOracle() {
 }
 
 std::array<int64_t, 3> FlashCase::grid() const {
-  int64_t tile = tiles.get("query");
-  int64_t rows = (problem.queries + tile - 1) / tile;
-  int64_t all = rows * problem.heads * problem.batch;
-  switch (gridForm(tiles)) {
-  case GridForm::rowsHeadsBatch:
-    return {rows, problem.heads, problem.batch};
-  case GridForm::tiles:
-    return {all, 1, 1};
-  case GridForm::persistent:
-    return {std::min(all, multiprocessors), 1, 1};
-  }
-  return {};
+  return gridOf(tiles, problem, multiprocessors);
 }
 
 /// An integer argument; arrays are row-major.
