@@ -7,9 +7,17 @@ import pytest
 
 
 @pytest.mark.parametrize("module", ["grid", "report", "rounds", "search",
-                                    "plot", "settings", "results"])
+                                    "plot", "settings", "results",
+                                    "sustained"])
 def test_examples(module):
-    if module in ("rounds",):
+    if module in ("rounds", "sustained"):
         pytest.importorskip("torch")
     found = doctest.testmod(importlib.import_module(f"attn_bench.{module}"))
     assert found.failed == 0
+
+
+@pytest.mark.parametrize("command", ["choice", "counters"])
+def test_examples_of_commands(command):
+    pytest.importorskip("torch")
+    found = doctest.testmod(importlib.import_module(command))
+    assert found.attempted and found.failed == 0

@@ -1,4 +1,4 @@
-"""Clocks and the driver's version, from the driver's own library.
+"""Clocks, power and the driver's version, from the driver's own library.
 
 It is part of every driver, unlike nvidia-smi's presence in a container or the
 Python bindings.  Nothing is set, only read.
@@ -52,6 +52,10 @@ class Nvml:
 
     def temperature_celsius(self) -> int | None:
         return self._number("nvmlDeviceGetTemperature", _TEMPERATURE_GPU)
+
+    def power_watts(self) -> float | None:
+        milliwatts = self._number("nvmlDeviceGetPowerUsage")
+        return None if milliwatts is None else milliwatts / 1000
 
     def power_limit_watts(self) -> float | None:
         milliwatts = self._number("nvmlDeviceGetEnforcedPowerLimit")

@@ -1,0 +1,430 @@
+#!/usr/bin/env python3
+"""What not searching costs: the derived schedule of random problems beside an
+exhaustive search.
+
+    choice.py --out FILE.json [--count 60] [--classes 20] [--seed 1]
+    choice.py --render FILE.json             the table again, anywhere
+
+Problems are drawn from `--classes` random kernels' worth of type, head
+dimensions, mask and grouping, with random numbers of heads and rows.  The
+candidates of a problem are all plans that have a kernel and are predicted to
+take at most `--within` (0.2: 20 %) longer than the derived one of any problem
+of the class, and `--spread` of the others, from all over the list.  All
+candidates of a class are compiled side by side, then those of a problem take
+turns on the GPU, another first in each round; the time is the median.  Every
+candidate's output must agree with that of the derived schedule, which is
+compared with fp64 on sampled rows.
+
+Needs PyTorch and the attn wheel.  The exit status is 1 where an output is
+wrong, 2 for bad arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import math
+import os
+import random
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterable, Sequence
+
+from attn_bench import environment
+from attn_bench.rounds import order, summary
+
+#: Floating-point operations of a problem, drawn evenly on a logarithmic scale.
+LEAST_FLOPS, MOST_FLOPS = 1e10, 6e11
+ROWS = (200, 16384)
+#: Heads of a batch entry on the side of the keys.
+KV_HEADS = (1, 2, 4, 8)
+GROUPS = (1, 1, 2, 4, 8)
+#: ||a - b|| / ||b|| of two schedules' outputs, which round P differently.
+AGREES = 4e-3
+
+
+@dataclass(frozen=True)
+class Class:
+    """What a kernel is built for."""
+
+    dtype: str
+    head_dim: int
+    head_dim_v: int
+    mask: str
+    group: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    kind: Class
+    batch: int
+    kv_heads: int
+    rows: int
+
+    @property
+    def heads(self) -> int:
+        return self.kv_heads * self.kind.group
+
+    def request(self) -> dict[str, Any]:
+        """As attn.plan takes it."""
+        return {"batch": self.batch, "heads": self.heads,
+                "kv_heads": self.kv_heads, "queries": self.rows,
+                "head_dim": self.kind.head_dim,
+                "head_dim_v": self.kind.head_dim_v, "dtype": self.kind.dtype,
+                "mask": self.kind.mask}
+
+    def __str__(self) -> str:
+        kind = self.kind
+        return (f"{kind.dtype} {self.batch}x{self.heads}({self.kv_heads})x"
+                f"{self.rows}x({kind.head_dim}, {kind.head_dim_v}) "
+                f"{kind.mask}")
+
+
+def random_class(source: random.Random) -> Class:
+    dim = 8 * source.randint(2, 32)
+    dim_v = dim if source.random() < 0.8 else 8 * source.randint(2, 32)
+    mask = source.choice(("none", "none", "causal", "causal",
+                          f"window<{source.randint(64, 4096)}, 0>"))
+    return Class(source.choice(("bf16", "bf16", "f16")), dim, dim_v, mask,
+                 source.choice(GROUPS))
+
+
+def random_problem(source: random.Random, kind: Class) -> Problem:
+    """Rows first, then as many batch entries as the work asks for."""
+    rows = round(math.exp(source.uniform(*map(math.log, ROWS))))
+    flops = math.exp(source.uniform(math.log(LEAST_FLOPS),
+                                    math.log(MOST_FLOPS)))
+    kv_heads = source.choice(KV_HEADS)
+    per_entry = (2 * kv_heads * kind.group * rows * rows
+                 * (kind.head_dim + kind.head_dim_v))
+    return Problem(kind, max(1, round(flops / per_entry)), kv_heads, rows)
+
+
+def random_problems(count: int, classes: int, seed: int) -> list[Problem]:
+    """
+    >>> problems = random_problems(60, 20, 1)
+    >>> len(problems), len({p.kind for p in problems})
+    (60, 20)
+    >>> problems == random_problems(60, 20, 1)
+    True
+    """
+    source = random.Random(seed)
+    kinds: list[Class] = []
+    while len(kinds) < classes:
+        kind = random_class(source)
+        if kind not in kinds:
+            kinds.append(kind)
+    return [random_problem(source, kinds[at * classes // count])
+            for at in range(count)]
+
+
+def choose(plans: Sequence[Any], within: float, spread: int) -> list[Any]:
+    """Of plans, best first, those predicted at most `within` over the best,
+    and some of the rest, evenly.
+
+    >>> class Plan:
+    ...     def __init__(self, seconds): self.seconds = seconds
+    >>> [p.seconds for p in choose([Plan(s) for s in (10, 11, 13, 14, 15, 16)],
+    ...                            0.2, 2)]
+    [10, 11, 13, 15]
+    """
+    limit = plans[0].seconds * (1 + within)
+    near = [plan for plan in plans if plan.seconds <= limit]
+    rest = plans[len(near):]
+    step = max(1, len(rest) // max(1, spread))
+    return near + list(rest[::step][:spread])
+
+
+def plans_of(problem: Problem, machine: str) -> list[Any]:
+    import attn
+    report = attn.plan(machine=machine, **problem.request())
+    return [plan for plan in report.plans if plan.kernel]
+
+
+def compile_one(kind: Class, schedule: str, machine: str) -> str | None:
+    """Leaves the kernel in the cache on disk; the words of a failure."""
+    import attn
+    try:
+        attn.compile(attn.Problem(
+            heads=kind.group, kv_heads=1, head_dim=kind.head_dim,
+            head_dim_v=kind.head_dim_v, dtype=kind.dtype, mask=kind.mask),
+            machine=machine, schedule=schedule)
+        return None
+    except Exception as error:  # Recorded beside the schedule.
+        return f"{type(error).__name__}: {error}"[:300]
+
+
+class Bench:
+    def __init__(self, options: argparse.Namespace):
+        import torch
+        self.torch, self.options = torch, options
+        self.device = torch.device(options.device)
+        self.generator = torch.Generator(self.device).manual_seed(
+            options.seed)
+        self.start = time.monotonic()
+
+    def say(self, text: str) -> None:
+        print(f"{time.monotonic() - self.start:6.1f} s  {text}", flush=True)
+
+    def inputs(self, problem: Problem) -> tuple[Any, Any, Any]:
+        kind = problem.kind
+        dtype = {"bf16": self.torch.bfloat16, "f16": self.torch.float16}[
+            kind.dtype]
+
+        def normal(heads: int, columns: int) -> Any:
+            return self.torch.randn(
+                (problem.batch, heads, problem.rows, columns),
+                device=self.device, generator=self.generator).to(dtype)
+
+        return (normal(problem.heads, kind.head_dim),
+                normal(problem.kv_heads, kind.head_dim),
+                normal(problem.kv_heads, kind.head_dim_v))
+
+    def call(self, problem: Problem, arrays: tuple[Any, Any, Any],
+             schedule: str) -> Any:
+        import attn
+        return attn.forward(*arrays, mask=problem.kind.mask,
+                            machine=self.options.machine, schedule=schedule)
+
+    def error(self, problem: Problem, arrays: tuple[Any, Any, Any],
+              out: Any) -> float:
+        """||out - exact|| / ||exact|| over some rows of all heads."""
+        torch, kind = self.torch, problem.kind
+        q, k, v = arrays
+        rows = torch.linspace(0, problem.rows - 1, min(16, problem.rows),
+                              device=self.device).long().unique()
+        first = torch.zeros_like(rows)
+        last = torch.full_like(rows, problem.rows - 1)
+        if kind.mask == "causal":
+            last = rows
+        elif kind.mask.startswith("window"):
+            last = rows
+            first = rows - int(kind.mask[7:].partition(",")[0])
+        keys = torch.arange(problem.rows, device=self.device)
+        hidden = (keys < first[:, None]) | (keys > last[:, None])
+        distance = norm = 0.0
+        for entry in range(problem.batch):
+            for head in range(problem.heads):
+                kv = head // kind.group
+                scores = (q[entry, head, rows].double()
+                          @ k[entry, kv].double().T) / kind.head_dim ** 0.5
+                weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
+                exact = weights @ v[entry, kv].double()
+                distance += float((out[entry, head, rows].double()
+                                   - exact).square().sum())
+                norm += float(exact.square().sum())
+                if entry * problem.heads + head >= 7:
+                    return math.sqrt(distance / norm)
+        return math.sqrt(distance / norm)
+
+    def launches(self, problem: Problem, arrays: tuple[Any, Any, Any],
+                 schedule: str, predicted: float) -> tuple[int, Any]:
+        count = max(1, round(self.options.batch_ms * 1e-3 / predicted))
+        return count, self.call(problem, arrays, schedule)
+
+    def seconds(self, problem: Problem, arrays: tuple[Any, Any, Any],
+                schedule: str, count: int) -> float:
+        first, last = (self.torch.cuda.Event(enable_timing=True)
+                       for _ in range(2))
+        first.record()
+        for _ in range(count):
+            self.call(problem, arrays, schedule)
+        last.record()
+        last.synchronize()
+        return first.elapsed_time(last) / count * 1e-3
+
+    def measure(self, problem: Problem, plans: Sequence[Any],
+                failed: dict[str, str]) -> dict[str, Any]:
+        arrays = self.inputs(problem)
+        derived = plans_of(problem, self.options.machine)[0].text
+        predicted = {plan.text: plan.seconds for plan in plans}
+        expected = self.call(problem, arrays, derived)
+        result: dict[str, Any] = {
+            "problem": dataclasses.asdict(problem), "name": str(problem),
+            "derived": derived, "error": self.error(problem, arrays,
+                                                    expected)}
+        counts: dict[str, int] = {}
+        wrong = []
+        scale = float(expected.double().norm())
+        for text in predicted:
+            if text in failed:
+                continue
+            counts[text], out = self.launches(problem, arrays, text,
+                                              predicted[text])
+            if not float((out.double() - expected.double()).norm()) <= (
+                    AGREES * scale):
+                wrong.append(text)
+        times: dict[str, list[float]] = {text: [] for text in counts}
+        for turn in range(self.options.rounds):
+            for text in order(list(counts), turn * 7):
+                times[text].append(self.seconds(problem, arrays, text,
+                                                counts[text]))
+        result["candidates"] = [
+            {"schedule": text, "predicted": predicted[text],
+             "seconds": summary(times[text]).seconds} for text in counts]
+        result["failed"] = {t: failed[t] for t in predicted if t in failed}
+        result["wrong"] = wrong
+        return {**result, **judge(result)}
+
+
+def judge(result: dict[str, Any]) -> dict[str, Any]:
+    """Rank of the derived schedule (1 is the fastest), its loss (time over the
+    best time minus 1), and the best.
+
+    >>> judge({"derived": "b", "candidates": [
+    ...     {"schedule": "a", "seconds": 1.0}, {"schedule": "b", "seconds": 1.5}
+    ... ]}) == {"rank": 2, "of": 2, "loss": 0.5, "best": "a"}
+    True
+    """
+    ranked = sorted(result["candidates"], key=lambda one: one["seconds"])
+    at = next(at for at, one in enumerate(ranked)
+              if one["schedule"] == result["derived"])
+    return {"rank": at + 1, "of": len(ranked),
+            "loss": ranked[at]["seconds"] / ranked[0]["seconds"] - 1,
+            "best": ranked[0]["schedule"]}
+
+
+def differences(derived: str, best: str) -> str:
+    """The tiles in which the best differs.
+
+    >>> differences("flash, query = 128, key = 64", "flash, query = 192, key = 64")
+    'query 128 -> 192'
+    """
+    def tiles(text: str) -> dict[str, str]:
+        parts = [part.partition(" = ") for part in text.split(", ")]
+        return {name: value for name, _, value in parts}
+
+    mine, other = tiles(derived), tiles(best)
+    return ", ".join(f"{name} {mine.get(name, '-')} -> {other.get(name, '-')}"
+                     for name in {**mine, **other}
+                     if mine.get(name) != other.get(name))
+
+
+def page(document: dict[str, Any]) -> str:
+    entries = sorted(document["problems"], key=lambda one: -one["loss"])
+    losses = [one["loss"] for one in entries]
+    lines = [
+        "# The derived schedule beside an exhaustive search", "",
+        f"{document['device']}, {document['date']}, commit "
+        f"{document['commit']}: `{document['command']}`.", "",
+        f"{len(losses)} problems, {sum(one['of'] for one in entries)} "
+        f"candidates timed.  Loss at most 3 % in "
+        f"{sum(loss <= 0.03 for loss in losses)}, at most 10 % in "
+        f"{sum(loss <= 0.1 for loss in losses)}; worst "
+        f"{max(losses):.1%}, mean {sum(losses) / len(losses):.2%}.", "",
+        "| problem | error | rank | of | loss | the best has |",
+        "|---|---|---|---|---|---|"]
+    lines += [f"| {one['name']} | {one['error']:.1e} | {one['rank']} | "
+              f"{one['of']} | {one['loss']:.1%} | "
+              f"{differences(one['derived'], one['best'])} |"
+              for one in entries]
+    return "\n".join(lines) + "\n"
+
+
+def compile_all(wanted: Iterable[tuple[Class, str]], machine: str,
+                workers: int, bench: Bench) -> dict[tuple[Class, str], str]:
+    """Failures by class and schedule."""
+    wanted = list(dict.fromkeys(wanted))
+    bench.say(f"compiling {len(wanted)} kernels, {workers} at a time")
+    failed: dict[tuple[Class, str], str] = {}
+    with concurrent.futures.ProcessPoolExecutor(workers) as pool:
+        futures = {pool.submit(compile_one, kind, text, machine): (kind, text)
+                   for kind, text in wanted}
+        for done, future in enumerate(
+                concurrent.futures.as_completed(futures), 1):
+            words = future.result()
+            if words:
+                failed[futures[future]] = words
+            if done % 200 == 0:
+                bench.say(f"{done} of {len(wanted)} compiled")
+    bench.say(f"compiled, {len(failed)} failed")
+    return failed
+
+
+def save(document: dict[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    if document["problems"]:
+        path.with_suffix(".md").write_text(page(document), encoding="utf-8")
+
+
+def run(options: argparse.Namespace) -> int:
+    problems = random_problems(options.count, options.classes, options.seed)
+    candidates: dict[Class, dict[str, Any]] = {}
+    for problem in problems:
+        found = candidates.setdefault(problem.kind, {})
+        for plan in choose(plans_of(problem, options.machine), options.within,
+                           options.spread):
+            found.setdefault(plan.text, plan)
+    bench = Bench(options)
+    failed = compile_all(
+        ((kind, text) for kind, found in candidates.items()
+         for text in found), options.machine, options.workers, bench)
+    document: dict[str, Any] = {
+        "date": environment.now(), "command": " ".join(
+            [Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "commit": options.commit or environment.git_commit(),
+        "options": {k: v for k, v in vars(options).items()
+                    if isinstance(v, (int, float, str))},
+        **environment.describe(options.device), "problems": []}
+    for at, problem in enumerate(problems, 1):
+        if (options.budget_seconds
+                and time.monotonic() - bench.start > options.budget_seconds):
+            bench.say(f"the time is up: {at - 1} of {len(problems)} measured")
+            break
+        priced = {plan.text: plan
+                  for plan in plans_of(problem, options.machine)}
+        plans = [priced[text] for text in candidates[problem.kind]
+                 if text in priced]
+        found = bench.measure(problem, plans, {
+            text: words for (kind, text), words in failed.items()
+            if kind == problem.kind})
+        document["problems"].append(found)
+        bench.say(f"[{at}/{len(problems)}] {problem}: rank {found['rank']} of "
+                  f"{found['of']}, loss {found['loss']:.1%}"
+                  + (f", {len(found['wrong'])} WRONG" if found["wrong"]
+                     else ""))
+        save(document, options.out)
+    wrong = sum(len(one["wrong"]) for one in document["problems"])
+    print(page(document).split("| problem")[0])
+    return 1 if wrong or failed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("choice.json"))
+    add("--count", type=int, default=60)
+    add("--classes", type=int, default=20)
+    add("--seed", type=int, default=1)
+    add("--within", type=float, default=0.2)
+    add("--spread", type=int, default=10)
+    add("--rounds", type=int, default=5)
+    add("--batch-ms", type=float, default=2.0)
+    add("--machine", default="h100_sxm")
+    add("--device", default="cuda:0")
+    add("--workers", type=int, default=max(1, (os.cpu_count() or 4) - 2))
+    add("--budget-seconds", type=float)
+    add("--commit", help="what is measured, if git does not know it here")
+    add("--render", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    try:
+        if options.render:
+            print(page(json.loads(options.render.read_text("utf-8"))))
+            return 0
+        if not 1 <= options.classes <= options.count:
+            raise ValueError(f"--classes expects 1 to {options.count}, but "
+                             f"got {options.classes}")
+        return run(options)
+    except (ValueError, OSError) as error:
+        print(f"choice.py: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
