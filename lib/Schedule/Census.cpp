@@ -11,10 +11,12 @@ static constexpr Axis axes[] = {Axis::Query, Axis::Key, Axis::HeadDim,
 
 static size_t index(Axis axis) { return static_cast<size_t>(axis); }
 
-int64_t attn::padded(Tensor tensor, int64_t cols) {
+int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem) {
   std::optional<Axis> axis = shapeOf(tensor).cols;
-  bool isHeadDim = axis == Axis::HeadDim || axis == Axis::HeadDimV;
-  return isHeadDim ? roundUp(cols, 16) : cols;
+  if (axis == Axis::HeadDim)
+    return roundUp(cols,
+                   std::max<int64_t>(16, kStepBytes / bytesOf(problem.dtype)));
+  return axis == Axis::HeadDimV ? roundUp(cols, 16) : cols;
 }
 
 namespace {
@@ -49,6 +51,7 @@ bool isGroupWork(Verb verb) {
   case Verb::load:
   case Verb::stream:
   case Verb::absorb:
+  case Verb::transpose:
   case Verb::spill:
   case Verb::store:
     return false;
@@ -216,6 +219,8 @@ private:
 
   void leaf(const Node &node, const Surroundings &around) {
     if (node.verb == Verb::store && node.tensor == Tensor::Lse && !problem.lse)
+      return;
+    if (node.verb == Verb::transpose && !needsTranspose(problem))
       return;
     if (node.level == Level::Smem)
       smem.push_back(node.tensor);

@@ -37,8 +37,8 @@ static Sentence checkWgmmaColumns(const char *what, int64_t columns,
 }
 
 static Sentence checkWgmma(const Problem &problem) {
-  if (!is16Bit(problem.dtype))
-    return "wgmma expects bf16 or f16, but got " +
+  if (!is16Bit(problem.dtype) && problem.dtype != DataType::f8e4m3)
+    return "wgmma expects bf16, f16 or f8e4m3, but got " +
            std::string(name(problem.dtype));
   int64_t bytes = bytesOf(problem.dtype);
   if (auto sentence = checkWgmmaColumns("head dim", problem.headDim, bytes))

@@ -44,6 +44,7 @@ bool occupies(const Node &node) {
   case Verb::grid:
   case Verb::loop:
   case Verb::absorb:
+  case Verb::transpose: // a copy of what is counted already
   case Verb::multiply:
   case Verb::softmax:
   case Verb::rescale:
@@ -122,6 +123,7 @@ public:
         break;
       case Verb::grid:
       case Verb::absorb:
+      case Verb::transpose: // of pipelines only
       case Verb::rescale:
       case Verb::spill:
         break;
@@ -147,7 +149,8 @@ private:
 
   int64_t tileBytes(Tensor tensor, const Steps &steps) const {
     Shape shape = shapeOf(tensor);
-    int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false));
+    int64_t cols =
+        padded(tensor, steps.tile(*shape.cols, problem, false), problem);
     return steps.tile(shape.rows, problem, false) *
            smemPitch(cols, bytesPerElement(tensor, problem));
   }
@@ -176,7 +179,8 @@ private:
     int64_t rows = warpRows(steps);
     if (!shape.cols)
       return ceilDiv(rows * wordsPerElement(tensor), 8);
-    int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false));
+    int64_t cols =
+        padded(tensor, steps.tile(*shape.cols, problem, false), problem);
     return ceilDiv(rows * cols, 32);
   }
 
@@ -283,7 +287,7 @@ std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
     if (!grid.pipeline)
       continue;
     int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
-    RegisterBudget budget = registerBudget(grid.pipeline.warpgroups);
+    RegisterBudget budget = budgetOf(grid, problem);
     if (needed > budget.consumer)
       return exceeds("registers per thread", needed,
                      ("each of " + std::to_string(grid.pipeline.warpgroups) +

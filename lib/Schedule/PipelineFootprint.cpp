@@ -12,8 +12,8 @@
 
 using namespace attn;
 
-/// What the copy engine's swizzle repeats after, and a row of a panel.
-static constexpr int64_t kSwizzleBytes = 1024, kPanelRowBytes = 128;
+/// What the copy engine's swizzle repeats after.
+static constexpr int64_t kSwizzleBytes = 1024;
 static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
 /// The queue that tells the consumers of the next tile.
 static constexpr int64_t kQueueBytes = 2 * 32;
@@ -21,10 +21,26 @@ static constexpr int64_t kQueueBytes = 2 * 32;
 /// Registers are set for a whole warpgroup, in steps of 8; what the producer
 /// gives up, the consumers take.  512 per lane of a warpgroup is all there is,
 /// and a thread addresses less than 256: 24 + 2·240 = 504, 32 + 3·160 = 512.
-RegisterBudget attn::registerBudget(int64_t consumerWarpgroups) {
-  if (consumerWarpgroups <= 2)
-    return {24, 240};
-  return {32, 160};
+/// Fragments of a tile that is transposed ask for more than a producer has:
+/// 40 + 2·232 = 504.
+RegisterBudget attn::registerBudget(int64_t consumerWarpgroups,
+                                    bool hasTransposer) {
+  if (consumerWarpgroups > 2)
+    return {32, 160};
+  if (hasTransposer)
+    return {40, 232};
+  return {24, 240};
+}
+
+static bool hasTransposer(const Body &body) {
+  return std::any_of(body.begin(), body.end(), [](const Node &node) {
+    return node.verb == Verb::transpose || hasTransposer(node.body);
+  });
+}
+
+RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
+  return registerBudget(grid.pipeline.warpgroups,
+                        needsTranspose(problem) && hasTransposer(grid.body));
 }
 
 namespace {
@@ -55,19 +71,26 @@ private:
 
   int64_t columns(Tensor tensor, int64_t key) const {
     Axis axis = *shapeOf(tensor).cols;
-    return padded(tensor, axis == Axis::Key ? key : extent(problem, axis));
+    return padded(tensor, axis == Axis::Key ? key : extent(problem, axis),
+                  problem);
   }
 
   int64_t panelBytes(Tensor tensor, int64_t rows, int64_t cols) const {
     int64_t bytes = bytesPerElement(tensor, problem);
-    int64_t panels = ceilDiv(cols * bytes, kPanelRowBytes);
-    return roundUp(panels * rows * kPanelRowBytes, kSwizzleBytes);
+    int64_t panels = ceilDiv(cols * bytes, kPanelBytes);
+    return roundUp(panels * rows * kPanelBytes, kSwizzleBytes);
   }
 
   void ring(const Node &node, int64_t stages, int64_t key) {
     int64_t rows = shapeOf(node.tensor).rows == Axis::Query ? query : key;
     buffers +=
         stages * panelBytes(node.tensor, rows, columns(node.tensor, key));
+    rings.push_back(stages);
+  }
+
+  /// A ring of tiles whose rows are the tensor's columns.
+  void transposedRing(Tensor tensor, int64_t stages, int64_t key) {
+    buffers += stages * panelBytes(tensor, columns(tensor, key), key);
     rings.push_back(stages);
   }
 
@@ -83,13 +106,18 @@ private:
       case Verb::stream:
         ring(node, stages, key);
         break;
+      case Verb::transpose:
+        if (needsTranspose(problem))
+          transposedRing(node.tensor, stages, key);
+        break;
       case Verb::hold:
         if (shapeOf(node.tensor).cols)
           registers += columns(node.tensor, key) / 2;
         break;
       case Verb::softmax:
-        // P, in 16 bits, while the next scores come to be.
-        registers += columns(node.tensor, key) / 4;
+        // P, in the type of V, while the next scores come to be.
+        registers +=
+            columns(node.tensor, key) * bytesPerElement(Tensor::P, problem) / 8;
         break;
       case Verb::store:
         if (shapeOf(node.tensor).cols)
@@ -114,7 +142,7 @@ private:
 /// warpgroups from eleven on (fitted to 370 compiled kernels: those that are
 /// then within their budget do not spill).
 int64_t heldDescriptors(const Node &grid, const Problem &problem) {
-  int64_t steps = ceilDiv(problem.headDim, 16);
+  int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
   int64_t registers = 0;
   if (problem.mask.kind == MaskKind::window)
     registers += std::max<int64_t>(4, 3 * steps - 9);
@@ -129,7 +157,7 @@ int64_t heldDescriptors(const Node &grid, const Problem &problem) {
 Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
                                   const Machine &machine) {
   PipelineSpace space(grid, problem);
-  RegisterBudget budget = registerBudget(grid.pipeline.warpgroups);
+  RegisterBudget budget = budgetOf(grid, problem);
   Footprint result;
   result.smemBytes = space.smemBytes();
   result.registersPerThread = space.registers + heldDescriptors(grid, problem);

@@ -7,6 +7,9 @@
 
 namespace attn {
 
+/// The registers of the warpgroups of a pipeline.
+RegisterBudget budgetOf(const Node &grid, const Problem &problem);
+
 /// `gridFootprint` of a grid with a pipeline.
 Footprint pipelineFootprint(const Node &grid, const Problem &problem,
                             const Machine &machine);

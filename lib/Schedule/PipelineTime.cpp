@@ -9,6 +9,7 @@
 //           by themselves
 //   chain   what one warpgroup does one behind the other: its scores, its
 //           softmax, waiting, and, unless they overlap, its output
+//   transposer   what the warps that transpose do, beside all that
 //
 // d = 128, two warpgroups, 128 keys, one H100: tensor 2076, exp 1024 and issue
 // 749 clocks, together 2299; smem 1075; chain 1948.
@@ -81,6 +82,7 @@ public:
                              how.takesTurns ? c.turnPower : c.pipelinePower);
     double busy = std::max(powerMean({units, chain()}, c.chainPower),
                            c.operandShare * smem());
+    busy = std::max(busy, transposer);
     // A ring of n buffers asks for data n - 1/2 rounds ahead.
     double load = latency + loadBytes / double(grid.steps) / bytesPerClock;
     return busy + std::max(0.0, load - (grid.stages - 0.5) * busy);
@@ -115,6 +117,7 @@ private:
   double latency;       ///< clocks of a load
   double bytesPerClock; ///< that the copy engine brings
   Step step;
+  double transposer = 0; ///< clocks of a step, beside all others
   double smemBytes = 0, queryBytes = 0, loadBytes = 0;
   double epilogueSlots = 0, strips = 1;
   int64_t queryStages = 1;
@@ -122,18 +125,27 @@ private:
   void add(const Use &use) {
     const Node &node = *use.node;
     double smem = attn::smemBytes(use, problem);
-    double area = double(use.tile.rows) * padded(node.tensor, use.tile.cols);
+    double area =
+        double(use.tile.rows) * padded(node.tensor, use.tile.cols, problem);
     // A warp of each warpgroup runs on every scheduler.
     double perScheduler = area / 32 / kSchedulersPerSm;
     smemBytes += smem;
     switch (node.verb) {
     case Verb::multiply: {
-      double depth = padded(node.a, use.tile.depth);
+      double depth = padded(node.a, use.tile.depth, problem);
       double clocks =
           std::max(2 * area * depth / rate,
                    smem / use.count / machine.smemBytesPerClockPerSm);
       (node.tensor == Tensor::S ? step.scores : step.output) += clocks;
-      step.issue += depth / 16 * c.wgmmaSlots;
+      step.issue +=
+          depth * bytesPerElement(node.b, problem) / kStepBytes * c.wgmmaSlots;
+      return;
+    }
+    case Verb::transpose: {
+      // The three warps that the producer leaves take 32 rows each in turn.
+      double chunks = std::ceil(use.tile.rows / 32.0 / 3);
+      double pieces = chunks * padded(node.tensor, use.tile.cols, problem) / 16;
+      transposer = pieces * c.transposeClocks + c.transposeWaitClocks;
       return;
     }
     case Verb::softmax:
@@ -151,8 +163,8 @@ private:
       if (!shapeOf(node.tensor).cols)
         return;
       epilogueSlots += kWarpgroupRows *
-                       double(padded(node.tensor, use.tile.cols)) / 32 /
-                       kSchedulersPerSm * c.epilogueSlots;
+                       double(padded(node.tensor, use.tile.cols, problem)) /
+                       32 / kSchedulersPerSm * c.epilogueSlots;
       if (node.step > 0)
         strips = ceilDiv(use.tile.cols, node.step);
       return;

@@ -57,8 +57,10 @@ static std::vector<TensorCoreFamily> familiesFor(const ScheduleKind &kind,
   return families;
 }
 
-static std::string kernelFor(const ScheduleKind &kind,
-                             TensorCoreFamily family) {
+static std::string kernelFor(const ScheduleKind &kind, TensorCoreFamily family,
+                             const Problem &problem) {
+  if (bytesOf(problem.dtype) == 1)
+    return ""; // no builder takes 8-bit types yet
   std::string wanted = kind.name + "_" + std::string(name(family));
   for (const std::string &kernel : kernelNames())
     if (kernel == wanted)
@@ -119,7 +121,7 @@ struct Space {
   const Machine &machine;
   const Calibration &calibration;
   const Form &form = *formFor(kind, family);
-  std::string kernel = kernelFor(kind, family);
+  std::string kernel = kernelFor(kind, family, problem);
 };
 
 /// What became of the choices of a space.

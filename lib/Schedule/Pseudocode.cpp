@@ -103,6 +103,11 @@ private:
                   std::string(name(node.level)));
     case Verb::absorb:
       return line("read " + tile(node.tensor) + " and fold it in");
+    case Verb::transpose:
+      if (!needsTranspose(problem))
+        return;
+      return line("rewrite " + tile(node.tensor) + " by columns in " +
+                  std::string(name(node.level)));
     case Verb::multiply:
       return line(std::string(name(node.tensor)) +
                   " += " + std::string(name(node.a)) + " . " +

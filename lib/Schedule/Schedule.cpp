@@ -50,6 +50,9 @@ Node attn::stream(Tensor tensor, Level level) {
   return leaf(Verb::stream, tensor, level);
 }
 Node attn::absorb(Tensor tensor) { return leaf(Verb::absorb, tensor); }
+Node attn::transpose(Tensor tensor) {
+  return leaf(Verb::transpose, tensor, Level::Smem);
+}
 Node attn::softmax(Tensor scores) { return leaf(Verb::softmax, scores); }
 Node attn::rescale(Tensor tensor) { return leaf(Verb::rescale, tensor); }
 Node attn::spill(Tensor tensor) { return leaf(Verb::spill, tensor); }
@@ -181,9 +184,10 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
   case Tensor::Q:
   case Tensor::K:
   case Tensor::V:
-  case Tensor::O:
   case Tensor::P:
     return bytesOf(problem.dtype);
+  case Tensor::O:
+    return bytesOf(resultType(problem));
   case Tensor::S:
   case Tensor::Lse:
   case Tensor::TileMax:
@@ -196,4 +200,12 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
 
 bool attn::isInput(Tensor tensor) {
   return tensor == Tensor::Q || tensor == Tensor::K || tensor == Tensor::V;
+}
+
+DataType attn::resultType(const Problem &problem) {
+  return problem.dtype == DataType::f8e4m3 ? DataType::bf16 : problem.dtype;
+}
+
+bool attn::needsTranspose(const Problem &problem) {
+  return bytesOf(problem.dtype) != 2;
 }

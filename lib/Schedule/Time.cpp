@@ -50,13 +50,13 @@ static double flopsPerInstruction(TensorCoreFamily family,
 static void add(UnitWork &work, const Use &use, const Problem &problem,
                 TensorCoreFamily family, const Calibration &c) {
   const Node &node = *use.node;
-  double area =
-      double(use.count) * use.tile.rows * padded(node.tensor, use.tile.cols);
+  double area = double(use.count) * use.tile.rows *
+                padded(node.tensor, use.tile.cols, problem);
   double smem = smemBytes(use, problem);
   work.smemBytes += smem;
   switch (node.verb) {
   case Verb::multiply: {
-    double flops = 2 * area * padded(node.a, use.tile.depth);
+    double flops = 2 * area * padded(node.a, use.tile.depth, problem);
     work.products += use.count;
     work.flops += flops;
     work.slots += flops / flopsPerInstruction(family, c) +
@@ -78,6 +78,7 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
     work.slots += area * bytesPerElement(node.tensor, problem) /
                   c.bytesPerWarpInstruction * c.copySlots;
     return;
+  case Verb::transpose: // of pipelines only
   case Verb::grid:
   case Verb::loop:
   case Verb::hold:

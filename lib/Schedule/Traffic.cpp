@@ -19,6 +19,7 @@ static bool moves(Verb verb) {
   case Verb::grid:
   case Verb::loop:
   case Verb::hold:
+  case Verb::transpose:
   case Verb::multiply:
   case Verb::softmax:
   case Verb::rescale:
@@ -49,7 +50,7 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   const Node &node = *use.node;
   const TileExtent &tile = use.tile;
   auto tileBytes = [&](Tensor tensor, int64_t rows, int64_t cols) {
-    return use.count * rows * padded(tensor, cols) *
+    return use.count * rows * padded(tensor, cols, problem) *
            bytesPerElement(tensor, problem);
   };
   switch (node.verb) {
@@ -59,9 +60,12 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
       return 0;
     // The copy engine writes whole panels.
     if (use.isPanelled)
-      return tileBytes(node.tensor, tile.rows,
-                       roundUp(tile.cols, kPanelColumns));
+      return use.count * tile.rows *
+             roundUp(tile.cols * bytesPerElement(node.tensor, problem),
+                     kPanelBytes);
     return tileBytes(node.tensor, tile.rows, tile.cols);
+  case Verb::transpose: // read and written
+    return 2 * tileBytes(node.tensor, tile.rows, tile.cols);
   case Verb::multiply: {
     // Every warp reads its own rows of a, and all of b.  The tile of b lies in
     // memory as the tensor does: its columns are the product's or its depth.

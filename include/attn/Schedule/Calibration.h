@@ -103,6 +103,11 @@ struct Calibration {
   double groupTileClocks = 230, epilogueSlots = 9.7, stripClocks = 265;
   /// More of them under a mask, per warpgroup: each ends at a step of its own.
   double maskedGroupClocks = 700;
+  /// Clocks in which one warp transposes 32 x 16 bytes: about ten instructions
+  /// (a read and a write of four matrices, four permutes, addresses), one every
+  /// other clock; and in which it waits, per step, for three barriers.  An
+  /// estimate.
+  double transposeClocks = 24, transposeWaitClocks = 200;
   /// More of them where every tile is a block of its own: the start of a block
   /// and its barriers.  First loads and scores come on top.
   double blockClocks = 865;

@@ -62,7 +62,7 @@ struct Use {
   TileExtent tile;
   /// multiply: operands that lie in shared memory, not in registers.
   bool aInSmem = false, bInSmem = false;
-  /// Shared memory is in panels of 64 columns, as the copy engine fills it.
+  /// Shared memory is in panels, as the copy engine fills it.
   bool isPanelled = false;
 };
 
@@ -84,10 +84,11 @@ struct Census {
 /// The schedule must outlive its census.
 Census census(const Schedule &schedule, const Problem &problem);
 
-/// Head dimensions are padded to 16 columns in shared memory and fragments.
-int64_t padded(Tensor tensor, int64_t cols);
-/// Columns of the panels that the copy engine fills.
-inline constexpr int64_t kPanelColumns = 64;
+/// Head dimensions are padded in shared memory and fragments: to 16 columns,
+/// and where they are contracted to a step of a product, 32 bytes.
+int64_t padded(Tensor tensor, int64_t cols, const Problem &problem);
+/// A row of the panels that the copy engine fills, and a step of a product.
+inline constexpr int64_t kPanelBytes = 128, kStepBytes = 32;
 
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }

@@ -13,10 +13,11 @@
 /// input, which is dead by then (rings may already be filling again).
 ///
 /// A pipeline lies in shared memory as the copy engine wants it: every buffer
-/// in panels of 64 columns, 128 bytes a row, at multiples of 1024; behind them
-/// a pair of barriers per ring and the queue of tiles.  d = 128 with 128
+/// in panels of 128 bytes a row, at multiples of 1024; behind them a pair of
+/// barriers per ring and the queue of tiles.  In bf16, d = 128 with 128
 /// queries, 128 keys, two stages of each and 64 columns of staging: 2·32 + 4·32
-/// + 16 KiB and 160 bytes.
+/// + 16 KiB and 160 bytes.  In f8e4m3 a ring of V's transposed tiles joins
+/// them, and the staging is bf16: 2·16 + 6·16 + 16 KiB and 192 bytes.
 ///
 /// Registers are an estimate: accumulators are exact, the rest is what operands
 /// in flight and addresses take.
@@ -65,7 +66,10 @@ inline constexpr int64_t kMaxRegistersPerThread = 255;
 struct RegisterBudget {
   int64_t producer, consumer; ///< per thread
 };
-RegisterBudget registerBudget(int64_t consumerWarpgroups);
+/// `hasTransposer`: warps that transpose share the producer's warpgroup, and
+/// with it the registers.
+RegisterBudget registerBudget(int64_t consumerWarpgroups,
+                              bool hasTransposer = false);
 
 } // namespace attn
 

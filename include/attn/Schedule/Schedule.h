@@ -42,7 +42,7 @@
 /// * A tile is loaded whole or not at all, at least one step of every loop,
 ///   even if no row sees it; each warpgroup multiplies the steps that its own
 ///   rows see, at least one.
-/// * Buffers are those of the copy engine: panels of 64 columns.
+/// * Buffers are those of the copy engine: panels of 128 bytes of columns.
 ///
 /// Deliberately absent: threads, layouts, barriers.  Those belong to the kernel
 /// that is built from the schedule and that must move the very same bytes.
@@ -67,17 +67,19 @@ enum class Tensor { Q, K, V, O, Lse, S, P, Stats, TileMax };
 enum class Level { Registers, Smem };
 
 enum class Verb {
-  grid,     ///< parallel over the tiles of an axis: one block each
-  loop,     ///< in order over the tiles of an axis
-  hold,     ///< occupy fast memory; nothing moves
-  load,     ///< read a tile that stays for the rest of the scope
-  stream,   ///< read a tile into a ring; the next step overwrites it
-  absorb,   ///< read a tile and fold it at once into what is held
-  multiply, ///< out += a · b, a matrix product
-  softmax,  ///< S becomes P; the running max and sum of the rows follow
-  rescale,  ///< scale an accumulator after the max of its rows has moved
-  spill,    ///< write a tile to scratch memory, to be read by a later grid
-  store,    ///< write a result
+  grid,      ///< parallel over the tiles of an axis: one block each
+  loop,      ///< in order over the tiles of an axis
+  hold,      ///< occupy fast memory; nothing moves
+  load,      ///< read a tile that stays for the rest of the scope
+  stream,    ///< read a tile into a ring; the next step overwrites it
+  absorb,    ///< read a tile and fold it at once into what is held
+  transpose, ///< rewrite a streamed tile by columns in a ring of its own, for
+             ///< tensor cores that take it no other way (`needsTranspose`)
+  multiply,  ///< out += a · b, a matrix product
+  softmax,   ///< S becomes P; the running max and sum of the rows follow
+  rescale,   ///< scale an accumulator after the max of its rows has moved
+  spill,     ///< write a tile to scratch memory, to be read by a later grid
+  store,     ///< write a result
 };
 
 /// Rows of a warpgroup: four warps that issue one product together.
@@ -125,6 +127,7 @@ Node hold(Tensor tensor, Level level = Level::Registers);
 Node load(Tensor tensor, Level level, int64_t stages = 1);
 Node stream(Tensor tensor, Level level);
 Node absorb(Tensor tensor);
+Node transpose(Tensor tensor);
 Node multiply(Tensor out, Tensor a, Tensor b);
 Node softmax(Tensor scores);
 Node rescale(Tensor accumulator);
@@ -161,6 +164,12 @@ int64_t wordsPerElement(Tensor tensor);
 int64_t bytesPerElement(Tensor tensor, const Problem &problem);
 /// Inputs Q, K, V.
 bool isInput(Tensor tensor);
+/// Results have the type of the inputs, or bf16 if that has 8 bits.
+DataType resultType(const Problem &problem);
+/// Whether the right operand of a product must lie by columns in shared memory.
+/// wgmma takes 16-bit elements in either order, all others only in that of
+/// what is contracted; where this is false, `transpose` does nothing.
+bool needsTranspose(const Problem &problem);
 
 } // namespace attn
 

@@ -11,12 +11,13 @@
 // column; kernels stream whole rows (slice = 0).
 //
 // The form for Hopper has one warp that loads and warpgroups that multiply.  K
-// and V have a ring each.  With two query stages the next tile's queries are
-// there when this one ends; the output leaves through `staging` columns at a
-// time.
+// and V have a ring each, and V one more for its tiles by columns if the type
+// asks for it.  With two query stages the next tile's queries are there when
+// this one ends; the output leaves through `staging` columns at a time.
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Registry.h"
 
 using namespace attn;
@@ -51,6 +52,7 @@ static Schedule buildPipeline(const Tiles &t) {
                   softmax(Tensor::S),
                   rescale(Tensor::O),
                   stream(Tensor::V, Level::Smem),
+                  transpose(Tensor::V),
                   multiply(Tensor::O, Tensor::P, Tensor::V)};
   return {"flash",
           {grid(Axis::Query, t.get("query"), pipeline,
@@ -69,6 +71,11 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
     return "expects 64, 128 or 192 rows for one, two or three warpgroups, but "
            "got " +
            number(query);
+  // A step of P V contracts 32 bytes of keys.
+  int64_t keyStep = kStepBytes / bytesOf(problem.dtype);
+  if (key % keyStep != 0)
+    return "expects a multiple of " + number(keyStep) + " keys in " +
+           std::string(name(problem.dtype)) + ", but got " + number(key);
   if (key > 256)
     return "expects at most 256 keys, the columns of a product, but got " +
            number(key);

@@ -30,7 +30,7 @@ TEST(Families, WgmmaNamesNumberAndLimit) {
   p.dtype = DataType::f16;
   EXPECT_EQ(whyNotWgmma(p), "fine");
   p.dtype = DataType::f32;
-  EXPECT_EQ(whyNotWgmma(p), "wgmma expects bf16 or f16, but got f32");
+  EXPECT_EQ(whyNotWgmma(p), "wgmma expects bf16, f16 or f8e4m3, but got f32");
   p = square(1024, 100);
   EXPECT_EQ(whyNotWgmma(p), "wgmma expects head dim to be a multiple of 8 (16 "
                             "bytes), but got 100");
@@ -45,6 +45,22 @@ TEST(Families, WgmmaNamesNumberAndLimit) {
             "wgmma expects rows aligned to 16 bytes, but got 8");
   EXPECT_EQ(whyNotWgmma(square(1024, 128), *findMachine("a100_80g")),
             "wgmma expects a machine that has it, but a100_80g has mma_sync");
+}
+
+/// Rows of 8-bit types are whole 16-byte pieces too.
+TEST(Families, WgmmaOf8Bits) {
+  Problem p = square(1024, 128);
+  p.dtype = DataType::f8e4m3;
+  EXPECT_EQ(whyNotWgmma(p), "fine");
+  p.headDim = 80;
+  p.headDimV = 48;
+  EXPECT_EQ(whyNotWgmma(p), "fine");
+  p.headDimV = 56;
+  EXPECT_EQ(whyNotWgmma(p), "wgmma expects head dim of v to be a multiple of "
+                            "16 (16 bytes), but got 56");
+  p.headDimV = 272;
+  EXPECT_EQ(whyNotWgmma(p),
+            "wgmma expects head dim of v up to 256, but got 272");
 }
 
 /// What wgmma cannot take, the portable family still does.
@@ -153,6 +169,71 @@ TEST(Families, SharedMemoryOfPartialPanels) {
   ASSERT_TRUE(plan) << error;
   int64_t buffers = 2 * 64 * 128 + 2 * 3 * (2 * 16 * 128) + 2 * 64 * 128;
   EXPECT_EQ(plan->footprint.smemBytes, buffers + 2 * 16 + 4 * 32 + 64);
+}
+
+Problem of8Bits(int64_t d, int64_t dv) {
+  Problem p = square(4096, d);
+  p.headDimV = dv;
+  p.dtype = DataType::f8e4m3;
+  return p;
+}
+
+/// In 8 bits a panel has 128 columns, V has a second ring whose rows are its
+/// columns, O is bf16, and there are eight rows of barriers.
+TEST(Families, SharedMemoryOf8Bits) {
+  struct {
+    int64_t d, dv, key, staging, buffers;
+  } rows[] = {
+      {128, 128, 128, 64, 2 * 128 * 128 + 3 * 2 * 128 * 128 + 128 * 64 * 2},
+      // One panel of 80 columns, one of 48, two of 160 keys; 48 rows.
+      {80, 48, 160, 64,
+       2 * 128 * 128 + 2 * 2 * 160 * 128 + 2 * 2 * 48 * 128 + 128 * 64 * 2}};
+  for (auto &row : rows) {
+    std::string error;
+    auto plan = planFor(of8Bits(row.d, row.dv), h100(), "flash",
+                        {{"query", 128},
+                         {"key", row.key},
+                         {"stages", 2},
+                         {"query_stages", 2},
+                         {"staging", row.staging}},
+                        error);
+    ASSERT_TRUE(plan) << error;
+    EXPECT_EQ(plan->footprint.smemBytes, row.buffers + 8 * 16 + 64);
+  }
+}
+
+/// The warps that transpose take registers from the consumers; P takes half of
+/// what it does in 16 bits.
+TEST(Families, RegistersOf8Bits) {
+  auto refusal = [](int64_t d, int64_t query, int64_t key) {
+    std::string error;
+    auto plan =
+        planFor(of8Bits(d, d), h100(), "flash",
+                {{"query", query}, {"key", key}, {"query_stages", 1}}, error);
+    return plan ? std::to_string(plan->footprint.registersPerThread) : error;
+  };
+  EXPECT_EQ(refusal(128, 128, 224), "232"); // 28 + 224/2 + 224/8 + 128/2
+  EXPECT_EQ(refusal(64, 192, 160), "160");  // 28 + 160/2 + 160/8 + 64/2
+  EXPECT_EQ(refusal(128, 128, 256),
+            "needs 252 registers per thread, but each of 2 warpgroups has 232");
+  EXPECT_EQ(refusal(64, 192, 192),
+            "needs 180 registers per thread, but each of 3 warpgroups has 160");
+  EXPECT_EQ(refusal(128, 128, 48),
+            "expects a multiple of 32 keys in f8e4m3, but got 48");
+}
+
+TEST(Families, RegistersOfATransposer) {
+  struct {
+    int64_t groups, producer, consumer;
+    bool hasTransposer;
+  } rows[] = {{1, 24, 240, false}, {1, 40, 232, true},  {2, 24, 240, false},
+              {2, 40, 232, true},  {3, 32, 160, false}, {3, 32, 160, true}};
+  for (auto &row : rows) {
+    RegisterBudget budget = registerBudget(row.groups, row.hasTransposer);
+    EXPECT_EQ(budget.producer, row.producer);
+    EXPECT_EQ(budget.consumer, row.consumer);
+    EXPECT_LE(budget.producer + row.groups * budget.consumer, 512);
+  }
 }
 
 /// Where measured kernels still fit the registers of their role, and where they

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Registry.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>
@@ -229,6 +230,33 @@ TEST(PipelineTime, SlowerResourceTakesLongerAndBinds) {
     if (std::string(one.binds) != "smem")
       EXPECT_EQ(t.boundBy, one.binds);
   }
+}
+
+/// Twice the rate, but the exponentials stay: less than twice as fast.
+TEST(PipelineTime, EightBits) {
+  Problem p = problem(128, 16384, false);
+  Kernel kernel{128, 128};
+  double of16 = rate(kernel, p);
+  p.dtype = DataType::f8e4m3;
+  double of8 = rate(kernel, p);
+  EXPECT_GT(of8, 1.3 * of16);
+  EXPECT_LT(of8, 1.9 * of16);
+
+  auto secondsWith = [&](const Calibration &c) {
+    Schedule schedule = findScheduleKind("flash")->build(kernel.tiles());
+    return time(schedule, p, *findMachine("h100_sxm"), TensorCoreFamily::wgmma,
+                c)
+        .seconds;
+  };
+  // Warps that transpose work beside the others, until they are what is slow.
+  Calibration c;
+  double before = secondsWith(c);
+  c.transposeClocks /= 2;
+  EXPECT_EQ(secondsWith(c), before);
+  c.transposeWaitClocks = 1e4;
+  EXPECT_GT(secondsWith(c), 3 * before);
+  p.dtype = DataType::bf16;
+  EXPECT_EQ(secondsWith(c), secondsWith({}));
 }
 
 /// A tile alone takes as long as its longest warpgroup, however few rows.

@@ -14,7 +14,8 @@ int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 /// What a kernel of that shape does, step by step, looking at every pair.
 struct Kernel {
   const Problem &p;
-  int64_t s = 2;
+  int64_t s = bytesOf(p.dtype);
+  int64_t so = 2; ///< of O
   int64_t l2 = 0, smem = 0;
 
   bool sees(int64_t r0, int64_t br, int64_t k0, int64_t bc) const {
@@ -51,9 +52,9 @@ struct Kernel {
 
   /// One warp loads for warpgroups of 64 rows, `groups` of them.
   void pipeline(int64_t groups, int64_t bc) {
-    int64_t dp = up(p.headDim, 16), ep = up(p.headDimV, 16);
+    int64_t dp = up(p.headDim, 32 / s), ep = up(p.headDimV, 16);
     auto panels = [&](int64_t rows, int64_t cols) {
-      return up(cols, 64) * rows * s;
+      return up(cols * s, 128) * rows;
     };
     int64_t tiles = (p.queries + 64 * groups - 1) / (64 * groups);
     for (int64_t r0 = 0; r0 < tiles * 64 * groups; r0 += 64 * groups) {
@@ -76,11 +77,13 @@ struct Kernel {
         l2 += std::min(bc, p.keys) * (p.headDim + p.headDimV) * s;
       }
       smem += loaded * (panels(bc, dp) + panels(bc, ep));
+      if (s == 1) // each tile of V is read and written by columns
+        smem += loaded * 2 * bc * ep;
       for (int64_t blocks : multiplied)
         smem +=
             std::max<int64_t>(blocks, 1) * (64 * dp + bc * dp + bc * ep) * s;
-      l2 += rows * p.headDimV * s + (p.lse ? rows * 4 : 0);
-      smem += 64 * groups * ep * s + rows * p.headDimV * s;
+      l2 += rows * p.headDimV * so + (p.lse ? rows * 4 : 0);
+      smem += 64 * groups * ep * so + rows * p.headDimV * so;
     }
   }
 
@@ -152,6 +155,8 @@ TEST(Traffic, PipelineMovesWhatTheKernelMoves) {
   for (int round = 0; round < 300; ++round) {
     Problem p = random.problem(300);
     int64_t groups = random.number(1, 3), bc = 16 * random.number(1, 8);
+    if (round % 2)
+      p.dtype = DataType::f8e4m3;
     Kernel kernel{p};
     kernel.pipeline(groups, bc);
     Schedule schedule =
@@ -170,6 +175,33 @@ TEST(Traffic, PipelineMovesWhatTheKernelMoves) {
         << p << " " << groups << "x" << bc;
     EXPECT_LE(bytes.hbm, bytes.l2);
   }
+}
+
+/// One head, 64 queries and 40 keys of 32 columns, V of 16, in two steps of 32
+/// keys.
+TEST(Traffic, PipelineOf8BitsByHand) {
+  Problem p;
+  p.dtype = DataType::f8e4m3;
+  p.queries = 64;
+  p.keys = 40;
+  p.headDim = 32;
+  p.headDimV = 16;
+  Schedule schedule = findScheduleKind("flash")->build({{"query", 64},
+                                                        {"key", 32},
+                                                        {"stages", 2},
+                                                        {"query_stages", 1},
+                                                        {"staging", 64},
+                                                        {"ping_pong", 0},
+                                                        {"overlap", 1},
+                                                        {"persistent", 1}});
+  Bytes bytes = traffic(schedule, p, h100());
+  // Q, K, V of one byte, O of two, LSE of four.
+  EXPECT_EQ(bytes.l2, 64 * 32 + 40 * 32 + 40 * 16 + 64 * 16 * 2 + 64 * 4);
+  int64_t fills = 64 * 128 + 2 * (32 * 128 + 32 * 128);
+  int64_t transposes = 2 * (2 * 32 * 16);
+  int64_t products = 2 * (64 * 32 + 32 * 32 + 32 * 16);
+  int64_t staging = 2 * (64 * 16 * 2);
+  EXPECT_EQ(bytes.smem, fills + transposes + products + staging);
 }
 
 TEST(Traffic, ScoreSpillMovesWhatAKernelWould) {
