@@ -10,7 +10,9 @@
 
 A result is either {"refused": words} or {"seconds", "quartiles", "rounds",
 "launches", "timer", "tflops", "error", "tolerance", "agrees", ...}; ours also
-has "kernel".  Errors that are no number are null.  A document grows by runs:
+has "kernel", and in cells of 8 bits all have "exact_error": against inputs that
+were not rounded to 8 bits ("error" is that of the inputs as they are, of attn
+in bf16 also without that rounding).  Errors that are no number are null.  A document grows by runs:
 every cell names its own, so results of several calls, and of several machines,
 stand in one file and are told apart.  It is written after every cell.
 """
