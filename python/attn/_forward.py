@@ -235,8 +235,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 caller orders it after what wrote the arrays
 
     Returns o, or (o, lse) with return_lse or lse.  o has the type of q (bf16
-    for f8e4m3) and the order of its dimensions in memory.  A row that sees no key has o = 0
-    and lse = -inf.
+    for f8e4m3) and the order of its dimensions in memory.  A row that sees no
+    key has o = 0 and lse = -inf.
 
     There is no gradient, and `torch.compile` breaks its graph here: see
     attn.torch.attention for both.

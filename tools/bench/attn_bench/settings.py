@@ -23,9 +23,10 @@ PEERS = {
     "flex": ("flex", "Flex"),
 }
 LABELS = {
-    "attn": "attn", "attn-bf16": "attn in bf16", "cudnn": "cuDNN", "flash": "FlashAttention",
-    "efficient": "mem-efficient", "math": "PyTorch math",
-    "flash3": "FlashAttention-3", "unfused": "unfused", "jax-cudnn": "JAX cuDNN", "jax-xla": "JAX XLA",
+    "attn": "attn", "attn-bf16": "attn in bf16", "cudnn": "cuDNN",
+    "flash": "FlashAttention", "efficient": "mem-efficient",
+    "math": "PyTorch math", "flash3": "FlashAttention-3",
+    "unfused": "unfused", "jax-cudnn": "JAX cuDNN", "jax-xla": "JAX XLA",
     "mosaic": "JAX Mosaic", "flex": "FlexAttention",
 }
 #: Those that can be the best; the other two are for comparison and tests.
