@@ -248,7 +248,7 @@ ATTN_EXPORT int32_t attn_encode_tensor_map(
    again.  Compiled kernels stay in memory, and in the cache if one is open. */
 typedef struct attn_forward_request {
   size_t struct_size;
-  /* Of q, k and v: "bf16", "f16", ... */
+  /* Of q, k and v: "bf16", "f16", ...; o is bf16 for "f8e4m3". */
   const char *dtype;
   /* NULL, or as in attn_problem. */
   const char *mask;

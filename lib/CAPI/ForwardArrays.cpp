@@ -2,6 +2,8 @@
 
 #include "ForwardArrays.h"
 
+#include "attn/Schedule/Schedule.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <numeric>
@@ -102,14 +104,16 @@ std::optional<std::string> attn::classify(const ForwardRequest &request,
     }
     return text + "; shapes are [batch, heads, rows, head dimension]";
   }
-  int64_t elementBytes = bytesOf(request.dtype);
   Problem &problem = kernelClass.problem;
+  problem.dtype = request.dtype;
   problem.alignment = kMaxAlignment;
   for (const Named &each : named(arrays)) {
     if (std::optional<std::string> wanted = checkStrides(each))
       return "expects " + *wanted;
     bool isLse = each.array->sizes.size() == 3;
-    int64_t bytes = isLse ? sizeof(float) : elementBytes;
+    int64_t bytes =
+        isLse ? sizeof(float)
+              : bytesOf(each.isOutput ? resultType(problem) : problem.dtype);
     int64_t alignment = rowAlignment(*each.array, bytes);
     if (alignment < bytes)
       return "expects " + std::string(each.name) +
@@ -118,7 +122,6 @@ std::optional<std::string> attn::classify(const ForwardRequest &request,
     if (!isLse)
       problem.alignment = std::min(problem.alignment, alignment);
   }
-  problem.dtype = request.dtype;
   problem.mask = request.mask;
   problem.batch = arrays.q.sizes[0];
   problem.heads = arrays.q.sizes[1];

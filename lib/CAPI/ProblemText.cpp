@@ -2,6 +2,8 @@
 
 #include "attn/CAPI/ProblemText.h"
 
+#include "attn/Schedule/Schedule.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -32,7 +34,7 @@ static std::string memref(llvm::ArrayRef<int64_t> shape,
 std::string attn::textOf(const KernelClass &kernelClass) {
   const Problem &p = kernelClass.problem;
   std::string element = elementOf(p.dtype);
-  std::string result = p.dtype == DataType::f8e4m3 ? "bf16" : element;
+  std::string result = elementOf(resultType(p));
   std::string q = memref({p.batch, p.heads, p.queries, p.headDim}, element);
   std::string k = memref({p.batch, p.kvHeads, p.keys, p.headDim}, element);
   std::string v = memref({p.batch, p.kvHeads, p.keys, p.headDimV}, element);

@@ -5,6 +5,8 @@
 #include "Problems.h"
 #include "XlaFfi.h"
 
+#include "attn/Schedule/Schedule.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -109,6 +111,19 @@ static Outcome readRequest(const xla::CallFrame &frame,
   return std::nullopt;
 }
 
+static Outcome checkResult(const xla::CallFrame &frame,
+                           const ForwardRequest &request) {
+  const auto &o = *static_cast<xla::Buffer *>(frame.results.values[0]);
+  Problem problem;
+  problem.dtype = request.dtype;
+  DataType expected = resultType(problem);
+  if (dataTypeOf(o.type) == expected)
+    return std::nullopt;
+  return invalid("expects o of " + std::string(name(expected)) + " for q of " +
+                 std::string(name(request.dtype)) + ", but got XLA's type " +
+                 std::to_string(static_cast<int32_t>(o.type)));
+}
+
 static Outcome execute(const xla::CallFrame &frame) {
   ForwardArrays arrays;
   CallerArray *operands[] = {&arrays.q, &arrays.k, &arrays.v};
@@ -122,6 +137,8 @@ static Outcome execute(const xla::CallFrame &frame) {
       return fault;
   ForwardRequest request;
   if (Outcome fault = readRequest(frame, request))
+    return fault;
+  if (Outcome fault = checkResult(frame, request))
     return fault;
   if (llvm::is_contained(arrays.o.sizes, 0))
     return std::nullopt; // nothing to write, and no address to ask about

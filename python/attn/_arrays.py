@@ -18,10 +18,22 @@ from . import _dlpack, _driver
 ITEM_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3": 1}
 DTYPES = "bf16, f16, f32 or f8e4m3"
 
+#: The element type of o for that of q, k and v, where it is another.
+_RESULT_DTYPES = {"f8e4m3": "bf16"}
+
 _TYPESTRS = {"<f2": "f16", "<f4": "f32", "bfloat16": "bf16",
              "float8_e4m3fn": "f8e4m3"}
 # `stream` of the interface and of DLPack: the legacy default stream.
 _LEGACY_STREAM = 1
+
+
+def result_dtype(dtype: str) -> str:
+    """The element type of o for inputs of `dtype`.
+
+    >>> result_dtype("f16"), result_dtype("f8e4m3")
+    ('f16', 'bf16')
+    """
+    return _RESULT_DTYPES.get(dtype, dtype)
 
 
 class Array(NamedTuple):

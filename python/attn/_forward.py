@@ -16,7 +16,7 @@ import threading
 from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 
 from . import _cache, _native
-from ._arrays import Array, check_layout, library_of
+from ._arrays import Array, check_layout, library_of, result_dtype
 from ._bindings import Binding, buffers, result_handle
 from ._dlpack import row_major
 from ._problem import mask_name, scale_number
@@ -83,9 +83,12 @@ def _check_together(named: Sequence[tuple[str, Array]]) -> None:
                 f"q [batch, heads, queries, head_dim], k [batch, kv_heads, "
                 f"keys, head_dim], v [batch, kv_heads, keys, head_dim_v]")
     main = [(n, a) for n, a in named if n != "lse"]
-    if len({a.dtype for _, a in main}) > 1:
+    dtype = main[0][1].dtype
+    result = result_dtype(dtype)
+    if any(a.dtype != (result if n == "o" else dtype) for n, a in main):
         texts = ", ".join(f"{n} {a.dtype}" for n, a in main)
-        raise TypeError(f"expects one element type, but got {texts}")
+        rule = "" if result == dtype else f" of q, k and v, and o of {result}"
+        raise TypeError(f"expects one element type{rule}, but got {texts}")
     if named[-1][0] == "lse" and named[-1][1].dtype != "f32":
         raise TypeError(f"expects lse of f32, but got {named[-1][1].dtype}")
     if len({a.device for _, a in named}) > 1:
@@ -121,7 +124,7 @@ def _prepare(arrays: Sequence[Array], o: Optional[Array],
     sizes = (*q.sizes[:3], v.sizes[3])
     strides = result_strides(sizes, q.strides)
     lse_sizes = sizes[:3] if return_lse else None
-    o = o or Array(0, q.dtype, sizes, strides, q.device, None)
+    o = o or Array(0, result_dtype(q.dtype), sizes, strides, q.device, None)
     results = [o]
     if lse_sizes is not None:
         results.append(lse or Array(0, "f32", lse_sizes, row_major(lse_sizes),
@@ -162,7 +165,10 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
 
     made = []
     if out is None:
-        out = library.empty(q, call.sizes, call.strides, None, handle)
+        dtype = inputs[0].dtype
+        result = result_dtype(dtype)
+        out = library.empty(q, call.sizes, call.strides,
+                            None if result == dtype else result, handle)
         o_array = describe(out, "o")
         made.append(o_array)
     if call.lse_sizes is not None and lse is None:
@@ -202,8 +208,16 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     heads, head_dim] is passed as a transposed view, without a copy.  Arrays
     may be of PyTorch, CuPy, JAX, or of any library that speaks DLPack or
     `__cuda_array_interface__`; all lie on one GPU, which need not be the
-    current one.  Element types are bf16 and f16.  Batch and rows are free:
-    other numbers do not compile again.
+    current one.  Batch and rows are free: other numbers do not compile again.
+
+    Element types are bf16, f16 and, on Hopper, f8e4m3 (float8_e4m3fn), whose
+    o is bf16.  Then head_dim and head_dim_v are multiples of 16 up to 256, and
+    rows begin at multiples of 16 bytes.  The scores are of the numbers as they
+    are, and weights are rounded to f8e4m3 too: expect 3 % of error against
+    exact weights.  Tensors that were divided by q_scale, k_scale and v_scale
+    when they were rounded are put right by scale = q_scale * k_scale /
+    sqrt(head_dim) and o * v_scale; a scale is part of a kernel's program, so
+    each new value of it compiles once.
 
     causal      query i sees keys j <= i
     window      (left, right): with keys - queries = s, query i sees keys from
@@ -220,9 +234,9 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 current stream of the arrays' library.  Given a stream, the
                 caller orders it after what wrote the arrays
 
-    Returns o, or (o, lse) with return_lse or lse.  o has the type of q and
-    the order of its dimensions in memory.  A row that sees no key has o = 0
-    and lse = -inf.
+    Returns o, or (o, lse) with return_lse or lse.  o has the type of q (bf16
+    for f8e4m3) and the order of its dimensions in memory.  A row that sees no
+    key has o = 0 and lse = -inf.
 
     There is no gradient, and `torch.compile` breaks its graph here: see
     attn.torch.attention for both.

@@ -43,6 +43,21 @@ _library.define(
     tags=_tags)
 
 
+#: 8-bit types: o is bfloat16, and there are no gradients.
+EIGHT_BITS = (torch.float8_e4m3fn,)
+
+
+def _result_dtype(q: Tensor) -> torch.dtype:
+    return torch.bfloat16 if q.dtype in EIGHT_BITS else q.dtype
+
+
+def _refuse_gradient(q: Tensor) -> None:
+    if q.dtype in EIGHT_BITS:
+        raise _errors.UnsupportedError(
+            f"attn has no gradients for {q.dtype}; tensors cast to bfloat16 "
+            f"have them, or call it under torch.no_grad()")
+
+
 # -- Kernels ----------------------------------------------------------------
 
 
@@ -64,7 +79,8 @@ def _forward_fake(q: Tensor, k: Tensor, v: Tensor, mask: str,
     check_shapes(q.shape, k.shape, v.shape)
     sizes = (*q.shape[:3], v.shape[3])
     o = q.new_empty_strided(sizes,
-                            _forward.result_strides(sizes, q.stride()))
+                            _forward.result_strides(sizes, q.stride()),
+                            dtype=_result_dtype(q))
     if not with_lse:
         return o, _no_lse(q)
     return o, q.new_empty_strided(sizes[:3], row_major(sizes[:3]),
@@ -105,6 +121,7 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
                 scale: Optional[float], schedule: Optional[str]) -> Any:
+        _refuse_gradient(q)
         o, lse = _forward.forward(q, k, v, mask=mask, scale=scale,
                                   return_lse=True, schedule=schedule)
         ctx.save_for_backward(q, k, v, o, lse)
@@ -119,6 +136,7 @@ class Attention(torch.autograd.Function):
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     q, k, v, mask, scale, with_lse, _ = inputs
+    _refuse_gradient(q)
     if not with_lse:
         raise ValueError(
             "attn::forward expects with_lse=True where a gradient is needed, "
@@ -160,6 +178,7 @@ class FunctionalAttention(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...],
                       output: tuple[Any, ...]) -> None:
         q, k, v, ctx.mask, ctx.scale, _ = inputs
+        _refuse_gradient(q)
         ctx.save_for_backward(q, k, v, *output)
         ctx.set_materialize_grads(False)
 
@@ -195,8 +214,10 @@ _AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
 def _autocast(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Any:
     dtype = torch.get_autocast_dtype("cuda")
-    q, k, v = (t if t.dtype == torch.float64 or not t.is_floating_point()
-               else t.to(dtype) for t in (q, k, v))
+    # What was rounded to 8 bits is meant to stay.
+    q, k, v = (t if t.dtype in (torch.float64, *EIGHT_BITS)
+               or not t.is_floating_point() else t.to(dtype)
+               for t in (q, k, v))
     with torch._C._ExcludeDispatchKeyGuard(_AUTOCAST):
         return torch.ops.attn.forward(q, k, v, *options)
 

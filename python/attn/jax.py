@@ -34,7 +34,7 @@ import jax
 import jax.numpy as jnp
 
 from . import _cache, _jax_backward, _machines, _native
-from ._errors import DeviceError
+from ._errors import DeviceError, UnsupportedError
 from ._plan import plan
 from ._problem import mask_name, scale_number
 from ._shapes import check_shapes
@@ -61,6 +61,8 @@ TARGET = "attn_forward"
 _DTYPES = {jnp.dtype(kind): name for kind, name in (
     (jnp.bfloat16, "bf16"), (jnp.float16, "f16"), (jnp.float32, "f32"),
     (jnp.float8_e4m3fn, "f8e4m3"))}
+#: 8-bit types: o is bfloat16, and there are no gradients.
+_EIGHT_BITS = (jnp.dtype(jnp.float8_e4m3fn),)
 # Since 0.4.36 ffi_call gives a function, and vmap can be one call.
 _HAS_VMAP = "vmap_method" in inspect.signature(_ffi.ffi_call).parameters
 
@@ -131,7 +133,8 @@ def _vary_together(*arrays: jax.Array) -> list[jax.Array]:
 def _launch(q: jax.Array, k: jax.Array, v: jax.Array,
             call: _Call) -> tuple[jax.Array, ...]:
     """(o,) or (o, lse), by XLA."""
-    results = [_result((*q.shape[:3], v.shape[3]), q.dtype, q)]
+    dtype = jnp.bfloat16 if q.dtype in _EIGHT_BITS else q.dtype
+    results = [_result((*q.shape[:3], v.shape[3]), dtype, q)]
     if call.with_lse:
         results.append(_result(q.shape[:3], jnp.float32, q))
     attributes = {
@@ -152,6 +155,10 @@ def _differentiable(q: jax.Array, k: jax.Array, v: jax.Array,
 
 def _attention_fwd(q: jax.Array, k: jax.Array, v: jax.Array,
                    call: _Call) -> Any:
+    if q.dtype in _EIGHT_BITS:
+        raise UnsupportedError(
+            f"attn has no gradients for {q.dtype}; arrays cast to bfloat16 "
+            f"have them")
     o, lse = _launch(q, k, v, call._replace(with_lse=True))
     return (o, lse) if call.with_lse else (o,), (q, k, v, o, lse)
 
@@ -238,7 +245,9 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
         lse  [batch, heads, queries], fp32
 
     heads is a multiple of kv_heads; each key head serves heads / kv_heads
-    query heads in a row.  Types are bfloat16 and float16.
+    query heads in a row.  Types are bfloat16, float16 and, on Hopper and
+    without gradients, float8_e4m3fn, whose o is bfloat16; attn.forward says
+    how arrays that were scaled when they were rounded are put right.
 
     causal      query i sees keys j <= i
     window      (left, right): with keys - queries = s, query i sees keys from

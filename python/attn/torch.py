@@ -16,7 +16,7 @@ microseconds.  So before a CUDA graph is captured, call once with the same
 arguments; PyTorch's own recipes for capture do that.
 
 Under autocast, inputs are cast to the type that autocast is set to, as those
-of F.scaled_dot_product_attention are.
+of F.scaled_dot_product_attention are, unless they are float8_e4m3fn.
 
 Gradients come from PyTorch's FlashAttention or from GEMMs, until attn has a
 kernel for them: see `_torch_backward`.  Nothing of size queries x keys is
@@ -110,7 +110,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
 
     Any strides but an innermost of 1: [batch, rows, heads, head_dim] memory
     is passed as ``x.transpose(1, 2)`` without a copy, and o has the order of
-    q's dimensions.  Types are bfloat16 and float16.
+    q's dimensions.  Types are bfloat16, float16 and, on Hopper and without
+    gradients, float8_e4m3fn, whose o is bfloat16; attn.forward says how
+    tensors that were scaled when they were rounded are put right.
 
     causal      query i sees keys j <= i
     window      (left, right): with keys - queries = s, query i sees keys from

@@ -30,6 +30,8 @@ double HostBytes::get(llvm::ArrayRef<int64_t> index) const {
     return floatFromBf16(bits);
   if (shape.elementType.isF16())
     return floatFromF16(bits);
+  if (llvm::isa<mlir::Float8E4M3FNType>(shape.elementType))
+    return floatFromE4m3(bits);
   return floatOfBits(bits);
 }
 
@@ -40,6 +42,8 @@ void HostBytes::set(llvm::ArrayRef<int64_t> index, double value) {
     bits = bf16FromFloat(number);
   else if (shape.elementType.isF16())
     bits = f16FromFloat(number);
+  else if (llvm::isa<mlir::Float8E4M3FNType>(shape.elementType))
+    bits = e4m3FromFloat(number);
   std::memcpy(bytes.data() + position(index), &bits, shape.elementBytes());
 }
 

@@ -4,7 +4,8 @@
 // with an array laid into it.  Bytes that belong to no element (the gaps that
 // strides leave, and the guards before and behind) hold poison and must hold
 // it afterwards; an output holds poison in its elements too.  The poison byte
-// is 0xff: as bf16, f16 or f32 that is a NaN which no arithmetic produces.
+// is 0xff: in every type that is a NaN, and none that arithmetic produces in an
+// output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,7 @@ enum class Inputs {
   normal,
   /// Normal, and one key holds a NaN: only rows that see it may become NaN.
   nanKey,
-  /// Normal, and one key holds an infinity.
+  /// Normal, and one key holds an infinity, or 448 in a type that has none.
   infinity,
   /// Normal times 8: scores so large that exp overflows without a maximum.
   large,

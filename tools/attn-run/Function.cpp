@@ -172,9 +172,6 @@ LogicalResult Reader::readForward(ForwardOp op) {
            << result.argumentSizes[*v][0] << "x" << result.argumentSizes[*v][2];
   if (std::optional<std::string> wrong = check(problem))
     return op->emitError(*wrong);
-  if (problem.dtype == DataType::f8e4m3)
-    return op->emitError("expects bf16, f16 or f32, but got f8E4M3FN, for "
-                         "which attn-run draws no inputs");
 
   result.onTensors = op.isOnTensors();
   result.attentions.push_back(attention);

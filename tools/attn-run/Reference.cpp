@@ -12,10 +12,11 @@
 using namespace attn;
 using namespace attn::run;
 
-double run::toleranceOf(DataType type) {
-  switch (type) {
+double run::toleranceOf(const Problem &problem) {
+  switch (problem.dtype) {
+  case DataType::f8e4m3:
+    return 0x1p-4 + 0x1p-9 + double(problem.keys) * 0x1p-19;
   case DataType::bf16:
-  case DataType::f8e4m3: // its output is bf16
     return 4e-3;
   case DataType::f16:
     return 6e-4;
@@ -25,7 +26,9 @@ double run::toleranceOf(DataType type) {
   return 0;
 }
 
-static constexpr double kLseTolerance = 1e-4;
+double run::lseToleranceOf(DataType type) {
+  return type == DataType::f8e4m3 ? 0x1p-8 : 1e-4;
+}
 
 bool Comparison::ok() const {
   double error = isLse() ? lseError : relativeError;
@@ -122,8 +125,9 @@ public:
     llvm::raw_string_ostream stream(result.type);
     llvm::interleave(output.sizes, stream, "x");
     stream << 'x' << output.elementType;
+    const Problem &problem = attention.problem;
     result.tolerance =
-        output.isLse ? kLseTolerance : toleranceOf(attention.problem.dtype);
+        output.isLse ? lseToleranceOf(problem.dtype) : toleranceOf(problem);
     result.unwritten = array.unwritten();
     result.damaged = array.damaged();
     result.rows = attention.problem.queries;

@@ -26,7 +26,8 @@ from typing import Any
 
 from attn_bench import environment, grid, report, results, search
 from attn_bench.conductor import Conductor
-from attn_bench.settings import OURS, PEERS, QUICK, STANDARD, Settings, label
+from attn_bench.settings import (EIGHT_BITS, PEERS, QUICK, STANDARD, Settings,
+                                 is_ours, label)
 
 QUICK_GRID = {"head_dims": (64, 128, 256, 512), "rows": (1024, 4096),
               "gqa_head_dims": ()}
@@ -115,6 +116,8 @@ def chosen_cells(options: argparse.Namespace) -> list[grid.Cell]:
                         ("hidden", options.hidden)):
         if value is not None:
             wanted[name] = value
+    if grid.ELEMENT_BYTES[options.dtype] == 1:  # there is no backward
+        wanted.setdefault("directions", ("forward",))
     if options.head_dims is not None and options.gqa is None:
         wanted["gqa_head_dims"] = [d for d in wanted.get(
             "gqa_head_dims", grid.GQA_HEAD_DIMS) if d in options.head_dims]
@@ -124,6 +127,7 @@ def chosen_cells(options: argparse.Namespace) -> list[grid.Cell]:
 def settings_of(options: argparse.Namespace,
                 cells: list[grid.Cell]) -> Settings:
     peers = options.peers or (
+        EIGHT_BITS if grid.ELEMENT_BYTES[options.dtype] == 1 else
         QUICK if options.quick or options.dry else STANDARD)
     unknown = [name for name in peers if name not in PEERS]
     if unknown:
@@ -271,7 +275,7 @@ def conclude(document: results.Document, wanted: list[grid.Cell],
     progress.say(f"wrote {options.out / 'bench.json'} and bench.md")
     ours = any(not result["agrees"] for entry in document["cells"]
                for name, result in entry["results"].items()
-               if name.partition(":")[0] == OURS and "seconds" in result)
+               if is_ours(name) and "seconds" in result)
     failed = any("failed" in entry for entry in document["cells"])
     return 1 if ours or failed else 0
 

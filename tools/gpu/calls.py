@@ -24,13 +24,16 @@ from typing import Any, Callable
 
 import reference
 import torch
-from problems import Problem, strides_of
+from problems import Problem
 
 #: A byte repeated; no output is likely to hold it.
 POISON = {2: 0x7d7d, 4: 0x7d7d7d7d}
 INTEGERS = {2: torch.int16, 4: torch.int32}
 GUARD_BYTES = 4096
-DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16,
+          "f8e4m3": torch.float8_e4m3fn}
+#: The largest number of 8 bits; PyTorch makes NaN of what is beyond.
+LARGEST_OF_8_BITS = 448.0
 
 
 #: What steered queries hold in column 0.
@@ -133,6 +136,8 @@ class Call:
         array[tuple(self.chosen.randrange(n) for n in array.shape)] = value
 
     def _column(self, array: torch.Tensor, values: torch.Tensor) -> None:
+        if array.itemsize == 1:
+            values = values.clamp(-LARGEST_OF_8_BITS, LARGEST_OF_8_BITS)
         _once(array)[..., 0] = values.to(array.dtype)
 
     def _normal(self, *shape: int) -> torch.Tensor:
@@ -141,8 +146,10 @@ class Call:
 
     def _input(self, name: str, sizes: tuple[int, ...], dtype: torch.dtype,
                factor: float) -> torch.Tensor:
-        strides = strides_of(self.problem.layouts[name], *sizes[1:])
+        strides = self.problem.strides(name, *sizes[1:])
         shift = self.chosen.choice((0, 0, 0, 0, 1, 2, 4, 8))
+        if dtype.itemsize == 1:  # whose kernels ask for 16 bytes
+            shift *= 16
         if self.chosen.random() < 0.1:  # one batch entry for all
             strides[0] = 0
         if self.problem.shared_heads and name != "q":
@@ -173,8 +180,10 @@ class Call:
         p = self.problem
         sizes = [p.batch, p.heads, p.queries, p.head_dim_v]
         shift = self.chosen.choice((0, 0, 1, 4))
-        o = Guarded(sizes, strides_of(p.layouts["o"], *sizes[1:]),
-                    self.q.dtype, shift)
+        dtype = torch.bfloat16 if p.is_8_bits else self.q.dtype
+        if p.is_8_bits:
+            shift = 0
+        o = Guarded(sizes, p.strides("o", *sizes[1:]), dtype, shift)
         lse = None
         if p.with_lse:
             padded = [p.heads * (p.queries + 3), p.queries + 3, 1]
@@ -252,7 +261,7 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
         if not error <= limit:  # a NaN is wrong, too
             wrong.append(f"{name}: error {error:.2e}, limit {limit:.1e}")
 
-    expect("o", row["o_error"], reference.TOLERANCE[dtype])
+    expect("o", row["o_error"], reference.tolerance(dtype, p.keys))
     free = p.inputs in ("inf", "special")
     if count := _wrong(o, expected.detach(), free):
         wrong.append(f"o: {count} elements not finite, or finite, in the "
@@ -271,7 +280,7 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
         sizes = reference.score_sizes(call.q, call.k, p.scale)
         row["lse_error"] = reference.lse_error(lse[both], exact[both],
                                                sizes[both])
-        expect("lse", row["lse_error"], reference.LSE_TOLERANCE)
+        expect("lse", row["lse_error"], reference.lse_tolerance(dtype))
     for name, guarded in zip(("o", "lse"), outcome.guards):
         if count := guarded.unwritten():
             wrong.append(f"{name}: {count} elements not written")

@@ -20,6 +20,8 @@ COMMON_DIMS = (16, 32, 40, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256)
 BORDERS = (16, 32, 64, 128, 256)
 MAX_ROWS = 5000
 LAYOUTS = ("bhnd", "bnhd", "bhnd+", "bnhd+")
+# As MLIR spells them, where that differs from what the tools do.
+MLIR_TYPES = {"f8e4m3": "f8E4M3FN"}
 
 # For problems at borders: one pair of head dimensions of each class, ...
 DIM_CLASSES = ((64, 64), (72, 72), (80, 80), (96, 96), (128, 128), (160, 160),
@@ -59,6 +61,16 @@ class Problem:
         pairs = self.batch * self.heads * self.queries * self.keys
         return pairs * (self.head_dim + self.head_dim_v)
 
+    @property
+    def is_8_bits(self):
+        return self.dtype == "f8e4m3"
+
+    def strides(self, name, heads, rows, dim):
+        """Of one of q, k, v, o, as its layout has it.  Inputs of 8 bits have
+        rows at multiples of 16 bytes, which their kernels ask for."""
+        padding = 16 if self.is_8_bits and name != "o" else 8
+        return strides_of(self.layouts[name], heads, rows, dim, padding)
+
     def describe(self):
         layout = "tensor" if self.on_tensors else "/".join(
             self.layouts[name] for name in "qkvo")
@@ -87,13 +99,15 @@ class Problem:
         batch, shown_rows = self.batch, rows
         if self.dynamic:
             batch = shown_rows = "?"
-        shape = f"{batch}x{heads}x{shown_rows}x{dim}x{self.dtype}"
+        dtype = "bf16" if self.is_8_bits and name == "o" else self.dtype
+        shape = (f"{batch}x{heads}x{shown_rows}x{dim}x"
+                 f"{MLIR_TYPES.get(dtype, dtype)}")
         if self.on_tensors:
             return f"tensor<{shape}>"
         layout = self.layouts[name]
         if layout == "bhnd":
             return f"memref<{shape}>"
-        strides = strides_of(layout, heads, rows, dim)
+        strides = self.strides(name, heads, rows, dim)
         if self.dynamic:
             strides[0] = "?"
             if not layout.startswith("bnhd"):
@@ -116,6 +130,8 @@ class Problem:
                     f"  {names} = attn.forward %q, %k, %v{options} : "
                     f"{q}, {k}, {v} -> {', '.join(outputs)}\n"
                     f"  return {names} : {', '.join(outputs)}\n}}\n")
+        # What dynamic strides leave open.
+        promise = " {alignment = 16 : i64}" if self.is_8_bits else ""
         outs, types = "%o", o
         parameters = f"%q: {q}, %k: {k}, %v: {v}, %o: {o}"
         if self.with_lse:
@@ -123,17 +139,17 @@ class Problem:
             types += f", memref<{lse_shape}>"
             parameters += f", %lse: memref<{lse_shape}>"
         return (f"func.func @attention({parameters}) {{\n"
-                f"  attn.forward %q, %k, %v{options} outs({outs} : {types}) : "
-                f"{q}, {k}, {v}\n  return\n}}\n")
+                f"  attn.forward %q, %k, %v{options} outs({outs} : {types})"
+                f"{promise} : {q}, {k}, {v}\n  return\n}}\n")
 
 
-def strides_of(layout, heads, rows, dim):
+def strides_of(layout, heads, rows, dim, padding=8):
     """Of [batch, heads, rows, dim] in one of the LAYOUTS, or behind "/2".
 
     Strides are more than products of sizes where rows are padded ("+"), and
     where an array is every second entry of a larger batch ("/2").
     """
-    padded = dim + (8 if "+" in layout else 0)
+    padded = dim + (padding if "+" in layout else 0)
     batch = heads * rows * padded * (2 if layout.endswith("/2") else 1)
     if layout.startswith("bnhd"):
         return [batch, padded, heads * padded, 1]
@@ -164,8 +180,22 @@ def _mask(rng, queries, keys):
     return f"window<{left}, {right}>"
 
 
-def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9):
-    """The problem of a seed; at most `max_work` multiply-adds of reference."""
+def _of_type(problem, dtype):
+    """In that type, if one is given; head dimensions of 8-bit types are
+    multiples of 16."""
+    if dtype is None:
+        return problem
+    problem.dtype = dtype
+    if problem.is_8_bits:
+        problem.head_dim, problem.head_dim_v = (
+            -(-dim // 16) * 16 for dim in (problem.head_dim,
+                                           problem.head_dim_v))
+    return problem
+
+
+def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9, dtype=None):
+    """The problem of a seed; at most `max_work` multiply-adds of reference.
+    Types are those of 16 bits, or `dtype`."""
     rng = random.Random(seed)
     queries = _rows(rng, max_rows)
     keys = queries if rng.random() < 0.35 else _rows(rng, max_rows)
@@ -184,7 +214,7 @@ def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9):
         scale=rng.choice((None, None, 0.125, 0.3, -0.05)),
         on_tensors=rng.random() < 0.3, dynamic=dynamic, layouts=layouts,
         inputs=rng.choice(("normal",) * 7 + ("nan-key", "inf", "large")))
-    return _shrunk(problem, max_work)
+    return _shrunk(_of_type(problem, dtype), max_work)
 
 
 def _shrunk(problem, max_work):
@@ -214,7 +244,8 @@ def _near(rng, tile, count):
 
 def border_problem(seed: int, tiles: Callable[[Problem], tuple[int, int]],
                    inputs: tuple[str, ...] = BORDER_INPUTS,
-                   max_work: float = 1e9) -> Problem:
+                   max_work: float = 1e9,
+                   dtype: str | None = None) -> Problem:
     """A problem whose sizes lie at the borders of `tiles(problem)`, the rows
     of Q and of K that the compiler puts into one tile."""
     rng = random.Random(f"border {seed}")
@@ -233,6 +264,7 @@ def border_problem(seed: int, tiles: Callable[[Problem], tuple[int, int]],
         scale=rng.choice((None, None, 0.125, 0.3, -0.05)), on_tensors=False,
         dynamic=rng.random() < 0.3, layouts=layouts,
         inputs=rng.choice(inputs), shared_heads=rng.random() < 0.1)
+    problem = _of_type(problem, dtype)
     window = problem.mask == "window"
     guess = replace(problem, mask="window<64, 64>") if window else problem
     query, key = tiles(guess)

@@ -2,7 +2,8 @@
 """Checks the Python package on a GPU against fp64, over random problems.
 
     random_calls.py [--out FILE.json] [--count 200] [--seed 1]
-    random_calls.py --borders [...]    at the borders of tiles
+    random_calls.py --borders [...]         at the borders of tiles
+    random_calls.py --dtype f8e4m3 [...]    on Hopper
 
 Each problem is a call of attn.forward (also into memory of the caller's, on a
 stream of its own), attn.torch.attention (also its gradients) or
@@ -46,15 +47,24 @@ def jax_front_end() -> Callable[..., Any] | None:
     """(tensors, mask, scale, with_lse) -> (o, lse) through JAX, or None."""
     try:
         import jax
+        import jax.numpy as jnp
         jax.devices("cuda")
         from attn.jax import attention
     except (ImportError, RuntimeError) as error:
         print(f"without JAX: {error}", file=sys.stderr)
         return None
 
+    def arrived(tensor: torch.Tensor) -> Any:
+        if tensor.itemsize > 1:
+            return jax.dlpack.from_dlpack(tensor)
+        # Not every version of PyTorch can say what 8 bits are.
+        return jax.lax.bitcast_convert_type(
+            jax.dlpack.from_dlpack(tensor.view(torch.uint8)),
+            jnp.float8_e4m3fn)
+
     def call(tensors: list[torch.Tensor], mask: str, scale: float | None,
              with_lse: bool) -> tuple[Any, Any]:
-        arrays = [jax.dlpack.from_dlpack(t) for t in tensors]
+        arrays = [arrived(t) for t in tensors]
         results = jax.block_until_ready(attention(
             *arrays, mask=mask, scale=scale, return_lse=with_lse))
         o, lse = results if with_lse else (results, None)
@@ -76,24 +86,28 @@ def derived_tiles(problem: Problem) -> tuple[int, int]:
 
 
 @functools.lru_cache(None)
-def choose(seed: int, with_jax: bool, borders: bool) -> tuple[Problem, str]:
+def choose(seed: int, with_jax: bool, borders: bool,
+           dtype: str | None) -> tuple[Problem, str]:
     """The problem and the front end of a seed."""
-    problem = (border_problem(seed, derived_tiles, max_work=MAX_WORK)
-               if borders else random_problem(seed, MAX_ROWS, MAX_WORK))
+    problem = (border_problem(seed, derived_tiles, max_work=MAX_WORK,
+                              dtype=dtype) if borders
+               else random_problem(seed, MAX_ROWS, MAX_WORK, dtype))
     front_end = FRONT_ENDS[seed % len(FRONT_ENDS)]
     if front_end == "jax" and not with_jax:
         front_end = "forward"
-    # Gradients of scores that are one-hot, or not numbers, compare badly.
-    if front_end == "gradient" and problem.inputs != "normal":
+    # Gradients of scores that are one-hot, or not numbers, compare badly;
+    # 8-bit types have none.
+    if front_end == "gradient" and (problem.inputs != "normal"
+                                    or problem.is_8_bits):
         front_end = "torch"
     return problem, front_end
 
 
-def make_call(seed: int, jax_call: Callable[..., Any] | None, borders: bool
-              ) -> tuple[Call, Outcome]:
+def make_call(seed: int, jax_call: Callable[..., Any] | None, borders: bool,
+              dtype: str | None) -> tuple[Call, Outcome]:
     """In a thread: the arrays and the call, all done when it returns."""
     with torch.cuda.stream(torch.cuda.Stream()):
-        call = Call(*choose(seed, jax_call is not None, borders))
+        call = Call(*choose(seed, jax_call is not None, borders, dtype))
         outcome = call.run(jax_call)
         torch.cuda.current_stream().synchronize()
     return call, outcome
@@ -125,6 +139,8 @@ def main() -> None:
                         help="of the first problem")
     parser.add_argument("--borders", action="store_true",
                         help="sizes at the borders of tiles, hard inputs")
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f8e4m3"),
+                        help="instead of both of 16 bits")
     parser.add_argument("--jobs", type=int,
                         default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
@@ -136,13 +152,15 @@ def main() -> None:
     jax_call = jax_front_end()
     rows = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        futures = {pool.submit(make_call, seed, jax_call, options.borders): seed
-                   for seed in range(options.seed, options.seed + options.count)}
+        futures = {
+            pool.submit(make_call, seed, jax_call, options.borders,
+                        options.dtype): seed
+            for seed in range(options.seed, options.seed + options.count)}
         for future in concurrent.futures.as_completed(list(futures)):
             # Gives the arrays back when they are compared.
             seed = futures.pop(future)
             problem, front_end = choose(seed, jax_call is not None,
-                                        options.borders)
+                                        options.borders, options.dtype)
             row: dict[str, Any] = {
                 "seed": seed, "front_end": front_end,
                 "problem": problem.describe(), "dtype": problem.dtype,

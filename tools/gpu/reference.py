@@ -20,9 +20,27 @@ import torch
 #: ||got - reference|| / ||reference|| of an output, and of a gradient, whose
 #: inputs P and dS are rounded once more.
 TOLERANCE = {torch.bfloat16: 4e-3, torch.float16: 6e-4}
+#: The same of 8-bit inputs: the largest roundings of P, 2^-4, and of O in
+#: bf16, 2^-9; and for every key what the tensor cores drop, which keep 13 bits
+#: behind the leading one of a sum (tools/attn-run/Reference.h derives it).
+TOLERANCE_OF_8_BITS, TOLERANCE_PER_KEY = 2**-4 + 2**-9, 2**-19
 GRADIENT_TOLERANCE = {torch.bfloat16: 1e-2, torch.float16: 1.5e-3}
 #: |got - reference| / max(1, s / 32) of the log-sum-exp; s as score_sizes.
 LSE_TOLERANCE = 1e-4
+#: 2^-13 of s, likewise.
+LSE_TOLERANCE_OF_8_BITS = 2**-8
+
+
+def tolerance(dtype: torch.dtype, keys: int) -> float:
+    """The largest relative error of o for inputs of `dtype`."""
+    if dtype.itemsize == 1:
+        return TOLERANCE_OF_8_BITS + keys * TOLERANCE_PER_KEY
+    return TOLERANCE[dtype]
+
+
+def lse_tolerance(dtype: torch.dtype) -> float:
+    """The largest error of the log-sum-exp."""
+    return LSE_TOLERANCE_OF_8_BITS if dtype.itemsize == 1 else LSE_TOLERANCE
 
 
 def visible(mask: str, queries: int, keys: int,

@@ -3,6 +3,7 @@
 
     verify.py --bin DIR --out DIR [--count 320] [--seconds 330]
     verify.py --bin DIR --out DIR --borders
+    verify.py --bin DIR --out DIR --dtype f8e4m3     (on Hopper)
     verify.py --bin DIR --out DIR --sanitize memcheck,initcheck,...
 
 Each problem is compiled, run and compared by its own attn-run, several at a
@@ -50,6 +51,8 @@ def parse_arguments():
     parser.add_argument("--borders", action="store_true",
                         help="sizes at the borders of tiles; --max-rows does "
                         "not count")
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f8e4m3"),
+                        help="instead of both of 16 bits")
     parser.add_argument("--machine", help="passed on to attn-run")
     parser.add_argument("--sanitize", default="",
                         help="memcheck,initcheck,racecheck,synccheck")
@@ -73,8 +76,10 @@ def derived_tiles(options, problem):
 def make_problem(options, seed):
     if options.borders:
         return border_problem(seed, lambda p: derived_tiles(options, p),
-                              BORDER_INPUTS[:4], options.max_work)
-    return random_problem(seed, options.max_rows, options.max_work)
+                              BORDER_INPUTS[:4], options.max_work,
+                              options.dtype)
+    return random_problem(seed, options.max_rows, options.max_work,
+                          options.dtype)
 
 
 def run_one(options, problem, tool, folder):

@@ -123,6 +123,25 @@ def test_a_refusal_is_kept_in_its_words(bench):
         "UnsupportedError: expects at most 64 rows, but got 96")
 
 
+def test_a_run_of_8_bits(bench, tmp_path):
+    status, text, document = bench(
+        "--rows", "64", "--dtype", "f8e4m3",
+        "--peers", "attn,attn-bf16,flash3,flash,unfused")
+    assert status == 0, text
+    (entry,) = document["cells"]
+    results = entry["results"]
+    assert entry["direction"] == "forward"
+    assert results["attn"]["agrees"] and results["attn-bf16"]["agrees"]
+    assert results["attn"]["error"]["o"] < 4e-3
+    assert 0.01 < results["attn"]["exact_error"]["o"] < 0.1
+    assert results["attn-bf16"]["tolerance"] == 4e-3
+    assert results["attn-bf16"]["exact_error"] == results["attn-bf16"]["error"]
+    assert "FlashAttention-3 is not installed" in results["flash3"]["refused"]
+    for name in ("flash", "unfused"):
+        assert "Float8" in results[name]["refused"], results[name]
+    assert "8 bits beside" in (tmp_path / "out" / "bench.md").read_text()
+
+
 def test_other_schedules_are_ranked(bench, tmp_path):
     status, text, document = bench(
         "--rows", "64", "--directions", "forward", "--peers", "attn",

@@ -22,6 +22,13 @@ def test_heads_are_rounded_down(head_dim, heads):
     assert cell.heads == cell.kv_heads == heads
 
 
+def test_cells_of_8_bits_are_forward():
+    (cell,) = grid.cells([128], [512], ["none"], ["forward"], [], "f8e4m3")
+    assert cell.input_bytes == 3 * 16 * 32 * 512 * 128
+    with pytest.raises(ValueError, match="direction expects forward for f8"):
+        cell.other("backward")
+
+
 def test_head_counts_that_no_ratio_divides_are_left_out():
     assert not grid.cells([], gqa_head_dims=[1024])
 

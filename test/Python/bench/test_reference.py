@@ -97,6 +97,21 @@ def test_inputs_are_the_same_in_every_run_and_differ_by_cell():
     assert packed.q.stride() == (96 * 4 * 24, 24, 4 * 24, 1)
 
 
+def test_cells_of_8_bits_have_two_references():
+    cell, inputs, expected = make("forward", dtype="f8e4m3")
+    assert inputs.q.dtype == torch.float8_e4m3fn
+    assert all(torch.equal(x, wide.to(x.dtype)) for x, wide in zip(
+        (inputs.q, inputs.k, inputs.v), inputs.exact))
+    (o,) = outputs(cell, inputs)
+    assert expected.errors([o])["o"] < 1e-12
+    # Rounded inputs alone: three bits of each.
+    assert 0.02 < expected.exact.errors([o])["o"] < 0.08
+    (exact,) = outputs(cell, peer.Inputs(*inputs.exact))
+    assert expected.exact.errors([exact])["o"] < 1e-12
+    assert expected.tolerance == 2**-4 + 2**-9 + 96 * 2**-19
+    assert expected.exact.tolerance == 4e-3
+
+
 def test_words_of_a_refusal_fit_a_line():
     def fail():
         assert 1 > 2

@@ -93,6 +93,21 @@ def test_cells_that_failed_are_named(make_document):
     assert "## Forward" not in text
 
 
+def test_8_bits_stand_beside_bf16(make_document):
+    cell = grid.Cell(**{**CELL.json(), "dtype": "f8e4m3"})
+    ours = timed(cell, 900, error={"o": 0.025}, exact_error={"o": 0.05})
+    bf16 = timed(cell, 600, error={"o": 0.002}, exact_error={"o": 0.002})
+    text = report.page(make_document([
+        (cell, {"attn": ours, "attn-bf16": bf16,
+                "cudnn": {"refused": "no 8 bits"}})]))
+    assert ("| 128 | 1024 | causal | 2.5e-02 | 5.0e-02 | 2.0e-03 | 1.50 |"
+            in text)
+    # It is ours, so no peer to be ahead of.
+    assert "| 128 | 1024 | causal | 900.0 | 600.0 | - |  |  |" in text
+    assert "8 bits beside" not in report.page(make_document([
+        (CELL, {"attn": timed(CELL, 500)})]))
+
+
 def test_the_search_is_reported(make_document):
     document = make_document([
         (CELL, {"attn": timed(CELL, 500, kernel={"schedule": "flash, a"}),

@@ -1,7 +1,7 @@
 """The Python on the pages for users runs as it stands there.
 
 A block is preceded by `<!-- runs with: nothing -->`, or by what it needs:
-`gpu`, `torch`, `jax`.
+`gpu`, `hopper` (a GPU of that architecture), `torch`, `jax`.
 """
 
 import importlib.util
@@ -27,9 +27,10 @@ def blocks():
                                id=f"{page.name}:{line}")
 
 
-def has_gpu():
+def has_gpu(capability=None):
     try:
-        return bool(attn.devices())
+        return any(capability in (None, device.compute_capability)
+                   for device in attn.devices())
     except attn.DeviceError:
         return False
 
@@ -41,6 +42,9 @@ def test_block_runs(page, line, needs, code, capsys):
         if need == "gpu":
             if not has_gpu():
                 pytest.skip("needs a GPU")
+        elif need == "hopper":
+            if not has_gpu(90):
+                pytest.skip("needs a Hopper GPU")
         elif importlib.util.find_spec(need) is None:
             pytest.skip(f"needs {need}")
     # The line numbers of a traceback are those of the page.

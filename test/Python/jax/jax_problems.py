@@ -11,7 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 #: ||got - reference|| / ||reference|| of o, and of a gradient.
-TOLERANCE = {"bfloat16": 4e-3, "float16": 6e-4}
+TOLERANCE = {"bfloat16": 4e-3, "float16": 6e-4,
+             "float8_e4m3fn": 2**-4 + 2**-9}
+#: More of the last, and of its LSE: tools/attn-run/Reference.h derives them.
+TOLERANCE_PER_KEY, LSE_TOLERANCE_OF_8_BITS = 2**-19, 2**-8
 GRADIENT_TOLERANCE = {"bfloat16": 1e-2, "float16": 1.5e-3}
 LSE_TOLERANCE = 1e-4
 

@@ -22,10 +22,10 @@ def call():
     jax.ffi.register_ffi_target(NAME, jax.ffi.pycapsule(handler),
                                 platform="cpu")
 
-    def run(q, k, v, dtype=jnp.bfloat16, **attributes):
+    def run(q, k, v, dtype=jnp.bfloat16, result=None, **attributes):
         arrays = [jnp.ones(shape, dtype) for shape in (q, k, v)]
         defaults = {"mask": "", "scale": "", "machine": "", "schedule": ""}
-        o = jax.ShapeDtypeStruct((*q[:-1], v[-1]), dtype)
+        o = jax.ShapeDtypeStruct((*q[:-1], v[-1]), result or dtype)
         attention = jax.ffi.ffi_call(NAME, o)
         with jax.default_device(jax.devices("cpu")[0]):
             return jax.block_until_ready(jax.jit(
@@ -47,6 +47,12 @@ Q, K = (2, 8, 100, 64), (2, 2, 30, 64)
     ((Q, K, K), {"scale": "much"}, "a number, but got 'much'"),
     ((Q[1:], K[1:], K[1:]), {}, "rank 4 or more, but got 3"),
     ((Q, K, K), {"dtype": jnp.int32}, "expects bf16, f16, f32 or f8e4m3fn"),
+    ((Q, K, K), {"dtype": jnp.float8_e4m3fn, "result": jnp.bfloat16},
+     "XLA gave no stream"),
+    ((Q, K, K), {"dtype": jnp.float8_e4m3fn},
+     "expects o of bf16 for q of f8e4m3, but got XLA's type 20"),
+    ((Q, K, K), {"result": jnp.float16},
+     "expects o of bf16 for q of bf16, but got XLA's type 10"),
 ])
 def test_what_the_handler_reads(call, shapes, attributes, text):
     with pytest.raises(Exception, match=re.escape(text)):

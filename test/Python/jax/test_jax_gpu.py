@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax_problems import (GRADIENT_TOLERANCE, LSE_TOLERANCE, TOLERANCE,
-                          reference, relative_error, visible)
+from jax_problems import (GRADIENT_TOLERANCE, LSE_TOLERANCE,
+                          LSE_TOLERANCE_OF_8_BITS, TOLERANCE,
+                          TOLERANCE_PER_KEY, reference, relative_error,
+                          visible)
 from jax_problems import make as make_anywhere
 
 import attn
@@ -32,14 +34,19 @@ def on_cpu(arrays):
 def check(o, lse, tensors, mask="none", scale=None):
     dtype = tensors[0].dtype.name
     expected, expected_lse = reference(*on_cpu(tensors), mask, scale)
-    assert o.dtype == dtype and lse.dtype == jnp.float32
-    assert relative_error(o, expected) <= TOLERANCE[dtype]
+    is_8_bits = tensors[0].itemsize == 1
+    assert o.dtype == ("bfloat16" if is_8_bits else dtype)
+    assert lse.dtype == jnp.float32
+    keys = tensors[1].shape[2]
+    assert relative_error(o, expected) <= (
+        TOLERANCE[dtype] + is_8_bits * keys * TOLERANCE_PER_KEY)
     lse, expected_lse = np.asarray(lse), np.asarray(expected_lse)
     blind = expected_lse == -np.inf
     assert ((lse == -np.inf) == blind).all()
     assert not np.asarray(o)[blind].any()
     lse, expected_lse = lse[~blind], expected_lse[~blind]
-    assert (np.abs(lse - expected_lse) <= LSE_TOLERANCE *
+    limit = LSE_TOLERANCE_OF_8_BITS if is_8_bits else LSE_TOLERANCE
+    assert (np.abs(lse - expected_lse) <= limit *
             np.maximum(1, np.abs(expected_lse) / 32)).all()
 
 
@@ -49,6 +56,18 @@ def test_masks(mask, dtype):
     for queries, keys in ((130, 130), (70, 200), (200, 70)):
         tensors = make(queries, keys, kv_heads=2, d=64, dtype=dtype)
         check(*attention(*tensors, mask=mask, return_lse=True), tensors, mask)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_8_bits(mask):
+    if getattr(jax.devices("cuda")[0], "compute_capability", "9.0") != "9.0":
+        pytest.skip("8 bits need Hopper")
+    for queries, keys in ((130, 130), (70, 200), (200, 70)):
+        tensors = make(queries, keys, kv_heads=2, d=64, dtype="float8_e4m3fn")
+        check(*attention(*tensors, mask=mask, return_lse=True), tensors, mask)
+        check(*jax.jit(lambda *t: attention(*t, mask=mask, scale=0.3,
+                                            return_lse=True))(*tensors),
+              tensors, mask, 0.3)
 
 
 @pytest.mark.parametrize("d, e", ((16, 16), (33, 40), (128, 128), (192, 128),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax import export
 
+import attn
 from attn.jax import TARGET, attention
 
 Q, K, V = (jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in (
@@ -51,6 +52,20 @@ def test_a_call():
     # Row-major, whatever XLA would like.
     assert calls[0].count("dense<[3, 2, 1, 0]>") == 4
     assert [r.shape for r in results] == [(2, 6, 50, 40)]
+
+
+def test_8_bits_give_bfloat16():
+    q, k, v = (jax.ShapeDtypeStruct(t.shape[:3] + (d,), jnp.float8_e4m3fn)
+               for t, d in zip((Q, K, V), (32, 32, 48)))
+    calls, results = lowered(
+        lambda q, k, v: attention(q, k, v, return_lse=True), q, k, v)
+    assert types(calls[0]) == (
+        ["2x6x50x32xf8E4M3FN", "2x2x70x32xf8E4M3FN", "2x2x70x48xf8E4M3FN"],
+        ["2x6x50x48xbf16", "2x6x50xf32"])
+    assert results[0].dtype == jnp.bfloat16
+    with pytest.raises(attn.UnsupportedError,
+                       match="no gradients for float8_e4m3fn"):
+        jax.eval_shape(jax.grad(loss), q, k, v)
 
 
 def test_what_is_left_out_is_an_empty_string():

@@ -49,6 +49,36 @@ def test_opcheck_forward(stand_in, grad):
                               (q, k, v, "causal", None, grad, None))
 
 
+def test_8_bits_give_bfloat16(stand_in):
+    q, k, v = make(8, 9, kv_heads=2, dtype=torch.float8_e4m3fn)
+    for with_lse in (False, True):
+        torch.library.opcheck(
+            torch.ops.attn.forward.default,
+            (q, k, v, "causal", None, with_lse, None),
+            # The others compute with the inputs, which PyTorch cannot.
+            test_utils="test_faketensor")
+    o = attention(q, k, v, causal=True, enable_gqa=True)
+    assert o.dtype == torch.bfloat16
+    expected, _ = reference.attention(q, k, v, "causal")
+    assert torch.equal(o, expected.bfloat16())
+
+
+def test_8_bits_have_no_gradients(stand_in):
+    q, k, v = make(8, dtype=torch.float8_e4m3fn)
+    q.requires_grad_()
+    with pytest.raises(attn.UnsupportedError,
+                       match="no gradients for torch.float8_e4m3fn; tensors "
+                             "cast to bfloat16"):
+        attention(q, k, v)
+    with torch.no_grad():
+        assert attention(q, k, v).dtype == torch.bfloat16
+    plain = _torch_ops.Attention
+    with pytest.raises(attn.UnsupportedError, match="no gradients"):
+        plain.apply(q, k, v, "none", None, None)
+    with pytest.raises(attn.UnsupportedError, match="no gradients"):
+        torch.func.vjp(lambda q: attention(q, k, v), q.detach())
+
+
 def test_a_lazily_negated_view(stand_in):
     q, k, v = make(8)
     negated = torch._neg_view(q)

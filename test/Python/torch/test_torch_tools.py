@@ -108,6 +108,44 @@ def test_problems_lie_at_the_borders_of_tiles():
     assert again == made[7] != made[8]
 
 
+def test_problems_of_8_bits_are_what_a_kernel_takes():
+    made = [problems.random_problem(seed, 300, 1e7, "f8e4m3")
+            for seed in range(40)]
+    made += [problems.border_problem(seed, lambda _: (64, 64), max_work=1e7,
+                                     dtype="f8e4m3") for seed in range(40)]
+    for p in made:
+        assert p.head_dim % 16 == p.head_dim_v % 16 == 0
+        assert max(p.head_dim, p.head_dim_v) <= 256
+        text = p.text()
+        assert "f8E4M3FN" in text and "f8e4m3" not in text
+        assert ("alignment = 16" in text) != p.on_tensors
+        call = calls.Call(p, "forward", "cpu")
+        for tensor in (call.q, call.k, call.v):
+            assert tensor.dtype == torch.float8_e4m3fn
+            assert tensor.storage_offset() % 16 == 0
+            assert all(step % 16 == 0 for step in tensor.stride()[:3])
+        o, lse = reference.attention(call.q, call.k, call.v, p.mask, p.scale)
+        outcome = calls.Outcome(o.bfloat16(), lse.float())
+        assert not calls.compare(call, outcome)["wrong"]
+
+
+def test_the_limit_of_8_bits():
+    """Weights that are rounded to e4m3, as a kernel does, lie below it."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 2, rows, 64).to(torch.float8_e4m3fn)
+               for rows in (128, 512, 512))
+    expected, lse = reference.attention(q, k, v)
+    scores = q.double() @ k.double().mT / 8
+    # Relative to the maximum, times 2^4.
+    weights = (scores - scores.amax(-1, keepdim=True)).exp() * 16
+    rounded = weights.float().to(torch.float8_e4m3fn).double()
+    o = rounded @ v.double() / weights.sum(-1, keepdim=True)
+    error = reference.relative_error(o.bfloat16(), expected)
+    assert 0.02 < error < 0.035
+    assert error < reference.tolerance(q.dtype, 512)
+    assert reference.tolerance(torch.bfloat16, 512) == 4e-3
+
+
 @pytest.mark.parametrize("inputs", ("low", "rising", "jumps"))
 @pytest.mark.parametrize("scale", (None, -0.05))
 def test_steered_scores_are_where_they_should_be(inputs, scale):

@@ -23,7 +23,7 @@ GQA_HEAD_DIMS = (64, 128, 256)
 GQA_RATIO = 4
 TOKENS = 16384
 HIDDEN = 2048
-ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4}
+ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3": 1}
 BACKWARD_FLOPS = 2.5
 
 
@@ -54,6 +54,13 @@ class Cell:
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} expects one of {choices}, but got "
                                  f"{getattr(self, name)!r}")
+        if self.is_8_bits and self.direction != "forward":
+            raise ValueError(f"direction expects forward for {self.dtype}, "
+                             f"but got {self.direction!r}")
+
+    @property
+    def is_8_bits(self) -> bool:
+        return ELEMENT_BYTES[self.dtype] == 1
 
     @property
     def key(self) -> str:

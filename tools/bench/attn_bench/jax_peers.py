@@ -24,7 +24,8 @@ from .peer import DTYPES as TORCH_DTYPES
 from .peer import Candidate, Inputs, Peer, Refused, make_inputs, words
 from .settings import Settings
 
-DTYPES = {"bf16": jnp.bfloat16, "f16": jnp.float16, "f32": jnp.float32}
+DTYPES = {"bf16": jnp.bfloat16, "f16": jnp.float16, "f32": jnp.float32,
+          "f8e4m3": jnp.float8_e4m3fn}
 MOST_CALLS = 8
 #: One dispatch should take this long, at the rate that is guessed.
 DISPATCH_SECONDS = 2e-3

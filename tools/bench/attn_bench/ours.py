@@ -11,7 +11,7 @@ import torch
 from .grid import Cell
 from .peer import Candidate, Inputs, Peer, Refused
 from .search import machine_of
-from .settings import OURS, Settings
+from .settings import OURS, OURS_IN_16_BITS, Settings
 
 # Described while preparing, used while timing: by cell, machine and schedule.
 _kernels: dict[tuple[str, str, str | None], dict[str, Any]] = {}
@@ -48,6 +48,22 @@ class Ours(Peer):
         if key not in _kernels:
             _kernels[key] = describe(cell, machine, self.schedule)
         return _kernels[key]
+
+
+class OursIn16Bits(Ours):
+    """In bf16, on what the inputs of a cell of 8 bits were rounded from."""
+
+    def __init__(self, settings: Settings):
+        super().__init__(settings)
+        self.name = OURS_IN_16_BITS
+
+    def candidate(self, cell: Cell, inputs: Inputs) -> Candidate:
+        if inputs.exact is None:
+            raise Refused(f"expects a cell of 8 bits, but got {cell.dtype}")
+        found = super().candidate(dataclasses.replace(cell, dtype="bf16"),
+                                  Inputs(*inputs.exact))
+        found.on_exact = True
+        return found
 
 
 def describe(cell: Cell, machine: str,

@@ -21,7 +21,8 @@ import torch
 from .grid import Cell
 from .settings import Settings
 
-DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32,
+          "f8e4m3": torch.float8_e4m3fn}
 
 #: Longest text of a refusal that is kept.
 WORDS = 400
@@ -39,6 +40,8 @@ class Inputs:
     k: torch.Tensor
     v: torch.Tensor
     do: torch.Tensor | None = None
+    #: q, k and v in bf16, of which those of 8 bits are roundings.
+    exact: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
 
 
 @dataclass
@@ -61,6 +64,8 @@ class Candidate:
     note: str = ""
     #: How many times the usual error it may have, see `note`.
     tolerance: float = 1.0
+    #: It takes `exact` of the inputs, and is judged by what they give.
+    on_exact: bool = False
     #: For the record: tile sizes, schedule, prediction.
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -98,13 +103,17 @@ def make_inputs(cell: Cell, settings: Settings) -> Inputs:
         shape = [cell.batch, heads, cell.rows, cell.head_dim]
         if settings.layout == "bnhd":
             shape[1], shape[2] = shape[2], shape[1]
-        tensor = torch.randn(shape, device=device, dtype=DTYPES[cell.dtype],
+        dtype = torch.bfloat16 if cell.is_8_bits else DTYPES[cell.dtype]
+        tensor = torch.randn(shape, device=device, dtype=dtype,
                              generator=generator)
         return tensor.transpose(1, 2) if settings.layout == "bnhd" else tensor
 
     q, k, v = normal(cell.heads), normal(cell.kv_heads), normal(cell.kv_heads)
     do = normal(cell.heads) if cell.direction == "backward" else None
-    return Inputs(q, k, v, do)
+    if not cell.is_8_bits:
+        return Inputs(q, k, v, do)
+    rounded = (x.to(DTYPES[cell.dtype]) for x in (q, k, v))
+    return Inputs(*rounded, exact=(q, k, v))
 
 
 def differentiable(inputs: Inputs) -> list[torch.Tensor]:

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping, Sequence
 from .grid import Cell, from_json
 from .results import Document
 from .search import ranking
-from .settings import OURS, PEERS, is_ours, label
+from .settings import OURS, OURS_IN_16_BITS, PEERS, is_ours, label
 
 Entry = dict[str, Any]
 #: Words of a refusal in the page; the document has all of them.
@@ -175,6 +175,31 @@ def disagreements(entries: Iterable[Entry]) -> list[str]:
     return lines
 
 
+def eight_bits_section(entries: list[Entry]) -> str:
+    """How far from fp64 8 bits are, beside bf16 on the same numbers."""
+    rows = []
+    for entry in entries:
+        ours = entry["results"].get(OURS, {})
+        if "exact_error" not in ours:
+            continue
+        bf16 = entry["results"].get(OURS_IN_16_BITS, {})
+        times = [each.get("seconds") for each in (bf16, ours)]
+        rows.append([
+            *shape(from_json(entry)).split(", "),
+            number(ours["error"]["o"], ".1e"),
+            number(ours["exact_error"]["o"], ".1e"),
+            number(bf16.get("exact_error", {}).get("o"), ".1e"),
+            number(times[0] / times[1], ".2f") if all(times) else ""])
+    if not rows:
+        return ""
+    return "\n".join([
+        "## 8 bits beside bf16", "",
+        "Errors against fp64 on the rounded inputs, and on those that were "
+        "rounded, which bf16 takes as they are.", "",
+        table(rows, ["d", "N", "mask", "error", "with that of the inputs",
+                     "in bf16", "times as fast as bf16"]), ""])
+
+
 def search_section(entries: list[Entry]) -> str:
     """What the derived schedule loses to the best one that was timed."""
     rows, losses = [], []
@@ -261,6 +286,6 @@ def page(document: Document, figures: Mapping[str, str] | None = None) -> str:
             for e in failed), ""]
     if details := detail_table(timed_cells):
         parts += ["## Our kernels", "", details, ""]
-    parts += [search_section(timed_cells),
+    parts += [eight_bits_section(timed_cells), search_section(timed_cells),
               ceilings_section(document["ceilings"])]
     return "\n".join(parts).rstrip() + "\n"

@@ -10,9 +10,11 @@
 
 A result is either {"refused": words} or {"seconds", "quartiles", "rounds",
 "launches", "timer", "tflops", "error", "tolerance", "agrees", ...}; ours also
-has "kernel".  Errors that are no number are null.  A document grows by runs:
-every cell names its own, so results of several calls, and of several machines,
-stand in one file and are told apart.  It is written after every cell.
+has "kernel".  In cells of 8 bits all have "exact_error" too, against inputs
+that were not rounded to 8 bits, by which attn in bf16 is judged.  Errors that
+are no number are null.  A document grows by runs: every cell names its own, so
+results of several calls, and of several machines, stand in one file and are
+told apart.  It is written after every cell.
 """
 
 from __future__ import annotations

@@ -10,10 +10,12 @@ from typing import Any
 #: to compile is last, so that a failure there repeats little.
 PEERS = {
     "attn": ("ours", "Ours"),
+    "attn-bf16": ("ours", "OursIn16Bits"),
     "cudnn": ("sdpa", "Cudnn"),
     "flash": ("sdpa", "Flash"),
     "efficient": ("sdpa", "Efficient"),
     "math": ("sdpa", "Math"),
+    "flash3": ("flash3", "Flash3"),
     "unfused": ("unfused", "Unfused"),
     "jax-cudnn": ("jax_peers", "JaxCudnn"),
     "jax-xla": ("jax_peers", "JaxXla"),
@@ -21,23 +23,29 @@ PEERS = {
     "flex": ("flex", "Flex"),
 }
 LABELS = {
-    "attn": "attn", "cudnn": "cuDNN", "flash": "FlashAttention",
-    "efficient": "mem-efficient", "math": "PyTorch math",
+    "attn": "attn", "attn-bf16": "attn in bf16", "cudnn": "cuDNN",
+    "flash": "FlashAttention", "efficient": "mem-efficient",
+    "math": "PyTorch math", "flash3": "FlashAttention-3",
     "unfused": "unfused", "jax-cudnn": "JAX cuDNN", "jax-xla": "JAX XLA",
     "mosaic": "JAX Mosaic", "flex": "FlexAttention",
 }
 #: Those that can be the best; the other two are for comparison and tests.
 STANDARD = ("attn", "cudnn", "flash", "efficient", "unfused", "jax-cudnn",
             "mosaic", "flex")
+#: Those of cells of 8 bits, in which most of the others say that they do not
+#: take them.
+EIGHT_BITS = ("attn", "attn-bf16", "flash3", "cudnn", "flash", "unfused",
+              "jax-cudnn", "flex")
 #: Those that need next to no compiling.
 QUICK = ("attn", "cudnn", "flash", "efficient", "unfused")
 
-OURS = "attn"
+OURS, OURS_IN_16_BITS = "attn", "attn-bf16"
 
 
 def is_ours(name: str) -> bool:
-    """Also our kernel with a schedule of its own, "attn: flash, ..."."""
-    return name == OURS or name.startswith(OURS + ":")
+    """Also our kernel with a schedule of its own, "attn: flash, ...", and
+    that of bf16 in a cell of 8 bits."""
+    return name in (OURS, OURS_IN_16_BITS) or name.startswith(OURS + ":")
 
 
 def label(name: str) -> str:

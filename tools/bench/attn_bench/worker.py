@@ -219,24 +219,35 @@ class Worker:
     def _compare(self, result: dict[str, Any], candidate: Any, out: Any,
                  reference: Any) -> None:
         """The larger of the errors so far; null is no number."""
-        errors = reference.errors(list(candidate.outputs(out)))
-        before = result.get("error", {})
-        worst = {}
-        for name, error in errors.items():
-            both = (error, before.get(name, 0.0))
-            worst[name] = None if None in both or any(
-                map(math.isnan, both)) else max(both)
-        result["error"] = worst
-        limit = reference.tolerance * candidate.tolerance
+        outputs = list(candidate.outputs(out))
+        judge = reference.exact if candidate.on_exact else reference
+        worst = self._worst(result, "error", judge.errors(outputs))
+        limit = judge.tolerance * candidate.tolerance
         result["tolerance"] = limit
         result["agrees"] = all(error is not None and error <= limit
                                for error in worst.values())
+        if reference.exact:
+            self._worst(result, "exact_error",
+                        reference.exact.errors(outputs))
+
+    @staticmethod
+    def _worst(result: dict[str, Any], name: str,
+               errors: Mapping[str, float]) -> dict[str, float | None]:
+        """Keeps in the result the larger of these and of earlier ones."""
+        before = result.get(name, {})
+        worst: dict[str, float | None] = {}
+        for output, error in errors.items():
+            both = (error, before.get(output, 0.0))
+            worst[output] = None if None in both or any(
+                map(math.isnan, both)) else max(both)
+        result[name] = worst
+        return worst
 
     def _poison(self, inputs: Any) -> None:
         """Fills what the allocator gives next with NaN, so that an element
         that is not written shows, and not the last peer's result."""
         poison = [self.torch.full_like(x, math.nan)
-                  for x in (inputs.q, inputs.k, inputs.v)]
+                  for x in inputs.exact or (inputs.q, inputs.k, inputs.v)]
         del poison
 
     def _synchronize(self) -> None:

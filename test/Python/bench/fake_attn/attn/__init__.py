@@ -78,6 +78,8 @@ def forward(q, k, v, *, causal, machine, schedule):
     if how == "refuse" and q.shape[2] > 64:
         raise UnsupportedError(f"expects at most 64 rows, but got "
                                f"{q.shape[2]}")
+    if q.itemsize == 1:
+        q, k, v = (x.to(torch.bfloat16) for x in (q, k, v))
     out = torch.nn.functional.scaled_dot_product_attention(
         q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
     if how == "wrong":
