@@ -47,6 +47,7 @@ bool isGroupWork(Verb verb) {
     return true;
   case Verb::grid:
   case Verb::loop:
+  case Verb::share:
   case Verb::hold:
   case Verb::load:
   case Verb::stream:
@@ -75,8 +76,10 @@ public:
     smem.clear();
     enter(around, node);
     GridCensus &grid = result.grids.back();
-    grid.blocks =
+    int64_t tiles =
         ceilDiv(extent(problem, node.axis), tileOf(around, node.axis));
+    grid.blocks = ceilDiv(tiles, node.pipeline.cluster);
+    grid.together = node.pipeline.blocks();
     body(node.body, around);
   }
 
@@ -92,14 +95,22 @@ private:
 
   void enter(Surroundings &around, const Node &node) {
     bool wasEntered = around.entered[index(node.axis)];
-    around.step[index(node.axis)] = node.step;
+    bool isRow = node.axis == Axis::Query || node.axis == Axis::Key;
+    int64_t step = node.step;
+    if (node.verb == Verb::share && step == 0)
+      step = equalPart(problem, node.axis, around.pipeline.group);
+    around.step[index(node.axis)] = step;
     around.entered[index(node.axis)] = true;
-    if (node.axis != Axis::Query && node.axis != Axis::Key)
+    // A share of a row axis is one block's, not one of each of a group.
+    if (node.verb == Verb::share && isRow)
+      for (Axis axis : {Axis::HeadDim, Axis::HeadDimV})
+        around.entered[index(axis)] = false;
+    if (!isRow)
       return;
     if (!around.hasOuter) {
       around.hasOuter = true;
       around.outer = node.axis;
-      around.outerStep = node.step;
+      around.outerStep = node.step * around.pipeline.cluster;
     } else if (!around.hasInner && node.axis != around.outer) {
       around.hasInner = true;
       around.innerStep = node.step;
@@ -127,10 +138,15 @@ private:
     assert(around.outer == Axis::Query && "a pipeline is over query tiles");
     int64_t tiles = around.visits.outerTiles, rows = problem.queries;
     around.visits = atLeastOne(around.visits, tiles, rows);
-    if (around.hasInner)
+    if (around.hasInner && !isInStep(around))
       around.groupVisits = atLeastOne(
           visits(problem, Axis::Query, kWarpgroupRows, around.innerStep),
           tiles * around.pipeline.warpgroups, rows);
+  }
+
+  /// Whether the warpgroups of several blocks make all their steps together.
+  static bool isInStep(const Surroundings &around) {
+    return around.pipeline.blocks() > 1;
   }
 
   static bool isByGroup(const Node &node, const Surroundings &around) {
@@ -178,6 +194,8 @@ private:
     int64_t cut = around.innerCut ? around.innerCut : step;
     int64_t perWhole = has(inner) ? step : ceilDiv(step, cut);
     int64_t perRagged = has(inner) ? ragged : ceilDiv(ragged, cut);
+    if (around.innerCut && isInStep(around) && !has(inner))
+      perWhole = perRagged = ceilDiv(around.innerStep, cut);
     bool byRow = has(around.outer);
     return (byRow ? v.wholePairRows : v.wholePairs) * perWhole +
            (byRow ? v.raggedPairRows : v.raggedPairs) * perRagged;
@@ -205,7 +223,8 @@ private:
     Shape shape = shapeOf(node.tensor);
     TileExtent extent;
     extent.rows = wholeTileOf(around, shape.rows);
-    extent.cols = shape.cols ? wholeTileOf(around, *shape.cols) : 1;
+    extent.cols =
+        shape.cols ? columnsOf(node, wholeTileOf(around, *shape.cols)) : 1;
     if (node.verb == Verb::multiply)
       for (Axis axis : axes)
         if (hasAxis(node.a, axis) && hasAxis(node.b, axis))
@@ -229,13 +248,23 @@ private:
     use.node = &node;
     use.grid = around.grid;
     bool byGroup = isByGroup(node, around);
-    const Visits &visits = byGroup ? around.groupVisits : around.visits;
+    const Visits &visits =
+        byGroup && !isInStep(around) ? around.groupVisits : around.visits;
     use.warps = byGroup ? 1 : around.warps;
-    use.count = sum(around, visits, {}, isResult);
+    use.count = sum(around, visits, {}, isResult) * around.pipeline.cluster;
     use.elements = sum(around, visits, axesOf(node), isResult);
     use.tile = tile(node, around);
+    if (node.first || node.columns)
+      use.elements = use.elements /
+                     extent(problem, *shapeOf(node.tensor).cols) *
+                     use.tile.cols;
     if (byGroup)
       use.tile.rows = kWarpgroupRows;
+    if (byGroup && isInStep(around))
+      use.count *= around.pipeline.warpgroups;
+    if (node.slots > 0)
+      use.elements = use.count * use.tile.rows * use.tile.cols *
+                     (shapeOf(node.tensor).cols ? 1 : kThreadsPerRow);
     use.isPanelled = bool(around.pipeline);
     if (node.verb == Verb::multiply) {
       use.aInSmem = isInSmem(node.a);
@@ -246,7 +275,7 @@ private:
 
   void body(const Body &nodes, const Surroundings &around) {
     for (const Node &node : nodes) {
-      if (node.verb != Verb::loop) {
+      if (node.verb != Verb::loop && node.verb != Verb::share) {
         leaf(node, around);
         continue;
       }

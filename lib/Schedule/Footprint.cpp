@@ -18,10 +18,15 @@ namespace {
 /// The steps of the loops around a node, by axis; 0 where none cuts it.
 struct Steps {
   int64_t step[4] = {0, 0, 0, 0};
+  int64_t group = 1; ///< blocks among which an axis is shared
 
-  Steps inside(const Node &node) const {
+  Steps inside(const Node &node, const Problem &problem) const {
     Steps result = *this;
-    result.step[static_cast<size_t>(node.axis)] = node.step;
+    if (node.verb == Verb::grid)
+      result.group = node.pipeline.group;
+    bool isEqualPart = node.verb == Verb::share && node.step == 0;
+    result.step[static_cast<size_t>(node.axis)] =
+        isEqualPart ? equalPart(problem, node.axis, group) : node.step;
     return result;
   }
   /// Extent of a tile; a kernel's buffers do not shrink with the problem.
@@ -43,6 +48,7 @@ bool occupies(const Node &node) {
     return true;
   case Verb::grid:
   case Verb::loop:
+  case Verb::share:
   case Verb::absorb:
   case Verb::transpose: // a copy of what is counted already
   case Verb::multiply:
@@ -64,8 +70,9 @@ bool occupies(const Node &node) {
 static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
   int64_t held = 0, inner = 0;
   for (const Node &node : body) {
-    if (node.verb == Verb::loop)
-      inner = std::max(inner, peak(node.body, problem, steps.inside(node)));
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      inner = std::max(inner,
+                       peak(node.body, problem, steps.inside(node, problem)));
     if (!occupies(node))
       continue;
     Shape shape = shapeOf(node.tensor);
@@ -79,7 +86,8 @@ static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
 int64_t attn::peakWords(const Schedule &schedule, const Problem &problem) {
   int64_t most = 0;
   for (const Node &grid : schedule.grids)
-    most = std::max(most, peak(grid.body, problem, Steps().inside(grid)));
+    most =
+        std::max(most, peak(grid.body, problem, Steps().inside(grid, problem)));
   return most;
 }
 
@@ -100,8 +108,9 @@ public:
     for (const Node &node : nodes) {
       switch (node.verb) {
       case Verb::loop:
-        inner =
-            std::max(inner, body(node.body, steps.inside(node), node.stages));
+      case Verb::share:
+        inner = std::max(
+            inner, body(node.body, steps.inside(node, problem), node.stages));
         break;
       case Verb::hold:
       case Verb::load:
@@ -203,7 +212,7 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
     return pipelineFootprint(grid, problem, machine);
   Space space(problem, grid.warps);
   Footprint result;
-  int64_t held = space.body(grid.body, Steps().inside(grid), 1);
+  int64_t held = space.body(grid.body, Steps().inside(grid, problem), 1);
   result.smemBytes = space.smemBytes();
   result.threads = grid.warps * 32;
   result.registersPerThread = kBaseRegisters + held + space.operandRegisters;
@@ -237,9 +246,9 @@ static int64_t scratchOf(const Body &body, const Problem &problem,
                          Steps steps) {
   int64_t bytes = 0;
   for (const Node &node : body) {
-    if (node.verb == Verb::loop)
-      bytes += scratchOf(node.body, problem, steps.inside(node));
-    if (node.verb != Verb::spill)
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      bytes += scratchOf(node.body, problem, steps.inside(node, problem));
+    if (node.verb != Verb::spill || node.slots > 0)
       continue;
     Shape shape = shapeOf(node.tensor);
     int64_t keys = problem.keys, step = steps.tile(Axis::Key, problem, true);
@@ -250,10 +259,35 @@ static int64_t scratchOf(const Body &body, const Problem &problem,
   return bytes;
 }
 
+/// Places that a block uses in turn, which do not grow with the problem.
+static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
+  int64_t bytes = 0;
+  for (const Node &node : body) {
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      bytes += placesOf(node.body, problem, steps.inside(node, problem));
+    if (node.verb != Verb::spill)
+      continue;
+    Shape shape = shapeOf(node.tensor);
+    bytes += node.slots * steps.tile(shape.rows, problem, false) *
+             (shape.cols ? steps.tile(*shape.cols, problem, false)
+                         : kThreadsPerRow) *
+             bytesPerElement(node.tensor, problem);
+  }
+  return bytes;
+}
+
+/// Blocks that run at once: whole sets of those that work together.
+static int64_t blocksAtOnce(const Node &grid, const Footprint &space,
+                            const Machine &machine) {
+  int64_t together = grid.pipeline.blocks();
+  return machine.sms * space.blocksPerSm / together * together;
+}
+
 Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
                           const Machine &machine) {
   Footprint most;
   most.blocksPerSm = machine.maxBlocksPerSm;
+  int64_t places = 0;
   for (const Node &grid : schedule.grids) {
     Footprint one = gridFootprint(grid, problem, machine);
     most.smemBytes = std::max(most.smemBytes, one.smemBytes);
@@ -261,9 +295,13 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
         std::max(most.registersPerThread, one.registersPerThread);
     most.threads = std::max(most.threads, one.threads);
     most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
-    most.scratchBytes += scratchOf(grid.body, problem, Steps().inside(grid));
+    most.scratchBytes +=
+        scratchOf(grid.body, problem, Steps().inside(grid, problem));
+    places += placesOf(grid.body, problem, Steps().inside(grid, problem)) *
+              blocksAtOnce(grid, one, machine);
   }
   most.scratchBytes *= problem.batch * problem.heads;
+  most.scratchBytes += places;
   return most;
 }
 
@@ -286,6 +324,13 @@ std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
   for (const Node &grid : schedule.grids) {
     if (!grid.pipeline)
       continue;
+    int64_t together = grid.pipeline.blocks();
+    if (grid.pipeline.cluster > machine.maxClusterSize)
+      return exceeds("blocks in a cluster", grid.pipeline.cluster,
+                     machine.name.c_str(), machine.maxClusterSize);
+    if (together > machine.sms)
+      return exceeds("blocks at once", together, machine.name.c_str(),
+                     machine.sms);
     int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
     RegisterBudget budget = budgetOf(grid, problem);
     if (needed > budget.consumer)

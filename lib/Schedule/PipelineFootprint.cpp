@@ -1,7 +1,10 @@
 //===- PipelineFootprint.cpp - What a pipeline occupies -------------------===//
 //
 // The order is the kernel's: buffers as they are filled, the staging buffer,
-// then full and empty barriers of every ring, then the queue.
+// then full and empty barriers of every ring, then the queue.  With one ring
+// for all streams it comes behind the buffers; behind the barriers of the rings
+// a group has two more for every warpgroup: its share is written, and those of
+// the others are ready.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +18,8 @@ using namespace attn;
 /// What the copy engine's swizzle repeats after.
 static constexpr int64_t kSwizzleBytes = 1024;
 static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
+/// A unit of a common ring: 128 rows of one panel, or 32 of four.
+static constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 /// The queue that tells the consumers of the next tile.
 static constexpr int64_t kQueueBytes = 2 * 32;
 
@@ -48,8 +53,14 @@ namespace {
 class PipelineSpace {
 public:
   PipelineSpace(const Node &grid, const Problem &problem)
-      : query(grid.step), problem(problem) {
-    body(grid.body, 0, 1);
+      : query(grid.step), how(grid.pipeline), problem(problem) {
+    registers += body(grid.body, 0, 1);
+    if (how.units > 0) {
+      buffers += how.units * kUnitBytes;
+      rings.push_back(how.units);
+    }
+    if (how.group > 1)
+      rings.push_back(how.warpgroups);
   }
 
   /// Registers of a thread: a fragment of 64 rows is spread over 128 threads.
@@ -65,12 +76,15 @@ public:
 
 private:
   int64_t query;
+  const Pipeline &how;
   const Problem &problem;
   int64_t buffers = 0, staging = 0;
   std::vector<int64_t> rings;
 
   int64_t columns(Tensor tensor, int64_t key) const {
     Axis axis = *shapeOf(tensor).cols;
+    if (how.group > 1 && axis == Axis::HeadDimV)
+      return equalPart(problem, axis, how.group);
     return padded(tensor, axis == Axis::Key ? key : extent(problem, axis),
                   problem);
   }
@@ -83,8 +97,8 @@ private:
 
   void ring(const Node &node, int64_t stages, int64_t key) {
     int64_t rows = shapeOf(node.tensor).rows == Axis::Query ? query : key;
-    buffers +=
-        stages * panelBytes(node.tensor, rows, columns(node.tensor, key));
+    int64_t cols = columnsOf(node, columns(node.tensor, key));
+    buffers += stages * panelBytes(node.tensor, rows, cols);
     rings.push_back(stages);
   }
 
@@ -94,17 +108,29 @@ private:
     rings.push_back(stages);
   }
 
-  void body(const Body &nodes, int64_t key, int64_t stages) {
+  static bool spills(const Body &nodes, Tensor tensor) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
+      return node.verb == Verb::spill && node.tensor == tensor;
+    });
+  }
+
+  /// Returns the registers that live in the body at once.
+  int64_t body(const Body &nodes, int64_t key, int64_t stages) {
+    int64_t held = 0, inner = 0;
     for (const Node &node : nodes) {
       switch (node.verb) {
       case Verb::loop:
-        body(node.body, node.step, node.stages);
+      case Verb::share: {
+        int64_t keys = node.axis == Axis::Key ? node.step : key;
+        inner = std::max(inner, body(node.body, keys, node.stages));
         break;
+      }
       case Verb::load:
         ring(node, node.stages, key);
         break;
       case Verb::stream:
-        ring(node, stages, key);
+        if (how.units == 0)
+          ring(node, stages, key);
         break;
       case Verb::transpose:
         if (needsTranspose(problem))
@@ -112,27 +138,34 @@ private:
         break;
       case Verb::hold:
         if (shapeOf(node.tensor).cols)
-          registers += columns(node.tensor, key) / 2;
+          held += columns(node.tensor, key) / 2;
         break;
       case Verb::softmax:
-        // P, in the type of V, while the next scores come to be.
-        registers +=
-            columns(node.tensor, key) * bytesPerElement(Tensor::P, problem) / 8;
+        // P, in the type of V, while the next scores come to be; what is
+        // spilled leaves piece by piece.
+        if (!spills(nodes, Tensor::P))
+          held += columns(node.tensor, key) *
+                  bytesPerElement(Tensor::P, problem) / 8;
+        break;
+      case Verb::absorb:
+        // One beside the next.
+        if (shapeOf(node.tensor).cols)
+          held += 2 * columns(node.tensor, key) / 4;
         break;
       case Verb::store:
-        if (shapeOf(node.tensor).cols)
+        if (shapeOf(node.tensor).cols && !node.isDirect)
           staging =
               panelBytes(node.tensor, query,
                          node.step ? node.step : columns(node.tensor, key));
         break;
       case Verb::grid:
-      case Verb::absorb:
       case Verb::multiply:
       case Verb::rescale:
       case Verb::spill:
         break;
       }
     }
+    return held + inner;
   }
 };
 
@@ -144,6 +177,8 @@ private:
 int64_t heldDescriptors(const Node &grid, const Problem &problem) {
   int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
   int64_t registers = 0;
+  if (grid.pipeline.units > 0)
+    return 0; // derived anew from the unit, step by step
   if (problem.mask.kind == MaskKind::window)
     registers += std::max<int64_t>(4, 3 * steps - 9);
   constexpr int64_t mostUniform = 10;

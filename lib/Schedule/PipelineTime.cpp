@@ -171,6 +171,7 @@ private:
     case Verb::rescale: // hardly ever done: only when a maximum grows by 2^8
     case Verb::grid:
     case Verb::loop:
+    case Verb::share:
     case Verb::hold:
     case Verb::absorb:
     case Verb::spill:

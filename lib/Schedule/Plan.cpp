@@ -31,12 +31,16 @@ static std::optional<std::string> checkFamilyOf(const ScheduleKind &kind,
                                                 TensorCoreFamily family,
                                                 const Problem &problem,
                                                 const Machine &machine) {
-  if (auto sentence = checkFamily(family, problem, machine))
+  const Form *form = formFor(kind, family);
+  if (auto sentence = checkFamily(family, problem, machine,
+                                  form ? form->mostHeadDim : kMostWgmmaColumns))
     return sentence;
-  if (formFor(kind, family))
+  if (form)
     return std::nullopt;
-  return kind.name + " is not written for " + std::string(name(family)) +
-         " yet; mma_sync is the portable choice";
+  std::string text =
+      kind.name + " is not written for " + std::string(name(family));
+  bool isPortable = formFor(kind, TensorCoreFamily::mmaSync);
+  return text + (isPortable ? " yet; mma_sync is the portable choice" : "");
 }
 
 static constexpr TensorCoreFamily tensorCores[] = {TensorCoreFamily::tcgen05,
@@ -259,9 +263,10 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
         familiesFor(kind, problem, machine);
     // What the machine has but this schedule cannot use, once.
     for (TensorCoreFamily other : tensorCores) {
-      bool isRelevant = other == TensorCoreFamily::mmaSync
-                            ? families.front() == TensorCoreFamily::none
-                            : machine.family == other;
+      bool isRelevant =
+          other == TensorCoreFamily::mmaSync
+              ? families.empty() || families.front() == TensorCoreFamily::none
+              : machine.family == other;
       if (!isRelevant)
         continue;
       if (auto reason = checkFamilyOf(kind, other, problem, machine))

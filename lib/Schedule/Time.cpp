@@ -1,6 +1,7 @@
 //===- Time.cpp - How long, and what binds --------------------------------===//
 
 #include "attn/Schedule/Time.h"
+#include "GroupTime.h"
 #include "PipelineTime.h"
 #include <algorithm>
 #include <cmath>
@@ -81,6 +82,7 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
   case Verb::transpose: // of pipelines only
   case Verb::grid:
   case Verb::loop:
+  case Verb::share:
   case Verb::hold:
     return;
   }
@@ -220,11 +222,13 @@ Time attn::time(const Census &counted, const Schedule &schedule,
   double longest = -1;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);
-    Time one = schedule.grids[i].pipeline
-                   ? pipelineTime(counted, i, schedule.grids[i], problem,
-                                  machine, family, calibration)
-                   : gridTime(counted, i, space, problem, machine, family,
-                              calibration);
+    const Pipeline &how = schedule.grids[i].pipeline;
+    Time one = how.group > 1 ? groupTime(counted, i, schedule.grids[i], problem,
+                                         machine, family, calibration)
+               : how ? pipelineTime(counted, i, schedule.grids[i], problem,
+                                    machine, family, calibration)
+                     : gridTime(counted, i, space, problem, machine, family,
+                                calibration);
     total.hbm += one.hbm;
     total.l2 += one.l2;
     total.smem += one.smem;

@@ -18,6 +18,7 @@ static bool moves(Verb verb) {
     return true;
   case Verb::grid:
   case Verb::loop:
+  case Verb::share:
   case Verb::hold:
   case Verb::transpose:
   case Verb::multiply:
@@ -81,12 +82,13 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   }
   case Verb::store:
     // Written whole, read back as far as rows exist.
-    if (!shapeOf(node.tensor).cols)
+    if (!shapeOf(node.tensor).cols || node.isDirect)
       return 0;
     return tileBytes(node.tensor, tile.rows, tile.cols) +
            slowBytes(use, problem);
   case Verb::grid:
   case Verb::loop:
+  case Verb::share:
   case Verb::hold:
   case Verb::absorb:
   case Verb::softmax:
@@ -111,10 +113,19 @@ struct Sharing {
 
 static Sharing sharing(const GridCensus &grid, const Problem &problem,
                        int64_t residentBlocks) {
-  double resident = std::max<int64_t>(residentBlocks, 1);
+  double resident = std::max<int64_t>(residentBlocks / grid.together, 1);
   double waves = std::max(1.0, std::ceil(grid.blocks / resident));
   double heads = std::ceil(resident / grid.blocks);
   return {waves, std::min<double>(heads, headsOf(problem))};
+}
+
+/// Places that resident blocks keep for what they pass on.
+static double placeBytes(const Use &use, const Problem &problem,
+                         int64_t residentBlocks) {
+  if (use.node->verb != Verb::spill || use.node->slots == 0 || use.count == 0)
+    return 0;
+  return double(slowBytes(use, problem)) / use.count * use.node->slots *
+         residentBlocks;
 }
 
 /// Distinct bytes of an input that the grid touches, all heads.
@@ -148,10 +159,15 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   double headsInGroup = double(problem.heads) / problem.kvHeads;
   double groups = std::ceil(share.headsAtOnce / headsInGroup);
   double workingSet = 0;
-  for (const Use &use : census.uses)
+  double places = 0;
+  for (const Use &use : census.uses) {
     if (isReread(use))
       workingSet += groups * distinctBytes(use.node->tensor, grid, problem) /
                     (double(problem.batch) * problem.kvHeads);
+    if (use.grid == number)
+      places += placeBytes(use, problem, residentBlocks);
+  }
+  workingSet += places;
 
   Bytes bytes;
   double hbm = 0;
@@ -166,8 +182,10 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       continue;
     }
     if (!isInput(use.node->tensor)) {
-      // Scratch of all heads lives from one launch to the next.
-      hbm += moved > usableL2 ? moved : 0;
+      // Scratch of all heads lives from one launch to the next; places are
+      // written again and again.
+      double alive = use.node->slots > 0 ? places : moved;
+      hbm += alive > usableL2 ? moved : 0;
       continue;
     }
     double distinct = distinctBytes(use.node->tensor, grid, problem);

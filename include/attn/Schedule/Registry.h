@@ -15,6 +15,7 @@
 #define ATTN_SCHEDULE_REGISTRY_H
 
 #include "attn/Machine/Machine.h"
+#include "attn/Schedule/Families.h"
 #include "attn/Schedule/Schedule.h"
 #include "attn/Schedule/Tiles.h"
 
@@ -49,6 +50,8 @@ struct Form {
   /// plans report it.
   std::optional<std::string> (*check)(const Tiles &tiles,
                                       const Problem &problem);
+  /// The widest head dimension where wgmma computes whole rows at once.
+  int64_t mostHeadDim = kMostWgmmaColumns;
 
   /// All parameters, in the order in which tiles print.
   std::vector<Parameter> parameters() const;

@@ -169,8 +169,8 @@ TEST(Plans, RefusalsNameNumberAndLimit) {
             "'rows'");
   std::string error;
   EXPECT_FALSE(planFor(square(64, 64), l4, "flesh", {}, error));
-  EXPECT_EQ(error,
-            "expects a schedule out of flash, score_spill, but got 'flesh'");
+  EXPECT_EQ(error, "expects a schedule out of column_split, flash, "
+                   "score_spill, but got 'flesh'");
 }
 
 TEST(Plans, MaskedSpillNeedsNestedTiles) {
@@ -195,7 +195,7 @@ TEST(Plans, MissingTilesAreChosen) {
   EXPECT_EQ(plan->tiles.size(), form.parameters().size());
 }
 
-/// Large caches take flash, small ones the spill.
+/// Large caches take flash, small ones a group's.
 TEST(Plans, FollowTheRegimeInTheLimit) {
   const Machine &h100 = *findMachine("h100_sxm");
   for (int64_t d : {32, 64, 96, 128}) {
@@ -206,14 +206,14 @@ TEST(Plans, FollowTheRegimeInTheLimit) {
   for (int64_t d : {1024, 2048}) {
     PlanReport report = plans(square(4096, d), h100);
     EXPECT_EQ(report.regime, Regime::smallCache);
-    EXPECT_EQ(report.plans.front().schedule, "score_spill") << d;
+    EXPECT_EQ(report.plans.front().schedule, "column_split") << d;
   }
 }
 
 TEST(Plans, SpillBeyondDeviceMemoryIsRefused) {
   Problem p = square(1 << 20, 1024);
   for (const Plan &plan : plans(p, *findMachine("h100_sxm")).plans)
-    EXPECT_EQ(plan.footprint.scratchBytes, 0);
+    EXPECT_LE(plan.footprint.scratchBytes, 32 << 20);
 }
 
 TEST(Plans, AreFast) {
