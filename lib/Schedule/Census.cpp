@@ -25,7 +25,7 @@ namespace {
 /// outer; a second loop over the inner one cuts its tiles.
 struct Surroundings {
   size_t grid = 0;
-  int64_t warps = 1;
+  int64_t warps = 1, across = 1;
   /// Innermost step per axis; 0 where no loop cuts the axis.
   int64_t step[4] = {0, 0, 0, 0};
   bool entered[4] = {false, false, false, false};
@@ -39,8 +39,9 @@ struct Surroundings {
 };
 
 /// Whether the warpgroups of a pipeline do it, each for its own rows.
-bool isGroupWork(Verb verb) {
-  switch (verb) {
+bool isGroupWork(const Node &node) {
+  switch (node.verb) {
+  case Verb::hold: // a warpgroup writes its part of what all hold
   case Verb::multiply:
   case Verb::softmax:
   case Verb::rescale:
@@ -48,12 +49,12 @@ bool isGroupWork(Verb verb) {
   case Verb::grid:
   case Verb::loop:
   case Verb::share:
-  case Verb::hold:
   case Verb::load:
   case Verb::stream:
   case Verb::absorb:
   case Verb::transpose:
   case Verb::spill:
+  case Verb::reduce:
   case Verb::store:
     return false;
   }
@@ -70,6 +71,7 @@ public:
     Surroundings around;
     around.grid = number;
     around.warps = node.warps;
+    around.across = node.across;
     around.pipeline = node.pipeline;
     result.grids.push_back({});
     result.grids.back().warps = node.warps;
@@ -117,8 +119,12 @@ private:
     } else {
       assert(wasEntered && node.axis != around.outer &&
              "only the inner of the two row axes can be cut again");
-      around.innerCut = node.step;
-      return;
+      if (!node.seeks) {
+        around.innerCut = node.step;
+        return;
+      }
+      around.innerStep = node.step;
+      around.innerCut = 0;
     }
     around.visits = visits(problem, around.outer, around.outerStep,
                            around.hasInner ? around.innerStep : 0);
@@ -126,7 +132,7 @@ private:
       visitByGroup(around);
     GridCensus &grid = result.grids.back();
     grid.span = around.visits.innerSpan;
-    if (around.hasInner) {
+    if (around.hasInner && !node.seeks) {
       grid.steps = around.visits.wholePairs + around.visits.raggedPairs;
       grid.mostSteps = around.visits.mostPairs;
       grid.groupSteps =
@@ -141,7 +147,7 @@ private:
     if (around.hasInner && !isInStep(around))
       around.groupVisits = atLeastOne(
           visits(problem, Axis::Query, kWarpgroupRows, around.innerStep),
-          tiles * around.pipeline.warpgroups, rows);
+          tiles * around.pipeline.warpgroups / around.across, rows);
   }
 
   /// Whether the warpgroups of several blocks make all their steps together.
@@ -150,7 +156,7 @@ private:
   }
 
   static bool isByGroup(const Node &node, const Surroundings &around) {
-    return around.pipeline && around.hasInner && isGroupWork(node.verb);
+    return around.pipeline && around.hasInner && isGroupWork(node);
   }
 
   /// Σ over the executions of a verb of the extents along the given axes.
@@ -250,10 +256,17 @@ private:
     bool byGroup = isByGroup(node, around);
     const Visits &visits =
         byGroup && !isInStep(around) ? around.groupVisits : around.visits;
-    use.warps = byGroup ? 1 : around.warps;
+    use.warps = byGroup ? 1 : around.warps / around.across;
+    use.across = around.across;
     use.count = sum(around, visits, {}, isResult) * around.pipeline.cluster;
     use.elements = sum(around, visits, axesOf(node), isResult);
     use.tile = tile(node, around);
+    if (node.isBetween) {
+      Surroundings once = around;
+      once.hasInner = false;
+      use.count -= sum(once, visits, {}, isResult);
+      use.elements -= sum(once, visits, axesOf(node), isResult);
+    }
     if (node.first || node.columns)
       use.elements = use.elements /
                      extent(problem, *shapeOf(node.tensor).cols) *
@@ -261,10 +274,13 @@ private:
     if (byGroup)
       use.tile.rows = kWarpgroupRows;
     if (byGroup && isInStep(around))
-      use.count *= around.pipeline.warpgroups;
+      use.count *= around.pipeline.warpgroups / around.across;
+    use.moved = use.elements;
     if (node.slots > 0)
-      use.elements = use.count * use.tile.rows * use.tile.cols *
-                     (shapeOf(node.tensor).cols ? 1 : kThreadsPerRow);
+      use.moved = use.count * use.tile.rows *
+                  (shapeOf(node.tensor).cols
+                       ? padded(node.tensor, use.tile.cols, problem)
+                       : kThreadsPerRow);
     use.isPanelled = bool(around.pipeline);
     if (node.verb == Verb::multiply) {
       use.aInSmem = isInSmem(node.a);
@@ -274,6 +290,9 @@ private:
   }
 
   void body(const Body &nodes, const Surroundings &around) {
+    auto streams = [](const Node &node) { return node.verb == Verb::stream; };
+    if (std::any_of(nodes.begin(), nodes.end(), streams))
+      result.grids.back().handovers += sum(around, around.visits, {}, false);
     for (const Node &node : nodes) {
       if (node.verb != Verb::loop && node.verb != Verb::share) {
         leaf(node, around);

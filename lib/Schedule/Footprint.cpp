@@ -55,6 +55,7 @@ bool occupies(const Node &node) {
   case Verb::softmax:
   case Verb::rescale:
   case Verb::spill:
+  case Verb::reduce:
   case Verb::store:
     return false;
   }
@@ -99,8 +100,8 @@ namespace {
 
 class Space {
 public:
-  Space(const Problem &problem, int64_t warps)
-      : problem(problem), warps(warps) {}
+  Space(const Problem &problem, int64_t warps, int64_t across)
+      : problem(problem), warps(warps / across), across(across) {}
 
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
@@ -121,20 +122,26 @@ public:
           buffer(node, steps, node.verb == Verb::stream ? stages : 1);
         break;
       case Verb::store:
-        stage(node.tensor, steps);
+        stage(node, steps);
         break;
       case Verb::multiply:
         operands(node, steps);
         break;
       case Verb::softmax:
-        // P, in 16 bits, comes to be beside the scores it is made of.
-        held += registers(node.tensor, steps) / 2;
+        // P, in 16 bits, comes to be beside the scores it is made of; what
+        // goes elsewhere leaves piece by piece.
+        if (!leaves(nodes, Tensor::P))
+          held += registers(node.tensor, steps) / 2;
+        break;
+      case Verb::absorb:
+        if (node.tensor == Tensor::P)
+          held += registers(node.tensor, steps) / 2;
         break;
       case Verb::grid:
-      case Verb::absorb:
       case Verb::transpose: // of pipelines only
       case Verb::rescale:
       case Verb::spill:
+      case Verb::reduce:
         break;
       }
     }
@@ -151,7 +158,8 @@ public:
 
 private:
   const Problem &problem;
-  int64_t warps;
+  int64_t warps; ///< that have rows of their own
+  int64_t across;
   /// The first resident input and the staged result share a place.
   int64_t resident = 0, staging = 0;
   std::vector<int64_t> buffers;
@@ -172,9 +180,20 @@ private:
       buffers.push_back(bytes);
   }
 
-  void stage(Tensor tensor, const Steps &steps) {
-    if (shapeOf(tensor).cols)
-      staging = std::max(staging, tileBytes(tensor, steps));
+  void stage(const Node &node, Steps steps) {
+    std::optional<Axis> axis = shapeOf(node.tensor).cols;
+    if (!axis)
+      return;
+    if (node.step)
+      steps.step[static_cast<size_t>(*axis)] = node.step;
+    staging = std::max(staging, tileBytes(node.tensor, steps));
+  }
+
+  static bool leaves(const Body &nodes, Tensor tensor) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
+      bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
+      return (node.verb == Verb::spill || isHeld) && node.tensor == tensor;
+    });
   }
 
   int64_t warpRows(const Steps &steps) const {
@@ -190,15 +209,15 @@ private:
       return ceilDiv(rows * wordsPerElement(tensor), 8);
     int64_t cols =
         padded(tensor, steps.tile(*shape.cols, problem, false), problem);
-    return ceilDiv(rows * cols, 32);
+    return ceilDiv(rows * roundUp(ceilDiv(cols, across), 8), 32);
   }
 
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
   void operands(const Node &node, const Steps &steps) {
     int64_t cols = steps.tile(*shapeOf(node.tensor).cols, problem, false);
-    int64_t words = std::min(cols, kColumnsInFlight) / 4;
-    // P is in registers already; all else is loaded.
-    if (node.a != Tensor::P)
+    int64_t words = std::min(ceilDiv(cols, across), kColumnsInFlight) / 4;
+    // P is in registers already, unless several have its rows.
+    if (node.a != Tensor::P || across > 1)
       words += ceilDiv(warpRows(steps), 4);
     operandRegisters = std::max(operandRegisters, words);
   }
@@ -210,7 +229,7 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {
   if (grid.pipeline)
     return pipelineFootprint(grid, problem, machine);
-  Space space(problem, grid.warps);
+  Space space(problem, grid.warps, grid.across);
   Footprint result;
   int64_t held = space.body(grid.body, Steps().inside(grid, problem), 1);
   result.smemBytes = space.smemBytes();
@@ -265,13 +284,16 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
   for (const Node &node : body) {
     if (node.verb == Verb::loop || node.verb == Verb::share)
       bytes += placesOf(node.body, problem, steps.inside(node, problem));
-    if (node.verb != Verb::spill)
+    if (node.verb != Verb::spill && node.verb != Verb::reduce)
       continue;
     Shape shape = shapeOf(node.tensor);
-    bytes += node.slots * steps.tile(shape.rows, problem, false) *
-             (shape.cols ? steps.tile(*shape.cols, problem, false)
-                         : kThreadsPerRow) *
-             bytesPerElement(node.tensor, problem);
+    int64_t cols = kThreadsPerRow;
+    if (shape.cols == Axis::HeadDimV) // a place for all columns
+      cols = padded(node.tensor, problem.headDimV, problem);
+    else if (shape.cols)
+      cols = steps.tile(*shape.cols, problem, false);
+    bytes += node.slots * steps.tile(shape.rows, problem, false) * cols *
+             bytesMoved(node, problem);
   }
   return bytes;
 }

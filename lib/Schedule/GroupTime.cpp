@@ -118,7 +118,8 @@ private:
       return;
     case Verb::absorb:
     case Verb::spill:
-      slots += double(use.elements) * bytesPerElement(node.tensor, problem) /
+    case Verb::reduce:
+      slots += double(use.moved) * bytesMoved(node, problem) /
                c.bytesPerWarpInstruction * c.copySlots;
       return;
     case Verb::load:

@@ -46,7 +46,7 @@ private:
   static std::string crew(const Node &node) {
     const Pipeline &how = node.pipeline;
     if (!how)
-      return std::to_string(node.warps) + " warps";
+      return std::to_string(node.warps) + " warps" + across(node, "warp");
     return counted(how.warpgroups, "warpgroup") + " behind one that loads" +
            (how.group > 1 ? ", in groups of " + counted(how.group, "block")
                           : "") +
@@ -55,9 +55,17 @@ private:
                             : "") +
            (how.units > 0 ? ", through a ring of " + counted(how.units, "unit")
                           : "") +
+           across(node, "warpgroup") +
            (how.isPersistent ? ", tile after tile" : "") +
            (how.takesTurns ? ", taking turns" : "") +
            (how.overlaps ? ", S of a step beside O of the last" : "");
+  }
+
+  /// `, 2 on the same rows`.
+  static std::string across(const Node &node, const char *what) {
+    if (node.across == 1)
+      return "";
+    return ", " + counted(node.across, what) + " on the same rows";
   }
 
   /// `1 block`, `2 blocks`.
@@ -146,8 +154,9 @@ private:
       return line("stream " + tile(node) + " through " +
                   std::string(name(node.level)));
     case Verb::absorb:
-      return line("read " + tile(node.tensor) +
-                  (node.slots ? " of a share" : "") + " and fold it in");
+      return line("read " + tile(node.tensor) + (node.slots ? " back" : "") +
+                  " and fold it in" +
+                  (node.isBetween ? ", but in the first step" : ""));
     case Verb::transpose:
       if (!needsTranspose(problem))
         return;
@@ -165,9 +174,12 @@ private:
                   " to the new max");
     case Verb::spill:
       return line("spill " + tile(node.tensor) + " to scratch" +
-                  (node.slots ? ", for the group, in " +
-                                    counted(node.slots, "place") + " in turn"
-                              : ""));
+                  (node.slots
+                       ? ", in " + counted(node.slots, "place") + " in turn"
+                       : "") +
+                  (node.isBetween ? ", but in the last step" : ""));
+    case Verb::reduce:
+      return line("add " + tile(node.tensor) + " to a place in scratch");
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)
         return;

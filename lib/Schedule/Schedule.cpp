@@ -82,6 +82,23 @@ Node attn::share(Axis axis, int64_t step, Body body) {
   return over(Verb::share, axis, step, std::move(body));
 }
 
+Node attn::reduce(Tensor tensor, int64_t slots) {
+  Node node = leaf(Verb::reduce, tensor);
+  node.slots = slots;
+  return node;
+}
+
+Node attn::between(Node node) {
+  node.isBetween = true;
+  return node;
+}
+
+Node attn::seek(Axis axis, int64_t step, int64_t stages, Body body) {
+  Node node = loop(axis, step, stages, std::move(body));
+  node.seeks = true;
+  return node;
+}
+
 Node attn::columnsOf(Node node, int64_t first, int64_t columns) {
   node.first = first;
   node.columns = columns;
@@ -231,6 +248,12 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
     return 8;
   }
   return 0;
+}
+
+int64_t attn::bytesMoved(const Node &node, const Problem &problem) {
+  if (node.tensor == Tensor::O && node.verb != Verb::store)
+    return 4;
+  return bytesPerElement(node.tensor, problem);
 }
 
 bool attn::isInput(Tensor tensor) {

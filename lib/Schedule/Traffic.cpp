@@ -14,6 +14,7 @@ static bool moves(Verb verb) {
   case Verb::stream:
   case Verb::absorb:
   case Verb::spill:
+  case Verb::reduce:
   case Verb::store:
     return true;
   case Verb::grid:
@@ -44,7 +45,7 @@ int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
 static int64_t slowBytes(const Use &use, const Problem &problem) {
   if (!moves(use.node->verb))
     return 0;
-  return use.elements * bytesPerElement(use.node->tensor, problem);
+  return use.moved * bytesMoved(*use.node, problem);
 }
 
 int64_t attn::smemBytes(const Use &use, const Problem &problem) {
@@ -68,12 +69,13 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   case Verb::transpose: // read and written
     return 2 * tileBytes(node.tensor, tile.rows, tile.cols);
   case Verb::multiply: {
-    // Every warp reads its own rows of a, and all of b.  The tile of b lies in
-    // memory as the tensor does: its columns are the product's or its depth.
+    // Every warp reads its own rows of a, and all of b, or its part of b if
+    // others have the same rows.  The tile of b lies in memory as the tensor
+    // does: its columns are the product's or its depth.
     bool bIsTransposed = shapeOf(node.b).cols != shapeOf(node.tensor).cols;
     int64_t bytes = 0;
     if (use.aInSmem)
-      bytes += tileBytes(node.a, tile.rows, tile.depth);
+      bytes += use.across * tileBytes(node.a, tile.rows, tile.depth);
     if (use.bInSmem)
       bytes += use.warps * (bIsTransposed
                                 ? tileBytes(node.b, tile.cols, tile.depth)
@@ -86,14 +88,18 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
       return 0;
     return tileBytes(node.tensor, tile.rows, tile.cols) +
            slowBytes(use, problem);
+  case Verb::hold: // put there once
+    return node.level == Level::Smem
+               ? tileBytes(node.tensor, tile.rows, tile.cols)
+               : 0;
   case Verb::grid:
   case Verb::loop:
   case Verb::share:
-  case Verb::hold:
   case Verb::absorb:
   case Verb::softmax:
   case Verb::rescale:
   case Verb::spill:
+  case Verb::reduce:
     return 0;
   }
   return 0;
@@ -122,10 +128,14 @@ static Sharing sharing(const GridCensus &grid, const Problem &problem,
 /// Places that resident blocks keep for what they pass on.
 static double placeBytes(const Use &use, const Problem &problem,
                          int64_t residentBlocks) {
-  if (use.node->verb != Verb::spill || use.node->slots == 0 || use.count == 0)
+  const Node &node = *use.node;
+  bool isPlace = node.verb == Verb::spill || node.verb == Verb::reduce;
+  if (!isPlace || node.slots == 0 || use.count == 0)
     return 0;
-  return double(slowBytes(use, problem)) / use.count * use.node->slots *
-         residentBlocks;
+  double tiles = node.slots;
+  if (shapeOf(node.tensor).cols == Axis::HeadDimV) // a place for all columns
+    tiles *= ceilDiv(problem.headDimV, use.tile.cols);
+  return double(slowBytes(use, problem)) / use.count * tiles * residentBlocks;
 }
 
 /// Distinct bytes of an input that the grid touches, all heads.

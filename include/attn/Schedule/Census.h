@@ -60,7 +60,10 @@ struct Use {
   int64_t count;    ///< how often it runs, in all blocks
   int64_t elements; ///< Σ clipped element positions; of a product, its terms;
                     ///< what a cluster loads for all of it, once
+  int64_t moved;    ///< the same as memory sees it: places take whole tiles
   TileExtent tile;
+  /// multiply: warps that read the same rows of a, each a part of b.
+  int64_t across = 1;
   /// multiply: operands that lie in shared memory, not in registers.
   bool aInSmem = false, bInSmem = false;
   /// Shared memory is in panels, as the copy engine fills it.
@@ -74,6 +77,8 @@ struct GridCensus {
   int64_t blocks = 1, steps = 1, mostSteps = 1;
   int64_t together = 1; ///< blocks of such a set
   int64_t warps = 1, stages = 1;
+  /// Times that a ring hands over what it brought, in one head.
+  int64_t handovers = 0;
   int64_t span = 0; ///< key rows that some query sees
   /// Of a pipeline: key steps that its warpgroups multiply, in one head.
   int64_t groupSteps = 0;

@@ -30,6 +30,8 @@ struct Parameter {
 /// An extent in elements, a count, and a choice of yes (1) or no (0).
 Parameter extentParameter(std::string name, std::vector<int64_t> values);
 Parameter countParameter(std::string name, std::vector<int64_t> values);
+/// An extent, of which 0 means all.
+Parameter optionalExtent(std::string name, std::vector<int64_t> values);
 Parameter choiceParameter(std::string name, std::vector<int64_t> values);
 
 /// A schedule for some families of tensor cores.

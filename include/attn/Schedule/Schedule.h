@@ -31,6 +31,9 @@
 ///   multiprocessor, and padded inside it.
 /// * Inputs are read only for tiles that see some pair; results are always
 ///   written.
+/// * What goes through a block's own places in scratch memory (`slots`) is
+/// whole
+///   tiles, in the form in which registers hold them; accumulators are f32.
 ///
 /// Worked example, the traffic of Q, K, V above between L2 and an SM, for 4096
 /// queries and keys, d = 128, bf16, one head: Q once, 1 MiB; K and V once per
@@ -90,6 +93,7 @@ enum class Verb {
   rescale,   ///< scale an accumulator after the max of its rows has moved
   spill,     ///< write a tile to scratch memory, to be read by a later grid
              ///< or by the others of a group
+  reduce,    ///< add a tile to one in slow memory, without reading it
   store,     ///< write a result
 };
 
@@ -131,6 +135,15 @@ struct Node {
   /// tile of the problem.
   int64_t slots = 0;
   bool isDirect = false; ///< store: from registers, past shared memory
+  /// spill, absorb: between the steps of a loop, so neither before the first
+  /// nor after the last.
+  bool isBetween = false;
+  /// loop: of the tile that it cuts, it visits only what the mask shows.
+  bool seeks = false;
+  /// grid: warps, of a pipeline warpgroups, that have the same rows.  Each
+  /// takes a part of the keys of S and of the columns of O; P, which all need,
+  /// is held in shared memory.
+  int64_t across = 1;
   std::vector<Node> body = {};
 };
 
@@ -157,9 +170,14 @@ Node multiply(Tensor out, Tensor a, Tensor b);
 Node softmax(Tensor scores);
 Node rescale(Tensor accumulator);
 Node spill(Tensor tensor, int64_t slots = 0);
+Node reduce(Tensor tensor, int64_t slots);
 Node store(Tensor tensor, int64_t columns = 0);
 Node storeDirectly(Tensor tensor);
 Node share(Axis axis, int64_t step, Body body);
+/// A spill or an absorb between the steps of a loop.
+Node between(Node node);
+/// A loop over what the mask shows of the tile that it cuts.
+Node seek(Axis axis, int64_t step, int64_t stages, Body body);
 /// A load or a stream of some columns only.
 Node columnsOf(Node node, int64_t first, int64_t columns);
 
@@ -198,6 +216,9 @@ int64_t columnsOf(const Node &node, int64_t whole);
 int64_t wordsPerElement(Tensor tensor);
 /// Bytes per element position in memory; accumulators and statistics are f32.
 int64_t bytesPerElement(Tensor tensor, const Problem &problem);
+/// Bytes per element position that a verb moves: O is an accumulator unless it
+/// is stored.
+int64_t bytesMoved(const Node &node, const Problem &problem);
 /// Inputs Q, K, V.
 bool isInput(Tensor tensor);
 /// Results have the type of the inputs, or bf16 if that has 8 bits.
