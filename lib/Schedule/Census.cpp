@@ -25,7 +25,7 @@ namespace {
 /// outer; a second loop over the inner one cuts its tiles.
 struct Surroundings {
   size_t grid = 0;
-  int64_t warps = 1;
+  int64_t warps = 1, across = 1;
   /// Innermost step per axis; 0 where no loop cuts the axis.
   int64_t step[4] = {0, 0, 0, 0};
   bool entered[4] = {false, false, false, false};
@@ -39,20 +39,22 @@ struct Surroundings {
 };
 
 /// Whether the warpgroups of a pipeline do it, each for its own rows.
-bool isGroupWork(Verb verb) {
-  switch (verb) {
+bool isGroupWork(const Node &node) {
+  switch (node.verb) {
+  case Verb::hold: // a warpgroup writes its part of what all hold
   case Verb::multiply:
   case Verb::softmax:
   case Verb::rescale:
     return true;
   case Verb::grid:
   case Verb::loop:
-  case Verb::hold:
+  case Verb::share:
   case Verb::load:
   case Verb::stream:
   case Verb::absorb:
   case Verb::transpose:
   case Verb::spill:
+  case Verb::reduce:
   case Verb::store:
     return false;
   }
@@ -69,14 +71,17 @@ public:
     Surroundings around;
     around.grid = number;
     around.warps = node.warps;
+    around.across = node.across;
     around.pipeline = node.pipeline;
     result.grids.push_back({});
     result.grids.back().warps = node.warps;
     smem.clear();
     enter(around, node);
     GridCensus &grid = result.grids.back();
-    grid.blocks =
+    int64_t tiles =
         ceilDiv(extent(problem, node.axis), tileOf(around, node.axis));
+    grid.blocks = ceilDiv(tiles, node.pipeline.cluster);
+    grid.together = node.pipeline.blocks();
     body(node.body, around);
   }
 
@@ -92,22 +97,34 @@ private:
 
   void enter(Surroundings &around, const Node &node) {
     bool wasEntered = around.entered[index(node.axis)];
-    around.step[index(node.axis)] = node.step;
+    bool isRow = node.axis == Axis::Query || node.axis == Axis::Key;
+    int64_t step = node.step;
+    if (node.verb == Verb::share && step == 0)
+      step = equalPart(problem, node.axis, around.pipeline.group);
+    around.step[index(node.axis)] = step;
     around.entered[index(node.axis)] = true;
-    if (node.axis != Axis::Query && node.axis != Axis::Key)
+    // A share of a row axis is one block's, not one of each of a group.
+    if (node.verb == Verb::share && isRow)
+      for (Axis axis : {Axis::HeadDim, Axis::HeadDimV})
+        around.entered[index(axis)] = false;
+    if (!isRow)
       return;
     if (!around.hasOuter) {
       around.hasOuter = true;
       around.outer = node.axis;
-      around.outerStep = node.step;
+      around.outerStep = node.step * around.pipeline.cluster;
     } else if (!around.hasInner && node.axis != around.outer) {
       around.hasInner = true;
       around.innerStep = node.step;
     } else {
       assert(wasEntered && node.axis != around.outer &&
              "only the inner of the two row axes can be cut again");
-      around.innerCut = node.step;
-      return;
+      if (!node.seeks) {
+        around.innerCut = node.step;
+        return;
+      }
+      around.innerStep = node.step;
+      around.innerCut = 0;
     }
     around.visits = visits(problem, around.outer, around.outerStep,
                            around.hasInner ? around.innerStep : 0);
@@ -115,7 +132,7 @@ private:
       visitByGroup(around);
     GridCensus &grid = result.grids.back();
     grid.span = around.visits.innerSpan;
-    if (around.hasInner) {
+    if (around.hasInner && !node.seeks) {
       grid.steps = around.visits.wholePairs + around.visits.raggedPairs;
       grid.mostSteps = around.visits.mostPairs;
       grid.groupSteps =
@@ -127,14 +144,19 @@ private:
     assert(around.outer == Axis::Query && "a pipeline is over query tiles");
     int64_t tiles = around.visits.outerTiles, rows = problem.queries;
     around.visits = atLeastOne(around.visits, tiles, rows);
-    if (around.hasInner)
+    if (around.hasInner && !isInStep(around))
       around.groupVisits = atLeastOne(
           visits(problem, Axis::Query, kWarpgroupRows, around.innerStep),
-          tiles * around.pipeline.warpgroups, rows);
+          tiles * around.pipeline.warpgroups / around.across, rows);
+  }
+
+  /// Whether the warpgroups of several blocks make all their steps together.
+  static bool isInStep(const Surroundings &around) {
+    return around.pipeline.blocks() > 1;
   }
 
   static bool isByGroup(const Node &node, const Surroundings &around) {
-    return around.pipeline && around.hasInner && isGroupWork(node.verb);
+    return around.pipeline && around.hasInner && isGroupWork(node);
   }
 
   /// Σ over the executions of a verb of the extents along the given axes.
@@ -178,6 +200,8 @@ private:
     int64_t cut = around.innerCut ? around.innerCut : step;
     int64_t perWhole = has(inner) ? step : ceilDiv(step, cut);
     int64_t perRagged = has(inner) ? ragged : ceilDiv(ragged, cut);
+    if (around.innerCut && isInStep(around) && !has(inner))
+      perWhole = perRagged = ceilDiv(around.innerStep, cut);
     bool byRow = has(around.outer);
     return (byRow ? v.wholePairRows : v.wholePairs) * perWhole +
            (byRow ? v.raggedPairRows : v.raggedPairs) * perRagged;
@@ -205,7 +229,8 @@ private:
     Shape shape = shapeOf(node.tensor);
     TileExtent extent;
     extent.rows = wholeTileOf(around, shape.rows);
-    extent.cols = shape.cols ? wholeTileOf(around, *shape.cols) : 1;
+    extent.cols =
+        shape.cols ? columnsOf(node, wholeTileOf(around, *shape.cols)) : 1;
     if (node.verb == Verb::multiply)
       for (Axis axis : axes)
         if (hasAxis(node.a, axis) && hasAxis(node.b, axis))
@@ -229,13 +254,33 @@ private:
     use.node = &node;
     use.grid = around.grid;
     bool byGroup = isByGroup(node, around);
-    const Visits &visits = byGroup ? around.groupVisits : around.visits;
-    use.warps = byGroup ? 1 : around.warps;
-    use.count = sum(around, visits, {}, isResult);
+    const Visits &visits =
+        byGroup && !isInStep(around) ? around.groupVisits : around.visits;
+    use.warps = byGroup ? 1 : around.warps / around.across;
+    use.across = around.across;
+    use.count = sum(around, visits, {}, isResult) * around.pipeline.cluster;
     use.elements = sum(around, visits, axesOf(node), isResult);
     use.tile = tile(node, around);
+    if (node.isBetween) {
+      Surroundings once = around;
+      once.hasInner = false;
+      use.count -= sum(once, visits, {}, isResult);
+      use.elements -= sum(once, visits, axesOf(node), isResult);
+    }
+    if (node.first || node.columns)
+      use.elements = use.elements /
+                     extent(problem, *shapeOf(node.tensor).cols) *
+                     use.tile.cols;
     if (byGroup)
       use.tile.rows = kWarpgroupRows;
+    if (byGroup && isInStep(around))
+      use.count *= around.pipeline.warpgroups / around.across;
+    use.moved = use.elements;
+    if (node.slots > 0)
+      use.moved = use.count * use.tile.rows *
+                  (shapeOf(node.tensor).cols
+                       ? padded(node.tensor, use.tile.cols, problem)
+                       : kThreadsPerRow);
     use.isPanelled = bool(around.pipeline);
     if (node.verb == Verb::multiply) {
       use.aInSmem = isInSmem(node.a);
@@ -245,8 +290,11 @@ private:
   }
 
   void body(const Body &nodes, const Surroundings &around) {
+    auto streams = [](const Node &node) { return node.verb == Verb::stream; };
+    if (std::any_of(nodes.begin(), nodes.end(), streams))
+      result.grids.back().handovers += sum(around, around.visits, {}, false);
     for (const Node &node : nodes) {
-      if (node.verb != Verb::loop) {
+      if (node.verb != Verb::loop && node.verb != Verb::share) {
         leaf(node, around);
         continue;
       }

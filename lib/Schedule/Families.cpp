@@ -20,31 +20,30 @@ static Sentence checkMmaSync(const Problem &problem, const Machine &machine) {
   return std::nullopt;
 }
 
-/// One head dimension: rows are whole 16-byte pieces, and no wider than a
-/// product.
+/// One head dimension: rows are whole 16-byte pieces, and not too wide.
 static Sentence checkWgmmaColumns(const char *what, int64_t columns,
-                                  int64_t bytesPerElement) {
+                                  int64_t bytesPerElement, int64_t most) {
   int64_t unit = kMaxAlignment / bytesPerElement;
   if (columns % unit != 0)
     return std::string("wgmma expects ") + what + " to be a multiple of " +
            std::to_string(unit) + " (16 bytes), but got " +
            std::to_string(columns);
-  if (columns > kMostWgmmaColumns)
+  if (columns > most)
     return std::string("wgmma expects ") + what + " up to " +
-           std::to_string(kMostWgmmaColumns) + ", but got " +
-           std::to_string(columns);
+           std::to_string(most) + ", but got " + std::to_string(columns);
   return std::nullopt;
 }
 
-static Sentence checkWgmma(const Problem &problem) {
+static Sentence checkWgmma(const Problem &problem, int64_t most) {
   if (!is16Bit(problem.dtype) && problem.dtype != DataType::f8e4m3)
     return "wgmma expects bf16, f16 or f8e4m3, but got " +
            std::string(name(problem.dtype));
   int64_t bytes = bytesOf(problem.dtype);
-  if (auto sentence = checkWgmmaColumns("head dim", problem.headDim, bytes))
+  if (auto sentence =
+          checkWgmmaColumns("head dim", problem.headDim, bytes, most))
     return sentence;
   if (auto sentence =
-          checkWgmmaColumns("head dim of v", problem.headDimV, bytes))
+          checkWgmmaColumns("head dim of v", problem.headDimV, bytes, most))
     return sentence;
   if (problem.alignment < kMaxAlignment)
     return "wgmma expects rows aligned to " + std::to_string(kMaxAlignment) +
@@ -53,7 +52,7 @@ static Sentence checkWgmma(const Problem &problem) {
 }
 
 Sentence attn::checkFamily(TensorCoreFamily family, const Problem &problem,
-                           const Machine &machine) {
+                           const Machine &machine, int64_t mostHeadDim) {
   switch (family) {
   case TensorCoreFamily::none:
     return std::nullopt;
@@ -65,7 +64,7 @@ Sentence attn::checkFamily(TensorCoreFamily family, const Problem &problem,
       return std::string(name(family)) +
              " expects a machine that has it, but " + machine.name + " has " +
              std::string(name(machine.family));
-    return family == TensorCoreFamily::wgmma ? checkWgmma(problem)
+    return family == TensorCoreFamily::wgmma ? checkWgmma(problem, mostHeadDim)
                                              : std::nullopt;
   }
   return std::nullopt;

@@ -18,10 +18,15 @@ namespace {
 /// The steps of the loops around a node, by axis; 0 where none cuts it.
 struct Steps {
   int64_t step[4] = {0, 0, 0, 0};
+  int64_t group = 1; ///< blocks among which an axis is shared
 
-  Steps inside(const Node &node) const {
+  Steps inside(const Node &node, const Problem &problem) const {
     Steps result = *this;
-    result.step[static_cast<size_t>(node.axis)] = node.step;
+    if (node.verb == Verb::grid)
+      result.group = node.pipeline.group;
+    bool isEqualPart = node.verb == Verb::share && node.step == 0;
+    result.step[static_cast<size_t>(node.axis)] =
+        isEqualPart ? equalPart(problem, node.axis, group) : node.step;
     return result;
   }
   /// Extent of a tile; a kernel's buffers do not shrink with the problem.
@@ -43,12 +48,14 @@ bool occupies(const Node &node) {
     return true;
   case Verb::grid:
   case Verb::loop:
+  case Verb::share:
   case Verb::absorb:
   case Verb::transpose: // a copy of what is counted already
   case Verb::multiply:
   case Verb::softmax:
   case Verb::rescale:
   case Verb::spill:
+  case Verb::reduce:
   case Verb::store:
     return false;
   }
@@ -64,8 +71,9 @@ bool occupies(const Node &node) {
 static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
   int64_t held = 0, inner = 0;
   for (const Node &node : body) {
-    if (node.verb == Verb::loop)
-      inner = std::max(inner, peak(node.body, problem, steps.inside(node)));
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      inner = std::max(inner,
+                       peak(node.body, problem, steps.inside(node, problem)));
     if (!occupies(node))
       continue;
     Shape shape = shapeOf(node.tensor);
@@ -79,7 +87,8 @@ static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
 int64_t attn::peakWords(const Schedule &schedule, const Problem &problem) {
   int64_t most = 0;
   for (const Node &grid : schedule.grids)
-    most = std::max(most, peak(grid.body, problem, Steps().inside(grid)));
+    most =
+        std::max(most, peak(grid.body, problem, Steps().inside(grid, problem)));
   return most;
 }
 
@@ -91,8 +100,8 @@ namespace {
 
 class Space {
 public:
-  Space(const Problem &problem, int64_t warps)
-      : problem(problem), warps(warps) {}
+  Space(const Problem &problem, int64_t warps, int64_t across)
+      : problem(problem), warps(warps / across), across(across) {}
 
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
@@ -100,8 +109,9 @@ public:
     for (const Node &node : nodes) {
       switch (node.verb) {
       case Verb::loop:
-        inner =
-            std::max(inner, body(node.body, steps.inside(node), node.stages));
+      case Verb::share:
+        inner = std::max(
+            inner, body(node.body, steps.inside(node, problem), node.stages));
         break;
       case Verb::hold:
       case Verb::load:
@@ -112,20 +122,26 @@ public:
           buffer(node, steps, node.verb == Verb::stream ? stages : 1);
         break;
       case Verb::store:
-        stage(node.tensor, steps);
+        stage(node, steps);
         break;
       case Verb::multiply:
         operands(node, steps);
         break;
       case Verb::softmax:
-        // P, in 16 bits, comes to be beside the scores it is made of.
-        held += registers(node.tensor, steps) / 2;
+        // P, in 16 bits, comes to be beside the scores it is made of; what
+        // goes elsewhere leaves piece by piece.
+        if (!leaves(nodes, Tensor::P))
+          held += registers(node.tensor, steps) / 2;
+        break;
+      case Verb::absorb:
+        if (node.tensor == Tensor::P)
+          held += registers(node.tensor, steps) / 2;
         break;
       case Verb::grid:
-      case Verb::absorb:
       case Verb::transpose: // of pipelines only
       case Verb::rescale:
       case Verb::spill:
+      case Verb::reduce:
         break;
       }
     }
@@ -142,7 +158,8 @@ public:
 
 private:
   const Problem &problem;
-  int64_t warps;
+  int64_t warps; ///< that have rows of their own
+  int64_t across;
   /// The first resident input and the staged result share a place.
   int64_t resident = 0, staging = 0;
   std::vector<int64_t> buffers;
@@ -163,9 +180,20 @@ private:
       buffers.push_back(bytes);
   }
 
-  void stage(Tensor tensor, const Steps &steps) {
-    if (shapeOf(tensor).cols)
-      staging = std::max(staging, tileBytes(tensor, steps));
+  void stage(const Node &node, Steps steps) {
+    std::optional<Axis> axis = shapeOf(node.tensor).cols;
+    if (!axis)
+      return;
+    if (node.step)
+      steps.step[static_cast<size_t>(*axis)] = node.step;
+    staging = std::max(staging, tileBytes(node.tensor, steps));
+  }
+
+  static bool leaves(const Body &nodes, Tensor tensor) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
+      bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
+      return (node.verb == Verb::spill || isHeld) && node.tensor == tensor;
+    });
   }
 
   int64_t warpRows(const Steps &steps) const {
@@ -181,15 +209,15 @@ private:
       return ceilDiv(rows * wordsPerElement(tensor), 8);
     int64_t cols =
         padded(tensor, steps.tile(*shape.cols, problem, false), problem);
-    return ceilDiv(rows * cols, 32);
+    return ceilDiv(rows * roundUp(ceilDiv(cols, across), 8), 32);
   }
 
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
   void operands(const Node &node, const Steps &steps) {
     int64_t cols = steps.tile(*shapeOf(node.tensor).cols, problem, false);
-    int64_t words = std::min(cols, kColumnsInFlight) / 4;
-    // P is in registers already; all else is loaded.
-    if (node.a != Tensor::P)
+    int64_t words = std::min(ceilDiv(cols, across), kColumnsInFlight) / 4;
+    // P is in registers already, unless several have its rows.
+    if (node.a != Tensor::P || across > 1)
       words += ceilDiv(warpRows(steps), 4);
     operandRegisters = std::max(operandRegisters, words);
   }
@@ -201,9 +229,9 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {
   if (grid.pipeline)
     return pipelineFootprint(grid, problem, machine);
-  Space space(problem, grid.warps);
+  Space space(problem, grid.warps, grid.across);
   Footprint result;
-  int64_t held = space.body(grid.body, Steps().inside(grid), 1);
+  int64_t held = space.body(grid.body, Steps().inside(grid, problem), 1);
   result.smemBytes = space.smemBytes();
   result.threads = grid.warps * 32;
   result.registersPerThread = kBaseRegisters + held + space.operandRegisters;
@@ -237,9 +265,9 @@ static int64_t scratchOf(const Body &body, const Problem &problem,
                          Steps steps) {
   int64_t bytes = 0;
   for (const Node &node : body) {
-    if (node.verb == Verb::loop)
-      bytes += scratchOf(node.body, problem, steps.inside(node));
-    if (node.verb != Verb::spill)
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      bytes += scratchOf(node.body, problem, steps.inside(node, problem));
+    if (node.verb != Verb::spill || node.slots > 0)
       continue;
     Shape shape = shapeOf(node.tensor);
     int64_t keys = problem.keys, step = steps.tile(Axis::Key, problem, true);
@@ -250,10 +278,38 @@ static int64_t scratchOf(const Body &body, const Problem &problem,
   return bytes;
 }
 
+/// Places that a block uses in turn, which do not grow with the problem.
+static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
+  int64_t bytes = 0;
+  for (const Node &node : body) {
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      bytes += placesOf(node.body, problem, steps.inside(node, problem));
+    if (node.verb != Verb::spill && node.verb != Verb::reduce)
+      continue;
+    Shape shape = shapeOf(node.tensor);
+    int64_t cols = kThreadsPerRow;
+    if (shape.cols == Axis::HeadDimV) // a place for all columns
+      cols = padded(node.tensor, problem.headDimV, problem);
+    else if (shape.cols)
+      cols = steps.tile(*shape.cols, problem, false);
+    bytes += node.slots * steps.tile(shape.rows, problem, false) * cols *
+             bytesMoved(node, problem);
+  }
+  return bytes;
+}
+
+/// Blocks that run at once: whole sets of those that work together.
+static int64_t blocksAtOnce(const Node &grid, const Footprint &space,
+                            const Machine &machine) {
+  int64_t together = grid.pipeline.blocks();
+  return machine.sms * space.blocksPerSm / together * together;
+}
+
 Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
                           const Machine &machine) {
   Footprint most;
   most.blocksPerSm = machine.maxBlocksPerSm;
+  int64_t places = 0;
   for (const Node &grid : schedule.grids) {
     Footprint one = gridFootprint(grid, problem, machine);
     most.smemBytes = std::max(most.smemBytes, one.smemBytes);
@@ -261,9 +317,13 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
         std::max(most.registersPerThread, one.registersPerThread);
     most.threads = std::max(most.threads, one.threads);
     most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
-    most.scratchBytes += scratchOf(grid.body, problem, Steps().inside(grid));
+    most.scratchBytes +=
+        scratchOf(grid.body, problem, Steps().inside(grid, problem));
+    places += placesOf(grid.body, problem, Steps().inside(grid, problem)) *
+              blocksAtOnce(grid, one, machine);
   }
   most.scratchBytes *= problem.batch * problem.heads;
+  most.scratchBytes += places;
   return most;
 }
 
@@ -286,6 +346,13 @@ std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
   for (const Node &grid : schedule.grids) {
     if (!grid.pipeline)
       continue;
+    int64_t together = grid.pipeline.blocks();
+    if (grid.pipeline.cluster > machine.maxClusterSize)
+      return exceeds("blocks in a cluster", grid.pipeline.cluster,
+                     machine.name.c_str(), machine.maxClusterSize);
+    if (together > machine.sms)
+      return exceeds("blocks at once", together, machine.name.c_str(),
+                     machine.sms);
     int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
     RegisterBudget budget = budgetOf(grid, problem);
     if (needed > budget.consumer)

@@ -1,7 +1,10 @@
 //===- PipelineFootprint.cpp - What a pipeline occupies -------------------===//
 //
 // The order is the kernel's: buffers as they are filled, the staging buffer,
-// then full and empty barriers of every ring, then the queue.
+// then full and empty barriers of every ring, then the queue.  With one ring
+// for all streams it comes behind the buffers; behind the barriers of the rings
+// a group has two more for every warpgroup: its share is written, and those of
+// the others are ready.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +18,8 @@ using namespace attn;
 /// What the copy engine's swizzle repeats after.
 static constexpr int64_t kSwizzleBytes = 1024;
 static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
+/// A unit of a common ring: 128 rows of one panel, or 32 of four.
+static constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 /// The queue that tells the consumers of the next tile.
 static constexpr int64_t kQueueBytes = 2 * 32;
 
@@ -48,8 +53,15 @@ namespace {
 class PipelineSpace {
 public:
   PipelineSpace(const Node &grid, const Problem &problem)
-      : query(grid.step), problem(problem) {
-    body(grid.body, 0, 1);
+      : query(grid.step), across(grid.across), how(grid.pipeline),
+        problem(problem) {
+    registers += body(grid.body, {}, 1);
+    if (how.units > 0) {
+      buffers += how.units * kUnitBytes;
+      rings.push_back(how.units);
+    }
+    if (how.group > 1)
+      rings.push_back(how.warpgroups);
   }
 
   /// Registers of a thread: a fragment of 64 rows is spread over 128 threads.
@@ -64,15 +76,26 @@ public:
   }
 
 private:
-  int64_t query;
+  /// Of the loops around; 0 where none cuts the axis.
+  struct Steps {
+    int64_t key = 0, headDim = 0;
+  };
+
+  int64_t query, across;
+  const Pipeline &how;
   const Problem &problem;
   int64_t buffers = 0, staging = 0;
   std::vector<int64_t> rings;
 
-  int64_t columns(Tensor tensor, int64_t key) const {
+  int64_t columns(Tensor tensor, Steps steps) const {
     Axis axis = *shapeOf(tensor).cols;
-    return padded(tensor, axis == Axis::Key ? key : extent(problem, axis),
-                  problem);
+    if (how.group > 1 && axis == Axis::HeadDimV)
+      return equalPart(problem, axis, how.group);
+    if (axis == Axis::Key)
+      return steps.key;
+    if (axis == Axis::HeadDim && steps.headDim)
+      return std::min(steps.headDim, padded(tensor, problem.headDim, problem));
+    return padded(tensor, extent(problem, axis), problem);
   }
 
   int64_t panelBytes(Tensor tensor, int64_t rows, int64_t cols) const {
@@ -81,58 +104,86 @@ private:
     return roundUp(panels * rows * kPanelBytes, kSwizzleBytes);
   }
 
-  void ring(const Node &node, int64_t stages, int64_t key) {
-    int64_t rows = shapeOf(node.tensor).rows == Axis::Query ? query : key;
-    buffers +=
-        stages * panelBytes(node.tensor, rows, columns(node.tensor, key));
+  void ring(const Node &node, int64_t stages, Steps steps) {
+    int64_t rows = shapeOf(node.tensor).rows == Axis::Query ? query : steps.key;
+    int64_t cols = columnsOf(node, columns(node.tensor, steps));
+    buffers += stages * panelBytes(node.tensor, rows, cols);
     rings.push_back(stages);
   }
 
   /// A ring of tiles whose rows are the tensor's columns.
-  void transposedRing(Tensor tensor, int64_t stages, int64_t key) {
-    buffers += stages * panelBytes(tensor, columns(tensor, key), key);
+  void transposedRing(Tensor tensor, int64_t stages, Steps steps) {
+    buffers += stages * panelBytes(tensor, columns(tensor, steps), steps.key);
     rings.push_back(stages);
   }
 
-  void body(const Body &nodes, int64_t key, int64_t stages) {
+  static bool leaves(const Body &nodes, Tensor tensor) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
+      bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
+      return (node.verb == Verb::spill || isHeld) && node.tensor == tensor;
+    });
+  }
+
+  /// Returns the registers that live in the body at once.
+  int64_t body(const Body &nodes, Steps steps, int64_t stages) {
+    int64_t held = 0, inner = 0;
     for (const Node &node : nodes) {
       switch (node.verb) {
       case Verb::loop:
-        body(node.body, node.step, node.stages);
+      case Verb::share: {
+        Steps inside = steps;
+        if (node.axis == Axis::Key)
+          inside.key = node.step;
+        if (node.axis == Axis::HeadDim)
+          inside.headDim = node.step;
+        inner = std::max(inner, body(node.body, inside, node.stages));
         break;
+      }
       case Verb::load:
-        ring(node, node.stages, key);
+        ring(node, node.stages, steps);
         break;
       case Verb::stream:
-        ring(node, stages, key);
+        if (how.units == 0)
+          ring(node, stages, steps);
         break;
       case Verb::transpose:
         if (needsTranspose(problem))
-          transposedRing(node.tensor, stages, key);
+          transposedRing(node.tensor, stages, steps);
         break;
       case Verb::hold:
-        if (shapeOf(node.tensor).cols)
-          registers += columns(node.tensor, key) / 2;
+        if (node.level == Level::Smem)
+          buffers +=
+              panelBytes(node.tensor, query, columns(node.tensor, steps));
+        else if (shapeOf(node.tensor).cols)
+          held += roundUp(ceilDiv(columns(node.tensor, steps), across), 8) / 2;
         break;
       case Verb::softmax:
-        // P, in the type of V, while the next scores come to be.
-        registers +=
-            columns(node.tensor, key) * bytesPerElement(Tensor::P, problem) / 8;
+        // P, in the type of V, while the next scores come to be; what is
+        // spilled leaves piece by piece.
+        if (!leaves(nodes, Tensor::P))
+          held += columns(node.tensor, steps) *
+                  bytesPerElement(Tensor::P, problem) / 8;
+        break;
+      case Verb::absorb:
+        // One beside the next.
+        if (shapeOf(node.tensor).cols)
+          held += 2 * columns(node.tensor, steps) / 4;
         break;
       case Verb::store:
-        if (shapeOf(node.tensor).cols)
+        if (shapeOf(node.tensor).cols && !node.isDirect)
           staging =
               panelBytes(node.tensor, query,
-                         node.step ? node.step : columns(node.tensor, key));
+                         node.step ? node.step : columns(node.tensor, steps));
         break;
       case Verb::grid:
-      case Verb::absorb:
       case Verb::multiply:
       case Verb::rescale:
       case Verb::spill:
+      case Verb::reduce:
         break;
       }
     }
+    return held + inner;
   }
 };
 
@@ -141,9 +192,19 @@ private:
 /// not all of them where a window makes two copies of the loop, nor with three
 /// warpgroups from eleven on (fitted to 370 compiled kernels: those that are
 /// then within their budget do not spill).
+/// Whether Q comes in several pieces.
+bool isCut(const Node &node) {
+  return node.verb == Verb::share ||
+         (node.verb == Verb::loop && node.axis == Axis::HeadDim) ||
+         std::any_of(node.body.begin(), node.body.end(), isCut);
+}
+
 int64_t heldDescriptors(const Node &grid, const Problem &problem) {
   int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
   int64_t registers = 0;
+  bool isWhole = !std::any_of(grid.body.begin(), grid.body.end(), isCut);
+  if (!isWhole)
+    return 0; // derived anew from the slot, step by step
   if (problem.mask.kind == MaskKind::window)
     registers += std::max<int64_t>(4, 3 * steps - 9);
   constexpr int64_t mostUniform = 10;

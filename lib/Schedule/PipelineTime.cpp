@@ -41,7 +41,8 @@ public:
                 TensorCoreFamily family, const Calibration &c)
       : grid(census.grids[number]), how(node.pipeline), problem(problem),
         machine(machine), c(c), rate(productRate(machine, problem, family)),
-        groups(double(node.pipeline.warpgroups)),
+        across(double(node.across)),
+        groups(double(node.pipeline.warpgroups) / across),
         latency(c.loadLatencySeconds * clockOf(machine)),
         bytesPerClock(l2RateOf(machine) * c.copyEngineGain / clockOf(machine) /
                       machine.sms) {
@@ -54,7 +55,7 @@ public:
   /// Rounds of an average tile.  A warpgroup that has less to do goes on to the
   /// next tile if that is there already.
   double rounds() const {
-    bool runsAhead = how.isPersistent && queryStages > 1;
+    bool runsAhead = how.isPersistent && queryStages > 1 && grid.together == 1;
     return (runsAhead ? grid.groupSteps / groups : double(grid.steps)) /
            tiles();
   }
@@ -66,7 +67,8 @@ public:
   double exp() const { return groups * step.exp; }
   double issue() const { return groups * step.issue; }
   double smem() const {
-    return smemBytes / (tiles() * rounds()) / machine.smemBytesPerClockPerSm;
+    return smemBytes / (tiles() * grid.together * rounds()) /
+           machine.smemBytesPerClockPerSm;
   }
   double busiest() const {
     return std::max({tensor(), exp(), issue(), c.operandShare * smem()});
@@ -74,8 +76,11 @@ public:
 
   double softmax() const { return step.exp + step.issue; }
   double chain() const {
-    return step.scores + softmax() + c.waitClocks +
-           (how.overlaps ? 0 : step.output);
+    // Warpgroups that have the same rows wait for each other's P as well.
+    double waits = across > 1 ? 2 * c.waitClocks : c.waitClocks;
+    return (step.scores + softmax() + (how.overlaps ? 0 : step.output)) /
+               across +
+           waits;
   }
   double round() const {
     double units = powerMean({tensor(), exp(), issue()},
@@ -83,9 +88,12 @@ public:
     double busy = std::max(powerMean({units, chain()}, c.chainPower),
                            c.operandShare * smem());
     busy = std::max(busy, transposer);
-    // A ring of n buffers asks for data n - 1/2 rounds ahead.
-    double load = latency + loadBytes / double(grid.steps) / bytesPerClock;
-    return busy + std::max(0.0, load - (grid.stages - 0.5) * busy);
+    // A ring of n buffers asks for data n - 1/2 handovers ahead.
+    double handovers = std::max(1.0, double(grid.handovers) / grid.steps);
+    double load =
+        latency + loadBytes / blockSteps() / handovers / bytesPerClock;
+    return busy + handovers * std::max(0.0, load - (grid.stages - 0.5) * busy /
+                                                       handovers);
   }
 
   /// Clocks between the rounds of two tiles.
@@ -104,6 +112,9 @@ public:
     return clocks;
   }
 
+  /// Steps of all blocks, one head.
+  double blockSteps() const { return double(grid.steps) * grid.together; }
+
   double longestRounds() const { return double(grid.mostSteps); }
   double averageSteps() const { return double(grid.steps) / tiles(); }
 
@@ -113,7 +124,9 @@ private:
   const Problem &problem;
   const Machine &machine;
   const Calibration &c;
-  double rate, groups;
+  double rate;
+  double across;        ///< warpgroups that have the same rows
+  double groups;        ///< that have rows of their own
   double latency;       ///< clocks of a load
   double bytesPerClock; ///< that the copy engine brings
   Step step;
@@ -136,9 +149,14 @@ private:
       double clocks =
           std::max(2 * area * depth / rate,
                    smem / use.count / machine.smemBytesPerClockPerSm);
+      // In slices, several in a step.
+      double ofGroups =
+          grid.groupSteps > 0 ? double(grid.groupSteps) : blockSteps() * groups;
+      double times = std::max(1.0, use.count / ofGroups);
+      clocks *= times;
       (node.tensor == Tensor::S ? step.scores : step.output) += clocks;
-      step.issue +=
-          depth * bytesPerElement(node.b, problem) / kStepBytes * c.wgmmaSlots;
+      step.issue += depth * bytesPerElement(node.b, problem) / kStepBytes *
+                    c.wgmmaSlots * times;
       return;
     }
     case Verb::transpose: {
@@ -171,9 +189,11 @@ private:
     case Verb::rescale: // hardly ever done: only when a maximum grows by 2^8
     case Verb::grid:
     case Verb::loop:
+    case Verb::share:
     case Verb::hold:
     case Verb::absorb:
     case Verb::spill:
+    case Verb::reduce:
       return;
     }
   }
@@ -203,7 +223,10 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
                         const Problem &problem, const Machine &machine,
                         TensorCoreFamily family, const Calibration &c) {
   PipelineModel model(census, number, grid, problem, machine, family, c);
-  double clock = clockOf(machine), sms = double(machine.sms);
+  // Blocks that work together take tiles of all of them.
+  int64_t together = census.grids[number].together;
+  double clock = clockOf(machine);
+  double sms = double(std::max<int64_t>(1, machine.sms / together));
   double heads = double(problem.batch) * problem.heads;
   double blocks = model.tiles() * heads;
   double roundsPerSm = model.rounds() * blocks / sms;
@@ -220,7 +243,8 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   t.exposed = ideal - model.busiest() * roundsPerSm / clock;
   t.tail = whole - ideal;
   t.overhead = c.launchSeconds + c.loadLatencySeconds;
-  Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
+  Bytes bytes =
+      gridTraffic(census, number, problem, machine, sms * together, c);
   t.l2 = bytes.l2 / (l2RateOf(machine) * c.copyEngineGain);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   double longest = std::max({whole, t.l2, t.hbm});

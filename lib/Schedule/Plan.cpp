@@ -31,12 +31,16 @@ static std::optional<std::string> checkFamilyOf(const ScheduleKind &kind,
                                                 TensorCoreFamily family,
                                                 const Problem &problem,
                                                 const Machine &machine) {
-  if (auto sentence = checkFamily(family, problem, machine))
+  const Form *form = formFor(kind, family);
+  if (auto sentence = checkFamily(family, problem, machine,
+                                  form ? form->mostHeadDim : kMostWgmmaColumns))
     return sentence;
-  if (formFor(kind, family))
+  if (form)
     return std::nullopt;
-  return kind.name + " is not written for " + std::string(name(family)) +
-         " yet; mma_sync is the portable choice";
+  std::string text =
+      kind.name + " is not written for " + std::string(name(family));
+  bool isPortable = formFor(kind, TensorCoreFamily::mmaSync);
+  return text + (isPortable ? " yet; mma_sync is the portable choice" : "");
 }
 
 static constexpr TensorCoreFamily tensorCores[] = {TensorCoreFamily::tcgen05,
@@ -75,8 +79,9 @@ static std::string kernelFor(const ScheduleKind &kind, TensorCoreFamily family,
 /// Rows of a tile are dealt out to warps in fragments of 16, at most two.
 static std::optional<std::string> checkWarps(const Schedule &schedule) {
   for (const Node &grid : schedule.grids) {
-    int64_t rows = grid.step / grid.warps;
-    if (grid.step % grid.warps != 0 || (rows != 16 && rows != 32))
+    int64_t rows = grid.step * grid.across / grid.warps;
+    if (grid.warps % grid.across != 0 ||
+        grid.step * grid.across % grid.warps != 0 || (rows != 16 && rows != 32))
       return "expects 16 or 32 rows per warp, but got " +
              std::to_string(grid.step) + " rows and " +
              std::to_string(grid.warps) + " warps";
@@ -88,9 +93,10 @@ static std::optional<std::string> checkWarps(const Schedule &schedule) {
 static std::optional<std::string> checkTile(const Parameter &p, int64_t value) {
   if (value >= p.least && value <= p.most && value % p.unit == 0)
     return std::nullopt;
-  std::string range = p.least == 0 ? "0 or " + std::to_string(p.most)
-                                   : "a multiple of " + std::to_string(p.unit) +
-                                         " up to " + std::to_string(p.most);
+  bool isChoice = p.least == 0 && p.unit == 1;
+  std::string range = isChoice ? "0 or " + std::to_string(p.most)
+                               : "a multiple of " + std::to_string(p.unit) +
+                                     " up to " + std::to_string(p.most);
   return "expects " + p.name + " to be " + range + ", but got " +
          std::to_string(value);
 }
@@ -141,13 +147,35 @@ static std::optional<std::string> checkStructure(const Space &space,
   return checkWarps(schedule);
 }
 
+static bool spillsWhole(const Body &body) {
+  return std::any_of(body.begin(), body.end(), [](const Node &node) {
+    return (node.verb == Verb::spill && node.slots == 0) ||
+           spillsWhole(node.body);
+  });
+}
+
+/// A sentence when places in scratch memory exceed what any plan may have.
+/// Whoever asks for whole tensors there knows what they take.
+static std::optional<std::string> checkScratch(const Space &space,
+                                               const Schedule &schedule) {
+  int64_t bytes =
+      footprint(schedule, space.problem, space.machine).scratchBytes;
+  if (bytes <= kMostScratchBytes || spillsWhole(schedule.grids))
+    return std::nullopt;
+  return "needs " + std::to_string(bytes) +
+         " bytes of scratch memory, but a plan has at most " +
+         std::to_string(kMostScratchBytes);
+}
+
 /// A sentence when the choice is not possible for this problem here.
 static std::optional<std::string>
 checkChoice(const Space &space, const Tiles &tiles, const Schedule &schedule) {
   if (space.form.check)
     if (auto sentence = space.form.check(tiles, space.problem))
       return sentence;
-  return checkFootprint(schedule, space.problem, space.machine);
+  if (auto sentence = checkFootprint(schedule, space.problem, space.machine))
+    return sentence;
+  return checkScratch(space, schedule);
 }
 
 static Plan price(const Space &space, const Tiles &tiles,
@@ -259,9 +287,10 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
         familiesFor(kind, problem, machine);
     // What the machine has but this schedule cannot use, once.
     for (TensorCoreFamily other : tensorCores) {
-      bool isRelevant = other == TensorCoreFamily::mmaSync
-                            ? families.front() == TensorCoreFamily::none
-                            : machine.family == other;
+      bool isRelevant =
+          other == TensorCoreFamily::mmaSync
+              ? families.empty() || families.front() == TensorCoreFamily::none
+              : machine.family == other;
       if (!isRelevant)
         continue;
       if (auto reason = checkFamilyOf(kind, other, problem, machine))

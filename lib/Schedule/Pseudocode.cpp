@@ -14,6 +14,7 @@ public:
 
   void grid(const Node &node) {
     step[size_t(node.axis)] = node.step;
+    group = node.pipeline.group;
     line("parallel for every batch, head and " + range(node) + ", " +
          crew(node) + ":");
     body(node.body);
@@ -24,6 +25,7 @@ private:
   const Problem &problem;
   int64_t step[4] = {0, 0, 0, 0};
   int depth = 0;
+  int64_t group = 1;
 
   void line(const std::string &sentence) {
     text += std::string(2 * depth, ' ') + sentence + "\n";
@@ -31,7 +33,10 @@ private:
 
   /// `query tile of 128 (32 of them)`.
   std::string range(const Node &node) const {
-    int64_t whole = extent(problem, node.axis);
+    // A second loop cuts the tile of the first.
+    int64_t cut = step[size_t(node.axis)];
+    bool isCut = node.verb == Verb::loop && cut > 0;
+    int64_t whole = isCut ? cut : extent(problem, node.axis);
     int64_t tile = node.step ? node.step : whole;
     return std::string(name(node.axis)) + " tile of " + std::to_string(tile) +
            " (" + std::to_string(ceilDiv(whole, tile)) + " of them)";
@@ -41,13 +46,47 @@ private:
   static std::string crew(const Node &node) {
     const Pipeline &how = node.pipeline;
     if (!how)
-      return std::to_string(node.warps) + " warps";
-    return std::to_string(how.warpgroups) +
-           (how.warpgroups == 1 ? " warpgroup" : " warpgroups") +
-           " behind one that loads" +
+      return std::to_string(node.warps) + " warps" + across(node, "warp");
+    return counted(how.warpgroups, "warpgroup") + " behind one that loads" +
+           (how.group > 1 ? ", in groups of " + counted(how.group, "block")
+                          : "") +
+           (how.cluster > 1 ? ", " + counted(how.cluster, "tile") +
+                                  " loading keys and values together"
+                            : "") +
+           (how.units > 0 ? ", through a ring of " + counted(how.units, "unit")
+                          : "") +
+           across(node, "warpgroup") +
            (how.isPersistent ? ", tile after tile" : "") +
            (how.takesTurns ? ", taking turns" : "") +
            (how.overlaps ? ", S of a step beside O of the last" : "");
+  }
+
+  /// `, 2 on the same rows`.
+  static std::string across(const Node &node, const char *what) {
+    if (node.across == 1)
+      return "";
+    return ", " + counted(node.across, what) + " on the same rows";
+  }
+
+  /// `1 block`, `2 blocks`.
+  static std::string counted(int64_t count, const char *what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+  }
+
+  /// `K[64 x 128]`; of some columns only, those.
+  std::string tile(const Node &node) const {
+    std::optional<Axis> axis = shapeOf(node.tensor).cols;
+    if (!axis || (node.first == 0 && node.columns == 0))
+      return tile(node.tensor);
+    int64_t whole = extent(problem, *axis);
+    return tile(node.tensor) + ", columns " + std::to_string(node.first) +
+           " to " + std::to_string(node.first + columnsOf(node, whole)) + ",";
+  }
+
+  /// Whether some columns are meant and there are none.
+  bool isNothing(const Node &node) const {
+    std::optional<Axis> axis = shapeOf(node.tensor).cols;
+    return axis && columnsOf(node, extent(problem, *axis)) == 0;
   }
 
   /// `K[64 x 128]`.
@@ -91,18 +130,33 @@ private:
       step[size_t(node.axis)] = outer;
       return;
     }
+    case Verb::share: {
+      int64_t outer = step[size_t(node.axis)];
+      int64_t part =
+          node.step ? node.step : equalPart(problem, node.axis, group);
+      line("each block of the group, for its " + std::string(name(node.axis)) +
+           " tile of " + std::to_string(part) + ":");
+      step[size_t(node.axis)] = part;
+      body(node.body);
+      step[size_t(node.axis)] = outer;
+      return;
+    }
     case Verb::hold:
       return line("keep " + tile(node.tensor) + " in " +
                   std::string(name(node.level)));
     case Verb::load:
-      return line("load " + tile(node.tensor) + " to " +
+      return line("load " + tile(node) + " to " +
                   std::string(name(node.level)) + ", to stay" +
                   (node.stages > 1 ? ", the next one beside it" : ""));
     case Verb::stream:
-      return line("stream " + tile(node.tensor) + " through " +
+      if (isNothing(node))
+        return;
+      return line("stream " + tile(node) + " through " +
                   std::string(name(node.level)));
     case Verb::absorb:
-      return line("read " + tile(node.tensor) + " and fold it in");
+      return line("read " + tile(node.tensor) + (node.slots ? " back" : "") +
+                  " and fold it in" +
+                  (node.isBetween ? ", but in the first step" : ""));
     case Verb::transpose:
       if (!needsTranspose(problem))
         return;
@@ -119,7 +173,13 @@ private:
       return line("rescale " + std::string(name(node.tensor)) +
                   " to the new max");
     case Verb::spill:
-      return line("spill " + tile(node.tensor) + " to scratch");
+      return line("spill " + tile(node.tensor) + " to scratch" +
+                  (node.slots
+                       ? ", in " + counted(node.slots, "place") + " in turn"
+                       : "") +
+                  (node.isBetween ? ", but in the last step" : ""));
+    case Verb::reduce:
+      return line("add " + tile(node.tensor) + " to a place in scratch");
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)
         return;

@@ -52,6 +52,9 @@ Parameter attn::extentParameter(std::string name, std::vector<int64_t> values) {
 Parameter attn::countParameter(std::string name, std::vector<int64_t> values) {
   return parameter(std::move(name), std::move(values), 1, 1, 32);
 }
+Parameter attn::optionalExtent(std::string name, std::vector<int64_t> values) {
+  return parameter(std::move(name), std::move(values), 16, 0, 65536);
+}
 Parameter attn::choiceParameter(std::string name, std::vector<int64_t> values) {
   return parameter(std::move(name), std::move(values), 1, 0, 1);
 }

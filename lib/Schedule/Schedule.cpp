@@ -1,6 +1,7 @@
 //===- Schedule.cpp - The vocabulary --------------------------------------===//
 
 #include "attn/Schedule/Schedule.h"
+#include <algorithm>
 
 using namespace attn;
 
@@ -49,17 +50,58 @@ Node attn::load(Tensor tensor, Level level, int64_t stages) {
 Node attn::stream(Tensor tensor, Level level) {
   return leaf(Verb::stream, tensor, level);
 }
-Node attn::absorb(Tensor tensor) { return leaf(Verb::absorb, tensor); }
+Node attn::absorb(Tensor tensor, int64_t slots) {
+  Node node = leaf(Verb::absorb, tensor);
+  node.slots = slots;
+  return node;
+}
 Node attn::transpose(Tensor tensor) {
   return leaf(Verb::transpose, tensor, Level::Smem);
 }
 Node attn::softmax(Tensor scores) { return leaf(Verb::softmax, scores); }
 Node attn::rescale(Tensor tensor) { return leaf(Verb::rescale, tensor); }
-Node attn::spill(Tensor tensor) { return leaf(Verb::spill, tensor); }
+Node attn::spill(Tensor tensor, int64_t slots) {
+  Node node = leaf(Verb::spill, tensor);
+  node.slots = slots;
+  return node;
+}
 
 Node attn::store(Tensor tensor, int64_t columns) {
   Node node = leaf(Verb::store, tensor);
   node.step = columns;
+  return node;
+}
+
+Node attn::storeDirectly(Tensor tensor) {
+  Node node = store(tensor);
+  node.isDirect = true;
+  return node;
+}
+
+Node attn::share(Axis axis, int64_t step, Body body) {
+  return over(Verb::share, axis, step, std::move(body));
+}
+
+Node attn::reduce(Tensor tensor, int64_t slots) {
+  Node node = leaf(Verb::reduce, tensor);
+  node.slots = slots;
+  return node;
+}
+
+Node attn::between(Node node) {
+  node.isBetween = true;
+  return node;
+}
+
+Node attn::seek(Axis axis, int64_t step, int64_t stages, Body body) {
+  Node node = loop(axis, step, stages, std::move(body));
+  node.seeks = true;
+  return node;
+}
+
+Node attn::columnsOf(Node node, int64_t first, int64_t columns) {
+  node.first = first;
+  node.columns = columns;
   return node;
 }
 
@@ -175,6 +217,16 @@ int64_t attn::extent(const Problem &problem, Axis axis) {
   return 0;
 }
 
+int64_t attn::equalPart(const Problem &problem, Axis axis, int64_t group) {
+  int64_t panels = (extent(problem, axis) + kPanelColumns - 1) / kPanelColumns;
+  return (panels + group - 1) / group * kPanelColumns;
+}
+
+int64_t attn::columnsOf(const Node &node, int64_t whole) {
+  int64_t left = std::max<int64_t>(0, whole - node.first);
+  return node.columns ? std::min(node.columns, left) : left;
+}
+
 int64_t attn::wordsPerElement(Tensor tensor) {
   return tensor == Tensor::Stats ? 2 : 1;
 }
@@ -196,6 +248,12 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
     return 8;
   }
   return 0;
+}
+
+int64_t attn::bytesMoved(const Node &node, const Problem &problem) {
+  if (node.tensor == Tensor::O && node.verb != Verb::store)
+    return 4;
+  return bytesPerElement(node.tensor, problem);
 }
 
 bool attn::isInput(Tensor tensor) {

@@ -1,6 +1,7 @@
 //===- Time.cpp - How long, and what binds --------------------------------===//
 
 #include "attn/Schedule/Time.h"
+#include "GroupTime.h"
 #include "PipelineTime.h"
 #include <algorithm>
 #include <cmath>
@@ -74,13 +75,15 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
   case Verb::stream:
   case Verb::absorb:
   case Verb::spill:
+  case Verb::reduce:
   case Verb::store:
-    work.slots += area * bytesPerElement(node.tensor, problem) /
-                  c.bytesPerWarpInstruction * c.copySlots;
+    work.slots += area * bytesMoved(node, problem) / c.bytesPerWarpInstruction *
+                  c.copySlots;
     return;
   case Verb::transpose: // of pipelines only
   case Verb::grid:
   case Verb::loop:
+  case Verb::share:
   case Verb::hold:
     return;
   }
@@ -95,7 +98,7 @@ struct Waves {
   double blocks;    ///< all heads
   double sms, mostPerSm;
   double latencyClocks; ///< of a load
-  double steps;         ///< key steps of an average block
+  double handovers;     ///< of its ring, in an average block
   const Calibration &c;
 
   /// Clocks of a round in which `together` blocks share a multiprocessor.  The
@@ -116,8 +119,8 @@ struct Waves {
   /// A ring of n buffers asks for data n - 1/2 steps ahead; what is left of the
   /// latency after that shows in every step.
   double loadGaps(double clocks) const {
-    double ahead = (grid.stages - 0.5) * clocks / std::max(1.0, steps);
-    return steps * std::max(0.0, latencyClocks - ahead);
+    double ahead = (grid.stages - 0.5) * clocks / std::max(1.0, handovers);
+    return handovers * std::max(0.0, latencyClocks - ahead);
   }
 
   double perSm() const {
@@ -170,7 +173,7 @@ static Time gridTime(const Census &census, size_t number,
   block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / grid.blocks;
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.
-  double handovers = grid.stages > 1 ? double(grid.steps) : work.products;
+  double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
   block.barriers = handovers * c.barrierClocks / grid.blocks;
 
   double clock = clockOf(machine);
@@ -181,7 +184,7 @@ static Time gridTime(const Census &census, size_t number,
               sms,
               double(std::max<int64_t>(1, space.blocksPerSm)),
               c.loadLatencySeconds * clock,
-              double(grid.steps) / grid.blocks,
+              double(grid.handovers) / grid.blocks,
               c};
   Time t;
   double perSm = grid.blocks * heads / sms / clock;
@@ -220,11 +223,13 @@ Time attn::time(const Census &counted, const Schedule &schedule,
   double longest = -1;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);
-    Time one = schedule.grids[i].pipeline
-                   ? pipelineTime(counted, i, schedule.grids[i], problem,
-                                  machine, family, calibration)
-                   : gridTime(counted, i, space, problem, machine, family,
-                              calibration);
+    const Pipeline &how = schedule.grids[i].pipeline;
+    Time one = how.group > 1 ? groupTime(counted, i, schedule.grids[i], problem,
+                                         machine, family, calibration)
+               : how ? pipelineTime(counted, i, schedule.grids[i], problem,
+                                    machine, family, calibration)
+                     : gridTime(counted, i, space, problem, machine, family,
+                                calibration);
     total.hbm += one.hbm;
     total.l2 += one.l2;
     total.smem += one.smem;

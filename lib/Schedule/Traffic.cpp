@@ -14,10 +14,12 @@ static bool moves(Verb verb) {
   case Verb::stream:
   case Verb::absorb:
   case Verb::spill:
+  case Verb::reduce:
   case Verb::store:
     return true;
   case Verb::grid:
   case Verb::loop:
+  case Verb::share:
   case Verb::hold:
   case Verb::transpose:
   case Verb::multiply:
@@ -43,7 +45,7 @@ int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
 static int64_t slowBytes(const Use &use, const Problem &problem) {
   if (!moves(use.node->verb))
     return 0;
-  return use.elements * bytesPerElement(use.node->tensor, problem);
+  return use.moved * bytesMoved(*use.node, problem);
 }
 
 int64_t attn::smemBytes(const Use &use, const Problem &problem) {
@@ -67,12 +69,13 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   case Verb::transpose: // read and written
     return 2 * tileBytes(node.tensor, tile.rows, tile.cols);
   case Verb::multiply: {
-    // Every warp reads its own rows of a, and all of b.  The tile of b lies in
-    // memory as the tensor does: its columns are the product's or its depth.
+    // Every warp reads its own rows of a, and all of b, or its part of b if
+    // others have the same rows.  The tile of b lies in memory as the tensor
+    // does: its columns are the product's or its depth.
     bool bIsTransposed = shapeOf(node.b).cols != shapeOf(node.tensor).cols;
     int64_t bytes = 0;
     if (use.aInSmem)
-      bytes += tileBytes(node.a, tile.rows, tile.depth);
+      bytes += use.across * tileBytes(node.a, tile.rows, tile.depth);
     if (use.bInSmem)
       bytes += use.warps * (bIsTransposed
                                 ? tileBytes(node.b, tile.cols, tile.depth)
@@ -81,17 +84,22 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   }
   case Verb::store:
     // Written whole, read back as far as rows exist.
-    if (!shapeOf(node.tensor).cols)
+    if (!shapeOf(node.tensor).cols || node.isDirect)
       return 0;
     return tileBytes(node.tensor, tile.rows, tile.cols) +
            slowBytes(use, problem);
+  case Verb::hold: // put there once
+    return node.level == Level::Smem
+               ? tileBytes(node.tensor, tile.rows, tile.cols)
+               : 0;
   case Verb::grid:
   case Verb::loop:
-  case Verb::hold:
+  case Verb::share:
   case Verb::absorb:
   case Verb::softmax:
   case Verb::rescale:
   case Verb::spill:
+  case Verb::reduce:
     return 0;
   }
   return 0;
@@ -111,10 +119,23 @@ struct Sharing {
 
 static Sharing sharing(const GridCensus &grid, const Problem &problem,
                        int64_t residentBlocks) {
-  double resident = std::max<int64_t>(residentBlocks, 1);
+  double resident = std::max<int64_t>(residentBlocks / grid.together, 1);
   double waves = std::max(1.0, std::ceil(grid.blocks / resident));
   double heads = std::ceil(resident / grid.blocks);
   return {waves, std::min<double>(heads, headsOf(problem))};
+}
+
+/// Places that resident blocks keep for what they pass on.
+static double placeBytes(const Use &use, const Problem &problem,
+                         int64_t residentBlocks) {
+  const Node &node = *use.node;
+  bool isPlace = node.verb == Verb::spill || node.verb == Verb::reduce;
+  if (!isPlace || node.slots == 0 || use.count == 0)
+    return 0;
+  double tiles = node.slots;
+  if (shapeOf(node.tensor).cols == Axis::HeadDimV) // a place for all columns
+    tiles *= ceilDiv(problem.headDimV, use.tile.cols);
+  return double(slowBytes(use, problem)) / use.count * tiles * residentBlocks;
 }
 
 /// Distinct bytes of an input that the grid touches, all heads.
@@ -148,10 +169,15 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   double headsInGroup = double(problem.heads) / problem.kvHeads;
   double groups = std::ceil(share.headsAtOnce / headsInGroup);
   double workingSet = 0;
-  for (const Use &use : census.uses)
+  double places = 0;
+  for (const Use &use : census.uses) {
     if (isReread(use))
       workingSet += groups * distinctBytes(use.node->tensor, grid, problem) /
                     (double(problem.batch) * problem.kvHeads);
+    if (use.grid == number)
+      places += placeBytes(use, problem, residentBlocks);
+  }
+  workingSet += places;
 
   Bytes bytes;
   double hbm = 0;
@@ -166,8 +192,10 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       continue;
     }
     if (!isInput(use.node->tensor)) {
-      // Scratch of all heads lives from one launch to the next.
-      hbm += moved > usableL2 ? moved : 0;
+      // Scratch of all heads lives from one launch to the next; places are
+      // written again and again.
+      double alive = use.node->slots > 0 ? places : moved;
+      hbm += alive > usableL2 ? moved : 0;
       continue;
     }
     double distinct = distinctBytes(use.node->tensor, grid, problem);

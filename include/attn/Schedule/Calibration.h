@@ -111,6 +111,17 @@ struct Calibration {
   /// More of them where every tile is a block of its own: the start of a block
   /// and its barriers.  First loads and scores come on top.
   double blockClocks = 865;
+
+  // Groups of blocks that share rows.  Fitted to kernels of two and four blocks
+  // (d = 512 and 1024) on an H100 (2026-11-21).
+
+  /// Clocks of a share of P beside its product: the product before it drains, P
+  /// is scaled.  A strip took 10.4 K clocks of 8.2 K of products with two
+  /// shares, 19.6 K of 16.4 K with four.
+  double shareClocks = 470;
+  /// Latencies of L2 from the last write of a share to its first read
+  /// elsewhere: the write, the flag, the poll.
+  double exchangeLatencies = 3;
 };
 
 } // namespace attn

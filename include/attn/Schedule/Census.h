@@ -57,9 +57,13 @@ struct Use {
   const Node *node;
   size_t grid;      ///< which launch it belongs to
   int64_t warps;    ///< of that grid
-  int64_t count;    ///< how often it runs
-  int64_t elements; ///< Σ clipped element positions; of a product, its terms
+  int64_t count;    ///< how often it runs, in all blocks
+  int64_t elements; ///< Σ clipped element positions; of a product, its terms;
+                    ///< what a cluster loads for all of it, once
+  int64_t moved;    ///< the same as memory sees it: places take whole tiles
   TileExtent tile;
+  /// multiply: warps that read the same rows of a, each a part of b.
+  int64_t across = 1;
   /// multiply: operands that lie in shared memory, not in registers.
   bool aInSmem = false, bInSmem = false;
   /// Shared memory is in panels, as the copy engine fills it.
@@ -69,8 +73,12 @@ struct Use {
 /// One launch: its blocks and key steps in one head, and the most key steps of
 /// one block, which tells how unequal blocks are.
 struct GridCensus {
+  /// Of blocks that work together, sets of them: tiles of a cluster.
   int64_t blocks = 1, steps = 1, mostSteps = 1;
+  int64_t together = 1; ///< blocks of such a set
   int64_t warps = 1, stages = 1;
+  /// Times that a ring hands over what it brought, in one head.
+  int64_t handovers = 0;
   int64_t span = 0; ///< key rows that some query sees
   /// Of a pipeline: key steps that its warpgroups multiply, in one head.
   int64_t groupSteps = 0;
@@ -89,6 +97,9 @@ Census census(const Schedule &schedule, const Problem &problem);
 int64_t padded(Tensor tensor, int64_t cols, const Problem &problem);
 /// A row of the panels that the copy engine fills, and a step of a product.
 inline constexpr int64_t kPanelBytes = 128, kStepBytes = 32;
+/// Threads that hold the same row of an accumulator; each passes on its own
+/// part of a statistic.
+inline constexpr int64_t kThreadsPerRow = 4;
 
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }

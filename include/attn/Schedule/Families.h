@@ -15,14 +15,16 @@
 
 namespace attn {
 
-/// A sentence when a family cannot be used for this problem on this machine.
-std::optional<std::string> checkFamily(TensorCoreFamily family,
-                                       const Problem &problem,
-                                       const Machine &machine);
-
 /// The widest operand of wgmma: columns of a product, or what a row of it is
 /// contracted over.
 inline constexpr int64_t kMostWgmmaColumns = 256;
+
+/// A sentence when a family cannot be used for this problem on this machine,
+/// with wgmma for head dimensions up to `mostHeadDim`.
+std::optional<std::string> checkFamily(TensorCoreFamily family,
+                                       const Problem &problem,
+                                       const Machine &machine,
+                                       int64_t mostHeadDim = kMostWgmmaColumns);
 
 } // namespace attn
 

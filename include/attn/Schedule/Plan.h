@@ -18,7 +18,9 @@
 ///
 /// Nothing is tabulated by shape.  A choice is legal if its footprint fits the
 /// machine and its kernel's demands are met; legal choices are ranked by
-/// predicted time.
+/// predicted time.  Scratch memory has a limit that does not depend on the
+/// problem; only a spill of whole tensors, which nobody chooses unasked, goes
+/// beyond it.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_PLAN_H
@@ -33,6 +35,9 @@
 #include "attn/Schedule/Traffic.h"
 
 namespace attn {
+
+/// The most scratch of a plan that does not spill whole tensors.
+inline constexpr int64_t kMostScratchBytes = int64_t(256) << 20;
 
 struct Plan {
   std::string schedule;

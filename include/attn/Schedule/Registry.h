@@ -15,6 +15,7 @@
 #define ATTN_SCHEDULE_REGISTRY_H
 
 #include "attn/Machine/Machine.h"
+#include "attn/Schedule/Families.h"
 #include "attn/Schedule/Schedule.h"
 #include "attn/Schedule/Tiles.h"
 
@@ -29,6 +30,8 @@ struct Parameter {
 /// An extent in elements, a count, and a choice of yes (1) or no (0).
 Parameter extentParameter(std::string name, std::vector<int64_t> values);
 Parameter countParameter(std::string name, std::vector<int64_t> values);
+/// An extent, of which 0 means all.
+Parameter optionalExtent(std::string name, std::vector<int64_t> values);
 Parameter choiceParameter(std::string name, std::vector<int64_t> values);
 
 /// A schedule for some families of tensor cores.
@@ -49,6 +52,8 @@ struct Form {
   /// plans report it.
   std::optional<std::string> (*check)(const Tiles &tiles,
                                       const Problem &problem);
+  /// The widest head dimension where wgmma computes whole rows at once.
+  int64_t mostHeadDim = kMostWgmmaColumns;
 
   /// All parameters, in the order in which tiles print.
   std::vector<Parameter> parameters() const;

@@ -31,6 +31,9 @@
 ///   multiprocessor, and padded inside it.
 /// * Inputs are read only for tiles that see some pair; results are always
 ///   written.
+/// * What goes through a block's own places in scratch memory (`slots`) is
+/// whole
+///   tiles, in the form in which registers hold them; accumulators are f32.
 ///
 /// Worked example, the traffic of Q, K, V above between L2 and an SM, for 4096
 /// queries and keys, d = 128, bf16, one head: Q once, 1 MiB; K and V once per
@@ -43,6 +46,15 @@
 ///   even if no row sees it; each warpgroup multiplies the steps that its own
 ///   rows see, at least one.
 /// * Buffers are those of the copy engine: panels of 128 bytes of columns.
+///
+/// The blocks of a pipeline may work together, then all in step: every
+/// warpgroup multiplies every step that some row of theirs sees.
+/// * The blocks of a *cluster* have neighbouring tiles.  Each loads its part of
+///   the keys and values that they stream, for all of them.
+/// * The blocks of a *group* have one tile: `share` gives each of them its tile
+///   of an axis.  A share of the keys is computed by one block; what the others
+///   need of it, it spills and they absorb, in whole tiles, thread to thread.
+///   All take every share of a step, even one behind the last key.
 ///
 /// Deliberately absent: threads, layouts, barriers.  Those belong to the kernel
 /// that is built from the schedule and that must move the very same bytes.
@@ -67,18 +79,21 @@ enum class Tensor { Q, K, V, O, Lse, S, P, Stats, TileMax };
 enum class Level { Registers, Smem };
 
 enum class Verb {
-  grid,      ///< parallel over the tiles of an axis: one block each
-  loop,      ///< in order over the tiles of an axis
-  hold,      ///< occupy fast memory; nothing moves
-  load,      ///< read a tile that stays for the rest of the scope
-  stream,    ///< read a tile into a ring; the next step overwrites it
-  absorb,    ///< read a tile and fold it at once into what is held
+  grid,   ///< parallel over the tiles of an axis: one block each
+  loop,   ///< in order over the tiles of an axis
+  share,  ///< at once over the tiles of an axis: one for each block of a group
+  hold,   ///< occupy fast memory; nothing moves
+  load,   ///< read a tile that stays for the rest of the scope
+  stream, ///< read a tile into a ring; the next step overwrites it
+  absorb, ///< read a tile and fold it at once into what is held
   transpose, ///< rewrite a streamed tile by columns in a ring of its own, for
              ///< tensor cores that take it no other way (`needsTranspose`)
   multiply,  ///< out += a · b, a matrix product
   softmax,   ///< S becomes P; the running max and sum of the rows follow
   rescale,   ///< scale an accumulator after the max of its rows has moved
   spill,     ///< write a tile to scratch memory, to be read by a later grid
+             ///< or by the others of a group
+  reduce,    ///< add a tile to one in slow memory, without reading it
   store,     ///< write a result
 };
 
@@ -91,7 +106,13 @@ struct Pipeline {
   bool isPersistent = false; ///< a block takes tile after tile
   bool overlaps = false;     ///< scores of a step beside the output of the last
   bool takesTurns = false;   ///< warpgroups pass the tensor cores round
+  int64_t group = 1;         ///< blocks that share a tile
+  int64_t cluster = 1;       ///< blocks of neighbouring tiles that load for all
+  /// Of one ring for all streams, in the order of use; 0: each has its own.
+  int64_t units = 0;
 
+  /// Blocks that work on the same or on neighbouring tiles, all in step.
+  int64_t blocks() const { return group * cluster; }
   explicit operator bool() const { return warpgroups > 0; }
 };
 
@@ -102,10 +123,27 @@ struct Node {
   Level level = Level::Registers;
   Axis axis = Axis::Query; ///< grid, loop
   int64_t step = 0;        ///< grid, loop: extent of a tile, 0 is all of it;
+                           ///< share: likewise, 0 is an equal part in panels;
                            ///< store: columns that leave at once, likewise
   int64_t stages = 1;      ///< loop: depth of the rings inside; load: buffers
   int64_t warps = 1;       ///< grid: rows of a tile are dealt out to warps
   Pipeline pipeline = {};  ///< grid
+  /// load, stream: only the columns from `first` on, `columns` of them or, if
+  /// that is 0, all that follow.
+  int64_t first = 0, columns = 0;
+  /// spill, absorb: places of a block that are used in turn; 0: one for every
+  /// tile of the problem.
+  int64_t slots = 0;
+  bool isDirect = false; ///< store: from registers, past shared memory
+  /// spill, absorb: between the steps of a loop, so neither before the first
+  /// nor after the last.
+  bool isBetween = false;
+  /// loop: of the tile that it cuts, it visits only what the mask shows.
+  bool seeks = false;
+  /// grid: warps, of a pipeline warpgroups, that have the same rows.  Each
+  /// takes a part of the keys of S and of the columns of O; P, which all need,
+  /// is held in shared memory.
+  int64_t across = 1;
   std::vector<Node> body = {};
 };
 
@@ -126,13 +164,22 @@ Node loop(Axis axis, int64_t step, int64_t stages, Body body);
 Node hold(Tensor tensor, Level level = Level::Registers);
 Node load(Tensor tensor, Level level, int64_t stages = 1);
 Node stream(Tensor tensor, Level level);
-Node absorb(Tensor tensor);
+Node absorb(Tensor tensor, int64_t slots = 0);
 Node transpose(Tensor tensor);
 Node multiply(Tensor out, Tensor a, Tensor b);
 Node softmax(Tensor scores);
 Node rescale(Tensor accumulator);
-Node spill(Tensor tensor);
+Node spill(Tensor tensor, int64_t slots = 0);
+Node reduce(Tensor tensor, int64_t slots);
 Node store(Tensor tensor, int64_t columns = 0);
+Node storeDirectly(Tensor tensor);
+Node share(Axis axis, int64_t step, Body body);
+/// A spill or an absorb between the steps of a loop.
+Node between(Node node);
+/// A loop over what the mask shows of the tile that it cuts.
+Node seek(Axis axis, int64_t step, int64_t stages, Body body);
+/// A load or a stream of some columns only.
+Node columnsOf(Node node, int64_t first, int64_t columns);
 
 /// The body once per slice of `step` along an axis; the bare body if `step` is
 /// 0, that is, if the axis is not cut.
@@ -157,11 +204,21 @@ struct Shape {
 Shape shapeOf(Tensor tensor);
 bool hasAxis(Tensor tensor, Axis axis);
 int64_t extent(const Problem &problem, Axis axis);
+/// Columns of the panels that the copy engine fills, of 16 bits each.
+inline constexpr int64_t kPanelColumns = 64;
+/// What one block of `group` has of an axis that is shared equally: whole
+/// panels.
+int64_t equalPart(const Problem &problem, Axis axis, int64_t group);
+/// The columns that a load or a stream has of `whole`.
+int64_t columnsOf(const Node &node, int64_t whole);
 
 /// Words per element position: two for `Stats`, else one.
 int64_t wordsPerElement(Tensor tensor);
 /// Bytes per element position in memory; accumulators and statistics are f32.
 int64_t bytesPerElement(Tensor tensor, const Problem &problem);
+/// Bytes per element position that a verb moves: O is an accumulator unless it
+/// is stored.
+int64_t bytesMoved(const Node &node, const Problem &problem);
 /// Inputs Q, K, V.
 bool isInput(Tensor tensor);
 /// Results have the type of the inputs, or bf16 if that has 8 bits.

@@ -24,7 +24,8 @@
 /// A pipeline has one block on a multiprocessor, so nothing hides behind other
 /// blocks; its warpgroups take steps in rounds instead (PipelineTime.cpp).  A
 /// round is as long as its units, which collide now and then, or as what one
-/// warpgroup does one behind the other; tiles meet at a boundary.
+/// warpgroup does one behind the other; tiles meet at a boundary.  The blocks
+/// of a group take strips together, one thing after the other (GroupTime.cpp).
 ///
 /// Every constant is in Calibration, with its source.
 //===----------------------------------------------------------------------===//

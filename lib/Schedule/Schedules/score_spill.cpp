@@ -2,12 +2,24 @@
 //
 // For M < d², after Saha and Ye: neither Q nor O fits as a strip, so each of
 // the two products keeps a square tile of its *output* and streams slices of
-// both operands, as a matrix product does.  The price is the N² probabilities
-// that are written in between.
+// both operands, as a matrix product does.  The price is the probabilities that
+// are written in between.
 //
 // Theirs spills exp(S), which overflows.  Here a tile of P is computed with the
-// running max at that time and spilled together with it, one word per row;
-// when it is read back it is rescaled to the final max.  Words:
+// running max at that time and spilled together with it, one word per row; when
+// it is read back it is rescaled to the max that is known by then.
+//
+// In *strips* of keys one launch does both: a block computes P of a strip for
+// its rows, then the output of the strip, column tile by column tile, from the
+// places that it alone uses.  They do not grow with the problem.  Between
+// strips the output waits in places of its own.  Words:
+//
+//   N²d (1/query + 1/key + 1/query + 1/column)
+//     + N² + N²/key (1 + d/column) + (2N/strip − 1) Nd + N
+//
+// With `strip` = 0 the strip is all keys and P all of N²; two launches then, so
+// that the tiles of the products may differ.  Nobody chooses that unasked.
+// Words:
 //
 //   N²d (1/query + 1/key + 1/out_query + 1/column)
 //     + N² + N²/key (1 + d/column) + Nd + 4N
@@ -18,20 +30,26 @@
 
 using namespace attn;
 
+static Body scores(const Tiles &t) {
+  return sequence(
+      {{hold(Tensor::S)},
+       slices(Axis::HeadDim, t.get("slice"), t.get("stages", 1),
+              {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
+               multiply(Tensor::S, Tensor::Q, Tensor::K)}),
+       {softmax(Tensor::S)}});
+}
+
+//===----------------------------------------------------------------------===//
+// All keys at once
+//===----------------------------------------------------------------------===//
+
 /// Scores by tiles of query × key; P and its max leave at once.
 static Node scoreGrid(const Tiles &t) {
-  int64_t stages = t.get("stages", 1);
-  Body product =
-      slices(Axis::HeadDim, t.get("slice"), stages,
-             {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
-              multiply(Tensor::S, Tensor::Q, Tensor::K)});
-  Body keyStep = sequence(
-      {{hold(Tensor::S)},
-       product,
-       {softmax(Tensor::S), spill(Tensor::P), spill(Tensor::TileMax)}});
+  Body keyStep =
+      sequence({scores(t), {spill(Tensor::P), spill(Tensor::TileMax)}});
   return grid(Axis::Query, t.get("query"), t.get("warps", 1),
               {hold(Tensor::Stats),
-               loop(Axis::Key, t.get("key"), stages, keyStep),
+               loop(Axis::Key, t.get("key"), t.get("stages", 1), keyStep),
                spill(Tensor::Stats)});
 }
 
@@ -53,8 +71,66 @@ static Node outputGrid(const Tiles &t) {
                store(Tensor::Lse)});
 }
 
+//===----------------------------------------------------------------------===//
+// Strips
+//===----------------------------------------------------------------------===//
+
+static Node stripGrid(const Tiles &t) {
+  int64_t key = t.get("key"), strip = t.get("strip");
+  int64_t stages = t.get("stages", 1), places = strip / key;
+  Body keyStep = sequence(
+      {scores(t), {spill(Tensor::P, places), spill(Tensor::TileMax, places)}});
+  Body product =
+      sequence({{absorb(Tensor::P, places), absorb(Tensor::TileMax, places),
+                 rescale(Tensor::P)},
+                slices(Axis::Key, t.get("slice"), stages,
+                       {stream(Tensor::V, Level::Smem),
+                        multiply(Tensor::O, Tensor::P, Tensor::V)})});
+  Body column = {hold(Tensor::O), between(absorb(Tensor::O, 1)),
+                 rescale(Tensor::O), seek(Axis::Key, key, stages, product),
+                 between(spill(Tensor::O, 1))};
+  Body whole = {seek(Axis::Key, key, stages, keyStep),
+                loop(Axis::HeadDimV, t.get("column"), 1, column)};
+  return grid(Axis::Query, t.get("query"), t.get("warps", 1),
+              {hold(Tensor::Stats), loop(Axis::Key, strip, stages, whole),
+               loop(Axis::HeadDimV, t.get("column"), 1, {store(Tensor::O)}),
+               store(Tensor::Lse)});
+}
+
 static Schedule build(const Tiles &t) {
+  if (t.get("strip") > 0)
+    return {"score_spill", {stripGrid(t)}};
   return {"score_spill", {scoreGrid(t), outputGrid(t)}};
+}
+
+//===----------------------------------------------------------------------===//
+// What is possible
+//===----------------------------------------------------------------------===//
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+static std::optional<std::string> checkTiles(const Tiles &t,
+                                             const Problem &problem) {
+  for (const char *extent : {"query", "out_query"}) {
+    int64_t rows = t.get(extent) / t.get("warps");
+    if (t.get(extent) % t.get("warps") != 0 || (rows != 16 && rows != 32))
+      return "expects 16 or 32 rows per warp, but got " +
+             number(t.get(extent)) + " rows and " + number(t.get("warps")) +
+             " warps";
+  }
+  int64_t strip = t.get("strip");
+  if (strip == 0)
+    return std::nullopt;
+  if (t.get("query") != t.get("out_query"))
+    return "expects one tile of rows in strips, but got query = " +
+           number(t.get("query")) +
+           " and out_query = " + number(t.get("out_query"));
+  if (strip % t.get("key") != 0 || t.get("key") % t.get("slice") != 0)
+    return "expects strips of whole blocks of whole slices of keys, but got "
+           "strip = " +
+           number(strip) + ", key = " + number(t.get("key")) +
+           " and slice = " + number(t.get("slice"));
+  return std::nullopt;
 }
 
 static std::optional<std::string> checkMask(const Tiles &t,
@@ -63,8 +139,7 @@ static std::optional<std::string> checkMask(const Tiles &t,
   if (isMasked && t.get("query") % t.get("out_query") != 0)
     return "expects query to be a multiple of out_query under a mask, but "
            "got " +
-           std::to_string(t.get("query")) + " and " +
-           std::to_string(t.get("out_query")) +
+           number(t.get("query")) + " and " + number(t.get("out_query")) +
            ": a tile of the output would read scores that were never written";
   return std::nullopt;
 }
@@ -75,18 +150,19 @@ namespace attn::schedules {
 ScheduleKind score_spill() {
   return {"score_spill",
           "two matrix products that keep square tiles of their output; the "
-          "probabilities are spilled in between",
+          "probabilities of a strip of keys are spilled in between",
           {{{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
             {extentParameter("query", {64, 128}),
              extentParameter("key", {64, 128, 256}),
              extentParameter("out_query", {64, 128}),
              extentParameter("column", {64, 128, 256}),
              extentParameter("slice", {64}), countParameter("stages", {2, 3}),
-             countParameter("warps", {4, 8})},
+             countParameter("warps", {4, 8}),
+             optionalExtent("strip", {512, 1024, 2048, 4096})},
             {},
             {},
             build,
-            nullptr,
+            checkTiles,
             checkMask}}};
 }
 } // namespace attn::schedules

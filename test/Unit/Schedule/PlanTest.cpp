@@ -169,16 +169,18 @@ TEST(Plans, RefusalsNameNumberAndLimit) {
             "'rows'");
   std::string error;
   EXPECT_FALSE(planFor(square(64, 64), l4, "flesh", {}, error));
-  EXPECT_EQ(error,
-            "expects a schedule out of flash, score_spill, but got 'flesh'");
+  EXPECT_EQ(error, "expects a schedule out of cluster, column_split, flash, "
+                   "output_spill, score_spill, streamed_query, but got "
+                   "'flesh'");
 }
 
 TEST(Plans, MaskedSpillNeedsNestedTiles) {
   Problem p = square(512, 512);
   p.mask = {MaskKind::causal};
   std::string error;
-  EXPECT_FALSE(planFor(p, *findMachine("h100_sxm"), "score_spill",
-                       {{"query", 64}, {"out_query", 128}}, error));
+  EXPECT_FALSE(planFor(
+      p, *findMachine("h100_sxm"), "score_spill",
+      {{"query", 64}, {"out_query", 128}, {"warps", 4}, {"strip", 0}}, error));
   EXPECT_NE(error.find("expects query to be a multiple of out_query"),
             std::string::npos)
       << error;
@@ -195,25 +197,44 @@ TEST(Plans, MissingTilesAreChosen) {
   EXPECT_EQ(plan->tiles.size(), form.parameters().size());
 }
 
-/// Large caches take flash, small ones the spill.
+/// Large caches take flash, small ones the cache of a group.
 TEST(Plans, FollowTheRegimeInTheLimit) {
   const Machine &h100 = *findMachine("h100_sxm");
   for (int64_t d : {32, 64, 96, 128}) {
     PlanReport report = plans(square(4096, d), h100);
     EXPECT_EQ(report.regime, Regime::largeCache);
-    EXPECT_EQ(report.plans.front().schedule, "flash") << d;
+    const std::string &first = report.plans.front().schedule;
+    EXPECT_TRUE(first == "flash" || first == "cluster") << d;
   }
   for (int64_t d : {1024, 2048}) {
     PlanReport report = plans(square(4096, d), h100);
     EXPECT_EQ(report.regime, Regime::smallCache);
-    EXPECT_EQ(report.plans.front().schedule, "score_spill") << d;
+    EXPECT_EQ(report.plans.front().schedule, "column_split") << d;
   }
 }
 
-TEST(Plans, SpillBeyondDeviceMemoryIsRefused) {
-  Problem p = square(1 << 20, 1024);
-  for (const Plan &plan : plans(p, *findMachine("h100_sxm")).plans)
-    EXPECT_EQ(plan.footprint.scratchBytes, 0);
+/// No plan has more scratch than stated, whatever the number of rows; more has
+/// to be asked for, and be there.
+TEST(Plans, ScratchIsBounded) {
+  const Machine &h100 = *findMachine("h100_sxm");
+  Tiles all = {{"strip", 0}};
+  std::string error;
+  for (int64_t n : {4096, 1 << 16, 1 << 20}) {
+    bool isRefused = false;
+    PlanReport report = plans(square(n, 1024), h100);
+    for (const Plan &plan : report.plans)
+      EXPECT_LE(plan.footprint.scratchBytes, kMostScratchBytes);
+    for (const Refused &refused : report.refused)
+      isRefused |=
+          refused.reason.find("bytes of scratch memory, but a plan "
+                              "has at most 268435456") != std::string::npos;
+    EXPECT_TRUE(isRefused);
+    auto asked = planFor(square(n, 1024), h100, "score_spill", all, error);
+    EXPECT_EQ(asked.has_value(), n < 1 << 17) << error;
+  }
+  EXPECT_NE(error.find("bytes of scratch memory, but h100_sxm has"),
+            std::string::npos)
+      << error;
 }
 
 TEST(Plans, AreFast) {

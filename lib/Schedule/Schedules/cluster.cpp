@@ -1,0 +1,63 @@
+//===- cluster.cpp - FlashAttention whose blocks load together ------------===//
+//
+// As `flash`, on Hopper and newer: the blocks of a cluster have neighbouring
+// strips of queries, so they need the same keys and values.  Each loads a part
+// of every tile and multicasts it to all.  Between L2 and the multiprocessors
+// that makes the strip as tall as the cluster, at the price of going in step.
+// Words: 2Nd + N + 2N²d/(query · cluster).
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Schedule/Registry.h"
+
+using namespace attn;
+
+namespace attn::schedules {
+ScheduleKind flash();
+} // namespace attn::schedules
+
+/// What is done with the tiles that both have.
+static const Form &flashForm() {
+  return findScheduleKind("flash")->forms.back();
+}
+
+static Schedule build(const Tiles &t) {
+  Schedule schedule = flashForm().build(t);
+  schedule.name = "cluster";
+  schedule.grids.front().pipeline.cluster = t.get("cluster", 2);
+  return schedule;
+}
+
+static std::optional<std::string> checkCluster(const Tiles &t,
+                                               const Problem &problem) {
+  int64_t cluster = t.get("cluster");
+  if (cluster < 2 || (cluster & (cluster - 1)) != 0)
+    return "expects clusters of 2, 4 or 8 blocks, but got " +
+           std::to_string(cluster);
+  if (t.get("key") % (8 * cluster) != 0)
+    return "expects keys in equal parts of 8 rows for each block of a cluster, "
+           "but got " +
+           std::to_string(t.get("key")) + " keys and " +
+           std::to_string(cluster) + " blocks";
+  return flashForm().checkStructure(t, problem);
+}
+
+namespace attn::schedules {
+ScheduleKind cluster() {
+  Form form = flash().forms.back();
+  form.sizes = {extentParameter("query", {64, 128, 192}),
+                extentParameter("key", {64, 96, 128, 160, 192}),
+                countParameter("stages", {2, 3}),
+                countParameter("query_stages", {2, 1}),
+                countParameter("cluster", {2, 4})};
+  form.choices = {choiceParameter("ping_pong", {0}),
+                  choiceParameter("overlap", {1}),
+                  choiceParameter("persistent", {1})};
+  form.build = build;
+  form.checkStructure = checkCluster;
+  return {"cluster",
+          "as flash; the blocks of a cluster load keys and values for all of "
+          "them",
+          {form}};
+}
+} // namespace attn::schedules

@@ -1,0 +1,118 @@
+//===- column_split.cpp - A group of blocks shares the rows ---------------===//
+//
+// For M < d² <= G·M: one multiprocessor has no room for rows of O that are so
+// wide, a group of G has.  Each block of a group owns an equal part of O's
+// columns, in registers for the whole key range, and computes the scores of its
+// share of every strip of keys; the probabilities are exchanged through places
+// in scratch memory so small that they stay in L2.  No score is computed twice,
+// and the group has the cache of G multiprocessors.
+//
+// A row tile is 128 rows, a share 128 keys, a strip the shares of a group.  Two
+// neighbouring tiles are a cluster and load their keys and values together.
+// `resident` panels of Q stay; the others come anew with every strip.  All that
+// streams passes through one ring of `slots` units of 16 KiB, in the order of
+// use: a panel of K, 32 rows of a part of V, a panel of Q.
+//
+// Between L2 and the multiprocessors, per tile of 128 rows and strip, bytes of
+// 16-bit elements for G blocks in clusters of c:
+//
+//   K and V                2 · 128 G (d_qk + d_v) / c
+//   panels of Q            2 · 128 G (d_qk − 64 resident)
+//   P and its statistics   G (1 + G) (2 · 128 · 128 + 4096)
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Schedule/Registry.h"
+
+using namespace attn;
+
+/// Strips in flight: before a place is written again, all others have read it
+/// (two strips of lag on either side of the exchange).
+static constexpr int64_t kExchangeSlots = 4;
+/// Columns of O that the registers of two warpgroups hold beside the scores.
+static constexpr int64_t kMostColumns = 256;
+static constexpr int64_t kMostHeadDimOfGroup = 4096;
+
+static Schedule build(const Tiles &t) {
+  int64_t query = t.get("query", 128), key = t.get("key", 128);
+  int64_t group = t.get("group", 2);
+  int64_t resident = t.get("resident", 1) * kPanelColumns;
+  Pipeline pipeline;
+  pipeline.warpgroups = query / kWarpgroupRows;
+  pipeline.isPersistent = true;
+  pipeline.group = group;
+  pipeline.cluster = t.get("cluster", 1);
+  pipeline.units = t.get("slots", 6);
+  Body scores = {hold(Tensor::S),
+                 columnsOf(stream(Tensor::Q, Level::Smem), resident, 0),
+                 stream(Tensor::K, Level::Smem),
+                 multiply(Tensor::S, Tensor::Q, Tensor::K),
+                 softmax(Tensor::S),
+                 spill(Tensor::P, kExchangeSlots),
+                 spill(Tensor::Stats, kExchangeSlots)};
+  Body output = {absorb(Tensor::P, kExchangeSlots),
+                 absorb(Tensor::Stats, kExchangeSlots),
+                 stream(Tensor::V, Level::Smem),
+                 multiply(Tensor::O, Tensor::P, Tensor::V)};
+  Body strip = {share(Axis::Key, key, scores), loop(Axis::Key, key, 1, output)};
+  Body part = {hold(Tensor::O), hold(Tensor::Stats),
+               columnsOf(load(Tensor::Q, Level::Smem), 0, resident),
+               loop(Axis::Key, group * key, 1, strip),
+               storeDirectly(Tensor::O)};
+  return {"column_split",
+          {grid(Axis::Query, query, pipeline,
+                {share(Axis::HeadDimV, 0, part), store(Tensor::Lse)})}};
+}
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+static std::optional<std::string> checkGroup(const Tiles &t,
+                                             const Problem &problem) {
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  for (const char *extent : {"query", "key"})
+    if (t.get(extent) != 128)
+      return std::string("expects ") + extent + " to be 128, but got " +
+             number(t.get(extent));
+  int64_t panels = (problem.headDim + kPanelColumns - 1) / kPanelColumns;
+  if (t.get("resident") > panels)
+    return "expects at most the " + number(panels) +
+           " panels of Q to be resident, but got " + number(t.get("resident"));
+  if (t.get("cluster") > 2)
+    return "expects one block or two in a cluster, but got " +
+           number(t.get("cluster"));
+  if (t.get("slots") < 3)
+    return "expects three slots or more, but got " + number(t.get("slots"));
+  int64_t group = t.get("group"), most = kMostColumns;
+  int64_t columns = equalPart(problem, Axis::HeadDimV, group);
+  if (columns > most || (group - 1) * columns >= problem.headDimV)
+    return "expects a group in which each block owns a part of the " +
+           number(problem.headDimV) + " columns, at most " + number(most) +
+           ", in whole panels of " + number(kPanelColumns) + ", but got " +
+           number(group) + " blocks";
+  return std::nullopt;
+}
+
+namespace attn::schedules {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+ScheduleKind column_split() {
+  Form pipeline = {
+      {TensorCoreFamily::wgmma},
+      {extentParameter("query", {128}), extentParameter("key", {128}),
+       countParameter("group",
+                      {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}),
+       countParameter("cluster", {2, 1})},
+      {countParameter("slots", {6, 5, 4, 3}),
+       countParameter("resident", {8, 7, 6, 5, 4, 3, 2, 1})},
+      {},
+      build,
+      checkGroup,
+      nullptr};
+  pipeline.mostHeadDim = kMostHeadDimOfGroup;
+  return {"column_split",
+          "a group of blocks shares the rows, each owns columns of the output; "
+          "probabilities are exchanged through L2",
+          {pipeline}};
+}
+} // namespace attn::schedules

@@ -1,0 +1,89 @@
+//===- output_spill.cpp - Only a tile of scores stays ---------------------===//
+//
+// For M < d² with little scratch: a block keeps a tile of scores; queries, keys
+// and values stream past it in slices, and the output lies in slow memory, as
+// f32 in places of the block's own, from which a tile of columns comes and to
+// which it goes for every block of keys.  Words, with strips of `query` and
+// blocks of `key`:
+//
+//   reduce = 0   2N²d/query + 3N²d/key            read, rescaled and written
+//   reduce = 1   3N²d/query + 3N²d/key + 2Nd      added from afar
+//
+// (the first less Nd, both with statistics).  Adding needs the final maximum of
+// every row; hence a pass over the scores that only finds the statistics, which
+// is N²d (1/query + 1/key) of the words.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Schedule/Registry.h"
+
+using namespace attn;
+
+/// Keys of a piece of V: two steps of a product.
+static constexpr int64_t kKeysOfPiece = 32;
+
+static Body scores(const Tiles &t) {
+  return sequence(
+      {{hold(Tensor::S)},
+       slices(Axis::HeadDim, t.get("slice"), t.get("stages", 1),
+              {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
+               multiply(Tensor::S, Tensor::Q, Tensor::K)}),
+       {softmax(Tensor::S)}});
+}
+
+/// A tile of columns of the output of a block of keys.
+static Body product(const Tiles &t) {
+  return {loop(Axis::Key, t.get("piece", kKeysOfPiece), t.get("stages", 1),
+               {stream(Tensor::V, Level::Smem),
+                multiply(Tensor::O, Tensor::P, Tensor::V)})};
+}
+
+static Node overKeys(const Tiles &t, Body column) {
+  Body columns = {loop(Axis::HeadDimV, t.get("column"), 1, std::move(column))};
+  return loop(Axis::Key, t.get("key"), t.get("stages", 1),
+              sequence({scores(t), columns}));
+}
+
+static Schedule build(const Tiles &t) {
+  Body body;
+  if (t.get("reduce")) {
+    Body added =
+        sequence({{hold(Tensor::O)}, product(t), {reduce(Tensor::O, 1)}});
+    Body read = {absorb(Tensor::O, 1), store(Tensor::O)};
+    body = {hold(Tensor::Stats),
+            loop(Axis::Key, t.get("key"), t.get("stages", 1), scores(t)),
+            overKeys(t, added), loop(Axis::HeadDimV, t.get("column"), 1, read),
+            store(Tensor::Lse)};
+  } else {
+    Body updated = sequence(
+        {{hold(Tensor::O), between(absorb(Tensor::O, 1)), rescale(Tensor::O)},
+         product(t),
+         {between(spill(Tensor::O, 1))}});
+    body = {hold(Tensor::Stats), overKeys(t, updated),
+            loop(Axis::HeadDimV, t.get("column"), 1, {store(Tensor::O)}),
+            store(Tensor::Lse)};
+  }
+  return {"output_spill",
+          {grid(Axis::Query, t.get("query"), t.get("warps", 1), body)}};
+}
+
+namespace attn::schedules {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+ScheduleKind output_spill() {
+  return {
+      "output_spill",
+      "a block keeps a tile of scores; the output lies in slow memory, where "
+      "every block of keys adds to it",
+      {{{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
+        {extentParameter("query", {64, 128}), extentParameter("key", {64, 128}),
+         extentParameter("column", {64, 128}),
+         extentParameter("slice", {32, 64}), countParameter("stages", {2, 3}),
+         countParameter("warps", {4, 8})},
+        {},
+        {choiceParameter("reduce", {0, 1})},
+        build,
+        nullptr,
+        nullptr}}};
+}
+} // namespace attn::schedules

@@ -1,0 +1,152 @@
+//===- streamed_query.cpp - Only the output stays -------------------------===//
+//
+// For head dimensions at which Q and O do not both fit: the output stays in
+// registers, and queries come anew with every block of keys, by slices of the
+// head dimension beside those of the keys.  Shared memory does not grow with
+// the head dimension.  Words, with strips of `query` and blocks of `key`:
+//
+//   Nd + N + 2N²d/query + N²d/key
+//
+// What bounds the strip is then the register file.  A warp has at most 255
+// registers a thread, so rows that are too wide are given to several:
+// `column_warps` of them (for wgmma `column_groups` of warpgroups) have the
+// same rows, each computes the scores of a part of the keys and owns a part of
+// the columns of O.  P, which all of them need, goes through shared memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Schedule/Census.h"
+#include "attn/Schedule/Registry.h"
+
+using namespace attn;
+
+/// Keys of a piece of V that the copy engine brings.
+static constexpr int64_t kKeysOfPiece = 32;
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+/// A step over the keys: scores by slices, output by pieces of V.
+static Body keyStep(int64_t slice, int64_t piece, int64_t stages,
+                    bool isShared) {
+  Body shared = isShared ? Body{hold(Tensor::P, Level::Smem)} : Body{};
+  Body scores = {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
+                 multiply(Tensor::S, Tensor::Q, Tensor::K)};
+  Body output = {stream(Tensor::V, Level::Smem),
+                 multiply(Tensor::O, Tensor::P, Tensor::V)};
+  return sequence({shared,
+                   {hold(Tensor::S)},
+                   slices(Axis::HeadDim, slice, stages, scores),
+                   {softmax(Tensor::S), rescale(Tensor::O)},
+                   slices(Axis::Key, piece, stages, output)});
+}
+
+static Schedule build(const Tiles &t) {
+  int64_t stages = t.get("stages", 1), across = t.get("column_warps", 1);
+  Node whole =
+      grid(Axis::Query, t.get("query"), t.get("warps", 1),
+           {hold(Tensor::O), hold(Tensor::Stats),
+            loop(Axis::Key, t.get("key"), stages,
+                 keyStep(t.get("slice"), t.get("piece"), stages, across > 1)),
+            store(Tensor::O, kPanelColumns), store(Tensor::Lse)});
+  whole.across = across;
+  return {"streamed_query", {whole}};
+}
+
+static Schedule buildPipeline(const Tiles &t) {
+  int64_t stages = t.get("stages", 2), across = t.get("column_groups", 1);
+  Pipeline pipeline;
+  pipeline.warpgroups = t.get("query") / kWarpgroupRows * across;
+  pipeline.isPersistent = true;
+  Node whole =
+      grid(Axis::Query, t.get("query"), pipeline,
+           {hold(Tensor::O), hold(Tensor::Stats),
+            loop(Axis::Key, t.get("key"), stages,
+                 keyStep(kPanelColumns, kKeysOfPiece, stages, across > 1)),
+            storeDirectly(Tensor::O), store(Tensor::Lse)});
+  whole.across = across;
+  return {"streamed_query", {whole}};
+}
+
+/// Keys and columns are dealt out in units of a product.
+static std::optional<std::string> checkParts(const char *what, int64_t parts,
+                                             int64_t unit, const Tiles &t,
+                                             const Problem &problem) {
+  int64_t piece = t.get("piece", kKeysOfPiece);
+  if (t.get("key") % (parts * unit) != 0 || t.get("key") % piece != 0)
+    return "expects a multiple of " + number(std::max(parts * unit, piece)) +
+           " keys with " + number(parts) + " " + what +
+           " on the same rows, but got " + number(t.get("key"));
+  if (problem.headDimV < parts * unit)
+    return "expects " + number(parts * unit) + " columns of v or more for " +
+           number(parts) + " " + what + " on the same rows, but got " +
+           number(problem.headDimV);
+  return std::nullopt;
+}
+
+static std::optional<std::string> checkWarps(const Tiles &t,
+                                             const Problem &problem) {
+  int64_t warps = t.get("warps"), across = t.get("column_warps");
+  int64_t rows = warps % across == 0 ? t.get("query") * across / warps : 0;
+  if ((rows != 16 && rows != 32) || rows * warps != t.get("query") * across)
+    return "expects 16 or 32 rows per warp, but got " + number(t.get("query")) +
+           " rows and " + number(warps) + " warps, " + number(across) +
+           " of them on the same rows";
+  return checkParts("warps", across, 16, t, problem);
+}
+
+static std::optional<std::string> checkPipeline(const Tiles &t,
+                                                const Problem &problem) {
+  int64_t query = t.get("query"), across = t.get("column_groups");
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  if (query % kWarpgroupRows != 0 || query / kWarpgroupRows * across > 3)
+    return "expects one, two or three warpgroups of 64 rows, but got " +
+           number(query) + " rows and " + number(across) +
+           " warpgroups on the same rows";
+  if (t.get("key") > 256)
+    return "expects at most 256 keys, the columns of a product, but got " +
+           number(t.get("key"));
+  if (t.get("stages") < 2)
+    return "expects two stages or more, but got " + number(t.get("stages"));
+  int64_t columns = ceilDiv(problem.headDimV, across);
+  if (columns > kMostWgmmaColumns)
+    return "expects at most " + number(kMostWgmmaColumns) +
+           " columns of v for each of the warpgroups on the same rows, but "
+           "got " +
+           number(columns);
+  return checkParts("warpgroups", across, 16, t, problem);
+}
+
+namespace attn::schedules {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+ScheduleKind streamed_query() {
+  Form portable = {
+      {TensorCoreFamily::none, TensorCoreFamily::mmaSync},
+      {extentParameter("query", {16, 32, 64, 128}),
+       extentParameter("key", {32, 64, 128}),
+       extentParameter("slice", {32, 64}), extentParameter("piece", {16, 32}),
+       countParameter("stages", {1, 2}), countParameter("warps", {4, 8}),
+       countParameter("column_warps", {1, 2, 4, 8})},
+      {},
+      {},
+      build,
+      checkWarps,
+      nullptr};
+  Form pipeline = {{TensorCoreFamily::wgmma},
+                   {extentParameter("query", {64, 128, 192}),
+                    extentParameter("key", {64, 96, 128, 192, 256}),
+                    countParameter("column_groups", {1, 2, 3})},
+                   {countParameter("stages", {6, 5, 4, 3, 2})},
+                   {},
+                   buildPipeline,
+                   checkPipeline,
+                   nullptr};
+  pipeline.mostHeadDim = 4096;
+  return {
+      "streamed_query",
+      "a block keeps a strip of the output; queries, keys and values stream "
+      "past",
+      {portable, pipeline}};
+}
+} // namespace attn::schedules

@@ -1,0 +1,384 @@
+//===- SmallCacheTest.cpp - Schedules for M < d², enumerated --------------===//
+//
+// Each against a machine that looks at every pair and counts every byte, and,
+// in words, against the counts of the literature.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomProblem.h"
+#include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Pseudocode.h"
+#include "attn/Schedule/Registry.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+namespace {
+
+const Machine &h100() { return *findMachine("h100_sxm"); }
+
+int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
+/// A block per tile of rows, and what it does for every tile of keys.
+struct Machinery {
+  const Problem &p;
+  int64_t br, bc;
+  int64_t s = 2;
+  int64_t l2 = 0, smem = 0;
+  int64_t dp = up(p.headDim, 16), ep = up(p.headDimV, 16);
+
+  bool sees(int64_t r0, int64_t rows, int64_t k0, int64_t keys) const {
+    for (int64_t i = r0; i < std::min(r0 + rows, p.queries); ++i)
+      for (int64_t j = k0; j < std::min(k0 + keys, p.keys); ++j)
+        if (isVisible(p, i, j))
+          return true;
+    return false;
+  }
+  int64_t rowsOf(int64_t r0) const { return std::min(br, p.queries - r0); }
+  int64_t keysOf(int64_t k0) const { return std::min(bc, p.keys - k0); }
+  int64_t tileOf(int64_t step, int64_t whole) const {
+    return up(std::min(step, whole), 16);
+  }
+
+  template <typename F> void forRows(F f) {
+    for (int64_t r0 = 0; r0 < p.queries; r0 += br)
+      f(r0);
+  }
+  /// Visited key tiles of a tile of rows, and how many there were before.
+  template <typename F> int64_t forKeys(int64_t r0, F f) {
+    int64_t count = 0;
+    for (int64_t k0 = 0; k0 < p.keys; k0 += bc)
+      if (sees(r0, br, k0, bc))
+        f(k0, count++);
+    return count;
+  }
+
+  /// Q and K in slices; `across` warps read the same rows of Q.
+  void scores(int64_t r0, int64_t k0, int64_t slice, int64_t warps,
+              int64_t across) {
+    l2 += (rowsOf(r0) + keysOf(k0)) * p.headDim * s;
+    for (int64_t c = 0; c < p.headDim; c += slice) {
+      int64_t depth = tileOf(slice, p.headDim);
+      smem += (br + bc) * depth * s;
+      smem += (across * br + warps / across * bc) * depth * s;
+    }
+  }
+  /// V in pieces of keys, the columns of O from c0 on.
+  void output(int64_t k0, int64_t piece, int64_t warps, int64_t c0,
+              int64_t columns) {
+    l2 += keysOf(k0) * std::min(columns, p.headDimV - c0) * s;
+    for (int64_t k = 0; k < keysOf(k0); k += piece)
+      smem += (1 + warps) * piece * tileOf(columns, p.headDimV) * s;
+  }
+  void store(int64_t r0, int64_t c0, int64_t columns) {
+    int64_t cols = std::min(columns, p.headDimV - c0);
+    l2 += rowsOf(r0) * cols * s;
+    smem += br * tileOf(columns, p.headDimV) * s + rowsOf(r0) * cols * s;
+  }
+  void lse(int64_t r0) { l2 += p.lse ? rowsOf(r0) * 4 : 0; }
+  template <typename F> void forColumns(int64_t columns, F f) {
+    for (int64_t c0 = 0; c0 < p.headDimV; c0 += columns)
+      f(c0);
+  }
+
+  void streamedQuery(int64_t slice, int64_t piece, int64_t warps,
+                     int64_t across) {
+    forRows([&](int64_t r0) {
+      forKeys(r0, [&](int64_t k0, int64_t) {
+        scores(r0, k0, slice, warps, across);
+        if (across > 1)
+          smem += br * bc * s; // P is written
+        for (int64_t k = 0; across > 1 && k < keysOf(k0); k += piece)
+          smem += across * br * piece * s; // and read by every warp of its rows
+        output(k0, piece, warps / across, 0, p.headDimV);
+        // The pieces of V are filled once, whoever reads them.
+      });
+      store(r0, 0, p.headDimV);
+      lse(r0);
+    });
+  }
+
+  /// O as accumulators in a place: whole tiles of f32.
+  void accumulators(int64_t columns) {
+    l2 += br * tileOf(columns, p.headDimV) * 4;
+  }
+
+  void outputSpill(int64_t columns, int64_t slice, int64_t warps,
+                   bool isReduced) {
+    forRows([&](int64_t r0) {
+      if (isReduced) // only the statistics
+        forKeys(r0,
+                [&](int64_t k0, int64_t) { scores(r0, k0, slice, warps, 1); });
+      int64_t steps = forKeys(r0, [&](int64_t k0, int64_t before) {
+        scores(r0, k0, slice, warps, 1);
+        forColumns(columns, [&](int64_t c0) {
+          if (isReduced)
+            accumulators(columns);
+          else if (before > 0) { // written by the step before, read by this one
+            accumulators(columns);
+            accumulators(columns);
+          }
+          output(k0, 32, warps, c0, columns);
+        });
+      });
+      forColumns(columns, [&](int64_t c0) {
+        if (isReduced && steps > 0)
+          accumulators(columns);
+        store(r0, c0, columns);
+      });
+      lse(r0);
+    });
+  }
+
+  /// P of a tile and one maximum a row, from each of four threads.
+  void passOn() { l2 += br * bc * s + br * 4 * 4; }
+
+  void strips(int64_t strip, int64_t columns, int64_t slice, int64_t warps) {
+    forRows([&](int64_t r0) {
+      int64_t visited = 0;
+      for (int64_t w0 = 0; w0 < p.keys; w0 += strip) {
+        if (!sees(r0, br, w0, strip))
+          continue;
+        auto inStrip = [&](auto f) {
+          forKeys(r0, [&](int64_t k0, int64_t) {
+            if (k0 >= w0 && k0 < w0 + strip)
+              f(k0);
+          });
+        };
+        inStrip([&](int64_t k0) {
+          scores(r0, k0, slice, warps, 1);
+          passOn();
+        });
+        forColumns(columns, [&](int64_t c0) {
+          if (visited > 0) {
+            accumulators(columns);
+            accumulators(columns);
+          }
+          inStrip([&](int64_t k0) {
+            passOn();
+            output(k0, slice, warps, c0, columns);
+          });
+        });
+        ++visited;
+      }
+      forColumns(columns, [&](int64_t c0) { store(r0, c0, columns); });
+      lse(r0);
+    });
+  }
+};
+
+void expectBytes(const Tiles &tiles, const char *kind, const Machinery &counted,
+                 const Problem &p) {
+  Schedule schedule = findScheduleKind(kind)->build(tiles);
+  Bytes bytes = traffic(schedule, p, h100());
+  int64_t heads = p.batch * p.heads;
+  EXPECT_EQ(bytes.l2, counted.l2 * heads) << p << " " << tiles.str();
+  EXPECT_EQ(bytes.smem, counted.smem * heads) << p << " " << tiles.str();
+}
+
+TEST(SmallCache, StreamedQueryMovesWhatAKernelWould) {
+  Random random(21);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(200);
+    int64_t across = 1 << random.number(0, 2), warps = 4 * across;
+    Machinery counted{p, 16 * random.number(1, 4), 64};
+    int64_t slice = 16 * random.number(1, 4), piece = 16 << random.number(0, 1);
+    counted.streamedQuery(slice, piece, warps, across);
+    expectBytes({{"query", counted.br},
+                 {"key", counted.bc},
+                 {"slice", slice},
+                 {"piece", piece},
+                 {"stages", 2},
+                 {"warps", warps},
+                 {"column_warps", across}},
+                "streamed_query", counted, p);
+  }
+}
+
+TEST(SmallCache, OutputSpillMovesWhatAKernelWould) {
+  Random random(22);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(300);
+    Machinery counted{p, 16 * random.number(1, 4), 32 * random.number(1, 3)};
+    int64_t slice = 16 * random.number(1, 4),
+            columns = 16 * random.number(1, 4);
+    int64_t warps = random.number(1, 4), isReduced = random.number(0, 1);
+    counted.outputSpill(columns, slice, warps, isReduced);
+    expectBytes({{"query", counted.br},
+                 {"key", counted.bc},
+                 {"column", columns},
+                 {"slice", slice},
+                 {"stages", 2},
+                 {"warps", warps},
+                 {"reduce", isReduced}},
+                "output_spill", counted, p);
+  }
+}
+
+TEST(SmallCache, StripsMoveWhatAKernelWould) {
+  Random random(23);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(400);
+    int64_t slice = 16 * random.number(1, 2),
+            columns = 16 * random.number(1, 4);
+    Machinery counted{p, 16 * random.number(1, 4), slice * random.number(1, 3)};
+    int64_t strip = counted.bc * random.number(1, 4);
+    int64_t warps = random.number(1, 4);
+    counted.strips(strip, columns, slice, warps);
+    expectBytes({{"query", counted.br},
+                 {"key", counted.bc},
+                 {"out_query", counted.br},
+                 {"column", columns},
+                 {"slice", slice},
+                 {"stages", 2},
+                 {"warps", warps},
+                 {"strip", strip}},
+                "score_spill", counted, p);
+  }
+}
+
+/// As flash, but K and V once for the rows of a cluster, and all in step.
+TEST(SmallCache, ClusterMovesWhatItsBlocksMove) {
+  Random random(24);
+  for (int round = 0; round < 200; ++round) {
+    Problem p = random.problem(700);
+    int64_t groups = random.number(1, 3), bc = 16 * random.number(1, 8);
+    int64_t cluster = 1 << random.number(1, 2), query = 64 * groups;
+    Machinery m{p, query, bc};
+    int64_t fills = up(m.dp, 64) + up(m.ep, 64);
+    for (int64_t r0 = 0; r0 < p.queries; r0 += query * cluster) {
+      int64_t rows = std::min(query * cluster, p.queries - r0), steps = 0;
+      for (int64_t k0 = 0; k0 < p.keys; k0 += bc)
+        if (m.sees(r0, query * cluster, k0, bc)) {
+          ++steps;
+          m.l2 += m.keysOf(k0) * (p.headDim + p.headDimV) * 2;
+        }
+      if (steps == 0) {
+        steps = 1;
+        m.l2 += m.keysOf(0) * (p.headDim + p.headDimV) * 2;
+      }
+      m.l2 += rows * (p.headDim + p.headDimV) * 2 + (p.lse ? rows * 4 : 0);
+      m.smem += cluster * query * up(m.dp, 64) * 2;
+      m.smem += cluster * query * m.ep * 2 + rows * p.headDimV * 2;
+      m.smem += steps * cluster * bc * fills * 2;
+      m.smem +=
+          steps * cluster * groups * (64 * m.dp + bc * m.dp + bc * m.ep) * 2;
+    }
+    expectBytes({{"query", query},
+                 {"key", bc},
+                 {"stages", 2},
+                 {"query_stages", 1},
+                 {"cluster", cluster},
+                 {"staging", 64},
+                 {"ping_pong", 0},
+                 {"overlap", 1},
+                 {"persistent", 1}},
+                "cluster", m, p);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Words: N = 32, d = 16, counted by hand and by a two-level simulator
+//===----------------------------------------------------------------------===//
+
+Problem small() {
+  Problem p;
+  p.queries = p.keys = 32;
+  p.headDim = p.headDimV = 16;
+  p.lse = false;
+  return p;
+}
+
+int64_t words(const char *kind, const Tiles &tiles, bool lse = false) {
+  Problem p = small();
+  p.lse = lse;
+  return trafficWords(findScheduleKind(kind)->build(tiles), p);
+}
+
+TEST(SmallCache, WordsOfTheLiterature) {
+  // F1.
+  EXPECT_EQ(words("streamed_query",
+                  {{"query", 8}, {"key", 8}, {"slice", 1}, {"piece", 1}}, true),
+            6688);
+  // E, the output read, rescaled and written: 2N²d/8 + 3N²d/8 - Nd.
+  EXPECT_EQ(words("output_spill", {{"query", 8},
+                                   {"key", 8},
+                                   {"column", 1},
+                                   {"slice", 1},
+                                   {"piece", 1}}),
+            9728);
+  // E' has a pass for the statistics, and N words of them less: 8224 - 32 +
+  // N²d (1/8 + 1/8); the sum is read and written once more.
+  EXPECT_EQ(words("output_spill", {{"query", 8},
+                                   {"key", 8},
+                                   {"column", 1},
+                                   {"slice", 1},
+                                   {"piece", 1},
+                                   {"reduce", 1}}),
+            8224 - 32 + 4096 + 2 * 512);
+  // D'_W with 16 keys a strip, and with one strip of all.
+  for (int64_t strip : {16, 32})
+    EXPECT_EQ(words("score_spill", {{"query", 8},
+                                    {"key", 8},
+                                    {"out_query", 8},
+                                    {"column", 8},
+                                    {"slice", 1},
+                                    {"strip", strip}}),
+              strip == 16 ? 11136 : 10112);
+}
+
+/// Peaks of the same, in words of fast memory.
+TEST(SmallCache, PeaksOfTheLiterature) {
+  Problem p = small();
+  auto peak = [&](const char *kind, const Tiles &tiles) {
+    return peakWords(findScheduleKind(kind)->build(tiles), p);
+  };
+  // O, two statistics a row, S, and a column of V.
+  EXPECT_EQ(peak("streamed_query",
+                 {{"query", 8}, {"key", 8}, {"slice", 1}, {"piece", 1}}),
+            8 * 16 + 16 + 64 + 16);
+  // Two statistics a row, and S with a column of Q and of K, or O.
+  EXPECT_EQ(peak("score_spill", {{"query", 8},
+                                 {"key", 8},
+                                 {"out_query", 8},
+                                 {"column", 8},
+                                 {"slice", 1},
+                                 {"strip", 16}}),
+            16 + 64 + 16);
+}
+
+TEST(SmallCache, AllOfPIsSpilledOnlyWhenAskedFor) {
+  Problem p = small();
+  p.heads = p.kvHeads = 16;
+  p.queries = p.keys = 4096;
+  p.headDim = p.headDimV = 1024;
+  for (const Plan &plan : plans(p, *findMachine("a100_80g")).plans)
+    if (plan.schedule == "score_spill")
+      EXPECT_GT(plan.tiles.get("strip"), 0);
+  std::string error;
+  auto all = planFor(p, *findMachine("a100_80g"), "score_spill", {{"strip", 0}},
+                     error);
+  ASSERT_TRUE(all) << error;
+  EXPECT_GE(all->footprint.scratchBytes, int64_t(16) * 4096 * 4096 * 2);
+}
+
+/// What has no kernel is planned, shown, and never the one to build.
+TEST(SmallCache, OnlyKernelsAreBest) {
+  for (const Machine &machine : machines())
+    for (int64_t d : {64, 320, 512, 1024}) {
+      Problem p = small();
+      p.dtype = machine.hasBf16 ? DataType::bf16 : DataType::f16;
+      p.heads = p.kvHeads = 16;
+      p.queries = p.keys = 2048;
+      p.headDim = p.headDimV = d;
+      PlanReport report = plans(p, machine);
+      EXPECT_FALSE(report.plans.empty()) << machine.name << " " << d;
+      if (const Plan *best = report.best()) {
+        std::vector<std::string> kernels = kernelNames();
+        EXPECT_NE(std::find(kernels.begin(), kernels.end(), best->kernel),
+                  kernels.end());
+      }
+    }
+}
+
+} // namespace
