@@ -20,21 +20,14 @@
 // Passing over (TileBlocks.h).  A warpgroup hands blocks that only the others
 // need back unread.
 //
-// Loads: K[last] Q | K[n] V[n + 1] ... | K' V[first] Q' (' = next tile).
-//
 //===----------------------------------------------------------------------===//
 
 #include "Epilogue.h"
+#include "FlashFrame.h"
 #include "LazySoftmax.h"
-#include "Mask.h"
-#include "Ring.h"
-#include "Softmax.h"
-#include "TileBlocks.h"
-#include "TileOrder.h"
 #include "Turns.h"
 
 #include "attn/Schedule/Footprint.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -43,37 +36,21 @@ using namespace attn::tile;
 namespace {
 
 constexpr int64_t kWarpRows = 16;
-constexpr int64_t kStep = 16;    ///< columns of one wgmma step
-constexpr int64_t kMessages = 2; ///< slots of the queue of tiles
 
-class FlashWgmma {
+class FlashWgmma : FlashFrame {
 public:
   FlashWgmma(TileBuilder &b, const KernelRequest &request)
-      : b(b), problem(request.problem), request(request),
-        element(elementType(b.getContext(), problem.dtype)),
-        query(request.tiles.get("query")), key(request.tiles.get("key")),
-        stages(request.tiles.get("stages")),
-        queryStages(request.tiles.get("query_stages")),
-        staging(request.tiles.get("staging")),
-        overlap(request.tiles.get("overlap") != 0),
-        pingPong(request.tiles.get("ping_pong") != 0),
-        persistent(request.tiles.get("persistent") != 0),
-        groups(query / kGroupRows), dim(llvm::alignTo(problem.headDim, kStep)),
-        dimV(llvm::alignTo(problem.headDimV, kStep)) {}
+      : FlashFrame(b, request) {}
 
   KernelOp build() {
     KernelOp kernel = declare();
-    reserve();
-    queries = arguments.get(b, "queries");
-    band.emplace(b, arguments, problem.mask.kind);
-    blocks.emplace(*band, queries, query, key);
     warp = b.warpId();
 
     auto roles = RolesOp::create(b);
     b.createBlock(&roles.getBody());
     RegisterBudget budget = registerBudget(groups);
     role("producer", kWarpsPerGroup, budget.producer, /*singleLane=*/true,
-         [&] { produce(); });
+         [&] { produceTiles(*this); });
     role("consumer", kWarpsPerGroup * groups, budget.consumer,
          /*singleLane=*/false, [&] { consume(); });
     b.setInsertionPointAfter(roles);
@@ -82,53 +59,6 @@ public:
   }
 
 private:
-  //===--------------------------------------------------------------------===//
-  // The frame
-  //===--------------------------------------------------------------------===//
-
-  KernelOp declare() {
-    Type i32 = b.getI32Type();
-    mapArgument("q", query, problem.headDim);
-    mapArgument("k", key, problem.headDim);
-    mapArgument("v", key, problem.headDimV);
-    mapArgument("o", kGroupRows, problem.headDimV);
-    if (problem.lse)
-      arguments.operand("lse", b.getF32Type());
-    if (persistent)
-      arguments.scalar("counter", PtrType::get(b.getContext(), i32));
-    for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
-      arguments.scalar(size, i32);
-    declareBand(arguments, b.getContext(), problem.mask.kind);
-    arguments.scalar("scale", b.getF32Type());
-    return arguments.createKernel(b, request, kWarpsPerGroup * (groups + 1));
-  }
-
-  void mapArgument(StringRef operand, int64_t rows, int64_t columns) {
-    arguments.scalar(mapRole(operand), TensorMapType::get(b.getContext(), rows,
-                                                          columns, element));
-  }
-
-  Value map(StringRef operand) { return arguments.get(b, mapRole(operand)); }
-
-  void reserve() {
-    auto alloc = [&](StringRef name, int64_t stages, int64_t rows,
-                     int64_t columns) -> Value {
-      auto type = SmemType::get(b.getContext(), stages, rows, columns, element,
-                                SmemLayout::sw128);
-      return AllocOp::create(b, type, name);
-    };
-    bufferQ = alloc("query", queryStages, query, dim);
-    bufferK = alloc("key", stages, key, dim);
-    bufferV = alloc("value", stages, key, dimV);
-    bufferO = alloc("staging", 1, query, staging);
-    int64_t readers = kWarpsPerGroup * groups;
-    ringQ = Ring(b, "query", queryStages, readers);
-    ringK = Ring(b, "key", stages, readers);
-    ringV = Ring(b, "value", stages, readers);
-    queue = QueueOp::create(b, QueueType::get(b.getContext(), kMessages, 3),
-                            "tile", uint32_t(readers));
-  }
-
   void role(StringRef name, int64_t warps, int64_t registers, bool singleLane,
             function_ref<void()> body) {
     auto op = RoleOp::create(b, name, uint32_t(warps), uint32_t(registers),
@@ -136,94 +66,6 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.createBlock(&op.getBody());
     body();
-  }
-
-  //===--------------------------------------------------------------------===//
-  // Producer
-  //===--------------------------------------------------------------------===//
-
-  Scalar keyHead(const Tile &tile) {
-    return tile.head / arguments.get(b, "group");
-  }
-
-  void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
-    ringK.load(b, place, map("k"), tile.batch, head, block * key, bufferK);
-  }
-  void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
-    ringV.load(b, place, map("v"), tile.batch, head, block * key, bufferV);
-  }
-  void loadQuery(Place place, const Tile &tile) {
-    ringQ.load(b, place, map("q"), tile.batch, tile.head, tile.row, bufferQ);
-  }
-
-  void push(Place place, const Tile &tile) {
-    PushOp::create(b, queue, place.slot, place.parity,
-                   ValueRange{tile.row, tile.head, tile.batch});
-  }
-
-  void produce() {
-    order.emplace(b, arguments, problem, query, request.l2Bytes);
-    Tile first = order->at(b, b.programId(0));
-    Place writer = Place::writer(b), message = Place::reader(b);
-    push(message, first);
-    Run run = blocks->ofTile(b, first.row);
-    loadKey(writer, first, keyHead(first), run.end - 1);
-    loadQuery(writer, first);
-
-    Place k = ringK.next(b, writer), q = ringQ.next(b, writer);
-    message = message.next(b, kMessages);
-    b.repeat(
-        {first.row, first.head, first.batch, k.slot, k.parity, writer.slot,
-         writer.parity, q.slot, q.parity, message.slot, message.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return produceTile(s); });
-  }
-
-  SmallVector<Value> produceTile(ValueRange s) {
-    auto at = [&](int i) { return b.wrap(s[i]); };
-    Tile tile{at(0), at(1), at(2)};
-    Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
-        message{at(9), at(10)};
-    Tile next = drawNext();
-    push(message, next);
-
-    Scalar head = keyHead(tile);
-    Run run = blocks->ofTile(b, tile.row);
-    ValueRange places = b.loop(
-        b.i32(1), run.end - run.begin, {k.slot, k.parity, v.slot, v.parity},
-        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
-          Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
-          Scalar block = run.end - 1 - step;
-          loadKey(k, tile, head, block);
-          loadValue(v, tile, head, block + 1);
-          k = ringK.next(b, k);
-          v = ringV.next(b, v);
-          return {k.slot, k.parity, v.slot, v.parity};
-        });
-    k = {b.wrap(places[0]), b.wrap(places[1])};
-    v = {b.wrap(places[2]), b.wrap(places[3])};
-    Scalar more = b.i32(-1) < next.row;
-    b.when(more, [&] {
-      loadKey(k, next, keyHead(next), blocks->ofTile(b, next.row).end - 1);
-    });
-    loadValue(v, tile, head, run.begin);
-    b.when(more, [&] { loadQuery(q, next); });
-    k = ringK.next(b, k);
-    v = ringV.next(b, v);
-    q = ringQ.next(b, q);
-    message = message.next(b, kMessages);
-    return {next.row, next.head,    next.batch,    k.slot,
-            k.parity, v.slot,       v.parity,      q.slot,
-            q.parity, message.slot, message.parity};
-  }
-
-  Tile drawNext() {
-    if (!persistent)
-      return {b.i32(-1), b.i32(0), b.i32(0)};
-    Scalar drawn = b.wrap(DrawOp::create(
-        b, b.getI32Type(), arguments.get(b, "counter"), order->count));
-    // The first tiles went to the blocks by their numbers.
-    return order->at(b, drawn + b.gridSize(0));
   }
 
   //===--------------------------------------------------------------------===//
@@ -560,25 +402,11 @@ private:
     StoreRowOp::create(b, end.lse, lse, tile.row + warpRow);
   }
 
-  TileBuilder &b;
-  const Problem &problem;
-  const KernelRequest &request;
-  Type element;
-  int64_t query, key, stages, queryStages, staging;
-  bool overlap, pingPong, persistent;
-  int64_t groups;    ///< consumer warpgroups
-  int64_t dim, dimV; ///< head dimensions, padded
-
-  Arguments arguments;
-  std::optional<KeyBand> band;
-  std::optional<TileBlocks> blocks;
-  std::optional<TileOrder> order; // producer
   std::optional<LazySoftmax> softmax;
-  Scalar queries, warp;
+  Scalar warp;
   Scalar group, groupRow, warpRow; // consumers
   Turns turns;                     // consumers
-  Value bufferQ, bufferK, bufferV, bufferO, queue, zeroWeights;
-  Ring ringQ, ringK, ringV;
+  Value zeroWeights;
 };
 
 } // namespace

@@ -1,0 +1,56 @@
+//===- FlashFrame.h - What the roles of a flash kernel share ----*- C++ -*-===//
+//
+// The frame of flash on wgmma (flash_wgmma.cpp): its sizes and arguments, the
+// buffers, and the rings through which the roles hand them to each other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_FLASHFRAME_H
+#define ATTN_LIB_KERNELS_FLASHFRAME_H
+
+#include "Mask.h"
+#include "Ring.h"
+#include "TileBlocks.h"
+#include "TileOrder.h"
+
+#include <optional>
+
+namespace attn {
+
+struct FlashFrame {
+  FlashFrame(TileBuilder &builder, const KernelRequest &request);
+
+  /// Creates the kernel, with its arguments, and reserves shared memory.
+  tile::KernelOp declare();
+  mlir::Value map(llvm::StringRef operand) const;
+
+  static constexpr int64_t kMessages = 2; ///< slots of the queue of tiles
+
+  TileBuilder &b;
+  const Problem &problem;
+  const KernelRequest &request;
+  mlir::Type element;
+  int64_t query, key, stages, queryStages, staging;
+  bool overlap, pingPong, persistent;
+  int64_t groups;    ///< consumer warpgroups
+  int64_t dim, dimV; ///< head dimensions, padded
+
+  Arguments arguments;
+  Scalar queries;
+  std::optional<KeyBand> band;
+  std::optional<TileBlocks> blocks;
+  mlir::Value bufferQ, bufferK, bufferV, bufferO, queue;
+  Ring ringQ, ringK, ringV;
+
+private:
+  void mapArgument(llvm::StringRef operand, int64_t rows, int64_t columns);
+  void reserve();
+};
+
+/// The producer (FlashProducer.cpp): draws tiles, tells the other roles, starts
+/// every load.
+void produceTiles(const FlashFrame &frame);
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,117 @@
+//===- FlashProducer.cpp - The role that feeds a flash kernel -------------===//
+//
+// One lane.  Draws tiles from a counter that the grid shares, tells the other
+// roles (a queue), and starts every load, in this order:
+// K[last] Q | K[n] V[n + 1] ... | K' V[first] Q' (' = next tile).
+//
+//===----------------------------------------------------------------------===//
+
+#include "FlashFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class Producer {
+public:
+  explicit Producer(const FlashFrame &frame)
+      : f(frame), b(frame.b),
+        order(b, f.arguments, f.problem, f.query, f.request.l2Bytes) {}
+
+  void produce() {
+    Tile first = order.at(b, b.programId(0));
+    Place writer = Place::writer(b), message = Place::reader(b);
+    push(message, first);
+    Run run = f.blocks->ofTile(b, first.row);
+    loadKey(writer, first, keyHead(first), run.end - 1);
+    loadQuery(writer, first);
+
+    Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
+    message = message.next(b, FlashFrame::kMessages);
+    b.repeat(
+        {first.row, first.head, first.batch, k.slot, k.parity, writer.slot,
+         writer.parity, q.slot, q.parity, message.slot, message.parity},
+        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) { return produceTile(s); });
+  }
+
+private:
+  Scalar keyHead(const Tile &tile) {
+    return tile.head / f.arguments.get(b, "group");
+  }
+
+  void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
+    f.ringK.load(b, place, f.map("k"), tile.batch, head, block * f.key,
+                 f.bufferK);
+  }
+  void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
+    f.ringV.load(b, place, f.map("v"), tile.batch, head, block * f.key,
+                 f.bufferV);
+  }
+  void loadQuery(Place place, const Tile &tile) {
+    f.ringQ.load(b, place, f.map("q"), tile.batch, tile.head, tile.row,
+                 f.bufferQ);
+  }
+
+  void push(Place place, const Tile &tile) {
+    PushOp::create(b, f.queue, place.slot, place.parity,
+                   ValueRange{tile.row, tile.head, tile.batch});
+  }
+
+  SmallVector<Value> produceTile(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Tile tile{at(0), at(1), at(2)};
+    Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
+        message{at(9), at(10)};
+    Tile next = drawNext();
+    push(message, next);
+
+    Scalar head = keyHead(tile);
+    Run run = f.blocks->ofTile(b, tile.row);
+    ValueRange places = b.loop(
+        b.i32(1), run.end - run.begin, {k.slot, k.parity, v.slot, v.parity},
+        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+          Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
+          Scalar block = run.end - 1 - step;
+          loadKey(k, tile, head, block);
+          loadValue(v, tile, head, block + 1);
+          k = f.ringK.next(b, k);
+          v = f.ringV.next(b, v);
+          return {k.slot, k.parity, v.slot, v.parity};
+        });
+    k = {b.wrap(places[0]), b.wrap(places[1])};
+    v = {b.wrap(places[2]), b.wrap(places[3])};
+    Scalar more = b.i32(-1) < next.row;
+    b.when(more, [&] {
+      loadKey(k, next, keyHead(next), f.blocks->ofTile(b, next.row).end - 1);
+    });
+    loadValue(v, tile, head, run.begin);
+    b.when(more, [&] { loadQuery(q, next); });
+    k = f.ringK.next(b, k);
+    v = f.ringV.next(b, v);
+    q = f.ringQ.next(b, q);
+    message = message.next(b, FlashFrame::kMessages);
+    return {next.row, next.head,    next.batch,    k.slot,
+            k.parity, v.slot,       v.parity,      q.slot,
+            q.parity, message.slot, message.parity};
+  }
+
+  Tile drawNext() {
+    if (!f.persistent)
+      return {b.i32(-1), b.i32(0), b.i32(0)};
+    Scalar drawn = b.wrap(DrawOp::create(
+        b, b.getI32Type(), f.arguments.get(b, "counter"), order.count));
+    // The first tiles went to the blocks by their numbers.
+    return order.at(b, drawn + b.gridSize(0));
+  }
+
+  const FlashFrame &f;
+  TileBuilder &b;
+  TileOrder order;
+};
+
+} // namespace
+
+void attn::produceTiles(const FlashFrame &frame) { Producer(frame).produce(); }
