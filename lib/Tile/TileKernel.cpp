@@ -67,17 +67,42 @@ LogicalResult KernelOp::verify() {
 // tile.roles, tile.role
 //===----------------------------------------------------------------------===//
 
+/// A role that begins at a warp of the block has whole warpgroups, or a part of
+/// one in which `before` asks for as many registers.
+static LogicalResult verifyPlace(RoleOp role, int64_t first, RoleOp before) {
+  constexpr int64_t group = RoleOp::kWarpsPerGroup;
+  int64_t warps = role.getWarps(), inGroup = first % group;
+  bool isPart = role.sharesWarpgroup() && inGroup + warps <= group;
+  if (!isPart && (role.sharesWarpgroup() || inGroup != 0))
+    return role.emitOpError("expects whole warpgroups of ")
+           << group << " warps or a part of one, but got warps " << first
+           << " to " << first + warps - 1;
+  if (inGroup != 0 && before.getRegisters() != role.getRegisters())
+    return role.emitOpError("expects the ")
+           << before.getRegisters()
+           << " registers of the role it shares a warpgroup with, but got "
+           << role.getRegisters();
+  return success();
+}
+
 LogicalResult RolesOp::verify() {
   auto kernel = cast<KernelOp>((*this)->getParentOp());
   int64_t warps = 0, registers = 0;
+  RoleOp before;
   for (Operation &op : getBody().front()) {
     auto role = dyn_cast<RoleOp>(op);
     if (!role)
       return op.emitOpError("expects to stand outside of tile.roles, which "
                             "holds tile.role only");
+    if (failed(verifyPlace(role, warps, before)))
+      return failure();
     warps += role.getWarps();
     registers += int64_t(role.getWarps()) * role.getRegisters();
+    before = role;
   }
+  if (warps % RoleOp::kWarpsPerGroup != 0)
+    return emitOpError("expects roles that fill warpgroups of ")
+           << RoleOp::kWarpsPerGroup << " warps, but got " << warps << " warps";
   if (warps != kernel.getWarps())
     return emitOpError("expects roles for the ")
            << kernel.getWarps() << " warps of the kernel, but got " << warps;
@@ -92,9 +117,6 @@ LogicalResult RolesOp::verify() {
 }
 
 LogicalResult RoleOp::verify() {
-  if (getWarps() % 4 != 0)
-    return emitOpError("expects whole warpgroups of 4 warps, but got ")
-           << getWarps() << " warps";
   if (getRegisters() % 8 != 0)
     return emitOpError("expects registers in multiples of 8, but got ")
            << getRegisters();

@@ -217,6 +217,10 @@ LogicalResult WgmmaOp::verify() {
   PendingType result = getResult().getType();
   SmemType rhs = getRhs().getType();
   Type element = rhs.getElementType();
+  if (RoleOp role = RoleOp::of(*this); role && role.sharesWarpgroup())
+    return emitOpError("expects to stand in a role of whole warpgroups, but "
+                       "got one of ")
+           << role.getWarps() << " warps";
   if (!rhs.isSwizzled())
     return emitOpError("expects factors in layout sw128, but got ") << rhs;
   int64_t step = 32 / rhs.elementBytes();

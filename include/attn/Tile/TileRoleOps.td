@@ -21,13 +21,15 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator, NoRegionArgument
     HasParent<"KernelOp">]> {
   let summary = "deals the warps of a block out to different work";
   let description = [{
-    Holds `tile.role` ops only, which take the warps in order.  All warps meet
-    before the roles begin; at the end every warp goes on behind the op by
-    itself.
+    Holds `tile.role` ops only, which take the warps in order.  A role has whole
+    warpgroups (4 warps), or shares one with its neighbours, which fill it and
+    ask for as many registers.  All warps meet before the roles begin; at the
+    end every warp goes on behind the op by itself.
 
     ```mlir
     tile.roles {
-      tile.role "producer" warps 4 registers 24 single_lane { ... }
+      tile.role "producer" warps 1 registers 24 single_lane { ... }
+      tile.role "helper" warps 3 registers 24 { ... }
       tile.role "consumer" warps 8 registers 240 { ... }
     }
     ```
@@ -39,11 +41,11 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator, NoRegionArgument
 
 def Tile_RoleOp : Tile_Op<"role", [SingleBlock, NoTerminator, NoRegionArguments,
     HasParent<"RolesOp">]> {
-  let summary = "what some warpgroups of a block do";
+  let summary = "what some warps of a block do";
   let description = [{
-    `warps` is a multiple of 4 (warpgroups), `registers` what a thread may use
-    while it has the role: the multiprocessor's registers move between
-    warpgroups (setmaxnreg).  `single_lane`: only one lane of the role's first
+    `registers` is what a thread may use while it has the role: the
+    multiprocessor's registers move between warpgroups (setmaxnreg).
+    `single_lane`: only one lane of the role's first
     warp executes the region, which then has scalars, copies and barriers only.
   }];
   let arguments = (ins StrAttr:$name,
@@ -57,8 +59,11 @@ def Tile_RoleOp : Tile_Op<"role", [SingleBlock, NoTerminator, NoRegionArguments,
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    static constexpr int64_t kWarpsPerGroup = 4;
     /// Number of the role's first warp in the block.
     int64_t firstWarp();
+    /// Whether the role has a part of a warpgroup only.
+    bool sharesWarpgroup() { return getWarps() % kWarpsPerGroup != 0; }
     /// The role that an op stands in, or null.
     static RoleOp of(mlir::Operation *op);
   }];

@@ -1,6 +1,7 @@
 //===- Roles.cpp - Warps with different work ------------------------------===//
 //
-// Roles become a chain of branches on the number of the warpgroup.  ptxas moves
+// Roles become a chain of branches on the number of the warpgroup, and those
+// that share one a chain on the number of the warp in it.  ptxas moves
 // registers between warpgroups (setmaxnreg) only if each role is one branch,
 // and keeps addresses in uniform registers only if it knows the number to be
 // uniform, which a shuffle tells it.
@@ -31,42 +32,72 @@ struct RolesLowering : OpConversionPattern<RolesOp> {
     int64_t warps = 0;
     for (RoleOp role : roles)
       warps += role.getWarps();
-    dispatch(b, rewriter, roles, group, warps);
+    choose(b, byWarpgroup(roles), group, RoleOp::kWarpsPerGroup,
+           [&](ArrayRef<RoleOp> shared) {
+             setRegisters(b, RoleOp(shared.front()).getRegisters(), warps);
+             SmallVector<ArrayRef<RoleOp>> each;
+             for (const RoleOp &role : shared)
+               each.push_back(role);
+             Value warp = each.size() > 1 ? b.warp() : Value();
+             choose(b, each, warp, 1, [&](ArrayRef<RoleOp> role) {
+               enter(b, rewriter, role.front());
+             });
+           });
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
-  /// The first of the roles, else the others.
-  static void dispatch(Lane &b, ConversionPatternRewriter &rewriter,
-                       ArrayRef<RoleOp> roles, Value group, int64_t warps) {
-    RoleOp role = roles.front();
-    if (roles.size() == 1)
-      return enter(b, rewriter, role, warps);
-    int64_t lastGroup = (role.firstWarp() + role.getWarps()) / 4;
-    auto branch = scf::IfOp::create(b, b.less(group, b.i32(lastGroup)),
+  /// Runs of roles, each of which has whole warpgroups.
+  static SmallVector<ArrayRef<RoleOp>> byWarpgroup(ArrayRef<RoleOp> roles) {
+    SmallVector<ArrayRef<RoleOp>> runs;
+    int64_t warps = 0;
+    for (size_t i = 0, begin = 0; i < roles.size(); ++i) {
+      warps += RoleOp(roles[i]).getWarps();
+      if (warps % RoleOp::kWarpsPerGroup != 0)
+        continue;
+      runs.push_back(roles.slice(begin, i + 1 - begin));
+      begin = i + 1;
+    }
+    return runs;
+  }
+
+  /// Enters the first of the runs for the units (of so many warps) that belong
+  /// to it, else one of the others.
+  static void choose(Lane &b, ArrayRef<ArrayRef<RoleOp>> runs, Value unit,
+                     int64_t warpsOfUnit,
+                     function_ref<void(ArrayRef<RoleOp>)> enter) {
+    ArrayRef<RoleOp> run = runs.front();
+    if (runs.size() == 1)
+      return enter(run);
+    RoleOp last = run.back();
+    int64_t end = (last.firstWarp() + last.getWarps()) / warpsOfUnit;
+    auto branch = scf::IfOp::create(b, b.less(unit, b.i32(end)),
                                     /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    enter(b, rewriter, role, warps);
+    enter(run);
     b.setInsertionPointToStart(branch.elseBlock());
-    dispatch(b, rewriter, roles.drop_front(), group, warps);
+    choose(b, runs.drop_front(), unit, warpsOfUnit, enter);
   }
 
-  static void enter(Lane &b, ConversionPatternRewriter &rewriter, RoleOp role,
-                    int64_t warps) {
-    // Registers that the launch gave each thread.
+  /// Asks for registers, if the launch gave each thread other ones.
+  static void setRegisters(Lane &b, int64_t wanted, int64_t warps) {
     int64_t given = 65536 / (32 * warps) / 8 * 8;
-    int64_t wanted = role.getRegisters();
     if (wanted != given)
       NVVM::SetMaxRegisterOp::create(
           b, uint32_t(wanted),
           wanted > given ? NVVM::SetMaxRegisterAction::increase
                          : NVVM::SetMaxRegisterAction::decrease);
+  }
+
+  static void enter(Lane &b, ConversionPatternRewriter &rewriter, RoleOp role) {
     if (!role.getSingleLane())
       return inlineBody(b, rewriter, role);
-    Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.warp(),
-                                        b.i32(role.firstWarp()));
+    Value first;
+    if (role.getWarps() > 1)
+      first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.warp(),
+                                    b.i32(role.firstWarp()));
     b.when(first, [&] {
       Value elected = NVVM::ElectSyncOp::create(b, b.getI1Type(), Value());
       b.when(elected, [&] {

@@ -83,6 +83,54 @@ gpu.module @roles {
 
 // -----
 
+// Roles that share a warpgroup ask for registers together; then each warp finds
+// its own by its number.  Of a role of one warp and one lane only the lane is to
+// be elected.
+// CHECK-LABEL: llvm.func @shared(
+// CHECK: %[[GROUP:.*]] = nvvm.shfl.sync idx
+// CHECK: %[[FIRST:.*]] = arith.cmpi slt, %[[GROUP]], %c1_i32
+// CHECK: scf.if %[[FIRST]] {
+// CHECK-NEXT: nvvm.setmaxregister decrease 40
+// CHECK: %[[WARP:.*]] = arith.shrui %{{.*}}, %c5_i32
+// CHECK: %[[UNIFORM:.*]] = nvvm.shfl.sync idx %c-1_i32, %[[WARP]], %c0_i32, %c31_i32
+// CHECK: %[[LEADER:.*]] = arith.cmpi slt, %[[UNIFORM]], %c1_i32
+// CHECK: scf.if %[[LEADER]] {
+// CHECK-NEXT: %[[ELECTED:.*]] = nvvm.elect.sync -> i1
+// CHECK-NEXT: scf.if %[[ELECTED]] {
+// CHECK: "mbarrier.arrive.shared::cta.b64 _, [$0];"
+// CHECK-NEXT: } {tile.single_lane}
+// CHECK-NEXT: } else {
+// CHECK-NOT: nvvm.setmaxregister
+// CHECK: scf.if %{{.*}} {
+// CHECK-NEXT: nvvm.barrier id = %{{.*}} number_of_threads = %c64_i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: nvvm.barrier id = %{{.*}} number_of_threads = %c32_i32
+// CHECK: } else {
+// CHECK-NEXT: nvvm.setmaxregister increase 232
+// CHECK-NEXT: nvvm.barrier id = %{{.*}} number_of_threads = %c256_i32
+gpu.module @roles {
+  tile.kernel @shared(%n: i32) attributes {warps = 12 : i32} {
+    %full = tile.mbarrier "full" arrivals 9 : <2>
+    tile.roles {
+      tile.role "producer" warps 1 registers 40 single_lane {
+        tile.mbarrier_arrive %full[%n] : <2>
+      }
+      tile.role "two" warps 2 registers 40 {
+        tile.bar_sync %n warps 2
+      }
+      tile.role "one" warps 1 registers 40 {
+        tile.bar_sync %n warps 1
+      }
+      tile.role "consumer" warps 8 registers 232 {
+        tile.bar_sync %n warps 8
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
 // Loops in a kernel with roles stay as they are written; others may be unrolled.
 // CHECK: #[[$UNROLL:.*]] = #llvm.loop_unroll<disable = true>
 // CHECK: #[[$ONCE:.*]] = #llvm.loop_annotation<unroll = #[[$UNROLL]]>

@@ -133,10 +133,71 @@ tile.kernel @registers_of_all_roles() attributes {warps = 12 : i32} {
 tile.kernel @role_of_warpgroups() attributes {warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
   tile.roles {
-  // expected-error @below {{'tile.role' op expects whole warpgroups of 4 warps, but got 2 warps}}
     tile.role "a" warps 2 registers 64 {
     }
+  // expected-error @below {{'tile.role' op expects whole warpgroups of 4 warps or a part of one, but got warps 2 to 7}}
     tile.role "b" warps 6 registers 64 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @role_of_warpgroups_begins_one() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  tile.roles {
+    tile.role "a" warps 1 registers 64 {
+    }
+  // expected-error @below {{'tile.role' op expects whole warpgroups of 4 warps or a part of one, but got warps 1 to 4}}
+    tile.role "b" warps 4 registers 64 {
+    }
+    tile.role "c" warps 3 registers 64 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @registers_of_shared_warpgroup() attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  tile.roles {
+    tile.role "a" warps 4 registers 64 {
+    }
+    tile.role "b" warps 1 registers 64 {
+    }
+  // expected-error @below {{'tile.role' op expects the 64 registers of the role it shares a warpgroup with, but got 56}}
+    tile.role "c" warps 3 registers 56 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @roles_fill_warpgroups() attributes {warps = 6 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{'tile.roles' op expects roles that fill warpgroups of 4 warps, but got 6 warps}}
+  tile.roles {
+    tile.role "a" warps 4 registers 64 {
+    }
+    tile.role "b" warps 2 registers 64 {
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @wgmma_of_warpgroups(%n: i32) attributes {warps = 4 : i32} {
+  %s = tile.alloc "s" : <64x64xbf16, sw128>
+  tile.roles {
+    tile.role "a" warps 1 registers 64 {
+    }
+    tile.role "b" warps 3 registers 64 {
+  // expected-error @below {{'tile.wgmma' op expects to stand in a role of whole warpgroups, but got one of 3 warps}}
+      %p = tile.wgmma %s[%n, %n], %s[%n] transpose : !tile.smem<64x64xbf16, sw128>, <64x64xbf16, sw128> -> <16x64xf32>
     }
   }
   tile.return

@@ -29,6 +29,23 @@ TEST_F(Roles, WarpsComeInOrderAndKeepTheirNumbers) {
     EXPECT_EQ(values[64 + i * 16], float(i));
 }
 
+TEST_F(Roles, RolesShareAWarpgroup) {
+  // Draws below 2: one of the producer, three of helpers, eight of consumers.
+  roles("%d = tile.draw %counter below %c2 : !tile.ptr<i32>",
+        "%d = tile.draw %counter below %c2 : !tile.ptr<i32>\n"
+        "%e = tile.draw %counter below %c2 : !tile.ptr<i32>",
+        "", "", R"(
+  %x = arith.sitofp %w : i32 to f32
+  %row = tile.fill %x : f32 -> !row
+  %at = arith.muli %w, %c16 : i32
+  tile.store_row %row to %out[%at] : !row to !out
+  %d = tile.draw %counter below %c2 : !tile.ptr<i32>)");
+  expectCorrect();
+  std::vector<float> values = floats(f, 4 * 16);
+  for (int i = 1; i < 4; ++i)
+    EXPECT_EQ(values[i * 16], float(i));
+}
+
 TEST_F(Roles, TheGridHasASize) {
   roles("", R"(
   %x = tile.grid_size 0

@@ -44,11 +44,14 @@ tile.kernel @k(%in: !map, %to: !map, %pf: !tile.ptr<f32>,
 )";
 
 void RolesTest::roles(const std::string &producer, const std::string &consumer,
-                      const std::string &top, const std::string &bottom) {
-  parse(kTop + top +
-        "\n  tile.roles {\n"
-        "    tile.role \"producer\" warps 4 registers 24 single_lane {\n" +
-        producer +
+                      const std::string &top, const std::string &bottom,
+                      const std::string &helper) {
+  std::string warps = helper.empty() ? "4" : "1";
+  std::string beside =
+      "\n    }\n    tile.role \"helper\" warps 3 registers 24 {\n";
+  parse(kTop + top + "\n  tile.roles {\n    tile.role \"producer\" warps " +
+        warps + " registers 24 single_lane {\n" + producer +
+        (helper.empty() ? "" : beside + helper) +
         "\n    }\n    tile.role \"consumer\" warps 4 registers 240 {\n" +
         consumer + "\n    }\n  }\n" + bottom + "\n  tile.return\n}");
   std::vector<float> values;

@@ -1,7 +1,8 @@
 //===- RolesTest.h - Kernels of two roles, written in a test ----*- C++ -*-===//
 //
-// Four warps with a role of a single lane, then four with another.  What a test
-// does not use is reserved all the same.
+// Four warps with a role of a single lane, then four with another; or one, three
+// with a role that helps it, and four.  What a test does not use is reserved all
+// the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,8 @@ class RolesTest : public KernelTest {
 protected:
   /// Bodies of the roles; `top` stands before them.
   void roles(const std::string &producer, const std::string &consumer,
-             const std::string &top = "", const std::string &bottom = "");
+             const std::string &top = "", const std::string &bottom = "",
+             const std::string &helper = "");
   /// Correct in all orders.
   void expectCorrect();
   /// As `expectError`, with the arguments.
