@@ -47,6 +47,11 @@ LogicalResult KernelOp::verify() {
   if (getMinBlocksPerSm() < 1 || getMinBlocksPerSm() > 32)
     return emitOpError("expects 1 to 32 blocks per multiprocessor, but got ")
            << getMinBlocksPerSm();
+  // What every GPU with clusters can launch.
+  constexpr int64_t mostBlocksOfCluster = 8;
+  if (getCluster() < 1 || getCluster() > mostBlocksOfCluster)
+    return emitOpError("expects clusters of 1 to ")
+           << mostBlocksOfCluster << " blocks, but got " << getCluster();
   if (!getResultTypes().empty())
     return emitOpError("expects no results, but got ")
            << getResultTypes().size();
@@ -164,10 +169,18 @@ static bool takes(Type want, Type got) {
 
 LogicalResult CounterOp::verify() {
   auto type = cast<MemRefType>(getResult().getType());
-  if (type.hasStaticShape() && type.getNumElements() == 1 &&
+  if (type.hasStaticShape() && type.getRank() == 1 &&
+      type.getNumElements() > 0 && type.getElementType().isInteger(32))
+    return success();
+  return emitOpError("expects a memref of a number of i32, but got ") << type;
+}
+
+LogicalResult ScratchOp::verify() {
+  auto type = cast<MemRefType>(getResult().getType());
+  if (type.hasStaticShape() && type.getRank() == 1 &&
       type.getElementType().isInteger(32))
     return success();
-  return emitOpError("expects a memref of one i32, but got ") << type;
+  return emitOpError("expects a memref of a number of i32, but got ") << type;
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -179,12 +179,32 @@ LogicalResult TmaLoadOp::verify() {
     return emitOpError("expects to stand in a role of a single lane");
   if (failed(verifyBox(*this, map, buffer)))
     return failure();
-  if (buffer.getRows() != map.getBoxRows() ||
-      buffer.getColumns() < map.getColumns())
-    return emitOpError("expects a buffer for boxes of ")
+  int64_t parts =
+      getRank() ? (*this)->getParentOfType<KernelOp>().getCluster() : 1;
+  if (buffer.getRows() != parts * map.getBoxRows() ||
+      (!getColumn() && buffer.getColumns() < map.getColumns()))
+    return emitOpError("expects a buffer for ")
+           << (parts == 1 ? "" : std::to_string(parts) + " ") << "boxes of "
            << map.getBoxRows() << " x " << map.getColumns() << ", but got "
            << buffer;
+  constexpr int64_t swizzledRows = 8;
+  if (parts > 1 && map.getBoxRows() % swizzledRows != 0)
+    return emitOpError("expects parts of ")
+           << swizzledRows << " rows or a multiple, but got "
+           << map.getBoxRows();
+  std::optional<int64_t> columns = getColumns();
+  if (columns && (*columns <= 0 || *columns > buffer.getColumns() ||
+                  *columns % buffer.panelColumns() != 0))
+    return emitOpError("expects columns in steps of ")
+           << buffer.panelColumns() << " up to " << buffer.getColumns()
+           << ", but got " << *columns;
   return success();
+}
+
+int64_t TmaLoadOp::panels() {
+  SmemType buffer = getBuffer().getType();
+  std::optional<int64_t> columns = getColumns();
+  return columns ? *columns / buffer.panelColumns() : buffer.panels();
 }
 
 LogicalResult TmaStoreOp::verify() {
@@ -213,6 +233,32 @@ int64_t WgmmaOp::depth() {
   return getTranspose() ? rhs.getColumns() : rhs.getRows();
 }
 
+/// The sum that a product goes on with.
+static LogicalResult verifyAccumulator(WgmmaOp op) {
+  if (!op.getAcc())
+    return success();
+  PendingType result = op.getResult().getType();
+  Type type = op.getAcc().getType();
+  if (isa<PendingType>(type) && type != result)
+    return op.emitOpError("expects an accumulator of the shape of ")
+           << result << ", but got " << type;
+  auto fragment = dyn_cast<FragType>(type);
+  if (fragment && (fragment.getLayout() != FragmentLayout::acc ||
+                   fragment.getRows() != result.getRows() ||
+                   fragment.getColumns() != result.getColumns()))
+    return op.emitOpError("expects an accumulator of the shape of ")
+           << result << ", but got " << type;
+  Operation *before = op.getAcc().getDefiningOp();
+  if (!fragment && (!isa_and_nonnull<WgmmaOp>(before) ||
+                    before->getBlock() != op->getBlock()))
+    return op.emitOpError("expects a product started in the same block to go "
+                          "on with");
+  if (!fragment && !op.getAcc().hasOneUse())
+    return before->emitOpError("expects to be waited for, or gone on with, "
+                               "once");
+  return success();
+}
+
 LogicalResult WgmmaOp::verify() {
   PendingType result = getResult().getType();
   SmemType rhs = getRhs().getType();
@@ -234,11 +280,8 @@ LogicalResult WgmmaOp::verify() {
                      : result.getColumns() > columns)
     return emitOpError("expects a product of ")
            << columns << " columns, but got " << result;
-  if (getAcc() && (getAcc().getType().getLayout() != FragmentLayout::acc ||
-                   getAcc().getType().getRows() != result.getRows() ||
-                   getAcc().getType().getColumns() != result.getColumns()))
-    return emitOpError("expects an accumulator of the shape of ")
-           << result << ", but got " << getAcc().getType();
+  if (failed(verifyAccumulator(*this)))
+    return failure();
   if (bool(getLhsStage()) != bool(getLhsRow()))
     return emitOpError("expects stage and row of the left factor together");
   if (auto lhs = dyn_cast<FragType>(getLhs().getType())) {
@@ -264,10 +307,11 @@ LogicalResult WgmmaOp::verify() {
 }
 
 LogicalResult WgmmaWaitOp::verify() {
-  if (getProducts().empty() || getProducts().size() != getFragments().size())
-    return emitOpError("expects a fragment for each of at least one product, "
-                       "but got ")
+  if (getProducts().size() != getFragments().size())
+    return emitOpError("expects a fragment for each product, but got ")
            << getProducts().size() << " and " << getFragments().size();
+  if (getProducts().empty())
+    return success();
   for (auto [product, fragment] : llvm::zip(getProducts(), getFragments())) {
     auto pending = cast<PendingType>(product.getType());
     auto frag = cast<FragType>(fragment.getType());

@@ -69,14 +69,25 @@ SmallVector<Value> StoreRowOp::getTrafficOperands() {
 
 Traffic TmaLoadOp::getTraffic(const TrafficScalars &scalars) {
   TensorMapType map = getMap().getType();
-  int64_t rows = clippedRows(scalars.scalar(getRow()), map.getBoxRows(),
-                             scalars.rows(getMap()));
+  int64_t first = scalars.scalar(getRow());
+  // The part that this block loads for all of its cluster.
+  if (getRank())
+    first += scalars.scalar(getRank()) * map.getBoxRows();
+  int64_t rows = clippedRows(first, map.getBoxRows(), scalars.rows(getMap()));
   SmemType buffer = getBuffer().getType();
-  return {rows * map.rowBytes(), buffer.panels() * buffer.panelBytes()};
+  int64_t column = getColumn() ? scalars.scalar(getColumn()) : 0;
+  int64_t columns =
+      clippedRows(column, panels() * buffer.panelColumns(), map.getColumns());
+  return {rows * columns * buffer.elementBytes(),
+          panels() * buffer.panelBytes()};
 }
 
 SmallVector<Value> TmaLoadOp::getTrafficOperands() {
-  return {getMap(), getRow()};
+  SmallVector<Value> operands = {getMap(), getRow()};
+  for (Value extra : {getColumn(), getRank()})
+    if (extra)
+      operands.push_back(extra);
+  return operands;
 }
 
 Traffic TmaStoreOp::getTraffic(const TrafficScalars &scalars) {

@@ -183,6 +183,8 @@ private:
       return std::nullopt; // known once executed
     if (auto id = dyn_cast<ProgramIdOp>(op))
       return id.getDim() == 0 ? std::optional<int64_t>(programX) : std::nullopt;
+    if (isa<ClusterRankOp>(op))
+      return programX % kernel.getCluster();
     SmallVector<int64_t, 3> operands;
     for (Value operand : op->getOperands()) {
       std::optional<int64_t> v = evaluate(operand, warp);

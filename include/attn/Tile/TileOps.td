@@ -24,7 +24,11 @@ def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, IsolatedFromAbove,
     returns nothing.
     `min_blocks_per_sm` is how many blocks the plan counts on per
     multiprocessor, which bounds the registers of a thread.  Warps may be dealt
-    out to `tile.roles`.  The discardable
+    out to `tile.roles`.  `cluster` blocks, neighbours along dimension 0 of a
+    grid that is a multiple of it, run side by side and reach each other's
+    shared memory.  The blocks of a `cooperative` kernel may wait for one
+    another: all of them run at the same time, or the launch fails.
+    The discardable
     attributes `schedule`, `machine` and `problem` say what the kernel was
     built for; the checking passes read them.
   }];
@@ -32,7 +36,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, IsolatedFromAbove,
     TypeAttrOf<FunctionType>:$function_type,
     OptionalAttr<DictArrayAttr>:$arg_attrs,
     OptionalAttr<DictArrayAttr>:$res_attrs,
-    I32Attr:$warps, DefaultValuedAttr<I32Attr, "1">:$min_blocks_per_sm);
+    I32Attr:$warps, DefaultValuedAttr<I32Attr, "1">:$min_blocks_per_sm,
+    DefaultValuedAttr<I32Attr, "1">:$cluster, UnitAttr:$cooperative);
   let regions = (region AnyRegion:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -75,11 +80,21 @@ def Tile_LaunchOp : Tile_Op<"launch", [
 }
 
 def Tile_CounterOp : Tile_Op<"counter"> {
-  let summary = "a number in device memory that kernels share and leave at 0";
+  let summary = "numbers in device memory that kernels share and leave at 0";
   let description = [{
-    Host side: an i32 that holds 0 and that no other launch in flight uses.  The
-    kernels it is given to leave it at 0 again (`tile.draw`).
+    Host side: i32s that hold 0 and that no other launch in flight uses.  The
+    kernels they are given to leave them at 0 again (`tile.draw`,
+    `tile.publish`).
   }];
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ScratchOp : Tile_Op<"scratch"> {
+  let summary = "device memory for the launches of a function";
+  let description = "Host side: words with any contents, which nobody else "
+                    "uses before the function's launches are done.";
   let results = (outs AnyMemRef:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -189,6 +204,7 @@ def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 include "attn/Tile/TileRoleOps.td"
+include "attn/Tile/TileExchangeOps.td"
 
 //===----------------------------------------------------------------------===//
 // Matrices in shared memory
@@ -289,8 +305,9 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
     left factor is a fragment of the warp, or lies in shared memory: then warp w
     of the warpgroup takes the rows from `row + 16 w` on.  The right factor is a
     stage of a buffer (k x n), or with `transpose` the transpose of one (n x k).
-    Without `acc` the sum starts at 0.  Columns of the factors beyond the
-    contracted extent take no part.
+    Without `acc` the sum starts at 0; an `acc` that is pending goes on with the
+    sum of a product in flight, in the same registers, and takes its place.
+    Columns of the factors beyond the contracted extent take no part.
 
     One op is one group of instructions: they run one behind the other while the
     warp goes on, and `tile.wgmma_wait` ends them.  Until then the buffers must
@@ -298,7 +315,8 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
   }];
   let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Smem]>:$lhs,
     Optional<I32>:$lhs_stage, Optional<I32>:$lhs_row, Tile_Smem:$rhs,
-    I32:$rhs_stage, UnitAttr:$transpose, Optional<Tile_Frag>:$acc);
+    I32:$rhs_stage, UnitAttr:$transpose,
+    Optional<AnyTypeOf<[Tile_Frag, Tile_Pending]>>:$acc);
   let results = (outs Tile_Pending:$result);
   let assemblyFormat = [{
     $lhs (`[` $lhs_stage^ `,` $lhs_row `]`)? `,` $rhs `[` $rhs_stage `]`
@@ -318,13 +336,14 @@ def Tile_WgmmaWaitOp : Tile_Op<"wgmma_wait",
   let description = [{
     Takes the products that are then done, all of them, oldest first, and gives
     their accumulators.  `in_flight` is the number of younger ones in the block.
+    Without products only the buffers of the older ones are free again.
   }];
   let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>]>:$in_flight,
                        Variadic<Tile_Pending>:$products);
   let results = (outs Variadic<Tile_Frag>:$fragments);
   let assemblyFormat = [{
-    $in_flight `,` $products attr-dict `:` type($products)
-    `->` type($fragments)
+    $in_flight (`,` $products^)? attr-dict
+    (`:` type($products)^ `->` type($fragments))?
   }];
   let hasVerifier = 1;
 }

@@ -24,7 +24,9 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator, NoRegionArgument
     Holds `tile.role` ops only, which take the warps in order.  A role has whole
     warpgroups (4 warps), or shares one with its neighbours, which fill it and
     ask for as many registers.  All warps meet before the roles begin; at the
-    end every warp goes on behind the op by itself.
+    end every warp goes on behind the op by itself.  In a kernel of clusters the
+    warps of all blocks of a cluster meet, before the roles begin and when they
+    have ended.
 
     ```mlir
     tile.roles {
@@ -104,12 +106,14 @@ def Tile_MbarrierArriveOp : Tile_Op<"mbarrier_arrive",
   let summary = "one arrival, for the whole warp";
   let description = [{
     What the warp did before is done for whoever waits for the phase.  With a
-    condition, arrives only if it holds.
+    condition, arrives only if it holds; `cluster`: at the barrier of that place
+    in every block of the cluster.
   }];
   let arguments = (ins Tile_Mbarrier:$barrier, I32:$slot,
-                       Optional<I1>:$condition);
+                       Optional<I1>:$condition, UnitAttr:$cluster);
   let assemblyFormat = [{
-    $barrier `[` $slot `]` (`if` $condition^)? attr-dict `:` type($barrier)
+    $barrier `[` $slot `]` (`if` $condition^)? (`cluster` $cluster^)? attr-dict
+    `:` type($barrier)
   }];
 }
 
@@ -192,6 +196,7 @@ def Tile_DrawOp : Tile_Op<"draw", [MemoryEffects<[MemRead, MemWrite]>]> {
 //===----------------------------------------------------------------------===//
 
 def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
+    AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<Tile_TrafficInterface,
       ["getTrafficOperands"]>]> {
   let summary = "starts copying a box of an array into a stage of a buffer";
@@ -199,16 +204,38 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
     One lane.  Rows `row ..` of a head come to the stage, all its bytes (zeros
     for what the array has not).  Arrives at the barrier and announces the
     bytes; the phase ends when they have landed.  `row` may be negative.
+
+    With a `column` the columns from there on come, as many as the buffer has or
+    as `columns` says (whole panels; the others stay as they are).
+
+    `multicast(%rank)`: the blocks of the cluster load together, each its part
+    of the rows (`box_rows` of the map, from `row + rank * box_rows` on, to as
+    many rows of the stage) into the buffers of all, and each announces all the
+    bytes at its own barrier.  `rank` is `tile.cluster_rank`.
   }];
   let arguments = (ins Tile_TensorMap:$map, I32:$batch, I32:$head, I32:$row,
                        Tile_Smem:$buffer, I32:$stage,
-                       Tile_Mbarrier:$barrier, I32:$slot);
+                       Tile_Mbarrier:$barrier, I32:$slot,
+                       Optional<I32>:$column, Optional<I32>:$rank,
+                       OptionalAttr<I64Attr>:$columns);
   let assemblyFormat = [{
-    $map `[` $batch `,` $head `,` $row `]` `to` $buffer `[` $stage `]`
-    `arrive` $barrier `[` $slot `]` attr-dict
+    $map `[` $batch `,` $head `,` $row (`,` $column^)? `]`
+    `to` $buffer `[` $stage `]` (`columns` $columns^)?
+    (`multicast` `(` $rank^ `)`)? `arrive` $barrier `[` $slot `]` attr-dict
     `:` type($map) `to` type($buffer) `,` type($barrier)
   }];
+  let builders = [OpBuilder<(ins "mlir::Value":$map, "mlir::Value":$batch,
+      "mlir::Value":$head, "mlir::Value":$row, "mlir::Value":$buffer,
+      "mlir::Value":$stage, "mlir::Value":$barrier, "mlir::Value":$slot), [{
+    build($_builder, $_state, map, batch, head, row, buffer, stage, barrier,
+          slot, /*column=*/mlir::Value(), /*rank=*/mlir::Value(),
+          /*columns=*/mlir::IntegerAttr());
+  }]>];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Panels of the stage that are filled.
+    int64_t panels();
+  }];
 }
 
 def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,

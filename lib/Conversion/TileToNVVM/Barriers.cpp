@@ -48,6 +48,25 @@ void arrive(Lane &b, Operation *op, Value address, Value condition) {
                    "r,r", {address, mine});
 }
 
+/// The same in every block of a cluster: lane r of the warp, or the only lane
+/// one by one, arrives in block r.  Without `.release.cluster`, which costs a
+/// memory barrier: what a reader of a buffer hands back it has not written.
+void arriveInCluster(Lane &b, Operation *op, Value address, Value condition) {
+  int64_t blocks = clusterOf(op);
+  auto arriveAt = [&](Value rank) {
+    if (condition)
+      rank = b.select(condition, rank, b.i32(blocks));
+    b.memoryAssembly("{ .reg .pred p; .reg .b32 a; setp.lt.u32 p, $1, $2; "
+                     "@p mapa.shared::cluster.u32 a, $0, $1; "
+                     "@p mbarrier.arrive.shared::cluster.b64 _, [a]; }",
+                     "r,r,n", {address, rank, b.i32(blocks)});
+  };
+  if (!isSingleLane(op))
+    return arriveAt(b.lane());
+  for (int64_t rank = 0; rank < blocks; ++rank)
+    arriveAt(b.i32(rank));
+}
+
 Value slotAddress(Lane &b, Value base, Value slot, int64_t bytes) {
   return b.add(base, b.mul(slot, bytes));
 }
@@ -118,10 +137,12 @@ struct MbarrierArriveLowering : OpConversionPattern<MbarrierArriveOp> {
   matchAndRewrite(MbarrierArriveOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    arrive(
-        b, op,
-        slotAddress(b, adaptor.getBarrier(), adaptor.getSlot(), kBarrierBytes),
-        adaptor.getCondition());
+    Value address =
+        slotAddress(b, adaptor.getBarrier(), adaptor.getSlot(), kBarrierBytes);
+    if (op.getCluster() && clusterOf(op) > 1)
+      arriveInCluster(b, op, address, adaptor.getCondition());
+    else
+      arrive(b, op, address, adaptor.getCondition());
     rewriter.eraseOp(op);
     return success();
   }

@@ -82,6 +82,10 @@ struct KernelLowering : OpConversionPattern<KernelOp> {
                       rewriter.getDenseI32ArrayAttr({int32_t(op.threads())}));
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       rewriter.getI32IntegerAttr(op.getMinBlocksPerSm()));
+    if (op.getCluster() > 1)
+      function->setAttr(
+          NVVM::NVVMDialect::getClusterDimAttrName(),
+          rewriter.getDenseI32ArrayAttr({int32_t(op.getCluster()), 1, 1}));
     // exp2 and products become single instructions; nothing in a softmax needs
     // denormals.
     function.setDenormalFpMathF32("preserve-sign,preserve-sign");

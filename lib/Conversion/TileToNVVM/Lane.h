@@ -87,6 +87,13 @@ public:
   void when(Value condition, llvm::function_ref<void()> body);
 };
 
+/// Two f32 rounded to a pair of 16-bit elements, the first in the low half.
+mlir::Value packPair(Lane &b, mlir::Type element, mlir::Value low,
+                     mlir::Value high);
+
+/// Blocks of a cluster of the lowered kernel that an op stands in.
+int64_t clusterOf(mlir::Operation *op);
+
 /// Whether one lane of one warp executes the op.
 bool isSingleLane(mlir::Operation *op);
 
@@ -117,6 +124,8 @@ void populateTmaPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns);
 void populateWgmmaPatterns(const mlir::TypeConverter &converter,
                            mlir::RewritePatternSet &patterns);
+void populateExchangePatterns(const mlir::TypeConverter &converter,
+                              mlir::RewritePatternSet &patterns);
 
 /// The i32 address of what an op reserves in the block's shared memory.  The
 /// op keeps its place in an attribute while its kernel is being lowered.

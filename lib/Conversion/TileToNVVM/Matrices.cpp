@@ -19,16 +19,6 @@ using namespace attn::tile;
 
 namespace {
 
-/// Two f32 rounded to a pair of 16-bit elements, the first in the low half.
-Value pack(Lane &b, Type element, Value low, Value high) {
-  Type pair = VectorType::get(2, b.getF32Type());
-  Value both = LLVM::UndefOp::create(b, pair);
-  both = LLVM::InsertElementOp::create(b, pair, both, low, b.i32(0));
-  both = LLVM::InsertElementOp::create(b, pair, both, high, b.i32(1));
-  Value rounded = LLVM::FPTruncOp::create(b, VectorType::get(2, element), both);
-  return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
-}
-
 /// Loads four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix
 /// l / 8.
 SmallVector<Value, 4> loadFour(Lane &b, Value pointer, bool transposed) {
@@ -168,8 +158,8 @@ struct CastLowering : OpConversionPattern<CastOp> {
     for (int64_t piece = 0;
          piece < source.getRows() / 16 * (source.getColumns() / 16); ++piece)
       for (int64_t i = 0; i < 4; ++i)
-        registers.push_back(pack(b, element, values[piece * 8 + 2 * i],
-                                 values[piece * 8 + 2 * i + 1]));
+        registers.push_back(packPair(b, element, values[piece * 8 + 2 * i],
+                                     values[piece * 8 + 2 * i + 1]));
     rewriter.replaceOpWithMultiple(op, {registers});
     return success();
   }
@@ -221,8 +211,8 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
       for (int64_t n = 0; n < columns; ++n)
         for (int64_t half = 0; half < 2; ++half) {
           int64_t first = (m * columns + n) * 4 + 2 * half;
-          Value pair = pack(b, buffer.getElementType(), values[first],
-                            values[first + 1]);
+          Value pair = packPair(b, buffer.getElementType(), values[first],
+                                values[first + 1]);
           int64_t bytes = (m * 16 + half * 8) * buffer.pitchBytes() +
                           n * 8 * buffer.elementBytes();
           LLVM::StoreOp::create(b, pair, b.offset(pointer, bytes),
@@ -253,8 +243,8 @@ private:
         SmallVector<Value> packed;
         for (int64_t i = 0; i < 2 * count; ++i) {
           int64_t first = (m * pieces + n) * 4 + 2 * i;
-          packed.push_back(
-              pack(b, type.getElementType(), values[first], values[first + 1]));
+          packed.push_back(packPair(b, type.getElementType(), values[first],
+                                    values[first + 1]));
         }
         Value piece = arith::XOrIOp::create(b, twist, b.i32(n % perPanel));
         Value address = b.add(start, b.mul(piece, 16));
@@ -269,6 +259,15 @@ private:
 };
 
 } // namespace
+
+Value attn::packPair(Lane &b, Type element, Value low, Value high) {
+  Type pair = VectorType::get(2, b.getF32Type());
+  Value both = LLVM::UndefOp::create(b, pair);
+  both = LLVM::InsertElementOp::create(b, pair, both, low, b.i32(0));
+  both = LLVM::InsertElementOp::create(b, pair, both, high, b.i32(1));
+  Value rounded = LLVM::FPTruncOp::create(b, VectorType::get(2, element), both);
+  return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
+}
 
 void attn::populateMatrixPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {

@@ -26,7 +26,10 @@ struct RolesLowering : OpConversionPattern<RolesOp> {
     // One thread has initialised the barriers; behind this the others and TMA
     // may use them.
     NVVM::FenceMbarrierInitOp::create(b);
-    NVVM::BarrierOp::create(b);
+    if (clusterOf(op) > 1)
+      meetCluster(b);
+    else
+      NVVM::BarrierOp::create(b);
     Value group = b.uniform(b.shiftRight(b.thread(), 7));
     auto roles = llvm::to_vector(op.getBody().front().getOps<RoleOp>());
     int64_t warps = 0;
@@ -43,11 +46,21 @@ struct RolesLowering : OpConversionPattern<RolesOp> {
                enter(b, rewriter, role.front());
              });
            });
+    // No block goes while another still writes to its shared memory.
+    if (clusterOf(op) > 1)
+      meetCluster(b);
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
+  /// Not the aligned form: the lanes of a single-lane role's warp may come by
+  /// themselves.
+  static void meetCluster(Lane &b) {
+    NVVM::ClusterArriveOp::create(b, /*aligned=*/UnitAttr());
+    NVVM::ClusterWaitOp::create(b, /*aligned=*/UnitAttr());
+  }
+
   /// Runs of roles, each of which has whole warpgroups.
   static SmallVector<ArrayRef<RoleOp>> byWarpgroup(ArrayRef<RoleOp> roles) {
     SmallVector<ArrayRef<RoleOp>> runs;

@@ -25,17 +25,31 @@ struct TmaLoadLowering : OpConversionPattern<TmaLoadOp> {
                          b.mul(adaptor.getStage(), buffer.stageBytes()));
     Value barrier = b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8));
     // What lies outside the array counts too: it lands as zeros.
-    int64_t bytes = buffer.panels() * buffer.panelBytes();
+    int64_t bytes = op.panels() * buffer.panelBytes();
     b.memoryAssembly("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
                      "r,r", {barrier, b.i32(bytes)});
-    for (int64_t panel = 0; panel < buffer.panels(); ++panel)
-      b.memoryAssembly(
-          "cp.async.bulk.tensor.4d.shared::cluster.global.tile"
-          ".mbarrier::complete_tx::bytes [$0], [$1, {$3,$4,$5,$6}], [$2];",
-          "r,l,r,r,r,r,r",
-          {b.add(target, panel * buffer.panelBytes()), adaptor.getMap(),
-           barrier, b.i32(panel * buffer.panelColumns()), adaptor.getRow(),
-           adaptor.getHead(), adaptor.getBatch()});
+    std::string start = "cp.async.bulk.tensor.4d.shared::cluster.global.tile"
+                        ".mbarrier::complete_tx::bytes";
+    std::string copy = start + " [$0], [$1, {$3,$4,$5,$6}], [$2];";
+    Value row = adaptor.getRow();
+    int64_t blocks = adaptor.getRank() ? clusterOf(op) : 1;
+    if (blocks > 1) {
+      // To the same place and barrier of every block.
+      copy = "{ .reg .b16 all; mov.b16 all, " +
+             std::to_string((1 << blocks) - 1) + "; " + start +
+             ".multicast::cluster [$0], [$1, {$3,$4,$5,$6}], [$2], all; }";
+      Value first =
+          b.mul(adaptor.getRank(), op.getMap().getType().getBoxRows());
+      row = b.add(row, first);
+      target = b.add(target, b.mul(first, SmemType::kPanelBytes));
+    }
+    Value column = adaptor.getColumn() ? adaptor.getColumn() : b.i32(0);
+    for (int64_t panel = 0; panel < op.panels(); ++panel)
+      b.memoryAssembly(copy, "r,l,r,r,r,r,r",
+                       {b.add(target, panel * buffer.panelBytes()),
+                        adaptor.getMap(), barrier,
+                        b.add(column, panel * buffer.panelColumns()), row,
+                        adaptor.getHead(), adaptor.getBatch()});
     rewriter.eraseOp(op);
     return success();
   }

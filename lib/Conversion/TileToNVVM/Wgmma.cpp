@@ -92,7 +92,11 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
                       adaptor.getRhsStage().front(), /*row=*/Value(),
                       !op.getTranspose());
 
-    Registers acc = op.getAcc() ? b.tie(adaptor.getAcc()) : zeros(b, op);
+    // A sum in flight is not to be touched.
+    bool goesOn = op.getAcc() && isa<PendingType>(op.getAcc().getType());
+    Registers acc = goesOn        ? llvm::to_vector(adaptor.getAcc())
+                    : op.getAcc() ? b.tie(adaptor.getAcc())
+                                  : zeros(b, op);
     Registers left;
     std::optional<Descriptors> leftPlace;
     if (auto lhs = dyn_cast<SmemType>(op.getLhs().getType())) {
@@ -171,7 +175,10 @@ struct WgmmaWaitLowering : OpConversionPattern<WgmmaWaitOp> {
     SmallVector<Registers> fragments;
     for (ValueRange product : adaptor.getProducts())
       fragments.push_back(b.tie(product));
-    rewriter.replaceOpWithMultiple(op, std::move(fragments));
+    if (fragments.empty())
+      rewriter.eraseOp(op);
+    else
+      rewriter.replaceOpWithMultiple(op, std::move(fragments));
     return success();
   }
 };

@@ -531,14 +531,6 @@ func.func @wgmma_left_layout(%a: !tile.smem<64x64xbf16>, %b: !tile.smem<64x64xbf
 
 // -----
 
-func.func @wait_for_something() {
-  // expected-error @below {{'tile.wgmma_wait' op expects a fragment for each of at least one product, but got 0 and 0}}
-  "tile.wgmma_wait"() <{in_flight = 0 : i32}> : () -> ()
-  return
-}
-
-// -----
-
 func.func @wait_gives_accumulators(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
   %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
   // expected-error @below {{'tile.wgmma_wait' op expects the accumulator of '!tile.pending<16x64xf32>', but got '!tile.frag<16x32xf32, acc>'}}
@@ -587,14 +579,6 @@ func.func @wait_leaves_the_younger(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.sm
   // expected-error @below {{'tile.wgmma_wait' op expects in_flight to be the number of younger products, 1, but got 0}}
   %x = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
   %y = tile.wgmma_wait 0, %q : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
-  return
-}
-
-// -----
-
-func.func @counter_is_one_number() {
-  // expected-error @below {{'tile.counter' op expects a memref of one i32, but got 'memref<2xi32>'}}
-  %c = tile.counter : memref<2xi32>
   return
 }
 

@@ -19,14 +19,14 @@ func.func private @types(
 // CHECK-LABEL: gpu.module @kernels
 gpu.module @kernels {
   // The number of blocks is optional; other attributes stay.
-  // CHECK: tile.kernel @empty() attributes {min_blocks_per_sm = 1 : i32, warps = 1 : i32} {
+  // CHECK: tile.kernel @empty() attributes {cluster = 1 : i32, min_blocks_per_sm = 1 : i32, warps = 1 : i32} {
   // CHECK-NEXT: tile.return
   tile.kernel @empty() attributes {warps = 1 : i32} {
     tile.return
   }
 
   // CHECK: tile.kernel @arguments(%{{.*}}: !tile.ptr<f16> {tile.role = "q"}, %{{.*}}: i32, %{{.*}}: i64, %{{.*}}: f32)
-  // CHECK-SAME: attributes {min_blocks_per_sm = 2 : i32, schedule = #attn.schedule<flash, query = 64>, warps = 32 : i32}
+  // CHECK-SAME: attributes {cluster = 1 : i32, min_blocks_per_sm = 2 : i32, schedule = #attn.schedule<flash, query = 64>, warps = 32 : i32}
   tile.kernel @arguments(%p: !tile.ptr<f16> {tile.role = "q"}, %n: i32, %s: i64, %x: f32)
       attributes {warps = 32 : i32, min_blocks_per_sm = 2 : i32, schedule = #attn.schedule<flash, query = 64>} {
     tile.return

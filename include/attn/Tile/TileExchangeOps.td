@@ -1,0 +1,146 @@
+//===- TileExchangeOps.td - Blocks that work on one tile ---*- tablegen -*-===//
+//
+// Blocks of a grid that share a tile hand each other data through global
+// memory, in the form in which registers hold it:
+//
+//   writers   store_registers    every warp its own piece
+//             mbarrier_arrive    so that the block's publisher knows
+//   publisher mbarrier_wait, publish          (one lane)
+//   publisher await, mbarrier_arrive          (one lane, of another block)
+//   readers   mbarrier_wait, load_registers   every warp its own piece
+//
+// `tile.publish` and `tile.await` are the only ops that order memory between
+// blocks: what happened before a publish has happened for whoever awaited its
+// value, and for whoever that one told through a barrier.
+//
+// Blocks that wait for one another must all run: their kernel is `cooperative`.
+// Flags (`tile.counter`) are 0 when a kernel begins and when it ends.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TILE_TILEEXCHANGEOPS_TD
+#define ATTN_TILE_TILEEXCHANGEOPS_TD
+
+include "attn/Tile/TileDialect.td"
+include "attn/Tile/TileTypes.td"
+include "attn/Tile/TrafficInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Registers in global memory
+//===----------------------------------------------------------------------===//
+
+def Tile_StoreRegistersOp : Tile_Op<"store_registers",
+    [MemoryEffects<[MemWrite]>,
+     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "stores the registers of fragments and rows as they are";
+  let description = [{
+    Per warp.  The registers of all values make an image, whose size is that of
+    all lanes' registers; it goes to place number `place` of an array of such
+    images.  `tile.load_registers` with the same types gives the same values, to
+    any warp; nothing else reads an image.  A partial row stays partial.
+
+    Lane l keeps the k-th four registers (of all values, one behind the other)
+    in the 16 bytes from `512 k + 16 l` on; so their number is a multiple of 4.
+  }];
+  let arguments = (ins Variadic<AnyTypeOf<[Tile_Frag, Tile_Row]>>:$values,
+                       Tile_Ptr:$base, I32:$place);
+  let assemblyFormat = [{
+    $values `to` $base `[` $place `]` attr-dict
+    `:` type($values) `to` type($base)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_LoadRegistersOp : Tile_Op<"load_registers",
+    [MemoryEffects<[MemRead]>,
+     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "loads what `tile.store_registers` stored";
+  let description = [{
+    Per warp.  The image comes from the memory that all blocks share (L2), not
+    from a copy that the multiprocessor may still hold.
+  }];
+  let arguments = (ins Tile_Ptr:$base, I32:$place);
+  let results = (outs Variadic<AnyTypeOf<[Tile_Frag, Tile_Row]>>:$values);
+  let assemblyFormat = [{
+    $base `[` $place `]` attr-dict `:` type($base) `->` type($values)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ScaleRowsOp : Tile_Op<"scale_rows",
+    [Pure, AllTypesMatch<["fragment", "result"]>]> {
+  let summary = "times powers of two, one per row";
+  let description = [{
+    Element x of a row becomes x * 2^e, in the arithmetic of its type: 2^e is
+    rounded to it and then the product, so both are exact unless they leave its
+    range.  `exponents` are f32 with whole numbers.
+  }];
+  let arguments = (ins Tile_Frag:$fragment, Tile_Row:$exponents);
+  let results = (outs Tile_Frag:$result);
+  let assemblyFormat = [{
+    $fragment `by` $exponents attr-dict
+    `:` type($fragment) `,` type($exponents)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreFragmentOp : Tile_Op<"store_fragment",
+    [MemoryEffects<[MemWrite]>,
+     DeclareOpInterfaceMethods<Tile_TrafficInterface,
+       ["getTrafficOperands"]>]> {
+  let summary = "rounds an accumulator and stores it to a view";
+  let description = [{
+    Per warp, at (`row`, `column`) of the view, an even column; rows and columns
+    behind the view's are dropped.
+  }];
+  let arguments = (ins Tile_Frag:$fragment, Tile_View:$view, I32:$row,
+                       I32:$column);
+  let assemblyFormat = [{
+    $fragment `to` $view `[` $row `,` $column `]` attr-dict
+    `:` type($fragment) `to` type($view)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+def Tile_PublishOp : Tile_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "sets a flag for all blocks, behind all that came before";
+  let description = [{
+    One lane.  Whoever sees the value in `tile.await` also sees what the lane
+    did before, and what others did before they arrived at a barrier that the
+    lane has waited for.
+  }];
+  let arguments = (ins Tile_Ptr:$flags, I32:$index, I32:$value);
+  let assemblyFormat = [{
+    $flags `[` $index `]` `,` $value attr-dict `:` type($flags)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AwaitOp : Tile_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until a flag is at least a value";
+  let description = "One lane.  Gives the flag's value, compared as signed.";
+  let arguments = (ins Tile_Ptr:$flags, I32:$index, I32:$value);
+  let results = (outs I32:$result);
+  let assemblyFormat = [{
+    $flags `[` $index `]` `at_least` $value attr-dict `:` type($flags)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
+
+def Tile_ClusterRankOp : Tile_Op<"cluster_rank", [Pure]> {
+  let summary = "the block's position in its cluster";
+  let description = "`tile.program_id 0` modulo the kernel's `cluster`.";
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+#endif

@@ -1,0 +1,118 @@
+//===- TileExchange.cpp - Constraints of what blocks exchange -------------===//
+
+#include "attn/Tile/Tile.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+//===----------------------------------------------------------------------===//
+// Registers in global memory
+//===----------------------------------------------------------------------===//
+
+/// 32-bit registers that a lane has of all the values.
+static int64_t registersOf(TypeRange types) {
+  int64_t count = 0;
+  for (Type type : types)
+    count += isa<FragType>(type) ? cast<FragType>(type).registers()
+                                 : cast<RowType>(type).registers();
+  return count;
+}
+
+static Traffic imageTraffic(TypeRange types) {
+  constexpr int64_t lanes = 32, registerBytes = 4;
+  return {registersOf(types) * lanes * registerBytes, 0};
+}
+
+static LogicalResult verifyImage(Operation *op, TypeRange types) {
+  int64_t count = registersOf(types);
+  if (count == 0 || count % 4 != 0)
+    return op->emitOpError("expects values with registers in multiples of 4, "
+                           "but got ")
+           << count;
+  return success();
+}
+
+LogicalResult StoreRegistersOp::verify() {
+  return verifyImage(*this, getValues().getTypes());
+}
+
+Traffic StoreRegistersOp::getTraffic(const TrafficScalars &) {
+  return imageTraffic(getValues().getTypes());
+}
+
+LogicalResult LoadRegistersOp::verify() {
+  return verifyImage(*this, getValues().getTypes());
+}
+
+Traffic LoadRegistersOp::getTraffic(const TrafficScalars &) {
+  return imageTraffic(getValues().getTypes());
+}
+
+LogicalResult ScaleRowsOp::verify() {
+  FragType fragment = getFragment().getType();
+  RowType exponents = getExponents().getType();
+  Type element = fragment.getElementType();
+  if (fragment.getLayout() != FragmentLayout::lhs ||
+      element.getIntOrFloatBitWidth() != 16)
+    return emitOpError("expects a fragment of 16-bit elements in layout lhs, "
+                       "but got ")
+           << fragment;
+  if (exponents.getPartial() || !exponents.getElementType().isF32() ||
+      exponents.getRows() != fragment.getRows())
+    return emitOpError("expects a whole row of ")
+           << fragment.getRows() << " f32, but got " << exponents;
+  return success();
+}
+
+LogicalResult StoreFragmentOp::verify() {
+  FragType fragment = getFragment().getType();
+  ViewType view = getView().getType();
+  if (fragment.getLayout() != FragmentLayout::acc)
+    return emitOpError("expects a fragment in layout acc, but got ")
+           << stringifyFragmentLayout(fragment.getLayout());
+  constexpr int64_t pairBytes = 4;
+  if (view.isVector() || view.getElementType().getIntOrFloatBitWidth() != 16 ||
+      view.getColumns() % 2 != 0 || view.getAlign() % pairBytes != 0)
+    return emitOpError("expects a view of pairs of 16-bit elements, but got ")
+           << view;
+  return success();
+}
+
+Traffic StoreFragmentOp::getTraffic(const TrafficScalars &scalars) {
+  FragType fragment = getFragment().getType();
+  ViewType view = getView().getType();
+  int64_t rows = clippedRows(scalars.scalar(getRow()), fragment.getRows(),
+                             scalars.rows(getView()));
+  int64_t columns = clippedRows(scalars.scalar(getColumn()),
+                                fragment.getColumns(), view.getColumns());
+  return {rows * columns * view.getElementType().getIntOrFloatBitWidth() / 8,
+          0};
+}
+
+SmallVector<Value> StoreFragmentOp::getTrafficOperands() {
+  return {getView(), getRow(), getColumn()};
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyFlags(Operation *op, PtrType flags) {
+  RoleOp role = RoleOp::of(op);
+  if (!role || !role.getSingleLane())
+    return op->emitOpError("expects to stand in a role of a single lane");
+  if (!flags.getElementType().isInteger(32))
+    return op->emitOpError("expects flags of i32, but got ") << flags;
+  return success();
+}
+
+LogicalResult PublishOp::verify() {
+  return verifyFlags(*this, getFlags().getType());
+}
+
+LogicalResult AwaitOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel || !kernel.getCooperative())
+    return emitOpError("expects a cooperative kernel, whose blocks all run");
+  return verifyFlags(*this, getFlags().getType());
+}

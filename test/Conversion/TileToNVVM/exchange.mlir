@@ -1,0 +1,125 @@
+// What blocks exchange: registers through global memory, flags, clusters.
+// RUN: attn-opt %s -convert-tile-to-nvvm -canonicalize -cse -split-input-file | FileCheck %s
+
+// 8 registers are two pieces of 512 bytes; lane l has 16 bytes in each.  Loads
+// pass by the multiprocessor's own cache.
+// CHECK-LABEL: llvm.func @image(
+// CHECK-SAME: %[[BASE:[^:]*]]: !llvm.ptr<1>, %[[PLACE:[^:]*]]: i32, %[[TO:[^:]*]]: i32
+// CHECK-DAG: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
+// CHECK-DAG: %[[BYTES:.*]] = arith.muli %[[LANE]], %c16_i32
+// CHECK-DAG: %[[FROM:.*]] = arith.muli %[[PLACE]], %c1024_i32
+// CHECK: %[[OFFSET:.*]] = arith.addi %[[FROM]], %[[BYTES]]
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[OFFSET]] : i32 to i64
+// CHECK: %[[ADDRESS:.*]] = llvm.getelementptr %[[BASE]][%[[WIDE]]]
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "ld.global.cg.v4.b32 {$0,$1,$2,$3}, [$4+0];", "=r,=r,=r,=r,l,~{memory}" %[[ADDRESS]] : (!llvm.ptr<1>) -> !llvm.struct<(i32, i32, i32, i32)>
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "ld.global.cg.v4.b32 {$0,$1,$2,$3}, [$4+512];", "=f,=f,=f,=f,l,~{memory}" %[[ADDRESS]] : (!llvm.ptr<1>) -> !llvm.struct<(f32, f32, f32, f32)>
+// CHECK: "st.global.v4.b32 [$0+0], {$1,$2,$3,$4};", "l,r,r,r,r,~{memory}"
+// CHECK: "st.global.v4.b32 [$0+512], {$1,$2,$3,$4};", "l,f,f,f,f,~{memory}"
+gpu.module @m {
+  tile.kernel @image(%base: !tile.ptr<i32>, %place: i32, %to: i32) attributes {warps = 4 : i32} {
+    %v:3 = tile.load_registers %base[%place] : <i32> -> !tile.frag<16x16xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial>
+    tile.store_registers %v#0, %v#1, %v#2 to %base[%to] : !tile.frag<16x16xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial> to <i32>
+    tile.return
+  }
+}
+
+// -----
+
+// Every other register of a piece is of the lower rows.
+// CHECK-LABEL: llvm.func @scale(
+// CHECK-COUNT-2: llvm.nvvm.ex2.approx.ftz
+// CHECK-COUNT-4: llvm.fmul %{{.*}}, %{{.*}} : vector<2xbf16>
+gpu.module @m {
+  tile.kernel @scale(%base: !tile.ptr<i32>, %place: i32) attributes {warps = 4 : i32} {
+    %v:3 = tile.load_registers %base[%place] : <i32> -> !tile.frag<16x16xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial>
+    %x = tile.scale_rows %v#0 by %v#1 : <16x16xbf16, lhs>, <16xf32>
+    tile.store_registers %x, %v#1, %v#2 to %base[%place] : !tile.frag<16x16xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial> to <i32>
+    tile.return
+  }
+}
+
+// -----
+
+// Pairs of columns, if row and column lie in the view.
+// CHECK-LABEL: llvm.func @fragment(
+// CHECK: arith.cmpi ult
+// CHECK: "{ .reg .pred p; setp.gt.s32 p, $2, 0; @p st.global.b32 [$0+0], $1; }", "l,r,r,~{memory}"
+// CHECK: "{ .reg .pred p; setp.gt.s32 p, $2, 8; @p st.global.b32 [$0+16], $1; }", "l,r,r,~{memory}"
+// CHECK: arith.cmpi ult
+// CHECK: "{ .reg .pred p; setp.gt.s32 p, $2, 0; @p st.global.b32 [$0+0], $1; }", "l,r,r,~{memory}"
+gpu.module @m {
+  tile.kernel @fragment(%o: !tile.ptr<bf16>, %rows: i32, %row: i32, %stride: i64, %x: f32) attributes {warps = 4 : i32} {
+    %n0 = arith.constant 0 : i64
+    %acc = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
+    %view = tile.view %o[%n0] rows(%rows) stride(%stride) : <bf16> -> <?x40xbf16, align = 16>
+    tile.store_fragment %acc to %view[%row, %row] : <16x16xf32, acc> to <?x40xbf16, align = 16>
+    tile.return
+  }
+}
+
+// -----
+
+// A cluster meets before the roles and behind them.  Its blocks load together:
+// each 64 of the 128 rows, to the same place and barrier of both.  Lane r
+// arrives in block r, without a memory barrier (.release.cluster has one).
+// CHECK-LABEL: llvm.func @cluster(
+// CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
+// CHECK: %[[BLOCK:.*]] = nvvm.read.ptx.sreg.ctaid.x
+// CHECK: %[[RANK:.*]] = arith.remui %[[BLOCK]], %c2_i32
+// CHECK: nvvm.fence.mbarrier.init
+// CHECK-NEXT: nvvm.cluster.arrive{{$}}
+// CHECK-NEXT: nvvm.cluster.wait{{$}}
+// CHECK: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %{{.*}}, %c16384_i32
+// CHECK: %[[FIRST:.*]] = arith.muli %[[RANK]], %c64_i32
+// CHECK: arith.addi %{{.*}}, %[[FIRST]]
+// CHECK: %[[DOWN:.*]] = arith.muli %{{.*}}, %c8192_i32
+// CHECK: arith.addi %{{.*}}, %[[DOWN]]
+// CHECK: "{ .reg .b16 all; mov.b16 all, 3; cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$3,$4,$5,$6}], [$2], all; }"
+// CHECK: "st.release.gpu.global.b32 [$0], $1;", "l,r,~{memory}"
+// CHECK: ld.acquire.gpu.global.b32 $0, [$1]; setp.ge.s32 p, $0, $2;
+// CHECK: "{ .reg .pred p; .reg .b32 a; setp.lt.u32 p, $1, $2; @p mapa.shared::cluster.u32 a, $0, $1; @p mbarrier.arrive.shared::cluster.b64 _, [a]; }", "r,r,n,~{memory}" %{{.*}}, %{{.*}}, %c2_i32
+// CHECK-NOT: .release.cluster
+// CHECK: nvvm.cluster.arrive{{$}}
+// CHECK-NEXT: nvvm.cluster.wait{{$}}
+gpu.module @m {
+  tile.kernel @cluster(%map: !tile.tensor_map<64x512xbf16>, %flags: !tile.ptr<i32>, %c: i32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    %rank = tile.cluster_rank
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        tile.tma_load %map[%c, %c, %c, %c] to %s[%c] multicast(%rank) arrive %full[%c] : <64x512xbf16> to <2x128x64xbf16, sw128>, <2>
+        tile.publish %flags[%c], %c : <i32>
+        %x = tile.await %flags[%c] at_least %c : <i32>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        tile.mbarrier_arrive %full[%c] cluster : <2>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+// A product goes on with the sum of one in flight: nothing touches its registers
+// in between, and a wait without products only waits.
+// CHECK-LABEL: llvm.func @goes_on(
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK-NEXT: %[[A:.*]] = llvm.inline_asm {{.*}}wgmma.mma_async
+// CHECK-NOT: ""
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK-NEXT: llvm.inline_asm {{.*}}wgmma.mma_async
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
+// CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att ""
+gpu.module @m {
+  tile.kernel @goes_on(%c: i32) attributes {warps = 4 : i32} {
+    %s = tile.alloc "s" : <1x64x16xbf16, sw128>
+    %a = tile.wgmma %s[%c, %c], %s[%c] transpose : !tile.smem<64x16xbf16, sw128>, <64x16xbf16, sw128> -> <16x64xf32>
+    %b = tile.wgmma %s[%c, %c], %s[%c] transpose acc(%a : !tile.pending<16x64xf32>) : !tile.smem<64x16xbf16, sw128>, <64x16xbf16, sw128> -> <16x64xf32>
+    tile.wgmma_wait 1
+    %x = tile.wgmma_wait 0, %b : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+    tile.return
+  }
+}

@@ -1,0 +1,229 @@
+// What the ops between blocks refuse.  A kernel is named for what is asked of it.
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+gpu.module @kernels {
+  tile.kernel @multicast_parts(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<128x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        // expected-error @below {{expects a buffer for 2 boxes of 128 x 512, but got}}
+        tile.tma_load %map[%c, %c, %c, %c] to %s[%c] multicast(%c) arrive %full[%c] : <128x512xbf16> to <2x128x64xbf16, sw128>, <2>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @multicast_columns(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        // expected-error @below {{expects columns in steps of 64 up to 64, but got 128}}
+        tile.tma_load %map[%c, %c, %c, %c] to %s[%c] columns 128 multicast(%c) arrive %full[%c] : <64x512xbf16> to <2x128x64xbf16, sw128>, <2>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @await_cooperative(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        // expected-error @below {{expects a cooperative kernel, whose blocks all run}}
+        %x = tile.await %flags[%c] at_least %c : <i32>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @await_flags(%scratch: !tile.ptr<f32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        // expected-error @below {{expects flags of i32, but got '!tile.ptr<f32>'}}
+        %x = tile.await %scratch[%c] at_least %c : <f32>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @publish_flags(%scratch: !tile.ptr<f32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        // expected-error @below {{expects flags of i32, but got '!tile.ptr<f32>'}}
+        tile.publish %scratch[%c], %c : <f32>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @publish_by_one_lane(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        // expected-error @below {{expects to stand in a role of a single lane}}
+        tile.publish %flags[%c], %c : <i32>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @image_registers(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        %row = tile.fill %f : f32 -> !tile.row<16xf32>
+        // expected-error @below {{expects values with registers in multiples of 4, but got 2}}
+        tile.store_registers %row to %scratch[%c] : !tile.row<16xf32> to <i32>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @image_registers_back(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        // expected-error @below {{expects values with registers in multiples of 4, but got 2}}
+        %row = tile.load_registers %scratch[%c] : <i32> -> !tile.row<16xf32>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @scale_layout(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        %row = tile.fill %f : f32 -> !tile.row<16xf32>
+        %acc = tile.fill %f : f32 -> !tile.frag<16x16xf32, acc>
+        // expected-error @below {{expects a fragment of 16-bit elements in layout lhs, but got}}
+        %x = tile.scale_rows %acc by %row : <16x16xf32, acc>, <16xf32>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @scale_whole_row(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        %row = tile.fill %f : f32 -> !tile.row<16xf32, partial>
+        %acc = tile.fill %f : f32 -> !tile.frag<16x16xf32, acc>
+        %p = tile.cast %acc : <16x16xf32, acc> -> <16x16xbf16, lhs>
+        // expected-error @below {{expects a whole row of 16 f32, but got}}
+        %x = tile.scale_rows %p by %row : <16x16xbf16, lhs>, <16xf32, partial>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @goes_on_shape(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %t = tile.alloc "t" : <64x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        %a = tile.wgmma %s[%c, %c], %t[%c] : !tile.smem<2x128x64xbf16, sw128>, <64x64xbf16, sw128> -> <16x32xf32>
+        // expected-error @below {{expects an accumulator of the shape of '!tile.pending<16x64xf32>', but got '!tile.pending<16x32xf32>'}}
+        %b = tile.wgmma %s[%c, %c], %t[%c] acc(%a : !tile.pending<16x32xf32>) : !tile.smem<2x128x64xbf16, sw128>, <64x64xbf16, sw128> -> <16x64xf32>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+// expected-error @below {{expects clusters of 1 to 8 blocks, but got 16}}
+tile.kernel @cluster_at_most() attributes {cluster = 16 : i32, warps = 4 : i32} {
+  tile.return
+}
+
+// -----
+
+func.func @scratch_bytes() {
+  // expected-error @below {{expects a memref of a number of i32, but got 'memref<4xf32>'}}
+  %s = tile.scratch : memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @counter_words() {
+  // expected-error @below {{expects a memref of a number of i32, but got 'memref<?xi32>'}}
+  %s = tile.counter : memref<?xi32>
+  return
+}
