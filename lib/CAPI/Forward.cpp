@@ -3,6 +3,7 @@
 #include "ForwardArrays.h"
 
 #include "Executable.h"
+#include "SizedSchedule.h"
 
 #include "attn/CAPI/GpuMachine.h"
 
@@ -101,11 +102,11 @@ static std::string sentences(llvm::StringRef diagnostics) {
 
 /// Compiles and loads what the entry is for.
 static Outcome fill(Entry &entry, const ForwardRequest &request, int device,
-                    const std::string &machine,
+                    const std::string &machine, const std::string &schedule,
                     const KernelClass &kernelClass) {
   std::string error, text = textOf(kernelClass);
-  std::unique_ptr<Executable> executable = Executable::compile(
-      {text, machine, request.schedule, llvm::StringRef()}, error);
+  std::unique_ptr<Executable> executable =
+      Executable::compile({text, machine, schedule, llvm::StringRef()}, error);
   if (!executable) {
     std::string words = sentences(error);
     // The text is ours and in order: what fails is the caller's schedule, or
@@ -133,13 +134,17 @@ Outcome attn::bindForward(const ForwardRequest &request, int device,
     return fault;
 
   Problem &problem = kernelClass.problem;
+  std::string schedule = request.schedule;
+  if (schedule.empty())
+    schedule = scheduleForSizes(problem, *findMachine(machine));
   problem.batch = problem.queries = problem.keys = -1;
-  std::string key = textOf(kernelClass) + machine + '\0' + request.schedule +
-                    '\0' + std::to_string(device);
+  std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
+                    std::to_string(device);
   std::shared_ptr<Entry> entry = store().at(key);
   std::lock_guard<std::mutex> lock(entry->mutex);
   if (!entry->executable)
-    if (Outcome fault = fill(*entry, request, device, machine, kernelClass))
+    if (Outcome fault =
+            fill(*entry, request, device, machine, schedule, kernelClass))
       return fault;
   return entry->executable->bind(arrays.list(), binding);
 }

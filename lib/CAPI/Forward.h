@@ -1,9 +1,9 @@
 //===- Forward.h - Attention on arrays, compiled at need --------*- C++ -*-===//
 //
 // Arrays come with sizes, strides and addresses.  What a kernel depends on is
-// less: types, head dimensions, head counts, mask, scale and how well the rows
-// are aligned.  That class names an executable, which this process keeps; batch
-// and rows are left to its bindings.
+// less: types, head dimensions, head counts, mask, scale, how well the rows are
+// aligned, and the schedule (SizedSchedule.h).  That class names an executable,
+// which this process keeps; batch and rows are left to its bindings.
 //
 //===----------------------------------------------------------------------===//
 

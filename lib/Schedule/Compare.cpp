@@ -35,6 +35,11 @@ static std::string format(const char *form, double value) {
   return text;
 }
 
+std::string attn::decision(std::string_view schedule, const Tiles &tiles) {
+  std::string text(schedule);
+  return tiles.empty() ? text : text + ", " + tiles.str();
+}
+
 std::string attn::whyLost(const Plan &loser, const Plan &winner) {
   double percent = (loser.seconds / winner.seconds - 1) * 100;
   if (percent < 0.05) {

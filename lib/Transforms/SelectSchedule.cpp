@@ -23,12 +23,8 @@ using namespace attn;
 // Words
 //===----------------------------------------------------------------------===//
 
-/// `flash, query = 128, key = 64`.
-static std::string sentence(StringRef schedule, const Tiles &tiles) {
-  return tiles.empty() ? schedule.str() : (schedule + ", " + tiles.str()).str();
-}
-static std::string sentence(const Plan &plan) {
-  return sentence(plan.schedule, plan.tiles);
+static std::string decision(const Plan &plan) {
+  return attn::decision(plan.schedule, plan.tiles);
 }
 
 static std::string duration(double seconds) {
@@ -51,7 +47,7 @@ static std::string machinesThatFit(const Problem &problem) {
 static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
   for (const Plan &plan : report.plans)
     if (plan.kernel.empty()) {
-      error.attachNote() << sentence(plan) << " fits, but has no kernel yet";
+      error.attachNote() << decision(plan) << " fits, but has no kernel yet";
       break;
     }
   llvm::StringSet<> told;
@@ -61,7 +57,7 @@ static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
                              .str();
     llvm::erase_if(reason, [](char c) { return llvm::isDigit(c); });
     if (told.insert(reason).second)
-      error.attachNote() << sentence(refused.schedule, refused.tiles) << ": "
+      error.attachNote() << attn::decision(refused.schedule, refused.tiles) << ": "
                          << refused.reason;
   }
   error.attachNote() << "known machines that fit: "
@@ -83,14 +79,14 @@ static FailureOr<Plan> planOfGiven(ForwardOp op, ScheduleAttr given,
     return *plan;
   InFlightDiagnostic error = op.emitOpError("expects a schedule that ");
   if (plan)
-    error << "has a kernel, but got " << sentence(*plan) << " on "
+    error << "has a kernel, but got " << decision(*plan) << " on "
           << machine.name;
   else
     error << "fits " << machine.name << ", but got "
-          << sentence(given.getName(), given.tiles()) << ": " << reason;
+          << attn::decision(given.getName(), given.tiles()) << ": " << reason;
   PlanReport report = plans(problem, machine);
   if (const Plan *best = report.best())
-    error.attachNote() << "the best that fits: " << sentence(*best);
+    error.attachNote() << "the best that fits: " << decision(*best);
   return error;
 }
 
@@ -110,7 +106,7 @@ static FailureOr<Plan> bestPlan(ForwardOp op, const Problem &problem,
 static void explainChoice(ForwardOp op, const Plan &chosen,
                           const PlanReport &report) {
   InFlightDiagnostic remark = op.emitRemark();
-  remark << sentence(chosen) << ": predicted " << duration(chosen.seconds)
+  remark << decision(chosen) << ": predicted " << duration(chosen.seconds)
          << " on " << report.machine.name << ", bound by " << chosen.boundBy;
   const Plan *faster = nullptr, *runnerUp = nullptr;
   for (const Plan &plan : report.plans) {
@@ -123,12 +119,12 @@ static void explainChoice(ForwardOp op, const Plan &chosen,
       runnerUp = &plan;
   }
   if (faster)
-    remark.attachNote() << "faster: " << sentence(*faster) << ": predicted "
+    remark.attachNote() << "faster: " << decision(*faster) << ": predicted "
                         << duration(faster->seconds)
                         << (faster->kernel.empty() ? ", but has no kernel yet"
                                                    : ", but was not asked for");
   if (runnerUp)
-    remark.attachNote() << "runner-up: " << sentence(*runnerUp) << ": "
+    remark.attachNote() << "runner-up: " << decision(*runnerUp) << ": "
                         << whyLost(*runnerUp, chosen);
 }
 

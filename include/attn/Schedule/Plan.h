@@ -88,6 +88,10 @@ std::optional<Plan> planFor(const Problem &problem, const Machine &machine,
 /// grew most.
 std::string whyLost(const Plan &loser, const Plan &winner);
 
+/// A decision as text, the way `#attn.schedule<...>` holds it: `flash, query =
+/// 128, key = 64`.
+std::string decision(std::string_view schedule, const Tiles &tiles);
+
 /// The names of all schedules, in order, and of their tile parameters.
 std::vector<std::string> scheduleNames();
 std::vector<std::string> tileNames(std::string_view schedule);

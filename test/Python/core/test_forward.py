@@ -40,21 +40,39 @@ def test_both_protocols_in_one_call(gpu):
     assert len(gpu.launches()) == 1
 
 
-def test_batch_and_rows_do_not_compile_again(gpu):
+def test_sizes_that_fill_the_machine_do_not_compile_again(gpu):
     before = attn.cache_info()["compiled"]
     shapes = [dict(batch=b, queries=n, keys=m) for b, n, m in (
-        (1, 1, 1), (2, 100, 300), (3, 7, 4096), (64, 1024, 1024))]
+        (8, 4096, 4096), (16, 4096, 4095), (64, 4000, 3900))]
     for shape in shapes:
         q, k, v, o = arrays(heads=4, kv_heads=2, **shape)
         attn.forward(q, k, v, out=o, scale=0.3)
     assert attn.cache_info()["compiled"] == before + 1
     assert len(gpu.launches()) == len(shapes)
-    # Nor do strides, as long as rows stay aligned.
-    rows = 4 * D
+
+
+def test_strides_do_not_compile_again(gpu):
+    q, k, v, o = arrays(heads=4)
+    attn.forward(q, k, v, out=o, scale=0.3)
+    before = attn.cache_info()["compiled"]
+    rows = 4 * D  # as long as rows stay aligned
     q = Dlpack(2, 4, 100, D, strides=(100 * rows, D, rows, 1))
-    attn.forward(q, arrays()[1], arrays()[2], out=arrays(heads=4)[3],
-                 scale=0.3)
-    assert attn.cache_info()["compiled"] == before + 1
+    attn.forward(q, k, v, out=o, scale=0.3)
+    assert attn.cache_info()["compiled"] == before
+
+
+def test_a_size_may_have_a_schedule_of_its_own(gpu):
+    """One short sequence leaves most multiprocessors idle with tall tiles."""
+    machine = attn.device(0).machine
+    for batch, rows in ((1, 512), (8, 4096)):
+        q, k, v, o = arrays(batch, 8, 8, rows, rows)
+        attn.forward(q, k, v, out=o)
+    few, many = gpu.launches()
+    derived = [attn.plan(batch=batch, heads=8, queries=rows, head_dim=D,
+                         lse=False, machine=machine).best
+               for batch, rows in ((1, 512), (8, 4096))]
+    assert derived[0].tiles["query"] < derived[1].tiles["query"]
+    assert int(few["threads"]) < int(many["threads"])
 
 
 def test_later_calls_of_a_kind_bind_nothing(gpu, calls):

