@@ -208,8 +208,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     heads, head_dim] is passed as a transposed view, without a copy.  Arrays
     may be of PyTorch, CuPy, JAX, or of any library that speaks DLPack or
     `__cuda_array_interface__`; all lie on one GPU, which need not be the
-<<<<<<< Updated upstream
-    current one.  Batch and rows are free: other numbers do not compile again.
+    current one.  Batch and rows are free: other numbers compile
+    again only where they ask for another schedule.
 
     Element types are bf16, f16 and, on Hopper, f8e4m3 (float8_e4m3fn), whose
     o is bf16.  Then head_dim and head_dim_v are multiples of 16 up to 256, and
@@ -219,10 +219,6 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     when they were rounded are put right by scale = q_scale * k_scale /
     sqrt(head_dim) and o * v_scale; a scale is part of a kernel's program, so
     each new value of it compiles once.
-=======
-    current one.  Element types are bf16 and f16.  Batch and rows are free:
-    other numbers compile again only where they ask for another schedule.
->>>>>>> Stashed changes
 
     causal      query i sees keys j <= i
     window      (left, right): with keys - queries = s, query i sees keys from
