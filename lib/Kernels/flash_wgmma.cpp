@@ -173,10 +173,7 @@ private:
     Place nextQ = ringQ.next(b, q);
     LazySoftmax::End end = softmax->finish(b, state.rows);
     Share nextShare = blocks->ofGroup(b, next.row, groupRow);
-    // The loads of the next tile's blocks come before this tile's last value
-    // block is handed back, as many as the ring has slots.
-    Scalar joins = (b.i32(-1) < next.row) & (share.below == b.i32(0)) &
-                   (nextShare.above < b.i32(stages + 1)) & b.boolean(overlap);
+    Scalar joins = (b.i32(-1) < next.row) & mayJoin(share, nextShare);
     ValueRange after = b.choose(
         joins,
         [&]() -> SmallVector<Value> {
@@ -345,6 +342,22 @@ private:
     output = step.output;
     state = {ringK.next(b, state.k), ringV.next(b, state.v), step.block.rows,
              cast16(step.block.weights)};
+  }
+
+  /// Whether a warpgroup may hold this tile's last value block until the next
+  /// tile's first scores are started.  Until then the ring gets at most as many
+  /// values as it has slots, that block counted, and two things wait for them:
+  ///
+  ///   The warpgroup.  Before the keys of its first scores come the values of
+  ///   the blocks it passes over but one, and this tile's last: `above` in all.
+  ///   With turns, the warpgroups before it in the round.  They pass that turn
+  ///   on when the value of the block before is there: one more.
+  Scalar mayJoin(const Share &share, const Share &next) {
+    Scalar needed = next.above;
+    if (pingPong)
+      needed = needed + b.select(group == b.i32(0), b.i32(0), b.i32(1));
+    Scalar fits = needed < b.i32(stages + 1);
+    return fits & (share.below == b.i32(0)) & b.boolean(overlap);
   }
 
   /// The first S of the next tile beside the last P V of this one.

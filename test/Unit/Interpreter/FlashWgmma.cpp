@@ -7,6 +7,8 @@
 #include "FlashCase.h"
 #include "KernelTest.h"
 
+#include <random>
+
 using namespace mlir;
 using namespace attn;
 
@@ -15,20 +17,20 @@ class FlashWgmma : public ::testing::Test {
 protected:
   FlashWgmma() { loadDialects(context); }
 
-  void check(const Problem &problem, const Tiles &tiles) {
-    FlashCase flash(problem, tiles);
-    OwningOpRef<ModuleOp> module = buildFlash(context, problem, tiles);
+  void check(FlashCase &flash, ArrayRef<InterpreterOptions> runs) {
+    const Problem &problem = flash.problem;
+    OwningOpRef<ModuleOp> module = buildFlash(context, problem, flash.tiles);
     tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
-    SCOPED_TRACE(tiles.str() + "; queries " + std::to_string(problem.queries) +
-                 ", keys " + std::to_string(problem.keys) + ", d " +
-                 std::to_string(problem.headDim) + ", " + str(problem.mask));
+    SCOPED_TRACE(flash.tiles.str() + "; queries " +
+                 std::to_string(problem.queries) + ", keys " +
+                 std::to_string(problem.keys) + ", heads " +
+                 std::to_string(problem.heads) + ", d " +
+                 std::to_string(problem.headDim) + ", " + str(problem.mask) +
+                 ", multiprocessors " + std::to_string(flash.multiprocessors));
     FailureOr<tile::Traffic> counted =
         tile::countTraffic(kernel, flash.grid(), flash.scalars(kernel));
     ASSERT_TRUE(succeeded(counted));
-    for (WarpOrder order :
-         {WarpOrder::forward, WarpOrder::reverse, WarpOrder::shuffled}) {
-      InterpreterOptions options;
-      options.order = order;
+    for (const InterpreterOptions &options : runs) {
       Outcome outcome = flash.run(kernel, options);
       ASSERT_EQ(outcome.error, "");
       EXPECT_LT(outcome.relativeError, 4e-3);
@@ -72,8 +74,47 @@ TEST_F(FlashWgmma, MasksAndOptions) {
                         {MaskKind::window, 7, 90}};
   for (const Mask &mask : masks)
     for (int64_t groups : {1, 2, 3})
-      for (int option = 0; option < 4; ++option)
-        check(problem(200, 330, 32, 32, mask),
-              tiles(64 * groups, 32, 2 + option % 2, 1 + option / 2, 64,
-                    groups > 1 && option % 2 == 0, option != 3));
+      for (int option = 0; option < 4; ++option) {
+        FlashCase flash(problem(200, 330, 32, 32, mask),
+                        tiles(64 * groups, 32, 2 + option % 2, 1 + option / 2,
+                              64, groups > 1 && option % 2 == 0, option != 3));
+        check(flash, {{WarpOrder::forward},
+                      {WarpOrder::reverse},
+                      {WarpOrder::shuffled}});
+      }
+}
+
+/// Blocks that go from tile to tile, where every warpgroup has blocks of its
+/// own to pass over.  A block takes all tiles behind the first ones, so that
+/// the number of multiprocessors says how far apart its first two tiles are.
+/// One order each: whether warps wait for each other forever depends on none.
+///
+/// Other draws: --gtest_shuffle --gtest_random_seed=1 --gtest_repeat=100.
+TEST_F(FlashWgmma, RandomBoundaries) {
+  std::mt19937_64 random(testing::UnitTest::GetInstance()->random_seed());
+  auto draw = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  for (int i = 0; i < 600; ++i) {
+    const Mask masks[] = {{},
+                          {MaskKind::causal},
+                          {MaskKind::causalBottomRight},
+                          {MaskKind::window, draw(0, 200), 0},
+                          {MaskKind::window, draw(0, 100), draw(0, 100)}};
+    int64_t groups = draw(1, 3);
+    const int64_t keys[] = {32, 48, 64, 96};
+    bool persistent = draw(0, 7) != 0;
+    Tiles choice = tiles(64 * groups, keys[draw(0, 3)], draw(2, 4),
+                         persistent ? draw(1, 2) : 1, 64,
+                         groups > 1 && draw(0, 1), persistent);
+    choice.set("overlap", draw(0, 7) != 0);
+    Problem p = problem(draw(1, 3 * 64 * groups), draw(1, 700), 16, 16,
+                        masks[draw(0, 4)]);
+    p.heads = p.kvHeads = draw(1, 2);
+    FlashCase flash(p, choice, /*seed=*/i);
+    flash.multiprocessors = draw(1, 4);
+    check(flash, {{WarpOrder(draw(0, 2)), /*seed=*/uint64_t(i)}});
+    if (HasFatalFailure())
+      return;
+  }
 }
