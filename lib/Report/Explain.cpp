@@ -1,6 +1,7 @@
 //===- Explain.cpp - What was chosen, and why -----------------------------===//
 
 #include "attn/Report/Report.h"
+#include "attn/Schedule/Advice.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
 #include "llvm/ADT/StringExtras.h"
@@ -33,6 +34,22 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
   line("compulsory", least.compulsoryWords);
   line("large cache", least.largeCacheWords);
   line("small cache", least.smallCacheWords);
+  out << "          at least " << bytesText(report.lowerBounds.hbm)
+      << " between memory and L2, " << bytesText(report.lowerBounds.smem)
+      << " between shared memory and registers\n";
+}
+
+/// Where small-cache schedules take over: by the theory, and as predicted.
+static void explainCrossover(llvm::raw_ostream &out, const PlanReport &report) {
+  Crossover where = crossover(report.problem, report.machine);
+  out << "crossover d = " << where.regime
+      << " in theory (M < d^2); d = " << static_cast<int64_t>(where.words)
+      << " where flash and a spill of P move the same words; ";
+  if (where.predicted == 0)
+    out << "predicted nowhere up to d = 4096\n";
+  else
+    out << "predicted: d = " << where.predicted << ", by " << where.schedule
+        << '\n';
 }
 
 static void explainTime(llvm::raw_ostream &out, const Plan &plan) {
@@ -54,20 +71,54 @@ static void explainTime(llvm::raw_ostream &out, const Plan &plan) {
         << '\n';
 }
 
+static double timesBound(int64_t bytes, int64_t bound) {
+  return double(bytes) / std::max<int64_t>(1, bound);
+}
+
+/// Every schedule at its best: bytes by level, and how many times the bound of
+/// that level they are.
+static void explainCandidates(llvm::raw_ostream &out,
+                              const PlanReport &report) {
+  out << "schedules each at its best: time, bytes and how many times the bound "
+         "they are\n";
+  std::vector<std::string> seen;
+  for (const Plan &plan : report.plans) {
+    if (llvm::is_contained(seen, plan.schedule))
+      continue;
+    seen.push_back(plan.schedule);
+    auto level = [&](const char *what, int64_t bytes, int64_t bound) {
+      std::string text;
+      llvm::raw_string_ostream(text)
+          << what << ' ' << bytesText(bytes)
+          << format(" (%.2f)", timesBound(bytes, bound));
+      text.resize(std::max<size_t>(text.size(), 26), ' ');
+      return text;
+    };
+    out << "  " << llvm::left_justify(plan.schedule, 15)
+        << llvm::left_justify(secondsText(plan.seconds), 10)
+        << level("hbm", plan.bytes.hbm, report.lowerBounds.hbm)
+        << level("l2", plan.bytes.l2, report.lowerBounds.l2)
+        << level("smem", plan.bytes.smem, report.lowerBounds.smem)
+        << (plan.kernel.empty() ? "no kernel" : plan.kernel) << '\n';
+  }
+}
+
 static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
                         const Plan &plan) {
-  double bound = std::max<int64_t>(1, report.lowerBoundBytes);
   out << "chosen    " << plan.schedule << ": " << plan.tiles.str() << '\n';
   out << "  kernel    "
       << (plan.kernel.empty() ? "none yet for " + std::string(name(plan.family))
                               : plan.kernel)
       << '\n';
   out << "  hbm       " << bytesText(plan.bytes.hbm)
-      << format("  (%.2f x bound)\n", plan.bytes.hbm / bound);
+      << format("  (%.2f x bound)\n",
+                timesBound(plan.bytes.hbm, report.lowerBounds.hbm));
   out << "  l2        " << bytesText(plan.bytes.l2)
-      << format("  (%.2f x bound)\n", plan.bytes.l2 / bound);
+      << format("  (%.2f x bound)\n",
+                timesBound(plan.bytes.l2, report.lowerBounds.l2));
   out << "  smem      " << bytesText(plan.bytes.smem)
-      << format("  (%.2f x bound)\n", plan.bytes.smem / bound);
+      << format("  (%.2f x bound)\n",
+                timesBound(plan.bytes.smem, report.lowerBounds.smem));
   out << "  footprint " << plan.footprint.smemBytes
       << " bytes of shared memory, " << plan.footprint.registersPerThread
       << " registers x " << plan.footprint.threads << " threads, "
@@ -144,6 +195,8 @@ void attn::renderExplanation(llvm::raw_ostream &out, const PlanReport &report) {
       << " bytes of shared memory per block, "
       << llvm::StringRef(name(machine.family)) << '\n';
   explainBounds(out, report);
+  explainCrossover(out, report);
+  explainCandidates(out, report);
   if (const Plan *plan = chosen(report)) {
     explainPlan(out, report, *plan);
     explainRivals(out, report, *plan);

@@ -108,6 +108,11 @@ void attn::renderJson(llvm::raw_ostream &out, const PlanReport &report) {
     json.attributeEnd();
     json.attribute("regime", llvm::StringRef(name(report.regime)));
     json.attribute("lower_bound_bytes", report.lowerBoundBytes);
+    json.attributeObject("lower_bounds", [&] {
+      json.attribute("hbm", report.lowerBounds.hbm);
+      json.attribute("l2", report.lowerBounds.l2);
+      json.attribute("smem", report.lowerBounds.smem);
+    });
     json.attributeArray("plans", [&] {
       for (const Plan &plan : report.plans)
         write(json, plan);

@@ -49,6 +49,15 @@ Bounds attn::bounds(const Problem &problem, double m) {
   return result;
 }
 
+LevelBounds attn::levelBounds(const Problem &problem, const Machine &machine) {
+  int64_t size = bytesOf(problem.dtype);
+  auto bytes = [&](double fastBytes) {
+    return static_cast<int64_t>(bounds(problem, fastBytes / size).words) * size;
+  };
+  return {bytes(machine.l2Bytes), lowerBoundBytes(problem, machine),
+          bytes(4.0 * machine.registersPerSm)};
+}
+
 int64_t attn::lowerBoundBytes(const Problem &problem, const Machine &machine) {
   double words = bounds(problem, cacheWords(problem, machine)).words;
   return static_cast<int64_t>(words) * bytesOf(problem.dtype);

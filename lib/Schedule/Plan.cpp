@@ -138,15 +138,6 @@ struct Outcome {
 };
 } // namespace
 
-/// A sentence when the tiles are no choice at all, on any machine.
-static std::optional<std::string> checkStructure(const Space &space,
-                                                 const Tiles &tiles,
-                                                 const Schedule &schedule) {
-  if (space.form.checkStructure)
-    return space.form.checkStructure(tiles, space.problem);
-  return checkWarps(schedule);
-}
-
 static bool spillsWhole(const Body &body) {
   return std::any_of(body.begin(), body.end(), [](const Node &node) {
     return (node.verb == Verb::spill && node.slots == 0) ||
@@ -232,15 +223,21 @@ static bool priceSizes(const Space &space, const Tiles &sizes,
   size_t before = outcome.plans.size();
   for (const Tiles &tiles : combinations(space.form.choices, sizes, given)) {
     std::optional<std::string> sentence = checkTiles(space.form, tiles);
+    if (!sentence && space.form.checkStructure)
+      sentence = space.form.checkStructure(tiles, space.problem);
     Schedule schedule = sentence ? Schedule() : space.form.build(tiles);
-    if (!sentence)
-      sentence = checkStructure(space, tiles, schedule);
+    if (!sentence && !space.form.checkStructure)
+      sentence = checkWarps(schedule);
     if (sentence) {
       outcome.structure = *sentence;
       continue;
     }
     if (auto reason = checkChoice(space, tiles, schedule)) {
-      refused = {space.kind.name, tiles, space.family, *reason};
+      int64_t smemBytes =
+          footprint(schedule, space.problem, space.machine).smemBytes;
+      bool isSmem = smemBytes > space.machine.smemBytesPerBlock;
+      refused = {space.kind.name, tiles,        space.family,
+                 *reason,         space.kernel, isSmem ? smemBytes : 0};
       return false;
     }
     outcome.plans.push_back(price(space, tiles, schedule));
@@ -280,6 +277,8 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
   report.machine = machine;
   report.regime = regime(problem, machine);
   report.lowerBoundBytes = lowerBoundBytes(problem, machine);
+  LevelBounds least = levelBounds(problem, machine);
+  report.lowerBounds = {least.hbmBytes, least.l2Bytes, least.smemBytes};
 
   Outcome outcome;
   for (const ScheduleKind &kind : scheduleKinds()) {
@@ -294,7 +293,8 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
       if (!isRelevant)
         continue;
       if (auto reason = checkFamilyOf(kind, other, problem, machine))
-        outcome.refused.push_back({kind.name, {}, other, *reason});
+        outcome.refused.push_back(
+            {kind.name, {}, other, *reason, kernelFor(kind, other, problem)});
     }
     for (TensorCoreFamily family : families)
       priceAll({kind, family, problem, machine, calibration}, {}, outcome);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Schedule/Advice.h"
 #include "attn/Transforms/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -39,11 +40,16 @@ static std::string machinesThatFit(const Problem &problem) {
   for (const Machine &machine : machines())
     if (plans(problem, machine).best())
       names.push_back(machine.name);
-  return names.empty() ? "none" : llvm::join(names, ", ");
+  if (names.empty())
+    return "none";
+  const Machine *smallest = smallestMachine(problem, /*hasKernel=*/true);
+  return llvm::join(names, ", ") + "; the smallest is " + smallest->name +
+         " with " + std::to_string(smallest->smemBytesPerBlock) + " bytes";
 }
 
-/// Why nothing fits: reasons that differ only in their numbers are told once
-/// for each family, whose kernels have needs of their own.
+/// Why nothing fits: of schedules with a kernel, reasons that differ only in
+/// their numbers are told once for each family, whose kernels have needs of
+/// their own; then what would fit.
 static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
   for (const Plan &plan : report.plans)
     if (plan.kernel.empty()) {
@@ -52,6 +58,8 @@ static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
     }
   llvm::StringSet<> told;
   for (const Refused &refused : report.refused) {
+    if (refused.kernel.empty())
+      continue;
     std::string reason = (Twine(refused.schedule) +
                           StringRef(name(refused.family)) + refused.reason)
                              .str();
@@ -60,6 +68,11 @@ static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
       error.attachNote() << attn::decision(refused.schedule, refused.tiles) << ": "
                          << refused.reason;
   }
+  if (const Refused *nearest = nearestFit(report, /*hasKernel=*/true))
+    error.attachNote() << "nearest to fitting: "
+                       << sentence(nearest->schedule, nearest->tiles)
+                       << " needs " << nearest->smemBytes
+                       << " bytes of shared memory";
   error.attachNote() << "known machines that fit: "
                      << machinesThatFit(report.problem);
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Report/Report.h"
+#include "attn/Schedule/Advice.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 
@@ -156,6 +157,19 @@ static int narrow(PlanReport &report) {
   return 0;
 }
 
+/// The choice that needs least, and the smallest machine that has a plan.
+static std::string whatWouldFit(const PlanReport &report) {
+  std::string text;
+  if (const Refused *nearest = nearestFit(report))
+    text = "nearest is " + nearest->schedule + " with " + nearest->tiles.str() +
+           ": " + nearest->reason + "; ";
+  const Machine *smallest = smallestMachine(report.problem);
+  if (!smallest)
+    return text + "no known machine fits";
+  return text + "the smallest known machine that fits is " + smallest->name +
+         " with " + std::to_string(smallest->smemBytesPerBlock);
+}
+
 int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(options);
   cl::ParseCommandLineOptions(
@@ -194,12 +208,5 @@ int main(int argc, char **argv) {
   if (!report.plans.empty())
     return 0;
   llvm::outs().flush();
-  auto tried = llvm::find_if(report.refused, [](const Refused &refused) {
-    return !refused.tiles.empty();
-  });
-  if (tried == report.refused.end())
-    return fail("no plan fits " + machine.name);
-  return fail("no plan fits " + machine.name, tried->schedule + " with " +
-                                                  tried->tiles.str() + " " +
-                                                  tried->reason);
+  return fail("no plan fits " + machine.name, whatWouldFit(report));
 }

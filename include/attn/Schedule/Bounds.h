@@ -49,6 +49,16 @@ struct Bounds {
 Bounds bounds(const Problem &problem, double cacheWords);
 
 /// The greatest bound in bytes of the input type.
+///
+/// At every level the fast memory is what lies before it: the L2 of all
+/// multiprocessors, which share one processor's problem; the shared memory of a
+/// block; the registers of a multiprocessor, which hold what tensor cores
+/// accumulate.
+struct LevelBounds {
+  int64_t hbmBytes = 0, l2Bytes = 0, smemBytes = 0;
+};
+LevelBounds levelBounds(const Problem &problem, const Machine &machine);
+/// That of l2.
 int64_t lowerBoundBytes(const Problem &problem, const Machine &machine);
 
 } // namespace attn

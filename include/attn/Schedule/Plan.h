@@ -58,14 +58,17 @@ struct Refused {
   Tiles tiles; ///< empty when no tile size could help
   TensorCoreFamily family = TensorCoreFamily::none;
   std::string reason;
+  std::string kernel;    ///< the builder, if there is one
+  int64_t smemBytes = 0; ///< of a block, if those are what does not fit
 };
 
 struct PlanReport {
   Problem problem;
   Machine machine;
   Regime regime = Regime::largeCache;
-  int64_t lowerBoundBytes = 0;
-  std::vector<Plan> plans; ///< best first
+  int64_t lowerBoundBytes = 0; ///< at level l2
+  Bytes lowerBounds;           ///< at every level
+  std::vector<Plan> plans;     ///< best first
   std::vector<Refused> refused;
 
   /// The first plan that a kernel builder exists for, or null.

@@ -15,6 +15,7 @@
 #define ATTN_SCHEDULE_REGISTRY_H
 
 #include "attn/Machine/Machine.h"
+#include "attn/Schedule/Bounds.h"
 #include "attn/Schedule/Families.h"
 #include "attn/Schedule/Schedule.h"
 #include "attn/Schedule/Tiles.h"
@@ -67,6 +68,8 @@ struct ScheduleKind {
   std::string summary; ///< one sentence
   /// The portable form first.
   std::vector<Form> forms;
+  /// What it is for: with a large cache one multiprocessor keeps rows of O.
+  Regime regime = Regime::smallCache;
 
   /// The form that has all these tiles; the portable one if none has.
   const Form &formOf(const Tiles &tiles) const;

@@ -58,6 +58,7 @@ ScheduleKind cluster() {
   return {"cluster",
           "as flash; the blocks of a cluster load keys and values for all of "
           "them",
-          {form}};
+          {form},
+          Regime::largeCache};
 }
 } // namespace attn::schedules

@@ -126,6 +126,7 @@ ScheduleKind flash() {
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",
-          {portable, pipeline}};
+          {portable, pipeline},
+          Regime::largeCache};
 }
 } // namespace attn::schedules

@@ -18,7 +18,8 @@
 //     + N² + N²/key (1 + d/column) + (2N/strip − 1) Nd + N
 //
 // With `strip` = 0 the strip is all keys and P all of N²; two launches then, so
-// that the tiles of the products may differ.  Nobody chooses that unasked.
+// that the tiles of the products may differ (`out_query`, 0 for no difference).
+// Nobody chooses that unasked.
 // Words:
 //
 //   N²d (1/query + 1/key + 1/out_query + 1/column)
@@ -53,6 +54,11 @@ static Node scoreGrid(const Tiles &t) {
                spill(Tensor::Stats)});
 }
 
+/// Rows of an output tile: those of a score tile unless others are given.
+static int64_t outQuery(const Tiles &t) {
+  return t.get("out_query") ? t.get("out_query") : t.get("query");
+}
+
 /// Output by tiles of out_query × column; the statistics of a row shrink to its
 /// log-sum-exp as they are read.
 static Node outputGrid(const Tiles &t) {
@@ -65,7 +71,7 @@ static Node outputGrid(const Tiles &t) {
   Body column = {hold(Tensor::O),
                  loop(Axis::Key, t.get("key"), stages, keyStep),
                  store(Tensor::O)};
-  return grid(Axis::Query, t.get("out_query"), t.get("warps", 1),
+  return grid(Axis::Query, outQuery(t), t.get("warps", 1),
               {hold(Tensor::Lse), absorb(Tensor::Stats),
                loop(Axis::HeadDimV, t.get("column"), 1, column),
                store(Tensor::Lse)});
@@ -111,17 +117,16 @@ static std::string number(int64_t value) { return std::to_string(value); }
 
 static std::optional<std::string> checkTiles(const Tiles &t,
                                              const Problem &problem) {
-  for (const char *extent : {"query", "out_query"}) {
-    int64_t rows = t.get(extent) / t.get("warps");
-    if (t.get(extent) % t.get("warps") != 0 || (rows != 16 && rows != 32))
-      return "expects 16 or 32 rows per warp, but got " +
-             number(t.get(extent)) + " rows and " + number(t.get("warps")) +
-             " warps";
+  for (int64_t extent : {t.get("query"), outQuery(t)}) {
+    int64_t rows = extent / t.get("warps");
+    if (extent % t.get("warps") != 0 || (rows != 16 && rows != 32))
+      return "expects 16 or 32 rows per warp, but got " + number(extent) +
+             " rows and " + number(t.get("warps")) + " warps";
   }
   int64_t strip = t.get("strip");
   if (strip == 0)
     return std::nullopt;
-  if (t.get("query") != t.get("out_query"))
+  if (t.get("query") != outQuery(t))
     return "expects one tile of rows in strips, but got query = " +
            number(t.get("query")) +
            " and out_query = " + number(t.get("out_query"));
@@ -136,10 +141,10 @@ static std::optional<std::string> checkTiles(const Tiles &t,
 static std::optional<std::string> checkMask(const Tiles &t,
                                             const Problem &problem) {
   bool isMasked = problem.mask.kind != MaskKind::none;
-  if (isMasked && t.get("query") % t.get("out_query") != 0)
+  if (isMasked && t.get("query") % outQuery(t) != 0)
     return "expects query to be a multiple of out_query under a mask, but "
            "got " +
-           number(t.get("query")) + " and " + number(t.get("out_query")) +
+           number(t.get("query")) + " and " + number(outQuery(t)) +
            ": a tile of the output would read scores that were never written";
   return std::nullopt;
 }
@@ -148,21 +153,22 @@ namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind score_spill() {
-  return {"score_spill",
-          "two matrix products that keep square tiles of their output; the "
-          "probabilities of a strip of keys are spilled in between",
-          {{{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
-            {extentParameter("query", {64, 128}),
-             extentParameter("key", {64, 128, 256}),
-             extentParameter("out_query", {64, 128}),
-             extentParameter("column", {64, 128, 256}),
-             extentParameter("slice", {64}), countParameter("stages", {2, 3}),
-             countParameter("warps", {4, 8}),
-             optionalExtent("strip", {512, 1024, 2048, 4096})},
-            {},
-            {},
-            build,
-            checkTiles,
-            checkMask}}};
+  return {
+      "score_spill",
+      "two matrix products that keep square tiles of their output; the "
+      "probabilities of a strip of keys are spilled in between",
+      {{{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
+        {extentParameter("query", {32, 64, 128}),
+         extentParameter("key", {64, 128, 256}),
+         optionalExtent("out_query", {0}),
+         extentParameter("column", {32, 64, 128, 256}),
+         extentParameter("slice", {16, 64}), countParameter("stages", {1, 2}),
+         countParameter("warps", {2, 4, 8}),
+         optionalExtent("strip", {512, 1024, 4096})},
+        {},
+        {},
+        build,
+        checkTiles,
+        checkMask}}};
 }
 } // namespace attn::schedules

@@ -147,6 +147,7 @@ ScheduleKind streamed_query() {
       "streamed_query",
       "a block keeps a strip of the output; queries, keys and values stream "
       "past",
-      {portable, pipeline}};
+      {portable, pipeline},
+      Regime::largeCache};
 }
 } // namespace attn::schedules

@@ -1,0 +1,75 @@
+//===- Advice.cpp - What would fit, and where the crossover is ------------===//
+
+#include "attn/Schedule/Advice.h"
+#include "attn/Schedule/Census.h"
+#include "attn/Schedule/Registry.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+
+const Refused *attn::nearestFit(const PlanReport &report, bool hasKernel) {
+  const Refused *nearest = nullptr;
+  for (const Refused &refused : report.refused) {
+    if (refused.smemBytes == 0 || (hasKernel && refused.kernel.empty()))
+      continue;
+    if (!nearest || refused.smemBytes < nearest->smemBytes)
+      nearest = &refused;
+  }
+  return nearest;
+}
+
+const Machine *attn::smallestMachine(const Problem &problem, bool hasKernel) {
+  const Machine *smallest = nullptr;
+  for (const Machine &machine : machines()) {
+    if (smallest && machine.smemBytesPerBlock >= smallest->smemBytesPerBlock)
+      continue;
+    PlanReport report = plans(problem, machine);
+    if (hasKernel ? report.best() != nullptr : !report.plans.empty())
+      smallest = &machine;
+  }
+  return smallest;
+}
+
+bool attn::isForSmallCache(std::string_view schedule) {
+  const ScheduleKind *kind = findScheduleKind(schedule);
+  return kind && kind->regime == Regime::smallCache;
+}
+
+Crossover attn::crossover(const Problem &problem, const Machine &machine,
+                          const Calibration &calibration) {
+  Crossover result;
+  double m = double(cacheWords(problem, machine));
+  result.regime = static_cast<int64_t>(std::floor(std::sqrt(m))) + 1;
+  result.words = (1 + std::sqrt(2.0)) / 2 * std::sqrt(m);
+
+  // The fastest schedule at a head dimension; where nothing fits any more there
+  // is nothing to compare.
+  int64_t unit = kMaxAlignment / bytesOf(problem.dtype);
+  auto fastestAt = [&](int64_t units) -> std::string {
+    Problem other = problem;
+    other.headDim = other.headDimV = units * unit;
+    PlanReport report = plans(other, machine, calibration);
+    return report.plans.empty() ? "" : report.plans.front().schedule;
+  };
+  // Wider heads never favour large caches, so halving finds the first.
+  int64_t low = 1, high = 4096 / unit;
+  std::string schedule = fastestAt(high);
+  while (schedule.empty() && high > 1)
+    schedule = fastestAt(high /= 2);
+  if (!isForSmallCache(schedule))
+    return result;
+  result.schedule = schedule;
+  while (low < high) {
+    int64_t middle = (low + high) / 2;
+    schedule = fastestAt(middle);
+    if (!isForSmallCache(schedule)) {
+      low = middle + 1;
+      continue;
+    }
+    high = middle;
+    result.schedule = schedule;
+  }
+  result.predicted = high * unit;
+  return result;
+}
