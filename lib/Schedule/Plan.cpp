@@ -138,20 +138,22 @@ struct Outcome {
 };
 } // namespace
 
-static bool spillsWhole(const Body &body) {
+/// Whether scratch memory is used in places that are written again and again;
+/// whole tensors there were asked for.
+static bool hasPlaces(const Body &body) {
   return std::any_of(body.begin(), body.end(), [](const Node &node) {
-    return (node.verb == Verb::spill && node.slots == 0) ||
-           spillsWhole(node.body);
+    return node.slots > 0 || hasPlaces(node.body);
   });
 }
 
 /// A sentence when places in scratch memory exceed what any plan may have.
-/// Whoever asks for whole tensors there knows what they take.
 static std::optional<std::string> checkScratch(const Space &space,
                                                const Schedule &schedule) {
+  if (!hasPlaces(schedule.grids))
+    return std::nullopt;
   int64_t bytes =
       footprint(schedule, space.problem, space.machine).scratchBytes;
-  if (bytes <= kMostScratchBytes || spillsWhole(schedule.grids))
+  if (bytes <= kMostScratchBytes)
     return std::nullopt;
   return "needs " + std::to_string(bytes) +
          " bytes of scratch memory, but a plan has at most " +

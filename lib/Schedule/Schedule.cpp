@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Schedule.h"
 #include <algorithm>
+#include <iterator>
 
 using namespace attn;
 
@@ -121,7 +122,7 @@ Body attn::slices(Axis axis, int64_t step, int64_t stages, Body body) {
 Body attn::sequence(std::vector<Body> parts) {
   Body whole;
   for (Body &part : parts)
-    whole.insert(whole.end(), part.begin(), part.end());
+    std::move(part.begin(), part.end(), std::back_inserter(whole));
   return whole;
 }
 

@@ -65,8 +65,8 @@ static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
                              .str();
     llvm::erase_if(reason, [](char c) { return llvm::isDigit(c); });
     if (told.insert(reason).second)
-      error.attachNote() << attn::decision(refused.schedule, refused.tiles) << ": "
-                         << refused.reason;
+      error.attachNote() << attn::decision(refused.schedule, refused.tiles)
+                         << ": " << refused.reason;
   }
   if (const Refused *nearest = nearestFit(report, /*hasKernel=*/true))
     error.attachNote() << "nearest to fitting: "

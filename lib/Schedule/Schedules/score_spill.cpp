@@ -164,7 +164,7 @@ ScheduleKind score_spill() {
          extentParameter("column", {32, 64, 128, 256}),
          extentParameter("slice", {16, 64}), countParameter("stages", {1, 2}),
          countParameter("warps", {2, 4, 8}),
-         optionalExtent("strip", {512, 1024, 4096})},
+         optionalExtent("strip", {512, 2048})},
         {},
         {},
         build,

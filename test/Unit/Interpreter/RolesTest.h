@@ -1,8 +1,8 @@
 //===- RolesTest.h - Kernels of two roles, written in a test ----*- C++ -*-===//
 //
-// Four warps with a role of a single lane, then four with another; or one, three
-// with a role that helps it, and four.  What a test does not use is reserved all
-// the same.
+// Four warps with a role of a single lane, then four with another; or one,
+// three with a role that helps it, and four.  What a test does not use is
+// reserved all the same.
 //
 //===----------------------------------------------------------------------===//
 
