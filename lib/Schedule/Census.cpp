@@ -235,6 +235,9 @@ private:
       for (Axis axis : axes)
         if (hasAxis(node.a, axis) && hasAxis(node.b, axis))
           extent.depth = wholeTileOf(around, axis);
+    // Units of a common ring are multiplied whole.
+    if (around.pipeline.units > 0)
+      extent.depth = roundUp(extent.depth, kPanelColumns);
     return extent;
   }
 

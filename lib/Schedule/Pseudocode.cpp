@@ -110,7 +110,7 @@ private:
   bool isMaskedLoop(const Node &node) const {
     bool isRow = node.axis == Axis::Query || node.axis == Axis::Key;
     return isRow && problem.mask.kind != MaskKind::none &&
-           step[size_t(node.axis)] == 0;
+           (step[size_t(node.axis)] == 0 || node.seeks);
   }
 
   void statement(const Node &node) {

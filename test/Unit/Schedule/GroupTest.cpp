@@ -74,8 +74,8 @@ struct Group {
         for (int64_t rank = 0; i >= resident && rank < cluster; ++rank)
           unit(r0 + 128 * rank, 128, p.queries, 64 * i, 64, p.headDim, 1);
       }
-      // Two warpgroups, in steps of 16 columns: 64 rows of Q, 128 of K.
-      smem += cluster * 2 * (64 + 128) * up(p.headDim, 16) * 2;
+      // Two warpgroups, panel by panel: 64 rows of Q, 128 of K.
+      smem += cluster * 2 * (64 + 128) * 64 * panels * 2;
       exchange(cluster);
     }
     for (int64_t part = 0; part < blocks; ++part) // output, of every block

@@ -362,6 +362,125 @@ TEST(SmallCache, AllOfPIsSpilledOnlyWhenAskedFor) {
   EXPECT_GE(all->footprint.scratchBytes, int64_t(16) * 4096 * 4096 * 2);
 }
 
+TEST(SmallCache, PseudocodeReadsAsAPersonWouldWriteIt) {
+  Problem p = small();
+  p.queries = p.keys = 1000;
+  p.headDim = p.headDimV = 320;
+  p.mask = {MaskKind::causal};
+  Schedule strips = findScheduleKind("score_spill")
+                        ->build({{"query", 64},
+                                 {"key", 128},
+                                 {"out_query", 0},
+                                 {"column", 160},
+                                 {"slice", 64},
+                                 {"stages", 2},
+                                 {"warps", 4},
+                                 {"strip", 512}});
+  EXPECT_EQ(
+      pseudocode(strips, p),
+      "parallel for every batch, head and query tile of 64 (16 of them), 4 "
+      "warps:\n"
+      "  keep stats[64] in registers\n"
+      "  for every key tile of 512 (2 of them) that causal lets see, 2 in "
+      "flight:\n"
+      "    for every key tile of 128 (4 of them) that causal lets see, 2 in "
+      "flight:\n"
+      "      keep S[64 x 128] in registers\n"
+      "      for every head dim tile of 64 (5 of them), 2 in flight:\n"
+      "        stream Q[64 x 64] through smem\n"
+      "        stream K[128 x 64] through smem\n"
+      "        S += Q . K^T\n"
+      "      P = exp(S - running max), update running max and sum\n"
+      "      spill P[64 x 128] to scratch, in 4 places in turn\n"
+      "      spill tile max[64] to scratch, in 4 places in turn\n"
+      "    for every head dim of V tile of 160 (2 of them):\n"
+      "      keep O[64 x 160] in registers\n"
+      "      read O[64 x 160] back and fold it in, but in the first step\n"
+      "      rescale O to the new max\n"
+      "      for every key tile of 128 (4 of them) that causal lets see, 2 in "
+      "flight:\n"
+      "        read P[64 x 128] back and fold it in\n"
+      "        read tile max[64] back and fold it in\n"
+      "        rescale P to the new max\n"
+      "        for every key tile of 64 (2 of them), 2 in flight:\n"
+      "          stream V[64 x 160] through smem\n"
+      "          O += P . V\n"
+      "      spill O[64 x 160] to scratch, in 1 place in turn, but in the last "
+      "step\n"
+      "  for every head dim of V tile of 160 (2 of them):\n"
+      "    store O[64 x 160]\n");
+  Schedule rows = findScheduleKind("streamed_query")
+                      ->build({{"query", 32},
+                               {"key", 64},
+                               {"slice", 64},
+                               {"piece", 32},
+                               {"stages", 2},
+                               {"warps", 4},
+                               {"column_warps", 2}});
+  EXPECT_EQ(
+      pseudocode(rows, p),
+      "parallel for every batch, head and query tile of 32 (32 of them), 4 "
+      "warps, 2 warps on the same rows:\n"
+      "  keep O[32 x 320] in registers\n"
+      "  keep stats[32] in registers\n"
+      "  for every key tile of 64 (16 of them) that causal lets see, 2 in "
+      "flight:\n"
+      "    keep P[32 x 64] in smem\n"
+      "    keep S[32 x 64] in registers\n"
+      "    for every head dim tile of 64 (5 of them), 2 in flight:\n"
+      "      stream Q[32 x 64] through smem\n"
+      "      stream K[64 x 64] through smem\n"
+      "      S += Q . K^T\n"
+      "    P = exp(S - running max), update running max and sum\n"
+      "    rescale O to the new max\n"
+      "    for every key tile of 32 (2 of them), 2 in flight:\n"
+      "      stream V[32 x 320] through smem\n"
+      "      O += P . V\n"
+      "  store O[32 x 320], 64 columns at a time\n");
+}
+
+/// By hand, an A100 at d = 512: rows of 80 bytes of 32 columns (Q and K in two
+/// stages), of P, of 16 keys of V in two stages, and 64 columns of the result.
+TEST(SmallCache, FootprintByHand) {
+  Problem p = small();
+  p.queries = p.keys = 4096;
+  p.headDim = p.headDimV = 512;
+  std::string error;
+  auto plan = planFor(p, *findMachine("a100_80g"), "streamed_query",
+                      {{"query", 64},
+                       {"key", 128},
+                       {"slice", 32},
+                       {"piece", 16},
+                       {"stages", 2},
+                       {"warps", 8},
+                       {"column_warps", 4}},
+                      error);
+  ASSERT_TRUE(plan) << error;
+  int64_t staging = 64 * 144, weights = 64 * 272;
+  int64_t slices = 2 * (64 + 128) * 80, pieces = 2 * 16 * 1040;
+  EXPECT_EQ(plan->footprint.smemBytes, staging + weights + slices + pieces);
+  // 32 rows and 128 columns of O, 32 keys of S, statistics; in flight 128
+  // columns of b and 32 rows of a; the rest.
+  EXPECT_EQ(plan->footprint.registersPerThread, 128 + 32 + 8 + 32 + 8 + 36);
+  EXPECT_EQ(plan->footprint.scratchBytes, 0);
+
+  // Strips: 16 warps' places of P with one maximum from each of four threads,
+  // and a place for all columns of O.
+  auto strips = planFor(p, *findMachine("a100_80g"), "score_spill",
+                        {{"query", 64},
+                         {"key", 128},
+                         {"column", 128},
+                         {"slice", 16},
+                         {"stages", 1},
+                         {"warps", 4},
+                         {"strip", 512}},
+                        error);
+  ASSERT_TRUE(strips) << error;
+  int64_t blocks = 108 * strips->footprint.blocksPerSm;
+  EXPECT_EQ(strips->footprint.scratchBytes,
+            blocks * (64 * 512 * 2 + 4 * 64 * 4 * 4 + 64 * 512 * 4));
+}
+
 /// What has no kernel is planned, shown, and never the one to build.
 TEST(SmallCache, OnlyKernelsAreBest) {
   for (const Machine &machine : machines())
