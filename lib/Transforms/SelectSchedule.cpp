@@ -70,7 +70,7 @@ static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
   }
   if (const Refused *nearest = nearestFit(report, /*hasKernel=*/true))
     error.attachNote() << "nearest to fitting: "
-                       << sentence(nearest->schedule, nearest->tiles)
+                       << attn::decision(nearest->schedule, nearest->tiles)
                        << " needs " << nearest->smemBytes
                        << " bytes of shared memory";
   error.attachNote() << "known machines that fit: "
@@ -96,7 +96,8 @@ static FailureOr<Plan> planOfGiven(ForwardOp op, ScheduleAttr given,
           << machine.name;
   else
     error << "fits " << machine.name << ", but got "
-          << attn::decision(given.getName(), given.tiles()) << ": " << reason;
+          << attn::decision(given.getName().str(), given.tiles()) << ": "
+          << reason;
   PlanReport report = plans(problem, machine);
   if (const Plan *best = report.best())
     error.attachNote() << "the best that fits: " << decision(*best);
