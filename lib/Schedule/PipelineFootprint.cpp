@@ -26,15 +26,15 @@ static constexpr int64_t kQueueBytes = 2 * 32;
 /// Registers are set for a whole warpgroup, in steps of 8; what the producer
 /// gives up, the consumers take.  512 per lane of a warpgroup is all there is,
 /// and a thread addresses less than 256: 24 + 2·240 = 504, 32 + 3·160 = 512.
-/// Fragments of a tile that is transposed ask for more than a producer has:
-/// 40 + 2·232 = 504.
+/// Warps that transpose need more than a producer has, 34 at d = 96 and more:
+/// 40 + 2·232 = 504, 40 + 3·152 = 496.
 RegisterBudget attn::registerBudget(int64_t consumerWarpgroups,
                                     bool hasTransposer) {
-  if (consumerWarpgroups > 2)
-    return {32, 160};
   if (hasTransposer)
-    return {40, 232};
-  return {24, 240};
+    return {40, consumerWarpgroups <= 2 ? 232 : 152};
+  if (consumerWarpgroups <= 2)
+    return {24, 240};
+  return {32, 160};
 }
 
 static bool hasTransposer(const Body &body) {
