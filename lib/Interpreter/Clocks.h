@@ -17,6 +17,9 @@
 // its fences: what warp u stored before its fence number f may be read
 // asynchronously by w if clock(w)[fences of u] >= f.
 //
+// Blocks that run at once have their parties side by side; a clock holds times
+// only of the blocks that it knows something of.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_INTERPRETER_CLOCKS_H
@@ -28,25 +31,63 @@
 
 namespace attn::interpreter {
 
-/// One entry per party.
-using Clock = std::vector<uint32_t>;
+/// One entry per party of a block.
+using Times = std::vector<uint32_t>;
 
-inline void join(Clock &into, const Clock &from) {
-  into.resize(std::max(into.size(), from.size()));
-  for (size_t party = 0; party < from.size(); ++party)
-    into[party] = std::max(into[party], from[party]);
-}
+/// What lies before something: times by block and party, 0 where nothing does.
+class Past {
+public:
+  uint32_t of(unsigned block, unsigned party) const {
+    return block < blocks.size() && party < blocks[block].size()
+               ? blocks[block][party]
+               : 0;
+  }
+  void raise(unsigned block, unsigned party, uint32_t time) {
+    if (blocks.size() <= block)
+      blocks.resize(block + 1);
+    Times &times = blocks[block];
+    if (times.size() <= party)
+      times.resize(party + 1);
+    times[party] = std::max(times[party], time);
+  }
+  void join(const Past &other) {
+    blocks.resize(std::max(blocks.size(), other.blocks.size()));
+    for (size_t block = 0; block < other.blocks.size(); ++block) {
+      Times &into = blocks[block];
+      const Times &from = other.blocks[block];
+      into.resize(std::max(into.size(), from.size()));
+      for (size_t party = 0; party < from.size(); ++party)
+        into[party] = std::max(into[party], from[party]);
+    }
+  }
+  void clear() {
+    for (Times &times : blocks)
+      std::fill(times.begin(), times.end(), 0);
+  }
+  /// Null when nothing is known of the block.
+  const Times *of(unsigned block) const {
+    return block < blocks.size() && !blocks[block].empty() ? &blocks[block]
+                                                           : nullptr;
+  }
+
+private:
+  std::vector<Times> blocks;
+};
+
+using Clock = Past;
 
 /// Barriers 1 to 15 of a block have names, 0 is that of the whole block.
 constexpr unsigned kNamedBarriers = 16;
 
+/// The clocks of a block's warps.
 class Clocks {
 public:
-  Clocks(unsigned warps, unsigned mbarriers)
-      : count(warps),
-        clocks(warps, Clock(2 * warps + kNamedBarriers + mbarriers, 0)) {
+  /// `block` is the number of the block among those that run at once.
+  Clocks(unsigned block, unsigned warps, unsigned mbarriers)
+      : block(block), count(warps), clocks(warps),
+        nothing(2 * warps + kNamedBarriers + mbarriers, 0) {
     for (unsigned warp = 0; warp < warps; ++warp)
-      clocks[warp][warp] = 1;
+      raise(clocks[warp], warp, 1);
   }
 
   /// Warp w is party w; the others are numbered behind.
@@ -57,21 +98,37 @@ public:
     return 2 * count + kNamedBarriers + slot;
   }
 
-  uint32_t now(unsigned warp) const { return clocks[warp][warp]; }
+  const Clock &of(unsigned warp) const { return clocks[warp]; }
+  /// What the clock of any warp says of this block's parties.
+  const Times &times(const Clock &clock) const {
+    const Times *times = clock.of(block);
+    return times ? *times : nothing;
+  }
+
+  uint32_t now(unsigned warp) const { return clocks[warp].of(block, warp); }
   /// The last time of the party that the warp is ordered behind.
   uint32_t known(unsigned warp, unsigned party) const {
-    return clocks[warp][party];
+    return clocks[warp].of(block, party);
   }
-  bool ordered(unsigned warp, unsigned party, uint32_t time) const {
-    return warp == party || clocks[warp][party] >= time;
+  /// The same of the party of a clock that passed through a barrier.
+  uint32_t known(const Clock &clock, unsigned party) const {
+    return clock.of(block, party);
+  }
+  /// Puts a time of the party before whoever acquires the clock; it then has
+  /// times of all parties of the block.
+  void raise(Clock &clock, unsigned party, uint32_t time) const {
+    clock.raise(block, unsigned(nothing.size()) - 1, 0);
+    clock.raise(block, party, time);
   }
 
   void release(unsigned warp, Clock &into) {
-    join(into, clocks[warp]);
-    ++clocks[warp][warp];
+    into.join(clocks[warp]);
+    raise(clocks[warp], warp, now(warp) + 1);
   }
-  void acquire(unsigned warp, const Clock &from) { join(clocks[warp], from); }
-  void fence(unsigned warp) { ++clocks[warp][fencesOf(warp)]; }
+  void acquire(unsigned warp, const Clock &from) { clocks[warp].join(from); }
+  void fence(unsigned warp) {
+    raise(clocks[warp], fencesOf(warp), known(warp, fencesOf(warp)) + 1);
+  }
   /// All warps meet: everything before is ordered before everything after.
   void meet() {
     Clock joined;
@@ -82,8 +139,10 @@ public:
   }
 
 private:
-  unsigned count;
+  unsigned block, count;
   std::vector<Clock> clocks;
+  /// Of whom nothing is known.
+  Times nothing;
 };
 
 } // namespace attn::interpreter

@@ -2,7 +2,7 @@
 
 #include "attn/Interpreter/Interpreter.h"
 
-#include "Warp.h"
+#include "Residents.h"
 
 using namespace mlir;
 using namespace attn;
@@ -103,9 +103,9 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x) {
-        ThreadBlock block(launch, {x, y, z});
-        block.run(options);
-        traffic += block.traffic;
+        Residents block(launch, {{x, y, z}}, options);
+        block.run();
+        traffic += block.traffic();
         if (launch.reporter.exhausted())
           return failure();
       }

@@ -55,7 +55,8 @@ bool Mbarriers::arrive(Warp &warp, const Instruction &in, unsigned index,
                        int64_t bytes) {
   const BarrierInfo &info = block.program.barriers[index];
   Mbarrier &barrier = all[index];
-  uint32_t known = block.clocks.known(warp.id, block.clocks.mbarrier(index));
+  uint32_t known =
+      block.clocks.known(warp.clock(), block.clocks.mbarrier(index));
   if (known < barrier.phase || barrier.missingArrivals == 0) {
     warp.report(in, "arrivals",
                 "expects " + plural(info.arrivals, "arrival") +
@@ -67,9 +68,9 @@ bool Mbarriers::arrive(Warp &warp, const Instruction &in, unsigned index,
   }
   --barrier.missingArrivals;
   barrier.missingBytes += bytes;
-  barrier.lastWarp = warp.id;
+  barrier.lastWarp = &warp;
   barrier.lastInstruction = in.index;
-  block.clocks.release(warp.id, barrier.arrived);
+  warp.block.clocks.release(warp.id, barrier.arrived);
   if (bytes != 0)
     landings.push_back({index, bytes});
   if (landAtOnce)
@@ -86,20 +87,20 @@ void Mbarriers::endIfComplete(unsigned index) {
   for (unsigned id = 0; id < barrier.waits.size(); ++id) {
     const Wait &wait = barrier.waits[id];
     if (wait.time == 0 || wait.phase + 1 != int64_t(barrier.phase) ||
-        barrier.arrived[id] >= wait.time)
+        block.clocks.known(barrier.arrived, id) >= wait.time)
       continue;
-    Warp &last = block.warps[barrier.lastWarp];
-    last.report(block.program.ops[barrier.lastInstruction], "overrun",
-                "expects phase " + Twine(barrier.phase) + " of " + info.title +
-                    " to end behind the wait of warp " + Twine(id) +
-                    " for the phase before, but got no order between them",
-                block.program.ops[wait.instruction], "the wait is here");
+    barrier.lastWarp->report(
+        block.program.ops[barrier.lastInstruction], "overrun",
+        "expects phase " + Twine(barrier.phase) + " of " + info.title +
+            " to end behind the wait of warp " + Twine(id) +
+            " for the phase before, but got no order between them",
+        block.program.ops[wait.instruction], "the wait is here");
   }
   ++barrier.phase;
   barrier.missingArrivals = info.arrivals;
-  join(barrier.ended, barrier.arrived);
-  unsigned party = block.clocks.mbarrier(index);
-  barrier.ended[party] = barrier.phase;
+  barrier.ended.join(barrier.arrived);
+  block.clocks.raise(barrier.ended, block.clocks.mbarrier(index),
+                     barrier.phase);
   barrier.arrived.clear();
 }
 

@@ -81,7 +81,8 @@ private:
     int64_t missingBytes = 0;
     Clock arrived;
     /// The arrival that came last.
-    unsigned lastWarp = 0, lastInstruction = 0;
+    Warp *lastWarp = nullptr;
+    unsigned lastInstruction = 0;
     /// Of all phases before.
     Clock ended;
     std::vector<Wait> waits;

@@ -73,7 +73,7 @@ Step NamedBarriers::come(Warp &warp, const Instruction &in, int64_t id,
 void NamedBarriers::open(unsigned id) {
   Barrier &barrier = all[id];
   ++barrier.openings;
-  barrier.clock[block.clocks.named(id)] = barrier.openings;
+  block.clocks.raise(barrier.clock, block.clocks.named(id), barrier.openings);
   for (unsigned warp : barrier.syncing)
     block.clocks.acquire(warp, barrier.clock);
   barrier.syncing.clear();

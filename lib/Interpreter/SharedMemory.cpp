@@ -90,27 +90,27 @@ void SharedMemory::scatter(const Rectangle &where, const uint8_t *source) {
 //===----------------------------------------------------------------------===//
 
 std::optional<SharedMemory::Found>
-SharedMemory::behindWriter(const Writer &writer, unsigned warp,
+SharedMemory::behindWriter(const Writer &writer, Viewer viewer,
                            bool asynchronous) const {
   if (writer.copy != kNoCopy)
-    return behindCopy(copies[writer.copy], warp, asynchronous);
+    return behindCopy(copies[writer.copy], viewer, asynchronous);
   if (writer.access.time == 0)
     return std::nullopt;
   bool load = writer.party >= warps;
-  if (!clocks.ordered(warp, writer.party, writer.access.time))
+  if (viewer.known[writer.party] < writer.access.time)
     return Found{load ? Conflict::unorderedLoad : Conflict::unorderedWrite,
                  writer.party, writer.access};
   if (asynchronous && !load &&
-      clocks.known(warp, clocks.fencesOf(writer.party)) < writer.fence)
+      viewer.known[clocks.fencesOf(writer.party)] < writer.fence)
     return Found{Conflict::unfenced, writer.party, writer.access};
   return std::nullopt;
 }
 
 std::optional<SharedMemory::Found>
-SharedMemory::behindCopy(const Copy &copy, unsigned warp,
+SharedMemory::behindCopy(const Copy &copy, Viewer viewer,
                          bool asynchronous) const {
   Access begin{0, copy.instruction};
-  if (copy.issued[warp].time == 0) {
+  if (viewer.warp && copy.issued[*viewer.warp].time == 0) {
     auto begun = llvm::find_if(
         copy.issued, [](const Access &access) { return access.time != 0; });
     return Found{Conflict::overtaken, unsigned(begun - copy.issued.begin()),
@@ -121,17 +121,17 @@ SharedMemory::behindCopy(const Copy &copy, unsigned warp,
       return Found{Conflict::notIssued, other, begin};
     if (copy.waited[other].time == 0)
       return Found{Conflict::inFlight, other, copy.issued[other]};
-    if (!clocks.ordered(warp, other, copy.waited[other].time))
+    if (viewer.known[other] < copy.waited[other].time)
       return Found{Conflict::unorderedWrite, other, copy.waited[other]};
     if (asynchronous &&
-        clocks.known(warp, clocks.fencesOf(other)) < copy.fences[other])
+        viewer.known[clocks.fencesOf(other)] < copy.fences[other])
       return Found{Conflict::unfenced, other, copy.waited[other]};
   }
   return std::nullopt;
 }
 
 std::optional<SharedMemory::Found>
-SharedMemory::behindReaders(int64_t piece, unsigned warp) const {
+SharedMemory::behindReaders(int64_t piece, Viewer viewer) const {
   for (unsigned other = 0; other < warps; ++other) {
     Access access = readers[piece * warps + other];
     if (access.time == 0)
@@ -140,7 +140,7 @@ SharedMemory::behindReaders(int64_t piece, unsigned warp) const {
       return Found{Conflict::readInFlight, other, access};
     if (access.time & kToken)
       access.time = ends[other][access.time & ~kToken];
-    if (!clocks.ordered(warp, other, access.time))
+    if (viewer.known[other] < access.time)
       return Found{Conflict::unorderedRead, other, access};
   }
   return std::nullopt;
@@ -153,6 +153,7 @@ SharedMemory::behindReaders(int64_t piece, unsigned warp) const {
 std::optional<Breach> SharedMemory::gather(const Rectangle &where,
                                            unsigned warp, Access now,
                                            bool asynchronous, uint8_t *target) {
+  Viewer reader = viewer(warp);
   return visit(where,
                [&](int64_t address, int64_t row, int64_t offset,
                    int64_t count) -> std::optional<Found> {
@@ -165,7 +166,7 @@ std::optional<Breach> SharedMemory::gather(const Rectangle &where,
                  std::optional<Found> found =
                      writer.copy == kNoCopy && writer.access.time == 0
                          ? Found{Conflict::neverWritten, warp, now}
-                         : behindWriter(writer, warp, asynchronous);
+                         : behindWriter(writer, reader, asynchronous);
                  uint8_t *to = target + row * where.width + offset;
                  if (found)
                    std::memset(to, kPoison, count);
@@ -183,16 +184,16 @@ std::optional<Breach> SharedMemory::read(const Rectangle &where, unsigned warp,
 }
 
 std::optional<Breach> SharedMemory::overwrite(const Rectangle &where,
-                                              unsigned warp, const Writer &now,
+                                              Viewer viewer, const Writer &now,
                                               bool asynchronous,
                                               const uint8_t *source) {
   std::optional<Breach> breach =
       visit(where, [&](int64_t address, int64_t, int64_t, int64_t) {
         int64_t piece = address / kPieceBytes;
         std::optional<Found> found =
-            behindWriter(writers[piece], warp, asynchronous);
+            behindWriter(writers[piece], viewer, asynchronous);
         if (!found)
-          found = behindReaders(piece, warp);
+          found = behindReaders(piece, viewer);
         writers[piece] = now;
         return found;
       });
@@ -207,14 +208,16 @@ std::optional<Breach> SharedMemory::write(const Rectangle &where, unsigned warp,
              warp,
              kNoCopy,
              clocks.known(warp, clocks.fencesOf(warp)) + 1};
-  return overwrite(where, warp, now, /*asynchronous=*/false, source);
+  return overwrite(where, viewer(warp), now, /*asynchronous=*/false, source);
 }
 
-std::optional<Breach> SharedMemory::load(const Rectangle &where, unsigned warp,
+std::optional<Breach> SharedMemory::load(const Rectangle &where,
+                                         const Clock &issuer,
                                          unsigned instruction, unsigned party,
                                          uint32_t time, const uint8_t *source) {
   Writer now{{time, instruction}, party, kNoCopy, 0};
-  return overwrite(where, warp, now, /*asynchronous=*/true, source);
+  return overwrite(where, {clocks.times(issuer), std::nullopt}, now,
+                   /*asynchronous=*/true, source);
 }
 
 unsigned SharedMemory::beginRead(unsigned warp) {
@@ -266,8 +269,10 @@ std::optional<Breach> SharedMemory::issue(unsigned index, unsigned warp) {
   std::optional<Breach> breach =
       visit(copy.target, [&](int64_t address, int64_t, int64_t, int64_t) {
         std::optional<Found> found =
-            behindWriter(replaced[index][next++], warp, /*asynchronous=*/false);
-        return found ? found : behindReaders(address / kPieceBytes, warp);
+            behindWriter(replaced[index][next++], viewer(warp),
+                         /*asynchronous=*/false);
+        return found ? found
+                     : behindReaders(address / kPieceBytes, viewer(warp));
       });
   if (--copy.missingIssues == 0)
     replaced[index] = {};

@@ -101,9 +101,9 @@ public:
   std::optional<Breach> write(const Rectangle &where, unsigned warp,
                               unsigned instruction, const uint8_t *source);
 
-  /// Checks and records a load by TMA that the warp issues, whose bytes are
-  /// there at `time` of the party.
-  std::optional<Breach> load(const Rectangle &where, unsigned warp,
+  /// Checks and records a load by TMA that a warp with this clock issues, maybe
+  /// of another block, and whose bytes are there at `time` of the party.
+  std::optional<Breach> load(const Rectangle &where, const Clock &issuer,
                              unsigned instruction, unsigned party,
                              uint32_t time, const uint8_t *source);
   /// A new asynchronous read of the warp.
@@ -144,18 +144,27 @@ private:
   };
   template <typename Check>
   std::optional<Breach> visit(const Rectangle &where, Check check) const;
-  std::optional<Found> behindWriter(const Writer &writer, unsigned warp,
+  /// Who accesses: what it knows of the block, and its number in there.
+  struct Viewer {
+    const Times &known;
+    /// None of another block.
+    std::optional<unsigned> warp;
+  };
+  Viewer viewer(unsigned warp) const {
+    return {clocks.times(clocks.of(warp)), warp};
+  }
+  std::optional<Found> behindWriter(const Writer &writer, Viewer viewer,
                                     bool asynchronous) const;
-  std::optional<Found> behindCopy(const Copy &copy, unsigned warp,
+  std::optional<Found> behindCopy(const Copy &copy, Viewer viewer,
                                   bool asynchronous) const;
-  std::optional<Found> behindReaders(int64_t piece, unsigned warp) const;
+  std::optional<Found> behindReaders(int64_t piece, Viewer viewer) const;
   bool unfinished(unsigned warp, const Access &read) const {
     return (read.time & kToken) && ends[warp][read.time & ~kToken] == 0;
   }
   std::optional<Breach> gather(const Rectangle &where, unsigned warp,
                                Access now, bool asynchronous, uint8_t *target);
   /// Checks and records a write by `now` on behalf of a warp, then lands it.
-  std::optional<Breach> overwrite(const Rectangle &where, unsigned warp,
+  std::optional<Breach> overwrite(const Rectangle &where, Viewer viewer,
                                   const Writer &now, bool asynchronous,
                                   const uint8_t *source);
   void scatter(const Rectangle &where, const uint8_t *source);

@@ -71,9 +71,10 @@ Step attn::interpreter::runTmaLoad(Warp &warp, const Instruction &in) {
 
   ThreadBlock &block = warp.block;
   std::vector<uint8_t> data = loadBox(warp, in, box, part.rectangle().width);
-  if (std::optional<Breach> breach = block.shared.load(
-          part.rectangle(), warp.id, in.index, block.clocks.mbarrier(*barrier),
-          block.mbarriers.phase(*barrier) + 1, data.data()))
+  if (std::optional<Breach> breach =
+          block.shared.load(part.rectangle(), warp.clock(), in.index,
+                            block.clocks.mbarrier(*barrier),
+                            block.mbarriers.phase(*barrier) + 1, data.data()))
     reportBreach(warp, in, part, *breach, "overwritten");
   block.traffic.smem += int64_t(data.size());
   if (!block.mbarriers.arrive(warp, in, *barrier, int64_t(data.size())))

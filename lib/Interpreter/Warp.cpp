@@ -1,4 +1,4 @@
-//===- Warp.cpp - Warps, the block they form, and its scheduler -----------===//
+//===- Warp.cpp - Warps and the block they form ---------------------------===//
 
 #include "Warp.h"
 
@@ -43,7 +43,7 @@ void Warp::report(Operation *op, StringRef kind, const Twine &message,
       notes);
 }
 
-Step Warp::run(std::mt19937_64 *random) {
+Step Warp::run() {
   while (true) {
     Frame &frame = frames.back();
     // The region of a role has no op at its end.
@@ -62,7 +62,8 @@ Step Warp::run(std::mt19937_64 *random) {
     if (block.reporter.exhausted())
       return Step::stop;
     // One in eight, so that warps drift well apart.
-    if (random && (*random)() % 8 == 0)
+    if (std::mt19937_64 *random = block.chance();
+        random && (*random)() % 8 == 0)
       return Step::next;
   }
 }
@@ -87,12 +88,23 @@ static Cell toCell(Type type, const KernelArgument &argument) {
   return toNumber(argument);
 }
 
-ThreadBlock::ThreadBlock(Launch &launch, std::array<int64_t, 3> position)
+ThreadBlock::ThreadBlock(Launch &launch, unsigned number,
+                         std::array<int64_t, 3> position,
+                         const InterpreterOptions &options)
     : launch(launch), program(launch.program), memory(launch.memory),
-      clocks(program.warps, unsigned(program.barriers.size())),
+      clocks(number, program.warps, unsigned(program.barriers.size())),
       shared(program.shared.totalBytes(), clocks), mbarriers(*this),
-      named(*this), products(program.warps), position(position),
-      reporter(launch.reporter) {
+      named(*this), products(program.warps), number(number), position(position),
+      reporter(launch.reporter), shuffled(options.order == WarpOrder::shuffled),
+      order(program.warps) {
+  std::seed_seq seed{options.seed, uint64_t(position[0]), uint64_t(position[1]),
+                     uint64_t(position[2])};
+  random.seed(seed);
+  std::iota(order.begin(), order.end(), 0);
+  if (options.order == WarpOrder::reverse)
+    std::reverse(order.begin(), order.end());
+  // Bytes that are loaded land at once, as late as can be, or any time.
+  mbarriers.landAtOnce = options.order == WarpOrder::forward;
   for (unsigned id = 0; id < program.warps; ++id) {
     Warp &warp = warps.emplace_back(*this, id);
     for (auto [index, slot] : llvm::enumerate(program.body.arguments))
@@ -108,47 +120,22 @@ std::string ThreadBlock::name() const {
 }
 
 //===----------------------------------------------------------------------===//
-// The scheduler
+// Turns
 //===----------------------------------------------------------------------===//
 
-void ThreadBlock::run(const InterpreterOptions &options) {
-  std::seed_seq seed{options.seed, uint64_t(position[0]), uint64_t(position[1]),
-                     uint64_t(position[2])};
-  std::mt19937_64 random(seed);
-  bool shuffled = options.order == WarpOrder::shuffled;
-  std::vector<unsigned> order(warps.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (options.order == WarpOrder::reverse)
-    std::reverse(order.begin(), order.end());
-  // Bytes that are loaded land at once, as late as can be, or any time.
-  mbarriers.landAtOnce = options.order == WarpOrder::forward;
-
-  Round round;
-  do {
-    do {
-      if (shuffled) {
-        std::shuffle(order.begin(), order.end(), random);
-        mbarriers.land(&random);
-      }
-      round = runRound(order, shuffled ? &random : nullptr);
-    } while (round == Round::progress);
-    if (round == Round::stopped)
-      return;
-  } while (mbarriers.land(nullptr) || releaseBarrier());
-  checkEnd();
-}
-
-/// Lets every warp that can go on do so once.
-ThreadBlock::Round ThreadBlock::runRound(ArrayRef<unsigned> order,
-                                         std::mt19937_64 *random) {
-  Round round = Round::stuck;
+Turn ThreadBlock::turn() {
+  if (shuffled) {
+    std::shuffle(order.begin(), order.end(), random);
+    mbarriers.land(&random);
+  }
+  Turn turn = Turn::stuck;
   for (unsigned id : order) {
     Warp &warp = warps[id];
     if (warp.state != Warp::State::ready && warp.state != Warp::State::blocked)
       continue;
     uint64_t executed = warp.executed;
     bool wasBlocked = warp.state == Warp::State::blocked;
-    switch (warp.run(random)) {
+    switch (warp.run()) {
     case Step::next:
       warp.state = Warp::State::ready;
       break;
@@ -164,41 +151,32 @@ ThreadBlock::Round ThreadBlock::runRound(ArrayRef<unsigned> order,
       warp.state = Warp::State::finished;
       break;
     case Step::stop:
-      return Round::stopped;
+      return Turn::stopped;
     }
-    round = Round::progress;
+    turn = Turn::progress;
   }
-  return round;
+  return turn;
 }
 
-/// No warp can go on.  Lets them pass the barrier if all stand there; false
-/// when that is not so, and reported if some have not finished.
-bool ThreadBlock::releaseBarrier() {
-  auto blocked = llvm::find_if(
-      warps, [](Warp &w) { return w.state == Warp::State::blocked; });
-  if (blocked != warps.end()) {
-    reportDeadlock(*blocked);
+bool ThreadBlock::finished() const {
+  return llvm::all_of(warps, [](const Warp &warp) {
+    return warp.state == Warp::State::finished;
+  });
+}
+
+bool ThreadBlock::meet() {
+  if (!llvm::all_of(warps, [](const Warp &warp) {
+        return warp.state == Warp::State::waiting;
+      }))
     return false;
-  }
-  auto waiting = llvm::find_if(
-      warps, [](Warp &w) { return w.state == Warp::State::waiting; });
-  if (waiting == warps.end())
-    return false;
-  const Instruction &barrier = *waiting->waitsAt;
-  for (Warp &warp : warps) {
-    if (warp.state == Warp::State::finished) {
-      waiting->report(barrier, "deadlock",
-                      "expects all " + Twine(warps.size()) +
-                          " warps at the barrier, but got the end of warp " +
-                          Twine(warp.id));
-      return false;
-    }
+  Warp &first = warps.front();
+  const Instruction &barrier = *first.waitsAt;
+  for (const Warp &warp : warps)
     if (warp.waitsAt != &barrier)
-      waiting->report(barrier, "divergence",
-                      "expects all warps at this barrier, but got warp " +
-                          Twine(warp.id) + " at another",
-                      warp.waitsAt->op, "the other barrier is here");
-  }
+      first.report(barrier, "divergence",
+                   "expects all warps at this barrier, but got warp " +
+                       Twine(warp.id) + " at another",
+                   warp.waitsAt->op, "the other barrier is here");
   if (reporter.exhausted())
     return false;
   clocks.meet();
@@ -207,36 +185,18 @@ bool ThreadBlock::releaseBarrier() {
   return true;
 }
 
-/// What a warp waits for, and what is missing.
-static std::string describe(const ThreadBlock &block, const Warp &warp) {
-  if (warp.state == Warp::State::waiting)
-    return "all warps";
-  const Obstacle &by = warp.obstacle;
-  if (by.kind == Obstacle::Kind::named)
-    return ("barrier " + Twine(by.barrier) + ", where " +
-            block.named.missing(by.barrier) + " are missing")
-        .str();
-  return ("the end of phase " + Twine(by.phase) + " (parity " +
-          Twine(by.phase & 1) + ") of " +
-          block.program.barriers[by.barrier].title + ", where " +
-          block.mbarriers.missing(by.barrier) + " are missing")
-      .str();
-}
-
-/// One error at the first warp that is blocked, and where the others wait.
-void ThreadBlock::reportDeadlock(Warp &first) {
-  SmallVector<Note> notes;
-  llvm::DenseSet<const Instruction *> seen{first.waitsAt};
-  for (const Warp &warp : warps)
-    if (warp.state != Warp::State::finished && seen.insert(warp.waitsAt).second)
-      notes.push_back(
-          {warp.waitsAt->op, ("warp " + Twine(warp.id) + " waits here for " +
-                              describe(*this, warp))
-                                 .str()});
-  first.report(first.waitsAt->op, "deadlock",
-               "expects some warp to go on, but got none; this one waits for " +
-                   describe(*this, first),
-               notes);
+void ThreadBlock::reportMissing() {
+  auto find = [&](Warp::State state) {
+    return llvm::find_if(warps,
+                         [&](const Warp &warp) { return warp.state == state; });
+  };
+  auto waiting = find(Warp::State::waiting);
+  auto gone = find(Warp::State::finished);
+  if (waiting != warps.end() && gone != warps.end())
+    waiting->report(*waiting->waitsAt, "deadlock",
+                    "expects all " + Twine(warps.size()) +
+                        " warps at the barrier, but got the end of warp " +
+                        Twine(gone->id));
 }
 
 void ThreadBlock::checkEnd() {

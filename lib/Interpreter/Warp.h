@@ -1,8 +1,8 @@
-//===- Warp.h - Warps, the block they form, and its scheduler ---*- C++ -*-===//
+//===- Warp.h - Warps and the block they form -------------------*- C++ -*-===//
 //
 // A warp is a stack of frames over the instructions of a program; it holds no
-// thread and can be left between any two instructions.  A thread block runs
-// its warps in turn until all have returned or none can go on.
+// thread and can be left between any two instructions.  A thread block lets
+// its warps go on in turn; Residents.h says which block's turn it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -103,6 +103,9 @@ public:
   /// How often each collective instruction was executed.
   llvm::DenseMap<unsigned, unsigned> executions;
 
+  /// What it is ordered behind.
+  const Clock &clock() const;
+
   Cell &cell(unsigned slot) { return cells[slot]; }
   /// Operands and results of an instruction.
   const Number &number(const Instruction &in, unsigned operand) {
@@ -158,17 +161,22 @@ public:
     return Step::blocked;
   }
 
-  /// Runs until the warp waits, has finished, or cannot go on; or, if `random`
-  /// is given, until chance takes it away between two instructions.
-  Step run(std::mt19937_64 *random);
+  /// Runs until the warp waits, has finished, or cannot go on; or, in a
+  /// shuffled order, until chance takes it away between two instructions.
+  Step run();
 
 private:
   std::vector<Cell> cells;
 };
 
+/// What came of a turn.
+enum class Turn { progress, stuck, stopped };
+
 class ThreadBlock {
 public:
-  ThreadBlock(Launch &launch, std::array<int64_t, 3> position);
+  /// `number` is its number among the blocks that run at once.
+  ThreadBlock(Launch &launch, unsigned number, std::array<int64_t, 3> position,
+              const InterpreterOptions &options);
 
   Launch &launch;
   const Program &program;
@@ -179,6 +187,7 @@ public:
   NamedBarriers named;
   Queues queues;
   Products products;
+  const unsigned number;
   const std::array<int64_t, 3> position;
   Reporter &reporter;
   std::deque<Warp> warps;
@@ -190,18 +199,28 @@ public:
 
   /// What an error says about where it happened: `block 0, 0, 0`.
   std::string name() const;
+  /// What decides where anything may happen; null where it must not.
+  std::mt19937_64 *chance() { return shuffled ? &random : nullptr; }
 
-  /// Runs all warps to their ends.
-  void run(const InterpreterOptions &options);
+  /// Lets every warp that can go on do so once.
+  Turn turn();
+  /// Lets all warps pass the barrier if they stand there.
+  bool meet();
+  bool finished() const;
+  /// None can go on any more: reports that the first warp at a barrier of the
+  /// block waits in vain.
+  void reportMissing();
+  /// What should have happened before the end.
+  void checkEnd();
 
 private:
-  enum class Round { progress, stuck, stopped };
-
-  Round runRound(llvm::ArrayRef<unsigned> order, std::mt19937_64 *random);
-  bool releaseBarrier();
-  void reportDeadlock(Warp &first);
-  void checkEnd();
+  const bool shuffled;
+  std::mt19937_64 random;
+  /// Of the warps.
+  std::vector<unsigned> order;
 };
+
+inline const Clock &Warp::clock() const { return block.clocks.of(id); }
 
 } // namespace attn::interpreter
 

@@ -86,8 +86,25 @@ enum class WarpOrder {
   shuffled,
 };
 
+/// Which block goes on, where several run at once.
+enum class BlockOrder {
+  /// As the warps: each in turn, newest first, or shuffled.
+  sameAsWarps,
+  /// Each goes on until none of its warps can, and then the next.
+  inTurn,
+  /// The first that can go on does, for as long as it can.
+  oldestFirst,
+  /// The last that can go on does, for as long as it can.
+  newestFirst,
+  /// One block, which the seed picks, goes on only when no other can.
+  oneStarved,
+  /// Seeded.
+  shuffled,
+};
+
 struct InterpreterOptions {
   WarpOrder order = WarpOrder::forward;
+  BlockOrder blocks = BlockOrder::sameAsWarps;
   uint64_t seed = 0;
   /// Execution goes on behind errors that allow it until so many are reported.
   /// One op reports one kind of error once.
