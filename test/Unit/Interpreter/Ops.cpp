@@ -47,7 +47,7 @@ tile.kernel @k(%pa: !tile.ptr<bf16>, %pb: !tile.ptr<bf16>,
   }
 
   /// Runs with 16 x 16 inputs a(i, j) = i + j / 16 and b(i, j) = 10 i + j.
-  void runSquare(int32_t rows = 16) {
+  void runSquare(int32_t rows = 16, InterpreterOptions options = {}) {
     std::vector<float> a, b;
     for (int i = 0; i < 16; ++i)
       for (int j = 0; j < 16; ++j) {
@@ -56,7 +56,8 @@ tile.kernel @k(%pa: !tile.ptr<bf16>, %pb: !tile.ptr<bf16>,
       }
     f = allocateUninitialised(4000);
     h = allocateUninitialised(512);
-    ASSERT_TRUE(run({allocateBf16(a), allocateBf16(b), f, h, rows}))
+    ASSERT_TRUE(
+        run({allocateBf16(a), allocateBf16(b), f, h, rows}, {1, 1, 1}, options))
         << errors.front().text;
   }
 
@@ -407,6 +408,18 @@ TEST_F(Ops, AnyAbove) {
   runSquare();
   EXPECT_EQ(floats(f, 1)[0], 1.0f);
   EXPECT_EQ(floats(f + 64, 1)[0], 0.0f);
+  // No may become yes, yes never no.
+  int yeses = 0;
+  for (uint64_t seed = 0; seed < 32; ++seed) {
+    InterpreterOptions options;
+    options.order = WarpOrder::shuffled;
+    options.seed = seed;
+    runSquare(16, options);
+    EXPECT_EQ(floats(f, 1)[0], 1.0f);
+    yeses += floats(f + 64, 1)[0] == 1.0f;
+  }
+  EXPECT_GT(yeses, 0);
+  EXPECT_LT(yeses, 32);
 }
 
 TEST_F(Ops, SwizzledBuffersKeepRowsAndColumns) {
