@@ -2,24 +2,15 @@
 //
 // Every mutant of a flash kernel is run on several problems in several warp
 // orders.  It is killed when the interpreter reports an error or the numbers
-// differ from the oracle's.  Survivors are listed in survivors.txt, one a line:
-//
-//   stages 1, barrier 2 moved up; same: why nothing changes
-//   wgmma, fence_async 1 dropped; missed: why it is not seen
-//
-// `same` says that the mutant computes the same with the same order of memory;
-// `missed` counts against the interpreter.  An unexplained survivor fails the
-// test, and so does an explanation of one that was killed.
+// differ from the oracle's.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FlashCase.h"
 #include "KernelTest.h"
-#include "Mutations.h"
+#include "Survivors.h"
 
 #include <algorithm>
-#include <fstream>
-#include <map>
 
 using namespace mlir;
 using namespace attn;
@@ -46,31 +37,7 @@ protected:
   Mutation() { loadDialects(context); }
   MLIRContext context;
 };
-
-struct Explanation {
-  bool same;
-  bool used = false;
-};
 } // namespace
-
-/// The lines about a kernel, by mutant.
-static std::map<std::string, Explanation>
-explanations(const std::string &subject) {
-  std::map<std::string, Explanation> result;
-  std::ifstream file(ATTN_SURVIVORS);
-  EXPECT_TRUE(file.good()) << "expects " << ATTN_SURVIVORS;
-  std::string prefix = subject + ", ";
-  for (std::string line; std::getline(file, line);) {
-    if (line.compare(0, prefix.size(), prefix) != 0)
-      continue;
-    size_t end = line.find("; ");
-    bool same = line.find("; same: ") == end;
-    bool missed = line.find("; missed: ") == end;
-    EXPECT_TRUE(end != std::string::npos && (same || missed)) << line;
-    result[line.substr(prefix.size(), end - prefix.size())] = {same};
-  }
-  return result;
-}
 
 /// What the interpreter has to say against the mutant, or nothing.
 static std::string verdict(std::vector<FlashCase> &cases, ModuleOp module) {
@@ -105,38 +72,8 @@ TEST_P(Mutation, MutantsAreKilled) {
   OwningOpRef<ModuleOp> module = buildFlash(context, problem, subject.tiles);
   ASSERT_EQ(verdict(cases, *module), "") << "the kernel itself";
 
-  std::map<std::string, Explanation> explained = explanations(subject.name);
-  int killed = 0, same = 0, missed = 0;
-  for (Mutant &mutant : mutants(*module)) {
-    if (!subject.moves && mutant.name.find("moved") != std::string::npos)
-      continue;
-    std::string error = verdict(cases, *mutant.module);
-    auto explanation = explained.find(mutant.name);
-    if (!error.empty()) {
-      ++killed;
-      EXPECT_EQ(explanation, explained.end())
-          << "stale explanation: " << subject.name << ", " << mutant.name
-          << " is killed by: " << error;
-      continue;
-    }
-    if (explanation == explained.end()) {
-      ADD_FAILURE() << "expects an explanation for the survivor: "
-                    << subject.name << ", " << mutant.name;
-      continue;
-    }
-    explanation->second.used = true;
-    ++(explanation->second.same ? same : missed);
-  }
-  for (auto &[name, explanation] : explained)
-    EXPECT_TRUE(explanation.used || ::testing::Test::HasFailure())
-        << "no such mutant: " << subject.name << ", " << name;
-  RecordProperty("killed", killed);
-  RecordProperty("same", same);
-  RecordProperty("missed", missed);
-  std::printf("%s: %d killed, %d missed, %d that change nothing\n",
-              subject.name, killed, missed, same);
-  EXPECT_GT(killed, 20);
-  EXPECT_GE(killed, 0.95 * (killed + missed));
+  expectKilled(subject.name, *module, subject.moves, /*atLeast=*/20,
+               [&](ModuleOp mutant) { return verdict(cases, mutant); });
 }
 
 /// O is wider than Q, whose place it takes, so that strips of two warps
