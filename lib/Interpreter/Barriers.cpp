@@ -7,8 +7,7 @@ using namespace attn;
 using namespace attn::interpreter;
 
 Step attn::interpreter::runBarrier(Warp &warp, const Instruction &in) {
-  warp.waitsAt = &in;
-  return Step::wait;
+  return warp.wait(in);
 }
 
 Step attn::interpreter::runCommitGroup(Warp &warp, const Instruction &in) {

@@ -33,7 +33,7 @@ bool attn::interpreter::checkInside(Warp &warp, const Instruction &in,
 
 void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
                                      const Part &part, const Breach &breach,
-                                     StringRef verb) {
+                                     StringRef verb, const ThreadBlock *owner) {
   std::string rows = ("rows " + Twine(part.row + breach.firstRow) + " to " +
                       Twine(part.row + breach.lastRow) + " of buffer '" +
                       part.buffer.name + "'")
@@ -41,6 +41,8 @@ void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
   if (part.buffer.type.getStages() != 1)
     rows += " (stage " + std::to_string(part.stage) + ")";
   std::string other = "warp " + std::to_string(breach.other);
+  if (owner && owner != &warp.block)
+    other += " of " + owner->name();
   Operation *cause = warp.block.program.ops[breach.instruction];
   switch (breach.conflict) {
   case Conflict::neverWritten:

@@ -33,9 +33,11 @@ struct Part {
 /// False, and reported, when the part does not lie in its buffer.
 bool checkInside(Warp &warp, const Instruction &in, const Part &part);
 
-/// Says what is wrong with the access `verb` ("read" or "overwritten").
+/// Says what is wrong with the access `verb` ("read" or "overwritten") to the
+/// shared memory of a block, which is the warp's own if it is null.
 void reportBreach(Warp &warp, const Instruction &in, const Part &part,
-                  const Breach &breach, llvm::StringRef verb);
+                  const Breach &breach, llvm::StringRef verb,
+                  const ThreadBlock *owner = nullptr);
 
 } // namespace attn::interpreter
 

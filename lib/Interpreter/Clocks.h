@@ -18,7 +18,10 @@
 // asynchronously by w if clock(w)[fences of u] >= f.
 //
 // Blocks that run at once have their parties side by side; a clock holds times
-// only of the blocks that it knows something of.
+// only of the blocks that it knows something of.  Such a clock is two: what
+// lies before, and of that the part whose writes to global memory are in sight
+// (Visibility.h).  Both move together, but for arrivals and bytes from another
+// block, which tell that something is over and show nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +77,20 @@ private:
   std::vector<Times> blocks;
 };
 
-using Clock = Past;
+struct Clock {
+  Past known;
+  /// Empty where a block runs alone.
+  Past sight;
+
+  void join(const Clock &other) {
+    known.join(other.known);
+    sight.join(other.sight);
+  }
+  void clear() {
+    known.clear();
+    sight.clear();
+  }
+};
 
 /// Barriers 1 to 15 of a block have names, 0 is that of the whole block.
 constexpr unsigned kNamedBarriers = 16;
@@ -83,11 +99,11 @@ constexpr unsigned kNamedBarriers = 16;
 class Clocks {
 public:
   /// `block` is the number of the block among those that run at once.
-  Clocks(unsigned block, unsigned warps, unsigned mbarriers)
-      : block(block), count(warps), clocks(warps),
+  Clocks(unsigned block, bool together, unsigned warps, unsigned mbarriers)
+      : block(block), together(together), count(warps), clocks(warps),
         nothing(2 * warps + kNamedBarriers + mbarriers, 0) {
     for (unsigned warp = 0; warp < warps; ++warp)
-      raise(clocks[warp], warp, 1);
+      tick(warp);
   }
 
   /// Warp w is party w; the others are numbered behind.
@@ -101,45 +117,69 @@ public:
   const Clock &of(unsigned warp) const { return clocks[warp]; }
   /// What the clock of any warp says of this block's parties.
   const Times &times(const Clock &clock) const {
-    const Times *times = clock.of(block);
+    const Times *times = clock.known.of(block);
     return times ? *times : nothing;
   }
 
-  uint32_t now(unsigned warp) const { return clocks[warp].of(block, warp); }
+  uint32_t now(unsigned warp) const { return known(warp, warp); }
   /// The last time of the party that the warp is ordered behind.
   uint32_t known(unsigned warp, unsigned party) const {
-    return clocks[warp].of(block, party);
+    return known(clocks[warp], party);
   }
   /// The same of the party of a clock that passed through a barrier.
   uint32_t known(const Clock &clock, unsigned party) const {
-    return clock.of(block, party);
+    return clock.known.of(block, party);
   }
   /// Puts a time of the party before whoever acquires the clock; it then has
   /// times of all parties of the block.
   void raise(Clock &clock, unsigned party, uint32_t time) const {
-    clock.raise(block, unsigned(nothing.size()) - 1, 0);
-    clock.raise(block, party, time);
+    clock.known.raise(block, unsigned(nothing.size()) - 1, 0);
+    clock.known.raise(block, party, time);
   }
 
   void release(unsigned warp, Clock &into) {
     into.join(clocks[warp]);
-    raise(clocks[warp], warp, now(warp) + 1);
+    tick(warp);
+  }
+  /// Tells that what was before is over, but shows no write.
+  void releaseUnseen(unsigned warp, Clock &into) {
+    into.known.join(clocks[warp].known);
+    tick(warp);
   }
   void acquire(unsigned warp, const Clock &from) { clocks[warp].join(from); }
+  /// The warp is ordered behind a time of a party of its own block.
+  void learn(unsigned warp, unsigned party, uint32_t time) {
+    raise(clocks[warp], party, time);
+  }
   void fence(unsigned warp) {
-    raise(clocks[warp], fencesOf(warp), known(warp, fencesOf(warp)) + 1);
+    learn(warp, fencesOf(warp), known(warp, fencesOf(warp)) + 1);
   }
   /// All warps meet: everything before is ordered before everything after.
   void meet() {
     Clock joined;
+    releaseAll(joined);
+    acquireAll(joined);
+  }
+  void releaseAll(Clock &into) {
     for (unsigned warp = 0; warp < count; ++warp)
-      release(warp, joined);
+      release(warp, into);
+  }
+  void acquireAll(const Clock &from) {
     for (unsigned warp = 0; warp < count; ++warp)
-      acquire(warp, joined);
+      acquire(warp, from);
   }
 
 private:
-  unsigned block, count;
+  void tick(unsigned warp) {
+    uint32_t time = now(warp) + 1;
+    raise(clocks[warp], warp, time);
+    if (together)
+      clocks[warp].sight.raise(block, warp, time);
+  }
+
+  unsigned block;
+  bool together;
+  unsigned count;
   std::vector<Clock> clocks;
   /// Of whom nothing is known.
   Times nothing;

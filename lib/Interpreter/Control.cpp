@@ -135,6 +135,11 @@ Step attn::interpreter::runWarpId(Warp &warp, const Instruction &in) {
   return warp.set(in, Number{int64_t(warp.id)});
 }
 
+Step attn::interpreter::runClusterRank(Warp &warp, const Instruction &in) {
+  const ThreadBlock &block = warp.block;
+  return warp.set(in, Number{block.position[0] % block.program.cluster});
+}
+
 /// A copy that is in flight when its warp is gone may land in the memory of
 /// the next block.
 Step attn::interpreter::runReturn(Warp &warp, const Instruction &in) {

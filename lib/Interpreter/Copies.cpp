@@ -1,7 +1,9 @@
 //===- Copies.cpp - Between global and shared memory ----------------------===//
 
 #include "Buffers.h"
+#include "Elements.h"
 #include "Handlers.h"
+#include "Visibility.h"
 
 #include <algorithm>
 
@@ -45,17 +47,19 @@ static void readRow(Warp &warp, const Instruction &in, const View &view,
                     int64_t row, uint8_t *target) {
   if (!checkAligned(warp, in, view, row))
     return;
-  if (std::optional<std::string> error = warp.block.memory.read(
-          view.addressOfRow(row), target, view.type.rowBytes()))
+  if (std::optional<std::string> error = readGlobal(
+          warp, in, view.addressOfRow(row), target, view.type.rowBytes()))
     warp.report(in, "global read", *error + " in row " + Twine(row));
 }
 
+/// Writes bytes of a row from byte `begin` on.
 static void writeRow(Warp &warp, const Instruction &in, const View &view,
-                     int64_t row, const void *source) {
+                     int64_t row, int64_t begin, int64_t bytes,
+                     const void *source) {
   if (!checkAligned(warp, in, view, row))
     return;
-  if (std::optional<std::string> error = warp.block.memory.write(
-          view.addressOfRow(row), source, view.type.rowBytes()))
+  if (std::optional<std::string> error = writeGlobal(
+          warp, in, view.addressOfRow(row) + uint64_t(begin), source, bytes))
     warp.report(in, "global write", *error + " in row " + Twine(row));
 }
 
@@ -108,7 +112,7 @@ Step attn::interpreter::runCopyAsync(Warp &warp, const Instruction &in) {
 }
 
 //===----------------------------------------------------------------------===//
-// tile.copy_out, tile.store_row
+// tile.copy_out, tile.store_row, tile.store_fragment
 //===----------------------------------------------------------------------===//
 
 Step attn::interpreter::runCopyOut(Warp &warp, const Instruction &in) {
@@ -126,7 +130,7 @@ Step attn::interpreter::runCopyOut(Warp &warp, const Instruction &in) {
           part.rectangle(), warp.id, in.index, bytes.data()))
     reportBreach(warp, in, part, *breach, "read");
   for (int64_t i = begin; i < end; ++i)
-    writeRow(warp, in, view, row + i, &bytes[(i - begin) * width]);
+    writeRow(warp, in, view, row + i, 0, width, &bytes[(i - begin) * width]);
   warp.block.traffic.global += int64_t(bytes.size());
   warp.block.traffic.smem += int64_t(bytes.size());
   return Step::next;
@@ -137,14 +141,38 @@ Step attn::interpreter::runStoreRow(Warp &warp, const Instruction &in) {
   const View &view = warp.view(in, 1);
   int64_t row = warp.integer(in, 2);
   auto [begin, end] = clip(view, row, values.rows);
+  int64_t width = view.type.rowBytes();
   for (int64_t i = begin; i < end; ++i) {
     if (!values.integers.empty()) {
       int32_t value = int32_t(values.integers[i]);
-      writeRow(warp, in, view, row + i, &value);
+      writeRow(warp, in, view, row + i, 0, width, &value);
     } else {
-      writeRow(warp, in, view, row + i, &values.reals[i]);
+      writeRow(warp, in, view, row + i, 0, width, &values.reals[i]);
     }
   }
-  warp.block.traffic.global += (end - begin) * view.type.rowBytes();
+  warp.block.traffic.global += (end - begin) * width;
+  return Step::next;
+}
+
+Step attn::interpreter::runStoreFragment(Warp &warp, const Instruction &in) {
+  const Matrix &source = *warp.matrix(in, 0);
+  const View &view = warp.view(in, 1);
+  int64_t row = warp.integer(in, 2), column = warp.integer(in, 3);
+  if (column < 0 || column % 2 != 0)
+    return warp.stop(in, "column",
+                     "expects an even column of at least 0, but got " +
+                         Twine(column));
+  auto [begin, end] = clip(view, row, source.rows);
+  int64_t columns =
+      std::clamp<int64_t>(view.type.getColumns() - column, 0, source.columns);
+  Type type = view.type.getElementType();
+  int64_t elementBytes = type.getIntOrFloatBitWidth() / 8;
+  std::vector<uint8_t> bytes(columns * elementBytes);
+  for (int64_t i = begin; i < end && columns != 0; ++i) {
+    encode(type, {source.row(i), size_t(columns)}, bytes.data());
+    writeRow(warp, in, view, row + i, column * elementBytes,
+             int64_t(bytes.size()), bytes.data());
+  }
+  warp.block.traffic.global += (end - begin) * int64_t(bytes.size());
   return Step::next;
 }

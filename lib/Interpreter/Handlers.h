@@ -24,6 +24,7 @@ Step runReturn(Warp &, const Instruction &);
 Step runProgramId(Warp &, const Instruction &);
 Step runGridSize(Warp &, const Instruction &);
 Step runWarpId(Warp &, const Instruction &);
+Step runClusterRank(Warp &, const Instruction &);
 
 // Barriers.cpp
 Step runBarrier(Warp &, const Instruction &);
@@ -50,6 +51,15 @@ Step runPush(Warp &, const Instruction &);
 Step runPop(Warp &, const Instruction &);
 Step runDraw(Warp &, const Instruction &);
 
+// Flags.cpp
+Step runPublish(Warp &, const Instruction &);
+Step runAwait(Warp &, const Instruction &);
+
+// Exchange.cpp
+Step runStoreRegisters(Warp &, const Instruction &);
+Step runLoadRegisters(Warp &, const Instruction &);
+Step runScaleRows(Warp &, const Instruction &);
+
 // Tma.cpp
 Step runTmaLoad(Warp &, const Instruction &);
 Step runTmaStore(Warp &, const Instruction &);
@@ -70,6 +80,7 @@ Step runView(Warp &, const Instruction &);
 Step runCopyAsync(Warp &, const Instruction &);
 Step runCopyOut(Warp &, const Instruction &);
 Step runStoreRow(Warp &, const Instruction &);
+Step runStoreFragment(Warp &, const Instruction &);
 
 // Matrix.cpp
 Step runFill(Warp &, const Instruction &);

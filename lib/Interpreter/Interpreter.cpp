@@ -58,6 +58,10 @@ static LogicalResult checkLaunch(tile::KernelOp kernel,
     if (extent < 0)
       return kernel.emitError("expects a grid of at least 0 blocks, but got ")
              << extent;
+  if (grid[0] % kernel.getCluster() != 0)
+    return kernel.emitError("expects a grid of whole clusters of ")
+           << kernel.getCluster() << " blocks along dimension 0, but got "
+           << grid[0] << " blocks";
   ArrayRef<Type> types = kernel.getArgumentTypes();
   if (types.size() != arguments.size())
     return kernel.emitError("expects ")
@@ -75,16 +79,32 @@ static LogicalResult checkLaunch(tile::KernelOp kernel,
   return success();
 }
 
-/// Counters are 0 again when the kernel ends, for the next launch.
+/// Counters and flags are 0 again when the kernel ends, for the next launch.
 static void checkCounters(Launch &launch) {
-  for (auto [address, draw] : launch.counters) {
+  for (auto [address, op] : launch.counters) {
     int32_t value = 0;
     if (!launch.memory.read(address, &value, sizeof value) && value != 0)
-      launch.reporter.report(draw, "counter",
-                             "expects the counter to be 0 at the end of the "
-                             "kernel, but got " +
-                                 Twine(value));
+      launch.reporter.report(
+          op, "counter",
+          Twine("expects the ") + (isa<tile::DrawOp>(op) ? "counter" : "flag") +
+              " to be 0 at the end of the kernel, but got " + Twine(value));
   }
+}
+
+/// The blocks that run at once: all, those of a cluster, or each alone.
+static std::vector<std::vector<std::array<int64_t, 3>>>
+residentBlocks(const Program &program, std::array<int64_t, 3> grid) {
+  std::vector<std::vector<std::array<int64_t, 3>>> groups;
+  for (int64_t z = 0; z < grid[2]; ++z)
+    for (int64_t y = 0; y < grid[1]; ++y)
+      for (int64_t x = 0; x < grid[0]; ++x) {
+        bool first = program.cooperative ? groups.empty()
+                                         : x % int64_t(program.cluster) == 0;
+        if (first)
+          groups.emplace_back();
+        groups.back().push_back({x, y, z});
+      }
+  return groups;
 }
 
 FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
@@ -100,15 +120,14 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
   Launch launch{*program, memory, grid, arguments, Reporter(options.maxErrors),
                 {}};
   tile::Traffic traffic;
-  for (int64_t z = 0; z < grid[2]; ++z)
-    for (int64_t y = 0; y < grid[1]; ++y)
-      for (int64_t x = 0; x < grid[0]; ++x) {
-        Residents block(launch, {{x, y, z}}, options);
-        block.run();
-        traffic += block.traffic();
-        if (launch.reporter.exhausted())
-          return failure();
-      }
+  for (ArrayRef<std::array<int64_t, 3>> positions :
+       residentBlocks(*program, grid)) {
+    Residents residents(launch, positions, options);
+    residents.run();
+    traffic += residents.traffic();
+    if (launch.reporter.exhausted())
+      return failure();
+  }
   if (launch.reporter.errors() == 0)
     checkCounters(launch);
   if (launch.reporter.errors() != 0)

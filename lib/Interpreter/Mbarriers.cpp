@@ -3,6 +3,7 @@
 #include "Rings.h"
 
 #include "Handlers.h"
+#include "Residents.h"
 
 using namespace mlir;
 using namespace attn;
@@ -51,31 +52,72 @@ static std::string plural(unsigned count, StringRef what) {
 // Arriving
 //===----------------------------------------------------------------------===//
 
-bool Mbarriers::arrive(Warp &warp, const Instruction &in, unsigned index,
-                       int64_t bytes) {
+/// False, and reported, when what comes might be counted in the phase before.
+bool Mbarriers::check(Warp &warp, const Instruction &in, unsigned index,
+                      bool isArrival) {
   const BarrierInfo &info = block.program.barriers[index];
-  Mbarrier &barrier = all[index];
+  const Mbarrier &barrier = all[index];
+  std::string title = info.title;
+  if (&warp.block != &block)
+    title += " of " + block.name();
+  if (block.finished()) {
+    warp.report(in, "gone",
+                "expects " + Twine(title) + " to be there, but got its end");
+    return false;
+  }
   uint32_t known =
       block.clocks.known(warp.clock(), block.clocks.mbarrier(index));
-  if (known < barrier.phase || barrier.missingArrivals == 0) {
+  if (known == barrier.phase && !(isArrival && barrier.missingArrivals == 0))
+    return true;
+  if (isArrival)
     warp.report(in, "arrivals",
                 "expects " + plural(info.arrivals, "arrival") +
-                    " in a phase of " + info.title +
+                    " in a phase of " + title +
                     " and others only behind its end, but got one that is not "
                     "ordered behind the end of phase " +
                     Twine(known));
+  else
+    warp.report(in, "early bytes",
+                "expects to load for phase " + Twine(barrier.phase) + " of " +
+                    title +
+                    " behind the end of the phase before, but got no order "
+                    "between them");
+  return false;
+}
+
+bool Mbarriers::arrive(Warp &warp, const Instruction &in, unsigned index,
+                       int64_t bytes) {
+  if (!check(warp, in, index, /*isArrival=*/true))
     return false;
-  }
+  Mbarrier &barrier = all[index];
   --barrier.missingArrivals;
   barrier.missingBytes += bytes;
   barrier.lastWarp = &warp;
   barrier.lastInstruction = in.index;
-  warp.block.clocks.release(warp.id, barrier.arrived);
-  if (bytes != 0)
-    landings.push_back({index, bytes});
+  // From another block without release: what was before is over, not in sight.
+  if (&warp.block == &block)
+    block.clocks.release(warp.id, barrier.arrived);
+  else
+    warp.block.clocks.releaseUnseen(warp.id, barrier.arrived);
+  unsigned phase = barrier.phase;
+  endIfComplete(index);
+  // The only one that a phase waits for knows that it has ended.
+  if (barrier.phase != phase && &warp.block == &block &&
+      block.program.barriers[index].arrivals == 1)
+    block.clocks.learn(warp.id, block.clocks.mbarrier(index), barrier.phase);
+  return true;
+}
+
+bool Mbarriers::bring(Warp &warp, const Instruction &in, unsigned index,
+                      int64_t bytes) {
+  if (!check(warp, in, index, /*isArrival=*/false))
+    return false;
+  // What the load waited for is over for whoever sees its bytes.
+  if (&warp.block != &block)
+    warp.block.clocks.releaseUnseen(warp.id, all[index].arrived);
+  landings.push_back({index, bytes});
   if (landAtOnce)
     land(nullptr);
-  endIfComplete(index);
   return true;
 }
 
@@ -124,7 +166,7 @@ std::string Mbarriers::missing(unsigned index) const {
   const Mbarrier &barrier = all[index];
   return (Twine(barrier.missingArrivals) + " of " +
           Twine(block.program.barriers[index].arrivals) + " arrivals and " +
-          Twine(barrier.missingBytes) + " bytes")
+          Twine(std::max<int64_t>(barrier.missingBytes, 0)) + " bytes")
       .str();
 }
 
@@ -171,7 +213,13 @@ Step attn::interpreter::runMbarrierArrive(Warp &warp, const Instruction &in) {
   if (!barrier)
     return Step::stop;
   bool arrives = in.operands.size() < 3 || warp.integer(in, 2) != 0;
-  if (arrives && !warp.block.mbarriers.arrive(warp, in, *barrier))
-    return Step::stop;
+  if (!arrives)
+    return Step::next;
+  if (!cast<tile::MbarrierArriveOp>(in.op).getCluster())
+    return warp.block.mbarriers.arrive(warp, in, *barrier) ? Step::next
+                                                           : Step::stop;
+  for (ThreadBlock *peer : warp.block.residents.clusterOf(warp.block))
+    if (!peer->mbarriers.arrive(warp, in, *barrier))
+      return Step::stop;
   return Step::next;
 }

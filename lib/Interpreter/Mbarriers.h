@@ -12,7 +12,8 @@
 //
 // * An arrival belongs to phase k only if its warp knows that phase k - 1 has
 //   ended.  Otherwise it may come early and be counted there: one arrival too
-//   many, or one that nobody waited for.
+//   many, or one that nobody waited for.  So do bytes that another block of the
+//   cluster loads.  A warp whose arrival is the only one knows the end.
 // * A wait with parity p of a warp that knows m phases is for phase m if that
 //   has parity p, else for phase m - 1, which it knows already.
 // * Phase k + 1 may end only behind all waits for phase k.  Otherwise a waiter
@@ -37,11 +38,14 @@ class Warp;
 enum class Step;
 struct Instruction;
 
-/// What a blocked warp waits for: the phase of an mbarrier, or a named barrier.
+/// What a blocked warp waits for: the phase of an mbarrier, a named barrier, or
+/// a value of a flag.
 struct Obstacle {
-  enum class Kind { none, mbarrier, named } kind = Kind::none;
+  enum class Kind { none, mbarrier, named, flag } kind = Kind::none;
   unsigned barrier = 0;
   int64_t phase = 0;
+  /// Of a flag.
+  uint64_t address = 0;
 };
 
 class Mbarriers {
@@ -51,10 +55,13 @@ public:
   /// Waits for the end of the phase of that parity.
   Step wait(Warp &warp, const Instruction &in, unsigned barrier,
             int64_t parity);
-  /// One arrival, which announces bytes.  False, and reported, when it is
-  /// wrong.
+  /// One arrival, which announces bytes, by a warp of this block or of another.
+  /// False, and reported, when it is wrong.
   bool arrive(Warp &warp, const Instruction &in, unsigned barrier,
               int64_t bytes = 0);
+  /// Announced bytes are on their way.
+  bool bring(Warp &warp, const Instruction &in, unsigned barrier,
+             int64_t bytes);
 
   /// The phase under way.
   unsigned phase(unsigned barrier) const { return all[barrier].phase; }
@@ -92,6 +99,8 @@ private:
     int64_t bytes;
   };
 
+  bool check(Warp &warp, const Instruction &in, unsigned barrier,
+             bool isArrival);
   void endIfComplete(unsigned barrier);
 
   ThreadBlock &block;

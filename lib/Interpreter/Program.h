@@ -76,10 +76,14 @@ struct BarrierInfo {
 
 struct Program {
   explicit Program(tile::KernelOp kernel)
-      : warps(kernel.getWarps()), argumentTypes(kernel.getArgumentTypes()),
-        shared(kernel) {}
+      : warps(kernel.getWarps()), cluster(kernel.getCluster()),
+        cooperative(kernel.getCooperative()),
+        argumentTypes(kernel.getArgumentTypes()), shared(kernel) {}
 
-  unsigned warps;
+  /// Of a block, and blocks of a cluster.
+  unsigned warps, cluster;
+  /// All blocks run at once.
+  bool cooperative;
   Code body;
   llvm::SmallVector<mlir::Type> argumentTypes;
   unsigned slots = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 using namespace attn;
@@ -25,11 +26,13 @@ static BlockOrder orderOf(const InterpreterOptions &options) {
 
 Residents::Residents(Launch &launch, ArrayRef<std::array<int64_t, 3>> positions,
                      const InterpreterOptions &options)
-    : reporter(launch.reporter), order(orderOf(options)),
+    : together(launch.program.cooperative || launch.program.cluster > 1),
+      reporter(launch.reporter), order(orderOf(options)),
       starved(unsigned(options.seed % positions.size())), random(options.seed),
       turns(positions.size()) {
   for (std::array<int64_t, 3> position : positions)
-    blocks.emplace_back(launch, unsigned(blocks.size()), position, options);
+    blocks.emplace_back(launch, *this, unsigned(blocks.size()), position,
+                        options);
   std::iota(turns.begin(), turns.end(), 0);
   if (order == BlockOrder::newestFirst)
     std::reverse(turns.begin(), turns.end());
@@ -37,6 +40,14 @@ Residents::Residents(Launch &launch, ArrayRef<std::array<int64_t, 3>> positions,
   if (order == BlockOrder::oneStarved)
     std::rotate(turns.begin() + starved, turns.begin() + starved + 1,
                 turns.end());
+}
+
+SmallVector<ThreadBlock *> Residents::clusterOf(const ThreadBlock &block) {
+  unsigned size = block.program.cluster;
+  SmallVector<ThreadBlock *> peers;
+  for (unsigned rank = 0; rank < size; ++rank)
+    peers.push_back(&blocks[block.number / size * size + rank]);
+  return peers;
 }
 
 tile::Traffic Residents::traffic() const {
@@ -77,7 +88,7 @@ Turn Residents::round() {
       break;
     ThreadBlock &block = blocks[number];
     Turn turn = block.turn();
-    if (turn == Turn::stuck && block.meet())
+    if (turn == Turn::stuck && (block.meet() || meetCluster(block)))
       turn = Turn::progress;
     if (turn == Turn::stopped || reporter.exhausted())
       return Turn::stopped;
@@ -88,6 +99,25 @@ Turn Residents::round() {
       break;
   }
   return round;
+}
+
+/// Lets all warps of the block's cluster go on if they have met.
+bool Residents::meetCluster(ThreadBlock &block) {
+  if (!block.meetsCluster())
+    return false;
+  SmallVector<ThreadBlock *> peers = clusterOf(block);
+  if (!llvm::all_of(peers,
+                    [](ThreadBlock *peer) { return peer->meetsCluster(); }))
+    return false;
+  Clock joined;
+  for (ThreadBlock *peer : peers)
+    peer->clocks.releaseAll(joined);
+  for (ThreadBlock *peer : peers) {
+    peer->clocks.acquireAll(joined);
+    for (Warp &warp : peer->warps)
+      warp.state = Warp::State::ready;
+  }
+  return true;
 }
 
 /// No warp can go on: what TMA loads must come now.
@@ -106,8 +136,13 @@ bool Residents::land() {
 static std::string describe(const Warp &warp) {
   const ThreadBlock &block = warp.block;
   if (warp.state == Warp::State::waiting)
-    return "all warps";
+    return warp.meetsCluster ? "all warps of the cluster" : "all warps";
   const Obstacle &by = warp.obstacle;
+  if (by.kind == Obstacle::Kind::flag)
+    return ("flag " + Twine(by.barrier) + " to be " + Twine(by.phase) +
+            ", where " + Twine(block.residents.flags.value(by.address)) +
+            " is published")
+        .str();
   if (by.kind == Obstacle::Kind::named)
     return ("barrier " + Twine(by.barrier) + ", where " +
             block.named.missing(by.barrier) + " are missing")
@@ -122,30 +157,39 @@ static std::string describe(const Warp &warp) {
 /// If some warp is blocked: one error at the first, and where the others wait.
 /// Else, warps that stand at a barrier where others never come.
 void Residents::reportDeadlock() {
-  Warp *first = nullptr;
-  SmallVector<Note> notes;
-  llvm::DenseSet<const Instruction *> seen;
-  for (ThreadBlock &block : blocks)
-    for (Warp &warp : block.warps)
-      if (!first && warp.state == Warp::State::blocked) {
-        first = &warp;
-        seen.insert(warp.waitsAt);
-      }
+  auto find = [&](Warp::State state) {
+    Warp *found = nullptr;
+    for (ThreadBlock &block : blocks)
+      for (Warp &warp : block.warps)
+        if (!found && warp.state == state)
+          found = &warp;
+    return found;
+  };
+  Warp *first = find(Warp::State::blocked);
   if (!first) {
     for (ThreadBlock &block : blocks)
       block.reportMissing();
-    return;
+    first = find(Warp::State::waiting);
+    if (!first || reporter.errors() != 0)
+      return;
   }
+  // What is the same for many warps is said once, and not more than can be
+  // read.
+  constexpr size_t most = 32;
+  SmallVector<Note> notes;
+  std::set<std::pair<const Instruction *, std::string>> seen;
+  seen.insert({first->waitsAt, describe(*first)});
   for (const ThreadBlock &block : blocks)
     for (const Warp &warp : block.warps) {
-      if (warp.state == Warp::State::finished ||
-          !seen.insert(warp.waitsAt).second)
+      if (warp.state == Warp::State::finished || notes.size() == most)
+        continue;
+      std::string what = describe(warp);
+      if (!seen.insert({warp.waitsAt, what}).second)
         continue;
       std::string who = ("warp " + Twine(warp.id)).str();
       if (blocks.size() > 1)
         who += " of " + block.name();
-      notes.push_back(
-          {warp.waitsAt->op, who + " waits here for " + describe(warp)});
+      notes.push_back({warp.waitsAt->op, who + " waits here for " + what});
     }
   first->report(
       first->waitsAt->op, "deadlock",

@@ -5,11 +5,16 @@
 // on the device.  Turn by turn one of them lets its warps go on; which one is
 // an option, and some of the orders are as unkind as can be.
 //
+// The blocks of a cooperative kernel are all resident together, those of others
+// by clusters.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_INTERPRETER_RESIDENTS_H
 #define ATTN_LIB_INTERPRETER_RESIDENTS_H
 
+#include "Flags.h"
+#include "Visibility.h"
 #include "Warp.h"
 
 namespace attn::interpreter {
@@ -19,6 +24,15 @@ public:
   Residents(Launch &launch, llvm::ArrayRef<std::array<int64_t, 3>> positions,
             const InterpreterOptions &options);
 
+  /// Whether there is more than one block to know of.
+  const bool together;
+  Visibility visibility;
+  Flags flags;
+
+  const ThreadBlock &block(unsigned number) const { return blocks[number]; }
+  /// The blocks of a block's cluster, by rank.
+  llvm::SmallVector<ThreadBlock *> clusterOf(const ThreadBlock &block);
+
   /// Runs all blocks to their ends.
   void run();
   /// Bytes moved by all.
@@ -26,6 +40,7 @@ public:
 
 private:
   Turn round();
+  bool meetCluster(ThreadBlock &block);
   bool land();
   void reportDeadlock();
 

@@ -6,13 +6,12 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::interpreter;
 
-/// All warps meet, which also makes barriers ready; then each goes through the
-/// list of roles and finds its own.
+/// All warps meet, of a whole cluster, which also makes barriers ready; then
+/// each goes through the list of roles and finds its own.
 Step attn::interpreter::runRoles(Warp &warp, const Instruction &in) {
   warp.hasRole = true;
   warp.frames.push_back({in.regions[0].get(), 0, &in});
-  warp.waitsAt = &in;
-  return Step::wait;
+  return warp.wait(in, warp.block.program.cluster > 1);
 }
 
 Step attn::interpreter::runRole(Warp &warp, const Instruction &in) {

@@ -2,6 +2,7 @@
 
 #include "Buffers.h"
 #include "Handlers.h"
+#include "Residents.h"
 #include "Rings.h"
 
 #include <algorithm>
@@ -19,19 +20,31 @@ struct Box {
   /// Indices of the box's rows that lie in the array.
   std::pair<int64_t, int64_t> inside() const {
     const std::array<int64_t, 4> &sizes = map.array->sizes;
-    int64_t count = map.type.getBoxRows();
     if (batch < 0 || batch >= sizes[0] || head < 0 || head >= sizes[1])
       return {0, 0};
-    int64_t begin = std::clamp<int64_t>(-row, 0, count);
-    return {begin, std::clamp<int64_t>(sizes[2] - row, begin, count)};
+    return clip(row, map.type.getBoxRows(), sizes[2]);
+  }
+  /// Which of `count` columns from `first` on the array has.
+  std::pair<int64_t, int64_t> columns(int64_t first, int64_t count) const {
+    return clip(first, count, map.type.getColumns());
   }
   /// Address of an element.
   uint64_t address(int64_t index, int64_t column) const {
     const std::array<int64_t, 4> &strides = map.array->strides;
     int64_t elements = batch * strides[0] + head * strides[1] +
                        (row + index) * strides[2] + column;
-    int64_t bytes = map.type.getElementType().getIntOrFloatBitWidth() / 8;
-    return map.array->address + uint64_t(elements * bytes);
+    return map.array->address + uint64_t(elements * elementBytes());
+  }
+  int64_t elementBytes() const {
+    return map.type.getElementType().getIntOrFloatBitWidth() / 8;
+  }
+
+private:
+  /// Of `count` numbers from `first` on, indices of those in 0 to `size` - 1.
+  static std::pair<int64_t, int64_t> clip(int64_t first, int64_t count,
+                                          int64_t size) {
+    int64_t begin = std::clamp<int64_t>(-first, 0, count);
+    return {begin, std::clamp<int64_t>(size - first, begin, count)};
   }
 };
 } // namespace
@@ -40,45 +53,72 @@ struct Box {
 // tile.tma_load
 //===----------------------------------------------------------------------===//
 
-/// The bytes of a box as they come to a buffer: zeros outside of the array.
+/// The bytes of a box from a column on, as they come to a buffer: zeros outside
+/// of the array.
 static std::vector<uint8_t> loadBox(Warp &warp, const Instruction &in,
-                                    const Box &box, int64_t width) {
+                                    const Box &box, int64_t column,
+                                    int64_t width) {
   std::vector<uint8_t> data(box.map.type.getBoxRows() * width);
   auto [begin, end] = box.inside();
-  int64_t bytes = box.map.type.rowBytes();
-  for (int64_t i = begin; i < end; ++i)
+  auto [first, last] = box.columns(column, width / box.elementBytes());
+  int64_t bytes = (last - first) * box.elementBytes();
+  for (int64_t i = begin; i < end && bytes != 0; ++i)
     if (std::optional<std::string> error =
-            warp.block.memory.read(box.address(i, 0), &data[i * width], bytes))
+            readGlobal(warp, in, box.address(i, column + first),
+                       &data[i * width + first * box.elementBytes()], bytes))
       warp.report(in, "global read", *error + " in row " + Twine(box.row + i));
   warp.block.traffic.global += (end - begin) * bytes;
   return data;
 }
 
 Step attn::interpreter::runTmaLoad(Warp &warp, const Instruction &in) {
+  auto load = cast<tile::TmaLoadOp>(in.op);
+  unsigned next = 8;
+  int64_t column = load.getColumn() ? warp.integer(in, next++) : 0;
+  ThreadBlock &block = warp.block;
+  SmallVector<ThreadBlock *> targets{&block};
+  int64_t rank = 0;
+  if (load.getRank()) {
+    rank = warp.integer(in, next);
+    targets = block.residents.clusterOf(block);
+    if (rank < 0 || rank >= int64_t(targets.size()) || targets[rank] != &block)
+      return warp.stop(in, "rank",
+                       "expects the block's position in its cluster, but got " +
+                           Twine(rank));
+  }
   Box box{warp.map(in, 0), warp.integer(in, 1), warp.integer(in, 2),
           warp.integer(in, 3)};
+  int64_t rows = box.map.type.getBoxRows();
+  box.row += rank * rows;
   const Buffer &buffer = warp.buffer(in, 4);
-  Part part{buffer, warp.integer(in, 5),     0, buffer.type.getRows(),
+  Part part{buffer, warp.integer(in, 5),     rank * rows, rows,
             0,      buffer.type.getColumns()};
   if (!checkInside(warp, in, part))
     return Step::stop;
   // Whole panels come, also what lies behind the buffer's columns.
-  part.columns = buffer.type.panels() * buffer.type.panelColumns();
+  part.columns = load.panels() * buffer.type.panelColumns();
   std::optional<unsigned> barrier =
       slotOf(warp, in, warp.ring(in, 6), warp.integer(in, 7));
   if (!barrier)
     return Step::stop;
 
-  ThreadBlock &block = warp.block;
-  std::vector<uint8_t> data = loadBox(warp, in, box, part.rectangle().width);
-  if (std::optional<Breach> breach =
-          block.shared.load(part.rectangle(), warp.clock(), in.index,
-                            block.clocks.mbarrier(*barrier),
-                            block.mbarriers.phase(*barrier) + 1, data.data()))
-    reportBreach(warp, in, part, *breach, "overwritten");
-  block.traffic.smem += int64_t(data.size());
-  if (!block.mbarriers.arrive(warp, in, *barrier, int64_t(data.size())))
+  std::vector<uint8_t> data =
+      loadBox(warp, in, box, column, part.rectangle().width);
+  auto bytes = int64_t(data.size());
+  for (ThreadBlock *target : targets) {
+    if (std::optional<Breach> breach = target->shared.load(
+            part.rectangle(), warp.clock(), in.index,
+            target->clocks.mbarrier(*barrier),
+            target->mbarriers.phase(*barrier) + 1, data.data()))
+      reportBreach(warp, in, part, *breach, "overwritten", target);
+    target->traffic.smem += bytes;
+  }
+  if (!block.mbarriers.arrive(warp, in, *barrier,
+                              bytes * int64_t(targets.size())))
     return Step::stop;
+  for (ThreadBlock *target : targets)
+    if (!target->mbarriers.bring(warp, in, *barrier, bytes))
+      return Step::stop;
   return Step::next;
 }
 
@@ -113,8 +153,9 @@ Step attn::interpreter::runTmaStore(Warp &warp, const Instruction &in) {
     reportBreach(warp, in, part, *breach, "read");
   int64_t width = part.rectangle().width;
   for (int64_t i = begin; i < end; ++i)
-    if (std::optional<std::string> error = warp.block.memory.write(
-            box.address(i, column), &data[(i - begin) * width], width))
+    if (std::optional<std::string> error =
+            writeGlobal(warp, in, box.address(i, column),
+                        &data[(i - begin) * width], width))
       warp.report(in, "global write", *error + " in row " + Twine(box.row + i));
   warp.block.traffic.global += int64_t(data.size());
   warp.block.traffic.smem += int64_t(data.size());

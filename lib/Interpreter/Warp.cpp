@@ -1,6 +1,6 @@
 //===- Warp.cpp - Warps and the block they form ---------------------------===//
 
-#include "Warp.h"
+#include "Residents.h"
 
 #include <algorithm>
 #include <numeric>
@@ -46,9 +46,12 @@ void Warp::report(Operation *op, StringRef kind, const Twine &message,
 Step Warp::run() {
   while (true) {
     Frame &frame = frames.back();
-    // The region of a role has no op at its end.
+    // The regions of roles have no op at their end, and there clusters meet.
     if (frame.next == frame.code->instructions.size()) {
+      const Instruction *owner = frame.owner;
       frames.pop_back();
+      if (isa<tile::RolesOp>(owner->op) && block.program.cluster > 1)
+        return wait(*owner, /*cluster=*/true);
       continue;
     }
     const Instruction &in = frame.code->instructions[frame.next++];
@@ -88,15 +91,16 @@ static Cell toCell(Type type, const KernelArgument &argument) {
   return toNumber(argument);
 }
 
-ThreadBlock::ThreadBlock(Launch &launch, unsigned number,
+ThreadBlock::ThreadBlock(Launch &launch, Residents &residents, unsigned number,
                          std::array<int64_t, 3> position,
                          const InterpreterOptions &options)
-    : launch(launch), program(launch.program), memory(launch.memory),
-      clocks(number, program.warps, unsigned(program.barriers.size())),
+    : launch(launch), residents(residents), program(launch.program),
+      memory(launch.memory), clocks(number, residents.together, program.warps,
+                                    unsigned(program.barriers.size())),
       shared(program.shared.totalBytes(), clocks), mbarriers(*this),
       named(*this), products(program.warps), number(number), position(position),
-      reporter(launch.reporter), shuffled(options.order == WarpOrder::shuffled),
-      order(program.warps) {
+      reporter(launch.reporter), warpOrder(options.order),
+      shuffled(warpOrder == WarpOrder::shuffled), order(program.warps) {
   std::seed_seq seed{options.seed, uint64_t(position[0]), uint64_t(position[1]),
                      uint64_t(position[2])};
   random.seed(seed);
@@ -164,8 +168,18 @@ bool ThreadBlock::finished() const {
   });
 }
 
+bool ThreadBlock::seesBefore() {
+  return shuffled ? random() % 2 == 0 : warpOrder == WarpOrder::reverse;
+}
+
+bool ThreadBlock::meetsCluster() const {
+  return llvm::all_of(warps, [](const Warp &warp) {
+    return warp.state == Warp::State::waiting && warp.meetsCluster;
+  });
+}
+
 bool ThreadBlock::meet() {
-  if (!llvm::all_of(warps, [](const Warp &warp) {
+  if (meetsCluster() || !llvm::all_of(warps, [](const Warp &warp) {
         return warp.state == Warp::State::waiting;
       }))
     return false;

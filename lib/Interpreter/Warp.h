@@ -25,6 +25,7 @@
 
 namespace attn::interpreter {
 
+class Residents;
 class ThreadBlock;
 
 /// What an error adds at another op.
@@ -92,6 +93,8 @@ public:
   uint64_t executed = 0;
   /// Whether it has come to its role, where mbarriers are ready.
   bool hasRole = false;
+  /// Whether it waits for the whole cluster.
+  bool meetsCluster = false;
   std::vector<Frame> frames;
   /// Copies that no group has yet, and the groups in flight, oldest first.
   std::vector<unsigned> openGroup;
@@ -154,6 +157,12 @@ public:
     report(in, kind, message);
     return Step::stop;
   }
+  /// The warp stands at a barrier of the block, or of the cluster.
+  Step wait(const Instruction &in, bool cluster = false) {
+    waitsAt = &in;
+    meetsCluster = cluster;
+    return Step::wait;
+  }
   /// The warp cannot go on before the obstacle is gone.
   Step stall(const Instruction &in, Obstacle by) {
     waitsAt = &in;
@@ -175,10 +184,12 @@ enum class Turn { progress, stuck, stopped };
 class ThreadBlock {
 public:
   /// `number` is its number among the blocks that run at once.
-  ThreadBlock(Launch &launch, unsigned number, std::array<int64_t, 3> position,
+  ThreadBlock(Launch &launch, Residents &residents, unsigned number,
+              std::array<int64_t, 3> position,
               const InterpreterOptions &options);
 
   Launch &launch;
+  Residents &residents;
   const Program &program;
   GlobalMemory &memory;
   Clocks clocks;
@@ -201,11 +212,15 @@ public:
   std::string name() const;
   /// What decides where anything may happen; null where it must not.
   std::mt19937_64 *chance() { return shuffled ? &random : nullptr; }
+  /// Whether, of what may or may not have come yet, it has not.
+  bool seesBefore();
 
   /// Lets every warp that can go on do so once.
   Turn turn();
-  /// Lets all warps pass the barrier if they stand there.
+  /// Lets all warps pass the barrier of the block if they stand there.
   bool meet();
+  /// All warps stand where the cluster meets.
+  bool meetsCluster() const;
   bool finished() const;
   /// None can go on any more: reports that the first warp at a barrier of the
   /// block waits in vain.
@@ -214,6 +229,7 @@ public:
   void checkEnd();
 
 private:
+  const WarpOrder warpOrder;
   const bool shuffled;
   std::mt19937_64 random;
   /// Of the warps.

@@ -135,8 +135,11 @@ Step Product::run() {
     right = transposed(*right);
   tile::PendingType type = op.getResult().getType();
   auto sum = std::make_shared<Matrix>(type.getRows(), type.getColumns());
-  if (op.getAcc())
-    *sum = *warp.matrix(in, unsigned(in.operands.size() - 1));
+  if (op.getAcc()) {
+    auto last = unsigned(in.operands.size() - 1);
+    bool pending = isa<tile::PendingType>(op.getAcc().getType());
+    *sum = pending ? *warp.pending(in, last).sum : *warp.matrix(in, last);
+  }
   multiply(*left, *right, *sum);
   int64_t quarter = int64_t(right->reals.size()) / kWarpsOfGroup;
   int64_t elements = quarter + (lhs ? int64_t(left->reals.size()) : 0);

@@ -5,11 +5,16 @@
 // bytes it moves at each level, and every breach of the execution model that
 // its ops state (TileDialect.td).
 //
-// **Warps.** Blocks run one after another.  In a block, each warp has its own
-// frame stack and runs until it must wait at a barrier; then another continues.
-// The order is an option, because a wrong kernel may be right in one order.  So
-// is when bytes that TMA loads land: at once (forward), when nothing else can
-// go on (reverse), or any time (shuffled).
+// **Warps.** Each warp has its own frame stack and runs until it must wait at a
+// barrier; then another continues.  The order is an option, because a wrong
+// kernel may be right in one order.  So is when bytes that TMA loads land: at
+// once (forward), when nothing else can go on (reverse), or any time
+// (shuffled).
+//
+// **Blocks** run one after another, unless they wait for each other: those of a
+// cluster run at once, and all of a cooperative kernel.  Then what one writes
+// to global memory is in sight of another only where a publish and an await, or
+// the meeting of a cluster, put it there (lib/Interpreter/Visibility.h).
 //
 // **Values.** A fragment is a dense matrix of floats, rounded to nearest even
 // whenever it becomes bf16 or f16.  A partial row keeps the four parts of its
@@ -40,7 +45,11 @@
 //   copy that not all warps share or on which they disagree;
 //   barrier that some warps never reach, or at which others wait elsewhere;
 //   copies, products or stores in flight at the end; integer division by zero;
-//   warps that wait for each other, with what each waits for;
+//   warps that wait for each other, also those of different blocks, with what
+//   each waits for;
+//   access to what another block wrote or reads, without publish and await;
+//   flags: no order between publishes, lowered before all awaits, not 0 at the
+//   ends of the kernel;
 //   mbarriers: an arrival too many or not behind the phase before, a phase that
 //   may end twice before a waiter looks;
 //   named barriers: unknown ids, different counts, no order between openings;

@@ -113,7 +113,10 @@ TEST_F(FlashWgmma, RandomBoundaries) {
     p.heads = p.kvHeads = draw(1, 2);
     FlashCase flash(p, choice, /*seed=*/i);
     flash.multiprocessors = draw(1, 4);
-    check(flash, {{WarpOrder(draw(0, 2)), /*seed=*/uint64_t(i)}});
+    InterpreterOptions options;
+    options.order = WarpOrder(draw(0, 2));
+    options.seed = uint64_t(i);
+    check(flash, options);
     if (HasFatalFailure())
       return;
   }

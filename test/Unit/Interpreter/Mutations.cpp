@@ -20,8 +20,9 @@ static bool isStep(Operation *op) {
                 tile::CopyOutOp, tile::MbarrierWaitOp, tile::MbarrierArriveOp,
                 tile::BarSyncOp, tile::BarArriveOp, tile::FenceAsyncOp,
                 tile::TmaLoadOp, tile::TmaStoreOp, tile::TmaStoreWaitOp,
-                tile::WgmmaOp, tile::WgmmaWaitOp, tile::PushOp, tile::PopOp>(
-                inner);
+                tile::WgmmaOp, tile::WgmmaWaitOp, tile::PushOp, tile::PopOp,
+                tile::StoreRegistersOp, tile::LoadRegistersOp, tile::PublishOp,
+                tile::AwaitOp>(inner);
         return step ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -32,7 +33,8 @@ static bool isTarget(Operation *op) {
           tile::BarrierOp, tile::MbarrierOp, tile::MbarrierWaitOp,
           tile::MbarrierArriveOp, tile::BarSyncOp, tile::BarArriveOp,
           tile::FenceAsyncOp, tile::TmaLoadOp, tile::TmaStoreOp,
-          tile::TmaStoreWaitOp, tile::WgmmaWaitOp>(op))
+          tile::TmaStoreWaitOp, tile::WgmmaWaitOp, tile::PublishOp,
+          tile::AwaitOp>(op))
     return true;
   return isa<scf::IfOp>(op) && isStep(op);
 }
@@ -88,10 +90,22 @@ static bool weaken(Operation *op) {
     barrier.setArrivals(barrier.getArrivals() - 1);
     return true;
   }
+  OpBuilder builder(op);
+  if (auto await = dyn_cast<tile::AwaitOp>(op)) {
+    Value one = arith::ConstantIntOp::create(builder, op->getLoc(), 1, 32);
+    Value less =
+        arith::SubIOp::create(builder, op->getLoc(), await.getValue(), one);
+    await.getValueMutable().assign(less);
+    return true;
+  }
+  if (auto arrive = dyn_cast<tile::MbarrierArriveOp>(op);
+      arrive && arrive.getCluster()) {
+    arrive.setCluster(false);
+    return true;
+  }
   auto wait = dyn_cast<tile::MbarrierWaitOp>(op);
   if (!wait)
     return false;
-  OpBuilder builder(op);
   Value one = arith::ConstantIntOp::create(builder, op->getLoc(), 1, 32);
   Value other =
       arith::XOrIOp::create(builder, op->getLoc(), wait.getParity(), one);

@@ -4,7 +4,8 @@
 // its group, a wait, an arrival, a fence, a barrier, or a condition around
 // copies) was left out, moved by one step, or weakened: a wait that leaves one
 // group more in flight or names the other parity, a barrier of one arrival or
-// warp more or less.  A step is the next op in its block that touches memory or
+// warp more or less, an await of one less, an arrival not in all blocks of the
+// cluster.  A step is the next op in its block that touches memory or
 // orders it.
 //
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,160 @@
+//===- Visibility.cpp - Who sees what other blocks wrote ------------------===//
+
+#include "Residents.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::interpreter;
+
+Event attn::interpreter::eventOf(const Warp &warp, const Instruction &in) {
+  return {warp.block.number, warp.id, warp.block.clocks.now(warp.id), in.index};
+}
+
+bool attn::interpreter::inSight(const Warp &warp, const Event &event) {
+  return warp.clock().sight.of(event.block, event.warp) >= event.time;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+/// Makes `at` the first byte of a range, if it lies in one.
+void Visibility::split(uint64_t at) {
+  auto behind = ranges.lower_bound(at);
+  if (behind == ranges.begin())
+    return;
+  auto [begin, range] = *std::prev(behind);
+  if (range.end <= at)
+    return;
+  Range &first = std::prev(behind)->second;
+  first.end = at;
+  if (!range.before.empty()) {
+    first.before.resize(at - begin);
+    range.before.erase(range.before.begin(),
+                       range.before.begin() + int64_t(at - begin));
+  }
+  ranges.emplace_hint(behind, at, std::move(range));
+}
+
+/// Calls `apply(begin, range)` for ranges that together are these bytes.
+template <typename Apply>
+void Visibility::cover(uint64_t begin, uint64_t end, Apply apply) {
+  split(begin);
+  split(end);
+  auto next = ranges.lower_bound(begin);
+  for (uint64_t at = begin; at < end; at = next->second.end, ++next) {
+    if (next == ranges.end() || next->first > at) {
+      uint64_t gap = next == ranges.end() ? end : std::min(next->first, end);
+      next = ranges.emplace_hint(next, at, Range{gap, std::nullopt, {}, {}});
+    }
+    apply(at, next->second);
+  }
+}
+
+std::optional<Event> Visibility::writerOf(uint64_t address,
+                                          int64_t bytes) const {
+  auto range = ranges.find(address);
+  if (range == ranges.end() || range->second.end < address + uint64_t(bytes))
+    return std::nullopt;
+  return range->second.writer;
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+/// `done` ("the write") by another warp must come before `now` ("read").
+static void reportDisorder(Warp &warp, const Instruction &in, StringRef done,
+                           const Event &event, StringRef now) {
+  std::string who = ("warp " + Twine(event.warp)).str();
+  std::string what = (done + " of these bytes by ").str();
+  Operation *cause = warp.block.program.ops[event.instruction];
+  if (event.block == warp.block.number)
+    return warp.report(in, (done + now).str(),
+                       "expects a barrier after " + Twine(what) + who +
+                           " before they are " + now + ", but got none",
+                       cause, done + " is here");
+  who += " of " + warp.block.residents.block(event.block).name();
+  warp.report(in, (done + now).str(),
+              "expects " + Twine(what) + who +
+                  " to be published, and that to be awaited, before they are " +
+                  now + ", but got no such order",
+              cause, done + " is here");
+}
+
+void Visibility::read(Warp &warp, const Instruction &in, uint64_t address,
+                      MutableArrayRef<uint8_t> bytes) {
+  constexpr uint8_t poison = 0xff;
+  Event now = eventOf(warp, in);
+  cover(address, address + bytes.size(), [&](uint64_t begin, Range &range) {
+    auto last = llvm::find_if(range.readers, [&](const Event &other) {
+      return other.block == now.block && other.warp == now.warp;
+    });
+    if (last == range.readers.end())
+      range.readers.push_back(now);
+    else
+      *last = now;
+    if (!range.writer || inSight(warp, *range.writer))
+      return;
+    reportDisorder(warp, in, "the write", *range.writer, "read");
+    if (!warp.block.seesBefore())
+      return;
+    MutableArrayRef<uint8_t> part =
+        bytes.slice(begin - address, range.end - begin);
+    if (range.before.empty())
+      std::fill(part.begin(), part.end(), poison);
+    else
+      std::copy(range.before.begin(), range.before.end(), part.begin());
+  });
+}
+
+void Visibility::write(Warp &warp, const Instruction &in, uint64_t address,
+                       int64_t bytes, ArrayRef<uint8_t> before) {
+  Event now = eventOf(warp, in);
+  cover(address, address + uint64_t(bytes), [&](uint64_t begin, Range &range) {
+    if (range.writer && !inSight(warp, *range.writer))
+      reportDisorder(warp, in, "the write", *range.writer, "overwritten");
+    for (const Event &reader : range.readers)
+      if (!inSight(warp, reader))
+        reportDisorder(warp, in, "the read", reader, "overwritten");
+    range.readers.clear();
+    range.writer = now;
+    range.before.clear();
+    if (!before.empty()) {
+      ArrayRef<uint8_t> part = before.slice(begin - address, range.end - begin);
+      range.before.assign(part.begin(), part.end());
+    }
+  });
+}
+
+std::optional<std::string>
+attn::interpreter::readGlobal(Warp &warp, const Instruction &in,
+                              uint64_t address, void *target, int64_t bytes) {
+  std::optional<std::string> error =
+      warp.block.memory.read(address, target, bytes);
+  if (!error && warp.block.residents.together)
+    warp.block.residents.visibility.read(
+        warp, in, address, {static_cast<uint8_t *>(target), size_t(bytes)});
+  return error;
+}
+
+std::optional<std::string> attn::interpreter::writeGlobal(Warp &warp,
+                                                          const Instruction &in,
+                                                          uint64_t address,
+                                                          const void *source,
+                                                          int64_t bytes) {
+  std::vector<uint8_t> before;
+  bool together = warp.block.residents.together;
+  if (together) {
+    before.resize(bytes);
+    if (warp.block.memory.read(address, before.data(), bytes))
+      before.clear();
+  }
+  std::optional<std::string> error =
+      warp.block.memory.write(address, source, bytes);
+  if (!error && together)
+    warp.block.residents.visibility.write(warp, in, address, bytes, before);
+  return error;
+}
