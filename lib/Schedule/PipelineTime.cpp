@@ -101,7 +101,7 @@ public:
     double queryLoad = latency + queryBytes / bytesPerClock;
     double perGroup = c.groupTileClocks + epilogueSlots;
     if (problem.mask.kind != MaskKind::none)
-      perGroup += c.maskedGroupClocks;
+      perGroup += c.maskedGroupClocks * waitsUnderMask();
     double clocks = groups * perGroup + (strips - 1) * c.stripClocks;
     if (!how.isPersistent)
       return clocks + c.blockClocks + queryLoad + step.scores + softmax();
@@ -110,6 +110,17 @@ public:
     if (queryStages == 1)
       clocks += std::max(0.0, queryLoad - step.output);
     return clocks;
+  }
+
+  /// The share of what masks cost between tiles that is left with slots beyond
+  /// the first two, in which a warpgroup that is done runs ahead of the others.
+  double waitsUnderMask() const {
+    return 1 - c.aheadShare * (1 - 1 / std::max(1.0, grid.stages - 1.0));
+  }
+
+  /// Bytes that the ring of keys and values asks for ahead.
+  double bytesAhead() const {
+    return (grid.stages - 0.5) * loadBytes / blockSteps();
   }
 
   /// Steps of all blocks, one head.
@@ -246,7 +257,9 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   Bytes bytes =
       gridTraffic(census, number, problem, machine, sms * together, c);
   t.l2 = bytes.l2 / (l2RateOf(machine) * c.copyEngineGain);
-  t.hbm = bytes.hbm / hbmRateOf(machine, c);
+  // No faster than the bytes that the rings have asked for arrive.
+  double ringRate = sms * model.bytesAhead() / c.memoryLatencySeconds;
+  t.hbm = bytes.hbm / std::min(hbmRateOf(machine, c), ringRate);
   double longest = std::max({whole, t.l2, t.hbm});
   t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - longest;
   t.seconds = longest + t.contention + t.overhead;

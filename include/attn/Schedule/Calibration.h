@@ -97,12 +97,21 @@ struct Calibration {
   /// show 37 to 58 % of L2's peak at 5 to 6.6 TB/s, near what plain loads
   /// reach.
   double copyEngineGain = 1.5;
+  /// Seconds from handing a slot back to the arrival of its next block from a
+  /// device memory that is busy.  By Little's law a ring brings at most its
+  /// bytes in that time: a window of 128 keys at d = 64 took 121 to 129 us with
+  /// two stages of 64 keys, 98 with four, and no less with more.
+  double memoryLatencySeconds = 1.35e-6;
   /// Clocks between two tiles, per warpgroup: barriers, the next tile's place,
   /// the statistics; per 32 outputs of a warp the slots to scale, convert and
   /// stage them; per strip of the staging buffer the wait for the strip before.
   double groupTileClocks = 230, epilogueSlots = 9.7, stripClocks = 265;
   /// More of them under a mask, per warpgroup: each ends at a step of its own.
   double maskedGroupClocks = 700;
+  /// The share of these that is gone when the ring has slots enough.  Measured
+  /// at d = 64 with four slots instead of two: 2 to 4 % less time for 1024
+  /// causal rows, 1 to 2 % for a window of 1024 keys.
+  double aheadShare = 0.7;
   /// Clocks in which one warp transposes 32 x 16 bytes: about ten instructions
   /// (a read and a write of four matrices, four permutes, addresses), one every
   /// other clock; and in which it waits, per step, for three barriers.  An

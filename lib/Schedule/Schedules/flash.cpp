@@ -114,7 +114,7 @@ ScheduleKind flash() {
                    {extentParameter("query", {64, 128, 192}),
                     extentParameter("key", {32, 48, 64, 80, 96, 112, 128, 144,
                                             160, 176, 192, 224, 256}),
-                    countParameter("stages", {2, 3}),
+                    countParameter("stages", {2, 3, 4, 6}),
                     countParameter("query_stages", {2, 1})},
                    {extentParameter("staging", {256, 192, 128, 64})},
                    {choiceParameter("ping_pong", {0, 1}),

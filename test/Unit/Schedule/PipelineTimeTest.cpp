@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 using namespace attn;
 
@@ -51,23 +52,25 @@ double rate(const Kernel &kernel, const Problem &p) {
   return plan ? usefulFlops(p) / plan->seconds / 1e12 : 0;
 }
 
-struct Measured {
-  int64_t d;
-  bool isCausal;
-  struct {
-    int64_t query, key, stages, queryStages, staging, pingPong;
-  } t;
-  double microseconds[3];
+struct MeasuredKernel {
+  int64_t query, key, stages, queryStages, staging, pingPong;
 
   double predicted(const Problem &p) const {
-    Tiles tiles = {{"query", t.query},     {"key", t.key},
-                   {"stages", t.stages},   {"query_stages", t.queryStages},
-                   {"staging", t.staging}, {"ping_pong", t.pingPong},
-                   {"overlap", 1},         {"persistent", 1}};
+    Tiles tiles = {{"query", query},     {"key", key},
+                   {"stages", stages},   {"query_stages", queryStages},
+                   {"staging", staging}, {"ping_pong", pingPong},
+                   {"overlap", 1},       {"persistent", 1}};
     std::string error;
     auto plan = planFor(p, *findMachine("h100_sxm"), "flash", tiles, error);
     return plan ? plan->seconds * 1e6 : HUGE_VAL; // refused: it may spill
   }
+};
+
+struct Measured {
+  int64_t d;
+  bool isCausal;
+  MeasuredKernel kernel;
+  double microseconds[3];
 };
 
 const Measured measured[] = {
@@ -87,7 +90,7 @@ TEST(PipelineTime, ChoosesAmongMeasuredTiles) {
           if (one.d != d || one.isCausal != isCausal)
             continue;
           fastest = std::min(fastest, one.microseconds[i]);
-          double predicted = one.predicted(p);
+          double predicted = one.kernel.predicted(p);
           if (predicted < least) {
             least = predicted;
             chosen = one.microseconds[i];
@@ -102,6 +105,58 @@ TEST(PipelineTime, ChoosesAmongMeasuredTiles) {
       }
   std::sort(errors.begin(), errors.end());
   EXPECT_LT(errors[errors.size() / 2], 0.04);
+}
+
+struct MeasuredRing {
+  int64_t d, rows;
+  Mask mask;
+  MeasuredKernel kernel;
+  double microseconds;
+
+  Problem problem() const {
+    Problem p = ::problem(d, rows, false);
+    p.mask = mask;
+    return p;
+  }
+};
+
+const MeasuredRing measuredRings[] = {
+#include "MeasuredRings.inc"
+};
+
+/// The same where rings are deeper than two.
+TEST(PipelineTime, ChoosesAmongMeasuredRings) {
+  std::map<std::string, std::vector<MeasuredRing>> cells;
+  for (const MeasuredRing &one : measuredRings)
+    cells[std::to_string(one.d) + " " + std::to_string(one.rows) + " " +
+          str(one.mask)]
+        .push_back(one);
+  for (const auto &[name, rings] : cells) {
+    double fastest = HUGE_VAL, least = HUGE_VAL, chosen = 0;
+    for (const MeasuredRing &one : rings) {
+      fastest = std::min(fastest, one.microseconds);
+      double predicted = one.kernel.predicted(one.problem());
+      if (predicted < least) {
+        least = predicted;
+        chosen = one.microseconds;
+      }
+    }
+    SCOPED_TRACE(name);
+    EXPECT_LT(chosen / fastest, 1.03);
+    EXPECT_LT(std::abs(least / chosen - 1), 0.15);
+  }
+}
+
+/// A narrow window works little on every byte: its ring must hold what arrives
+/// from device memory meanwhile.
+TEST(PipelineTime, NarrowWindowsTakeDeepRings) {
+  for (int64_t d : {64, 128}) {
+    Problem p = problem(d, 16384, false);
+    p.mask = {MaskKind::window, 127, 0};
+    PlanReport report = plans(p, *findMachine("h100_sxm"));
+    EXPECT_GE(report.plans.front().tiles.get("stages"), 3) << d;
+    EXPECT_NEAR(report.plans.front().seconds * 1e6, 98, 15) << d;
+  }
 }
 
 /// What changed when one thing was changed.  Full attention, ratio of the first
@@ -183,23 +238,27 @@ TEST(PipelineTime, ChangesGoTheMeasuredWay) {
 /// Nothing is tabulated by head dimension, yet the choice is the measured one.
 TEST(PipelineTime, ChoosesWhatWasFastest) {
   struct {
-    int64_t d, query, key, queryStages;
-  } rows[] = {{64, 192, 128, 2}, {256, 128, 64, 1}};
-  for (auto &row : rows)
-    for (bool isCausal : {false, true})
-      for (int64_t n : {1024, 4096}) {
-        PlanReport report =
-            plans(problem(row.d, n, isCausal), *findMachine("h100_sxm"));
-        const Plan &best = report.plans.front();
-        SCOPED_TRACE(testing::Message() << row.d << " " << n << " " << isCausal
-                                        << ": " << best.tiles.str());
-        EXPECT_EQ(best.family, TensorCoreFamily::wgmma);
-        EXPECT_EQ(best.tiles.get("query"), row.query);
-        EXPECT_EQ(best.tiles.get("key"), row.key);
-        EXPECT_EQ(best.tiles.get("query_stages"), row.queryStages);
-        EXPECT_EQ(best.tiles.get("overlap"), 1);
-        EXPECT_EQ(best.tiles.get("persistent"), 1);
-      }
+    int64_t d, rows;
+    bool isCausal;
+    int64_t query, key, queryStages;
+  } cells[] = {{64, 1024, false, 192, 128, 2}, {64, 1024, true, 192, 64, 2},
+               {64, 4096, false, 192, 128, 2}, {64, 4096, true, 192, 128, 2},
+               {256, 1024, false, 128, 64, 1}, {256, 1024, true, 128, 64, 1},
+               {256, 4096, false, 128, 64, 1}, {256, 4096, true, 128, 64, 1}};
+  for (auto &cell : cells) {
+    PlanReport report = plans(problem(cell.d, cell.rows, cell.isCausal),
+                              *findMachine("h100_sxm"));
+    const Plan &best = report.plans.front();
+    SCOPED_TRACE(testing::Message()
+                 << cell.d << " " << cell.rows << " " << cell.isCausal << ": "
+                 << best.tiles.str());
+    EXPECT_EQ(best.family, TensorCoreFamily::wgmma);
+    EXPECT_EQ(best.tiles.get("query"), cell.query);
+    EXPECT_EQ(best.tiles.get("key"), cell.key);
+    EXPECT_EQ(best.tiles.get("query_stages"), cell.queryStages);
+    EXPECT_EQ(best.tiles.get("overlap"), 1);
+    EXPECT_EQ(best.tiles.get("persistent"), 1);
+  }
 }
 
 TEST(PipelineTime, SlowerResourceTakesLongerAndBinds) {
