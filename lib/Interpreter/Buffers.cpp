@@ -31,6 +31,28 @@ bool attn::interpreter::checkInside(Warp &warp, const Instruction &in,
          check("columns", part.column, part.columns, type.getColumns());
 }
 
+std::vector<uint8_t> attn::interpreter::asColumns(const Part &part,
+                                                  std::vector<uint8_t> bytes) {
+  if (!part.buffer.type.isPaired())
+    return bytes;
+  constexpr int64_t piece = tile::SmemType::kPairedColumns;
+  std::vector<uint8_t> columns(bytes.size());
+  for (int64_t i = 0; i < int64_t(bytes.size()); ++i)
+    columns[i] = bytes[i - i % piece + tile::SmemType::pairedByte(i % piece)];
+  return columns;
+}
+
+std::vector<uint8_t>
+attn::interpreter::asTheyLie(const Part &part, std::vector<uint8_t> columns) {
+  if (!part.buffer.type.isPaired())
+    return columns;
+  constexpr int64_t piece = tile::SmemType::kPairedColumns;
+  std::vector<uint8_t> bytes(columns.size());
+  for (int64_t i = 0; i < int64_t(bytes.size()); ++i)
+    bytes[i - i % piece + tile::SmemType::pairedByte(i % piece)] = columns[i];
+  return bytes;
+}
+
 void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
                                      const Part &part, const Breach &breach,
                                      StringRef verb, const ThreadBlock *owner) {
@@ -128,7 +150,7 @@ Step attn::interpreter::runAlias(Warp &warp, const Instruction &in) {
 }
 
 //===----------------------------------------------------------------------===//
-// tile.load_matrix, tile.store_matrix
+// tile.load_matrix, tile.store_matrix, tile.transpose
 //===----------------------------------------------------------------------===//
 
 Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
@@ -175,5 +197,33 @@ Step attn::interpreter::runStoreMatrix(Warp &warp, const Instruction &in) {
           part.rectangle(), warp.id, in.index, bytes.data()))
     reportBreach(warp, in, part, *breach, "overwritten");
   warp.block.traffic.smem += int64_t(bytes.size());
+  return Step::next;
+}
+
+Step attn::interpreter::runTranspose(Warp &warp, const Instruction &in) {
+  constexpr int64_t rows = tile::TransposeOp::kRows;
+  const Buffer &source = warp.buffer(in, 0), &target = warp.buffer(in, 3);
+  int64_t row = warp.integer(in, 2), columns = source.type.getColumns();
+  Part from{source, warp.integer(in, 1), row, rows, 0, columns};
+  Part to{target, warp.integer(in, 4), 0, columns, row, rows};
+  if (!checkInside(warp, in, from) || !checkInside(warp, in, to))
+    return Step::stop;
+  if (row % rows != 0)
+    return warp.stop(in, "row",
+                     "expects a row in multiples of " + Twine(rows) +
+                         ", but got " + Twine(row));
+  SharedMemory &shared = warp.block.shared;
+  std::vector<uint8_t> bytes(from.bytes()), turned(to.bytes());
+  if (std::optional<Breach> breach =
+          shared.read(from.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, from, *breach, "read");
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      turned[j * rows + i] = bytes[i * columns + j];
+  turned = asTheyLie(to, std::move(turned));
+  if (std::optional<Breach> breach =
+          shared.write(to.rectangle(), warp.id, in.index, turned.data()))
+    reportBreach(warp, in, to, *breach, "overwritten");
+  warp.block.traffic.smem += int64_t(bytes.size() + turned.size());
   return Step::next;
 }

@@ -30,6 +30,11 @@ struct Part {
   int64_t bytes() const { return rows * columns * buffer.type.elementBytes(); }
 };
 
+/// Between the bytes of a part as its columns come and as they lie: they differ
+/// in the layout sw128_paired only.
+std::vector<uint8_t> asColumns(const Part &part, std::vector<uint8_t> bytes);
+std::vector<uint8_t> asTheyLie(const Part &part, std::vector<uint8_t> bytes);
+
 /// False, and reported, when the part does not lie in its buffer.
 bool checkInside(Warp &warp, const Instruction &in, const Part &part);
 

@@ -74,6 +74,7 @@ Step runAlloc(Warp &, const Instruction &);
 Step runAlias(Warp &, const Instruction &);
 Step runLoadMatrix(Warp &, const Instruction &);
 Step runStoreMatrix(Warp &, const Instruction &);
+Step runTranspose(Warp &, const Instruction &);
 
 // Copies.cpp
 Step runView(Warp &, const Instruction &);

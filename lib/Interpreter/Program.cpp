@@ -23,6 +23,7 @@ static Handler handlerOf(Operation *op) {
           return runWhileYield;
         return isa<scf::ForOp>(parent) ? runForYield : runIfYield;
       })
+      .Case([](tile::TransposeOp) { return runTranspose; })
       .Case([](tile::RolesOp) { return runRoles; })
       .Case([](tile::RoleOp) { return runRole; })
       .Case([](tile::ReturnOp) { return runReturn; })

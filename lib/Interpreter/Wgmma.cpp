@@ -113,6 +113,7 @@ std::shared_ptr<Matrix> Product::read(const Part &part) {
   if (std::optional<Breach> breach = warp.block.shared.readLater(
           part.rectangle(), warp.id, in.index, token, bytes.data()))
     reportBreach(warp, in, part, *breach, "read");
+  bytes = asColumns(part, std::move(bytes));
   auto matrix = std::make_shared<Matrix>(part.rows, part.columns);
   decode(part.buffer.type.getElementType(), bytes.data(), matrix->reals);
   return matrix;

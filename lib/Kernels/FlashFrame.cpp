@@ -2,17 +2,20 @@
 
 #include "FlashFrame.h"
 
+#include "attn/Schedule/Schedule.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-static constexpr int64_t kStep = 16; ///< columns of one wgmma step
+/// Bytes that a wgmma step contracts, and columns of a product in all types.
+static constexpr int64_t kStepBytes = 32, kColumns = 16;
 
 FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
+      transposes(needsTranspose(problem)),
       query(request.tiles.get("query")), key(request.tiles.get("key")),
       stages(request.tiles.get("stages")),
       queryStages(request.tiles.get("query_stages")),
@@ -20,15 +23,17 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
       persistent(request.tiles.get("persistent") != 0),
-      groups(query / kGroupRows), dim(llvm::alignTo(problem.headDim, kStep)),
-      dimV(llvm::alignTo(problem.headDimV, kStep)) {}
+      groups(query / kGroupRows),
+      dim(llvm::alignTo(problem.headDim,
+                        8 * kStepBytes / element.getIntOrFloatBitWidth())),
+      dimV(llvm::alignTo(problem.headDimV, kColumns)) {}
 
 KernelOp FlashFrame::declare() {
   Type i32 = b.getI32Type();
-  mapArgument("q", query, problem.headDim);
-  mapArgument("k", key, problem.headDim);
-  mapArgument("v", key, problem.headDimV);
-  mapArgument("o", kGroupRows, problem.headDimV);
+  mapArgument("q", query, problem.headDim, element);
+  mapArgument("k", key, problem.headDim, element);
+  mapArgument("v", key, problem.headDimV, element);
+  mapArgument("o", kGroupRows, problem.headDimV, outputElement());
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
   if (persistent)
@@ -46,30 +51,52 @@ KernelOp FlashFrame::declare() {
   return kernel;
 }
 
-void FlashFrame::mapArgument(StringRef operand, int64_t rows, int64_t columns) {
+void FlashFrame::mapArgument(StringRef operand, int64_t rows, int64_t columns,
+                             Type element) {
   arguments.scalar(mapRole(operand),
                    TensorMapType::get(b.getContext(), rows, columns, element));
+}
+
+Type FlashFrame::outputElement() const {
+  return elementType(b.getContext(), resultType(problem));
 }
 
 Value FlashFrame::map(StringRef operand) const {
   return arguments.get(b, mapRole(operand));
 }
 
+Tile FlashFrame::pop(Place message) const {
+  SmallVector<Type> types(3, b.getI32Type());
+  auto op = PopOp::create(b, types, queue, message.slot, message.parity);
+  return {b.wrap(op.getResult(0)), b.wrap(op.getResult(1)),
+          b.wrap(op.getResult(2))};
+}
+
 void FlashFrame::reserve() {
   auto alloc = [&](StringRef name, int64_t stages, int64_t rows,
-                   int64_t columns) -> Value {
-    auto type = SmemType::get(b.getContext(), stages, rows, columns, element,
-                              SmemLayout::sw128);
+                   int64_t columns, Type element,
+                   SmemLayout layout = SmemLayout::sw128) -> Value {
+    auto type =
+        SmemType::get(b.getContext(), stages, rows, columns, element, layout);
     return AllocOp::create(b, type, name);
   };
-  bufferQ = alloc("query", queryStages, query, dim);
-  bufferK = alloc("key", stages, key, dim);
-  bufferV = alloc("value", stages, key, dimV);
-  bufferO = alloc("staging", 1, query, staging);
+  bufferQ = alloc("query", queryStages, query, dim, element);
+  bufferK = alloc("key", stages, key, dim, element);
+  bufferLoadedV = alloc("value", stages, key, dimV, element);
+  bufferV = transposes ? alloc("value_transposed", stages, dimV, key, element,
+                               SmemLayout::sw128_paired)
+                       : bufferLoadedV;
+  bufferO = alloc("staging", 1, query, staging, outputElement());
   int64_t readers = kWarpsPerGroup * groups;
   ringQ = Ring(b, "query", queryStages, readers);
   ringK = Ring(b, "key", stages, readers);
-  ringV = Ring(b, "value", stages, readers);
+  ringLoadedV =
+      Ring(b, "value", stages, transposes ? kTransposerWarps : readers);
+  ringV = transposes ? Ring(b, "value_transposed", stages, readers,
+                            /*writers=*/kTransposerWarps)
+                     : ringLoadedV;
+  if (transposes)
+    readers += kTransposerWarps;
   queue = QueueOp::create(b, QueueType::get(b.getContext(), kMessages, 3),
                           "tile", uint32_t(readers));
 }

@@ -23,13 +23,22 @@ struct FlashFrame {
   /// Creates the kernel, with its arguments, and reserves shared memory.
   tile::KernelOp declare();
   mlir::Value map(llvm::StringRef operand) const;
+  /// Receives a tile; everybody but the producer does.
+  Tile pop(Place message) const;
+  /// The warps of the first warpgroup.
+  int64_t producerWarps() const {
+    return transposes ? kProducerWarps : kWarpsPerGroup;
+  }
 
   static constexpr int64_t kMessages = 2; ///< slots of the queue of tiles
+  /// Of a kernel with a transposer.
+  static constexpr int64_t kProducerWarps = 1, kTransposerWarps = 3;
 
   TileBuilder &b;
   const Problem &problem;
   const KernelRequest &request;
   mlir::Type element;
+  bool transposes; ///< values have 8 bits
   int64_t query, key, stages, queryStages, staging;
   bool overlap, pingPong, persistent;
   int64_t groups;    ///< consumer warpgroups
@@ -39,17 +48,27 @@ struct FlashFrame {
   Scalar queries;
   std::optional<KeyBand> band;
   std::optional<TileBlocks> blocks;
-  mlir::Value bufferQ, bufferK, bufferV, bufferO, queue;
-  Ring ringQ, ringK, ringV;
+  mlir::Value bufferQ, bufferK, bufferO, queue;
+  Ring ringQ, ringK;
+  /// Values as they are loaded, and as consumers multiply by them: the same, or
+  /// the transpose in a ring of its own.
+  mlir::Value bufferLoadedV, bufferV;
+  Ring ringLoadedV, ringV;
 
 private:
-  void mapArgument(llvm::StringRef operand, int64_t rows, int64_t columns);
+  void mapArgument(llvm::StringRef operand, int64_t rows, int64_t columns,
+                   mlir::Type element);
   void reserve();
+  mlir::Type outputElement() const;
 };
 
 /// The producer (FlashProducer.cpp): draws tiles, tells the other roles, starts
 /// every load.
 void produceTiles(const FlashFrame &frame);
+
+/// The transposer (FlashTransposer.cpp): writes the transpose of every block of
+/// values.
+void transposeValues(const FlashFrame &frame);
 
 } // namespace attn
 

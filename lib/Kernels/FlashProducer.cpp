@@ -47,8 +47,8 @@ private:
                  f.bufferK);
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
-    f.ringV.load(b, place, f.map("v"), tile.batch, head, block * f.key,
-                 f.bufferV);
+    f.ringLoadedV.load(b, place, f.map("v"), tile.batch, head, block * f.key,
+                       f.bufferLoadedV);
   }
   void loadQuery(Place place, const Tile &tile) {
     f.ringQ.load(b, place, f.map("q"), tile.batch, tile.head, tile.row,
@@ -78,7 +78,7 @@ private:
           loadKey(k, tile, head, block);
           loadValue(v, tile, head, block + 1);
           k = f.ringK.next(b, k);
-          v = f.ringV.next(b, v);
+          v = f.ringLoadedV.next(b, v);
           return {k.slot, k.parity, v.slot, v.parity};
         });
     k = {b.wrap(places[0]), b.wrap(places[1])};
@@ -90,7 +90,7 @@ private:
     loadValue(v, tile, head, run.begin);
     b.when(more, [&] { loadQuery(q, next); });
     k = f.ringK.next(b, k);
-    v = f.ringV.next(b, v);
+    v = f.ringLoadedV.next(b, v);
     q = f.ringQ.next(b, q);
     message = message.next(b, FlashFrame::kMessages);
     return {next.row, next.head,    next.batch,    k.slot,

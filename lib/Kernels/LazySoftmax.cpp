@@ -12,19 +12,22 @@ using namespace attn;
 using namespace attn::tile;
 
 static constexpr double kNothingSeen = -0x1p100;
-static constexpr double kSlackBits = 8;
+static constexpr double kMostBits = 8; ///< log2 of the largest weight
 
-LazySoftmax::LazySoftmax(TileBuilder &b, Scalar scale, double sign)
-    : scale(b, scale, sign) {
-  slack = this->scale.scalesFirst ? b.f32(kSlackBits)
-                                  : b.f32(kSlackBits) / this->scale.factor;
+LazySoftmax::LazySoftmax(TileBuilder &b, Scalar scale, double sign,
+                         Type element)
+    : scale(b, scale, sign),
+      bias(element.getIntOrFloatBitWidth() == 8 ? kMostBits / 2 : 0) {
+  Scalar bits = b.f32(kMostBits - bias);
+  slack = this->scale.scalesFirst ? bits : bits / this->scale.factor;
 }
 
 Value LazySoftmax::weights(TileBuilder &b, Value scores,
                            Value reference) const {
   Value shift = b.map(reference, reference.getType(),
                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                        return -(x[0] * scale.factor);
+                        Scalar product = x[0] * scale.factor;
+                        return bias == 0 ? -product : b.f32(bias) - product;
                       });
   return b.map({scores, shift}, scores.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
@@ -76,6 +79,8 @@ LazySoftmax::End LazySoftmax::finish(TileBuilder &b, Rows rows) const {
   Value lse = b.map({sum, rows.reference}, type,
                     [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                       Scalar log = b.log2(x[0]) + x[1] * scale.factor;
+                      if (bias != 0)
+                        log = log - b.f32(bias);
                       double none = -std::numeric_limits<double>::infinity();
                       return b.select(x[0] == b.f32(0), b.f32(none),
                                       log * b.f32(1 / kLog2E));

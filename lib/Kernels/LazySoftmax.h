@@ -4,9 +4,11 @@
 // and so scales l and O in every block.  Any reference will do as long as no
 // weight overflows; so here a row keeps its reference r until some score
 // exceeds it by a factor of 2^8 in weight.  Weights then reach 2^8, which bf16,
-// f16 and f32 hold without loss.  Only the rare block that moves r needs the
-// maximum of whole rows (shuffles) and the scaling of l and O: that is a
-// branch, taken by a warp when one of its rows asks for it.
+// f16 and f32 hold without loss.  f8E4M3FN ends at 448, and below 2^-6 it loses
+// bits: there weights are taken times 2^4 and r moves at a factor of 2^4.  Only
+// the rare block that moves r needs the maximum of whole rows (shuffles) and
+// the scaling of l and O: that is a branch, taken by a warp when one of its
+// rows asks for it.
 //
 // A row that has seen nothing has the reference -2^100, low enough for every
 // score and finite, so that no weight becomes NaN; scores below it count as
@@ -27,8 +29,9 @@ namespace attn {
 class LazySoftmax {
 public:
   /// `scale` is the kernel's run-time argument, `sign` what is known of it when
-  /// the kernel is built.
-  LazySoftmax(TileBuilder &builder, Scalar scale, double sign);
+  /// the kernel is built; weights are rounded to `element`.
+  LazySoftmax(TileBuilder &builder, Scalar scale, double sign,
+              mlir::Type element);
 
   /// Reference and (partial) sum of some rows.
   struct Rows {
@@ -43,7 +46,7 @@ public:
   /// The first block of a row sets its reference.
   struct Block {
     Rows rows;
-    mlir::Value weights; ///< 2^(c s - c r), an accumulator
+    mlir::Value weights; ///< 2^(c s - c r + b), an accumulator
   };
   Block first(TileBuilder &builder, mlir::Value scores) const;
 
@@ -60,7 +63,7 @@ public:
             mlir::Value output) const;
 
   /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
-  /// LSE = ln(2) (c r + log2(l)), or -inf.
+  /// LSE = ln(2) (c r + log2(l) - b), or -inf.
   struct End {
     mlir::Value inverse, lse;
   };
@@ -71,7 +74,8 @@ private:
                       mlir::Value reference) const;
 
   ScoreScale scale;
-  Scalar slack; ///< 8 / c
+  double bias;  ///< b: weights are taken times 2^b
+  Scalar slack; ///< (8 - b) / c
 };
 
 } // namespace attn

@@ -6,10 +6,11 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-Ring::Ring(TileBuilder &b, StringRef name, int64_t slots, int64_t readers)
+Ring::Ring(TileBuilder &b, StringRef name, int64_t slots, int64_t readers,
+           int64_t writers)
     : slots(slots) {
   auto type = MbarrierType::get(b.getContext(), slots);
-  full = MbarrierOp::create(b, type, (name + "_full").str(), 1u);
+  full = MbarrierOp::create(b, type, (name + "_full").str(), uint32_t(writers));
   empty =
       MbarrierOp::create(b, type, (name + "_empty").str(), uint32_t(readers));
 }
@@ -30,6 +31,10 @@ void Ring::awaitFull(TileBuilder &b, Place place) const {
 
 void Ring::awaitEmpty(TileBuilder &b, Place place) const {
   MbarrierWaitOp::create(b, empty, place.slot, place.parity);
+}
+
+void Ring::handOver(TileBuilder &b, Place place) const {
+  MbarrierArriveOp::create(b, full, place.slot, /*condition=*/Value());
 }
 
 void Ring::release(TileBuilder &b, Place place, Scalar condition) const {

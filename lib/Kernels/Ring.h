@@ -30,15 +30,18 @@ struct Place {
 class Ring {
 public:
   Ring() = default;
-  /// Reserves the barriers; `readers` warps hand every slot back.
+  /// Reserves the barriers; `readers` warps hand every slot back, and `writers`
+  /// hand it over (TMA is one).
   Ring(TileBuilder &builder, llvm::StringRef name, int64_t slots,
-       int64_t readers);
+       int64_t readers, int64_t writers = 1);
 
   Place next(TileBuilder &builder, Place place) const {
     return place.next(builder, slots);
   }
   void awaitFull(TileBuilder &builder, Place place) const;
   void awaitEmpty(TileBuilder &builder, Place place) const;
+  /// Hands the slot over to its readers, as one of several writing warps.
+  void handOver(TileBuilder &builder, Place place) const;
   /// Hands the slot back, if the condition holds.
   void release(TileBuilder &builder, Place place, Scalar condition = {}) const;
   /// Waits for the slot, then starts loading rows of a head into it.

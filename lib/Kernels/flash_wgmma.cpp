@@ -6,7 +6,8 @@
 //
 // Roles.  A producer, one lane, draws tiles from a counter that the grid
 // shares, tells the others (a queue), and starts every load.  Each consumer
-// warpgroup owns 64 rows of the tile; P and O stay in its registers.
+// warpgroup owns 64 rows of the tile; P and O stay in its registers.  Values of
+// 8 bits pass through a transposer, which has the producer's other warps.
 //
 // Overlap.  A consumer starts S = Q K[n]^T and O += P V[n + 1] back to back and
 // works out the softmax of block n while the second product runs.  Without
@@ -48,9 +49,12 @@ public:
 
     auto roles = RolesOp::create(b);
     b.createBlock(&roles.getBody());
-    RegisterBudget budget = registerBudget(groups);
-    role("producer", kWarpsPerGroup, budget.producer, /*singleLane=*/true,
+    RegisterBudget budget = registerBudget(groups, transposes);
+    role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
          [&] { produceTiles(*this); });
+    if (transposes)
+      role("transposer", kTransposerWarps, budget.producer,
+           /*singleLane=*/false, [&] { transposeValues(*this); });
     role("consumer", kWarpsPerGroup * groups, budget.consumer,
          /*singleLane=*/false, [&] { consume(); });
     b.setInsertionPointAfter(roles);
@@ -83,8 +87,8 @@ private:
 
   Value startOutput(Value weights, Place v, Value output) {
     return WgmmaOp::create(b, pending(dimV), weights, /*lhs_stage=*/Value(),
-                           /*lhs_row=*/Value(), bufferV, v.slot,
-                           /*transpose=*/false, output);
+                           /*lhs_row=*/Value(), bufferV, v.slot, transposes,
+                           output);
   }
 
   /// Waits for the product, with so many younger ones left in flight.
@@ -126,7 +130,7 @@ private:
     warpRow = groupRow + (warp % kWarpsPerGroup) * kWarpRows;
     if (pingPong)
       turns = Turns(b, group, groups);
-    softmax.emplace(b, arguments.get(b, "scale"), request.scale);
+    softmax.emplace(b, arguments.get(b, "scale"), request.scale, element);
 
     Place start = Place::reader(b);
     Tile first = pop(start);
@@ -143,13 +147,6 @@ private:
         init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) { return consumeTile(s); });
     TmaStoreWaitOp::create(b);
-  }
-
-  Tile pop(Place place) {
-    SmallVector<Type> types(3, b.getI32Type());
-    auto op = PopOp::create(b, types, queue, place.slot, place.parity);
-    return {b.wrap(op.getResult(0)), b.wrap(op.getResult(1)),
-            b.wrap(op.getResult(2))};
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {

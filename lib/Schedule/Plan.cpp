@@ -61,10 +61,8 @@ static std::vector<TensorCoreFamily> familiesFor(const ScheduleKind &kind,
   return families;
 }
 
-static std::string kernelFor(const ScheduleKind &kind, TensorCoreFamily family,
-                             const Problem &problem) {
-  if (bytesOf(problem.dtype) == 1)
-    return ""; // no builder takes 8-bit types yet
+static std::string kernelFor(const ScheduleKind &kind,
+                             TensorCoreFamily family) {
   std::string wanted = kind.name + "_" + std::string(name(family));
   for (const std::string &kernel : kernelNames())
     if (kernel == wanted)
@@ -127,7 +125,7 @@ struct Space {
   const Machine &machine;
   const Calibration &calibration;
   const Form &form = *formFor(kind, family);
-  std::string kernel = kernelFor(kind, family, problem);
+  std::string kernel = kernelFor(kind, family);
 };
 
 /// What became of the choices of a space.
@@ -296,7 +294,7 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
         continue;
       if (auto reason = checkFamilyOf(kind, other, problem, machine))
         outcome.refused.push_back(
-            {kind.name, {}, other, *reason, kernelFor(kind, other, problem)});
+            {kind.name, {}, other, *reason, kernelFor(kind, other)});
     }
     for (TensorCoreFamily family : families)
       priceAll({kind, family, problem, machine, calibration}, {}, outcome);

@@ -53,6 +53,9 @@ LogicalResult CopyAsyncOp::verify() {
 
 LogicalResult LoadMatrixOp::verify() {
   SmemType buffer = getBuffer().getType();
+  if (buffer.elementBytes() != 2)
+    return emitOpError("expects a buffer of 16-bit elements, but got ")
+           << buffer;
   FragType fragment = getResult().getType();
   if (fragment.getLayout() == FragmentLayout::acc)
     return emitOpError("expects a fragment in layout lhs or rhs, but got acc");
@@ -76,10 +79,33 @@ LogicalResult StoreMatrixOp::verify() {
   if (fragment.getLayout() != FragmentLayout::acc)
     return emitOpError("expects a fragment in layout acc, but got ")
            << stringifyFragmentLayout(fragment.getLayout());
+  if (buffer.elementBytes() != 2)
+    return emitOpError("expects a buffer of 16-bit elements, but got ")
+           << buffer;
   if (fragment.getRows() > buffer.getRows() ||
       fragment.getColumns() > buffer.getColumns())
     return emitOpError("expects a fragment inside ")
            << buffer << ", but got " << fragment;
+  return success();
+}
+
+LogicalResult TransposeOp::verify() {
+  SmemType source = getSource().getType(), target = getTarget().getType();
+  if (source.getLayout() != SmemLayout::sw128 || source.elementBytes() != 1)
+    return emitOpError("expects a source of 8-bit elements in layout sw128, "
+                       "but got ")
+           << source;
+  if (source.getRows() % kRows != 0)
+    return emitOpError("expects rows in multiples of ")
+           << kRows << ", but got " << source;
+  if (!target.isPaired() ||
+      target.getElementType() != source.getElementType() ||
+      target.getRows() != source.getColumns() ||
+      target.getColumns() != source.getRows())
+    return emitOpError("expects a target of ")
+           << source.getColumns() << " x " << source.getRows() << " "
+           << source.getElementType() << " in layout sw128_paired, but got "
+           << target;
   return success();
 }
 
@@ -162,7 +188,7 @@ LogicalResult DrawOp::verify() {
 /// The buffer can hold boxes of the map, `rows` rows high.
 static LogicalResult verifyBox(Operation *op, TensorMapType map,
                                SmemType buffer) {
-  if (!buffer.isSwizzled())
+  if (buffer.getLayout() != SmemLayout::sw128)
     return op->emitOpError("expects a buffer in layout sw128, but got ")
            << buffer;
   if (buffer.getElementType() != map.getElementType())
@@ -267,8 +293,11 @@ LogicalResult WgmmaOp::verify() {
     return emitOpError("expects to stand in a role of whole warpgroups, but "
                        "got one of ")
            << role.getWarps() << " warps";
-  if (!rhs.isSwizzled())
-    return emitOpError("expects factors in layout sw128, but got ") << rhs;
+  bool inRegisters = isa<FragType>(getLhs().getType());
+  bool paired = inRegisters && rhs.elementBytes() == 1;
+  if (!rhs.isSwizzled() || rhs.isPaired() != paired)
+    return emitOpError("expects a right factor in layout sw128")
+           << (paired ? "_paired" : "") << ", but got " << rhs;
   int64_t step = 32 / rhs.elementBytes();
   if (depth() % step != 0)
     return emitOpError("expects a contracted extent in multiples of ")
@@ -298,7 +327,7 @@ LogicalResult WgmmaOp::verify() {
   auto lhs = cast<SmemType>(getLhs().getType());
   if (!getLhsStage())
     return emitOpError("expects stage and row of the left factor");
-  if (!lhs.isSwizzled() || lhs.getElementType() != element ||
+  if (lhs.getLayout() != SmemLayout::sw128 || lhs.getElementType() != element ||
       lhs.getColumns() < depth() || lhs.getRows() % 64 != 0)
     return emitOpError("expects a left factor of 64 rows or a multiple and ")
            << depth() << " columns of " << element
@@ -392,8 +421,9 @@ LogicalResult MmaOp::verify() {
       rhs.getLayout() != FragmentLayout::rhs ||
       acc.getLayout() != FragmentLayout::acc)
     return emitOpError("expects operands in layouts lhs, rhs and acc");
-  if (lhs.getElementType() != rhs.getElementType())
-    return emitOpError("expects factors of one type, but got ")
+  if (lhs.getElementType() != rhs.getElementType() ||
+      lhs.getElementType().getIntOrFloatBitWidth() != 16)
+    return emitOpError("expects factors of one 16-bit type, but got ")
            << lhs.getElementType() << " and " << rhs.getElementType();
   if (lhs.getColumns() != rhs.getRows() || lhs.getRows() != acc.getRows() ||
       rhs.getColumns() != acc.getColumns())
@@ -427,7 +457,7 @@ LogicalResult ExtractOp::verify() {
            << source << " to " << result;
   if (source.getLayout() == FragmentLayout::rhs)
     return emitOpError("expects a fragment in layout acc or lhs, but got rhs");
-  int64_t step = source.getLayout() == FragmentLayout::acc ? 8 : 16;
+  int64_t step = source.columnStep();
   int64_t column = getColumn();
   if (column < 0 || column % step != 0 ||
       column > source.getColumns() - result.getColumns())

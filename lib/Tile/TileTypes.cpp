@@ -129,7 +129,8 @@ Type SmemType::parse(AsmParser &parser) {
     std::optional<SmemLayout> named = symbolizeSmemLayout(keyword);
     if (!named) {
       parser.emitError(parser.getNameLoc())
-          << "expects layout padded or sw128, but got " << keyword;
+          << "expects layout padded, sw128 or sw128_paired, but got "
+          << keyword;
       return {};
     }
     layout = *named;
@@ -162,11 +163,15 @@ void SmemType::print(AsmPrinter &printer) const {
 LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
                                int64_t rows, int64_t columns, Type elementType,
                                SmemLayout layout) {
+  bool paired = layout == SmemLayout::sw128_paired;
   bool swizzled = layout == SmemLayout::sw128;
-  if (!isHalf(elementType) && !(swizzled && isF8(elementType)))
-    return emitError() << "expects element type bf16 or f16"
-                       << (swizzled ? " or f8E4M3FN" : "") << ", but got "
-                       << elementType;
+  if (paired ? !isF8(elementType)
+             : !isHalf(elementType) && !(swizzled && isF8(elementType)))
+    return emitError() << "expects element type "
+                       << (paired     ? "f8E4M3FN"
+                           : swizzled ? "bf16 or f16 or f8E4M3FN"
+                                      : "bf16 or f16")
+                       << ", but got " << elementType;
   // The limit keeps every byte count far inside 64 bits.
   constexpr int64_t limit = 1 << 16;
   if (stages < 1 || rows < 1 || columns < 1 || stages > limit || rows > limit ||
@@ -360,6 +365,12 @@ void FragType::print(AsmPrinter &printer) const {
           << ", " << stringifyFragmentLayout(getLayout()) << '>';
 }
 
+static int64_t columnsOfPiece(Type elementType, FragmentLayout layout) {
+  if (layout == FragmentLayout::acc)
+    return 8;
+  return isF8(elementType) ? 32 : 16;
+}
+
 LogicalResult FragType::verify(EmitError emitError, int64_t rows,
                                int64_t columns, Type elementType,
                                FragmentLayout layout) {
@@ -370,7 +381,7 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows,
                        << (accumulator ? "f32" : "bf16, f16 or f8E4M3FN")
                        << " in layout " << stringifyFragmentLayout(layout)
                        << ", but got " << elementType;
-  int64_t columnStep = accumulator ? 8 : isF8(elementType) ? 32 : 16;
+  int64_t columnStep = columnsOfPiece(elementType, layout);
   constexpr int64_t limit = 4096;
   if (rows < 1 || columns < 1 || rows > limit || columns > limit ||
       rows % 16 != 0 || columns % columnStep != 0)
@@ -382,6 +393,10 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows,
 }
 
 int64_t FragType::registers() const { return bytes() / 4 / 32; }
+
+int64_t FragType::columnStep() const {
+  return columnsOfPiece(getElementType(), getLayout());
+}
 
 int64_t FragType::bytes() const {
   return getRows() * getColumns() * getElementType().getIntOrFloatBitWidth() /

@@ -4,7 +4,7 @@
     sass.py FILE.ptx      assembles it, counts, and says what is not as written
 
 A kernel is as written when ptxas neither warns nor spills, and makes of each
-wgmma one HGMMA, of each wgmma.fence and wgmma.wait_group one WARPGROUP.ARRIVE
+wgmma one HGMMA (QGMMA for 8 bits), of each wgmma.fence and wgmma.wait_group one WARPGROUP.ARRIVE
 and .DEPBAR, in that order.  Of a pipeline that it finds ill-formed it awaits
 every product: right results, slowly.  The exit status is 1 for such a kernel.
 
@@ -24,7 +24,8 @@ import tempfile
 
 from machine_probe import ptxas_folder
 
-NAMES = {0x9f0: "HGMMA.SS", 0xdf0: "HGMMA.RS", 0x9c5: "WARPGROUP",
+NAMES = {0x9f0: "HGMMA.SS", 0xdf0: "HGMMA.RS", 0x9f3: "QGMMA.SS",
+         0xdf3: "QGMMA.RS", 0x9c5: "WARPGROUP",
          0x992: "MEMBAR", 0x387: "STL", 0x983: "LDL", 0x202: "MOV",
          0x2ca: "R2UR", 0x308: "MUFU", 0x209: "FMNMX", 0x221: "FADD",
          0x223: "FFMA", 0x823: "FFMA", 0xc23: "FFMA", 0x220: "FMUL",
@@ -33,12 +34,15 @@ NAMES = {0x9f0: "HGMMA.SS", 0xdf0: "HGMMA.RS", 0x9c5: "WARPGROUP",
 WAIT = 1 << 47  # In a WARPGROUP: DEPBAR, else ARRIVE.
 WIDE = 7 << 12  # In the second word of a MEMBAR: for more than the block.
 # What PTX becomes; a fence for the copy engine also waits within the block.
-WRITTEN = (("HGMMA.RS", r"wgmma\.mma_async\.\S+\s*\{[^}]*\}\s*,\s*\{"),
-           ("HGMMA.SS", r"wgmma\.mma_async\.\S+\s*\{[^}]*\}\s*,\s*[^{\s]"),
+WRITTEN = (("HGMMA.RS", r"wgmma\.mma_async\.\S+16\s*\{[^}]*\}\s*,\s*\{"),
+           ("HGMMA.SS", r"wgmma\.mma_async\.\S+16\s*\{[^}]*\}\s*,\s*[^{\s]"),
+           ("QGMMA.RS", r"wgmma\.mma_async\.\S+e4m3\s*\{[^}]*\}\s*,\s*\{"),
+           ("QGMMA.SS", r"wgmma\.mma_async\.\S+e4m3\s*\{[^}]*\}\s*,\s*[^{\s]"),
            ("ARRIVE", r"wgmma\.fence\b"),
            ("DEPBAR", r"wgmma\.wait_group\.sync\.aligned\s+(\d+)"),
            ("MEMBAR", r"fence\.proxy\.async\b"))
-COUNTED = ("HGMMA.SS", "HGMMA.RS", "MEMBAR", "MEMBAR.WIDE", "STL", "LDL")
+COUNTED = ("HGMMA.SS", "HGMMA.RS", "QGMMA.SS", "QGMMA.RS", "MEMBAR",
+           "MEMBAR.WIDE", "STL", "LDL")
 
 
 def named(low, high):

@@ -229,6 +229,31 @@ def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>,
   let hasVerifier = 1;
 }
 
+def Tile_TransposeOp : Tile_Op<"transpose",
+    [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "transposes rows of an 8-bit matrix in shared memory";
+  let description = [{
+    Per warp: rows `row .. row + 31` of a stage, with all their columns, become
+    columns `row ..` of a stage of the target.  `row` is a multiple of 32.
+
+    wgmma contracts 8-bit factors along the columns only, so the V of O += P V
+    (keys x d) must become its transpose (d x keys), in the layout that suits a
+    P in registers.
+  }];
+  let arguments = (ins Tile_Smem:$source, I32:$source_stage, I32:$row,
+                       Tile_Smem:$target, I32:$target_stage);
+  let assemblyFormat = [{
+    $source `[` $source_stage `,` $row `]` `to` $target `[` $target_stage `]`
+    attr-dict `:` type($source) `to` type($target)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Rows that an execution of the op transposes.
+    static constexpr int64_t kRows = 32;
+  }];
+}
+
 def Tile_StoreMatrixOp : Tile_Op<"store_matrix", [MemoryEffects<[MemWrite]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
   let summary = "rounds an accumulator and stores it to shared memory";
@@ -308,6 +333,9 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
     Without `acc` the sum starts at 0; an `acc` that is pending goes on with the
     sum of a product in flight, in the same registers, and takes its place.
     Columns of the factors beyond the contracted extent take no part.
+
+    Factors of 8 bits are contracted along their columns (`transpose`); the
+    right one is `sw128_paired` when the left one is a fragment, and only then.
 
     One op is one group of instructions: they run one behind the other while the
     warp goes on, and `tile.wgmma_wait` ends them.  Until then the buffers must

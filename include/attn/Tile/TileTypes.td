@@ -53,7 +53,8 @@ def Tile_View : Tile_Type<"View", "view"> {
 
 def Tile_SmemLayout : I32EnumAttr<"SmemLayout",
     "where the elements of a buffer lie", [
-      I32EnumAttrCase<"padded", 0>, I32EnumAttrCase<"sw128", 1>]> {
+      I32EnumAttrCase<"padded", 0>, I32EnumAttrCase<"sw128", 1>,
+      I32EnumAttrCase<"sw128_paired", 2>]> {
   let cppNamespace = "::attn::tile";
   let genSpecializedAttr = 0;
 }
@@ -62,7 +63,8 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
   let summary = "a buffer in shared memory";
   let description = [{
     `!tile.smem<64x128xbf16>`: 64 rows of 128 columns; with a third, leading
-    extent a ring of stages, `!tile.smem<2x64x128xbf16>`.  There are two layouts.
+    extent a ring of stages, `!tile.smem<2x64x128xbf16>`.  There are three
+    layouts.
 
     Without a word, *padded*: a row takes its columns rounded up to an *odd*
     number of 16-byte pieces.  Eight rows at one column then lie in eight
@@ -73,6 +75,12 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     panels of 128 bytes of columns, one behind the other, each with all rows;
     in a panel row r takes 128 bytes and its 16-byte piece j lies at place
     j ^ (r % 8).  A stage begins at a multiple of 1024 bytes.
+
+    `!tile.smem<2x64x128xf8E4M3FN, sw128_paired>`: the same, but within a piece,
+    16 columns, byte 4q + e holds column 8 (e / 2) + 2q + e % 2.  Those are the
+    columns that a lane has of an accumulator, one behind the other, so that
+    wgmma multiplies a rounded accumulator by the rows of such a buffer where
+    it is, with nothing crossing lanes (`lhs` of 8 bits in `!tile.frag`).
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
                         "mlir::Type":$elementType, "SmemLayout":$layout);
@@ -85,15 +93,24 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     /// Bytes of a panel's row, and of the block whose rows a swizzle permutes.
     static constexpr int64_t kPanelBytes = 128, kSwizzleBytes = 1024;
 
-    bool isSwizzled() const { return getLayout() == SmemLayout::sw128; }
+    /// Columns of a piece in `sw128_paired`.
+    static constexpr int64_t kPairedColumns = 16;
+
+    /// Whether there are panels: sw128, with its pieces as they are or paired.
+    bool isSwizzled() const { return getLayout() != SmemLayout::padded; }
+    bool isPaired() const { return getLayout() == SmemLayout::sw128_paired; }
+    /// The byte of a piece of `sw128_paired` that holds a column.
+    static int64_t pairedByte(int64_t column) {
+      return column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
+    }
     /// Bytes of one element.
     int64_t elementBytes() const;
     /// Bytes from one row to the next; in a panel, if the layout has panels.
     int64_t pitchBytes() const;
-    /// Columns of a panel, and how many panels there are (sw128).
+    /// Columns of a panel, and how many panels there are.
     int64_t panelColumns() const { return kPanelBytes / elementBytes(); }
     int64_t panels() const;
-    /// Bytes from one panel to the next (sw128).
+    /// Bytes from one panel to the next.
     int64_t panelBytes() const { return getRows() * kPanelBytes; }
     /// Bytes from one stage to the next.
     int64_t stageBytes() const;
@@ -160,6 +177,9 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
       holds rows l/4 and l/4+8, columns 2(l%4) and 2(l%4)+1;
     * `lhs` (16-bit, rows and columns multiple of 16): in a 16x16 piece four
       pairs, at (l/4, 2(l%4)), (l/4+8, ..), (l/4, ..+8), (l/4+8, ..+8);
+    * `lhs` (8-bit, rows multiple of 16, columns of 32): as the accumulator, so
+      that rounding one crosses no lanes; in a 16x16 piece two quadruples, in
+      rows l/4 and l/4+8, of columns 2(l%4), 2(l%4)+1 and those + 8;
     * `rhs` (16-bit, rows (k) multiple of 16, columns (n) of 16): in a 16x8 piece
       two pairs, k = 2(l%4) and 2(l%4)+8, column l/4.
   }];
@@ -168,6 +188,8 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
   let extraClassDeclaration = [{
     /// 32-bit registers of one lane.
     int64_t registers() const;
+    /// Columns of a piece: the least that a fragment may have.
+    int64_t columnStep() const;
     /// Bytes of the matrix.
     int64_t bytes() const;
   }];

@@ -97,6 +97,11 @@ int64_t clusterOf(mlir::Operation *op);
 /// Whether one lane of one warp executes the op.
 bool isSingleLane(mlir::Operation *op);
 
+/// Loads four 8 x 8 matrices of 16-bit elements (ldmatrix); lane l gives the
+/// address of row l % 8 of matrix l / 8.
+llvm::SmallVector<mlir::Value, 4> loadFour(Lane &b, mlir::Value pointer,
+                                           bool transposed);
+
 /// Registers of a 1:N-converted value.
 using Registers = llvm::SmallVector<mlir::Value>;
 
@@ -122,6 +127,8 @@ void populateBarrierPatterns(const mlir::TypeConverter &converter,
                              mlir::RewritePatternSet &patterns);
 void populateTmaPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns);
+void populateTransposePatterns(const mlir::TypeConverter &converter,
+                               mlir::RewritePatternSet &patterns);
 void populateWgmmaPatterns(const mlir::TypeConverter &converter,
                            mlir::RewritePatternSet &patterns);
 void populateExchangePatterns(const mlir::TypeConverter &converter,

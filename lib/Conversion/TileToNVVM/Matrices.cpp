@@ -3,9 +3,10 @@
 // Registers of a fragment, in the order the patterns share:
 //   acc  16 x 8 pieces, row of pieces by row; 4 per piece: (row, column),
 //        (row, +1), (row + 8, column), (row + 8, +1)
-//   lhs  16 x 16 pieces, row by row; 4 per piece as in TileTypes.td
+//   lhs  16 x 16 pieces (8-bit: 16 x 32), row by row; 4 per piece as in
+//        TileTypes.td
 //   rhs  16 x 8 pieces, k by k, then along n; 2 per piece
-// Pairs of 16-bit elements are i32.
+// Pairs of 16-bit elements are i32, as are quadruples of 8-bit ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +20,24 @@ using namespace attn::tile;
 
 namespace {
 
-/// Loads four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix
-/// l / 8.
-SmallVector<Value, 4> loadFour(Lane &b, Value pointer, bool transposed) {
+/// Four f32 rounded to 8-bit elements of a register, the first lowest.
+Value packBytes(Lane &b, Value x0, Value x1, Value x2, Value x3) {
+  auto half = [&](Value low, Value high) -> Value {
+    auto call = LLVM::CallIntrinsicOp::create(
+        b, b.getI16Type(), b.getStringAttr("llvm.nvvm.ff.to.e4m3x2.rn"),
+        ValueRange{high, low});
+    return call.getResults();
+  };
+  Type pair = VectorType::get(2, b.getI16Type());
+  Value both = LLVM::UndefOp::create(b, pair);
+  both = LLVM::InsertElementOp::create(b, pair, both, half(x0, x1), b.i32(0));
+  both = LLVM::InsertElementOp::create(b, pair, both, half(x2, x3), b.i32(1));
+  return LLVM::BitcastOp::create(b, b.getI32Type(), both);
+}
+
+} // namespace
+
+SmallVector<Value, 4> attn::loadFour(Lane &b, Value pointer, bool transposed) {
   Type i32 = b.getI32Type();
   Type four =
       LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
@@ -35,6 +51,8 @@ SmallVector<Value, 4> loadFour(Lane &b, Value pointer, bool transposed) {
     registers.push_back(LLVM::ExtractValueOp::create(b, loaded, i));
   return registers;
 }
+
+namespace {
 
 struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -152,6 +170,10 @@ struct CastLowering : OpConversionPattern<CastOp> {
     FragType source = op.getSource().getType();
     Type element = op.getResult().getType().getElementType();
     ValueRange values = adaptor.getSource();
+    if (element.getIntOrFloatBitWidth() == 8) {
+      rewriter.replaceOpWithMultiple(op, {toBytes(b, values)});
+      return success();
+    }
     // A 16 x 16 piece of the operand is two 16 x 8 pieces of the accumulator,
     // side by side; pairs of columns are pairs of registers already.
     Registers registers;
@@ -163,6 +185,17 @@ struct CastLowering : OpConversionPattern<CastOp> {
     rewriter.replaceOpWithMultiple(op, {registers});
     return success();
   }
+
+private:
+  /// Two 16 x 8 pieces side by side give each row a register.
+  static Registers toBytes(Lane &b, ValueRange values) {
+    Registers registers;
+    for (size_t piece = 0; piece < values.size(); piece += 8)
+      for (size_t i = piece; i < piece + 4; i += 2)
+        registers.push_back(packBytes(b, values[i], values[i + 1],
+                                      values[i + 4], values[i + 5]));
+    return registers;
+  }
 };
 
 struct ExtractLowering : OpConversionPattern<ExtractOp> {
@@ -173,7 +206,7 @@ struct ExtractLowering : OpConversionPattern<ExtractOp> {
                   ConversionPatternRewriter &rewriter) const override {
     FragType source = op.getSource().getType();
     FragType result = op.getResult().getType();
-    int64_t width = source.getLayout() == FragmentLayout::acc ? 8 : 16;
+    int64_t width = source.columnStep();
     int64_t perRow = source.getColumns() / width;
     int64_t first = op.getColumn() / width, count = result.getColumns() / width;
     Registers registers;

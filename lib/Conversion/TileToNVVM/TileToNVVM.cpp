@@ -69,6 +69,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     populateRolePatterns(types, patterns);
     populateBarrierPatterns(types, patterns);
     populateTmaPatterns(types, patterns);
+    populateTransposePatterns(types, patterns);
     populateWgmmaPatterns(types, patterns);
     populateExchangePatterns(types, patterns);
 

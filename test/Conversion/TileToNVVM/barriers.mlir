@@ -43,6 +43,7 @@ gpu.module @barriers {
 // CHECK: nvvm.barrier id = %[[ID]] number_of_threads = %c128_i32
 // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "bar.arrive $0, 256;", "r,~{memory}" %[[ID]]
 // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "fence.proxy.async.shared::cta;", "~{memory}"
+// CHECK-NEXT: nvvm.bar.warp.sync %c-1_i32
 // CHECK-NEXT: llvm.return
 gpu.module @barriers {
   tile.kernel @named(%id: i32) attributes {warps = 8 : i32} {

@@ -50,7 +50,7 @@ func.func @mma_layout_acc(%a: !tile.frag<16x16xf16, lhs>, %b: !tile.frag<16x32xf
 // -----
 
 func.func @mma_one_type(%a: !tile.frag<16x16xf16, lhs>, %b: !tile.frag<16x32xbf16, rhs>, %c: !tile.frag<16x32xf32, acc>) {
-  // expected-error @below {{'tile.mma' op expects factors of one type, but got 'f16' and 'bf16'}}
+  // expected-error @below {{'tile.mma' op expects factors of one 16-bit type, but got 'f16' and 'bf16'}}
   %d = tile.mma %a, %b, %c : <16x16xf16, lhs>, <16x32xbf16, rhs>, <16x32xf32, acc>
   return
 }

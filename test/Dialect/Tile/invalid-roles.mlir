@@ -2,7 +2,7 @@
 // named for what is asked of it.
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @below {{expects layout padded or sw128, but got sw64}}
+// expected-error @below {{expects layout padded, sw128 or sw128_paired, but got sw64}}
 func.func private @smem_layouts(!tile.smem<64x64xbf16, sw64>)
 
 // -----
@@ -14,6 +14,11 @@ func.func private @smem_padded_element(!tile.smem<64x64xf8E4M3FN>)
 
 // expected-error @below {{expects element type bf16 or f16 or f8E4M3FN, but got 'f32'}}
 func.func private @smem_sw128_element(!tile.smem<64x64xf32, sw128>)
+
+// -----
+
+// expected-error @below {{expects element type f8E4M3FN, but got 'bf16'}}
+func.func private @smem_paired_element(!tile.smem<64x64xbf16, sw128_paired>)
 
 // -----
 
@@ -436,24 +441,88 @@ tile.kernel @store_column_inside(%m: !tile.tensor_map<64x128xbf16>) attributes {
 // -----
 
 func.func @wgmma_layout(%a: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16>, %i: i32) {
-  // expected-error @below {{'tile.wgmma' op expects factors in layout sw128, but got '!tile.smem<64x64xbf16>'}}
+  // expected-error @below {{'tile.wgmma' op expects a right factor in layout sw128, but got '!tile.smem<64x64xbf16>'}}
   %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16> -> <16x64xf32>
   return
 }
 
 // -----
 
-func.func @wgmma_bytes_transposed(%a: !tile.frag<16x64xf8E4M3FN, lhs>, %b: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
+func.func @wgmma_bytes_transposed(%a: !tile.frag<16x64xf8E4M3FN, lhs>, %b: !tile.smem<64x64xf8E4M3FN, sw128_paired>, %i: i32) {
   // expected-error @below {{'tile.wgmma' op expects `transpose` for elements of 8 bits}}
-  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xf8E4M3FN, lhs>, <64x64xf8E4M3FN, sw128> -> <16x64xf32>
+  %p = tile.wgmma %a, %b[%i] : !tile.frag<16x64xf8E4M3FN, lhs>, <64x64xf8E4M3FN, sw128_paired> -> <16x64xf32>
   return
 }
 
 // -----
 
-func.func @wgmma_steps(%a: !tile.frag<16x64xf8E4M3FN, lhs>, %b: !tile.smem<64x48xf8E4M3FN, sw128>, %i: i32) {
+func.func @wgmma_registers_by_pairs(%a: !tile.frag<16x64xf8E4M3FN, lhs>, %b: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a right factor in layout sw128_paired, but got '!tile.smem<64x64xf8E4M3FN, sw128>'}}
+  %p = tile.wgmma %a, %b[%i] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, <64x64xf8E4M3FN, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_pairs_by_registers(%a: !tile.smem<64x64xf8E4M3FN, sw128>, %b: !tile.smem<64x64xf8E4M3FN, sw128_paired>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a right factor in layout sw128, but got '!tile.smem<64x64xf8E4M3FN, sw128_paired>'}}
+  %p = tile.wgmma %a[%i, %i], %b[%i] transpose : !tile.smem<64x64xf8E4M3FN, sw128>, <64x64xf8E4M3FN, sw128_paired> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @wgmma_left_factor_as_it_is(%a: !tile.smem<64x64xf8E4M3FN, sw128_paired>, %b: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects a left factor of 64 rows or a multiple and 64 columns of 'f8E4M3FN' in layout sw128, but got '!tile.smem<64x64xf8E4M3FN, sw128_paired>'}}
+  %p = tile.wgmma %a[%i, %i], %b[%i] transpose : !tile.smem<64x64xf8E4M3FN, sw128_paired>, <64x64xf8E4M3FN, sw128> -> <16x64xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_source(%a: !tile.smem<64x64xbf16, sw128>, %b: !tile.smem<64x64xf8E4M3FN, sw128_paired>, %i: i32) {
+  // expected-error @below {{'tile.transpose' op expects a source of 8-bit elements in layout sw128, but got '!tile.smem<64x64xbf16, sw128>'}}
+  tile.transpose %a[%i, %i] to %b[%i] : <64x64xbf16, sw128> to <64x64xf8E4M3FN, sw128_paired>
+  return
+}
+
+// -----
+
+func.func @transpose_strips(%a: !tile.smem<48x64xf8E4M3FN, sw128>, %b: !tile.smem<64x48xf8E4M3FN, sw128_paired>, %i: i32) {
+  // expected-error @below {{'tile.transpose' op expects rows in multiples of 32, but got '!tile.smem<48x64xf8E4M3FN, sw128>'}}
+  tile.transpose %a[%i, %i] to %b[%i] : <48x64xf8E4M3FN, sw128> to <64x48xf8E4M3FN, sw128_paired>
+  return
+}
+
+// -----
+
+func.func @transpose_target(%a: !tile.smem<64x32xf8E4M3FN, sw128>, %b: !tile.smem<64x32xf8E4M3FN, sw128_paired>, %i: i32) {
+  // expected-error @below {{'tile.transpose' op expects a target of 32 x 64 'f8E4M3FN' in layout sw128_paired, but got '!tile.smem<64x32xf8E4M3FN, sw128_paired>'}}
+  tile.transpose %a[%i, %i] to %b[%i] : <64x32xf8E4M3FN, sw128> to <64x32xf8E4M3FN, sw128_paired>
+  return
+}
+
+// -----
+
+func.func @bytes_by_ldmatrix(%a: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
+  // expected-error @below {{'tile.load_matrix' op expects a buffer of 16-bit elements, but got '!tile.smem<64x64xf8E4M3FN, sw128>'}}
+  %f = tile.load_matrix %a[%i, %i, %i] : <64x64xf8E4M3FN, sw128> -> <16x32xf8E4M3FN, lhs>
+  return
+}
+
+// -----
+
+func.func @bytes_by_stmatrix(%f: !tile.frag<16x32xf32, acc>, %a: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
+  // expected-error @below {{'tile.store_matrix' op expects a buffer of 16-bit elements, but got '!tile.smem<64x64xf8E4M3FN, sw128>'}}
+  tile.store_matrix %f to %a[%i] : <16x32xf32, acc> to <64x64xf8E4M3FN, sw128>
+  return
+}
+
+// -----
+
+func.func @wgmma_steps(%a: !tile.frag<16x64xf8E4M3FN, lhs>, %b: !tile.smem<64x48xf8E4M3FN, sw128_paired>, %i: i32) {
   // expected-error @below {{'tile.wgmma' op expects a contracted extent in multiples of 32, but got 48}}
-  %p = tile.wgmma %a, %b[%i] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, <64x48xf8E4M3FN, sw128> -> <16x64xf32>
+  %p = tile.wgmma %a, %b[%i] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, <64x48xf8E4M3FN, sw128_paired> -> <16x64xf32>
   return
 }
 

@@ -4,11 +4,11 @@
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
 // CHECK-LABEL: @types
-// CHECK-SAME: !tile.smem<64x128xbf16, sw128>, !tile.smem<2x64x64xf8E4M3FN, sw128>, !tile.smem<16x16xf16>,
+// CHECK-SAME: !tile.smem<64x128xbf16, sw128>, !tile.smem<2x64x64xf8E4M3FN, sw128>, !tile.smem<2x64x64xf8E4M3FN, sw128_paired>, !tile.smem<16x16xf16>,
 // CHECK-SAME: !tile.tensor_map<256x96xbf16>, !tile.mbarrier<2>, !tile.queue<2x4>,
 // CHECK-SAME: !tile.pending<16x256xf32>, !tile.frag<16x32xf8E4M3FN, lhs>, !tile.ptr<i32>
 func.func private @types(
-    !tile.smem<64x128xbf16, sw128>, !tile.smem<2x64x64xf8E4M3FN, sw128>, !tile.smem<16x16xf16, padded>,
+    !tile.smem<64x128xbf16, sw128>, !tile.smem<2x64x64xf8E4M3FN, sw128>, !tile.smem<2x64x64xf8E4M3FN, sw128_paired>, !tile.smem<16x16xf16, padded>,
     !tile.tensor_map<256x96xbf16>, !tile.mbarrier<2>, !tile.queue<2x4>,
     !tile.pending<16x256xf32>, !tile.frag<16x32xf8E4M3FN, lhs>, !tile.ptr<i32>)
 
@@ -81,6 +81,16 @@ gpu.module @kernels {
     }
     tile.return
   }
+}
+
+// CHECK-LABEL: func.func @bytes
+// CHECK-SAME: (%[[V:.*]]: !tile.smem<2x64x32xf8E4M3FN, sw128>, %[[T:.*]]: !tile.smem<32x64xf8E4M3FN, sw128_paired>, %[[P:.*]]: !tile.frag<16x64xf8E4M3FN, lhs>, %[[I:.*]]: i32)
+func.func @bytes(%v: !tile.smem<2x64x32xf8E4M3FN, sw128>, %t: !tile.smem<32x64xf8E4M3FN, sw128_paired>, %p: !tile.frag<16x64xf8E4M3FN, lhs>, %i: i32) {
+  // CHECK: tile.transpose %[[V]][%[[I]], %[[I]]] to %[[T]][%[[I]]] : <2x64x32xf8E4M3FN, sw128> to <32x64xf8E4M3FN, sw128_paired>
+  // CHECK: tile.wgmma %[[P]], %[[T]][%[[I]]] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, <32x64xf8E4M3FN, sw128_paired> -> <16x32xf32>
+  tile.transpose %v[%i, %i] to %t[%i] : <2x64x32xf8E4M3FN, sw128> to <32x64xf8E4M3FN, sw128_paired>
+  %o = tile.wgmma %p, %t[%i] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, <32x64xf8E4M3FN, sw128_paired> -> <16x32xf32>
+  return
 }
 
 // CHECK-LABEL: func.func @host

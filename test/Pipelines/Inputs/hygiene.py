@@ -47,6 +47,10 @@ PROBLEMS = [
     (256, 256, "f16", WINDOW, *LONG, ""),
     (192, 128, "bf16", "none", *SHORT, ""),
     (192, 128, "bf16", CAUSAL, *LONG, ""),
+    (64, 64, "f8E4M3FN", "none", *LONG, ""),
+    (128, 128, "f8E4M3FN", "none", *LONG, ""),
+    (128, 128, "f8E4M3FN", CAUSAL, *SHORT, ""),
+    (256, 256, "f8E4M3FN", "none", *LONG, ""),
     # Given: every switch, and the most that fits the registers.
     (64, 64, "bf16", CAUSAL, *LONG, "query = 64, key = 64, overlap = 0"),
     (128, 128, "bf16", CAUSAL, *LONG,
@@ -67,6 +71,7 @@ def function(number, problem):
                   for h, rows, cols in ((heads, queries, d), (kv_heads, keys, d),
                                         (kv_heads, keys, d_v),
                                         (heads, queries, d_v)))
+    o = o.replace("f8E4M3FN", "bf16")
     schedule = f" {{schedule = #attn.schedule<flash, {tiles}>}}" if tiles else ""
     return (f"func.func @f{number}(%q: {q}, %k: {k}, %v: {v}) -> {o} {{\n"
             f"  %o = attn.forward %q, %k, %v mask({mask}){schedule} : {q}, {k}, "
@@ -93,7 +98,7 @@ def check(opt, ptxas, problems):
         names = made[kernel]
         yield not found[kernel], (
             f"{dtype} d {d}/{d_v} mask {mask} {sizes} {tiles or 'derived'}: "
-            f"{sum(n[:5] == 'HGMMA' for n in names)} HGMMA, "
+            f"{sum(n[1:5] == 'GMMA' for n in names)} GMMA, "
             f"{names.count('ARRIVE')} ARRIVE, "
             f"{sum(n[:6] == 'DEPBAR' for n in names)} DEPBAR, "
             f"{names.count('MOV')} MOV" +

@@ -3,6 +3,7 @@
 #include "FlashCase.h"
 
 #include "attn/Interpreter/Rounding.h"
+#include "attn/Schedule/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 
@@ -13,9 +14,9 @@
 using namespace mlir;
 using namespace attn;
 
-/// Bytes that divide every row of so many 16-bit elements.
-static int64_t alignmentOf(int64_t columns) {
-  int64_t bytes = 2 * columns;
+/// Bytes that divide every row of so many elements.
+static int64_t alignmentOf(int64_t columns, DataType type) {
+  int64_t bytes = bytesOf(type) * columns;
   return std::min<int64_t>(16, bytes & -bytes);
 }
 
@@ -30,14 +31,20 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   request.name = "flash";
   request.problem = problem;
   request.tiles = tiles;
-  request.align = {alignmentOf(problem.headDim), alignmentOf(problem.headDim),
-                   alignmentOf(problem.headDimV),
-                   alignmentOf(problem.headDimV)};
+  int64_t key = alignmentOf(problem.headDim, problem.dtype);
+  request.align = {key, key, alignmentOf(problem.headDimV, problem.dtype),
+                   alignmentOf(problem.headDimV, resultType(problem))};
   request.l2Bytes = 1 << 20;
   bool wgmma = gridForm(tiles) != GridForm::rowsHeadsBatch;
   findKernelBuilder(wgmma ? "flash_wgmma" : "flash_mma_sync")(builder, loc,
                                                               request);
   return module;
+}
+
+static float rounded(DataType type, float value) {
+  if (type == DataType::f8e4m3)
+    return roundToE4m3(value);
+  return type == DataType::bf16 ? roundToBf16(value) : roundToF16(value);
 }
 
 FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
@@ -49,8 +56,7 @@ FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
                   int64_t columns) {
     array.resize(problem.batch * heads * rows * columns);
     for (float &value : array)
-      value = problem.dtype == DataType::bf16 ? roundToBf16(normal(random))
-                                              : roundToF16(normal(random));
+      value = rounded(problem.dtype, normal(random));
   };
   fill(q, problem.heads, problem.queries, problem.headDim);
   fill(k, problem.kvHeads, problem.keys, problem.headDim);
@@ -109,12 +115,18 @@ SmallVector<int64_t> FlashCase::scalars(tile::KernelOp kernel) const {
 
 static uint64_t upload(GlobalMemory &memory, const std::vector<float> &values,
                        DataType type) {
-  std::vector<uint16_t> bits;
-  for (float value : values)
-    bits.push_back(type == DataType::bf16 ? bf16FromFloat(value)
-                                          : f16FromFloat(value));
-  uint64_t address = memory.allocate(int64_t(bits.size()) * 2);
-  memory.write(address, bits.data(), int64_t(bits.size()) * 2);
+  std::vector<uint8_t> bytes;
+  for (float value : values) {
+    if (type == DataType::f8e4m3) {
+      bytes.push_back(e4m3FromFloat(value));
+      continue;
+    }
+    uint16_t bits =
+        type == DataType::bf16 ? bf16FromFloat(value) : f16FromFloat(value);
+    bytes.insert(bytes.end(), {uint8_t(bits), uint8_t(bits >> 8)});
+  }
+  uint64_t address = memory.allocate(int64_t(bytes.size()));
+  memory.write(address, bytes.data(), int64_t(bytes.size()));
   return address;
 }
 
@@ -190,8 +202,9 @@ void FlashCase::compare(GlobalMemory &memory, uint64_t o, uint64_t lse,
   }
   double difference = 0, norm = 0;
   for (size_t i = 0; i < bits.size(); ++i) {
-    double value = problem.dtype == DataType::bf16 ? floatFromBf16(bits[i])
-                                                   : floatFromF16(bits[i]);
+    double value = resultType(problem) == DataType::bf16
+                       ? floatFromBf16(bits[i])
+                       : floatFromF16(bits[i]);
     if (std::isnan(value) && std::isnan(truth[i]))
       continue;
     difference += (value - truth[i]) * (value - truth[i]);

@@ -11,8 +11,80 @@ class Wgmma : public RolesTest {
 protected:
   /// Row maxima of the result, 64 of them.
   std::vector<float> result() { return floats(f, 64); }
+
+  /// Of 64 x 64 bytes, of which two warps make the transpose (`transposer`),
+  /// the consumers pick row r % 16 in row r.  Row j holds j / 8 in column 5.
+  void bytes(const std::string &transposer);
 };
 } // namespace
+
+void Wgmma::bytes(const std::string &transposer) {
+  parse(R"(
+!map = !tile.tensor_map<64x64xf8E4M3FN>
+!box = !tile.smem<64x64xf8E4M3FN, sw128>
+!turned = !tile.smem<64x64xf8E4M3FN, sw128_paired>
+!out = !tile.view<?xf32, align = 4>
+!acc = !tile.frag<16x64xf32, acc>
+tile.kernel @k(%in: !map, %pf: !tile.ptr<f32>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c2 = arith.constant 2 : i32
+  %c4 = arith.constant 4 : i32
+  %c16 = arith.constant 16 : i32
+  %c32 = arith.constant 32 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %s = tile.alloc "box" : !box
+  %t = tile.alloc "turned" : !turned
+  %full = tile.mbarrier "full" arrivals 1 : !tile.mbarrier<1>
+  %done = tile.mbarrier "done" arrivals 2 : !tile.mbarrier<1>
+  %out = tile.view %pf[%zero] rows(%c64) stride(%one) : !tile.ptr<f32> -> !out
+  %w = tile.warp_id
+  tile.roles {
+    tile.role "producer" warps 2 registers 24 single_lane {
+      tile.tma_load %in[%c0, %c0, %c0] to %s[%c0] arrive %full[%c0] : !map to !box, !tile.mbarrier<1>
+    }
+    tile.role "transposer" warps 2 registers 24 {
+      %strip = arith.subi %w, %c2 : i32
+      %row = arith.muli %strip, %c32 : i32
+)" + transposer +
+        R"(
+    }
+    tile.role "consumer" warps 4 registers 240 {
+      %number = arith.subi %w, %c4 : i32
+      %mine = arith.muli %number, %c16 : i32
+      %pick = tile.map -> !acc {
+      ^bb0(%i: i32, %j: i32):
+        %same = arith.cmpi eq, %i, %j : i32
+        %f0 = arith.constant 0.0 : f32
+        %v = arith.constant 1.0625 : f32
+        %x = arith.select %same, %v, %f0 : f32
+        tile.yield %x : f32
+      }
+      %lhs = tile.cast %pick : !acc -> !tile.frag<16x64xf8E4M3FN, lhs>
+      tile.mbarrier_wait %done[%c0] parity %c0 : !tile.mbarrier<1>
+      %p = tile.wgmma %lhs, %t[%c0] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, !turned -> !tile.pending<16x64xf32>
+      %x = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !acc
+      %max = tile.row_reduce max %x : !acc -> !tile.row<16xf32>
+      tile.store_row %max to %out[%mine] : !tile.row<16xf32> to !out
+    }
+  }
+  tile.return
+})");
+  std::vector<uint8_t> values(64 * 64, 0);
+  for (int64_t j = 0; j < 64; ++j)
+    values[j * 64 + 5] = e4m3FromFloat(float(j) / 8);
+  uint64_t from = memory.allocate(64 * 64);
+  memory.write(from, values.data(), 64 * 64);
+  f = allocateUninitialised(256);
+  arguments = {array(from), f};
+}
+
+static const char *const kTranspose = R"(
+      tile.mbarrier_wait %full[%c0] parity %c0 : !tile.mbarrier<1>
+      tile.transpose %s[%c0, %row] to %t[%c0] : !box to !turned
+      tile.fence_async
+      tile.mbarrier_arrive %done[%c0] : !tile.mbarrier<1>)";
 
 static const char *const kLoad =
     "tile.tma_load %in[%c0, %c0, %c0] to %s[%c0] arrive %full[%c0] : !map to "
@@ -118,53 +190,40 @@ tile.kernel @k(%in: !map, %pf: !tile.ptr<f32>) attributes {warps = 8 : i32} {
 }
 
 TEST_F(Wgmma, EightBitFactors) {
-  parse(R"(
-!map = !tile.tensor_map<64x64xf8E4M3FN>
-!box = !tile.smem<64x64xf8E4M3FN, sw128>
-!out = !tile.view<?xf32, align = 4>
-!acc = !tile.frag<16x64xf32, acc>
-tile.kernel @k(%in: !map, %pf: !tile.ptr<f32>) attributes {warps = 8 : i32} {
-  %c0 = arith.constant 0 : i32
-  %c4 = arith.constant 4 : i32
-  %c16 = arith.constant 16 : i32
-  %c64 = arith.constant 64 : i32
-  %zero = arith.constant 0 : i64
-  %one = arith.constant 1 : i64
-  %s = tile.alloc "box" : !box
-  %full = tile.mbarrier "full" arrivals 1 : !tile.mbarrier<1>
-  %out = tile.view %pf[%zero] rows(%c64) stride(%one) : !tile.ptr<f32> -> !out
-  tile.roles {
-    tile.role "producer" warps 4 registers 24 single_lane {
-      tile.tma_load %in[%c0, %c0, %c0] to %s[%c0] arrive %full[%c0] : !map to !box, !tile.mbarrier<1>
-    }
-    tile.role "consumer" warps 4 registers 240 {
-      %w = tile.warp_id
-      %number = arith.subi %w, %c4 : i32
-      %mine = arith.muli %number, %c16 : i32
-      %v = arith.constant 1.0625 : f32
-      %ones = tile.fill %v : f32 -> !acc
-      %lhs = tile.cast %ones : !acc -> !tile.frag<16x64xf8E4M3FN, lhs>
-      tile.mbarrier_wait %full[%c0] parity %c0 : !tile.mbarrier<1>
-      %p = tile.wgmma %lhs, %s[%c0] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, !box -> !tile.pending<16x64xf32>
-      %x = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !acc
-      %max = tile.row_reduce max %x : !acc -> !tile.row<16xf32>
-      tile.store_row %max to %out[%mine] : !tile.row<16xf32> to !out
-    }
-  }
-  tile.return
-})");
-  // Row j is j / 8 in column 0; 1.0625 becomes 1.
-  std::vector<uint8_t> bytes(64 * 64, 0);
-  for (int64_t j = 0; j < 64; ++j)
-    bytes[j * 64] = e4m3FromFloat(float(j / 4) / 8);
-  uint64_t from = memory.allocate(64 * 64);
-  memory.write(from, bytes.data(), 64 * 64);
-  f = allocateUninitialised(256);
-  arguments = {array(from), f};
+  bytes(kTranspose);
   expectCorrect();
-  for (float value : result())
-    EXPECT_EQ(value, 1.875f);
-  EXPECT_EQ(traffic.smem, 2 * (64 * 128 + 4096));
+  // 1.0625 becomes 1.
+  std::vector<float> values = result();
+  for (int64_t i = 0; i < 64; ++i)
+    EXPECT_EQ(values[i], float(i % 16) / 8);
+  // A whole panel loaded, strips read and written, the right factor.
+  EXPECT_EQ(traffic.smem, 2 * (64 * 128 + 2 * 4096 + 4096));
+}
+
+TEST_F(Wgmma, TransposeNeedsTheLoad) {
+  bytes(R"(
+      tile.transpose %s[%c0, %row] to %t[%c0] : !box to !turned
+      tile.fence_async
+      tile.mbarrier_arrive %done[%c0] : !tile.mbarrier<1>)");
+  expectBreach("expects the load to rows 0 to 31 of buffer 'box' to be waited "
+               "for before they are read");
+}
+
+TEST_F(Wgmma, TransposeNeedsAFenceBeforeProducts) {
+  bytes(R"(
+      tile.mbarrier_wait %full[%c0] parity %c0 : !tile.mbarrier<1>
+      tile.transpose %s[%c0, %row] to %t[%c0] : !box to !turned
+      tile.mbarrier_arrive %done[%c0] : !tile.mbarrier<1>)");
+  expectBreach("expects tile.fence_async by warp");
+}
+
+TEST_F(Wgmma, TransposeTakesStripsOf32) {
+  bytes(R"(
+      tile.mbarrier_wait %full[%c0] parity %c0 : !tile.mbarrier<1>
+      tile.transpose %s[%c0, %c16] to %t[%c0] : !box to !turned
+      tile.fence_async
+      tile.mbarrier_arrive %done[%c0] : !tile.mbarrier<1>)");
+  expectBreach("expects a row in multiples of 32, but got 16");
 }
 
 TEST_F(Wgmma, TwoInFlight) {

@@ -1,0 +1,81 @@
+//===- FlashTransposer.cpp - The role that turns 8-bit values -------------===//
+//
+// wgmma contracts 8-bit factors along their columns only, so O += P V needs the
+// transpose of V.  Three warps beside the producer read each block where TMA
+// has put it and write its transpose to a second ring, from which the consumers
+// take it as they take blocks of 16-bit values.
+//
+// Example: blocks of 128 keys are four strips of 32; warp 0 turns strips 0 and
+// 3, warp 1 strip 1, warp 2 strip 2.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FlashFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class Transposer {
+public:
+  explicit Transposer(const FlashFrame &frame)
+      : f(frame), b(frame.b), worker(b.warpId() - FlashFrame::kProducerWarps) {}
+
+  void run() {
+    Place start = Place::reader(b);
+    Tile first = f.pop(start);
+    Place message = start.next(b, FlashFrame::kMessages);
+    b.repeat(
+        {first.row, start.slot, start.parity, message.slot, message.parity},
+        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) { return tile(s); });
+  }
+
+private:
+  SmallVector<Value> tile(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Place v{at(1), at(2)}, message{at(3), at(4)};
+    Run run = f.blocks->ofTile(b, at(0));
+    ValueRange place = b.loop(b.i32(0), run.end - run.begin, {v.slot, v.parity},
+                              [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                                Place v{b.wrap(p[0]), b.wrap(p[1])};
+                                block(v);
+                                v = f.ringV.next(b, v);
+                                return {v.slot, v.parity};
+                              });
+    Tile next = f.pop(message);
+    message = message.next(b, FlashFrame::kMessages);
+    return {next.row, place[0], place[1], message.slot, message.parity};
+  }
+
+  /// The warp's strips of a block.  Both rings have as many slots, and who
+  /// writes a slot for the n-th time waits for the phase before.
+  void block(Place v) {
+    constexpr int64_t rows = TransposeOp::kRows;
+    f.ringLoadedV.awaitFull(b, v);
+    f.ringV.awaitEmpty(b, {v.slot, v.parity ^ 1});
+    Scalar strips =
+        (b.i32(f.key / rows + FlashFrame::kTransposerWarps - 1) - worker) /
+        FlashFrame::kTransposerWarps;
+    b.loop(b.i32(0), strips, {},
+           [&](Scalar i, ValueRange) -> SmallVector<Value> {
+             Scalar strip = i * FlashFrame::kTransposerWarps + worker;
+             TransposeOp::create(b, f.bufferLoadedV, v.slot, strip * rows,
+                                 f.bufferV, v.slot);
+             return {};
+           });
+    FenceAsyncOp::create(b);
+    f.ringV.handOver(b, v);
+    f.ringLoadedV.release(b, v);
+  }
+
+  const FlashFrame &f;
+  TileBuilder &b;
+  Scalar worker; ///< number of the warp in the role
+};
+
+} // namespace
+
+void attn::transposeValues(const FlashFrame &frame) { Transposer(frame).run(); }
