@@ -33,6 +33,32 @@ def test_log_sum_exp(gpu):
     assert all("lse" in each["kernel"] for each in gpu.launches())
 
 
+def test_8_bits_give_bf16(gpu, calls):
+    q, k, v = arrays(dtype="f8e4m3")[:3]
+    for _ in range(2):
+        o = Dlpack(2, 8, 100, D)
+        assert attn.forward(q, k, v, out=o, causal=True) is o
+    assert calls["attn_forward_bind"] == 1
+    launched = gpu.launches()[0]
+    assert "wgmma" in launched["kernel"] and "f8e4m3" in launched["kernel"]
+
+
+def test_8_bits_that_no_kernel_takes(gpu):
+    q, k, v, o = arrays(dtype="f8e4m3")[:3] + arrays()[3:]
+    with pytest.raises(attn.UnsupportedError,
+                       match="mma_sync expects bf16 or f16, but got f8e4m3"):
+        attn.forward(q, k, v, out=o, machine="l4")
+    odd = Dlpack(2, 8, 100, D, dtype="f8e4m3", address=q.address + 8)
+    with pytest.raises(attn.UnsupportedError,
+                       match="rows aligned to 16 bytes, but got 8"):
+        attn.forward(odd, k, v, out=o)
+    q, k, v, o = (Dlpack(1, 2, 50, 40, dtype=t) for t in
+                  ("f8e4m3", "f8e4m3", "f8e4m3", "bf16"))
+    with pytest.raises(attn.UnsupportedError,
+                       match="head dim to be a multiple of 16"):
+        attn.forward(q, k, v, out=o)
+
+
 def test_both_protocols_in_one_call(gpu):
     q = Interface(1, 2, 50, D)
     k = Dlpack(1, 2, 50, D, dtype="f16")

@@ -25,6 +25,16 @@ def test_result_is_a_tensor(torch, gpu):
     assert "causal" in first["kernel"] and "lse" in second["kernel"]
 
 
+def test_8_bits_give_bfloat16(torch, gpu):
+    q, k, v = tensors(dtype=stub_torch.float8_e4m3fn)
+    for _ in range(2):  # the long way, then the short one
+        o = attn.forward(q, k, v)
+        assert (o.shape, o.dtype) == (Q, torch.bfloat16)
+    o, lse = attn.forward(q, k, v, return_lse=True)
+    assert o.dtype is torch.bfloat16 and lse.dtype is torch.float32
+    assert all("f8e4m3" in e["kernel"] for e in gpu.launches())
+
+
 def test_result_lies_as_q_does(torch):
     _, k, v = tensors()
     packed = Tensor(*Q, strides=(153600, 64, 1536, 1))
