@@ -38,7 +38,15 @@ LoadedKernels::load(const runtime::Gpu &gpu, int device,
     Status status = kernel->allowDynamicSmem(info.smemBytes);
     if (!status.ok())
       return status;
-    loaded->entries[info.name] = {*kernel, info.threads, info.smemBytes};
+    Entry entry{*kernel, info.threads, info.smemBytes, info.isCooperative};
+    if (entry.isCooperative) {
+      runtime::Expected<int64_t> blocks =
+          kernel->mostBlocks(info.threads, info.smemBytes, info.cluster);
+      if (!blocks)
+        return blocks.status();
+      entry.mostBlocks = *blocks;
+    }
+    loaded->entries[info.name] = entry;
   }
   return std::shared_ptr<const LoadedKernels>(std::move(loaded));
 }
@@ -148,6 +156,8 @@ Status Binding::add(const RecordedLaunch &recorded) {
   launch.name = qualifiedName(kernel);
   launch.kernel = &kernels->at(launch.name);
   launch.grid = recorded.grid;
+  if (launch.kernel->isCooperative)
+    launch.grid[0] = std::min(launch.grid[0], launch.kernel->mostBlocks);
   for (auto [position, value] : llvm::enumerate(recorded.arguments)) {
     auto role = kernel.getArgAttrOfType<StringAttr>(position, kRoleAttr);
     launch.arguments.push_back({role ? role.getValue().str() : "", value});
@@ -183,7 +193,11 @@ void Binding::add(const RecordedCopy &copy) {
 Binding::Binding(std::shared_ptr<const LoadedKernels> loaded,
                  const Recording &recording, std::vector<Buffer> callers)
     : kernels(std::move(loaded)), slotCount(recording.slotCount()),
-      counterCount(recording.counterCount), buffers(std::move(callers)) {
+      buffers(std::move(callers)) {
+  for (int64_t words : recording.counterWords) {
+    counterOffsets.push_back(counterWords);
+    counterWords += words;
+  }
   for (auto [number, bytes] : llvm::enumerate(recording.allocationBytes)) {
     size_t slot = recording.argumentCount + number;
     auto isIt = [&](const Buffer &buffer) { return buffer.slot == slot; };
@@ -195,12 +209,12 @@ Binding::Binding(std::shared_ptr<const LoadedKernels> loaded,
 runtime::Expected<std::shared_ptr<const Binding>>
 Binding::make(std::shared_ptr<const LoadedKernels> loaded,
               const Recording &recording, std::vector<Buffer> callers) {
-  if (recording.counterCount > runtime::Gpu::kCounters)
-    return Status::failure(
-        "expects at most " + std::to_string(runtime::Gpu::kCounters) +
-        " counters, but got " + std::to_string(recording.counterCount));
   std::shared_ptr<Binding> binding(
       new Binding(std::move(loaded), recording, std::move(callers)));
+  if (binding->counterWords > runtime::Gpu::kMostCounters)
+    return Status::failure(
+        "expects at most " + std::to_string(runtime::Gpu::kMostCounters) +
+        " counters, but got " + std::to_string(binding->counterWords));
   for (const RecordedStep &step : recording.steps) {
     if (const auto *copy = std::get_if<RecordedCopy>(&step)) {
       binding->add(*copy);
@@ -257,12 +271,13 @@ Status Binding::run(const Launch &step, ArrayRef<uint64_t> slots,
   }
   return kernels->gpu.launch(step.kernel->kernel, step.grid,
                              step.kernel->threads, step.kernel->smemBytes,
-                             addresses.data(), stream);
+                             addresses.data(), stream,
+                             step.kernel->isCooperative);
 }
 
 Status Binding::launch(ArrayRef<uint64_t> addresses,
                        runtime::Stream stream) const {
-  SmallVector<uint64_t, 16> slots(slotCount + counterCount, 0);
+  SmallVector<uint64_t, 16> slots(slotCount + counterOffsets.size(), 0);
   for (auto [position, address] : llvm::enumerate(addresses))
     slots[buffers[position].slot] = address - buffers[position].offsetBytes;
   const runtime::Gpu &gpu = kernels->gpu;
@@ -275,12 +290,13 @@ Status Binding::launch(ArrayRef<uint64_t> addresses,
     slots[slot] = piece->address;
     pieces.push_back(std::move(*piece));
   }
-  if (counterCount != 0) {
-    runtime::Expected<runtime::DeviceAddress> first = gpu.counters(stream);
+  if (counterWords != 0) {
+    runtime::Expected<runtime::DeviceAddress> first =
+        gpu.counters(stream, counterWords);
     if (!first)
       return first.status();
-    for (size_t number = 0; number < counterCount; ++number)
-      slots[slotCount + number] = *first + number * sizeof(uint32_t);
+    for (auto [number, offset] : llvm::enumerate(counterOffsets))
+      slots[slotCount + number] = *first + offset * sizeof(uint32_t);
   }
   for (const Step &step : steps) {
     Status status = Status::success();
@@ -364,6 +380,7 @@ std::string Binding::json() const {
     numbers("grid", launch.grid);
     json.attribute("threads", launch.kernel->threads);
     json.attribute("smem_bytes", launch.kernel->smemBytes);
+    json.attribute("cooperative", launch.kernel->isCooperative);
     json.attributeArray("arguments", [&] {
       for (size_t i = 0; i < launch.arguments.size(); ++i)
         json.object([&] { writeArgument(launch, i); });

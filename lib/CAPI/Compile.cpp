@@ -50,6 +50,8 @@ static KernelInfo describe(tile::KernelOp kernel) {
   info.name = qualifiedName(kernel);
   info.threads = kernel.threads();
   info.smemBytes = tile::SharedMemory(kernel).totalBytes();
+  info.cluster = kernel.getCluster();
+  info.isCooperative = kernel.getCooperative();
   auto machine = kernel->getAttrOfType<MachineAttr>("machine");
   auto schedule = kernel->getAttrOfType<ScheduleAttr>("schedule");
   if (machine)

@@ -25,8 +25,9 @@ public:
         RecordedLaunch{kernel, grid, llvm::to_vector(arguments)});
     return success();
   }
-  FailureOr<uint64_t> counter(Location) override {
-    return SymbolicAddress::ofCounter(recording.counterCount++);
+  FailureOr<uint64_t> counters(int64_t count, Location) override {
+    recording.counterWords.push_back(count);
+    return SymbolicAddress::ofCounter(recording.counterWords.size() - 1);
   }
   LogicalResult copy(const HostArray &source, const HostArray &target,
                      Location) override {
@@ -86,8 +87,8 @@ LogicalResult attn::replay(const Recording &recording, Device &device,
   assert(static_cast<int64_t>(slots.size()) == recording.slotCount() &&
          "an address for every slot");
   Addresses addresses = {slots, {}};
-  for (int64_t i = 0; i < recording.counterCount; ++i) {
-    FailureOr<uint64_t> counter = device.counter(location);
+  for (int64_t words : recording.counterWords) {
+    FailureOr<uint64_t> counter = device.counters(words, location);
     if (failed(counter))
       return failure();
     addresses.counters.push_back(*counter);

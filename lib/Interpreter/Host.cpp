@@ -114,6 +114,7 @@ private:
   LogicalResult execute(memref::SubViewOp op);
   LogicalResult execute(memref::CopyOp op);
   LogicalResult execute(tile::CounterOp op);
+  LogicalResult execute(tile::ScratchOp op);
   LogicalResult execute(tile::LaunchOp op);
   FailureOr<TensorMapArgument> describe(tile::LaunchOp op, unsigned index);
 
@@ -186,8 +187,8 @@ LogicalResult Host::execute(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<memref::AllocOp, memref::DeallocOp, memref::DimOp, memref::CastOp,
             memref::ExtractStridedMetadataOp, memref::ReinterpretCastOp,
-            memref::SubViewOp, memref::CopyOp, tile::CounterOp, tile::LaunchOp>(
-          [&](auto known) { return execute(known); })
+            memref::SubViewOp, memref::CopyOp, tile::CounterOp, tile::ScratchOp,
+            tile::LaunchOp>([&](auto known) { return execute(known); })
       .Default([&](Operation *other) { return executeScalar(other); });
 }
 
@@ -338,12 +339,27 @@ LogicalResult Host::execute(memref::SubViewOp op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Host::execute(tile::CounterOp op) {
-  FailureOr<uint64_t> address = device.counter(op.getLoc());
+  auto type = cast<MemRefType>(op.getType());
+  FailureOr<uint64_t> address =
+      device.counters(type.getNumElements(), op.getLoc());
   if (failed(address))
     return failure();
-  auto type = cast<MemRefType>(op.getType());
   set(op.getResult(),
       HostArray::contiguous(*address, type.getShape(), type.getElementType()));
+  return success();
+}
+
+LogicalResult Host::execute(tile::ScratchOp op) {
+  auto type = cast<MemRefType>(op.getType());
+  HostArray array =
+      HostArray::contiguous(0, type.getShape(), type.getElementType());
+  FailureOr<uint64_t> base =
+      device.allocate(array.extent() * array.elementBytes(), op.getLoc());
+  if (failed(base))
+    return failure();
+  array.base = *base;
+  owned.insert(*base);
+  set(op.getResult(), array);
   return success();
 }
 

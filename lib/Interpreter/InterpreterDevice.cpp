@@ -25,15 +25,17 @@ LogicalResult InterpreterDevice::free(uint64_t address, Location location) {
   return success();
 }
 
-FailureOr<uint64_t> InterpreterDevice::counter(Location location) {
-  int32_t zero = 0;
-  FailureOr<uint64_t> address = allocate(sizeof(zero), location);
+FailureOr<uint64_t> InterpreterDevice::counters(int64_t count,
+                                                Location location) {
+  std::vector<int32_t> zeros(count, 0);
+  int64_t bytes = count * sizeof(int32_t);
+  FailureOr<uint64_t> address = allocate(bytes, location);
   if (failed(address))
     return failure();
   if (std::optional<std::string> error =
-          global.write(*address, &zero, sizeof(zero)))
+          global.write(*address, zeros.data(), bytes))
     return emitError(location) << *error;
-  counters.insert(*address);
+  counterCounts[*address] = count;
   return address;
 }
 
@@ -48,16 +50,18 @@ LogicalResult InterpreterDevice::launch(tile::KernelOp kernel,
   total += *traffic;
   for (const KernelArgument &argument : arguments) {
     const auto *address = std::get_if<uint64_t>(&argument);
-    if (!address || !counters.count(*address))
+    auto known = address ? counterCounts.find(*address) : counterCounts.end();
+    if (known == counterCounts.end())
       continue;
-    int32_t value = 0;
-    if (std::optional<std::string> error =
-            global.read(*address, &value, sizeof(value)))
+    std::vector<int32_t> values(known->second);
+    if (std::optional<std::string> error = global.read(
+            *address, values.data(), values.size() * sizeof(int32_t)))
       return emitError(location) << *error;
-    if (value != 0)
-      return emitError(location)
-             << "expects '" << kernel.getName()
-             << "' to leave its counter at 0, but got " << value;
+    for (int32_t value : values)
+      if (value != 0)
+        return emitError(location)
+               << "expects '" << kernel.getName()
+               << "' to leave its counter at 0, but got " << value;
   }
   return success();
 }

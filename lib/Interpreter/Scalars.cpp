@@ -62,6 +62,7 @@ static std::optional<ScalarCode> codeOf(StringRef name) {
       .Case("arith.minnumf", C::minnumf)
       .Case("arith.cmpf", C::cmpf)
       .Case("math.exp", C::exp)
+      .Case("math.ceil", C::ceil)
       .Case("math.exp2", C::exp2)
       .Case("math.log", C::log)
       .Case("math.log2", C::log2)
@@ -360,6 +361,8 @@ static bool evaluateReal(ScalarCode code, ArrayRef<Lanes> in, float *r,
     return loop([=](int64_t i) { return std::fmin(a[i], b[i]); });
   case ScalarCode::exp:
     return loop([=](int64_t i) { return std::exp(a[i]); });
+  case ScalarCode::ceil:
+    return loop([=](int64_t i) { return std::ceil(a[i]); });
   case ScalarCode::exp2:
     return loop([=](int64_t i) { return std::exp2(a[i]); });
   case ScalarCode::log:

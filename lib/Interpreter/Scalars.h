@@ -60,6 +60,7 @@ enum class ScalarCode {
   minnumf,
   cmpf,
   exp,
+  ceil,
   exp2,
   log,
   log2,

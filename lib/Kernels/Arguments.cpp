@@ -27,6 +27,12 @@ void Arguments::pointer(StringRef role, Type element) {
 void Arguments::scalar(StringRef role, Type type) {
   roles.push_back(role.str());
   types.push_back(type);
+  counts.push_back(0);
+}
+
+void Arguments::perBlock(StringRef role, Type element, int64_t count) {
+  pointer(role, element);
+  counts.back() = count;
 }
 
 void Arguments::operand(StringRef name, Type element) {
@@ -45,8 +51,11 @@ KernelOp Arguments::createKernel(TileBuilder &builder,
   Block *entry = builder.createBlock(
       &kernel.getBody(), {}, types,
       SmallVector<Location>(types.size(), builder.getLoc()));
-  for (auto [i, role] : llvm::enumerate(roles))
+  for (auto [i, role] : llvm::enumerate(roles)) {
     kernel.setArgAttr(i, kRoleAttr, builder.getStringAttr(role));
+    if (counts[i] != 0)
+      kernel.setArgAttr(i, kPerBlockAttr, builder.getI64IntegerAttr(counts[i]));
+  }
   builder.setInsertionPointToStart(entry);
   return kernel;
 }

@@ -36,14 +36,24 @@ std::string attn::mapRole(StringRef operand) {
 }
 
 attn::GridForm attn::gridForm(const Tiles &tiles) {
+  if (tiles.has("group"))
+    return GridForm::teams;
   if (!tiles.has("persistent"))
     return GridForm::rowsHeadsBatch;
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
 }
 
+int64_t attn::blocksOfTeam(const Tiles &tiles) {
+  return tiles.get("group", 1) * tiles.get("cluster", 1);
+}
+
+int64_t attn::rowsOfTile(const Tiles &tiles) {
+  return tiles.get("query", 1) * tiles.get("cluster", 1);
+}
+
 std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
                                     int64_t multiprocessors) {
-  int64_t query = tiles.get("query", 1);
+  int64_t query = rowsOfTile(tiles);
   int64_t rows = (problem.queries + query - 1) / query;
   int64_t all = rows * problem.heads * problem.batch;
   switch (gridForm(tiles)) {
@@ -53,6 +63,10 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
     return {all, 1, 1};
   case GridForm::persistent:
     return {std::min(all, multiprocessors), 1, 1};
+  case GridForm::teams: {
+    int64_t team = blocksOfTeam(tiles);
+    return {std::min(all, multiprocessors / team) * team, 1, 1};
+  }
   }
   llvm_unreachable("closed enum");
 }

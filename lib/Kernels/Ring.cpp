@@ -7,8 +7,8 @@ using namespace attn;
 using namespace attn::tile;
 
 Ring::Ring(TileBuilder &b, StringRef name, int64_t slots, int64_t readers,
-           int64_t writers)
-    : slots(slots) {
+           int64_t writers, bool inCluster)
+    : slots(slots), inCluster(inCluster) {
   auto type = MbarrierType::get(b.getContext(), slots);
   full = MbarrierOp::create(b, type, (name + "_full").str(), uint32_t(writers));
   empty =
@@ -38,7 +38,7 @@ void Ring::handOver(TileBuilder &b, Place place) const {
 }
 
 void Ring::release(TileBuilder &b, Place place, Scalar condition) const {
-  MbarrierArriveOp::create(b, empty, place.slot, Value(condition));
+  MbarrierArriveOp::create(b, empty, place.slot, Value(condition), inCluster);
 }
 
 void Ring::load(TileBuilder &b, Place place, Value map, Scalar batch,

@@ -30,10 +30,10 @@ struct Place {
 class Ring {
 public:
   Ring() = default;
-  /// Reserves the barriers; `readers` warps hand every slot back, and `writers`
-  /// hand it over (TMA is one).
+  /// Reserves the barriers; `readers` warps hand every slot back, `inCluster`
+  /// to all blocks of their cluster, and `writers` hand it over (TMA is one).
   Ring(TileBuilder &builder, llvm::StringRef name, int64_t slots,
-       int64_t readers, int64_t writers = 1);
+       int64_t readers, int64_t writers = 1, bool inCluster = false);
 
   Place next(TileBuilder &builder, Place place) const {
     return place.next(builder, slots);
@@ -48,8 +48,11 @@ public:
   void load(TileBuilder &builder, Place place, mlir::Value map, Scalar batch,
             Scalar head, Scalar row, mlir::Value buffer) const;
 
+  mlir::Value fullBarrier() const { return full; }
+
 private:
   int64_t slots = 1;
+  bool inCluster = false;
   mlir::Value full, empty;
 };
 

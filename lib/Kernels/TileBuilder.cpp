@@ -149,6 +149,10 @@ Scalar TileBuilder::select(Scalar condition, Scalar yes, Scalar no) {
       createOrFold<arith::SelectOp>(Value(condition), Value(yes), Value(no)));
 }
 
+Scalar TileBuilder::ceil(Value x) {
+  return wrap(math::CeilOp::create(*this, x));
+}
+
 Scalar TileBuilder::exp2(Value x) {
   return wrap(math::Exp2Op::create(*this, x));
 }

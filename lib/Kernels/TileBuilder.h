@@ -68,6 +68,7 @@ public:
   Scalar select(Scalar condition, Scalar yes, Scalar no);
   /// ceil(a / b) for a >= 0.
   Scalar ceilDiv(Scalar a, int64_t b) { return (a + (b - 1)) / b; }
+  Scalar ceil(mlir::Value x);
   Scalar exp2(mlir::Value x);
   Scalar log2(mlir::Value x);
   /// a * b + c, contracted.
@@ -118,6 +119,8 @@ public:
   void scalar(llvm::StringRef role, mlir::Type type);
   /// Pointer, offset and strides of an operand.
   void operand(llvm::StringRef name, mlir::Type element);
+  /// Memory of the launch, so many elements for every block of the grid.
+  void perBlock(llvm::StringRef role, mlir::Type element, int64_t count);
 
   /// Creates the kernel with its entry block; `builder` then stands in it.
   tile::KernelOp createKernel(TileBuilder &builder,
@@ -132,6 +135,7 @@ public:
 private:
   llvm::SmallVector<std::string> roles;
   llvm::SmallVector<mlir::Type> types;
+  llvm::SmallVector<int64_t> counts; ///< of elements per block, or 0
   tile::KernelOp kernel;
 };
 

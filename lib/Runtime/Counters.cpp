@@ -6,8 +6,7 @@
 
 using namespace attn::runtime;
 
-static constexpr int64_t kLineBytes = Gpu::kCounters * sizeof(uint32_t);
-static constexpr int64_t kMaxSlabLines = int64_t(1) << 15;
+static constexpr int64_t kMaxSlabBytes = int64_t(1) << 20;
 
 /// Zeroes memory and waits for it, also while a stream captures: then the
 /// default stream cannot be used, so this takes one of its own.
@@ -27,7 +26,7 @@ static Status zero(const GpuState &gpu, DeviceAddress address, int64_t bytes) {
 Status Counters::grow(const GpuState &gpu) {
   Current current(gpu);
   RelaxedCapture relaxed(*gpu.driver);
-  int64_t bytes = nextLines * kLineBytes;
+  int64_t bytes = std::max(nextBytes, lineBytes);
   DeviceAddress slab = 0;
   Status status = current.check(
       gpu.driver->allocate(&slab, static_cast<size_t>(bytes)), "on the GPU");
@@ -39,8 +38,8 @@ Status Counters::grow(const GpuState &gpu) {
   }
   slabs.push_back(slab);
   place = slab;
-  left = nextLines;
-  nextLines = std::min(2 * nextLines, kMaxSlabLines);
+  left = bytes / lineBytes;
+  nextBytes = std::min(2 * bytes, kMaxSlabBytes);
   return status;
 }
 
@@ -49,7 +48,7 @@ Expected<DeviceAddress> Counters::next(const GpuState &gpu) {
     if (Status status = grow(gpu); !status.ok())
       return status;
   DeviceAddress line = place;
-  place += kLineBytes;
+  place += lineBytes;
   --left;
   return line;
 }
@@ -84,8 +83,9 @@ void Counters::release(const Driver &driver) {
     driver.free(slab);
 }
 
-Expected<DeviceAddress> Gpu::counters(Stream stream) const {
+Expected<DeviceAddress> Gpu::counters(Stream stream, int64_t words) const {
   const Driver &driver = *state->driver;
+  Counters &counters = words <= state->few.words() ? state->few : state->many;
   Current current(*state);
   CaptureStatus capture = CaptureStatus::none;
   Status status = current.check(driver.streamIsCapturing(stream, &capture),
@@ -93,7 +93,7 @@ Expected<DeviceAddress> Gpu::counters(Stream stream) const {
   if (!status.ok())
     return status;
   if (capture != CaptureStatus::none)
-    return state->counters.unique(*state);
+    return counters.unique(*state);
   // A handle may come back for another stream, and one handle stands for the
   // default streams of all threads; an id does neither.  To ask a stream that
   // captures for it would end the capture.
@@ -103,5 +103,5 @@ Expected<DeviceAddress> Gpu::counters(Stream stream) const {
                            "asking for the id of a stream");
   if (!status.ok())
     return status;
-  return state->counters.ofStream(*state, id);
+  return counters.ofStream(*state, id);
 }

@@ -1,9 +1,10 @@
 //===- Counters.h - Words of 0 that launches share --------------*- C++ -*-===//
 //
-// Memory that is zeroed once and handed out in lines of Gpu::kCounters words:
-// one for each stream, and one for each launch that a graph captures.  A line
-// is never taken back, since nobody says when a stream or a graph is gone; so
-// a process holds 32 bytes for each stream that it ever launched on.
+// Memory that is zeroed once and handed out in lines of so many words: one for
+// each stream, and one for each launch that a graph captures.  A line is never
+// taken back, since nobody says when a stream or a graph is gone; so a process
+// holds 32 bytes for each stream that it ever launched on, and 8 KiB more for
+// each on which it launched kernels whose blocks wait for one another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,9 @@ namespace attn::runtime {
 
 class Counters {
 public:
+  explicit Counters(int64_t words) : lineBytes(words * 4) {}
+  int64_t words() const { return lineBytes / 4; }
+
   /// The line of the stream with that id.
   Expected<DeviceAddress> ofStream(const GpuState &gpu, uint64_t id);
   /// A line that nobody had and nobody will get.
@@ -40,7 +44,8 @@ private:
   /// The last slab: where its next line is, how many lines are left, and how
   /// many the next slab will have.
   DeviceAddress place = 0;
-  int64_t left = 0, nextLines = 128;
+  int64_t left = 0, nextBytes = 4096;
+  const int64_t lineBytes;
   std::vector<DeviceAddress> slabs;
 };
 

@@ -43,6 +43,27 @@ enum class FunctionAttribute : int {
 /// CUpointer_attribute.
 enum class PointerAttribute : int { deviceOrdinal = 9 };
 
+/// CUlaunchAttributeID.
+enum class LaunchAttributeId : int { cooperative = 2, clusterDimension = 4 };
+/// CUlaunchAttribute.
+struct LaunchAttribute {
+  LaunchAttributeId id;
+  union alignas(8) {
+    char bytes[64];
+    int cooperative;
+    struct {
+      unsigned x, y, z;
+    } cluster;
+  } value;
+};
+/// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, dynamicSmemBytes;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+
 /// CUstreamCaptureMode.
 enum class CaptureMode : int { relaxed = 2 };
 
@@ -132,6 +153,10 @@ enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
 // What drivers before CUDA 12 do not have: null there.
 #define ATTN_OPTIONAL_DRIVER_ENTRIES(ENTRY)                                    \
   ENTRY(cuStreamGetId, streamId, Stream stream, unsigned long long *id)        \
+  ENTRY(cuLaunchKernelEx, launchKernelEx, const LaunchConfig *config,          \
+        void *function, void **arguments, void **extra)                        \
+  ENTRY(cuOccupancyMaxActiveClusters, mostClusters, int *clusters,             \
+        void *function, const LaunchConfig *config)                            \
   ENTRY(cuTensorMapEncodeTiled, encodeMap, void *map, MapDataType type,        \
         uint32_t rank, void *address, const uint64_t *extents,                 \
         const uint64_t *strides, const uint32_t *box,                          \

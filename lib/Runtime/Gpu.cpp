@@ -9,7 +9,8 @@ GpuState::~GpuState() {
     return;
   {
     Current current(*this);
-    counters.release(*driver);
+    few.release(*driver);
+    many.release(*driver);
   }
   driver->contextRelease(device);
 }

@@ -122,9 +122,62 @@ Expected<int64_t> Kernel::blocksPerSm(int64_t threads,
   return blocks;
 }
 
+Expected<int64_t> Kernel::mostBlocks(int64_t threads, int64_t smemBytes,
+                                     int64_t cluster) const {
+  const GpuState &gpu = *module->gpu;
+  if (cluster == 1) {
+    Expected<int64_t> blocks = blocksPerSm(threads, smemBytes);
+    if (!blocks)
+      return blocks;
+    return *blocks * gpu.facts.multiprocessors;
+  }
+  if (!gpu.driver->mostClusters)
+    return Status::failure("the CUDA driver is too old: it has no clusters");
+  LaunchAttribute attribute = {LaunchAttributeId::clusterDimension, {}};
+  attribute.value.cluster = {static_cast<unsigned>(cluster), 1, 1};
+  LaunchConfig config = {static_cast<unsigned>(cluster),
+                         1,
+                         1,
+                         static_cast<unsigned>(threads),
+                         1,
+                         1,
+                         static_cast<unsigned>(smemBytes),
+                         /*stream=*/nullptr,
+                         &attribute,
+                         1};
+  int clusters = 0;
+  Current current(gpu);
+  Status status =
+      current.check(gpu.driver->mostClusters(&clusters, handle, &config),
+                    "asking how many clusters fit");
+  if (!status.ok())
+    return status;
+  return clusters * cluster;
+}
+
+/// A launch of which all blocks run at once, or none.
+static Result launchTogether(const Driver &driver, void *function,
+                             std::array<int64_t, 3> grid, int64_t threads,
+                             int64_t smemBytes, void **arguments,
+                             Stream stream) {
+  LaunchAttribute attribute = {LaunchAttributeId::cooperative, {}};
+  attribute.value.cooperative = 1;
+  LaunchConfig config = {static_cast<unsigned>(grid[0]),
+                         static_cast<unsigned>(grid[1]),
+                         static_cast<unsigned>(grid[2]),
+                         static_cast<unsigned>(threads),
+                         1,
+                         1,
+                         static_cast<unsigned>(smemBytes),
+                         stream,
+                         &attribute,
+                         1};
+  return driver.launchKernelEx(&config, function, arguments, nullptr);
+}
+
 Status Gpu::launch(const Kernel &kernel, std::array<int64_t, 3> grid,
                    int64_t threads, int64_t smemBytes, void **arguments,
-                   Stream stream) const {
+                   Stream stream, bool isCooperative) const {
   // The driver's own limits, in its own order; it would only say "invalid
   // value".
   const int64_t limits[] = {std::numeric_limits<int32_t>::max(), 65535, 65535};
@@ -137,13 +190,19 @@ Status Gpu::launch(const Kernel &kernel, std::array<int64_t, 3> grid,
                              " blocks in grid dimension " + std::to_string(i) +
                              ", but got " + std::to_string(grid[i]));
   }
+  if (isCooperative && !state->driver->launchKernelEx)
+    return Status::failure("launching '" + kernel.name() +
+                           "': the CUDA driver is too old");
   Current current(*state);
   Status status = current.check(
-      state->driver->launchKernel(
-          kernel.handle, static_cast<unsigned>(grid[0]),
-          static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
-          static_cast<unsigned>(threads), 1, 1,
-          static_cast<unsigned>(smemBytes), stream, arguments, nullptr),
+      isCooperative
+          ? launchTogether(*state->driver, kernel.handle, grid, threads,
+                           smemBytes, arguments, stream)
+          : state->driver->launchKernel(
+                kernel.handle, static_cast<unsigned>(grid[0]),
+                static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
+                static_cast<unsigned>(threads), 1, 1,
+                static_cast<unsigned>(smemBytes), stream, arguments, nullptr),
       "launching");
   // The words are made only where they are needed: this is the hot path.
   return status.ok() ? status : status.during("kernel '" + kernel.name() + "'");

@@ -14,7 +14,8 @@ struct GpuState {
   int device = 0;
   void *context = nullptr;
   GpuFacts facts;
-  Counters counters;
+  /// Lines of counters for most kernels, and for those that need many.
+  Counters few = Counters(Gpu::kCounters), many = Counters(Gpu::kMostCounters);
 
   ~GpuState();
 };

@@ -77,7 +77,7 @@ Expected<TensorMap> Gpu::tensorMap(const TensorMapShape &wanted) const {
   // Any address will do until the launch says which.
   DeviceAddress address = TensorMap::kAlignment;
   if (map.isFixed) {
-    Expected<DeviceAddress> zeros = state->counters.zeros(*state);
+    Expected<DeviceAddress> zeros = state->few.zeros(*state);
     if (!zeros)
       return zeros.status();
     address = *zeros;

@@ -20,6 +20,9 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <map>
+#include <set>
+
 using namespace mlir;
 using namespace attn::tile;
 
@@ -37,6 +40,7 @@ public:
     });
   }
   bool contains(Operation *op) const { return keep.contains(op); }
+  bool contains(Value value) const { return seen.contains(value); }
 
 private:
   void keepWithParents(Operation *op) {
@@ -89,12 +93,17 @@ private:
           for (Value sent : push.getValues())
             add(sent);
         }
+    if (auto await = dyn_cast<AwaitOp>(op))
+      for (Operation *user : await.getFlags().getUsers())
+        if (auto publish = dyn_cast<PublishOp>(user)) {
+          keepWithParents(publish);
+          add(publish.getIndex());
+          add(publish.getValue());
+        }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      unsigned i = cast<OpResult>(value).getResultNumber();
       addControl(op);
-      add(loop.getInitArgs()[i]);
-      add(loop.getYieldedValues()[i]);
-      return;
+      return add(
+          loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()));
     }
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
       unsigned i = cast<OpResult>(value).getResultNumber();
@@ -179,7 +188,7 @@ private:
       return warp < 0 ? std::nullopt : std::optional<int64_t>(warp);
     if (auto size = dyn_cast<GridSizeOp>(op))
       return size.getDim() == 0 ? std::optional<int64_t>(gridX) : std::nullopt;
-    if (isa<PopOp, DrawOp>(op))
+    if (isa<PopOp, DrawOp, AwaitOp>(op))
       return std::nullopt; // known once executed
     if (auto id = dyn_cast<ProgramIdOp>(op))
       return id.getDim() == 0 ? std::optional<int64_t>(programX) : std::nullopt;
@@ -219,6 +228,11 @@ private:
           return failure();
       } else if (auto draw = dyn_cast<DrawOp>(op)) {
         if (failed(runDraw(draw)))
+          return failure();
+      } else if (auto publish = dyn_cast<PublishOp>(op)) {
+        set(publish);
+      } else if (auto await = dyn_cast<AwaitOp>(op)) {
+        if (failed(see(await)))
           return failure();
       } else if (auto traffic = dyn_cast<TrafficInterface>(op)) {
         if (failed(count(traffic)))
@@ -269,6 +283,31 @@ private:
       if (value)
         known[result] = *value;
     }
+    return success();
+  }
+
+  void set(PublishOp publish) {
+    std::optional<int64_t> index = evaluate(publish.getIndex(), -1),
+                           value = evaluate(publish.getValue(), -1);
+    if (index && value)
+      published[{publish.getFlags().getAsOpaquePointer(), *index}].insert(
+          *value);
+  }
+
+  /// The first value that suffices: a flag grows, and who sets it is counted
+  /// before who waits for it.
+  LogicalResult see(AwaitOp await) {
+    std::optional<int64_t> index = evaluate(await.getIndex(), -1),
+                           least = evaluate(await.getValue(), -1);
+    if (!index || !least)
+      return unknown(await, "what it waits for");
+    const std::set<int64_t> &values =
+        published[{await.getFlags().getAsOpaquePointer(), *index}];
+    auto found = values.lower_bound(*least);
+    known.erase(await.getResult());
+    if (found == values.end())
+      return unknown(await, "a value that was published earlier");
+    known[await.getResult()] = *found;
     return success();
   }
 
@@ -357,12 +396,13 @@ private:
     return success();
   }
 
-  /// Moves scalars over an edge of the control flow, all at once.
+  /// Moves the scalars that counts depend on over an edge of the control flow,
+  /// all at once.
   void carry(ValueRange from, ValueRange to) {
     SmallVector<std::optional<int64_t>> values;
-    for (Value v : from)
-      values.push_back(v.getType().isIntOrIndex() ? evaluate(v, -1)
-                                                  : std::nullopt);
+    for (auto [value, target] : llvm::zip(from, to))
+      values.push_back(slice.contains(target) ? evaluate(value, -1)
+                                              : std::nullopt);
     for (auto [value, target] : llvm::zip(values, to)) {
       known.erase(target);
       if (value)
@@ -381,6 +421,8 @@ private:
   int64_t gridX, programX = 0;
   /// The warp whose role is executed, or -1 outside of roles.
   int64_t roleWarp = -1;
+  /// The values of every flag so far, of all blocks.
+  std::map<std::pair<const void *, int64_t>, std::set<int64_t>> published;
   /// Draws of all blocks so far.
   int64_t drawn = 0;
   Traffic total;

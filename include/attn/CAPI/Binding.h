@@ -42,6 +42,9 @@ public:
     runtime::Kernel kernel;
     int64_t threads = 0;
     int64_t smemBytes = 0;
+    /// Whether its blocks wait for one another, and then how many run at once.
+    bool isCooperative = false;
+    int64_t mostBlocks = 0;
   };
   /// The entry of that qualified name; every kernel of the program has one.
   const Entry &at(llvm::StringRef name) const;
@@ -135,7 +138,10 @@ private:
 
   std::shared_ptr<const LoadedKernels> kernels;
   std::vector<Step> steps;
-  size_t slotCount = 0, counterCount = 0;
+  size_t slotCount = 0;
+  /// Where each set of counters begins, in words, and how many words there are.
+  std::vector<int64_t> counterOffsets;
+  int64_t counterWords = 0;
   std::vector<Buffer> buffers;
   /// Slots that are scratch, with their bytes.
   std::vector<std::pair<size_t, int64_t>> scratch;

@@ -52,6 +52,9 @@ struct KernelInfo {
   int64_t threads = 0;
   /// Dynamic shared memory of a block.
   int64_t smemBytes = 0;
+  /// Blocks of a cluster, and whether all blocks must run at once.
+  int64_t cluster = 1;
+  bool isCooperative = false;
   /// What the cost model predicts, for the sizes that the kernel was planned
   /// for: those of the op, with assumptions where they are dynamic.
   Problem plannedFor;

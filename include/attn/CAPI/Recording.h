@@ -75,7 +75,8 @@ struct Recording {
   int64_t argumentCount = 0;
   /// Bytes of each allocation; its slot is argumentCount plus its position.
   std::vector<int64_t> allocationBytes;
-  int64_t counterCount = 0;
+  /// How many words each set of counters has.
+  std::vector<int64_t> counterWords;
   std::vector<RecordedStep> steps;
   /// What the function returned, with symbolic bases.
   std::vector<HostArray> results;

@@ -40,7 +40,7 @@
 
 #include <array>
 #include <cstdint>
-#include <set>
+#include <map>
 #include <variant>
 
 namespace attn {
@@ -96,9 +96,10 @@ public:
                                      llvm::ArrayRef<KernelArgument> arguments,
                                      mlir::Location location) = 0;
 
-  /// Address of an i32 that is 0 and that no other launch in flight uses.  It
-  /// stays the device's; the kernels it is given to leave it at 0.
-  virtual mlir::FailureOr<uint64_t> counter(mlir::Location location) = 0;
+  /// Address of so many i32 that are 0 and that no other launch in flight uses.
+  /// They stay the device's; the kernels they are given to leave them at 0.
+  virtual mlir::FailureOr<uint64_t> counters(int64_t count,
+                                             mlir::Location location) = 0;
 
   /// Copies elements between arrays of equal sizes and element type that do
   /// not overlap (`memref.copy`).
@@ -131,15 +132,17 @@ public:
   mlir::LogicalResult launch(tile::KernelOp kernel, std::array<int64_t, 3> grid,
                              llvm::ArrayRef<KernelArgument> arguments,
                              mlir::Location location) override;
-  /// Every launch that is given it is checked to leave it at 0.
-  mlir::FailureOr<uint64_t> counter(mlir::Location location) override;
+  /// Every launch that is given them is checked to leave them at 0.
+  mlir::FailureOr<uint64_t> counters(int64_t count,
+                                     mlir::Location location) override;
   mlir::LogicalResult copy(const HostArray &source, const HostArray &target,
                            mlir::Location location) override;
 
 private:
   InterpreterOptions options;
   GlobalMemory global;
-  std::set<uint64_t> counters;
+  /// Counters by address: how many there are.
+  std::map<uint64_t, int64_t> counterCounts;
   tile::Traffic total;
 };
 

@@ -47,6 +47,9 @@ struct KernelRequest {
 
 /// Name of the argument attribute that holds a role.
 inline constexpr llvm::StringLiteral kRoleAttr = "tile.role";
+/// Name of the argument attribute that holds how many elements of a launch's
+/// own memory a block of the grid has.
+inline constexpr llvm::StringLiteral kPerBlockAttr = "tile.per_block";
 
 /// Roles of kernel arguments: `<operand>` is q, k, v, o or lse.
 ///   `<operand>`                       !tile.ptr, aligned base of the memref
@@ -54,6 +57,8 @@ inline constexpr llvm::StringLiteral kRoleAttr = "tile.role";
 ///   `<operand>_stride_<batch|head|row>` i64, elements
 ///   `<operand>_map`                   !tile.tensor_map of the memref
 ///   `counter`                         !tile.ptr<i32>, a tile.counter
+///   `flags`                           the same, one per block and more
+///   `scratch`                         !tile.ptr<i32>, a tile.scratch
 ///   `queries`, `keys`                 i32, rows of Q and of K
 ///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head
@@ -62,16 +67,22 @@ inline constexpr llvm::StringLiteral kRoleAttr = "tile.role";
 std::string offsetRole(llvm::StringRef operand);
 std::string strideRole(llvm::StringRef operand, llvm::StringRef axis);
 std::string mapRole(llvm::StringRef operand);
-inline constexpr llvm::StringLiteral kCounterRole = "counter";
+inline constexpr llvm::StringLiteral kCounterRole = "counter",
+                                     kFlagsRole = "flags",
+                                     kScratchRole = "scratch";
 
 /// The value of an integer role for a problem, of a map the rows of its array;
 /// strides and offsets, which the problem does not tell, and pointers are 0.
 int64_t roleValue(llvm::StringRef role, const Problem &problem);
 
 /// The grid of a kernel: blocks by (tile of rows, head, batch entry), or one
-/// block per tile of all heads, or of those only as many as multiprocessors.
-enum class GridForm { rowsHeadsBatch, tiles, persistent };
+/// block per tile of all heads, or of those only as many as multiprocessors, or
+/// as many teams of blocks that share tiles as run at once.
+enum class GridForm { rowsHeadsBatch, tiles, persistent, teams };
 GridForm gridForm(const Tiles &tiles);
+/// Blocks of a team, and the rows of a tile: those of all its groups.
+int64_t blocksOfTeam(const Tiles &tiles);
+int64_t rowsOfTile(const Tiles &tiles);
 /// Its extents for a problem on so many multiprocessors.
 std::array<int64_t, 3> gridOf(const Tiles &tiles, const Problem &problem,
                               int64_t multiprocessors);

@@ -88,6 +88,10 @@ public:
   Expected<KernelFacts> facts() const;
   /// How many blocks of this kernel one multiprocessor holds at a time.
   Expected<int64_t> blocksPerSm(int64_t threads, int64_t smemBytes) const;
+  /// How many blocks of this kernel, in clusters, the whole GPU holds at a
+  /// time.
+  Expected<int64_t> mostBlocks(int64_t threads, int64_t smemBytes,
+                               int64_t cluster) const;
   const std::string &name() const { return kernelName; }
 
 private:
@@ -172,22 +176,23 @@ public:
   /// only for the message that says that it does not fit this GPU.
   Expected<Module> load(std::string_view image, std::string_view chip) const;
 
-  /// `arguments` holds the address of each argument's value.
+  /// `arguments` holds the address of each argument's value.  A cooperative
+  /// launch fails if not all of its blocks can run at the same time.
   Status launch(const Kernel &kernel, std::array<int64_t, 3> grid,
                 int64_t threads, int64_t smemBytes, void **arguments,
-                Stream stream = nullptr) const;
+                Stream stream = nullptr, bool isCooperative = false) const;
 
   /// How TMA finds an array; see TensorMap.h.
   Expected<TensorMap> tensorMap(const TensorMapShape &shape) const;
 
-  /// So many words (u32) are the counters of a launch.
-  static constexpr int64_t kCounters = 8;
-  /// Address of kCounters words of 0 for the launches that the caller queues on
+  /// So many words (u32) are the counters of most launches, and of any.
+  static constexpr int64_t kCounters = 8, kMostCounters = 2048;
+  /// Address of so many words of 0 for the launches that the caller queues on
   /// the stream next: no other stream has them.  Launches must leave them at 0,
   /// since those behind them on the stream, which run after them, get the same
   /// words.  Of a graph nobody knows when it runs and how often at once; while
   /// a stream captures one, every call gives words that no other will get.
-  Expected<DeviceAddress> counters(Stream stream) const;
+  Expected<DeviceAddress> counters(Stream stream, int64_t words) const;
 
   Expected<Memory> allocate(int64_t bytes) const;
   /// From the driver's pool, in the order of the stream; nothing waits.

@@ -44,11 +44,18 @@ public:
                      b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
   }
 
-  /// A counter is made when a kernel asks for it.
-  Value get(StringRef role) {
-    if (role == kCounterRole)
-      return tile::CounterOp::create(b, MemRefType::get({1}, b.getI32Type()));
-    return values.lookup(role);
+  /// What a launch has for itself is made when a kernel asks for it, for the
+  /// largest grid.
+  Value get(tile::KernelOp kernel, unsigned argument, int64_t mostBlocks) {
+    auto role = kernel.getArgAttrOfType<StringAttr>(argument, kRoleAttr);
+    auto count = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerBlockAttr);
+    auto type = MemRefType::get({count ? count.getInt() * mostBlocks : 1},
+                                b.getI32Type());
+    if (role == kCounterRole || role == kFlagsRole)
+      return tile::CounterOp::create(b, type);
+    if (role == kScratchRole)
+      return tile::ScratchOp::create(b, type);
+    return values.lookup(role.getValue());
   }
 
   Value batch, heads, queries;
@@ -125,14 +132,14 @@ public:
     ImplicitLocOpBuilder b(op.getLoc(), builder);
     LaunchArguments arguments(b, op);
     SmallVector<Value> operands;
-    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-      auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-      operands.push_back(arguments.get(role.getValue()));
-    }
+    const Tiles &tiles = choice->request.tiles;
+    int64_t team = blocksOfTeam(tiles);
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+      operands.push_back(arguments.get(kernel, i, machine.sms / team * team));
     auto name = SymbolRefAttr::get(
         b.getContext(), kModuleName,
         {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
-    std::array<Value, 3> grid = gridOf(b, arguments, choice->request.tiles);
+    std::array<Value, 3> grid = gridOf(b, arguments, tiles);
     tile::LaunchOp::create(b, name, grid[0], grid[1], grid[2], operands);
     op.erase();
     return success();
@@ -146,13 +153,18 @@ private:
       return arith::ConstantIndexOp::create(b, value);
     };
     Value rows = b.createOrFold<arith::CeilDivSIOp>(
-        arguments.queries, constant(tiles.get("query")));
+        arguments.queries, constant(rowsOfTile(tiles)));
     if (gridForm(tiles) == GridForm::rowsHeadsBatch)
       return {rows, arguments.heads, arguments.batch};
     Value all = b.createOrFold<arith::MulIOp>(rows, arguments.heads);
     all = b.createOrFold<arith::MulIOp>(all, arguments.batch);
     if (gridForm(tiles) == GridForm::persistent)
       all = b.createOrFold<arith::MinSIOp>(all, constant(machine.sms));
+    if (gridForm(tiles) == GridForm::teams) {
+      int64_t team = blocksOfTeam(tiles);
+      all = b.createOrFold<arith::MinSIOp>(all, constant(machine.sms / team));
+      all = b.createOrFold<arith::MulIOp>(all, constant(team));
+    }
     Value one = constant(1);
     return {all, one, one};
   }

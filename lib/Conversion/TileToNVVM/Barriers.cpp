@@ -187,7 +187,10 @@ struct PopLowering : OpConversionPattern<PopOp> {
     // The first lane reads, passes on and hands the slot back; so its own order
     // is all that is needed.
     SmallVector<Type> types(QueueType::kMaxValues, b.getI32Type());
-    Value reads = arith::ExtUIOp::create(b, b.getI32Type(), b.isFirstLane());
+    bool isAlone = isSingleLane(op);
+    Value reads =
+        isAlone ? b.i32(1)
+                : arith::ExtUIOp::create(b, b.getI32Type(), b.isFirstLane());
     SmallVector<Value> message = b.assembly(
         types,
         "{ .reg .pred p; setp.ne.b32 p, $5, 0; "
@@ -196,7 +199,7 @@ struct PopLowering : OpConversionPattern<PopOp> {
         "=&r,=&r,=&r,=&r,r,r,~{memory}", {slot, reads});
     SmallVector<Value> values;
     for (size_t i = 0; i < op.getValues().size(); ++i)
-      values.push_back(b.uniform(message[i]));
+      values.push_back(isAlone ? message[i] : b.uniform(message[i]));
     arrive(b, op, b.add(slot, kEmptyOffset), Value());
     rewriter.replaceOp(op, values);
     return success();

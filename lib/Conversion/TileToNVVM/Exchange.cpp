@@ -60,6 +60,8 @@ struct StoreRegistersLowering : OpConversionPattern<StoreRegistersOp> {
                            ", {$1,$2,$3,$4};",
                        constraints, operands);
     }
+    // One lane will say, at a barrier, that all of them have stored.
+    NVVM::SyncWarpOp::create(b, b.i32(-1));
     rewriter.eraseOp(op);
     return success();
   }

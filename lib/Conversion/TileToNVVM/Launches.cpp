@@ -91,23 +91,26 @@ static FailureOr<Value> encode(ImplicitLocOpBuilder &b, ModuleOp module,
 }
 
 /// Memory of the function itself, which waits for its launches.
-static void lowerCounter(CounterOp op) {
+static void lowerMemory(Operation *op, bool isZero) {
   OpBuilder builder(op);
-  ImplicitLocOpBuilder b(op.getLoc(), builder);
-  auto memory = gpu::AllocOp::create(b, op.getType(), /*asyncToken=*/Type(),
-                                     /*asyncDependencies=*/ValueRange(),
-                                     /*dynamicSizes=*/ValueRange(),
-                                     /*symbolOperands=*/ValueRange());
-  Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
-  gpu::MemsetOp::create(b, /*asyncToken=*/Type(),
-                        /*asyncDependencies=*/ValueRange(), memory.getMemref(),
-                        zero);
+  ImplicitLocOpBuilder b(op->getLoc(), builder);
+  auto memory =
+      gpu::AllocOp::create(b, op->getResult(0).getType(), /*asyncToken=*/Type(),
+                           /*asyncDependencies=*/ValueRange(),
+                           /*dynamicSizes=*/ValueRange(),
+                           /*symbolOperands=*/ValueRange());
+  if (isZero) {
+    Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
+    gpu::MemsetOp::create(b, /*asyncToken=*/Type(),
+                          /*asyncDependencies=*/ValueRange(),
+                          memory.getMemref(), zero);
+  }
   b.setInsertionPoint(op->getBlock()->getTerminator());
   gpu::DeallocOp::create(b, /*asyncToken=*/Type(),
                          /*asyncDependencies=*/ValueRange(),
                          memory.getMemref());
-  op.replaceAllUsesWith(memory.getMemref());
-  op.erase();
+  op->replaceAllUsesWith(ValueRange{memory.getMemref()});
+  op->erase();
 }
 
 static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
@@ -135,10 +138,19 @@ static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
   Value threads = arith::ConstantIndexOp::create(b, kernel.threads());
   Value shared = arith::ConstantOp::create(
       b, b.getI32IntegerAttr(SharedMemory(kernel).totalBytes()));
+  std::optional<gpu::KernelDim3> cluster;
+  if (kernel.getCluster() > 1)
+    cluster = gpu::KernelDim3{
+        arith::ConstantIndexOp::create(b, kernel.getCluster()), one, one};
+  if (kernel.getCooperative())
+    op.emitWarning("launches a kernel whose blocks wait for one another "
+                   "without the guarantee that all of them run at once, which "
+                   "gpu.launch_func cannot ask for; attn_launch does");
   gpu::LaunchFuncOp::create(
       b, op.getKernelAttr(),
       gpu::KernelDim3{op.getGridX(), op.getGridY(), op.getGridZ()},
-      gpu::KernelDim3{threads, one, one}, shared, operands);
+      gpu::KernelDim3{threads, one, one}, shared, operands,
+      /*asyncObject=*/Value(), cluster);
   op.erase();
   return success();
 }
@@ -147,10 +159,13 @@ LogicalResult attn::lowerLaunches(ModuleOp module) {
   SymbolTableCollection symbols;
   SmallVector<LaunchOp> launches;
   module.walk([&](LaunchOp op) { launches.push_back(op); });
-  SmallVector<CounterOp> counters;
-  module.walk([&](CounterOp op) { counters.push_back(op); });
-  for (CounterOp op : counters)
-    lowerCounter(op);
+  SmallVector<Operation *> memories;
+  module.walk([&](Operation *op) {
+    if (isa<CounterOp, ScratchOp>(op))
+      memories.push_back(op);
+  });
+  for (Operation *op : memories)
+    lowerMemory(op, /*isZero=*/isa<CounterOp>(op));
   for (LaunchOp op : launches)
     if (failed(lowerLaunch(op, symbols)))
       return failure();

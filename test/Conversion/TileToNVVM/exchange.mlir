@@ -15,6 +15,7 @@
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "ld.global.cg.v4.b32 {$0,$1,$2,$3}, [$4+512];", "=f,=f,=f,=f,l,~{memory}" %[[ADDRESS]] : (!llvm.ptr<1>) -> !llvm.struct<(f32, f32, f32, f32)>
 // CHECK: "st.global.v4.b32 [$0+0], {$1,$2,$3,$4};", "l,r,r,r,r,~{memory}"
 // CHECK: "st.global.v4.b32 [$0+512], {$1,$2,$3,$4};", "l,f,f,f,f,~{memory}"
+// CHECK: nvvm.bar.warp.sync
 gpu.module @m {
   tile.kernel @image(%base: !tile.ptr<i32>, %place: i32, %to: i32) attributes {warps = 4 : i32} {
     %v:3 = tile.load_registers %base[%place] : <i32> -> !tile.frag<16x16xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial>

@@ -136,7 +136,7 @@ TEST_F(HostLaunches, KernelsLeaveCountersAtZero) {
   InterpreterDevice device;
   EXPECT_TRUE(succeeded(execute(device, {})));
   tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
-  uint64_t counter = *device.counter(kernel.getLoc());
+  uint64_t counter = *device.counters(1, kernel.getLoc());
   uint64_t other = *device.allocate(4, kernel.getLoc());
   int32_t three = 3;
   ASSERT_EQ(device.memory().write(other, &three, 4), std::nullopt);

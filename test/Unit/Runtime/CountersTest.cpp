@@ -16,12 +16,12 @@ protected:
   CountersTest() : opened(Gpu::open()) {}
 
   /// The counters of a launch on the stream, which are all 0.
-  DeviceAddress of(uintptr_t stream) {
+  DeviceAddress of(uintptr_t stream, int64_t count = Gpu::kCounters) {
     Expected<DeviceAddress> address =
-        opened->counters(reinterpret_cast<Stream>(stream));
+        opened->counters(reinterpret_cast<Stream>(stream), count);
     EXPECT_TRUE(address) << address.message();
     const auto *words = reinterpret_cast<const uint32_t *>(*address);
-    for (int i = 0; i < Gpu::kCounters; ++i)
+    for (int i = 0; i < count; ++i)
       EXPECT_EQ(words[i], 0u);
     return *address;
   }
@@ -48,6 +48,15 @@ TEST_F(CountersTest, BelongToAStream) {
   EXPECT_EQ(of(200), second);
   EXPECT_EQ(of(0), of(1)) << "two handles of the legacy default stream";
   EXPECT_NE(of(0), first);
+}
+
+TEST_F(CountersTest, AreAsManyAsAsked) {
+  DeviceAddress few = of(600), many = of(600, Gpu::kMostCounters);
+  EXPECT_NE(few, many);
+  EXPECT_EQ(of(600, Gpu::kCounters + 1), many);
+  DeviceAddress others = of(700, Gpu::kMostCounters);
+  EXPECT_GE(std::max(many, others) - std::min(many, others),
+            Gpu::kMostCounters * sizeof(uint32_t));
 }
 
 TEST_F(CountersTest, BelongToAStreamAndNotToItsHandle) {

@@ -1,0 +1,78 @@
+//===- GroupSoftmax.h - The softmax of rows that blocks share ---*- C++ -*-===//
+//
+// The blocks of a group see the same rows and each its own keys.  Every block
+// keeps its own running maximum of a row, rounded up to a whole number of
+// powers of two, m >= c s, and its own sum l of weights 2^(c s - m); so it
+// works out its weights without asking the others.
+//
+// Who reads the weights of several blocks has a reference M of his own for what
+// he sums up, likewise a whole number, and multiplies the weights of a block by
+// 2^(m - M): a power of two, hence exact in 16 bits.  M moves, to m, only if m
+// exceeds it by so much that products could leave the range; that is a branch
+// in which the sums so far are scaled, taken about once per tile.
+//
+// A row that has seen nothing has m = M = -2^100, as in LazySoftmax.h.
+//
+// Example (c = 1, two blocks): scores 0.5, 2 and 40, 41.  m = 2 and 41, weights
+// 2^-1.5, 1 and 2^-1, 1.  A reader starts with M = 2; 41 exceeds it by more
+// than 30, so M = 41 and his sums, 2^-1.5 + 1 for l, become 2^-39 times as
+// much.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_GROUPSOFTMAX_H
+#define ATTN_LIB_KERNELS_GROUPSOFTMAX_H
+
+#include "ScoreScale.h"
+
+namespace attn {
+
+class GroupSoftmax {
+public:
+  /// `scale` is the kernel's run-time argument, `sign` what is known of it when
+  /// the kernel is built; weights are exchanged as `type`.
+  GroupSoftmax(TileBuilder &builder, Scalar scale, double sign, DataType type);
+
+  /// Maximum (whole) and sum (partial) of some rows, in powers of two.
+  struct Rows {
+    mlir::Value max, sum;
+  };
+  /// Rows that have seen nothing.
+  Rows start(TileBuilder &builder, int64_t rows) const;
+
+  /// Makes larger mean heavier.
+  mlir::Value orient(TileBuilder &builder, mlir::Value scores) const {
+    return scale.orient(builder, scores);
+  }
+
+  /// Writers: the block's own next keys.
+  struct Step {
+    Rows rows;
+    mlir::Value weights; ///< an accumulator
+  };
+  Step step(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+
+  /// Readers: makes ready to add the weights of a block (`lhs` fragment) whose
+  /// rows stand at `other`; adds its sum.
+  struct Join {
+    Rows rows;
+    mlir::Value weights, output;
+  };
+  Join join(TileBuilder &builder, Rows rows, mlir::Value output, Rows other,
+            mlir::Value weights) const;
+
+  /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
+  /// LSE = ln(2) (M + log2(l)), or -inf.
+  struct End {
+    mlir::Value inverse, lse;
+  };
+  End finish(TileBuilder &builder, Rows rows) const;
+
+private:
+  ScoreScale scale;
+  double reach; ///< exponents beyond this move a reader's reference
+};
+
+} // namespace attn
+
+#endif
