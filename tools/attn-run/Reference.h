@@ -14,8 +14,9 @@
 // whose O is bf16.  The tensor cores of 8-bit types add up to that: their sums
 // keep 13 bits behind the leading one and drop what is below (DeepSeek-V3,
 // arXiv 2412.19437, 3.3.2), 2^-13 at most in each step of 32 keys.  A sum that
-// grows step by step loses half of that: keys / 32 * 2^-13 / 2.  The same in a
-// score, of s at most, is 2^-13 s, and so 2^-8 of s / 32 in LSE.
+// grows step by step loses half of that: keys / 32 * 2^-13 / 2.  A score, of s
+// at most, is such a sum of head dimension / 32 steps, and at least of the last
+// one whole; in LSE, in units of s / 32, that is 2^-8 max(1, steps / 2).
 //
 // Random roundings stay below their limits: P's in e4m3 are 2.7e-2 in the root
 // mean square.
@@ -61,7 +62,7 @@ struct Comparison {
 /// The largest relative error that is accepted for O, and the largest error for
 /// LSE.
 double toleranceOf(const Problem &problem);
-double lseToleranceOf(DataType type);
+double lseToleranceOf(const Problem &problem);
 
 /// The sets of rows, per head, that are compared: all, or evenly spaced runs
 /// when there are more than `budget` multiply-adds to do.

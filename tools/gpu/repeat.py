@@ -84,7 +84,8 @@ class Inputs:
         return max(reference.relative_error(self.o, expected)
                    / reference.tolerance(self.q.dtype, self.k.shape[2]),
                    reference.lse_error(self.lse, lse)
-                   / reference.lse_tolerance(self.q.dtype))
+                   / reference.lse_tolerance(self.q.dtype,
+                                             self.q.shape[-1]))
 
 
 class Ring:
