@@ -47,16 +47,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ColumnFrame.h"
 #include "GroupSoftmax.h"
-#include "Mask.h"
-#include "Ring.h"
 #include "Softmax.h"
-#include "Team.h"
-#include "TileBlocks.h"
 
 #include "attn/Schedule/Footprint.h"
-#include "attn/Schedule/Schedule.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -64,53 +59,22 @@ using namespace attn::tile;
 
 namespace {
 
-constexpr int64_t kWarpRows = 16;
-constexpr int64_t kGroups = 2; ///< consumer warpgroups
-constexpr int64_t kRows = kGroups * kGroupRows;
-constexpr int64_t kConsumers = kGroups * kWarpsPerGroup;
-constexpr int64_t kKeys = 128;     ///< of a strip, a block's own
-constexpr int64_t kPanel = 64;     ///< columns of Q and K in a unit
-constexpr int64_t kPieceKeys = 32; ///< rows of V in a unit
-constexpr int64_t kPieces = kKeys / kPieceKeys;
-constexpr int64_t kMostColumns = 256; ///< of O, a block's own
-constexpr int64_t kExchangeSlots = 4;
-constexpr int64_t kDrawnSlots = 4; ///< messages of tiles between blocks
-constexpr int64_t kMessages = 2;   ///< and in a block
-constexpr int64_t kLeft = 1 << 30; ///< more than any number of strips
-
-class ColumnSplit {
+class ColumnSplit : ColumnFrame {
 public:
   ColumnSplit(TileBuilder &b, const KernelRequest &request)
-      : b(b), problem(request.problem), request(request),
-        element(elementType(b.getContext(), problem.dtype)),
-        groupSize(request.tiles.get("group")),
-        cluster(request.tiles.get("cluster")),
-        resident(request.tiles.get("resident")),
-        slots(request.tiles.get("slots")),
-        panels(llvm::divideCeil(problem.headDim, kPanel)),
-        columns(equalPart(problem, Axis::HeadDimV, groupSize)),
-        strip(groupSize * kKeys) {}
+      : ColumnFrame(b, request) {}
 
   KernelOp build() {
     KernelOp kernel = declare();
-    kernel.setCooperative(true);
-    kernel.setCluster(uint32_t(cluster));
-    reserve();
-    queries = arguments.get(b, "queries");
-    band.emplace(b, arguments, problem.mask.kind);
-    blocks.emplace(*band, queries, kRows * cluster, strip);
-    order.emplace(b, arguments, problem, kRows * cluster, request.l2Bytes);
-    team.emplace(b, groupSize, cluster);
-
     auto roles = RolesOp::create(b);
     b.createBlock(&roles.getBody());
     RegisterBudget budget = registerBudget(kGroups);
     role("producer", 1, budget.producer, /*singleLane=*/true,
-         [&] { produce(); });
+         [&] { produceStrips(*this); });
     role("publisher 0", 1, budget.producer, /*singleLane=*/true,
-         [&] { publish(0); });
+         [&] { publishStrips(*this, 0); });
     role("publisher 1", 2, budget.producer, /*singleLane=*/true,
-         [&] { publish(1); });
+         [&] { publishStrips(*this, 1); });
     role("consumer", kConsumers, budget.consumer, /*singleLane=*/false,
          [&] { consume(); });
     b.setInsertionPointAfter(roles);
@@ -119,66 +83,6 @@ public:
   }
 
 private:
-  //===--------------------------------------------------------------------===//
-  // The frame
-  //===--------------------------------------------------------------------===//
-
-  KernelOp declare() {
-    MLIRContext *context = b.getContext();
-    Type i32 = b.getI32Type();
-    mapArgument("q", kRows, problem.headDim);
-    mapArgument("k", kKeys / cluster, problem.headDim);
-    mapArgument("v", kPieceKeys / cluster, problem.headDimV);
-    arguments.operand("o", element);
-    if (problem.lse)
-      arguments.operand("lse", b.getF32Type());
-    // P of a warp, and four numbers of every lane.
-    int64_t imageWords = kWarpRows * kKeys / 2 + 4 * 32;
-    arguments.perBlock(kScratchRole, i32,
-                       kExchangeSlots * kConsumers * imageWords);
-    arguments.perBlock(kFlagsRole, i32,
-                       kGroups +
-                           int64_t(llvm::divideCeil(kDrawnSlots, groupSize)));
-    arguments.scalar(kCounterRole, PtrType::get(context, i32));
-    for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
-      arguments.scalar(size, i32);
-    declareBand(arguments, context, problem.mask.kind);
-    arguments.scalar("scale", b.getF32Type());
-    return arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
-  }
-
-  void mapArgument(StringRef operand, int64_t rows, int64_t columns) {
-    arguments.scalar(mapRole(operand), TensorMapType::get(b.getContext(), rows,
-                                                          columns, element));
-  }
-
-  Value map(StringRef operand) { return arguments.get(b, mapRole(operand)); }
-
-  SmemType bufferType(int64_t stages, int64_t rows, int64_t columns) {
-    return SmemType::get(b.getContext(), stages, rows, columns, element,
-                         SmemLayout::sw128);
-  }
-
-  Value barriers(StringRef name, int64_t count, int64_t arrivals) {
-    return MbarrierOp::create(b, MbarrierType::get(b.getContext(), count), name,
-                              uint32_t(arrivals));
-  }
-
-  void reserve() {
-    bufferQ = AllocOp::create(b, bufferType(resident, kRows, kPanel), "query");
-    units = AllocOp::create(b, bufferType(slots, kKeys, kPanel), "ring");
-    pieces =
-        AliasOp::create(b, bufferType(slots, kPieceKeys, kMostColumns), units);
-    queryFull = barriers("query_full", 1, resident);
-    queryEmpty = barriers("query_empty", 1, kConsumers);
-    ring = Ring(b, "ring", slots, kConsumers * cluster,
-                /*writers=*/1, cluster > 1);
-    written = barriers("written", kGroups, kWarpsPerGroup);
-    ready = barriers("ready", kGroups, 1);
-    queue = QueueOp::create(b, QueueType::get(b.getContext(), kMessages, 3),
-                            "tile", uint32_t(kConsumers + kGroups));
-  }
-
   void role(StringRef name, int64_t warps, int64_t registers, bool singleLane,
             function_ref<void()> body) {
     auto op = RoleOp::create(b, name, uint32_t(warps), uint32_t(registers),
@@ -187,242 +91,6 @@ private:
     b.createBlock(&op.getBody());
     body();
   }
-
-  /// Whether a panel of Q stays for the tile, and where.  The last one does not
-  /// if any does not: it may have fewer columns.
-  std::optional<int64_t> placeOf(int64_t panel) const {
-    int64_t streamed = panels - resident, before = panel * streamed / panels;
-    if ((panel + 1) * streamed / panels > before)
-      return std::nullopt;
-    return panel - before;
-  }
-
-  /// Works off the tiles that the producer tells of; `body` gives what it
-  /// carries from one to the next, beginning with `init`.
-  void
-  forEachTile(ValueRange init,
-              function_ref<SmallVector<Value>(const Tile &, ValueRange)> body) {
-    auto pop = [&](Place message) -> SmallVector<Value> {
-      SmallVector<Type> types(3, b.getI32Type());
-      auto op = PopOp::create(b, types, queue, message.slot, message.parity);
-      Place next = message.next(b, kMessages);
-      return {op.getResult(0), op.getResult(1), op.getResult(2), next.slot,
-              next.parity};
-    };
-    SmallVector<Value> start = pop(Place::reader(b));
-    llvm::append_range(start, init);
-    b.repeat(
-        start, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) {
-          Tile tile{b.wrap(s[0]), b.wrap(s[1]), b.wrap(s[2])};
-          SmallVector<Value> carried = body(tile, s.drop_front(5));
-          SmallVector<Value> next = pop({b.wrap(s[3]), b.wrap(s[4])});
-          llvm::append_range(next, carried);
-          return next;
-        });
-  }
-
-  //===--------------------------------------------------------------------===//
-  // Producer
-  //===--------------------------------------------------------------------===//
-
-  void produce() {
-    Value flags = arguments.get(b, kFlagsRole);
-    Place start = Place::writer(b), message = Place::reader(b);
-    Scalar number = team->first(b, *order);
-    Tile first = order->at(b, number);
-    push(message, first);
-    message = message.next(b, kMessages);
-    Scalar drawn = b.i32(0); // tiles that the team has been told of
-    b.repeat(
-        {first.row, first.head, first.batch, message.slot, message.parity,
-         number, drawn, start.slot, start.parity, start.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) -> SmallVector<Value> {
-          auto at = [&](int i) { return b.wrap(s[i]); };
-          Scalar slot = at(6) & b.i32(kDrawnSlots - 1);
-          b.when(team->leads, [&] { draw(flags, slot); });
-          SmallVector<Value> carried =
-              loadTile({at(0), at(1), at(2)}, {at(7), at(8)}, at(9));
-          Scalar number =
-              b.wrap(AwaitOp::create(b, b.getI32Type(), flags,
-                                     drawnFlag(team->rowGroup, slot),
-                                     // A flag holds the number plus 1.
-                                     at(5) + 2)) -
-              1;
-          Tile next = order->at(b, number);
-          Place message{at(3), at(4)};
-          push(message, next);
-          message = message.next(b, kMessages);
-          SmallVector<Value> results = {
-              next.row,       next.head, next.batch, message.slot,
-              message.parity, number,    at(6) + 1};
-          llvm::append_range(results, carried);
-          return results;
-        });
-  }
-
-  void push(Place place, const Tile &tile) {
-    PushOp::create(b, queue, place.slot, place.parity,
-                   ValueRange{tile.row, tile.head, tile.batch});
-  }
-
-  /// Tells all groups of the team of its next tile.
-  void draw(Value flags, Scalar slot) {
-    Scalar drawn = b.wrap(DrawOp::create(
-        b, b.getI32Type(), arguments.get(b, kCounterRole), order->count));
-    for (int64_t rank = 0; rank < cluster; ++rank)
-      PublishOp::create(b, flags, drawnFlag(team->groupOf(rank), slot),
-                        drawn + team->afterFirst() + 1);
-  }
-
-  /// Behind the flags of all blocks.
-  Scalar drawnFlag(Scalar rowGroup, Scalar slot) {
-    return b.gridSize(0) * kGroups + rowGroup * kDrawnSlots + slot;
-  }
-
-  SmallVector<Value> loadTile(const Tile &tile, Place place, Scalar parity) {
-    Scalar keyHead = tile.head / arguments.get(b, "group");
-    Scalar row = tile.row + team->rank * kRows;
-    Scalar zero = b.i32(0);
-    MbarrierWaitOp::create(b, queryEmpty, zero, parity);
-    for (int64_t panel = 0; panel < panels; ++panel)
-      if (std::optional<int64_t> stage = placeOf(panel))
-        TmaLoadOp::create(b, map("q"), tile.batch, tile.head, row, bufferQ,
-                          b.i32(*stage), queryFull, zero, b.i32(panel * kPanel),
-                          /*rank=*/Value(), /*columns=*/IntegerAttr());
-    Run run = blocks->ofTile(b, tile.row);
-    ValueRange end =
-        b.loop(run.begin, run.end + 1, {place.slot, place.parity},
-               [&](Scalar n, ValueRange p) -> SmallVector<Value> {
-                 Place place{b.wrap(p[0]), b.wrap(p[1])};
-                 place = when(n < run.end, place, [&](Place place) {
-                   return loadScores(tile, keyHead, row, n, place);
-                 });
-                 place = when(run.begin < n, place, [&](Place place) {
-                   return loadValues(tile, keyHead, n - 1, place);
-                 });
-                 return {place.slot, place.parity};
-               });
-    return {end[0], end[1], parity ^ 1};
-  }
-
-  Place when(Scalar condition, Place place,
-             function_ref<Place(Place place)> body) {
-    ValueRange after = b.choose(
-        condition,
-        [&]() -> SmallVector<Value> {
-          Place next = body(place);
-          return {next.slot, next.parity};
-        },
-        [&]() -> SmallVector<Value> { return {place.slot, place.parity}; });
-    return {b.wrap(after[0]), b.wrap(after[1])};
-  }
-
-  /// Starts loading a unit; what all blocks of the cluster need they load
-  /// together.
-  Place loadUnit(Place place, StringRef operand, const Tile &tile, Scalar head,
-                 Scalar row, Scalar column) {
-    ring.awaitEmpty(b, place);
-    bool isShared = operand != "q" && cluster > 1;
-    bool isValue = operand == "v";
-    IntegerAttr some = isValue && columns < kMostColumns
-                           ? b.getI64IntegerAttr(columns)
-                           : IntegerAttr();
-    TmaLoadOp::create(b, map(operand), tile.batch, head, row,
-                      isValue ? pieces : units, place.slot, ring.fullBarrier(),
-                      place.slot, column,
-                      isShared ? Value(team->rank) : Value(), some);
-    return ring.next(b, place);
-  }
-
-  /// What A(n) reads.
-  Place loadScores(const Tile &tile, Scalar keyHead, Scalar row, Scalar n,
-                   Place place) {
-    Scalar firstKey = n * strip + team->part * kKeys;
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      Scalar column = b.i32(panel * kPanel);
-      if (!placeOf(panel))
-        place = loadUnit(place, "q", tile, tile.head, row, column);
-      place = loadUnit(place, "k", tile, keyHead, firstKey, column);
-    }
-    return place;
-  }
-
-  /// What B(n) reads: the values of the own part first.
-  Place loadValues(const Tile &tile, Scalar keyHead, Scalar n, Place place) {
-    Scalar column = team->part * columns;
-    ValueRange end =
-        b.loop(b.i32(0), b.i32(groupSize), {place.slot, place.parity},
-               [&](Scalar distance, ValueRange p) -> SmallVector<Value> {
-                 Place place{b.wrap(p[0]), b.wrap(p[1])};
-                 Scalar key = n * strip + team->partAfter(b, distance) * kKeys;
-                 for (int64_t piece = 0; piece < kPieces; ++piece)
-                   place = loadUnit(place, "v", tile, keyHead,
-                                    key + piece * kPieceKeys, column);
-                 return {place.slot, place.parity};
-               });
-    return {b.wrap(end[0]), b.wrap(end[1])};
-  }
-
-  //===--------------------------------------------------------------------===//
-  // Publishers
-  //===--------------------------------------------------------------------===//
-
-  Scalar flag(Scalar part, int64_t group) {
-    return team->member(part) * kGroups + group;
-  }
-  Scalar parityOf(Scalar count) { return count & b.i32(1); }
-
-  void publish(int64_t group) {
-    Value flags = arguments.get(b, kFlagsRole);
-    Scalar own = flag(team->part, group), slot = b.i32(group);
-    forEachTile(Value(b.i32(0)), [&](const Tile &tile, ValueRange s) {
-      Run run = blocks->ofTile(b, tile.row);
-      Scalar first = b.wrap(s[0]), end = first + (run.end - run.begin);
-      b.loop(first, end, {}, [&](Scalar count, ValueRange) {
-        MbarrierWaitOp::create(b, written, slot, parityOf(count));
-        PublishOp::create(b, flags, own, count + 1);
-        forOthers([&](Scalar part) {
-          AwaitOp::create(b, b.getI32Type(), flags, flag(part, group),
-                          count + 1);
-        });
-        MbarrierArriveOp::create(b, ready, slot, /*condition=*/Value());
-        return SmallVector<Value>();
-      });
-      return SmallVector<Value>{end};
-    });
-    b.when(team->isWhole, [&] { leave(flags, group); });
-  }
-
-  void forOthers(function_ref<void(Scalar part)> body) {
-    for (int64_t distance = 1; distance < groupSize; ++distance)
-      body(team->partAfter(b, b.i32(distance)));
-  }
-
-  /// Leaves the group's flags at 0, when nobody will read them any more.
-  void leave(Value flags, int64_t group) {
-    Scalar zero = b.i32(0), left = b.i32(kLeft);
-    Scalar isFirst = team->part == zero;
-    b.when(zero < team->part,
-           [&] { PublishOp::create(b, flags, flag(team->part, group), left); });
-    b.when(isFirst, [&] {
-      forOthers([&](Scalar part) {
-        AwaitOp::create(b, b.getI32Type(), flags, flag(part, group), left);
-      });
-      for (int64_t part = 0; part < groupSize; ++part)
-        PublishOp::create(b, flags, flag(b.i32(part), group), zero);
-      if (group > 0)
-        return;
-      for (int64_t slot = 0; slot < kDrawnSlots; ++slot)
-        PublishOp::create(b, flags, drawnFlag(team->rowGroup, b.i32(slot)),
-                          zero);
-    });
-  }
-
-  //===--------------------------------------------------------------------===//
-  // Consumers
-  //===--------------------------------------------------------------------===//
 
   /// P of a warp, and its rows.
   struct Image {
@@ -667,26 +335,8 @@ private:
     });
   }
 
-  TileBuilder &b;
-  const Problem &problem;
-  const KernelRequest &request;
-  Type element;
-  int64_t groupSize, cluster, resident, slots;
-  int64_t panels;  ///< of Q and K
-  int64_t columns; ///< of O, a block's own
-  int64_t strip;   ///< keys
-
-  Arguments arguments;
-  std::optional<KeyBand> band;
-  std::optional<TileBlocks> blocks;
-  std::optional<TileOrder> order;
-  std::optional<Team> team;
-  std::optional<GroupSoftmax> softmax; // consumers
-  Scalar queries;
-  Scalar group, groupRow, consumer; // consumers
-  Value bufferQ, units, pieces;
-  Value queryFull, queryEmpty, written, ready, queue;
-  Ring ring;
+  std::optional<GroupSoftmax> softmax;
+  Scalar group, groupRow, consumer;
 };
 
 } // namespace

@@ -1,0 +1,117 @@
+//===- ColumnFrame.cpp - What the roles of column_split share -------------===//
+
+#include "ColumnFrame.h"
+
+#include "attn/Schedule/Schedule.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+ColumnFrame::ColumnFrame(TileBuilder &b, const KernelRequest &request)
+    : b(b), problem(request.problem), request(request),
+      element(elementType(b.getContext(), problem.dtype)),
+      groupSize(request.tiles.get("group")),
+      cluster(request.tiles.get("cluster")),
+      resident(request.tiles.get("resident")),
+      slots(request.tiles.get("slots")),
+      panels(llvm::divideCeil(problem.headDim, kPanel)),
+      columns(equalPart(problem, Axis::HeadDimV, groupSize)),
+      strip(groupSize * kKeys) {}
+
+KernelOp ColumnFrame::declare() {
+  MLIRContext *context = b.getContext();
+  Type i32 = b.getI32Type();
+  mapArgument("q", kRows, problem.headDim);
+  mapArgument("k", kKeys / cluster, problem.headDim);
+  mapArgument("v", kPieceKeys / cluster, problem.headDimV);
+  arguments.operand("o", element);
+  if (problem.lse)
+    arguments.operand("lse", b.getF32Type());
+  // P of a warp, and four numbers of every lane.
+  int64_t imageWords = kWarpRows * kKeys / 2 + 4 * 32;
+  arguments.perBlock(kScratchRole, i32,
+                     kExchangeSlots * kConsumers * imageWords);
+  arguments.perBlock(kFlagsRole, i32,
+                     kGroups +
+                         int64_t(llvm::divideCeil(kDrawnSlots, groupSize)));
+  arguments.scalar(kCounterRole, PtrType::get(context, i32));
+  for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
+    arguments.scalar(size, i32);
+  declareBand(arguments, context, problem.mask.kind);
+  arguments.scalar("scale", b.getF32Type());
+  KernelOp kernel =
+      arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
+  kernel.setCooperative(true);
+  kernel.setCluster(uint32_t(cluster));
+  reserve();
+  queries = arguments.get(b, "queries");
+  band.emplace(b, arguments, problem.mask.kind);
+  blocks.emplace(*band, queries, kRows * cluster, strip);
+  order.emplace(b, arguments, problem, kRows * cluster, request.l2Bytes);
+  team.emplace(b, groupSize, cluster);
+  return kernel;
+}
+
+void ColumnFrame::mapArgument(StringRef operand, int64_t rows,
+                              int64_t columns) {
+  arguments.scalar(mapRole(operand),
+                   TensorMapType::get(b.getContext(), rows, columns, element));
+}
+
+SmemType ColumnFrame::bufferType(int64_t stages, int64_t rows,
+                                 int64_t columns) const {
+  return SmemType::get(b.getContext(), stages, rows, columns, element,
+                       SmemLayout::sw128);
+}
+
+Value ColumnFrame::barriers(StringRef name, int64_t count, int64_t arrivals) {
+  return MbarrierOp::create(b, MbarrierType::get(b.getContext(), count), name,
+                            uint32_t(arrivals));
+}
+
+void ColumnFrame::reserve() {
+  bufferQ = AllocOp::create(b, bufferType(resident, kRows, kPanel), "query");
+  units = AllocOp::create(b, bufferType(slots, kKeys, kPanel), "ring");
+  pieces =
+      AliasOp::create(b, bufferType(slots, kPieceKeys, kMostColumns), units);
+  queryFull = barriers("query_full", 1, resident);
+  queryEmpty = barriers("query_empty", 1, kConsumers);
+  ring = Ring(b, "ring", slots, kConsumers * cluster,
+              /*writers=*/1, cluster > 1);
+  written = barriers("written", kGroups, kWarpsPerGroup);
+  ready = barriers("ready", kGroups, 1);
+  queue = QueueOp::create(b, QueueType::get(b.getContext(), kMessages, 3),
+                          "tile", uint32_t(kConsumers + kGroups));
+}
+
+std::optional<int64_t> ColumnFrame::placeOf(int64_t panel) const {
+  int64_t streamed = panels - resident, before = panel * streamed / panels;
+  if ((panel + 1) * streamed / panels > before)
+    return std::nullopt;
+  return panel - before;
+}
+
+void ColumnFrame::forEachTile(
+    ValueRange init,
+    function_ref<SmallVector<Value>(const Tile &, ValueRange)> body) const {
+  auto pop = [&](Place message) -> SmallVector<Value> {
+    SmallVector<Type> types(3, b.getI32Type());
+    auto op = PopOp::create(b, types, queue, message.slot, message.parity);
+    Place next = message.next(b, kMessages);
+    return {op.getResult(0), op.getResult(1), op.getResult(2), next.slot,
+            next.parity};
+  };
+  SmallVector<Value> start = pop(Place::reader(b));
+  llvm::append_range(start, init);
+  b.repeat(
+      start, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+      [&](ValueRange s) {
+        Tile tile{b.wrap(s[0]), b.wrap(s[1]), b.wrap(s[2])};
+        SmallVector<Value> carried = body(tile, s.drop_front(5));
+        SmallVector<Value> next = pop({b.wrap(s[3]), b.wrap(s[4])});
+        llvm::append_range(next, carried);
+        return next;
+      });
+}

@@ -1,0 +1,98 @@
+//===- ColumnFrame.h - What the roles of column_split share -----*- C++ -*-===//
+//
+// Sizes, arguments, buffers, barriers and flags of the kernel that
+// column_split_wgmma.cpp describes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_COLUMNFRAME_H
+#define ATTN_LIB_KERNELS_COLUMNFRAME_H
+
+#include "Mask.h"
+#include "Ring.h"
+#include "Team.h"
+#include "TileBlocks.h"
+
+namespace attn {
+
+struct ColumnFrame {
+  static constexpr int64_t kWarpRows = 16;
+  static constexpr int64_t kGroups = 2; ///< consumer warpgroups
+  static constexpr int64_t kRows = kGroups * kGroupRows;
+  static constexpr int64_t kConsumers = kGroups * kWarpsPerGroup;
+  static constexpr int64_t kKeys = 128;     ///< of a strip, a block's own
+  static constexpr int64_t kPanel = 64;     ///< columns of Q and K in a unit
+  static constexpr int64_t kPieceKeys = 32; ///< rows of V in a unit
+  static constexpr int64_t kPieces = kKeys / kPieceKeys;
+  static constexpr int64_t kMostColumns = 256; ///< of O, a block's own
+  static constexpr int64_t kExchangeSlots = 4;
+  static constexpr int64_t kDrawnSlots =
+      4;                                  ///< messages of tiles between blocks
+  static constexpr int64_t kMessages = 2; ///< and in a block
+  static constexpr int64_t kLeft = 1 << 30; ///< more than any number of strips
+
+  ColumnFrame(TileBuilder &builder, const KernelRequest &request);
+
+  /// The kernel with its arguments, buffers and barriers; the builder stands in
+  /// it.
+  tile::KernelOp declare();
+
+  mlir::Value map(llvm::StringRef operand) const {
+    return arguments.get(b, mapRole(operand));
+  }
+
+  /// Whether a panel of Q stays for the tile, and where.  The last one does not
+  /// if any does not: it may have fewer columns.
+  std::optional<int64_t> placeOf(int64_t panel) const;
+
+  /// Works off the tiles that the producer tells of; `body` gives what it
+  /// carries from one to the next, beginning with `init`.
+  void forEachTile(mlir::ValueRange init,
+                   llvm::function_ref<llvm::SmallVector<mlir::Value>(
+                       const Tile &, mlir::ValueRange)>
+                       body) const;
+
+  /// The flag of a part of the own group and of a warpgroup.
+  Scalar flag(Scalar part, int64_t group) const {
+    return team->member(part) * kGroups + group;
+  }
+  /// The flag, behind those of all blocks, that tells a group of its tile.
+  Scalar drawnFlag(Scalar rowGroup, Scalar slot) const {
+    return b.gridSize(0) * kGroups + rowGroup * kDrawnSlots + slot;
+  }
+  Scalar parityOf(Scalar count) const { return count & b.i32(1); }
+
+  TileBuilder &b;
+  const Problem &problem;
+  const KernelRequest &request;
+  mlir::Type element;
+  int64_t groupSize, cluster, resident, slots;
+  int64_t panels;  ///< of Q and K
+  int64_t columns; ///< of O, a block's own
+  int64_t strip;   ///< keys
+
+  Arguments arguments;
+  std::optional<KeyBand> band;
+  std::optional<TileBlocks> blocks;
+  std::optional<TileOrder> order;
+  std::optional<Team> team;
+  Scalar queries;
+  mlir::Value bufferQ, units, pieces;
+  mlir::Value queryFull, queryEmpty, written, ready, queue;
+  Ring ring;
+
+private:
+  void mapArgument(llvm::StringRef operand, int64_t rows, int64_t columns);
+  tile::SmemType bufferType(int64_t stages, int64_t rows,
+                            int64_t columns) const;
+  mlir::Value barriers(llvm::StringRef name, int64_t count, int64_t arrivals);
+  void reserve();
+};
+
+/// The bodies of the roles.
+void produceStrips(const ColumnFrame &frame);
+void publishStrips(const ColumnFrame &frame, int64_t group);
+
+} // namespace attn
+
+#endif

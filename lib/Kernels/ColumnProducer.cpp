@@ -1,0 +1,173 @@
+//===- ColumnProducer.cpp - The role that feeds column_split --------------===//
+//
+// One lane: draws tiles for its team and starts every load, in the order in
+// which the consumers use them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ColumnFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class Producer {
+public:
+  explicit Producer(const ColumnFrame &frame) : f(frame), b(frame.b) {}
+
+  void produce() {
+    Value flags = f.arguments.get(b, kFlagsRole);
+    Place start = Place::writer(b), message = Place::reader(b);
+    Scalar number = f.team->first(b, *f.order);
+    Tile first = f.order->at(b, number);
+    push(message, first);
+    message = message.next(b, kMessages);
+    Scalar drawn = b.i32(0); // tiles that the team has been told of
+    b.repeat(
+        {first.row, first.head, first.batch, message.slot, message.parity,
+         number, drawn, start.slot, start.parity, start.parity},
+        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) -> SmallVector<Value> {
+          auto at = [&](int i) { return b.wrap(s[i]); };
+          Scalar slot = at(6) & b.i32(kDrawnSlots - 1);
+          b.when(f.team->leads, [&] { draw(flags, slot); });
+          SmallVector<Value> carried =
+              loadTile({at(0), at(1), at(2)}, {at(7), at(8)}, at(9));
+          Scalar number =
+              b.wrap(AwaitOp::create(b, b.getI32Type(), flags,
+                                     f.drawnFlag(f.team->rowGroup, slot),
+                                     // A flag holds the number plus 1.
+                                     at(5) + 2)) -
+              1;
+          Tile next = f.order->at(b, number);
+          Place message{at(3), at(4)};
+          push(message, next);
+          message = message.next(b, kMessages);
+          SmallVector<Value> results = {
+              next.row,       next.head, next.batch, message.slot,
+              message.parity, number,    at(6) + 1};
+          llvm::append_range(results, carried);
+          return results;
+        });
+  }
+
+private:
+  void push(Place place, const Tile &tile) {
+    PushOp::create(b, f.queue, place.slot, place.parity,
+                   ValueRange{tile.row, tile.head, tile.batch});
+  }
+
+  /// Tells all groups of the team of its next tile.
+  void draw(Value flags, Scalar slot) {
+    Scalar drawn = b.wrap(DrawOp::create(
+        b, b.getI32Type(), f.arguments.get(b, kCounterRole), f.order->count));
+    for (int64_t rank = 0; rank < f.cluster; ++rank)
+      PublishOp::create(b, flags, f.drawnFlag(f.team->groupOf(rank), slot),
+                        drawn + f.team->afterFirst() + 1);
+  }
+
+  SmallVector<Value> loadTile(const Tile &tile, Place place, Scalar parity) {
+    Scalar keyHead = tile.head / f.arguments.get(b, "group");
+    Scalar row = tile.row + f.team->rank * kRows;
+    Scalar zero = b.i32(0);
+    MbarrierWaitOp::create(b, f.queryEmpty, zero, parity);
+    for (int64_t panel = 0; panel < f.panels; ++panel)
+      if (std::optional<int64_t> stage = f.placeOf(panel))
+        TmaLoadOp::create(b, f.map("q"), tile.batch, tile.head, row, f.bufferQ,
+                          b.i32(*stage), f.queryFull, zero,
+                          b.i32(panel * kPanel),
+                          /*rank=*/Value(), /*f.columns=*/IntegerAttr());
+    Run run = f.blocks->ofTile(b, tile.row);
+    ValueRange end =
+        b.loop(run.begin, run.end + 1, {place.slot, place.parity},
+               [&](Scalar n, ValueRange p) -> SmallVector<Value> {
+                 Place place{b.wrap(p[0]), b.wrap(p[1])};
+                 place = when(n < run.end, place, [&](Place place) {
+                   return loadScores(tile, keyHead, row, n, place);
+                 });
+                 place = when(run.begin < n, place, [&](Place place) {
+                   return loadValues(tile, keyHead, n - 1, place);
+                 });
+                 return {place.slot, place.parity};
+               });
+    return {end[0], end[1], parity ^ 1};
+  }
+
+  Place when(Scalar condition, Place place,
+             function_ref<Place(Place place)> body) {
+    ValueRange after = b.choose(
+        condition,
+        [&]() -> SmallVector<Value> {
+          Place next = body(place);
+          return {next.slot, next.parity};
+        },
+        [&]() -> SmallVector<Value> { return {place.slot, place.parity}; });
+    return {b.wrap(after[0]), b.wrap(after[1])};
+  }
+
+  /// Starts loading a unit; what all blocks of the cluster need they load
+  /// together.
+  Place loadUnit(Place place, StringRef operand, const Tile &tile, Scalar head,
+                 Scalar row, Scalar column) {
+    f.ring.awaitEmpty(b, place);
+    bool isShared = operand != "q" && f.cluster > 1;
+    bool isValue = operand == "v";
+    IntegerAttr some = isValue && f.columns < kMostColumns
+                           ? b.getI64IntegerAttr(f.columns)
+                           : IntegerAttr();
+    TmaLoadOp::create(b, f.map(operand), tile.batch, head, row,
+                      isValue ? f.pieces : f.units, place.slot,
+                      f.ring.fullBarrier(), place.slot, column,
+                      isShared ? Value(f.team->rank) : Value(), some);
+    return f.ring.next(b, place);
+  }
+
+  /// What A(n) reads.
+  Place loadScores(const Tile &tile, Scalar keyHead, Scalar row, Scalar n,
+                   Place place) {
+    Scalar firstKey = n * f.strip + f.team->part * kKeys;
+    for (int64_t panel = 0; panel < f.panels; ++panel) {
+      Scalar column = b.i32(panel * kPanel);
+      if (!f.placeOf(panel))
+        place = loadUnit(place, "q", tile, tile.head, row, column);
+      place = loadUnit(place, "k", tile, keyHead, firstKey, column);
+    }
+    return place;
+  }
+
+  /// What B(n) reads: the values of the own part first.
+  Place loadValues(const Tile &tile, Scalar keyHead, Scalar n, Place place) {
+    Scalar column = f.team->part * f.columns;
+    ValueRange end =
+        b.loop(b.i32(0), b.i32(f.groupSize), {place.slot, place.parity},
+               [&](Scalar distance, ValueRange p) -> SmallVector<Value> {
+                 Place place{b.wrap(p[0]), b.wrap(p[1])};
+                 Scalar key =
+                     n * f.strip + f.team->partAfter(b, distance) * kKeys;
+                 for (int64_t piece = 0; piece < kPieces; ++piece)
+                   place = loadUnit(place, "v", tile, keyHead,
+                                    key + piece * kPieceKeys, column);
+                 return {place.slot, place.parity};
+               });
+    return {b.wrap(end[0]), b.wrap(end[1])};
+  }
+
+  static constexpr int64_t kRows = ColumnFrame::kRows;
+  static constexpr int64_t kKeys = ColumnFrame::kKeys;
+  static constexpr int64_t kPanel = ColumnFrame::kPanel;
+  static constexpr int64_t kPieceKeys = ColumnFrame::kPieceKeys;
+  static constexpr int64_t kPieces = ColumnFrame::kPieces;
+  static constexpr int64_t kMostColumns = ColumnFrame::kMostColumns;
+  static constexpr int64_t kDrawnSlots = ColumnFrame::kDrawnSlots;
+  static constexpr int64_t kMessages = ColumnFrame::kMessages;
+  const ColumnFrame &f;
+  TileBuilder &b;
+};
+
+} // namespace
+
+void attn::produceStrips(const ColumnFrame &frame) {
+  Producer(frame).produce();
+}
