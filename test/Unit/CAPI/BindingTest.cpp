@@ -74,11 +74,11 @@ func.func @f(%q: !t, %o: !t) {
   %m = arith.constant 8 : i64
   %f = arith.constant 9.5 : f32
   %c = tile.counter : memref<1xi32>
-  %d = tile.counter : memref<i32>
+  %d = tile.counter : memref<1xi32>
   tile.launch @kernels::@k grid(%one, %one, %one) args(%q, %c, %o, %n, %m, %f, %d, %q)
-      : !t, memref<1xi32>, !t, i32, i64, f32, memref<i32>, !t
+      : !t, memref<1xi32>, !t, i32, i64, f32, memref<1xi32>, !t
   tile.launch @kernels::@k grid(%one, %one, %one) args(%o, %c, %q, %n, %m, %f, %d, %o)
-      : !t, memref<1xi32>, !t, i32, i64, f32, memref<i32>, !t
+      : !t, memref<1xi32>, !t, i32, i64, f32, memref<1xi32>, !t
   return
 }
 )";

@@ -110,9 +110,9 @@ tile.kernel @k(%p: !tile.ptr<i32>, %q: !tile.ptr<i32>)
 func.func @f() {
   %one = arith.constant 1 : index
   %a = tile.counter : memref<1xi32>
-  %b = tile.counter : memref<i32>
-  tile.launch @k grid(%one, %one, %one) args(%a, %b) : memref<1xi32>, memref<i32>
-  tile.launch @k grid(%one, %one, %one) args(%b, %a) : memref<i32>, memref<1xi32>
+  %b = tile.counter : memref<1xi32>
+  tile.launch @k grid(%one, %one, %one) args(%a, %b) : memref<1xi32>, memref<1xi32>
+  tile.launch @k grid(%one, %one, %one) args(%b, %a) : memref<1xi32>, memref<1xi32>
   return
 }
 )";

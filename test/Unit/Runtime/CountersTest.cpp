@@ -113,7 +113,7 @@ TEST_F(CountersTest, GoWithTheGpu) {
     Expected<Gpu> gpu = Gpu::open();
     Capture capture(700);
     for (int i = 0; i < 1000; ++i)
-      (void)*gpu->counters(reinterpret_cast<Stream>(700));
+      (void)*gpu->counters(reinterpret_cast<Stream>(700), 1);
     EXPECT_GT(fakeCudaPieces(), before);
   }
   EXPECT_EQ(fakeCudaPieces(), before);
@@ -124,7 +124,7 @@ TEST_F(CountersTest, FailuresAreSentences) {
   auto errorOf = [&](const char *failing) {
     setenv("ATTN_FAKE_CUDA_FAIL", failing, 1);
     Expected<Gpu> gpu = Gpu::open();
-    Expected<DeviceAddress> address = gpu->counters(nullptr);
+    Expected<DeviceAddress> address = gpu->counters(nullptr, 1);
     unsetenv("ATTN_FAKE_CUDA_FAIL");
     return address ? "" : address.message();
   };

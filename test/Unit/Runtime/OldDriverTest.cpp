@@ -21,7 +21,7 @@ TEST(OldDriver, TellsStreamsApartByTheirHandles) {
   Expected<Gpu> gpu = Gpu::open();
   ASSERT_TRUE(gpu) << gpu.message();
   auto of = [&](uintptr_t stream) {
-    return *gpu->counters(reinterpret_cast<Stream>(stream));
+    return *gpu->counters(reinterpret_cast<Stream>(stream), 1);
   };
   EXPECT_NE(of(100), of(200));
   EXPECT_EQ(of(100), of(100));

@@ -107,7 +107,7 @@ TEST_F(TensorMaps, OfNothingAreAZeroOfOurs) {
   uint64_t first = map.address;
   shape.extents[0] = 0;
   EXPECT_EQ(at(shape, 0x7000).address, first) << "one zero is enough";
-  EXPECT_NE(*opened->counters(nullptr), first) << "and no counter";
+  EXPECT_NE(*opened->counters(nullptr, 1), first) << "and no counter";
 }
 
 TEST_F(TensorMaps, RefuseWhatTheDriverWould) {
