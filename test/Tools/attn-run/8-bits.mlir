@@ -10,7 +10,7 @@
 // RAGGED:      problem   f8e4m3, batch 1, heads 2 over 1, queries 100, keys 150, head dims 80 and 48, mask causal_bottom_right
 // RAGGED:      kernel    attn_kernels::{{.*}}f8e4m3{{.*}}
 // RAGGED-NEXT: o         1x2x100x48xbf16 {{.*}}relative error {{[12]}}.{{[0-9]+}}e-02 (limit 6e-02){{$}}
-// RAGGED-NEXT: lse       1x2x100xf32 {{.*}}max error {{.*}}e-0{{[5-9]}} (limit 4e-03){{$}}
+// RAGGED-NEXT: lse       1x2x100xf32 {{.*}}max error {{.*}}e-0{{[5-9]}} (limit 6e-03){{$}}
 func.func @ragged(%q: memref<1x2x100x80xf8E4M3FN>, %k: memref<1x1x150x80xf8E4M3FN>,
                   %v: memref<1x1x150x48xf8E4M3FN>, %o: memref<1x2x100x48xbf16>,
                   %lse: memref<1x2x100xf32>) {

@@ -66,8 +66,8 @@ static void classes(void) {
   attn_forward(&causal, 0, &q, &k, &v, &o, NULL, (void *)7, &status);
   show("forward", &status);
   showCache("first");
-  q = array(0x10000, 3, 8, 1000, 64), o = array(0x40000, 3, 8, 1000, 64);
-  k = array(0x20000, 3, 2, 77, 64), v = array(0x30000, 3, 2, 77, 64);
+  q = array(0x10000, 3, 8, 97, 64), o = array(0x40000, 3, 8, 97, 64);
+  k = array(0x20000, 3, 2, 110, 64), v = array(0x30000, 3, 2, 110, 64);
   attn_forward(&causal, 0, &q, &k, &v, &o, NULL, NULL, &status);
   show("other sizes", &status);
   showCache("other sizes");

@@ -63,7 +63,7 @@ tile.kernel @k(%in: !map, %pf: !tile.ptr<f32>) attributes {warps = 8 : i32} {
       }
       %lhs = tile.cast %pick : !acc -> !tile.frag<16x64xf8E4M3FN, lhs>
       tile.mbarrier_wait %done[%c0] parity %c0 : !tile.mbarrier<1>
-      %p = tile.wgmma %lhs, %t[%c0] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, !turned -> !tile.pending<16x64xf32>
+      %p = tile.wgmma %lhs, %t[%c0] transpose : !tile.frag<16x64xf8E4M3FN, lhs>, !turned -> !tile.pending<16x64xf32> // HERE
       %x = tile.wgmma_wait 0, %p : !tile.pending<16x64xf32> -> !acc
       %max = tile.row_reduce max %x : !acc -> !tile.row<16xf32>
       tile.store_row %max to %out[%mine] : !tile.row<16xf32> to !out
@@ -202,7 +202,7 @@ TEST_F(Wgmma, EightBitFactors) {
 
 TEST_F(Wgmma, TransposeNeedsTheLoad) {
   bytes(R"(
-      tile.transpose %s[%c0, %row] to %t[%c0] : !box to !turned
+      tile.transpose %s[%c0, %row] to %t[%c0] : !box to !turned // HERE
       tile.fence_async
       tile.mbarrier_arrive %done[%c0] : !tile.mbarrier<1>)");
   expectBreach("expects the load to rows 0 to 31 of buffer 'box' to be waited "
@@ -220,7 +220,7 @@ TEST_F(Wgmma, TransposeNeedsAFenceBeforeProducts) {
 TEST_F(Wgmma, TransposeTakesStripsOf32) {
   bytes(R"(
       tile.mbarrier_wait %full[%c0] parity %c0 : !tile.mbarrier<1>
-      tile.transpose %s[%c0, %c16] to %t[%c0] : !box to !turned
+      tile.transpose %s[%c0, %c16] to %t[%c0] : !box to !turned // HERE
       tile.fence_async
       tile.mbarrier_arrive %done[%c0] : !tile.mbarrier<1>)");
   expectBreach("expects a row in multiples of 32, but got 16");
