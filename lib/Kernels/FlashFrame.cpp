@@ -15,9 +15,8 @@ static constexpr int64_t kStepBytes = 32, kColumns = 16;
 FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
-      transposes(needsTranspose(problem)),
-      query(request.tiles.get("query")), key(request.tiles.get("key")),
-      stages(request.tiles.get("stages")),
+      transposes(needsTranspose(problem)), query(request.tiles.get("query")),
+      key(request.tiles.get("key")), stages(request.tiles.get("stages")),
       queryStages(request.tiles.get("query_stages")),
       staging(request.tiles.get("staging")),
       overlap(request.tiles.get("overlap") != 0),
