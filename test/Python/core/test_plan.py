@@ -98,13 +98,19 @@ def test_masks(arguments, name):
     assert report.problem.mask == name
 
 
-def test_small_cache_and_unbuilt():
+def test_small_cache():
     report = attn.plan(batch=1, heads=2, queries=4096, head_dim=1024)
+    assert report.regime == "small_cache"
+    assert report.best.kernel == "column_split_wgmma"
+
+
+def test_small_cache_and_unbuilt():
+    report = attn.plan(batch=1, heads=2, queries=4096, head_dim=8192)
     assert report.regime == "small_cache"
     assert report.best.kernel is None  # priced, not built
     assert report.built is None
     with pytest.raises(attn.UnsupportedError, match="has a kernel, but got "
-                       "none for bf16, head dimensions 1024 and 1024"):
+                       "none for bf16, head dimensions 8192 and 8192"):
         report.require_kernel()
 
 
