@@ -26,9 +26,8 @@ struct ColumnFrame {
   static constexpr int64_t kPieces = kKeys / kPieceKeys;
   static constexpr int64_t kMostColumns = 256; ///< of O, a block's own
   static constexpr int64_t kExchangeSlots = 4;
-  static constexpr int64_t kDrawnSlots =
-      4;                                  ///< messages of tiles between blocks
-  static constexpr int64_t kMessages = 2; ///< and in a block
+  static constexpr int64_t kDrawnSlots = 4; ///< tiles told between blocks
+  static constexpr int64_t kMessages = 2;   ///< and in a block
   static constexpr int64_t kLeft = 1 << 30; ///< more than any number of strips
 
   ColumnFrame(TileBuilder &builder, const KernelRequest &request);
