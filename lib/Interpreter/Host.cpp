@@ -106,6 +106,7 @@ private:
   LogicalResult execute(Operation *op);
   LogicalResult executeScalar(Operation *op);
   LogicalResult execute(memref::AllocOp op);
+  LogicalResult allocate(Operation *op, HostArray array);
   LogicalResult execute(memref::DeallocOp op);
   LogicalResult execute(memref::DimOp op);
   LogicalResult execute(memref::CastOp op);
@@ -238,13 +239,18 @@ LogicalResult Host::execute(memref::AllocOp op) {
              << kMaxElements << " elements in an array of extents " << sizes;
   }
   HostArray array = HostArray::contiguous(0, sizes, type.getElementType());
+  return allocate(op, std::move(array));
+}
+
+/// Gives the op's result memory, which the function owns until it is freed.
+LogicalResult Host::allocate(Operation *op, HostArray array) {
   FailureOr<uint64_t> base =
-      device.allocate(array.extent() * array.elementBytes(), op.getLoc());
+      device.allocate(array.extent() * array.elementBytes(), op->getLoc());
   if (failed(base))
     return failure();
   array.base = *base;
   owned.insert(*base);
-  set(op.getResult(), array);
+  set(op->getResult(0), array);
   return success();
 }
 
@@ -353,14 +359,7 @@ LogicalResult Host::execute(tile::ScratchOp op) {
   auto type = cast<MemRefType>(op.getType());
   HostArray array =
       HostArray::contiguous(0, type.getShape(), type.getElementType());
-  FailureOr<uint64_t> base =
-      device.allocate(array.extent() * array.elementBytes(), op.getLoc());
-  if (failed(base))
-    return failure();
-  array.base = *base;
-  owned.insert(*base);
-  set(op.getResult(), array);
-  return success();
+  return allocate(op, std::move(array));
 }
 
 /// What a tensor map says of an operand, or why TMA cannot reach it.
