@@ -43,6 +43,12 @@ void Arguments::operand(StringRef name, Type element) {
     scalar(strideRole(name, axis), i64);
 }
 
+void Arguments::map(TileBuilder &b, StringRef operand, int64_t boxRows,
+                    int64_t columns, Type element) {
+  scalar(mapRole(operand),
+         TensorMapType::get(b.getContext(), boxRows, columns, element));
+}
+
 KernelOp Arguments::createKernel(TileBuilder &builder,
                                  const KernelRequest &request, int64_t warps) {
   kernel = KernelOp::create(builder, request.name,

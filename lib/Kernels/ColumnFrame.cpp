@@ -23,9 +23,9 @@ ColumnFrame::ColumnFrame(TileBuilder &b, const KernelRequest &request)
 KernelOp ColumnFrame::declare() {
   MLIRContext *context = b.getContext();
   Type i32 = b.getI32Type();
-  mapArgument("q", kRows, problem.headDim);
-  mapArgument("k", kKeys / cluster, problem.headDim);
-  mapArgument("v", kPieceKeys / cluster, problem.headDimV);
+  arguments.map(b, "q", kRows, problem.headDim, element);
+  arguments.map(b, "k", kKeys / cluster, problem.headDim, element);
+  arguments.map(b, "v", kPieceKeys / cluster, problem.headDimV, element);
   arguments.operand("o", element);
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
@@ -54,12 +54,6 @@ KernelOp ColumnFrame::declare() {
   return kernel;
 }
 
-void ColumnFrame::mapArgument(StringRef operand, int64_t rows,
-                              int64_t columns) {
-  arguments.scalar(mapRole(operand),
-                   TensorMapType::get(b.getContext(), rows, columns, element));
-}
-
 SmemType ColumnFrame::bufferType(int64_t stages, int64_t rows,
                                  int64_t columns) const {
   return SmemType::get(b.getContext(), stages, rows, columns, element,
@@ -82,8 +76,7 @@ void ColumnFrame::reserve() {
               /*writers=*/1, cluster > 1);
   written = barriers("written", kGroups, kWarpsPerGroup);
   ready = barriers("ready", kGroups, 1);
-  queue = QueueOp::create(b, QueueType::get(b.getContext(), kMessages, 3),
-                          "tile", uint32_t(kConsumers + kGroups));
+  queue = tileQueue(b, kConsumers + kGroups);
 }
 
 std::optional<int64_t> ColumnFrame::placeOf(int64_t panel) const {
@@ -97,11 +90,9 @@ void ColumnFrame::forEachTile(
     ValueRange init,
     function_ref<SmallVector<Value>(const Tile &, ValueRange)> body) const {
   auto pop = [&](Place message) -> SmallVector<Value> {
-    SmallVector<Type> types(3, b.getI32Type());
-    auto op = PopOp::create(b, types, queue, message.slot, message.parity);
-    Place next = message.next(b, kMessages);
-    return {op.getResult(0), op.getResult(1), op.getResult(2), next.slot,
-            next.parity};
+    Tile tile = popTile(b, queue, message);
+    Place next = message.next(b, kTileMessages);
+    return {tile.row, tile.head, tile.batch, next.slot, next.parity};
   };
   SmallVector<Value> start = pop(Place::reader(b));
   llvm::append_range(start, init);

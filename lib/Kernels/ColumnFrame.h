@@ -27,7 +27,6 @@ struct ColumnFrame {
   static constexpr int64_t kMostColumns = 256; ///< of O, a block's own
   static constexpr int64_t kExchangeSlots = 4;
   static constexpr int64_t kDrawnSlots = 4; ///< tiles told between blocks
-  static constexpr int64_t kMessages = 2;   ///< and in a block
   static constexpr int64_t kLeft = 1 << 30; ///< more than any number of strips
 
   ColumnFrame(TileBuilder &builder, const KernelRequest &request);
@@ -81,7 +80,6 @@ struct ColumnFrame {
   Ring ring;
 
 private:
-  void mapArgument(llvm::StringRef operand, int64_t rows, int64_t columns);
   tile::SmemType bufferType(int64_t stages, int64_t rows,
                             int64_t columns) const;
   mlir::Value barriers(llvm::StringRef name, int64_t count, int64_t arrivals);

@@ -22,8 +22,8 @@ public:
     Place start = Place::writer(b), message = Place::reader(b);
     Scalar number = f.team->first(b, *f.order);
     Tile first = f.order->at(b, number);
-    push(message, first);
-    message = message.next(b, kMessages);
+    pushTile(b, f.queue, message, first);
+    message = message.next(b, kTileMessages);
     Scalar drawn = b.i32(0); // tiles that the team has been told of
     b.repeat(
         {first.row, first.head, first.batch, message.slot, message.parity,
@@ -43,8 +43,8 @@ public:
               1;
           Tile next = f.order->at(b, number);
           Place message{at(3), at(4)};
-          push(message, next);
-          message = message.next(b, kMessages);
+          pushTile(b, f.queue, message, next);
+          message = message.next(b, kTileMessages);
           SmallVector<Value> results = {
               next.row,       next.head, next.batch, message.slot,
               message.parity, number,    at(6) + 1};
@@ -54,11 +54,6 @@ public:
   }
 
 private:
-  void push(Place place, const Tile &tile) {
-    PushOp::create(b, f.queue, place.slot, place.parity,
-                   ValueRange{tile.row, tile.head, tile.batch});
-  }
-
   /// Tells all groups of the team of its next tile.
   void draw(Value flags, Scalar slot) {
     Scalar drawn = b.wrap(DrawOp::create(
@@ -161,7 +156,6 @@ private:
   static constexpr int64_t kPieces = ColumnFrame::kPieces;
   static constexpr int64_t kMostColumns = ColumnFrame::kMostColumns;
   static constexpr int64_t kDrawnSlots = ColumnFrame::kDrawnSlots;
-  static constexpr int64_t kMessages = ColumnFrame::kMessages;
   const ColumnFrame &f;
   TileBuilder &b;
 };

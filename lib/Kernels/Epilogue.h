@@ -15,6 +15,10 @@ void storeOutput(TileBuilder &builder, mlir::Value accumulator,
                  mlir::Value inverse, mlir::Value staging, mlir::Value view,
                  Scalar warpRow, Scalar row);
 
+/// Stores a warp's log-sum-exps from `row` of a tile's head on.
+void storeLse(TileBuilder &builder, const Arguments &arguments, mlir::Value lse,
+              const Tile &tile, Scalar queries, Scalar row);
+
 /// How a warpgroup stages its rows for TMA.
 struct Strips {
   mlir::Value staging, map; ///< columns of the buffer: those of a strip

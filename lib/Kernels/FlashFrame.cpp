@@ -29,10 +29,10 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
 
 KernelOp FlashFrame::declare() {
   Type i32 = b.getI32Type();
-  mapArgument("q", query, problem.headDim, element);
-  mapArgument("k", key, problem.headDim, element);
-  mapArgument("v", key, problem.headDimV, element);
-  mapArgument("o", kGroupRows, problem.headDimV, outputElement());
+  arguments.map(b, "q", query, problem.headDim, element);
+  arguments.map(b, "k", key, problem.headDim, element);
+  arguments.map(b, "v", key, problem.headDimV, element);
+  arguments.map(b, "o", kGroupRows, problem.headDimV, outputElement());
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
   if (persistent)
@@ -50,12 +50,6 @@ KernelOp FlashFrame::declare() {
   return kernel;
 }
 
-void FlashFrame::mapArgument(StringRef operand, int64_t rows, int64_t columns,
-                             Type element) {
-  arguments.scalar(mapRole(operand),
-                   TensorMapType::get(b.getContext(), rows, columns, element));
-}
-
 Type FlashFrame::outputElement() const {
   return elementType(b.getContext(), resultType(problem));
 }
@@ -64,12 +58,7 @@ Value FlashFrame::map(StringRef operand) const {
   return arguments.get(b, mapRole(operand));
 }
 
-Tile FlashFrame::pop(Place message) const {
-  SmallVector<Type> types(3, b.getI32Type());
-  auto op = PopOp::create(b, types, queue, message.slot, message.parity);
-  return {b.wrap(op.getResult(0)), b.wrap(op.getResult(1)),
-          b.wrap(op.getResult(2))};
-}
+Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
 
 void FlashFrame::reserve() {
   auto alloc = [&](StringRef name, int64_t stages, int64_t rows,
@@ -96,6 +85,5 @@ void FlashFrame::reserve() {
                      : ringLoadedV;
   if (transposes)
     readers += kTransposerWarps;
-  queue = QueueOp::create(b, QueueType::get(b.getContext(), kMessages, 3),
-                          "tile", uint32_t(readers));
+  queue = tileQueue(b, readers);
 }

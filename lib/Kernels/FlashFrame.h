@@ -30,7 +30,6 @@ struct FlashFrame {
     return transposes ? kProducerWarps : kWarpsPerGroup;
   }
 
-  static constexpr int64_t kMessages = 2; ///< slots of the queue of tiles
   /// Of a kernel with a transposer.
   static constexpr int64_t kProducerWarps = 1, kTransposerWarps = 3;
 
@@ -56,8 +55,6 @@ struct FlashFrame {
   Ring ringLoadedV, ringV;
 
 private:
-  void mapArgument(llvm::StringRef operand, int64_t rows, int64_t columns,
-                   mlir::Type element);
   void reserve();
   mlir::Type outputElement() const;
 };

@@ -23,13 +23,13 @@ public:
   void produce() {
     Tile first = order.at(b, b.programId(0));
     Place writer = Place::writer(b), message = Place::reader(b);
-    push(message, first);
+    pushTile(b, f.queue, message, first);
     Run run = f.blocks->ofTile(b, first.row);
     loadKey(writer, first, keyHead(first), run.end - 1);
     loadQuery(writer, first);
 
     Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
-    message = message.next(b, FlashFrame::kMessages);
+    message = message.next(b, kTileMessages);
     b.repeat(
         {first.row, first.head, first.batch, k.slot, k.parity, writer.slot,
          writer.parity, q.slot, q.parity, message.slot, message.parity},
@@ -55,18 +55,13 @@ private:
                  f.bufferQ);
   }
 
-  void push(Place place, const Tile &tile) {
-    PushOp::create(b, f.queue, place.slot, place.parity,
-                   ValueRange{tile.row, tile.head, tile.batch});
-  }
-
   SmallVector<Value> produceTile(ValueRange s) {
     auto at = [&](int i) { return b.wrap(s[i]); };
     Tile tile{at(0), at(1), at(2)};
     Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
         message{at(9), at(10)};
     Tile next = drawNext();
-    push(message, next);
+    pushTile(b, f.queue, message, next);
 
     Scalar head = keyHead(tile);
     Run run = f.blocks->ofTile(b, tile.row);
@@ -92,7 +87,7 @@ private:
     k = f.ringK.next(b, k);
     v = f.ringLoadedV.next(b, v);
     q = f.ringQ.next(b, q);
-    message = message.next(b, FlashFrame::kMessages);
+    message = message.next(b, kTileMessages);
     return {next.row, next.head,    next.batch,    k.slot,
             k.parity, v.slot,       v.parity,      q.slot,
             q.parity, message.slot, message.parity};

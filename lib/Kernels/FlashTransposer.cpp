@@ -26,7 +26,7 @@ public:
   void run() {
     Place start = Place::reader(b);
     Tile first = f.pop(start);
-    Place message = start.next(b, FlashFrame::kMessages);
+    Place message = start.next(b, kTileMessages);
     b.repeat(
         {first.row, start.slot, start.parity, message.slot, message.parity},
         [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
@@ -46,7 +46,7 @@ private:
                                 return {v.slot, v.parity};
                               });
     Tile next = f.pop(message);
-    message = message.next(b, FlashFrame::kMessages);
+    message = message.next(b, kTileMessages);
     return {next.row, place[0], place[1], message.slot, message.parity};
   }
 

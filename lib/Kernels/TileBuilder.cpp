@@ -297,3 +297,12 @@ ValueRange TileBuilder::repeat(ValueRange init, Test test, WhileBody body) {
   scf::YieldOp::create(*this, next);
   return op.getResults();
 }
+
+void TileBuilder::role(StringRef name, int64_t warps, int64_t registers,
+                       bool singleLane, function_ref<void()> body) {
+  auto op = RoleOp::create(*this, name, uint32_t(warps), uint32_t(registers),
+                           singleLane);
+  InsertionGuard guard(*this);
+  createBlock(&op.getBody());
+  body();
+}

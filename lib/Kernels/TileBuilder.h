@@ -110,6 +110,9 @@ public:
   using WhileBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::ValueRange carried)>;
   mlir::ValueRange repeat(mlir::ValueRange init, Test test, WhileBody body);
+  /// A role of the roles that are being written.
+  void role(llvm::StringRef name, int64_t warps, int64_t registers,
+            bool singleLane, llvm::function_ref<void()> body);
 };
 
 /// The arguments of a kernel: declared by role, then read by role.
@@ -121,6 +124,10 @@ public:
   void operand(llvm::StringRef name, mlir::Type element);
   /// Memory of the launch, so many elements for every block of the grid.
   void perBlock(llvm::StringRef role, mlir::Type element, int64_t count);
+
+  /// The tensor map of an operand.
+  void map(TileBuilder &builder, llvm::StringRef operand, int64_t boxRows,
+           int64_t columns, mlir::Type element);
 
   /// Creates the kernel with its entry block; `builder` then stands in it.
   tile::KernelOp createKernel(TileBuilder &builder,

@@ -2,7 +2,9 @@
 
 #include "TileOrder.h"
 
+using namespace mlir;
 using namespace attn;
+using namespace attn::tile;
 
 /// Heads in a section: as many as keep their keys and values in L2, beside
 /// queries and outputs that pass through (32 of an H100's 50 MB were best).
@@ -44,4 +46,22 @@ Tile TileOrder::at(TileBuilder &b, Scalar number) const {
   Scalar entry = flat / heads;
   return {b.select(number < count, row * query, b.i32(-1)),
           flat - entry * heads, entry};
+}
+
+Value attn::tileQueue(TileBuilder &b, int64_t readers) {
+  auto type = QueueType::get(b.getContext(), kTileMessages, 3);
+  return QueueOp::create(b, type, "tile", uint32_t(readers));
+}
+
+void attn::pushTile(TileBuilder &b, Value queue, Place message,
+                    const Tile &tile) {
+  PushOp::create(b, queue, message.slot, message.parity,
+                 ValueRange{tile.row, tile.head, tile.batch});
+}
+
+attn::Tile attn::popTile(TileBuilder &b, Value queue, Place message) {
+  SmallVector<Type> types(3, b.getI32Type());
+  auto op = PopOp::create(b, types, queue, message.slot, message.parity);
+  return {b.wrap(op.getResult(0)), b.wrap(op.getResult(1)),
+          b.wrap(op.getResult(2))};
 }

@@ -15,7 +15,7 @@
 #ifndef ATTN_LIB_KERNELS_TILEORDER_H
 #define ATTN_LIB_KERNELS_TILEORDER_H
 
-#include "TileBuilder.h"
+#include "Ring.h"
 
 namespace attn {
 
@@ -24,6 +24,14 @@ namespace attn {
 struct Tile {
   Scalar row, head, batch;
 };
+
+/// The queue through which a producer tells `readers` warps of tiles, and what
+/// its slots hold.
+inline constexpr int64_t kTileMessages = 2;
+mlir::Value tileQueue(TileBuilder &builder, int64_t readers);
+void pushTile(TileBuilder &builder, mlir::Value queue, Place message,
+              const Tile &tile);
+Tile popTile(TileBuilder &builder, mlir::Value queue, Place message);
 
 class TileOrder {
 public:

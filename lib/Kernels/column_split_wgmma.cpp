@@ -48,6 +48,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ColumnFrame.h"
+#include "Epilogue.h"
 #include "GroupSoftmax.h"
 #include "Softmax.h"
 
@@ -69,29 +70,20 @@ public:
     auto roles = RolesOp::create(b);
     b.createBlock(&roles.getBody());
     RegisterBudget budget = registerBudget(kGroups);
-    role("producer", 1, budget.producer, /*singleLane=*/true,
-         [&] { produceStrips(*this); });
-    role("publisher 0", 1, budget.producer, /*singleLane=*/true,
-         [&] { publishStrips(*this, 0); });
-    role("publisher 1", 2, budget.producer, /*singleLane=*/true,
-         [&] { publishStrips(*this, 1); });
-    role("consumer", kConsumers, budget.consumer, /*singleLane=*/false,
-         [&] { consume(); });
+    b.role("producer", 1, budget.producer, /*singleLane=*/true,
+           [&] { produceStrips(*this); });
+    b.role("publisher 0", 1, budget.producer, /*singleLane=*/true,
+           [&] { publishStrips(*this, 0); });
+    b.role("publisher 1", 2, budget.producer, /*singleLane=*/true,
+           [&] { publishStrips(*this, 1); });
+    b.role("consumer", kConsumers, budget.consumer, /*singleLane=*/false,
+           [&] { consume(); });
     b.setInsertionPointAfter(roles);
     ReturnOp::create(b);
     return kernel;
   }
 
 private:
-  void role(StringRef name, int64_t warps, int64_t registers, bool singleLane,
-            function_ref<void()> body) {
-    auto op = RoleOp::create(b, name, uint32_t(warps), uint32_t(registers),
-                             singleLane);
-    OpBuilder::InsertionGuard guard(b);
-    b.createBlock(&op.getBody());
-    body();
-  }
-
   /// P of a warp, and its rows.
   struct Image {
     Value weights;
@@ -326,13 +318,8 @@ private:
                             warpRow, team->part * columns);
     if (!problem.lse)
       return;
-    b.when(team->part == b.i32(0), [&] {
-      auto vector = ViewType::get(b.getContext(), ViewType::kVector,
-                                  b.getF32Type(), /*align=*/4);
-      Value lse =
-          arguments.view(b, "lse", vector, tile.batch, tile.head, queries);
-      StoreRowOp::create(b, end.lse, lse, warpRow);
-    });
+    b.when(team->part == b.i32(0),
+           [&] { storeLse(b, arguments, end.lse, tile, queries, warpRow); });
   }
 
   std::optional<GroupSoftmax> softmax;

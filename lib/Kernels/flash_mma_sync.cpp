@@ -239,12 +239,8 @@ private:
     Scalar row = firstRow + warpRow;
     Value o = view("o", problem.headDimV, request.align.o, head, queries);
     storeOutput(b, state[2], end.inverse, bufferO, o, warpRow, row);
-    if (!problem.lse)
-      return;
-    auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
-                              /*align=*/4);
-    Value lse = arguments.view(b, "lse", type, batch, head, queries);
-    StoreRowOp::create(b, end.lse, lse, row);
+    if (problem.lse)
+      storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);
   }
 
   TileBuilder &b;

@@ -50,28 +50,19 @@ public:
     auto roles = RolesOp::create(b);
     b.createBlock(&roles.getBody());
     RegisterBudget budget = registerBudget(groups, transposes);
-    role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
-         [&] { produceTiles(*this); });
+    b.role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
+           [&] { produceTiles(*this); });
     if (transposes)
-      role("transposer", kTransposerWarps, budget.producer,
-           /*singleLane=*/false, [&] { transposeValues(*this); });
-    role("consumer", kWarpsPerGroup * groups, budget.consumer,
-         /*singleLane=*/false, [&] { consume(); });
+      b.role("transposer", kTransposerWarps, budget.producer,
+             /*singleLane=*/false, [&] { transposeValues(*this); });
+    b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
+           /*singleLane=*/false, [&] { consume(); });
     b.setInsertionPointAfter(roles);
     ReturnOp::create(b);
     return kernel;
   }
 
 private:
-  void role(StringRef name, int64_t warps, int64_t registers, bool singleLane,
-            function_ref<void()> body) {
-    auto op = RoleOp::create(b, name, uint32_t(warps), uint32_t(registers),
-                             singleLane);
-    OpBuilder::InsertionGuard guard(b);
-    b.createBlock(&op.getBody());
-    body();
-  }
-
   //===--------------------------------------------------------------------===//
   // Consumers: products
   //===--------------------------------------------------------------------===//
@@ -134,7 +125,7 @@ private:
 
     Place start = Place::reader(b);
     Tile first = pop(start);
-    Place message = start.next(b, kMessages);
+    Place message = start.next(b, kTileMessages);
     Value zeroRow = b.fill(b.f32(0), b.rowType(kWarpRows));
     Value zeroSum = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
     zeroWeights = cast16(b.fill(b.f32(0), b.accType(kWarpRows, key)));
@@ -166,7 +157,7 @@ private:
       ringQ.release(b, q);
 
     Tile next = pop(message);
-    message = message.next(b, kMessages);
+    message = message.next(b, kTileMessages);
     Place nextQ = ringQ.next(b, q);
     LazySoftmax::End end = softmax->finish(b, state.rows);
     Share nextShare = blocks->ofGroup(b, next.row, groupRow);
@@ -404,12 +395,8 @@ private:
                   warp % kWarpsPerGroup == b.i32(0),
                   /*barrier=*/group + (1 + groups)};
     storeOutputAsync(b, scaleRows(b, output, end.inverse), strips, tile);
-    if (!problem.lse)
-      return;
-    auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
-                              /*align=*/4);
-    Value lse = arguments.view(b, "lse", type, tile.batch, tile.head, queries);
-    StoreRowOp::create(b, end.lse, lse, tile.row + warpRow);
+    if (problem.lse)
+      storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow);
   }
 
   std::optional<LazySoftmax> softmax;
