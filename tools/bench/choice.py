@@ -221,11 +221,6 @@ class Bench:
                     return math.sqrt(distance / norm)
         return math.sqrt(distance / norm)
 
-    def launches(self, problem: Problem, arrays: tuple[Any, Any, Any],
-                 schedule: str, predicted: float) -> tuple[int, Any]:
-        count = max(1, round(self.options.batch_ms * 1e-3 / predicted))
-        return count, self.call(problem, arrays, schedule)
-
     def seconds(self, problem: Problem, arrays: tuple[Any, Any, Any],
                 schedule: str, count: int) -> float:
         first, last = (self.torch.cuda.Event(enable_timing=True)
@@ -237,10 +232,10 @@ class Bench:
         last.synchronize()
         return first.elapsed_time(last) / count * 1e-3
 
-    def measure(self, problem: Problem, plans: Sequence[Any],
+    def measure(self, problem: Problem, derived: str, plans: Sequence[Any],
                 failed: dict[str, str]) -> dict[str, Any]:
+        """`derived` is the schedule of the best plan."""
         arrays = self.inputs(problem)
-        derived = plans_of(problem, self.options.machine)[0].text
         predicted = {plan.text: plan.seconds for plan in plans}
         expected = self.call(problem, arrays, derived)
         result: dict[str, Any] = {
@@ -253,8 +248,9 @@ class Bench:
         for text in predicted:
             if text in failed:
                 continue
-            counts[text], out = self.launches(problem, arrays, text,
-                                              predicted[text])
+            counts[text] = max(1, round(self.options.batch_ms * 1e-3
+                                        / predicted[text]))
+            out = self.call(problem, arrays, text)
             if not float((out.double() - expected.double()).norm()) <= (
                     AGREES * scale):
                 wrong.append(text)
@@ -380,7 +376,7 @@ def run(options: argparse.Namespace) -> int:
                   for plan in plans_of(problem, options.machine)}
         plans = [priced[text] for text in candidates[problem.kind]
                  if text in priced]
-        found = bench.measure(problem, plans, {
+        found = bench.measure(problem, next(iter(priced)), plans, {
             text: words for (kind, text), words in failed.items()
             if kind == problem.kind})
         document["problems"].append(found)
