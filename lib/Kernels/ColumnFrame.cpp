@@ -49,7 +49,9 @@ KernelOp ColumnFrame::declare() {
   queries = arguments.get(b, "queries");
   band.emplace(b, arguments, problem.mask.kind);
   blocks.emplace(*band, queries, kRows * cluster, strip);
-  order.emplace(b, arguments, problem, kRows * cluster, request.l2Bytes);
+  order.emplace(b, arguments, problem, kRows * cluster,
+                std::max<int64_t>(1, request.sms / (groupSize * cluster)),
+                request.l2Bytes);
   team.emplace(b, groupSize, cluster);
   return kernel;
 }

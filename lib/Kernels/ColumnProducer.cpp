@@ -32,9 +32,10 @@ public:
         [&](ValueRange s) -> SmallVector<Value> {
           auto at = [&](int i) { return b.wrap(s[i]); };
           Scalar slot = at(6) & b.i32(kDrawnSlots - 1);
-          b.when(f.team->leads, [&] { draw(flags, slot); });
           SmallVector<Value> carried =
-              loadTile({at(0), at(1), at(2)}, {at(7), at(8)}, at(9));
+              loadTile({at(0), at(1), at(2)}, {at(7), at(8)}, at(9), [&] {
+                b.when(f.team->leads, [&] { draw(flags, slot); });
+              });
           Scalar number =
               b.wrap(AwaitOp::create(b, b.getI32Type(), flags,
                                      f.drawnFlag(f.team->rowGroup, slot),
@@ -63,7 +64,10 @@ private:
                         drawn + f.team->afterFirst() + 1);
   }
 
-  SmallVector<Value> loadTile(const Tile &tile, Place place, Scalar parity) {
+  /// Who is done first is to have the next tile, so that is drawn late: before
+  /// the last strip's scores, which hide how long it takes.
+  SmallVector<Value> loadTile(const Tile &tile, Place place, Scalar parity,
+                              function_ref<void()> draw) {
     Scalar keyHead = tile.head / f.arguments.get(b, "group");
     Scalar row = tile.row + f.team->rank * kRows;
     Scalar zero = b.i32(0);
@@ -79,6 +83,7 @@ private:
         b.loop(run.begin, run.end + 1, {place.slot, place.parity},
                [&](Scalar n, ValueRange p) -> SmallVector<Value> {
                  Place place{b.wrap(p[0]), b.wrap(p[1])};
+                 b.when(n + 1 == run.end, draw);
                  place = when(n < run.end, place, [&](Place place) {
                    return loadScores(tile, keyHead, row, n, place);
                  });

@@ -4,6 +4,9 @@
 // roles (a queue), and starts every load, in this order:
 // K[last] Q | K[n] V[n + 1] ... | K' V[first] Q' (' = next tile).
 //
+// It draws a tile as late as the answer is still there in time: who is done
+// first is to have the next.
+//
 //===----------------------------------------------------------------------===//
 
 #include "FlashFrame.h"
@@ -17,8 +20,8 @@ namespace {
 class Producer {
 public:
   explicit Producer(const FlashFrame &frame)
-      : f(frame), b(frame.b),
-        order(b, f.arguments, f.problem, f.query, f.request.l2Bytes) {}
+      : f(frame), b(frame.b), order(b, f.arguments, f.problem, f.query,
+                                    f.request.sms, f.request.l2Bytes) {}
 
   void produce() {
     Tile first = order.at(b, b.programId(0));
@@ -60,22 +63,27 @@ private:
     Tile tile{at(0), at(1), at(2)};
     Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
         message{at(9), at(10)};
-    Tile next = drawNext();
-    pushTile(b, f.queue, message, next);
-
     Scalar head = keyHead(tile);
     Run run = f.blocks->ofTile(b, tile.row);
-    ValueRange places = b.loop(
-        b.i32(1), run.end - run.begin, {k.slot, k.parity, v.slot, v.parity},
-        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
-          Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
-          Scalar block = run.end - 1 - step;
-          loadKey(k, tile, head, block);
-          loadValue(v, tile, head, block + 1);
-          k = f.ringK.next(b, k);
-          v = f.ringLoadedV.next(b, v);
-          return {k.slot, k.parity, v.slot, v.parity};
-        });
+    auto load = [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+      Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
+      Scalar block = run.end - 1 - step;
+      loadKey(k, tile, head, block);
+      loadValue(v, tile, head, block + 1);
+      k = f.ringK.next(b, k);
+      v = f.ringLoadedV.next(b, v);
+      return {k.slot, k.parity, v.slot, v.parity};
+    };
+    Scalar steps = run.end - run.begin;
+    Scalar drawAt = steps;
+    if (f.band->hasFirst)
+      drawAt = b.max(steps - mostBelow(tile), b.i32(1));
+    ValueRange places =
+        b.loop(b.i32(1), drawAt, {k.slot, k.parity, v.slot, v.parity}, load);
+    Tile next = drawNext();
+    pushTile(b, f.queue, message, next);
+    if (f.band->hasFirst)
+      places = b.loop(drawAt, steps, llvm::to_vector(places), load);
     k = {b.wrap(places[0]), b.wrap(places[1])};
     v = {b.wrap(places[2]), b.wrap(places[3])};
     Scalar more = b.i32(-1) < next.row;
@@ -91,6 +99,14 @@ private:
     return {next.row, next.head,    next.batch,    k.slot,
             k.parity, v.slot,       v.parity,      q.slot,
             q.parity, message.slot, message.parity};
+  }
+
+  /// Blocks of a tile that are below those of some warpgroup.  It asks for the
+  /// next tile before it passes over them.
+  Scalar mostBelow(const Tile &tile) {
+    Scalar lastRow = b.min(b.i32(f.query), f.queries - tile.row) - 1;
+    Scalar lastGroup = lastRow / kGroupRows * kGroupRows;
+    return f.blocks->ofGroup(b, tile.row, lastGroup).below;
   }
 
   Tile drawNext() {

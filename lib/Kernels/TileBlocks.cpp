@@ -29,10 +29,11 @@ Share TileBlocks::ofGroup(TileBuilder &b, Scalar tileRow,
   Scalar last = b.min(row + kGroupRows, queries) - 1;
   KeyBand::Keys seen = band.seenBy(b, row, last);
   Run own = of(b, seen);
-  // Rows behind the end: one block, the first that comes.
+  // Rows behind the end: one block, the last that comes, so that what is to be
+  // passed over is above it, as it mostly is.
   Scalar exists = row < queries;
-  own.end = b.select(exists, b.min(own.end, tile.end), tile.end);
-  own.begin = b.select(exists, b.max(own.begin, tile.begin), tile.end - 1);
+  own.end = b.select(exists, b.min(own.end, tile.end), tile.begin + 1);
+  own.begin = b.select(exists, b.max(own.begin, tile.begin), tile.begin);
   own.end = b.max(own.end, tile.begin + 1);
   own.begin = b.min(own.begin, own.end - 1);
   Run open;

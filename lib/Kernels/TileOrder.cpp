@@ -6,8 +6,9 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Heads in a section: as many as keep their keys and values in L2, beside
-/// queries and outputs that pass through (32 of an H100's 50 MB were best).
+/// Heads in a section at least: as many as keep their keys and values in L2,
+/// beside queries and outputs that pass through (32 of an H100's 50 MB were
+/// best).
 static Scalar sectionOf(TileBuilder &b, Scalar keys, const Problem &problem,
                         int64_t l2Bytes) {
   constexpr int64_t most = 16;
@@ -20,25 +21,37 @@ static Scalar sectionOf(TileBuilder &b, Scalar keys, const Problem &problem,
 }
 
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
-                     const Problem &problem, int64_t query, int64_t l2Bytes)
+                     const Problem &problem, int64_t query, int64_t atOnce,
+                     int64_t l2Bytes)
     : query(query), isMasked(problem.mask.kind != MaskKind::none),
-      heads(arguments.get(b, "heads")), batch(arguments.get(b, "batch")),
+      heads(arguments.get(b, "heads")),
+      allHeads(heads * arguments.get(b, "batch")),
       tilesOfHead(b.ceilDiv(arguments.get(b, "queries"), query)) {
-  count = tilesOfHead * heads * batch;
-  if (isMasked)
-    section = sectionOf(b, arguments.get(b, "keys"), problem, l2Bytes);
+  count = tilesOfHead * allHeads;
+  if (!isMasked)
+    return;
+  // One tile for everybody at least, or long ones are left for the end.
+  Scalar tiles = b.max(tilesOfHead, b.i32(1));
+  Scalar section =
+      b.max(sectionOf(b, arguments.get(b, "keys"), problem, l2Bytes),
+            (tiles + (atOnce - 1)) / tiles);
+  // As few as keep products of heads and sections in 31 bits.
+  Scalar all = b.max(allHeads, b.i32(1));
+  sections = b.max(b.min(all / section, b.i32(1 << 30) / all), b.i32(1));
 }
 
 Tile TileOrder::at(TileBuilder &b, Scalar number) const {
   Scalar row, flat;
   if (isMasked) {
-    Scalar perSection = tilesOfHead * section;
-    Scalar before = number / perSection * section;
-    Scalar rest = number - number / perSection * perSection;
-    Scalar width = b.max(b.min(section, heads * batch - before), b.i32(1));
+    // Section s begins with head s * allHeads / sections, rounded down.
+    Scalar head = number / tilesOfHead;
+    Scalar section = ((head + 1) * sections - 1) / allHeads;
+    Scalar begin = section * allHeads / sections;
+    Scalar width = (section + 1) * allHeads / sections - begin;
+    Scalar rest = number - begin * tilesOfHead;
     Scalar down = rest / width;
     row = tilesOfHead - 1 - down;
-    flat = before + (rest - down * width);
+    flat = begin + (rest - down * width);
   } else {
     flat = number / tilesOfHead;
     row = number - flat * tilesOfHead;

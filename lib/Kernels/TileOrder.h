@@ -5,10 +5,12 @@
 //
 // Without a mask the tiles of a head follow each other: its keys stay in L2.
 // Under a mask tiles differ in length, and the longest (the last rows) go
-// first, within a section of heads whose keys and values fit L2 together.
+// first, within a section of heads whose keys and values fit L2 together.  All
+// sections have as many heads, or one more: a small one at the end would have
+// too few short tiles to fill the gaps beside its long ones.
 //
-// Example: causal, 4 tiles a head, sections of 2 heads: (row tile, head) =
-// (3, 0) (3, 1) (2, 0) (2, 1) (1, 0) .. (0, 1), then heads 2 and 3.
+// Example: causal, 4 tiles a head, 5 heads, 2 sections: (row tile, head) =
+// (3, 0) (3, 1) (2, 0) (2, 1) (1, 0) .. (0, 1), then heads 2 to 4.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +37,11 @@ Tile popTile(TileBuilder &builder, mlir::Value queue, Place message);
 
 class TileOrder {
 public:
-  /// For tiles of `query` rows, on a machine with so many bytes of L2.
+  /// For tiles of `query` rows, `atOnce` of which are worked off at a time, on
+  /// a machine with so many bytes of L2.
   TileOrder(TileBuilder &builder, const Arguments &arguments,
-            const Problem &problem, int64_t query, int64_t l2Bytes);
+            const Problem &problem, int64_t query, int64_t atOnce,
+            int64_t l2Bytes);
 
   /// The tile of that number, or none behind the last.
   Tile at(TileBuilder &builder, Scalar number) const;
@@ -47,7 +51,7 @@ public:
 private:
   int64_t query;
   bool isMasked;
-  Scalar heads, batch, tilesOfHead, section;
+  Scalar heads, allHeads, tilesOfHead, sections;
 };
 
 } // namespace attn

@@ -37,6 +37,7 @@ struct KernelRequest {
   Tiles tiles;      ///< of the schedule, `check`ed by its plan
   int64_t minBlocksPerSm = 1; ///< from the plan's footprint
   double scale = 1;    ///< of the scores; only its sign matters to the code
+  int64_t sms = 1;     ///< multiprocessors, that work on tiles at once
   int64_t l2Bytes = 0; ///< of L2, for what is read again
   /// Bytes that divide every row's address, per operand: 2 to 16.
   struct {

@@ -207,7 +207,7 @@ private:
   ModuleOp module;
   MachineAttr machineAttr;
   Machine machine;
-  SmallVector<std::pair<KernelChoice, tile::KernelOp>> kernels;
+  std::vector<std::pair<KernelChoice, tile::KernelOp>> kernels;
 };
 
 struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {

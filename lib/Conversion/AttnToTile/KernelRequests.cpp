@@ -36,6 +36,7 @@ FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
   choice.request.tiles = plan->tiles;
   choice.request.minBlocksPerSm = plan->footprint.blocksPerSm;
   choice.request.scale = op.scaleOrDefault();
+  choice.request.sms = machine.sms;
   choice.request.l2Bytes = machine.l2Bytes;
   auto align = [&](Value v) { return rowAlignment(op, v); };
   choice.request.align = {align(op.getQ()), align(op.getK()), align(op.getV()),
@@ -49,8 +50,8 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     const Problem &p = r.problem;
     return std::tuple(choice.builder, p.dtype, p.headDim, p.headDimV,
                       p.mask.kind, p.lse, r.tiles.str(), r.minBlocksPerSm,
-                      r.l2Bytes, r.scale > 0, r.align.q, r.align.k, r.align.v,
-                      r.align.o);
+                      r.sms, r.l2Bytes, r.scale > 0, r.align.q, r.align.k,
+                      r.align.v, r.align.o);
   };
   return key(a) == key(b);
 }

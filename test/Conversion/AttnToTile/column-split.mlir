@@ -22,10 +22,11 @@
 // CHECK-NEXT: %[[TILE:.*]] = tile.queue "tile" readers 10 : <2x3>
 // CHECK: tile.role "producer" warps 1 registers 24 single_lane {
 // CHECK: tile.push %[[TILE]]
-// CHECK: tile.draw %[[COUNTER]] below
-// CHECK: tile.publish %[[FLAGS]]
 // CHECK: tile.mbarrier_wait %[[QEMPTY]]
 // CHECK-COUNT-8: to %[[Q]][%{{.*}}] arrive %[[QFULL]]
+// The next tile is asked for late.
+// CHECK: tile.draw %[[COUNTER]] below
+// CHECK: tile.publish %[[FLAGS]]
 // CHECK-COUNT-8: to %[[UNITS]][%{{.*}}] multicast(%{{.*}}) arrive %[[FULL]]
 // CHECK-COUNT-4: to %[[PIECES]][%{{.*}}] multicast(%{{.*}}) arrive %[[FULL]]
 // CHECK: tile.await %[[FLAGS]]

@@ -34,6 +34,7 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   int64_t key = alignmentOf(problem.headDim, problem.dtype);
   request.align = {key, key, alignmentOf(problem.headDimV, problem.dtype),
                    alignmentOf(problem.headDimV, resultType(problem))};
+  request.sms = 4;
   request.l2Bytes = 1 << 20;
   bool wgmma = gridForm(tiles) != GridForm::rowsHeadsBatch;
   findKernelBuilder(wgmma ? "flash_wgmma" : "flash_mma_sync")(builder, loc,
