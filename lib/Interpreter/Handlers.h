@@ -90,6 +90,7 @@ Step runCast(Warp &, const Instruction &);
 Step runExtract(Warp &, const Instruction &);
 Step runRowReduce(Warp &, const Instruction &);
 Step runRowCombine(Warp &, const Instruction &);
+Step runKeepColumns(Warp &, const Instruction &);
 Step runAnyAbove(Warp &, const Instruction &);
 
 // Map.cpp

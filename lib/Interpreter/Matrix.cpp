@@ -94,6 +94,19 @@ Step attn::interpreter::runRowCombine(Warp &warp, const Instruction &in) {
   return finish(warp, in, std::move(result));
 }
 
+Step attn::interpreter::runKeepColumns(Warp &warp, const Instruction &in) {
+  auto result = std::make_shared<Matrix>(*warp.matrix(in, 0));
+  bool hasFirst = bool(cast<tile::KeepColumnsOp>(in.op).getFirst());
+  const Matrix &lasts = *warp.matrix(in, hasFirst ? 2 : 1);
+  for (int64_t i = 0; i < result->rows; ++i) {
+    int64_t first = hasFirst ? warp.matrix(in, 1)->integers[i] : 0;
+    for (int64_t j = 0; j < result->columns; ++j)
+      if (j < first || j > lasts.integers[i])
+        result->row(i)[j] = -std::numeric_limits<float>::infinity();
+  }
+  return finish(warp, in, std::move(result));
+}
+
 Step attn::interpreter::runAnyAbove(Warp &warp, const Instruction &in) {
   const Matrix &values = *warp.matrix(in, 0), &limits = *warp.matrix(in, 1);
   bool above = false;

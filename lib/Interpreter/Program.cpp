@@ -70,6 +70,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::MapOp) { return runMap; })
       .Case([](tile::RowReduceOp) { return runRowReduce; })
       .Case([](tile::RowCombineOp) { return runRowCombine; })
+      .Case([](tile::KeepColumnsOp) { return runKeepColumns; })
       .Case([](tile::AnyAboveOp) { return runAnyAbove; })
       .Default([](Operation *) -> Handler { return nullptr; });
 }

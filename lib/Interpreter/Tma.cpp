@@ -163,8 +163,10 @@ Step attn::interpreter::runTmaStore(Warp &warp, const Instruction &in) {
 }
 
 Step attn::interpreter::runTmaStoreWait(Warp &warp, const Instruction &in) {
-  for (const InFlight &store : warp.stores)
-    warp.block.shared.endRead(warp.id, store.token);
-  warp.stores.clear();
+  size_t inFlight = cast<tile::TmaStoreWaitOp>(in.op).getInFlight();
+  while (warp.stores.size() > inFlight) {
+    warp.block.shared.endRead(warp.id, warp.stores.front().token);
+    warp.stores.erase(warp.stores.begin());
+  }
   return Step::next;
 }

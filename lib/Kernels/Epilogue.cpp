@@ -19,21 +19,28 @@ void attn::storeOutput(TileBuilder &b, Value accumulator, Value inverse,
 void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
                             const Tile &tile) {
   auto type = cast<FragType>(output.getType());
-  int64_t width = cast<SmemType>(strips.staging.getType()).getColumns();
-  for (int64_t column = 0; column < type.getColumns(); column += width) {
+  int64_t width = cast<SmemType>(strips.staging[0].getType()).getColumns();
+  int64_t count = llvm::divideCeil(type.getColumns(), width);
+  int64_t buffers = strips.staging.size();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t column = i * width;
     int64_t columns = std::min(width, type.getColumns() - column);
-    TmaStoreWaitOp::create(b);
+    Value staging = strips.staging[i % buffers];
+    // Younger than the store from this buffer are those from the others, but
+    // the turns begin anew with a tile.
+    bool goesOn = i >= buffers || count % buffers == 0;
+    TmaStoreWaitOp::create(b, uint32_t(goesOn ? buffers - 1 : 0));
     BarSyncOp::create(b, strips.barrier, uint32_t(kWarpsPerGroup));
     Value strip = output;
     if (columns != type.getColumns())
       strip = ExtractOp::create(b, b.accType(type.getRows(), columns), output,
                                 uint64_t(column));
-    StoreMatrixOp::create(b, strip, strips.staging, strips.warpRow);
+    StoreMatrixOp::create(b, strip, staging, strips.warpRow);
     FenceAsyncOp::create(b);
     BarSyncOp::create(b, strips.barrier, uint32_t(kWarpsPerGroup));
     b.when(strips.leads, [&] {
-      TmaStoreOp::create(b, strips.staging, strips.groupRow, strips.map,
-                         tile.batch, tile.head, tile.row + strips.groupRow,
+      TmaStoreOp::create(b, staging, strips.groupRow, strips.map, tile.batch,
+                         tile.head, tile.row + strips.groupRow,
                          uint64_t(column));
     });
   }

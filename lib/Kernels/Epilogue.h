@@ -21,14 +21,16 @@ void storeLse(TileBuilder &builder, const Arguments &arguments, mlir::Value lse,
 
 /// How a warpgroup stages its rows for TMA.
 struct Strips {
-  mlir::Value staging, map; ///< columns of the buffer: those of a strip
+  /// One buffer or two, which take turns; their columns are those of a strip.
+  llvm::ArrayRef<mlir::Value> staging;
+  mlir::Value map;
   Scalar groupRow, warpRow; ///< rows of the warpgroup and of the warp in a tile
   Scalar leads;             ///< whether the warp starts the warpgroup's stores
   Scalar barrier;           ///< named barrier of the warpgroup
 };
 
 /// Stores a warp's rows of an output through shared memory, strip by strip.  A
-/// strip is staged when the store of the one before has read the buffer.
+/// strip is staged when the store that last read its buffer is done with it.
 void storeOutputAsync(TileBuilder &builder, mlir::Value output,
                       const Strips &strips, const Tile &tile);
 

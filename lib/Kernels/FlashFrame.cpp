@@ -3,6 +3,7 @@
 #include "FlashFrame.h"
 
 #include "attn/Schedule/Schedule.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -74,7 +75,14 @@ void FlashFrame::reserve() {
   bufferV = transposes ? alloc("value_transposed", stages, dimV, key, element,
                                SmemLayout::sw128_paired)
                        : bufferLoadedV;
-  bufferO = alloc("staging", 1, query, staging, outputElement());
+  // What does not hold O at once is cut in two, so that one half is written
+  // while the other is read.
+  bool halves = staging < dimV && staging % (2 * kPanelColumns) == 0;
+  if (halves)
+    buffersO = {alloc("staging0", 1, query, staging / 2, outputElement()),
+                alloc("staging1", 1, query, staging / 2, outputElement())};
+  else
+    buffersO = {alloc("staging", 1, query, staging, outputElement())};
   int64_t readers = kWarpsPerGroup * groups;
   ringQ = Ring(b, "query", queryStages, readers);
   ringK = Ring(b, "key", stages, readers);

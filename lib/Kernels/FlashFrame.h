@@ -47,7 +47,8 @@ struct FlashFrame {
   Scalar queries;
   std::optional<KeyBand> band;
   std::optional<TileBlocks> blocks;
-  mlir::Value bufferQ, bufferK, bufferO, queue;
+  mlir::Value bufferQ, bufferK, queue;
+  llvm::SmallVector<mlir::Value> buffersO; ///< what O is staged in
   Ring ringQ, ringK;
   /// Values as they are loaded, and as consumers multiply by them: the same, or
   /// the transpose in a ring of its own.

@@ -76,7 +76,6 @@ Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row,
                     Scalar key) const {
   auto type = cast<tile::FragType>(scores.getType());
   Type rowType = b.indexRowType(type.getRows());
-  // Columns first[row] .. last[row] of the fragment are visible.
   Scalar lastKey = keys - key - 1;
   Value lasts = hasLast ? b.map({}, rowType,
                                 [&, base = row + last - key](Scalar r, Scalar,
@@ -84,12 +83,18 @@ Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row,
                                   return b.min(base + r, lastKey);
                                 })
                         : b.fill(lastKey, rowType);
-  SmallVector<Value> inputs = {scores, lasts};
+  Value firsts;
   if (hasFirst)
-    inputs.push_back(
+    firsts =
         b.map({}, rowType,
               [&, base = row + first - key](
-                  Scalar r, Scalar, ArrayRef<Scalar>) { return base + r; }));
+                  Scalar r, Scalar, ArrayRef<Scalar>) { return base + r; });
+  // Masks of bits for more rows would spill.
+  if (type.getRows() == 16)
+    return tile::KeepColumnsOp::create(b, type, scores, firsts, lasts);
+  SmallVector<Value> inputs = {scores, lasts};
+  if (hasFirst)
+    inputs.push_back(firsts);
   return b.map(inputs, type,
                [&](Scalar, Scalar column, ArrayRef<Scalar> x) -> Value {
                  Scalar visible = column <= x[1];

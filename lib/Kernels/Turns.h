@@ -33,6 +33,24 @@ public:
       come(b, next);
   }
 
+  /// Whether a warpgroup may hold a tile's last value block until the next
+  /// tile's first scores are started.  Until then the ring gets at most as many
+  /// values as it has slots, that block counted, and two things wait for them:
+  ///
+  ///   The warpgroup.  Before the keys of its first scores come this tile's
+  ///   values from that block on, and those of all blocks that it passes over
+  ///   in the next one but the last: `below + above` in all, or one more where
+  ///   it passes over none, since the queries come behind this tile's values.
+  ///   With turns, the warpgroups before it in the round.  They pass that turn
+  ///   on when the value of the block before is there: `below + above + 1`.
+  Scalar mayJoin(TileBuilder &b, const Share &share, const Share &next,
+                 int64_t stages) const {
+    Scalar above = next.above;
+    if (isOn)
+      above = above + b.select(mine == b.i32(1), b.i32(0), b.i32(1));
+    return share.below + b.max(above, b.i32(1)) < b.i32(stages + 1);
+  }
+
 private:
   /// Of the warpgroup that waits and of the one that comes.
   static constexpr uint32_t kWarps = 2 * kWarpsPerGroup;

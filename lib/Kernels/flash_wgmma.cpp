@@ -137,7 +137,7 @@ private:
     b.repeat(
         init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) { return consumeTile(s); });
-    TmaStoreWaitOp::create(b);
+    TmaStoreWaitOp::create(b, 0u);
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {
@@ -161,13 +161,14 @@ private:
     Place nextQ = ringQ.next(b, q);
     LazySoftmax::End end = softmax->finish(b, state.rows);
     Share nextShare = blocks->ofGroup(b, next.row, groupRow);
-    Scalar joins = (b.i32(-1) < next.row) & mayJoin(share, nextShare);
+    Scalar joins = (b.i32(-1) < next.row) & b.boolean(overlap) &
+                   turns.mayJoin(b, share, nextShare, stages);
     ValueRange after = b.choose(
         joins,
         [&]() -> SmallVector<Value> {
           SmallVector<Value> results = {output};
-          State crossed =
-              crossBoundary(state, results[0], nextQ, next, nextShare);
+          State crossed = crossBoundary(state, results[0], share.below, nextQ,
+                                        next, nextShare);
           results.append(pack(crossed));
           return results;
         },
@@ -332,27 +333,13 @@ private:
              cast16(step.block.weights)};
   }
 
-  /// Whether a warpgroup may hold this tile's last value block until the next
-  /// tile's first scores are started.  Until then the ring gets at most as many
-  /// values as it has slots, that block counted, and two things wait for them:
-  ///
-  ///   The warpgroup.  Before the keys of its first scores come the values of
-  ///   the blocks it passes over but one, and this tile's last: `above` in all.
-  ///   With turns, the warpgroups before it in the round.  They pass that turn
-  ///   on when the value of the block before is there: one more.
-  Scalar mayJoin(const Share &share, const Share &next) {
-    Scalar needed = next.above;
-    if (pingPong)
-      needed = needed + b.select(group == b.i32(0), b.i32(0), b.i32(1));
-    Scalar fits = needed < b.i32(stages + 1);
-    return fits & (share.below == b.i32(0)) & b.boolean(overlap);
-  }
-
-  /// The first S of the next tile beside the last P V of this one.
-  State crossBoundary(State state, Value &output, Place q, const Tile &tile,
-                      const Share &share) {
+  /// The first S of the next tile beside the last P V of this one, of which
+  /// `below` blocks are left to pass over.
+  State crossBoundary(State state, Value &output, Scalar below, Place q,
+                      const Tile &tile, const Share &share) {
     Place k = state.k;
-    passOver(share.above, &k, nullptr);
+    Scalar passed = below + share.above;
+    passOver(passed, &k, nullptr);
     ringQ.awaitFull(b, q);
     ringK.awaitFull(b, k);
     turns.take(b);
@@ -367,7 +354,7 @@ private:
     output = await(sum, 0);
     ringV.release(b, state.v);
     Place v = ringV.next(b, state.v);
-    passOver(share.above, nullptr, &v);
+    passOver(passed, nullptr, &v);
     return {ringK.next(b, k), v, block.rows, cast16(block.weights)};
   }
 
@@ -388,7 +375,7 @@ private:
   }
 
   void storeTile(Value output, const LazySoftmax::End &end, const Tile &tile) {
-    Strips strips{bufferO,
+    Strips strips{buffersO,
                   map("o"),
                   groupRow,
                   warpRow,

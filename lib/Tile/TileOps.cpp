@@ -566,6 +566,20 @@ LogicalResult RowCombineOp::verify() {
   return success();
 }
 
+LogicalResult KeepColumnsOp::verify() {
+  FragType source = getSource().getType();
+  if (source.getLayout() != FragmentLayout::acc)
+    return emitOpError("expects a fragment in layout acc, but got ") << source;
+  auto wanted =
+      RowType::get(getContext(), source.getRows(),
+                   IntegerType::get(getContext(), 32), /*partial=*/false);
+  for (Value bound : getOperands().drop_front())
+    if (bound.getType() != wanted)
+      return emitOpError("expects bounds of type ")
+             << wanted << ", but got " << bound.getType();
+  return success();
+}
+
 LogicalResult AnyAboveOp::verify() {
   Type values = getValues().getType();
   RowType limits = getLimits().getType();

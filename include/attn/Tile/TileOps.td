@@ -459,6 +459,29 @@ def Tile_RowCombineOp : Tile_Op<"row_combine", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_KeepColumnsOp : Tile_Op<"keep_columns",
+    [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "a run of columns in every row, and -inf elsewhere";
+  let description = [{
+    Keeps the columns `first[row] .. last[row]` of an accumulator, or those up
+    to `last[row]`.  Columns count from the fragment's corner; a row's run may
+    be empty, and may begin before the fragment or end behind it.
+
+    ```mlir
+    %y = tile.keep_columns %x from %first : !tile.row<16xi32> to %last
+        : !tile.frag<16x64xf32, acc>, !tile.row<16xi32>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$source, Optional<Tile_Row>:$first,
+                       Tile_Row:$last);
+  let results = (outs Tile_Frag:$result);
+  let assemblyFormat = [{
+    $source (`from` $first^ `:` type($first))? `to` $last attr-dict
+    `:` type($source) `,` type($last)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_AnyAboveOp : Tile_Op<"any_above", [Pure]> {
   let summary = "whether any value of a row exceeds its row's limit";
   let description = [{

@@ -260,7 +260,11 @@ def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,
 def Tile_TmaStoreWaitOp : Tile_Op<"tma_store_wait",
     [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits until the warp's stores have read their buffers";
-  let assemblyFormat = "attr-dict";
+  let description = [{
+    All but the last `in_flight` of them, in the order in which they began.
+  }];
+  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>]>:$in_flight);
+  let assemblyFormat = "$in_flight attr-dict";
 }
 
 #endif

@@ -93,7 +93,9 @@ struct TmaStoreWaitLowering : OpConversionPattern<TmaStoreWaitOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     // Groups belong to the lane that committed them; the others have none.
-    b.memoryAssembly("cp.async.bulk.wait_group.read 0;", "", {});
+    b.memoryAssembly("cp.async.bulk.wait_group.read " +
+                         std::to_string(op.getInFlight()) + ";",
+                     "", {});
     rewriter.eraseOp(op);
     return success();
   }

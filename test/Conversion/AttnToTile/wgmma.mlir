@@ -55,14 +55,14 @@
 // CHECK: tile.wgmma_wait 0, %[[O]]
 // CHECK: tile.mbarrier_arrive %[[VEMPTY]]
 // The output, warpgroup by warpgroup, through its part of the staging buffer.
-// CHECK: tile.tma_store_wait
+// CHECK: tile.tma_store_wait 0
 // CHECK-NEXT: tile.bar_sync %[[OWN:.*]] warps 4
 // CHECK-NEXT: tile.store_matrix %{{.*}} to %[[S]]
 // CHECK-NEXT: tile.fence_async
 // CHECK-NEXT: tile.bar_sync %[[OWN]] warps 4
 // CHECK: tile.tma_store %[[S]][%{{.*}}] to %[[OMAP]]
 // CHECK: tile.store_row
-// CHECK: tile.tma_store_wait
+// CHECK: tile.tma_store_wait 0
 
 // Without a counter a block has one tile, and one warpgroup takes no turns;
 // without overlap it waits for each product.

@@ -218,6 +218,40 @@ gpu.module @limits {
 
 // -----
 
+// Columns outside of a run become -inf: a lane has two of every eight, so its
+// part of the run is one mask of bits per row.
+// CHECK-LABEL: llvm.func @keep(
+// CHECK: %[[HIDDEN:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: arith.maxsi
+// CHECK: arith.minsi
+// CHECK: %[[MASK:.*]] = llvm.call_intrinsic "llvm.nvvm.bmsk.clamp"(%{{.*}}, %{{.*}}) : (i32, i32) -> i32
+// The lane's other row has a mask of its own.
+// CHECK: "llvm.nvvm.bmsk.clamp"
+// CHECK-NOT: "llvm.nvvm.bmsk.clamp"
+// CHECK: %[[BIT:.*]] = arith.andi %[[MASK]], %c1_i32
+// CHECK: %[[KEPT:.*]] = arith.cmpi ne, %[[BIT]], %c0_i32
+// CHECK: arith.select %[[KEPT]], %{{.*}}, %[[HIDDEN]] : f32
+// CHECK: arith.andi %[[MASK]], %c2_i32
+gpu.module @limits {
+  tile.kernel @keep(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.mbarrier "b" arrivals 1 : <1>
+    %f = tile.map -> !tile.frag<16x16xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %v = arith.sitofp %column : i32 to f32
+      tile.yield %v : f32
+    }
+    %end = tile.fill %n : i32 -> !tile.row<16xi32>
+    %kept = tile.keep_columns %f from %end : !tile.row<16xi32> to %end : !tile.frag<16x16xf32, acc>, !tile.row<16xi32>
+    %zero = arith.constant 0.0 : f32
+    %m = tile.fill %zero : f32 -> !tile.row<16xf32>
+    %above = tile.any_above %kept, %m : !tile.frag<16x16xf32, acc>, <16xf32>
+    tile.mbarrier_arrive %b[%n] if %above : <1>
+    tile.return
+  }
+}
+
+// -----
+
 // The first lane of four stores a row, if the row is in the view.
 // CHECK-LABEL: llvm.func @store
 // CHECK: %[[LEADS:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32

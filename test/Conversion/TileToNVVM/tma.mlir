@@ -58,7 +58,7 @@ gpu.module @boxes {
   tile.kernel @store(%map: !tile.tensor_map<64x160xbf16>, %b: i32, %h: i32, %r: i32, %from: i32) attributes {warps = 4 : i32} {
     %o = tile.alloc "o" : <64x128xbf16, sw128>
     tile.tma_store %o[%from] to %map[%b, %h, %r, 64] : <64x128xbf16, sw128> to <64x160xbf16>
-    tile.tma_store_wait
+    tile.tma_store_wait 0
     tile.return
   }
   // Columns behind the array's take no copy.

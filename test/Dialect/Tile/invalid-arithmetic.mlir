@@ -476,6 +476,30 @@ func.func @map_one_block() {
 
 // -----
 
+func.func @keep_columns_operand(%p: !tile.frag<16x16xbf16, lhs>, %r: !tile.row<16xi32>) {
+  // expected-error @below {{'tile.keep_columns' op expects a fragment in layout acc, but got '!tile.frag<16x16xbf16, lhs>'}}
+  %y = tile.keep_columns %p to %r : !tile.frag<16x16xbf16, lhs>, !tile.row<16xi32>
+  return
+}
+
+// -----
+
+func.func @keep_columns_last(%s: !tile.frag<16x16xf32, acc>, %r: !tile.row<16xf32>) {
+  // expected-error @below {{'tile.keep_columns' op expects bounds of type '!tile.row<16xi32>', but got '!tile.row<16xf32>'}}
+  %y = tile.keep_columns %s to %r : !tile.frag<16x16xf32, acc>, !tile.row<16xf32>
+  return
+}
+
+// -----
+
+func.func @keep_columns_first(%s: !tile.frag<16x16xf32, acc>, %r: !tile.row<16xi32>, %f: !tile.row<32xi32>) {
+  // expected-error @below {{'tile.keep_columns' op expects bounds of type '!tile.row<16xi32>', but got '!tile.row<32xi32>'}}
+  %y = tile.keep_columns %s from %f : !tile.row<32xi32> to %r : !tile.frag<16x16xf32, acc>, !tile.row<16xi32>
+  return
+}
+
+// -----
+
 func.func @any_above_whole_limits(%v: !tile.row<16xf32, partial>, %l: !tile.row<16xf32, partial>) {
   // expected-error @below {{'tile.any_above' op expects f32 values and a whole row of limits, but got '!tile.row<16xf32, partial>' and '!tile.row<16xf32, partial>'}}
   %y = tile.any_above %v, %l : !tile.row<16xf32, partial>, <16xf32, partial>

@@ -107,6 +107,10 @@ gpu.module @kernels {
     %max2 = tile.row_reduce max %s init(%max : !tile.row<16xf32>) : <16x32xf32, acc> -> <16xf32>
     %sum = tile.row_reduce add %s init(%part : !tile.row<16xf32, partial>) : <16x32xf32, acc> -> <16xf32, partial>
     %whole = tile.row_combine %sum : <16xf32, partial> -> <16xf32>
+    // CHECK: %[[KEPT:.*]] = tile.keep_columns %[[S]] to %[[LIMIT]] : <16x32xf32, acc>, <16xi32>
+    // CHECK: tile.keep_columns %[[KEPT]] from %[[LIMIT]] : !tile.row<16xi32> to %[[LIMIT]] : <16x32xf32, acc>, <16xi32>
+    %kept = tile.keep_columns %s to %limit : <16x32xf32, acc>, <16xi32>
+    %run = tile.keep_columns %kept from %limit : !tile.row<16xi32> to %limit : <16x32xf32, acc>, <16xi32>
     // A fragment of a fragment and rows.
     // CHECK: tile.map %[[S]], %[[LIMIT]] : !tile.frag<16x32xf32, acc>, !tile.row<16xi32> -> !tile.frag<16x32xf32, acc> {
     // CHECK-NEXT: ^bb0(%{{.*}}: i32, %[[COLUMN:.*]]: i32, %[[VALUE:.*]]: f32, %[[LAST:.*]]: i32):

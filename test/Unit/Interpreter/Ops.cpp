@@ -1,6 +1,6 @@
 //===- Ops.cpp - Does every tile op compute what it says? -----------------===//
 
-#include "KernelTest.h"
+#include "OpsTest.h"
 
 #include "attn/Interpreter/Rounding.h"
 
@@ -8,62 +8,6 @@
 #include <limits>
 
 using namespace attn;
-
-namespace {
-class Ops : public KernelTest {
-protected:
-  /// A kernel over inputs %a and %b and outputs %out and %half, with the
-  /// constants that the bodies use.
-  void kernel(const std::string &body, int warps = 1) {
-    parse(R"(
-!in = !tile.view<?x16xbf16, align = 2>
-!out = !tile.view<?xf32, align = 4>
-!acc = !tile.frag<16x16xf32, acc>
-!row = !tile.row<16xf32>
-!part = !tile.row<16xf32, partial>
-tile.kernel @k(%pa: !tile.ptr<bf16>, %pb: !tile.ptr<bf16>,
-               %pf: !tile.ptr<f32>, %ph: !tile.ptr<bf16>, %n: i32)
-    attributes {warps = )" +
-          std::to_string(warps) + R"( : i32} {
-  %zero = arith.constant 0 : i64
-  %one = arith.constant 1 : i64
-  %sixteen = arith.constant 16 : i64
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  %c2 = arith.constant 2 : i32
-  %c8 = arith.constant 8 : i32
-  %c16 = arith.constant 16 : i32
-  %c1000 = arith.constant 1000 : i32
-  %f0 = arith.constant 0.0 : f32
-  %f1 = arith.constant 1.0 : f32
-  %f10 = arith.constant 10.0 : f32
-  %a = tile.view %pa[%zero] rows(%n) stride(%sixteen) : !tile.ptr<bf16> -> !in
-  %b = tile.view %pb[%zero] rows(%n) stride(%sixteen) : !tile.ptr<bf16> -> !in
-  %out = tile.view %pf[%zero] rows(%c1000) stride(%one) : !tile.ptr<f32> -> !out
-  %half = tile.view %ph[%zero] rows(%c16) stride(%sixteen)
-      : !tile.ptr<bf16> -> !in
-)" + body +
-          "\n  tile.return\n}");
-  }
-
-  /// Runs with 16 x 16 inputs a(i, j) = i + j / 16 and b(i, j) = 10 i + j.
-  void runSquare(int32_t rows = 16, InterpreterOptions options = {}) {
-    std::vector<float> a, b;
-    for (int i = 0; i < 16; ++i)
-      for (int j = 0; j < 16; ++j) {
-        a.push_back(float(i) + float(j) / 16);
-        b.push_back(float(10 * i + j));
-      }
-    f = allocateUninitialised(4000);
-    h = allocateUninitialised(512);
-    ASSERT_TRUE(
-        run({allocateBf16(a), allocateBf16(b), f, h, rows}, {1, 1, 1}, options))
-        << errors.front().text;
-  }
-
-  uint64_t f = 0, h = 0;
-};
-} // namespace
 
 static const char *const kLoadBoth = R"(
   %sa = tile.alloc "a" : !tile.smem<16x16xbf16>
@@ -290,136 +234,6 @@ TEST_F(Ops, CastRoundsAndExtractTakesColumns) {
   EXPECT_EQ(values[2], 1 + 18 / 256.0f);
   EXPECT_EQ(values[3], 1 + 20 / 256.0f);
   EXPECT_EQ(values[15], 1 + 32 / 256.0f);
-}
-
-TEST_F(Ops, RowReduceAndCombine) {
-  kernel(R"(
-  %s = tile.map -> !acc {
-  ^bb0(%r: i32, %c: i32):
-    %m = arith.muli %r, %c : i32
-    %x = arith.sitofp %m : i32 to f32
-    tile.yield %x : f32
-  }
-  %max = tile.row_reduce max %s : !acc -> !row
-  %init = tile.fill %f10 : f32 -> !row
-  %max2 = tile.row_reduce max %s init(%init : !row) : !acc -> !row
-  %sum = tile.row_reduce add %s : !acc -> !part
-  %more = tile.row_reduce add %s init(%sum : !part) : !acc -> !part
-  %scaled = tile.map %more, %init : !part, !row -> !part {
-  ^bb0(%r: i32, %x: f32, %y: f32):
-    %z = arith.mulf %x, %y : f32
-    tile.yield %z : f32
-  }
-  %one_sum = tile.row_combine %sum : !part -> !row
-  %all = tile.row_combine %scaled : !part -> !row
-  %at2 = arith.constant 32 : i32
-  %at3 = arith.constant 48 : i32
-  tile.store_row %max to %out[%c0] : !row to !out
-  tile.store_row %max2 to %out[%c16] : !row to !out
-  tile.store_row %one_sum to %out[%at2] : !row to !out
-  tile.store_row %all to %out[%at3] : !row to !out)");
-  runSquare();
-  std::vector<float> values = floats(f, 64);
-  for (int i = 0; i < 16; ++i) {
-    EXPECT_EQ(values[i], float(15 * i));
-    EXPECT_EQ(values[16 + i], std::max(10.0f, float(15 * i)));
-    EXPECT_EQ(values[32 + i], float(120 * i));
-    EXPECT_EQ(values[48 + i], float(2400 * i));
-  }
-}
-
-TEST_F(Ops, RowMaxPassesOverNaN) {
-  kernel(R"(
-  %s = tile.map -> !acc {
-  ^bb0(%r: i32, %c: i32):
-    %first = arith.cmpi eq, %c, %c1 : i32
-    %nan = arith.constant 0x7fc00000 : f32
-    %x = arith.select %first, %nan, %f10 : f32
-    tile.yield %x : f32
-  }
-  %max = tile.row_reduce max %s : !acc -> !row
-  %sum = tile.row_reduce add %s : !acc -> !part
-  %all = tile.row_combine %sum : !part -> !row
-  tile.store_row %max to %out[%c0] : !row to !out
-  tile.store_row %all to %out[%c16] : !row to !out)");
-  runSquare();
-  EXPECT_EQ(floats(f, 1)[0], 10.0f);
-  EXPECT_TRUE(std::isnan(floats(f + 64, 1)[0]));
-}
-
-TEST_F(Ops, RowMaxInParts) {
-  // Lane l of four holds columns 2l and 2l + 1 of every eight.
-  kernel(R"(
-  %s = tile.map -> !acc {
-  ^bb0(%r: i32, %c: i32):
-    %m = arith.addi %r, %c : i32
-    %x = arith.sitofp %m : i32 to f32
-    tile.yield %x : f32
-  }
-  %max = tile.row_reduce max %s : !acc -> !part
-  %low = tile.fill %f10 : f32 -> !part
-  %least = tile.row_reduce max %s init(%low : !part) : !acc -> !part
-  %a0 = tile.row_combine max %max : !part -> !row
-  %a1 = tile.row_combine max %least : !part -> !row
-  %a2 = tile.row_combine %max : !part -> !row
-  %at2 = arith.constant 32 : i32
-  tile.store_row %a0 to %out[%c0] : !row to !out
-  tile.store_row %a1 to %out[%c16] : !row to !out
-  tile.store_row %a2 to %out[%at2] : !row to !out)");
-  runSquare();
-  std::vector<float> values = floats(f, 48);
-  for (int i = 0; i < 16; ++i) {
-    EXPECT_EQ(values[i], float(i + 15));
-    EXPECT_EQ(values[16 + i], std::max(10.0f, float(i + 15)));
-    EXPECT_EQ(values[32 + i], float(4 * i + 9 + 11 + 13 + 15));
-  }
-}
-
-TEST_F(Ops, AnyAbove) {
-  // Row 7 is the only one with 30; NaN is not above anything.
-  kernel(R"(
-  %s = tile.map -> !acc {
-  ^bb0(%r: i32, %c: i32):
-    %seven = arith.constant 7 : i32
-    %is7 = arith.cmpi eq, %r, %seven : i32
-    %high = arith.constant 30.0 : f32
-    %nan = arith.constant 0x7fc00000 : f32
-    %x = arith.select %is7, %high, %nan : f32
-    tile.yield %x : f32
-  }
-  %parts = tile.row_reduce max %s : !acc -> !part
-  %whole = tile.row_combine max %parts : !part -> !row
-  %f29 = arith.constant 29.0 : f32
-  %f30 = arith.constant 30.0 : f32
-  %l29 = tile.fill %f29 : f32 -> !row
-  %l30 = tile.fill %f30 : f32 -> !row
-  %y0 = tile.any_above %parts, %l29 : !part, !row
-  %y1 = tile.any_above %whole, %l29 : !row, !row
-  %n0 = tile.any_above %parts, %l30 : !part, !row
-  %n1 = tile.any_above %whole, %l30 : !row, !row
-  %yes = arith.andi %y0, %y1 : i1
-  %no = arith.ori %n0, %n1 : i1
-  %yesf = arith.uitofp %yes : i1 to f32
-  %nof = arith.uitofp %no : i1 to f32
-  %r0 = tile.fill %yesf : f32 -> !row
-  %r1 = tile.fill %nof : f32 -> !row
-  tile.store_row %r0 to %out[%c0] : !row to !out
-  tile.store_row %r1 to %out[%c16] : !row to !out)");
-  runSquare();
-  EXPECT_EQ(floats(f, 1)[0], 1.0f);
-  EXPECT_EQ(floats(f + 64, 1)[0], 0.0f);
-  // No may become yes, yes never no.
-  int yeses = 0;
-  for (uint64_t seed = 0; seed < 32; ++seed) {
-    InterpreterOptions options;
-    options.order = WarpOrder::shuffled;
-    options.seed = seed;
-    runSquare(16, options);
-    EXPECT_EQ(floats(f, 1)[0], 1.0f);
-    yeses += floats(f + 64, 1)[0] == 1.0f;
-  }
-  EXPECT_GT(yeses, 0);
-  EXPECT_LT(yeses, 32);
 }
 
 TEST_F(Ops, SwizzledBuffersKeepRowsAndColumns) {

@@ -73,7 +73,7 @@ tile.kernel @k(%q: !map, %k: !map, %o: !map, %blocks: i32)
       %first = arith.cmpi eq, %number, %c0 : i32
       scf.if %first {
         tile.tma_store %os[%c0] to %o[%c0, %c0, %c0, 0] : !tile to !map
-        tile.tma_store_wait
+        tile.tma_store_wait 0
       }
     }
   }
@@ -269,7 +269,7 @@ TEST_F(Pipeline, FenceBehindTheBarrier) {
 }
 
 TEST_F(Pipeline, MissingWaitForTheStore) {
-  expectBroken({{"tile.tma_store_wait", ""}}, "tile.return",
+  expectBroken({{"tile.tma_store_wait 0", ""}}, "tile.return",
                "expects every store to be waited for, but got one in flight");
   EXPECT_EQ(errors.front().notes, "the store is here\n");
 }

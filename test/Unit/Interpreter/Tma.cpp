@@ -24,7 +24,7 @@ protected:
   "tile.tma_store %s[%c0] to %to[%c0, %c0, " row ", 0] : !box to !map"
 /// One warp stores the box as it came.
 #define STORE_BACK                                                             \
-  AWAIT "scf.if %is4 {\n" STORE_AT("%c0") "\n tile.tma_store_wait\n}"
+  AWAIT "scf.if %is4 {\n" STORE_AT("%c0") "\n tile.tma_store_wait 0\n}"
 #define READ                                                                   \
   "%x = tile.load_matrix %s[%c0, %c0, %c0] : !box -> "                         \
   "!tile.frag<64x64xbf16, lhs>"
@@ -55,7 +55,7 @@ TEST_F(Tma, RowsOutsideOfTheArrayAreZero) {
 TEST_F(Tma, WhatLiesOutsideOfTheArrayIsDropped) {
   roles(LOAD_AT("%c0"),
         AWAIT "%at = arith.constant -60 : i32\n scf.if %is4 {\n" STORE_AT(
-            "%at") "\n tile.tma_store_wait\n}");
+            "%at") "\n tile.tma_store_wait 0\n}");
   arguments[1] = array(to, 3);
   expectCorrect();
   EXPECT_EQ(output(2, 5), input(62, 5));
@@ -113,7 +113,7 @@ tile.kernel @k(%in: !map, %to: !map, %p: !tile.ptr<bf16>) attributes {warps = 8 
         tile.store_matrix %acc to %t[%c0] : !tile.frag<16x64xf32, acc> to !staging
         tile.fence_async
         tile.tma_store %t[%c0] to %to[%c0, %c0, %c0, 64] : !staging to !map
-        tile.tma_store_wait
+        tile.tma_store_wait 0
         // Columns behind the array's are zero in shared memory.
         %x = tile.load_matrix %s[%c0, %c0, %c64] : !box -> !tile.frag<16x16xbf16, lhs>
         %id = tile.load_matrix %t[%c0, %c0, %c0] : !staging -> !tile.frag<16x16xbf16, rhs>
@@ -224,7 +224,7 @@ TEST_F(Tma, StoreOverWhatAStoreStillReads) {
   scf.if %is4 {
     tile.tma_store %s[%c0] to %to[%c0, %c0, %c0, 0] : !box to !map
     tile.store_matrix %acc to %s[%c0] : !acc to !box // HERE
-    tile.tma_store_wait
+    tile.tma_store_wait 0
   })");
   expectBreach("expects warp 4 to have waited for its asynchronous read of "
                "rows 0 to 15 of buffer 'box' before they are overwritten, but "
@@ -238,7 +238,7 @@ TEST_F(Tma, TheWaitForAStoreMustBeTold) {
   scf.if %is4 {
     tile.tma_store %s[%c0] to %to[%c0, %c0, %c0, 0] : !box to !map
     BEFORE
-    tile.tma_store_wait
+    tile.tma_store_wait 0
     BEHIND
   }
   scf.if %is5 {
@@ -260,8 +260,8 @@ TEST_F(Tma, TheWaitForAStoreMustBeTold) {
 }
 
 TEST_F(Tma, StoreOfBytesNobodyWrote) {
-  roles("",
-        "scf.if %is4 {\n" STORE_AT("%c0") " // HERE\n tile.tma_store_wait\n}");
+  roles("", "scf.if %is4 {\n" STORE_AT(
+                "%c0") " // HERE\n tile.tma_store_wait 0\n}");
   expectBreach("expects rows 0 to 63 of buffer 'box' to be written before they "
                "are read");
 }
