@@ -38,7 +38,7 @@ public:
       : grid(census.grids[number]), how(node.pipeline), machine(machine), c(c),
         blockSteps(double(grid.steps) * grid.together),
         latency(c.loadLatencySeconds * clockOf(machine)),
-        bytesPerClock(l2RateOf(machine) * c.copyEngineGain / clockOf(machine) /
+        bytesPerClock(l2RateOf(machine) * c.burstGain / clockOf(machine) /
                       machine.sms) {
     double rate = productRate(machine, problem, family);
     for (const Use &use : census.uses)
@@ -179,7 +179,7 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
   t.overhead = c.launchSeconds + c.loadLatencySeconds;
   Bytes bytes =
       gridTraffic(census, number, problem, machine, teams * together, c);
-  t.l2 = bytes.l2 / (l2RateOf(machine) * c.copyEngineGain);
+  t.l2 = bytes.l2 / (l2RateOf(machine) * c.burstGain);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   double longest = std::max({whole, t.l2, t.hbm});
   t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - longest;

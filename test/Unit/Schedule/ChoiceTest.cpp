@@ -1,0 +1,93 @@
+//===- ChoiceTest.cpp - The choice beside exhaustive searches -------------===//
+//
+// tools/bench/choice.py timed all candidates of many problems on an H100 80GB
+// SXM; its results are committed.  Here the model chooses among those kernels.
+// The best of a hundred was so by luck, too: even a perfect choice would lose 1
+// or 2 %.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Schedule/Plan.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "gtest/gtest.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+namespace json = llvm::json;
+
+namespace {
+
+Problem read(const json::Object &found) {
+  const json::Object &kind = *found.getObject("kind");
+  Problem p;
+  p.dtype = *parseDataType(*kind.getString("dtype"));
+  p.headDim = *kind.getInteger("head_dim");
+  p.headDimV = *kind.getInteger("head_dim_v");
+  p.mask = *parseMask(*kind.getString("mask"));
+  p.batch = *found.getInteger("batch");
+  p.kvHeads = *found.getInteger("kv_heads");
+  p.heads = p.kvHeads * *kind.getInteger("group");
+  p.queries = p.keys = *found.getInteger("rows");
+  return p;
+}
+
+struct Judged {
+  double loss;  ///< measured time of what the model takes, over the best
+  double error; ///< its predicted time over the measured one
+};
+
+/// Of one problem.  A candidate that is no plan any more is not taken, but may
+/// be the best.
+Judged judge(const json::Object &entry) {
+  Problem problem = read(*entry.getObject("problem"));
+  double best = HUGE_VAL, least = HUGE_VAL, chosen = 0;
+  for (const json::Value &value : *entry.getArray("candidates")) {
+    const json::Object &candidate = *value.getAsObject();
+    double seconds = *candidate.getNumber("seconds");
+    best = std::min(best, seconds);
+    auto [schedule, rest] = candidate.getString("schedule")->split(", ");
+    std::string error;
+    std::optional<Tiles> tiles = parseTiles(rest, error);
+    EXPECT_TRUE(tiles) << error;
+    auto plan = planFor(problem, *findMachine("h100_sxm"), schedule,
+                        tiles.value_or(Tiles()), error);
+    if (plan && plan->seconds < least) {
+      least = plan->seconds;
+      chosen = seconds;
+    }
+  }
+  return {chosen / best - 1, least / chosen - 1};
+}
+
+class Choice : public testing::TestWithParam<const char *> {};
+
+TEST_P(Choice, LosesLittle) {
+  std::string path = std::string(ATTN_RESULTS) + "/" + GetParam();
+  auto file = llvm::MemoryBuffer::getFile(path);
+  ASSERT_TRUE(file) << path << ": " << file.getError().message();
+  llvm::Expected<json::Value> document = json::parse((*file)->getBuffer());
+  ASSERT_TRUE(bool(document)) << llvm::toString(document.takeError());
+  const json::Array &problems = *document->getAsObject()->getArray("problems");
+  std::vector<double> errors;
+  size_t little = 0;
+  for (const json::Value &value : problems) {
+    const json::Object &entry = *value.getAsObject();
+    Judged judged = judge(entry);
+    EXPECT_LT(judged.loss, 0.2) << entry.getString("name")->str();
+    little += judged.loss <= 0.03;
+    errors.push_back(std::abs(judged.error));
+  }
+  ASSERT_FALSE(errors.empty());
+  EXPECT_GE(double(little), 0.65 * double(errors.size())) << little;
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LT(errors[errors.size() / 2], 0.1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Results, Choice,
+                         testing::Values("2026-11-21-h100-choice-grid.json",
+                                         "2026-11-21-h100-choice-seed-2.json",
+                                         "2026-11-21-h100-choice-seed-3.json"));
+
+} // namespace
