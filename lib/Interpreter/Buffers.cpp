@@ -5,6 +5,8 @@
 #include "Elements.h"
 #include "Handlers.h"
 
+#include <cstring>
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::interpreter;
@@ -187,10 +189,19 @@ Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runStoreMatrix(Warp &warp, const Instruction &in) {
   const Matrix &source = *warp.matrix(in, 0);
-  Part part{warp.buffer(in, 1), 0, warp.integer(in, 2),
-            source.rows,        0, source.columns};
+  bool hasColumn = bool(cast<tile::StoreMatrixOp>(in.op).getColumn());
+  Part part{warp.buffer(in, 1),
+            0,
+            warp.integer(in, 2),
+            source.rows,
+            hasColumn ? warp.integer(in, 3) : 0,
+            source.columns};
   if (!checkInside(warp, in, part))
     return Step::stop;
+  if (part.column % 8 != 0)
+    return warp.stop(in, "corner",
+                     "expects a column in multiples of 8, but got " +
+                         Twine(part.column));
   std::vector<uint8_t> bytes(part.bytes());
   encode(part.buffer.type.getElementType(), source.reals, bytes.data());
   if (std::optional<Breach> breach = warp.block.shared.write(
@@ -198,6 +209,37 @@ Step attn::interpreter::runStoreMatrix(Warp &warp, const Instruction &in) {
     reportBreach(warp, in, part, *breach, "overwritten");
   warp.block.traffic.smem += int64_t(bytes.size());
   return Step::next;
+}
+
+Step attn::interpreter::runPutRow(Warp &warp, const Instruction &in) {
+  const Matrix &values = *warp.matrix(in, 0);
+  Part part{warp.buffer(in, 1),  0,          warp.integer(in, 2), 1,
+            warp.integer(in, 3), values.rows};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  std::vector<uint8_t> bytes(part.bytes());
+  std::memcpy(bytes.data(), values.reals.data(), bytes.size());
+  if (std::optional<Breach> breach = warp.block.shared.write(
+          part.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, part, *breach, "overwritten");
+  warp.block.traffic.smem += int64_t(bytes.size());
+  return Step::next;
+}
+
+Step attn::interpreter::runGetRow(Warp &warp, const Instruction &in) {
+  int64_t count = cast<tile::GetRowOp>(in.op).getValues().getType().getRows();
+  Part part{warp.buffer(in, 0),  0,    warp.integer(in, 1), 1,
+            warp.integer(in, 2), count};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  std::vector<uint8_t> bytes(part.bytes());
+  if (std::optional<Breach> breach = warp.block.shared.read(
+          part.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, part, *breach, "read");
+  auto result = std::make_shared<Matrix>(count, 1);
+  std::memcpy(result->reals.data(), bytes.data(), bytes.size());
+  warp.block.traffic.smem += int64_t(bytes.size());
+  return warp.set(in, MatrixRef(std::move(result)));
 }
 
 Step attn::interpreter::runTranspose(Warp &warp, const Instruction &in) {

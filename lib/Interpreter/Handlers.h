@@ -74,6 +74,8 @@ Step runAlloc(Warp &, const Instruction &);
 Step runAlias(Warp &, const Instruction &);
 Step runLoadMatrix(Warp &, const Instruction &);
 Step runStoreMatrix(Warp &, const Instruction &);
+Step runPutRow(Warp &, const Instruction &);
+Step runGetRow(Warp &, const Instruction &);
 Step runTranspose(Warp &, const Instruction &);
 
 // Copies.cpp

@@ -61,6 +61,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::CopyAsyncOp) { return runCopyAsync; })
       .Case([](tile::LoadMatrixOp) { return runLoadMatrix; })
       .Case([](tile::StoreMatrixOp) { return runStoreMatrix; })
+      .Case([](tile::PutRowOp) { return runPutRow; })
+      .Case([](tile::GetRowOp) { return runGetRow; })
       .Case([](tile::CopyOutOp) { return runCopyOut; })
       .Case([](tile::StoreRowOp) { return runStoreRow; })
       .Case([](tile::FillOp) { return runFill; })

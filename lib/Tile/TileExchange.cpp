@@ -70,11 +70,8 @@ LogicalResult StoreFragmentOp::verify() {
   if (fragment.getLayout() != FragmentLayout::acc)
     return emitOpError("expects a fragment in layout acc, but got ")
            << stringifyFragmentLayout(fragment.getLayout());
-  constexpr int64_t pairBytes = 4;
-  if (view.isVector() || view.getElementType().getIntOrFloatBitWidth() != 16 ||
-      view.getColumns() % 2 != 0 || view.getAlign() % pairBytes != 0)
-    return emitOpError("expects a view of pairs of 16-bit elements, but got ")
-           << view;
+  if (view.isVector() || view.getElementType().getIntOrFloatBitWidth() != 16)
+    return emitOpError("expects a view of 16-bit elements, but got ") << view;
   return success();
 }
 
@@ -91,6 +88,29 @@ Traffic StoreFragmentOp::getTraffic(const TrafficScalars &scalars) {
 
 SmallVector<Value> StoreFragmentOp::getTrafficOperands() {
   return {getView(), getRow(), getColumn()};
+}
+
+//===----------------------------------------------------------------------===//
+// Statistics in shared memory
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyRow(Operation *op, RowType row, SmemType buffer) {
+  if (row.getPartial() || !row.getElementType().isF32() ||
+      !buffer.getElementType().isF32())
+    return op->emitOpError("expects a whole row and a buffer of f32, but got ")
+           << row << " and " << buffer;
+  if (row.getRows() > buffer.getColumns())
+    return op->emitOpError("expects at most ")
+           << buffer.getColumns() << " values, but got " << row;
+  return success();
+}
+
+LogicalResult PutRowOp::verify() {
+  return verifyRow(*this, getValues().getType(), getBuffer().getType());
+}
+
+LogicalResult GetRowOp::verify() {
+  return verifyRow(*this, getValues().getType(), getBuffer().getType());
 }
 
 //===----------------------------------------------------------------------===//

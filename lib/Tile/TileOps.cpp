@@ -86,6 +86,8 @@ LogicalResult StoreMatrixOp::verify() {
       fragment.getColumns() > buffer.getColumns())
     return emitOpError("expects a fragment inside ")
            << buffer << ", but got " << fragment;
+  if (getColumn() && buffer.isSwizzled())
+    return emitOpError("expects no column in panels, but got ") << buffer;
   return success();
 }
 

@@ -47,6 +47,19 @@ Traffic StoreMatrixOp::getTraffic(const TrafficScalars &) {
                  getBuffer().getType().elementBytes()};
 }
 
+static Traffic trafficOf(RowType row) {
+  constexpr int64_t valueBytes = 4;
+  return {0, row.getRows() * valueBytes};
+}
+
+Traffic PutRowOp::getTraffic(const TrafficScalars &) {
+  return trafficOf(getValues().getType());
+}
+
+Traffic GetRowOp::getTraffic(const TrafficScalars &) {
+  return trafficOf(getValues().getType());
+}
+
 Traffic CopyOutOp::getTraffic(const TrafficScalars &scalars) {
   int64_t rows = clippedRows(scalars.scalar(getRow()), int32_t(getCount()),
                              scalars.rows(getView()));

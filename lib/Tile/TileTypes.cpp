@@ -165,12 +165,14 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
                                SmemLayout layout) {
   bool paired = layout == SmemLayout::sw128_paired;
   bool swizzled = layout == SmemLayout::sw128;
+  bool isStatistic = !paired && !swizzled && elementType.isF32();
   if (paired ? !isF8(elementType)
-             : !isHalf(elementType) && !(swizzled && isF8(elementType)))
+             : !isHalf(elementType) && !isStatistic &&
+                   !(swizzled && isF8(elementType)))
     return emitError() << "expects element type "
                        << (paired     ? "f8E4M3FN"
                            : swizzled ? "bf16 or f16 or f8E4M3FN"
-                                      : "bf16 or f16")
+                                      : "bf16, f16 or f32")
                        << ", but got " << elementType;
   // The limit keeps every byte count far inside 64 bits.
   constexpr int64_t limit = 1 << 16;
@@ -178,7 +180,7 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
       columns > limit)
     return emitError() << "expects extents from 1 to " << limit << ", but got "
                        << stages << " x " << rows << " x " << columns;
-  if (rows % 16 != 0 || columns % 16 != 0)
+  if ((rows % 16 != 0 && !isStatistic) || columns % 16 != 0)
     return emitError()
            << "expects rows and columns in multiples of 16, but got " << rows
            << " x " << columns;

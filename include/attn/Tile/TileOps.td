@@ -257,11 +257,48 @@ def Tile_TransposeOp : Tile_Op<"transpose",
 def Tile_StoreMatrixOp : Tile_Op<"store_matrix", [MemoryEffects<[MemWrite]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
   let summary = "rounds an accumulator and stores it to shared memory";
-  let description = "Per warp, at (`row`, column 0) of the buffer's stage 0.";
-  let arguments = (ins Tile_Frag:$fragment, Tile_Smem:$buffer, I32:$row);
+  let description = [{
+    Per warp, at (`row`, `column`) of the buffer's stage 0; without a column at
+    column 0.  A column is a multiple of 8.
+  }];
+  let arguments = (ins Tile_Frag:$fragment, Tile_Smem:$buffer, I32:$row,
+                       Optional<I32>:$column);
   let assemblyFormat = [{
-    $fragment `to` $buffer `[` $row `]` attr-dict
+    $fragment `to` $buffer `[` $row (`,` $column^)? `]` attr-dict
     `:` type($fragment) `to` type($buffer)
+  }];
+  let builders = [OpBuilder<(ins "mlir::Value":$fragment,
+      "mlir::Value":$buffer, "mlir::Value":$row), [{
+    build($_builder, $_state, fragment, buffer, row,
+          /*column=*/mlir::Value());
+  }]>];
+  let hasVerifier = 1;
+}
+
+def Tile_PutRowOp : Tile_Op<"put_row", [MemoryEffects<[MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "stores one value per row of a fragment to shared memory";
+  let description = [{
+    Per warp: value i goes to (`row`, `column + i`) of the buffer's stage 0.
+    Warps that have parts of the same rows hand each other statistics this way.
+  }];
+  let arguments = (ins Tile_Row:$values, Tile_Smem:$buffer, I32:$row,
+                       I32:$column);
+  let assemblyFormat = [{
+    $values `to` $buffer `[` $row `,` $column `]` attr-dict
+    `:` type($values) `to` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_GetRowOp : Tile_Op<"get_row", [MemoryEffects<[MemRead]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "loads what `tile.put_row` stored";
+  let arguments = (ins Tile_Smem:$buffer, I32:$row, I32:$column);
+  let results = (outs Tile_Row:$values);
+  let assemblyFormat = [{
+    $buffer `[` $row `,` $column `]` attr-dict
+    `:` type($buffer) `->` type($values)
   }];
   let hasVerifier = 1;
 }

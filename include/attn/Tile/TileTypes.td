@@ -81,6 +81,9 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     columns that a lane has of an accumulator, one behind the other, so that
     wgmma multiplies a rounded accumulator by the rows of such a buffer where
     it is, with nothing crossing lanes (`lhs` of 8 bits in `!tile.frag`).
+
+    Elements have 16 bits, in the last two layouts also 8.  A padded buffer of
+    f32, with any number of rows, is for statistics (`tile.put_row`).
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
                         "mlir::Type":$elementType, "SmemLayout":$layout);

@@ -152,7 +152,13 @@ struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {
                        b.mul(adaptor.getStage().front(), buffer.stageBytes()));
 
     Deal deal(b, b.thread(), threads, buffer.getRows(), pieces);
-    PieceWalk walk(b, view, adaptor.getRow().front(), deal.rowsPerPass, bytes);
+    Value firstRow = adaptor.getRow().front();
+    // What an inner loop does not change, LLVM would keep in registers
+    // throughout: the addresses and conditions of every pass.
+    if (auto loop = op->getParentOfType<scf::ForOp>();
+        loop && loop->getParentOfType<scf::ForOp>())
+      firstRow = b.opaque(firstRow);
+    PieceWalk walk(b, view, firstRow, deal.rowsPerPass, bytes);
     deal.forEach(b, [&](Lane &b, const Piece &piece) {
       // Bytes of the piece that exist; the copy fills up with zeros.  Where
       // none exist the address is formed but not read.

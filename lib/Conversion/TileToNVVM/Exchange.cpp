@@ -156,7 +156,7 @@ struct StoreFragmentLowering : OpConversionPattern<StoreFragmentOp> {
     Value firstColumn =
         b.add(adaptor.getColumn().front(), b.mul(b.inQuad(), 2));
     Value columnsLeft = b.sub(b.i32(type.getColumns()), firstColumn);
-    constexpr int64_t elementBytes = 2;
+    bool inPairs = type.getColumns() % 2 == 0 && type.getAlign() % 4 == 0;
     int64_t pieces = fragment.getColumns() / 8;
     for (int64_t m = 0; m < fragment.getRows() / 8; ++m) {
       Value row = b.add(b.add(adaptor.getRow().front(), b.quad()), 8 * m);
@@ -169,14 +169,33 @@ struct StoreFragmentLowering : OpConversionPattern<StoreFragmentOp> {
       for (int64_t n = 0; n < pieces; ++n) {
         size_t first = (m / 2 * pieces + n) * 4 + m % 2 * 2;
         Value pair = packPair(b, element, values[first], values[first + 1]);
-        b.memoryAssembly("{ .reg .pred p; setp.gt.s32 p, $2, " +
-                             std::to_string(8 * n) + "; @p st.global.b32 " +
-                             memoryOperand(0, 8 * n * elementBytes) + ", $1; }",
-                         "l,r,r", {address, pair, left});
+        if (inPairs) {
+          storeIf(b, address, 8 * n, pair, left, "b32", "r");
+          continue;
+        }
+        for (int64_t i = 0; i < 2; ++i) {
+          Value one = LLVM::TruncOp::create(b, b.getI16Type(),
+                                            b.shiftRight(pair, 16 * i));
+          storeIf(b, address, 8 * n + i, one, left, "b16", "h");
+        }
       }
     }
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  static constexpr int64_t elementBytes = 2;
+
+  /// Stores what begins `column` elements behind an address, if so many and
+  /// more are left there.
+  static void storeIf(Lane &b, Value address, int64_t column, Value value,
+                      Value left, const char *type, const char *constraint) {
+    b.memoryAssembly(
+        "{ .reg .pred p; setp.gt.s32 p, $2, " + std::to_string(column) +
+            "; @p st.global." + type + " " +
+            memoryOperand(0, column * elementBytes) + ", $1; }",
+        std::string("l,") + constraint + ",r", {address, value, left});
   }
 };
 

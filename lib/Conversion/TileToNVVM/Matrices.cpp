@@ -237,6 +237,9 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
     Value address = b.add(adaptor.getBuffer().front(),
                           b.add(b.mul(row, buffer.pitchBytes()),
                                 b.mul(b.inQuad(), 2 * buffer.elementBytes())));
+    if (op.getColumn())
+      address = b.add(
+          address, b.mul(adaptor.getColumn().front(), buffer.elementBytes()));
     Value pointer = b.shared(address);
     ValueRange values = adaptor.getFragment();
     int64_t columns = fragment.getColumns() / 8;

@@ -330,13 +330,69 @@ private:
   StringRef intrinsic;
 };
 
+/// The address of a lane's first value; the others follow in steps of 8.
+Value valueAddress(Lane &b, Value base, SmemType buffer, Value row,
+                   Value column) {
+  Value mine = b.add(column, b.quad());
+  Value bytes = b.add(b.mul(row, buffer.pitchBytes()),
+                      b.mul(mine, buffer.elementBytes()));
+  return b.shared(b.add(base, bytes));
+}
+
+constexpr int64_t kBytesBetweenValues = 8 * 4;
+
+struct PutRowLowering : OpConversionPattern<PutRowOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PutRowOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value address =
+        valueAddress(b, adaptor.getBuffer().front(), op.getBuffer().getType(),
+                     adaptor.getRow().front(), adaptor.getColumn().front());
+    Value leads = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq,
+                                                b.inQuad(), b.i32(0));
+    b.when(leads, [&] {
+      for (auto [i, value] : llvm::enumerate(adaptor.getValues()))
+        LLVM::StoreOp::create(b, value,
+                              b.offset(address, i * kBytesBetweenValues),
+                              /*alignment=*/4u);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct GetRowLowering : OpConversionPattern<GetRowOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(GetRowOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value address =
+        valueAddress(b, adaptor.getBuffer().front(), op.getBuffer().getType(),
+                     adaptor.getRow().front(), adaptor.getColumn().front());
+    Registers values;
+    for (int64_t i = 0; i < op.getValues().getType().registers(); ++i)
+      values.push_back(LLVM::LoadOp::create(
+          b, b.getF32Type(), b.offset(address, i * kBytesBetweenValues),
+          /*alignment=*/4u));
+    rewriter.replaceOpWithMultiple(op, {values});
+    return success();
+  }
+};
+
 } // namespace
 
 void attn::populateRowPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<AnyAboveLowering, FillLowering, KeepColumnsLowering, MapLowering,
-               RowCombineLowering, RowReduceLowering>(converter, context);
+  patterns
+      .add<AnyAboveLowering, FillLowering, GetRowLowering, KeepColumnsLowering,
+           MapLowering, PutRowLowering, RowCombineLowering, RowReduceLowering>(
+          converter, context);
   patterns.add<ApproximateLowering<math::Exp2Op>>(converter, context,
                                                   "llvm.nvvm.ex2.approx.ftz");
   patterns.add<ApproximateLowering<math::Log2Op>>(converter, context,

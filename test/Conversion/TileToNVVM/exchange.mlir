@@ -60,6 +60,48 @@ gpu.module @m {
 
 // -----
 
+// An odd view takes them one by one.
+// CHECK-LABEL: llvm.func @odd_fragment(
+// CHECK: "{ .reg .pred p; setp.gt.s32 p, $2, 0; @p st.global.b16 [$0+0], $1; }", "l,h,r,~{memory}"
+// CHECK: "{ .reg .pred p; setp.gt.s32 p, $2, 1; @p st.global.b16 [$0+2], $1; }", "l,h,r,~{memory}"
+// CHECK: "{ .reg .pred p; setp.gt.s32 p, $2, 8; @p st.global.b16 [$0+16], $1; }", "l,h,r,~{memory}"
+gpu.module @m {
+  tile.kernel @odd_fragment(%o: !tile.ptr<bf16>, %rows: i32, %row: i32, %stride: i64, %x: f32) attributes {warps = 4 : i32} {
+    %n0 = arith.constant 0 : i64
+    %acc = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
+    %view = tile.view %o[%n0] rows(%rows) stride(%stride) : <bf16> -> <?x41xbf16, align = 2>
+    tile.store_fragment %acc to %view[%row, %row] : <16x16xf32, acc> to <?x41xbf16, align = 2>
+    tile.return
+  }
+}
+
+// -----
+
+// A statistic in shared memory: lane l has rows l / 4 and that + 8; the first
+// of four lanes stores.  Rows of 32 f32 take 144 bytes.
+// CHECK-LABEL: llvm.func @statistic(
+// CHECK-SAME: %[[ROW:[^:]*]]: i32, %[[COLUMN:[^:]*]]: i32, %{{[^:]*}}: i32
+// CHECK-DAG: %[[QUAD:.*]] = arith.shrui %{{.*}}, %c2_i32
+// CHECK-DAG: %[[MINE:.*]] = arith.addi %[[COLUMN]], %[[QUAD]]
+// CHECK-DAG: %[[DOWN:.*]] = arith.muli %[[ROW]], %c144_i32
+// CHECK-DAG: %[[RIGHT:.*]] = arith.muli %[[MINE]], %c4_i32
+// CHECK: %[[FIRST:.*]] = llvm.load %[[ADDRESS:.*]] {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+// CHECK: %[[NEXT:.*]] = llvm.getelementptr %[[ADDRESS]][32]
+// CHECK: %[[SECOND:.*]] = llvm.load %[[NEXT]] {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+// CHECK: scf.if
+// CHECK: llvm.store %[[FIRST]], %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
+// CHECK: llvm.store %[[SECOND]], %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
+gpu.module @m {
+  tile.kernel @statistic(%row: i32, %column: i32, %to: i32) attributes {warps = 4 : i32} {
+    %b = tile.alloc "statistic" : <2x32xf32>
+    %x = tile.get_row %b[%row, %column] : <2x32xf32> -> <16xf32>
+    tile.put_row %x to %b[%to, %column] : <16xf32> to <2x32xf32>
+    tile.return
+  }
+}
+
+// -----
+
 // A cluster meets before the roles and behind them.  Its blocks load together:
 // each 64 of the 128 rows, to the same place and barrier of both.  Lane r
 // arrives in block r, without a memory barrier (.release.cluster has one).

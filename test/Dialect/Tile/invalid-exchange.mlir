@@ -227,3 +227,35 @@ func.func @counter_words() {
   %s = tile.counter : memref<?xi32>
   return
 }
+
+// -----
+
+func.func @put_row_partial(%r: !tile.row<16xf32, partial>, %b: !tile.smem<2x16xf32>, %i: i32) {
+  // expected-error @below {{'tile.put_row' op expects a whole row and a buffer of f32, but got '!tile.row<16xf32, partial>' and '!tile.smem<2x16xf32>'}}
+  tile.put_row %r to %b[%i, %i] : <16xf32, partial> to <2x16xf32>
+  return
+}
+
+// -----
+
+func.func @get_row_element(%b: !tile.smem<16x16xbf16>, %i: i32) {
+  // expected-error @below {{'tile.get_row' op expects a whole row and a buffer of f32, but got '!tile.row<16xf32>' and '!tile.smem<16x16xbf16>'}}
+  %r = tile.get_row %b[%i, %i] : <16x16xbf16> -> <16xf32>
+  return
+}
+
+// -----
+
+func.func @get_row_inside(%b: !tile.smem<2x16xf32>, %i: i32) {
+  // expected-error @below {{'tile.get_row' op expects at most 16 values, but got '!tile.row<32xf32>'}}
+  %r = tile.get_row %b[%i, %i] : <2x16xf32> -> <32xf32>
+  return
+}
+
+// -----
+
+func.func @store_fragment_view(%f: !tile.frag<16x16xf32, acc>, %v: !tile.view<?x16xf32, align = 16>, %i: i32) {
+  // expected-error @below {{'tile.store_fragment' op expects a view of 16-bit elements, but got '!tile.view<?x16xf32, align = 16>'}}
+  tile.store_fragment %f to %v[%i, %i] : <16x16xf32, acc> to <?x16xf32, align = 16>
+  return
+}

@@ -7,7 +7,7 @@ func.func private @smem_layouts(!tile.smem<64x64xbf16, sw64>)
 
 // -----
 
-// expected-error @below {{expects element type bf16 or f16, but got 'f8E4M3FN'}}
+// expected-error @below {{expects element type bf16, f16 or f32, but got 'f8E4M3FN'}}
 func.func private @smem_padded_element(!tile.smem<64x64xf8E4M3FN>)
 
 // -----

@@ -62,8 +62,8 @@ func.func private @smem_three_extents(!tile.smem<1x2x16x16xf16>)
 
 // -----
 
-// expected-error @below {{expects element type bf16 or f16, but got 'f32'}}
-func.func private @smem_element(!tile.smem<16x16xf32>)
+// expected-error @below {{expects element type bf16, f16 or f32, but got 'f64'}}
+func.func private @smem_element(!tile.smem<16x16xf64>)
 
 // -----
 
@@ -425,6 +425,14 @@ func.func @store_matrix_accumulator(%f: !tile.frag<16x16xf16, lhs>, %b: !tile.sm
 func.func @store_matrix_inside(%f: !tile.frag<16x24xf32, acc>, %b: !tile.smem<16x16xf16>, %i: i32) {
   // expected-error @below {{'tile.store_matrix' op expects a fragment inside '!tile.smem<16x16xf16>', but got '!tile.frag<16x24xf32, acc>'}}
   tile.store_matrix %f to %b[%i] : <16x24xf32, acc> to <16x16xf16>
+  return
+}
+
+// -----
+
+func.func @store_matrix_column(%f: !tile.frag<16x16xf32, acc>, %b: !tile.smem<64x64xf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.store_matrix' op expects no column in panels, but got '!tile.smem<64x64xf16, sw128>'}}
+  tile.store_matrix %f to %b[%i, %i] : <16x16xf32, acc> to <64x64xf16, sw128>
   return
 }
 

@@ -70,6 +70,14 @@ gpu.module @kernels {
     %c0 = arith.constant 0.0 : f32
     %zero = tile.fill %c0 : f32 -> !tile.frag<32x32xf32, acc>
     tile.store_matrix %zero to %staging[%warp] : <32x32xf32, acc> to <64x32xbf16>
+    // CHECK: tile.store_matrix %[[ZERO]] to %[[STAGING]][%[[WARP]], %[[X]]] : <32x32xf32, acc> to <64x32xbf16>
+    tile.store_matrix %zero to %staging[%warp, %x] : <32x32xf32, acc> to <64x32xbf16>
+    // CHECK: %[[STATISTIC:.*]] = tile.alloc "statistic" : <3x32xf32>
+    // CHECK: %[[GOT:.*]] = tile.get_row %[[STATISTIC]][%[[X]], %[[WARP]]] : <3x32xf32> -> <32xf32>
+    // CHECK: tile.put_row %[[GOT]] to %[[STATISTIC]][%[[WARP]], %[[X]]] : <32xf32> to <3x32xf32>
+    %statistic = tile.alloc "statistic" : <3x32xf32>
+    %got = tile.get_row %statistic[%x, %warp] : <3x32xf32> -> <32xf32>
+    tile.put_row %got to %statistic[%warp, %x] : <32xf32> to <3x32xf32>
     // CHECK: tile.copy_out %[[RING]][%[[WARP]]] to %[[VIEW]][%[[X]]] count 16 : <2x64x64xbf16> to <?x64xbf16, align = 16>
     tile.copy_out %ring[%warp] to %view[%x] count 16 : <2x64x64xbf16> to <?x64xbf16, align = 16>
     // CHECK: %[[ROW:.*]] = tile.fill %{{.*}} : f32 -> !tile.row<32xf32>
