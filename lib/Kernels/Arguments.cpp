@@ -74,10 +74,13 @@ Scalar Arguments::get(TileBuilder &builder, StringRef role) const {
 }
 
 Value Arguments::view(TileBuilder &b, StringRef operand, ViewType type,
-                      Scalar batch, Scalar head, Scalar rows) const {
+                      Scalar batch, Scalar head, Scalar rows,
+                      Scalar column) const {
   Scalar offset = get(b, offsetRole(operand)) +
                   b.wide(batch) * get(b, strideRole(operand, "batch")) +
                   b.wide(head) * get(b, strideRole(operand, "head"));
+  if (Value(column))
+    offset = offset + b.wide(column);
   return ViewOp::create(b, type, get(b, operand), offset, rows,
                         get(b, strideRole(operand, "row")));
 }

@@ -24,8 +24,11 @@ Value Softmax::shift(TileBuilder &b, Value max) const {
       });
 }
 
-Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores) const {
+Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores,
+                            Whole wholeMax) const {
   Value max = b.rowMax(scores, rows.max);
+  if (wholeMax)
+    max = wholeMax(max);
   Value shifted = shift(b, max);
   Value alpha = b.map({rows.max, shifted}, max.getType(),
                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
@@ -41,9 +44,11 @@ Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores) const {
   return {{max, b.rowSum(weights, shrunk)}, weights, alpha};
 }
 
-Softmax::End Softmax::finish(TileBuilder &b, Rows rows) const {
+Softmax::End Softmax::finish(TileBuilder &b, Rows rows, Whole wholeSum) const {
   auto type = cast<RowType>(rows.max.getType());
   Value sum = RowCombineOp::create(b, type, /*max=*/false, rows.sum);
+  if (wholeSum)
+    sum = wholeSum(sum);
   Value inverse = inverseOf(b, sum);
   Value lse = b.map({sum, shift(b, rows.max)}, type,
                     [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {

@@ -39,20 +39,25 @@ public:
     return scale.orient(builder, scores);
   }
 
+  /// What makes a statistic of some of a row's keys one of all of them, where
+  /// several warps have parts of the same rows; null where none do.
+  using Whole = llvm::function_ref<mlir::Value(mlir::Value)>;
+
   /// One block of scores.
   struct Step {
     Rows rows;
     mlir::Value weights; ///< 2^(c s - c m), an accumulator
     mlir::Value alpha;   ///< a row: factor for what was summed so far
   };
-  Step step(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+  Step step(TileBuilder &builder, Rows rows, mlir::Value scores,
+            Whole wholeMax = nullptr) const;
 
   /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
   /// LSE = ln(2) (c m + log2(l)), or -inf.
   struct End {
     mlir::Value inverse, lse;
   };
-  End finish(TileBuilder &builder, Rows rows) const;
+  End finish(TileBuilder &builder, Rows rows, Whole wholeSum = nullptr) const;
 
 private:
   /// -c m, with 0 for a row whose maximum is -inf.

@@ -134,10 +134,10 @@ public:
                               const KernelRequest &request, int64_t warps);
   Scalar get(TileBuilder &builder, llvm::StringRef role) const;
 
-  /// The rows of an operand for one batch entry and head.
+  /// The rows of an operand for one batch entry and head, from a column on.
   mlir::Value view(TileBuilder &builder, llvm::StringRef operand,
-                   tile::ViewType type, Scalar batch, Scalar head,
-                   Scalar rows) const;
+                   tile::ViewType type, Scalar batch, Scalar head, Scalar rows,
+                   Scalar column = Scalar()) const;
 
 private:
   llvm::SmallVector<std::string> roles;

@@ -11,12 +11,13 @@ static constexpr Axis axes[] = {Axis::Query, Axis::Key, Axis::HeadDim,
 
 static size_t index(Axis axis) { return static_cast<size_t>(axis); }
 
-int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem) {
+int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem,
+                     int64_t parts) {
   std::optional<Axis> axis = shapeOf(tensor).cols;
   if (axis == Axis::HeadDim)
     return roundUp(cols,
                    std::max<int64_t>(16, kStepBytes / bytesOf(problem.dtype)));
-  return axis == Axis::HeadDimV ? roundUp(cols, 16) : cols;
+  return axis == Axis::HeadDimV ? roundUp(cols, 16 * parts) : cols;
 }
 
 namespace {

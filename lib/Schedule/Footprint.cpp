@@ -132,6 +132,8 @@ public:
         // goes elsewhere leaves piece by piece.
         if (!leaves(nodes, Tensor::P))
           held += registers(node.tensor, steps) / 2;
+        if (across > 1)
+          exchange(steps);
         break;
       case Verb::absorb:
         if (node.tensor == Tensor::P)
@@ -166,8 +168,8 @@ private:
 
   int64_t tileBytes(Tensor tensor, const Steps &steps) const {
     Shape shape = shapeOf(tensor);
-    int64_t cols =
-        padded(tensor, steps.tile(*shape.cols, problem, false), problem);
+    int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false),
+                          problem, across);
     return steps.tile(shape.rows, problem, false) *
            smemPitch(cols, bytesPerElement(tensor, problem));
   }
@@ -180,9 +182,16 @@ private:
       buffers.push_back(bytes);
   }
 
+  /// A statistic of all rows from each of the warps that have the same ones.
+  void exchange(const Steps &steps) {
+    constexpr int64_t valueBytes = 4;
+    int64_t rows = steps.tile(Axis::Query, problem, false);
+    buffers.push_back(across * smemPitch(rows, valueBytes));
+  }
+
   void stage(const Node &node, Steps steps) {
     std::optional<Axis> axis = shapeOf(node.tensor).cols;
-    if (!axis)
+    if (!axis || node.isDirect)
       return;
     if (node.step)
       steps.step[static_cast<size_t>(*axis)] = node.step;
@@ -207,8 +216,8 @@ private:
     int64_t rows = warpRows(steps);
     if (!shape.cols)
       return ceilDiv(rows * wordsPerElement(tensor), 8);
-    int64_t cols =
-        padded(tensor, steps.tile(*shape.cols, problem, false), problem);
+    int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false),
+                          problem, across);
     return ceilDiv(rows * roundUp(ceilDiv(cols, across), 8), 32);
   }
 

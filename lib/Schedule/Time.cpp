@@ -14,6 +14,8 @@ namespace {
 struct UnitWork {
   double flops = 0, exps = 0, slots = 0, smemBytes = 0;
   double products = 0; ///< executions of a product, each behind a barrier
+  /// Of warps on the same rows on a maximum, each behind a barrier of theirs.
+  double agreements = 0;
 };
 
 /// Clocks that each unit of one multiprocessor is busy with an average block.
@@ -52,7 +54,7 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
                 TensorCoreFamily family, const Calibration &c) {
   const Node &node = *use.node;
   double area = double(use.count) * use.tile.rows *
-                padded(node.tensor, use.tile.cols, problem);
+                padded(node.tensor, use.tile.cols, problem, use.columnParts());
   double smem = smemBytes(use, problem);
   work.smemBytes += smem;
   switch (node.verb) {
@@ -67,6 +69,8 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
   case Verb::softmax:
     work.exps += area;
     work.slots += area / 32 * c.softmaxSlots;
+    if (use.columnParts() > 1)
+      work.agreements += use.count;
     return;
   case Verb::rescale:
     work.slots += area / 32;
@@ -174,7 +178,9 @@ static Time gridTime(const Census &census, size_t number,
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.
   double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
-  block.barriers = handovers * c.barrierClocks / grid.blocks + c.startClocks;
+  block.barriers =
+      (handovers + work.agreements) * c.barrierClocks / grid.blocks +
+      c.startClocks;
 
   double clock = clockOf(machine);
   double sms = machine.sms;

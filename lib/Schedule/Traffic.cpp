@@ -52,8 +52,17 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   const Node &node = *use.node;
   const TileExtent &tile = use.tile;
   auto tileBytes = [&](Tensor tensor, int64_t rows, int64_t cols) {
-    return use.count * rows * padded(tensor, cols, problem) *
+    return use.count * rows * padded(tensor, cols, problem, use.columnParts()) *
            bytesPerElement(tensor, problem);
+  };
+  // Warps on the same rows hand each other a statistic: each writes its own and
+  // reads those of all.
+  auto exchangedBytes = [&] {
+    int64_t parts = use.columnParts();
+    constexpr int64_t valueBytes = 4;
+    return parts == 1
+               ? 0
+               : use.count * tile.rows * valueBytes * parts * (1 + parts);
   };
   switch (node.verb) {
   case Verb::load:
@@ -83,11 +92,15 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     return bytes;
   }
   case Verb::store:
-    // Written whole, read back as far as rows exist.
-    if (!shapeOf(node.tensor).cols || node.isDirect)
+    if (!shapeOf(node.tensor).cols)
       return 0;
+    if (node.isDirect) // scaled by the sums of the rows
+      return exchangedBytes();
+    // Written whole, read back as far as rows exist.
     return tileBytes(node.tensor, tile.rows, tile.cols) +
            slowBytes(use, problem);
+  case Verb::softmax: // with the maxima of the rows
+    return exchangedBytes();
   case Verb::hold: // put there once
     return node.level == Level::Smem
                ? tileBytes(node.tensor, tile.rows, tile.cols)
@@ -96,7 +109,6 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   case Verb::loop:
   case Verb::share:
   case Verb::absorb:
-  case Verb::softmax:
   case Verb::rescale:
   case Verb::spill:
   case Verb::reduce:

@@ -1,13 +1,13 @@
 // From text to a cubin for each generation of the machines, and for both families
 // of kernels on Hopper.
 // REQUIRES: ptxas
-// RUN: attn-opt %s -attn-to-binary=machine=a100_80g | FileCheck %s -D#SM=80 -DFAMILY=mma_sync --check-prefixes=CHECK,PLAIN
-// RUN: attn-opt %s -attn-to-binary=machine=rtx_a6000 | FileCheck %s -D#SM=86 -DFAMILY=mma_sync --check-prefixes=CHECK,PLAIN
-// RUN: attn-opt %s -attn-to-binary=machine=l4 | FileCheck %s -D#SM=89 -DFAMILY=mma_sync --check-prefixes=CHECK,PLAIN
+// RUN: attn-opt %s -attn-to-binary="machine=a100_80g schedule=flash" | FileCheck %s -D#SM=80 -DFAMILY=mma_sync --check-prefixes=CHECK,PLAIN
+// RUN: attn-opt %s -attn-to-binary="machine=rtx_a6000 schedule=flash" | FileCheck %s -D#SM=86 -DFAMILY=mma_sync --check-prefixes=CHECK,PLAIN
+// RUN: attn-opt %s -attn-to-binary="machine=l4 schedule=flash" | FileCheck %s -D#SM=89 -DFAMILY=mma_sync --check-prefixes=CHECK,PLAIN
 // RUN: attn-opt %s -attn-to-binary=machine=h100_sxm | FileCheck %s -D#SM=90 -DFAMILY=wgmma --check-prefixes=CHECK,SPECIFIC
 // RUN: attn-opt %s -attn-to-binary="machine=h100_sxm schedule=flash,query=64,key=64,stages=2,warps=4" | FileCheck %s -D#SM=90 -DFAMILY=mma_sync --check-prefixes=CHECK,SPECIFIC
-// RUN: attn-opt %s -attn-to-binary=machine=b200 | FileCheck %s -D#SM=100 -DFAMILY=mma_sync --check-prefixes=CHECK,SPECIFIC
-// RUN: attn-opt %s -attn-to-binary=machine=rtx_5090 | FileCheck %s -D#SM=120 -DFAMILY=mma_sync --check-prefixes=CHECK,PLAIN
+// RUN: attn-opt %s -attn-to-binary="machine=b200 schedule=flash" | FileCheck %s -D#SM=100 -DFAMILY=mma_sync --check-prefixes=CHECK,SPECIFIC
+// RUN: attn-opt %s -attn-to-binary="machine=rtx_5090 schedule=flash" | FileCheck %s -D#SM=120 -DFAMILY=mma_sync --check-prefixes=CHECK,PLAIN
 
 // CHECK: gpu.binary @attn_kernels
 // PLAIN-SAME: chip = "sm_[[#SM]]"

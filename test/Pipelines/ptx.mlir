@@ -1,7 +1,7 @@
 // What the PTX of a kernel holds: the instructions that the design counts on,
 // no calls and no local memory.  Of the output only the kernels are looked at,
 // not the host's code behind them.
-// RUN: attn-opt %s -attn-to-binary="format=isa machine=a100_80g" -split-input-file | sed 's/\\0A/\n/g' | sed '/^  func.func/,/^  }/d' > %t.mma
+// RUN: attn-opt %s -attn-to-binary="format=isa machine=a100_80g schedule=flash" -split-input-file | sed 's/\\0A/\n/g' | sed '/^  func.func/,/^  }/d' > %t.mma
 // RUN: FileCheck %s --input-file=%t.mma
 // RUN: FileCheck %s --input-file=%t.mma --check-prefix=NEVER
 // RUN: attn-opt %s -attn-to-binary=format=isa -split-input-file | sed 's/\\0A/\n/g' | sed '/^  func.func/,/^  }/d' > %t.wgmma

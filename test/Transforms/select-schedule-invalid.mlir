@@ -21,6 +21,7 @@ module attributes {attn.machine = #attn.machine<h100_sxm, smem_bytes_per_block =
     // expected-error @below {{expects a schedule that fits h100_sxm and has a kernel, but got none}}
     // expected-note-re @below {{flash, query = {{.*}}, persistent = {{[01]}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
     // expected-note-re @below {{flash, query = {{.*}}, warps = {{[0-9]+}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
+    // expected-note-re @below {{streamed_query, query = {{.*}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
     // expected-note-re @below {{nearest to fitting: flash, query = {{.*}} needs {{[0-9]+}} bytes of shared memory}}
     // expected-note-re @below {{known machines that fit: a100_80g, {{.*}}h100_sxm, {{.*}}; the smallest is {{.*}} with {{[0-9]+}} bytes}}
     %o = attn.forward %q, %q, %q : tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16> -> tensor<1x1x64x64xf16>
@@ -33,7 +34,7 @@ module attributes {attn.machine = #attn.machine<h100_sxm, smem_bytes_per_block =
 module attributes {attn.machine = #attn.machine<rtx_a6000>} {
   func.func @given_does_not_fit(%q: tensor<1x1x64x128xf16>) {
     // expected-error-re @below {{expects a schedule that fits rtx_a6000, but got flash, query = 128, key = 128, stages = 2, warps = 8: needs {{[0-9]+}} bytes of shared memory, but a block on rtx_a6000 has 101376}}
-    // expected-note @below {{the best that fits: flash, query = }}
+    // expected-note @below {{the best that fits: streamed_query, query = }}
     %o = attn.forward %q, %q, %q {schedule = #attn.schedule<flash, query = 128, key = 128, stages = 2, warps = 8>}
         : tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16> -> tensor<1x1x64x128xf16>
     return
@@ -45,7 +46,7 @@ module attributes {attn.machine = #attn.machine<rtx_a6000>} {
 module attributes {attn.machine = #attn.machine<rtx_a6000>} {
   func.func @given_makes_no_sense(%q: tensor<1x1x64x128xf16>) {
     // expected-error @below {{expects a schedule that fits rtx_a6000, but got flash, query = 100: }}
-    // expected-note @below {{the best that fits: flash, query = }}
+    // expected-note @below {{the best that fits: streamed_query, query = }}
     %o = attn.forward %q, %q, %q {schedule = #attn.schedule<flash, query = 100>}
         : tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16> -> tensor<1x1x64x128xf16>
     return

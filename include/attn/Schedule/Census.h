@@ -62,12 +62,16 @@ struct Use {
                     ///< what a cluster loads for all of it, once
   int64_t moved;    ///< the same as memory sees it: places take whole tiles
   TileExtent tile;
-  /// multiply: warps that read the same rows of a, each a part of b.
+  /// Warps that have the same rows: they read the same ones of a, each a part
+  /// of b.
   int64_t across = 1;
   /// multiply: operands that lie in shared memory, not in registers.
   bool aInSmem = false, bInSmem = false;
   /// Shared memory is in panels, as the copy engine fills it.
   bool isPanelled = false;
+
+  /// Equal parts of the columns of O.
+  int64_t columnParts() const { return isPanelled ? 1 : across; }
 };
 
 /// One launch: its blocks and key steps in one head, and the most key steps of
@@ -93,8 +97,10 @@ struct Census {
 Census census(const Schedule &schedule, const Problem &problem);
 
 /// Head dimensions are padded in shared memory and fragments: to 16 columns,
-/// and where they are contracted to a step of a product, 32 bytes.
-int64_t padded(Tensor tensor, int64_t cols, const Problem &problem);
+/// and where they are contracted to a step of a product, 32 bytes.  Columns of
+/// O and V that are dealt out to `parts` warps are padded for each of them.
+int64_t padded(Tensor tensor, int64_t cols, const Problem &problem,
+               int64_t parts = 1);
 /// A row of the panels that the copy engine fills, and a step of a product.
 inline constexpr int64_t kPanelBytes = 128, kStepBytes = 32;
 /// Threads that hold the same row of an accumulator; each passes on its own

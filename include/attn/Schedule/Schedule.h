@@ -142,7 +142,8 @@ struct Node {
   bool seeks = false;
   /// grid: warps, of a pipeline warpgroups, that have the same rows.  Each
   /// takes a part of the keys of S and of the columns of O; P, which all need,
-  /// is held in shared memory.
+  /// is held in shared memory.  Maxima of rows go from one to the other there
+  /// in every step, and sums when O is stored.
   int64_t across = 1;
   std::vector<Node> body = {};
 };

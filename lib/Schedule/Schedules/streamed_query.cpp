@@ -11,7 +11,9 @@
 // registers a thread, so rows that are too wide are given to several:
 // `column_warps` of them (for wgmma `column_groups` of warpgroups) have the
 // same rows, each computes the scores of a part of the keys and owns a part of
-// the columns of O.  P, which all of them need, goes through shared memory.
+// the columns of O.  P, which all of them need, goes through shared memory.  O
+// leaves straight from registers: warps have different columns, so that staging
+// them panel by panel would leave most of them idle between barriers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +22,9 @@
 
 using namespace attn;
 
+/// Of warps that load themselves: those on the same rows have a barrier of
+/// their own, out of 15.
+static constexpr int64_t kMostWarps = 16;
 /// Keys of a piece of V that the copy engine brings.
 static constexpr int64_t kKeysOfPiece = 32;
 
@@ -47,7 +52,7 @@ static Schedule build(const Tiles &t) {
            {hold(Tensor::O), hold(Tensor::Stats),
             loop(Axis::Key, t.get("key"), stages,
                  keyStep(t.get("slice"), t.get("piece"), stages, across > 1)),
-            store(Tensor::O, kPanelColumns), store(Tensor::Lse)});
+            storeDirectly(Tensor::O), store(Tensor::Lse)});
   whole.across = across;
   return {"streamed_query", {whole}};
 }
@@ -91,6 +96,16 @@ static std::optional<std::string> checkWarps(const Tiles &t,
     return "expects 16 or 32 rows per warp, but got " + number(t.get("query")) +
            " rows and " + number(warps) + " warps, " + number(across) +
            " of them on the same rows";
+  if (warps > kMostWarps)
+    return "expects at most " + number(kMostWarps) + " warps, but got " +
+           number(warps);
+  if (t.get("stages") < 2 || t.get("stages") > 3)
+    return "expects two or three stages, but got " + number(t.get("stages"));
+  int64_t columns = roundUp(ceilDiv(problem.headDimV, across), 16);
+  if ((across - 1) * columns >= problem.headDimV)
+    return "expects columns of v for each of " + number(across) +
+           " warps on the same rows, in parts of " + number(columns) +
+           ", but got " + number(problem.headDimV);
   return checkParts("warps", across, 16, t, problem);
 }
 
@@ -126,7 +141,7 @@ ScheduleKind streamed_query() {
       {extentParameter("query", {16, 32, 64, 128}),
        extentParameter("key", {32, 64, 128}),
        extentParameter("slice", {32, 64}), extentParameter("piece", {16, 32}),
-       countParameter("stages", {1, 2}), countParameter("warps", {4, 8}),
+       countParameter("stages", {2, 3}), countParameter("warps", {4, 8}),
        countParameter("column_warps", {1, 2, 4, 8})},
       {},
       {},

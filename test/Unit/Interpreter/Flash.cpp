@@ -1,64 +1,14 @@
 //===- Flash.cpp - Are the built kernels right, byte for byte? ------------===//
 
-#include "FlashCase.h"
-#include "KernelTest.h"
+#include "BuiltKernel.h"
 
-#include <cmath>
 #include <limits>
 
 using namespace mlir;
 using namespace attn;
 
 namespace {
-class Flash : public ::testing::Test {
-protected:
-  Flash() { loadDialects(context); }
-
-  /// The bounds that GPU results are held to.
-  static double limit(DataType type) {
-    return type == DataType::bf16 ? 4e-3 : 6e-4;
-  }
-
-  void check(const Problem &problem, const Tiles &tiles,
-             InterpreterOptions options = {}) {
-    FlashCase flash(problem, tiles);
-    check(flash, options);
-  }
-  void check(FlashCase &flash, InterpreterOptions options = {}) {
-    OwningOpRef<ModuleOp> module =
-        buildFlash(context, flash.problem, flash.tiles);
-    tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
-    Outcome outcome = flash.run(kernel, options);
-    SCOPED_TRACE(flash.tiles.str() + "; queries " +
-                 std::to_string(flash.problem.queries) + ", keys " +
-                 std::to_string(flash.problem.keys) + ", d " +
-                 std::to_string(flash.problem.headDim) + ", " +
-                 str(flash.problem.mask));
-    EXPECT_EQ(outcome.error, "");
-    EXPECT_LT(outcome.relativeError, limit(flash.problem.dtype));
-    EXPECT_LT(outcome.lseError, 1e-4);
-    FailureOr<tile::Traffic> counted =
-        tile::countTraffic(kernel, flash.grid(), flash.scalars(kernel));
-    ASSERT_TRUE(succeeded(counted));
-    EXPECT_EQ(counted->global, outcome.traffic.global);
-    EXPECT_EQ(counted->smem, outcome.traffic.smem);
-  }
-
-  static Problem problem(int64_t queries, int64_t keys, int64_t headDim,
-                         int64_t headDimV, Mask mask = {},
-                         DataType type = DataType::bf16) {
-    Problem p;
-    p.dtype = type;
-    p.queries = queries;
-    p.keys = keys;
-    p.headDim = headDim;
-    p.headDimV = headDimV;
-    p.mask = mask;
-    return p;
-  }
-
-  MLIRContext context;
-};
+class Flash : public BuiltKernel {};
 } // namespace
 
 static Tiles tiles(int64_t query, int64_t key, int64_t stages, int64_t warps) {

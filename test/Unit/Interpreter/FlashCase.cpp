@@ -37,8 +37,10 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   request.sms = 4;
   request.l2Bytes = 1 << 20;
   bool wgmma = gridForm(tiles) != GridForm::rowsHeadsBatch;
-  findKernelBuilder(wgmma ? "flash_wgmma" : "flash_mma_sync")(builder, loc,
-                                                              request);
+  const char *kernel = wgmma                ? "flash_wgmma"
+                       : tiles.has("slice") ? "streamed_query_mma_sync"
+                                            : "flash_mma_sync";
+  findKernelBuilder(kernel)(builder, loc, request);
   return module;
 }
 

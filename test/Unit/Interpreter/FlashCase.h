@@ -22,7 +22,8 @@
 namespace attn {
 
 /// A module with the kernel that a builder writes: `flash_wgmma` if the tiles
-/// say whether the kernel is persistent, else `flash_mma_sync`.
+/// say whether the kernel is persistent, `streamed_query_mma_sync` if they have
+/// slices, else `flash_mma_sync`.
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
                                              const Problem &problem,
                                              const Tiles &tiles);

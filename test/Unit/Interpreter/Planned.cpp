@@ -10,6 +10,7 @@
 #include "KernelTest.h"
 
 #include "attn/Schedule/Plan.h"
+#include "attn/Tile/SharedMemory.h"
 
 #include <random>
 
@@ -34,6 +35,24 @@ protected:
     p.keys = draw(0, 3) ? draw(1, 250) : draw(1, 20);
     p.headDim = draw(0, 1) ? 16 * draw(1, 9) : draw(8, 150);
     p.headDimV = draw(0, 1) ? p.headDim : draw(8, 150);
+    drawMask(p);
+    p.lse = draw(0, 1) != 0;
+    return p;
+  }
+  Problem drawWideProblem() {
+    Problem p;
+    p.dtype = draw(0, 1) ? DataType::bf16 : DataType::f16;
+    p.kvHeads = draw(1, 2);
+    p.heads = p.kvHeads * draw(1, 2);
+    p.queries = draw(1, 100);
+    p.keys = draw(1, 150);
+    p.headDim = 8 * draw(1, 80);
+    p.headDimV = draw(0, 1) ? p.headDim : 8 * draw(1, 80);
+    drawMask(p);
+    p.lse = draw(0, 1) != 0;
+    return p;
+  }
+  void drawMask(Problem &p) {
     switch (draw(0, 4)) {
     case 0:
     case 1:
@@ -47,8 +66,18 @@ protected:
     default:
       p.mask = {MaskKind::window, draw(0, 100), draw(0, 50)};
     }
-    p.lse = draw(0, 1) != 0;
-    return p;
+  }
+  /// The best plan with a kernel, and a random one.
+  void checkSome(const Problem &problem, const Machine &machine,
+                 const char *kernel) {
+    PlanReport report = plans(problem, machine);
+    std::vector<const Plan *> built;
+    for (const Plan &plan : report.plans)
+      if (plan.kernel == kernel)
+        built.push_back(&plan);
+    ASSERT_FALSE(built.empty()) << problem.headDim;
+    check(problem, *built.front());
+    check(problem, *built[size_t(draw(0, int64_t(built.size()) - 1))]);
   }
   void check(const Problem &problem, const Plan &plan) {
     SCOPED_TRACE(plan.tiles.str() + "; queries " +
@@ -69,6 +98,8 @@ protected:
     EXPECT_LT(outcome.lseError, 1e-4);
     EXPECT_EQ(outcome.traffic.global, plan.bytes.l2);
     EXPECT_EQ(outcome.traffic.smem, plan.bytes.smem);
+    EXPECT_EQ(tile::SharedMemory(kernel).totalBytes(),
+              plan.footprint.smemBytes);
   }
 
   MLIRContext context;
@@ -79,18 +110,16 @@ protected:
 TEST_P(Planned, RandomProblems) {
   const Machine *machine = findMachine(GetParam());
   ASSERT_NE(machine, nullptr);
-  for (int i = 0; i < 25; ++i) {
-    Problem problem = drawProblem();
-    PlanReport report = plans(problem, *machine);
-    std::vector<const Plan *> built;
-    for (const Plan &plan : report.plans)
-      if (plan.kernel == "flash_mma_sync")
-        built.push_back(&plan);
-    ASSERT_FALSE(built.empty()) << problem.headDim;
-    check(problem, *built.front());
-    check(problem, *built[size_t(draw(0, int64_t(built.size()) - 1))]);
-  }
+  for (int i = 0; i < 25; ++i)
+    checkSome(drawProblem(), *machine, "flash_mma_sync");
+}
+
+TEST_P(Planned, RandomWideProblems) {
+  const Machine *machine = findMachine(GetParam());
+  ASSERT_NE(machine, nullptr);
+  for (int i = 0; i < 12; ++i)
+    checkSome(drawWideProblem(), *machine, "streamed_query_mma_sync");
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, Planned,
-                         ::testing::Values("h100_sxm", "rtx_4090"));
+                         ::testing::Values("h100_sxm", "rtx_4090", "a100_80g"));

@@ -90,12 +90,23 @@ struct Machinery {
           smem += br * bc * s; // P is written
         for (int64_t k = 0; across > 1 && k < keysOf(k0); k += piece)
           smem += across * br * piece * s; // and read by every warp of its rows
-        output(k0, piece, warps / across, 0, p.headDimV);
-        // The pieces of V are filled once, whoever reads them.
+        agree(across);                     // on the maxima
+        // The pieces of V are filled once, whoever reads them; every warp of
+        // a row has as many columns.
+        l2 += keysOf(k0) * p.headDimV * s;
+        for (int64_t k = 0; k < keysOf(k0); k += piece)
+          smem +=
+              (1 + warps / across) * piece * up(p.headDimV, 16 * across) * s;
       });
-      store(r0, 0, p.headDimV);
+      agree(across); // on the sums
+      l2 += rowsOf(r0) * p.headDimV * s;
       lse(r0);
     });
+  }
+  /// Each of the warps of a row writes its f32 and reads those of all.
+  void agree(int64_t across) {
+    if (across > 1)
+      smem += br * 4 * across * (1 + across);
   }
 
   /// O as accumulators in a place: whole tiles of f32.
@@ -436,11 +447,11 @@ TEST(SmallCache, PseudocodeReadsAsAPersonWouldWriteIt) {
       "    for every key tile of 32 (2 of them), 2 in flight:\n"
       "      stream V[32 x 320] through smem\n"
       "      O += P . V\n"
-      "  store O[32 x 320], 64 columns at a time\n");
+      "  store O[32 x 320]\n");
 }
 
 /// By hand, an A100 at d = 512: rows of 80 bytes of 32 columns (Q and K in two
-/// stages), of P, of 16 keys of V in two stages, and 64 columns of the result.
+/// stages), of P, four maxima for each of 64 rows, 16 keys of V in two stages.
 TEST(SmallCache, FootprintByHand) {
   Problem p = small();
   p.queries = p.keys = 4096;
@@ -456,9 +467,10 @@ TEST(SmallCache, FootprintByHand) {
                        {"column_warps", 4}},
                       error);
   ASSERT_TRUE(plan) << error;
-  int64_t staging = 64 * 144, weights = 64 * 272;
+  int64_t weights = 64 * 272, maxima = 4 * 272;
   int64_t slices = 2 * (64 + 128) * 80, pieces = 2 * 16 * 1040;
-  EXPECT_EQ(plan->footprint.smemBytes, staging + weights + slices + pieces);
+  EXPECT_EQ(plan->footprint.smemBytes,
+            weights + slices + up(maxima, 128) + pieces);
   // 32 rows and 128 columns of O, 32 keys of S, statistics; in flight 128
   // columns of b and 32 rows of a; the rest.
   EXPECT_EQ(plan->footprint.registersPerThread, 128 + 32 + 8 + 32 + 8 + 36);

@@ -1,0 +1,420 @@
+//===- streamed_query_mma_sync.cpp - Wide heads on mma.sync (sm_80 and up) ===//
+//
+// One block owns `query` rows of one head, and keeps their output, maxima and
+// sums in registers.  All else passes through shared memory in *units*, in the
+// order in which a block of `key` keys needs them:
+//
+//   slices   `slice` columns of Q and of K, for S = Q K^T
+//   pieces   `piece` rows of V, for O += P V
+//
+// and then those of the next block.  Behind the last key there are no pieces.
+//
+// Slices and pieces have a ring of `stages` each, and copies run `stages - 1`
+// units ahead.  There is one barrier a unit: behind it nobody reads the unit
+// before, nor any of a ring that is as far back as the ring is deep.
+//
+// `column_warps` warps have the same rows.  Each works out the scores of its
+// part of a block's keys and owns its part of O's columns.  They agree on the
+// maxima of the rows and put their parts of P into shared memory, from where
+// all take it; without others on its rows a warp keeps P in registers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Epilogue.h"
+#include "Mask.h"
+#include "Softmax.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Columns of one mma.sync step along the contracted dimension.
+constexpr int64_t kStep = 16;
+
+/// A unit by its number in a block of keys, and what is known of the number
+/// when the kernel is built.
+struct Unit {
+  Scalar number;
+  int64_t least, most;
+
+  Unit behind(int64_t count) const {
+    return {number - count, least - count, most - count};
+  }
+};
+
+class StreamedQuery {
+public:
+  StreamedQuery(TileBuilder &b, const KernelRequest &request)
+      : b(b), problem(request.problem),
+        element(elementType(b.getContext(), problem.dtype)),
+        query(request.tiles.get("query")), key(request.tiles.get("key")),
+        piece(request.tiles.get("piece")), stages(request.tiles.get("stages")),
+        warps(request.tiles.get("warps")),
+        across(request.tiles.get("column_warps", 1)),
+        slice(std::min(request.tiles.get("slice"), problem.headDim)),
+        slices(llvm::divideCeil(problem.headDim, slice)), pieces(key / piece),
+        strip(query * across / warps), keysOfWarp(key / across),
+        columns(
+            llvm::alignTo(llvm::divideCeil(problem.headDimV, across), kStep)),
+        request(request) {}
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    locate();
+    allocate();
+    // Loop-carried: running max, running sum, output.
+    Softmax softmax(b, arguments.get(b, "scale"), request.scale);
+    Softmax::Rows rows = softmax.start(b, strip);
+    SmallVector<Value> state = {rows.max, rows.sum,
+                                b.fill(b.f32(0), b.accType(strip, columns))};
+
+    Scalar zero = b.i32(0);
+    for (int64_t i = 0; i < stages - 1; ++i) {
+      b.when(zero < blocks->steps, [&] { bring(zero, unit(i)); });
+      CommitGroupOp::create(b);
+    }
+    state = walk(softmax, zero, blocks->openSteps, state, /*cut=*/false);
+    state = walk(softmax, blocks->openSteps, blocks->steps, state,
+                 /*cut=*/true);
+    finish(softmax, state);
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  KernelOp declare() {
+    Type i32 = b.getI32Type();
+    for (StringRef operand : {"q", "k", "v", "o"})
+      arguments.operand(operand, element);
+    if (problem.lse)
+      arguments.operand("lse", b.getF32Type());
+    arguments.scalar("queries", i32);
+    arguments.scalar("keys", i32);
+    arguments.scalar("group", i32);
+    declareBand(arguments, b.getContext(), problem.mask.kind);
+    arguments.scalar("scale", b.getF32Type());
+    return arguments.createKernel(b, request, warps);
+  }
+
+  /// What of which head this block and this warp own.
+  void locate() {
+    queries = arguments.get(b, "queries");
+    keys = arguments.get(b, "keys");
+    Scalar tile = b.programId(0);
+    // With a mask that grows with the row, start the longest tiles first.
+    if (problem.mask.kind != MaskKind::none)
+      tile = b.ceilDiv(queries, query) - 1 - tile;
+    firstRow = tile * query;
+    rowGroup = b.warpId() / across;
+    part = b.warpId() - rowGroup * across;
+    warpRow = rowGroup * strip;
+    head = b.programId(1);
+    batch = b.programId(2);
+    keyHead = head / arguments.get(b, "group");
+    band.emplace(b, arguments, problem.mask.kind);
+    blocks.emplace(b, *band, firstRow, b.min(firstRow + query, queries) - 1,
+                   key);
+  }
+
+  void allocate() {
+    auto buffer = [&](StringRef name, int64_t stages, int64_t rows,
+                      int64_t columns, Type type) -> Value {
+      return AllocOp::create(b, SmemType::get(stages, rows, columns, type),
+                             name);
+    };
+    if (across > 1)
+      bufferP = buffer("weight", 1, query, key, element);
+    int64_t depth = llvm::alignTo(slice, kStep);
+    bufferQ = buffer("query", stages, query, depth, element);
+    bufferK = buffer("key", stages, key, depth, element);
+    if (across > 1)
+      statistics = buffer("statistic", 1, across, query, b.getF32Type());
+    bufferV = buffer("value", stages, piece, across * columns, element);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Copies
+  //===--------------------------------------------------------------------===//
+
+  Unit unit(int64_t number) { return {b.i32(number), number, number}; }
+
+  /// The stage of a ring that has so many units of every block.
+  Scalar stage(Scalar step, int64_t ofBlock, Scalar number) {
+    if (ofBlock % stages == 0)
+      return number % stages;
+    return (step * ofBlock + number) % stages;
+  }
+  Scalar stageOfSlice(Scalar step, Scalar number) {
+    return stage(step, slices, number);
+  }
+  Scalar stageOfPiece(Scalar step, Scalar number) {
+    return stage(step, pieces, number);
+  }
+
+  /// Pieces of a block that have a key.
+  Scalar piecesOf(Scalar block) {
+    return b.min(b.i32(pieces), b.ceilDiv(keys - block * key, piece));
+  }
+
+  /// Starts the copies of a unit, if there is one of that number in this block
+  /// or behind it.
+  void bring(Scalar step, Unit unit) {
+    Scalar zero = b.i32(0), block = blocks->block(b, step);
+    auto only = [&](Scalar condition, bool always,
+                    function_ref<void()> copies) {
+      if (always)
+        return copies();
+      b.when(condition, copies);
+    };
+    if (unit.least < slices)
+      only(unit.number < b.i32(slices), unit.most < slices,
+           [&] { bringSlice(step, block, unit.number); });
+    if (unit.most < slices)
+      return;
+    Unit last = unit.behind(slices);
+    if (last.least < pieces)
+      only((zero <= last.number) & (last.number < piecesOf(block)),
+           /*always=*/last.least == 0 && last.most == 0, [&] {
+             copy("v", problem.headDimV, request.align.v, b.i32(0),
+                  block * key + last.number * piece, bufferV,
+                  stageOfPiece(step, last.number));
+           });
+    if (last.most < pieces)
+      return;
+    // Of the blocks only the last one has less than all pieces.
+    Unit next = last.behind(pieces);
+    next.least = std::max<int64_t>(next.least, 0);
+    only((zero <= next.number) & (step + 1 < blocks->steps), /*always=*/false,
+         [&] { bring(step + 1, next); });
+  }
+
+  /// The last slice may have fewer columns.
+  void bringSlice(Scalar step, Scalar block, Scalar number) {
+    auto copies = [&](int64_t columns) {
+      Scalar column = number * slice, at = stageOfSlice(step, number);
+      copy("q", columns, request.align.q, column, firstRow, bufferQ, at);
+      copy("k", columns, request.align.k, column, block * key, bufferK, at);
+    };
+    int64_t rest = problem.headDim % slice;
+    if (rest == 0)
+      return copies(slice);
+    Scalar isLast = number == b.i32(slices - 1);
+    b.when(isLast, [&] { copies(rest); });
+    if (slices > 1)
+      b.when(number < b.i32(slices - 1), [&] { copies(slice); });
+  }
+
+  void copy(StringRef operand, int64_t columns, int64_t align, Scalar column,
+            Scalar row, Value buffer, Scalar stage) {
+    auto type = ViewType::get(b.getContext(), columns, element, align);
+    bool isQuery = operand == "q";
+    Value view =
+        arguments.view(b, operand, type, batch, isQuery ? head : keyHead,
+                       isQuery ? queries : keys, column);
+    CopyAsyncOp::create(b, view, row, buffer, stage);
+  }
+
+  /// Waits for a unit and starts the copies of the one that is as far ahead as
+  /// the rings are deep.
+  void await(Scalar step, Unit unit) {
+    int64_t ahead = stages - 1;
+    WaitGroupOp::create(b, uint32_t(ahead - 1));
+    BarrierOp::create(b);
+    bring(step, {unit.number + ahead, unit.least + ahead, unit.most + ahead});
+    CommitGroupOp::create(b);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Products
+  //===--------------------------------------------------------------------===//
+
+  /// The steps `from .. to - 1` of the walk over key blocks.
+  SmallVector<Value> walk(const Softmax &softmax, Scalar from, Scalar to,
+                          ValueRange state, bool cut) {
+    return llvm::to_vector(
+        b.loop(from, to, state, [&](Scalar step, ValueRange carried) {
+          return keyStep(softmax, step, carried, cut);
+        }));
+  }
+
+  SmallVector<Value> keyStep(const Softmax &softmax, Scalar step,
+                             ValueRange state, bool cut) {
+    Scalar block = blocks->block(b, step);
+    Scalar firstKey = part * keysOfWarp; // of the warp, in the block
+    Value scores = softmax.orient(b, multiplyQK(step, firstKey));
+    if (cut)
+      scores =
+          band->hide(b, scores, firstRow + warpRow, block * key + firstKey);
+    Softmax::Step next;
+    Softmax::Rows rows{state[0], state[1]};
+    if (across == 1)
+      next = softmax.step(b, rows, scores);
+    else
+      next = softmax.step(b, rows, scores,
+                          [&](Value max) { return agree(max, /*max=*/true); });
+    Value output = scaleRows(b, state[2], next.alpha);
+    if (across == 1) {
+      output = multiplyInRegisters(step, block, next.weights, output, cut);
+    } else {
+      // Nobody reads P of the block before: a slice has come since.
+      StoreMatrixOp::create(b, next.weights, bufferP, warpRow, firstKey);
+      output = multiplyShared(step, block, output);
+    }
+    return {next.rows.max, next.rows.sum, output};
+  }
+
+  /// S = Q K^T for this warp's rows and keys.
+  Value multiplyQK(Scalar step, Scalar firstKey) {
+    Value none = b.fill(b.f32(0), b.accType(strip, keysOfWarp));
+    auto body = [&](Scalar number, ValueRange carried) -> SmallVector<Value> {
+      await(step, {number, 0, slices - 1});
+      Value scores = carried[0];
+      Scalar at = stageOfSlice(step, number);
+      int64_t depth = cast<SmemType>(bufferQ.getType()).getColumns();
+      for (int64_t column = 0; column < depth; column += kStep) {
+        Value lhs = LoadMatrixOp::create(b, b.lhsType(strip, kStep, element),
+                                         bufferQ, at, warpRow, b.i32(column),
+                                         /*transpose=*/false);
+        Value rhs = LoadMatrixOp::create(
+            b, b.rhsType(kStep, keysOfWarp, element), bufferK, at, firstKey,
+            b.i32(column), /*transpose=*/true);
+        scores = MmaOp::create(b, scores.getType(), lhs, rhs, scores);
+      }
+      return {scores};
+    };
+    return b.loop(b.i32(0), b.i32(slices), none, body)[0];
+  }
+
+  /// O += P V for one step of a piece, `row` rows into it.
+  Value multiplyPV(Value lhs, Scalar stage, int64_t row, Value output) {
+    Value rhs = LoadMatrixOp::create(b, b.rhsType(kStep, columns, element),
+                                     bufferV, stage, b.i32(row), part * columns,
+                                     /*transpose=*/false);
+    return MmaOp::create(b, output.getType(), lhs, rhs, output);
+  }
+
+  /// With P in this warp's registers, which must be named when the kernel is
+  /// built.
+  Value multiplyInRegisters(Scalar step, Scalar block, Value weights,
+                            Value output, bool cut) {
+    weights = CastOp::create(b, b.lhsType(strip, key, element), weights);
+    Scalar exist = piecesOf(block);
+    for (int64_t number = 0; number < pieces; ++number) {
+      auto multiply = [&]() -> SmallVector<Value> {
+        await(step, unit(slices + number));
+        Scalar at = stageOfPiece(step, b.i32(number));
+        Value sum = output;
+        for (int64_t row = 0; row < piece; row += kStep) {
+          Value lhs =
+              ExtractOp::create(b, b.lhsType(strip, kStep, element), weights,
+                                uint64_t(number * piece + row));
+          sum = multiplyPV(lhs, at, row, sum);
+        }
+        return {sum};
+      };
+      // Every block has a first piece, and an open one has all.
+      bool always = number == 0 || !cut;
+      output =
+          always
+              ? multiply()[0]
+              : b.choose(b.i32(number) < exist, multiply,
+                         [&]() -> SmallVector<Value> { return {output}; })[0];
+    }
+    return output;
+  }
+
+  /// With P of all warps that have these rows.
+  Value multiplyShared(Scalar step, Scalar block, Value output) {
+    auto body = [&](Scalar number, ValueRange carried) -> SmallVector<Value> {
+      await(step, {number + slices, slices, slices + pieces - 1});
+      Scalar at = stageOfPiece(step, number);
+      Value sum = carried[0];
+      for (int64_t row = 0; row < piece; row += kStep) {
+        Value lhs =
+            LoadMatrixOp::create(b, b.lhsType(strip, kStep, element), bufferP,
+                                 b.i32(0), warpRow, number * piece + row,
+                                 /*transpose=*/false);
+        sum = multiplyPV(lhs, at, row, sum);
+      }
+      return {sum};
+    };
+    return b.loop(b.i32(0), piecesOf(block), output, body)[0];
+  }
+
+  /// The maxima, or the sums, of what the warps on the same rows have.  Between
+  /// two of these there is a barrier for all warps, that of a unit.
+  Value agree(Value row, bool max) {
+    PutRowOp::create(b, row, statistics, part, warpRow);
+    // Barrier 0 is that of the block.
+    BarSyncOp::create(b, rowGroup + 1, uint32_t(across));
+    Value all;
+    for (int64_t i = 0; i < across; ++i) {
+      Value one =
+          GetRowOp::create(b, row.getType(), statistics, b.i32(i), warpRow);
+      all = i == 0 ? one
+                   : b.map({all, one}, row.getType(),
+                           [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                             return max ? b.max(x[0], x[1]) : x[0] + x[1];
+                           });
+    }
+    return all;
+  }
+
+  /// Warps on the same rows have the same log-sum-exps; one stores them.
+  void finish(const Softmax &softmax, ValueRange state) {
+    Softmax::Rows rows{state[0], state[1]};
+    Softmax::End end;
+    if (across == 1)
+      end = softmax.finish(b, rows);
+    else
+      end = softmax.finish(
+          b, rows, [&](Value sum) { return agree(sum, /*max=*/false); });
+    Scalar row = firstRow + warpRow;
+    auto type = ViewType::get(b.getContext(), problem.headDimV, element,
+                              request.align.o);
+    Value o = arguments.view(b, "o", type, batch, head, queries);
+    StoreFragmentOp::create(b, scaleRows(b, state[2], end.inverse), o, row,
+                            part * columns);
+    if (!problem.lse)
+      return;
+    if (across > 1)
+      row = b.select(part == b.i32(0), row, queries);
+    storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);
+  }
+
+  TileBuilder &b;
+  const Problem &problem;
+  Type element;
+  int64_t query, key, piece, stages, warps;
+  int64_t across; ///< warps that have the same rows
+  int64_t slice;
+  int64_t slices, pieces; ///< of a block of keys
+  int64_t strip;          ///< rows of a warp
+  int64_t keysOfWarp, columns;
+  const KernelRequest &request;
+
+  Arguments arguments;
+  std::optional<KeyBand> band;
+  std::optional<KeyBlocks> blocks;
+  Scalar queries, keys, head, keyHead, batch, firstRow;
+  Scalar rowGroup, part, warpRow; ///< of the warp
+  Value bufferP, bufferQ, bufferK, bufferV, statistics;
+};
+
+} // namespace
+
+namespace attn {
+KernelOp streamed_query_mma_sync(OpBuilder &builder, Location loc,
+                                 const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::streamed_query_mma_sync(OpBuilder &builder, Location loc,
+                                       const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  return StreamedQuery(b, request).build();
+}

@@ -1,0 +1,49 @@
+//===- BuiltKernel.cpp - Is a built kernel right, byte for byte? ----------===//
+
+#include "BuiltKernel.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// The bounds that GPU results are held to.
+static double limit(DataType type) {
+  return type == DataType::bf16 ? 4e-3 : 6e-4;
+}
+
+void BuiltKernel::check(const Problem &problem, const Tiles &tiles,
+                        InterpreterOptions options) {
+  FlashCase flash(problem, tiles);
+  check(flash, options);
+}
+
+void BuiltKernel::check(FlashCase &flash, InterpreterOptions options) {
+  OwningOpRef<ModuleOp> module =
+      buildFlash(context, flash.problem, flash.tiles);
+  tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
+  Outcome outcome = flash.run(kernel, options);
+  SCOPED_TRACE(
+      flash.tiles.str() + "; queries " + std::to_string(flash.problem.queries) +
+      ", keys " + std::to_string(flash.problem.keys) + ", d " +
+      std::to_string(flash.problem.headDim) + ", d_v " +
+      std::to_string(flash.problem.headDimV) + ", " + str(flash.problem.mask));
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_LT(outcome.relativeError, limit(flash.problem.dtype));
+  EXPECT_LT(outcome.lseError, 1e-4);
+  FailureOr<tile::Traffic> counted =
+      tile::countTraffic(kernel, flash.grid(), flash.scalars(kernel));
+  ASSERT_TRUE(succeeded(counted));
+  EXPECT_EQ(counted->global, outcome.traffic.global);
+  EXPECT_EQ(counted->smem, outcome.traffic.smem);
+}
+
+Problem BuiltKernel::problem(int64_t queries, int64_t keys, int64_t headDim,
+                             int64_t headDimV, Mask mask, DataType type) {
+  Problem p;
+  p.dtype = type;
+  p.queries = queries;
+  p.keys = keys;
+  p.headDim = headDim;
+  p.headDimV = headDimV;
+  p.mask = mask;
+  return p;
+}
