@@ -183,11 +183,12 @@ private:
     Tensor tensor = use.node->tensor;
     int64_t columns = extent(problem, *shapeOf(tensor).cols);
     int64_t rowBytes = columns * bytesPerElement(tensor, problem);
-    double boxRows = double(use.elements) / double(columns) *
-                     double(ceilDiv(rowBytes, kPanelBytes));
+    double rows = double(use.elements) / double(columns);
     bool crosses = rowBytes % kSectorBytes != 0;
-    return boxRows * kPanelBytes /
-           (bytesPerClock * (crosses ? c.crossingShare : c.boxShare));
+    double boxes = double(ceilDiv(rowBytes, kPanelBytes));
+    double bytes =
+        double(rowBytes) + boxes * (crosses ? c.crossingBytes : c.boxBytes);
+    return rows * bytes / (bytesPerClock * c.boxGain);
   }
 
   void add(const Use &use) {

@@ -79,47 +79,48 @@ struct Calibration {
   double pipelinePower = 2.95;
   /// The same where they take turns, and the clocks that a turn costs the
   /// tensor cores: + 2 % where exponentials bind (d = 64), else nothing.
-  double turnPower = 3.82, turnClocks = 8.8;
+  double turnPower = 3.74, turnClocks = 8.6;
   /// Clocks in which the tensor cores go from one warpgroup to the next.
-  double switchClocks = 8.15;
+  double switchClocks = 7.8;
   /// What one warpgroup does one behind the other hides under the work of all
   /// until it is nearly as long.
-  double chainPower = 5.59;
+  double chainPower = 5.4;
   /// Issue slots per 32 scores of a softmax that seldom rescales: half a
   /// maximum (of three integers at once), fma, exp, add, half a conversion.
   double lazySoftmaxSlots = 4.36;
   /// Slots of a warp per step beside the softmax, and per wgmma: a compiled
   /// step of 64 x 128 scores has about 365 of them at d = 128 (16 wgmma) and
   /// 360 at d = 64 (12).
-  double stepSlots = 25.9, wgmmaSlots = 1.66;
+  double stepSlots = 25.2, wgmmaSlots = 1.64;
   /// Clocks of a step in which a warpgroup waits: for the barrier, for the
   /// first scores, for shuffles.
-  double waitClocks = 465;
+  double waitClocks = 460;
   /// Share of the counted bytes of shared memory that take time: counters show
   /// 42 to 44 % of the peak where the bytes make 71 %.
   double operandShare = 0.6;
-  /// Copy engines bring boxes row by row, 128 bytes or less of each, and a
-  /// short row takes as long as a whole one: this share of what plain loads
-  /// reach in L2, and that one where rows begin within a sector of 32 bytes, as
-  /// every other one does where the head dimension is an odd multiple of 8.
-  double boxShare = 0.94, crossingShare = 0.626;
+  /// Copy engines bring boxes row by row, 128 bytes or less of each.  A row
+  /// takes as long as so many bytes more would, and longer where rows begin
+  /// within a sector of 32 bytes, as every other one does where the head
+  /// dimension is an odd multiple of 8; all at this multiple of what plain
+  /// loads reach in L2.
+  double boxBytes = 64, crossingBytes = 200, boxGain = 1.41;
   /// How much more than its share of L2's rate one copy engine gets in a burst,
   /// as for queries, or where several blocks need the same and each brings a
   /// part.
-  double burstGain = 1.5;
+  double burstGain = 1.94;
   /// Seconds of a load that a ring with room for half a block more does not
   /// hide.
-  double copyLatencySeconds = 0.168e-6;
+  double copyLatencySeconds = 0.165e-6;
   /// Of the time that warpgroups wait for the last one of a tile, the share
   /// that is lost although the next tile's queries are there.
-  double idleShare = 0.55;
+  double idleShare = 0.72;
   /// Share of a short tile that is left when the first multiprocessor has
   /// nothing more to do, where tiles differ in length.
-  double tailShare = 0.396;
+  double tailShare = 0.35;
   /// The share by which a ring of two slots lengthens a round: a block that is
   /// late, or a warpgroup, holds up all.  Of more slots it is as much less as
   /// there are more beyond the first.
-  double ringShare = 0.0077;
+  double ringShare = 0.0066;
   /// Seconds from handing a slot back to the arrival of its next block from a
   /// device memory that is busy.  By Little's law a ring brings at most its
   /// bytes in that time: a window of 128 keys at d = 64 took 121 to 129 us with
@@ -128,13 +129,13 @@ struct Calibration {
   /// Clocks between two tiles, per warpgroup: barriers, the next tile's place,
   /// the statistics; per 32 outputs of a warp the slots to scale, convert and
   /// stage them; per strip of the staging buffer the wait for the strip before.
-  double groupTileClocks = 353, epilogueSlots = 5.0, stripClocks = 277;
+  double groupTileClocks = 378, epilogueSlots = 5.5, stripClocks = 277;
   /// More of them under a mask, per warpgroup: each ends at a step of its own.
   double maskedGroupClocks = 249;
   /// The share of these that is gone when the ring has slots enough.  Measured
   /// at d = 64 with four slots instead of two: 2 to 4 % less time for 1024
   /// causal rows, 1 to 2 % for a window of 1024 keys.
-  double aheadShare = 0.66;
+  double aheadShare = 0.68;
   /// Clocks in which one warp transposes 32 x 16 bytes: about ten instructions
   /// (a read and a write of four matrices, four permutes, addresses), one every
   /// other clock; and in which it waits, per step, for three barriers.  An
@@ -142,7 +143,7 @@ struct Calibration {
   double transposeClocks = 24, transposeWaitClocks = 200;
   /// More of them where every tile is a block of its own: the start of a block
   /// and its barriers.  First loads and scores come on top.
-  double blockClocks = 1990;
+  double blockClocks = 1850;
 
   // Groups of blocks that share rows.  Fitted to kernels of two and four blocks
   // (d = 512 and 1024) on an H100 (2026-11-21).
