@@ -67,9 +67,10 @@ Scalar KeyBlocks::block(TileBuilder &b, Scalar step) const {
   return b.select(step < openSteps, openBegin + step, atEdge);
 }
 
-Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row,
-                      Scalar block) const {
-  return band.hide(b, scores, row, block * size);
+Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row, Scalar block,
+                      Scalar inBlock) const {
+  Scalar key = block * size;
+  return band.hide(b, scores, row, Value(inBlock) ? key + inBlock : key);
 }
 
 Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row,

@@ -55,9 +55,10 @@ public:
   /// The key block of a step.
   Scalar block(TileBuilder &builder, Scalar step) const;
   /// Sets the scores that the band or the end of the keys hides to -inf.
-  /// `scores` has the queries from `row` on and the keys of `block`.
+  /// `scores` has the queries from `row` on and the keys of `block`, or those
+  /// from a key in it on.
   mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
-                   Scalar block) const;
+                   Scalar block, Scalar inBlock = Scalar()) const;
 
 private:
   int64_t size;

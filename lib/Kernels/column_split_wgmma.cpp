@@ -27,10 +27,10 @@
 // everybody sets its flag to kLeft, and part 0 sets those of the group to 0
 // when all have.
 //
-// Tiles.  The producer of a team's first block draws the next tile when it
-// begins one, and tells the others through a flag per group: the tile's number,
-// which only grows.  A message is written over three tiles later, when nobody
-// can be so far behind.
+// Tiles.  The producer of a team's first block draws the next tile before the
+// last strip of one, and tells the others through a flag per group: the tile's
+// number, which only grows.  A message is written over three tiles later, when
+// nobody can be so far behind.
 //
 // A parity tells only whether a phase is the current one or the last.  Strip n
 // published lets `ready` of strip n end, so `ready` of n - 1 is waited for

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Epilogue.h"
-#include "Mask.h"
+#include "MmaSyncFrame.h"
 #include "Softmax.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -25,23 +25,21 @@ using namespace attn::tile;
 
 namespace {
 
-/// Columns of one mma.sync step along the contracted dimension.
-constexpr int64_t kStep = 16;
-
-class Flash {
+class Flash : MmaSyncFrame {
 public:
   Flash(TileBuilder &b, const KernelRequest &request)
-      : b(b), problem(request.problem),
-        element(elementType(b.getContext(), problem.dtype)),
-        query(request.tiles.get("query")), key(request.tiles.get("key")),
-        stages(request.tiles.get("stages", 1)),
-        warps(request.tiles.get("warps")), strip(query / warps),
+      : MmaSyncFrame(b, request), strip(query / warps),
         dim(llvm::alignTo(problem.headDim, kStep)),
-        dimV(llvm::alignTo(problem.headDimV, kStep)), request(request) {}
+        dimV(llvm::alignTo(problem.headDimV, kStep)) {}
 
   KernelOp build() {
     KernelOp kernel = declare();
-    locate();
+    locateRows();
+    warpRow = b.warpId() * strip;
+    locateHead();
+    q = view("q", problem.headDim, request.align.q, head, queries);
+    k = view("k", problem.headDim, request.align.k, keyHead, keys);
+    v = view("v", problem.headDimV, request.align.v, keyHead, keys);
     allocate();
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, arguments.get(b, "scale"), request.scale);
@@ -62,47 +60,6 @@ public:
   }
 
 private:
-  KernelOp declare() {
-    Type i32 = b.getI32Type();
-    for (StringRef operand : {"q", "k", "v", "o"})
-      arguments.operand(operand, element);
-    if (problem.lse)
-      arguments.operand("lse", b.getF32Type());
-    arguments.scalar("queries", i32);
-    arguments.scalar("keys", i32);
-    arguments.scalar("group", i32);
-    declareBand(arguments, b.getContext(), problem.mask.kind);
-    arguments.scalar("scale", b.getF32Type());
-    return arguments.createKernel(b, request, warps);
-  }
-
-  /// Which rows of which head this block and this warp own.
-  void locate() {
-    queries = arguments.get(b, "queries");
-    Scalar keys = arguments.get(b, "keys");
-    Scalar tile = b.programId(0);
-    // With a mask that grows with the row, start the longest tiles first.
-    if (problem.mask.kind != MaskKind::none)
-      tile = b.ceilDiv(queries, query) - 1 - tile;
-    firstRow = tile * query;
-    warpRow = b.warpId() * strip;
-    head = b.programId(1);
-    batch = b.programId(2);
-    Scalar keyHead = head / arguments.get(b, "group");
-    blocks.emplace(b, KeyBand(b, arguments, problem.mask.kind), firstRow,
-                   b.min(firstRow + query, queries) - 1, key);
-
-    q = view("q", problem.headDim, request.align.q, head, queries);
-    k = view("k", problem.headDim, request.align.k, keyHead, keys);
-    v = view("v", problem.headDimV, request.align.v, keyHead, keys);
-  }
-
-  Value view(StringRef name, int64_t columns, int64_t align, Scalar head,
-             Scalar rows) {
-    auto type = ViewType::get(b.getContext(), columns, element, align);
-    return arguments.view(b, name, type, batch, head, rows);
-  }
-
   /// Buffers.  O is staged for the store where Q was.
   void allocate() {
     auto type = [&](int64_t stages, int64_t rows, int64_t columns) {
@@ -243,17 +200,9 @@ private:
       storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);
   }
 
-  TileBuilder &b;
-  const Problem &problem;
-  Type element;
-  int64_t query, key, stages, warps;
   int64_t strip;     ///< rows of a warp
   int64_t dim, dimV; ///< head dimensions, padded
-  const KernelRequest &request;
-
-  Arguments arguments;
-  std::optional<KeyBlocks> blocks;
-  Scalar queries, head, batch, firstRow, warpRow;
+  Scalar warpRow;
   Value q, k, v;                            // views
   Value bufferQ, bufferK, bufferV, bufferO; // shared memory
 };

@@ -21,7 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Epilogue.h"
-#include "Mask.h"
+#include "MmaSyncFrame.h"
 #include "Softmax.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -31,9 +31,6 @@ using namespace attn;
 using namespace attn::tile;
 
 namespace {
-
-/// Columns of one mma.sync step along the contracted dimension.
-constexpr int64_t kStep = 16;
 
 /// A unit by its number in a block of keys, and what is known of the number
 /// when the kernel is built.
@@ -46,25 +43,24 @@ struct Unit {
   }
 };
 
-class StreamedQuery {
+class StreamedQuery : MmaSyncFrame {
 public:
   StreamedQuery(TileBuilder &b, const KernelRequest &request)
-      : b(b), problem(request.problem),
-        element(elementType(b.getContext(), problem.dtype)),
-        query(request.tiles.get("query")), key(request.tiles.get("key")),
-        piece(request.tiles.get("piece")), stages(request.tiles.get("stages")),
-        warps(request.tiles.get("warps")),
+      : MmaSyncFrame(b, request), piece(request.tiles.get("piece")),
         across(request.tiles.get("column_warps", 1)),
         slice(std::min(request.tiles.get("slice"), problem.headDim)),
         slices(llvm::divideCeil(problem.headDim, slice)), pieces(key / piece),
         strip(query * across / warps), keysOfWarp(key / across),
         columns(
-            llvm::alignTo(llvm::divideCeil(problem.headDimV, across), kStep)),
-        request(request) {}
+            llvm::alignTo(llvm::divideCeil(problem.headDimV, across), kStep)) {}
 
   KernelOp build() {
     KernelOp kernel = declare();
-    locate();
+    locateRows();
+    rowGroup = b.warpId() / across;
+    part = b.warpId() - rowGroup * across;
+    warpRow = rowGroup * strip;
+    locateHead();
     allocate();
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, arguments.get(b, "scale"), request.scale);
@@ -86,40 +82,6 @@ public:
   }
 
 private:
-  KernelOp declare() {
-    Type i32 = b.getI32Type();
-    for (StringRef operand : {"q", "k", "v", "o"})
-      arguments.operand(operand, element);
-    if (problem.lse)
-      arguments.operand("lse", b.getF32Type());
-    arguments.scalar("queries", i32);
-    arguments.scalar("keys", i32);
-    arguments.scalar("group", i32);
-    declareBand(arguments, b.getContext(), problem.mask.kind);
-    arguments.scalar("scale", b.getF32Type());
-    return arguments.createKernel(b, request, warps);
-  }
-
-  /// What of which head this block and this warp own.
-  void locate() {
-    queries = arguments.get(b, "queries");
-    keys = arguments.get(b, "keys");
-    Scalar tile = b.programId(0);
-    // With a mask that grows with the row, start the longest tiles first.
-    if (problem.mask.kind != MaskKind::none)
-      tile = b.ceilDiv(queries, query) - 1 - tile;
-    firstRow = tile * query;
-    rowGroup = b.warpId() / across;
-    part = b.warpId() - rowGroup * across;
-    warpRow = rowGroup * strip;
-    head = b.programId(1);
-    batch = b.programId(2);
-    keyHead = head / arguments.get(b, "group");
-    band.emplace(b, arguments, problem.mask.kind);
-    blocks.emplace(b, *band, firstRow, b.min(firstRow + query, queries) - 1,
-                   key);
-  }
-
   void allocate() {
     auto buffer = [&](StringRef name, int64_t stages, int64_t rows,
                       int64_t columns, Type type) -> Value {
@@ -210,12 +172,10 @@ private:
 
   void copy(StringRef operand, int64_t columns, int64_t align, Scalar column,
             Scalar row, Value buffer, Scalar stage) {
-    auto type = ViewType::get(b.getContext(), columns, element, align);
     bool isQuery = operand == "q";
-    Value view =
-        arguments.view(b, operand, type, batch, isQuery ? head : keyHead,
-                       isQuery ? queries : keys, column);
-    CopyAsyncOp::create(b, view, row, buffer, stage);
+    Value source = view(operand, columns, align, isQuery ? head : keyHead,
+                        isQuery ? queries : keys, column);
+    CopyAsyncOp::create(b, source, row, buffer, stage);
   }
 
   /// Waits for a unit and starts the copies of the one that is as far ahead as
@@ -247,15 +207,11 @@ private:
     Scalar firstKey = part * keysOfWarp; // of the warp, in the block
     Value scores = softmax.orient(b, multiplyQK(step, firstKey));
     if (cut)
-      scores =
-          band->hide(b, scores, firstRow + warpRow, block * key + firstKey);
-    Softmax::Step next;
-    Softmax::Rows rows{state[0], state[1]};
-    if (across == 1)
-      next = softmax.step(b, rows, scores);
-    else
-      next = softmax.step(b, rows, scores,
-                          [&](Value max) { return agree(max, /*max=*/true); });
+      scores = blocks->hide(b, scores, firstRow + warpRow, block, firstKey);
+    auto whole = [&](Value max) { return agree(max, /*max=*/true); };
+    Softmax::Step next =
+        softmax.step(b, {state[0], state[1]}, scores,
+                     across > 1 ? Softmax::Whole(whole) : nullptr);
     Value output = scaleRows(b, state[2], next.alpha);
     if (across == 1) {
       output = multiplyInRegisters(step, block, next.weights, output, cut);
@@ -366,17 +322,11 @@ private:
 
   /// Warps on the same rows have the same log-sum-exps; one stores them.
   void finish(const Softmax &softmax, ValueRange state) {
-    Softmax::Rows rows{state[0], state[1]};
-    Softmax::End end;
-    if (across == 1)
-      end = softmax.finish(b, rows);
-    else
-      end = softmax.finish(
-          b, rows, [&](Value sum) { return agree(sum, /*max=*/false); });
+    auto whole = [&](Value sum) { return agree(sum, /*max=*/false); };
+    Softmax::End end = softmax.finish(
+        b, {state[0], state[1]}, across > 1 ? Softmax::Whole(whole) : nullptr);
     Scalar row = firstRow + warpRow;
-    auto type = ViewType::get(b.getContext(), problem.headDimV, element,
-                              request.align.o);
-    Value o = arguments.view(b, "o", type, batch, head, queries);
+    Value o = view("o", problem.headDimV, request.align.o, head, queries);
     StoreFragmentOp::create(b, scaleRows(b, state[2], end.inverse), o, row,
                             part * columns);
     if (!problem.lse)
@@ -386,21 +336,13 @@ private:
     storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);
   }
 
-  TileBuilder &b;
-  const Problem &problem;
-  Type element;
-  int64_t query, key, piece, stages, warps;
+  int64_t piece;
   int64_t across; ///< warps that have the same rows
   int64_t slice;
   int64_t slices, pieces; ///< of a block of keys
   int64_t strip;          ///< rows of a warp
   int64_t keysOfWarp, columns;
-  const KernelRequest &request;
 
-  Arguments arguments;
-  std::optional<KeyBand> band;
-  std::optional<KeyBlocks> blocks;
-  Scalar queries, keys, head, keyHead, batch, firstRow;
   Scalar rowGroup, part, warpRow; ///< of the warp
   Value bufferP, bufferQ, bufferK, bufferV, statistics;
 };

@@ -119,6 +119,14 @@ Body attn::slices(Axis axis, int64_t step, int64_t stages, Body body) {
   return {loop(axis, step, stages, std::move(body))};
 }
 
+Body attn::scoresBySlices(int64_t slice, int64_t stages) {
+  return sequence(
+      {{hold(Tensor::S)},
+       slices(Axis::HeadDim, slice, stages,
+              {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
+               multiply(Tensor::S, Tensor::Q, Tensor::K)})});
+}
+
 Body attn::sequence(std::vector<Body> parts) {
   Body whole;
   for (Body &part : parts)

@@ -271,15 +271,12 @@ class Bench:
             if not float((out.double() - expected.double()).norm()) <= (
                     AGREES * scale):
                 wrong.append(text)
-        times: dict[str, list[float]] = {text: [] for text in counts}
-        for turn in range(self.options.rounds):
-            for text in order(list(counts), turn * 7):
-                times[text].append(self.seconds(problem, arrays, text,
-                                                counts[text]))
-        seconds = {text: summary(found).seconds
-                   for text, found in times.items()}
-        final = self.again(problem, arrays, finalists(
-            seconds, derived, self.options.finalists), counts)
+        seconds = self.medians(problem, arrays, counts, self.options.rounds,
+                               stride=7)
+        final = self.medians(problem, arrays, {
+            text: 2 * counts[text] for text in finalists(
+                seconds, derived, self.options.finalists)},
+            self.options.final_rounds, stride=1)
         result["candidates"] = [
             {"schedule": text, "predicted": predicted[text],
              "seconds": seconds[text],
@@ -290,15 +287,16 @@ class Bench:
         return {**result, **judge(result)}
 
 
-    def again(self, problem: Problem, arrays: tuple[Any, Any, Any],
-              texts: Sequence[str], counts: dict[str, int]
-              ) -> dict[str, float]:
-        """Seconds of these, measured anew and longer."""
-        times: dict[str, list[float]] = {text: [] for text in texts}
-        for turn in range(self.options.final_rounds):
-            for text in order(texts, turn):
+    def medians(self, problem: Problem, arrays: tuple[Any, Any, Any],
+                counts: dict[str, int], rounds: int, stride: int
+                ) -> dict[str, float]:
+        """Seconds of schedules that take turns, so many calls of each at a
+        time; who goes first is `stride` further in every round."""
+        times: dict[str, list[float]] = {text: [] for text in counts}
+        for turn in range(rounds):
+            for text in order(list(counts), turn * stride):
                 times[text].append(self.seconds(problem, arrays, text,
-                                                2 * counts[text]))
+                                                counts[text]))
         return {text: summary(found).seconds
                 for text, found in times.items() if found}
 

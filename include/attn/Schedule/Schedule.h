@@ -185,6 +185,8 @@ Node columnsOf(Node node, int64_t first, int64_t columns);
 /// The body once per slice of `step` along an axis; the bare body if `step` is
 /// 0, that is, if the axis is not cut.
 Body slices(Axis axis, int64_t step, int64_t stages, Body body);
+/// S of a block, of which Q and K come by slices of the head dimension.
+Body scoresBySlices(int64_t slice, int64_t stages);
 
 /// Concatenation, so that a tree can be written as one expression.
 Body sequence(std::vector<Body> parts);

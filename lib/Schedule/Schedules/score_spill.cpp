@@ -32,12 +32,8 @@
 using namespace attn;
 
 static Body scores(const Tiles &t) {
-  return sequence(
-      {{hold(Tensor::S)},
-       slices(Axis::HeadDim, t.get("slice"), t.get("stages", 1),
-              {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
-               multiply(Tensor::S, Tensor::Q, Tensor::K)}),
-       {softmax(Tensor::S)}});
+  return sequence({scoresBySlices(t.get("slice"), t.get("stages", 1)),
+                   {softmax(Tensor::S)}});
 }
 
 //===----------------------------------------------------------------------===//

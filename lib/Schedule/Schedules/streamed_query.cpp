@@ -34,13 +34,10 @@ static std::string number(int64_t value) { return std::to_string(value); }
 static Body keyStep(int64_t slice, int64_t piece, int64_t stages,
                     bool isShared) {
   Body shared = isShared ? Body{hold(Tensor::P, Level::Smem)} : Body{};
-  Body scores = {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
-                 multiply(Tensor::S, Tensor::Q, Tensor::K)};
   Body output = {stream(Tensor::V, Level::Smem),
                  multiply(Tensor::O, Tensor::P, Tensor::V)};
   return sequence({shared,
-                   {hold(Tensor::S)},
-                   slices(Axis::HeadDim, slice, stages, scores),
+                   scoresBySlices(slice, stages),
                    {softmax(Tensor::S), rescale(Tensor::O)},
                    slices(Axis::Key, piece, stages, output)});
 }

@@ -36,6 +36,21 @@ void BuiltKernel::check(FlashCase &flash, InterpreterOptions options) {
   EXPECT_EQ(counted->smem, outcome.traffic.smem);
 }
 
+void BuiltKernel::checkHeads(int64_t headDim, int64_t headDimV,
+                             const Tiles &withLse, const Tiles &without) {
+  for (DataType type : {DataType::bf16, DataType::f16})
+    for (auto [heads, kvHeads] :
+         {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}}) {
+      Problem p = problem(33, 47, headDim, headDimV, {MaskKind::causal}, type);
+      p.batch = 2;
+      p.heads = heads;
+      p.kvHeads = kvHeads;
+      check(p, withLse);
+      p.lse = false;
+      check(p, without);
+    }
+}
+
 Problem BuiltKernel::problem(int64_t queries, int64_t keys, int64_t headDim,
                              int64_t headDimV, Mask mask, DataType type) {
   Problem p;

@@ -20,6 +20,10 @@ protected:
   void check(const Problem &problem, const Tiles &tiles,
              InterpreterOptions options = {});
   void check(FlashCase &flash, InterpreterOptions options = {});
+  /// In both types, with heads of their own, grouped and one for all, and two
+  /// batch entries; with and without LSE.
+  void checkHeads(int64_t headDim, int64_t headDimV, const Tiles &withLse,
+                  const Tiles &without);
 
   static Problem problem(int64_t queries, int64_t keys, int64_t headDim,
                          int64_t headDimV, Mask mask = {},

@@ -83,15 +83,8 @@ tile.kernel @shared(%map: !map, %psums: !tile.ptr<bf16>, %flags: !tile.ptr<i32>,
 namespace {
 class Clusters : public KernelTest {
 protected:
-  void
-  shared(const std::vector<std::pair<std::string, std::string>> &changes = {}) {
-    std::string text = kShared;
-    for (const auto &[from, to] : changes) {
-      size_t at = text.find(from);
-      ASSERT_NE(at, std::string::npos) << from;
-      text.replace(at, from.size(), to);
-    }
-    parse(text);
+  void shared(const std::vector<Change> &changes = {}) {
+    parse(kShared, changes);
     // Element (i, j) of box n is i + j + n modulo 8.
     std::vector<float> values;
     for (int n = 0; n < kBoxes; ++n)

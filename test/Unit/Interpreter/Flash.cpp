@@ -45,17 +45,7 @@ TEST_F(Flash, HeadDimensions) {
 }
 
 TEST_F(Flash, HeadsBatchesAndTypes) {
-  for (DataType type : {DataType::bf16, DataType::f16})
-    for (auto [heads, kvHeads] :
-         {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}}) {
-      Problem p = problem(33, 47, 16, 16, {MaskKind::causal}, type);
-      p.batch = 2;
-      p.heads = heads;
-      p.kvHeads = kvHeads;
-      check(p, tiles(16, 16, 2, 1));
-      p.lse = false;
-      check(p, tiles(64, 16, 1, 2));
-    }
+  checkHeads(16, 16, tiles(16, 16, 2, 1), tiles(64, 16, 1, 2));
 }
 
 TEST_F(Flash, AllWarpOrders) {

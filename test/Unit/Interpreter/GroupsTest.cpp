@@ -137,15 +137,8 @@ tile.kernel @exchange(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>,
   tile.return
 })";
 
-void GroupsTest::exchange(
-    const std::vector<std::pair<std::string, std::string>> &changes) {
-  std::string text = kExchange;
-  for (const auto &[from, to] : changes) {
-    size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-  }
-  parse(text);
+void GroupsTest::exchange(const std::vector<Change> &changes) {
+  parse(kExchange, changes);
 }
 
 bool GroupsTest::exchanges(const InterpreterOptions &options) {

@@ -21,8 +21,7 @@ std::vector<InterpreterOptions> schedules();
 class GroupsTest : public KernelTest {
 protected:
   /// The right kernel, with each first text replaced by the second one.
-  void exchange(
-      const std::vector<std::pair<std::string, std::string>> &changes = {});
+  void exchange(const std::vector<Change> &changes = {});
   /// Runs it on fresh flags and scratch; true if no error was reported and the
   /// sums are right.
   bool exchanges(const InterpreterOptions &options);

@@ -21,9 +21,15 @@ void attn::loadDialects(MLIRContext &context) {
                    scf::SCFDialect, func::FuncDialect, memref::MemRefDialect>();
 }
 
-void KernelTest::parse(const std::string &text) {
+void KernelTest::parse(const std::string &text,
+                       const std::vector<Change> &changes) {
   source = text;
-  module = parseSourceString<ModuleOp>(text, &context);
+  for (const auto &[from, to] : changes) {
+    size_t at = source.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    source.replace(at, from.size(), to);
+  }
+  module = parseSourceString<ModuleOp>(source, &context);
   ASSERT_TRUE(module);
 }
 

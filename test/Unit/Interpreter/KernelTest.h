@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace attn {
@@ -36,8 +37,12 @@ class KernelTest : public ::testing::Test {
 protected:
   KernelTest() { loadDialects(context); }
 
-  /// Parses a module; its first kernel is what `run` runs.
-  void parse(const std::string &text);
+  /// A text, and what stands in its place.
+  using Change = std::pair<std::string, std::string>;
+
+  /// Parses a module, with the first place of each change replaced; its first
+  /// kernel is what `run` runs.
+  void parse(const std::string &text, const std::vector<Change> &changes = {});
 
   uint64_t allocateFloats(const std::vector<float> &values);
   /// Rounded to bf16.

@@ -85,17 +85,9 @@ class Pipeline : public KernelTest {
 protected:
   static constexpr int64_t kBlocks = 5;
 
-  using Change = std::pair<std::string, std::string>;
-
   /// The kernel with pieces of its text replaced.
   void kernel(const std::vector<Change> &changes = {}) {
-    std::string text = kPipeline;
-    for (const auto &[from, to] : changes) {
-      size_t at = text.find(from);
-      ASSERT_NE(at, std::string::npos) << from;
-      text.replace(at, from.size(), to);
-    }
-    parse(text);
+    parse(kPipeline, changes);
   }
   /// The changed kernel reports the message in every order at the line that
   /// then holds `where`.

@@ -1,0 +1,52 @@
+//===- MmaSyncFrame.cpp - What kernels on mma.sync share ------------------===//
+
+#include "MmaSyncFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
+    : b(b), request(request), problem(request.problem),
+      element(elementType(b.getContext(), problem.dtype)),
+      query(request.tiles.get("query")), key(request.tiles.get("key")),
+      stages(request.tiles.get("stages", 1)),
+      warps(request.tiles.get("warps")) {}
+
+KernelOp MmaSyncFrame::declare() {
+  Type i32 = b.getI32Type();
+  for (StringRef operand : {"q", "k", "v", "o"})
+    arguments.operand(operand, element);
+  if (problem.lse)
+    arguments.operand("lse", b.getF32Type());
+  arguments.scalar("queries", i32);
+  arguments.scalar("keys", i32);
+  arguments.scalar("group", i32);
+  declareBand(arguments, b.getContext(), problem.mask.kind);
+  arguments.scalar("scale", b.getF32Type());
+  return arguments.createKernel(b, request, warps);
+}
+
+void MmaSyncFrame::locateRows() {
+  queries = arguments.get(b, "queries");
+  keys = arguments.get(b, "keys");
+  Scalar tile = b.programId(0);
+  // With a mask that grows with the row, start the longest tiles first.
+  if (problem.mask.kind != MaskKind::none)
+    tile = b.ceilDiv(queries, query) - 1 - tile;
+  firstRow = tile * query;
+}
+
+void MmaSyncFrame::locateHead() {
+  head = b.programId(1);
+  batch = b.programId(2);
+  keyHead = head / arguments.get(b, "group");
+  blocks.emplace(b, KeyBand(b, arguments, problem.mask.kind), firstRow,
+                 b.min(firstRow + query, queries) - 1, key);
+}
+
+Value MmaSyncFrame::view(StringRef operand, int64_t columns, int64_t align,
+                         Scalar head, Scalar rows, Scalar column) {
+  auto type = ViewType::get(b.getContext(), columns, element, align);
+  return arguments.view(b, operand, type, batch, head, rows, column);
+}

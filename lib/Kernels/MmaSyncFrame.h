@@ -1,0 +1,46 @@
+//===- MmaSyncFrame.h - What kernels on mma.sync share ----------*- C++ -*-===//
+//
+// One block owns `query` rows of one head, (row tile, head, batch) of a grid of
+// blocks, and walks over the key blocks that they see.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_MMASYNCFRAME_H
+#define ATTN_LIB_KERNELS_MMASYNCFRAME_H
+
+#include "Mask.h"
+
+namespace attn {
+
+struct MmaSyncFrame {
+  MmaSyncFrame(TileBuilder &builder, const KernelRequest &request);
+
+  /// Columns of one mma.sync step along the contracted dimension.
+  static constexpr int64_t kStep = 16;
+
+  /// Declares the arguments and creates the kernel.
+  tile::KernelOp declare();
+  /// Which rows this block owns; then, behind what a kernel says of its warps,
+  /// of which head, and what they see.  In another order ptxas 13.0 spills at d
+  /// = 128.
+  void locateRows();
+  void locateHead();
+
+  /// The rows of an operand for the batch entry and a head, from a column on.
+  mlir::Value view(llvm::StringRef operand, int64_t columns, int64_t align,
+                   Scalar head, Scalar rows, Scalar column = Scalar());
+
+  TileBuilder &b;
+  const KernelRequest &request;
+  const Problem &problem;
+  mlir::Type element;
+  int64_t query, key, stages, warps;
+
+  Arguments arguments;
+  std::optional<KeyBlocks> blocks;
+  Scalar queries, keys, head, keyHead, batch, firstRow;
+};
+
+} // namespace attn
+
+#endif
