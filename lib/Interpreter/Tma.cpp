@@ -89,14 +89,20 @@ Step attn::interpreter::runTmaLoad(Warp &warp, const Instruction &in) {
   Box box{warp.map(in, 0), warp.integer(in, 1), warp.integer(in, 2),
           warp.integer(in, 3)};
   int64_t rows = box.map.type.getBoxRows();
-  box.row += rank * rows;
   const Buffer &buffer = warp.buffer(in, 4);
-  Part part{buffer, warp.integer(in, 5),     rank * rows, rows,
+  // Whole panels come, also what lies behind the buffer's columns.
+  int64_t columns =
+      load.ownPanels(int64_t(targets.size())) * buffer.type.panelColumns();
+  int64_t firstRow = load.hasPartsOfPanels() ? 0 : rank * rows;
+  int64_t firstColumn = load.hasPartsOfPanels() ? rank * columns : 0;
+  box.row += firstRow;
+  column += firstColumn;
+  Part part{buffer, warp.integer(in, 5),     firstRow, rows,
             0,      buffer.type.getColumns()};
   if (!checkInside(warp, in, part))
     return Step::stop;
-  // Whole panels come, also what lies behind the buffer's columns.
-  part.columns = load.panels() * buffer.type.panelColumns();
+  part.column = firstColumn;
+  part.columns = columns;
   std::optional<unsigned> barrier =
       slotOf(warp, in, warp.ring(in, 6), warp.integer(in, 7));
   if (!barrier)

@@ -25,7 +25,11 @@ KernelOp ColumnFrame::declare() {
   Type i32 = b.getI32Type();
   arguments.map(b, "q", kRows, problem.headDim, element);
   arguments.map(b, "k", kKeys / cluster, problem.headDim, element);
-  arguments.map(b, "v", kPieceKeys / cluster, problem.headDimV, element);
+  // Blocks of a cluster share the panels of a piece, if they can: the boxes are
+  // half as many.
+  bool sharesPanels = columns / kPanel % cluster == 0;
+  arguments.map(b, "v", sharesPanels ? kPieceKeys : kPieceKeys / cluster,
+                problem.headDimV, element);
   arguments.operand("o", element);
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());

@@ -72,12 +72,19 @@ private:
     Scalar row = tile.row + f.team->rank * kRows;
     Scalar zero = b.i32(0);
     MbarrierWaitOp::create(b, f.queryEmpty, zero, parity);
-    for (int64_t panel = 0; panel < f.panels; ++panel)
-      if (std::optional<int64_t> stage = f.placeOf(panel))
-        TmaLoadOp::create(b, f.map("q"), tile.batch, tile.head, row, f.bufferQ,
-                          b.i32(*stage), f.queryFull, zero,
-                          b.i32(panel * kPanel),
-                          /*rank=*/Value(), /*f.columns=*/IntegerAttr());
+    // Loops, since 24 registers hold little.
+    b.loop(zero, b.i32(f.panels), {zero},
+           [&](Scalar panel, ValueRange p) -> SmallVector<Value> {
+             Scalar stage = b.wrap(p[0]);
+             Scalar stays = isStreamed(panel) == b.boolean(false);
+             b.when(stays, [&] {
+               TmaLoadOp::create(b, f.map("q"), tile.batch, tile.head, row,
+                                 f.bufferQ, stage, f.queryFull, zero,
+                                 panel * kPanel, /*rank=*/Value(),
+                                 /*columns=*/IntegerAttr());
+             });
+             return {b.select(stays, stage + 1, stage)};
+           });
     Run run = f.blocks->ofTile(b, tile.row);
     ValueRange end =
         b.loop(run.begin, run.end + 1, {place.slot, place.parity},
@@ -128,13 +135,25 @@ private:
   Place loadScores(const Tile &tile, Scalar keyHead, Scalar row, Scalar n,
                    Place place) {
     Scalar firstKey = n * f.strip + f.team->part * kKeys;
-    for (int64_t panel = 0; panel < f.panels; ++panel) {
-      Scalar column = b.i32(panel * kPanel);
-      if (!f.placeOf(panel))
-        place = loadUnit(place, "q", tile, tile.head, row, column);
-      place = loadUnit(place, "k", tile, keyHead, firstKey, column);
-    }
-    return place;
+    ValueRange end =
+        b.loop(b.i32(0), b.i32(f.panels), {place.slot, place.parity},
+               [&](Scalar panel, ValueRange p) -> SmallVector<Value> {
+                 Place place{b.wrap(p[0]), b.wrap(p[1])};
+                 Scalar column = panel * kPanel;
+                 if (f.resident < f.panels)
+                   place = when(isStreamed(panel), place, [&](Place place) {
+                     return loadUnit(place, "q", tile, tile.head, row, column);
+                   });
+                 place = loadUnit(place, "k", tile, keyHead, firstKey, column);
+                 return {place.slot, place.parity};
+               });
+    return {b.wrap(end[0]), b.wrap(end[1])};
+  }
+
+  /// Whether a panel of Q is loaded anew for every strip, as `placeOf` says.
+  Scalar isStreamed(Scalar panel) {
+    int64_t streamed = f.panels - f.resident;
+    return panel * streamed / f.panels < (panel + 1) * streamed / f.panels;
   }
 
   /// What B(n) reads: the values of the own part first.

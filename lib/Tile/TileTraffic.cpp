@@ -88,15 +88,21 @@ SmallVector<Value> StoreRowOp::getTrafficOperands() {
 
 Traffic TmaLoadOp::getTraffic(const TrafficScalars &scalars) {
   TensorMapType map = getMap().getType();
-  int64_t first = scalars.scalar(getRow());
-  // The part that this block loads for all of its cluster.
-  if (getRank())
-    first += scalars.scalar(getRank()) * map.getBoxRows();
-  int64_t rows = clippedRows(first, map.getBoxRows(), scalars.rows(getMap()));
   SmemType buffer = getBuffer().getType();
+  // The part that this block loads for all of its cluster.
+  int64_t rank = getRank() ? scalars.scalar(getRank()) : 0;
+  int64_t row = scalars.scalar(getRow());
   int64_t column = getColumn() ? scalars.scalar(getColumn()) : 0;
-  int64_t columns =
-      clippedRows(column, panels() * buffer.panelColumns(), map.getColumns());
+  int64_t width = panels() * buffer.panelColumns();
+  if (hasPartsOfPanels()) {
+    auto kernel = (*this)->getParentOfType<KernelOp>();
+    width = ownPanels(kernel.getCluster()) * buffer.panelColumns();
+    column += rank * width;
+  } else {
+    row += rank * map.getBoxRows();
+  }
+  int64_t rows = clippedRows(row, map.getBoxRows(), scalars.rows(getMap()));
+  int64_t columns = clippedRows(column, width, map.getColumns());
   return {rows * columns * buffer.elementBytes(),
           panels() * buffer.panelBytes()};
 }

@@ -209,9 +209,10 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
     as `columns` says (whole panels; the others stay as they are).
 
     `multicast(%rank)`: the blocks of the cluster load together, each its part
-    of the rows (`box_rows` of the map, from `row + rank * box_rows` on, to as
-    many rows of the stage) into the buffers of all, and each announces all the
-    bytes at its own barrier.  `rank` is `tile.cluster_rank`.
+    into the buffers of all, and each announces all the bytes at its own
+    barrier.  `rank` is `tile.cluster_rank`.  Where boxes have as many rows as
+    the stage a part is a run of panels, else of rows: `box_rows`, from
+    `row + rank * box_rows` on, to as many rows of the stage.
   }];
   let arguments = (ins Tile_TensorMap:$map, I32:$batch, I32:$head, I32:$row,
                        Tile_Smem:$buffer, I32:$stage,
@@ -235,6 +236,10 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
   let extraClassDeclaration = [{
     /// Panels of the stage that are filled.
     int64_t panels();
+    /// Whether what blocks load together is dealt out by panels, not by rows.
+    bool hasPartsOfPanels();
+    /// Panels that one of so many blocks loads.
+    int64_t ownPanels(int64_t blocks);
   }];
 }
 

@@ -56,10 +56,11 @@ void arriveInCluster(Lane &b, Operation *op, Value address, Value condition) {
   auto arriveAt = [&](Value rank) {
     if (condition)
       rank = b.select(condition, rank, b.i32(blocks));
-    b.memoryAssembly("{ .reg .pred p; .reg .b32 a; setp.lt.u32 p, $1, $2; "
-                     "@p mapa.shared::cluster.u32 a, $0, $1; "
+    // An address that only some lanes worked out would be kept for the others.
+    b.memoryAssembly("{ .reg .pred p; .reg .b32 r, a; setp.le.u32 p, $1, $2; "
+                     "min.u32 r, $1, $2; mapa.shared::cluster.u32 a, $0, r; "
                      "@p mbarrier.arrive.shared::cluster.b64 _, [a]; }",
-                     "r,r,n", {address, rank, b.i32(blocks)});
+                     "r,r,n", {address, rank, b.i32(blocks - 1)});
   };
   if (!isSingleLane(op))
     return arriveAt(b.lane());

@@ -32,19 +32,25 @@ struct TmaLoadLowering : OpConversionPattern<TmaLoadOp> {
                         ".mbarrier::complete_tx::bytes";
     std::string copy = start + " [$0], [$1, {$3,$4,$5,$6}], [$2];";
     Value row = adaptor.getRow();
+    Value column = adaptor.getColumn() ? adaptor.getColumn() : b.i32(0);
     int64_t blocks = adaptor.getRank() ? clusterOf(op) : 1;
     if (blocks > 1) {
       // To the same place and barrier of every block.
       copy = "{ .reg .b16 all; mov.b16 all, " +
              std::to_string((1 << blocks) - 1) + "; " + start +
              ".multicast::cluster [$0], [$1, {$3,$4,$5,$6}], [$2], all; }";
-      Value first =
-          b.mul(adaptor.getRank(), op.getMap().getType().getBoxRows());
-      row = b.add(row, first);
-      target = b.add(target, b.mul(first, SmemType::kPanelBytes));
+      if (op.hasPartsOfPanels()) {
+        Value first = b.mul(adaptor.getRank(), op.ownPanels(blocks));
+        column = b.add(column, b.mul(first, buffer.panelColumns()));
+        target = b.add(target, b.mul(first, buffer.panelBytes()));
+      } else {
+        Value first =
+            b.mul(adaptor.getRank(), op.getMap().getType().getBoxRows());
+        row = b.add(row, first);
+        target = b.add(target, b.mul(first, SmemType::kPanelBytes));
+      }
     }
-    Value column = adaptor.getColumn() ? adaptor.getColumn() : b.i32(0);
-    for (int64_t panel = 0; panel < op.panels(); ++panel)
+    for (int64_t panel = 0; panel < op.ownPanels(blocks); ++panel)
       b.memoryAssembly(copy, "r,l,r,r,r,r,r",
                        {b.add(target, panel * buffer.panelBytes()),
                         adaptor.getMap(), barrier,

@@ -40,6 +40,10 @@ public:
     int64_t leading = kDown ? type.panelBytes() / kUnit : 1;
     int64_t bits = int64_t(1) << 62 | (SmemType::kSwizzleBytes / kUnit) << 32 |
                    leading << 16;
+    // LLVM would compute the descriptors of all stages that are known ahead of
+    // the loop, more than there are uniform registers for.
+    if (stage && getConstantIntValue(stage) && type.getStages() > 1)
+      buffer = b.opaque(buffer);
     if (row)
       buffer = b.add(buffer, b.mul(row, SmemType::kPanelBytes));
     Value address = b.bitAnd(b.shiftRight(buffer, 4), addressMask);

@@ -120,7 +120,7 @@ gpu.module @m {
 // CHECK: "{ .reg .b16 all; mov.b16 all, 3; cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$3,$4,$5,$6}], [$2], all; }"
 // CHECK: "st.release.gpu.global.b32 [$0], $1;", "l,r,~{memory}"
 // CHECK: ld.acquire.gpu.global.b32 $0, [$1]; setp.ge.s32 p, $0, $2;
-// CHECK: "{ .reg .pred p; .reg .b32 a; setp.lt.u32 p, $1, $2; @p mapa.shared::cluster.u32 a, $0, $1; @p mbarrier.arrive.shared::cluster.b64 _, [a]; }", "r,r,n,~{memory}" %{{.*}}, %{{.*}}, %c2_i32
+// CHECK: "{ .reg .pred p; .reg .b32 r, a; setp.le.u32 p, $1, $2; min.u32 r, $1, $2; mapa.shared::cluster.u32 a, $0, r; @p mbarrier.arrive.shared::cluster.b64 _, [a]; }", "r,r,n,~{memory}" %{{.*}}, %{{.*}}, %c1_i32
 // CHECK-NOT: .release.cluster
 // CHECK: nvvm.cluster.arrive{{$}}
 // CHECK-NEXT: nvvm.cluster.wait{{$}}
@@ -163,6 +163,33 @@ gpu.module @m {
     %b = tile.wgmma %s[%c, %c], %s[%c] transpose acc(%a : !tile.pending<16x64xf32>) : !tile.smem<64x16xbf16, sw128>, <64x16xbf16, sw128> -> <16x64xf32>
     tile.wgmma_wait 1
     %x = tile.wgmma_wait 0, %b : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+    tile.return
+  }
+}
+
+// -----
+
+// Where boxes have all rows, blocks share the panels: two of four each.
+// CHECK-LABEL: llvm.func @panels(
+// CHECK: expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %{{.*}}, %c16384_i32
+// CHECK: %[[ACROSS:.*]] = arith.muli %[[RANK:.*]], %c128_i32
+// CHECK: arith.addi %{{.*}}, %[[ACROSS]]
+// CHECK: %[[AWAY:.*]] = arith.muli %[[RANK]], %c8192_i32
+// CHECK: arith.addi %{{.*}}, %[[AWAY]]
+// CHECK-COUNT-2: .multicast::cluster
+// CHECK-NOT: .multicast::cluster
+gpu.module @m {
+  tile.kernel @panels(%map: !tile.tensor_map<32x512xbf16>, %c: i32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x32x256xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    %rank = tile.cluster_rank
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        tile.tma_load %map[%c, %c, %c, %c] to %s[%c] multicast(%rank) arrive %full[%c] : <32x512xbf16> to <2x32x256xbf16, sw128>, <2>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
     tile.return
   }
 }

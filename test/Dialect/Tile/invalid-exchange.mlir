@@ -7,8 +7,26 @@ gpu.module @kernels {
     %full = tile.mbarrier "full" arrivals 1 : <2>
     tile.roles {
       tile.role "producer" warps 4 registers 24 single_lane {
-        // expected-error @below {{expects a buffer for 2 boxes of 128 x 512, but got}}
+        // expected-error @below {{expects panels for 2 blocks, but got 1}}
         tile.tma_load %map[%c, %c, %c, %c] to %s[%c] multicast(%c) arrive %full[%c] : <128x512xbf16> to <2x128x64xbf16, sw128>, <2>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @multicast_rows(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<32x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        // expected-error @below {{expects a buffer for 2 boxes of 32 x 512, but got}}
+        tile.tma_load %map[%c, %c, %c, %c] to %s[%c] multicast(%c) arrive %full[%c] : <32x512xbf16> to <2x128x64xbf16, sw128>, <2>
       }
       tile.role "consumer" warps 4 registers 240 {
       }

@@ -1,0 +1,85 @@
+//===- TileTma.cpp - Constraints of the ops of the copy engine ------------===//
+
+#include "attn/Tile/Tile.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// The buffer can hold boxes of the map, `rows` rows high.
+static LogicalResult verifyBox(Operation *op, TensorMapType map,
+                               SmemType buffer) {
+  if (buffer.getLayout() != SmemLayout::sw128)
+    return op->emitOpError("expects a buffer in layout sw128, but got ")
+           << buffer;
+  if (buffer.getElementType() != map.getElementType())
+    return op->emitOpError("expects a buffer of ")
+           << map.getElementType() << ", but got " << buffer;
+  return success();
+}
+
+LogicalResult TmaLoadOp::verify() {
+  TensorMapType map = getMap().getType();
+  SmemType buffer = getBuffer().getType();
+  RoleOp role = RoleOp::of(*this);
+  if (!role || !role.getSingleLane())
+    return emitOpError("expects to stand in a role of a single lane");
+  if (failed(verifyBox(*this, map, buffer)))
+    return failure();
+  int64_t blocks =
+      getRank() ? (*this)->getParentOfType<KernelOp>().getCluster() : 1;
+  int64_t parts = hasPartsOfPanels() ? 1 : blocks;
+  if (buffer.getRows() != parts * map.getBoxRows() ||
+      (!getColumn() && buffer.getColumns() < map.getColumns()))
+    return emitOpError("expects a buffer for ")
+           << (parts == 1 ? "" : std::to_string(parts) + " ") << "boxes of "
+           << map.getBoxRows() << " x " << map.getColumns() << ", but got "
+           << buffer;
+  constexpr int64_t swizzledRows = 8;
+  if (parts > 1 && map.getBoxRows() % swizzledRows != 0)
+    return emitOpError("expects parts of ")
+           << swizzledRows << " rows or a multiple, but got "
+           << map.getBoxRows();
+  std::optional<int64_t> columns = getColumns();
+  if (columns && (*columns <= 0 || *columns > buffer.getColumns() ||
+                  *columns % buffer.panelColumns() != 0))
+    return emitOpError("expects columns in steps of ")
+           << buffer.panelColumns() << " up to " << buffer.getColumns()
+           << ", but got " << *columns;
+  if (hasPartsOfPanels() && panels() % blocks != 0)
+    return emitOpError("expects panels for ")
+           << blocks << " blocks, but got " << panels();
+  return success();
+}
+
+bool TmaLoadOp::hasPartsOfPanels() {
+  return getRank() &&
+         getMap().getType().getBoxRows() == getBuffer().getType().getRows();
+}
+
+int64_t TmaLoadOp::ownPanels(int64_t blocks) {
+  return hasPartsOfPanels() ? panels() / blocks : panels();
+}
+
+int64_t TmaLoadOp::panels() {
+  SmemType buffer = getBuffer().getType();
+  std::optional<int64_t> columns = getColumns();
+  return columns ? *columns / buffer.panelColumns() : buffer.panels();
+}
+
+LogicalResult TmaStoreOp::verify() {
+  TensorMapType map = getMap().getType();
+  SmemType buffer = getBuffer().getType();
+  if (failed(verifyBox(*this, map, buffer)))
+    return failure();
+  if (buffer.getRows() < map.getBoxRows())
+    return emitOpError("expects a buffer for boxes of ")
+           << map.getBoxRows() << " rows, but got " << buffer;
+  int64_t column = getColumn();
+  if (column < 0 || column >= map.getColumns() ||
+      column % buffer.panelColumns() != 0)
+    return emitOpError("expects a column in steps of ")
+           << buffer.panelColumns() << " below " << map.getColumns()
+           << ", but got " << column;
+  return success();
+}
