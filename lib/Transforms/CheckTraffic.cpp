@@ -55,6 +55,20 @@ static LogicalResult compare(tile::KernelOp kernel, const Problem &problem,
          << " queries, " << problem.keys << " keys)";
 }
 
+/// What the kernel's IR moves for a problem.
+static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
+                                      const Machine &machine,
+                                      ScheduleAttr schedule,
+                                      const Problem &problem) {
+  SmallVector<int64_t> arguments;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+    arguments.push_back(role ? roleValue(role.getValue(), problem) : 0);
+  }
+  std::array<int64_t, 3> grid = gridOf(schedule.tiles(), problem, machine.sms);
+  return tile::countTraffic(kernel, grid, arguments);
+}
+
 static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
                            ScheduleAttr schedule, const Problem &problem) {
   std::string error;
@@ -63,19 +77,24 @@ static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
               schedule.tiles(), error);
   if (!plan)
     return kernel.emitOpError() << error;
-  SmallVector<int64_t> arguments;
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-    arguments.push_back(role ? roleValue(role.getValue(), problem) : 0);
-  }
-  std::array<int64_t, 3> grid = gridOf(schedule.tiles(), problem, machine.sms);
-  FailureOr<tile::Traffic> counted =
-      tile::countTraffic(kernel, grid, arguments);
+  FailureOr<tile::Traffic> counted = count(kernel, machine, schedule, problem);
   if (failed(counted))
     return failure();
   if (failed(compare(kernel, problem, "l2", counted->global, plan->bytes.l2)))
     return failure();
   return compare(kernel, problem, "smem", counted->smem, plan->bytes.smem);
+}
+
+/// The same for the kernel's own problem, all rows of it, in a remark.
+static LogicalResult reportOwn(tile::KernelOp kernel, const Machine &machine,
+                               ScheduleAttr schedule, const Problem &problem) {
+  FailureOr<tile::Traffic> counted = count(kernel, machine, schedule, problem);
+  if (failed(counted))
+    return failure();
+  emitRemark(kernel.getLoc(), "moves ")
+      << counted->global << " bytes at level l2 and " << counted->smem
+      << " at level smem";
+  return success();
 }
 
 namespace {
@@ -98,6 +117,9 @@ struct CheckTrafficPass : attn::impl::CheckTrafficPassBase<CheckTrafficPass> {
       for (const Problem &sample : samples(*problem, schedule.tiles()))
         if (failed(check(kernel, machine.resolve(), schedule, sample)))
           return WalkResult::interrupt();
+      if (report &&
+          failed(reportOwn(kernel, machine.resolve(), schedule, *problem)))
+        return WalkResult::interrupt();
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

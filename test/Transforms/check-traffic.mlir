@@ -7,6 +7,10 @@
 // KEPT: tile.kernel @flash_mma_sync_bf16_16
 // KEPT: tile.copy_async
 
+// What it moves can be asked for: Q, K, V and O of 2 heads once, 2048 bytes each.
+// RUN: attn-opt %t -attn-check-traffic=report -o %t.same 2>&1 | FileCheck %s --check-prefix=REPORT
+// REPORT: remark: moves 16384 bytes at level l2 and {{[0-9]+}} at level smem
+
 // An extra copy of Q: 64 rows of 2 heads.
 // RUN: sed '/tile.copy_async.* to <64x16xbf16>$/p' %t > %t.extra
 // RUN: not attn-opt %t.extra -attn-check-traffic 2>&1 | FileCheck %s --check-prefix=EXTRA

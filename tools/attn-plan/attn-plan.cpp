@@ -61,10 +61,10 @@ static cl::opt<std::string> direction("direction", cl::desc("forward"),
 static cl::opt<std::string> scheduleName("schedule", cl::value_desc("name"),
                                          cl::desc("Price only this schedule"),
                                          cl::cat(options));
-static cl::opt<std::string>
+static cl::list<std::string>
     tiles("tiles", cl::value_desc("name = value, ..."),
           cl::desc("Price only these tiles of --schedule; what is left out is "
-                   "chosen"),
+                   "chosen; may be repeated"),
           cl::cat(options));
 static cl::opt<bool> json("json", cl::desc("Print everything as JSON"),
                           cl::cat(options));
@@ -131,23 +131,43 @@ static int readProblem(Problem &problem) {
   return 0;
 }
 
-/// Keeps one schedule, or one choice of it.
+/// Prices the given tiles.  Alone they must be possible; of several those that
+/// are not are refused.
+static int priceTiles(PlanReport &report) {
+  report.plans.clear();
+  report.refused.clear();
+  for (const std::string &text : tiles) {
+    std::string error;
+    auto given = parseTiles(text, error);
+    if (!given)
+      return fail(error);
+    auto plan =
+        planFor(report.problem, report.machine, scheduleName, *given, error);
+    if (plan)
+      report.plans.push_back(*plan);
+    else if (tiles.size() == 1)
+      return fail(error);
+    else
+      report.refused.push_back({scheduleName, *given, {}, error});
+  }
+  llvm::stable_sort(report.plans, [](const Plan &a, const Plan &b) {
+    return a.seconds < b.seconds;
+  });
+  return 0;
+}
+
+/// Keeps one schedule, or some choices of it.
 static int narrow(PlanReport &report) {
   if (!scheduleName.getNumOccurrences())
     return tiles.getNumOccurrences()
                ? fail("expects --schedule with --tiles, but got none",
                       "known schedules: " + llvm::join(scheduleNames(), ", "))
                : 0;
-  std::string error;
-  auto given = parseTiles(tiles, error);
-  if (!given)
-    return fail(error);
-  auto plan =
-      planFor(report.problem, report.machine, scheduleName, *given, error);
-  if (!plan)
-    return fail(error);
   if (tiles.getNumOccurrences())
-    report.plans = {*plan};
+    return priceTiles(report);
+  std::string error;
+  if (!planFor(report.problem, report.machine, scheduleName, {}, error))
+    return fail(error);
   llvm::erase_if(report.plans, [](const Plan &other) {
     return other.schedule != scheduleName;
   });

@@ -82,7 +82,15 @@ def CheckTrafficPass : Pass<"attn-check-traffic", "mlir::ModuleOp"> {
     Contract: for the problem that a `tile.kernel` was built for, and for
     ragged ones beside it, the bytes counted in its IR (`tile::countTraffic`)
     equal the plan's prediction at every level, to the byte.
+
+    Counting visits every pair of tiles, so long problems are checked on fewer
+    rows.  With `report` the kernel's own problem is counted whole and a remark
+    says what it moves.
   }];
+  let options = [
+    Option<"report", "report", "bool", /*default=*/"false",
+           "say in a remark what every kernel moves for its own problem">,
+  ];
 }
 
 def AttachNVVMTargetPass : Pass<"attn-attach-nvvm-target", "mlir::ModuleOp"> {
