@@ -145,11 +145,14 @@ def _flash(_: int) -> Iterator[Tiles]:
 def _streamed_query(head_dim: int) -> Iterator[Tiles]:
     for query in range(16, 257, 16):
         for across in (1, 2, 4, 8):
+            if head_dim < 16 * across:
+                continue
             for warps in _warps(query, across):
-                for key in range(32, 257, 32):
-                    if (warps <= 16 and key % (16 * across) == 0
-                            and head_dim >= 16 * across):
-                        yield {"query": query, "key": key, "slice": 32,
+                if warps > 16:
+                    continue
+                for key in range(16 * across, 257, 16 * across):
+                    for width in (32, 16):
+                        yield {"query": query, "key": key, "slice": width,
                                "piece": 16, "stages": 2, "warps": warps,
                                "column_warps": across}
 

@@ -120,14 +120,14 @@ def draw_crossovers(axes: Any, document: Document, reading: str) -> None:
                         and one[rival][f"{source}_fits"] == fits],
                  marker, color=colour, fillstyle="full" if fits else "none",
                  markersize=4 if marker == "o" else 6,
-                 label=label if fits else f"{label}: flash does not fit")
+                 label=label if fits else "_")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     ticks(axes, [round(x) for x in sizes])
     marks = [64, 128, 256, 512]
     axes.set_yticks(marks, [str(mark) for mark in marks])
-    axes.set_title("d at which flash is overtaken, by M in KiB", fontsize=7,
-                   loc="left", pad=3)
+    axes.set_title("d where flash is overtaken; hollow: has no room",
+                   fontsize=7, loc="left", pad=3)
 
 
 def figure(document: Document, reading: str) -> Any:
