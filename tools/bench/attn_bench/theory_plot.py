@@ -126,7 +126,7 @@ def draw_crossovers(axes: Any, document: Document, reading: str) -> None:
     ticks(axes, [round(x) for x in sizes])
     marks = [64, 128, 256, 512]
     axes.set_yticks(marks, [str(mark) for mark in marks])
-    axes.set_title("d where flash is overtaken; hollow: has no room",
+    axes.set_title("flash is overtaken at d; hollow: has no room",
                    fontsize=7, loc="left", pad=3)
 
 
