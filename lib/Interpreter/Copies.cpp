@@ -158,9 +158,9 @@ Step attn::interpreter::runStoreFragment(Warp &warp, const Instruction &in) {
   const Matrix &source = *warp.matrix(in, 0);
   const View &view = warp.view(in, 1);
   int64_t row = warp.integer(in, 2), column = warp.integer(in, 3);
-  if (column < 0 || column % 2 != 0)
+  if (column < 0 || column % 8 != 0)
     return warp.stop(in, "column",
-                     "expects an even column of at least 0, but got " +
+                     "expects a column that is a multiple of 8, but got " +
                          Twine(column));
   auto [begin, end] = clip(view, row, source.rows);
   int64_t columns =

@@ -24,33 +24,35 @@ public:
     Tile first = f.order->at(b, number);
     pushTile(b, f.queue, message, first);
     message = message.next(b, kTileMessages);
+    b.when(exists(first), [&] { loadQueries(first, start.parity); });
     Scalar drawn = b.i32(0); // tiles that the team has been told of
     b.repeat(
         {first.row, first.head, first.batch, message.slot, message.parity,
-         number, drawn, start.slot, start.parity, start.parity},
+         number, drawn, start.slot, start.parity, start.parity ^ 1},
         [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) -> SmallVector<Value> {
           auto at = [&](int i) { return b.wrap(s[i]); };
-          Scalar slot = at(6) & b.i32(kDrawnSlots - 1);
-          SmallVector<Value> carried =
-              loadTile({at(0), at(1), at(2)}, {at(7), at(8)}, at(9), [&] {
-                b.when(f.team->leads, [&] { draw(flags, slot); });
-              });
-          Scalar number =
-              b.wrap(AwaitOp::create(b, b.getI32Type(), flags,
-                                     f.drawnFlag(f.team->rowGroup, slot),
-                                     // A flag holds the number plus 1.
-                                     at(5) + 2)) -
-              1;
+          Tile tile{at(0), at(1), at(2)};
+          Place message{at(3), at(4)}, place{at(7), at(8)};
+          Scalar slot = at(6) & b.i32(kDrawnSlots - 1), queryParity = at(9);
+          place = loadStrips(tile, place, [&] {
+            b.when(f.team->leads, [&] { draw(flags, slot); });
+          });
+          // A flag holds the number plus 1.
+          Scalar number = b.wrap(AwaitOp::create(
+                              b, b.getI32Type(), flags,
+                              f.drawnFlag(f.team->rowGroup, slot), at(5) + 2)) -
+                          1;
           Tile next = f.order->at(b, number);
-          Place message{at(3), at(4)};
           pushTile(b, f.queue, message, next);
           message = message.next(b, kTileMessages);
-          SmallVector<Value> results = {
-              next.row,       next.head, next.batch, message.slot,
-              message.parity, number,    at(6) + 1};
-          llvm::append_range(results, carried);
-          return results;
+          // Under the last strip's output, which needs no queries any more.
+          b.when(exists(next), [&] { loadQueries(next, queryParity); });
+          place =
+              loadValues(tile, f.blocks->ofTile(b, tile.row).end - 1, place);
+          return {next.row,       next.head,      next.batch, message.slot,
+                  message.parity, number,         at(6) + 1,  place.slot,
+                  place.parity,   queryParity ^ 1};
         });
   }
 
@@ -64,11 +66,10 @@ private:
                         drawn + f.team->afterFirst() + 1);
   }
 
-  /// Who is done first is to have the next tile, so that is drawn late: before
-  /// the last strip's scores, which hide how long it takes.
-  SmallVector<Value> loadTile(const Tile &tile, Place place, Scalar parity,
-                              function_ref<void()> draw) {
-    Scalar keyHead = tile.head / f.arguments.get(b, "group");
+  Scalar exists(const Tile &tile) { return b.i32(-1) < tile.row; }
+
+  /// The panels that stay for the tile.
+  void loadQueries(const Tile &tile, Scalar parity) {
     Scalar row = tile.row + f.team->rank * kRows;
     Scalar zero = b.i32(0);
     MbarrierWaitOp::create(b, f.queryEmpty, zero, parity);
@@ -85,21 +86,29 @@ private:
              });
              return {b.select(stays, stage + 1, stage)};
            });
+  }
+
+  /// What all strips of a tile read but the values of the last one.  Who is
+  /// done first is to have the next tile, so that is drawn late: before the
+  /// last strip's scores, which hide how long it takes.
+  Place loadStrips(const Tile &tile, Place place, function_ref<void()> draw) {
     Run run = f.blocks->ofTile(b, tile.row);
     ValueRange end =
-        b.loop(run.begin, run.end + 1, {place.slot, place.parity},
+        b.loop(run.begin, run.end, {place.slot, place.parity},
                [&](Scalar n, ValueRange p) -> SmallVector<Value> {
-                 Place place{b.wrap(p[0]), b.wrap(p[1])};
                  b.when(n + 1 == run.end, draw);
-                 place = when(n < run.end, place, [&](Place place) {
-                   return loadScores(tile, keyHead, row, n, place);
-                 });
+                 Place place =
+                     loadScores(tile, n, {b.wrap(p[0]), b.wrap(p[1])});
                  place = when(run.begin < n, place, [&](Place place) {
-                   return loadValues(tile, keyHead, n - 1, place);
+                   return loadValues(tile, n - 1, place);
                  });
                  return {place.slot, place.parity};
                });
-    return {end[0], end[1], parity ^ 1};
+    return {b.wrap(end[0]), b.wrap(end[1])};
+  }
+
+  Scalar keyHead(const Tile &tile) {
+    return tile.head / f.arguments.get(b, "group");
   }
 
   Place when(Scalar condition, Place place,
@@ -132,8 +141,9 @@ private:
   }
 
   /// What A(n) reads.
-  Place loadScores(const Tile &tile, Scalar keyHead, Scalar row, Scalar n,
-                   Place place) {
+  Place loadScores(const Tile &tile, Scalar n, Place place) {
+    Scalar row = tile.row + f.team->rank * kRows;
+    Scalar keyHead = this->keyHead(tile);
     Scalar firstKey = n * f.strip + f.team->part * kKeys;
     ValueRange end =
         b.loop(b.i32(0), b.i32(f.panels), {place.slot, place.parity},
@@ -157,7 +167,8 @@ private:
   }
 
   /// What B(n) reads: the values of the own part first.
-  Place loadValues(const Tile &tile, Scalar keyHead, Scalar n, Place place) {
+  Place loadValues(const Tile &tile, Scalar n, Place place) {
+    Scalar keyHead = this->keyHead(tile);
     Scalar column = f.team->part * f.columns;
     ValueRange end =
         b.loop(b.i32(0), b.i32(f.groupSize), {place.slot, place.parity},

@@ -1,6 +1,7 @@
 //===- Families.cpp - Which tensor cores can do it ------------------------===//
 
 #include "attn/Schedule/Families.h"
+#include <algorithm>
 
 using namespace attn;
 
@@ -39,6 +40,8 @@ static Sentence checkWgmma(const Problem &problem, int64_t most) {
     return "wgmma expects bf16, f16 or f8e4m3, but got " +
            std::string(name(problem.dtype));
   int64_t bytes = bytesOf(problem.dtype);
+  if (bytes == 1) // values are transposed for one product
+    most = std::min(most, kMostWgmmaColumns);
   if (auto sentence =
           checkWgmmaColumns("head dim", problem.headDim, bytes, most))
     return sentence;

@@ -187,11 +187,6 @@ private:
   }
 };
 
-/// Registers beside the fragments that hold descriptors of Q, one per wgmma
-/// along the head dimension.  ptxas 13.0 keeps them in uniform registers, but
-/// not all of them where a window makes two copies of the loop, nor with three
-/// warpgroups from eleven on (fitted to 370 compiled kernels: those that are
-/// then within their budget do not spill).
 /// Whether Q comes in several pieces.
 bool isCut(const Node &node) {
   return node.verb == Verb::share ||
@@ -199,18 +194,18 @@ bool isCut(const Node &node) {
          std::any_of(node.body.begin(), node.body.end(), isCut);
 }
 
+/// Registers beside the fragments that hold descriptors of Q, one per wgmma
+/// along the head dimension, if they are kept.  ptxas 13.0 keeps them in
+/// uniform registers, but not all of them where a window makes two copies of
+/// the loop (fitted to 370 compiled kernels: those that are then within their
+/// budget do not spill).
 int64_t heldDescriptors(const Node &grid, const Problem &problem) {
   int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
-  int64_t registers = 0;
   bool isWhole = !std::any_of(grid.body.begin(), grid.body.end(), isCut);
-  if (!isWhole)
-    return 0; // derived anew from the slot, step by step
-  if (problem.mask.kind == MaskKind::window)
-    registers += std::max<int64_t>(4, 3 * steps - 9);
-  constexpr int64_t mostUniform = 10;
-  if (grid.pipeline.warpgroups == 3 && steps > mostUniform)
-    registers += steps;
-  return registers;
+  if (!isWhole || steps > kMostKeptDescriptors ||
+      problem.mask.kind != MaskKind::window)
+    return 0;
+  return std::max<int64_t>(4, 3 * steps - 9);
 }
 
 } // namespace

@@ -331,7 +331,7 @@ void PendingType::print(AsmPrinter &printer) const {
 
 LogicalResult PendingType::verify(EmitError emitError, int64_t rows,
                                   int64_t columns) {
-  constexpr int64_t warpRows = 16, mostColumns = 256;
+  constexpr int64_t warpRows = 16, mostColumns = 512;
   if (rows != warpRows)
     return emitError() << "expects the " << warpRows
                        << " rows of a warp, but got " << rows;

@@ -15,8 +15,7 @@
 
 namespace attn {
 
-/// The widest operand of wgmma: columns of a product, or what a row of it is
-/// contracted over.
+/// Columns of the widest product of wgmma.
 inline constexpr int64_t kMostWgmmaColumns = 256;
 
 /// A sentence when a family cannot be used for this problem on this machine,

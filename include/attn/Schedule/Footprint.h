@@ -62,6 +62,11 @@ int64_t smemPitch(int64_t columns, int64_t bytesPerElement);
 /// The most registers that one thread can have.
 inline constexpr int64_t kMaxRegistersPerThread = 255;
 
+/// Descriptors of a factor of wgmma, one per step of 32 contracted bytes, that
+/// a kernel keeps in uniform registers: 4 words for a pair, of 63.  Where there
+/// are more, each is made anew.
+inline constexpr int64_t kMostKeptDescriptors = 10;
+
 /// How the warpgroups of a pipeline share the registers of a multiprocessor.
 struct RegisterBudget {
   int64_t producer, consumer; ///< per thread

@@ -91,9 +91,9 @@ def Tile_StoreFragmentOp : Tile_Op<"store_fragment",
        ["getTrafficOperands"]>]> {
   let summary = "rounds an accumulator and stores it to a view";
   let description = [{
-    Per warp, at (`row`, `column`) of the view, an even column; rows and columns
-    behind the view's are dropped.  Elements leave in pairs where the view's
-    rows allow it.
+    Per warp, at (`row`, `column`) of the view, a multiple of 8; rows and columns
+    behind the view's are dropped.  Elements leave by eights or in pairs where
+    the view's rows allow it.
   }];
   let arguments = (ins Tile_Frag:$fragment, Tile_View:$view, I32:$row,
                        I32:$column);

@@ -153,22 +153,37 @@ struct StoreFragmentLowering : OpConversionPattern<StoreFragmentOp> {
     Type element = type.getElementType();
     FragType fragment = op.getFragment().getType();
     ValueRange values = adaptor.getFragment();
-    Value firstColumn =
-        b.add(adaptor.getColumn().front(), b.mul(b.inQuad(), 2));
-    Value columnsLeft = b.sub(b.i32(type.getColumns()), firstColumn);
-    bool inPairs = type.getColumns() % 2 == 0 && type.getAlign() % 4 == 0;
     int64_t pieces = fragment.getColumns() / 8;
+    // Four lanes have 8 columns of a row between them.  Of four times as many
+    // each can have 8 for itself, 16 bytes, which fill sectors of L2.
+    bool inQuads = type.getColumns() % 8 == 0 && type.getAlign() % 16 == 0;
+    bool inPairs = type.getColumns() % 2 == 0 && type.getAlign() % 4 == 0;
+    int64_t quads = inQuads ? pieces / 4 : 0;
+    Value column = adaptor.getColumn().front();
+    Value ofPair = b.add(column, b.mul(b.inQuad(), 2));
+    Value ofQuad = b.add(column, b.mul(b.inQuad(), 8));
     for (int64_t m = 0; m < fragment.getRows() / 8; ++m) {
       Value row = b.add(b.add(adaptor.getRow().front(), b.quad()), 8 * m);
       Value exists =
           arith::CmpIOp::create(b, arith::CmpIPredicate::ult, row, view.rows);
       // No column is left in a row that does not exist.
-      Value left = b.select(exists, columnsLeft, b.i32(0));
-      Value address = b.offset(view.base, b.mul(b.wide(row), view.stride));
-      address = b.offset(address, b.wide(b.mul(firstColumn, elementBytes)));
-      for (int64_t n = 0; n < pieces; ++n) {
+      Value width = b.select(exists, b.i32(type.getColumns()), b.i32(0));
+      Value start = b.offset(view.base, b.mul(b.wide(row), view.stride));
+      auto pairOf = [&](int64_t n) {
         size_t first = (m / 2 * pieces + n) * 4 + m % 2 * 2;
-        Value pair = packPair(b, element, values[first], values[first + 1]);
+        return packPair(b, element, values[first], values[first + 1]);
+      };
+      Value left = b.sub(width, ofQuad);
+      Value address = addressOf(b, start, ofQuad);
+      for (int64_t n = 0; n < 4 * quads; n += 4)
+        storeIf(b, address, 8 * n,
+                transpose(b, {pairOf(n), pairOf(n + 1), pairOf(n + 2),
+                              pairOf(n + 3)}),
+                left);
+      left = b.sub(width, ofPair);
+      address = addressOf(b, start, ofPair);
+      for (int64_t n = 4 * quads; n < pieces; ++n) {
+        Value pair = pairOf(n);
         if (inPairs) {
           storeIf(b, address, 8 * n, pair, left, "b32", "r");
           continue;
@@ -186,7 +201,38 @@ struct StoreFragmentLowering : OpConversionPattern<StoreFragmentOp> {
 
 private:
   static constexpr int64_t elementBytes = 2;
+  using Four = std::array<Value, 4>;
 
+  static Value addressOf(Lane &b, Value row, Value column) {
+    return b.offset(row, b.wide(b.mul(column, elementBytes)));
+  }
+
+  /// Value j of lane i of four becomes value i of lane j.
+  static Four transpose(Lane &b, Four values) {
+    for (int64_t bit : {1, 2}) {
+      Value isHigh = b.less(b.i32(0), b.bitAnd(b.inQuad(), bit));
+      for (int64_t i = 0; i < 4; ++i) {
+        if (i & bit)
+          continue;
+        Value &low = values[i], &high = values[i + bit];
+        Value other = b.shuffleXor(b.select(isHigh, low, high), bit);
+        low = b.select(isHigh, other, low);
+        high = b.select(isHigh, high, other);
+      }
+    }
+    return values;
+  }
+
+  /// Stores 16 bytes, all or none of which are left.
+  static void storeIf(Lane &b, Value address, int64_t column,
+                      const Four &values, Value left) {
+    b.memoryAssembly(
+        "{ .reg .pred p; setp.gt.s32 p, $5, " + std::to_string(column) +
+            "; @p st.global.v4.b32 " + memoryOperand(0, column * elementBytes) +
+            ", {$1,$2,$3,$4}; }",
+        "l,r,r,r,r,r",
+        {address, values[0], values[1], values[2], values[3], left});
+  }
   /// Stores what begins `column` elements behind an address, if so many and
   /// more are left there.
   static void storeIf(Lane &b, Value address, int64_t column, Value value,

@@ -5,6 +5,9 @@
 // other instruction defines or reads their registers meanwhile; so registers
 // are tied before the fence and behind the wait, and nowhere else.
 //
+// A product of more than 256 columns is several instructions a step, side by
+// side, which begin at panels.
+//
 // Factors in shared memory are named by descriptors (PTX ISA, "Matrix
 // descriptor format"): the address, the leading and the stride offset in units
 // of 16 bytes, and the swizzle.  Two forms follow from the layout sw128:
@@ -18,6 +21,9 @@
 
 #include "Lane.h"
 
+#include "attn/Schedule/Footprint.h"
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -30,43 +36,58 @@ constexpr int64_t kStepBytes = 32;
 /// A factor in shared memory, from a row of a stage on.
 class Descriptors {
 public:
-  /// `kDown`: the contracted extent runs down the rows.  The row goes into the
-  /// address, not into the descriptor: ptxas 13.0 lost the high half of a
-  /// descriptor that was the sum of two values, both invariant in the loop.
+  /// `kDown`: the contracted extent runs down the rows.  The descriptors of a
+  /// few steps stay in uniform registers; of many each is made anew.
   Descriptors(Lane &b, SmemType type, Value buffer, Value stage, Value row,
-              bool kDown)
-      : type(type), kDown(kDown) {
+              int64_t steps, bool kDown)
+      : type(type), kDown(kDown), areKept(steps <= kMostKeptDescriptors) {
     constexpr int64_t addressMask = 0x3fff;
-    int64_t leading = kDown ? type.panelBytes() / kUnit : 1;
-    int64_t bits = int64_t(1) << 62 | (SmemType::kSwizzleBytes / kUnit) << 32 |
-                   leading << 16;
-    // LLVM would compute the descriptors of all stages that are known ahead of
-    // the loop, more than there are uniform registers for.
-    if (stage && getConstantIntValue(stage) && type.getStages() > 1)
+    int64_t leading = (kDown ? type.panelBytes() / kUnit : 1) << 16;
+    // LLVM would compute the descriptors of all stages that are known, and of
+    // many steps, ahead of the loop: more than there are uniform registers for.
+    bool hasKnownStages =
+        stage && getConstantIntValue(stage) && type.getStages() > 1;
+    if (hasKnownStages || !areKept)
       buffer = b.opaque(buffer);
     if (row)
       buffer = b.add(buffer, b.mul(row, SmemType::kPanelBytes));
-    Value address = b.bitAnd(b.shiftRight(buffer, 4), addressMask);
-    Value wide = arith::ExtUIOp::create(b, b.getI64Type(), address);
-    base = arith::OrIOp::create(b, wide, b.i64(bits));
+    base = b.bitAnd(b.shiftRight(buffer, 4), addressMask);
+    base = areKept ? wide(b, base, leading) : b.add(base, leading);
     if (type.getStages() == 1)
       return;
-    Value slot = arith::ExtUIOp::create(b, b.getI64Type(), stage);
+    Value slot = areKept ? extend(b, stage) : stage;
     base = b.add(base, b.mul(slot, type.stageBytes() / kUnit));
   }
 
-  Value step(Lane &b, int64_t k) const {
+  /// Of step k; `column` is the product's, of which a panel has 64 where k runs
+  /// down the rows, and which are rows otherwise.
+  Value step(Lane &b, int64_t k, int64_t column = 0) const {
     int64_t perPanel = SmemType::kPanelBytes / kStepBytes;
-    int64_t bytes =
-        kDown ? k * 16 * SmemType::kPanelBytes
-              : k / perPanel * type.panelBytes() + k % perPanel * kStepBytes;
-    return b.add(base, bytes / kUnit);
+    int64_t bytes = kDown ? k * 16 * SmemType::kPanelBytes +
+                                column / type.panelColumns() * type.panelBytes()
+                          : k / perPanel * type.panelBytes() +
+                                k % perPanel * kStepBytes +
+                                column * SmemType::kPanelBytes;
+    Value place = b.add(base, bytes / kUnit);
+    return areKept ? place : wide(b, place);
   }
 
 private:
   SmemType type;
-  bool kDown;
+  bool kDown, areKept;
+  /// Of step 0; the low half, unless they are kept.  Sums of that half alone
+  /// are also safer: ptxas 13.0 lost the high half of some sums of 64 bits.
   Value base;
+
+  static Value extend(Lane &b, Value low) {
+    return arith::ExtUIOp::create(b, b.getI64Type(), low);
+  }
+  /// With the high half, which is the same everywhere, and more bits.
+  static Value wide(Lane &b, Value low, int64_t more = 0) {
+    constexpr int64_t high =
+        int64_t(1) << 62 | (SmemType::kSwizzleBytes / kUnit) << 32;
+    return arith::OrIOp::create(b, extend(b, low), b.i64(high | more));
+  }
 };
 
 /// `$first, .. $first + count - 1` in braces.
@@ -93,7 +114,7 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
     SmemType rhs = op.getRhs().getType();
     int64_t steps = op.depth() * rhs.elementBytes() / kStepBytes;
     Descriptors right(b, rhs, adaptor.getRhs().front(),
-                      adaptor.getRhsStage().front(), /*row=*/Value(),
+                      adaptor.getRhsStage().front(), /*row=*/Value(), steps,
                       !op.getTranspose());
 
     // A sum in flight is not to be touched.
@@ -106,16 +127,26 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
     if (auto lhs = dyn_cast<SmemType>(op.getLhs().getType())) {
       leftPlace.emplace(b, lhs, adaptor.getLhs().front(),
                         adaptor.getLhsStage().front(),
-                        adaptor.getLhsRow().front(), /*kDown=*/false);
+                        adaptor.getLhsRow().front(), steps, /*kDown=*/false);
     } else {
       left = b.tie(adaptor.getLhs());
     }
+    int64_t columns = op.getResult().getType().getColumns();
+    int64_t most = columnsOfInstruction(columns);
     NVVM::WgmmaFenceAlignedOp::create(b);
     for (int64_t k = 0; k < steps; ++k) {
       Registers factor = leftPlace ? Registers{leftPlace->step(b, k)}
                                    : Registers(ArrayRef(left).slice(4 * k, 4));
       bool accumulate = op.getAcc() || k > 0;
-      acc = issue(b, op, acc, factor, right.step(b, k), accumulate);
+      // Two columns a register.
+      Registers sums;
+      for (int64_t at = 0; at < columns; at += most)
+        llvm::append_range(
+            sums,
+            issue(b, op,
+                  ArrayRef(acc).slice(at / 2, std::min(most, columns - at) / 2),
+                  factor, right.step(b, k, at), accumulate));
+      acc = std::move(sums);
     }
     NVVM::WgmmaGroupSyncAlignedOp::create(b);
     rewriter.replaceOpWithMultiple(op, {acc});
@@ -129,7 +160,15 @@ private:
     return Registers(op.getResult().getType().getColumns() / 2, zero);
   }
 
-  static Registers issue(Lane &b, WgmmaOp op, const Registers &acc,
+  /// Columns of each instruction of a step but the last: as even as panels
+  /// allow.
+  static int64_t columnsOfInstruction(int64_t columns) {
+    constexpr int64_t most = 256, panel = 64;
+    int64_t instructions = llvm::divideCeil(columns, most);
+    return llvm::alignTo(llvm::divideCeil(columns, instructions), panel);
+  }
+
+  static Registers issue(Lane &b, WgmmaOp op, ArrayRef<Value> acc,
                          const Registers &left, Value right, bool accumulate) {
     Type element = op.getRhs().getType().getElementType();
     int64_t count = acc.size(), inputs = left.size();
@@ -159,7 +198,7 @@ private:
       constraints += std::to_string(i) + ",";
     constraints += inRegisters ? "r,r,r,r,l,n" : "l,l,n";
 
-    SmallVector<Value> operands(acc);
+    SmallVector<Value> operands(acc.begin(), acc.end());
     llvm::append_range(operands, left);
     operands.push_back(right);
     operands.push_back(b.i32(accumulate));

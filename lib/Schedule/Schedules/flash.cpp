@@ -123,6 +123,8 @@ ScheduleKind flash() {
                    buildPipeline,
                    checkPipeline,
                    nullptr};
+  // Two products side by side; registers run out before.
+  pipeline.mostHeadDim = 2 * kMostWgmmaColumns;
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",

@@ -149,7 +149,7 @@ gpu.module @m {
 // in between, and a wait without products only waits.
 // CHECK-LABEL: llvm.func @goes_on(
 // CHECK: nvvm.wgmma.fence.aligned
-// CHECK-NEXT: %[[A:.*]] = llvm.inline_asm {{.*}}wgmma.mma_async
+// CHECK: %[[A:.*]] = llvm.inline_asm {{.*}}wgmma.mma_async
 // CHECK-NOT: ""
 // CHECK: nvvm.wgmma.fence.aligned
 // CHECK-NEXT: llvm.inline_asm {{.*}}wgmma.mma_async

@@ -87,13 +87,13 @@ func.func private @pending_rows(!tile.pending<64x64xf32>)
 
 // -----
 
-// expected-error @below {{expects columns in multiples of 8 up to 256, but got 12}}
+// expected-error @below {{expects columns in multiples of 8 up to 512, but got 12}}
 func.func private @pending_columns(!tile.pending<16x12xf32>)
 
 // -----
 
-// expected-error @below {{expects columns in multiples of 8 up to 256, but got 264}}
-func.func private @pending_columns_at_most(!tile.pending<16x264xf32>)
+// expected-error @below {{expects columns in multiples of 8 up to 512, but got 520}}
+func.func private @pending_columns_at_most(!tile.pending<16x520xf32>)
 
 // -----
 

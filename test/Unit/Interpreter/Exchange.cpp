@@ -181,9 +181,9 @@ TEST_F(Exchange, FragmentsAreClipped) {
                 i < 10 || j < 16 ? -1.0f : float(8 * (i - 10) + j - 16));
 }
 
-TEST_F(Exchange, FragmentsBeginAtPairs) {
+TEST_F(Exchange, FragmentsBeginAtPieces) {
   kernel("tile.store_fragment %v to %out[%c0, %c1] : !acc to !out // HERE");
-  expectError(arguments, "expects an even column of at least 0, but got 1");
+  expectError(arguments, "expects a column that is a multiple of 8, but got 1");
 }
 
 //===----------------------------------------------------------------------===//

@@ -86,6 +86,21 @@ TEST_F(FlashWgmma, MasksAndOptions) {
       }
 }
 
+/// Output of more than one product's columns, and queries of more than a few
+/// steps.
+TEST_F(FlashWgmma, WideHeads) {
+  for (auto [d, dV, key] : {std::array<int64_t, 3>{320, 320, 48},
+                            {264, 264, 32},
+                            {512, 64, 32},
+                            {16, 376, 32}})
+    for (const Mask &mask :
+         {Mask{}, Mask{MaskKind::causal}, Mask{MaskKind::window, 40, 0}}) {
+      FlashCase flash(problem(130, 100, d, dV, mask),
+                      tiles(128, key, 2, 1, 64, false, true));
+      check(flash, {{WarpOrder::forward}, {WarpOrder::shuffled}});
+    }
+}
+
 /// Blocks that go from tile to tile, where every warpgroup has blocks of its
 /// own to pass over.  A block takes all tiles behind the first ones, so that
 /// the number of multiprocessors says how far apart its first two tiles are.
