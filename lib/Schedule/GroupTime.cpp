@@ -62,7 +62,7 @@ public:
     return std::max({tensor(), exp(), issue(), smem()});
   }
   double strip() const {
-    double work = tensor() + std::max(exp(), issue()) + c.waitClocks +
+    double work = tensor() + std::max(exp(), issue()) + c.groupWaitClocks +
                   how.group * c.shareClocks;
     // A ring brings its bytes once per latency, or as fast as L2 gives them.
     double ringBytes = double(how.units) * kUnitBytes;
@@ -105,13 +105,13 @@ private:
           2 * area * padded(node.a, use.tile.depth, problem) * use.count;
       productClocks +=
           std::max(flops / rate, smem / machine.smemBytesPerClockPerSm);
-      slots += padded(node.a, use.tile.depth, problem) / 16.0 * c.wgmmaSlots *
-               use.count;
+      slots += padded(node.a, use.tile.depth, problem) / 16.0 *
+               c.groupWgmmaSlots * use.count;
       return;
     }
     case Verb::softmax:
       exps += area * use.count;
-      slots += area / 32 * c.lazySoftmaxSlots * use.count;
+      slots += area / 32 * c.groupSoftmaxSlots * use.count;
       return;
     case Verb::stream:
       loadBytes += smem;

@@ -4,29 +4,36 @@
 // *round*, which takes the longest of
 //
 //   units   all products, all exponentials and all instructions of a scheduler,
-//           which get into each other's way: a power mean
+//           which get into each other's way: a power mean, and more where
+//           nothing keeps warpgroups from doing the same at the same time
 //   smem    operands and fills, which the tensor cores and the copy engine move
 //           by themselves
 //   chain   what one warpgroup does one behind the other: its scores, its
-//           softmax, waiting, and, unless they overlap, its output
+//           output, its softmax, waiting.  With overlap as well, since the
+//           exponentials wait for the product that was started beside the
+//           scores; what overlaps is the maximum.
 //   transposer   what the warps that transpose do, beside all that
 //
-// d = 128, two warpgroups, 128 keys, one H100: tensor 2064, exp 1024 and issue
-// 661 clocks, together 2171; smem 1075; chain 1814.  Where some warpgroups have
-// nothing to do, under a mask or behind the last row, the chain of the others
-// remains.
+// and combines with what the copy engine takes for the next rows.
+//
+// d = 128, two warpgroups, 128 keys, one H100: tensor 2048, exp 1024 and issue
+// 1422 clocks, together 2154, in step 4494, of which some is lost: 2294; chain
+// 2416.  Where some warpgroups have nothing to do, under a mask or behind the
+// last row, the chain of the others remains.
 //
 // A tile is its rounds and a *boundary*: the output is written, the next tile
-// begun.  Two query stages in a persistent block put the beginning under the
-// end.
+// begun.  In a persistent block it is part of the chain, and some of it holds
+// up the other warpgroups as well.
 //
-// Beside all that the copy engines bring keys and values through L2.
+// Beside all that the copy engines of all multiprocessors bring keys and values
+// through L2.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipelineTime.h"
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace attn;
 
@@ -50,7 +57,6 @@ public:
         machine(machine), c(c), rate(productRate(machine, problem, family)),
         across(double(node.across)),
         groups(double(node.pipeline.warpgroups) / across),
-        latency(c.copyLatencySeconds * clockOf(machine)),
         bytesPerClock(l2RateOf(machine) / clockOf(machine) / machine.sms) {
     for (const Use &use : census.uses)
       if (use.grid == number)
@@ -73,9 +79,13 @@ public:
     return (all - double(grid.groupSteps)) / (all - double(grid.steps));
   }
 
+  /// All products of a round.
+  double products() const { return groups * (step.scores + step.output); }
+  /// And what the tensor cores wait for between those of two warpgroups.
   double tensor() const {
-    return groups * (step.scores + step.output + c.switchClocks +
-                     (how.takesTurns ? c.turnClocks : 0));
+    double between = (how.takesTurns ? c.turnClocks : 0) +
+                     (how.overlaps ? 0 : c.drainClocks);
+    return products() + groups * between;
   }
   double exp() const { return groups * step.exp; }
   double issue() const { return groups * step.issue; }
@@ -91,19 +101,33 @@ public:
   double chain() const {
     // Warpgroups that have the same rows wait for each other's P as well.
     double waits = across > 1 ? 2 * c.waitClocks : c.waitClocks;
-    return (step.scores + softmax() + (how.overlaps ? 0 : step.output)) /
-               across +
-           waits;
+    return (step.scores + softmax() + step.output) / across + waits;
+  }
+  /// All products, exponentials and instructions of a round.
+  double units() const {
+    double units = powerMean({tensor(), exp(), issue()}, c.unitPower);
+    if (how.takesTurns)
+      return units;
+    // Nothing keeps warpgroups from doing the same at the same time: then a
+    // unit has nothing to do while the others are busy.  More of them seldom
+    // all agree, unless each has the next product waiting.
+    double share =
+        how.overlaps ? c.lockedShare : std::pow(c.inStepShare, groups - 1);
+    double inStep = tensor() + groups * softmax();
+    return units + share * std::max(0.0, inStep - units);
   }
   /// A round in which so many warpgroups have something to do, without what
   /// loads add.
   double busy(double active) const {
-    double units = powerMean({tensor(), exp(), issue()},
-                             how.takesTurns ? c.turnPower : c.pipelinePower);
-    units *= active / groups;
-    double busy = std::max(powerMean({units, chain()}, c.chainPower),
-                           c.operandShare * smem() * active / groups);
-    busy = std::max(busy, transposer);
+    double ofTile = how.isPersistent ? groupBoundary() / rounds() : 0;
+    double part = active / groups;
+    // Warpgroups that are free to do so sometimes meet at the tensor cores.
+    if (!how.takesTurns)
+      ofTile += c.meetShare * products() * (active - 1) / groups;
+    double busy = std::max({units() * part, chain() + ofTile,
+                            c.operandShare * smem() * part, transposer});
+    busy = powerMean({busy, c.aloneShare * copyClocks / blockSteps()},
+                     c.ringPower);
     return busy * (1 + c.ringShare / std::max(1.0, grid.stages - 1.0));
   }
   double round(double active) const {
@@ -114,7 +138,7 @@ public:
   /// ahead.
   double loadGap(double busy) const {
     double handovers = std::max(1.0, double(grid.handovers) / grid.steps);
-    double load = latency + copyClocks / blockSteps() / handovers;
+    double load = copyClocks / blockSteps() / handovers;
     return std::max(0.0, handovers * load - (grid.stages - 0.5) * busy);
   }
   /// Of all rounds, where all warpgroups have something to do.
@@ -129,26 +153,29 @@ public:
     return longestRound() + lonely() * (alone - longestRound());
   }
 
-  /// Clocks between the rounds of two tiles.
-  double boundary() const {
-    double queryLoad = latency + queryBytes / (bytesPerClock * c.burstGain);
-    double perGroup = c.groupTileClocks + epilogueSlots;
-    if (problem.mask.kind != MaskKind::none)
-      perGroup += c.maskedGroupClocks * waitsUnderMask();
-    double clocks = groups * perGroup + (strips - 1) * c.stripClocks;
-    if (!how.isPersistent)
-      return clocks + c.blockClocks + queryLoad + step.scores + softmax();
-    // One buffer is free again after the last scores; the last output hides
-    // some of the load.
-    if (queryStages == 1)
-      clocks += std::max(0.0, queryLoad - step.output);
-    return clocks;
+  /// Clocks of one warpgroup between the rounds of two tiles.
+  double groupBoundary() const {
+    return c.groupTileClocks + epilogueSlots + (strips - 1) * c.stripClocks +
+           maskedScores() / 32 / kSchedulersPerSm * c.maskSlots +
+           cutLoops() * c.cutLoopClocks;
   }
-
-  /// The share of what masks cost between tiles that is left with slots beyond
-  /// the first two, in which a warpgroup that is done runs ahead of the others.
-  double waitsUnderMask() const {
-    return 1 - c.aheadShare * (1 - 1 / std::max(1.0, grid.stages - 1.0));
+  /// Clocks between the rounds of two tiles in which nobody works on another.
+  double boundary() const {
+    double queryLoad = queryBytes / (bytesPerClock * c.burstGain);
+    if (!how.isPersistent)
+      return groupBoundary() * (1 + c.exposedShare * (groups - 1)) +
+             c.blockClocks + queryLoad + step.scores + softmax() + step.output;
+    double share = c.exposedShare;
+    // In turns, the next ones wait for who writes.
+    if (how.takesTurns)
+      share += c.exposedByTurnsShare;
+    if (queryStages > 1)
+      return groups * groupBoundary() * share;
+    // One buffer is free again after the last scores of all; the last output
+    // hides some of the load.
+    share += c.exposedByQueriesShare;
+    return groups * groupBoundary() * share +
+           std::max(0.0, queryLoad - step.output);
   }
 
   /// Bytes that the ring of keys and values asks for ahead.
@@ -174,25 +201,50 @@ private:
   double rate;
   double across;        ///< warpgroups that have the same rows
   double groups;        ///< that have rows of their own
-  double latency;       ///< clocks of a load
   double bytesPerClock; ///< that the copy engine brings
   Step step;
   double transposer = 0; ///< clocks of a step, beside all others
   double smemBytes = 0, queryBytes = 0, loadBytes = 0, copyClocks = 0;
   double epilogueSlots = 0, strips = 1;
   int64_t queryStages = 1;
+  int64_t keys = 1; ///< of a block
 
-  /// Clocks in which copy engines bring keys or values, row of a box by row.
+  /// Loops of a warpgroup for blocks that a mask cuts, beside the one for all
+  /// others and the first block: with the diagonal at multiples of its rows a
+  /// causal one cuts no other.
+  int64_t cutLoops() const {
+    switch (problem.mask.kind) {
+    case MaskKind::none:
+      return 0;
+    case MaskKind::causal:
+      return keys % kWarpgroupRows == 0 ? 0 : 1;
+    case MaskKind::causalBottomRight:
+      return 1;
+    case MaskKind::window:
+      return 2;
+    }
+    return 0;
+  }
+  /// Scores of a warpgroup's tile that are looked at for being hidden.
+  double maskedScores() const {
+    if (problem.mask.kind == MaskKind::none)
+      return problem.keys % keys == 0 ? 0 : double(keys * kWarpgroupRows);
+    // Blocks that a band of as many rows meets, on average.
+    int64_t common = std::gcd(keys, kWarpgroupRows);
+    double cut = double(keys + kWarpgroupRows - common) * kWarpgroupRows;
+    return problem.mask.kind == MaskKind::window ? 2 * cut : cut;
+  }
+
+  /// Clocks in which copy engines bring keys or values, row of a box by row,
+  /// however many bytes of a line it has.
   double clocksToCopy(const Use &use) const {
     Tensor tensor = use.node->tensor;
     int64_t columns = extent(problem, *shapeOf(tensor).cols);
     int64_t rowBytes = columns * bytesPerElement(tensor, problem);
     double rows = double(use.elements) / double(columns);
-    bool crosses = rowBytes % kSectorBytes != 0;
     double boxes = double(ceilDiv(rowBytes, kPanelBytes));
-    double bytes =
-        double(rowBytes) + boxes * (crosses ? c.crossingBytes : c.boxBytes);
-    return rows * bytes / (bytesPerClock * c.boxGain);
+    bool crosses = rowBytes % kSectorBytes != 0;
+    return rows * boxes * (crosses ? c.crossingClocks : c.boxClocks);
   }
 
   void add(const Use &use) {
@@ -215,8 +267,6 @@ private:
       double times = std::max(1.0, use.count / ofGroups);
       clocks *= times;
       (node.tensor == Tensor::S ? step.scores : step.output) += clocks;
-      step.issue += depth * bytesPerElement(node.b, problem) / kStepBytes *
-                    c.wgmmaSlots * times;
       return;
     }
     case Verb::transpose: {
@@ -227,8 +277,9 @@ private:
       return;
     }
     case Verb::softmax:
+      keys = use.tile.cols;
       step.exp += area / machine.expPerClockPerSm;
-      step.issue += perScheduler * c.lazySoftmaxSlots + c.stepSlots;
+      step.issue += perScheduler * c.softmaxClocks + c.stepClocks;
       return;
     case Verb::stream:
       loadBytes += smem;
@@ -296,6 +347,12 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double ideal =
       (model.rounds() * model.averageRound() + boundary) * blocks / sms / clock;
 
+  // The less the tensor cores have to do, the less power limits the clock.
+  double used = model.products() * roundsPerSm / clock / whole;
+  if (machine.measuredClockHz > 0) {
+    double faster = 1 + c.spareClock * std::max(0.0, 1 - used);
+    clock *= faster, whole /= faster, ideal /= faster;
+  }
   Time t;
   t.tensor = model.tensor() * roundsPerSm / clock;
   t.exp = model.exp() * roundsPerSm / clock;
@@ -303,16 +360,17 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   t.smem = c.operandShare * model.smem() * roundsPerSm / clock;
   t.exposed = ideal - model.busiest() * roundsPerSm / clock;
   t.tail = whole - ideal;
-  t.overhead = c.launchSeconds + c.loadLatencySeconds;
+  t.overhead = c.launchSeconds + c.pipelineSeconds;
   Bytes bytes =
       gridTraffic(census, number, problem, machine, sms * together, c);
   t.l2 = std::max(bytes.l2 / l2RateOf(machine),
-                  model.copying() * heads / (sms * clock));
+                  model.copying() * heads / (sms * clockOf(machine)));
   // No faster than the bytes that the rings have asked for arrive.
   double ringRate = sms * model.bytesAhead() / c.memoryLatencySeconds;
   t.hbm = bytes.hbm / std::min(hbmRateOf(machine, c), ringRate);
   double longest = std::max({whole, t.l2, t.hbm});
-  t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - longest;
+  double smAndL2 = powerMean({whole, t.l2}, c.l2Power);
+  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
   t.seconds = longest + t.contention + t.overhead;
   double withoutGaps = whole - model.loadGaps() * blocks / sms / clock;
   t.boundBy = binding(t, withoutGaps, family);

@@ -112,8 +112,9 @@ struct Waves {
   double round(double together) const {
     double warps = together * grid.warps / double(kSchedulersPerSm);
     double ofBlock = std::max(1.0, grid.warps / double(kSchedulersPerSm));
-    double independent =
-        (1 + (ofBlock - 1) * c.independenceWithinBlock) / ofBlock;
+    double independence =
+        grid.isSliced() ? c.independenceWithinUnit : c.independenceWithinBlock;
+    double independent = (1 + (ofBlock - 1) * independence) / ofBlock;
     double helpers = std::max(1.0, warps * independent);
     double clocks = together * (block.busiest() + block.rest(c) / helpers) /
                     std::min(1.0, warps);
@@ -178,8 +179,11 @@ static Time gridTime(const Census &census, size_t number,
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.
   double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
+  // The next unit's copy is no further ahead than the ring is deep.
+  double late = grid.isSliced() ? c.lateUnitClocks / (grid.stages - 1.0) : 0;
   block.barriers =
-      (handovers + work.agreements) * c.barrierClocks / grid.blocks +
+      ((handovers + work.agreements) * c.barrierClocks + handovers * late) /
+          grid.blocks +
       c.startClocks;
 
   double clock = clockOf(machine);

@@ -4,11 +4,11 @@
 // RUN: attn-opt %s -attn-to-binary="format=isa machine=a100_80g schedule=flash" -split-input-file | sed 's/\\0A/\n/g' | sed '/^  func.func/,/^  }/d' > %t.mma
 // RUN: FileCheck %s --input-file=%t.mma
 // RUN: FileCheck %s --input-file=%t.mma --check-prefix=NEVER
-// RUN: attn-opt %s -attn-to-binary=format=isa -split-input-file | sed 's/\\0A/\n/g' | sed '/^  func.func/,/^  }/d' > %t.wgmma
+// RUN: attn-opt %s -attn-to-binary='format=isa schedule="flash, overlap = 1"' -split-input-file | sed 's/\\0A/\n/g' | sed '/^  func.func/,/^  }/d' > %t.wgmma
 // RUN: FileCheck %s --input-file=%t.wgmma --check-prefix=WGMMA
 // RUN: FileCheck %s --input-file=%t.wgmma --check-prefix=PRODUCER
 // RUN: FileCheck %s --input-file=%t.wgmma --check-prefix=NEVER
-// RUN: attn-opt %s -attn-to-binary="format=isa machine=h200" -split-input-file | sed 's/\\0A/\n/g' | sed '/^  func.func/,/^  }/d' | FileCheck %s --check-prefixes=WGMMA
+// RUN: attn-opt %s -attn-to-binary='format=isa machine=h200 schedule="flash, overlap = 1"' -split-input-file | sed 's/\\0A/\n/g' | sed '/^  func.func/,/^  }/d' | FileCheck %s --check-prefixes=WGMMA
 // RUN: attn-opt %s -attn-to-binary="format=isa machine=rtx_5090" -split-input-file | sed 's/\\0A/\n/g' | FileCheck %s --check-prefix=NEVER
 
 // NEVER: .visible .entry

@@ -48,6 +48,12 @@ struct Calibration {
   /// Of the time that one warp leaves a scheduler idle, the share that another
   /// warp of the same block can use; a warp of another block uses all of it.
   double independenceWithinBlock = 0.6;
+  /// The same where a ring brings slices of a step, so that a barrier keeps
+  /// warps together for every few products; and clocks that a unit of a ring of
+  /// two slots waits for its copy, which began one unit ago.  Of
+  /// streamed_query's kernels with 128 rows (d = 64 to 256) those with three
+  /// stages took 8 to 16 % less time than those with two.
+  double independenceWithinUnit = 0.1, lateUnitClocks = 250;
   /// Matrix products and the fragment reads that feed them overlap within a
   /// warp, but for this share of the shorter.  Together with the rule for idle
   /// schedulers this puts FlashAttention-2 where it was published: about 220
@@ -70,72 +76,77 @@ struct Calibration {
   /// What one more launch costs in a stream.
   double launchSeconds = 2.5e-6;
 
-  // Pipelines.  Fitted together to 14,000 forward kernels of 160 problems on an
-  // H100 (2026-11-21, tools/bench/results/*-choice-*.json): the order of the
-  // kernels of a problem first, then their times.  ChoiceTest has what is left.
+  // Pipelines.  Fitted together to 20,000 forward kernels of 218 problems on an
+  // H100 (2026-11-21, tools/bench/results/*-choice-*.json): how the kernels of
+  // a problem near its best compare, then their times.  ChoiceTest has what is
+  // left.
 
-  /// Units of a multiprocessor that are busy at once combine as a power mean:
-  /// warpgroups that work on their own collide.
-  double pipelinePower = 2.95;
-  /// The same where they take turns, and the clocks that a turn costs the
-  /// tensor cores: + 2 % where exponentials bind (d = 64), else nothing.
-  double turnPower = 3.74, turnClocks = 8.6;
-  /// Clocks in which the tensor cores go from one warpgroup to the next.
-  double switchClocks = 7.8;
-  /// What one warpgroup does one behind the other hides under the work of all
-  /// until it is nearly as long.
-  double chainPower = 5.4;
-  /// Issue slots per 32 scores of a softmax that seldom rescales: half a
-  /// maximum (of three integers at once), fma, exp, add, half a conversion.
-  double lazySoftmaxSlots = 4.36;
-  /// Slots of a warp per step beside the softmax, and per wgmma: a compiled
-  /// step of 64 x 128 scores has about 365 of them at d = 128 (16 wgmma) and
-  /// 360 at d = 64 (12).
-  double stepSlots = 25.2, wgmmaSlots = 1.64;
-  /// Clocks of a step in which a warpgroup waits: for the barrier, for the
-  /// first scores, for shuffles.
-  double waitClocks = 460;
+  /// Units of a multiprocessor that are busy at once combine as a power mean.
+  double unitPower = 4.4;
+  /// Clocks of the tensor cores per step: of a turn, for its barrier; without
+  /// overlap, where a warpgroup waits for its output before it starts scores.
+  double turnClocks = 31, drainClocks = 78;
+  /// Of what units lose if all warpgroups do the same at the same time, the
+  /// share that is lost where nothing keeps them apart: without overlap, for
+  /// two (three: squared), and with it.  At d = 192 two warpgroups without
+  /// turns and overlap took 26 % longer than with overlap, in turns 7 %.
+  double inStepShare = 0.3, lockedShare = 0.06;
+  /// Share of the others' products for which a warpgroup waits that is free to
+  /// meet them.  Such kernels took from 275 to 341 us where those in turns took
+  /// 280 to 293 (d = 56, one head): what is in step at first often stays so.
+  double meetShare = 0.015;
+  /// Clocks of a scheduler per 32 scores of a softmax that seldom rescales,
+  /// beside the exponential: 4.4 instructions, of which maxima and conversions
+  /// take two clocks, and what one waits for another.
+  double softmaxClocks = 10;
+  /// The same per step beside the softmax, and clocks of a step in which a
+  /// warpgroup waits: for the barrier, for shuffles.
+  double stepClocks = 71, waitClocks = 169;
   /// Share of the counted bytes of shared memory that take time: counters show
   /// 42 to 44 % of the peak where the bytes make 71 %.
   double operandShare = 0.6;
-  /// Copy engines bring boxes row by row, 128 bytes or less of each.  A row
-  /// takes as long as so many bytes more would, and longer where rows begin
-  /// within a sector of 32 bytes, as every other one does where the head
-  /// dimension is an odd multiple of 8; all at this multiple of what plain
-  /// loads reach in L2.
-  double boxBytes = 64, crossingBytes = 200, boxGain = 1.41;
+  /// Copy engines bring boxes row by row, 128 bytes or less of each.  Clocks of
+  /// a row of a box, however long, where all engines are busy: 2.1 ns; where
+  /// rows begin within a sector of 32 bytes, as every other one does if the
+  /// head dimension is an odd multiple of 8: 3.4 ns.
+  double boxClocks = 3.5, crossingClocks = 6.55;
+  /// The share of them that is left to an engine alone (d = 72: 2.5 of 3.4 ns),
+  /// and how it combines with what its multiprocessor does.
+  double aloneShare = 0.58, ringPower = 7.3;
+  /// The share by which a ring of two slots lengthens a round: a block that is
+  /// late, or a warpgroup, holds up all.  Of more slots it is as much less as
+  /// there are more beyond the first.
+  double ringShare = 0.0285;
+  /// How copies of all engines combine with what multiprocessors do.
+  double l2Power = 6.6;
   /// How much more than its share of L2's rate one copy engine gets in a burst,
   /// as for queries, or where several blocks need the same and each brings a
   /// part.
   double burstGain = 1.94;
-  /// Seconds of a load that a ring with room for half a block more does not
-  /// hide.
-  double copyLatencySeconds = 0.165e-6;
   /// Of the time that warpgroups wait for the last one of a tile, the share
   /// that is lost although the next tile's queries are there.
-  double idleShare = 0.72;
+  double idleShare = 0.9;
   /// Share of a short tile that is left when the first multiprocessor has
   /// nothing more to do, where tiles differ in length.
-  double tailShare = 0.35;
-  /// The share by which a ring of two slots lengthens a round: a block that is
-  /// late, or a warpgroup, holds up all.  Of more slots it is as much less as
-  /// there are more beyond the first.
-  double ringShare = 0.0066;
+  double tailShare = 0.42;
   /// Seconds from handing a slot back to the arrival of its next block from a
   /// device memory that is busy.  By Little's law a ring brings at most its
   /// bytes in that time: a window of 128 keys at d = 64 took 121 to 129 us with
   /// two stages of 64 keys, 98 with four, and no less with more.
-  double memoryLatencySeconds = 1.35e-6;
-  /// Clocks between two tiles, per warpgroup: barriers, the next tile's place,
+  double memoryLatencySeconds = 1.82e-6;
+  /// Clocks of a warpgroup between two tiles: barriers, the next tile's place,
   /// the statistics; per 32 outputs of a warp the slots to scale, convert and
   /// stage them; per strip of the staging buffer the wait for the strip before.
-  double groupTileClocks = 378, epilogueSlots = 5.5, stripClocks = 277;
-  /// More of them under a mask, per warpgroup: each ends at a step of its own.
-  double maskedGroupClocks = 249;
-  /// The share of these that is gone when the ring has slots enough.  Measured
-  /// at d = 64 with four slots instead of two: 2 to 4 % less time for 1024
-  /// causal rows, 1 to 2 % for a window of 1024 keys.
-  double aheadShare = 0.68;
+  double groupTileClocks = 451, epilogueSlots = 2.7, stripClocks = 98;
+  /// Slots per 32 scores that may be hidden, and clocks of a loop of its own
+  /// for blocks that a mask cuts: with 96 or 144 keys, causal kernels take 3 to
+  /// 4 % more time, against those with 128, than without a mask.
+  double maskSlots = 1.8, cutLoopClocks = 112;
+  /// Of the clocks between tiles, the share that other warpgroups do not use:
+  /// where they are free to go on; more in turns; more if the next tile's
+  /// queries wait for the last of them.
+  double exposedShare = 0.45, exposedByTurnsShare = 0.17,
+         exposedByQueriesShare = 0.18;
   /// Clocks in which one warp transposes 32 x 16 bytes: about ten instructions
   /// (a read and a write of four matrices, four permutes, addresses), one every
   /// other clock; and in which it waits, per step, for three barriers.  An
@@ -143,11 +154,25 @@ struct Calibration {
   double transposeClocks = 24, transposeWaitClocks = 200;
   /// More of them where every tile is a block of its own: the start of a block
   /// and its barriers.  First loads and scores come on top.
-  double blockClocks = 1850;
+  double blockClocks = 2350;
+  /// What a launch takes beside its tiles: descriptors of tensors are fetched,
+  /// first loads come from device memory, last stores leave.  Kernels of 20 to
+  /// 50 us allow for no more.
+  double pipelineSeconds = 1.5e-6;
+  /// By how much a clock that has been measured in long runs, where power
+  /// limits it, rises towards idle tensor cores: an H100's from 1.60 to 1.98
+  /// GHz.
+  double spareClock = 0.24;
 
   // Groups of blocks that share rows.  Fitted to kernels of two and four blocks
   // (d = 512 and 1024) on an H100 (2026-11-21).
 
+  /// Issue slots per 32 scores of a softmax, as compiled: half a maximum (of
+  /// three integers at once), fma, exp, add, half a conversion; and per wgmma.
+  double groupSoftmaxSlots = 4.36, groupWgmmaSlots = 1.64;
+  /// Clocks of a step in which a warpgroup waits: for the barrier, for the
+  /// first scores, for shuffles.
+  double groupWaitClocks = 460;
   /// Clocks of a share of P beside its product: the product before it drains, P
   /// is scaled.  A strip took 13.3 K clocks of 8.2 K of products with two
   /// shares, 29 K of 16.4 K with four; in a kernel written by hand 10.4

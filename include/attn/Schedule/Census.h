@@ -83,6 +83,8 @@ struct GridCensus {
   int64_t warps = 1, stages = 1;
   /// Times that a ring hands over what it brought, in one head.
   int64_t handovers = 0;
+  /// Whether a ring brings less at a time than a step needs.
+  bool isSliced() const { return stages > 1 && handovers > steps; }
   int64_t span = 0; ///< key rows that some query sees
   /// Of a pipeline: key steps that its warpgroups multiply, in one head.
   int64_t groupSteps = 0;

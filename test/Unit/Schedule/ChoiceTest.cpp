@@ -61,10 +61,16 @@ Judged judge(const json::Object &entry) {
   return {chosen / best - 1, least / chosen - 1};
 }
 
-class Choice : public testing::TestWithParam<const char *> {};
+/// A file, and the share of its problems where the choice loses at most 3 %.
+struct Search {
+  const char *file;
+  double share;
+};
+
+class Choice : public testing::TestWithParam<Search> {};
 
 TEST_P(Choice, LosesLittle) {
-  std::string path = std::string(ATTN_RESULTS) + "/" + GetParam();
+  std::string path = std::string(ATTN_RESULTS) + "/" + GetParam().file;
   auto file = llvm::MemoryBuffer::getFile(path);
   ASSERT_TRUE(file) << path << ": " << file.getError().message();
   llvm::Expected<json::Value> document = json::parse((*file)->getBuffer());
@@ -75,19 +81,21 @@ TEST_P(Choice, LosesLittle) {
   for (const json::Value &value : problems) {
     const json::Object &entry = *value.getAsObject();
     Judged judged = judge(entry);
-    EXPECT_LT(judged.loss, 0.2) << entry.getString("name")->str();
+    EXPECT_LT(judged.loss, 0.12) << entry.getString("name")->str();
     little += judged.loss <= 0.03;
     errors.push_back(std::abs(judged.error));
   }
   ASSERT_FALSE(errors.empty());
-  EXPECT_GE(double(little), 0.65 * double(errors.size())) << little;
+  EXPECT_GE(double(little), GetParam().share * double(errors.size())) << little;
   std::sort(errors.begin(), errors.end());
-  EXPECT_LT(errors[errors.size() / 2], 0.1);
+  EXPECT_LT(errors[errors.size() / 2], 0.09);
 }
 
-INSTANTIATE_TEST_SUITE_P(Results, Choice,
-                         testing::Values("2026-11-21-h100-choice-grid.json",
-                                         "2026-11-21-h100-choice-seed-2.json",
-                                         "2026-11-21-h100-choice-seed-3.json"));
+INSTANTIATE_TEST_SUITE_P(
+    Results, Choice,
+    testing::Values(Search{"2026-11-21-h100-choice-grid.json", 0.87},
+                    Search{"2026-11-21-h100-choice-seed-2.json", 0.9},
+                    Search{"2026-11-21-h100-choice-seed-3.json", 0.77},
+                    Search{"2026-11-21-h100-choice-seed-4.json", 0.6}));
 
 } // namespace

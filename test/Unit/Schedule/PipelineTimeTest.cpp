@@ -73,13 +73,13 @@ TEST(PipelineTime, ChangesGoTheMeasuredWay) {
     Kernel changed, unchanged;
     double least[3], most[3]; // about the measured ratios
   } rows[] = {
-      // Measured 0.96, 0.94, 0.92.
+      // Measured with 144 keys: 0.87 and 0.80 for more rows.
       {"no overlap",
        128,
        {128, 128, 2, 128, 0, 0},
        wide,
-       {0.91, 0.91, 0.9},
-       {0.98, 0.97, 0.95}},
+       {0.85, 0.83, 0.82},
+       {0.92, 0.9, 0.9}},
       // Measured 0.86, 0.94, 0.94.
       {"a block per tile",
        128,
