@@ -205,7 +205,11 @@ private:
   }
 
   LogicalResult run(Block &block) {
-    for (Operation *op : kept[&block]) {
+    // Found, not made: blocks around this one are being gone through.
+    auto found = kept.find(&block);
+    if (found == kept.end())
+      return success();
+    for (Operation *op : found->second) {
       if (auto loop = dyn_cast<scf::ForOp>(op)) {
         if (failed(runLoop(loop)))
           return failure();
