@@ -71,6 +71,12 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
     return "expects 64, 128 or 192 rows for one, two or three warpgroups, but "
            "got " +
            number(query);
+  // With four warpgroups, the producer's with them, a thread begins with 128
+  // registers, and ptxas takes no product that needs more.
+  constexpr int64_t mostOfThree = 192;
+  if (query == 3 * kWarpgroupRows && problem.headDimV > mostOfThree)
+    return "expects a head dim of v up to " + number(mostOfThree) +
+           " with three warpgroups, but got " + number(problem.headDimV);
   // A step of P V contracts 32 bytes of keys.
   int64_t keyStep = kStepBytes / bytesOf(problem.dtype);
   if (key % keyStep != 0)

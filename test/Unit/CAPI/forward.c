@@ -56,10 +56,10 @@ static void showCache(const char *what) {
 static void classes(void) {
   attn_status status = {0, NULL};
   attn_forward_request causal = request("causal");
-  attn_buffer q = array(0x10000, 2, 8, 100, 64),
-              o = array(0x40000, 2, 8, 100, 64);
-  attn_buffer k = array(0x20000, 2, 2, 100, 64),
-              v = array(0x30000, 2, 2, 100, 64);
+  attn_buffer q = array(0x10000, 4, 8, 100, 64),
+              o = array(0x40000, 4, 8, 100, 64);
+  attn_buffer k = array(0x20000, 4, 2, 100, 64),
+              v = array(0x30000, 4, 2, 100, 64);
   attn_binding *binding = NULL;
   char *json = NULL;
   void *data[4];
