@@ -4,6 +4,7 @@
 
 #include "attn/Interpreter/Rounding.h"
 
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -13,6 +14,8 @@ using namespace attn::interpreter;
 float attn::interpreter::roundTo(Type type, float value) {
   if (type.isBF16())
     return roundToBf16(value);
+  if (isa<FloatTF32Type>(type))
+    return roundToTf32(value);
   return type.isF16() ? roundToF16(value) : roundToE4m3(value);
 }
 
@@ -21,6 +24,10 @@ void attn::interpreter::decode(Type type, const uint8_t *bytes,
   if (type.getIntOrFloatBitWidth() == 8) {
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = floatFromE4m3(bytes[i]);
+    return;
+  }
+  if (type.isF32()) {
+    std::memcpy(values.data(), bytes, 4 * values.size());
     return;
   }
   bool bf16 = type.isBF16();
@@ -38,11 +45,41 @@ void attn::interpreter::encode(Type type, ArrayRef<float> values,
       bytes[i] = e4m3FromFloat(values[i]);
     return;
   }
+  if (type.isF32()) {
+    std::memcpy(bytes, values.data(), 4 * values.size());
+    return;
+  }
   bool bf16 = type.isBF16();
   for (size_t i = 0; i < values.size(); ++i) {
     uint16_t bits = bf16 ? bf16FromFloat(values[i]) : f16FromFloat(values[i]);
     std::memcpy(bytes + 2 * i, &bits, 2);
   }
+}
+
+/// A sum as the tensor cores keep it: what f32 has no bits for is dropped.
+static float cutOff(double sum) {
+  auto nearest = float(sum);
+  bool isBeyond = std::fabs(double(nearest)) > std::fabs(sum);
+  return isBeyond ? std::nextafterf(nearest, 0.0f) : nearest;
+}
+
+void attn::interpreter::multiplyTf32(const Matrix &lhs, const Matrix &rhs,
+                                     Matrix &acc) {
+  constexpr int64_t depth = 8;
+  std::vector<double> sums(acc.columns);
+  for (int64_t i = 0; i < acc.rows; ++i)
+    for (int64_t first = 0; first < lhs.columns; first += depth) {
+      float *__restrict out = acc.row(i);
+      std::copy_n(out, acc.columns, sums.begin());
+      for (int64_t k = first; k < first + depth; ++k) {
+        const double factor = lhs.row(i)[k];
+        const float *__restrict b = rhs.row(k);
+        for (int64_t j = 0; j < acc.columns; ++j)
+          sums[j] += factor * b[j];
+      }
+      for (int64_t j = 0; j < acc.columns; ++j)
+        out[j] = cutOff(sums[j]);
+    }
 }
 
 void attn::interpreter::multiply(const Matrix &lhs, const Matrix &rhs,

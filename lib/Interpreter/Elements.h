@@ -7,7 +7,7 @@
 
 namespace attn::interpreter {
 
-/// The nearest value of an element type (bf16, f16 or f8E4M3FN).
+/// The nearest value of an element type (bf16, f16, f8E4M3FN or tf32).
 float roundTo(mlir::Type type, float value);
 
 /// Reads as many elements as `values` has, one behind the other.
@@ -18,6 +18,10 @@ void encode(mlir::Type type, llvm::ArrayRef<float> values, uint8_t *bytes);
 
 /// acc += lhs * rhs, in f32 as the tensor cores accumulate.
 void multiply(const Matrix &lhs, const Matrix &rhs, Matrix &acc);
+
+/// The same for factors of tf32.  Terms of one instruction are added up exactly
+/// and with the accumulator cut off to f32, towards zero.
+void multiplyTf32(const Matrix &lhs, const Matrix &rhs, Matrix &acc);
 
 } // namespace attn::interpreter
 

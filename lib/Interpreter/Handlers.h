@@ -89,6 +89,7 @@ Step runStoreFragment(Warp &, const Instruction &);
 Step runFill(Warp &, const Instruction &);
 Step runMma(Warp &, const Instruction &);
 Step runCast(Warp &, const Instruction &);
+Step runSplit(Warp &, const Instruction &);
 Step runExtract(Warp &, const Instruction &);
 Step runRowReduce(Warp &, const Instruction &);
 Step runRowCombine(Warp &, const Instruction &);

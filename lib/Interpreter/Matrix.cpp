@@ -3,6 +3,8 @@
 #include "Elements.h"
 #include "Handlers.h"
 
+#include "attn/Interpreter/Rounding.h"
+
 #include <cmath>
 #include <limits>
 
@@ -35,7 +37,9 @@ Step attn::interpreter::runFill(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runMma(Warp &warp, const Instruction &in) {
   auto result = std::make_shared<Matrix>(*warp.matrix(in, 2));
-  multiply(*warp.matrix(in, 0), *warp.matrix(in, 1), *result);
+  Type factors = cast<tile::MmaOp>(in.op).getLhs().getType().getElementType();
+  auto product = isa<FloatTF32Type>(factors) ? multiplyTf32 : multiply;
+  product(*warp.matrix(in, 0), *warp.matrix(in, 1), *result);
   return finish(warp, in, std::move(result));
 }
 
@@ -45,6 +49,19 @@ Step attn::interpreter::runCast(Warp &warp, const Instruction &in) {
   for (float &value : result->reals)
     value = roundTo(type, value);
   return finish(warp, in, std::move(result));
+}
+
+Step attn::interpreter::runSplit(Warp &warp, const Instruction &in) {
+  auto high = std::make_shared<Matrix>(*warp.matrix(in, 0));
+  auto low = std::make_shared<Matrix>(*high);
+  for (auto [source, first, second] :
+       llvm::zip_equal(warp.matrix(in, 0)->reals, high->reals, low->reals)) {
+    first = cutOffToTf32(source * tile::SplitOp::kCutFactor);
+    second = cutOffToTf32(source - first);
+  }
+  warp.cell(in.results[0]) = MatrixRef(std::move(high));
+  warp.cell(in.results[1]) = MatrixRef(std::move(low));
+  return Step::next;
 }
 
 Step attn::interpreter::runExtract(Warp &warp, const Instruction &in) {

@@ -68,6 +68,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::FillOp) { return runFill; })
       .Case([](tile::MmaOp) { return runMma; })
       .Case([](tile::CastOp) { return runCast; })
+      .Case([](tile::SplitOp) { return runSplit; })
       .Case([](tile::ExtractOp) { return runExtract; })
       .Case([](tile::MapOp) { return runMap; })
       .Case([](tile::RowReduceOp) { return runRowReduce; })

@@ -70,8 +70,9 @@ LogicalResult StoreFragmentOp::verify() {
   if (fragment.getLayout() != FragmentLayout::acc)
     return emitOpError("expects a fragment in layout acc, but got ")
            << stringifyFragmentLayout(fragment.getLayout());
-  if (view.isVector() || view.getElementType().getIntOrFloatBitWidth() != 16)
-    return emitOpError("expects a view of 16-bit elements, but got ") << view;
+  if (view.isVector() || view.getElementType().getIntOrFloatBitWidth() == 8)
+    return emitOpError("expects a view of 16-bit or 32-bit elements, but got ")
+           << view;
   return success();
 }
 

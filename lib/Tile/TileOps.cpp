@@ -53,14 +53,21 @@ LogicalResult CopyAsyncOp::verify() {
 
 LogicalResult LoadMatrixOp::verify() {
   SmemType buffer = getBuffer().getType();
-  if (buffer.elementBytes() != 2)
-    return emitOpError("expects a buffer of 16-bit elements, but got ")
+  if (buffer.elementBytes() == 1)
+    return emitOpError("expects a buffer of 16-bit or 32-bit elements, but "
+                       "got ")
            << buffer;
   FragType fragment = getResult().getType();
   if (fragment.getLayout() == FragmentLayout::acc)
     return emitOpError("expects a fragment in layout lhs or rhs, but got acc");
-  if (fragment.getLayout() == FragmentLayout::lhs && getTranspose())
+  if (fragment.isLhs() && getTranspose())
     return emitOpError("expects no transpose for a fragment in layout lhs");
+  if (buffer.elementBytes() == 4 && fragment.isRhs() &&
+      fragment.isPaired() == getTranspose())
+    return emitOpError("expects f32 in layout ")
+           << (getTranspose() ? "rhs, from rows along k"
+                              : "rhs_paired, from rows across k")
+           << ", but got " << stringifyFragmentLayout(fragment.getLayout());
   if (fragment.getElementType() != buffer.getElementType())
     return emitOpError("expects elements of ")
            << buffer.getElementType() << ", but got "
@@ -79,8 +86,9 @@ LogicalResult StoreMatrixOp::verify() {
   if (fragment.getLayout() != FragmentLayout::acc)
     return emitOpError("expects a fragment in layout acc, but got ")
            << stringifyFragmentLayout(fragment.getLayout());
-  if (buffer.elementBytes() != 2)
-    return emitOpError("expects a buffer of 16-bit elements, but got ")
+  if (buffer.elementBytes() == 1)
+    return emitOpError("expects a buffer of 16-bit or 32-bit elements, but "
+                       "got ")
            << buffer;
   if (fragment.getRows() > buffer.getRows() ||
       fragment.getColumns() > buffer.getColumns())
@@ -350,14 +358,18 @@ LogicalResult FillOp::verify() {
 LogicalResult MmaOp::verify() {
   FragType lhs = getLhs().getType(), rhs = getRhs().getType(),
            acc = getAcc().getType();
-  if (lhs.getLayout() != FragmentLayout::lhs ||
-      rhs.getLayout() != FragmentLayout::rhs ||
-      acc.getLayout() != FragmentLayout::acc)
+  if (!lhs.isLhs() || !rhs.isRhs() || acc.getLayout() != FragmentLayout::acc)
     return emitOpError("expects operands in layouts lhs, rhs and acc");
-  if (lhs.getElementType() != rhs.getElementType() ||
-      lhs.getElementType().getIntOrFloatBitWidth() != 16)
-    return emitOpError("expects factors of one 16-bit type, but got ")
-           << lhs.getElementType() << " and " << rhs.getElementType();
+  if (lhs.isPaired() != rhs.isPaired())
+    return emitOpError("expects factors that are both paired or both not, but "
+                       "got ")
+           << lhs << " and " << rhs;
+  Type element = lhs.getElementType();
+  if (element != rhs.getElementType() ||
+      (lhs.elementBytes() != 2 && !isa<FloatTF32Type>(element)))
+    return emitOpError("expects factors of one 16-bit type or of tf32, but "
+                       "got ")
+           << element << " and " << rhs.getElementType();
   if (lhs.getColumns() != rhs.getRows() || lhs.getRows() != acc.getRows() ||
       rhs.getColumns() != acc.getColumns())
     return emitOpError("expects an m x k, a k x n and an m x n fragment, but "
@@ -368,17 +380,42 @@ LogicalResult MmaOp::verify() {
   return success();
 }
 
+static LogicalResult verifyShape(Operation *op, FragType source,
+                                 FragType result) {
+  if (source.getRows() == result.getRows() &&
+      source.getColumns() == result.getColumns())
+    return success();
+  return op->emitOpError("expects the same shape, but got ")
+         << source << " to " << result;
+}
+
+/// What an accumulator or a factor of f32 becomes in tf32.
+static LogicalResult verifyToTf32(Operation *op, FragType source,
+                                  FragType result) {
+  bool isAcc = source.getLayout() == FragmentLayout::acc;
+  FragmentLayout layout =
+      isAcc ? FragmentLayout::lhs_paired : source.getLayout();
+  if (source.getElementType().isF32() && result.getLayout() == layout &&
+      isa<FloatTF32Type>(result.getElementType()))
+    return verifyShape(op, source, result);
+  return op->emitOpError("expects f32 to tf32 in layout ")
+         << stringifyFragmentLayout(layout) << ", but got " << source << " to "
+         << result;
+}
+
 LogicalResult CastOp::verify() {
   FragType source = getSource().getType(), result = getResult().getType();
+  if (isa<FloatTF32Type>(result.getElementType()))
+    return verifyToTf32(*this, source, result);
   if (source.getLayout() != FragmentLayout::acc ||
-      result.getLayout() != FragmentLayout::lhs)
-    return emitOpError("expects acc to lhs, but got ")
+      result.getLayout() != FragmentLayout::lhs || result.elementBytes() == 4)
+    return emitOpError("expects acc to lhs, or f32 to tf32, but got ")
            << source << " to " << result;
-  if (source.getRows() != result.getRows() ||
-      source.getColumns() != result.getColumns())
-    return emitOpError("expects the same shape, but got ")
-           << source << " to " << result;
-  return success();
+  return verifyShape(*this, source, result);
+}
+
+LogicalResult SplitOp::verify() {
+  return verifyToTf32(*this, getSource().getType(), getHigh().getType());
 }
 
 LogicalResult ExtractOp::verify() {
@@ -388,7 +425,7 @@ LogicalResult ExtractOp::verify() {
       source.getRows() != result.getRows())
     return emitOpError("expects the same layout, type and rows, but got ")
            << source << " to " << result;
-  if (source.getLayout() == FragmentLayout::rhs)
+  if (source.isRhs())
     return emitOpError("expects a fragment in layout acc or lhs, but got rhs");
   int64_t step = source.columnStep();
   int64_t column = getColumn();

@@ -23,6 +23,7 @@ using EmitError = function_ref<InFlightDiagnostic()>;
 
 static bool isHalf(Type type) { return type.isBF16() || type.isF16(); }
 static bool isF8(Type type) { return isa<Float8E4M3FNType>(type); }
+static bool isTf32(Type type) { return isa<FloatTF32Type>(type); }
 static bool isElement(Type type) {
   return isHalf(type) || isF8(type) || type.isF32();
 }
@@ -165,9 +166,9 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
                                SmemLayout layout) {
   bool paired = layout == SmemLayout::sw128_paired;
   bool swizzled = layout == SmemLayout::sw128;
-  bool isStatistic = !paired && !swizzled && elementType.isF32();
+  bool isSingle = !paired && !swizzled && elementType.isF32();
   if (paired ? !isF8(elementType)
-             : !isHalf(elementType) && !isStatistic &&
+             : !isHalf(elementType) && !isSingle &&
                    !(swizzled && isF8(elementType)))
     return emitError() << "expects element type "
                        << (paired     ? "f8E4M3FN"
@@ -180,7 +181,7 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
       columns > limit)
     return emitError() << "expects extents from 1 to " << limit << ", but got "
                        << stages << " x " << rows << " x " << columns;
-  if ((rows % 16 != 0 && !isStatistic) || columns % 16 != 0)
+  if ((rows % 16 != 0 && !isSingle) || columns % 16 != 0)
     return emitError()
            << "expects rows and columns in multiples of 16, but got " << rows
            << " x " << columns;
@@ -355,7 +356,8 @@ Type FragType::parse(AsmParser &parser) {
   std::optional<FragmentLayout> layout = symbolizeFragmentLayout(keyword);
   if (dims.size() != 2 || !layout) {
     parser.emitError(parser.getNameLoc())
-        << "expects rows x columns x type and one of acc, lhs, rhs";
+        << "expects rows x columns x type and one of acc, lhs, rhs, "
+           "lhs_paired, rhs_paired";
     return {};
   }
   return parser.getChecked<FragType>(parser.getContext(), dims[0], dims[1],
@@ -367,42 +369,61 @@ void FragType::print(AsmPrinter &printer) const {
           << ", " << stringifyFragmentLayout(getLayout()) << '>';
 }
 
-static int64_t columnsOfPiece(Type elementType, FragmentLayout layout) {
+static int64_t registerBytes(Type elementType) {
+  return isTf32(elementType) ? 4 : elementType.getIntOrFloatBitWidth() / 8;
+}
+
+/// Of both extents the least that a fragment may have.
+static std::pair<int64_t, int64_t> extentsOfPiece(Type elementType,
+                                                  FragmentLayout layout) {
   if (layout == FragmentLayout::acc)
-    return 8;
-  return isF8(elementType) ? 32 : 16;
+    return {16, 8};
+  bool isRhs =
+      layout == FragmentLayout::rhs || layout == FragmentLayout::rhs_paired;
+  if (registerBytes(elementType) == 4)
+    return isRhs ? std::pair(8, 16) : std::pair(16, 8);
+  return {16, isF8(elementType) ? 32 : 16};
 }
 
 LogicalResult FragType::verify(EmitError emitError, int64_t rows,
                                int64_t columns, Type elementType,
                                FragmentLayout layout) {
   bool accumulator = layout == FragmentLayout::acc;
-  bool operand = isHalf(elementType) || isF8(elementType);
+  bool paired = layout == FragmentLayout::lhs_paired ||
+                layout == FragmentLayout::rhs_paired;
+  bool single = elementType.isF32() || isTf32(elementType);
+  bool operand =
+      single || (!paired && (isHalf(elementType) || isF8(elementType)));
   if (accumulator ? !elementType.isF32() : !operand)
     return emitError() << "expects element type "
-                       << (accumulator ? "f32" : "bf16, f16 or f8E4M3FN")
+                       << (accumulator ? "f32"
+                           : paired    ? "f32 or tf32"
+                                       : "bf16, f16, f8E4M3FN, f32 or tf32")
                        << " in layout " << stringifyFragmentLayout(layout)
                        << ", but got " << elementType;
-  int64_t columnStep = columnsOfPiece(elementType, layout);
+  auto [rowStep, columnStep] = extentsOfPiece(elementType, layout);
   constexpr int64_t limit = 4096;
   if (rows < 1 || columns < 1 || rows > limit || columns > limit ||
-      rows % 16 != 0 || columns % columnStep != 0)
-    return emitError() << "expects rows in multiples of 16 and columns in "
-                          "multiples of "
-                       << columnStep << " up to " << limit << ", but got "
-                       << rows << " x " << columns;
+      rows % rowStep != 0 || columns % columnStep != 0)
+    return emitError() << "expects rows in multiples of " << rowStep
+                       << " and columns in multiples of " << columnStep
+                       << " up to " << limit << ", but got " << rows << " x "
+                       << columns;
   return success();
 }
 
 int64_t FragType::registers() const { return bytes() / 4 / 32; }
 
 int64_t FragType::columnStep() const {
-  return columnsOfPiece(getElementType(), getLayout());
+  return extentsOfPiece(getElementType(), getLayout()).second;
+}
+
+int64_t FragType::elementBytes() const {
+  return registerBytes(getElementType());
 }
 
 int64_t FragType::bytes() const {
-  return getRows() * getColumns() * getElementType().getIntOrFloatBitWidth() /
-         8;
+  return getRows() * getColumns() * elementBytes();
 }
 
 //===----------------------------------------------------------------------===//

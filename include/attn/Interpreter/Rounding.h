@@ -1,10 +1,11 @@
-//===- Rounding.h - bf16, f16 and e4m3 as bits ------------------*- C++ -*-===//
+//===- Rounding.h - bf16, f16, tf32 and e4m3 as bits ------------*- C++ -*-===//
 //
 // Conversion between float and the narrow formats, rounding to nearest even.
 // Example: 1 + 2^-8 lies half-way between two bf16 numbers, 1 (0x3f80) and
 // 1 + 2^-7 (0x3f81), and becomes the even one, 0x3f80.  NaN stays NaN, and
 // what exceeds the largest number becomes infinity; e4m3 has none, there it
-// becomes the largest number, 448.  Standard library only.
+// becomes the largest number, 448.  tf32 is f32 with ten bits of fraction, and
+// of two as near the one further from zero.  Standard library only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,6 +97,18 @@ inline uint8_t e4m3FromFloat(float value) {
   }
   uint32_t rounded = magnitude + 0x7ffff + (magnitude >> 20 & 1);
   return sign | uint8_t((rounded - 0x3c000000) >> 20);
+}
+
+/// As `cvt.rna.tf32.f32` converts.
+inline float roundToTf32(float value) {
+  if (value != value)
+    return value;
+  return floatOfBits((bitsOfFloat(value) + 0x1000) & 0xffffe000);
+}
+
+/// Towards zero; as the tensor cores read a register.
+inline float cutOffToTf32(float value) {
+  return floatOfBits(bitsOfFloat(value) & 0xffffe000);
 }
 
 inline float roundToBf16(float value) {

@@ -218,6 +218,9 @@ def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>,
     with `transpose` the transpose of that part: for S = Q Kᵀ the `rhs` (d x
     keys) is the transpose of a part of K (keys x d).  `row` and `column` are
     multiples of 8.
+
+    f32 becomes a factor of f32: `lhs`, `lhs_paired` and the transpose of rows
+    of K as `rhs`; rows of V as `rhs_paired`, which needs no transpose.
   }];
   let arguments = (ins Tile_Smem:$buffer, I32:$stage, I32:$row, I32:$column,
                        UnitAttr:$transpose);
@@ -349,6 +352,13 @@ def Tile_FillOp : Tile_Op<"fill", [Pure]> {
 
 def Tile_MmaOp : Tile_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "acc + lhs * rhs on the tensor cores (mma.sync)";
+  let description = [{
+    Factors are of one 16-bit type, or of tf32 and then both paired or neither.
+
+    Products are exact, but the tensor cores cut their sums off where f32 ends:
+    with every instruction, which contracts 32 bytes, an accumulator loses half
+    a unit of its last place on average, always towards zero.
+  }];
   let arguments = (ins Tile_Frag:$lhs, Tile_Frag:$rhs, Tile_Frag:$acc);
   let results = (outs Tile_Frag:$result);
   let assemblyFormat = [{
@@ -414,15 +424,50 @@ def Tile_WgmmaWaitOp : Tile_Op<"wgmma_wait",
 }
 
 def Tile_CastOp : Tile_Op<"cast", [Pure]> {
-  let summary = "rounds an accumulator to the left operand of the next product";
+  let summary = "rounds an accumulator to the left operand of the next product, "
+                "or a factor of f32 to tf32";
   let description = [{
     The layouts agree lane by lane, so this is a conversion of values and a
-    relabelling of registers; nothing crosses lanes.
+    relabelling of registers; nothing crosses lanes.  An accumulator becomes
+    `lhs`, or `lhs_paired` in tf32; a factor keeps its layout.  tf32 is rounded
+    to nearest, ties away from zero (cvt.rna).
   }];
   let arguments = (ins Tile_Frag:$source);
   let results = (outs Tile_Frag:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def Tile_SplitOp : Tile_Op<"split", [Pure,
+    AllTypesMatch<["high", "low"]>]> {
+  let summary = "a factor of f32 as the sum of two of tf32";
+  let description = [{
+    `high` is (1 + 3/8192) times the source, cut off to tf32, and `low` is what
+    that leaves of the source, cut off likewise: 22 bits in all.
+
+    Why not the nearest number?  No GPU rounds f32 to tf32 by itself: cvt.rna is
+    four instructions.  The multiplication makes up for the cut on average, so
+    that low parts have both signs and what is left out of a product, low by
+    low, cancels out; a cut alone makes sums too small.  And a NaN stays one.
+
+    Of an infinite element `low` is a NaN, and so are sums of products with it;
+    those of `high` alone come out as in f32.
+
+    A product in nearly the precision of f32 is then the sum of three of tf32:
+
+    ```mlir
+    %0 = tile.mma %lhs_low, %rhs_high, %small : ...
+    %1 = tile.mma %lhs_high, %rhs_low, %0 : ...
+    %2 = tile.mma %lhs_high, %rhs_high, %large : ...
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$source);
+  let results = (outs Tile_Frag:$high, Tile_Frag:$low);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($high)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr float kCutFactor = 1 + 0x3p-13f;
+  }];
 }
 
 def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {

@@ -10,7 +10,8 @@ include "mlir/IR/EnumAttr.td"
 def Tile_FragmentLayout : I32EnumAttr<"FragmentLayout",
     "which operand of a tensor-core product a fragment is", [
       I32EnumAttrCase<"acc", 0>, I32EnumAttrCase<"lhs", 1>,
-      I32EnumAttrCase<"rhs", 2>]> {
+      I32EnumAttrCase<"rhs", 2>, I32EnumAttrCase<"lhs_paired", 3>,
+      I32EnumAttrCase<"rhs_paired", 4>]> {
   let cppNamespace = "::attn::tile";
   let genSpecializedAttr = 0;
 }
@@ -82,8 +83,9 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     wgmma multiplies a rounded accumulator by the rows of such a buffer where
     it is, with nothing crossing lanes (`lhs` of 8 bits in `!tile.frag`).
 
-    Elements have 16 bits, in the last two layouts also 8.  A padded buffer of
-    f32, with any number of rows, is for statistics (`tile.put_row`).
+    Elements have 16 bits, in the last two layouts also 8, in the first also 32
+    (f32).  A buffer of f32 may have any number of rows: statistics lie in rows
+    too (`tile.put_row`).
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
                         "mlir::Type":$elementType, "SmemLayout":$layout);
@@ -175,7 +177,8 @@ def Tile_Queue : Tile_Type<"Queue", "queue"> {
 def Tile_Frag : Tile_Type<"Frag", "frag"> {
   let summary = "a matrix distributed over the registers of one warp";
   let description = [{
-    `!tile.frag<32x64xf32, acc>`.  The layout is that of mma.sync m16n8k16:
+    `!tile.frag<32x64xf32, acc>`.  The layout is that of mma.sync m16n8k16, or
+    m16n8k8 for factors of 32 bits:
     * `acc` (f32, rows multiple of 16, columns of 8): in a 16x8 piece lane l
       holds rows l/4 and l/4+8, columns 2(l%4) and 2(l%4)+1;
     * `lhs` (16-bit, rows and columns multiple of 16): in a 16x16 piece four
@@ -184,7 +187,17 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
       that rounding one crosses no lanes; in a 16x16 piece two quadruples, in
       rows l/4 and l/4+8, of columns 2(l%4), 2(l%4)+1 and those + 8;
     * `rhs` (16-bit, rows (k) multiple of 16, columns (n) of 16): in a 16x8 piece
-      two pairs, k = 2(l%4) and 2(l%4)+8, column l/4.
+      two pairs, k = 2(l%4) and 2(l%4)+8, column l/4;
+    * `lhs` (32-bit, rows multiple of 16, columns of 8): in a 16x8 piece four
+      numbers, at (l/4, l%4), (l/4+8, ..), (l/4, ..+4), (l/4+8, ..+4);
+    * `rhs` (32-bit, rows (k) multiple of 8, columns (n) of 16): in an 8x8 piece
+      two numbers, k = l%4 and l%4+4, column l/4;
+    * `lhs_paired`, `rhs_paired` (32-bit): the same, but with k = 2(l%4) and
+      2(l%4)+1.  That is where an accumulator has its columns, so that one is a
+      left factor as it is; the sum over k does not mind the order.
+
+    Factors of 32 bits are f32 as they come, and tf32 (ten bits of fraction) as
+    the tensor cores take them.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$columns,
                         "mlir::Type":$elementType, "FragmentLayout":$layout);
@@ -193,6 +206,23 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
     int64_t registers() const;
     /// Columns of a piece: the least that a fragment may have.
     int64_t columnStep() const;
+    /// Which side of a product the fragment is on, whatever the order of k.
+    bool isLhs() const {
+      return getLayout() == FragmentLayout::lhs ||
+             getLayout() == FragmentLayout::lhs_paired;
+    }
+    bool isRhs() const {
+      return getLayout() == FragmentLayout::rhs ||
+             getLayout() == FragmentLayout::rhs_paired;
+    }
+    bool isPaired() const {
+      return getLayout() == FragmentLayout::lhs_paired ||
+             getLayout() == FragmentLayout::rhs_paired;
+    }
+    /// Bytes that an element takes in a register: 4 of a tf32.
+    int64_t elementBytes() const;
+    /// What is contracted by one instruction.
+    int64_t depthStep() const { return 32 / elementBytes(); }
     /// Bytes of the matrix.
     int64_t bytes() const;
   }];

@@ -153,6 +153,11 @@ struct StoreFragmentLowering : OpConversionPattern<StoreFragmentOp> {
     Type element = type.getElementType();
     FragType fragment = op.getFragment().getType();
     ValueRange values = adaptor.getFragment();
+    if (element.isF32()) {
+      storeNumbers(b, type, view, fragment, adaptor);
+      rewriter.eraseOp(op);
+      return success();
+    }
     int64_t pieces = fragment.getColumns() / 8;
     // Four lanes have 8 columns of a row between them.  Of four times as many
     // each can have 8 for itself, 16 bytes, which fill sectors of L2.
@@ -200,6 +205,43 @@ struct StoreFragmentLowering : OpConversionPattern<StoreFragmentOp> {
   }
 
 private:
+  /// f32: the two columns that a lane has of eight are 8 bytes, with those of
+  /// the other three a sector of L2.
+  static void storeNumbers(Lane &b, ViewType type, const ViewValues &view,
+                           FragType fragment, OneToNOpAdaptor adaptor) {
+    constexpr int64_t numberBytes = 4;
+    ValueRange values = adaptor.getFragment();
+    bool inPairs = type.getColumns() % 2 == 0 && type.getAlign() % 8 == 0;
+    Value column = b.add(adaptor.getColumn().front(), b.mul(b.inQuad(), 2));
+    int64_t pieces = fragment.getColumns() / 8;
+    for (int64_t m = 0; m < fragment.getRows() / 8; ++m) {
+      Value row = b.add(b.add(adaptor.getRow().front(), b.quad()), 8 * m);
+      Value exists =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::ult, row, view.rows);
+      Value width = b.select(exists, b.i32(type.getColumns()), b.i32(0));
+      Value left = b.sub(width, column);
+      Value address = b.offset(view.base, b.mul(b.wide(row), view.stride));
+      address = b.offset(address, b.wide(b.mul(column, numberBytes)));
+      for (int64_t n = 0; n < pieces; ++n) {
+        ValueRange pair = values.slice((m / 2 * pieces + n) * 4 + m % 2 * 2, 2);
+        if (inPairs) {
+          b.memoryAssembly(
+              "{ .reg .pred p; setp.gt.s32 p, $3, " + std::to_string(8 * n) +
+                  "; @p st.global.v2.f32 " +
+                  memoryOperand(0, 8 * n * numberBytes) + ", {$1, $2}; }",
+              "l,f,f,r", {address, pair[0], pair[1], left});
+          continue;
+        }
+        for (int64_t i = 0; i < 2; ++i)
+          b.memoryAssembly(
+              "{ .reg .pred p; setp.gt.s32 p, $2, " +
+                  std::to_string(8 * n + i) + "; @p st.global.f32 " +
+                  memoryOperand(0, (8 * n + i) * numberBytes) + ", $1; }",
+              "l,f,r", {address, pair[i], left});
+      }
+    }
+  }
+
   static constexpr int64_t elementBytes = 2;
   using Four = std::array<Value, 4>;
 

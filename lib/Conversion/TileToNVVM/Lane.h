@@ -87,7 +87,8 @@ public:
   void when(Value condition, llvm::function_ref<void()> body);
 };
 
-/// Two f32 rounded to a pair of 16-bit elements, the first in the low half.
+/// Two f32 rounded to a pair of 16-bit elements, the first in the low half; of
+/// f32 a vector of the two.
 mlir::Value packPair(Lane &b, mlir::Type element, mlir::Value low,
                      mlir::Value high);
 

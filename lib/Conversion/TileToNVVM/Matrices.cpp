@@ -3,10 +3,11 @@
 // Registers of a fragment, in the order the patterns share:
 //   acc  16 x 8 pieces, row of pieces by row; 4 per piece: (row, column),
 //        (row, +1), (row + 8, column), (row + 8, +1)
-//   lhs  16 x 16 pieces (8-bit: 16 x 32), row by row; 4 per piece as in
-//        TileTypes.td
-//   rhs  16 x 8 pieces, k by k, then along n; 2 per piece
-// Pairs of 16-bit elements are i32, as are quadruples of 8-bit ones.
+//   lhs  16 x 16 pieces (8-bit: 16 x 32, 32-bit: 16 x 8), row by row; 4 per
+//        piece as in TileTypes.td
+//   rhs  16 x 8 pieces (32-bit: 8 x 8), k by k, then along n; 2 per piece
+// Pairs of 16-bit elements are i32, as are quadruples of 8-bit ones, and f32
+// and tf32 that are factors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,18 +64,56 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
     FragType fragment = op.getResult().getType();
+    if (fragment.isPaired()) {
+      rewriter.replaceOpWithMultiple(op, {loadPaired(b, op, adaptor)});
+      return success();
+    }
     bool lhs = fragment.getLayout() == FragmentLayout::lhs;
     // The instruction transposes when k runs down the rows of the buffer.
     bool transposed = !lhs && !op.getTranspose();
+    // Of 16-byte rows: of 32-bit elements four are one row of a matrix, and a
+    // lane gets one of them.
+    int64_t across = 16 / buffer.elementBytes();
 
-    // Matrices 1 and 3 lie 8 rows down or 8 columns to the right of 0 and 2.
+    // Matrices 1 and 3 lie 8 rows down or 16 bytes to the right of 0 and 2.
     Value lane = b.lane();
     bool downFirst = lhs || transposed;
     Value low = b.bitAnd(b.shiftRight(lane, 3), 1);
     Value high = b.shiftRight(lane, 4);
     Value down = downFirst ? low : high, right = downFirst ? high : low;
-    // Where the part starts, as a run-time address and a number of bytes known
-    // now, which becomes an immediate.
+    auto [address, bytes] = startOf(b, op, adaptor);
+    Value laneRow = b.add(b.bitAnd(lane, 7), b.mul(down, 8));
+    address = b.add(
+        address, b.add(b.mul(laneRow, buffer.pitchBytes()), b.mul(right, 16)));
+    // Loads at constant distances share one address register.  Were it known
+    // to be invariant, LLVM would keep every sum in a register of its own
+    // outside the loop.
+    Value pointer = b.offset(b.shared(b.opaque(address)), bytes);
+
+    // One instruction loads 16 x 16 elements of the buffer, or 16 x 8.
+    auto load = [&](int64_t row, int64_t column) {
+      return loadFour(b,
+                      b.offset(pointer, row * buffer.pitchBytes() +
+                                            column * buffer.elementBytes()),
+                      transposed);
+    };
+    Registers registers;
+    int64_t down16 = lhs ? 16 : 2 * across, right16 = lhs ? 2 * across : 16;
+    for (int64_t i = 0; i < fragment.getRows(); i += down16)
+      for (int64_t j = 0; j < fragment.getColumns(); j += right16) {
+        bool swap = !lhs && op.getTranspose();
+        llvm::append_range(registers, swap ? load(j, i) : load(i, j));
+      }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+
+private:
+  /// Where the part starts, as a run-time address and a number of bytes known
+  /// now, which becomes an immediate.
+  static std::pair<Value, int64_t> startOf(Lane &b, LoadMatrixOp op,
+                                           OneToNOpAdaptor adaptor) {
+    SmemType buffer = op.getBuffer().getType();
     auto [address, bytes] = b.splitConstant(adaptor.getBuffer().front());
     for (auto [index, unit] :
          {std::pair(adaptor.getStage().front(), buffer.stageBytes()),
@@ -86,31 +125,73 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
       else
         address = b.add(address, b.mul(index, unit));
     }
-    Value laneRow = b.add(b.bitAnd(lane, 7), b.mul(down, 8));
-    address = b.add(address, b.add(b.mul(laneRow, buffer.pitchBytes()),
-                                   b.mul(right, 8 * buffer.elementBytes())));
-    // Loads at constant distances share one address register.  Were it known
-    // to be invariant, LLVM would keep every sum in a register of its own
-    // outside the loop.
-    Value pointer = b.offset(b.shared(b.opaque(address)), bytes);
+    return {address, bytes};
+  }
 
-    // One instruction loads 16 x 16 elements of the buffer.
-    auto load = [&](int64_t row, int64_t column) {
-      return loadFour(b,
-                      b.offset(pointer, row * buffer.pitchBytes() +
-                                            column * buffer.elementBytes()),
-                      transposed);
+  /// f32 whose k are 2 (lane % 4) and the next: for `lhs` side by side in a row
+  /// of the buffer, for `rhs` one below the other.  Rows there differ by twice
+  /// an odd number of 16 bytes, so that eight columns of four of them fall into
+  /// different banks.
+  static Registers loadPaired(Lane &b, LoadMatrixOp op,
+                              OneToNOpAdaptor adaptor) {
+    SmemType buffer = op.getBuffer().getType();
+    FragType fragment = op.getResult().getType();
+    int64_t pitch = buffer.pitchBytes(), element = buffer.elementBytes();
+    auto [address, bytes] = startOf(b, op, adaptor);
+    Value k = b.mul(b.inQuad(), 2), other = b.quad();
+    Value row = fragment.isLhs() ? other : k;
+    Value column = fragment.isLhs() ? k : other;
+    address = b.add(address, b.add(b.mul(row, pitch), b.mul(column, element)));
+    Value pointer = b.offset(b.shared(b.opaque(address)), bytes);
+    auto load = [&](Type type, int64_t row, int64_t column) -> Value {
+      Value from = b.offset(pointer, row * pitch + column * element);
+      auto vector = dyn_cast<VectorType>(type);
+      int64_t size = vector ? vector.getNumElements() * element : element;
+      return LLVM::LoadOp::create(b, type, from, unsigned(size));
     };
+    Type one = b.getI32Type(), two = VectorType::get(2, one);
     Registers registers;
+    if (fragment.isRhs()) {
+      for (int64_t i = 0; i < fragment.getRows(); i += 8)
+        for (int64_t j = 0; j < fragment.getColumns(); j += 8)
+          for (int64_t next = 0; next < 2; ++next)
+            registers.push_back(load(one, i + next, j));
+      return registers;
+    }
     for (int64_t i = 0; i < fragment.getRows(); i += 16)
-      for (int64_t j = 0; j < fragment.getColumns(); j += 16) {
-        bool swap = !lhs && op.getTranspose();
-        llvm::append_range(registers, swap ? load(j, i) : load(i, j));
+      for (int64_t j = 0; j < fragment.getColumns(); j += 8) {
+        Value upper = load(two, i, j), lower = load(two, i + 8, j);
+        for (int64_t next = 0; next < 2; ++next)
+          for (Value pair : {upper, lower})
+            registers.push_back(
+                LLVM::ExtractElementOp::create(b, pair, b.i32(next)));
       }
-    rewriter.replaceOpWithMultiple(op, {registers});
-    return success();
+    return registers;
   }
 };
+
+/// The f32 of a factor, or of an accumulator in the order of a factor: rows
+/// first there, columns first here.
+Registers numbersOf(Lane &b, FragType type, ValueRange values) {
+  Registers numbers;
+  if (type.getLayout() == FragmentLayout::acc) {
+    for (size_t piece = 0; piece < values.size(); piece += 4)
+      for (size_t i : {0, 2, 1, 3})
+        numbers.push_back(values[piece + i]);
+    return numbers;
+  }
+  for (Value bits : values)
+    numbers.push_back(LLVM::BitcastOp::create(b, b.getF32Type(), bits));
+  return numbers;
+}
+
+/// To nearest, ties away from zero.
+Value toTf32(Lane &b, Value number) {
+  auto call = LLVM::CallIntrinsicOp::create(
+      b, b.getI32Type(), b.getStringAttr("llvm.nvvm.f2tf32.rna"),
+      ValueRange{number});
+  return call.getResults();
+}
 
 struct MmaLowering : OpConversionPattern<MmaOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -121,13 +202,15 @@ struct MmaLowering : OpConversionPattern<MmaOp> {
     Lane b(op.getLoc(), rewriter);
     FragType lhs = op.getLhs().getType(), acc = op.getAcc().getType();
     int64_t rows = acc.getRows() / 16, columns = acc.getColumns() / 8;
-    int64_t steps = lhs.getColumns() / 16;
+    int64_t depth = lhs.depthStep(), steps = lhs.getColumns() / depth;
     Type f32 = b.getF32Type();
     Type result =
         LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
     bool half = lhs.getElementType().isF16();
     NVVM::MMATypes type = half ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
-    // The f16 intrinsic takes vectors, the bf16 one takes i32.
+    if (isa<FloatTF32Type>(lhs.getElementType()))
+      type = NVVM::MMATypes::tf32;
+    // The f16 intrinsic takes vectors, the others take i32.
     auto operands = [&](ValueRange values) {
       if (!half)
         return SmallVector<Value>(values);
@@ -147,7 +230,7 @@ struct MmaLowering : OpConversionPattern<MmaOp> {
               b, result,
               operands(adaptor.getLhs().slice((m * steps + k) * 4, 4)),
               operands(adaptor.getRhs().slice((k * columns + n) * 2, 2)),
-              SmallVector<Value>(piece), ArrayRef<int64_t>{16, 8, 16},
+              SmallVector<Value>(piece), ArrayRef<int64_t>{16, 8, depth},
               std::nullopt, std::nullopt,
               std::array<NVVM::MMATypes, 2>{type, type},
               std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
@@ -170,6 +253,13 @@ struct CastLowering : OpConversionPattern<CastOp> {
     FragType source = op.getSource().getType();
     Type element = op.getResult().getType().getElementType();
     ValueRange values = adaptor.getSource();
+    if (isa<FloatTF32Type>(element)) {
+      Registers rounded;
+      for (Value number : numbersOf(b, source, values))
+        rounded.push_back(toTf32(b, number));
+      rewriter.replaceOpWithMultiple(op, {rounded});
+      return success();
+    }
     if (element.getIntOrFloatBitWidth() == 8) {
       rewriter.replaceOpWithMultiple(op, {toBytes(b, values)});
       return success();
@@ -195,6 +285,33 @@ private:
         registers.push_back(packBytes(b, values[i], values[i + 1],
                                       values[i + 4], values[i + 5]));
     return registers;
+  }
+};
+
+struct SplitLowering : OpConversionPattern<SplitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(SplitOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Type f32 = b.getF32Type(), i32 = b.getI32Type();
+    Value factor =
+        arith::ConstantOp::create(b, b.getF32FloatAttr(SplitOp::kCutFactor));
+    constexpr int64_t kTf32Bits = 0xffffe000;
+    Registers high, low;
+    for (Value number :
+         numbersOf(b, op.getSource().getType(), adaptor.getSource())) {
+      Value more = arith::MulFOp::create(b, number, factor);
+      high.push_back(
+          b.bitAnd(LLVM::BitcastOp::create(b, i32, more), kTf32Bits));
+      Value cut = LLVM::BitcastOp::create(b, f32, high.back());
+      // The tensor cores themselves cut off what tf32 has no bits for.
+      low.push_back(LLVM::BitcastOp::create(
+          b, i32, arith::SubFOp::create(b, number, cut)));
+    }
+    rewriter.replaceOpWithMultiple(op, {high, low});
+    return success();
   }
 };
 
@@ -227,6 +344,8 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
     FragType fragment = op.getFragment().getType();
+    assert((buffer.elementBytes() == 2 || !buffer.isSwizzled()) &&
+           "the verifier knows no panels of f32");
     if (buffer.isSwizzled()) {
       storeSwizzled(b, op, adaptor.getFragment(), adaptor.getBuffer().front(),
                     adaptor.getRow().front());
@@ -249,10 +368,11 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
           int64_t first = (m * columns + n) * 4 + 2 * half;
           Value pair = packPair(b, buffer.getElementType(), values[first],
                                 values[first + 1]);
+          int64_t pairBytes = 2 * buffer.elementBytes();
           int64_t bytes = (m * 16 + half * 8) * buffer.pitchBytes() +
                           n * 8 * buffer.elementBytes();
           LLVM::StoreOp::create(b, pair, b.offset(pointer, bytes),
-                                /*alignment=*/4u);
+                                unsigned(pairBytes));
         }
     rewriter.eraseOp(op);
     return success();
@@ -301,6 +421,8 @@ Value attn::packPair(Lane &b, Type element, Value low, Value high) {
   Value both = LLVM::UndefOp::create(b, pair);
   both = LLVM::InsertElementOp::create(b, pair, both, low, b.i32(0));
   both = LLVM::InsertElementOp::create(b, pair, both, high, b.i32(1));
+  if (element.isF32())
+    return both;
   Value rounded = LLVM::FPTruncOp::create(b, VectorType::get(2, element), both);
   return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
 }
@@ -308,5 +430,6 @@ Value attn::packPair(Lane &b, Type element, Value low, Value high) {
 void attn::populateMatrixPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
   patterns.add<CastLowering, ExtractLowering, LoadMatrixLowering, MmaLowering,
-               StoreMatrixLowering>(converter, patterns.getContext());
+               SplitLowering, StoreMatrixLowering>(converter,
+                                                   patterns.getContext());
 }

@@ -272,8 +272,8 @@ func.func @get_row_inside(%b: !tile.smem<2x16xf32>, %i: i32) {
 
 // -----
 
-func.func @store_fragment_view(%f: !tile.frag<16x16xf32, acc>, %v: !tile.view<?x16xf32, align = 16>, %i: i32) {
-  // expected-error @below {{'tile.store_fragment' op expects a view of 16-bit elements, but got '!tile.view<?x16xf32, align = 16>'}}
-  tile.store_fragment %f to %v[%i, %i] : <16x16xf32, acc> to <?x16xf32, align = 16>
+func.func @store_fragment_view(%f: !tile.frag<16x16xf32, acc>, %v: !tile.view<?x16xf8E4M3FN, align = 16>, %i: i32) {
+  // expected-error @below {{'tile.store_fragment' op expects a view of 16-bit or 32-bit elements, but got '!tile.view<?x16xf8E4M3FN, align = 16>'}}
+  tile.store_fragment %f to %v[%i, %i] : <16x16xf32, acc> to <?x16xf8E4M3FN, align = 16>
   return
 }

@@ -192,7 +192,7 @@ func.func @transpose_target(%a: !tile.smem<64x32xf8E4M3FN, sw128>, %b: !tile.sme
 // -----
 
 func.func @bytes_by_ldmatrix(%a: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
-  // expected-error @below {{'tile.load_matrix' op expects a buffer of 16-bit elements, but got '!tile.smem<64x64xf8E4M3FN, sw128>'}}
+  // expected-error @below {{'tile.load_matrix' op expects a buffer of 16-bit or 32-bit elements, but got '!tile.smem<64x64xf8E4M3FN, sw128>'}}
   %f = tile.load_matrix %a[%i, %i, %i] : <64x64xf8E4M3FN, sw128> -> <16x32xf8E4M3FN, lhs>
   return
 }
@@ -200,7 +200,7 @@ func.func @bytes_by_ldmatrix(%a: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
 // -----
 
 func.func @bytes_by_stmatrix(%f: !tile.frag<16x32xf32, acc>, %a: !tile.smem<64x64xf8E4M3FN, sw128>, %i: i32) {
-  // expected-error @below {{'tile.store_matrix' op expects a buffer of 16-bit elements, but got '!tile.smem<64x64xf8E4M3FN, sw128>'}}
+  // expected-error @below {{'tile.store_matrix' op expects a buffer of 16-bit or 32-bit elements, but got '!tile.smem<64x64xf8E4M3FN, sw128>'}}
   tile.store_matrix %f to %a[%i] : <16x32xf32, acc> to <64x64xf8E4M3FN, sw128>
   return
 }

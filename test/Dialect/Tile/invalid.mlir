@@ -87,12 +87,12 @@ func.func private @smem_columns(!tile.smem<16x8xf16>)
 
 // -----
 
-// expected-error @below {{expects rows x columns x type and one of acc, lhs, rhs}}
+// expected-error @below {{expects rows x columns x type and one of acc, lhs, rhs, lhs_paired, rhs_paired}}
 func.func private @frag_layout(!tile.frag<16x16xf32, both>)
 
 // -----
 
-// expected-error @below {{expects rows x columns x type and one of acc, lhs, rhs}}
+// expected-error @below {{expects rows x columns x type and one of acc, lhs, rhs, lhs_paired, rhs_paired}}
 func.func private @frag_extents(!tile.frag<16xf32, acc>)
 
 // -----
@@ -102,12 +102,27 @@ func.func private @frag_acc_element(!tile.frag<16x16xf16, acc>)
 
 // -----
 
-// expected-error @below {{expects element type bf16, f16 or f8E4M3FN in layout lhs, but got 'f32'}}
-func.func private @frag_lhs_element(!tile.frag<16x16xf32, lhs>)
+// expected-error @below {{expects element type bf16, f16, f8E4M3FN, f32 or tf32 in layout lhs, but got 'f64'}}
+func.func private @frag_lhs_element(!tile.frag<16x16xf64, lhs>)
 
 // -----
 
-// expected-error @below {{expects element type bf16, f16 or f8E4M3FN in layout rhs, but got 'f8E5M2'}}
+// expected-error @below {{expects element type f32 or tf32 in layout lhs_paired, but got 'f16'}}
+func.func private @frag_paired_element(!tile.frag<16x16xf16, lhs_paired>)
+
+// -----
+
+// expected-error @below {{expects rows in multiples of 8 and columns in multiples of 16 up to 4096, but got 12 x 16}}
+func.func private @frag_rows_of_words(!tile.frag<12x16xf32, rhs>)
+
+// -----
+
+// expected-error @below {{expects rows in multiples of 16 and columns in multiples of 8 up to 4096, but got 16 x 12}}
+func.func private @frag_columns_of_words(!tile.frag<16x12xtf32, lhs_paired>)
+
+// -----
+
+// expected-error @below {{expects element type bf16, f16, f8E4M3FN, f32 or tf32 in layout rhs, but got 'f8E5M2'}}
 func.func private @frag_rhs_element(!tile.frag<16x16xf8E5M2, rhs>)
 
 // -----

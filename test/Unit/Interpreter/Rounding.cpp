@@ -52,6 +52,22 @@ TEST(Rounding, EveryNumberOfE4m3KeepsItsValue) {
   }
 }
 
+TEST(Rounding, Tf32IsTheNearestAndOfTwoTheOneFurtherFromZero) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 200000; ++i) {
+    // Every other one lies half-way between two.
+    uint32_t bits = uint32_t(random());
+    float value = floatOfBits(i % 2 ? bits : (bits & 0xffffe000) | 0x1000);
+    APFloat number(value);
+    bool lost;
+    number.convert(APFloat::FloatTF32(), APFloat::rmNearestTiesToAway, &lost);
+    number.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lost);
+    EXPECT_TRUE(same(roundToTf32(value), number.convertToFloat())) << value;
+  }
+  EXPECT_EQ(roundToTf32(1 + 0x1p-11f), 1 + 0x1p-10f);
+  EXPECT_TRUE(std::isinf(roundToTf32(HUGE_VALF)));
+}
+
 /// What exceeds the largest number becomes it, as cvt.rn.satfinite has it.
 static uint8_t e4m3Of(float value) {
   if (std::fabs(value) > 448)
