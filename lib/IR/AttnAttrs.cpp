@@ -1,4 +1,4 @@
-//===- AttnAttrs.cpp - Masks, machines and schedules as attributes --------===//
+//===- AttnAttrs.cpp - Masks, precisions, machines, schedules -------------===//
 //
 // The attributes hold names and numbers that people write.  What a name means,
 // and which names there are, is asked of Machine and Schedule.
@@ -83,6 +83,44 @@ LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "expects the sides of a window to be between 0 and "
                          << kUnbounded << ", but got " << side;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Precision
+//===----------------------------------------------------------------------===//
+
+PrecisionAttr PrecisionAttr::parseBody(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return {};
+  if (std::optional<Precision> named =
+          parsePrecision({keyword.data(), keyword.size()}))
+    return get(parser.getContext(), *named);
+  (void)fail(parser.emitError(loc)
+                 << "expects the name of a precision, but got '" << keyword
+                 << "'",
+             "precisions: tf32x3, tf32");
+  return {};
+}
+
+void PrecisionAttr::printBody(AsmPrinter &printer) const {
+  printer << ref(attn::name(getValue()));
+}
+
+Attribute PrecisionAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  PrecisionAttr precision = parseBody(parser);
+  if (!precision || parser.parseGreater())
+    return {};
+  return precision;
+}
+
+void PrecisionAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printBody(printer);
+  printer << '>';
 }
 
 //===----------------------------------------------------------------------===//

@@ -31,6 +31,17 @@ static void printMaskBody(OpAsmPrinter &printer, Operation *, MaskAttr mask) {
   mask.printBody(printer);
 }
 
+static ParseResult parsePrecisionBody(OpAsmParser &parser,
+                                      PrecisionAttr &precision) {
+  precision = PrecisionAttr::parseBody(parser);
+  return failure(!precision);
+}
+
+static void printPrecisionBody(OpAsmPrinter &printer, Operation *,
+                               PrecisionAttr precision) {
+  precision.printBody(printer);
+}
+
 #define GET_OP_CLASSES
 #include "attn/IR/AttnOps.cpp.inc"
 
@@ -71,6 +82,7 @@ struct Verifier {
   LogicalResult numbers();     // C13, C15; C14 is the mask's own
   LogicalResult aliases();     // C16
   LogicalResult alignment();   // C17
+  LogicalResult precision();   // C18
 
   LogicalResult same(const Part &a, const Part &b, unsigned dimension,
                      StringRef what);
@@ -274,6 +286,14 @@ LogicalResult Verifier::alignment() {
   return success();
 }
 
+LogicalResult Verifier::precision() {
+  if (!op.getPrecision() || q.type.getElementType().isF32())
+    return success();
+  return op.emitOpError("expects a precision only for operands of f32, but got "
+                        "operands of ")
+         << q.type.getElementType();
+}
+
 LogicalResult ForwardOp::verify() {
   Verifier verifier{*this};
   return success(
@@ -281,7 +301,7 @@ LogicalResult ForwardOp::verify() {
       succeeded(verifier.layouts()) && succeeded(verifier.elements()) &&
       succeeded(verifier.sizes()) && succeeded(verifier.outputSizes()) &&
       succeeded(verifier.numbers()) && succeeded(verifier.aliases()) &&
-      succeeded(verifier.alignment()));
+      succeeded(verifier.alignment()) && succeeded(verifier.precision()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -297,6 +317,10 @@ double ForwardOp::scaleOrDefault() {
     return getScale()->convertToFloat();
   return 1 /
          std::sqrt(double(cast<ShapedType>(getQ().getType()).getDimSize(3)));
+}
+
+attn::Precision ForwardOp::precisionOrDefault() {
+  return getPrecision() ? getPrecision()->getValue() : Precision::tf32x3;
 }
 
 Speculation::Speculatability ForwardOp::getSpeculatability() {

@@ -86,6 +86,7 @@ attn::Problem attn::problemOf(ForwardOp op, DynamicSizes assumed) {
       sizeOr(staticOf(k.getDimSize(2), v.getDimSize(2)), assumed.rows);
   problem.headDim = q.getDimSize(3);
   problem.headDimV = v.getDimSize(3);
+  problem.precision = op.precisionOrDefault();
   problem.mask = op.maskOrNone();
   problem.lse = op.hasLse();
   for (Value operand : {op.getQ(), op.getK(), op.getV()})

@@ -8,11 +8,15 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-void attn::storeOutput(TileBuilder &b, Value accumulator, Value inverse,
+void attn::storeOutput(TileBuilder &b, ValueRange parts, Value inverse,
                        Value staging, Value view, Scalar warpRow, Scalar row) {
-  Value output = scaleRows(b, accumulator, inverse);
-  int64_t rows = cast<FragType>(output.getType()).getRows();
-  StoreMatrixOp::create(b, output, staging, warpRow);
+  int64_t rows = cast<FragType>(parts[0].getType()).getRows(), column = 0;
+  for (Value part : parts) {
+    Value output = scaleRows(b, part, inverse);
+    Value at = column ? Value(b.i32(column)) : Value();
+    StoreMatrixOp::create(b, output, staging, warpRow, at);
+    column += cast<FragType>(part.getType()).getColumns();
+  }
   CopyOutOp::create(b, staging, warpRow, view, row, uint32_t(rows));
 }
 

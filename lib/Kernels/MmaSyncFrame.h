@@ -9,13 +9,14 @@
 #define ATTN_LIB_KERNELS_MMASYNCFRAME_H
 
 #include "Mask.h"
+#include "Products.h"
 
 namespace attn {
 
 struct MmaSyncFrame {
   MmaSyncFrame(TileBuilder &builder, const KernelRequest &request);
 
-  /// Columns of one mma.sync step along the contracted dimension.
+  /// What head dimensions are padded to: whole fragments, as rows and columns.
   static constexpr int64_t kStep = 16;
 
   /// Declares the arguments and creates the kernel.
@@ -35,6 +36,7 @@ struct MmaSyncFrame {
   const Problem &problem;
   mlir::Type element;
   int64_t query, key, stages, warps;
+  Products products;
 
   Arguments arguments;
   std::optional<KeyBlocks> blocks;

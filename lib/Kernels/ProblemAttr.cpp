@@ -46,6 +46,11 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
       b.getNamedAttr("dtype", b.getStringAttr(StringRef(type))),
       b.getNamedAttr("mask", b.getStringAttr(str(problem.mask))),
       b.getNamedAttr("lse", b.getBoolAttr(problem.lse))};
+  if (problem.dtype == DataType::f32) {
+    std::string_view precision = name(problem.precision);
+    attributes.push_back(
+        b.getNamedAttr("precision", b.getStringAttr(StringRef(precision))));
+  }
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
@@ -67,6 +72,13 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
   problem.dtype = *dtype;
   problem.mask = *parsed;
   problem.lse = lse.getValue();
+  if (auto text = attribute.getAs<StringAttr>("precision")) {
+    std::optional<Precision> precision =
+        parsePrecision(std::string_view(text.getValue()));
+    if (!precision)
+      return std::nullopt;
+    problem.precision = *precision;
+  }
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)

@@ -135,6 +135,8 @@ Scalar TileBuilder::narrow(Scalar value) {
 }
 
 Scalar TileBuilder::min(Scalar a, Scalar b) {
+  if (isFloat(a.type()))
+    return wrap(createOrFold<arith::MinNumFOp>(Value(a), Value(b)));
   return wrap(createOrFold<arith::MinSIOp>(Value(a), Value(b)));
 }
 

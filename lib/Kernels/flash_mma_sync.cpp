@@ -44,8 +44,8 @@ public:
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, arguments.get(b, "scale"), request.scale);
     Softmax::Rows rows = softmax.start(b, strip);
-    SmallVector<Value> state = {rows.max, rows.sum,
-                                b.fill(b.f32(0), b.accType(strip, dimV))};
+    SmallVector<Value> state = {rows.max, rows.sum};
+    llvm::append_range(state, products.noOutput(strip, dimV));
 
     prologue();
     Scalar zero = b.i32(0);
@@ -152,18 +152,14 @@ private:
 
   /// S = Q K^T for this warp's strip.
   Value multiplyQK(Scalar stage) {
-    Value scores = b.fill(b.f32(0), b.accType(strip, key));
     Scalar zero = b.i32(0);
-    for (int64_t column = 0; column < dim; column += kStep) {
-      Value lhs = LoadMatrixOp::create(b, b.lhsType(strip, kStep, element),
-                                       bufferQ, zero, warpRow, b.i32(column),
-                                       /*transpose=*/false);
-      Value rhs = LoadMatrixOp::create(b, b.rhsType(kStep, key, element),
-                                       bufferK, stage, zero, b.i32(column),
-                                       /*transpose=*/true);
-      scores = MmaOp::create(b, scores.getType(), lhs, rhs, scores);
-    }
-    return scores;
+    return products.add(
+        Value(), b.accType(strip, key), dim, [&](int64_t column) {
+          Scalar at = b.i32(column);
+          auto lhs = products.queries({bufferQ, zero, warpRow, at}, strip);
+          auto rhs = products.keys({bufferK, stage, zero, at}, key);
+          return std::pair(lhs, rhs);
+        });
   }
 
   /// Softmax of a block of scores, and O = alpha O + P V.
@@ -174,19 +170,25 @@ private:
     if (cut)
       scores = blocks->hide(b, scores, firstRow + warpRow, block);
     Softmax::Step next = softmax.step(b, {state[0], state[1]}, scores);
-    Value output = scaleRows(b, state[2], next.alpha);
-    Value weights =
-        CastOp::create(b, b.lhsType(strip, key, element), next.weights);
-    Scalar zero = b.i32(0);
-    for (int64_t row = 0; row < key; row += kStep) {
-      Value lhs = ExtractOp::create(b, b.lhsType(strip, kStep, element),
-                                    weights, uint64_t(row));
-      Value rhs = LoadMatrixOp::create(b, b.rhsType(kStep, dimV, element),
-                                       bufferV, stage, b.i32(row), zero,
-                                       /*transpose=*/false);
-      output = MmaOp::create(b, output.getType(), lhs, rhs, output);
+    SmallVector<Value> result = {next.rows.max, next.rows.sum};
+    for (Value part : state.drop_front(2))
+      result.push_back(products.scaled(part, next.alpha));
+    auto weights = products.weights(next.weights);
+    int64_t column = 0;
+    for (Value &part : MutableArrayRef(result).drop_front(2)) {
+      auto type = cast<FragType>(part.getType());
+      part = products.add(
+          part, type, key,
+          [&](int64_t row) {
+            auto lhs = products.weightsAt(weights, row);
+            auto rhs = products.values(
+                {bufferV, stage, b.i32(row), b.i32(column)}, type.getColumns());
+            return std::pair(lhs, rhs);
+          },
+          next.alpha);
+      column += type.getColumns();
     }
-    return {next.rows.max, next.rows.sum, output};
+    return result;
   }
 
   /// The views of the results are made here, so that their addresses are not
@@ -195,7 +197,7 @@ private:
     Softmax::End end = softmax.finish(b, {state[0], state[1]});
     Scalar row = firstRow + warpRow;
     Value o = view("o", problem.headDimV, request.align.o, head, queries);
-    storeOutput(b, state[2], end.inverse, bufferO, o, warpRow, row);
+    storeOutput(b, state.drop_front(2), end.inverse, bufferO, o, warpRow, row);
     if (problem.lse)
       storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);
   }

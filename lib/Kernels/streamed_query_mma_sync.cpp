@@ -65,8 +65,8 @@ public:
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, arguments.get(b, "scale"), request.scale);
     Softmax::Rows rows = softmax.start(b, strip);
-    SmallVector<Value> state = {rows.max, rows.sum,
-                                b.fill(b.f32(0), b.accType(strip, columns))};
+    SmallVector<Value> state = {rows.max, rows.sum};
+    llvm::append_range(state, products.noOutput(strip, columns));
 
     Scalar zero = b.i32(0);
     for (int64_t i = 0; i < stages - 1; ++i) {
@@ -212,7 +212,9 @@ private:
     Softmax::Step next =
         softmax.step(b, {state[0], state[1]}, scores,
                      across > 1 ? Softmax::Whole(whole) : nullptr);
-    Value output = scaleRows(b, state[2], next.alpha);
+    SmallVector<Value> output;
+    for (Value part : state.drop_front(2))
+      output.push_back(scaleRows(b, part, next.alpha));
     if (across == 1) {
       output = multiplyInRegisters(step, block, next.weights, output, cut);
     } else {
@@ -220,7 +222,9 @@ private:
       StoreMatrixOp::create(b, next.weights, bufferP, warpRow, firstKey);
       output = multiplyShared(step, block, output);
     }
-    return {next.rows.max, next.rows.sum, output};
+    SmallVector<Value> result = {next.rows.max, next.rows.sum};
+    llvm::append_range(result, output);
+    return result;
   }
 
   /// S = Q K^T for this warp's rows and keys.
@@ -228,77 +232,84 @@ private:
     Value none = b.fill(b.f32(0), b.accType(strip, keysOfWarp));
     auto body = [&](Scalar number, ValueRange carried) -> SmallVector<Value> {
       await(step, {number, 0, slices - 1});
-      Value scores = carried[0];
       Scalar at = stageOfSlice(step, number);
       int64_t depth = cast<SmemType>(bufferQ.getType()).getColumns();
-      for (int64_t column = 0; column < depth; column += kStep) {
-        Value lhs = LoadMatrixOp::create(b, b.lhsType(strip, kStep, element),
-                                         bufferQ, at, warpRow, b.i32(column),
-                                         /*transpose=*/false);
-        Value rhs = LoadMatrixOp::create(
-            b, b.rhsType(kStep, keysOfWarp, element), bufferK, at, firstKey,
-            b.i32(column), /*transpose=*/true);
-        scores = MmaOp::create(b, scores.getType(), lhs, rhs, scores);
-      }
-      return {scores};
+      auto type = cast<FragType>(carried[0].getType());
+      return {products.add(carried[0], type, depth, [&](int64_t offset) {
+        Scalar column = b.i32(offset);
+        auto lhs = products.queries({bufferQ, at, warpRow, column}, strip);
+        auto rhs = products.keys({bufferK, at, firstKey, column}, keysOfWarp);
+        return std::pair(lhs, rhs);
+      })};
     };
     return b.loop(b.i32(0), b.i32(slices), none, body)[0];
   }
 
-  /// O += P V for one step of a piece, `row` rows into it.
-  Value multiplyPV(Value lhs, Scalar stage, int64_t row, Value output) {
-    Value rhs = LoadMatrixOp::create(b, b.rhsType(kStep, columns, element),
-                                     bufferV, stage, b.i32(row), part * columns,
-                                     /*transpose=*/false);
-    return MmaOp::create(b, output.getType(), lhs, rhs, output);
+  /// O += P V for a piece; `weights` gives the P of a step in it, once.
+  SmallVector<Value>
+  multiplyPV(Scalar stage, ValueRange output,
+             function_ref<Products::Factor(int64_t row)> weights) {
+    SmallVector<Value> result;
+    SmallVector<Products::Factor> taken;
+    int64_t column = 0;
+    for (Value sum : output) {
+      auto type = cast<FragType>(sum.getType());
+      result.push_back(products.add(sum, type, piece, [&](int64_t row) {
+        size_t number = row / products.step;
+        if (number == taken.size())
+          taken.push_back(weights(row));
+        Products::Factor lhs = taken[number];
+        auto rhs = products.values(
+            {bufferV, stage, b.i32(row), columnOf(column)}, type.getColumns());
+        return std::pair(lhs, rhs);
+      }));
+      column += type.getColumns();
+    }
+    return result;
+  }
+
+  /// A column of O by its number among this warp's.
+  Scalar columnOf(int64_t column) {
+    Scalar first = part * columns;
+    return column ? first + column : first;
   }
 
   /// With P in this warp's registers, which must be named when the kernel is
   /// built.
-  Value multiplyInRegisters(Scalar step, Scalar block, Value weights,
-                            Value output, bool cut) {
-    weights = CastOp::create(b, b.lhsType(strip, key, element), weights);
+  SmallVector<Value> multiplyInRegisters(Scalar step, Scalar block, Value p,
+                                         SmallVector<Value> output, bool cut) {
+    auto weights = products.weights(p);
     Scalar exist = piecesOf(block);
     for (int64_t number = 0; number < pieces; ++number) {
       auto multiply = [&]() -> SmallVector<Value> {
         await(step, unit(slices + number));
         Scalar at = stageOfPiece(step, b.i32(number));
-        Value sum = output;
-        for (int64_t row = 0; row < piece; row += kStep) {
-          Value lhs =
-              ExtractOp::create(b, b.lhsType(strip, kStep, element), weights,
-                                uint64_t(number * piece + row));
-          sum = multiplyPV(lhs, at, row, sum);
-        }
-        return {sum};
+        return multiplyPV(at, output, [&](int64_t row) {
+          return products.weightsAt(weights, number * piece + row);
+        });
       };
       // Every block has a first piece, and an open one has all.
       bool always = number == 0 || !cut;
-      output =
-          always
-              ? multiply()[0]
-              : b.choose(b.i32(number) < exist, multiply,
-                         [&]() -> SmallVector<Value> { return {output}; })[0];
+      output = always ? multiply()
+                      : llvm::to_vector(b.choose(
+                            b.i32(number) < exist, multiply,
+                            [&]() -> SmallVector<Value> { return output; }));
     }
     return output;
   }
 
   /// With P of all warps that have these rows.
-  Value multiplyShared(Scalar step, Scalar block, Value output) {
+  SmallVector<Value> multiplyShared(Scalar step, Scalar block,
+                                    ValueRange output) {
     auto body = [&](Scalar number, ValueRange carried) -> SmallVector<Value> {
       await(step, {number + slices, slices, slices + pieces - 1});
       Scalar at = stageOfPiece(step, number);
-      Value sum = carried[0];
-      for (int64_t row = 0; row < piece; row += kStep) {
-        Value lhs =
-            LoadMatrixOp::create(b, b.lhsType(strip, kStep, element), bufferP,
-                                 b.i32(0), warpRow, number * piece + row,
-                                 /*transpose=*/false);
-        sum = multiplyPV(lhs, at, row, sum);
-      }
-      return {sum};
+      return multiplyPV(at, carried, [&](int64_t row) {
+        return products.weights(
+            {bufferP, b.i32(0), warpRow, number * piece + row}, strip);
+      });
     };
-    return b.loop(b.i32(0), piecesOf(block), output, body)[0];
+    return llvm::to_vector(b.loop(b.i32(0), piecesOf(block), output, body));
   }
 
   /// The maxima, or the sums, of what the warps on the same rows have.  Between
@@ -327,8 +338,12 @@ private:
         b, {state[0], state[1]}, across > 1 ? Softmax::Whole(whole) : nullptr);
     Scalar row = firstRow + warpRow;
     Value o = view("o", problem.headDimV, request.align.o, head, queries);
-    StoreFragmentOp::create(b, scaleRows(b, state[2], end.inverse), o, row,
-                            part * columns);
+    int64_t column = 0;
+    for (Value sums : state.drop_front(2)) {
+      Value scaled = scaleRows(b, sums, end.inverse);
+      StoreFragmentOp::create(b, scaled, o, row, columnOf(column));
+      column += cast<FragType>(sums.getType()).getColumns();
+    }
     if (!problem.lse)
       return;
     if (across > 1)

@@ -15,8 +15,8 @@ static Sentence checkMmaSync(const Problem &problem, const Machine &machine) {
   if (machine.computeCapability < 80)
     return "mma_sync expects compute capability 80 or more, but " +
            machine.name + " has " + std::to_string(machine.computeCapability);
-  if (!is16Bit(problem.dtype))
-    return "mma_sync expects bf16 or f16, but got " +
+  if (!is16Bit(problem.dtype) && problem.dtype != DataType::f32)
+    return "mma_sync expects bf16, f16 or f32, but got " +
            std::string(name(problem.dtype));
   return std::nullopt;
 }

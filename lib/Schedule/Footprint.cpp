@@ -131,7 +131,7 @@ public:
         // P, in 16 bits, comes to be beside the scores it is made of; what
         // goes elsewhere leaves piece by piece.
         if (!leaves(nodes, Tensor::P))
-          held += registers(node.tensor, steps) / 2;
+          held += weightRegisters(node.tensor, steps);
         if (across > 1)
           exchange(steps);
         break;
@@ -205,6 +205,15 @@ private:
     });
   }
 
+  /// Of P beside the scores.  In tf32 it takes their place, and if it is split,
+  /// as much again.
+  int64_t weightRegisters(Tensor scores, const Steps &steps) const {
+    int64_t held = registers(scores, steps);
+    if (problem.dtype != DataType::f32)
+      return held / 2;
+    return productsPerProduct(problem) > 1 ? held : 0;
+  }
+
   int64_t warpRows(const Steps &steps) const {
     return ceilDiv(steps.tile(Axis::Query, problem, false), warps);
   }
@@ -221,6 +230,19 @@ private:
     return ceilDiv(rows * roundUp(ceilDiv(cols, across), 8), 32);
   }
 
+  /// Beside an accumulator of split products two of its sums.  Scores have one
+  /// of them where the low part of P will be, an output both for 32 columns at
+  /// a time.
+  int64_t sumRegisters(Tensor tensor, const Steps &steps) const {
+    if (productsPerProduct(problem) == 1)
+      return 0;
+    constexpr int64_t partColumns = 32;
+    int64_t held = registers(tensor, steps);
+    return tensor == Tensor::S
+               ? held
+               : std::min(2 * held, 2 * warpRows(steps) * partColumns / 32);
+  }
+
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
   void operands(const Node &node, const Steps &steps) {
     int64_t cols = steps.tile(*shapeOf(node.tensor).cols, problem, false);
@@ -228,6 +250,9 @@ private:
     // P is in registers already, unless several have its rows.
     if (node.a != Tensor::P || across > 1)
       words += ceilDiv(warpRows(steps), 4);
+    words += sumRegisters(node.tensor, steps);
+    if (productsPerProduct(problem) > 1)
+      words += kSplitRegisters;
     operandRegisters = std::max(operandRegisters, words);
   }
 };

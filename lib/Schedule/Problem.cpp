@@ -43,6 +43,29 @@ int64_t attn::bytesOf(DataType type) {
   return 0;
 }
 
+std::string_view attn::name(Precision precision) {
+  switch (precision) {
+  case Precision::tf32x3:
+    return "tf32x3";
+  case Precision::tf32:
+    return "tf32";
+  }
+  return "";
+}
+
+std::optional<Precision> attn::parsePrecision(std::string_view text) {
+  for (Precision precision : {Precision::tf32x3, Precision::tf32})
+    if (name(precision) == text)
+      return precision;
+  return std::nullopt;
+}
+
+int64_t attn::productsPerProduct(const Problem &problem) {
+  bool isSplit =
+      problem.dtype == DataType::f32 && problem.precision == Precision::tf32x3;
+  return isSplit ? 3 : 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Masks
 //===----------------------------------------------------------------------===//

@@ -36,17 +36,42 @@ struct UnitClocks {
 
 /// FLOPs of one issued instruction of a warp.
 static double flopsPerInstruction(TensorCoreFamily family,
+                                  const Problem &problem,
                                   const Calibration &calibration) {
   switch (family) {
   case TensorCoreFamily::none:
     return calibration.flopsPerFma;
   case TensorCoreFamily::mmaSync:
+    if (problem.dtype == DataType::f32)
+      return productsPerProduct(problem) > 1 ? calibration.flopsPerSplitMma
+                                             : calibration.flopsPerMma / 2;
     return calibration.flopsPerMma;
   case TensorCoreFamily::wgmma:
   case TensorCoreFamily::tcgen05:
     return HUGE_VAL; // one instruction is a whole tile
   }
   return 1;
+}
+
+/// Slots of 32 elements that become factors of tf32.
+static double roundSlots(const Problem &problem, TensorCoreFamily family,
+                         const Calibration &c) {
+  if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
+    return 0;
+  return productsPerProduct(problem) > 1 ? c.splitSlots : c.roundSlots;
+}
+
+/// Slots of a product's operands in shared memory, so many bytes.
+static double loadSlots(const Use &use, double bytes, const Problem &problem,
+                        TensorCoreFamily family, const Calibration &c) {
+  constexpr double lanes = 32, elementBytes = 4;
+  if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
+    return bytes / c.bytesPerWarpInstruction;
+  // No instruction transposes 32-bit elements: each is a load of its own.
+  double bytesOfLoad = use.node->b == Tensor::V ? lanes * elementBytes
+                                                : c.bytesPerWarpInstruction;
+  return bytes / bytesOfLoad +
+         bytes / (lanes * elementBytes) * roundSlots(problem, family, c);
 }
 
 /// Adds the work of one leaf, all its executions in one head.
@@ -62,13 +87,13 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
     double flops = 2 * area * padded(node.a, use.tile.depth, problem);
     work.products += use.count;
     work.flops += flops;
-    work.slots += flops / flopsPerInstruction(family, c) +
-                  smem / c.bytesPerWarpInstruction;
+    work.slots += flops / flopsPerInstruction(family, problem, c) +
+                  loadSlots(use, smem, problem, family, c);
     return;
   }
   case Verb::softmax:
     work.exps += area;
-    work.slots += area / 32 * c.softmaxSlots;
+    work.slots += area / 32 * (c.softmaxSlots + roundSlots(problem, family, c));
     if (use.columnParts() > 1)
       work.agreements += use.count;
     return;

@@ -29,6 +29,10 @@ double attn::productRate(const Machine &machine, const Problem &problem,
   case TensorCoreFamily::none:
     return machine.fp32FlopsPerClockPerSm;
   case TensorCoreFamily::mmaSync:
+    // On every part that has tf32 it runs at half the rate of 16 bits.
+    if (problem.dtype == DataType::f32)
+      return machine.mmaSyncFlopsPerClockPerSm / 2 /
+             double(productsPerProduct(problem));
     return machine.mmaSyncFlopsPerClockPerSm * (is8Bit ? 2 : 1);
   case TensorCoreFamily::wgmma:
   case TensorCoreFamily::tcgen05:

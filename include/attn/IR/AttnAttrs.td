@@ -1,4 +1,4 @@
-// Attributes of the attn dialect: masks, machines and schedules.
+// Attributes of the attn dialect: masks, precisions, machines and schedules.
 #ifndef ATTN_IR_ATTNATTRS_TD
 #define ATTN_IR_ATTNATTRS_TD
 
@@ -40,6 +40,26 @@ def Attn_MaskAttr : Attn_Attr<"Mask", "mask"> {
 
     /// The body between the brackets, shared with the op's `mask(...)`.
     static MaskAttr parseBody(::mlir::AsmParser &parser);
+    void printBody(::mlir::AsmPrinter &printer) const;
+  }];
+}
+
+def Attn_PrecisionAttr : Attn_Attr<"Precision", "precision"> {
+  let summary = "how factors of f32 are multiplied";
+  let description = [{
+    Tensor cores take factors with ten bits of fraction, tf32. In an op it is
+    written without the dialect prefix: `precision(tf32)`.
+
+    | precision | products |
+    |---|---|
+    | `tf32x3` | a factor is the sum of two numbers of tf32, and a product three of theirs; sums are rounded as in f32: nearly the precision of f32 |
+    | `tf32` | factors are rounded to tf32: a relative error of 2^-11 each |
+  }];
+  let parameters = (ins "::attn::Precision":$value);
+  let genVerifyDecl = 0;
+  let extraClassDeclaration = [{
+    /// The body between the brackets, shared with the op's `precision(...)`.
+    static PrecisionAttr parseBody(::mlir::AsmParser &parser);
     void printBody(::mlir::AsmPrinter &printer) const;
   }];
 }

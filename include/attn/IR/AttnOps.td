@@ -52,7 +52,9 @@ def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
 
     **Precision.** Scores, softmax statistics and sums are f32. The element type
     of the operands is the precision of both products; nothing is computed in
-    less. O has the element type of Q, but for f8E4M3FN it is bf16: without
+    less unasked. Of f32 the products are those of `precision`, see
+    `#attn.precision`: absent is `tf32x3`, whose error is about that of f32
+    arithmetic. O has the element type of Q, but for f8E4M3FN it is bf16: without
     a scale of its own an f8 result would keep three bits of the mantissa.
 
     **Outputs.** On tensors the results are O and, if a second one is asked for,
@@ -97,6 +99,7 @@ def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
     - (C16) An output memref is none of Q, K and V.
     - (C17) The alignment is a power of two, at least the bytes of an element
       and at most 16.
+    - (C18) A precision is given for operands of f32 only.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -115,13 +118,15 @@ def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
                        Variadic<Attn_Shaped>:$outs,
                        OptionalAttr<Attn_MaskAttr>:$mask,
                        OptionalAttr<F32Attr>:$scale,
+                       OptionalAttr<Attn_PrecisionAttr>:$precision,
                        OptionalAttr<I64Attr>:$alignment,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`mask` `(` custom<MaskBody>($mask)^ `)`)?
-    (`scale` `(` $scale^ `)`)? (`outs` `(` $outs^ `:` type($outs) `)`)?
-    attr-dict `:` type($q) `,` type($k) `,` type($v) (`->` type($results)^)?
+    (`scale` `(` $scale^ `)`)?
+    (`precision` `(` custom<PrecisionBody>($precision)^ `)`)?
+    (`outs` `(` $outs^ `:` type($outs) `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v) (`->` type($results)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -140,6 +145,8 @@ def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
     ::attn::Mask maskOrNone();
     /// The scale, `1/sqrt(d)` when absent.
     double scaleOrDefault();
+    /// The precision of f32, `tf32x3` when absent.
+    ::attn::Precision precisionOrDefault();
   }];
 }
 

@@ -16,6 +16,8 @@ namespace attn {
 /// and 32 rows a warp, 16 to 128 keys) those that are then put at 255 or less
 /// do not spill; d = 96 with 64 keys (260) and d = 128 with 48 (276) do.
 inline constexpr int64_t kBaseRegisters = 36;
+/// The same on top for products of split factors, which come in twos.
+inline constexpr int64_t kSplitRegisters = 16;
 /// The same of a thread of a consumer warpgroup, whose operands come from
 /// shared memory: d = 64 with 128 keys fits 160 registers (156) and is
 /// serialised with 144 keys (168), d = 128 fits 240 up to 192 keys (236), d =
@@ -44,6 +46,12 @@ struct Calibration {
   double copySlots = 3;
   /// FLOPs of one m16n8k16 of a warp, and of one FMA of a warp.
   double flopsPerMma = 4096;
+  /// The same of a product in tf32x3: three m16n8k8, and what it takes to add
+  /// their sums in f32.  A compiled loop has 4.7 instructions to 2048 FLOPs.
+  double flopsPerSplitMma = 435;
+  /// Slots of 32 factors that are split (a product, a cut, a difference), and
+  /// of 32 that are rounded, on a part that does not do it in one instruction.
+  double splitSlots = 3, roundSlots = 4;
   double flopsPerFma = 64;
   /// Of the time that one warp leaves a scheduler idle, the share that another
   /// warp of the same block can use; a warp of another block uses all of it.

@@ -34,6 +34,16 @@ std::string_view name(DataType type);
 std::optional<DataType> parseDataType(std::string_view text);
 int64_t bytesOf(DataType type);
 
+/// How factors of f32 are multiplied.  Tensor cores take f32 with ten bits of
+/// fraction only, tf32.
+///
+///   tf32x3  every factor is the sum of two numbers of tf32, and a product three
+///           of theirs: 22 bits, and sums are rounded as in f32
+///   tf32    factors are rounded to tf32
+enum class Precision { tf32x3, tf32 };
+std::string_view name(Precision precision);
+std::optional<Precision> parsePrecision(std::string_view text);
+
 enum class MaskKind { none, causal, causalBottomRight, window };
 struct Mask {
   MaskKind kind = MaskKind::none;
@@ -49,6 +59,8 @@ inline constexpr int64_t kMaxAlignment = 16;
 
 struct Problem {
   DataType dtype = DataType::bf16;
+  /// Of f32; other types are multiplied as they are.
+  Precision precision = Precision::tf32x3;
   int64_t batch = 1, heads = 1, kvHeads = 1;
   int64_t queries = 0, keys = 0;
   int64_t headDim = 0, headDimV = 0;
@@ -68,6 +80,9 @@ inline constexpr double kMostProducts = 0x1p58;
 struct Band {
   int64_t first = -kUnbounded, last = kUnbounded;
 };
+
+/// Tensor-core products for each product of the problem.
+int64_t productsPerProduct(const Problem &problem);
 
 /// The one place that gives a mask its meaning.
 Band band(const Problem &problem);

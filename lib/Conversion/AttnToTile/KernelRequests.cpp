@@ -48,7 +48,7 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
   auto key = [](const KernelChoice &choice) {
     const KernelRequest &r = choice.request;
     const Problem &p = r.problem;
-    return std::tuple(choice.builder, p.dtype, p.headDim, p.headDimV,
+    return std::tuple(choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
                       p.mask.kind, p.lse, r.tiles.str(), r.minBlocksPerSm,
                       r.sms, r.l2Bytes, r.scale > 0, r.align.q, r.align.k,
                       r.align.v, r.align.o);
@@ -62,6 +62,8 @@ std::string attn::kernelName(const KernelChoice &choice) {
                        std::to_string(p.headDim);
   if (p.headDimV != p.headDim)
     result += "_" + std::to_string(p.headDimV);
+  if (p.dtype == DataType::f32)
+    result += "_" + std::string(name(p.precision));
   std::string mask = str(p.mask);
   if (p.mask.kind != MaskKind::none)
     result += "_" + mask.substr(0, mask.find('<'));

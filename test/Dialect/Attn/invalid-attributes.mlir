@@ -137,3 +137,11 @@ func.func @f(%q: tensor<1x1x8x8xf16>) {
   // expected-error @below {{attribute 'schedule' failed to satisfy constraint}}
   %o = attn.forward %q, %q, %q {schedule = "flash"} : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
 }
+
+// -----
+
+func.func @f(%q: tensor<1x1x8x8xf32>) {
+  // expected-error @below {{expects the name of a precision, but got 'bf16x3'}}
+  // expected-note @below {{precisions: tf32x3, tf32}}
+  %o = attn.forward %q, %q, %q precision(bf16x3) : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32> -> tensor<1x1x8x8xf32>
+}

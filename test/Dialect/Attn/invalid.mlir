@@ -385,3 +385,11 @@ func.func @forward_c17_above(%q: tensor<1x1x8x8xf16>) {
   %o = attn.forward %q, %q, %q {alignment = 32 : i64} : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
   return
 }
+
+// -----
+
+func.func @forward_c18(%q: tensor<1x1x8x8xbf16>) {
+  // expected-error @below {{expects a precision only for operands of f32, but got operands of 'bf16'}}
+  %o = attn.forward %q, %q, %q precision(tf32) : tensor<1x1x8x8xbf16>, tensor<1x1x8x8xbf16>, tensor<1x1x8x8xbf16> -> tensor<1x1x8x8xbf16>
+  return
+}

@@ -95,6 +95,15 @@ func.func @rows_before_heads(%q: memref<2x4x128x64xf16, strided<[32768, 64, 256,
   return
 }
 
+// CHECK-LABEL: @single_precision
+// CHECK: attn.forward %{{.*}} mask(causal) scale(1.250000e-01) precision(tf32) : tensor<1x1x8x8xf32>
+// CHECK: attn.forward %{{.*}} precision(tf32x3) : tensor<1x1x8x8xf32>
+func.func @single_precision(%q: tensor<1x1x8x8xf32>) -> (tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>) {
+  %0 = attn.forward %q, %q, %q mask(causal) scale(0.125) precision(tf32) : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32> -> tensor<1x1x8x8xf32>
+  %1 = attn.forward %q, %q, %q precision(tf32x3) : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32> -> tensor<1x1x8x8xf32>
+  return %0, %1 : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>
+}
+
 // CHECK-LABEL: @scheduled
 // CHECK: {schedule = #attn.schedule<flash, query = 128, key = 64, stages = 2, warps = 4>} :
 func.func @scheduled(%q: tensor<1x1x8x8xf16>) -> tensor<1x1x8x8xf16> {
@@ -111,3 +120,6 @@ module attributes {attn.machine = #attn.machine<h100_sxm, smem_bytes_per_block =
 
 // CHECK: mask = #attn.mask<causal>, window = #attn.mask<window<1, 2>>
 func.func private @mask_attributes() attributes {mask = #attn.mask<causal>, window = #attn.mask<window<1, 2>>}
+
+// CHECK: precision = #attn.precision<tf32x3>
+func.func private @precision_attribute() attributes {precision = #attn.precision<tf32x3>}

@@ -1,7 +1,7 @@
 """Compiles attention for a machine and asks ptxas what the kernels need.
 
-`registers.py ATTN_OPT PTXAS MACHINE [head dims...]`: for each head dimension
-and mask the tiles are the ones that the compiler derives.  A kernel may not
+`registers.py ATTN_OPT PTXAS MACHINE [TYPE] [head dims...]`: for each head
+dimension and mask, in bf16 if not in another type, the tiles are the ones that the compiler derives.  A kernel may not
 spill, nor use a stack frame, nor need more registers than the launch has.
 Prints one line per kernel; the exit status is 1 when one is not clean.
 """
@@ -17,8 +17,8 @@ MASKS = ("none", "causal", "window<256, 0>")
 ESCAPE = re.compile(r"\\([0-9A-F]{2})")
 
 
-def operation(dim, mask):
-    shape = f"tensor<2x16x4096x{dim}xbf16>"
+def operation(dim, mask, element="bf16"):
+    shape = f"tensor<2x16x4096x{dim}x{element}>"
     return f"""
 func.func @attention(%q: {shape}, %k: {shape}, %v: {shape}) -> {shape} {{
   %o = attn.forward %q, %k, %v mask({mask}) : {shape}, {shape}, {shape} -> {shape}
@@ -27,15 +27,16 @@ func.func @attention(%q: {shape}, %k: {shape}, %v: {shape}) -> {shape} {{
 """
 
 
-def compile_to_ptx(opt, machine, dim, mask):
+def compile_to_ptx(opt, machine, dim, mask, element="bf16"):
     """(the schedule, the PTX) of one op."""
+    text = operation(dim, mask, element)
     run = subprocess.run(
         [opt, "-", f"-attn-to-tile=machine={machine}"],
-        input=operation(dim, mask), capture_output=True, text=True, check=True)
+        input=text, capture_output=True, text=True, check=True)
     schedule = re.search(r"#attn\.schedule<([^>]*)>", run.stdout).group(1)
     run = subprocess.run(
         [opt, "-", f"-attn-to-binary=machine={machine} format=isa"],
-        input=operation(dim, mask), capture_output=True, text=True, check=True)
+        input=text, capture_output=True, text=True, check=True)
     text = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', run.stdout).group(1)
     return schedule, ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), text)
 
@@ -63,11 +64,13 @@ def main():
     if len(sys.argv) < 4:
         sys.exit("expects ATTN_OPT PTXAS MACHINE, but got less")
     opt, ptxas, machine = sys.argv[1:4]
-    dims = [int(d) for d in sys.argv[4:]] or DIMS
+    rest = sys.argv[4:]
+    element = rest.pop(0) if rest and not rest[0].isdigit() else "bf16"
+    dims = [int(d) for d in rest] or DIMS
     dirty = 0
     for dim in dims:
         for mask in MASKS:
-            schedule, ptx = compile_to_ptx(opt, machine, dim, mask)
+            schedule, ptx = compile_to_ptx(opt, machine, dim, mask, element)
             registers, stack, stores, loads = assemble(ptxas, ptx)
             clean = stack == stores == loads == 0
             dirty += not clean

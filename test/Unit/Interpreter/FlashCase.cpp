@@ -8,6 +8,7 @@
 #include "mlir/IR/Diagnostics.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -45,6 +46,8 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
 }
 
 static float rounded(DataType type, float value) {
+  if (type == DataType::f32)
+    return value;
   if (type == DataType::f8e4m3)
     return roundToE4m3(value);
   return type == DataType::bf16 ? roundToBf16(value) : roundToF16(value);
@@ -120,6 +123,12 @@ static uint64_t upload(GlobalMemory &memory, const std::vector<float> &values,
                        DataType type) {
   std::vector<uint8_t> bytes;
   for (float value : values) {
+    if (type == DataType::f32) {
+      uint32_t bits = bitsOfFloat(value);
+      for (int shift : {0, 8, 16, 24})
+        bytes.push_back(uint8_t(bits >> shift));
+      continue;
+    }
     if (type == DataType::f8e4m3) {
       bytes.push_back(e4m3FromFloat(value));
       continue;
@@ -160,7 +169,8 @@ FlashCase::argument(StringRef role, Type type,
 Outcome FlashCase::run(tile::KernelOp kernel,
                        const InterpreterOptions &options) {
   GlobalMemory memory;
-  uint64_t o = memory.allocate(int64_t(truth.size()) * 2);
+  int64_t resultBytes = bytesOf(resultType(problem));
+  uint64_t o = memory.allocate(int64_t(truth.size()) * resultBytes);
   uint64_t lse = memory.allocate(int64_t(truthLse.size()) * 4);
   uint64_t counter = memory.allocate(4);
   int32_t none = 0;
@@ -193,30 +203,48 @@ Outcome FlashCase::run(tile::KernelOp kernel,
   return outcome;
 }
 
+/// Elements of a type as they lie in memory.
+static std::vector<float> decoded(DataType type,
+                                  const std::vector<uint8_t> &bytes) {
+  std::vector<float> values;
+  int64_t step = bytesOf(type);
+  for (size_t i = 0; i < bytes.size(); i += step) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &bytes[i], step);
+    values.push_back(type == DataType::f32    ? floatOfBits(bits)
+                     : type == DataType::bf16 ? floatFromBf16(uint16_t(bits))
+                                              : floatFromF16(uint16_t(bits)));
+  }
+  return values;
+}
+
+double FlashCase::errorOf(ArrayRef<float> o) const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  double difference = 0, norm = 0;
+  for (auto [value, truth] : llvm::zip_equal(o, truth)) {
+    if (std::isnan(value) && std::isnan(truth))
+      continue;
+    difference += (value - truth) * (value - truth);
+    norm += std::isnan(truth) ? infinity : truth * truth;
+  }
+  if (difference == 0)
+    return 0;
+  return std::isfinite(difference) && norm > 0 ? std::sqrt(difference / norm)
+                                               : infinity;
+}
+
 void FlashCase::compare(GlobalMemory &memory, uint64_t o, uint64_t lse,
                         Outcome &outcome, bool storesLse) const {
   const double infinity = std::numeric_limits<double>::infinity();
-  std::vector<uint16_t> bits(truth.size());
+  DataType type = resultType(problem);
+  std::vector<uint8_t> bytes(truth.size() * bytesOf(type));
   std::vector<float> sums(truthLse.size());
-  if (memory.read(o, bits.data(), int64_t(bits.size()) * 2) ||
+  if (memory.read(o, bytes.data(), int64_t(bytes.size())) ||
       (storesLse && memory.read(lse, sums.data(), int64_t(sums.size()) * 4))) {
     outcome.relativeError = infinity;
     return;
   }
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < bits.size(); ++i) {
-    double value = resultType(problem) == DataType::bf16
-                       ? floatFromBf16(bits[i])
-                       : floatFromF16(bits[i]);
-    if (std::isnan(value) && std::isnan(truth[i]))
-      continue;
-    difference += (value - truth[i]) * (value - truth[i]);
-    norm += std::isnan(truth[i]) ? infinity : truth[i] * truth[i];
-  }
-  if (difference != 0)
-    outcome.relativeError = std::isfinite(difference) && norm > 0
-                                ? std::sqrt(difference / norm)
-                                : infinity;
+  outcome.relativeError = errorOf(decoded(type, bytes));
   if (!storesLse)
     return;
   for (size_t i = 0; i < sums.size(); ++i) {

@@ -56,6 +56,8 @@ public:
   std::vector<float> q, k, v;
   /// Works out the truth again, after a change of the inputs.
   void consultOracle();
+  /// |o - truth| / |truth|; infinite where one is NaN and the other is not.
+  double errorOf(llvm::ArrayRef<float> o) const;
 
 private:
   int64_t roleOf(llvm::StringRef role) const;
