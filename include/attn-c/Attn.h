@@ -115,6 +115,8 @@ typedef struct attn_problem {
   /* Bytes that divide the address of every row: 16 (or 0, the same), 8, 4, 2.
      Arrays that promise less move in smaller pieces. */
   int64_t alignment;
+  /* Of f32 only: "tf32x3" (or NULL, the same) or "tf32". */
+  const char *precision;
 } attn_problem;
 
 /* Every choice for a problem on a machine, priced; what `attn-plan --json`
@@ -243,8 +245,8 @@ ATTN_EXPORT int32_t attn_encode_tensor_map(
 
 /*===-- Attention in one call ---------------------------------------------===*/
 
-/* Kernels are chosen by type, head dimensions, head counts, mask, scale and the
-   alignment of the rows; batch and rows are free, so other sizes do not compile
+/* Kernels are chosen by type, precision, head dimensions, head counts, mask,
+   scale and the alignment of the rows; batch and rows are free, so other sizes do not compile
    again.  Compiled kernels stay in memory, and in the cache if one is open. */
 typedef struct attn_forward_request {
   size_t struct_size;
@@ -258,6 +260,8 @@ typedef struct attn_forward_request {
   const char *machine;
   /* NULL: derived. */
   const char *schedule;
+  /* NULL, or as in attn_problem. */
+  const char *precision;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],

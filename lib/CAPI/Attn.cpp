@@ -270,6 +270,9 @@ static Outcome bindForward(const attn_forward_request *source, int32_t device,
   if (std::optional<std::string> wrong =
           readDataType(source->dtype, request.dtype))
     return invalid(*wrong);
+  if (std::optional<std::string> wrong =
+          readPrecision(source->precision, request.dtype, request.precision))
+    return invalid(*wrong);
   if (std::optional<std::string> wrong = readMask(source->mask, request.mask))
     return invalid(*wrong);
   if (source->has_scale)

@@ -1,7 +1,7 @@
 //===- Forward.h - Attention on arrays, compiled at need --------*- C++ -*-===//
 //
 // Arrays come with sizes, strides and addresses.  What a kernel depends on is
-// less: types, head dimensions, head counts, mask, scale, how well the rows are
+// less: types, precision, head dimensions, head counts, mask, scale, how well the rows are
 // aligned, and the schedule (SizedSchedule.h).  That class names an executable,
 // which this process keeps; batch and rows are left to its bindings.
 //
@@ -20,6 +20,7 @@ namespace attn {
 
 struct ForwardRequest {
   DataType dtype = DataType::bf16;
+  Precision precision = Precision::tf32x3; ///< of f32
   Mask mask;
   std::optional<double> scale;
   /// Empty: the GPU's own row of the table; the derived schedule.

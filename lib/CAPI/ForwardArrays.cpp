@@ -106,6 +106,7 @@ std::optional<std::string> attn::classify(const ForwardRequest &request,
   }
   Problem &problem = kernelClass.problem;
   problem.dtype = request.dtype;
+  problem.precision = request.precision;
   problem.alignment = kMaxAlignment;
   for (const Named &each : named(arrays)) {
     if (std::optional<std::string> wanted = checkStrides(each))

@@ -57,6 +57,8 @@ std::string attn::textOf(const KernelClass &kernelClass) {
     stream << " mask(" << str(p.mask) << ")";
   if (kernelClass.scale)
     stream << " scale(" << llvm::format("%.9e", *kernelClass.scale) << ")";
+  if (p.dtype == DataType::f32)
+    stream << " precision(" << name(p.precision) << ")";
   stream << " outs(" << outs << " : " << types
          << ") {alignment = " << p.alignment << " : i64}\n      : " << q << ", "
          << k << ", " << v << "\n  return\n}\n";

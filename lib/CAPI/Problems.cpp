@@ -14,6 +14,21 @@ std::optional<std::string> attn::readDataType(const char *text,
   return std::nullopt;
 }
 
+std::optional<std::string> attn::readPrecision(const char *text, DataType type,
+                                               Precision &precision) {
+  if (!text)
+    return std::nullopt;
+  std::optional<Precision> found = parsePrecision(text);
+  if (!found)
+    return "expects a precision of tf32x3, tf32, but got '" +
+           std::string(text) + "'";
+  if (type != DataType::f32)
+    return "expects a precision only for f32, but got '" + std::string(text) +
+           "' for " + std::string(name(type));
+  precision = *found;
+  return std::nullopt;
+}
+
 std::optional<std::string> attn::readMask(const char *text, Mask &mask) {
   if (!text)
     return std::nullopt;
@@ -33,6 +48,9 @@ std::optional<std::string> attn::readProblem(const attn_problem &source,
   Problem &problem = kernelClass.problem;
   if (std::optional<std::string> wrong =
           readDataType(source.dtype, problem.dtype))
+    return wrong;
+  if (std::optional<std::string> wrong =
+          readPrecision(source.precision, problem.dtype, problem.precision))
     return wrong;
   if (std::optional<std::string> wrong = readMask(source.mask, problem.mask))
     return wrong;

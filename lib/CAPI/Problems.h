@@ -10,6 +10,8 @@ namespace attn {
 
 /// Reads a type or mask by its name; says which names there are.
 std::optional<std::string> readDataType(const char *text, DataType &type);
+std::optional<std::string> readPrecision(const char *text, DataType type,
+                                         Precision &precision);
 std::optional<std::string> readMask(const char *text, Mask &mask);
 
 /// The problem of the caller, whose sizes are not checked here.

@@ -96,6 +96,11 @@ static Outcome readRequest(const xla::CallFrame &frame,
     return invalid("expects bf16, f16, f32 or f8e4m3fn, but got XLA's type " +
                    std::to_string(static_cast<int32_t>(q.type)));
   request.dtype = *type;
+  std::string precision = attribute(frame, "precision");
+  if (std::optional<std::string> wrong =
+          readPrecision(precision.empty() ? nullptr : precision.c_str(),
+                        request.dtype, request.precision))
+    return invalid(*wrong);
   std::string mask = attribute(frame, "mask");
   if (std::optional<std::string> wrong =
           readMask(mask.empty() ? nullptr : mask.c_str(), request.mask))

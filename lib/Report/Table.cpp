@@ -11,9 +11,11 @@ using llvm::format;
 static constexpr size_t kRows = 10;
 
 std::string attn::describe(const Problem &p) {
-  std::string text = std::string(name(p.dtype)) + ", batch " +
-                     std::to_string(p.batch) + ", " + std::to_string(p.heads) +
-                     " heads";
+  std::string text = std::string(name(p.dtype));
+  if (p.dtype == DataType::f32)
+    text += " as " + std::string(name(p.precision));
+  text += ", batch " + std::to_string(p.batch) + ", " +
+          std::to_string(p.heads) + " heads";
   if (p.kvHeads != p.heads)
     text += " (" + std::to_string(p.kvHeads) + " of k and v)";
   text += ", " + std::to_string(p.queries) + " queries, " +

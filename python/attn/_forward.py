@@ -97,13 +97,15 @@ def _check_together(named: Sequence[tuple[str, Array]]) -> None:
 
 
 def _bind(arrays: Sequence[Array], mask: str, scale: Optional[float],
-          machine: Optional[str], schedule: Optional[str]) -> Binding:
+          machine: Optional[str], schedule: Optional[str],
+          precision: Optional[str]) -> Binding:
     _cache.ready()
     request = _native.ForwardRequest(
         ctypes.sizeof(_native.ForwardRequest), arrays[0].dtype.encode(),
         _native.encode(mask, "mask"), scale is not None, scale or 0.0,
         _native.encode(machine, "machine"),
-        _native.encode(schedule, "schedule"))
+        _native.encode(schedule, "schedule"),
+        _native.encode(precision, "precision"))
     packed = buffers(arrays, NAMES)
     pointers = [ctypes.byref(packed[i]) if i < len(arrays) else None
                 for i in range(len(NAMES))]  # without lse the last is NULL
@@ -136,7 +138,7 @@ def _prepare(arrays: Sequence[Array], o: Optional[Array],
 def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            scale: Optional[float] = None, return_lse: bool = False,
            out: Any = None, lse: Any = None, machine: Optional[str] = None,
-           schedule: Optional[str] = None,
+           schedule: Optional[str] = None, precision: Optional[str] = None,
            stream: Any = None) -> tuple[Any, Any, Call]:
     """One call, gradients not considered: (o, lse or None, what was bound).
     With `lse`, `return_lse` must be True."""
@@ -153,7 +155,7 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
         handle_of(stream, inputs[0].device)
     o_array = None if out is None else describe(out, "o")
     lse_array = None if lse is None else describe(lse, "lse")
-    options = (mask, scale, machine, schedule)
+    options = (mask, scale, machine, schedule, precision)
     # An alignment of more than 16 bytes helps nobody.
     key = (options, return_lse, *(
         a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
@@ -193,7 +195,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             window: Optional[Sequence[Optional[int]]] = None,
             mask: Optional[str] = None, return_lse: bool = False,
             out: Any = None, lse: Any = None, machine: Optional[str] = None,
-            schedule: Optional[str] = None, stream: Any = None) -> Any:
+            schedule: Optional[str] = None, precision: Optional[str] = None,
+            stream: Any = None) -> Any:
     """softmax(scale q k^T, masked) v on a GPU; queued, not waited for.
 
     Shapes, with heads a multiple of kv_heads (grouped queries):
@@ -211,8 +214,11 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     current one.  Batch and rows are free: other numbers compile
     again only where they ask for another schedule.
 
-    Element types are bf16, f16 and, on Hopper, f8e4m3 (float8_e4m3fn), whose
-    o is bf16.  Then head_dim and head_dim_v are multiples of 16 up to 256, and
+    Element types are bf16, f16, f32 and, on Hopper, f8e4m3 (float8_e4m3fn).
+    Products of f32 are those of `precision`: "tf32x3", in which the error is
+    about that of f32 arithmetic, or, only if asked for, "tf32".
+
+    The o of f8e4m3 is bf16.  Then head_dim and head_dim_v are multiples of 16 up to 256, and
     rows begin at multiples of 16 bytes.  The scores are of the numbers as they
     are, and weights are rounded to f8e4m3 too: expect 3 % of error against
     exact weights.  Tensors that were divided by q_scale, k_scale and v_scale
@@ -231,6 +237,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 libraries that attn cannot allocate for
     machine     compile as for this GPU of `machines()`, not for the actual
     schedule    overrules the choice, "flash, query = 128, key = 64"
+    precision   of f32: "tf32x3" unless given, or "tf32"
     stream      a CUstream's number or an object that has one; without it the
                 current stream of the arrays' library.  Given a stream, the
                 caller orders it after what wrote the arrays
@@ -251,12 +258,12 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
         path = paths.get(type(q))
         if path is not None:
             return path(q, k, v, (causal, scale, window, mask, return_lse,
-                                  machine, schedule))
+                                  machine, schedule, precision))
     library = library_of(q)
     with_lse = bool(return_lse) or lse is not None
     options: dict[str, Any] = dict(
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
-        machine=machine, schedule=schedule)
+        machine=machine, schedule=schedule, precision=precision)
     if library.name == "jax":
         return _through_jax(q, k, v, with_lse, out, lse, stream, options)
     library.refuse_gradient(q, k, v, out, lse)

@@ -39,7 +39,8 @@ class Problem(ctypes.Structure):
                 ("keys", ctypes.c_int64), ("head_dim", ctypes.c_int64),
                 ("head_dim_v", ctypes.c_int64), ("mask", ctypes.c_char_p),
                 ("with_lse", ctypes.c_int32), ("has_scale", ctypes.c_int32),
-                ("scale", ctypes.c_double), ("alignment", ctypes.c_int64)]
+                ("scale", ctypes.c_double), ("alignment", ctypes.c_int64),
+                ("precision", ctypes.c_char_p)]
 
 
 class Buffer(ctypes.Structure):
@@ -54,7 +55,8 @@ class ForwardRequest(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("dtype", ctypes.c_char_p),
                 ("mask", ctypes.c_char_p), ("has_scale", ctypes.c_int32),
                 ("scale", ctypes.c_double), ("machine", ctypes.c_char_p),
-                ("schedule", ctypes.c_char_p)]
+                ("schedule", ctypes.c_char_p),
+                ("precision", ctypes.c_char_p)]
 
 
 _i32, _i64, _size = ctypes.c_int32, ctypes.c_int64, ctypes.c_size_t

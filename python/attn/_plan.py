@@ -115,13 +115,14 @@ class PlanReport:
 
 def _request(batch: int, heads: int, kv_heads: Optional[int], queries: int,
              keys: Optional[int], head_dim: int, head_dim_v: Optional[int],
-             dtype: str, mask: str, lse: bool) -> _native.Problem:
+             dtype: str, mask: str, lse: bool,
+             precision: Optional[str]) -> _native.Problem:
     rows = integer(queries, "queries")
     problem = Problem(
         heads=heads, head_dim=head_dim, dtype=dtype,
         batch=integer(batch, "batch"), kv_heads=kv_heads, queries=rows,
         keys=rows if keys is None else integer(keys, "keys"),
-        head_dim_v=head_dim_v, mask=mask, lse=lse)
+        head_dim_v=head_dim_v, mask=mask, lse=lse, precision=precision)
     return problem._native()
 
 
@@ -142,14 +143,16 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
          head_dim_v: Optional[int] = None, machine: str = "h100_sxm",
          dtype: str = "bf16", causal: bool = False,
          window: Optional[Sequence[Optional[int]]] = None,
-         mask: Optional[str] = None, lse: bool = False) -> PlanReport:
+         mask: Optional[str] = None, lse: bool = False,
+         precision: Optional[str] = None) -> PlanReport:
     """Prices every schedule for a problem on a machine.
 
     Shapes are q [batch, heads, queries, head_dim], k [batch, kv_heads, keys,
     head_dim], v [batch, kv_heads, keys, head_dim_v]; what is left out is as on
     the side of the queries.  `machine` is a name of `machines()`; `dtype` is
     "bf16", "f16", "f32" or "f8e4m3"; `causal`, `window` and `mask` are those
-    of `forward`; `lse`: the log-sum-exp is a result too.
+    of `forward`; `lse`: the log-sum-exp is a result too; `precision` of f32:
+    "tf32x3" (the same as None) or "tf32".
 
     Raises ValueError for an unknown name or a size out of range, TypeError
     for an argument of another type.
@@ -160,7 +163,8 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     ('large_cache', 'flash', 'causal')
     """
     problem = _request(batch, heads, kv_heads, queries, keys, head_dim,
-                       head_dim_v, dtype, mask_name(causal, window, mask), lse)
+                       head_dim_v, dtype, mask_name(causal, window, mask), lse,
+                       precision)
     return _report(json.loads(_native.text(
         "attn_plan_json", ctypes.byref(problem),
         _native.encode(machine, "machine"))))
@@ -171,10 +175,12 @@ def explain(*, batch: int, heads: int, queries: int, head_dim: int,
             head_dim_v: Optional[int] = None, machine: str = "h100_sxm",
             dtype: str = "bf16", causal: bool = False,
             window: Optional[Sequence[Optional[int]]] = None,
-            mask: Optional[str] = None, lse: bool = False) -> str:
+            mask: Optional[str] = None, lse: bool = False,
+            precision: Optional[str] = None) -> str:
     """The same as `plan` for readers: what was chosen, what binds it, the
     runner-up and why it lost, what was refused, and pseudocode."""
     problem = _request(batch, heads, kv_heads, queries, keys, head_dim,
-                       head_dim_v, dtype, mask_name(causal, window, mask), lse)
+                       head_dim_v, dtype, mask_name(causal, window, mask), lse,
+                       precision)
     return _native.text("attn_plan_text", ctypes.byref(problem),
                         _native.encode(machine, "machine"))

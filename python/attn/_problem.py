@@ -94,7 +94,8 @@ class Problem:
     q is [batch, heads, queries, head_dim], k is [batch, kv_heads, keys,
     head_dim], v is [batch, kv_heads, keys, head_dim_v].  To compile, batch,
     queries and keys may be None: any number.  `scale` None means
-    1/sqrt(head_dim).  `alignment` is the number of bytes that divides the
+    1/sqrt(head_dim).  `precision` is that of f32, "tf32x3" or "tf32"; None is
+    "tf32x3".  `alignment` is the number of bytes that divides the
     address of every row: 16, 8, 4 or 2.
 
     >>> Problem(heads=32, kv_heads=8, head_dim=128, mask="causal").keys
@@ -112,6 +113,7 @@ class Problem:
     lse: bool = False
     scale: Optional[float] = None
     alignment: int = 16
+    precision: Optional[str] = None
 
     @property
     def text(self) -> str:
@@ -142,4 +144,5 @@ class Problem:
             free(self.keys, "keys"), head_dim, head_dim_v,
             _native.encode(self.mask, "mask"), bool(self.lse),
             scale is not None, scale or 0.0,
-            integer(self.alignment, "alignment"))
+            integer(self.alignment, "alignment"),
+            _native.encode(self.precision, "precision"))

@@ -53,11 +53,12 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
     def first(q: Any, k: Any, v: Any, options: _Options,
               key: Hashable) -> Any:
         library.refuse_gradient(q, k, v)
-        causal, scale, window, mask, return_lse, machine, schedule = options
+        (causal, scale, window, mask, return_lse, machine, schedule,
+         precision) = options
         o, lse, call = _forward.launch(
             q, k, v, mask=mask_name(causal, window, mask),
             scale=scale_number(scale), return_lse=bool(return_lse),
-            machine=machine, schedule=schedule)
+            machine=machine, schedule=schedule, precision=precision)
         if key is not None:
             binding = call.binding
             _forward.remember(table, key, Bound(

@@ -77,6 +77,7 @@ class _Call(NamedTuple):
     scale: Optional[float]
     machine: Optional[str]
     schedule: Optional[str]
+    precision: Optional[str]
     with_lse: bool
 
 
@@ -139,7 +140,7 @@ def _launch(q: jax.Array, k: jax.Array, v: jax.Array,
         results.append(_result(q.shape[:3], jnp.float32, q))
     attributes = {
         "mask": call.mask, "machine": call.machine or "",
-        "schedule": call.schedule or "",
+        "schedule": call.schedule or "", "precision": call.precision or "",
         "scale": "" if call.scale is None else repr(call.scale)}
     if not _HAS_VMAP:  # vmap is a loop there
         return tuple(_ffi.ffi_call(TARGET, results, q, k, v, **attributes))
@@ -235,7 +236,8 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
               window: Optional[Sequence[Optional[int]]] = None,
               mask: Optional[str] = None, return_lse: bool = False,
               machine: Optional[str] = None,
-              schedule: Optional[str] = None) -> Any:
+              schedule: Optional[str] = None,
+              precision: Optional[str] = None) -> Any:
     """softmax(scale q k^T, masked) v, on a GPU.
 
         q    [batch, heads, queries, head_dim]
@@ -245,8 +247,8 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
         lse  [batch, heads, queries], fp32
 
     heads is a multiple of kv_heads; each key head serves heads / kv_heads
-    query heads in a row.  Types are bfloat16, float16 and, on Hopper and
-    without gradients, float8_e4m3fn, whose o is bfloat16; attn.forward says
+    query heads in a row.  Types are bfloat16, float16, float32 and, on Hopper
+    and without gradients, float8_e4m3fn, whose o is bfloat16; attn.forward says
     how arrays that were scaled when they were rounded are put right.
 
     causal      query i sees keys j <= i
@@ -259,6 +261,7 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
                 differentiable
     machine     compile as for this GPU of `attn.machines()`
     schedule    overrules the choice, "flash, query = 128, key = 64"
+    precision   of float32: "tf32x3" unless given, or "tf32"
 
     Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
     no gradient.
@@ -269,7 +272,7 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     """
     _check(q, k, v)
     call = _Call(mask_name(causal, window, mask), scale_number(scale), machine,
-                 schedule, bool(return_lse))
+                 schedule, precision, bool(return_lse))
     _check_kernel((machine,) if machine else _machines_here(),
                   q.dtype, q.shape[1], k.shape[1],
                   (q.shape[3], v.shape[3]), call.mask, call.with_lse)

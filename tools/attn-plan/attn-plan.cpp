@@ -26,6 +26,9 @@ static cl::list<std::string>
 static cl::opt<std::string> dtype("dtype", cl::value_desc("type"),
                                   cl::desc("bf16, f16, f32 or f8e4m3"),
                                   cl::init("bf16"), cl::cat(options));
+static cl::opt<std::string>
+    precision("precision", cl::value_desc("name"),
+              cl::desc("Of f32: tf32x3 (default) or tf32"), cl::cat(options));
 static cl::opt<int64_t> batch("batch", cl::desc("Batch size"), cl::init(1),
                               cl::cat(options));
 static cl::opt<int64_t> heads("heads", cl::desc("Query heads"), cl::init(1),
@@ -104,6 +107,16 @@ static int readProblem(Problem &problem) {
   if (!type)
     return fail("expects a known dtype, but got '" + dtype + "'",
                 "known types: bf16, f16, f32, f8e4m3");
+  if (precision.getNumOccurrences()) {
+    auto parsed = parsePrecision(precision);
+    if (!parsed)
+      return fail("expects a known precision, but got '" + precision + "'",
+                  "known precisions: tf32x3, tf32");
+    if (*type != DataType::f32)
+      return fail("expects --precision only with --dtype f32, but got " +
+                  dtype);
+    problem.precision = *parsed;
+  }
   auto parsedMask = parseMask(mask);
   if (!parsedMask)
     return fail("expects a known mask, but got '" + mask + "'",

@@ -165,11 +165,13 @@ static LogicalResult checkOptions(const Options &options, Extents &extents) {
 static std::string describe(const Attention &attention) {
   const Problem &p = attention.problem;
   std::string text;
+  if (p.dtype == DataType::f32)
+    text = " as " + std::string(name(p.precision));
+  text.insert(0, name(p.dtype));
   llvm::raw_string_ostream(text)
-      << name(p.dtype) << ", batch " << p.batch << ", heads " << p.heads
-      << " over " << p.kvHeads << ", queries " << p.queries << ", keys "
-      << p.keys << ", head dims " << p.headDim << " and " << p.headDimV
-      << ", mask " << str(p.mask)
+      << ", batch " << p.batch << ", heads " << p.heads << " over " << p.kvHeads
+      << ", queries " << p.queries << ", keys " << p.keys << ", head dims "
+      << p.headDim << " and " << p.headDimV << ", mask " << str(p.mask)
       << llvm::format(", scale %g", attention.scale);
   return text;
 }

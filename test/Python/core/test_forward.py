@@ -46,7 +46,7 @@ def test_8_bits_give_bf16(gpu, calls):
 def test_8_bits_that_no_kernel_takes(gpu):
     q, k, v, o = arrays(dtype="f8e4m3")[:3] + arrays()[3:]
     with pytest.raises(attn.UnsupportedError,
-                       match="mma_sync expects bf16 or f16, but got f8e4m3"):
+                       match="mma_sync expects bf16, f16 or f32, but got f8e4m3"):
         attn.forward(q, k, v, out=o, machine="l4")
     odd = Dlpack(2, 8, 100, D, dtype="f8e4m3", address=q.address + 8)
     with pytest.raises(attn.UnsupportedError,

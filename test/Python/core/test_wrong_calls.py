@@ -91,9 +91,13 @@ def call(q=None, k=None, v=None, out=None, **options):
     ({"q": Dlpack(2, 8, 100, 8192), "k": Dlpack(2, 2, 300, 8192),
       "v": Dlpack(2, 2, 300, 8192), "out": Dlpack(2, 8, 100, 8192)},
      attn.UnsupportedError, "a schedule that fits h100_sxm and has a kernel"),
+    # The precision of f32.
+    ({"precision": "tf32"}, ValueError,
+     "a precision only for f32, but got 'tf32' for bf16"),
     ({"q": Dlpack(*Q, dtype="f32"), "k": Dlpack(*K, dtype="f32"),
-      "v": Dlpack(*K, dtype="f32"), "out": Dlpack(*Q, dtype="f32")},
-     attn.UnsupportedError, "h100_sxm")])
+      "v": Dlpack(*K, dtype="f32"), "out": Dlpack(*Q, dtype="f32"),
+      "precision": "bf16x3"}, ValueError,
+     "a precision of tf32x3, tf32, but got 'bf16x3'")])
 def test_wrong(gpu, change, kind, text):
     with pytest.raises(kind, match=text):
         call(**change)

@@ -266,8 +266,6 @@ def _q(*shape, dtype=BF16):
      "q: expects elements of bf16.*int32"),
     (lambda: attention(_q(), _q(dtype=F16), _q()), TypeError,
      "one element type, but got q bf16, k f16, v bf16"),
-    (lambda: attention(*[_q(dtype=torch.float32)] * 3),
-     attn.UnsupportedError, "f32"),
     (lambda: attention(*[_q(4, 64, 64)] * 3), ValueError,
      r"rank 4.*\[4, 64, 64\]"),
     (lambda: attention(_q(1, 3, 64, 64), *[_q(1, 2, 64, 64)] * 2,

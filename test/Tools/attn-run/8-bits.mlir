@@ -34,7 +34,7 @@ func.func @dynamic(%q: !q, %k: !q, %v: !q, %o: !o) {
 // MASKED:      o         1x1x70x32xbf16 {{.*}}(limit 6e-02){{$}}
 // MASKED-NEXT: lse       1x1x70xf32 {{.*}}(limit 4e-03){{$}}
 // OTHER: error: 'attn.forward' op expects a schedule that fits l4 and has a kernel, but got none
-// OTHER: note: flash: mma_sync expects bf16 or f16, but got f8e4m3
+// OTHER: note: flash: mma_sync expects bf16, f16 or f32, but got f8e4m3
 func.func @masked(%q: memref<1x1x70x32xf8E4M3FN>, %k: memref<1x1x4x32xf8E4M3FN>,
                   %v: memref<1x1x4x32xf8E4M3FN>, %o: memref<1x1x70x32xbf16>,
                   %lse: memref<1x1x70xf32>) {

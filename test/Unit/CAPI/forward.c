@@ -141,8 +141,17 @@ static void wrong(void) {
   show("lse", &status);
   plain.dtype = "f64";
   CALL("dtype");
+  plain.dtype = "bf16";
+  plain.precision = "tf32";
+  CALL("precision");
   plain.dtype = "f32";
+  plain.precision = "bf16x3";
+  CALL("name of a precision");
+  plain.precision = NULL;
+  plain.dtype = "f8e4m3";
+  plain.machine = "a100_80g";
   CALL("no kernel");
+  plain.machine = NULL;
   plain.dtype = "bf16";
   plain.schedule = "flash, query = 7";
   CALL("schedule");
