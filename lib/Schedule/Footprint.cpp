@@ -234,25 +234,25 @@ private:
   /// of them where the low part of P will be, an output both for 32 columns at
   /// a time.
   int64_t sumRegisters(Tensor tensor, const Steps &steps) const {
-    if (productsPerProduct(problem) == 1)
-      return 0;
-    constexpr int64_t partColumns = 32;
     int64_t held = registers(tensor, steps);
     return tensor == Tensor::S
                ? held
-               : std::min(2 * held, 2 * warpRows(steps) * partColumns / 32);
+               : std::min(2 * held, 2 * warpRows(steps) * kPartColumns / 32);
   }
+  static constexpr int64_t kPartColumns = 32;
 
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
   void operands(const Node &node, const Steps &steps) {
     int64_t cols = steps.tile(*shapeOf(node.tensor).cols, problem, false);
-    int64_t words = std::min(ceilDiv(cols, across), kColumnsInFlight) / 4;
+    bool isSplit = productsPerProduct(problem) > 1;
+    int64_t inFlight =
+        isSplit && node.tensor == Tensor::O ? kPartColumns : kColumnsInFlight;
+    int64_t words = std::min(ceilDiv(cols, across), inFlight) / 4;
     // P is in registers already, unless several have its rows.
     if (node.a != Tensor::P || across > 1)
       words += ceilDiv(warpRows(steps), 4);
-    words += sumRegisters(node.tensor, steps);
-    if (productsPerProduct(problem) > 1)
-      words += kSplitRegisters;
+    if (isSplit)
+      words += sumRegisters(node.tensor, steps) + kSplitRegisters;
     operandRegisters = std::max(operandRegisters, words);
   }
 };

@@ -17,7 +17,7 @@ namespace attn {
 /// do not spill; d = 96 with 64 keys (260) and d = 128 with 48 (276) do.
 inline constexpr int64_t kBaseRegisters = 36;
 /// The same on top for products of split factors, which come in twos.
-inline constexpr int64_t kSplitRegisters = 16;
+inline constexpr int64_t kSplitRegisters = 24;
 /// The same of a thread of a consumer warpgroup, whose operands come from
 /// shared memory: d = 64 with 128 keys fits 160 registers (156) and is
 /// serialised with 144 keys (168), d = 128 fits 240 up to 192 keys (236), d =

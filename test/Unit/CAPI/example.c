@@ -17,7 +17,7 @@ static attn_buffer array(uintptr_t address, int64_t heads, int64_t rows) {
 /* Queues o = attention(q, k, v) on a stream; addresses are the GPU's. */
 int attend(uintptr_t q, uintptr_t k, uintptr_t v, uintptr_t o, void *stream) {
   attn_forward_request request = {
-      sizeof(request), "bf16", "causal", 0, 0, NULL, NULL};
+      sizeof(request), "bf16", "causal", 0, 0, NULL, NULL, NULL};
   attn_buffer arrays[] = {array(q, 8, 1000), array(k, 2, 1000),
                           array(v, 2, 1000), array(o, 8, 1000)};
   attn_status status = {0, NULL};

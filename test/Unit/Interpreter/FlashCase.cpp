@@ -222,7 +222,8 @@ double FlashCase::errorOf(ArrayRef<float> o) const {
   const double infinity = std::numeric_limits<double>::infinity();
   double difference = 0, norm = 0;
   for (auto [value, truth] : llvm::zip_equal(o, truth)) {
-    if (std::isnan(value) && std::isnan(truth))
+    bool isSame = value == truth || (std::isnan(value) && std::isnan(truth));
+    if (isSame && !std::isfinite(truth))
       continue;
     difference += (value - truth) * (value - truth);
     norm += std::isnan(truth) ? infinity : truth * truth;

@@ -76,8 +76,7 @@ TEST_P(OnEveryMachine, MmaSyncNeedsItsTypesAndCapability) {
        {DataType::bf16, DataType::f16, DataType::f32, DataType::f8e4m3}) {
     Problem p = square(512, 64);
     p.dtype = type;
-    bool is16Bit = type == DataType::bf16 || type == DataType::f16;
-    bool hasIt = m.computeCapability >= 80 && is16Bit;
+    bool hasIt = m.computeCapability >= 80 && type != DataType::f8e4m3;
     bool hasPortable = false;
     for (const Plan &plan : plans(p, m).plans) {
       hasPortable |= plan.family == TensorCoreFamily::mmaSync;
@@ -235,6 +234,26 @@ TEST(Plans, ScratchIsBounded) {
   EXPECT_NE(error.find("bytes of scratch memory, but h100_sxm has"),
             std::string::npos)
       << error;
+}
+
+/// tf32 runs at half the rate of 16 bits, and a split product is three of it.
+TEST(Plans, SplitProductsAreThree) {
+  auto tensorSeconds = [](DataType type, Precision precision) {
+    Problem p = square(4096, 64);
+    p.dtype = type;
+    p.precision = precision;
+    std::string error;
+    std::optional<Plan> plan = planFor(
+        p, *findMachine("a100_80g"), "flash",
+        {{"query", 64}, {"key", 32}, {"stages", 1}, {"warps", 4}}, error);
+    EXPECT_EQ(error, "");
+    return plan ? plan->time.tensor : 0;
+  };
+  double half = tensorSeconds(DataType::bf16, Precision::tf32x3),
+         rounded = tensorSeconds(DataType::f32, Precision::tf32);
+  EXPECT_DOUBLE_EQ(rounded, 2 * half);
+  EXPECT_DOUBLE_EQ(tensorSeconds(DataType::f32, Precision::tf32x3),
+                   3 * rounded);
 }
 
 TEST(Plans, AreFast) {
