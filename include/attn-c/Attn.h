@@ -246,8 +246,9 @@ ATTN_EXPORT int32_t attn_encode_tensor_map(
 /*===-- Attention in one call ---------------------------------------------===*/
 
 /* Kernels are chosen by type, precision, head dimensions, head counts, mask,
-   scale and the alignment of the rows; batch and rows are free, so other sizes do not compile
-   again.  Compiled kernels stay in memory, and in the cache if one is open. */
+   scale and the alignment of the rows; batch and rows are free, so other sizes
+   do not compile again.  Compiled kernels stay in memory, and in the cache if
+   one is open. */
 typedef struct attn_forward_request {
   size_t struct_size;
   /* Of q, k and v: "bf16", "f16", ...; o is bf16 for "f8e4m3". */

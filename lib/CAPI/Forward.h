@@ -1,9 +1,10 @@
 //===- Forward.h - Attention on arrays, compiled at need --------*- C++ -*-===//
 //
 // Arrays come with sizes, strides and addresses.  What a kernel depends on is
-// less: types, precision, head dimensions, head counts, mask, scale, how well the rows are
-// aligned, and the schedule (SizedSchedule.h).  That class names an executable,
-// which this process keeps; batch and rows are left to its bindings.
+// less: types, precision, head dimensions, head counts, mask, scale, how well
+// the rows are aligned, and the schedule (SizedSchedule.h).  That class names
+// an executable, which this process keeps; batch and rows are left to its
+// bindings.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,9 +8,10 @@
 
 namespace attn {
 
-/// Scales a warp's strip of O, in parts side by side, by 1/l, stages it in `staging` (16-byte stores to
-/// global memory instead of scattered ones) and stores it.  `warpRow` is the
-/// strip's row in the tile, `row` its row in the view.
+/// Scales a warp's strip of O, in parts side by side, by 1/l, stages it in
+/// `staging` (16-byte stores to global memory instead of scattered ones) and
+/// stores it.  `warpRow` is the strip's row in the tile, `row` its row in the
+/// view.
 void storeOutput(TileBuilder &builder, mlir::ValueRange parts,
                  mlir::Value inverse, mlir::Value staging, mlir::Value view,
                  Scalar warpRow, Scalar row);

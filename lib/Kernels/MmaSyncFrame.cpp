@@ -10,8 +10,8 @@ MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), request(request), problem(request.problem),
       element(elementType(b.getContext(), problem.dtype)),
       query(request.tiles.get("query")), key(request.tiles.get("key")),
-      stages(request.tiles.get("stages", 1)),
-      warps(request.tiles.get("warps")), products(b, request.problem) {}
+      stages(request.tiles.get("stages", 1)), warps(request.tiles.get("warps")),
+      products(b, request.problem) {}
 
 KernelOp MmaSyncFrame::declare() {
   Type i32 = b.getI32Type();

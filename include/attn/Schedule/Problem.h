@@ -37,7 +37,8 @@ int64_t bytesOf(DataType type);
 /// How factors of f32 are multiplied.  Tensor cores take f32 with ten bits of
 /// fraction only, tf32.
 ///
-///   tf32x3  every factor is the sum of two numbers of tf32, and a product three
+///   tf32x3  every factor is the sum of two numbers of tf32, and a product
+///   three
 ///           of theirs: 22 bits, and sums are rounded as in f32
 ///   tf32    factors are rounded to tf32
 enum class Precision { tf32x3, tf32 };

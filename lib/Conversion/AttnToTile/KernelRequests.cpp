@@ -48,10 +48,10 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
   auto key = [](const KernelChoice &choice) {
     const KernelRequest &r = choice.request;
     const Problem &p = r.problem;
-    return std::tuple(choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
-                      p.mask.kind, p.lse, r.tiles.str(), r.minBlocksPerSm,
-                      r.sms, r.l2Bytes, r.scale > 0, r.align.q, r.align.k,
-                      r.align.v, r.align.o);
+    return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
+                      p.headDimV, p.mask.kind, p.lse, r.tiles.str(),
+                      r.minBlocksPerSm, r.sms, r.l2Bytes, r.scale > 0,
+                      r.align.q, r.align.k, r.align.v, r.align.o);
   };
   return key(a) == key(b);
 }
