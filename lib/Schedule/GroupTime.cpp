@@ -75,7 +75,7 @@ public:
   /// Clocks of a tile beside its strips.
   double boundary() const {
     double queryLoad = latency + queryBytes / bytesPerClock;
-    return queryLoad + c.exchangeLatencies * latency +
+    return queryLoad + c.exchangeLatencies * latency + c.groupBoundaryClocks +
            how.warpgroups * (c.groupTileClocks + epilogueSlots);
   }
 

@@ -182,10 +182,12 @@ struct Calibration {
   /// first scores, for shuffles.
   double groupWaitClocks = 460;
   /// Clocks of a share of P beside its product: the product before it drains, P
-  /// is scaled.  A strip took 13.3 K clocks of 8.2 K of products with two
-  /// shares, 29 K of 16.4 K with four; in a kernel written by hand 10.4
-  /// and 19.6 K, which would be 470 here.
-  double shareClocks = 2400;
+  /// is scaled.  A strip takes 9.8 K clocks of 8.2 K of products with two
+  /// shares, 19 K of 16.4 K with four.
+  double shareClocks = 600;
+  /// Clocks more between two tiles: a tile's first scores and its last output
+  /// have nothing beside them.  By the times of 1024, 4096 and 16384 rows.
+  double groupBoundaryClocks = 8800;
   /// Latencies of L2 from the last write of a share to its first read
   /// elsewhere: the write, the flag, the poll.
   double exchangeLatencies = 3;

@@ -46,8 +46,11 @@ Judged judge(const json::Object &entry) {
   for (const json::Value &value : *entry.getArray("candidates")) {
     const json::Object &candidate = *value.getAsObject();
     double seconds = *candidate.getNumber("seconds");
-    best = std::min(best, seconds);
     auto [schedule, rest] = candidate.getString("schedule")->split(", ");
+    // Measured on a kernel that is no more.
+    if (schedule == "column_split")
+      continue;
+    best = std::min(best, seconds);
     std::string error;
     std::optional<Tiles> tiles = parseTiles(rest, error);
     EXPECT_TRUE(tiles) << error;
