@@ -15,7 +15,7 @@
 
 namespace attn {
 
-/// Columns of the widest product of wgmma.
+/// Columns of the widest instruction of wgmma.
 inline constexpr int64_t kMostWgmmaColumns = 256;
 
 /// A sentence when a family cannot be used for this problem on this machine,

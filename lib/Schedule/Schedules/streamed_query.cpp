@@ -2,8 +2,9 @@
 //
 // For head dimensions at which Q and O do not both fit: the output stays in
 // registers, and queries come anew with every block of keys, by slices of the
-// head dimension beside those of the keys.  Shared memory does not grow with
-// the head dimension.  Words, with strips of `query` and blocks of `key`:
+// head dimension beside those of the keys.  Of what grows with the head
+// dimension shared memory has only a few rows of values.  Words, with strips of
+// `query` and blocks of `key`:
 //
 //   Nd + N + 2N²d/query + N²d/key
 //

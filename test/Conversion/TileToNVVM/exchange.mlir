@@ -193,3 +193,37 @@ gpu.module @m {
     tile.return
   }
 }
+
+// -----
+
+// Rows at multiples of 16 bytes: four lanes exchange what they have of four
+// times 8 columns, pairs with the neighbour, then with the pair beside, and
+// store 8 columns each; the columns that make no four leave in pairs.
+// CHECK-LABEL: llvm.func @store_aligned(
+// CHECK-COUNT-4: nvvm.shfl.sync bfly
+// CHECK: st.global.v4.b32 [$0+0], {$1,$2,$3,$4}
+// CHECK: st.global.b32 [$0+64], $1
+// CHECK-COUNT-4: nvvm.shfl.sync bfly
+// CHECK: st.global.v4.b32
+// CHECK: st.global.b32
+// CHECK-NOT: st.global
+// CHECK-LABEL: llvm.func @store_askew(
+// CHECK-NOT: shfl.sync bfly
+// CHECK-COUNT-10: st.global.b32
+// CHECK-NOT: st.global
+gpu.module @stores {
+  tile.kernel @store_aligned(%w: f32, %p: !tile.ptr<bf16>, %s: i64, %rows: i32) attributes {warps = 1 : i32} {
+    %c0 = arith.constant 0 : i32
+    %f = tile.fill %w : f32 -> !tile.frag<16x40xf32, acc>
+    %v = tile.view %p[%s] rows(%rows) stride(%s) : <bf16> -> <?x40xbf16, align = 16>
+    tile.store_fragment %f to %v[%c0, %c0] : !tile.frag<16x40xf32, acc> to !tile.view<?x40xbf16, align = 16>
+    tile.return
+  }
+  tile.kernel @store_askew(%w: f32, %p: !tile.ptr<bf16>, %s: i64, %rows: i32) attributes {warps = 1 : i32} {
+    %c0 = arith.constant 0 : i32
+    %f = tile.fill %w : f32 -> !tile.frag<16x40xf32, acc>
+    %v = tile.view %p[%s] rows(%rows) stride(%s) : <bf16> -> <?x40xbf16, align = 4>
+    tile.store_fragment %f to %v[%c0, %c0] : !tile.frag<16x40xf32, acc> to !tile.view<?x40xbf16, align = 4>
+    tile.return
+  }
+}
