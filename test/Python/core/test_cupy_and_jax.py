@@ -93,10 +93,11 @@ def jax(gpu, monkeypatch):
 def test_jax_arrays_go_through_xla(jax, gpu):
     q = JaxArray(2, 8, 100, 64)
     arrays, options = attn.forward(q, q, q, window=(3, 0), scale=2,
-                                   return_lse=True, schedule="flash")
+                                   return_lse=True, schedule="flash",
+                                   precision="tf32")
     assert arrays == (q, q, q)
     assert options == dict(mask="window<3, 0>", scale=2.0, return_lse=True,
-                           machine=None, schedule="flash")
+                           machine=None, schedule="flash", precision="tf32")
     for name in ("out", "lse", "stream"):
         with pytest.raises(TypeError, match=f"{name} expects None for JAX"):
             attn.forward(q, q, q, **{name: 5})
