@@ -256,6 +256,12 @@ TEST(Plans, SplitProductsAreThree) {
                    3 * rounded);
 }
 
+#if __has_feature(address_sanitizer)
+constexpr double kSlowdown = 10; // what the checks cost
+#else
+constexpr double kSlowdown = 1;
+#endif
+
 TEST(Plans, AreFast) {
   Problem p = square(1 << 20, 128);
   p.mask = {MaskKind::causal};
@@ -268,7 +274,7 @@ TEST(Plans, AreFast) {
         std::chrono::steady_clock::now() - start;
     least = std::min(least, taken.count());
   }
-  EXPECT_LT(least, 0.05);
+  EXPECT_LT(least, 0.05 * kSlowdown);
 }
 
 TEST(Plans, WhyLostNamesTheTerm) {
