@@ -150,103 +150,131 @@ struct StoreFragmentLowering : OpConversionPattern<StoreFragmentOp> {
     Lane b(op.getLoc(), rewriter);
     ViewType type = op.getView().getType();
     ViewValues view(adaptor.getView());
-    Type element = type.getElementType();
     FragType fragment = op.getFragment().getType();
-    ValueRange values = adaptor.getFragment();
-    if (element.isF32()) {
-      storeNumbers(b, type, view, fragment, adaptor);
-      rewriter.eraseOp(op);
-      return success();
-    }
     int64_t pieces = fragment.getColumns() / 8;
-    // Four lanes have 8 columns of a row between them.  Of four times as many
-    // each can have 8 for itself, 16 bytes, which fill sectors of L2.
-    bool inQuads = type.getColumns() % 8 == 0 && type.getAlign() % 16 == 0;
-    bool inPairs = type.getColumns() % 2 == 0 && type.getAlign() % 4 == 0;
-    int64_t quads = inQuads ? pieces / 4 : 0;
-    Value column = adaptor.getColumn().front();
-    Value ofPair = b.add(column, b.mul(b.inQuad(), 2));
-    Value ofQuad = b.add(column, b.mul(b.inQuad(), 8));
     for (int64_t m = 0; m < fragment.getRows() / 8; ++m) {
       Value row = b.add(b.add(adaptor.getRow().front(), b.quad()), 8 * m);
       Value exists =
           arith::CmpIOp::create(b, arith::CmpIPredicate::ult, row, view.rows);
       // No column is left in a row that does not exist.
-      Value width = b.select(exists, b.i32(type.getColumns()), b.i32(0));
-      Value start = b.offset(view.base, b.mul(b.wide(row), view.stride));
-      auto pairOf = [&](int64_t n) {
-        size_t first = (m / 2 * pieces + n) * 4 + m % 2 * 2;
-        return packPair(b, element, values[first], values[first + 1]);
-      };
-      Value left = b.sub(width, ofQuad);
-      Value address = addressOf(b, start, ofQuad);
-      for (int64_t n = 0; n < 4 * quads; n += 4)
-        storeIf(b, address, 8 * n,
-                transpose(b, {pairOf(n), pairOf(n + 1), pairOf(n + 2),
-                              pairOf(n + 3)}),
-                left);
-      left = b.sub(width, ofPair);
-      address = addressOf(b, start, ofPair);
-      for (int64_t n = 4 * quads; n < pieces; ++n) {
-        Value pair = pairOf(n);
-        if (inPairs) {
-          storeIf(b, address, 8 * n, pair, left, "b32", "r");
-          continue;
-        }
-        for (int64_t i = 0; i < 2; ++i) {
-          Value one = LLVM::TruncOp::create(b, b.getI16Type(),
-                                            b.shiftRight(pair, 16 * i));
-          storeIf(b, address, 8 * n + i, one, left, "b16", "h");
-        }
-      }
+      Row target{b.offset(view.base, b.mul(b.wide(row), view.stride)),
+                 b.select(exists, b.i32(type.getColumns()), b.i32(0)), type};
+      SmallVector<ValueRange> pairs; // of columns that a lane has, by piece
+      for (int64_t n = 0; n < pieces; ++n)
+        pairs.push_back(adaptor.getFragment().slice(
+            (m / 2 * pieces + n) * 4 + m % 2 * 2, 2));
+      Value column = adaptor.getColumn().front();
+      if (type.getElementType().isF32())
+        storeNumbers(b, target, column, pairs);
+      else
+        storeHalves(b, target, column, pairs);
     }
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
+  using Four = std::array<Value, 4>;
+
+  /// A row of the view: where it begins, and how many columns it has.
+  struct Row {
+    Value start, width;
+    ViewType type;
+
+    int64_t elementBytes() const {
+      return type.getElementType().getIntOrFloatBitWidth() / 8;
+    }
+    /// Whether so many elements can be stored at once.
+    bool holds(int64_t elements) const {
+      return type.getColumns() % elements == 0 &&
+             type.getAlign() % (elements * elementBytes()) == 0;
+    }
+  };
+
+  /// The columns of a row that a lane stores to, from its own first one on.
+  class Columns {
+  public:
+    Columns(Lane &b, const Row &row, Value first)
+        : b(b), left(b.sub(row.width, first)),
+          address(
+              b.offset(row.start, b.wide(b.mul(first, row.elementBytes())))),
+          elementBytes(row.elementBytes()) {}
+
+    /// Stores what begins `column` elements behind the first, if so many and
+    /// more are left there.
+    void store(int64_t column, ValueRange values, StringRef type,
+               StringRef constraint) const {
+      std::string list, constraints = "l,";
+      for (size_t i = 1; i <= values.size(); ++i) {
+        list += (i > 1 ? ",$" : "$") + std::to_string(i);
+        constraints += (constraint + ",").str();
+      }
+      std::string vector;
+      if (values.size() > 1) {
+        vector = ".v" + std::to_string(values.size());
+        list = "{" + list + "}";
+      }
+      SmallVector<Value> operands = {address};
+      llvm::append_range(operands, values);
+      operands.push_back(left);
+      b.memoryAssembly("{ .reg .pred p; setp.gt.s32 p, $" +
+                           std::to_string(values.size() + 1) + ", " +
+                           std::to_string(column) + "; @p st.global" + vector +
+                           "." + type.str() + " " +
+                           memoryOperand(0, column * elementBytes) + ", " +
+                           list + "; }",
+                       constraints + "r", operands);
+    }
+
+  private:
+    Lane &b;
+    Value left, address;
+    int64_t elementBytes;
+  };
+
   /// f32: the two columns that a lane has of eight are 8 bytes, with those of
   /// the other three a sector of L2.
-  static void storeNumbers(Lane &b, ViewType type, const ViewValues &view,
-                           FragType fragment, OneToNOpAdaptor adaptor) {
-    constexpr int64_t numberBytes = 4;
-    ValueRange values = adaptor.getFragment();
-    bool inPairs = type.getColumns() % 2 == 0 && type.getAlign() % 8 == 0;
-    Value column = b.add(adaptor.getColumn().front(), b.mul(b.inQuad(), 2));
-    int64_t pieces = fragment.getColumns() / 8;
-    for (int64_t m = 0; m < fragment.getRows() / 8; ++m) {
-      Value row = b.add(b.add(adaptor.getRow().front(), b.quad()), 8 * m);
-      Value exists =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::ult, row, view.rows);
-      Value width = b.select(exists, b.i32(type.getColumns()), b.i32(0));
-      Value left = b.sub(width, column);
-      Value address = b.offset(view.base, b.mul(b.wide(row), view.stride));
-      address = b.offset(address, b.wide(b.mul(column, numberBytes)));
-      for (int64_t n = 0; n < pieces; ++n) {
-        ValueRange pair = values.slice((m / 2 * pieces + n) * 4 + m % 2 * 2, 2);
-        if (inPairs) {
-          b.memoryAssembly(
-              "{ .reg .pred p; setp.gt.s32 p, $3, " + std::to_string(8 * n) +
-                  "; @p st.global.v2.f32 " +
-                  memoryOperand(0, 8 * n * numberBytes) + ", {$1, $2}; }",
-              "l,f,f,r", {address, pair[0], pair[1], left});
-          continue;
-        }
-        for (int64_t i = 0; i < 2; ++i)
-          b.memoryAssembly(
-              "{ .reg .pred p; setp.gt.s32 p, $2, " +
-                  std::to_string(8 * n + i) + "; @p st.global.f32 " +
-                  memoryOperand(0, (8 * n + i) * numberBytes) + ", $1; }",
-              "l,f,r", {address, pair[i], left});
+  static void storeNumbers(Lane &b, const Row &row, Value column,
+                           ArrayRef<ValueRange> pairs) {
+    Columns columns(b, row, b.add(column, b.mul(b.inQuad(), 2)));
+    for (auto [n, pair] : llvm::enumerate(pairs)) {
+      if (row.holds(2)) {
+        columns.store(8 * n, pair, "f32", "f");
+        continue;
       }
+      for (int64_t i = 0; i < 2; ++i)
+        columns.store(8 * n + i, pair[i], "f32", "f");
     }
   }
 
-  static constexpr int64_t elementBytes = 2;
-  using Four = std::array<Value, 4>;
-
-  static Value addressOf(Lane &b, Value row, Value column) {
-    return b.offset(row, b.wide(b.mul(column, elementBytes)));
+  /// 16 bits.  Four lanes have 8 columns of a row between them.  Of four times
+  /// as many each can have 8 for itself, 16 bytes, which fill sectors of L2.
+  static void storeHalves(Lane &b, const Row &row, Value column,
+                          ArrayRef<ValueRange> pairs) {
+    int64_t pieces = pairs.size();
+    int64_t inQuads = row.holds(8) ? pieces / 4 * 4 : 0;
+    auto packed = [&](int64_t n) {
+      return packPair(b, row.type.getElementType(), pairs[n][0], pairs[n][1]);
+    };
+    Columns eights(b, row, b.add(column, b.mul(b.inQuad(), 8)));
+    for (int64_t n = 0; n < inQuads; n += 4)
+      eights.store(8 * n,
+                   transpose(b, {packed(n), packed(n + 1), packed(n + 2),
+                                 packed(n + 3)}),
+                   "b32", "r");
+    Columns twos(b, row, b.add(column, b.mul(b.inQuad(), 2)));
+    for (int64_t n = inQuads; n < pieces; ++n) {
+      Value pair = packed(n);
+      if (row.holds(2)) {
+        twos.store(8 * n, pair, "b32", "r");
+        continue;
+      }
+      for (int64_t i = 0; i < 2; ++i)
+        twos.store(8 * n + i,
+                   Value(LLVM::TruncOp::create(b, b.getI16Type(),
+                                               b.shiftRight(pair, 16 * i))),
+                   "b16", "h");
+    }
   }
 
   /// Value j of lane i of four becomes value i of lane j.
@@ -263,27 +291,6 @@ private:
       }
     }
     return values;
-  }
-
-  /// Stores 16 bytes, all or none of which are left.
-  static void storeIf(Lane &b, Value address, int64_t column,
-                      const Four &values, Value left) {
-    b.memoryAssembly(
-        "{ .reg .pred p; setp.gt.s32 p, $5, " + std::to_string(column) +
-            "; @p st.global.v4.b32 " + memoryOperand(0, column * elementBytes) +
-            ", {$1,$2,$3,$4}; }",
-        "l,r,r,r,r,r",
-        {address, values[0], values[1], values[2], values[3], left});
-  }
-  /// Stores what begins `column` elements behind an address, if so many and
-  /// more are left there.
-  static void storeIf(Lane &b, Value address, int64_t column, Value value,
-                      Value left, const char *type, const char *constraint) {
-    b.memoryAssembly(
-        "{ .reg .pred p; setp.gt.s32 p, $2, " + std::to_string(column) +
-            "; @p st.global." + type + " " +
-            memoryOperand(0, column * elementBytes) + ", $1; }",
-        std::string("l,") + constraint + ",r", {address, value, left});
   }
 };
 

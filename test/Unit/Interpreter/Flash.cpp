@@ -16,12 +16,7 @@ static Tiles tiles(int64_t query, int64_t key, int64_t stages, int64_t warps) {
 }
 
 TEST_F(Flash, MasksRowsAndStages) {
-  const Mask masks[] = {{},
-                        {MaskKind::causal},
-                        {MaskKind::causalBottomRight},
-                        {MaskKind::window, 7, 12},
-                        {MaskKind::window, 40, 0}};
-  for (const Mask &mask : masks)
+  for (const Mask &mask : kMasks)
     for (int64_t stages : {1, 2, 3})
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{70, 90},
                                    {90, 70},

@@ -46,12 +46,7 @@ static Tiles wide(int64_t query, int64_t key, int64_t across,
 }
 
 TEST_F(SinglePrecision, MasksRowsAndStages) {
-  const Mask masks[] = {{},
-                        {MaskKind::causal},
-                        {MaskKind::causalBottomRight},
-                        {MaskKind::window, 7, 12},
-                        {MaskKind::window, 40, 0}};
-  for (const Mask &mask : masks)
+  for (const Mask &mask : kMasks)
     for (Precision precision : kPrecisions)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{70, 90},
                                    {90, 70},

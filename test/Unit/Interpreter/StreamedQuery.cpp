@@ -34,12 +34,7 @@ static Choice choice(int64_t across, int64_t stages) {
 }
 
 TEST_F(StreamedQuery, MasksRowsAndStages) {
-  const Mask masks[] = {{},
-                        {MaskKind::causal},
-                        {MaskKind::causalBottomRight},
-                        {MaskKind::window, 7, 12},
-                        {MaskKind::window, 40, 0}};
-  for (const Mask &mask : masks)
+  for (const Mask &mask : kMasks)
     for (int64_t stages : {2, 3})
       for (int64_t across : {1, 2})
         for (auto [queries, keys] : {std::pair<int64_t, int64_t>{70, 90},
