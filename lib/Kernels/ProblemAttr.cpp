@@ -37,6 +37,15 @@ constexpr Field kFields[] = {
     {"keys", &Problem::keys},          {"head_dim", &Problem::headDim},
     {"head_dim_v", &Problem::headDimV}};
 
+/// Yes or no about a gradient.
+struct Flag {
+  StringLiteral name;
+  bool Problem::*member;
+};
+
+constexpr Flag kBackwardFlags[] = {{"deterministic", &Problem::deterministic},
+                                   {"dlse", &Problem::dlse}};
+
 } // namespace
 
 DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
@@ -50,6 +59,15 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
     std::string_view precision = name(problem.precision);
     attributes.push_back(
         b.getNamedAttr("precision", b.getStringAttr(StringRef(precision))));
+  }
+  // What is not said is forward.
+  if (problem.direction == Direction::backward) {
+    std::string_view direction = name(problem.direction);
+    attributes.push_back(
+        b.getNamedAttr("direction", b.getStringAttr(StringRef(direction))));
+    for (const Flag &flag : kBackwardFlags)
+      attributes.push_back(
+          b.getNamedAttr(flag.name, b.getBoolAttr(problem.*flag.member)));
   }
   for (const Field &field : kFields)
     attributes.push_back(
@@ -79,6 +97,16 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
       return std::nullopt;
     problem.precision = *precision;
   }
+  if (auto text = attribute.getAs<StringAttr>("direction")) {
+    std::optional<Direction> direction =
+        parseDirection(std::string_view(text.getValue()));
+    if (!direction)
+      return std::nullopt;
+    problem.direction = *direction;
+  }
+  for (const Flag &flag : kBackwardFlags)
+    if (auto value = attribute.getAs<BoolAttr>(flag.name))
+      problem.*flag.member = value.getValue();
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)

@@ -282,6 +282,8 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
 
   Outcome outcome;
   for (const ScheduleKind &kind : scheduleKinds()) {
+    if (kind.direction != problem.direction)
+      continue;
     std::vector<TensorCoreFamily> families =
         familiesFor(kind, problem, machine);
     // What the machine has but this schedule cannot use, once.
@@ -357,9 +359,11 @@ std::optional<Plan> attn::planFor(const Problem &problem,
                                   std::string_view schedule, const Tiles &tiles,
                                   std::string &error) {
   const ScheduleKind *kind = findScheduleKind(schedule);
-  if (!kind) {
-    error = "expects a schedule out of " + join(scheduleNames()) +
-            ", but got '" + std::string(schedule) + "'";
+  if (!kind || kind->direction != problem.direction) {
+    std::string names = join(scheduleNames(problem.direction));
+    error = "expects a schedule out of " + (names.empty() ? "none" : names) +
+            ", but got '" + std::string(schedule) + "'" +
+            (kind ? ", which is " + std::string(name(kind->direction)) : "");
     return std::nullopt;
   }
   Calibration calibration;

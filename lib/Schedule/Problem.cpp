@@ -60,6 +60,23 @@ std::optional<Precision> attn::parsePrecision(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view attn::name(Direction direction) {
+  switch (direction) {
+  case Direction::forward:
+    return "forward";
+  case Direction::backward:
+    return "backward";
+  }
+  return "";
+}
+
+std::optional<Direction> attn::parseDirection(std::string_view text) {
+  for (Direction direction : {Direction::forward, Direction::backward})
+    if (name(direction) == text)
+      return direction;
+  return std::nullopt;
+}
+
 int64_t attn::productsPerProduct(const Problem &problem) {
   bool isSplit =
       problem.dtype == DataType::f32 && problem.precision == Precision::tf32x3;
@@ -185,6 +202,12 @@ std::optional<std::string> attn::check(const Problem &p) {
   }
   if (auto sentence = checkAlignment(p.alignment, p.dtype))
     return sentence;
+  bool isBackward = p.direction == Direction::backward;
+  if (isBackward && p.dtype == DataType::f8e4m3)
+    return "expects bf16, f16 or f32 for gradients, but got " +
+           std::string(name(p.dtype));
+  if (p.dlse && !isBackward)
+    return "expects a gradient of the LSE only backward, but got one forward";
   // Every count of bytes must fit 63 bits, with room for re-reads; small sizes
   // still take whole tiles.
   double products = double(p.batch) * p.heads *
@@ -221,6 +244,8 @@ int64_t attn::visiblePairs(const Problem &problem) {
 }
 
 double attn::usefulFlops(const Problem &problem) {
-  return 2.0 * (problem.headDim + problem.headDimV) * visiblePairs(problem) *
-         problem.batch * problem.heads;
+  bool isBackward = problem.direction == Direction::backward;
+  double products = isBackward ? 3.0 * problem.headDim + 2.0 * problem.headDimV
+                               : double(problem.headDim) + problem.headDimV;
+  return 2.0 * products * visiblePairs(problem) * problem.batch * problem.heads;
 }

@@ -97,6 +97,14 @@ std::vector<std::string> attn::scheduleNames() {
   return names;
 }
 
+std::vector<std::string> attn::scheduleNames(Direction direction) {
+  std::vector<std::string> names;
+  for (const ScheduleKind &kind : scheduleKinds())
+    if (kind.direction == direction)
+      names.push_back(kind.name);
+  return names;
+}
+
 std::vector<std::string> attn::tileNames(std::string_view schedule) {
   std::vector<std::string> names;
   const ScheduleKind *kind = findScheduleKind(schedule);

@@ -95,8 +95,10 @@ std::string whyLost(const Plan &loser, const Plan &winner);
 /// 128, key = 64`.
 std::string decision(std::string_view schedule, const Tiles &tiles);
 
-/// The names of all schedules, in order, and of their tile parameters.
+/// The names of all schedules, in order, of those of a direction, and of their
+/// tile parameters.
 std::vector<std::string> scheduleNames();
+std::vector<std::string> scheduleNames(Direction direction);
 std::vector<std::string> tileNames(std::string_view schedule);
 /// Whether a tile parameter is a choice of no (0) or yes (1), not a size.
 bool isChoiceTile(std::string_view schedule, std::string_view tile);

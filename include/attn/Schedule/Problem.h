@@ -5,7 +5,8 @@
 ///   O[b,h,i,:] = softmax over the visible j of (Q[b,h,i,:]·K[b,g,j,:])
 ///   V[b,g,j,:]
 ///
-/// with g the key head that serves query head h.  Every mask is a *band*: key j
+/// with g the key head that serves query head h; or, backward, the gradients of
+/// Q, K and V from that of O.  Every mask is a *band*: key j
 /// is visible to query i iff i + first <= j <= i + last.  With 4 queries and 6
 /// keys:
 ///
@@ -45,6 +46,11 @@ enum class Precision { tf32x3, tf32 };
 std::string_view name(Precision precision);
 std::optional<Precision> parsePrecision(std::string_view text);
 
+/// What is computed: O, or the gradients of Q, K and V.
+enum class Direction { forward, backward };
+std::string_view name(Direction direction);
+std::optional<Direction> parseDirection(std::string_view text);
+
 enum class MaskKind { none, causal, causalBottomRight, window };
 struct Mask {
   MaskKind kind = MaskKind::none;
@@ -66,9 +72,16 @@ struct Problem {
   int64_t queries = 0, keys = 0;
   int64_t headDim = 0, headDimV = 0;
   Mask mask;
-  bool lse = true; ///< the log-sum-exp of every row is a result too
-  /// Bytes that divide the address of every row of Q, K, V and O.
+  /// Forward: the log-sum-exp of every row is a result too.
+  bool lse = true;
+  /// Bytes that divide the address of every row of Q, K, V and O, and of their
+  /// gradients.
   int64_t alignment = kMaxAlignment;
+  Direction direction = Direction::forward;
+  /// Backward: sums are taken in the same order in every run.
+  bool deterministic = false;
+  /// Backward: a gradient of the log-sum-exp comes in.
+  bool dlse = false;
 };
 
 /// The sentinel for "unbounded", and the limits of what `check` accepts.
@@ -97,7 +110,9 @@ std::optional<std::string> checkAlignment(int64_t bytes, DataType type);
 /// Pairs (i, j) with j visible to i, in one head.
 int64_t visiblePairs(const Problem &problem);
 
-/// The arithmetic that the definition asks for: two products per visible pair.
+/// The arithmetic that the definition asks for: two products per visible pair,
+/// Q·K and P·V; backward five, three of which are as long as a row of Q (Q·K
+/// again, dS·K, dSᵀ·Q) and two as long as one of V (dO·V, Pᵀ·dO).
 double usefulFlops(const Problem &problem);
 
 } // namespace attn

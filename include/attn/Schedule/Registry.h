@@ -70,6 +70,7 @@ struct ScheduleKind {
   std::vector<Form> forms;
   /// What it is for: with a large cache one multiprocessor keeps rows of O.
   Regime regime = Regime::smallCache;
+  Direction direction = Direction::forward;
 
   /// The form that has all these tiles; the portable one if none has.
   const Form &formOf(const Tiles &tiles) const;

@@ -134,6 +134,21 @@ TEST(Plans, RegistersAreThoseOfASchedulersQuarter) {
   EXPECT_EQ(plan->footprint.blocksPerSm, 4);
 }
 
+/// No schedule that computes O is offered for gradients, or taken for them.
+TEST(Plans, SchedulesHaveADirection) {
+  Problem p = square(4096, 64);
+  p.direction = Direction::backward;
+  PlanReport report = plans(p, *findMachine("h100_sxm"));
+  for (const Plan &plan : report.plans)
+    EXPECT_EQ(findScheduleKind(plan.schedule)->direction, Direction::backward);
+  for (const Refused &refused : report.refused)
+    EXPECT_EQ(findScheduleKind(refused.schedule)->direction,
+              Direction::backward);
+  std::string error, end = "but got 'flash', which is forward";
+  EXPECT_FALSE(planFor(p, *findMachine("h100_sxm"), "flash", {}, error));
+  EXPECT_EQ(error.substr(error.size() - end.size()), end);
+}
+
 /// The output's staging takes the place of Q, and may be the wider one.
 TEST(Plans, StagingReusesTheResidentInput) {
   Problem p = square(4096, 64);

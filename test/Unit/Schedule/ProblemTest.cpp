@@ -42,6 +42,11 @@ TEST(Problem, UsefulFlops) {
   p.queries = p.keys = 4096;
   p.headDim = p.headDimV = 128;
   EXPECT_EQ(usefulFlops(p), 4.0 * 64 * 4096 * 4096 * 128);
+  // Five products, of which three are as long as a row of Q.
+  p.direction = Direction::backward;
+  EXPECT_EQ(usefulFlops(p), 10.0 * 64 * 4096 * 4096 * 128);
+  p.headDimV = 64;
+  EXPECT_EQ(usefulFlops(p), 2.0 * (3 * 128 + 2 * 64) * 64 * 4096 * 4096);
 }
 
 TEST(Problem, CheckNamesNumberAndLimit) {
@@ -65,6 +70,18 @@ TEST(Problem, CheckNamesNumberAndLimit) {
             "expects the window's left side between 0 and 1073741824, but got "
             "-1");
   EXPECT_NE(checked([](Problem &p) { p.queries = p.keys = kMaxRows; }), "fine");
+  EXPECT_EQ(checked([](Problem &p) {
+              p.direction = Direction::backward;
+              p.deterministic = p.dlse = true;
+            }),
+            "fine");
+  EXPECT_EQ(checked([](Problem &p) {
+              p.direction = Direction::backward;
+              p.dtype = DataType::f8e4m3;
+            }),
+            "expects bf16, f16 or f32 for gradients, but got f8e4m3");
+  EXPECT_EQ(checked([](Problem &p) { p.dlse = true; }),
+            "expects a gradient of the LSE only backward, but got one forward");
 }
 
 TEST(Problem, TextRoundTrips) {
@@ -72,6 +89,9 @@ TEST(Problem, TextRoundTrips) {
        {DataType::bf16, DataType::f16, DataType::f32, DataType::f8e4m3})
     EXPECT_EQ(parseDataType(name(type)), type);
   EXPECT_EQ(parseDataType("f64"), std::nullopt);
+  for (Direction direction : {Direction::forward, Direction::backward})
+    EXPECT_EQ(parseDirection(name(direction)), direction);
+  EXPECT_EQ(parseDirection("sideways"), std::nullopt);
   for (const char *text :
        {"none", "causal", "causal_bottom_right", "window<3, 0>"})
     EXPECT_EQ(str(*parseMask(text)), text);

@@ -1,0 +1,38 @@
+//===- ProblemAttr.cpp - What a kernel was built for, there and back ------===//
+
+#include "attn/Kernels/Kernels.h"
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+namespace {
+
+TEST(ProblemAttr, RoundTrips) {
+  mlir::MLIRContext context;
+  Problem p;
+  p.dtype = DataType::f32;
+  p.precision = Precision::tf32;
+  p.batch = 2, p.heads = 6, p.kvHeads = 3;
+  p.queries = 10, p.keys = 20, p.headDim = 30, p.headDimV = 40;
+  p.mask = {MaskKind::window, 1, 2};
+  p.lse = false;
+  mlir::DictionaryAttr forward = problemAttr(&context, p);
+  EXPECT_FALSE(forward.contains("direction"));
+  EXPECT_EQ(problemFromAttr(forward)->direction, Direction::forward);
+  EXPECT_EQ(problemAttr(&context, *problemFromAttr(forward)), forward);
+
+  p.direction = Direction::backward;
+  for (bool deterministic : {false, true}) {
+    p.deterministic = deterministic, p.dlse = !deterministic;
+    mlir::DictionaryAttr backward = problemAttr(&context, p);
+    std::optional<Problem> read = problemFromAttr(backward);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->direction, Direction::backward);
+    EXPECT_EQ(read->deterministic, deterministic);
+    EXPECT_EQ(read->dlse, !deterministic);
+    EXPECT_EQ(problemAttr(&context, *read), backward);
+  }
+}
+
+} // namespace
