@@ -19,14 +19,13 @@ std::vector<Alignment> attn::alignmentsOf(func::FuncOp function) {
     known->base = std::max(known->base, alignment.base);
     known->strides = std::max(known->strides, alignment.strides);
   };
-  function.walk([&](ForwardOp op) {
+  function.walk([&](AttentionOpInterface op) {
     Alignment rows;
     if (std::optional<int64_t> promised = op.getAlignment())
       rows = {*promised, *promised};
-    for (Value input : {op.getQ(), op.getK(), op.getV()})
-      ask(input, rows);
-    for (auto [number, out] : llvm::enumerate(op.getOuts()))
-      ask(out, number == 0 ? rows : Alignment{sizeof(float), 1});
+    for (const AttentionArray &array : op.arrays())
+      ask(array.value,
+          isStatistic(array.role) ? Alignment{sizeof(float), 1} : rows);
   });
   std::vector<Alignment> result;
   for (const std::optional<Alignment> &alignment : asked)

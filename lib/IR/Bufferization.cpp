@@ -17,7 +17,7 @@
 
 using namespace mlir;
 using namespace mlir::bufferization;
-using attn::ForwardOp;
+using attn::AttentionOpInterface;
 
 /// Whether the innermost stride is known to be 1.
 static bool isContiguous(Value buffer) {
@@ -42,10 +42,12 @@ static FailureOr<Value> allocateLike(RewriterBase &rewriter, Location loc,
 
 namespace {
 
-struct ForwardModel
-    : BufferizableOpInterface::ExternalModel<ForwardModel, ForwardOp> {
+/// One model for all ops.
+template <typename OpTy>
+struct AttentionModel
+    : BufferizableOpInterface::ExternalModel<AttentionModel<OpTy>, OpTy> {
   bool bufferizesToAllocation(Operation *op, Value) const {
-    return cast<ForwardOp>(op).getOuts().empty();
+    return cast<AttentionOpInterface>(op).getOuts().empty();
   }
 
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
@@ -62,8 +64,8 @@ struct ForwardModel
                                       const AnalysisState &) const {
     if (!isDestination(op, operand))
       return {};
-    unsigned first = cast<ForwardOp>(op).getOuts().getBeginOperandIndex();
-    return {{op->getResult(operand.getOperandNumber() - first),
+    unsigned inputs = cast<AttentionOpInterface>(op).inputs().size();
+    return {{op->getResult(operand.getOperandNumber() - inputs),
              BufferRelation::Equivalent}};
   }
 
@@ -71,11 +73,11 @@ struct ForwardModel
   getBufferType(Operation *op, Value value, const BufferizationOptions &options,
                 const BufferizationState &state,
                 SmallVector<Value> &invocationStack) const {
-    auto forward = cast<ForwardOp>(op);
-    if (!forward.getOuts().empty()) {
+    OperandRange outs = cast<AttentionOpInterface>(op).getOuts();
+    if (!outs.empty()) {
       unsigned index = cast<OpResult>(value).getResultNumber();
-      return bufferization::getBufferType(forward.getOuts()[index], options,
-                                          state, invocationStack);
+      return bufferization::getBufferType(outs[index], options, state,
+                                          invocationStack);
     }
     auto type = cast<TensorType>(value.getType());
     std::optional<Attribute> memorySpace = options.defaultMemorySpaceFn(type);
@@ -89,11 +91,11 @@ struct ForwardModel
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
                           const BufferizationOptions &options,
                           BufferizationState &state) const {
-    auto forward = cast<ForwardOp>(op);
+    auto attention = cast<AttentionOpInterface>(op);
     SmallVector<Value> operands;
     unsigned copies = 0;
     llvm::SmallDenseMap<Value, Value> buffers; // of each tensor, once
-    for (Value input : {forward.getQ(), forward.getK(), forward.getV()}) {
+    for (Value input : attention.inputs()) {
       Value &buffer = buffers[input];
       if (!buffer) {
         FailureOr<Value> found = getBuffer(rewriter, input, options, state);
@@ -114,7 +116,7 @@ struct ForwardModel
     }
 
     FailureOr<SmallVector<Value>> outs =
-        outputBuffers(forward, rewriter, options, state);
+        outputBuffers(attention, rewriter, options, state);
     if (failed(outs))
       return failure();
     SmallVector<std::pair<Value, Value>> copiesOut;
@@ -130,8 +132,9 @@ struct ForwardModel
       operands.push_back(*written);
     }
 
-    rewriter.create(OperationState(op->getLoc(), ForwardOp::getOperationName(),
-                                   operands, TypeRange(), op->getAttrs()));
+    rewriter.create(OperationState(op->getLoc(), op->getName(), operands,
+                                   TypeRange(),
+                                   attributesWithOuts(op, outs->size())));
     for (auto [from, to] : copiesOut)
       if (failed(options.createMemCpy(rewriter, op->getLoc(), from, to)))
         return failure();
@@ -143,9 +146,24 @@ struct ForwardModel
 
 private:
   static bool isDestination(Operation *op, OpOperand &operand) {
-    OperandRange outs = cast<ForwardOp>(op).getOuts();
-    return !outs.empty() &&
-           operand.getOperandNumber() >= outs.getBeginOperandIndex();
+    return operand.getOperandNumber() >=
+           cast<AttentionOpInterface>(op).inputs().size();
+  }
+
+  /// The op's attributes once it has so many destinations, which are the last
+  /// group of operands where these are counted in groups.
+  static SmallVector<NamedAttribute> attributesWithOuts(Operation *op,
+                                                        size_t count) {
+    NamedAttrList attributes(op->getAttrs());
+    if constexpr (OpTy::template hasTrait<
+                      OpTrait::AttrSizedOperandSegments>()) {
+      StringRef name = OpTy::getOperandSegmentSizeAttr();
+      auto segments = cast<DenseI32ArrayAttr>(attributes.get(name));
+      SmallVector<int32_t> sizes(segments.asArrayRef());
+      sizes.back() = count;
+      attributes.set(name, DenseI32ArrayAttr::get(op->getContext(), sizes));
+    }
+    return llvm::to_vector(attributes.getAttrs());
   }
 
   static void warnOfCopies(Operation *op, unsigned count) {
@@ -159,7 +177,7 @@ private:
 
   /// The buffers of the destinations, or new ones of the results' shapes.
   static FailureOr<SmallVector<Value>>
-  outputBuffers(ForwardOp op, RewriterBase &rewriter,
+  outputBuffers(AttentionOpInterface op, RewriterBase &rewriter,
                 const BufferizationOptions &options,
                 BufferizationState &state) {
     SmallVector<Value> buffers;
@@ -173,9 +191,9 @@ private:
       return buffers;
 
     ReifiedRankedShapedTypeDims shapes;
-    if (failed(op.reifyResultShapes(rewriter, shapes)))
+    if (failed(attn::reifyShapes(op, rewriter, shapes)))
       return failure();
-    for (auto [result, shape] : llvm::zip_equal(op.getResults(), shapes)) {
+    for (auto [result, shape] : llvm::zip_equal(op->getResults(), shapes)) {
       FailureOr<BufferLikeType> type =
           bufferization::getBufferType(result, options, state);
       if (failed(type))
@@ -185,7 +203,7 @@ private:
         if (auto dynamic = dyn_cast<Value>(size))
           sizes.push_back(dynamic);
       FailureOr<Value> buffer = options.createAlloc(
-          rewriter, op.getLoc(), cast<MemRefType>(*type), sizes);
+          rewriter, op->getLoc(), cast<MemRefType>(*type), sizes);
       if (failed(buffer))
         return failure();
       buffers.push_back(*buffer);
@@ -196,10 +214,17 @@ private:
 
 } // namespace
 
+template <typename... OpTys> static void attachModels(MLIRContext &context) {
+  (OpTys::template attachInterface<AttentionModel<OpTys>>(context), ...);
+}
+
 void attn::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
-    ForwardOp::attachInterface<ForwardModel>(*context);
+    attachModels<
+#define GET_OP_LIST
+#include "attn/IR/AttnOps.cpp.inc"
+        >(*context);
     context->loadDialect<BufferizationDialect, memref::MemRefDialect>();
   });
 }

@@ -2,6 +2,7 @@
 
 #include "attn/IR/Attn.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <array>
 #include <numeric>
 
 using namespace mlir;
@@ -52,47 +53,47 @@ static int64_t alignmentOfRows(MemRefType type,
   return std::gcd(elements * elementBytes, base);
 }
 
-int64_t attn::rowAlignment(ForwardOp op, Value operand) {
+int64_t attn::rowAlignment(AttentionOpInterface op, Value array) {
   // The strides of a tensor are chosen when it becomes a buffer.
-  if (auto type = dyn_cast<MemRefType>(operand.getType()))
+  if (auto type = dyn_cast<MemRefType>(array.getType()))
     return alignmentOfRows(type, op.getAlignment());
   return op.getAlignment().value_or(kMaxAlignment);
 }
 
-static int64_t sizeOr(int64_t size, int64_t assumed) {
-  return ShapedType::isDynamic(size) ? assumed : size;
-}
-
-/// The first of two sizes, equal at run time, that is static.
-static int64_t staticOf(int64_t a, int64_t b) {
-  return ShapedType::isDynamic(a) ? b : a;
-}
-
-attn::Problem attn::problemOf(ForwardOp op, DynamicSizes assumed) {
-  auto q = cast<ShapedType>(op.getQ().getType());
-  auto k = cast<ShapedType>(op.getK().getType());
-  auto v = cast<ShapedType>(op.getV().getType());
-  auto o = cast<ShapedType>(op.outputTypes().front());
-  int64_t batch = staticOf(staticOf(q.getDimSize(0), k.getDimSize(0)),
-                           staticOf(v.getDimSize(0), o.getDimSize(0)));
+attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
+  // Of sizes that are equal at run time, the first that is static.
+  std::array<int64_t, kExtents> sizes;
+  sizes.fill(ShapedType::kDynamic);
   Problem problem;
+  problem.lse = false;
+  for (const AttentionArray &array : op.arrays()) {
+    for (auto [extent, size] :
+         llvm::zip_equal(shapeOf(array.role), array.type().getShape()))
+      if (ShapedType::isDynamic(sizes[unsigned(extent)]))
+        sizes[unsigned(extent)] = size;
+    if (!isStatistic(array.role))
+      problem.alignment =
+          std::min(problem.alignment, rowAlignment(op, array.value));
+    problem.lse |= array.role == "lse" && array.isOutput;
+    problem.dlse |= array.role == "dlse";
+  }
+  auto sizeOr = [&](Extent extent, int64_t assumedSize) {
+    int64_t size = sizes[unsigned(extent)];
+    return ShapedType::isDynamic(size) ? assumedSize : size;
+  };
+  auto q = cast<ShapedType>(op.array("q").getType());
   problem.dtype = *dataTypeOf(q.getElementType());
-  problem.batch = sizeOr(batch, assumed.batch);
-  problem.heads = q.getDimSize(1);
-  problem.kvHeads = k.getDimSize(1);
-  problem.queries =
-      sizeOr(staticOf(q.getDimSize(2), o.getDimSize(2)), assumed.rows);
-  problem.keys =
-      sizeOr(staticOf(k.getDimSize(2), v.getDimSize(2)), assumed.rows);
-  problem.headDim = q.getDimSize(3);
-  problem.headDimV = v.getDimSize(3);
+  problem.batch = sizeOr(Extent::batch, assumed.batch);
+  problem.heads = sizes[unsigned(Extent::heads)];
+  problem.kvHeads = sizes[unsigned(Extent::kvHeads)];
+  problem.queries = sizeOr(Extent::queries, assumed.rows);
+  problem.keys = sizeOr(Extent::keys, assumed.rows);
+  problem.headDim = sizes[unsigned(Extent::headDim)];
+  problem.headDimV = sizes[unsigned(Extent::headDimV)];
   problem.precision = op.precisionOrDefault();
   problem.mask = op.maskOrNone();
-  problem.lse = op.hasLse();
-  for (Value operand : {op.getQ(), op.getK(), op.getV()})
-    problem.alignment = std::min(problem.alignment, rowAlignment(op, operand));
-  for (Value out : op.getOuts().take_front())
-    problem.alignment = std::min(problem.alignment, rowAlignment(op, out));
+  problem.direction = op.direction();
+  problem.deterministic = op.isDeterministic();
   return problem;
 }
 

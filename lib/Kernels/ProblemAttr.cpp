@@ -6,9 +6,13 @@ using namespace mlir;
 using namespace attn;
 
 int64_t attn::roleValue(StringRef role, const Problem &problem) {
-  if (role == "queries" || role == mapRole("q") || role == mapRole("o"))
+  auto isMapOf = [&](std::initializer_list<StringRef> arrays) {
+    return llvm::any_of(
+        arrays, [&](StringRef array) { return role == mapRole(array); });
+  };
+  if (role == "queries" || isMapOf({"q", "dq", "o", "do"}))
     return problem.queries;
-  if (role == "keys" || role == mapRole("k") || role == mapRole("v"))
+  if (role == "keys" || isMapOf({"k", "dk", "v", "dv"}))
     return problem.keys;
   if (role == "heads")
     return problem.heads;

@@ -312,7 +312,7 @@ private:
   void store(const Tile &tile, Scalar warpRow, const Sums &sums) {
     GroupSoftmax::End end = softmax->finish(b, sums.rows);
     auto type = ViewType::get(b.getContext(), problem.headDimV, element,
-                              request.align.o);
+                              request.alignmentOf("o"));
     Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);
     StoreFragmentOp::create(b, scaleRows(b, sums.output, end.inverse), view,
                             warpRow, team->part * columns);

@@ -37,9 +37,9 @@ public:
     locateRows();
     warpRow = b.warpId() * strip;
     locateHead();
-    q = view("q", problem.headDim, request.align.q, head, queries);
-    k = view("k", problem.headDim, request.align.k, keyHead, keys);
-    v = view("v", problem.headDimV, request.align.v, keyHead, keys);
+    q = view("q", problem.headDim, request.alignmentOf("q"), head, queries);
+    k = view("k", problem.headDim, request.alignmentOf("k"), keyHead, keys);
+    v = view("v", problem.headDimV, request.alignmentOf("v"), keyHead, keys);
     allocate();
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, arguments.get(b, "scale"), request.scale);
@@ -196,7 +196,8 @@ private:
   void finish(const Softmax &softmax, ValueRange state) {
     Softmax::End end = softmax.finish(b, {state[0], state[1]});
     Scalar row = firstRow + warpRow;
-    Value o = view("o", problem.headDimV, request.align.o, head, queries);
+    Value o =
+        view("o", problem.headDimV, request.alignmentOf("o"), head, queries);
     storeOutput(b, state.drop_front(2), end.inverse, bufferO, o, warpRow, row);
     if (problem.lse)
       storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);

@@ -141,7 +141,7 @@ private:
     if (last.least < pieces)
       only((zero <= last.number) & (last.number < piecesOf(block)),
            /*always=*/last.least == 0 && last.most == 0, [&] {
-             copy("v", problem.headDimV, request.align.v, b.i32(0),
+             copy("v", problem.headDimV, request.alignmentOf("v"), b.i32(0),
                   block * key + last.number * piece, bufferV,
                   stageOfPiece(step, last.number));
            });
@@ -158,8 +158,10 @@ private:
   void bringSlice(Scalar step, Scalar block, Scalar number) {
     auto copies = [&](int64_t columns) {
       Scalar column = number * slice, at = stageOfSlice(step, number);
-      copy("q", columns, request.align.q, column, firstRow, bufferQ, at);
-      copy("k", columns, request.align.k, column, block * key, bufferK, at);
+      copy("q", columns, request.alignmentOf("q"), column, firstRow, bufferQ,
+           at);
+      copy("k", columns, request.alignmentOf("k"), column, block * key, bufferK,
+           at);
     };
     int64_t rest = problem.headDim % slice;
     if (rest == 0)
@@ -337,7 +339,8 @@ private:
     Softmax::End end = softmax.finish(
         b, {state[0], state[1]}, across > 1 ? Softmax::Whole(whole) : nullptr);
     Scalar row = firstRow + warpRow;
-    Value o = view("o", problem.headDimV, request.align.o, head, queries);
+    Value o =
+        view("o", problem.headDimV, request.alignmentOf("o"), head, queries);
     int64_t column = 0;
     for (Value sums : state.drop_front(2)) {
       Value scaled = scaleRows(b, sums, end.inverse);

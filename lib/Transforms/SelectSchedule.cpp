@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/Advice.h"
+#include "attn/Schedule/Registry.h"
 #include "attn/Transforms/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -82,7 +83,7 @@ static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
 //===----------------------------------------------------------------------===//
 
 /// Prices a schedule that somebody wrote; an error if it cannot be built.
-static FailureOr<Plan> planOfGiven(ForwardOp op, ScheduleAttr given,
+static FailureOr<Plan> planOfGiven(AttentionOpInterface op, ScheduleAttr given,
                                    const Problem &problem,
                                    const Machine &machine) {
   std::string reason;
@@ -90,7 +91,7 @@ static FailureOr<Plan> planOfGiven(ForwardOp op, ScheduleAttr given,
       planFor(problem, machine, given.getName().str(), given.tiles(), reason);
   if (plan && !plan->kernel.empty())
     return *plan;
-  InFlightDiagnostic error = op.emitOpError("expects a schedule that ");
+  InFlightDiagnostic error = op->emitOpError("expects a schedule that ");
   if (plan)
     error << "has a kernel, but got " << decision(*plan) << " on "
           << machine.name;
@@ -104,12 +105,12 @@ static FailureOr<Plan> planOfGiven(ForwardOp op, ScheduleAttr given,
   return error;
 }
 
-static FailureOr<Plan> bestPlan(ForwardOp op, const Problem &problem,
+static FailureOr<Plan> bestPlan(AttentionOpInterface op, const Problem &problem,
                                 const Machine &machine) {
   PlanReport report = plans(problem, machine);
   if (const Plan *best = report.best())
     return *best;
-  InFlightDiagnostic error = op.emitOpError("expects a schedule that fits ")
+  InFlightDiagnostic error = op->emitOpError("expects a schedule that fits ")
                              << machine.name
                              << " and has a kernel, but got none";
   noteRefused(error, report);
@@ -117,9 +118,9 @@ static FailureOr<Plan> bestPlan(ForwardOp op, const Problem &problem,
 }
 
 /// What was chosen, what binds it, the runner-up, and what would be faster.
-static void explainChoice(ForwardOp op, const Plan &chosen,
+static void explainChoice(AttentionOpInterface op, const Plan &chosen,
                           const PlanReport &report) {
-  InFlightDiagnostic remark = op.emitRemark();
+  InFlightDiagnostic remark = op->emitRemark();
   remark << decision(chosen) << ": predicted " << duration(chosen.seconds)
          << " on " << report.machine.name << ", bound by " << chosen.boundBy;
   const Plan *faster = nullptr, *runnerUp = nullptr;
@@ -160,23 +161,38 @@ struct SelectSchedulePass
         return signalPassFailure();
       }
     }
+    // Gradients and attention have schedules of their own; where no op is of
+    // the schedule's direction, all refuse it.
+    const ScheduleKind *kind =
+        wanted ? findScheduleKind(wanted.getName().str()) : nullptr;
+    auto isMeant = [&](AttentionOpInterface op) {
+      return kind && kind->direction == op.direction();
+    };
+    bool isForSome = module
+                         .walk([&](AttentionOpInterface op) {
+                           return isMeant(op) ? WalkResult::interrupt()
+                                              : WalkResult::advance();
+                         })
+                         .wasInterrupted();
     bool failedOnce = false;
-    module.walk(
-        [&](ForwardOp op) { failedOnce |= failed(select(op, wanted)); });
+    module.walk([&](AttentionOpInterface op) {
+      ScheduleAttr given = isMeant(op) || !isForSome ? wanted : ScheduleAttr();
+      failedOnce |= failed(select(op, given));
+    });
     if (failedOnce)
       signalPassFailure();
   }
 
 private:
-  LogicalResult select(ForwardOp op, ScheduleAttr wanted) {
+  LogicalResult select(AttentionOpInterface op, ScheduleAttr wanted) {
     std::optional<Machine> machine = machineFor(op);
     if (!machine)
-      return op.emitOpError("expects a module with '")
+      return op->emitOpError("expects a module with '")
              << machineAttrName
              << "', but got none: run -attn-attach-machine first";
     Problem problem = problemOf(op, {assumeBatch, assumeRows});
     if (std::optional<std::string> error = check(problem))
-      return op.emitOpError(*error);
+      return op->emitOpError(*error);
     ScheduleAttr given = op.getScheduleAttr() ? op.getScheduleAttr() : wanted;
     FailureOr<Plan> plan = given ? planOfGiven(op, given, problem, *machine)
                                  : bestPlan(op, problem, *machine);

@@ -119,10 +119,10 @@ def check_schedules(tree):
 def check_dialect_tests(tree):
     ops = "include/attn/IR/AttnOps.td"
     if tree.exists(ops):
-        invalid = "test/Dialect/Attn/invalid.mlir"
-        tests = tree.text(invalid) if tree.exists(invalid) else ""
+        invalid = "test/Dialect/Attn/invalid"
+        tests = "".join(tree.text(f) for f in tree.under(invalid))
         for part in re.split(r"^def ", tree.text(ops), flags=re.MULTILINE)[1:]:
-            named = re.search(r'Op<\w+, "(\w+)"', part)
+            named = re.search(r'Op<(?:\w+, )?"(\w+)"', part)
             for number in re.findall(r"^\s*- \(C(\d+)\)", part, re.MULTILINE):
                 label = f"{named.group(1)}_c{number}"
                 tree.expect(re.search(rf"@{label}(?!\d)", tests), invalid,

@@ -16,6 +16,16 @@
 // Deliberately absent: any number about a GPU or a tile.  The dialect holds
 // names and choices; facts and costs live in Machine and Schedule.
 //
+// An op is known by its *arrays*, each of which plays a role.  A role has a
+// shape, whichever op it appears in, so that one verifier, one buffer model and
+// one launch serve all ops:
+//
+//   q, dq        [batch, heads,    queries, headDim ]
+//   k, dk        [batch, kvHeads,  keys,    headDim ]
+//   v, dv        [batch, kvHeads,  keys,    headDimV]
+//   o, do        [batch, heads,    queries, headDimV]
+//   lse, dlse    [batch, heads,    queries]             of f32
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_IR_ATTN_H
@@ -38,6 +48,39 @@
 
 #define GET_ATTRDEF_CLASSES
 #include "attn/IR/AttnAttrs.h.inc"
+
+namespace attn {
+
+/// An array of an op.  On tensors the value of an output is the result.
+struct AttentionArray {
+  llvm::StringRef role;
+  mlir::Value value;
+  bool isOutput = false;
+
+  mlir::ShapedType type() const {
+    return llvm::cast<mlir::ShapedType>(value.getType());
+  }
+};
+
+/// `1/sqrt(d)` for Q of that type.
+double defaultScale(mlir::Type q);
+
+} // namespace attn
+
+#include "attn/IR/AttentionInterface.h.inc"
+
+namespace attn {
+
+/// The verifier and the interfaces of all ops.
+llvm::LogicalResult verifyAttention(AttentionOpInterface op);
+void addEffects(AttentionOpInterface op,
+                llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
+                    mlir::MemoryEffects::Effect>> &effects);
+llvm::LogicalResult reifyShapes(AttentionOpInterface op,
+                                mlir::OpBuilder &builder,
+                                mlir::ReifiedRankedShapedTypeDims &reified);
+
+} // namespace attn
 
 #define GET_OP_CLASSES
 #include "attn/IR/AttnOps.h.inc"
@@ -63,12 +106,24 @@ struct DynamicSizes {
   int64_t rows = 4096; // queries and keys
 };
 
-/// The problem that an op poses to the cost model.
-Problem problemOf(ForwardOp op, DynamicSizes assumed = {});
+/// What a size of an array counts.
+enum class Extent { batch, heads, kvHeads, queries, keys, headDim, headDimV };
+inline constexpr unsigned kExtents = unsigned(Extent::headDimV) + 1;
 
-/// Bytes that divide the address of every row of Q, K, V or O, at most
+/// The shape of the array that plays a role; empty if nothing has that role.
+llvm::ArrayRef<Extent> shapeOf(llvm::StringRef role);
+
+/// Whether the array has one number of f32 for each query.
+inline bool isStatistic(llvm::StringRef role) {
+  return shapeOf(role).size() == 3;
+}
+
+/// The problem that an op poses to the cost model.
+Problem problemOf(AttentionOpInterface op, DynamicSizes assumed = {});
+
+/// Bytes that divide the address of every row of an array, at most
 /// kMaxAlignment: what the type and the op's `alignment` tell.
-int64_t rowAlignment(ForwardOp op, mlir::Value operand);
+int64_t rowAlignment(AttentionOpInterface op, mlir::Value array);
 
 /// The machine that the nearest module around `op` names, if any does.
 std::optional<Machine> machineFor(mlir::Operation *op);

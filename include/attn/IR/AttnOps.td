@@ -2,6 +2,7 @@
 #ifndef ATTN_IR_ATTNOPS_TD
 #define ATTN_IR_ATTNOPS_TD
 
+include "attn/IR/AttentionInterface.td"
 include "attn/IR/AttnAttrs.td"
 include "attn/IR/AttnDialect.td"
 include "mlir/IR/OpBase.td"
@@ -11,11 +12,43 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Attn_Shaped : AnyTypeOf<[AnyRankedTensor, AnyMemRef],
                             "ranked tensor or memref">;
 
-def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
-    DeclareOpInterfaceMethods<ConditionallySpeculatable>,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
-                              ["reifyResultShapes"]>]> {
+/// What is common to the ops is written once, over the interface.
+class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
+    : Op<Attn_Dialect, mnemonic, traits # [
+        Attn_AttentionOpInterface,
+        DeclareOpInterfaceMethods<ConditionallySpeculatable>,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+                                  ["reifyResultShapes"]>]> {
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let hasVerifier = 1;
+  code attentionMethods = [{
+    static ::attn::Direction direction();
+    static ::llvm::ArrayRef<::llvm::StringLiteral> inputRoles();
+    static ::llvm::ArrayRef<::llvm::StringLiteral> outputRoles();
+  }];
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::verify() {
+      return ::attn::verifyAttention(*this);
+    }
+    ::mlir::Speculation::Speculatability $cppClass::getSpeculatability() {
+      return isOnTensors() ? ::mlir::Speculation::Speculatable
+                           : ::mlir::Speculation::NotSpeculatable;
+    }
+    void $cppClass::getEffects(::llvm::SmallVectorImpl<
+        ::mlir::SideEffects::EffectInstance<::mlir::MemoryEffects::Effect>>
+        &effects) {
+      ::attn::addEffects(*this, effects);
+    }
+    ::llvm::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &builder,
+        ::mlir::ReifiedRankedShapedTypeDims &reified) {
+      return ::attn::reifyShapes(*this, builder, reified);
+    }
+  }];
+}
+
+def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
   let summary = "attention, forward: softmax(scale Q K^T + mask) V";
   let description = [{
     For each batch entry and head,
@@ -121,32 +154,131 @@ def Attn_ForwardOp : Op<Attn_Dialect, "forward", [
                        OptionalAttr<Attn_PrecisionAttr>:$precision,
                        OptionalAttr<I64Attr>:$alignment,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`mask` `(` custom<MaskBody>($mask)^ `)`)?
     (`scale` `(` $scale^ `)`)?
     (`precision` `(` custom<PrecisionBody>($precision)^ `)`)?
     (`outs` `(` $outs^ `:` type($outs) `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v) (`->` type($results)^)?
   }];
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    bool isOnTensors() {
-      return ::llvm::isa<::mlir::RankedTensorType>(getQ().getType());
-    }
-    /// Types of the outputs: of the results on tensors, of `outs` on memrefs.
-    ::mlir::TypeRange outputTypes() {
-      return isOnTensors() ? ::mlir::TypeRange(getResults().getTypes())
-                           : ::mlir::TypeRange(getOuts().getTypes());
-    }
-    /// Whether the second output, LSE, is asked for.
-    bool hasLse() { return outputTypes().size() == 2; }
+  let extraClassDeclaration = attentionMethods # [{
+    /// O; LSE is asked for or not.
+    static unsigned leastOutputs() { return 1; }
+  }];
+}
 
-    /// The mask, `none` when absent.
-    ::attn::Mask maskOrNone();
-    /// The scale, `1/sqrt(d)` when absent.
-    double scaleOrDefault();
-    /// The precision of f32, `tf32x3` when absent.
-    ::attn::Precision precisionOrDefault();
+def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
+  let summary = "attention, backward: the gradients of Q, K and V";
+  let description = [{
+    The gradients of a loss in Q, K and V, from that in O, of
+    `O, LSE = attn.forward Q, K, V` with the same mask and scale. For each batch
+    entry and head,
+
+    ```
+    P  = exp(scale * Q K^T - LSE)     where the mask lets query i see key j, else 0
+    dV = P^T dO
+    dP = dO V^T
+    D  = rowsum(dO * O) - dLSE        one number for each query
+    dS = P * (dP - D)
+    dQ = scale * dS K
+    dK = scale * dS^T Q
+    ```
+
+    ```mlir
+    %dq, %dk, %dv = attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
+        : tensor<4x32x4096x128xbf16>, tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>,
+          tensor<4x8x4096x128xbf16>, tensor<4x32x4096x128xbf16>, tensor<4x32x4096xf32>
+       -> tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<4x8x4096x128xbf16>
+
+    attn.backward %do, %q, %k, %v, %o, %lse dlse(%dlse : memref<1x8x?xf32>)
+        outs(%dq, %dk, %dv : memref<1x8x?x64xf16>, memref<1x8x?x64xf16>, memref<1x8x?x64xf16>) {deterministic}
+        : memref<1x8x?x64xf16>, memref<1x8x?x64xf16>, memref<1x8x?x64xf16>,
+          memref<1x8x?x64xf16>, memref<1x8x?x64xf16>, memref<1x8x?xf32>
+    ```
+
+    **Shapes.** Those of `attn.forward`; a gradient has the shape of what it is
+    the gradient of. Where a head of K and V serves several heads of Q, its dK
+    and dV are their sums. The head dimension of V, O, dO and dV may differ from
+    that of the others.
+
+    **Statistics.** O and LSE are results of the forward op and not checked to
+    be: P comes from LSE alone, without a maximum or a sum of its own. `dlse` is
+    the gradient in LSE, where the loss depends on it; absent is 0.
+
+    **Mask, scale, outputs, alignment, schedule.** As for `attn.forward`; the
+    alignment also speaks for the gradients. A query that sees no key has
+    LSE = -inf: it gets dQ = 0 and adds nothing to dK and dV, and a key that no
+    query sees gets dK = dV = 0, whatever dO and dLSE are.
+
+    **Precision.** LSE, D and sums are f32. P and dS are rounded to the element
+    type as factors of products, like the operands; of f32 the products are
+    those of `precision`. The gradients have the element type of Q.
+
+    **Determinism.** With the unit attribute `deterministic` every run takes
+    sums in the same order, so that the same inputs give the same bits. Without
+    it, sums of several blocks may be taken in the order in which they come.
+
+    #### Constraints
+
+    - (C1) Operands are all tensors without encoding, or all memrefs.
+    - (C2) There are three outputs. On tensors they are results, and `outs` is
+      absent or has one destination of the same type for each. On memrefs they
+      are `outs`, and there are no results.
+    - (C3) Q, K, V, O and their gradients have rank 4, LSE and dLSE have rank 3.
+    - (C4) A memref has a strided layout whose innermost stride is 1.
+    - (C5) Q, K and V have one element type: bf16, f16 or f32.
+    - (C6) O and the gradients of Q, K, V and O have the element type of Q; LSE
+      and dLSE have f32.
+    - (C7) Q, K and V have the same batch size.
+    - (C8) Head counts are static and positive, also in the other arrays; K and
+      V have the same, and that of Q is a multiple of it.
+    - (C9) K and V have the same number of rows.
+    - (C10) Head dimensions are static and positive, also in the other arrays;
+      those of Q and K agree.
+    - (C11) The shape of O and dO is `[batch, heads, queries, e]`, and those of
+      dQ, dK and dV are those of Q, K and V.
+    - (C12) The shape of LSE and dLSE is `[batch, heads, queries]`.
+    - (C13) Sizes are within the limits of `attn.forward`.
+    - (C14) The sides of a window are between 0 and 2^30.
+    - (C15) The scale is finite.
+    - (C16) An output memref is none of the operands that come in, and no two
+      are the same.
+    - (C17) The alignment is a power of two, at least the bytes of an element
+      and at most 16.
+    - (C18) A precision is given for operands of f32 only.
+
+    #### Rationale: O and LSE are operands
+
+    Whoever differentiates has them or can ask the forward op for them. An op
+    that computed them again would hide a third of its arithmetic; holding or
+    computing again is a choice, and belongs where it can be seen.
+
+    #### Rationale: `deterministic` is not the schedule's
+
+    Whether bits repeat is a promise to the user and restricts which schedules
+    may be chosen. So it is stated on the op, and the schedule obeys it.
+  }];
+  let arguments = (ins Attn_Shaped:$d_o, Attn_Shaped:$q, Attn_Shaped:$k,
+                       Attn_Shaped:$v, Attn_Shaped:$o, Attn_Shaped:$lse,
+                       Optional<Attn_Shaped>:$dlse,
+                       Variadic<Attn_Shaped>:$outs,
+                       OptionalAttr<Attn_MaskAttr>:$mask,
+                       OptionalAttr<F32Attr>:$scale,
+                       OptionalAttr<Attn_PrecisionAttr>:$precision,
+                       OptionalAttr<I64Attr>:$alignment,
+                       OptionalAttr<Attn_ScheduleAttr>:$schedule,
+                       UnitAttr:$deterministic);
+  let assemblyFormat = [{
+    $d_o `,` $q `,` $k `,` $v `,` $o `,` $lse
+    (`dlse` `(` $dlse^ `:` type($dlse) `)`)?
+    (`mask` `(` custom<MaskBody>($mask)^ `)`)?
+    (`scale` `(` $scale^ `)`)?
+    (`precision` `(` custom<PrecisionBody>($precision)^ `)`)?
+    (`outs` `(` $outs^ `:` type($outs) `)`)? attr-dict `:`
+    type($d_o) `,` type($q) `,` type($k) `,` type($v) `,` type($o) `,`
+    type($lse) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = attentionMethods # [{
+    bool isDeterministic() { return getDeterministic(); }
   }];
 }
 

@@ -25,6 +25,7 @@
 #include "mlir/IR/Builders.h"
 
 #include <array>
+#include <map>
 #include <string>
 
 namespace attn {
@@ -39,11 +40,14 @@ struct KernelRequest {
   double scale = 1;    ///< of the scores; only its sign matters to the code
   int64_t sms = 1;     ///< multiprocessors, that work on tiles at once
   int64_t l2Bytes = 0; ///< of L2, for what is read again
-  /// Bytes that divide every row's address, per operand: 2 to 16.
-  struct {
-    int64_t q = kMaxAlignment, k = kMaxAlignment, v = kMaxAlignment,
-            o = kMaxAlignment;
-  } align;
+  /// Bytes that divide every row's address, by array ("q", "dk"), from those of
+  /// an element to kMaxAlignment, which is that of arrays left out.
+  std::map<std::string, int64_t> alignments;
+
+  int64_t alignmentOf(llvm::StringRef array) const {
+    auto found = alignments.find(array.str());
+    return found == alignments.end() ? kMaxAlignment : found->second;
+  }
 };
 
 /// Name of the argument attribute that holds a role.
@@ -52,7 +56,8 @@ inline constexpr llvm::StringLiteral kRoleAttr = "tile.role";
 /// own memory a block of the grid has.
 inline constexpr llvm::StringLiteral kPerBlockAttr = "tile.per_block";
 
-/// Roles of kernel arguments: `<operand>` is q, k, v, o or lse.
+/// Roles of kernel arguments: `<operand>` is the role of an array of the op, q,
+/// k, v, o or lse, or backward the gradient of one, dq.
 ///   `<operand>`                       !tile.ptr, aligned base of the memref
 ///   `<operand>_offset`                i64, elements from it to element 0
 ///   `<operand>_stride_<batch|head|row>` i64, elements

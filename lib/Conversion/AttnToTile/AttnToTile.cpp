@@ -21,17 +21,14 @@ constexpr StringLiteral kModuleName = "attn_kernels";
 /// The values of a launch's arguments, by role, worked out on the host.
 class LaunchArguments {
 public:
-  LaunchArguments(ImplicitLocOpBuilder &b, ForwardOp op) : b(b) {
-    addOperand("q", op.getQ());
-    addOperand("k", op.getK());
-    addOperand("v", op.getV());
-    addOperand("o", op.getOuts()[0]);
-    if (op.hasLse())
-      addOperand("lse", op.getOuts()[1]);
-    batch = size(op.getQ(), 0);
-    heads = size(op.getQ(), 1);
-    queries = size(op.getQ(), 2);
-    Value keys = size(op.getK(), 2);
+  LaunchArguments(ImplicitLocOpBuilder &b, AttentionOpInterface op) : b(b) {
+    for (const AttentionArray &array : op.arrays())
+      addOperand(array.role, array.value);
+    Value q = op.array("q");
+    batch = size(q, 0);
+    heads = size(q, 1);
+    queries = size(q, 2);
+    Value keys = size(op.array("k"), 2);
     set("queries", narrow(queries, 32));
     set("heads", narrow(heads, 32));
     set("batch", narrow(batch, 32));
@@ -120,16 +117,16 @@ public:
   Converter(ModuleOp module, MachineAttr machine)
       : module(module), machineAttr(machine), machine(machine.resolve()) {}
 
-  LogicalResult convert(ForwardOp op) {
+  LogicalResult convert(AttentionOpInterface op) {
     if (op->getParentOfType<ModuleOp>() != module)
-      return op.emitOpError("expects to stand in a function of the outermost "
-                            "module, but got a nested module");
+      return op->emitOpError("expects to stand in a function of the outermost "
+                             "module, but got a nested module");
     FailureOr<KernelChoice> choice = kernelFor(op, machine);
     if (failed(choice))
       return failure();
     tile::KernelOp kernel = findOrBuild(op, *choice);
     OpBuilder builder(op);
-    ImplicitLocOpBuilder b(op.getLoc(), builder);
+    ImplicitLocOpBuilder b(op->getLoc(), builder);
     LaunchArguments arguments(b, op);
     SmallVector<Value> operands;
     const Tiles &tiles = choice->request.tiles;
@@ -141,7 +138,7 @@ public:
         {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
     std::array<Value, 3> grid = gridOf(b, arguments, tiles);
     tile::LaunchOp::create(b, name, grid[0], grid[1], grid[2], operands);
-    op.erase();
+    op->erase();
     return success();
   }
 
@@ -169,21 +166,21 @@ private:
     return {all, one, one};
   }
 
-  tile::KernelOp findOrBuild(ForwardOp op, KernelChoice &choice) {
+  tile::KernelOp findOrBuild(AttentionOpInterface op, KernelChoice &choice) {
     for (auto &[known, kernel] : kernels)
       if (sameKernel(known, choice))
         return kernel;
-    gpu::GPUModuleOp kernelModule = findOrCreateModule(op.getLoc());
+    gpu::GPUModuleOp kernelModule = findOrCreateModule(op->getLoc());
     choice.request.name = uniqueName(kernelModule, kernelName(choice));
     OpBuilder builder(kernelModule.getContext());
     builder.setInsertionPointToEnd(kernelModule.getBody());
     KernelBuilder build = findKernelBuilder(choice.builder);
     assert(build && "the plan names a builder that the registry has");
-    tile::KernelOp kernel = build(builder, op.getLoc(), choice.request);
+    tile::KernelOp kernel = build(builder, op->getLoc(), choice.request);
     kernel->setAttr("schedule", op.getScheduleAttr());
     kernel->setAttr("machine", machineAttr);
     kernel->setAttr(kProblemAttr,
-                    problemAttr(op.getContext(), choice.request.problem));
+                    problemAttr(op->getContext(), choice.request.problem));
     kernels.push_back({choice, kernel});
     return kernel;
   }
@@ -215,8 +212,8 @@ struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SmallVector<ForwardOp> ops;
-    module.walk([&](ForwardOp op) { ops.push_back(op); });
+    SmallVector<AttentionOpInterface> ops;
+    module.walk([&](AttentionOpInterface op) { ops.push_back(op); });
     if (ops.empty())
       return;
     auto machine = module->getAttrOfType<MachineAttr>(machineAttrName);
@@ -226,7 +223,7 @@ struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {
       return signalPassFailure();
     }
     Converter converter(module, machine);
-    for (ForwardOp op : ops)
+    for (AttentionOpInterface op : ops)
       if (failed(converter.convert(op)))
         return signalPassFailure();
   }

@@ -7,23 +7,25 @@
 using namespace mlir;
 using namespace attn;
 
-FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
+FailureOr<KernelChoice> attn::kernelFor(AttentionOpInterface op,
+                                        const Machine &machine) {
   if (op.isOnTensors())
-    return op.emitOpError("expects memrefs here: bufferize first");
+    return op->emitOpError("expects memrefs here: bufferize first");
   ScheduleAttr schedule = op.getScheduleAttr();
   if (!schedule)
-    return op.emitOpError("expects a schedule: run -attn-select-schedule first "
-                          "or give one");
+    return op->emitOpError(
+        "expects a schedule: run -attn-select-schedule first "
+        "or give one");
   Problem problem = problemOf(op);
   std::string error;
   std::optional<Plan> plan =
       planFor(problem, machine, schedule.getName().getValue().str(),
               schedule.tiles(), error);
   if (!plan)
-    return op.emitOpError() << error;
+    return op->emitOpError() << error;
   if (plan->kernel.empty()) {
     InFlightDiagnostic diagnostic =
-        op.emitOpError("expects a schedule with a kernel, but got ")
+        op->emitOpError("expects a schedule with a kernel, but got ")
         << plan->schedule << ", which has none yet on " << machine.name;
     for (const std::string &name : kernelNames())
       diagnostic.attachNote() << "there is a kernel " << name;
@@ -38,9 +40,10 @@ FailureOr<KernelChoice> attn::kernelFor(ForwardOp op, const Machine &machine) {
   choice.request.scale = op.scaleOrDefault();
   choice.request.sms = machine.sms;
   choice.request.l2Bytes = machine.l2Bytes;
-  auto align = [&](Value v) { return rowAlignment(op, v); };
-  choice.request.align = {align(op.getQ()), align(op.getK()), align(op.getV()),
-                          align(op.getOuts().front())};
+  for (const AttentionArray &array : op.arrays())
+    if (!isStatistic(array.role))
+      choice.request.alignments[array.role.str()] =
+          rowAlignment(op, array.value);
   return choice;
 }
 
@@ -49,9 +52,9 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     const KernelRequest &r = choice.request;
     const Problem &p = r.problem;
     return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
-                      p.headDimV, p.mask.kind, p.lse, r.tiles.str(),
-                      r.minBlocksPerSm, r.sms, r.l2Bytes, r.scale > 0,
-                      r.align.q, r.align.k, r.align.v, r.align.o);
+                      p.headDimV, p.mask.kind, p.lse, p.direction,
+                      p.deterministic, p.dlse, r.tiles.str(), r.minBlocksPerSm,
+                      r.sms, r.l2Bytes, r.scale > 0, r.alignments);
   };
   return key(a) == key(b);
 }
@@ -67,5 +70,9 @@ std::string attn::kernelName(const KernelChoice &choice) {
   std::string mask = str(p.mask);
   if (p.mask.kind != MaskKind::none)
     result += "_" + mask.substr(0, mask.find('<'));
+  if (p.deterministic)
+    result += "_deterministic";
+  if (p.dlse)
+    result += "_dlse";
   return p.lse ? result + "_lse" : result;
 }

@@ -17,7 +17,8 @@ struct KernelChoice {
 /// What the op's schedule asks for on a machine.  The name of the request is
 /// left empty.  Emits an error at the op when there is no schedule, when the
 /// schedule is not legal here, or when no builder exists for it.
-mlir::FailureOr<KernelChoice> kernelFor(ForwardOp op, const Machine &machine);
+mlir::FailureOr<KernelChoice> kernelFor(AttentionOpInterface op,
+                                        const Machine &machine);
 
 /// Whether one kernel can serve both.
 bool sameKernel(const KernelChoice &a, const KernelChoice &b);

@@ -103,3 +103,42 @@ func.func @slice(%q: tensor<8x4x8x64xf16>, %b: index) -> tensor<1x4x8x64xf16> {
       : tensor<1x4x8x64xf16>, tensor<1x4x8x64xf16>, tensor<1x4x8x64xf16> -> tensor<1x4x8x64xf16>
   return %0 : tensor<1x4x8x64xf16>
 }
+
+// -----
+
+// Gradients become buffers of the shapes of what they are gradients of.
+// CHECK-LABEL: @gradients(
+// CHECK-SAME: %[[DO:[a-z0-9]*]]: memref<1x4x?x32xf16>, %[[Q:[a-z0-9]*]]: memref<1x4x?x64xf16>, %[[K:[a-z0-9]*]]: memref<1x2x?x64xf16>, %[[V:[a-z0-9]*]]: memref<1x2x?x32xf16>, %[[O:[a-z0-9]*]]: memref<1x4x?x32xf16>, %[[LSE:[a-z0-9]*]]: memref<1x4x?xf32>)
+// CHECK: %[[QUERIES:.*]] = memref.dim %[[DO]], %c2
+// CHECK: %[[KEYS:.*]] = memref.dim %[[K]], %c2
+// CHECK: %[[DQ:.*]] = memref.alloc(%[[QUERIES]]) {{.*}} : memref<1x4x?x64xf16>
+// CHECK: %[[DK:.*]] = memref.alloc(%[[KEYS]]) {{.*}} : memref<1x2x?x64xf16>
+// CHECK: %[[DV:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<1x2x?x32xf16>
+// CHECK: attn.backward %[[DO]], %[[Q]], %[[K]], %[[V]], %[[O]], %[[LSE]] dlse(%[[LSE]] : memref<1x4x?xf32>) mask(causal) outs(%[[DQ]], %[[DK]], %[[DV]] :
+// CHECK-SAME: {deterministic}
+// CHECK: return %[[DQ]], %[[DK]], %[[DV]]
+func.func @gradients(%do: tensor<1x4x?x32xf16>, %q: tensor<1x4x?x64xf16>, %k: tensor<1x2x?x64xf16>, %v: tensor<1x2x?x32xf16>,
+    %o: tensor<1x4x?x32xf16>, %lse: tensor<1x4x?xf32>) -> (tensor<1x4x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x32xf16>) {
+  // expected-warning @below {{copies 6 buffers}}
+  // expected-note @below {{function arguments}}
+  %0:3 = attn.backward %do, %q, %k, %v, %o, %lse dlse(%lse : tensor<1x4x?xf32>) mask(causal) {deterministic}
+      : tensor<1x4x?x32xf16>, tensor<1x4x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x32xf16>, tensor<1x4x?x32xf16>, tensor<1x4x?xf32>
+     -> tensor<1x4x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x32xf16>
+  return %0#0, %0#1, %0#2 : tensor<1x4x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x32xf16>
+}
+
+// -----
+
+// Gradients are written in place where there is a destination.
+// CHECK-LABEL: @gradients_in_place(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{.*}}, %[[LSE:[a-z0-9]*]]: {{.*}}, %[[DQ:[a-z0-9]*]]: {{.*}}, %[[DK:[a-z0-9]*]]: {{.*}}, %[[DV:[a-z0-9]*]]:
+// CHECK-NEXT: attn.backward %[[Q]], %[[Q]], %[[Q]], %[[Q]], %[[Q]], %[[LSE]] outs(%[[DQ]], %[[DK]], %[[DV]] :
+// CHECK-NEXT: return %[[DQ]], %[[DK]], %[[DV]]
+!q = tensor<1x4x8x64xf16>
+func.func @gradients_in_place(%q: !q, %lse: tensor<1x4x8xf32>, %dq: !q, %dk: !q, %dv: !q) -> (!q, !q, !q) {
+  // expected-warning @below {{copies 5 buffers}}
+  // expected-note @below {{function arguments}}
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse outs(%dq, %dk, %dv : !q, !q, !q)
+      : !q, !q, !q, !q, !q, tensor<1x4x8xf32> -> !q, !q, !q
+  return %0#0, %0#1, %0#2 : !q, !q, !q
+}

@@ -43,7 +43,7 @@ func.func @forward_c1(%t: tensor<*xf16>) {
 // -----
 
 func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects one or two results, O and LSE, but got 0}}
+  // expected-error @below {{expects one or two results, o and lse, but got 0}}
   attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>
   return
 }
@@ -51,7 +51,7 @@ func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
 // -----
 
 func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects one or two results, O and LSE, but got 3}}
+  // expected-error @below {{expects one or two results, o and lse, but got 3}}
   %0:3 = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
   return
 }
@@ -75,7 +75,7 @@ func.func @forward_c2(%t: tensor<1x1x8x8xf16>, %d: tensor<1x1x?x8xf16>) {
 // -----
 
 func.func @forward_c2(%m: memref<1x1x8x8xf16>) {
-  // expected-error @below {{expects one or two outs, O and LSE, but got 0}}
+  // expected-error @below {{expects one or two outs, o and lse, but got 0}}
   attn.forward %m, %m, %m : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
   return
 }
@@ -99,7 +99,7 @@ func.func @forward_c3(%t: tensor<1x1x8x8xf16>, %u: tensor<1x8x8xf16>) {
 // -----
 
 func.func @forward_c3(%t: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects O of rank 4, but got rank 0}}
+  // expected-error @below {{expects o of rank 4, but got rank 0}}
   %o = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<f16>
   return
 }
@@ -107,7 +107,7 @@ func.func @forward_c3(%t: tensor<1x1x8x8xf16>) {
 // -----
 
 func.func @forward_c3(%t: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects LSE of rank 3, but got rank 4}}
+  // expected-error @below {{expects lse of rank 3, but got rank 4}}
   %o, %lse = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8x1xf32>
   return
 }
@@ -123,7 +123,7 @@ func.func @forward_c4(%m: memref<1x1x8x8xf16>, %k: memref<1x1x8x8xf16, strided<[
 // -----
 
 func.func @forward_c4(%m: memref<1x1x8x8xf16>, %o: memref<1x1x8x8xf16, strided<[?, ?, ?, ?]>>) {
-  // expected-error @below {{expects O to have an innermost stride of 1}}
+  // expected-error @below {{expects o to have an innermost stride of 1}}
   attn.forward %m, %m, %m outs(%o : memref<1x1x8x8xf16, strided<[?, ?, ?, ?]>>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
   return
 }
@@ -156,7 +156,7 @@ func.func @forward_c5(%q: tensor<1x1x8x8xf16>, %v: tensor<1x1x8x8xbf16>) {
 // -----
 
 func.func @forward_c6(%q: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects O to have the element type 'f16', but got 'f32'}}
+  // expected-error @below {{expects o to have the element type 'f16' of q, but got 'f32'}}
   %o = attn.forward %q, %q, %q : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf32>
   return
 }
@@ -164,7 +164,7 @@ func.func @forward_c6(%q: tensor<1x1x8x8xf16>) {
 // -----
 
 func.func @forward_c6(%q: tensor<1x1x8x8xf8E4M3FN>) {
-  // expected-error @below {{expects O to have the element type 'bf16', but got 'f8E4M3FN'}}
+  // expected-error @below {{expects o to have the element type 'bf16', but got 'f8E4M3FN'}}
   %o = attn.forward %q, %q, %q : tensor<1x1x8x8xf8E4M3FN>, tensor<1x1x8x8xf8E4M3FN>, tensor<1x1x8x8xf8E4M3FN> -> tensor<1x1x8x8xf8E4M3FN>
   return
 }
@@ -172,7 +172,7 @@ func.func @forward_c6(%q: tensor<1x1x8x8xf8E4M3FN>) {
 // -----
 
 func.func @forward_c6(%q: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects LSE to have the element type 'f32', but got 'f16'}}
+  // expected-error @below {{expects lse to have the element type 'f32', but got 'f16'}}
   %o, %lse = attn.forward %q, %q, %q : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8xf16>
   return
 }
@@ -237,7 +237,7 @@ func.func @forward_c8(%q: tensor<1x1x8x8xf16>, %k: tensor<1x0x8x8xf16>) {
 // -----
 
 func.func @forward_c8(%q: tensor<1x2x8x8xf16>) {
-  // expected-error @below {{expects O to have a static and positive head count, but got ?}}
+  // expected-error @below {{expects o to have a static and positive head count, but got ?}}
   %o = attn.forward %q, %q, %q : tensor<1x2x8x8xf16>, tensor<1x2x8x8xf16>, tensor<1x2x8x8xf16> -> tensor<1x?x8x8xf16>
   return
 }
@@ -285,7 +285,7 @@ func.func @forward_c10(%q: tensor<1x1x8x?xf16>) {
 // -----
 
 func.func @forward_c11(%q: tensor<1x1x8x8xf16>, %v: tensor<1x1x8x16xf16>) {
-  // expected-error @below {{expects O of shape 1x1x8x16, but got 1x1x8x8}}
+  // expected-error @below {{expects o of shape 1x1x8x16, but got 1x1x8x8}}
   %o = attn.forward %q, %q, %v : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x16xf16> -> tensor<1x1x8x8xf16>
   return
 }
@@ -293,7 +293,7 @@ func.func @forward_c11(%q: tensor<1x1x8x8xf16>, %v: tensor<1x1x8x16xf16>) {
 // -----
 
 func.func @forward_c11(%q: memref<?x2x8x8xf16>, %o: memref<?x2x9x8xf16>) {
-  // expected-error @below {{expects O of shape ?x2x8x8, but got ?x2x9x8}}
+  // expected-error @below {{expects o of shape ?x2x8x8, but got ?x2x9x8}}
   attn.forward %q, %q, %q outs(%o : memref<?x2x9x8xf16>) : memref<?x2x8x8xf16>, memref<?x2x8x8xf16>, memref<?x2x8x8xf16>
   return
 }
@@ -301,7 +301,7 @@ func.func @forward_c11(%q: memref<?x2x8x8xf16>, %o: memref<?x2x9x8xf16>) {
 // -----
 
 func.func @forward_c12(%q: tensor<1x2x?x8xf16>) {
-  // expected-error @below {{expects LSE of shape 1x2x?, but got 1x1x8}}
+  // expected-error @below {{expects lse of shape 1x2x?, but got 1x1x8}}
   %o, %lse = attn.forward %q, %q, %q : tensor<1x2x?x8xf16>, tensor<1x2x?x8xf16>, tensor<1x2x?x8xf16> -> tensor<1x2x?x8xf16>, tensor<1x1x8xf32>
   return
 }

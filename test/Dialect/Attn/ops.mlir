@@ -112,6 +112,37 @@ func.func @scheduled(%q: tensor<1x1x8x8xf16>) -> tensor<1x1x8x8xf16> {
   return %o : tensor<1x1x8x8xf16>
 }
 
+// CHECK-LABEL: @gradients
+// CHECK: %{{.*}}:3 = attn.backward %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} mask(causal) scale(1.250000e-01) : tensor<4x32x?x128xbf16>, tensor<4x32x?x192xbf16>, tensor<4x8x77x192xbf16>, tensor<4x8x77x128xbf16>, tensor<4x32x?x128xbf16>, tensor<4x32x?xf32> -> tensor<4x32x?x192xbf16>, tensor<4x8x77x192xbf16>, tensor<4x8x77x128xbf16>
+!o = tensor<4x32x?x128xbf16>
+!q = tensor<4x32x?x192xbf16>
+!k = tensor<4x8x77x192xbf16>
+!v = tensor<4x8x77x128xbf16>
+func.func @gradients(%do: !o, %q: !q, %k: !k, %v: !v, %o: !o, %lse: tensor<4x32x?xf32>) -> (!q, !k, !v) {
+  %dq, %dk, %dv = attn.backward %do, %q, %k, %v, %o, %lse mask(causal) scale(0.125)
+      : !o, !q, !k, !v, !o, tensor<4x32x?xf32> -> !q, !k, !v
+  return %dq, %dk, %dv : !q, !k, !v
+}
+
+// CHECK-LABEL: @gradient_of_lse
+// CHECK: attn.backward {{.*}} dlse(%{{.*}} : tensor<1x1x8xf32>) mask(window<3, 0>) precision(tf32) outs(%{{.*}}, %{{.*}}, %{{.*}} : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>) {deterministic} : tensor<1x1x8x8xf32>
+func.func @gradient_of_lse(%q: tensor<1x1x8x8xf32>, %lse: tensor<1x1x8xf32>) {
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse dlse(%lse : tensor<1x1x8xf32>) mask(window<3, 0>) precision(tf32)
+      outs(%q, %q, %q : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>) {deterministic}
+      : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8xf32>
+     -> tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>
+  return
+}
+
+// CHECK-LABEL: @gradients_in_buffers
+// CHECK: attn.backward {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}} : memref<1x2x?x64xf16>, memref<1x1x?x64xf16>, memref<1x1x?x64xf16>) {alignment = 2 : i64} : memref<1x2x?x64xf16>, {{.*}}, memref<1x2x?xf32>{{$}}
+func.func @gradients_in_buffers(%do: memref<1x2x?x64xf16>, %q: memref<1x2x?x64xf16>, %k: memref<1x1x?x64xf16>, %o: memref<1x2x?x64xf16>,
+    %lse: memref<1x2x?xf32>, %dq: memref<1x2x?x64xf16>, %dk: memref<1x1x?x64xf16>, %dv: memref<1x1x?x64xf16>) {
+  attn.backward %do, %q, %k, %k, %o, %lse outs(%dq, %dk, %dv : memref<1x2x?x64xf16>, memref<1x1x?x64xf16>, memref<1x1x?x64xf16>) {alignment = 2 : i64}
+      : memref<1x2x?x64xf16>, memref<1x2x?x64xf16>, memref<1x1x?x64xf16>, memref<1x1x?x64xf16>, memref<1x2x?x64xf16>, memref<1x2x?xf32>
+  return
+}
+
 // CHECK: module attributes {attn.machine = #attn.machine<h100_sxm>}
 module attributes {attn.machine = #attn.machine<h100_sxm>} {}
 

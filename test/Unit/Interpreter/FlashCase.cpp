@@ -33,8 +33,11 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   request.problem = problem;
   request.tiles = tiles;
   int64_t key = alignmentOf(problem.headDim, problem.dtype);
-  request.align = {key, key, alignmentOf(problem.headDimV, problem.dtype),
-                   alignmentOf(problem.headDimV, resultType(problem))};
+  request.alignments = {
+      {"q", key},
+      {"k", key},
+      {"v", alignmentOf(problem.headDimV, problem.dtype)},
+      {"o", alignmentOf(problem.headDimV, resultType(problem))}};
   request.sms = 4;
   request.l2Bytes = 1 << 20;
   bool wgmma = gridForm(tiles) != GridForm::rowsHeadsBatch;

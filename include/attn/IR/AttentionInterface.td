@@ -1,0 +1,93 @@
+// What the ops of the attn dialect have in common.
+#ifndef ATTN_IR_ATTENTIONINTERFACE_TD
+#define ATTN_IR_ATTENTIONINTERFACE_TD
+
+include "mlir/IR/OpBase.td"
+
+def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
+  let cppNamespace = "::attn";
+  let description = [{
+    Implemented by every op that computes attention or its gradients, so that
+    passes know no op by name. An op is its direction, its arrays by role, and
+    the attributes that say which attention it is; all else follows from these.
+
+    Operands are the inputs in the order of `inputRoles`, the last of which may
+    be absent, then `outs`.
+  }];
+  let methods = [
+    InterfaceMethod<"What is computed.", "::attn::Direction", "direction">,
+    InterfaceMethod<"Roles of the inputs, in the order of the operands.",
+      "::llvm::ArrayRef<::llvm::StringLiteral>", "inputRoles">,
+    InterfaceMethod<"Roles of the outputs, in order.",
+      "::llvm::ArrayRef<::llvm::StringLiteral>", "outputRoles">,
+    InterfaceMethod<"The number of outputs that there always are.",
+      "unsigned", "leastOutputs", (ins), "", "return $_op.outputRoles().size();">,
+    InterfaceMethod<"Whether every run takes sums in the same order.",
+      "bool", "isDeterministic", (ins), "", "return false;">,
+    InterfaceMethod<"The destinations.", "::mlir::OperandRange", "getOuts">,
+    InterfaceMethod<"The mask, if any.", "::attn::MaskAttr", "getMaskAttr">,
+    InterfaceMethod<"The scale, if given.", "::mlir::FloatAttr",
+      "getScaleAttr">,
+    InterfaceMethod<"The precision of f32, if given.", "::attn::PrecisionAttr",
+      "getPrecisionAttr">,
+    InterfaceMethod<"The alignment that the caller promises, if any.",
+      "::std::optional<uint64_t>", "getAlignment">,
+    InterfaceMethod<"The schedule, once decided.", "::attn::ScheduleAttr",
+      "getScheduleAttr">,
+    InterfaceMethod<"Decides the schedule.", "void", "setScheduleAttr",
+      (ins "::attn::ScheduleAttr":$schedule)>,
+  ];
+  let extraSharedClassDeclaration = [{
+    bool isOnTensors() {
+      return ::llvm::isa<::mlir::RankedTensorType>(
+          $_op->getOperand(0).getType());
+    }
+    /// The outputs: the results on tensors, `outs` on memrefs.
+    ::mlir::ValueRange outputs() {
+      if (isOnTensors())
+        return ::mlir::ValueRange($_op->getResults());
+      return ::mlir::ValueRange($_op.getOuts());
+    }
+    ::mlir::TypeRange outputTypes() { return outputs().getTypes(); }
+    /// The operands that come in.
+    ::mlir::OperandRange inputs() {
+      return $_op->getOperands().drop_back($_op.getOuts().size());
+    }
+
+    /// All arrays: inputs, then outputs.
+    ::llvm::SmallVector<::attn::AttentionArray> arrays() {
+      ::llvm::SmallVector<::attn::AttentionArray> all;
+      for (auto [role, value] : ::llvm::zip($_op.inputRoles(), inputs()))
+        all.push_back({role, value, /*isOutput=*/false});
+      for (auto [role, value] : ::llvm::zip($_op.outputRoles(), outputs()))
+        all.push_back({role, value, /*isOutput=*/true});
+      return all;
+    }
+    /// The array of a role, or null.
+    ::mlir::Value array(::llvm::StringRef role) {
+      for (const ::attn::AttentionArray &array : arrays())
+        if (array.role == role)
+          return array.value;
+      return {};
+    }
+
+    /// The mask, `none` when absent.
+    ::attn::Mask maskOrNone() {
+      ::attn::MaskAttr mask = $_op.getMaskAttr();
+      return mask ? mask.value() : ::attn::Mask();
+    }
+    /// The scale, `1/sqrt(d)` when absent.
+    double scaleOrDefault() {
+      if (::mlir::FloatAttr scale = $_op.getScaleAttr())
+        return scale.getValueAsDouble();
+      return ::attn::defaultScale(array("q").getType());
+    }
+    /// The precision of f32, `tf32x3` when absent.
+    ::attn::Precision precisionOrDefault() {
+      ::attn::PrecisionAttr precision = $_op.getPrecisionAttr();
+      return precision ? precision.getValue() : ::attn::Precision::tf32x3;
+    }
+  }];
+}
+
+#endif // ATTN_IR_ATTENTIONINTERFACE_TD

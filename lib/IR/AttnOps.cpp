@@ -1,0 +1,147 @@
+//===- AttnOps.cpp - The ops of the attn dialect --------------------------===//
+//
+// What tells the ops apart, which is little, and what they share besides their
+// constraints.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/IR/Attn.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace attn;
+
+#include "attn/IR/AttentionInterface.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseMaskBody(OpAsmParser &parser, MaskAttr &mask) {
+  mask = MaskAttr::parseBody(parser);
+  if (!mask)
+    return failure();
+  // One spelling in memory and in print: no mask is no attribute.
+  if (mask.getKind() == MaskKind::none)
+    mask = {};
+  return success();
+}
+
+static void printMaskBody(OpAsmPrinter &printer, Operation *, MaskAttr mask) {
+  mask.printBody(printer);
+}
+
+static ParseResult parsePrecisionBody(OpAsmParser &parser,
+                                      PrecisionAttr &precision) {
+  precision = PrecisionAttr::parseBody(parser);
+  return failure(!precision);
+}
+
+static void printPrecisionBody(OpAsmPrinter &printer, Operation *,
+                               PrecisionAttr precision) {
+  precision.printBody(printer);
+}
+
+#define GET_OP_CLASSES
+#include "attn/IR/AttnOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Arrays
+//===----------------------------------------------------------------------===//
+
+Direction ForwardOp::direction() { return Direction::forward; }
+
+ArrayRef<StringLiteral> ForwardOp::inputRoles() {
+  static constexpr StringLiteral roles[] = {"q", "k", "v"};
+  return roles;
+}
+
+ArrayRef<StringLiteral> ForwardOp::outputRoles() {
+  static constexpr StringLiteral roles[] = {"o", "lse"};
+  return roles;
+}
+
+Direction BackwardOp::direction() { return Direction::backward; }
+
+ArrayRef<StringLiteral> BackwardOp::inputRoles() {
+  static constexpr StringLiteral roles[] = {"do", "q",   "k",   "v",
+                                            "o",  "lse", "dlse"};
+  return roles;
+}
+
+ArrayRef<StringLiteral> BackwardOp::outputRoles() {
+  static constexpr StringLiteral roles[] = {"dq", "dk", "dv"};
+  return roles;
+}
+
+ArrayRef<Extent> attn::shapeOf(StringRef role) {
+  using E = Extent;
+  static constexpr E q[] = {E::batch, E::heads, E::queries, E::headDim};
+  static constexpr E k[] = {E::batch, E::kvHeads, E::keys, E::headDim};
+  static constexpr E v[] = {E::batch, E::kvHeads, E::keys, E::headDimV};
+  static constexpr E o[] = {E::batch, E::heads, E::queries, E::headDimV};
+  static constexpr E lse[] = {E::batch, E::heads, E::queries};
+  return llvm::StringSwitch<ArrayRef<E>>(role)
+      .Cases({"q", "dq"}, q)
+      .Cases({"k", "dk"}, k)
+      .Cases({"v", "dv"}, v)
+      .Cases({"o", "do"}, o)
+      .Cases({"lse", "dlse"}, lse)
+      .Default({});
+}
+
+double attn::defaultScale(Type q) {
+  return 1 / std::sqrt(double(cast<ShapedType>(q).getDimSize(3)));
+}
+
+//===----------------------------------------------------------------------===//
+// Interfaces
+//===----------------------------------------------------------------------===//
+
+void attn::addEffects(
+    AttentionOpInterface op,
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  if (op.isOnTensors())
+    return;
+  size_t inputs = op.inputs().size();
+  for (OpOperand &operand : op->getOpOperands()) {
+    bool isWritten = operand.getOperandNumber() >= inputs;
+    MemoryEffects::Effect *effect = MemoryEffects::Read::get();
+    if (isWritten)
+      effect = MemoryEffects::Write::get();
+    effects.emplace_back(effect, &operand, /*stage=*/0,
+                         /*effectOnFullRegion=*/true,
+                         SideEffects::DefaultResource::get());
+  }
+}
+
+/// The first size of an input that counts the same.
+static Value sizeOf(OpBuilder &builder, AttentionOpInterface op,
+                    Extent extent) {
+  for (const AttentionArray &array : op.arrays())
+    for (auto [dimension, each] : llvm::enumerate(shapeOf(array.role)))
+      if (each == extent && !array.isOutput)
+        return builder.createOrFold<tensor::DimOp>(op->getLoc(), array.value,
+                                                   dimension);
+  llvm_unreachable("sizes of outputs are sizes of inputs");
+}
+
+LogicalResult attn::reifyShapes(AttentionOpInterface op, OpBuilder &builder,
+                                ReifiedRankedShapedTypeDims &reified) {
+  for (const AttentionArray &array : op.arrays()) {
+    if (!array.isOutput)
+      continue;
+    SmallVector<OpFoldResult> &sizes = reified.emplace_back();
+    for (auto [extent, size] :
+         llvm::zip_equal(shapeOf(array.role), array.type().getShape())) {
+      if (ShapedType::isDynamic(size))
+        sizes.push_back(sizeOf(builder, op, extent));
+      else
+        sizes.push_back(builder.getIndexAttr(size));
+    }
+  }
+  return success();
+}

@@ -1,0 +1,306 @@
+//===- Constraints.cpp - What the ops of the attn dialect demand ----------===//
+//
+// The verifier follows the numbered constraints of the ops' descriptions, in
+// the order in which a later one may rely on an earlier one.  The numbers mean
+// the same in every op.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/IR/Attn.h"
+#include "llvm/ADT/StringExtras.h"
+#include <array>
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// A size for people: `?` where it is dynamic.
+struct Size {
+  int64_t value;
+};
+Diagnostic &operator<<(Diagnostic &diagnostic, Size size) {
+  return ShapedType::isDynamic(size.value) ? diagnostic << '?'
+                                           : diagnostic << size.value;
+}
+
+class Verifier {
+public:
+  explicit Verifier(AttentionOpInterface op) : op(op) {}
+  LogicalResult verify();
+
+private:
+  LogicalResult form();      // C1
+  LogicalResult outputs();   // C2
+  LogicalResult layouts();   // C3, C4
+  LogicalResult elements();  // C5, C6
+  LogicalResult sizes();     // C7 to C10
+  LogicalResult shapes();    // C11, C12
+  LogicalResult numbers();   // C13, C15; C14 is the mask's own
+  LogicalResult aliases();   // C16
+  LogicalResult alignment(); // C17
+  LogicalResult precision(); // C18
+
+  LogicalResult same(StringRef a, StringRef b, unsigned dimension,
+                     StringRef what);
+  LogicalResult positive(StringRef role, unsigned dimension, StringRef what);
+  int64_t size(StringRef role, unsigned dimension) {
+    return type(role).getDimSize(dimension);
+  }
+  ShapedType type(StringRef role) {
+    return cast<ShapedType>(op.array(role).getType());
+  }
+
+  AttentionOpInterface op;
+  SmallVector<AttentionArray> arrays = {}; // once their number is right
+};
+} // namespace
+
+/// Sizes that may be equal at run time.
+static bool compatible(int64_t a, int64_t b) {
+  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
+}
+
+LogicalResult Verifier::same(StringRef a, StringRef b, unsigned dimension,
+                             StringRef what) {
+  if (compatible(size(a, dimension), size(b, dimension)))
+    return success();
+  return op->emitOpError("expects ")
+         << a << " and " << b << " to have the same " << what << ", but got "
+         << Size{size(a, dimension)} << " and " << Size{size(b, dimension)};
+}
+
+LogicalResult Verifier::positive(StringRef role, unsigned dimension,
+                                 StringRef what) {
+  int64_t actual = size(role, dimension);
+  if (!ShapedType::isDynamic(actual) && actual > 0)
+    return success();
+  return op->emitOpError("expects ")
+         << role << " to have a static and positive " << what << ", but got "
+         << Size{actual};
+}
+
+LogicalResult Verifier::form() {
+  for (Value operand : op->getOperands()) {
+    if (isa<MemRefType>(operand.getType()) == op.isOnTensors())
+      return op->emitOpError("expects operands to be all tensors or all "
+                             "memrefs, but got ")
+             << op->getOperand(0).getType() << " and " << operand.getType();
+  }
+  SmallVector<Type> types(op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  for (Type type : types) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (tensor && tensor.getEncoding())
+      return op->emitOpError("expects tensors without encoding, but got ")
+             << type;
+  }
+  return success();
+}
+
+/// `one or two results, o and lse`, as the op wants them.
+static std::string wantedOutputs(AttentionOpInterface op) {
+  static constexpr StringLiteral numbers[] = {"no", "one", "two", "three"};
+  ArrayRef<StringLiteral> roles = op.outputRoles();
+  std::string text;
+  for (unsigned count = op.leastOutputs(); count <= roles.size(); ++count)
+    text += (text.empty() ? "" : " or ") + numbers[count].str();
+  text += op.isOnTensors() ? " results, " : " outs, ";
+  return text + llvm::join(roles.drop_back(), ", ") + " and " +
+         roles.back().str();
+}
+
+LogicalResult Verifier::outputs() {
+  TypeRange types = op.outputTypes();
+  if (types.size() < op.leastOutputs() ||
+      types.size() > op.outputRoles().size())
+    return op->emitOpError("expects ")
+           << wantedOutputs(op) << ", but got " << types.size();
+  if (!op.isOnTensors() && op->getNumResults())
+    return op->emitOpError("expects no results on memrefs, but got ")
+           << op->getNumResults();
+  TypeRange outs = op.getOuts().getTypes();
+  if (!outs.empty() && !llvm::equal(outs, types))
+    return op->emitOpError("expects outs to be absent or of the types of the "
+                           "results, but got ")
+           << outs << " and " << types;
+  arrays = op.arrays();
+  return success();
+}
+
+LogicalResult Verifier::layouts() {
+  for (const AttentionArray &array : arrays) {
+    size_t rank = shapeOf(array.role).size();
+    if (array.type().getRank() != int64_t(rank))
+      return op->emitOpError("expects ")
+             << array.role << " of rank " << rank << ", but got rank "
+             << array.type().getRank();
+  }
+  for (const AttentionArray &array : arrays) {
+    auto memref = dyn_cast<MemRefType>(array.type());
+    if (memref && !memref.isLastDimUnitStride())
+      return op->emitOpError("expects ")
+             << array.role << " to have an innermost stride of 1, but got "
+             << memref;
+  }
+  return success();
+}
+
+LogicalResult Verifier::elements() {
+  Type element = type("q").getElementType();
+  bool isF8 = isa<Float8E4M3FNType>(element);
+  bool takesF8 = op.direction() == Direction::forward;
+  if (!dataTypeOf(element) || (isF8 && !takesF8)) {
+    InFlightDiagnostic error =
+        op->emitOpError("expects a supported element type, but got ")
+        << element;
+    error.attachNote() << "element types: bf16, f16, f32"
+                       << (takesF8 ? ", f8E4M3FN" : "");
+    return error;
+  }
+  Builder builder(op->getContext());
+  for (const AttentionArray &array : arrays) {
+    Type expected = element;
+    if (isStatistic(array.role))
+      expected = builder.getF32Type();
+    else if (array.isOutput && isF8)
+      expected = builder.getBF16Type();
+    if (array.type().getElementType() == expected)
+      continue;
+    return op->emitOpError("expects ")
+           << array.role << " to have the element type " << expected
+           << (expected == element ? " of q" : "") << ", but got "
+           << array.type().getElementType();
+  }
+  return success();
+}
+
+LogicalResult Verifier::sizes() {
+  if (failed(same("q", "k", 0, "batch size")) ||
+      failed(same("k", "v", 0, "batch size")) ||
+      failed(same("q", "v", 0, "batch size")))
+    return failure();
+  for (StringRef role : {"q", "k", "v"})
+    if (failed(positive(role, 1, "head count")))
+      return failure();
+  if (failed(same("k", "v", 1, "head count")))
+    return failure();
+  if (size("q", 1) % size("k", 1))
+    return op->emitOpError("expects the head count of q to be a multiple of "
+                           "that of k, but got ")
+           << size("q", 1) << " and " << size("k", 1);
+  if (failed(same("k", "v", 2, "number of rows")))
+    return failure();
+  for (StringRef role : {"q", "k", "v"})
+    if (failed(positive(role, 3, "head dimension")))
+      return failure();
+  return same("q", "k", 3, "head dimension");
+}
+
+/// `1x2x?x64`.
+static void print(InFlightDiagnostic &error, ArrayRef<int64_t> shape) {
+  llvm::interleave(
+      shape, [&](int64_t s) { error << Size{s}; }, [&] { error << 'x'; });
+}
+
+LogicalResult Verifier::shapes() {
+  // What Q, K and V say holds for the others, and what one of these adds holds
+  // for the rest: a dynamic size in between hides no difference.
+  std::array<int64_t, kExtents> known;
+  known.fill(ShapedType::kDynamic);
+  auto learn = [&](const AttentionArray &array) {
+    for (auto [extent, size] :
+         llvm::zip_equal(shapeOf(array.role), array.type().getShape()))
+      if (ShapedType::isDynamic(known[unsigned(extent)]))
+        known[unsigned(extent)] = size;
+  };
+  auto isOperandOfScores = [](const AttentionArray &array) {
+    return array.role == "q" || array.role == "k" || array.role == "v";
+  };
+  for (const AttentionArray &array : arrays)
+    if (isOperandOfScores(array))
+      learn(array);
+  for (const AttentionArray &array : arrays) {
+    if (isOperandOfScores(array))
+      continue;
+    if (failed(positive(array.role, 1, "head count")) ||
+        (!isStatistic(array.role) &&
+         failed(positive(array.role, 3, "head dimension"))))
+      return failure();
+    SmallVector<int64_t> expected;
+    for (Extent extent : shapeOf(array.role))
+      expected.push_back(known[unsigned(extent)]);
+    ArrayRef<int64_t> actual = array.type().getShape();
+    if (!llvm::all_of(llvm::zip_equal(expected, actual), [](auto sizes) {
+          return compatible(std::get<0>(sizes), std::get<1>(sizes));
+        })) {
+      InFlightDiagnostic error = op->emitOpError("expects ");
+      error << array.role << " of shape ";
+      print(error, expected);
+      error << ", but got ";
+      print(error, actual);
+      return error;
+    }
+    learn(array);
+  }
+  return success();
+}
+
+LogicalResult Verifier::numbers() {
+  if (op.getScaleAttr() && !op.getScaleAttr().getValue().isFinite())
+    return op->emitOpError("expects a finite scale, but got ")
+           << op.getScaleAttr();
+  // An empty tensor is mathematics too; only the cost model has no use for it.
+  Problem problem = problemOf(op);
+  for (int64_t *size : {&problem.batch, &problem.queries, &problem.keys})
+    *size = std::max<int64_t>(*size, 1);
+  problem.alignment = kMaxAlignment; // has a rule of its own
+  if (std::optional<std::string> error = check(problem))
+    return op->emitOpError(*error);
+  return success();
+}
+
+LogicalResult Verifier::aliases() {
+  if (op.isOnTensors())
+    return success();
+  for (auto [index, array] : llvm::enumerate(arrays)) {
+    if (!array.isOutput)
+      continue;
+    for (const AttentionArray &other : ArrayRef(arrays).take_front(index))
+      if (array.value == other.value)
+        return op->emitOpError("expects outs in buffers of their own, but got "
+                               "that of ")
+               << other.role;
+  }
+  return success();
+}
+
+LogicalResult Verifier::alignment() {
+  if (!op.getAlignment())
+    return success();
+  DataType type = *dataTypeOf(this->type("q").getElementType());
+  if (std::optional<std::string> error =
+          checkAlignment(*op.getAlignment(), type))
+    return op->emitOpError(*error);
+  return success();
+}
+
+LogicalResult Verifier::precision() {
+  Type element = type("q").getElementType();
+  if (!op.getPrecisionAttr() || element.isF32())
+    return success();
+  return op->emitOpError("expects a precision only for operands of f32, but "
+                         "got operands of ")
+         << element;
+}
+
+LogicalResult Verifier::verify() {
+  return success(succeeded(form()) && succeeded(outputs()) &&
+                 succeeded(layouts()) && succeeded(elements()) &&
+                 succeeded(sizes()) && succeeded(shapes()) &&
+                 succeeded(numbers()) && succeeded(aliases()) &&
+                 succeeded(alignment()) && succeeded(precision()));
+}
+
+LogicalResult attn::verifyAttention(AttentionOpInterface op) {
+  return Verifier(op).verify();
+}
