@@ -6,6 +6,46 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
+// Derive
+//===----------------------------------------------------------------------===//
+
+def DifferentiatePass : Pass<"attn-differentiate", "mlir::ModuleOp"> {
+  let summary = "give functions of attention gradient functions";
+  let description = [{
+    Before: functions on tensors, some with `attn.forward`. After: each of these
+    `@f` is followed by `@f_vjp`, its vector-Jacobian product.
+
+    `@f_vjp` takes the arguments of `@f` and, for each result that is a tensor
+    of floating-point numbers, the gradient of a loss in it. It returns the
+    gradient in each argument that is such a tensor, zeros where no result
+    depends on it. What is used several times adds up. O and LSE of every
+    `attn.forward` are computed again.
+
+    ```mlir
+    func.func @f(%q: !q, %k: !k) -> !q {
+      %o = attn.forward %q, %k, %k mask(causal) : !q, !k, !k -> !q
+      return %o : !q
+    }
+    // becomes @f and
+    func.func @f_vjp(%q: !q, %k: !k, %do: !q) -> (!q, !k) {
+      %o, %lse = attn.forward %q, %k, %k mask(causal) : !q, !k, !k -> !q, !lse
+      %dq, %dk, %dv = attn.backward %do, %q, %k, %k, %o, %lse mask(causal)
+          : !q, !q, !k, !k, !q, !lse -> !q, !k, !k
+      %sum = arith.addf %dk, %dv : !k
+      return %dq, %sum : !q, !k
+    }
+    ```
+
+    Results of one `attn.forward` may be operands of another. Any other op
+    through which a result depends on an argument is an error. Schedules stay on
+    the forward ops; those of the backward ops are still to be decided.
+  }];
+  let dependentDialects = ["::attn::AttnDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // Decide
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +91,7 @@ def SelectSchedulePass : Pass<"attn-select-schedule", "mlir::ModuleOp"> {
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"",
-           "the schedule of every op that has none, such as "
+           "the schedule of every op of its direction that has none, such as "
            "\"flash, query = 128, key = 64\"">,
     Option<"assumeBatch", "assume-batch", "int64_t", /*default=*/"8",
            "batch size where it is dynamic">,

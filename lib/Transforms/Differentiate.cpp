@@ -1,0 +1,306 @@
+//===- Differentiate.cpp - Functions of attention get gradients -----------===//
+//
+// Reverse mode on straight-line code.  The body of a function is copied, and
+// behind it its ops are walked from the last to the first: what is known of the
+// gradients of an op's results becomes gradients of its operands.  A value with
+// several uses adds up what comes from each.
+//
+// The only rule is that of attn.forward, which is attn.backward.  All other ops
+// may stand beside it, but nothing that depends on an argument may pass through
+// one on its way to a result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace attn {
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+/// Whether a type has gradients.
+static bool isDifferentiable(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<FloatType>(tensor.getElementType());
+}
+
+static bool isDifferentiable(Value value) {
+  return isDifferentiable(value.getType());
+}
+
+static void appendDifferentiable(TypeRange types, SmallVectorImpl<Type> &to) {
+  llvm::copy_if(types, std::back_inserter(to),
+                [](Type type) { return isDifferentiable(type); });
+}
+
+namespace {
+
+/// Writes the gradient function of one function.
+class Differentiator {
+public:
+  Differentiator(func::FuncOp function, func::FuncOp result)
+      : function(function), result(result),
+        b(function.getLoc(), OpBuilder(function.getContext())) {}
+
+  LogicalResult run();
+
+private:
+  void copyBody();
+  /// Copies a forward op so that it also gives LSE.  A destination is not
+  /// taken over: its contents are never read.
+  void copyForward(ForwardOp op);
+  void findActive();
+  LogicalResult reverse(Operation &op);
+  LogicalResult reverseForward(ForwardOp op);
+  void returnGradients();
+  void eraseUnused();
+
+  /// Adds to the gradient of a value of the copy.
+  void add(Value value, Value gradient);
+  /// The gradient, or zeros.
+  Value gradientOf(Value value);
+  Value zerosLike(Value value);
+
+  func::FuncOp function, result;
+  ImplicitLocOpBuilder b;
+  IRMapping copies;
+  llvm::DenseMap<Value, Value> gradients;
+  /// Values of the copy that depend on an argument's numbers.
+  llvm::DenseSet<Value> active;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The copy
+//===----------------------------------------------------------------------===//
+
+void Differentiator::copyBody() {
+  Block &from = function.getBody().front();
+  Block *to = result.addEntryBlock();
+  b.setInsertionPointToStart(to);
+  for (auto [old, copy] : llvm::zip(from.getArguments(), to->getArguments()))
+    copies.map(old, copy);
+  for (Operation &op : from.without_terminator()) {
+    if (auto forward = dyn_cast<ForwardOp>(op))
+      copyForward(forward);
+    else
+      b.clone(op, copies);
+  }
+}
+
+void Differentiator::copyForward(ForwardOp op) {
+  SmallVector<Type> types(op->getResultTypes());
+  if (types.size() == 1) {
+    auto o = cast<RankedTensorType>(types.front());
+    types.push_back(
+        RankedTensorType::get(o.getShape().drop_back(), b.getF32Type()));
+  }
+  SmallVector<Value> inputs;
+  for (Value input : op.inputs())
+    inputs.push_back(copies.lookup(input));
+  Operation *copy = b.create(OperationState(op.getLoc(), op->getName(), inputs,
+                                            types, op->getAttrs()));
+  for (auto [old, value] : llvm::zip(op->getResults(), copy->getResults()))
+    copies.map(old, value);
+}
+
+/// What an op reads: its operands, and what its regions take from outside; of a
+/// forward op not its destinations.
+static llvm::SetVector<Value> readBy(Operation &op) {
+  llvm::SetVector<Value> values;
+  if (auto forward = dyn_cast<ForwardOp>(op)) {
+    values.insert_range(forward.inputs());
+    return values;
+  }
+  values.insert_range(op.getOperands());
+  getUsedValuesDefinedAbove(op.getRegions(), values);
+  return values;
+}
+
+void Differentiator::findActive() {
+  Block &block = result.getBody().front();
+  for (Value argument : block.getArguments())
+    if (isDifferentiable(argument))
+      active.insert(argument);
+  for (Operation &op : block)
+    if (llvm::any_of(readBy(op), [&](Value v) { return active.contains(v); }))
+      for (Value value : op.getResults())
+        if (isDifferentiable(value))
+          active.insert(value);
+}
+
+//===----------------------------------------------------------------------===//
+// The way back
+//===----------------------------------------------------------------------===//
+
+void Differentiator::add(Value value, Value gradient) {
+  Value &sum = gradients[value];
+  sum = sum ? arith::AddFOp::create(b, sum, gradient) : gradient;
+}
+
+Value Differentiator::zerosLike(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  TypedAttr zero = b.getZeroAttr(type.getElementType());
+  if (type.hasStaticShape())
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(type, ArrayRef<Attribute>(zero)));
+  SmallVector<Value> sizes;
+  for (int64_t dimension = 0; dimension < type.getRank(); ++dimension)
+    if (type.isDynamicDim(dimension))
+      sizes.push_back(b.createOrFold<tensor::DimOp>(value, dimension));
+  return tensor::SplatOp::create(b, arith::ConstantOp::create(b, zero), type,
+                                 sizes);
+}
+
+Value Differentiator::gradientOf(Value value) {
+  Value gradient = gradients.lookup(value);
+  return gradient ? gradient : zerosLike(value);
+}
+
+LogicalResult Differentiator::reverseForward(ForwardOp op) {
+  Problem problem = problemOf(op);
+  problem.direction = Direction::backward;
+  for (int64_t *size : {&problem.batch, &problem.queries, &problem.keys})
+    *size = std::max<int64_t>(*size, 1); // nothing has gradients too
+  if (std::optional<std::string> wrong = check(problem))
+    return op->emitOpError(*wrong);
+
+  b.setLoc(op.getLoc());
+  Value o = op->getResult(0), lse = op->getResult(1);
+  Value dlse = gradients.lookup(lse);
+  SmallVector<Value> inputs = {gradientOf(o), op.getQ(), op.getK(),
+                               op.getV(),     o,         lse};
+  BackwardOp backward = BackwardOp::create(
+      b, TypeRange(op.inputs().getTypes()), inputs[0], inputs[1], inputs[2],
+      inputs[3], inputs[4], inputs[5], dlse, /*outs=*/ValueRange(),
+      op.getMaskAttr(), op.getScaleAttr(), op.getPrecisionAttr(),
+      op.getAlignmentAttr(), /*schedule=*/ScheduleAttr(),
+      /*deterministic=*/UnitAttr());
+  for (auto [input, gradient] :
+       llvm::zip_equal(op.inputs(), backward->getResults()))
+    add(input, gradient);
+  return success();
+}
+
+LogicalResult Differentiator::reverse(Operation &op) {
+  auto hasGradient = [&](Value v) {
+    return active.contains(v) && gradients.contains(v);
+  };
+  if (llvm::none_of(op.getResults(), hasGradient))
+    return success();
+  if (auto forward = dyn_cast<ForwardOp>(op))
+    return reverseForward(forward);
+  return op.emitError("expects only attn.forward between the arguments of a "
+                      "function and its results, but got '")
+         << op.getName() << "'";
+}
+
+void Differentiator::returnGradients() {
+  b.setLoc(function.getLoc());
+  SmallVector<Value> values;
+  unsigned count = function.getNumArguments();
+  for (Value argument : result.getArguments().take_front(count))
+    if (isDifferentiable(argument))
+      values.push_back(gradientOf(argument));
+  func::ReturnOp::create(b, values);
+}
+
+void Differentiator::eraseUnused() {
+  Block &block = result.getBody().front();
+  SmallVector<Operation *> ops = llvm::map_to_vector(
+      block.without_terminator(), [](Operation &op) { return &op; });
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
+}
+
+LogicalResult Differentiator::run() {
+  copyBody();
+  findActive();
+  Block &block = result.getBody().front();
+  SmallVector<Operation *> ops =
+      llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  Operation *end = function.getBody().front().getTerminator();
+  unsigned cotangent = function.getNumArguments();
+  for (Value value : end->getOperands())
+    if (isDifferentiable(value))
+      add(copies.lookup(value), result.getArgument(cotangent++));
+  for (Operation *op : llvm::reverse(ops))
+    if (failed(reverse(*op)))
+      return failure();
+  returnGradients();
+  eraseUnused();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The op that keeps a function from being differentiated here, in words.
+static LogicalResult checkFunction(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("expects a function without control flow to "
+                                "differentiate, but got one of several blocks");
+  WalkResult walked = function.walk([](ForwardOp op) {
+    if (op.isOnTensors())
+      return WalkResult::advance();
+    op->emitOpError("expects tensors to differentiate, but got ")
+        << op.getQ().getType();
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+/// Adds `@NAME_vjp` behind a function.
+static LogicalResult addGradients(func::FuncOp function, SymbolTable &symbols) {
+  if (failed(checkFunction(function)))
+    return failure();
+  std::string name = (function.getSymName() + "_vjp").str();
+  if (symbols.lookup(name))
+    return function.emitOpError("expects the name @")
+           << name << " to be free for its gradients, but got a symbol of that "
+           << "name";
+  SmallVector<Type> inputs(function.getArgumentTypes()), results;
+  appendDifferentiable(function.getResultTypes(), inputs);
+  appendDifferentiable(function.getArgumentTypes(), results);
+  func::FuncOp gradients = func::FuncOp::create(
+      function.getLoc(), name,
+      FunctionType::get(function.getContext(), inputs, results));
+  gradients.setVisibility(function.getVisibility());
+  symbols.insert(gradients, std::next(Block::iterator(function)));
+  return Differentiator(function, gradients).run();
+}
+
+namespace {
+struct DifferentiatePass
+    : attn::impl::DifferentiatePassBase<DifferentiatePass> {
+  using DifferentiatePassBase::DifferentiatePassBase;
+
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<func::FuncOp> functions;
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
+      WalkResult found =
+          function.walk([](ForwardOp) { return WalkResult::interrupt(); });
+      if (found.wasInterrupted())
+        functions.push_back(function);
+    }
+    for (func::FuncOp function : functions)
+      if (failed(addGradients(function, symbols)))
+        return signalPassFailure();
+  }
+};
+} // namespace

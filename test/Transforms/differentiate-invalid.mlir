@@ -1,0 +1,82 @@
+// RUN: attn-opt %s -attn-differentiate -split-input-file -verify-diagnostics
+
+!q = tensor<1x1x8x8xf16>
+func.func @another_op(%q: !q) -> !q {
+  // expected-error @below {{expects only attn.forward between the arguments of a function and its results, but got 'arith.mulf'}}
+  %k = arith.mulf %q, %q : !q
+  %o = attn.forward %q, %k, %k : !q, !q, !q -> !q
+  return %o : !q
+}
+
+// -----
+
+!q = tensor<1x1x8x8xf16>
+func.func @behind(%q: !q) -> !q {
+  %o = attn.forward %q, %q, %q : !q, !q, !q -> !q
+  // expected-error @below {{but got 'arith.negf'}}
+  %n = arith.negf %o : !q
+  return %n : !q
+}
+
+// -----
+
+// What an op's region takes from outside counts like an operand.
+!q = tensor<1x1x8x8xf16>
+func.func @region(%q: !q, %c: i1) -> !q {
+  %empty = arith.constant dense<1.0> : !q
+  %o = attn.forward %q, %q, %q : !q, !q, !q -> !q
+  // expected-error @below {{but got 'scf.if'}}
+  %n = scf.if %c -> !q {
+    scf.yield %o : !q
+  } else {
+    scf.yield %empty : !q
+  }
+  return %n : !q
+}
+
+// -----
+
+!q = tensor<1x1x8x8xf16>
+func.func private @g(!q) -> !q
+func.func @call(%q: !q) -> !q {
+  // expected-error @below {{but got 'func.call'}}
+  %k = func.call @g(%q) : (!q) -> !q
+  %o = attn.forward %q, %k, %k : !q, !q, !q -> !q
+  return %o : !q
+}
+
+// -----
+
+// expected-error @below {{expects a function without control flow to differentiate, but got one of several blocks}}
+func.func @blocks(%q: tensor<1x1x8x8xf16>) -> tensor<1x1x8x8xf16> {
+  cf.br ^next
+^next:
+  %o = attn.forward %q, %q, %q : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  return %o : tensor<1x1x8x8xf16>
+}
+
+// -----
+
+func.func @buffers(%q: memref<1x1x8x8xf16>, %o: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects tensors to differentiate, but got 'memref<1x1x8x8xf16>'}}
+  attn.forward %q, %q, %q outs(%o : memref<1x1x8x8xf16>) : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @eight_bits(%q: tensor<1x1x8x8xf8E4M3FN>) -> tensor<1x1x8x8xbf16> {
+  // expected-error @below {{expects bf16, f16 or f32 for gradients, but got f8e4m3}}
+  %o = attn.forward %q, %q, %q : tensor<1x1x8x8xf8E4M3FN>, tensor<1x1x8x8xf8E4M3FN>, tensor<1x1x8x8xf8E4M3FN> -> tensor<1x1x8x8xbf16>
+  return %o : tensor<1x1x8x8xbf16>
+}
+
+// -----
+
+!q = tensor<1x1x8x8xf16>
+// expected-error @below {{expects the name @taken_vjp to be free for its gradients, but got a symbol of that name}}
+func.func @taken(%q: !q) -> !q {
+  %o = attn.forward %q, %q, %q : !q, !q, !q -> !q
+  return %o : !q
+}
+func.func private @taken_vjp()

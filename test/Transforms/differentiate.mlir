@@ -1,0 +1,110 @@
+// RUN: attn-opt %s -attn-differentiate -split-input-file | FileCheck %s
+
+// The function stays as it is; its gradients stand behind it.
+// CHECK-LABEL: func.func @f(
+// CHECK: %[[O:.*]] = attn.forward
+// CHECK-NEXT: return %[[O]]
+// CHECK-LABEL: func.func @f_vjp(
+// CHECK-SAME: %[[Q:.*]]: tensor<2x4x100x64xbf16>, %[[K:.*]]: tensor<2x2x60x64xbf16>, %[[V:.*]]: tensor<2x2x60x32xbf16>, %[[DO:.*]]: tensor<2x4x100x32xbf16>) -> (tensor<2x4x100x64xbf16>, tensor<2x2x60x64xbf16>, tensor<2x2x60x32xbf16>)
+// CHECK-NEXT: %[[F:.*]]:2 = attn.forward %[[Q]], %[[K]], %[[V]] mask(causal) scale(2.500000e-01) {alignment = 8 : i64, schedule = #attn.schedule<flash, query = 64>} : {{.*}} -> tensor<2x4x100x32xbf16>, tensor<2x4x100xf32>
+// CHECK-NEXT: %[[G:.*]]:3 = attn.backward %[[DO]], %[[Q]], %[[K]], %[[V]], %[[F]]#0, %[[F]]#1 mask(causal) scale(2.500000e-01) {alignment = 8 : i64} :
+// CHECK-NEXT: return %[[G]]#0, %[[G]]#1, %[[G]]#2
+func.func @f(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x2x60x64xbf16>, %v: tensor<2x2x60x32xbf16>) -> tensor<2x4x100x32xbf16> {
+  %o = attn.forward %q, %k, %v mask(causal) scale(0.25) {alignment = 8 : i64, schedule = #attn.schedule<flash, query = 64>}
+      : tensor<2x4x100x64xbf16>, tensor<2x2x60x64xbf16>, tensor<2x2x60x32xbf16> -> tensor<2x4x100x32xbf16>
+  return %o : tensor<2x4x100x32xbf16>
+}
+
+// Nothing to differentiate, nothing added.
+// CHECK-LABEL: func.func @other(
+// CHECK-NOT: _vjp
+func.func @other(%a: tensor<4xf32>) -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}
+
+// -----
+
+// A gradient of LSE goes in beside that of O; one tensor as K and V gets both
+// gradients; an unused tensor gets zeros, and what is no tensor of numbers gets
+// none.
+!q = tensor<1x4x8x64xf32>
+!lse = tensor<1x4x8xf32>
+// CHECK-LABEL: func.func private @both_vjp(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[K:[a-z0-9]*]]: {{[^,]*}}, %{{.*}}: index, %[[UNUSED:[a-z0-9]*]]: {{[^,]*}}, %[[DO:[a-z0-9]*]]: {{[^,]*}}, %[[DLSE:[a-z0-9]*]]: tensor<1x4x8xf32>) -> (tensor<1x4x8x64xf32>, tensor<1x4x8x64xf32>, tensor<3xf16>)
+// CHECK: %[[F:.*]]:2 = attn.forward %[[Q]], %[[K]], %[[K]] precision(tf32)
+// CHECK: %[[G:.*]]:3 = attn.backward %[[DO]], %[[Q]], %[[K]], %[[K]], %[[F]]#0, %[[F]]#1 dlse(%[[DLSE]] : tensor<1x4x8xf32>) precision(tf32)
+// CHECK: %[[SUM:.*]] = arith.addf %[[G]]#1, %[[G]]#2
+// CHECK: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : tensor<3xf16>
+// CHECK: return %[[G]]#0, %[[SUM]], %[[ZEROS]]
+func.func private @both(%q: !q, %k: !q, %n: index, %unused: tensor<3xf16>) -> (!q, !lse) {
+  %o, %lse = attn.forward %q, %k, %k precision(tf32) : !q, !q, !q -> !q, !lse
+  return %o, %lse : !q, !lse
+}
+
+// Where only LSE is a result, the gradient of O is zero.
+// CHECK-LABEL: func.func @only_lse_vjp(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[DLSE:[a-z0-9]*]]: tensor<1x4x8xf32>)
+// CHECK: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : tensor<1x4x8x64xf32>
+// CHECK: attn.backward %[[ZEROS]], %[[Q]], {{.*}} dlse(%[[DLSE]] :
+func.func @only_lse(%q: !q) -> !lse {
+  %o, %lse = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse
+  return %lse : !lse
+}
+
+// -----
+
+// The chain rule, last op first: the gradient of the first output is that of
+// the second op's Q, and K is used by both.
+!q = tensor<?x4x?x64xbf16>
+// CHECK-LABEL: func.func @chain_vjp(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[K:[a-z0-9]*]]: {{[^,]*}}, %[[D:[a-z0-9]*]]: {{[^,]*}}, %[[DO:[a-z0-9]*]]: {{[^,]*}})
+// CHECK: %[[F:.*]]:2 = attn.forward %[[Q]], %[[K]], %[[K]] :
+// CHECK: %[[S:.*]]:2 = attn.forward %[[F]]#0, %[[Q]], %[[K]] mask(causal) :
+// CHECK: %[[GS:.*]]:3 = attn.backward %[[DO]], %[[F]]#0, %[[Q]], %[[K]], %[[S]]#0, %[[S]]#1 mask(causal)
+// CHECK: %[[GF:.*]]:3 = attn.backward %[[GS]]#0, %[[Q]], %[[K]], %[[K]], %[[F]]#0, %[[F]]#1 :
+// CHECK: %[[DQ:.*]] = arith.addf %[[GS]]#1, %[[GF]]#0
+// CHECK: %[[DK:.*]] = arith.addf %[[GS]]#2, %[[GF]]#1
+// CHECK: %[[DKV:.*]] = arith.addf %[[DK]], %[[GF]]#2
+// A destination is not read, so it gets zeros.
+// CHECK: %[[ZEROS:.*]] = tensor.splat %{{.*}}[%{{.*}}, %{{.*}}] : tensor<?x4x?x64xbf16>
+// CHECK: return %[[DQ]], %[[DKV]], %[[ZEROS]]
+func.func @chain(%q: !q, %k: !q, %destination: !q) -> !q {
+  %a = attn.forward %q, %k, %k outs(%destination : !q) : !q, !q, !q -> !q
+  %o = attn.forward %a, %q, %k mask(causal) : !q, !q, !q -> !q
+  return %o : !q
+}
+
+// An output that is both a result and used gets both gradients, and so does an
+// argument that is returned.
+// CHECK-LABEL: func.func @returned_twice_vjp(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[DA:[a-z0-9]*]]: {{[^,]*}}, %[[DO:[a-z0-9]*]]: {{[^,]*}}, %[[DQ:[a-z0-9]*]]: {{[^,]*}})
+// CHECK: %[[GO:.*]]:3 = attn.backward %[[DO]],
+// CHECK: %[[SUM:.*]] = arith.addf %[[DA]], %[[GO]]#0
+// CHECK: arith.addf %[[DQ]], %[[GO]]#1
+// CHECK: attn.backward %[[SUM]], %[[Q]],
+func.func @returned_twice(%q: !q) -> (!q, !q, !q) {
+  %a = attn.forward %q, %q, %q : !q, !q, !q -> !q
+  %o = attn.forward %a, %q, %q : !q, !q, !q -> !q
+  return %a, %o, %q : !q, !q, !q
+}
+
+// -----
+
+// What depends on no argument has no gradient, and what no gradient needs is
+// not computed.
+!q = tensor<1x1x8x8xf16>
+// CHECK-LABEL: func.func @constants_vjp(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[DO:[a-z0-9]*]]: {{[^,]*}})
+// CHECK-NEXT: %[[K:.*]] = arith.constant dense<1.0
+// CHECK-NEXT: %[[N:.*]] = arith.negf %[[K]]
+// CHECK-NEXT: attn.forward %[[Q]], %[[N]], %[[N]]
+// CHECK-NEXT: %[[G:.*]]:3 = attn.backward %[[DO]], %[[Q]], %[[N]], %[[N]],
+// CHECK-NEXT: return %[[G]]#0
+func.func @constants(%q: !q) -> !q {
+  %k = arith.constant dense<1.0> : !q
+  %n = arith.negf %k : !q
+  %unused = attn.forward %k, %q, %q : !q, !q, !q -> !q
+  %squared = arith.mulf %q, %q : !q
+  %o = attn.forward %q, %n, %n : !q, !q, !q -> !q
+  return %o : !q
+}
