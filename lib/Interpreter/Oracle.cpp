@@ -1,12 +1,12 @@
 //===- Oracle.cpp - What attention is, in fp64 ----------------------------===//
 
+#include "OracleProducts.h"
+
 #include "attn/Interpreter/Oracle.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
-#include <thread>
 #include <vector>
 
 using namespace attn::oracle;
@@ -15,63 +15,6 @@ namespace {
 
 constexpr int64_t kRows = 32;  // queries of a task
 constexpr int64_t kKeys = 128; // keys of a chunk, small enough for a cache
-
-//===----------------------------------------------------------------------===//
-// C += A * B for row-major doubles
-//===----------------------------------------------------------------------===//
-
-struct Product {
-  const double *a, *b;
-  double *c;
-  int64_t strideA, strideB, strideC;
-  int64_t rows, inner, columns;
-};
-
-/// A register's worth of C at (i, j).
-template <int64_t Rows, int64_t Columns>
-inline __attribute__((always_inline)) void multiplyTile(const Product &p,
-                                                        int64_t i, int64_t j) {
-  double sum[Rows][Columns] = {};
-  for (int64_t k = 0; k < p.inner; ++k)
-    for (int64_t r = 0; r < Rows; ++r)
-      for (int64_t s = 0; s < Columns; ++s)
-        sum[r][s] += p.a[(i + r) * p.strideA + k] * p.b[k * p.strideB + j + s];
-  for (int64_t r = 0; r < Rows; ++r)
-    for (int64_t s = 0; s < Columns; ++s)
-      p.c[(i + r) * p.strideC + j + s] += sum[r][s];
-}
-
-inline __attribute__((always_inline)) void multiplyAll(const Product &p) {
-  int64_t i = 0;
-  for (; i + 4 <= p.rows; i += 4) {
-    int64_t j = 0;
-    for (; j + 8 <= p.columns; j += 8)
-      multiplyTile<4, 8>(p, i, j);
-    for (; j < p.columns; ++j)
-      multiplyTile<4, 1>(p, i, j);
-  }
-  for (; i < p.rows; ++i) {
-    int64_t j = 0;
-    for (; j + 8 <= p.columns; j += 8)
-      multiplyTile<1, 8>(p, i, j);
-    for (; j < p.columns; ++j)
-      multiplyTile<1, 1>(p, i, j);
-  }
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void multiplyAvx2(const Product &p) {
-  multiplyAll(p);
-}
-#endif
-
-void multiply(const Product &p) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return multiplyAvx2(p);
-#endif
-  multiplyAll(p);
-}
 
 //===----------------------------------------------------------------------===//
 // One task: some queries of one head
@@ -188,21 +131,10 @@ void attn::oracle::attention(const Problem &p, const Array &q, const Array &k,
                              unsigned threads) {
   int64_t strips = (p.queries + kRows - 1) / kRows;
   int64_t tasks = p.batch * p.heads * strips;
-  std::atomic<int64_t> next{0};
-  auto work = [&] {
-    for (int64_t task = next++; task < tasks; task = next++) {
-      int64_t row = task % strips * kRows, batchHead = task / strips;
-      int64_t line = batchHead * p.queries + row;
-      Task(p, q, k, v, batchHead / p.heads, batchHead % p.heads, row)
-          .run(o + line * p.headDimV, lse ? lse + line : nullptr);
-    }
-  };
-  if (threads == 0)
-    threads = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> pool;
-  for (int64_t i = 1; i < std::min<int64_t>(threads, tasks); ++i)
-    pool.emplace_back(work);
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  forEachTask(tasks, threads, [&](int64_t task) {
+    int64_t row = task % strips * kRows, batchHead = task / strips;
+    int64_t line = batchHead * p.queries + row;
+    Task(p, q, k, v, batchHead / p.heads, batchHead % p.heads, row)
+        .run(o + line * p.headDimV, lse ? lse + line : nullptr);
+  });
 }

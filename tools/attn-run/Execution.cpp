@@ -50,9 +50,15 @@ static void drawInputs(const Attention &attention,
                        std::vector<HostBytes> &arrays, Inputs inputs,
                        uint64_t seed) {
   double scale = inputs == Inputs::large ? 8 : 1;
-  fillRandom(arrays[attention.q], 3 * seed, scale);
-  fillRandom(arrays[attention.k], 3 * seed + 1, scale);
-  fillRandom(arrays[attention.v], 3 * seed + 2, 1);
+  HostBytes &k = arrays[attention.input("k")];
+  fillRandom(arrays[attention.input("q")], 3 * seed, scale);
+  fillRandom(k, 3 * seed + 1, scale);
+  fillRandom(arrays[attention.input("v")], 3 * seed + 2, 1);
+  // Seeds of their own, far from those.
+  const StringLiteral others[] = {"do", "dlse"};
+  for (auto [number, role] : llvm::enumerate(others))
+    if (attention.inputs.count(role.str()))
+      fillRandom(arrays[attention.input(role)], ~(2 * seed + number), 1);
   const Problem &problem = attention.problem;
   if (problem.batch == 0 || problem.keys == 0)
     return;
@@ -66,9 +72,9 @@ static void drawInputs(const Attention &attention,
        {problem.batch, problem.kvHeads, problem.keys, problem.headDim})
     where.push_back(choose(size));
   if (inputs == Inputs::nanKey)
-    arrays[attention.k].set(where, std::nan(""));
+    k.set(where, std::nan(""));
   if (inputs == Inputs::infinity)
-    arrays[attention.k].set(where, std::numeric_limits<double>::infinity());
+    k.set(where, std::numeric_limits<double>::infinity());
 }
 
 FailureOr<Execution> run::prepare(const Function &function,

@@ -34,6 +34,29 @@ FailureOr<func::FuncOp> run::findFunction(ModuleOp module, StringRef name) {
   return diagnostic;
 }
 
+SmallVector<int64_t> Attention::sizesOf(StringRef role) const {
+  auto sizeOf = [&](Extent extent) {
+    switch (extent) {
+    case Extent::batch:
+      return problem.batch;
+    case Extent::heads:
+      return problem.heads;
+    case Extent::kvHeads:
+      return problem.kvHeads;
+    case Extent::queries:
+      return problem.queries;
+    case Extent::keys:
+      return problem.keys;
+    case Extent::headDim:
+      return problem.headDim;
+    case Extent::headDimV:
+      return problem.headDimV;
+    }
+    llvm_unreachable("closed enum");
+  };
+  return llvm::map_to_vector<4>(shapeOf(role), sizeOf);
+}
+
 namespace {
 
 /// Collects the parts of a Function.
@@ -48,16 +71,19 @@ public:
 
 private:
   LogicalResult readArguments();
-  LogicalResult readForward(ForwardOp op);
+  LogicalResult readAttention(AttentionOpInterface op);
+  LogicalResult readInputs(Attention &attention);
+  LogicalResult readSizes(Attention &attention);
+  LogicalResult readOuts(const Attention &attention);
   LogicalResult readReturn(func::ReturnOp op);
-  /// Enters an output of an attention, by default of the last one.
-  void addOutput(bool isLse, unsigned position, Type type,
-                 std::optional<size_t> attention = std::nullopt);
+  void addOutput(size_t attention, StringRef role, unsigned position,
+                 Type type);
   /// The position of an operand among the arguments.
-  FailureOr<unsigned> argumentOf(ForwardOp op, Value value, StringRef operand);
+  FailureOr<unsigned> argumentOf(Operation *op, Value value, StringRef operand);
+  /// Whether a value is O or LSE of a forward op before.
+  bool isGiven(Value value, StringRef role);
   /// Enters sizes for the open ones of an argument.
-  LogicalResult setSizes(unsigned argument, ArrayRef<std::optional<int64_t>>,
-                         Operation *op);
+  LogicalResult setSizes(unsigned argument, StringRef role, Operation *op);
 
   func::FuncOp function;
   const Extents &extents;
@@ -72,24 +98,25 @@ FailureOr<Function> Reader::read() {
     return failure();
   for (Operation &op : function.getBody().front()) {
     LogicalResult read = success();
-    if (auto forward = dyn_cast<ForwardOp>(op))
-      read = readForward(forward);
+    if (auto attention = dyn_cast<AttentionOpInterface>(op))
+      read = readAttention(attention);
     else if (auto end = dyn_cast<func::ReturnOp>(op))
       read = readReturn(end);
     else if (op.getName().getStringRef() != "tensor.empty" &&
              op.getName().getStringRef() != "tensor.dim" &&
              op.getName().getStringRef() != "arith.constant")
-      return op.emitError("expects attn.forward on arguments of the function, "
-                          "for which there is a reference, but got '")
+      return op.emitError("expects attn.forward or attn.backward on arguments "
+                          "of the function, for which there is a reference, "
+                          "but got '")
              << op.getName() << "'";
     if (failed(read))
       return failure();
   }
   if (result.attentions.empty())
-    return function.emitError("expects an attn.forward in the function, but "
-                              "got none");
-  for (const Attention &attention : result.attentions)
-    for (unsigned input : {attention.q, attention.k, attention.v})
+    return function.emitError("expects an attn.forward or attn.backward in the "
+                              "function, but got none");
+  for (Attention &attention : result.attentions)
+    for (auto [role, input] : attention.inputs)
       if (written.test(input))
         return attention.op->emitError("expects inputs that nothing writes, "
                                        "but got argument ")
@@ -110,7 +137,7 @@ LogicalResult Reader::readArguments() {
   return success();
 }
 
-FailureOr<unsigned> Reader::argumentOf(ForwardOp op, Value value,
+FailureOr<unsigned> Reader::argumentOf(Operation *op, Value value,
                                        StringRef operand) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (argument && argument.getOwner() == &function.getBody().front())
@@ -120,64 +147,81 @@ FailureOr<unsigned> Reader::argumentOf(ForwardOp op, Value value,
          << "a reference";
 }
 
-LogicalResult Reader::setSizes(unsigned argument,
-                               ArrayRef<std::optional<int64_t>> open,
+LogicalResult Reader::setSizes(unsigned argument, StringRef role,
                                Operation *op) {
-  static constexpr StringLiteral options[] = {"--batch", "",
-                                              "--queries or "
-                                              "--keys"};
-  SmallVector<int64_t> &sizes = result.argumentSizes[argument];
-  for (auto [dim, size] : llvm::enumerate(sizes)) {
+  // Open key counts follow the queries unless they are given.
+  std::optional<int64_t> keys = extents.keys ? extents.keys : extents.queries;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(role))) {
+    int64_t &size = result.argumentSizes[argument][dim];
     if (!ShapedType::isDynamic(size))
       continue;
-    if (dim >= open.size() || !open[dim])
+    std::optional<int64_t> given = extents.batch;
+    StringRef option = "--batch";
+    if (extent == Extent::queries || extent == Extent::keys) {
+      given = extent == Extent::keys ? keys : extents.queries;
+      option = "--queries or --keys";
+    }
+    if (!given)
       return op->emitError("expects a value for dimension ")
              << dim << " of argument " << argument << ", which is dynamic: "
-             << "give " << (dim < 3 ? options[dim] : "a static size");
-    size = *open[dim];
+             << "give " << option;
+    size = *given;
   }
   return success();
 }
 
-LogicalResult Reader::readForward(ForwardOp op) {
-  Attention attention;
-  attention.op = op;
-  attention.scale = op.scaleOrDefault();
-  FailureOr<unsigned> q = argumentOf(op, op.getQ(), "q");
-  FailureOr<unsigned> k = argumentOf(op, op.getK(), "k");
-  FailureOr<unsigned> v = argumentOf(op, op.getV(), "v");
-  if (failed(q) || failed(k) || failed(v))
-    return failure();
-  attention.q = *q;
-  attention.k = *k;
-  attention.v = *v;
-  // Open key counts follow the queries unless they are given.
-  std::optional<int64_t> keys = extents.keys ? extents.keys : extents.queries;
-  if (failed(setSizes(*q, {extents.batch, {}, extents.queries}, op)) ||
-      failed(setSizes(*k, {extents.batch, {}, keys}, op)) ||
-      failed(setSizes(*v, {extents.batch, {}, keys}, op)))
-    return failure();
+bool Reader::isGiven(Value value, StringRef role) {
+  return llvm::any_of(result.attentions, [&](Attention &attention) {
+    return !attention.isBackward() && attention.op.array(role) == value;
+  });
+}
 
+LogicalResult Reader::readInputs(Attention &attention) {
+  AttentionOpInterface op = attention.op;
+  for (const AttentionArray &array : op.arrays()) {
+    bool isResult = array.role == "o" || array.role == "lse";
+    if (array.isOutput || (isResult && isGiven(array.value, array.role)))
+      continue;
+    FailureOr<unsigned> position = argumentOf(op, array.value, array.role);
+    if (failed(position))
+      return failure();
+    attention.inputs[array.role.str()] = *position;
+    if (failed(setSizes(*position, array.role, op)))
+      return failure();
+  }
+  return success();
+}
+
+/// Sizes that types leave open are those of the arguments, and must agree.
+LogicalResult Reader::readSizes(Attention &attention) {
   Problem &problem = attention.problem;
-  problem = problemOf(op);
-  problem.batch = result.argumentSizes[*q][0];
-  problem.queries = result.argumentSizes[*q][2];
-  problem.keys = result.argumentSizes[*k][2];
-  if (result.argumentSizes[*k][0] != problem.batch ||
-      result.argumentSizes[*v][0] != problem.batch ||
-      result.argumentSizes[*v][2] != problem.keys)
-    return op->emitError("expects one batch size and one key count, but got ")
-           << "Q of " << problem.batch << ", K of "
-           << result.argumentSizes[*k][0] << "x" << problem.keys << ", V of "
-           << result.argumentSizes[*v][0] << "x" << result.argumentSizes[*v][2];
+  problem = problemOf(attention.op);
+  auto sizesOf = [&](StringRef role) -> ArrayRef<int64_t> {
+    return result.argumentSizes[attention.input(role)];
+  };
+  problem.batch = sizesOf("q")[0];
+  problem.queries = sizesOf("q")[2];
+  problem.keys = sizesOf("k")[2];
+  for (const auto &[role, position] : attention.inputs) {
+    ArrayRef<int64_t> actual = result.argumentSizes[position];
+    SmallVector<int64_t> expected = attention.sizesOf(role);
+    if (actual == ArrayRef(expected))
+      continue;
+    InFlightDiagnostic error = attention.op->emitError("expects ");
+    error << role << " of sizes ";
+    llvm::interleave(expected, error, "x");
+    error << ", which follow from q and k, but got ";
+    llvm::interleave(actual, error, "x");
+    return error;
+  }
   if (std::optional<std::string> wrong = check(problem))
-    return op->emitError(*wrong);
+    return attention.op->emitError(*wrong);
+  return success();
+}
 
-  result.onTensors = op.isOnTensors();
-  result.attentions.push_back(attention);
-  if (result.onTensors)
-    return success();
-  for (auto [number, target] : llvm::enumerate(op.getOuts())) {
+LogicalResult Reader::readOuts(const Attention &attention) {
+  AttentionOpInterface op = attention.op;
+  for (auto [role, target] : llvm::zip(op.outputRoles(), op.getOuts())) {
     FailureOr<unsigned> position = argumentOf(op, target, "an output");
     if (failed(position))
       return failure();
@@ -186,39 +230,47 @@ LogicalResult Reader::readForward(ForwardOp op) {
                            "argument ")
              << *position << " is written twice";
     written.set(*position);
-    addOutput(number == 1, *position, target.getType());
+    addOutput(result.attentions.size() - 1, role, *position, target.getType());
     result.argumentSizes[*position] = result.outputs.back().sizes;
   }
   return success();
 }
 
-void Reader::addOutput(bool isLse, unsigned position, Type type,
-                       std::optional<size_t> attention) {
+LogicalResult Reader::readAttention(AttentionOpInterface op) {
+  Attention attention;
+  attention.op = op;
+  attention.scale = op.scaleOrDefault();
+  if (failed(readInputs(attention)) || failed(readSizes(attention)))
+    return failure();
+  result.onTensors = op.isOnTensors();
+  result.attentions.push_back(attention);
+  return result.onTensors ? success() : readOuts(attention);
+}
+
+void Reader::addOutput(size_t attention, StringRef role, unsigned position,
+                       Type type) {
   Output output;
-  output.attention = attention.value_or(result.attentions.size() - 1);
-  output.isLse = isLse;
+  output.attention = attention;
+  output.role = role.str();
   output.position = position;
   output.elementType = cast<ShapedType>(type).getElementType();
-  const Problem &problem = result.attentions[output.attention].problem;
-  output.sizes = {problem.batch, problem.heads, problem.queries};
-  if (!isLse)
-    output.sizes.push_back(problem.headDimV);
+  output.sizes = result.attentions[attention].sizesOf(role);
   result.outputs.push_back(output);
 }
 
 LogicalResult Reader::readReturn(func::ReturnOp op) {
   for (auto [position, value] : llvm::enumerate(op.getOperands())) {
-    auto forward = value.getDefiningOp<ForwardOp>();
-    auto found =
-        llvm::find_if(result.attentions, [&](const Attention &attention) {
-          return attention.op == forward;
-        });
-    if (!forward || found == result.attentions.end())
-      return op.emitError("expects to return results of attn.forward, but "
-                          "operand ")
+    Operation *source = value.getDefiningOp();
+    auto found = llvm::find_if(result.attentions, [&](Attention &attention) {
+      return attention.op.getOperation() == source;
+    });
+    if (found == result.attentions.end())
+      return op.emitError("expects to return results of attn.forward or "
+                          "attn.backward, but operand ")
              << position << " is something else";
-    addOutput(cast<OpResult>(value).getResultNumber() == 1, position,
-              value.getType(), found - result.attentions.begin());
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    addOutput(found - result.attentions.begin(),
+              found->op.outputRoles()[number], position, value.getType());
   }
   return success();
 }

@@ -2,7 +2,8 @@
 //
 // attn-run computes a reference for a function, so it must know what the
 // function computes: it reads functions whose only computations are
-// `attn.forward` on their arguments.  Here such a function becomes a list of
+// `attn.forward` and `attn.backward` on their arguments, the latter also on the
+// O and LSE of a forward op before it.  Here such a function becomes a list of
 // inputs and a list of outputs, with all sizes known.
 //
 //===----------------------------------------------------------------------===//
@@ -14,6 +15,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,25 +27,29 @@ struct Extents {
   std::optional<int64_t> batch, queries, keys;
 };
 
-/// One attention; positions are those of the function's arguments.
+/// One attention, or the gradients of one.
 struct Attention {
-  ForwardOp op;
+  AttentionOpInterface op;
   Problem problem;
   double scale = 1;
-  unsigned q = 0, k = 0, v = 0;
+  /// Of each input by its role, its position among the function's arguments;
+  /// not of those that an attention before gives.
+  std::map<std::string, unsigned> inputs;
+
+  unsigned input(llvm::StringRef role) const { return inputs.at(role.str()); }
+  bool isBackward() const { return problem.direction == Direction::backward; }
+  /// The sizes of the array of a role.
+  llvm::SmallVector<int64_t> sizesOf(llvm::StringRef role) const;
 };
 
 /// Where an output of an attention goes.
 struct Output {
   size_t attention = 0;
-  /// The second output, LSE, rather than O.
-  bool isLse = false;
+  std::string role;
   /// Position among the arguments (memrefs) or the results (tensors).
   unsigned position = 0;
   llvm::SmallVector<int64_t> sizes;
   mlir::Type elementType;
-
-  std::string name() const { return isLse ? "lse" : "o"; }
 };
 
 struct Function {

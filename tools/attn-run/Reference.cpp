@@ -1,14 +1,9 @@
 //===- Reference.cpp - The oracle and the distance from it ----------------===//
 
-#include "Reference.h"
-
-#include "attn/Interpreter/Oracle.h"
-
-#include "llvm/Support/raw_ostream.h"
+#include "Comparer.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 using namespace attn;
 using namespace attn::run;
@@ -62,137 +57,62 @@ std::vector<RowRun> run::chooseRows(const Problem &problem, double budget) {
   return chosen;
 }
 
-namespace {
-
-/// An input as floats, row-major.
-struct Floats {
-  explicit Floats(const HostBytes &array) {
-    values.reserve(array.shape.count());
-    forEachIndex(array.shape.sizes, [&](llvm::ArrayRef<int64_t> index) {
-      values.push_back(static_cast<float>(array.get(index)));
-    });
-    const auto &sizes = array.shape.sizes;
-    view = {values.data(),
-            {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1}};
-  }
-  std::vector<float> values;
-  oracle::Array view;
-};
-
-/// Norms of the rows of Q, and of the largest row of K of each head: how large
-/// scores can be.  Rows that are not finite do not count; what sees them is not
-/// compared.
-class ScoreSizes {
-public:
-  ScoreSizes(const Attention &attention, const Floats &q, const Floats &k)
-      : problem(attention.problem), scale(std::abs(attention.scale)),
-        queries(norms(q, problem.headDim)) {
-    std::vector<double> keys = norms(k, problem.headDim);
-    largestKeys.assign(problem.batch * problem.kvHeads, 0);
-    for (size_t row = 0; row < keys.size(); ++row) {
-      double &largest = largestKeys[row / problem.keys];
-      largest = std::max(largest, keys[row]);
+/// Compares O and LSE of one attention with the oracle's.
+static std::vector<Comparison>
+compareForward(const Function &function, size_t number,
+               const std::vector<HostBytes> &arrays,
+               const std::vector<size_t> &outputs, Inputs inputs, double budget,
+               unsigned threads) {
+  const Attention &attention = function.attentions[number];
+  const Problem &problem = attention.problem;
+  Floats q(arrays[attention.input("q")]), k(arrays[attention.input("k")]),
+      v(arrays[attention.input("v")]);
+  ScoreSizes scores(attention, q, k);
+  std::vector<Comparer> comparers =
+      comparersOf(function, number, arrays, outputs, scores, inputs);
+  Band visible = band(problem);
+  int64_t checked = 0;
+  for (RowRun rows : chooseRows(problem, budget)) {
+    int64_t count = rows.end - rows.begin;
+    checked += count;
+    // Row i of the run is row begin + i of the problem: the band moves.
+    oracle::Problem part = {problem.batch,
+                            problem.heads,
+                            problem.kvHeads,
+                            count,
+                            problem.keys,
+                            problem.headDim,
+                            problem.headDimV,
+                            visible.first + rows.begin,
+                            visible.last + rows.begin,
+                            attention.scale};
+    oracle::Array qPart = q.view;
+    qPart.data += rows.begin * problem.headDim;
+    int64_t total = problem.batch * problem.heads * count;
+    std::vector<double> o(total * problem.headDimV), lse(total);
+    oracle::attention(part, qPart, k.view, v.view, o.data(), lse.data(),
+                      threads);
+    for (Comparer &comparer : comparers) {
+      bool isLse = comparer.role() == "lse";
+      const double *reference = isLse ? lse.data() : o.data();
+      llvm::SmallVector<int64_t> sizes = {problem.batch, problem.heads, count};
+      if (!isLse)
+        sizes.push_back(problem.headDimV);
+      forEachIndex(sizes, [&](llvm::ArrayRef<int64_t> index) {
+        llvm::SmallVector<int64_t> place = llvm::to_vector(index);
+        place[2] += rows.begin;
+        comparer.add(place, place[2], *reference++);
+      });
     }
   }
-
-  /// |scale| |q| max |k| of a batch entry, head and row.
-  double at(int64_t batch, int64_t head, int64_t row) const {
-    int64_t keyHead = head / (problem.heads / problem.kvHeads);
-    return scale *
-           queries[(batch * problem.heads + head) * problem.queries + row] *
-           largestKeys[batch * problem.kvHeads + keyHead];
-  }
-
-private:
-  static std::vector<double> norms(const Floats &array, int64_t columns) {
-    std::vector<double> result;
-    for (size_t begin = 0; begin < array.values.size(); begin += columns) {
-      double sum = 0;
-      for (int64_t column = 0; column < columns; ++column)
-        sum +=
-            double(array.values[begin + column]) * array.values[begin + column];
-      result.push_back(std::isfinite(sum) ? std::sqrt(sum) : 0);
-    }
-    return result;
-  }
-
-  const Problem &problem;
-  double scale;
-  std::vector<double> queries, largestKeys;
-};
-
-/// Sums up one output.
-class Comparer {
-public:
-  Comparer(const HostBytes &array, const Output &output,
-           const Attention &attention, const ScoreSizes &scores, Inputs inputs)
-      : array(array), attention(attention), scores(scores),
-        undefinedIsFree(inputs == Inputs::infinity) {
-    result.name = output.name();
-    llvm::raw_string_ostream stream(result.type);
-    llvm::interleave(output.sizes, stream, "x");
-    stream << 'x' << output.elementType;
-    const Problem &problem = attention.problem;
-    result.tolerance =
-        output.isLse ? lseToleranceOf(problem) : toleranceOf(problem);
-    result.unwritten = array.unwritten();
-    result.damaged = array.damaged();
-    result.rows = attention.problem.queries;
-  }
-
-  /// One element of row `row`; `index` is its place in the output.
-  void add(llvm::ArrayRef<int64_t> index, int64_t row, double reference) {
-    double got = array.get(index);
-    if (!seesAKey(row)) {
-      double exact =
-          result.isLse() ? -std::numeric_limits<double>::infinity() : 0;
-      result.wrongMasked += got != exact;
-      return;
-    }
-    if (!std::isfinite(reference)) {
-      if (!undefinedIsFree)
-        result.wrongNan +=
-            std::isnan(reference) ? !std::isnan(got) : got != reference;
-      return;
-    }
-    if (!std::isfinite(got)) {
-      ++result.wrongNan;
-      return;
-    }
-    double error = std::abs(got - reference);
-    result.maxError = std::max(result.maxError, error);
-    double size = scores.at(index[0], index[1], row);
-    result.lseError =
-        std::max(result.lseError, error / std::max(1.0, size / 32));
-    squaredError += error * error;
-    squaredNorm += reference * reference;
-  }
-
-  Comparison finish(int64_t checkedRows) {
-    result.checkedRows = checkedRows;
-    if (squaredError > 0)
-      result.relativeError = std::sqrt(squaredError / squaredNorm);
-    return result;
-  }
-
-private:
-  bool seesAKey(int64_t row) const {
-    Band visible = band(attention.problem);
-    int64_t first = std::max<int64_t>(0, row + visible.first);
-    int64_t last =
-        std::min<int64_t>(attention.problem.keys - 1, row + visible.last);
-    return first <= last;
-  }
-
-  const HostBytes &array;
-  const Attention &attention;
-  const ScoreSizes &scores;
-  bool undefinedIsFree;
-  Comparison result;
-  double squaredError = 0, squaredNorm = 0;
-};
-
-} // namespace
+  std::vector<Comparison> comparisons;
+  for (Comparer &comparer : comparers)
+    comparisons.push_back(comparer.finish(checked, problem.queries,
+                                          comparer.role() == "lse"
+                                              ? lseToleranceOf(problem)
+                                              : toleranceOf(problem)));
+  return comparisons;
+}
 
 std::vector<Comparison> run::compareAll(const Function &function,
                                         const std::vector<HostBytes> &arrays,
@@ -201,55 +121,9 @@ std::vector<Comparison> run::compareAll(const Function &function,
                                         unsigned threads) {
   std::vector<Comparison> comparisons;
   for (auto [number, attention] : llvm::enumerate(function.attentions)) {
-    const Problem &problem = attention.problem;
-    Floats q(arrays[attention.q]), k(arrays[attention.k]),
-        v(arrays[attention.v]);
-    ScoreSizes scores(attention, q, k);
-    std::vector<Comparer> comparers;
-    std::vector<bool> isLse;
-    for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs)) {
-      if (output.attention != number)
-        continue;
-      comparers.emplace_back(arrays[slot], output, attention, scores, inputs);
-      isLse.push_back(output.isLse);
-    }
-    Band visible = band(problem);
-    int64_t checked = 0;
-    for (RowRun rows : chooseRows(problem, budget)) {
-      int64_t count = rows.end - rows.begin;
-      checked += count;
-      // Row i of the run is row begin + i of the problem: the band moves.
-      oracle::Problem part = {problem.batch,
-                              problem.heads,
-                              problem.kvHeads,
-                              count,
-                              problem.keys,
-                              problem.headDim,
-                              problem.headDimV,
-                              visible.first + rows.begin,
-                              visible.last + rows.begin,
-                              attention.scale};
-      oracle::Array qPart = q.view;
-      qPart.data += rows.begin * problem.headDim;
-      int64_t total = problem.batch * problem.heads * count;
-      std::vector<double> o(total * problem.headDimV), lse(total);
-      oracle::attention(part, qPart, k.view, v.view, o.data(), lse.data(),
-                        threads);
-      for (size_t i = 0; i < comparers.size(); ++i) {
-        const double *reference = isLse[i] ? lse.data() : o.data();
-        llvm::SmallVector<int64_t> sizes = {problem.batch, problem.heads,
-                                            count};
-        if (!isLse[i])
-          sizes.push_back(problem.headDimV);
-        forEachIndex(sizes, [&](llvm::ArrayRef<int64_t> index) {
-          llvm::SmallVector<int64_t> place = llvm::to_vector(index);
-          place[2] += rows.begin;
-          comparers[i].add(place, place[2], *reference++);
-        });
-      }
-    }
-    for (Comparer &comparer : comparers)
-      comparisons.push_back(comparer.finish(checked));
+    auto compare = attention.isBackward() ? compareGradients : compareForward;
+    llvm::append_range(comparisons, compare(function, number, arrays, outputs,
+                                            inputs, budget, threads));
   }
   return comparisons;
 }

@@ -9,6 +9,9 @@
 // also where the sum itself is small; s bounds it.  Normal inputs have s near
 // sqrt(d), for which the LSE error is the absolute one.
 //
+// A gradient of Q or K is made of differences dP - D, which may cancel whereas
+// their rounding errors do not: ||ref|| is at least what it would be without.
+//
 // Limits of O are the largest roundings of P and of O itself, half a unit in
 // the last place each: 2^-9 and 2^-9 in bf16, and 2^-4 and 2^-9 in f8E4M3FN,
 // whose O is bf16.  The tensor cores of 8-bit types add up to that: their sums
@@ -18,12 +21,17 @@
 // at most, is such a sum of head dimension / 32 steps, and at least of the last
 // one whole; in LSE, in units of s / 32, that is 2^-8 max(1, steps / 2).
 //
+// Of gradients there is a third rounding: P or dS, the result, and O, from
+// which D comes.  They take P from LSE, so it also has the errors of a score:
+// of random ones in tf32, 2^-11 s / sqrt(head dimension).
+//
 // Random roundings stay below their limits: P's in e4m3 are 2.7e-2 in the root
 // mean square.
 //
-// Beyond numbers: rows that see no key must be exactly 0 and -infinity; where
-// the reference is NaN the output must be NaN, and nowhere else; no element may
-// still hold poison and no byte around them may have lost it.
+// Beyond numbers: rows that see no key, and gradients of keys that are not
+// seen, must be exactly 0 and -infinity; where the reference is NaN the output
+// must be NaN, and nowhere else; no element may still hold poison and no byte
+// around them may have lost it.
 //
 // An infinite score has no softmax: with infinities among the inputs, rows
 // whose reference is not finite are asked only to be written.
@@ -44,7 +52,7 @@ struct Comparison {
   std::string type;
   int64_t rows = 0, checkedRows = 0;
   double maxError = 0;
-  /// Of O.
+  /// Of O and gradients.
   double relativeError = 0;
   /// Of LSE.
   double lseError = 0;
@@ -59,9 +67,10 @@ struct Comparison {
   bool ok() const;
 };
 
-/// The largest relative error that is accepted for O, and the largest error for
-/// LSE.
+/// The largest relative error that is accepted for O and for gradients, where
+/// scores are `score` at most, and the largest error for LSE.
 double toleranceOf(const Problem &problem);
+double gradientToleranceOf(const Problem &problem, double score);
 double lseToleranceOf(const Problem &problem);
 
 /// The sets of rows, per head, that are compared: all, or evenly spaced runs
@@ -78,6 +87,20 @@ std::vector<Comparison> compareAll(const Function &function,
                                    const std::vector<size_t> &outputs,
                                    Inputs inputs, double budget,
                                    unsigned threads);
+
+/// The same for the gradients of the attention of that number.
+std::vector<Comparison> compareGradients(const Function &function,
+                                         size_t number,
+                                         const std::vector<HostBytes> &arrays,
+                                         const std::vector<size_t> &outputs,
+                                         Inputs inputs, double budget,
+                                         unsigned threads);
+
+/// Gives backward ops the O and LSE that they take from arguments, rounded to
+/// their types: the oracle's where gradients are compared.
+void fillForwardResults(const Function &function,
+                        std::vector<HostBytes> &arrays, double budget,
+                        unsigned threads);
 
 } // namespace attn::run
 

@@ -168,11 +168,15 @@ static std::string describe(const Attention &attention) {
   if (p.dtype == DataType::f32)
     text = " as " + std::string(name(p.precision));
   text.insert(0, name(p.dtype));
+  if (attention.isBackward())
+    text.insert(0, "gradients, ");
   llvm::raw_string_ostream(text)
       << ", batch " << p.batch << ", heads " << p.heads << " over " << p.kvHeads
       << ", queries " << p.queries << ", keys " << p.keys << ", head dims "
       << p.headDim << " and " << p.headDimV << ", mask " << str(p.mask)
-      << llvm::format(", scale %g", attention.scale);
+      << llvm::format(", scale %g", attention.scale)
+      << (p.dlse ? ", gradient of LSE" : "")
+      << (p.deterministic ? ", deterministic" : "");
   return text;
 }
 
@@ -187,6 +191,9 @@ static LogicalResult execute(const Options &options, const Function &function,
               options.guard ? kGuardBytes : 0);
   if (failed(execution))
     return failure();
+  fillForwardResults(function, execution->arrays,
+                     options.noCheck ? 0 : options.budget.getValue(),
+                     options.threads);
   std::vector<std::vector<uint8_t>> before;
   if (options.guard)
     for (const HostBytes &array : execution->arrays)
@@ -207,13 +214,11 @@ static LogicalResult execute(const Options &options, const Function &function,
     report.traffic = *traffic;
   }
 
-  const std::pair<unsigned Attention::*, const char *> inputs[] = {
-      {&Attention::q, "q"}, {&Attention::k, "k"}, {&Attention::v, "v"}};
   for (const Attention &attention : function.attentions)
-    for (auto [position, name] : inputs)
-      if (options.guard && before[attention.*position] !=
-                               execution->arrays[attention.*position].bytes)
-        report.changedInputs.push_back(name);
+    for (const auto &[role, position] : attention.inputs)
+      if (options.guard &&
+          before[position] != execution->arrays[position].bytes)
+        report.changedInputs.push_back(role);
   if (!options.noCheck)
     report.comparisons =
         compareAll(function, execution->arrays, execution->outputs,

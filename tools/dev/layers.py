@@ -28,7 +28,7 @@ LAYERS = {
     "CAPI": ({"Pipelines", "Report", "Runtime", "attn-c"}, MLIR),
 }
 # The oracle must not be able to share a mistake with what it judges.
-ALONE = re.compile(r"(^|/)Oracle\.(h|cpp)$")
+ALONE = re.compile(r"(^|/)Oracle\w*\.(h|cpp)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
@@ -89,7 +89,7 @@ def check_file(root, path):
             if library is not None and library not in LAYERS[layer][1]:
                 wrong.append(where + f"{layer} may not include {library}")
             if ALONE.search(path) and (found.group(1) == '"' and not
-                                       found.group(2).endswith("Oracle.h")):
+                                       ALONE.search(found.group(2))):
                 wrong.append(where + "the oracle includes nothing of ours")
     return wrong
 

@@ -12,6 +12,16 @@
 // arithmetic does with them.  Query head h reads key head h / (heads /
 // kvHeads).
 //
+// And its gradients, given those of O and LSE:
+//
+//   P(i, j)  = exp(S(i, j) - LSE(i))          for the keys j that i sees, else
+//   0 dV(j, :) = sum_i P(i, j) dO(i, :) dP(i, j) = sum_c dO(i, c) V(j, c) dS(i,
+//   j) = P(i, j) (dP(i, j) - sum_j P(i, j) dP(i, j) + dLSE(i)) dQ(i, :) = scale
+//   * sum_j dS(i, j) K(j, :) dK(j, :) = scale * sum_i dS(i, j) Q(i, :)
+//
+// where dK and dV of a key head are sums over the query heads that read it.
+// What is not seen takes no part here either.
+//
 // Example.  One query (1), two keys (0) and (ln 3) with values 4 and 8 and
 // scale 1: weights 1/4 and 3/4, O = 7, LSE = ln 4.
 //
@@ -46,6 +56,23 @@ struct Array {
 /// queries].  `threads` 0 means all processors.
 void attention(const Problem &problem, const Array &q, const Array &k,
                const Array &v, double *o, double *lse, unsigned threads = 0);
+
+/// The gradients of some key heads, and of the query heads that read them.
+struct Gradients {
+  /// Row-major, of the shapes of Q, K and V.
+  double *dq, *dk, *dv;
+  /// Batch entries and key heads, `batch * kvHeads + kvHead`; the rest of the
+  /// arrays is left as it is.
+  const int64_t *kvLines;
+  int64_t count;
+};
+
+/// `dlse`, row-major [batch, heads, queries], is zero if null.  Returns what
+/// the squares of dS sum up to where the two terms of its difference do not
+/// cancel: their rounding errors do not either.
+double gradients(const Problem &problem, const Array &q, const Array &k,
+                 const Array &v, const Array &dO, const float *dlse,
+                 const Gradients &result, unsigned threads = 0);
 
 } // namespace attn::oracle
 

@@ -5,13 +5,15 @@
 // RUN: not attn-run --on interpreter --function add %s 2>&1 | FileCheck %s --check-prefix=ADD
 // RUN: not attn-run --on interpreter --function scalar %s 2>&1 | FileCheck %s --check-prefix=SCALAR
 // RUN: not attn-run --on interpreter --function chain %s 2>&1 | FileCheck %s --check-prefix=CHAIN
+// RUN: not attn-run --on interpreter --function gradient_of_result %s 2>&1 | FileCheck %s --check-prefix=GRADIENT
+// RUN: not attn-run --on interpreter --function sizes --queries 4 %s 2>&1 | FileCheck %s --check-prefix=SIZES
 // RUN: not attn-run --on interpreter --function open --batch -1 %s 2>&1 | FileCheck %s --check-prefix=BATCH
 // RUN: not attn-run --on interpreter --machine h1000 %s 2>&1 | FileCheck %s --check-prefix=MACHINE
 // RUN: not attn-run --on interpreter %t.absent 2>&1 | FileCheck %s --check-prefix=ABSENT
 // RUN: not attn-run --on interpreter --repeat -3 %s 2>&1 | FileCheck %s --check-prefix=REPEAT
 
-// WHICH: error: expects one function, but got 4; name one with --function
-// WHICH: note: functions: open, add, scalar, chain
+// WHICH: error: expects one function, but got 6; name one with --function
+// WHICH: note: functions: open, add, scalar, chain, gradient_of_result, sizes
 // NONE: error: expects a function 'g', but there is none
 // BATCH: attn-run: error: --batch expects 0 to 1073741823, but got -1
 // MACHINE: attn-run: error: expects a known machine, but got 'h1000'; known machines: gtx_1060, t4,
@@ -26,7 +28,7 @@ func.func @open(%q: !q, %k: !q, %v: !q, %o: !q) {
   return
 }
 
-// ADD: invalid.mlir:[[#@LINE+3]]:8: error: expects attn.forward on arguments of the function, for which there is a reference, but got 'arith.addf'
+// ADD: invalid.mlir:[[#@LINE+3]]:8: error: expects attn.forward or attn.backward on arguments of the function, for which there is a reference, but got 'arith.addf'
 func.func @add(%a: memref<1xf32>, %b: memref<1xf32>) {
   %c = arith.constant 1.0 : f32
   %s = arith.addf %c, %c : f32
@@ -44,4 +46,19 @@ func.func @chain(%q: !t, %k: !t, %v: !t) -> !t {
   %o = attn.forward %q, %k, %v : !t, !t, !t -> !t
   %p = attn.forward %o, %k, %v : !t, !t, !t -> !t
   return %p : !t
+}
+
+// GRADIENT: error: expects do to be an argument of the function, so that there is a reference
+func.func @gradient_of_result(%q: !t) -> !t {
+  %o, %lse = attn.forward %q, %q, %q : !t, !t, !t -> !t, tensor<1x1x4xf32>
+  %dq, %dk, %dv = attn.backward %o, %q, %q, %q, %o, %lse : !t, !t, !t, !t, !t, tensor<1x1x4xf32> -> !t, !t, !t
+  return %dq : !t
+}
+
+!rows = tensor<1x1x?x16xf16>
+!sums = tensor<1x1x?xf32>
+// SIZES: error: expects do of sizes 1x1x4x16, which follow from q and k, but got 1x1x5x16
+func.func @sizes(%do: tensor<1x1x5x16xf16>, %q: !rows, %o: !rows, %lse: !sums) -> !rows {
+  %dq, %dk, %dv = attn.backward %do, %q, %q, %q, %o, %lse : tensor<1x1x5x16xf16>, !rows, !rows, !rows, !rows, !sums -> !rows, !rows, !rows
+  return %dq : !rows
 }

@@ -1,0 +1,74 @@
+//===- Comparer.h - The distance from a reference ---------------*- C++ -*-===//
+
+#ifndef ATTN_TOOLS_RUN_COMPARER_H
+#define ATTN_TOOLS_RUN_COMPARER_H
+
+#include "Reference.h"
+
+#include "attn/Interpreter/Oracle.h"
+
+namespace attn::run {
+
+/// An input as floats, row-major.
+struct Floats {
+  explicit Floats(const HostBytes &array);
+
+  std::vector<float> values;
+  oracle::Array view;
+};
+
+/// Norms of the rows of Q, and of the largest row of K of each head: how large
+/// scores can be.  Rows that are not finite do not count; what sees them is not
+/// compared.
+class ScoreSizes {
+public:
+  ScoreSizes(const Attention &attention, const Floats &q, const Floats &k);
+
+  /// |scale| |q| max |k| of a batch entry, head and row.
+  double at(int64_t batch, int64_t head, int64_t row) const;
+  /// The largest.
+  double largest() const;
+
+private:
+  const Problem &problem;
+  double scale;
+  std::vector<double> queries, largestKeys;
+};
+
+/// Sums up one output.
+class Comparer {
+public:
+  Comparer(const HostBytes &array, const Output &output,
+           const Attention &attention, const ScoreSizes &scores, Inputs inputs);
+
+  /// One element of row `row`; `index` is its place in the output.
+  void add(llvm::ArrayRef<int64_t> index, int64_t row, double reference);
+
+  /// The result, for so many rows of all.  Errors are relative to at least
+  /// `leastNorm`.
+  Comparison finish(int64_t checkedRows, int64_t rows, double tolerance,
+                    double leastNorm = 0);
+
+  llvm::StringRef role() const { return result.name; }
+
+private:
+  /// Whether a query sees a key, or a key is seen.
+  bool takesPart(int64_t row) const;
+
+  const HostBytes &array;
+  const Attention &attention;
+  const ScoreSizes &scores;
+  bool undefinedIsFree;
+  Comparison result;
+  double squaredError = 0, squaredNorm = 0;
+};
+
+/// Comparers of the outputs of the attention of that number.
+std::vector<Comparer> comparersOf(const Function &function, size_t number,
+                                  const std::vector<HostBytes> &arrays,
+                                  const std::vector<size_t> &outputs,
+                                  const ScoreSizes &scores, Inputs inputs);
+
+} // namespace attn::run
+
+#endif

@@ -1,0 +1,196 @@
+//===- Gradients.cpp - The oracle's gradients, and what they need ---------===//
+
+#include "Comparer.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+using namespace attn::run;
+
+/// Key heads, over all batch entries, that are compared with all that reads
+/// them: all, or evenly spaced ones when there are more than `budget`
+/// multiply-adds to do; a key's gradient needs every query.
+static std::vector<int64_t> chooseKeyHeads(const Problem &problem,
+                                           double budget) {
+  int64_t heads = problem.batch * problem.kvHeads;
+  if (budget <= 0 || heads == 0)
+    return {};
+  // O and LSE, then what the oracle does.
+  double perHead = double(problem.heads) / problem.kvHeads * problem.queries *
+                   problem.keys *
+                   (5.0 * problem.headDim + 4.0 * problem.headDimV);
+  double affordable =
+      std::max(1.0, std::floor(budget / std::max(perHead, 1.0)));
+  int64_t count = std::min<double>(heads, affordable);
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < count; ++i)
+    chosen.push_back(count == 1 ? 0 : i * (heads - 1) / (count - 1));
+  return chosen;
+}
+
+static oracle::Problem oracleProblem(const Attention &attention) {
+  const Problem &p = attention.problem;
+  Band visible = band(p);
+  return {p.batch,   p.heads,    p.kvHeads,     p.queries,    p.keys,
+          p.headDim, p.headDimV, visible.first, visible.last, attention.scale};
+}
+
+//===----------------------------------------------------------------------===//
+// O and LSE as inputs
+//===----------------------------------------------------------------------===//
+
+/// Rows of one head of an array.
+static void setHead(HostBytes &array, int64_t batch, int64_t head,
+                    const double *values) {
+  llvm::SmallVector<int64_t> sizes = array.shape.sizes;
+  forEachIndex(llvm::ArrayRef(sizes).drop_front(2),
+               [&](llvm::ArrayRef<int64_t> rest) {
+                 llvm::SmallVector<int64_t> place = {batch, head};
+                 llvm::append_range(place, rest);
+                 array.set(place, *values++);
+               });
+}
+
+static void fillForwardResults(const Attention &attention,
+                               std::vector<HostBytes> &arrays, double budget,
+                               unsigned threads) {
+  auto find = [&](const char *role) -> HostBytes * {
+    auto found = attention.inputs.find(role);
+    return found == attention.inputs.end() ? nullptr : &arrays[found->second];
+  };
+  HostBytes *o = find("o"), *lse = find("lse");
+  if (!o && !lse)
+    return;
+  const Problem &p = attention.problem;
+  Floats q(arrays[attention.input("q")]), k(arrays[attention.input("k")]),
+      v(arrays[attention.input("v")]);
+  ScoreSizes scores(attention, q, k);
+  // Where nothing is compared: weights that do not overflow.
+  if (o)
+    forEachIndex(o->shape.sizes,
+                 [&](llvm::ArrayRef<int64_t> place) { o->set(place, 0); });
+  if (lse)
+    forEachIndex(lse->shape.sizes, [&](llvm::ArrayRef<int64_t> place) {
+      lse->set(place, scores.at(place[0], place[1], place[2]));
+    });
+  int64_t group = p.heads / p.kvHeads;
+  oracle::Problem part = oracleProblem(attention);
+  part.batch = part.kvHeads = 1;
+  part.heads = group;
+  std::vector<double> outputs(group * p.queries * p.headDimV),
+      sums(group * p.queries);
+  for (int64_t line : chooseKeyHeads(p, budget)) {
+    auto headOf = [&](const Floats &array, int64_t heads) {
+      oracle::Array head = array.view;
+      head.data += line * heads * head.strides[1];
+      return head;
+    };
+    oracle::attention(part, headOf(q, group), headOf(k, 1), headOf(v, 1),
+                      outputs.data(), sums.data(), threads);
+    for (int64_t member = 0; member < group; ++member) {
+      int64_t batch = line / p.kvHeads;
+      int64_t head = line % p.kvHeads * group + member;
+      if (o)
+        setHead(*o, batch, head, &outputs[member * p.queries * p.headDimV]);
+      if (lse)
+        setHead(*lse, batch, head, &sums[member * p.queries]);
+    }
+  }
+}
+
+void run::fillForwardResults(const Function &function,
+                             std::vector<HostBytes> &arrays, double budget,
+                             unsigned threads) {
+  for (const Attention &attention : function.attentions)
+    if (attention.isBackward())
+      ::fillForwardResults(attention, arrays, budget, threads);
+}
+
+//===----------------------------------------------------------------------===//
+// The comparison
+//===----------------------------------------------------------------------===//
+
+double run::gradientToleranceOf(const Problem &problem, double score) {
+  // P is exp(S - LSE), of which S and LSE are rounded to f32.
+  double weights = score * 0x1p-24;
+  switch (problem.dtype) {
+  case DataType::bf16:
+    return 6e-3 + weights;
+  case DataType::f16:
+    return 9e-4 + weights;
+  case DataType::f32:
+    if (problem.precision == Precision::tf32x3)
+      return 2e-5 + weights;
+    return 3e-3 + score / std::sqrt(double(problem.headDim)) * 0x1p-11;
+  case DataType::f8e4m3:
+    return 0; // has no gradients
+  }
+  return 0;
+}
+
+/// The norm of a row in the root mean square, of those that are finite.
+static double rowNorm(const Floats &array, int64_t columns) {
+  double sum = 0;
+  for (float value : array.values)
+    if (std::isfinite(value))
+      sum += double(value) * value;
+  return std::sqrt(sum / std::max<size_t>(array.values.size(), 1) * columns);
+}
+
+std::vector<Comparison>
+run::compareGradients(const Function &function, size_t number,
+                      const std::vector<HostBytes> &arrays,
+                      const std::vector<size_t> &outputs, Inputs inputs,
+                      double budget, unsigned threads) {
+  const Attention &attention = function.attentions[number];
+  const Problem &p = attention.problem;
+  auto floats = [&](const char *role) {
+    return Floats(arrays[attention.input(role)]);
+  };
+  Floats q = floats("q"), k = floats("k"), v = floats("v"), dO = floats("do");
+  std::vector<float> dlse;
+  if (p.dlse)
+    dlse = floats("dlse").values;
+  ScoreSizes scores(attention, q, k);
+  std::vector<Comparer> comparers =
+      comparersOf(function, number, arrays, outputs, scores, inputs);
+
+  std::vector<int64_t> heads = chooseKeyHeads(p, budget);
+  std::vector<double> dq(q.values.size()), dk(k.values.size()),
+      dv(v.values.size());
+  double squares = oracle::gradients(
+      oracleProblem(attention), q.view, k.view, v.view, dO.view,
+      p.dlse ? dlse.data() : nullptr,
+      {dq.data(), dk.data(), dv.data(), heads.data(), int64_t(heads.size())},
+      threads);
+  double slopes = std::abs(attention.scale) * std::sqrt(squares);
+  double tolerance = gradientToleranceOf(p, scores.largest());
+  std::vector<Comparison> comparisons;
+  for (Comparer &comparer : comparers) {
+    bool isQuery = comparer.role() == "dq";
+    const std::vector<double> &reference =
+        isQuery ? dq : (comparer.role() == "dk" ? dk : dv);
+    llvm::SmallVector<int64_t> sizes = attention.sizesOf(comparer.role());
+    int64_t members = isQuery ? p.heads / p.kvHeads : 1;
+    for (int64_t line : heads)
+      for (int64_t member = 0; member < members; ++member) {
+        int64_t head = line % p.kvHeads * members + member;
+        const double *values =
+            reference.data() + (line * members + member) * sizes[2] * sizes[3];
+        forEachIndex(llvm::ArrayRef(sizes).drop_front(2),
+                     [&](llvm::ArrayRef<int64_t> place) {
+                       comparer.add(
+                           {line / p.kvHeads, head, place[0], place[1]},
+                           place[0], *values++);
+                     });
+      }
+    double leastNorm = 0;
+    if (comparer.role() != "dv")
+      leastNorm = slopes * rowNorm(isQuery ? k : q, p.headDim);
+    comparisons.push_back(comparer.finish(heads.size() * members * sizes[2],
+                                          sizes[0] * sizes[1] * sizes[2],
+                                          tolerance, leastNorm));
+  }
+  return comparisons;
+}
