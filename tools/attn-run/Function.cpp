@@ -116,7 +116,7 @@ FailureOr<Function> Reader::read() {
     return function.emitError("expects an attn.forward or attn.backward in the "
                               "function, but got none");
   for (Attention &attention : result.attentions)
-    for (auto [role, input] : attention.inputs)
+    for (const auto &[role, input] : attention.inputs)
       if (written.test(input))
         return attention.op->emitError("expects inputs that nothing writes, "
                                        "but got argument ")
