@@ -67,6 +67,10 @@ Scalar KeyBlocks::block(TileBuilder &b, Scalar step) const {
   return b.select(step < openSteps, openBegin + step, atEdge);
 }
 
+Scalar KeyBlocks::isOpen(TileBuilder &b, Scalar block) const {
+  return (openBegin <= block) & (block < openEnd);
+}
+
 Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row, Scalar block,
                       Scalar inBlock) const {
   Scalar key = block * size;

@@ -52,6 +52,10 @@ public:
 
   /// Steps of the walk, and how many of them, the first ones, are open.
   Scalar steps, openSteps;
+  /// The first block.
+  Scalar begin;
+  /// Whether every query sees all keys of a block.
+  Scalar isOpen(TileBuilder &builder, Scalar block) const;
   /// The key block of a step.
   Scalar block(TileBuilder &builder, Scalar step) const;
   /// Sets the scores that the band or the end of the keys hides to -inf.
@@ -63,7 +67,7 @@ public:
 private:
   int64_t size;
   KeyBand band;
-  Scalar begin, openBegin, openEnd;
+  Scalar openBegin, openEnd;
 };
 
 /// Declares the arguments that a mask kind needs.

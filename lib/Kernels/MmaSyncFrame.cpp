@@ -14,6 +14,11 @@ MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
       products(b, request.problem) {}
 
 KernelOp MmaSyncFrame::declare() {
+  declareArguments();
+  return arguments.createKernel(b, request, warps);
+}
+
+void MmaSyncFrame::declareArguments() {
   Type i32 = b.getI32Type();
   for (StringRef operand : {"q", "k", "v", "o"})
     arguments.operand(operand, element);
@@ -24,7 +29,6 @@ KernelOp MmaSyncFrame::declare() {
   arguments.scalar("group", i32);
   declareBand(arguments, b.getContext(), problem.mask.kind);
   arguments.scalar("scale", b.getF32Type());
-  return arguments.createKernel(b, request, warps);
 }
 
 void MmaSyncFrame::locateRows() {

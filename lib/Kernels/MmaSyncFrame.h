@@ -19,7 +19,9 @@ struct MmaSyncFrame {
   /// What head dimensions are padded to: whole fragments, as rows and columns.
   static constexpr int64_t kStep = 16;
 
-  /// Declares the arguments and creates the kernel.
+  /// Declares what every kernel is passed.
+  void declareArguments();
+  /// The same, and creates a kernel that needs no more.
   tile::KernelOp declare();
   /// Which rows this block owns; then, behind what a kernel says of its warps,
   /// of which head, and what they see.  In another order ptxas 13.0 spills at d

@@ -35,9 +35,15 @@ std::string attn::mapRole(StringRef operand) {
   return (operand + "_map").str();
 }
 
+bool attn::isScratchRole(StringRef role) {
+  return role == kScratchRole || role.starts_with((kScratchRole + "_").str());
+}
+
 attn::GridForm attn::gridForm(const Tiles &tiles) {
   if (tiles.has("group"))
     return GridForm::teams;
+  if (tiles.has("strip")) // each block has places of its own
+    return GridForm::resident;
   if (!tiles.has("persistent"))
     return GridForm::rowsHeadsBatch;
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
@@ -52,7 +58,8 @@ int64_t attn::rowsOfTile(const Tiles &tiles) {
 }
 
 std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
-                                    int64_t multiprocessors) {
+                                    int64_t multiprocessors,
+                                    int64_t blocksPerSm) {
   int64_t query = rowsOfTile(tiles);
   int64_t rows = (problem.queries + query - 1) / query;
   int64_t all = rows * problem.heads * problem.batch;
@@ -63,6 +70,8 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
     return {all, 1, 1};
   case GridForm::persistent:
     return {std::min(all, multiprocessors), 1, 1};
+  case GridForm::resident:
+    return {std::min(all, multiprocessors * blocksPerSm), 1, 1};
   case GridForm::teams: {
     int64_t team = blocksOfTeam(tiles);
     return {std::min(all, multiprocessors / team) * team, 1, 1};

@@ -136,8 +136,9 @@ public:
           exchange(steps);
         break;
       case Verb::absorb:
+        // In 16 bits, and the next one on its way.
         if (node.tensor == Tensor::P)
-          held += registers(node.tensor, steps) / 2;
+          held += registers(node.tensor, steps);
         break;
       case Verb::grid:
       case Verb::transpose: // of pipelines only
@@ -259,6 +260,14 @@ private:
 
 } // namespace
 
+/// Whether a block passes something on to itself through scratch memory.
+static bool hasPlaces(const Body &body) {
+  return std::any_of(body.begin(), body.end(), [](const Node &node) {
+    return (node.verb == Verb::absorb && node.slots > 0) ||
+           hasPlaces(node.body);
+  });
+}
+
 Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {
   if (grid.pipeline)
@@ -269,6 +278,9 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
   result.smemBytes = space.smemBytes();
   result.threads = grid.warps * 32;
   result.registersPerThread = kBaseRegisters + held + space.operandRegisters;
+  if (hasPlaces(grid.body))
+    result.registersPerThread +=
+        kPlaceRegisters + kPlaceRegistersPerRow * grid.step / grid.warps;
 
   if (result.smemBytes > machine.smemBytesPerBlock ||
       result.registersPerThread > kMaxRegistersPerThread ||
@@ -322,10 +334,13 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
       continue;
     Shape shape = shapeOf(node.tensor);
     int64_t cols = kThreadsPerRow;
-    if (shape.cols == Axis::HeadDimV) // a place for all columns
-      cols = padded(node.tensor, problem.headDimV, problem);
-    else if (shape.cols)
+    if (shape.cols == Axis::HeadDimV) { // a place for all columns
+      int64_t tile = steps.tile(Axis::HeadDimV, problem, false);
+      cols =
+          ceilDiv(problem.headDimV, tile) * padded(node.tensor, tile, problem);
+    } else if (shape.cols) {
       cols = steps.tile(*shape.cols, problem, false);
+    }
     bytes += node.slots * steps.tile(shape.rows, problem, false) * cols *
              bytesMoved(node, problem);
   }

@@ -4,6 +4,7 @@
 #include "attn/Schedule/Families.h"
 #include "attn/Schedule/Registry.h"
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 using namespace attn;
@@ -61,8 +62,10 @@ static std::vector<TensorCoreFamily> familiesFor(const ScheduleKind &kind,
   return families;
 }
 
-static std::string kernelFor(const ScheduleKind &kind,
-                             TensorCoreFamily family) {
+static std::string kernelFor(const ScheduleKind &kind, const Form &form,
+                             TensorCoreFamily family, const Problem &problem) {
+  if (form.hasKernel && !form.hasKernel(problem))
+    return "";
   std::string wanted = kind.name + "_" + std::string(name(family));
   for (const std::string &kernel : kernelNames())
     if (kernel == wanted)
@@ -124,8 +127,9 @@ struct Space {
   const Problem &problem;
   const Machine &machine;
   const Calibration &calibration;
-  const Form &form = *formFor(kind, family);
-  std::string kernel = kernelFor(kind, family);
+  const Form &form;
+  int64_t mostScratch = kMostScratchBytes;
+  std::string kernel = kernelFor(kind, form, family, problem);
 };
 
 /// What became of the choices of a space.
@@ -151,11 +155,13 @@ static std::optional<std::string> checkScratch(const Space &space,
     return std::nullopt;
   int64_t bytes =
       footprint(schedule, space.problem, space.machine).scratchBytes;
-  if (bytes <= kMostScratchBytes)
+  if (bytes <= space.mostScratch)
     return std::nullopt;
+  bool canBeAskedFor = bytes <= kMostScratchBytes;
   return "needs " + std::to_string(bytes) +
          " bytes of scratch memory, but a plan has at most " +
-         std::to_string(kMostScratchBytes);
+         std::to_string(canBeAskedFor ? space.mostScratch : kMostScratchBytes) +
+         (canBeAskedFor ? " unless its tiles are given" : "");
 }
 
 /// A sentence when the choice is not possible for this problem here.
@@ -258,6 +264,23 @@ static void priceAll(const Space &space, const Tiles &given, Outcome &outcome) {
   }
 }
 
+/// Prices every choice within the usual scratch; if there is none, within all
+/// that a plan may have.
+static void priceUnasked(Space space, Outcome &outcome) {
+  for (int64_t most : {kUsualScratchBytes, kMostScratchBytes}) {
+    Outcome one;
+    space.mostScratch = most;
+    priceAll(space, {}, one);
+    if (one.plans.empty() && most == kUsualScratchBytes)
+      continue;
+    std::move(one.plans.begin(), one.plans.end(),
+              std::back_inserter(outcome.plans));
+    std::move(one.refused.begin(), one.refused.end(),
+              std::back_inserter(outcome.refused));
+    return;
+  }
+}
+
 /// Faster first; of equals, the one that occupies less; then by its text, so
 /// that the order is the same everywhere.
 static bool isBetter(const Plan &a, const Plan &b) {
@@ -296,10 +319,16 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
         continue;
       if (auto reason = checkFamilyOf(kind, other, problem, machine))
         outcome.refused.push_back(
-            {kind.name, {}, other, *reason, kernelFor(kind, other)});
+            {kind.name,
+             {},
+             other,
+             *reason,
+             kernelFor(kind, kind.forms.front(), other, problem)});
     }
     for (TensorCoreFamily family : families)
-      priceAll({kind, family, problem, machine, calibration}, {}, outcome);
+      priceUnasked(
+          {kind, family, problem, machine, calibration, *formFor(kind, family)},
+          outcome);
   }
   report.plans = std::move(outcome.plans);
   report.refused = std::move(outcome.refused);
@@ -370,10 +399,14 @@ std::optional<Plan> attn::planFor(const Problem &problem,
   Outcome outcome;
   bool hasFamily = false;
   for (TensorCoreFamily family : familiesFor(*kind, problem, machine)) {
-    if (!formFor(*kind, family)->hasAll(tiles))
-      continue;
-    hasFamily = true;
-    priceAll({*kind, family, problem, machine, calibration}, tiles, outcome);
+    for (const Form &form : kind->forms) {
+      if (!form.serves(family) || !form.hasAll(tiles))
+        continue;
+      hasFamily = true;
+      priceAll({*kind, family, problem, machine, calibration, form}, tiles,
+               outcome);
+      break;
+    }
   }
   if (!hasFamily) {
     error = whyNoFamily(*kind, tiles, problem, machine);

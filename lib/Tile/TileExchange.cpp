@@ -25,8 +25,8 @@ static Traffic imageTraffic(TypeRange types) {
 
 static LogicalResult verifyImage(Operation *op, TypeRange types) {
   int64_t count = registersOf(types);
-  if (count == 0 || count % 4 != 0)
-    return op->emitOpError("expects values with registers in multiples of 4, "
+  if (count == 0 || count % 2 != 0)
+    return op->emitOpError("expects values with registers in multiples of 2, "
                            "but got ")
            << count;
   return success();

@@ -5,12 +5,14 @@
 // RUN: sed 's/MEMORY/49152/' %s > %t.48.mlir
 // RUN: attn-run %t.16.mlir --on interpreter --function narrow | FileCheck %s --check-prefixes=CHECK,NARROW
 // RUN: attn-run %t.16.mlir --on interpreter --schedule streamed_query,warps=1,column_warps=1,key=32 --function narrow | FileCheck %s --check-prefixes=CHECK,STREAMED
+// RUN: attn-run %t.16.mlir --on interpreter --function wide | FileCheck %s --check-prefixes=CHECK,SPILL
 // RUN: attn-run %t.32.mlir --on interpreter --function wide | FileCheck %s
 // RUN: attn-run %t.48.mlir --on interpreter --function wide | FileCheck %s
 // RUN: attn-run %t.48.mlir --on interpreter --schedule flash,query=48,key=16,stages=1,warps=3 --function wide | FileCheck %s
 
 // NARROW: kernel {{.*}}flash_mma_sync_bf16_128
 // STREAMED: kernel {{.*}}streamed_query_mma_sync_bf16_128
+// SPILL: kernel {{.*}}score_spill_mma_sync_bf16_256
 // CHECK-NOT: WRONG
 // CHECK: moved
 

@@ -64,7 +64,7 @@ inline constexpr llvm::StringLiteral kPerBlockAttr = "tile.per_block";
 ///   `<operand>_map`                   !tile.tensor_map of the memref
 ///   `counter`                         !tile.ptr<i32>, a tile.counter
 ///   `flags`                           the same, one per block and more
-///   `scratch`                         !tile.ptr<i32>, a tile.scratch
+///   `scratch`, `scratch_<what>`       !tile.ptr<i32>, a tile.scratch each
 ///   `queries`, `keys`                 i32, rows of Q and of K
 ///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head
@@ -81,17 +81,22 @@ inline constexpr llvm::StringLiteral kCounterRole = "counter",
 /// strides and offsets, which the problem does not tell, and pointers are 0.
 int64_t roleValue(llvm::StringRef role, const Problem &problem);
 
+/// Whether an argument of that role is memory of the launch, with any contents.
+bool isScratchRole(llvm::StringRef role);
+
 /// The grid of a kernel: blocks by (tile of rows, head, batch entry), or one
 /// block per tile of all heads, or of those only as many as multiprocessors, or
-/// as many teams of blocks that share tiles as run at once.
-enum class GridForm { rowsHeadsBatch, tiles, persistent, teams };
+/// as run at once; or as many teams of blocks that share tiles as run at once.
+enum class GridForm { rowsHeadsBatch, tiles, persistent, resident, teams };
 GridForm gridForm(const Tiles &tiles);
 /// Blocks of a team, and the rows of a tile: those of all its groups.
 int64_t blocksOfTeam(const Tiles &tiles);
 int64_t rowsOfTile(const Tiles &tiles);
-/// Its extents for a problem on so many multiprocessors.
+/// Its extents for a problem on so many multiprocessors, each of which runs so
+/// many blocks of a resident grid.
 std::array<int64_t, 3> gridOf(const Tiles &tiles, const Problem &problem,
-                              int64_t multiprocessors);
+                              int64_t multiprocessors,
+                              int64_t blocksPerSm = 1);
 
 /// What a kernel was built for, as its attribute `problem` and back.
 mlir::DictionaryAttr problemAttr(mlir::MLIRContext *context,

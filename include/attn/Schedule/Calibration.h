@@ -18,6 +18,12 @@ namespace attn {
 inline constexpr int64_t kBaseRegisters = 36;
 /// The same on top for products of split factors, which come in twos.
 inline constexpr int64_t kSplitRegisters = 24;
+/// The same on top where a block has places in scratch memory: their addresses,
+/// where copies are; and per row of a warp (eight values of a row are two
+/// registers for every sixteen) the maxima that places were written with, what
+/// they make of sums, masks.  Of 110 kernels of score_spill those that are then
+/// put at 255 or less do not spill, but 32 rows with 128 keys (256) do.
+inline constexpr int64_t kPlaceRegisters = 12, kPlaceRegistersPerRow = 1;
 /// The same of a thread of a consumer warpgroup, whose operands come from
 /// shared memory: d = 64 with 128 keys fits 160 registers (156) and is
 /// serialised with 144 keys (168), d = 128 fits 240 up to 192 keys (236), d =

@@ -8,7 +8,8 @@
 /// A schedule has one *form* per way in which tensor cores want to be fed: what
 /// streams and what stays is the same, who loads and which parameters there are
 /// is not.  The parameters of two forms differ in at least one name, so a full
-/// list of tiles tells its form.
+/// list of tiles tells its form.  Of several for the same tensor cores only the
+/// first is ever chosen; another has to be asked for, by its tiles.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_REGISTRY_H
@@ -55,6 +56,8 @@ struct Form {
                                       const Problem &problem);
   /// The widest head dimension where wgmma computes whole rows at once.
   int64_t mostHeadDim = kMostWgmmaColumns;
+  /// For which problems the kernel builder writes it, if not for all.
+  bool (*hasKernel)(const Problem &problem) = nullptr;
 
   /// All parameters, in the order in which tiles print.
   std::vector<Parameter> parameters() const;

@@ -41,7 +41,8 @@ def Tile_StoreRegistersOp : Tile_Op<"store_registers",
     any warp; nothing else reads an image.  A partial row stays partial.
 
     Lane l keeps the k-th four registers (of all values, one behind the other)
-    in the 16 bytes from `512 k + 16 l` on; so their number is a multiple of 4.
+    in the 16 bytes from `512 k + 16 l` on, and two that are left in the 8 bytes
+    from `512 k + 8 l` on; so their number is a multiple of 2.
   }];
   let arguments = (ins Variadic<AnyTypeOf<[Tile_Frag, Tile_Row]>>:$values,
                        Tile_Ptr:$base, I32:$place);

@@ -50,7 +50,7 @@ public:
                                 b.getI32Type());
     if (role == kCounterRole || role == kFlagsRole)
       return tile::CounterOp::create(b, type);
-    if (role == kScratchRole)
+    if (role && isScratchRole(role.getValue()))
       return tile::ScratchOp::create(b, type);
     return values.lookup(role.getValue());
   }
@@ -129,23 +129,32 @@ public:
     ImplicitLocOpBuilder b(op->getLoc(), builder);
     LaunchArguments arguments(b, op);
     SmallVector<Value> operands;
-    const Tiles &tiles = choice->request.tiles;
-    int64_t team = blocksOfTeam(tiles);
+    const KernelRequest &request = choice->request;
+    int64_t most = mostBlocks(request);
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-      operands.push_back(arguments.get(kernel, i, machine.sms / team * team));
+      operands.push_back(arguments.get(kernel, i, most));
     auto name = SymbolRefAttr::get(
         b.getContext(), kModuleName,
         {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
-    std::array<Value, 3> grid = gridOf(b, arguments, tiles);
+    std::array<Value, 3> grid = gridOf(b, arguments, request);
     tile::LaunchOp::create(b, name, grid[0], grid[1], grid[2], operands);
     op->erase();
     return success();
   }
 
 private:
+  /// Of a grid that a machine runs at once.
+  int64_t mostBlocks(const KernelRequest &request) const {
+    int64_t team = blocksOfTeam(request.tiles);
+    bool isResident = gridForm(request.tiles) == GridForm::resident;
+    return machine.sms / team * team *
+           (isResident ? request.minBlocksPerSm : 1);
+  }
+
   std::array<Value, 3> gridOf(ImplicitLocOpBuilder &b,
                               const LaunchArguments &arguments,
-                              const Tiles &tiles) {
+                              const KernelRequest &request) {
+    const Tiles &tiles = request.tiles;
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantIndexOp::create(b, value);
     };
@@ -155,8 +164,9 @@ private:
       return {rows, arguments.heads, arguments.batch};
     Value all = b.createOrFold<arith::MulIOp>(rows, arguments.heads);
     all = b.createOrFold<arith::MulIOp>(all, arguments.batch);
-    if (gridForm(tiles) == GridForm::persistent)
-      all = b.createOrFold<arith::MinSIOp>(all, constant(machine.sms));
+    if (gridForm(tiles) == GridForm::persistent ||
+        gridForm(tiles) == GridForm::resident)
+      all = b.createOrFold<arith::MinSIOp>(all, constant(mostBlocks(request)));
     if (gridForm(tiles) == GridForm::teams) {
       int64_t team = blocksOfTeam(tiles);
       all = b.createOrFold<arith::MinSIOp>(all, constant(machine.sms / team));

@@ -1,9 +1,9 @@
 //===- Exchange.cpp - What blocks hand each other -------------------------===//
 //
 // Registers go to global memory as they are, 16 bytes a lane and instruction:
-// a warp writes 512 bytes in one piece, and no shared memory, shuffle or proxy
-// fence is in the way.  Loads pass by the multiprocessor's own cache, which
-// other multiprocessors' stores do not reach.
+// a warp writes 512 bytes in one piece (256, if two registers are left), and no
+// shared memory, shuffle or proxy fence is in the way.  Loads pass by the
+// multiprocessor's own cache, which other multiprocessors' stores do not reach.
 //
 // A flag is stored with release and polled with acquire, both at the scope of
 // the GPU.  Memory order is transitive over the mbarriers of a block, so that
@@ -20,13 +20,43 @@ using namespace attn::tile;
 namespace {
 
 constexpr int64_t kPiece = 4; ///< registers that one instruction moves
-constexpr int64_t kPieceBytes = 32 * 4 * kPiece;
+constexpr int64_t kRegisterBytes = 4, kLanes = 32;
 
-/// The lane's address of an image of so many registers.
-Value imageAddress(Lane &b, Value base, Value place, int64_t registers) {
-  Value bytes = b.add(b.mul(place, registers / kPiece * kPieceBytes),
-                      b.mul(b.lane(), 4 * kPiece));
-  return b.offset(base, b.wide(bytes));
+/// Where a lane has its part of an image of so many registers.
+struct ImageAddress {
+  ImageAddress(Lane &b, Value base, Value place, int64_t registers) {
+    Value image = b.mul(place, registers * kRegisterBytes * kLanes);
+    auto ofLane = [&](int64_t piece) {
+      Value bytes = b.add(image, b.mul(b.lane(), piece * kRegisterBytes));
+      return b.offset(base, b.wide(bytes));
+    };
+    if (registers >= kPiece)
+      whole = ofLane(kPiece);
+    if (registers % kPiece != 0)
+      rest = ofLane(registers % kPiece);
+  }
+  /// Of a piece of so many registers.
+  Value of(size_t registers) const {
+    return registers == kPiece ? whole : rest;
+  }
+
+  Value whole, rest;
+};
+
+/// Behind so many registers of all lanes.
+int64_t bytesBehind(size_t registers) {
+  return int64_t(registers) * kRegisterBytes * kLanes;
+}
+
+/// `{$first,...}` of `count` operands, and `.v4.b32`.
+std::string operandList(size_t first, size_t count) {
+  std::string list;
+  for (size_t i = first; i < first + count; ++i)
+    list += (list.empty() ? "{$" : ",$") + std::to_string(i);
+  return list + "}";
+}
+std::string vectorOf(size_t count) {
+  return ".v" + std::to_string(count) + ".b32 ";
 }
 
 /// `[$number + bytes]`.
@@ -46,18 +76,19 @@ struct StoreRegistersLowering : OpConversionPattern<StoreRegistersOp> {
     Registers all;
     for (ValueRange value : adaptor.getValues())
       llvm::append_range(all, value);
-    Value address = imageAddress(b, adaptor.getBase().front(),
-                                 adaptor.getPlace().front(), all.size());
+    ImageAddress address(b, adaptor.getBase().front(),
+                         adaptor.getPlace().front(), all.size());
     for (size_t i = 0; i < all.size(); i += kPiece) {
-      SmallVector<Value> operands = {address};
+      ArrayRef<Value> piece = ArrayRef(all).slice(i).take_front(kPiece);
+      SmallVector<Value> operands = {address.of(piece.size())};
       std::string constraints = "l";
-      for (Value value : ArrayRef(all).slice(i, kPiece)) {
+      for (Value value : piece) {
         operands.push_back(value);
         constraints += ("," + letterOf(value.getType())).str();
       }
-      b.memoryAssembly("st.global.v4.b32 " +
-                           memoryOperand(0, i / kPiece * kPieceBytes) +
-                           ", {$1,$2,$3,$4};",
+      b.memoryAssembly("st.global" + vectorOf(piece.size()) +
+                           memoryOperand(0, bytesBehind(i)) + ", " +
+                           operandList(1, piece.size()) + ";",
                        constraints, operands);
     }
     // One lane will say, at a barrier, that all of them have stored.
@@ -82,19 +113,22 @@ struct LoadRegistersLowering : OpConversionPattern<LoadRegistersOp> {
         return failure();
       counts.push_back(types.size() - before);
     }
-    Value address = imageAddress(b, adaptor.getBase().front(),
-                                 adaptor.getPlace().front(), types.size());
+    ImageAddress address(b, adaptor.getBase().front(),
+                         adaptor.getPlace().front(), types.size());
     Registers all;
     for (size_t i = 0; i < types.size(); i += kPiece) {
-      ArrayRef<Type> piece = ArrayRef(types).slice(i, kPiece);
+      ArrayRef<Type> piece = ArrayRef(types).slice(i).take_front(kPiece);
       std::string constraints;
       for (Type type : piece)
         constraints += ("=" + letterOf(type) + ",").str();
       llvm::append_range(
-          all, b.assembly(piece,
-                          "ld.global.cg.v4.b32 {$0,$1,$2,$3}, " +
-                              memoryOperand(4, i / kPiece * kPieceBytes) + ";",
-                          constraints + "l,~{memory}", address));
+          all,
+          b.assembly(piece,
+                     "ld.global.cg" + vectorOf(piece.size()) +
+                         operandList(0, piece.size()) + ", " +
+                         memoryOperand(int64_t(piece.size()), bytesBehind(i)) +
+                         ";",
+                     constraints + "l,~{memory}", address.of(piece.size())));
     }
     SmallVector<Registers> values;
     size_t at = 0;

@@ -17,9 +17,8 @@
 //   N²d (1/query + 1/key + 1/query + 1/column)
 //     + N² + N²/key (1 + d/column) + (2N/strip − 1) Nd + N
 //
-// With `strip` = 0 the strip is all keys and P all of N²; two launches then, so
-// that the tiles of the products may differ (`out_query`, 0 for no difference).
-// Nobody chooses that unasked.
+// Without strips all of P, N², is spilled, by two launches, so that the tiles
+// of the products may differ (`out_query`).  Nobody chooses that unasked.
 // Words:
 //
 //   N²d (1/query + 1/key + 1/out_query + 1/column)
@@ -50,11 +49,6 @@ static Node scoreGrid(const Tiles &t) {
                spill(Tensor::Stats)});
 }
 
-/// Rows of an output tile: those of a score tile unless others are given.
-static int64_t outQuery(const Tiles &t) {
-  return t.get("out_query") ? t.get("out_query") : t.get("query");
-}
-
 /// Output by tiles of out_query × column; the statistics of a row shrink to its
 /// log-sum-exp as they are read.
 static Node outputGrid(const Tiles &t) {
@@ -67,7 +61,7 @@ static Node outputGrid(const Tiles &t) {
   Body column = {hold(Tensor::O),
                  loop(Axis::Key, t.get("key"), stages, keyStep),
                  store(Tensor::O)};
-  return grid(Axis::Query, outQuery(t), t.get("warps", 1),
+  return grid(Axis::Query, t.get("out_query"), t.get("warps", 1),
               {hold(Tensor::Lse), absorb(Tensor::Stats),
                loop(Axis::HeadDimV, t.get("column"), 1, column),
                store(Tensor::Lse)});
@@ -82,21 +76,23 @@ static Node stripGrid(const Tiles &t) {
   int64_t stages = t.get("stages", 1), places = strip / key;
   Body keyStep = sequence(
       {scores(t), {spill(Tensor::P, places), spill(Tensor::TileMax, places)}});
+  // P comes back as it left, by the threads that had it: past shared memory.
   Body product =
-      sequence({{absorb(Tensor::P, places), absorb(Tensor::TileMax, places),
-                 rescale(Tensor::P)},
+      sequence({{absorb(Tensor::TileMax, places)},
                 slices(Axis::Key, t.get("slice"), stages,
-                       {stream(Tensor::V, Level::Smem),
+                       {absorb(Tensor::P, places), rescale(Tensor::P),
+                        stream(Tensor::V, Level::Smem),
                         multiply(Tensor::O, Tensor::P, Tensor::V)})});
   Body column = {hold(Tensor::O), between(absorb(Tensor::O, 1)),
                  rescale(Tensor::O), seek(Axis::Key, key, stages, product),
                  between(spill(Tensor::O, 1))};
   Body whole = {seek(Axis::Key, key, stages, keyStep),
                 loop(Axis::HeadDimV, t.get("column"), 1, column)};
-  return grid(Axis::Query, t.get("query"), t.get("warps", 1),
-              {hold(Tensor::Stats), loop(Axis::Key, strip, stages, whole),
-               loop(Axis::HeadDimV, t.get("column"), 1, {store(Tensor::O)}),
-               store(Tensor::Lse)});
+  return grid(
+      Axis::Query, t.get("query"), t.get("warps", 1),
+      {hold(Tensor::Stats), loop(Axis::Key, strip, stages, whole),
+       loop(Axis::HeadDimV, t.get("column"), 1, {storeDirectly(Tensor::O)}),
+       store(Tensor::Lse)});
 }
 
 static Schedule build(const Tiles &t) {
@@ -111,21 +107,21 @@ static Schedule build(const Tiles &t) {
 
 static std::string number(int64_t value) { return std::to_string(value); }
 
-static std::optional<std::string> checkTiles(const Tiles &t,
-                                             const Problem &problem) {
-  for (int64_t extent : {t.get("query"), outQuery(t)}) {
-    int64_t rows = extent / t.get("warps");
-    if (extent % t.get("warps") != 0 || (rows != 16 && rows != 32))
-      return "expects 16 or 32 rows per warp, but got " + number(extent) +
-             " rows and " + number(t.get("warps")) + " warps";
-  }
-  int64_t strip = t.get("strip");
-  if (strip == 0)
+static std::optional<std::string> checkRows(const Tiles &t, int64_t extent) {
+  int64_t rows = extent / t.get("warps");
+  if (extent % t.get("warps") == 0 && (rows == 16 || rows == 32))
     return std::nullopt;
-  if (t.get("query") != outQuery(t))
-    return "expects one tile of rows in strips, but got query = " +
-           number(t.get("query")) +
-           " and out_query = " + number(t.get("out_query"));
+  return "expects 16 or 32 rows per warp, but got " + number(extent) +
+         " rows and " + number(t.get("warps")) + " warps";
+}
+
+static std::optional<std::string> checkStrips(const Tiles &t,
+                                              const Problem &problem) {
+  if (auto sentence = checkRows(t, t.get("query")))
+    return sentence;
+  int64_t strip = t.get("strip"), stages = t.get("stages");
+  if (stages < 2 || stages > 3)
+    return "expects two or three stages in strips, but got " + number(stages);
   if (strip % t.get("key") != 0 || t.get("key") % t.get("slice") != 0)
     return "expects strips of whole blocks of whole slices of keys, but got "
            "strip = " +
@@ -134,37 +130,63 @@ static std::optional<std::string> checkTiles(const Tiles &t,
   return std::nullopt;
 }
 
+static std::optional<std::string> checkWhole(const Tiles &t,
+                                             const Problem &problem) {
+  auto sentence = checkRows(t, t.get("query"));
+  return sentence ? sentence : checkRows(t, t.get("out_query"));
+}
+
 static std::optional<std::string> checkMask(const Tiles &t,
                                             const Problem &problem) {
   bool isMasked = problem.mask.kind != MaskKind::none;
-  if (isMasked && t.get("query") % outQuery(t) != 0)
+  int64_t query = t.get("query"), outQuery = t.get("out_query");
+  if (isMasked && query % outQuery != 0)
     return "expects query to be a multiple of out_query under a mask, but "
            "got " +
-           number(t.get("query")) + " and " + number(outQuery(t)) +
+           number(query) + " and " + number(outQuery) +
            ": a tile of the output would read scores that were never written";
   return std::nullopt;
 }
+
+/// The kernel has factors of 16 bits.
+static bool isWritten(const Problem &problem) {
+  return bytesOf(problem.dtype) == 2;
+}
+static bool isNotWritten(const Problem &) { return false; }
 
 namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind score_spill() {
-  return {
-      "score_spill",
-      "two matrix products that keep square tiles of their output; the "
-      "probabilities of a strip of keys are spilled in between",
-      {{{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
-        {extentParameter("query", {32, 64, 128}),
-         extentParameter("key", {64, 128, 256}),
-         optionalExtent("out_query", {0}),
-         extentParameter("column", {32, 64, 128, 256}),
-         extentParameter("slice", {16, 64}), countParameter("stages", {1, 2}),
-         countParameter("warps", {2, 4, 8}),
-         optionalExtent("strip", {512, 2048})},
-        {},
-        {},
-        build,
-        checkTiles,
-        checkMask}}};
+  std::vector<TensorCoreFamily> families = {TensorCoreFamily::none,
+                                            TensorCoreFamily::mmaSync};
+  Parameter query = extentParameter("query", {32, 64, 128}),
+            key = extentParameter("key", {64, 128, 256}),
+            column = extentParameter("column", {64, 128, 256}),
+            slice = extentParameter("slice", {16, 32, 64}),
+            warps = countParameter("warps", {2, 4, 8}),
+            stages = countParameter("stages", {3, 2});
+  Form strips = {families,
+                 {query, key, column, slice, warps,
+                  extentParameter("strip", {256, 512, 2048})},
+                 {stages},
+                 {},
+                 build,
+                 checkStrips,
+                 nullptr};
+  strips.hasKernel = isWritten;
+  Form whole = {families,
+                {query, key, extentParameter("out_query", {64, 128}), column,
+                 slice, warps},
+                {stages},
+                {},
+                build,
+                checkWhole,
+                checkMask};
+  whole.hasKernel = isNotWritten;
+  return {"score_spill",
+          "two matrix products that keep square tiles of their output; the "
+          "probabilities of a strip of keys are spilled in between",
+          {strips, whole}};
 }
 } // namespace attn::schedules

@@ -136,8 +136,8 @@ gpu.module @kernels {
       }
       tile.role "consumer" warps 4 registers 240 {
         %row = tile.fill %f : f32 -> !tile.row<16xf32>
-        // expected-error @below {{expects values with registers in multiples of 4, but got 2}}
-        tile.store_registers %row to %scratch[%c] : !tile.row<16xf32> to <i32>
+        // expected-error @below {{expects values with registers in multiples of 2, but got 0}}
+        "tile.store_registers"(%scratch, %c) : (!tile.ptr<i32>, i32) -> ()
       }
     }
     tile.return
@@ -154,8 +154,8 @@ gpu.module @kernels {
       tile.role "producer" warps 4 registers 24 single_lane {
       }
       tile.role "consumer" warps 4 registers 240 {
-        // expected-error @below {{expects values with registers in multiples of 4, but got 2}}
-        %row = tile.load_registers %scratch[%c] : <i32> -> !tile.row<16xf32>
+        // expected-error @below {{expects values with registers in multiples of 2, but got 0}}
+        "tile.load_registers"(%scratch, %c) : (!tile.ptr<i32>, i32) -> ()
       }
     }
     tile.return

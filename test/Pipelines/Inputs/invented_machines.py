@@ -8,7 +8,8 @@ import re
 import subprocess
 import sys
 
-SCHEDULES = ("", "flash", "streamed_query", "column_split")
+SCHEDULES = ("", "flash", "streamed_query", "score_spill",
+             "column_split")
 PROGRAM = """module attributes {{attn.machine = #attn.machine<{machine}, smem_bytes_per_block = {memory}, smem_bytes_per_sm = {room}>}} {{
   func.func @f(%q: !q, %k: !q, %v: !q) -> !q {{
     %o = attn.forward %q, %k, %v : !q, !q, !q -> !q

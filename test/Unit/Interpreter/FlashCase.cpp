@@ -40,10 +40,10 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
       {"o", alignmentOf(problem.headDimV, resultType(problem))}};
   request.sms = 4;
   request.l2Bytes = 1 << 20;
-  bool wgmma = gridForm(tiles) != GridForm::rowsHeadsBatch;
-  const char *kernel = wgmma                ? "flash_wgmma"
-                       : tiles.has("slice") ? "streamed_query_mma_sync"
-                                            : "flash_mma_sync";
+  const char *kernel = tiles.has("strip")        ? "score_spill_mma_sync"
+                       : tiles.has("persistent") ? "flash_wgmma"
+                       : tiles.has("slice")      ? "streamed_query_mma_sync"
+                                                 : "flash_mma_sync";
   findKernelBuilder(kernel)(builder, loc, request);
   return module;
 }
@@ -186,10 +186,14 @@ Outcome FlashCase::run(tile::KernelOp kernel,
       {"lse", lse},
       {kCounterRole, counter}};
   std::vector<KernelArgument> arguments;
-  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
-    arguments.push_back(
-        argument(kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue(),
-                 type, addresses));
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    StringRef role =
+        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    // What nobody has written is reported when it is read.
+    if (auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerBlockAttr))
+      addresses[role] = memory.allocate(words.getInt() * 4 * grid()[0]);
+    arguments.push_back(argument(role, type, addresses));
+  }
   Outcome outcome;
   ScopedDiagnosticHandler handler(kernel.getContext(),
                                   [&](Diagnostic &diagnostic) {

@@ -21,9 +21,10 @@
 
 namespace attn {
 
-/// A module with the kernel that a builder writes: `flash_wgmma` if the tiles
-/// say whether the kernel is persistent, `streamed_query_mma_sync` if they have
-/// slices, else `flash_mma_sync`.
+/// A module with the kernel that a builder writes: `score_spill_mma_sync` if
+/// the tiles have strips, `flash_wgmma` if they say whether the kernel is
+/// persistent, `streamed_query_mma_sync` if they have slices, else
+/// `flash_mma_sync`.
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
                                              const Problem &problem,
                                              const Tiles &tiles);

@@ -172,10 +172,10 @@ def _score_spill(head_dim: int) -> Iterator[Tiles]:
         for warps in _warps(query):
             for key in range(16, 257, 16):
                 # Columns of O take the place of scores.
-                yield {"query": query, "key": key, "out_query": 0,
+                yield {"query": query, "key": key,
                        "column": min(key, round_up(head_dim, 16)),
-                       "slice": 16, "stages": 1, "warps": warps,
-                       "strip": key * (2048 // key)}
+                       "slice": 16, "warps": warps,
+                       "strip": key * (2048 // key), "stages": 2}
 
 
 def _column_split(_: int) -> Iterator[Tiles]:

@@ -19,8 +19,8 @@ HEADER = """\
 Bytes between L2 and the multiprocessors: the plan of each schedule that moves
 the fewest, on a machine with M bytes of fast memory. `predicted` are the
 plan's, `counted` those of its kernel's IR for the very problem, `read` those
-of the hardware's counters. `output_spill` and `score_spill` are plans without
-a kernel. The bound is that of one multiprocessor with M; the blocks of a group
+of the hardware's counters. `output_spill` is a plan without a
+kernel. The bound is that of one multiprocessor with M; the blocks of a group
 of `column_split` have the memory of several.
 
 M is read in two ways. Real GPUs of every size have 256 KiB of registers beside
