@@ -264,21 +264,22 @@ static void priceAll(const Space &space, const Tiles &given, Outcome &outcome) {
   }
 }
 
-/// Prices every choice within the usual scratch; if there is none, within all
-/// that a plan may have.
-static void priceUnasked(Space space, Outcome &outcome) {
+/// Prices every choice that agrees with what is given within the usual scratch;
+/// if there is none, within all that a plan may have.
+static void priceFrugally(Space space, const Tiles &given, Outcome &outcome) {
+  Outcome one;
   for (int64_t most : {kUsualScratchBytes, kMostScratchBytes}) {
-    Outcome one;
+    if (!one.plans.empty())
+      break;
+    one = {};
     space.mostScratch = most;
-    priceAll(space, {}, one);
-    if (one.plans.empty() && most == kUsualScratchBytes)
-      continue;
-    std::move(one.plans.begin(), one.plans.end(),
-              std::back_inserter(outcome.plans));
-    std::move(one.refused.begin(), one.refused.end(),
-              std::back_inserter(outcome.refused));
-    return;
+    priceAll(space, given, one);
   }
+  std::move(one.plans.begin(), one.plans.end(),
+            std::back_inserter(outcome.plans));
+  std::move(one.refused.begin(), one.refused.end(),
+            std::back_inserter(outcome.refused));
+  outcome.structure = one.structure;
 }
 
 /// Faster first; of equals, the one that occupies less; then by its text, so
@@ -326,9 +327,9 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
              kernelFor(kind, kind.forms.front(), other, problem)});
     }
     for (TensorCoreFamily family : families)
-      priceUnasked(
+      priceFrugally(
           {kind, family, problem, machine, calibration, *formFor(kind, family)},
-          outcome);
+          {}, outcome);
   }
   report.plans = std::move(outcome.plans);
   report.refused = std::move(outcome.refused);
@@ -403,8 +404,8 @@ std::optional<Plan> attn::planFor(const Problem &problem,
       if (!form.serves(family) || !form.hasAll(tiles))
         continue;
       hasFamily = true;
-      priceAll({*kind, family, problem, machine, calibration, form}, tiles,
-               outcome);
+      priceFrugally({*kind, family, problem, machine, calibration, form}, tiles,
+                    outcome);
       break;
     }
   }

@@ -19,8 +19,8 @@
 /// Nothing is tabulated by shape.  A choice is legal if its footprint fits the
 /// machine and its kernel's demands are met; legal choices are ranked by
 /// predicted time.  Scratch memory has a limit that does not depend on the
-/// problem: a usual one, which stays in L2, and where a schedule has no choice
-/// within it or its tiles are given, a larger one.  Only a spill of whole
+/// problem: a usual one, and where a schedule has no choice within it, or none
+/// with the tiles that are given, a larger one.  Only a spill of whole
 /// tensors, which nobody chooses unasked, goes beyond that.
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@
 
 namespace attn {
 
-/// The most scratch of a plan that does not spill whole tensors: unless tiles
-/// are given or a schedule needs more, and in any case.
+/// The most scratch of a plan that does not spill whole tensors: unless it needs
+/// more, and in any case.
 inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20,
                          kMostScratchBytes = int64_t(256) << 20;
 
