@@ -4,7 +4,7 @@
 
 #include "attn/IR/Attn.h"
 #include "attn/InitAll.h"
-#include "attn/Machine/Machine.h"
+#include "attn/Machine/MachineText.h"
 #include "attn/Pipelines/Nesting.h"
 
 #include "mlir/Parser/Parser.h"
@@ -50,10 +50,8 @@ static func::FuncOp chooseFunction(ModuleOp module, StringRef name,
 std::unique_ptr<Executable> Executable::compile(const Request &request,
                                                 std::string &error) {
   if (!request.machine.empty() &&
-      !findMachine(std::string_view(request.machine))) {
-    error = unknownMachine(request.machine.str());
+      !parseMachine(std::string_view(request.machine), error))
     return nullptr;
-  }
   llvm::raw_string_ostream stream(error);
   std::unique_ptr<llvm::MemoryBuffer> buffer =
       llvm::MemoryBuffer::getMemBufferCopy(request.text, kInputName);

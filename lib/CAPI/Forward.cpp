@@ -6,6 +6,7 @@
 #include "SizedSchedule.h"
 
 #include "attn/CAPI/GpuMachine.h"
+#include "attn/Machine/MachineText.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -59,7 +60,7 @@ static Store &store() {
   return *instance;
 }
 
-/// The name of the machine to compile for.
+/// The machine to compile for, as text.
 static Outcome resolveMachine(const ForwardRequest &request, int device,
                               std::string &name) {
   if (!request.machine.empty()) {
@@ -127,16 +128,17 @@ Outcome attn::bindForward(const ForwardRequest &request, int device,
   KernelClass kernelClass;
   if (std::optional<std::string> wrong = classify(request, arrays, kernelClass))
     return Fault{ATTN_INVALID_ARGUMENT, *wrong};
-  if (!request.machine.empty() && !findMachine(request.machine))
-    return Fault{ATTN_INVALID_ARGUMENT, unknownMachine(request.machine)};
-  std::string machine;
+  std::string machine, error;
   if (Outcome fault = resolveMachine(request, device, machine))
     return fault;
+  std::optional<Machine> parsed = parseMachine(machine, error);
+  if (!parsed)
+    return Fault{ATTN_INVALID_ARGUMENT, error};
 
   Problem &problem = kernelClass.problem;
   std::string schedule = request.schedule;
   if (schedule.empty())
-    schedule = scheduleForSizes(problem, *findMachine(machine));
+    schedule = scheduleForSizes(problem, *parsed, machine);
   problem.batch = problem.queries = problem.keys = -1;
   std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
                     std::to_string(device);

@@ -4,6 +4,7 @@
 #include "Problems.h"
 
 #include "attn/CAPI/GpuMachine.h"
+#include "attn/Machine/MachineText.h"
 #include "attn/Report/Report.h"
 
 #include "llvm/Support/JSON.h"
@@ -79,12 +80,13 @@ static int32_t renderPlans(const attn_problem *source, const char *machine,
       return invalid(*wrong);
     if (std::optional<std::string> wrong = check(kernelClass.problem))
       return invalid(*wrong);
-    const Machine *row = findMachine(machine);
-    if (!row)
-      return invalid(unknownMachine(machine));
+    std::string error;
+    std::optional<Machine> parsed = parseMachine(machine, error);
+    if (!parsed)
+      return invalid(error);
     std::string rendered;
     llvm::raw_string_ostream stream(rendered);
-    render(stream, plans(kernelClass.problem, *row));
+    render(stream, plans(kernelClass.problem, *parsed));
     return give(rendered, text);
   });
 }

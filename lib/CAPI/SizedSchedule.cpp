@@ -49,7 +49,8 @@ static std::string choose(const Problem &problem, const Machine &machine) {
 }
 
 std::string attn::scheduleForSizes(const Problem &problem,
-                                   const Machine &machine) {
+                                   const Machine &machine,
+                                   const std::string &text) {
   Problem sized = problem;
   sized.queries = rounded(problem.queries);
   sized.keys = rounded(problem.keys);
@@ -57,7 +58,7 @@ std::string attn::scheduleForSizes(const Problem &problem,
     return "";
   static std::mutex mutex;
   static auto *choices = new llvm::StringMap<std::string>();
-  std::string key = textOf({sized, std::nullopt}) + machine.name;
+  std::string key = textOf({sized, std::nullopt}) + text;
   std::lock_guard<std::mutex> lock(mutex);
   if (auto found = choices->find(key); found != choices->end())
     return found->second;

@@ -19,8 +19,9 @@ namespace attn {
 
 /// The schedule for this problem, `flash, query = 64, ...`, or an empty text
 /// where the schedule for unknown sizes (IR/Attn.h, DynamicSizes) is predicted
-/// to be as good, or nothing can be built.
-std::string scheduleForSizes(const Problem &problem, const Machine &machine);
+/// to be as good, or nothing can be built.  `text` is that of the machine.
+std::string scheduleForSizes(const Problem &problem, const Machine &machine,
+                             const std::string &text);
 
 } // namespace attn
 

@@ -197,8 +197,9 @@ def compile(text: Union[str, Problem], *, machine: Optional[str] = None,
             function: Optional[str] = None) -> Executable:
     """Compiles MLIR text with functions of `attn.forward`, or a `Problem`.
 
-    Needs no GPU.  `machine` is a name of `machines()`; without one it is the
-    module's own, or h100_sxm.  `schedule` overrules what the cost model would
+    Needs no GPU.  `machine` is a name of `machines()`, which facts may follow
+    ("l4, smem_bytes_per_block = 49152"); without one it is the module's own,
+    or h100_sxm.  `schedule` overrules what the cost model would
     choose, "flash, query = 128, key = 64"; sizes left out are chosen.
     `function` is the one to call where the text has several.
 

@@ -149,10 +149,11 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
 
     Shapes are q [batch, heads, queries, head_dim], k [batch, kv_heads, keys,
     head_dim], v [batch, kv_heads, keys, head_dim_v]; what is left out is as on
-    the side of the queries.  `machine` is a name of `machines()`; `dtype` is
-    "bf16", "f16", "f32" or "f8e4m3"; `causal`, `window` and `mask` are those
-    of `forward`; `lse`: the log-sum-exp is a result too; `precision` of f32:
-    "tf32x3" (the same as None) or "tf32".
+    the side of the queries.  `machine` is a name of `machines()`, which facts
+    may follow: "l4, smem_bytes_per_block = 49152"; `dtype` is "bf16", "f16",
+    "f32" or "f8e4m3"; `causal`, `window` and `mask` are those of `forward`;
+    `lse`: the log-sum-exp is a result too; `precision` of f32: "tf32x3" (the
+    same as None) or "tf32".
 
     Raises ValueError for an unknown name or a size out of range, TypeError
     for an argument of another type.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Machine/MachineText.h"
 #include "attn/Report/Report.h"
 #include "attn/Schedule/Advice.h"
 #include "llvm/ADT/StringExtras.h"
@@ -86,11 +87,15 @@ static int fail(const llvm::Twine &error, const llvm::Twine &note = "") {
 
 /// Reads the machine and its overrides; the exit status.
 static int readMachine(Machine &machine) {
-  const Machine *row = findMachine(machineName);
-  if (!row)
-    return fail("expects a known machine, but got '" + machineName + "'",
+  std::string name = llvm::StringRef(machineName).split(',').first.trim().str();
+  if (!findMachine(name))
+    return fail("expects a known machine, but got '" + name + "'",
                 "known machines: " + machineNames());
-  machine = *row;
+  std::string error;
+  std::optional<Machine> parsed = parseMachine(machineName.getValue(), error);
+  if (!parsed)
+    return fail(error);
+  machine = *parsed;
   for (llvm::StringRef item : overrides) {
     auto [field, text] = item.split('=');
     double value = 0;

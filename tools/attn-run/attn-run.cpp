@@ -15,7 +15,7 @@
 
 #include "attn/CAPI/GpuMachine.h"
 #include "attn/InitAll.h"
-#include "attn/Machine/Machine.h"
+#include "attn/Machine/MachineText.h"
 #include "attn/Pipelines/Nesting.h"
 
 #include "mlir/Parser/Parser.h"
@@ -231,10 +231,11 @@ static LogicalResult runFile(const Options &options) {
   std::optional<runtime::Gpu> gpu;
   if (failed(checkOptions(options, extents)) || failed(openGpu(options, gpu)))
     return failure();
-  if (!options.machine.empty() && !findMachine(options.machine.getValue()))
-    return fail(unknownMachine(options.machine.getValue()));
-
   std::string error;
+  if (!options.machine.empty() &&
+      !parseMachine(options.machine.getValue(), error))
+    return fail(error);
+
   std::unique_ptr<llvm::MemoryBuffer> buffer =
       openInputFile(options.file, &error);
   if (!buffer)

@@ -70,7 +70,7 @@ def test_problem_is_free_in_batch_and_rows():
      "but got 'slanted'"),
     ((attn.Problem(heads=4, head_dim=64, scale="1"),), TypeError,
      "scale expects a number or None, but got str"),
-    ((attn.Problem(heads=4, head_dim=8192),), attn.CompileError,
+    ((attn.Problem(heads=4, head_dim=8192, dtype="f32"),), attn.CompileError,
      "expects a schedule that fits h100_sxm")])
 def test_what_does_not_compile(arguments, kind, text):
     with pytest.raises(kind, match=text):
@@ -80,6 +80,10 @@ def test_what_does_not_compile(arguments, kind, text):
 def test_names_that_are_wrong():
     for change, text in (
             ({"machine": "h1000"}, "known machines: gtx_1060, "),
+            ({"machine": "h200, sms = 1, sms = 2"},
+             "expects every field once, but got 'sms' twice .at character 16 "),
+            ({"machine": "h200, sms"}, "expects a field and a number, as in "
+             "'sms = 64', but got 'sms' .at character 7 of 'h200, sms'"),
             ({"schedule": "flash, query = 7"}, "query"),
             ({"function": "g"}, "expects a function 'g'")):
         with pytest.raises((attn.CompileError, ValueError), match=text):

@@ -105,13 +105,22 @@ def test_small_cache():
 
 
 def test_small_cache_and_unbuilt():
-    report = attn.plan(batch=1, heads=2, queries=4096, head_dim=8192)
+    report = attn.plan(batch=1, heads=2, queries=4096, head_dim=8192,
+                       dtype="f32")
     assert report.regime == "small_cache"
     assert report.best.kernel is None  # priced, not built
     assert report.built is None
     with pytest.raises(attn.UnsupportedError, match="has a kernel, but got "
-                       "none for bf16, head dimensions 8192 and 8192"):
+                       "none for f32, head dimensions 8192 and 8192"):
         report.require_kernel()
+
+
+def test_a_machine_with_less_memory():
+    small = attn.plan(batch=1, heads=2, queries=4096, head_dim=256,
+                      machine="a100_80g, smem_bytes_per_block = 16384")
+    assert small.machine.smem_bytes_per_block == 16384
+    assert small.best.kernel == "score_spill_mma_sync"
+    assert small.best.footprint.smem_bytes <= 16384
 
 
 def test_the_best_is_what_is_built():
@@ -151,6 +160,9 @@ def test_machines():
 @pytest.mark.parametrize("change, kind, text", [
     ({"machine": "h1000"}, ValueError,
      "expects a known machine, but got 'h1000'; known machines: gtx_1060, "),
+    ({"machine": "l4, smem = 49152"}, ValueError,
+     r"expects a machine field, but got 'smem' \(at character 5 of 'l4, smem = "
+     r"49152'\); fields: sms, smem_bytes_per_block, "),
     ({"dtype": "f64"}, ValueError,
      "expects a dtype of bf16, f16, f32, f8e4m3, but got 'f64'"),
     ({"dtype": 16}, TypeError, "dtype expects a string, but got 16"),
