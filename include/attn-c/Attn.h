@@ -135,7 +135,8 @@ ATTN_EXPORT int32_t attn_plan_text(const attn_problem *problem,
 typedef struct attn_executable attn_executable;
 
 /* Compiles MLIR text with functions of attn.forward, without a GPU.
-   machine   a name, or NULL: the module's own, or h100_sxm
+   machine   a name, which facts may follow ("l4, sms = 40"), or NULL: the
+             module's own, or h100_sxm
    schedule  overrules the choice ("flash, query = 128, key = 64"), or NULL
    function  which function attn_call runs, or NULL: the only one */
 ATTN_EXPORT int32_t attn_compile(const char *text, size_t size,
@@ -211,6 +212,22 @@ ATTN_EXPORT int32_t attn_launch(const attn_binding *binding, void *const *data,
                                 size_t count, void *stream,
                                 attn_status *status);
 
+/* Some schedules keep scratch in device memory while they run.  attn_launch
+   takes it from the driver's pool, in the order of the stream.  Who would
+   rather give it: this is how many bytes a launch needs, 0 if it needs none. */
+ATTN_EXPORT int32_t attn_binding_scratch_bytes(const attn_binding *binding,
+                                               int64_t *bytes,
+                                               attn_status *status);
+
+/* attn_launch with scratch of the caller's, aligned to 256 bytes, whose
+   contents do not matter; nobody else may use it until the launch has run.
+   Fails with ATTN_INVALID_ARGUMENT, and launches nothing, if it is too small.
+ */
+ATTN_EXPORT int32_t attn_launch_in_scratch(const attn_binding *binding,
+                                           void *const *data, size_t count,
+                                           void *scratch, int64_t scratch_bytes,
+                                           void *stream, attn_status *status);
+
 /* What attn_launch does, for who would rather launch the cubin alone:
    {"device", "alignment", "scratch_bytes": [...], "steps": [{"kernel", "grid":
    [x, y, z], "threads", "smem_bytes", "arguments": [{"role", "type", "value"}
@@ -257,7 +274,7 @@ typedef struct attn_forward_request {
   const char *mask;
   int32_t has_scale;
   double scale;
-  /* NULL: the GPU's own row of the table. */
+  /* NULL: the GPU's own row of the table; else as for attn_compile. */
   const char *machine;
   /* NULL: derived. */
   const char *schedule;

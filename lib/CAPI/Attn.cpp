@@ -186,10 +186,10 @@ static Outcome bindFunction(attn_executable *executable,
 }
 
 static Outcome launch(const Binding &binding, llvm::ArrayRef<uint64_t> data,
-                      void *stream) {
+                      void *stream, const ScratchMemory &scratch = {}) {
   if (std::optional<std::string> wrong = binding.check(data))
     return invalid(*wrong);
-  runtime::Status launched = binding.launch(data, stream);
+  runtime::Status launched = binding.launch(data, stream, scratch);
   if (!launched.ok())
     return Fault{ATTN_DEVICE_ERROR, launched.message()};
   return std::nullopt;
@@ -239,6 +239,33 @@ int32_t attn_launch(const attn_binding *binding, void *const *data,
     for (size_t i = 0; i < count; ++i)
       addresses.push_back(reinterpret_cast<uint64_t>(data[i]));
     return launch(*binding->impl, addresses, stream);
+  });
+}
+
+int32_t attn_binding_scratch_bytes(const attn_binding *binding, int64_t *bytes,
+                                   attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!binding || !bytes)
+      return invalid("expects a binding and a place for the result");
+    *bytes = binding->impl->scratchBytes();
+    return std::nullopt;
+  });
+}
+
+int32_t attn_launch_in_scratch(const attn_binding *binding, void *const *data,
+                               size_t count, void *scratch,
+                               int64_t scratch_bytes, void *stream,
+                               attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!binding || (!data && count != 0))
+      return invalid("expects a binding and its addresses");
+    ScratchMemory given{reinterpret_cast<uint64_t>(scratch), scratch_bytes};
+    if (std::optional<std::string> wrong = binding->impl->checkScratch(given))
+      return invalid(*wrong);
+    llvm::SmallVector<uint64_t, 8> addresses;
+    for (size_t i = 0; i < count; ++i)
+      addresses.push_back(reinterpret_cast<uint64_t>(data[i]));
+    return launch(*binding->impl, addresses, stream, given);
   });
 }
 

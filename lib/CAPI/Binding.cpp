@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cstring>
 
@@ -275,20 +276,50 @@ Status Binding::run(const Launch &step, ArrayRef<uint64_t> slots,
                              step.kernel->isCooperative);
 }
 
-Status Binding::launch(ArrayRef<uint64_t> addresses,
-                       runtime::Stream stream) const {
+int64_t Binding::scratchBytes() const {
+  int64_t total = 0;
+  for (auto [slot, bytes] : scratch)
+    total += llvm::alignTo(bytes, kScratchAlignment);
+  return total;
+}
+
+std::optional<std::string>
+Binding::checkScratch(const ScratchMemory &given) const {
+  if (scratchBytes() == 0)
+    return std::nullopt;
+  if (given.address == 0)
+    return "expects the address of scratch memory, but got null";
+  if (given.address % kScratchAlignment != 0)
+    return "expects scratch memory aligned to " +
+           std::to_string(kScratchAlignment) +
+           " bytes, but got an address that is " +
+           std::to_string(given.address % kScratchAlignment) + " bytes off";
+  if (given.bytes < scratchBytes())
+    return "expects " + std::to_string(scratchBytes()) +
+           " bytes of scratch memory or more, but got " +
+           std::to_string(given.bytes);
+  return std::nullopt;
+}
+
+Status Binding::launch(ArrayRef<uint64_t> addresses, runtime::Stream stream,
+                       const ScratchMemory &given) const {
   SmallVector<uint64_t, 16> slots(slotCount + counterOffsets.size(), 0);
   for (auto [position, address] : llvm::enumerate(addresses))
     slots[buffers[position].slot] = address - buffers[position].offsetBytes;
   const runtime::Gpu &gpu = kernels->gpu;
-  std::vector<runtime::StreamMemory> pieces;
+  runtime::StreamMemory pool;
+  uint64_t place = given.address;
+  if (place == 0 && !scratch.empty()) {
+    runtime::Expected<runtime::StreamMemory> memory =
+        gpu.allocateInOrder(scratchBytes(), stream);
+    if (!memory)
+      return memory.status();
+    pool = std::move(*memory);
+    place = pool.address;
+  }
   for (auto [slot, bytes] : scratch) {
-    runtime::Expected<runtime::StreamMemory> piece =
-        gpu.allocateInOrder(bytes, stream);
-    if (!piece)
-      return piece.status();
-    slots[slot] = piece->address;
-    pieces.push_back(std::move(*piece));
+    slots[slot] = place;
+    place += llvm::alignTo(bytes, kScratchAlignment);
   }
   if (counterWords != 0) {
     runtime::Expected<runtime::DeviceAddress> first =

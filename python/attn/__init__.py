@@ -20,7 +20,7 @@ from ._compile import Binary, Executable, Kernel, compile
 from ._bindings import Binding
 from ._errors import (CacheError, CompileError, DeviceError, Error,
                       InternalError, LibraryError, UnsupportedError)
-from ._forward import forward
+from ._forward import forward, scratch_bytes
 from ._machines import Device, Machine, device, devices, machines
 from ._plan import Footprint, Plan, PlanReport, Refused, explain, plan
 from ._problem import Problem
@@ -30,7 +30,8 @@ __all__ = [
     "DeviceError", "Error", "Executable", "Footprint", "InternalError",
     "Kernel", "LibraryError", "Machine", "Plan", "PlanReport", "Problem",
     "Refused", "UnsupportedError", "cache_info", "compile", "configure_cache",
-    "device", "devices", "explain", "forward", "machines", "plan"
+    "device", "devices", "explain", "forward", "machines", "plan",
+    "scratch_bytes"
 ]
 
 

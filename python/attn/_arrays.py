@@ -106,6 +106,18 @@ def check_layout(array: Array, name: str, *, written: bool = False) -> None:
             f"strides {strides} for shape {array.shape}")
 
 
+def place_of(array: Array, name: str) -> tuple[int, int]:
+    """Address and bytes of an array without gaps; ValueError for others."""
+    step = 1
+    for size, stride in zip(reversed(array.sizes), reversed(array.strides)):
+        if size != 1 and stride != step:
+            raise ValueError(
+                f"{name}: expects an array without gaps, but got strides "
+                f"{list(array.strides)} for shape {array.shape}")
+        step *= size
+    return array.address, step * ITEM_BYTES[array.dtype]
+
+
 class Library:
     """What attn needs to know of the library an array comes from: here, of
     one that it knows nothing about but the two protocols."""

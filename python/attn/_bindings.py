@@ -7,7 +7,7 @@ import json
 import os
 import struct
 import weakref
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from . import _native
 from ._arrays import Array
@@ -56,18 +56,34 @@ class Binding:
         self.pack: Callable[..., bytes] = struct.Struct(f"={count}Q").pack
         keep(self, "attn_binding_destroy", handle)
 
-    def launch(self, addresses: Sequence[int], stream: int = 0) -> None:
+    def launch(self, addresses: Sequence[int], stream: int = 0,
+               scratch: Optional[tuple[int, int]] = None) -> None:
         """Queues the launch on a stream (a CUstream's number; 0 is the
-        default stream) with these addresses, in the order of the arrays.
+        default stream) with these addresses, in the order of the arrays, and
+        with `scratch` at an address, of so many bytes; without it, what a
+        launch needs is the driver's.
 
         The memory must stay until the launch has run, and rows must be
-        aligned as those that were bound.
+        aligned as those that were bound, scratch to 256 bytes.
         """
         if len(addresses) != self.count:
             raise ValueError(f"expects {self.count} addresses, but got "
                              f"{len(addresses)}")
-        _native.call("attn_launch", self.handle, self.pack(*addresses),
-                     self.count, stream)
+        packed = self.pack(*addresses)
+        if scratch is None:
+            _native.call("attn_launch", self.handle, packed, self.count,
+                         stream)
+        else:
+            _native.call("attn_launch_in_scratch", self.handle, packed,
+                         self.count, *scratch, stream)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of device memory that a launch needs beside its arrays."""
+        count = ctypes.c_int64()
+        _native.call("attn_binding_scratch_bytes", self.handle,
+                     ctypes.byref(count))
+        return count.value
 
     @property
     def info(self) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import threading
 from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 
 from . import _cache, _native
-from ._arrays import Array, check_layout, library_of, result_dtype
+from ._arrays import (Array, check_layout, library_of, place_of,
+                      result_dtype)
 from ._bindings import Binding, buffers, result_handle
 from ._dlpack import row_major
 from ._problem import mask_name, scale_number
@@ -139,6 +140,7 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            scale: Optional[float] = None, return_lse: bool = False,
            out: Any = None, lse: Any = None, machine: Optional[str] = None,
            schedule: Optional[str] = None, precision: Optional[str] = None,
+           scratch: Any = None,
            stream: Any = None) -> tuple[Any, Any, Call]:
     """One call, gradients not considered: (o, lse or None, what was bound).
     With `lse`, `return_lse` must be True."""
@@ -147,7 +149,7 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
 
     def describe(array: Any, name: str) -> Array:
         return library_of(array).describe(array, name, handle,
-                                          written=name in ("o", "lse"))
+                                          written=name not in "qkv")
 
     inputs = [describe(array, name)
               for name, array in zip(NAMES, (q, k, v))]
@@ -155,6 +157,14 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
         handle_of(stream, inputs[0].device)
     o_array = None if out is None else describe(out, "o")
     lse_array = None if lse is None else describe(lse, "lse")
+    place = None
+    if scratch is not None:
+        described = describe(scratch, "scratch")
+        if described.device != inputs[0].device:
+            raise ValueError(
+                f"expects all arrays on one GPU, but got scratch on GPU "
+                f"{described.device} and q on GPU {inputs[0].device}")
+        place = place_of(described, "scratch")
     options = (mask, scale, machine, schedule, precision)
     # An alignment of more than 16 bytes helps nobody.
     key = (options, return_lse, *(
@@ -182,9 +192,9 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
     binding = call.binding
     if any(a.address & 15 for a in made):  # an allocator of another taste
         binding = _bind(arrays, *options)
-    binding.launch([array.address for array in arrays], handle)
+    binding.launch([array.address for array in arrays], handle, place)
     if stream is not None:
-        for array in (q, k, v, out, lse):
+        for array in (q, k, v, out, lse, scratch):
             if array is not None:
                 library_of(array).used_on(array, handle)
     return out, lse, call
@@ -196,7 +206,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             mask: Optional[str] = None, return_lse: bool = False,
             out: Any = None, lse: Any = None, machine: Optional[str] = None,
             schedule: Optional[str] = None, precision: Optional[str] = None,
-            stream: Any = None) -> Any:
+            scratch: Any = None, stream: Any = None) -> Any:
     """softmax(scale q k^T, masked) v on a GPU; queued, not waited for.
 
     Shapes, with heads a multiple of kv_heads (grouped queries):
@@ -235,9 +245,14 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     return_lse  also give the natural log of the sum of exponentials, f32
     out, lse    where results go; must not overlap the inputs.  Needed for
                 libraries that attn cannot allocate for
-    machine     compile as for this GPU of `machines()`, not for the actual
+    machine     compile as for this GPU of `machines()`, not for the actual;
+                facts may follow, "h100_sxm, smem_bytes_per_block = 49152"
     schedule    overrules the choice, "flash, query = 128, key = 64"
     precision   of f32: "tf32x3" unless given, or "tf32"
+    scratch     memory that the launch may use, of any element type, without
+                gaps, at a multiple of 256 bytes, of as many bytes as
+                `scratch_bytes` says; without it, what is needed comes from
+                the driver's pool
     stream      a CUstream's number or an object that has one; without it the
                 current stream of the arrays' library.  Given a stream, the
                 caller orders it after what wrote the arrays
@@ -254,7 +269,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     DeviceError where the driver refuses, and CacheError for a folder in
     $ATTN_CACHE_DIR that cannot be used.
     """
-    if stream is None and out is None and lse is None:
+    if stream is None and out is None and lse is None and scratch is None:
         path = paths.get(type(q))
         if path is not None:
             return path(q, k, v, (causal, scale, window, mask, return_lse,
@@ -265,20 +280,41 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
         machine=machine, schedule=schedule, precision=precision)
     if library.name == "jax":
-        return _through_jax(q, k, v, with_lse, out, lse, stream, options)
+        return _through_jax(q, k, v, with_lse, options, out=out, lse=lse,
+                            scratch=scratch, stream=stream)
     library.refuse_gradient(q, k, v, out, lse)
     if type(q) not in paths:
         path = library.make_path()
         if path is not None:
             paths[type(q)] = path
     o, lse, _ = launch(q, k, v, return_lse=with_lse, out=out, lse=lse,
-                       stream=stream, **options)
+                       scratch=scratch, stream=stream, **options)
     return (o, lse) if with_lse else o
 
 
-def _through_jax(q: Any, k: Any, v: Any, with_lse: bool, out: Any, lse: Any,
-                 stream: Any, options: dict[str, Any]) -> Any:
-    for name, value in (("out", out), ("lse", lse), ("stream", stream)):
+def scratch_bytes(q: Any, k: Any, v: Any, *, causal: bool = False,
+                  scale: Optional[float] = None,
+                  window: Optional[Sequence[Optional[int]]] = None,
+                  mask: Optional[str] = None, return_lse: bool = False,
+                  machine: Optional[str] = None,
+                  schedule: Optional[str] = None,
+                  precision: Optional[str] = None) -> int:
+    """How many bytes of `scratch` the `forward` of these arrays needs, often
+    0; compiles what it would launch.  Arguments and errors are those of
+    `forward`."""
+    library = library_of(q)
+    handle = library.stream_of(q)
+    inputs = [library_of(array).describe(array, name, handle)
+              for name, array in zip(NAMES, (q, k, v))]
+    call = _prepare(inputs, None, None, bool(return_lse),
+                    mask_name(causal, window, mask), scale_number(scale),
+                    machine, schedule, precision)
+    return call.binding.scratch_bytes
+
+
+def _through_jax(q: Any, k: Any, v: Any, with_lse: bool,
+                 options: dict[str, Any], **absent: Any) -> Any:
+    for name, value in absent.items():
         if value is not None:
             raise TypeError(
                 f"{name} expects None for JAX arrays, which cannot be written "

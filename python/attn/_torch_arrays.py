@@ -34,6 +34,8 @@ class TorchLibrary(Library):
                         "the CPU" if device.type == "cpu" else f"{device}",
                         "move it with .cuda()")
         dtype = self.dtypes.get(array.dtype)
+        if name == "scratch" and array.dtype == self.torch.uint8:
+            dtype = "f8e4m3"  # bytes that stand for nothing
         if dtype is None:
             wrong_dtype(name, array.dtype)
         sizes, strides = tuple(array.shape), array.stride()

@@ -12,10 +12,10 @@
 //       Binding::make(*kernels, recording, {{0}, {1}, {2}, {3}});
 //   (*binding)->launch({q, k, v, o}, stream);
 //
-// Slots of the recording that are no buffer of the caller are scratch.  It is
-// taken from the driver's pool and given back in the order of the stream, so
-// nothing waits.  Counters are the stream's, or in a captured graph the
-// launch's own.
+// Slots of the recording that are no buffer of the caller are pieces of
+// scratch. It is the caller's, or else taken from the driver's pool and given
+// back in the order of the stream, so nothing waits.  Counters are the
+// stream's, or in a captured graph the launch's own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,6 +58,12 @@ private:
   llvm::StringMap<Entry> entries;
 };
 
+/// Memory for what a launch keeps for itself; without an address, the pool's.
+struct ScratchMemory {
+  uint64_t address = 0;
+  int64_t bytes = 0;
+};
+
 class Binding {
 public:
   /// A buffer of the caller.
@@ -80,9 +86,17 @@ public:
 
   /// Why these addresses cannot be launched on, if they cannot.
   std::optional<std::string> check(llvm::ArrayRef<uint64_t> addresses) const;
+
+  static constexpr int64_t kScratchAlignment = 256;
+  /// How much of it a launch takes.
+  int64_t scratchBytes() const;
+  /// Why a launch cannot use this memory, if it cannot.
+  std::optional<std::string> checkScratch(const ScratchMemory &given) const;
+
   /// Queues everything on the stream; one address for each buffer.
   runtime::Status launch(llvm::ArrayRef<uint64_t> addresses,
-                         runtime::Stream stream) const;
+                         runtime::Stream stream,
+                         const ScratchMemory &given = {}) const;
 
   /// attn_binding_info's JSON object.
   std::string json() const;

@@ -175,3 +175,51 @@ def test_result_lies_as_q_does():
     assert strides((2, 8, 0, 64), (0, 0, 64, 1)) == (512, 64, 64, 1)
     # A head dimension of v of its own.
     assert strides((2, 8, 100, 48), rows_first) == (38400, 48, 384, 1)
+
+
+SPILL = "score_spill, query = 64, key = 64, column = 64, slice = 32, warps = 4"
+
+
+def test_scratch_of_the_caller(gpu):
+    q, k, v, o = arrays()
+    assert attn.scratch_bytes(q, k, v) == 0
+    needed = attn.scratch_bytes(q, k, v, schedule=SPILL)
+    # One block for each tile, or for each multiprocessor, has places.
+    assert 0 < needed <= 32 << 20 and needed % 256 == 0
+    attn.forward(q, k, v, out=o, schedule=SPILL)
+    assert [line for line in gpu.lines() if line.startswith("allocate")]
+    before = len(gpu.lines())
+    for dtype, size in (("f32", 4), ("bf16", 2)):
+        scratch = Dlpack(needed // size, dtype=dtype)
+        attn.forward(q, k, v, out=o, schedule=SPILL, scratch=scratch)
+    later = gpu.lines()[before:]
+    assert len(later) == 2 and all(line.startswith("launch") for line in later)
+    # What needs none takes any.
+    attn.forward(q, k, v, out=o, scratch=Dlpack(4))
+
+
+def test_scratch_that_does_not_do(gpu):
+    q, k, v, o = arrays()
+    needed = attn.scratch_bytes(q, k, v, schedule=SPILL)
+    for scratch, text in (
+            (Dlpack(needed // 4 - 1, dtype="f32"),
+             f"expects {needed} bytes of scratch memory or more, but got "
+             f"{needed - 4}"),
+            (Dlpack(needed // 4, dtype="f32", address=0x7E0000000010),
+             "aligned to 256 bytes, but got an address that is 16 bytes off"),
+            (Dlpack(needed // 4, 2, dtype="f32", strides=(4, 1)),
+             r"scratch: expects an array without gaps, but got strides")):
+        with pytest.raises(ValueError, match=text):
+            attn.forward(q, k, v, out=o, schedule=SPILL, scratch=scratch)
+    assert gpu.launches() == []
+
+
+def test_a_machine_with_less_memory(gpu):
+    q, k, v, o = arrays()
+    for memory in (227 << 10, 48 << 10, 16 << 10):
+        attn.forward(q, k, v, out=o,
+                     machine=f"h100_sxm, smem_bytes_per_block = {memory}")
+    used = [int(each["smem"]) for each in gpu.launches()]
+    assert used[0] > 48 << 10 >= used[1] and used[2] <= 16 << 10
+    with pytest.raises(ValueError, match="got 'smem' .at character 11 of "):
+        attn.forward(q, k, v, out=o, machine="h100_sxm, smem = 49152")

@@ -99,6 +99,36 @@ static void classes(void) {
   show("no batch", &status);
 }
 
+/* Scratch of the caller's. */
+static void scratch(void) {
+  attn_status status = {0, NULL};
+  attn_forward_request spill = request(NULL);
+  attn_buffer q = array(0x10000, 1, 2, 100, 64), k = q, v = q,
+              o = array(0x40000, 1, 2, 100, 64);
+  attn_binding *binding = NULL;
+  int64_t bytes = -1;
+  void *data[4], *place = (void *)0x100000;
+  spill.schedule = "score_spill, query = 64, key = 64, column = 64, slice = "
+                   "32, warps = 4, strip = 256, stages = 2";
+  attn_forward_bind(&spill, 0, &q, &k, &v, &o, NULL, &binding, &status);
+  show("bind spill", &status);
+  attn_binding_scratch_bytes(binding, &bytes, &status);
+  printf("scratch: %lld\n", (long long)bytes);
+  data[0] = q.data, data[1] = k.data, data[2] = v.data, data[3] = o.data;
+  attn_launch_in_scratch(binding, data, 4, place, bytes, NULL, &status);
+  show("in scratch", &status);
+  attn_launch_in_scratch(binding, data, 4, place, bytes - 1, NULL, &status);
+  show("less scratch", &status);
+  attn_launch_in_scratch(binding, data, 4, (char *)place + 16, bytes, NULL,
+                         &status);
+  show("scratch askew", &status);
+  attn_launch_in_scratch(binding, data, 4, NULL, bytes, NULL, &status);
+  show("no scratch", &status);
+  attn_launch(binding, data, 4, NULL, &status);
+  show("scratch of the pool", &status);
+  attn_binding_destroy(binding);
+}
+
 static void wrong(void) {
   attn_status status = {0, NULL};
   attn_forward_request plain = request(NULL);
@@ -212,6 +242,7 @@ int main(int count, char **arguments) {
   classes();
   if (count > 2)
     return 0;
+  scratch();
   wrong();
   threads();
   return 0;
