@@ -4,7 +4,7 @@
 #include "attn/Schedule/Families.h"
 #include "attn/Schedule/Registry.h"
 #include <algorithm>
-#include <iterator>
+#include <cmath>
 #include <tuple>
 
 using namespace attn;
@@ -128,7 +128,6 @@ struct Space {
   const Machine &machine;
   const Calibration &calibration;
   const Form &form;
-  int64_t mostScratch = kMostScratchBytes;
   std::string kernel = kernelFor(kind, form, family, problem);
 };
 
@@ -155,13 +154,11 @@ static std::optional<std::string> checkScratch(const Space &space,
     return std::nullopt;
   int64_t bytes =
       footprint(schedule, space.problem, space.machine).scratchBytes;
-  if (bytes <= space.mostScratch)
+  if (bytes <= kMostScratchBytes)
     return std::nullopt;
-  bool canBeAskedFor = bytes <= kMostScratchBytes;
   return "needs " + std::to_string(bytes) +
          " bytes of scratch memory, but a plan has at most " +
-         std::to_string(canBeAskedFor ? space.mostScratch : kMostScratchBytes) +
-         (canBeAskedFor ? " unless its tiles are given" : "");
+         std::to_string(kMostScratchBytes);
 }
 
 /// A sentence when the choice is not possible for this problem here.
@@ -264,24 +261,6 @@ static void priceAll(const Space &space, const Tiles &given, Outcome &outcome) {
   }
 }
 
-/// Prices every choice that agrees with what is given within the usual scratch;
-/// if there is none, within all that a plan may have.
-static void priceFrugally(Space space, const Tiles &given, Outcome &outcome) {
-  Outcome one;
-  for (int64_t most : {kUsualScratchBytes, kMostScratchBytes}) {
-    if (!one.plans.empty())
-      break;
-    one = {};
-    space.mostScratch = most;
-    priceAll(space, given, one);
-  }
-  std::move(one.plans.begin(), one.plans.end(),
-            std::back_inserter(outcome.plans));
-  std::move(one.refused.begin(), one.refused.end(),
-            std::back_inserter(outcome.refused));
-  outcome.structure = one.structure;
-}
-
 /// Faster first; of equals, the one that occupies less; then by its text, so
 /// that the order is the same everywhere.
 static bool isBetter(const Plan &a, const Plan &b) {
@@ -292,6 +271,34 @@ static bool isBetter(const Plan &a, const Plan &b) {
   if (key(a) != key(b))
     return key(a) < key(b);
   return a.schedule + a.tiles.str() < b.schedule + b.tiles.str();
+}
+
+/// Refuses plans with more than the usual scratch, unless that makes the
+/// fastest kernel so much faster, or makes one possible.
+static void refuseLavish(Outcome &outcome) {
+  auto isLavish = [](const Plan &plan) {
+    return plan.footprint.scratchBytes > kUsualScratchBytes;
+  };
+  double frugal = HUGE_VAL, lavish = HUGE_VAL;
+  for (const Plan &plan : outcome.plans)
+    if (!plan.kernel.empty()) {
+      double &best = isLavish(plan) ? lavish : frugal;
+      best = std::min(best, plan.seconds);
+    }
+  if (lavish * kWorthScratch <= frugal)
+    return;
+  auto first =
+      std::stable_partition(outcome.plans.begin(), outcome.plans.end(),
+                            [&](const Plan &plan) { return !isLavish(plan); });
+  for (auto plan = first; plan != outcome.plans.end(); ++plan)
+    outcome.refused.push_back(
+        {plan->schedule, plan->tiles, plan->family,
+         "needs " + std::to_string(plan->footprint.scratchBytes) +
+             " bytes of scratch memory, but a plan has at most " +
+             std::to_string(kUsualScratchBytes) +
+             " unless it is asked for or much faster",
+         plan->kernel});
+  outcome.plans.erase(first, outcome.plans.end());
 }
 
 PlanReport attn::plans(const Problem &problem, const Machine &machine,
@@ -327,10 +334,11 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
              kernelFor(kind, kind.forms.front(), other, problem)});
     }
     for (TensorCoreFamily family : families)
-      priceFrugally(
+      priceAll(
           {kind, family, problem, machine, calibration, *formFor(kind, family)},
           {}, outcome);
   }
+  refuseLavish(outcome);
   report.plans = std::move(outcome.plans);
   report.refused = std::move(outcome.refused);
   std::sort(report.plans.begin(), report.plans.end(), isBetter);
@@ -404,8 +412,8 @@ std::optional<Plan> attn::planFor(const Problem &problem,
       if (!form.serves(family) || !form.hasAll(tiles))
         continue;
       hasFamily = true;
-      priceFrugally({*kind, family, problem, machine, calibration, form}, tiles,
-                    outcome);
+      priceAll({*kind, family, problem, machine, calibration, form}, tiles,
+               outcome);
       break;
     }
   }
@@ -419,6 +427,7 @@ std::optional<Plan> attn::planFor(const Problem &problem,
     return std::nullopt;
   }
   error.clear();
+  refuseLavish(outcome);
   return *std::min_element(outcome.plans.begin(), outcome.plans.end(),
                            isBetterGiven);
 }

@@ -19,9 +19,10 @@
 /// Nothing is tabulated by shape.  A choice is legal if its footprint fits the
 /// machine and its kernel's demands are met; legal choices are ranked by
 /// predicted time.  Scratch memory has a limit that does not depend on the
-/// problem: a usual one, and where a schedule has no choice within it, or none
-/// with the tiles that are given, a larger one.  Only a spill of whole
-/// tensors, which nobody chooses unasked, goes beyond that.
+/// problem: a usual one, and one beyond it for what is asked for by its tiles,
+/// for problems of which no kernel keeps to the usual one, or is much slower if
+/// it does.  Only a spill of whole tensors, which nobody chooses unasked, goes
+/// beyond that.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_PLAN_H
@@ -37,10 +38,12 @@
 
 namespace attn {
 
-/// The most scratch of a plan that does not spill whole tensors: unless it needs
-/// more, and in any case.
+/// The most scratch of a plan that does not spill whole tensors: usually, and
+/// in any case.
 inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20,
                          kMostScratchBytes = int64_t(256) << 20;
+/// How much faster more than the usual scratch must make a problem.
+inline constexpr double kWorthScratch = 2;
 
 struct Plan {
   std::string schedule;
