@@ -268,6 +268,11 @@ static bool hasPlaces(const Body &body) {
   });
 }
 
+/// Registers that a window's bounds need beside products of split factors, if
+/// none are left: with 244 before these (d = 128, 64 keys) ptxas 13.0 spills
+/// 640 bytes, with 236 (d = 112) 16, with 216 (48 keys) 8.
+static constexpr int64_t kSplitWindowRegisters = 12;
+
 Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {
   if (grid.pipeline)
@@ -281,6 +286,11 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
   if (hasPlaces(grid.body))
     result.registersPerThread +=
         kPlaceRegisters + kPlaceRegistersPerRow * grid.step / grid.warps;
+  if (problem.mask.kind == MaskKind::window &&
+      productsPerProduct(problem) > 1 &&
+      result.registersPerThread >
+          kMaxRegistersPerThread - kSplitWindowRegisters)
+    result.registersPerThread += kSplitWindowRegisters;
 
   if (result.smemBytes > machine.smemBytesPerBlock ||
       result.registersPerThread > kMaxRegistersPerThread ||

@@ -8,6 +8,9 @@
 
 using namespace attn;
 
+/// Rows of a warp's fragment.
+static constexpr int64_t kFragmentRows = 16;
+
 namespace {
 
 /// Work of one launch for the units of a multiprocessor, in their own currency.
@@ -94,6 +97,8 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
   case Verb::softmax:
     work.exps += area;
     work.slots += area / 32 * (c.softmaxSlots + roundSlots(problem, family, c));
+    work.slots += double(use.count) * use.tile.rows / kFragmentRows *
+                  use.columnParts() * c.stepSlots;
     if (use.columnParts() > 1)
       work.agreements += use.count;
     return;

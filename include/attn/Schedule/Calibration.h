@@ -46,6 +46,11 @@ struct Calibration {
   /// Issue slots per 32 scores in a softmax: max, fma, exp, add, half a
   /// conversion.  A compiled loop has 4.6 (68 + 68 + 66 + 62 + 32 of 64).
   double softmaxSlots = 4.6;
+  /// The same of a step, however many keys it has, per 16 rows: maxima pass
+  /// between lanes, what was summed shrinks, the loop goes on, barriers, copies
+  /// start.  Fitted to 1,100 mma_sync kernels on an H100; without them those of
+  /// d = 16 with 16 keys were 1.3 to 1.5 times too fast.
+  double stepSlots = 45;
   /// Bytes that one warp instruction moves: ldmatrix.x4, 16 bytes per thread.
   double bytesPerWarpInstruction = 512;
   /// Slots of a global copy: the copy, its address, its predicate.
