@@ -116,19 +116,21 @@ ScheduleKind flash() {
                    build,
                    nullptr,
                    nullptr};
-  Form pipeline = {{TensorCoreFamily::wgmma},
-                   {extentParameter("query", {64, 128, 192}),
-                    extentParameter("key", {32, 48, 64, 80, 96, 112, 128, 144,
-                                            160, 176, 192, 224, 256}),
-                    countParameter("stages", {2, 3, 4, 6}),
-                    countParameter("query_stages", {2, 1})},
-                   {extentParameter("staging", {256, 192, 128, 64})},
-                   {choiceParameter("ping_pong", {0, 1}),
-                    choiceParameter("overlap", {1, 0}),
-                    choiceParameter("persistent", {1, 0})},
-                   buildPipeline,
-                   checkPipeline,
-                   nullptr};
+  // More keys are legal, but of 210 problems on an H100 none had a kernel with
+  // 192 within 1 % of its best, 224 within 2 % or 256 within 11 %; in 8 bits
+  // they lost 4 to 23 % (tools/bench/results).
+  Form pipeline = {
+      {TensorCoreFamily::wgmma},
+      {extentParameter("query", {64, 128, 192}),
+       extentParameter("key", {32, 48, 64, 80, 96, 112, 128, 144, 160, 176}),
+       countParameter("stages", {2, 3, 4, 6}),
+       countParameter("query_stages", {2, 1})},
+      {extentParameter("staging", {256, 192, 128, 64})},
+      {choiceParameter("ping_pong", {0, 1}), choiceParameter("overlap", {1, 0}),
+       choiceParameter("persistent", {1, 0})},
+      buildPipeline,
+      checkPipeline,
+      nullptr};
   // Two products side by side; registers run out before.
   pipeline.mostHeadDim = 2 * kMostWgmmaColumns;
   return {"flash",

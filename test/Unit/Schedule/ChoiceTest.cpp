@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 using namespace attn;
 namespace json = llvm::json;
@@ -42,22 +43,22 @@ struct Judged {
 /// be the best.
 Judged judge(const json::Object &entry) {
   Problem problem = read(*entry.getObject("problem"));
+  PlanReport report = plans(problem, *findMachine("h100_sxm"));
+  std::map<std::string, double> predicted;
+  for (const Plan &plan : report.plans)
+    predicted[plan.schedule + ", " + plan.tiles.str()] = plan.seconds;
   double best = HUGE_VAL, least = HUGE_VAL, chosen = 0;
   for (const json::Value &value : *entry.getArray("candidates")) {
     const json::Object &candidate = *value.getAsObject();
     double seconds = *candidate.getNumber("seconds");
-    auto [schedule, rest] = candidate.getString("schedule")->split(", ");
+    std::string text = candidate.getString("schedule")->str();
     // Measured on a kernel that is no more.
-    if (schedule == "column_split")
+    if (llvm::StringRef(text).starts_with("column_split"))
       continue;
     best = std::min(best, seconds);
-    std::string error;
-    std::optional<Tiles> tiles = parseTiles(rest, error);
-    EXPECT_TRUE(tiles) << error;
-    auto plan = planFor(problem, *findMachine("h100_sxm"), schedule,
-                        tiles.value_or(Tiles()), error);
-    if (plan && plan->seconds < least) {
-      least = plan->seconds;
+    auto found = predicted.find(text);
+    if (found != predicted.end() && found->second < least) {
+      least = found->second;
       chosen = seconds;
     }
   }
@@ -99,6 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Search{"2026-11-21-h100-choice-grid.json", 0.87},
                     Search{"2026-11-21-h100-choice-seed-2.json", 0.9},
                     Search{"2026-11-21-h100-choice-seed-3.json", 0.77},
-                    Search{"2026-11-21-h100-choice-seed-4.json", 0.6}));
+                    Search{"2026-11-21-h100-choice-seed-4.json", 0.6},
+                    Search{"2026-11-21-h100-choice-seed-5.json", 0.65}));
 
 } // namespace
