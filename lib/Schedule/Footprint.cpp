@@ -4,6 +4,7 @@
 #include "PipelineFootprint.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/Plan.h"
 #include <algorithm>
 
 using namespace attn;
@@ -273,6 +274,8 @@ static bool hasPlaces(const Body &body) {
 /// 640 bytes, with 236 (d = 112) 16, with 216 (48 keys) 8.
 static constexpr int64_t kSplitWindowRegisters = 12;
 
+static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
+
 Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {
   if (grid.pipeline)
@@ -308,6 +311,12 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
   if (smem > 0)
     result.blocksPerSm =
         std::min(result.blocksPerSm, machine.smemBytesPerSm / smem);
+  // No more than have places in all scratch that a plan may have.
+  int64_t places =
+      machine.sms * placesOf(grid.body, problem, Steps().inside(grid, problem));
+  if (places > 0 && places <= kMostScratchBytes)
+    result.blocksPerSm =
+        std::min(result.blocksPerSm, kMostScratchBytes / places);
   return result;
 }
 

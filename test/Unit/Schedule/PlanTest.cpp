@@ -296,6 +296,14 @@ TEST(Plans, SmallMachinesSpill) {
           << smem << " " << d;
     }
   }
+  // Wide heads run fewer blocks at once, which have scratch for so many.
+  Machine small = *findMachine("h100_sxm");
+  small.smemBytesPerBlock = 16384;
+  for (int64_t d : {2048, 4096}) {
+    PlanReport report = plans(square(4096, d), small);
+    ASSERT_NE(report.best(), nullptr) << d;
+    EXPECT_EQ(report.best()->kernel, "score_spill_mma_sync") << d;
+  }
   // In f32 there is none yet, nor for all of P at once.
   Problem single = square(4096, 512);
   single.dtype = DataType::f32;
