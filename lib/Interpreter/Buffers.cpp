@@ -242,6 +242,27 @@ Step attn::interpreter::runGetRow(Warp &warp, const Instruction &in) {
   return warp.set(in, MatrixRef(std::move(result)));
 }
 
+Step attn::interpreter::runGetColumns(Warp &warp, const Instruction &in) {
+  tile::FragType type = cast<tile::GetColumnsOp>(in.op).getResult().getType();
+  Part part{warp.buffer(in, 0),  warp.integer(in, 1), warp.integer(in, 2), 1,
+            warp.integer(in, 3), type.getColumns()};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  if (part.column % 8 != 0)
+    return warp.stop(in, "corner",
+                     "expects a column in multiples of 8, but got " +
+                         Twine(part.column));
+  std::vector<uint8_t> bytes(part.bytes());
+  if (std::optional<Breach> breach = warp.block.shared.read(
+          part.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, part, *breach, "read");
+  auto result = std::make_shared<Matrix>(type.getRows(), type.getColumns());
+  for (int64_t i = 0; i < type.getRows(); ++i)
+    std::memcpy(result->row(i), bytes.data(), bytes.size());
+  warp.block.traffic.smem += int64_t(bytes.size());
+  return warp.set(in, MatrixRef(std::move(result)));
+}
+
 Step attn::interpreter::runTranspose(Warp &warp, const Instruction &in) {
   constexpr int64_t rows = tile::TransposeOp::kRows;
   const Buffer &source = warp.buffer(in, 0), &target = warp.buffer(in, 3);

@@ -6,6 +6,7 @@
 #include "Visibility.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace mlir;
 using namespace attn;
@@ -76,9 +77,12 @@ static unsigned startCopy(Warp &warp, const Instruction &in, const Part &part,
   copy.source = view.addressOfRow(row);
   int64_t width = copy.target.width;
   copy.data.resize(part.rows * width);
-  auto [begin, end] = clip(view, row, part.rows);
+  // The elements of a vector lie side by side.
+  bool isVector = view.type.isVector();
+  int64_t step = isVector ? view.type.rowBytes() : width;
+  auto [begin, end] = clip(view, row, isVector ? part.columns : part.rows);
   for (int64_t i = begin; i < end; ++i)
-    readRow(warp, in, view, row + i, &copy.data[i * width]);
+    readRow(warp, in, view, row + i, &copy.data[i * step]);
   warp.block.traffic.global += (end - begin) * view.type.rowBytes();
   warp.block.traffic.smem += int64_t(copy.data.size());
   return warp.block.shared.begin(std::move(copy));
@@ -112,7 +116,7 @@ Step attn::interpreter::runCopyAsync(Warp &warp, const Instruction &in) {
 }
 
 //===----------------------------------------------------------------------===//
-// tile.copy_out, tile.store_row, tile.store_fragment
+// Rows and fragments: tile.copy_out, tile.store_row, tile.load_row ...
 //===----------------------------------------------------------------------===//
 
 Step attn::interpreter::runCopyOut(Warp &warp, const Instruction &in) {
@@ -152,6 +156,50 @@ Step attn::interpreter::runStoreRow(Warp &warp, const Instruction &in) {
   }
   warp.block.traffic.global += (end - begin) * width;
   return Step::next;
+}
+
+Step attn::interpreter::runLoadRow(Warp &warp, const Instruction &in) {
+  const View &view = warp.view(in, 0);
+  int64_t row = warp.integer(in, 1);
+  tile::RowType type = cast<tile::LoadRowOp>(in.op).getValues().getType();
+  auto [begin, end] = clip(view, row, type.getRows());
+  int64_t width = view.type.rowBytes();
+  auto result = std::make_shared<Matrix>(type.getRows(), 1,
+                                         type.getElementType().isF32());
+  for (int64_t i = begin; i < end; ++i) {
+    uint8_t bytes[4] = {};
+    readRow(warp, in, view, row + i, bytes);
+    if (result->integers.empty()) {
+      std::memcpy(&result->reals[i], bytes, sizeof(bytes));
+    } else {
+      int32_t value;
+      std::memcpy(&value, bytes, sizeof(value));
+      result->integers[i] = value;
+    }
+  }
+  warp.block.traffic.global += (end - begin) * width;
+  return warp.set(in, MatrixRef(std::move(result)));
+}
+
+Step attn::interpreter::runRowDot(Warp &warp, const Instruction &in) {
+  const View &lhs = warp.view(in, 0), &rhs = warp.view(in, 1);
+  int64_t row = warp.integer(in, 2);
+  tile::RowType type = cast<tile::RowDotOp>(in.op).getValues().getType();
+  auto [begin, end] = clip(lhs, row, type.getRows());
+  int64_t width = lhs.type.rowBytes(), columns = lhs.type.getColumns();
+  auto result = std::make_shared<Matrix>(type.getRows(), 1);
+  std::vector<uint8_t> bytes(width);
+  std::vector<float> left(columns), right(columns);
+  for (int64_t i = begin; i < end; ++i) {
+    readRow(warp, in, lhs, row + i, bytes.data());
+    decode(lhs.type.getElementType(), bytes.data(), left);
+    readRow(warp, in, rhs, row + i, bytes.data());
+    decode(rhs.type.getElementType(), bytes.data(), right);
+    for (int64_t column = 0; column < columns; ++column)
+      result->reals[i] += left[column] * right[column];
+  }
+  warp.block.traffic.global += 2 * (end - begin) * width;
+  return warp.set(in, MatrixRef(std::move(result)));
 }
 
 Step attn::interpreter::runStoreFragment(Warp &warp, const Instruction &in) {

@@ -83,6 +83,9 @@ Step runView(Warp &, const Instruction &);
 Step runCopyAsync(Warp &, const Instruction &);
 Step runCopyOut(Warp &, const Instruction &);
 Step runStoreRow(Warp &, const Instruction &);
+Step runLoadRow(Warp &, const Instruction &);
+Step runRowDot(Warp &, const Instruction &);
+Step runGetColumns(Warp &, const Instruction &);
 Step runStoreFragment(Warp &, const Instruction &);
 
 // Matrix.cpp

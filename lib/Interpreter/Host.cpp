@@ -107,6 +107,8 @@ private:
   LogicalResult executeScalar(Operation *op);
   LogicalResult execute(memref::AllocOp op);
   LogicalResult allocate(Operation *op, HostArray array);
+  LogicalResult allocate(Operation *op, MemRefType type,
+                         ValueRange dynamicSizes);
   LogicalResult execute(memref::DeallocOp op);
   LogicalResult execute(memref::DimOp op);
   LogicalResult execute(memref::CastOp op);
@@ -224,18 +226,28 @@ LogicalResult Host::execute(memref::AllocOp op) {
   MemRefType type = op.getType();
   if (!type.getLayout().isIdentity())
     return op.emitError("expects a row-major array, but got ") << type;
+  return allocate(op, type, op.getDynamicSizes());
+}
+
+LogicalResult Host::execute(tile::ScratchOp op) {
+  return allocate(op, cast<MemRefType>(op.getType()), op.getSizes());
+}
+
+/// Gives the op's result an array of that type.
+LogicalResult Host::allocate(Operation *op, MemRefType type,
+                             ValueRange dynamicSizes) {
   SmallVector<int64_t> sizes(type.getShape());
-  auto dynamic = op.getDynamicSizes().begin();
+  auto dynamic = dynamicSizes.begin();
   for (int64_t &size : sizes)
     if (ShapedType::isDynamic(size))
       size = scalar(*dynamic++).integer;
   int64_t count = 1;
   for (int64_t size : sizes) {
     if (size < 0)
-      return op.emitError("expects extents of at least 0, but got ") << size;
+      return op->emitError("expects extents of at least 0, but got ") << size;
     if (llvm::MulOverflow(count, std::max<int64_t>(size, 1), count) ||
         count > kMaxElements)
-      return op.emitError("expects at most ")
+      return op->emitError("expects at most ")
              << kMaxElements << " elements in an array of extents " << sizes;
   }
   HostArray array = HostArray::contiguous(0, sizes, type.getElementType());
@@ -353,13 +365,6 @@ LogicalResult Host::execute(tile::CounterOp op) {
   set(op.getResult(),
       HostArray::contiguous(*address, type.getShape(), type.getElementType()));
   return success();
-}
-
-LogicalResult Host::execute(tile::ScratchOp op) {
-  auto type = cast<MemRefType>(op.getType());
-  HostArray array =
-      HostArray::contiguous(0, type.getShape(), type.getElementType());
-  return allocate(op, std::move(array));
 }
 
 /// What a tensor map says of an operand, or why TMA cannot reach it.

@@ -54,6 +54,8 @@ KernelOp Arguments::createKernel(TileBuilder &builder,
   kernel = KernelOp::create(builder, request.name,
                             builder.getFunctionType(types, {}), warps,
                             request.minBlocksPerSm);
+  if (launchesOf(request.tiles) > 1)
+    kernel->setAttr(kLaunchAttr, builder.getI64IntegerAttr(request.launch));
   Block *entry = builder.createBlock(
       &kernel.getBody(), {}, types,
       SmallVector<Location>(types.size(), builder.getLoc()));

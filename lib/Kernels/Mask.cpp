@@ -28,6 +28,17 @@ KeyBand::KeyBand(TileBuilder &b, const Arguments &arguments, MaskKind kind)
     last = arguments.get(b, "band_last");
 }
 
+KeyBand KeyBand::seeing(TileBuilder &b, const Arguments &arguments,
+                        MaskKind kind) {
+  KeyBand band(boundsLast(kind), boundsFirst(kind),
+               arguments.get(b, "queries"));
+  if (band.hasFirst)
+    band.first = b.i32(0) - arguments.get(b, "band_last");
+  if (band.hasLast)
+    band.last = b.i32(0) - arguments.get(b, "band_first");
+  return band;
+}
+
 KeyBand::Keys KeyBand::seenBy(TileBuilder &b, Scalar firstRow,
                               Scalar lastRow) const {
   Scalar zero = b.i32(0);

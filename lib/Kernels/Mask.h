@@ -20,9 +20,15 @@
 namespace attn {
 
 /// The mask of a kernel: which keys a query sees.
+///
+/// Where the rows are keys, `seeing` is the same mask from their side: query i
+/// sees key j iff j - last <= i <= j - first, a band as well.  Read then
+/// "query" for key and "key" for query below.
 class KeyBand {
 public:
   KeyBand(TileBuilder &builder, const Arguments &arguments, MaskKind kind);
+  static KeyBand seeing(TileBuilder &builder, const Arguments &arguments,
+                        MaskKind kind);
 
   /// The keys `someFirst .. someEnd - 1` are all that some query out of
   /// `firstRow .. lastRow` sees (or none: then the end is not behind the first
@@ -41,6 +47,8 @@ public:
   const Scalar keys;
 
 private:
+  KeyBand(bool hasFirst, bool hasLast, Scalar keys)
+      : hasFirst(hasFirst), hasLast(hasLast), keys(keys) {}
   Scalar first, last;
 };
 

@@ -57,15 +57,35 @@ int64_t attn::rowsOfTile(const Tiles &tiles) {
   return tiles.get("query", 1) * tiles.get("cluster", 1);
 }
 
+int64_t attn::launchOf(tile::KernelOp kernel) {
+  auto launch = kernel->getAttrOfType<IntegerAttr>(kLaunchAttr);
+  return launch ? launch.getInt() : 0;
+}
+
+int64_t attn::launchesOf(const Tiles &tiles) {
+  if (!tiles.has("query_block"))
+    return 1;
+  return tiles.get("separate") != 0 ? 3 : 2;
+}
+
+bool attn::ownsKeys(const Tiles &, int64_t launch) { return launch > 0; }
+
+int64_t attn::rowsOfTile(const Tiles &tiles, int64_t launch) {
+  return ownsKeys(tiles, launch) ? tiles.get("key") : rowsOfTile(tiles);
+}
+
 std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
                                     int64_t multiprocessors,
-                                    int64_t blocksPerSm) {
-  int64_t query = rowsOfTile(tiles);
-  int64_t rows = (problem.queries + query - 1) / query;
-  int64_t all = rows * problem.heads * problem.batch;
+                                    int64_t blocksPerSm, int64_t launch) {
+  bool isOverKeys = ownsKeys(tiles, launch);
+  int64_t tile = rowsOfTile(tiles, launch);
+  int64_t extent = isOverKeys ? problem.keys : problem.queries;
+  int64_t heads = isOverKeys ? problem.kvHeads : problem.heads;
+  int64_t rows = (extent + tile - 1) / tile;
+  int64_t all = rows * heads * problem.batch;
   switch (gridForm(tiles)) {
   case GridForm::rowsHeadsBatch:
-    return {rows, problem.heads, problem.batch};
+    return {rows, heads, problem.batch};
   case GridForm::tiles:
     return {all, 1, 1};
   case GridForm::persistent:

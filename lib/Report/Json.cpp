@@ -19,7 +19,13 @@ static void write(OStream &json, const Problem &p) {
     json.attribute("head_dim", p.headDim);
     json.attribute("head_dim_v", p.headDimV);
     json.attribute("mask", str(p.mask));
-    json.attribute("lse", p.lse);
+    json.attribute("direction", llvm::StringRef(name(p.direction)));
+    if (p.direction == Direction::forward) {
+      json.attribute("lse", p.lse);
+    } else {
+      json.attribute("deterministic", p.deterministic);
+      json.attribute("dlse", p.dlse);
+    }
     if (p.alignment != kMaxAlignment)
       json.attribute("alignment", p.alignment);
   });

@@ -35,11 +35,17 @@ Bounds attn::bounds(const Problem &problem, double m) {
   double seeing = visits(problem, Axis::Key, 0, 1).innerSpan;
 
   Bounds result;
-  result.compulsoryWords =
-      heads * (seeing * problem.headDim +
-               double(problem.queries) * problem.headDimV) +
-      double(problem.batch) * problem.kvHeads * span *
-          (problem.headDim + problem.headDimV);
+  double keyHeads = double(problem.batch) * problem.kvHeads;
+  double wide = double(problem.headDim) + problem.headDimV;
+  if (problem.direction == Direction::forward)
+    result.compulsoryWords =
+        heads * (seeing * problem.headDim +
+                 double(problem.queries) * problem.headDimV) +
+        keyHeads * span * wide;
+  else
+    result.compulsoryWords =
+        heads * (seeing * wide + double(problem.queries) * problem.headDim) +
+        keyHeads * (span + double(problem.keys)) * wide;
   result.largeCacheWords = heads * (pairs * d * d / (m + 4 * d * d) - m);
   if (m > 0)
     result.smallCacheWords =

@@ -3,6 +3,7 @@
 #include "attn/Schedule/Census.h"
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 using namespace attn;
 
@@ -45,6 +46,8 @@ bool isGroupWork(const Node &node) {
   case Verb::hold: // a warpgroup writes its part of what all hold
   case Verb::multiply:
   case Verb::softmax:
+  case Verb::weigh:
+  case Verb::differentiate:
   case Verb::rescale:
     return true;
   case Verb::grid:
@@ -83,6 +86,8 @@ public:
         ceilDiv(extent(problem, node.axis), tileOf(around, node.axis));
     grid.blocks = ceilDiv(tiles, node.pipeline.cluster);
     grid.together = node.pipeline.blocks();
+    bool isOverKeys = node.axis == Axis::Key;
+    grid.heads = problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
     body(node.body, around);
   }
 
@@ -133,12 +138,25 @@ private:
       visitByGroup(around);
     GridCensus &grid = result.grids.back();
     grid.span = around.visits.innerSpan;
+    int64_t pairs = around.visits.wholePairs + around.visits.raggedPairs;
+    if (around.hasInner && pairs > 0)
+      grid.longest = double(around.visits.mostPairs) *
+                     double(around.visits.outerTiles) / double(pairs);
     if (around.hasInner && !node.seeks) {
-      grid.steps = around.visits.wholePairs + around.visits.raggedPairs;
-      grid.mostSteps = around.visits.mostPairs;
+      int64_t often = repeats(around);
+      grid.steps =
+          often * (around.visits.wholePairs + around.visits.raggedPairs);
+      grid.mostSteps = often * around.visits.mostPairs;
       grid.groupSteps =
           around.groupVisits.wholePairs + around.groupVisits.raggedPairs;
     }
+  }
+
+  /// How often a block goes through its loop over the inner axis: for every
+  /// query head that shares its key head.
+  int64_t repeats(const Surroundings &around) const {
+    bool isOverKeys = around.hasInner && around.outer == Axis::Key;
+    return isOverKeys ? problem.heads / problem.kvHeads : 1;
   }
 
   void visitByGroup(Surroundings &around) const {
@@ -166,7 +184,7 @@ private:
     auto has = [&](Axis axis) {
       return std::find(over.begin(), over.end(), axis) != over.end();
     };
-    int64_t total = rowSum(around, visits, has, isResult);
+    int64_t total = repeats(around) * rowSum(around, visits, has, isResult);
     for (Axis axis : {Axis::HeadDim, Axis::HeadDimV}) {
       int64_t whole = extent(problem, axis);
       if (has(axis))
@@ -236,6 +254,10 @@ private:
       for (Axis axis : axes)
         if (hasAxis(node.a, axis) && hasAxis(node.b, axis))
           extent.depth = wholeTileOf(around, axis);
+    // Of what lies the other way round, the transpose.
+    if (around.hasOuter && shape.rows != around.outer &&
+        shape.cols == around.outer)
+      std::swap(extent.rows, extent.cols);
     // Units of a common ring are multiplied whole.
     if (around.pipeline.units > 0)
       extent.depth = roundUp(extent.depth, kPanelColumns);
@@ -249,11 +271,13 @@ private:
   void leaf(const Node &node, const Surroundings &around) {
     if (node.verb == Verb::store && node.tensor == Tensor::Lse && !problem.lse)
       return;
+    if (node.tensor == Tensor::GradLse && !problem.dlse)
+      return;
     if (node.verb == Verb::transpose && !needsTranspose(problem))
       return;
     if (node.level == Level::Smem)
       smem.push_back(node.tensor);
-    bool isResult = node.verb == Verb::store;
+    bool isResult = node.verb == Verb::store || node.isAlways;
     Use use;
     use.node = &node;
     use.grid = around.grid;
@@ -290,6 +314,10 @@ private:
       use.aInSmem = isInSmem(node.a);
       use.bInSmem = isInSmem(node.b);
     }
+    if (node.verb == Verb::weigh)
+      use.aInSmem = isInSmem(Tensor::Lse);
+    if (node.verb == Verb::differentiate)
+      use.aInSmem = isInSmem(Tensor::Delta);
     result.uses.push_back(use);
   }
 

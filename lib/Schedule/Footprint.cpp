@@ -54,6 +54,8 @@ bool occupies(const Node &node) {
   case Verb::transpose: // a copy of what is counted already
   case Verb::multiply:
   case Verb::softmax:
+  case Verb::weigh:
+  case Verb::differentiate:
   case Verb::rescale:
   case Verb::spill:
   case Verb::reduce:
@@ -101,8 +103,9 @@ namespace {
 
 class Space {
 public:
-  Space(const Problem &problem, int64_t warps, int64_t across)
-      : problem(problem), warps(warps / across), across(across) {}
+  Space(const Problem &problem, const Node &grid)
+      : problem(problem), owned(grid.axis), warps(grid.warps / grid.across),
+        across(grid.across) {}
 
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
@@ -136,6 +139,10 @@ public:
         if (across > 1)
           exchange(steps);
         break;
+      case Verb::weigh:
+      case Verb::differentiate:
+        held += weightRegisters(node.tensor, steps);
+        break;
       case Verb::absorb:
         // In 16 bits, and the next one on its way.
         if (node.tensor == Tensor::P)
@@ -162,22 +169,30 @@ public:
 
 private:
   const Problem &problem;
+  Axis owned;    ///< rows of the grid's tiles, which are dealt out to warps
   int64_t warps; ///< that have rows of their own
   int64_t across;
-  /// The first resident input and the staged result share a place.
+  /// A result is staged where an input of its shape was; else the first
+  /// resident input and the staged result share a place.
   int64_t resident = 0, staging = 0;
+  std::vector<Tensor> loaded;
   std::vector<int64_t> buffers;
 
   int64_t tileBytes(Tensor tensor, const Steps &steps) const {
     Shape shape = shapeOf(tensor);
+    int64_t rows = steps.tile(shape.rows, problem, false);
+    int64_t size = bytesPerElement(tensor, problem);
+    if (!shape.cols) // a statistic is a row of them
+      return smemPitch(rows, size);
     int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false),
                           problem, across);
-    return steps.tile(shape.rows, problem, false) *
-           smemPitch(cols, bytesPerElement(tensor, problem));
+    return rows * smemPitch(cols, size);
   }
 
   void buffer(const Node &node, const Steps &steps, int64_t count) {
     int64_t bytes = count * tileBytes(node.tensor, steps);
+    if (node.verb == Verb::load)
+      loaded.push_back(node.tensor);
     if (node.verb == Verb::load && resident == 0)
       resident = bytes;
     else
@@ -192,9 +207,13 @@ private:
   }
 
   void stage(const Node &node, Steps steps) {
-    std::optional<Axis> axis = shapeOf(node.tensor).cols;
+    Shape shape = shapeOf(node.tensor);
+    std::optional<Axis> axis = shape.cols;
     if (!axis || node.isDirect)
       return;
+    for (Tensor input : loaded)
+      if (shapeOf(input).rows == shape.rows && shapeOf(input).cols == axis)
+        return;
     if (node.step)
       steps.step[static_cast<size_t>(*axis)] = node.step;
     staging = std::max(staging, tileBytes(node.tensor, steps));
@@ -217,7 +236,13 @@ private:
   }
 
   int64_t warpRows(const Steps &steps) const {
-    return ceilDiv(steps.tile(Axis::Query, problem, false), warps);
+    return ceilDiv(steps.tile(owned, problem, false), warps);
+  }
+
+  /// The columns of a fragment, whose rows are the warp's.
+  Axis columnsOf(Tensor tensor) const {
+    Shape shape = shapeOf(tensor);
+    return shape.rows == owned ? *shape.cols : shape.rows;
   }
 
   /// A fragment is spread over 32 threads; a statistic over the 8 rows that a
@@ -227,7 +252,7 @@ private:
     int64_t rows = warpRows(steps);
     if (!shape.cols)
       return ceilDiv(rows * wordsPerElement(tensor), 8);
-    int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false),
+    int64_t cols = padded(tensor, steps.tile(columnsOf(tensor), problem, false),
                           problem, across);
     return ceilDiv(rows * roundUp(ceilDiv(cols, across), 8), 32);
   }
@@ -245,13 +270,14 @@ private:
 
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
   void operands(const Node &node, const Steps &steps) {
-    int64_t cols = steps.tile(*shapeOf(node.tensor).cols, problem, false);
+    int64_t cols = steps.tile(columnsOf(node.tensor), problem, false);
     bool isSplit = productsPerProduct(problem) > 1;
     int64_t inFlight =
         isSplit && node.tensor == Tensor::O ? kPartColumns : kColumnsInFlight;
     int64_t words = std::min(ceilDiv(cols, across), inFlight) / 4;
-    // P is in registers already, unless several have its rows.
-    if (node.a != Tensor::P || across > 1)
+    // P and dS are in registers already, unless several have their rows.
+    bool isHeld = node.a == Tensor::P || node.a == Tensor::GradS;
+    if (!isHeld || across > 1)
       words += ceilDiv(warpRows(steps), 4);
     if (isSplit)
       words += sumRegisters(node.tensor, steps) + kSplitRegisters;
@@ -280,7 +306,7 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {
   if (grid.pipeline)
     return pipelineFootprint(grid, problem, machine);
-  Space space(problem, grid.warps, grid.across);
+  Space space(problem, grid);
   Footprint result;
   int64_t held = space.body(grid.body, Steps().inside(grid, problem), 1);
   result.smemBytes = space.smemBytes();

@@ -131,6 +131,8 @@ private:
                          double(padded(node.tensor, use.tile.cols, problem)) /
                          32 / kSchedulersPerSm * c.epilogueSlots;
       return;
+    case Verb::weigh: // no group has them
+    case Verb::differentiate:
     case Verb::rescale:
     case Verb::transpose:
     case Verb::grid:

@@ -157,6 +157,9 @@ private:
         else if (shapeOf(node.tensor).cols)
           held += roundUp(ceilDiv(columns(node.tensor, steps), across), 8) / 2;
         break;
+      case Verb::weigh:
+      case Verb::differentiate: // no pipeline has them
+        break;
       case Verb::softmax:
         // P, in the type of V, while the next scores come to be; what is
         // spilled leaves piece by piece.

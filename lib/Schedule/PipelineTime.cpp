@@ -298,6 +298,8 @@ private:
       if (node.step > 0)
         strips = ceilDiv(use.tile.cols, node.step);
       return;
+    case Verb::weigh: // no pipeline has them
+    case Verb::differentiate:
     case Verb::rescale: // hardly ever done: only when a maximum grows by 2^8
     case Verb::grid:
     case Verb::loop:

@@ -94,10 +94,9 @@ static std::optional<std::string> checkWarps(const Schedule &schedule) {
 static std::optional<std::string> checkTile(const Parameter &p, int64_t value) {
   if (value >= p.least && value <= p.most && value % p.unit == 0)
     return std::nullopt;
-  bool isChoice = p.least == 0 && p.unit == 1;
-  std::string range = isChoice ? "0 or " + std::to_string(p.most)
-                               : "a multiple of " + std::to_string(p.unit) +
-                                     " up to " + std::to_string(p.most);
+  std::string range = p.isChoice() ? "0 or " + std::to_string(p.most)
+                                   : "a multiple of " + std::to_string(p.unit) +
+                                         " up to " + std::to_string(p.most);
   return "expects " + p.name + " to be " + range + ", but got " +
          std::to_string(value);
 }
@@ -111,12 +110,12 @@ static std::optional<std::string> checkTiles(const Form &form,
   return std::nullopt;
 }
 
-static double executedFlops(const Census &counted, const Problem &problem) {
+static double executedFlops(const Census &counted) {
   double flops = 0;
   for (const Use &use : counted.uses)
     if (use.node->verb == Verb::multiply)
-      flops += 2.0 * use.elements;
-  return flops * problem.batch * problem.heads;
+      flops += 2.0 * double(use.elements) * counted.grids[use.grid].heads;
+  return flops;
 }
 
 namespace {
@@ -183,8 +182,15 @@ static Plan price(const Space &space, const Tiles &tiles,
   plan.kernel = space.kernel;
   Census counted = census(schedule, problem);
   plan.bytes = traffic(counted, schedule, problem, machine, space.calibration);
-  plan.flops = executedFlops(counted, problem);
+  plan.flops = executedFlops(counted);
   plan.footprint = footprint(schedule, problem, machine);
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    Footprint one = gridFootprint(schedule.grids[i], problem, machine);
+    int64_t resident = machine.sms * std::max<int64_t>(1, one.blocksPerSm);
+    plan.launches.push_back(
+        {gridTraffic(counted, i, problem, machine, resident, space.calibration),
+         one});
+  }
   plan.time = time(counted, schedule, problem, machine, space.family,
                    space.calibration);
   plan.seconds = plan.time.seconds;

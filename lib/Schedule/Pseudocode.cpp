@@ -15,8 +15,9 @@ public:
   void grid(const Node &node) {
     step[size_t(node.axis)] = node.step;
     group = node.pipeline.group;
-    line("parallel for every batch, head and " + range(node) + ", " +
-         crew(node) + ":");
+    line(std::string("parallel for every batch, ") +
+         (node.axis == Axis::Key ? "key head" : "head") + " and " +
+         range(node) + ", " + crew(node) + ":");
     body(node.body);
     step[size_t(node.axis)] = 0;
   }
@@ -145,6 +146,8 @@ private:
       return line("keep " + tile(node.tensor) + " in " +
                   std::string(name(node.level)));
     case Verb::load:
+      if (node.tensor == Tensor::GradLse && !problem.dlse)
+        return;
       return line("load " + tile(node) + " to " +
                   std::string(name(node.level)) + ", to stay" +
                   (node.stages > 1 ? ", the next one beside it" : ""));
@@ -164,11 +167,17 @@ private:
                   std::string(name(node.level)));
     case Verb::multiply:
       return line(std::string(name(node.tensor)) +
-                  " += " + std::string(name(node.a)) + " . " +
+                  (liesAcross(node.tensor, node.a) ? "^T" : "") +
+                  " += " + std::string(name(node.a)) +
+                  (contractsRows(node) ? "^T" : "") + " . " +
                   std::string(name(node.b)) + (isTransposed(node) ? "^T" : ""));
     case Verb::softmax:
       return line("P = exp(" + std::string(name(node.tensor)) +
                   " - running max), update running max and sum");
+    case Verb::weigh:
+      return line("P = exp(" + std::string(name(node.tensor)) + " - LSE)");
+    case Verb::differentiate:
+      return line("dS = P * (" + std::string(name(node.tensor)) + " - D)");
     case Verb::rescale:
       return line("rescale " + std::string(name(node.tensor)) +
                   " to the new max");
@@ -188,6 +197,16 @@ private:
                        ? ", " + std::to_string(node.step) + " columns at a time"
                        : ""));
     }
+  }
+
+  /// Whether a product with rows of `a` has the result's columns for rows.
+  static bool liesAcross(Tensor result, Tensor a) {
+    return shapeOf(result).cols == shapeOf(a).rows;
+  }
+
+  /// Whether the left factor enters by its columns: dV += P^T . dO.
+  static bool contractsRows(const Node &node) {
+    return shapeOf(node.a).cols == shapeOf(node.tensor).rows;
   }
 
   static bool isTransposed(const Node &node) {

@@ -55,6 +55,7 @@ Parameter attn::countParameter(std::string name, std::vector<int64_t> values) {
 Parameter attn::optionalExtent(std::string name, std::vector<int64_t> values) {
   return parameter(std::move(name), std::move(values), 16, 0, 65536);
 }
+bool Parameter::isChoice() const { return least == 0 && unit == 1; }
 Parameter attn::choiceParameter(std::string name, std::vector<int64_t> values) {
   return parameter(std::move(name), std::move(values), 1, 0, 1);
 }
@@ -118,9 +119,9 @@ std::vector<std::string> attn::tileNames(std::string_view schedule) {
 bool attn::isChoiceTile(std::string_view schedule, std::string_view tile) {
   if (const ScheduleKind *kind = findScheduleKind(schedule))
     for (const Form &form : kind->forms)
-      for (const Parameter &parameter : form.choices)
+      for (const Parameter &parameter : form.parameters())
         if (parameter.name == tile)
-          return true;
+          return parameter.isChoice();
   return false;
 }
 

@@ -60,6 +60,10 @@ Node attn::transpose(Tensor tensor) {
   return leaf(Verb::transpose, tensor, Level::Smem);
 }
 Node attn::softmax(Tensor scores) { return leaf(Verb::softmax, scores); }
+Node attn::weigh(Tensor scores) { return leaf(Verb::weigh, scores); }
+Node attn::differentiate(Tensor gradient) {
+  return leaf(Verb::differentiate, gradient);
+}
 Node attn::rescale(Tensor tensor) { return leaf(Verb::rescale, tensor); }
 Node attn::spill(Tensor tensor, int64_t slots) {
   Node node = leaf(Verb::spill, tensor);
@@ -86,6 +90,11 @@ Node attn::share(Axis axis, int64_t step, Body body) {
 Node attn::reduce(Tensor tensor, int64_t slots) {
   Node node = leaf(Verb::reduce, tensor);
   node.slots = slots;
+  return node;
+}
+
+Node attn::always(Node node) {
+  node.isAlways = true;
   return node;
 }
 
@@ -158,6 +167,22 @@ std::string_view attn::name(Tensor tensor) {
     return "stats";
   case Tensor::TileMax:
     return "tile max";
+  case Tensor::GradO:
+    return "dO";
+  case Tensor::GradLse:
+    return "dLSE";
+  case Tensor::GradQ:
+    return "dQ";
+  case Tensor::GradK:
+    return "dK";
+  case Tensor::GradV:
+    return "dV";
+  case Tensor::GradP:
+    return "dP";
+  case Tensor::GradS:
+    return "dS";
+  case Tensor::Delta:
+    return "D";
   }
   return "";
 }
@@ -189,17 +214,25 @@ std::string_view attn::name(Level level) {
 Shape attn::shapeOf(Tensor tensor) {
   switch (tensor) {
   case Tensor::Q:
+  case Tensor::GradQ:
     return {Axis::Query, Axis::HeadDim};
   case Tensor::K:
+  case Tensor::GradK:
     return {Axis::Key, Axis::HeadDim};
   case Tensor::V:
+  case Tensor::GradV:
     return {Axis::Key, Axis::HeadDimV};
   case Tensor::O:
+  case Tensor::GradO:
     return {Axis::Query, Axis::HeadDimV};
   case Tensor::S:
   case Tensor::P:
+  case Tensor::GradP:
+  case Tensor::GradS:
     return {Axis::Query, Axis::Key};
   case Tensor::Lse:
+  case Tensor::GradLse:
+  case Tensor::Delta:
   case Tensor::Stats:
   case Tensor::TileMax:
     return {Axis::Query, std::nullopt};
@@ -246,11 +279,19 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
   case Tensor::K:
   case Tensor::V:
   case Tensor::P:
+  case Tensor::GradQ:
+  case Tensor::GradK:
+  case Tensor::GradV:
+  case Tensor::GradS:
     return bytesOf(problem.dtype);
   case Tensor::O:
+  case Tensor::GradO:
     return bytesOf(resultType(problem));
   case Tensor::S:
+  case Tensor::GradP:
   case Tensor::Lse:
+  case Tensor::GradLse:
+  case Tensor::Delta:
   case Tensor::TileMax:
     return 4;
   case Tensor::Stats:
@@ -260,13 +301,16 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
 }
 
 int64_t attn::bytesMoved(const Node &node, const Problem &problem) {
-  if (node.tensor == Tensor::O && node.verb != Verb::store)
+  bool isResult = problem.direction == Direction::forward;
+  if (node.tensor == Tensor::O && isResult && node.verb != Verb::store)
     return 4;
   return bytesPerElement(node.tensor, problem);
 }
 
-bool attn::isInput(Tensor tensor) {
-  return tensor == Tensor::Q || tensor == Tensor::K || tensor == Tensor::V;
+bool attn::isInput(Tensor tensor, const Problem &problem) {
+  bool isBackward = problem.direction == Direction::backward;
+  return tensor == Tensor::Q || tensor == Tensor::K || tensor == Tensor::V ||
+         (isBackward && (tensor == Tensor::O || tensor == Tensor::GradO));
 }
 
 DataType attn::resultType(const Problem &problem) {

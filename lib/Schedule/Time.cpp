@@ -17,6 +17,9 @@ namespace {
 struct UnitWork {
   double flops = 0, exps = 0, slots = 0, smemBytes = 0;
   double products = 0; ///< executions of a product, each behind a barrier
+  /// Times that a block turns to what it has just spilled, and outputs that it
+  /// then takes up.
+  double returns = 0;
   /// Of warps on the same rows on a maximum, each behind a barrier of theirs.
   double agreements = 0;
 };
@@ -102,8 +105,17 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
     if (use.columnParts() > 1)
       work.agreements += use.count;
     return;
+  case Verb::weigh:
+    work.exps += area;
+    work.slots += area / 32 * (c.weighSlots + roundSlots(problem, family, c));
+    return;
+  case Verb::differentiate:
+    work.slots +=
+        area / 32 * (c.differentiateSlots + roundSlots(problem, family, c));
+    return;
   case Verb::rescale:
     work.slots += area / 32;
+    work.returns += use.count;
     return;
   case Verb::load:
   case Verb::stream:
@@ -169,8 +181,7 @@ struct Waves {
   /// The last round is paid in full by equal blocks; unequal ones, longest
   /// first, leave half a block, but never less than the longest alone.
   double total() const {
-    double average = double(grid.steps) / grid.blocks;
-    double longest = average > 0 ? grid.mostSteps / average : 1;
+    double longest = grid.longest;
     double whole = std::floor(count());
     double left = std::round((count() - whole) * sms * perSm());
     double equal =
@@ -194,7 +205,7 @@ static Time gridTime(const Census &census, size_t number,
                      const Machine &machine, TensorCoreFamily family,
                      const Calibration &c) {
   const GridCensus &grid = census.grids[number];
-  double heads = double(problem.batch) * problem.heads;
+  double heads = double(grid.heads);
   UnitWork work;
   for (const Use &use : census.uses)
     if (use.grid == number)
@@ -215,6 +226,15 @@ static Time gridTime(const Census &census, size_t number,
       ((handovers + work.agreements) * c.barrierClocks + handovers * late) /
           grid.blocks +
       c.startClocks;
+  // The first piece has nothing beside it on its way to L2 and back.
+  bool returnsToPlaces =
+      std::any_of(census.uses.begin(), census.uses.end(), [&](const Use &use) {
+        return use.grid == number && use.node->verb == Verb::absorb &&
+               use.node->tensor == Tensor::P && use.node->slots > 0;
+      });
+  if (returnsToPlaces)
+    block.barriers +=
+        work.returns / grid.blocks * c.loadLatencySeconds * clockOf(machine);
 
   double clock = clockOf(machine);
   double sms = machine.sms;

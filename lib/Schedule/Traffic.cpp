@@ -24,22 +24,22 @@ static bool moves(Verb verb) {
   case Verb::transpose:
   case Verb::multiply:
   case Verb::softmax:
+  case Verb::weigh:
+  case Verb::differentiate:
   case Verb::rescale:
     return false;
   }
   return false;
 }
 
-static int64_t headsOf(const Problem &problem) {
-  return problem.batch * problem.heads;
-}
-
 int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
   int64_t words = 0;
-  for (const Use &use : census(schedule, problem).uses)
+  Census counted = census(schedule, problem);
+  for (const Use &use : counted.uses)
     if (moves(use.node->verb))
-      words += use.elements * wordsPerElement(use.node->tensor);
-  return words * headsOf(problem);
+      words += use.elements * wordsPerElement(use.node->tensor) *
+               counted.grids[use.grid].heads;
+  return words;
 }
 
 static int64_t slowBytes(const Use &use, const Problem &problem) {
@@ -63,6 +63,10 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     return parts == 1
                ? 0
                : use.count * tile.rows * valueBytes * parts * (1 + parts);
+  };
+  auto columnBytes = [&](Tensor statistic) {
+    return use.count * use.warps * tile.cols *
+           bytesPerElement(statistic, problem);
   };
   switch (node.verb) {
   case Verb::load:
@@ -101,6 +105,10 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
            slowBytes(use, problem);
   case Verb::softmax: // with the maxima of the rows
     return exchangedBytes();
+  case Verb::weigh: // a number for each column, where those are the queries
+    return use.aInSmem ? columnBytes(Tensor::Lse) : 0;
+  case Verb::differentiate:
+    return use.aInSmem ? columnBytes(Tensor::Delta) : 0;
   case Verb::hold: // put there once
     return node.level == Level::Smem
                ? tileBytes(node.tensor, tile.rows, tile.cols)
@@ -129,12 +137,11 @@ struct Sharing {
 };
 } // namespace
 
-static Sharing sharing(const GridCensus &grid, const Problem &problem,
-                       int64_t residentBlocks) {
+static Sharing sharing(const GridCensus &grid, int64_t residentBlocks) {
   double resident = std::max<int64_t>(residentBlocks / grid.together, 1);
   double waves = std::max(1.0, std::ceil(grid.blocks / resident));
   double heads = std::ceil(resident / grid.blocks);
-  return {waves, std::min<double>(heads, headsOf(problem))};
+  return {waves, std::min<double>(heads, double(grid.heads))};
 }
 
 /// Places that resident blocks keep for what they pass on.
@@ -166,19 +173,20 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
                         int64_t residentBlocks,
                         const Calibration &calibration) {
   const GridCensus &grid = census.grids[number];
-  int64_t heads = headsOf(problem);
+  int64_t heads = grid.heads;
   double usableL2 = calibration.l2UsableShare * machine.l2Bytes;
-  Sharing share = sharing(grid, problem, residentBlocks);
+  Sharing share = sharing(grid, residentBlocks);
 
   // What must stay in L2 for a re-read to hit: the inputs that are read again,
   // of all heads in flight; query heads of one group share their keys.
   auto isReread = [&](const Use &use) {
-    return isInput(use.node->tensor) && use.grid == number &&
+    return isInput(use.node->tensor, problem) && use.grid == number &&
            moves(use.node->verb) &&
            slowBytes(use, problem) * heads >
                distinctBytes(use.node->tensor, grid, problem);
   };
-  double headsInGroup = double(problem.heads) / problem.kvHeads;
+  double headsInGroup =
+      double(grid.heads) / (double(problem.batch) * problem.kvHeads);
   double groups = std::ceil(share.headsAtOnce / headsInGroup);
   double workingSet = 0;
   double places = 0;
@@ -203,7 +211,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       hbm += moved;
       continue;
     }
-    if (!isInput(use.node->tensor)) {
+    if (!isInput(use.node->tensor, problem)) {
       // Scratch of all heads lives from one launch to the next; places are
       // written again and again.
       double alive = use.node->slots > 0 ? places : moved;

@@ -114,6 +114,20 @@ LogicalResult GetRowOp::verify() {
   return verifyRow(*this, getValues().getType(), getBuffer().getType());
 }
 
+LogicalResult GetColumnsOp::verify() {
+  SmemType buffer = getBuffer().getType();
+  FragType fragment = getResult().getType();
+  if (fragment.getLayout() != FragmentLayout::acc ||
+      !buffer.getElementType().isF32())
+    return emitOpError("expects a fragment in layout acc and a buffer of f32, "
+                       "but got ")
+           << fragment << " and " << buffer;
+  if (fragment.getColumns() > buffer.getColumns())
+    return emitOpError("expects at most ")
+           << buffer.getColumns() << " columns, but got " << fragment;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Flags
 //===----------------------------------------------------------------------===//

@@ -176,11 +176,15 @@ LogicalResult CounterOp::verify() {
 }
 
 LogicalResult ScratchOp::verify() {
-  auto type = cast<MemRefType>(getResult().getType());
-  if (type.hasStaticShape() && type.getRank() == 1 &&
-      type.getElementType().isInteger(32))
+  auto type = dyn_cast<MemRefType>(getResult().getType());
+  if (!type || !type.getLayout().isIdentity() ||
+      !(type.getElementType().isInteger(32) || type.getElementType().isF32()))
+    return emitOpError("expects a row-major memref of i32 or f32, but got ")
+           << getResult().getType();
+  if (type.getNumDynamicDims() == int64_t(getSizes().size()))
     return success();
-  return emitOpError("expects a memref of a number of i32, but got ") << type;
+  return emitOpError("expects a size for each dynamic extent, but got ")
+         << getSizes().size() << " for " << type;
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -42,9 +42,12 @@ LogicalResult AliasOp::verify() {
 LogicalResult CopyAsyncOp::verify() {
   ViewType view = getView().getType();
   SmemType buffer = getBuffer().getType();
-  if (view.isVector() || view.getElementType() != buffer.getElementType())
+  if (view.getElementType() != buffer.getElementType())
     return emitOpError("expects rows of ")
            << buffer.getElementType() << ", but got " << view;
+  if (view.isVector() && buffer.getRows() != 1)
+    return emitOpError("expects a buffer of one row for a vector, but got ")
+           << buffer;
   if (view.getColumns() > buffer.getColumns())
     return emitOpError("expects at most ")
            << buffer.getColumns() << " columns, but got " << view.getColumns();
@@ -144,6 +147,28 @@ LogicalResult StoreRowOp::verify() {
   if (!view.isVector() || view.getElementType() != row.getElementType())
     return emitOpError("expects a vector of ")
            << row.getElementType() << ", but got " << view;
+  return success();
+}
+
+LogicalResult LoadRowOp::verify() {
+  ViewType view = getView().getType();
+  RowType row = getValues().getType();
+  if (row.getPartial())
+    return emitOpError("expects a whole row, but got ") << row;
+  if (!view.isVector() || view.getElementType() != row.getElementType())
+    return emitOpError("expects a vector of ")
+           << row.getElementType() << ", but got " << view;
+  return success();
+}
+
+LogicalResult RowDotOp::verify() {
+  ViewType view = getLhs().getType();
+  RowType row = getValues().getType();
+  if (row.getPartial() || !row.getElementType().isF32())
+    return emitOpError("expects a whole row of f32, but got ") << row;
+  if (view.isVector() || view.getElementType().getIntOrFloatBitWidth() == 8)
+    return emitOpError("expects views of 16-bit or 32-bit elements, but got ")
+           << view;
   return success();
 }
 

@@ -20,9 +20,12 @@ int64_t attn::tile::clippedRows(int64_t first, int64_t count, int64_t rows) {
 
 Traffic CopyAsyncOp::getTraffic(const TrafficScalars &scalars) {
   SmemType buffer = getBuffer().getType();
-  int64_t rows = clippedRows(scalars.scalar(getRow()), buffer.getRows(),
-                             scalars.rows(getView()));
-  return {rows * getView().getType().rowBytes(), buffer.tileBytes()};
+  ViewType view = getView().getType();
+  int64_t rows =
+      clippedRows(scalars.scalar(getRow()),
+                  view.isVector() ? buffer.getColumns() : buffer.getRows(),
+                  scalars.rows(getView()));
+  return {rows * view.rowBytes(), buffer.tileBytes()};
 }
 
 SmallVector<Value> CopyAsyncOp::getTrafficOperands() {
@@ -60,6 +63,11 @@ Traffic GetRowOp::getTraffic(const TrafficScalars &) {
   return trafficOf(getValues().getType());
 }
 
+Traffic GetColumnsOp::getTraffic(const TrafficScalars &) {
+  return {0, getResult().getType().getColumns() *
+                 getBuffer().getType().elementBytes()};
+}
+
 Traffic CopyOutOp::getTraffic(const TrafficScalars &scalars) {
   int64_t rows = clippedRows(scalars.scalar(getRow()), int32_t(getCount()),
                              scalars.rows(getView()));
@@ -80,6 +88,28 @@ Traffic StoreRowOp::getTraffic(const TrafficScalars &scalars) {
 
 SmallVector<Value> StoreRowOp::getTrafficOperands() {
   return {getView(), getRow()};
+}
+
+Traffic LoadRowOp::getTraffic(const TrafficScalars &scalars) {
+  int64_t rows =
+      clippedRows(scalars.scalar(getRow()), getValues().getType().getRows(),
+                  scalars.rows(getView()));
+  return {rows * getView().getType().rowBytes(), 0};
+}
+
+SmallVector<Value> LoadRowOp::getTrafficOperands() {
+  return {getView(), getRow()};
+}
+
+Traffic RowDotOp::getTraffic(const TrafficScalars &scalars) {
+  int64_t rows =
+      clippedRows(scalars.scalar(getRow()), getValues().getType().getRows(),
+                  scalars.rows(getLhs()));
+  return {2 * rows * getLhs().getType().rowBytes(), 0};
+}
+
+SmallVector<Value> RowDotOp::getTrafficOperands() {
+  return {getLhs(), getRow()};
 }
 
 //===----------------------------------------------------------------------===//

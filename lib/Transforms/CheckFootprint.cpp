@@ -52,10 +52,10 @@ static LogicalResult checkPromise(tile::KernelOp kernel,
               schedule.tiles(), error);
   if (!plan)
     return kernel.emitOpError() << error;
-  if (plan->footprint.smemBytes != layout.totalBytes())
+  int64_t promised = plan->launches[launchOf(kernel)].footprint.smemBytes;
+  if (promised != layout.totalBytes())
     return kernel.emitOpError("expects the ")
-           << plan->footprint.smemBytes
-           << " bytes of shared memory of its plan, but got "
+           << promised << " bytes of shared memory of its plan, but got "
            << layout.totalBytes();
   return success();
 }

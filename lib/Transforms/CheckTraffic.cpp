@@ -22,7 +22,8 @@ static int64_t shorten(int64_t rows, int64_t tile, int64_t tiles) {
 /// The kernel's own problem, and two whose rows are ragged and not square.
 static SmallVector<Problem> samples(const Problem &problem,
                                     const Tiles &tiles) {
-  int64_t query = tiles.get("query", 1), key = tiles.get("key", 1);
+  int64_t query = std::max(tiles.get("query", 1), tiles.get("query_block", 1));
+  int64_t key = std::max(tiles.get("key", 1), tiles.get("key_block", 1));
   // Where heads are not a dimension of the grid, each is counted by itself.
   bool countsHeads = gridForm(tiles) != GridForm::rowsHeadsBatch;
   int64_t most = countsHeads ? 6 : 24;
@@ -65,7 +66,8 @@ static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
     auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
     arguments.push_back(role ? roleValue(role.getValue(), problem) : 0);
   }
-  std::array<int64_t, 3> grid = gridOf(schedule.tiles(), problem, machine.sms);
+  std::array<int64_t, 3> grid = gridOf(schedule.tiles(), problem, machine.sms,
+                                       /*blocksPerSm=*/1, launchOf(kernel));
   return tile::countTraffic(kernel, grid, arguments);
 }
 
@@ -80,9 +82,10 @@ static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
   FailureOr<tile::Traffic> counted = count(kernel, machine, schedule, problem);
   if (failed(counted))
     return failure();
-  if (failed(compare(kernel, problem, "l2", counted->global, plan->bytes.l2)))
+  const Bytes &promised = plan->launches[launchOf(kernel)].bytes;
+  if (failed(compare(kernel, problem, "l2", counted->global, promised.l2)))
     return failure();
-  return compare(kernel, problem, "smem", counted->smem, plan->bytes.smem);
+  return compare(kernel, problem, "smem", counted->smem, promised.smem);
 }
 
 /// The same for the kernel's own problem, all rows of it, in a remark.

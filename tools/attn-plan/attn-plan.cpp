@@ -60,8 +60,18 @@ static cl::opt<int64_t>
     alignment("alignment", cl::value_desc("bytes"),
               cl::desc("Bytes that divide the address of every row"),
               cl::init(kMaxAlignment), cl::cat(options));
-static cl::opt<std::string> direction("direction", cl::desc("forward"),
-                                      cl::init("forward"), cl::cat(options));
+static cl::opt<std::string>
+    direction("direction", cl::value_desc("direction"),
+              cl::desc("forward or backward: the output, or the gradients"),
+              cl::init("forward"), cl::cat(options));
+static cl::opt<bool> deterministic(
+    "deterministic",
+    cl::desc("Backward: sums are taken in one order, the same in every run"),
+    cl::cat(options));
+static cl::opt<bool> dlse("dlse",
+                          cl::desc("Backward: a gradient of the log-sum-exp "
+                                   "comes in"),
+                          cl::cat(options));
 static cl::opt<std::string> scheduleName("schedule", cl::value_desc("name"),
                                          cl::desc("Price only this schedule"),
                                          cl::cat(options));
@@ -107,7 +117,24 @@ static int readMachine(Machine &machine) {
   return 0;
 }
 
+/// Reads what gradients are asked for, if any are.
+static int readDirection(Problem &problem) {
+  auto parsed = parseDirection(direction);
+  if (!parsed)
+    return fail("expects --direction forward or backward, but got '" +
+                direction + "'");
+  problem.direction = *parsed;
+  problem.deterministic = deterministic;
+  problem.dlse = dlse;
+  if (*parsed == Direction::forward && (deterministic || dlse))
+    return fail("expects --deterministic and --dlse only with --direction "
+                "backward, but got forward");
+  return 0;
+}
+
 static int readProblem(Problem &problem) {
+  if (int status = readDirection(problem))
+    return status;
   auto type = parseDataType(dtype);
   if (!type)
     return fail("expects a known dtype, but got '" + dtype + "'",
@@ -179,7 +206,9 @@ static int narrow(PlanReport &report) {
   if (!scheduleName.getNumOccurrences())
     return tiles.getNumOccurrences()
                ? fail("expects --schedule with --tiles, but got none",
-                      "known schedules: " + llvm::join(scheduleNames(), ", "))
+                      "known schedules: " +
+                          llvm::join(scheduleNames(report.problem.direction),
+                                     ", "))
                : 0;
   if (tiles.getNumOccurrences())
     return priceTiles(report);
@@ -217,13 +246,6 @@ int main(int argc, char **argv) {
     renderMachines(llvm::outs());
     return 0;
   }
-  if (direction != "forward" && direction != "backward")
-    return fail("expects --direction forward or backward, but got '" +
-                direction + "'");
-  if (direction == "backward")
-    return fail("expects --direction forward, but got 'backward'",
-                "supported schedules: " + llvm::join(scheduleNames(), ", ") +
-                    ", all of them forward");
   if (json && explain)
     return fail("expects --json or --explain, but got both");
 

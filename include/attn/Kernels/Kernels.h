@@ -36,6 +36,7 @@ struct KernelRequest {
   Problem problem;  ///< type, head dimensions, mask kind, lse; extents are not
                     ///< read, the kernel takes them as arguments
   Tiles tiles;      ///< of the schedule, `check`ed by its plan
+  int64_t launch = 0; ///< which of the schedule's launches the kernel is for
   int64_t minBlocksPerSm = 1; ///< from the plan's footprint
   double scale = 1;    ///< of the scores; only its sign matters to the code
   int64_t sms = 1;     ///< multiprocessors, that work on tiles at once
@@ -84,6 +85,11 @@ int64_t roleValue(llvm::StringRef role, const Problem &problem);
 /// Whether an argument of that role is memory of the launch, with any contents.
 bool isScratchRole(llvm::StringRef role);
 
+/// Name of the attribute of a kernel that tells which launch of its schedule it
+/// is for, if it has several.
+inline constexpr llvm::StringLiteral kLaunchAttr = "launch";
+int64_t launchOf(tile::KernelOp kernel);
+
 /// The grid of a kernel: blocks by (tile of rows, head, batch entry), or one
 /// block per tile of all heads, or of those only as many as multiprocessors, or
 /// as run at once; or as many teams of blocks that share tiles as run at once.
@@ -92,11 +98,17 @@ GridForm gridForm(const Tiles &tiles);
 /// Blocks of a team, and the rows of a tile: those of all its groups.
 int64_t blocksOfTeam(const Tiles &tiles);
 int64_t rowsOfTile(const Tiles &tiles);
-/// Its extents for a problem on so many multiprocessors, each of which runs so
-/// many blocks of a resident grid.
+/// Launches of a schedule with these tiles, and whether the tiles of one are
+/// rows of keys, of key heads.
+int64_t launchesOf(const Tiles &tiles);
+bool ownsKeys(const Tiles &tiles, int64_t launch);
+/// Rows of the tiles of a launch.
+int64_t rowsOfTile(const Tiles &tiles, int64_t launch);
+/// The extents of a launch's grid for a problem on so many multiprocessors,
+/// each of which runs so many blocks of a resident grid.
 std::array<int64_t, 3> gridOf(const Tiles &tiles, const Problem &problem,
-                              int64_t multiprocessors,
-                              int64_t blocksPerSm = 1);
+                              int64_t multiprocessors, int64_t blocksPerSm = 1,
+                              int64_t launch = 0);
 
 /// What a kernel was built for, as its attribute `problem` and back.
 mlir::DictionaryAttr problemAttr(mlir::MLIRContext *context,

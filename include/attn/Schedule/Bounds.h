@@ -4,7 +4,8 @@
 /// slow memory, with constants, for one head with V visible pairs (all N² of
 /// them without a mask):
 ///
-///   compulsory    read Q, K, V and write O
+///   compulsory    read Q, K, V and write O; backward read Q, K, V, dO and
+///                 write dQ, dK, dV
 ///   large cache   V·d²/(M + 4d²) − M.  A segment of M transfers can finish at
 ///                 most M + (X·Y ≤ M²/d²) scores, from X rows of Q and Y of K;
 ///                 Hong and Kung's argument with the constants of Saha and Ye's
@@ -13,10 +14,11 @@
 ///                 computed makes any attention a matrix product, which needs
 ///                 2V·d/√M − 2M (Smith, Lowery, Langou, van de Geijn)
 ///
-/// All three hold always; the greatest counts.  The *regime* is the papers'
-/// convention: M = shared memory of a block in elements, d = the larger head
-/// dimension, large cache iff M >= d².  H100 in bf16: M = 116224, so d = 320 is
-/// large (102400) and d = 512 (262144) small.
+/// All three hold always, and backward too, which computes the scores again;
+/// the greatest counts.  The *regime* is the papers' convention: M = shared
+/// memory of a block in elements, d = the larger head dimension, large cache
+/// iff M >= d².  H100 in bf16: M = 116224, so d = 320 is large (102400) and d =
+/// 512 (262144) small.
 ///
 /// Source: Saha, Ye, arXiv 2402.07443, with explicit constants derived from the
 /// proofs there.  They speak of one processor with a cache of its own, as one

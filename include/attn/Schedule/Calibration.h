@@ -46,6 +46,9 @@ struct Calibration {
   /// Issue slots per 32 scores in a softmax: max, fma, exp, add, half a
   /// conversion.  A compiled loop has 4.6 (68 + 68 + 66 + 62 + 32 of 64).
   double softmaxSlots = 4.6;
+  /// The same of weights from a known LSE (fma, exp, half a conversion), and of
+  /// dS from dP (subtract, multiply, half a conversion).
+  double weighSlots = 2.5, differentiateSlots = 2.5;
   /// The same of a step, however many keys it has, per 16 rows: maxima pass
   /// between lanes, what was summed shrinks, the loop goes on, barriers, copies
   /// start.  Fitted to 1,100 mma_sync kernels on an H100; without them those of

@@ -65,7 +65,8 @@ struct Use {
   /// Warps that have the same rows: they read the same ones of a, each a part
   /// of b.
   int64_t across = 1;
-  /// multiply: operands that lie in shared memory, not in registers.
+  /// multiply: operands that lie in shared memory, not in registers.  weigh,
+  /// differentiate: likewise the LSE, and D.
   bool aInSmem = false, bInSmem = false;
   /// Shared memory is in panels, as the copy engine fills it.
   bool isPanelled = false;
@@ -77,8 +78,14 @@ struct Use {
 /// One launch: its blocks and key steps in one head, and the most key steps of
 /// one block, which tells how unequal blocks are.
 struct GridCensus {
+  /// Heads of all batch entries that have blocks of their own: those of the
+  /// queries, or of the keys in a grid over keys.  Sums are over one of them.
+  int64_t heads = 1;
   /// Of blocks that work together, sets of them: tiles of a cluster.
   int64_t blocks = 1, steps = 1, mostSteps = 1;
+  /// How much longer the longest block's walk is than the average one's, by the
+  /// finest tiles that the mask decides about.
+  double longest = 1;
   int64_t together = 1; ///< blocks of such a set
   int64_t warps = 1, stages = 1;
   /// Times that a ring hands over what it brought, in one head.

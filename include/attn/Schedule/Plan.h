@@ -45,15 +45,22 @@ inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20,
 /// How much faster more than the usual scratch must make a problem.
 inline constexpr double kWorthScratch = 2;
 
+/// One grid of a schedule.
+struct LaunchPlan {
+  Bytes bytes;
+  Footprint footprint;
+};
+
 struct Plan {
   std::string schedule;
   Tiles tiles;
   TensorCoreFamily family = TensorCoreFamily::none;
   /// The kernel builder, `flash_mma_sync`; empty when none exists.
   std::string kernel;
-  Bytes bytes;      ///< of the whole problem, per level
-  double flops = 0; ///< matrix arithmetic on visited tiles, without padding
-  Footprint footprint;
+  Bytes bytes;         ///< of the whole problem, per level
+  double flops = 0;    ///< matrix arithmetic on visited tiles, without padding
+  Footprint footprint; ///< the most of all launches
+  std::vector<LaunchPlan> launches; ///< in order
   double seconds = 0;
   std::string boundBy; ///< the resource that takes longest
   Time time;           ///< every term of `seconds`

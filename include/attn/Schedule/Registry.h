@@ -28,6 +28,9 @@ struct Parameter {
   std::string name;
   std::vector<int64_t> values;
   int64_t unit, least, most;
+
+  /// Of no (0) or yes (1), and so no size.
+  bool isChoice() const;
 };
 /// An extent in elements, a count, and a choice of yes (1) or no (0).
 Parameter extentParameter(std::string name, std::vector<int64_t> values);
@@ -44,7 +47,7 @@ struct Form {
   /// What takes the memory that is left: of the values, tried in this order,
   /// the first that fits.
   std::vector<Parameter> room;
-  /// What needs no memory.
+  /// Choices that need no memory.
   std::vector<Parameter> choices;
   Schedule (*build)(const Tiles &tiles);
   /// A sentence when these tiles are no choice at all; plans pass over it.

@@ -21,7 +21,11 @@
 ///
 /// Reading rules, which all folds share:
 /// * A schedule is a sequence of grids; each is one launch.  Batch and head are
-///   always parallel and outermost, hence not written.
+///   always parallel and outermost, hence not written.  A grid over keys has
+///   blocks for every key head, and its loop over queries goes over those of
+///   all query heads that share it.
+/// * A product whose result lies the other way round (S += K . Q in a grid over
+///   keys) is that of the transposes: own rows are the rows of fragments.
 /// * A loop over `Key` inside a loop over `Query` (or the reverse) visits only
 ///   the pairs of tiles in which the mask shows at least one pair.  A loop over
 ///   an axis that already has a loop around it cuts that loop's tile.
@@ -74,7 +78,28 @@ enum class Axis { Query, Key, HeadDim, HeadDimV };
 
 /// Everything that has a place and a size.  `Stats` are the running max and sum
 /// of a row, `TileMax` the max that a spilled tile of P was computed with.
-enum class Tensor { Q, K, V, O, Lse, S, P, Stats, TileMax };
+/// Gradients are named after what they are the gradient of; `GradS` is that of
+/// the scaled scores.  `Delta` is D, the number that a row of dP is short of:
+/// the inner product of the rows of O and dO, less the gradient of the LSE.
+enum class Tensor {
+  Q,
+  K,
+  V,
+  O,
+  Lse,
+  S,
+  P,
+  Stats,
+  TileMax,
+  GradO,
+  GradLse,
+  GradQ,
+  GradK,
+  GradV,
+  GradP,
+  GradS,
+  Delta
+};
 
 enum class Level { Registers, Smem };
 
@@ -90,11 +115,13 @@ enum class Verb {
              ///< tensor cores that take it no other way (`needsTranspose`)
   multiply,  ///< out += a · b, a matrix product
   softmax,   ///< S becomes P; the running max and sum of the rows follow
-  rescale,   ///< scale an accumulator after the max of its rows has moved
-  spill,     ///< write a tile to scratch memory, to be read by a later grid
-             ///< or by the others of a group
-  reduce,    ///< add a tile to one in slow memory, without reading it
-  store,     ///< write a result
+  weigh,     ///< S becomes P by the LSE, which is known
+  differentiate, ///< dP becomes dS = P (dP - D)
+  rescale,       ///< scale an accumulator after the max of its rows has moved
+  spill,         ///< write a tile to scratch memory, to be read by a later grid
+                 ///< or by the others of a group
+  reduce,        ///< add a tile to one in slow memory, without reading it
+  store,         ///< write a result
 };
 
 /// Rows of a warpgroup: four warps that issue one product together.
@@ -138,6 +165,8 @@ struct Node {
   /// spill, absorb: between the steps of a loop, so neither before the first
   /// nor after the last.
   bool isBetween = false;
+  /// An input is read, or something spilled, also for tiles that see nothing.
+  bool isAlways = false;
   /// loop: of the tile that it cuts, it visits only what the mask shows.
   bool seeks = false;
   /// grid: warps, of a pipeline warpgroups, that have the same rows.  Each
@@ -169,12 +198,16 @@ Node absorb(Tensor tensor, int64_t slots = 0);
 Node transpose(Tensor tensor);
 Node multiply(Tensor out, Tensor a, Tensor b);
 Node softmax(Tensor scores);
+Node weigh(Tensor scores);
+Node differentiate(Tensor gradient);
 Node rescale(Tensor accumulator);
 Node spill(Tensor tensor, int64_t slots = 0);
 Node reduce(Tensor tensor, int64_t slots);
 Node store(Tensor tensor, int64_t columns = 0);
 Node storeDirectly(Tensor tensor);
 Node share(Axis axis, int64_t step, Body body);
+/// Of tiles that see nothing, too.
+Node always(Node node);
 /// A spill or an absorb between the steps of a loop.
 Node between(Node node);
 /// A loop over what the mask shows of the tile that it cuts.
@@ -222,8 +255,8 @@ int64_t bytesPerElement(Tensor tensor, const Problem &problem);
 /// Bytes per element position that a verb moves: O is an accumulator unless it
 /// is stored.
 int64_t bytesMoved(const Node &node, const Problem &problem);
-/// Inputs Q, K, V.
-bool isInput(Tensor tensor);
+/// Inputs that are matrices: Q, K, V; backward also O and dO.
+bool isInput(Tensor tensor, const Problem &problem);
 /// Results have the type of the inputs, or bf16 if that has 8 bits.
 DataType resultType(const Problem &problem);
 /// Whether the right operand of a product must lie by columns in shared memory.

@@ -93,10 +93,17 @@ def Tile_CounterOp : Tile_Op<"counter"> {
 
 def Tile_ScratchOp : Tile_Op<"scratch"> {
   let summary = "device memory for the launches of a function";
-  let description = "Host side: words with any contents, which nobody else "
-                    "uses before the function's launches are done.";
+  let description = [{
+    Host side: words with any contents, row-major, which nobody else uses before
+    the function's launches are done.  There is one of `sizes` for each dynamic
+    extent.
+  }];
+  let arguments = (ins Variadic<Index>:$sizes);
   let results = (outs AnyMemRef:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "(`(` $sizes^ `)`)? attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins "mlir::Type":$type), [{
+    build($_builder, $_state, type, mlir::ValueRange());
+  }]>];
   let hasVerifier = 1;
 }
 
@@ -175,11 +182,16 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async", [
     `row .. row + rows(buffer) - 1` together; `row` is not negative.  Rows
     behind the view and columns behind the view's columns become zero.  The
     copy belongs to the next group that its warp commits.
+
+    Of a vector, as many elements from `row` on become the only row of a stage.
+
+    `rolled` asks for a loop where the copy would be written out: one address at
+    a time, for kernels that are short of registers.
   }];
   let arguments = (ins Tile_View:$view, I32:$row, Tile_Smem:$buffer,
-                       I32:$stage);
+                       I32:$stage, UnitAttr:$rolled);
   let assemblyFormat = [{
-    $view `[` $row `]` `to` $buffer `[` $stage `]` attr-dict
+    $view `[` $row `]` `to` $buffer `[` $stage `]` (`rolled` $rolled^)? attr-dict
     `:` type($view) `to` type($buffer)
   }];
   let hasVerifier = 1;
@@ -278,34 +290,6 @@ def Tile_StoreMatrixOp : Tile_Op<"store_matrix", [MemoryEffects<[MemWrite]>,
   let hasVerifier = 1;
 }
 
-def Tile_PutRowOp : Tile_Op<"put_row", [MemoryEffects<[MemWrite]>,
-    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
-  let summary = "stores one value per row of a fragment to shared memory";
-  let description = [{
-    Per warp: value i goes to (`row`, `column + i`) of the buffer's stage 0.
-    Warps that have parts of the same rows hand each other statistics this way.
-  }];
-  let arguments = (ins Tile_Row:$values, Tile_Smem:$buffer, I32:$row,
-                       I32:$column);
-  let assemblyFormat = [{
-    $values `to` $buffer `[` $row `,` $column `]` attr-dict
-    `:` type($values) `to` type($buffer)
-  }];
-  let hasVerifier = 1;
-}
-
-def Tile_GetRowOp : Tile_Op<"get_row", [MemoryEffects<[MemRead]>,
-    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
-  let summary = "loads what `tile.put_row` stored";
-  let arguments = (ins Tile_Smem:$buffer, I32:$row, I32:$column);
-  let results = (outs Tile_Row:$values);
-  let assemblyFormat = [{
-    $buffer `[` $row `,` $column `]` attr-dict
-    `:` type($buffer) `->` type($values)
-  }];
-  let hasVerifier = 1;
-}
-
 def Tile_CopyOutOp : Tile_Op<"copy_out", [MemoryEffects<[MemRead, MemWrite]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface,
       ["getTrafficOperands"]>]> {
@@ -324,19 +308,7 @@ def Tile_CopyOutOp : Tile_Op<"copy_out", [MemoryEffects<[MemRead, MemWrite]>,
   let hasVerifier = 1;
 }
 
-def Tile_StoreRowOp : Tile_Op<"store_row", [MemoryEffects<[MemWrite]>,
-    DeclareOpInterfaceMethods<Tile_TrafficInterface,
-      ["getTrafficOperands"]>]> {
-  let summary = "stores one value per row to a vector in global memory";
-  let description = "Per warp: value i goes to row `row + i` of the view; "
-                    "what lies behind the view is dropped.";
-  let arguments = (ins Tile_Row:$values, Tile_View:$view, I32:$row);
-  let assemblyFormat = [{
-    $values `to` $view `[` $row `]` attr-dict
-    `:` type($values) `to` type($view)
-  }];
-  let hasVerifier = 1;
-}
+include "attn/Tile/TileStatisticsOps.td"
 
 //===----------------------------------------------------------------------===//
 // Arithmetic on fragments and rows

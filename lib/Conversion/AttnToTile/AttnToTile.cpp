@@ -4,6 +4,7 @@
 
 #include "attn/Conversion/Passes.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
@@ -28,7 +29,8 @@ public:
     batch = size(q, 0);
     heads = size(q, 1);
     queries = size(q, 2);
-    Value keys = size(op.array("k"), 2);
+    keyHeads = size(op.array("k"), 1);
+    keys = size(op.array("k"), 2);
     set("queries", narrow(queries, 32));
     set("heads", narrow(heads, 32));
     set("batch", narrow(batch, 32));
@@ -55,7 +57,18 @@ public:
     return values.lookup(role.getValue());
   }
 
-  Value batch, heads, queries;
+  /// What a launch leaves for those behind it: D, a number for each query.
+  void addDelta() {
+    SmallVector<OpFoldResult> extents =
+        getAsOpFoldResult(ValueRange{batch, heads, queries});
+    SmallVector<int64_t> shape;
+    SmallVector<Value> sizes;
+    dispatchIndexOpFoldResults(extents, sizes, shape);
+    auto type = MemRefType::get(shape, b.getF32Type());
+    addOperand("delta", tile::ScratchOp::create(b, type, sizes));
+  }
+
+  Value batch, heads, queries, keyHeads, keys;
 
 private:
   void set(StringRef role, Value value) { values[role] = value; }
@@ -121,15 +134,24 @@ public:
     if (op->getParentOfType<ModuleOp>() != module)
       return op->emitOpError("expects to stand in a function of the outermost "
                              "module, but got a nested module");
-    FailureOr<KernelChoice> choice = kernelFor(op, machine);
-    if (failed(choice))
+    FailureOr<std::vector<KernelChoice>> choices = kernelsFor(op, machine);
+    if (failed(choices))
       return failure();
-    tile::KernelOp kernel = findOrBuild(op, *choice);
     OpBuilder builder(op);
     ImplicitLocOpBuilder b(op->getLoc(), builder);
     LaunchArguments arguments(b, op);
+    if (choices->size() > 1)
+      arguments.addDelta();
+    for (KernelChoice &choice : *choices)
+      launch(b, findOrBuild(op, choice), choice.request, arguments);
+    op->erase();
+    return success();
+  }
+
+private:
+  void launch(ImplicitLocOpBuilder &b, tile::KernelOp kernel,
+              const KernelRequest &request, LaunchArguments &arguments) {
     SmallVector<Value> operands;
-    const KernelRequest &request = choice->request;
     int64_t most = mostBlocks(request);
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
       operands.push_back(arguments.get(kernel, i, most));
@@ -138,11 +160,8 @@ public:
         {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
     std::array<Value, 3> grid = gridOf(b, arguments, request);
     tile::LaunchOp::create(b, name, grid[0], grid[1], grid[2], operands);
-    op->erase();
-    return success();
   }
 
-private:
   /// Of a grid that a machine runs at once.
   int64_t mostBlocks(const KernelRequest &request) const {
     int64_t team = blocksOfTeam(request.tiles);
@@ -154,15 +173,18 @@ private:
   std::array<Value, 3> gridOf(ImplicitLocOpBuilder &b,
                               const LaunchArguments &arguments,
                               const KernelRequest &request) {
-    const Tiles &tiles = request.tiles;
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantIndexOp::create(b, value);
     };
+    const Tiles &tiles = request.tiles;
+    bool isOverKeys = ownsKeys(tiles, request.launch);
+    Value heads = isOverKeys ? arguments.keyHeads : arguments.heads;
     Value rows = b.createOrFold<arith::CeilDivSIOp>(
-        arguments.queries, constant(rowsOfTile(tiles)));
+        isOverKeys ? arguments.keys : arguments.queries,
+        constant(rowsOfTile(tiles, request.launch)));
     if (gridForm(tiles) == GridForm::rowsHeadsBatch)
-      return {rows, arguments.heads, arguments.batch};
-    Value all = b.createOrFold<arith::MulIOp>(rows, arguments.heads);
+      return {rows, heads, arguments.batch};
+    Value all = b.createOrFold<arith::MulIOp>(rows, heads);
     all = b.createOrFold<arith::MulIOp>(all, arguments.batch);
     if (gridForm(tiles) == GridForm::persistent ||
         gridForm(tiles) == GridForm::resident)

@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace attn;
 
-FailureOr<KernelChoice> attn::kernelFor(AttentionOpInterface op,
-                                        const Machine &machine) {
+FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
+                                                      const Machine &machine) {
   if (op.isOnTensors())
     return op->emitOpError("expects memrefs here: bufferize first");
   ScheduleAttr schedule = op.getScheduleAttr();
@@ -27,8 +27,10 @@ FailureOr<KernelChoice> attn::kernelFor(AttentionOpInterface op,
     InFlightDiagnostic diagnostic =
         op->emitOpError("expects a schedule with a kernel, but got ")
         << plan->schedule << ", which has none yet on " << machine.name;
-    for (const std::string &name : kernelNames())
-      diagnostic.attachNote() << "there is a kernel " << name;
+    for (const std::string &kernel : kernelNames())
+      for (const std::string &schedule : scheduleNames(problem.direction))
+        if (StringRef(kernel).starts_with(schedule + "_"))
+          diagnostic.attachNote() << "there is a kernel " << kernel;
     return diagnostic;
   }
 
@@ -36,7 +38,6 @@ FailureOr<KernelChoice> attn::kernelFor(AttentionOpInterface op,
   choice.builder = plan->kernel;
   choice.request.problem = problem;
   choice.request.tiles = plan->tiles;
-  choice.request.minBlocksPerSm = plan->footprint.blocksPerSm;
   choice.request.scale = op.scaleOrDefault();
   choice.request.sms = machine.sms;
   choice.request.l2Bytes = machine.l2Bytes;
@@ -44,7 +45,13 @@ FailureOr<KernelChoice> attn::kernelFor(AttentionOpInterface op,
     if (!isStatistic(array.role))
       choice.request.alignments[array.role.str()] =
           rowAlignment(op, array.value);
-  return choice;
+  std::vector<KernelChoice> launches;
+  for (const LaunchPlan &launch : plan->launches) {
+    choice.request.launch = int64_t(launches.size());
+    choice.request.minBlocksPerSm = launch.footprint.blocksPerSm;
+    launches.push_back(choice);
+  }
+  return launches;
 }
 
 bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
@@ -53,10 +60,20 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     const Problem &p = r.problem;
     return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
                       p.headDimV, p.mask.kind, p.lse, p.direction,
-                      p.deterministic, p.dlse, r.tiles.str(), r.minBlocksPerSm,
-                      r.sms, r.l2Bytes, r.scale > 0, r.alignments);
+                      p.deterministic, p.dlse, r.tiles.str(), r.launch,
+                      r.minBlocksPerSm, r.sms, r.l2Bytes, r.scale > 0,
+                      r.alignments);
   };
   return key(a) == key(b);
+}
+
+/// Of a schedule with a launch for dQ, and one for dK and dV or one for each.
+static const char *gradientsOf(int64_t launch, int64_t launches) {
+  if (launch == 0)
+    return "_dq";
+  if (launches == 2)
+    return "_dk_dv";
+  return launch == 1 ? "_dk" : "_dv";
 }
 
 std::string attn::kernelName(const KernelChoice &choice) {
@@ -70,9 +87,12 @@ std::string attn::kernelName(const KernelChoice &choice) {
   std::string mask = str(p.mask);
   if (p.mask.kind != MaskKind::none)
     result += "_" + mask.substr(0, mask.find('<'));
+  if (int64_t launches = launchesOf(choice.request.tiles); launches > 1)
+    result += gradientsOf(choice.request.launch, launches);
   if (p.deterministic)
     result += "_deterministic";
   if (p.dlse)
     result += "_dlse";
-  return p.lse ? result + "_lse" : result;
+  bool storesLse = p.lse && p.direction == Direction::forward;
+  return storesLse ? result + "_lse" : result;
 }

@@ -6,6 +6,8 @@
 #include "attn/IR/Attn.h"
 #include "attn/Kernels/Kernels.h"
 
+#include <vector>
+
 namespace attn {
 
 /// A request and the builder that serves it.
@@ -14,11 +16,12 @@ struct KernelChoice {
   std::string builder;
 };
 
-/// What the op's schedule asks for on a machine.  The name of the request is
-/// left empty.  Emits an error at the op when there is no schedule, when the
-/// schedule is not legal here, or when no builder exists for it.
-mlir::FailureOr<KernelChoice> kernelFor(AttentionOpInterface op,
-                                        const Machine &machine);
+/// What the op's schedule asks for on a machine, launch by launch.  The names
+/// of the requests are left empty.  Emits an error at the op when there is no
+/// schedule, when the schedule is not legal here, or when no builder exists for
+/// it.
+mlir::FailureOr<std::vector<KernelChoice>> kernelsFor(AttentionOpInterface op,
+                                                      const Machine &machine);
 
 /// Whether one kernel can serve both.
 bool sameKernel(const KernelChoice &a, const KernelChoice &b);

@@ -21,8 +21,9 @@ using namespace attn::tile;
 
 namespace {
 
-/// Passes that are written out; longer copies become loops.
-constexpr int64_t kMaxUnrolled = 16;
+/// Passes that are written out; longer copies become loops.  Of copies that
+/// shall be rolled, so few that their addresses cost less than a loop.
+constexpr int64_t kMaxUnrolled = 16, kMaxUnrolledOfRolled = 2;
 
 /// A piece's place in a tile: row `row + below`, column `column`.  What is
 /// known when the code is built is kept apart, to become an immediate.
@@ -35,8 +36,9 @@ struct Piece {
 
 /// How lanes are dealt out to the pieces of a tile.
 struct Deal {
-  Deal(Lane &b, Value lane, int64_t lanes, int64_t rows, int64_t pieces)
-      : rows(rows), pieces(pieces) {
+  Deal(Lane &b, Value lane, int64_t lanes, int64_t rows, int64_t pieces,
+       int64_t mostUnrolled = kMaxUnrolled)
+      : rows(rows), pieces(pieces), mostUnrolled(mostUnrolled) {
     columns = std::min(lanes, pieces);
     rowsPerPass = lanes / columns;
     row = b.div(lane, columns);
@@ -60,7 +62,7 @@ struct Deal {
 private:
   void forEachRow(Lane &b, Value at, Value mine, Body body) {
     int64_t passes = llvm::divideCeil(rows, rowsPerPass);
-    if (passes > kMaxUnrolled) {
+    if (passes > mostUnrolled) {
       auto loop = scf::ForOp::create(b, row, b.i32(rows), b.i32(rowsPerPass));
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
@@ -81,7 +83,7 @@ private:
   }
 
   Value row, column, busy;
-  int64_t rows, pieces, columns;
+  int64_t rows, pieces, columns, mostUnrolled;
 
 public:
   int64_t rowsPerPass;
@@ -144,6 +146,8 @@ struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {
     ViewValues view(adaptor.getView());
     ViewType type = op.getView().getType();
     SmemType buffer = op.getBuffer().getType();
+    if (type.isVector())
+      return copyVector(op, adaptor, rewriter);
     int64_t bytes = std::min<int64_t>(16, type.getAlign());
     int64_t rowBytes = type.rowBytes();
     int64_t pieces = buffer.getColumns() * buffer.elementBytes() / bytes;
@@ -151,7 +155,8 @@ struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {
     Value base = b.add(adaptor.getBuffer().front(),
                        b.mul(adaptor.getStage().front(), buffer.stageBytes()));
 
-    Deal deal(b, b.thread(), threads, buffer.getRows(), pieces);
+    Deal deal(b, b.thread(), threads, buffer.getRows(), pieces,
+              op.getRolled() ? kMaxUnrolledOfRolled : kMaxUnrolled);
     Value firstRow = adaptor.getRow().front();
     // What an inner loop does not change, LLVM would keep in registers
     // throughout: the addresses and conditions of every pass.
@@ -179,6 +184,31 @@ struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {
   }
 
 private:
+  /// Elements side by side, one for each lane.
+  static LogicalResult copyVector(CopyAsyncOp op, OneToNOpAdaptor adaptor,
+                                  ConversionPatternRewriter &rewriter) {
+    Lane b(op.getLoc(), rewriter);
+    ViewValues view(adaptor.getView());
+    SmemType buffer = op.getBuffer().getType();
+    int64_t bytes = buffer.elementBytes(), threads = threadsOf(op);
+    Value base = b.add(adaptor.getBuffer().front(),
+                       b.mul(adaptor.getStage().front(), buffer.stageBytes()));
+    for (int64_t from = 0; from < buffer.getColumns(); from += threads) {
+      Value column = b.add(b.thread(), from);
+      Value mine = from + threads > buffer.getColumns()
+                       ? b.less(column, b.i32(buffer.getColumns()))
+                       : Value();
+      Value row = b.add(adaptor.getRow().front(), column);
+      Value exist =
+          b.select(isInside(b, row, view.rows), b.i32(bytes), b.i32(0));
+      Value source = b.offset(view.base, b.mul(b.wide(row), view.stride));
+      Value target = b.shared(b.add(base, b.mul(column, bytes)));
+      b.when(mine, [&] { copyPiece(b, source, target, bytes, exist); });
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
   static int64_t threadsOf(Operation *op) {
     auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
     auto threads = function->getAttrOfType<DenseI32ArrayAttr>(

@@ -97,7 +97,7 @@ static void lowerMemory(Operation *op, bool isZero) {
   auto memory =
       gpu::AllocOp::create(b, op->getResult(0).getType(), /*asyncToken=*/Type(),
                            /*asyncDependencies=*/ValueRange(),
-                           /*dynamicSizes=*/ValueRange(),
+                           /*dynamicSizes=*/op->getOperands(),
                            /*symbolOperands=*/ValueRange());
   if (isZero) {
     Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));

@@ -384,15 +384,169 @@ struct GetRowLowering : OpConversionPattern<GetRowOp> {
   }
 };
 
+/// The rows of a fragment are alike, and so are the registers that a lane has
+/// of a column.
+struct GetColumnsLowering : OpConversionPattern<GetColumnsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(GetColumnsOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType buffer = op.getBuffer().getType();
+    FragType fragment = op.getResult().getType();
+    int64_t elementBytes = buffer.elementBytes();
+    Value own = b.add(adaptor.getColumn().front(), b.mul(b.inQuad(), 2));
+    Value bytes =
+        b.add(b.mul(adaptor.getStage().front(), buffer.stageBytes()),
+              b.add(b.mul(adaptor.getRow().front(), buffer.pitchBytes()),
+                    b.mul(own, elementBytes)));
+    Value address = b.shared(b.add(adaptor.getBuffer().front(), bytes));
+    auto pairType = VectorType::get(2, b.getF32Type());
+    Registers ofOneRow;
+    for (int64_t piece = 0; piece < fragment.getColumns() / 8; ++piece) {
+      Value pair = LLVM::LoadOp::create(
+          b, pairType, b.offset(address, piece * 8 * elementBytes),
+          /*alignment=*/8u);
+      for (int64_t i = 0; i < 2; ++i)
+        ofOneRow.push_back(LLVM::ExtractElementOp::create(b, pair, b.i32(i)));
+    }
+    Registers registers;
+    for (int64_t m = 0; m < fragment.getRows() / 16; ++m)
+      for (size_t piece = 0; piece < ofOneRow.size(); piece += 2)
+        for (int64_t half = 0; half < 2; ++half)
+          for (size_t i = 0; i < 2; ++i)
+            registers.push_back(ofOneRow[piece + i]);
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+/// The address of a row of a view, of the last one for those behind it: what is
+/// read there is dropped, and no lane branches.
+Value rowAddress(Lane &b, const ViewValues &view, Value row) {
+  Value last = b.add(view.rows, -1);
+  Value inside = arith::MinSIOp::create(b, row, last);
+  return b.offset(view.base, b.mul(b.wide(inside), view.stride));
+}
+
+Value orZeroBehind(Lane &b, const ViewValues &view, Value row, Value value) {
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(value.getType()));
+  return b.select(b.less(row, view.rows), value, zero);
+}
+
+struct LoadRowLowering : OpConversionPattern<LoadRowOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadRowOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    ViewValues view(adaptor.getView());
+    RowType type = op.getValues().getType();
+    Value first = b.add(adaptor.getRow().front(), b.quad());
+    Registers registers;
+    for (int64_t i = 0; i < type.registers(); ++i) {
+      Value row = b.add(first, i * 8);
+      Value value = LLVM::LoadOp::create(
+          b, type.getElementType(), rowAddress(b, view, row), /*alignment=*/4u);
+      registers.push_back(orZeroBehind(b, view, row, value));
+    }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+/// The four lanes of a row take its pieces in turn.
+struct RowDotLowering : OpConversionPattern<RowDotOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(RowDotOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    ViewValues lhs(adaptor.getLhs()), rhs(adaptor.getRhs());
+    ViewType view = op.getLhs().getType();
+    Value first = b.add(adaptor.getRow().front(), b.quad());
+    Registers registers;
+    for (int64_t i = 0; i < op.getValues().getType().registers(); ++i) {
+      Value row = b.add(first, i * 8);
+      Value sum =
+          ownSum(b, view, rowAddress(b, lhs, row), rowAddress(b, rhs, row));
+      registers.push_back(
+          orZeroBehind(b, lhs, row, combineQuad(b, Reduction::add, sum)));
+    }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+
+private:
+  static constexpr int64_t kLanes = 4;
+
+  /// The sum over the pieces that belong to the lane.
+  static Value ownSum(Lane &b, ViewType view, Value lhs, Value rhs) {
+    int64_t rowBytes = view.rowBytes();
+    int64_t bytes =
+        std::min<int64_t>({16, view.getAlign(), rowBytes & -rowBytes});
+    int64_t pieces = rowBytes / bytes, rounds = pieces / kLanes;
+    Value mine = b.mul(b.inQuad(), bytes), zero = f32(b, 0);
+    auto loop = scf::ForOp::create(b, b.i32(0), b.i32(rounds), b.i32(1), zero);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value at = b.add(b.mul(loop.getInductionVar(), kLanes * bytes), mine);
+      scf::YieldOp::create(
+          b, piece(b, view, bytes, at, lhs, rhs, loop.getRegionIterArg(0)));
+    }
+    Value sum = loop.getResult(0);
+    if (pieces % kLanes == 0)
+      return sum;
+    Value isLeft = b.less(b.inQuad(), b.i32(pieces % kLanes));
+    // A lane without a piece reads the first one again.
+    Value at = b.select(isLeft, b.add(mine, rounds * kLanes * bytes), b.i32(0));
+    Value more = piece(b, view, bytes, at, lhs, rhs, sum);
+    return b.select(isLeft, more, sum);
+  }
+
+  static Value f32(Lane &b, double value) {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(float(value)));
+  }
+
+  /// sum + the inner product of a piece.
+  static Value piece(Lane &b, ViewType view, int64_t bytes, Value at, Value lhs,
+                     Value rhs, Value sum) {
+    Type element = view.getElementType();
+    int64_t count = bytes * 8 / element.getIntOrFloatBitWidth();
+    auto type = VectorType::get(count, element);
+    auto load = [&](Value base) -> Value {
+      return LLVM::LoadOp::create(b, type, b.offset(base, b.wide(at)),
+                                  unsigned(bytes));
+    };
+    Value left = load(lhs), right = load(rhs);
+    for (int64_t i = 0; i < count; ++i) {
+      auto single = [&](Value vector) -> Value {
+        Value value = LLVM::ExtractElementOp::create(b, vector, b.i32(i));
+        if (element.isF32())
+          return value;
+        return arith::ExtFOp::create(b, b.getF32Type(), value);
+      };
+      sum = LLVM::FMAOp::create(b, b.getF32Type(), single(left), single(right),
+                                sum);
+    }
+    return sum;
+  }
+};
+
 } // namespace
 
 void attn::populateRowPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   patterns
-      .add<AnyAboveLowering, FillLowering, GetRowLowering, KeepColumnsLowering,
-           MapLowering, PutRowLowering, RowCombineLowering, RowReduceLowering>(
-          converter, context);
+      .add<AnyAboveLowering, FillLowering, GetColumnsLowering, GetRowLowering,
+           KeepColumnsLowering, LoadRowLowering, MapLowering, PutRowLowering,
+           RowCombineLowering, RowDotLowering, RowReduceLowering>(converter,
+                                                                  context);
   patterns.add<ApproximateLowering<math::Exp2Op>>(converter, context,
                                                   "llvm.nvvm.ex2.approx.ftz");
   patterns.add<ApproximateLowering<math::Log2Op>>(converter, context,

@@ -233,8 +233,8 @@ tile.kernel @cluster_at_most() attributes {cluster = 16 : i32, warps = 4 : i32} 
 // -----
 
 func.func @scratch_bytes() {
-  // expected-error @below {{expects a memref of a number of i32, but got 'memref<4xf32>'}}
-  %s = tile.scratch : memref<4xf32>
+  // expected-error @below {{expects a row-major memref of i32 or f32, but got 'memref<4xf64>'}}
+  %s = tile.scratch : memref<4xf64>
   return
 }
 

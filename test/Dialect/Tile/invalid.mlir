@@ -374,7 +374,7 @@ func.func @copy_async_element(%v: !tile.view<?x16xbf16, align = 16>, %b: !tile.s
 // -----
 
 func.func @copy_async_rows(%v: !tile.view<?xf16, align = 16>, %b: !tile.smem<16x16xf16>, %i: i32) {
-  // expected-error @below {{'tile.copy_async' op expects rows of 'f16', but got '!tile.view<?xf16, align = 16>'}}
+  // expected-error @below {{'tile.copy_async' op expects a buffer of one row for a vector, but got '!tile.smem<16x16xf16>'}}
   tile.copy_async %v[%i] to %b[%i] : <?xf16, align = 16> to <16x16xf16>
   return
 }
@@ -504,5 +504,61 @@ func.func @store_row_vector(%r: !tile.row<16xf32>, %v: !tile.view<?x16xf32, alig
 func.func @store_row_element(%r: !tile.row<16xi32>, %v: !tile.view<?xf32, align = 4>, %i: i32) {
   // expected-error @below {{'tile.store_row' op expects a vector of 'i32', but got '!tile.view<?xf32, align = 4>'}}
   tile.store_row %r to %v[%i] : <16xi32> to <?xf32, align = 4>
+  return
+}
+
+// -----
+
+func.func @copied_vector_is_one_row(%v: !tile.view<?xf32, align = 4>, %b: !tile.smem<2x64xf32>, %i: i32) {
+  // expected-error @below {{'tile.copy_async' op expects a buffer of one row for a vector, but got '!tile.smem<2x64xf32>'}}
+  tile.copy_async %v[%i] to %b[%i] : <?xf32, align = 4> to <2x64xf32>
+  return
+}
+
+// -----
+
+func.func @columns_of_f32(%b: !tile.smem<16x64xbf16>, %i: i32) {
+  // expected-error @below {{'tile.get_columns' op expects a fragment in layout acc and a buffer of f32, but got '!tile.frag<16x64xf32, acc>' and '!tile.smem<16x64xbf16>'}}
+  %r = tile.get_columns %b[%i, %i, %i] : <16x64xbf16> -> <16x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @columns_inside(%b: !tile.smem<1x32xf32>, %i: i32) {
+  // expected-error @below {{'tile.get_columns' op expects at most 32 columns, but got '!tile.frag<16x64xf32, acc>'}}
+  %r = tile.get_columns %b[%i, %i, %i] : <1x32xf32> -> <16x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @loaded_row_is_of_a_vector(%v: !tile.view<?x8xf32, align = 4>, %i: i32) {
+  // expected-error @below {{'tile.load_row' op expects a vector of 'f32', but got '!tile.view<?x8xf32, align = 4>'}}
+  %r = tile.load_row %v[%i] : <?x8xf32, align = 4> -> <16xf32>
+  return
+}
+
+// -----
+
+func.func @loaded_row_is_whole(%v: !tile.view<?xf32, align = 4>, %i: i32) {
+  // expected-error @below {{'tile.load_row' op expects a whole row, but got '!tile.row<16xf32, partial>'}}
+  %r = tile.load_row %v[%i] : <?xf32, align = 4> -> <16xf32, partial>
+  return
+}
+
+// -----
+
+func.func @dot_of_matrices(%v: !tile.view<?xf32, align = 4>, %i: i32) {
+  // expected-error @below {{'tile.row_dot' op expects views of 16-bit or 32-bit elements, but got '!tile.view<?xf32, align = 4>'}}
+  %r = tile.row_dot %v, %v[%i] : <?xf32, align = 4> -> <16xf32>
+  return
+}
+
+// -----
+
+func.func @scratch_sizes(%n: index) {
+  // expected-error @below {{'tile.scratch' op expects a size for each dynamic extent, but got 0 for 'memref<2x?xf32>'}}
+  %r = tile.scratch : memref<2x?xf32>
   return
 }

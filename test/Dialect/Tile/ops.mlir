@@ -59,6 +59,18 @@ gpu.module @kernels {
     tile.commit_group
     tile.wait_group 3
     tile.barrier
+    // CHECK: tile.copy_async %{{.*}}[%[[X]]] to %[[RING]][%{{.*}}] rolled : <?x64xbf16, align = 16> to <2x64x64xbf16>
+    tile.copy_async %view[%x] to %ring[%warp] rolled : <?x64xbf16, align = 16> to <2x64x64xbf16>
+    // CHECK: %[[LINE:.*]] = tile.alloc "line" : <2x1x64xf32>
+    // CHECK: tile.copy_async %[[VECTOR]][%[[X]]] to %[[LINE]][%{{.*}}] : <?xf32, align = 4> to <2x1x64xf32>
+    // CHECK: tile.get_columns %[[LINE]][%{{.*}}, %{{.*}}, %{{.*}}] : <2x1x64xf32> -> <16x64xf32, acc>
+    %line = tile.alloc "line" : <2x1x64xf32>
+    tile.copy_async %vector[%x] to %line[%warp] : <?xf32, align = 4> to <2x1x64xf32>
+    %columns = tile.get_columns %line[%warp, %y, %z] : <2x1x64xf32> -> <16x64xf32, acc>
+    // CHECK: tile.load_row %[[VECTOR]][%[[X]]] : <?xf32, align = 4> -> <16xf32>
+    // CHECK: tile.row_dot %[[VIEW]], %[[VIEW]][%[[X]]] : <?x64xbf16, align = 16> -> <16xf32>
+    %loaded = tile.load_row %vector[%x] : <?xf32, align = 4> -> <16xf32>
+    %dot = tile.row_dot %view, %view[%x] : <?x64xbf16, align = 16> -> <16xf32>
     // CHECK: tile.load_matrix %[[RING]][%{{.*}}, %[[X]], %{{.*}}] : <2x64x64xbf16> -> <32x16xbf16, lhs>
     // CHECK: tile.load_matrix %[[RING]][%{{.*}}, %{{.*}}, %{{.*}}] : <2x64x64xbf16> -> <16x64xbf16, rhs>
     // CHECK: tile.load_matrix %[[RING]][%{{.*}}, %{{.*}}, %{{.*}}] transpose : <2x64x64xbf16> -> <16x64xbf16, rhs>

@@ -8,13 +8,10 @@
 #ifndef ATTN_TEST_UNIT_INTERPRETER_FLASHCASE_H
 #define ATTN_TEST_UNIT_INTERPRETER_FLASHCASE_H
 
-#include "attn/Interpreter/Interpreter.h"
-#include "attn/Interpreter/Oracle.h"
-#include "attn/Kernels/Kernels.h"
+#include "CaseArrays.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/StringMap.h"
 
 #include <string>
 #include <vector>
@@ -61,9 +58,6 @@ public:
   double errorOf(llvm::ArrayRef<float> o) const;
 
 private:
-  int64_t roleOf(llvm::StringRef role) const;
-  KernelArgument argument(llvm::StringRef role, mlir::Type type,
-                          const llvm::StringMap<uint64_t> &addresses) const;
   void compare(GlobalMemory &memory, uint64_t o, uint64_t lse, Outcome &outcome,
                bool storesLse) const;
 

@@ -26,6 +26,15 @@ Schedule scoreSpill(int64_t b1, int64_t b2, int64_t c1, int64_t c2) {
                {"slice", 1}});
 }
 
+Schedule splitBackward(int64_t br, int64_t bc, bool isSeparate = false) {
+  return findScheduleKind("split_backward")
+      ->build({{"query", br},
+               {"key_block", 8},
+               {"key", bc},
+               {"query_block", 8},
+               {"separate", isSeparate}});
+}
+
 /// N = 32, d = 16, one head.
 Problem golden(bool lse) {
   Problem p;
@@ -47,6 +56,14 @@ TEST(Words, GoldenScoreSpill) {
   EXPECT_EQ(peakWords(scoreSpill(8, 8, 8, 8), golden(false)), 96);
   EXPECT_EQ(trafficWords(scoreSpill(16, 4, 8, 8), golden(false)), 11648);
   EXPECT_EQ(peakWords(scoreSpill(16, 4, 8, 8), golden(false)), 116);
+}
+
+// The literature's count of two launches, 13152, has a launch more for D, and
+// so reads D once more than here.
+TEST(Words, GoldenSplitBackward) {
+  Problem p = golden(true);
+  p.direction = Direction::backward;
+  EXPECT_EQ(trafficWords(splitBackward(8, 8), p), 13152 - p.queries);
 }
 
 TEST(Words, FlashClosedForm) {
@@ -78,6 +95,36 @@ TEST(Words, ScoreSpillClosedForm) {
                     nq * e + 4 * nq + (p.lse ? nq : 0);
     EXPECT_EQ(trafficWords(scoreSpill(b1, b2, c1, c2), p),
               words * p.batch * p.heads)
+        << p;
+  }
+}
+
+TEST(Words, SplitBackwardClosedForm) {
+  Random random(5);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(300);
+    p.mask = {};
+    p.direction = Direction::backward;
+    p.dlse = random.number(0, 1) != 0;
+    int64_t br = random.number(1, 40), bc = random.number(1, 40);
+    int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
+    // For a head of queries: Q, dO, O, dO, dQ, LSE, D, dLSE; all K and V.
+    int64_t byQuery =
+        nq * (2 * d + 3 * e + 2 + p.dlse) + tilesOf(nq, br) * nk * (d + e);
+    // For a head of keys: K, V, dK, dV; for each of its heads of queries all Q,
+    // dO, LSE and D.
+    int64_t group = p.heads / p.kvHeads;
+    int64_t own = nk * 2 * (d + e);
+    int64_t past = tilesOf(nk, bc) * group * nq * (d + e + 2);
+    EXPECT_EQ(trafficWords(splitBackward(br, bc), p),
+              p.batch * (p.heads * byQuery + p.kvHeads * (own + past)))
+        << p;
+    // dK by itself needs V, but not to hold dV; dV by itself neither V nor D.
+    int64_t ownTwice = nk * (2 * d + e) + nk * (d + e);
+    int64_t pastTwice = past + past / (d + e + 2) * (d + e + 1);
+    EXPECT_EQ(trafficWords(splitBackward(br, bc, true), p),
+              p.batch *
+                  (p.heads * byQuery + p.kvHeads * (ownTwice + pastTwice)))
         << p;
   }
 }

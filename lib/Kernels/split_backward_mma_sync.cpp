@@ -1,0 +1,466 @@
+//===- split_backward_mma_sync.cpp - Gradients on mma.sync (sm_80 and up) -===//
+//
+// All launches are one kernel, seen from two sides.  A block *owns* rows of two
+// arrays, x and y, which stay in shared memory; blocks of rows of two others
+// stream past, through a ring:
+//
+//   side      owned x, y    streamed x, y    gradients it sums up
+//   queries   Q, dO         K, V             dQ = dS K
+//   keys      K, V          Q, dO            dK = dS^T Q, dV = P^T dO
+//
+// Either way S = x x'^T and dP = y y'^T are products of own rows and streamed
+// rows, with own rows as the rows of fragments, so that P and dS are the left
+// factors of the next product as they are.  What differs is where the
+// statistics of the queries are: on their side a value for each row, in
+// registers; on the side of the keys one for each column, streamed beside Q.
+//
+// D = rowsum(dO * O) - dLSE is worked out by the block that owns the queries
+// and left in scratch memory for the launches behind it.
+//
+// stages = 1: one buffer, two barriers a step, nothing in flight meanwhile.
+// stages >= 2: a ring, filled `stages - 1` steps ahead, one barrier a step.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Epilogue.h"
+#include "Mask.h"
+#include "Products.h"
+#include "ScoreScale.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// An array of rows, by its role and that of its gradient.
+struct Rows {
+  StringRef role, gradient;
+  int64_t columns; ///< of the head
+  int64_t padded;  ///< of a buffer: whole fragments
+};
+
+/// What a launch is for.
+struct Side {
+  bool ownsKeys;
+  bool hasX, hasY; ///< gradients of x and of y
+};
+
+Side sideOf(const KernelRequest &request) {
+  if (request.launch == 0)
+    return {false, true, false};
+  bool isSeparate = request.tiles.get("separate") != 0;
+  return {true, !isSeparate || request.launch == 1,
+          !isSeparate || request.launch == 2};
+}
+
+class SplitBackward {
+public:
+  SplitBackward(TileBuilder &b, const KernelRequest &request)
+      : b(b), request(request), problem(request.problem), side(sideOf(request)),
+        element(elementType(b.getContext(), problem.dtype)),
+        own(request.tiles.get(side.ownsKeys ? "key" : "query")),
+        block(request.tiles.get(side.ownsKeys ? "query_block" : "key_block")),
+        warps(request.tiles.get(side.ownsKeys ? "key_warps" : "query_warps")),
+        strip(own / warps), stages(request.tiles.get("stages")),
+        products(b, problem) {
+    Rows q = rowsOf("q", "dq", problem.headDim),
+         k = rowsOf("k", "dk", problem.headDim),
+         v = rowsOf("v", "dv", problem.headDimV),
+         gradient = rowsOf("do", "", problem.headDimV);
+    x = side.ownsKeys ? k : q;
+    y = side.ownsKeys ? v : gradient;
+    streamedX = side.ownsKeys ? q : k;
+    streamedY = side.ownsKeys ? gradient : v;
+  }
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    locate();
+    allocate();
+    scale.emplace(b, arguments.get(b, "scale"), request.scale);
+    copyOwn();
+    SmallVector<Value> state;
+    if (side.hasX)
+      llvm::append_range(state, products.noOutput(strip, x.padded));
+    partsOfX = state.size();
+    if (side.hasY)
+      llvm::append_range(state, products.noOutput(strip, y.padded));
+
+    if (side.ownsKeys) {
+      // Heads of queries that share these keys, one after the other.
+      Scalar group = arguments.get(b, "group");
+      Scalar first = keyHead * group;
+      state = llvm::to_vector(b.loop(
+          b.i32(0), group, state, [&](Scalar member, ValueRange carried) {
+            return walkHead(first + member, llvm::to_vector(carried));
+          }));
+    } else {
+      loadStatistics();
+      state = walkHead(head, std::move(state));
+    }
+    WaitGroupOp::create(b, 0u);
+    BarrierOp::create(b);
+    finish(state);
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  static constexpr int64_t kStep = 16; ///< fragments, as rows and columns
+
+  static Rows rowsOf(StringRef role, StringRef gradient, int64_t columns) {
+    return {role, gradient, columns, int64_t(llvm::alignTo(columns, kStep))};
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Arguments and place
+  //===--------------------------------------------------------------------===//
+
+  KernelOp declare() {
+    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    for (StringRef role : {"q", "k", "do"})
+      arguments.operand(role, element);
+    arguments.operand("lse", f32);
+    if (side.hasX) { // for dS
+      arguments.operand("v", element);
+      arguments.operand("delta", f32);
+    }
+    if (!side.ownsKeys) {
+      arguments.operand("o", element);
+      if (problem.dlse)
+        arguments.operand("dlse", f32);
+    }
+    if (side.hasX)
+      arguments.operand(x.gradient, element);
+    if (side.hasY)
+      arguments.operand(y.gradient, element);
+    for (StringRef size : {"queries", "keys", "group"})
+      arguments.scalar(size, i32);
+    declareBand(arguments, b.getContext(), problem.mask.kind);
+    arguments.scalar("scale", f32);
+    return arguments.createKernel(b, request, warps);
+  }
+
+  /// The block's rows, longest walks first: with a band that grows with the
+  /// row, late queries see most keys, and early keys are seen by most.
+  void locate() {
+    queries = arguments.get(b, "queries");
+    keys = arguments.get(b, "keys");
+    Scalar tile = b.programId(0), rows = side.ownsKeys ? keys : queries;
+    if (!side.ownsKeys && problem.mask.kind != MaskKind::none)
+      tile = b.ceilDiv(queries, own) - 1 - tile;
+    firstRow = tile * own;
+    warpRow = b.warpId() * strip;
+    if (side.ownsKeys) {
+      keyHead = b.programId(1);
+    } else {
+      head = b.programId(1);
+      keyHead = head / arguments.get(b, "group");
+    }
+    batch = b.programId(2);
+    auto kind = problem.mask.kind;
+    KeyBand band = side.ownsKeys ? KeyBand::seeing(b, arguments, kind)
+                                 : KeyBand(b, arguments, kind);
+    blocks.emplace(b, band, firstRow, b.min(firstRow + own, rows) - 1, block);
+  }
+
+  Value view(const Rows &rows, StringRef role, Scalar ofHead, Scalar count) {
+    auto type = ViewType::get(b.getContext(), rows.columns, element,
+                              request.alignmentOf(role));
+    return arguments.view(b, role, type, batch, ofHead, count);
+  }
+
+  /// A number for each query.
+  Value statistic(StringRef role, Scalar ofHead) {
+    auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
+                              /*align=*/4);
+    return arguments.view(b, role, type, batch, ofHead, queries);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Buffers
+  //===--------------------------------------------------------------------===//
+
+  /// Gradients are staged where what they are the gradients of was.
+  void allocate() {
+    auto buffer = [&](int64_t count, int64_t rows, int64_t columns,
+                      StringRef name) -> Value {
+      return AllocOp::create(b, SmemType::get(count, rows, columns, element),
+                             name);
+    };
+    if (side.hasX) { // dP is needed for its sake
+      bufferX = buffer(1, own, x.padded, x.role);
+      bufferY = buffer(1, own, y.padded, y.role);
+    } else { // y is not, and its gradient takes the place of x
+      Value larger = buffer(1, own, std::max(x.padded, y.padded), x.role);
+      bufferX = withColumns(larger, x.padded);
+      bufferY = withColumns(larger, y.padded);
+    }
+    ringX = buffer(stages, block, streamedX.padded, streamedX.role);
+    ringY = buffer(stages, block, streamedY.padded, streamedY.role);
+    if (!side.ownsKeys)
+      return;
+    auto type = SmemType::get(stages, 1, block, b.getF32Type());
+    ringLse = AllocOp::create(b, type, "lse");
+    if (side.hasX)
+      ringDelta = AllocOp::create(b, type, "delta");
+  }
+
+  Value withColumns(Value buffer, int64_t columns) {
+    auto type = SmemType::get(1, own, columns, element);
+    if (type == buffer.getType())
+      return buffer;
+    return AliasOp::create(b, type, buffer);
+  }
+
+  void copy(Value view, Value buffer, Scalar row, Scalar stage,
+            bool isRolled = false) {
+    CopyAsyncOp::create(b, view, row, buffer, stage, isRolled);
+  }
+
+  void copyOwn() {
+    Scalar count = side.ownsKeys ? keys : queries;
+    Scalar ofHead = side.ownsKeys ? keyHead : head;
+    b.when(b.i32(0) < blocks->steps, [&] {
+      copy(view(x, x.role, ofHead, count), bufferX, firstRow, b.i32(0));
+      if (side.hasX)
+        copy(view(y, y.role, ofHead, count), bufferY, firstRow, b.i32(0));
+    });
+    CommitGroupOp::create(b);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Statistics of own queries
+  //===--------------------------------------------------------------------===//
+
+  void loadStatistics() {
+    Scalar row = firstRow + warpRow;
+    RowType type = b.rowType(strip);
+    Rows output = rowsOf("o", "", problem.headDimV);
+    Value delta = RowDotOp::create(b, type, view(output, "o", head, queries),
+                                   view(y, y.role, head, queries), row);
+    if (problem.dlse) {
+      Value more = LoadRowOp::create(b, type, statistic("dlse", head), row);
+      delta = b.map({delta, more}, type,
+                    [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                      return v[0] - v[1];
+                    });
+    }
+    StoreRowOp::create(b, delta, statistic("delta", head), row);
+    ownDelta = delta;
+    ownShift = shiftOf(LoadRowOp::create(b, type, statistic("lse", head), row));
+  }
+
+  /// What is added to c s, so that P = 2^(c s + shift): -log2(e) LSE.  A query
+  /// that sees nothing has LSE = -inf and P = 0.
+  Value shiftOf(Value lse) {
+    double infinity = std::numeric_limits<double>::infinity();
+    return b.map(lse, lse.getType(),
+                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                   Scalar none = v[0] == b.f32(-infinity);
+                   return b.select(none, v[0], v[0] * b.f32(-kLog2E));
+                 });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The walk over what streams past
+  //===--------------------------------------------------------------------===//
+
+  struct Streams {
+    Value x, y, lse, delta; ///< views
+  };
+
+  Streams streamsOf(Scalar queryHead) {
+    if (!side.ownsKeys)
+      return {view(streamedX, streamedX.role, keyHead, keys),
+              view(streamedY, streamedY.role, keyHead, keys),
+              {},
+              {}};
+    return {view(streamedX, streamedX.role, queryHead, queries),
+            view(streamedY, streamedY.role, queryHead, queries),
+            statistic("lse", queryHead),
+            side.hasX ? statistic("delta", queryHead) : Value()};
+  }
+
+  void bring(const Streams &streams, Scalar step) {
+    Scalar row = blocks->block(b, step) * block, at = stageOf(step);
+    // Two loops and up to four arrays: addresses would spill.
+    bool isRolled = side.ownsKeys;
+    copy(streams.x, ringX, row, at, isRolled);
+    copy(streams.y, ringY, row, at, isRolled);
+    if (ringLse)
+      copy(streams.lse, ringLse, row, at);
+    if (ringDelta)
+      copy(streams.delta, ringDelta, row, at);
+  }
+
+  Scalar stageOf(Scalar step) { return stages == 1 ? b.i32(0) : step % stages; }
+
+  SmallVector<Value> walkHead(Scalar queryHead, SmallVector<Value> state) {
+    Streams streams = streamsOf(queryHead);
+    // Behind the barrier nobody reads what the head before left in the ring.
+    if (side.ownsKeys && stages > 1)
+      BarrierOp::create(b);
+    for (int64_t step = 0; step < stages - 1; ++step) {
+      b.when(b.i32(step) < blocks->steps, [&] { bring(streams, b.i32(step)); });
+      CommitGroupOp::create(b);
+    }
+    state = walk(streams, b.i32(0), blocks->openSteps, state, /*cut=*/false);
+    return walk(streams, blocks->openSteps, blocks->steps, state, /*cut=*/true);
+  }
+
+  /// The steps `from .. to - 1`.
+  SmallVector<Value> walk(const Streams &streams, Scalar from, Scalar to,
+                          ValueRange state, bool cut) {
+    return llvm::to_vector(
+        b.loop(from, to, state, [&](Scalar step, ValueRange carried) {
+          await(streams, step);
+          return accumulate(step, carried, cut);
+        }));
+  }
+
+  /// Waits for a step's rows, and brings those of a later one.
+  void await(const Streams &streams, Scalar step) {
+    if (stages == 1) {
+      BarrierOp::create(b); // no warp reads the rows of the step before
+      bring(streams, step);
+      CommitGroupOp::create(b);
+      WaitGroupOp::create(b, 0u);
+      BarrierOp::create(b);
+      return;
+    }
+    WaitGroupOp::create(b, uint32_t(stages - 2));
+    BarrierOp::create(b);
+    Scalar ahead = step + (stages - 1);
+    b.when(ahead < blocks->steps, [&] { bring(streams, ahead); });
+    CommitGroupOp::create(b);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // One step
+  //===--------------------------------------------------------------------===//
+
+  /// Own rows times the transpose of streamed rows.
+  Value scoresOf(const Rows &rows, Value buffer, Value ring, Scalar stage) {
+    Scalar zero = b.i32(0);
+    return products.add(
+        Value(), b.accType(strip, block), rows.padded, [&](int64_t column) {
+          Scalar at = b.i32(column);
+          auto lhs = products.queries({buffer, zero, warpRow, at}, strip);
+          auto rhs = products.keys({ring, stage, zero, at}, block);
+          return std::pair(lhs, rhs);
+        });
+  }
+
+  /// parts += weights times streamed rows.
+  void add(MutableArrayRef<Value> parts, Value weights, Value ring,
+           Scalar stage) {
+    auto factor = products.weights(weights);
+    int64_t column = 0;
+    for (Value &part : parts) {
+      auto type = cast<FragType>(part.getType());
+      part = products.add(part, type, block, [&](int64_t row) {
+        auto lhs = products.weightsAt(factor, row);
+        auto rhs = products.values({ring, stage, b.i32(row), b.i32(column)},
+                                   type.getColumns());
+        return std::pair(lhs, rhs);
+      });
+      column += type.getColumns();
+    }
+  }
+
+  /// A statistic of a step's queries as a fragment of equal rows.
+  Value columnsOf(Value ring, Scalar stage) {
+    Scalar zero = b.i32(0);
+    return GetColumnsOp::create(b, b.accType(strip, block), ring, stage, zero,
+                                zero);
+  }
+
+  SmallVector<Value> accumulate(Scalar step, ValueRange state, bool cut) {
+    SmallVector<Value> result(state);
+    MutableArrayRef<Value> all(result);
+    Scalar stage = stageOf(step);
+    Value scores = scale->orient(b, scoresOf(x, bufferX, ringX, stage));
+    if (cut)
+      scores =
+          blocks->hide(b, scores, firstRow + warpRow, blocks->block(b, step));
+    Value shift = ringLse ? shiftOf(columnsOf(ringLse, stage)) : ownShift;
+    Value weights = b.map({scores, shift}, scores.getType(),
+                          [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                            return b.exp2(b.fma(v[0], scale->factor, v[1]));
+                          });
+    if (side.hasY)
+      add(all.drop_front(partsOfX), weights, ringY, stage);
+    if (side.hasX) {
+      Value gradient = gradientOf(weights, stage, cut);
+      add(all.take_front(partsOfX), gradient, ringX, stage);
+    }
+    return result;
+  }
+
+  /// dS = P (dP - D).  What is hidden has no gradient, whatever dP is there.
+  Value gradientOf(Value weights, Scalar stage, bool cut) {
+    Value gradient = scoresOf(y, bufferY, ringY, stage);
+    Value delta = ringDelta ? columnsOf(ringDelta, stage) : ownDelta;
+    return b.map({weights, gradient, delta}, weights.getType(),
+                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                   Scalar product = v[0] * (v[1] - v[2]), none = b.f32(0);
+                   return cut ? b.select(v[0] == none, none, product) : product;
+                 });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  void finish(ValueRange state) {
+    if (side.hasX)
+      store(state.take_front(partsOfX), x, arguments.get(b, "scale"), bufferX);
+    if (side.hasY)
+      store(state.drop_front(partsOfX), y, b.f32(1), bufferY);
+  }
+
+  void store(ValueRange parts, const Rows &rows, Scalar factor, Value staging) {
+    Scalar count = side.ownsKeys ? keys : queries;
+    Value target =
+        view(rows, rows.gradient, side.ownsKeys ? keyHead : head, count);
+    storeOutput(b, parts, b.fill(factor, b.rowType(strip)), staging, target,
+                warpRow, firstRow + warpRow);
+  }
+
+  TileBuilder &b;
+  const KernelRequest &request;
+  const Problem &problem;
+  const Side side;
+  const Type element;
+  const int64_t own, block, warps, strip, stages;
+  Products products;
+  Rows x, y, streamedX, streamedY;
+
+  Arguments arguments;
+  std::optional<KeyBlocks> blocks;
+  std::optional<ScoreScale> scale;
+  Scalar queries, keys, head, keyHead, batch, firstRow, warpRow;
+  Value bufferX, bufferY, ringX, ringY, ringLse, ringDelta; // shared memory
+  Value ownShift, ownDelta;                                 // rows
+  size_t partsOfX = 0;
+};
+
+} // namespace
+
+namespace attn {
+KernelOp split_backward_mma_sync(OpBuilder &builder, Location loc,
+                                 const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::split_backward_mma_sync(OpBuilder &builder, Location loc,
+                                       const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  return SplitBackward(b, request).build();
+}

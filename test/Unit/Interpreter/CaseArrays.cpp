@@ -1,0 +1,149 @@
+//===- CaseArrays.cpp - The arrays of a kernel under test -----------------===//
+
+#include "CaseArrays.h"
+
+#include "attn/Interpreter/Rounding.h"
+#include "attn/Schedule/Schedule.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+ArrayShape attn::shapeOfArray(StringRef array, const Problem &p) {
+  // A gradient has the shape of what it is the gradient of.
+  if (array != "delta")
+    array.consume_front("d");
+  if (array == "lse" || array == "delta")
+    return {p.batch, p.heads, p.queries, 1};
+  if (array == "k")
+    return {p.batch, p.kvHeads, p.keys, p.headDim};
+  if (array == "v")
+    return {p.batch, p.kvHeads, p.keys, p.headDimV};
+  return {p.batch, p.heads, p.queries, array == "q" ? p.headDim : p.headDimV};
+}
+
+int64_t attn::alignmentOfRows(int64_t columns, DataType type) {
+  int64_t bytes = columns * bytesOf(type);
+  return std::min(kMaxAlignment, bytes & -bytes);
+}
+
+float attn::rounded(DataType type, float value) {
+  if (type == DataType::f32)
+    return value;
+  if (type == DataType::f8e4m3)
+    return roundToE4m3(value);
+  return type == DataType::bf16 ? roundToBf16(value) : roundToF16(value);
+}
+
+uint64_t attn::upload(GlobalMemory &memory, ArrayRef<float> values,
+                      DataType type) {
+  std::vector<uint8_t> bytes;
+  for (float value : values) {
+    if (type == DataType::f32) {
+      uint32_t bits = bitsOfFloat(value);
+      for (int shift : {0, 8, 16, 24})
+        bytes.push_back(uint8_t(bits >> shift));
+      continue;
+    }
+    if (type == DataType::f8e4m3) {
+      bytes.push_back(e4m3FromFloat(value));
+      continue;
+    }
+    uint16_t bits =
+        type == DataType::bf16 ? bf16FromFloat(value) : f16FromFloat(value);
+    bytes.insert(bytes.end(), {uint8_t(bits), uint8_t(bits >> 8)});
+  }
+  uint64_t address = memory.allocate(int64_t(bytes.size()));
+  memory.write(address, bytes.data(), int64_t(bytes.size()));
+  return address;
+}
+
+std::optional<std::vector<float>> attn::download(GlobalMemory &memory,
+                                                 uint64_t address,
+                                                 int64_t elements,
+                                                 DataType type) {
+  int64_t step = bytesOf(type);
+  std::vector<uint8_t> bytes(elements * step);
+  if (memory.read(address, bytes.data(), int64_t(bytes.size())))
+    return std::nullopt;
+  std::vector<float> values;
+  for (size_t i = 0; i < bytes.size(); i += step) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &bytes[i], step);
+    values.push_back(type == DataType::f32    ? floatOfBits(bits)
+                     : type == DataType::bf16 ? floatFromBf16(uint16_t(bits))
+                                              : floatFromF16(uint16_t(bits)));
+  }
+  return values;
+}
+
+double attn::relativeError(ArrayRef<float> values, ArrayRef<double> truth) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  double difference = 0, norm = 0;
+  for (auto [value, exact] : llvm::zip_equal(values, truth)) {
+    bool isSame = value == exact || (std::isnan(value) && std::isnan(exact));
+    if (isSame && !std::isfinite(exact))
+      continue;
+    difference += (value - exact) * (value - exact);
+    norm += std::isnan(exact) ? infinity : exact * exact;
+  }
+  if (difference == 0)
+    return 0;
+  return std::isfinite(difference) && norm > 0 ? std::sqrt(difference / norm)
+                                               : infinity;
+}
+
+oracle::Problem attn::oracleProblem(const Problem &p, double scale) {
+  Band visible = band(p);
+  return {p.batch,   p.heads,    p.kvHeads,     p.queries,    p.keys,
+          p.headDim, p.headDimV, visible.first, visible.last, scale};
+}
+
+oracle::Array attn::oracleArray(const std::vector<float> &data,
+                                const ArrayShape &s) {
+  return {data.data(),
+          {s.heads * s.rows * s.columns, s.rows * s.columns, s.columns, 1}};
+}
+
+int64_t attn::integerOf(StringRef role, const Problem &problem) {
+  auto [array, rest] = role.split('_');
+  if (!rest.starts_with("stride"))
+    return roleValue(role, problem);
+  ArrayShape s = shapeOfArray(array, problem);
+  if (rest == "stride_row")
+    return s.columns;
+  return (rest == "stride_head" ? 1 : s.heads) * s.rows * s.columns;
+}
+
+KernelArgument attn::argumentOf(StringRef role, Type type,
+                                const Problem &problem, double scale,
+                                const llvm::StringMap<uint64_t> &addresses) {
+  if (role == "scale")
+    return float(scale);
+  if (isa<tile::PtrType>(type))
+    return addresses.lookup(role);
+  if (isa<tile::TensorMapType>(type)) {
+    StringRef array = role.split('_').first;
+    ArrayShape s = shapeOfArray(array, problem);
+    return TensorMapArgument{
+        addresses.lookup(array),
+        {s.batch, s.heads, s.rows, s.columns},
+        {s.heads * s.rows * s.columns, s.rows * s.columns, s.columns, 1}};
+  }
+  if (type.isInteger(32))
+    return int32_t(integerOf(role, problem));
+  return integerOf(role, problem);
+}
+
+SmallVector<int64_t> attn::scalarsOf(tile::KernelOp kernel,
+                                     const Problem &problem) {
+  SmallVector<int64_t> values;
+  for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i) {
+    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+    values.push_back(integerOf(role.getValue(), problem));
+  }
+  return values;
+}
