@@ -100,9 +100,9 @@ ATTN_EXPORT int32_t attn_device_json(int32_t device, char **json,
 
 /*===-- Plans: which schedule, and why ------------------------------------===*/
 
-/* One attention, forward.  Names are those of attn-plan: dtype "bf16", mask
-   NULL, "none", "causal", "causal_bottom_right" or "window<L, R>".  To compile
-   (not to plan), batch, queries and keys may be -1: any number. */
+/* One attention, or its gradients.  Names are those of attn-plan: dtype "bf16",
+   mask NULL, "none", "causal", "causal_bottom_right" or "window<L, R>".  To
+   compile (not to plan), batch, queries and keys may be -1: any number. */
 typedef struct attn_problem {
   size_t struct_size;
   const char *dtype;
@@ -117,6 +117,12 @@ typedef struct attn_problem {
   int64_t alignment;
   /* Of f32 only: "tf32x3" (or NULL, the same) or "tf32". */
   const char *precision;
+  /* "forward" (or NULL, the same): o; "backward": the gradients of q, k, v. */
+  const char *direction;
+  /* Backward: sums are taken in the same order in every run. */
+  int32_t deterministic;
+  /* Backward: a gradient of the log-sum-exp comes in. */
+  int32_t with_dlse;
 } attn_problem;
 
 /* Every choice for a problem on a machine, priced; what `attn-plan --json`
@@ -134,7 +140,8 @@ ATTN_EXPORT int32_t attn_plan_text(const attn_problem *problem,
 
 typedef struct attn_executable attn_executable;
 
-/* Compiles MLIR text with functions of attn.forward, without a GPU.
+/* Compiles MLIR text with functions of attn.forward and attn.backward, without
+   a GPU.
    machine   a name, which facts may follow ("l4, sms = 40"), or NULL: the
              module's own, or h100_sxm
    schedule  overrules the choice ("flash, query = 128, key = 64"), or NULL
@@ -146,7 +153,8 @@ ATTN_EXPORT int32_t attn_compile(const char *text, size_t size,
                                  attn_status *status);
 
 /* MLIR text of a problem: a function of the arrays q, k, v, o and, with_lse,
-   lse, of any strides but an innermost of 1. */
+   lse; backward of do, q, k, v, o, lse, with_dlse dlse, dq, dk, dv.  They have
+   any strides but an innermost of 1. */
 ATTN_EXPORT int32_t attn_problem_text(const attn_problem *problem, char **text,
                                       attn_status *status);
 
@@ -299,6 +307,43 @@ ATTN_EXPORT int32_t attn_forward_bind(
     const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
     const attn_buffer *lse, attn_binding **binding, attn_status *status);
 
+typedef struct attn_backward_request {
+  size_t struct_size;
+  /* Of all arrays but lse and dlse: "bf16", "f16" or "f32". */
+  const char *dtype;
+  /* As in attn_forward_request; those of the forward call. */
+  const char *mask;
+  int32_t has_scale;
+  double scale;
+  const char *machine;
+  const char *schedule;
+  const char *precision;
+  /* Sums are taken in the same order in every run: the same inputs give the
+     same bits. */
+  int32_t deterministic;
+} attn_backward_request;
+
+/* The gradients of a loss in q, k and v, from that in o, d_o, and the o and lse
+   of attn_forward.  dlse is the gradient in lse, where the loss depends on it,
+   or NULL.  Gradients have the shape of what they are the gradient of; where a
+   head of k and v serves several of q, dk and dv are sums.  Outputs must not
+   overlap other arrays.  Innermost strides are 1. */
+ATTN_EXPORT int32_t attn_backward(
+    const attn_backward_request *request, int32_t device,
+    const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,
+    const attn_buffer *v, const attn_buffer *o, const attn_buffer *lse,
+    const attn_buffer *dlse, const attn_buffer *dq, const attn_buffer *dk,
+    const attn_buffer *dv, void *stream, attn_status *status);
+
+/* The same up to the launch: attn_launch takes the addresses in the order of
+   the arguments, without dlse if it was NULL. */
+ATTN_EXPORT int32_t attn_backward_bind(
+    const attn_backward_request *request, int32_t device,
+    const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,
+    const attn_buffer *v, const attn_buffer *o, const attn_buffer *lse,
+    const attn_buffer *dlse, const attn_buffer *dq, const attn_buffer *dk,
+    const attn_buffer *dv, attn_binding **binding, attn_status *status);
+
 /*===-- Settings of the process -------------------------------------------===*/
 
 /* Keeps compiled kernels in a folder, which is made if need be, at most
@@ -325,6 +370,11 @@ ATTN_EXPORT int32_t attn_assembler_set(const char *ptxas, attn_status *status);
    leading batch dimensions.  Attributes, all strings: mask, machine, schedule
    ("" is absent) and scale (a number or ""). */
 ATTN_EXPORT void *attn_xla_forward(void *call_frame);
+
+/* The same for gradients.  Operands do, q, k, v, o, lse and, if there is a
+   seventh, dlse; results dq, dk, dv.  One more attribute: deterministic, "true"
+   or "". */
+ATTN_EXPORT void *attn_xla_backward(void *call_frame);
 
 #ifdef __cplusplus
 }

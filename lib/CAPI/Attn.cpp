@@ -1,13 +1,14 @@
 //===- Attn.cpp - attn-c/Attn.h: compiling, binding, launching ------------===//
 
+#include "Attention.h"
 #include "Boundary.h"
 #include "Executable.h"
-#include "Forward.h"
 #include "Problems.h"
 
 #include "attn/CAPI/Assembler.h"
 #include "attn/CAPI/KernelCache.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
 #include <cstdlib>
@@ -284,37 +285,111 @@ void attn_binding_destroy(attn_binding *binding) { delete binding; }
 // Attention in one call
 //===----------------------------------------------------------------------===//
 
+/// What the requests of both directions say in the same words.
+template <typename Source>
+static Outcome readRequest(const Source &source, AttentionRequest &request) {
+  if (std::optional<std::string> wrong =
+          readDataType(source.dtype, request.dtype))
+    return invalid(*wrong);
+  if (std::optional<std::string> wrong =
+          readPrecision(source.precision, request.dtype, request.precision))
+    return invalid(*wrong);
+  if (std::optional<std::string> wrong = readMask(source.mask, request.mask))
+    return invalid(*wrong);
+  if (source.has_scale)
+    request.scale = source.scale;
+  request.machine = orEmpty(source.machine);
+  request.schedule = orEmpty(source.schedule);
+  return std::nullopt;
+}
+
+/// A buffer for every place of the direction; NULL where it is optional.
+using Buffers = llvm::ArrayRef<const attn_buffer *>;
+
+static Fault missingBuffer(Direction direction) {
+  llvm::SmallVector<llvm::StringRef> roles;
+  for (const ArrayPlace &place : arraysOf(direction))
+    if (!place.isOptional)
+      roles.push_back(place.role);
+  llvm::StringRef last = roles.pop_back_val();
+  return invalid("expects buffers " + llvm::join(roles, ", ") + " and " +
+                 last.str());
+}
+
+static Outcome readArrays(Direction direction, Buffers buffers,
+                          AttentionArrays &arrays) {
+  for (auto [place, buffer] : llvm::zip_equal(arraysOf(direction), buffers)) {
+    if (!buffer && place.isOptional)
+      continue;
+    if (!buffer)
+      return missingBuffer(direction);
+    arrays.all.push_back({place.role, place.isOutput, {}});
+    if (Outcome fault = readBuffer(*buffer, arrays.all.back().array))
+      return fault;
+  }
+  return std::nullopt;
+}
+
 static Outcome bindForward(const attn_forward_request *source, int32_t device,
-                           const attn_buffer *const (&buffers)[5],
+                           Buffers buffers,
                            std::shared_ptr<const Binding> &binding,
-                           ForwardArrays &arrays) {
+                           AttentionArrays &arrays) {
   if (!source || source->struct_size < sizeof(attn_forward_request))
     return invalid("expects a request with struct_size = "
                    "sizeof(attn_forward_request)");
-  if (!buffers[0] || !buffers[1] || !buffers[2] || !buffers[3])
-    return invalid("expects buffers q, k, v and o");
-  ForwardRequest request;
-  if (std::optional<std::string> wrong =
-          readDataType(source->dtype, request.dtype))
-    return invalid(*wrong);
-  if (std::optional<std::string> wrong =
-          readPrecision(source->precision, request.dtype, request.precision))
-    return invalid(*wrong);
-  if (std::optional<std::string> wrong = readMask(source->mask, request.mask))
-    return invalid(*wrong);
-  if (source->has_scale)
-    request.scale = source->scale;
-  request.machine = orEmpty(source->machine);
-  request.schedule = orEmpty(source->schedule);
+  AttentionRequest request;
+  if (Outcome fault = readArrays(request.direction, buffers, arrays))
+    return fault;
+  if (Outcome fault = readRequest(*source, request))
+    return fault;
+  return bindAttention(request, device, arrays, binding);
+}
 
-  CallerArray *places[] = {&arrays.q, &arrays.k, &arrays.v, &arrays.o};
-  for (auto [buffer, place] : llvm::zip(buffers, places))
-    if (Outcome fault = readBuffer(*buffer, *place))
+static Outcome bindBackward(const attn_backward_request *source, int32_t device,
+                            Buffers buffers,
+                            std::shared_ptr<const Binding> &binding,
+                            AttentionArrays &arrays) {
+  if (!source || source->struct_size < sizeof(attn_backward_request))
+    return invalid("expects a request with struct_size = "
+                   "sizeof(attn_backward_request)");
+  AttentionRequest request;
+  request.direction = Direction::backward;
+  request.deterministic = source->deterministic != 0;
+  if (Outcome fault = readArrays(request.direction, buffers, arrays))
+    return fault;
+  if (Outcome fault = readRequest(*source, request))
+    return fault;
+  return bindAttention(request, device, arrays, binding);
+}
+
+/// Binds and launches, or gives the binding; `bind` is one of the above.
+template <typename Source, typename Bind>
+static int32_t callNow(Bind bind, const Source *request, int32_t device,
+                       Buffers buffers, void *stream, attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    AttentionArrays arrays;
+    std::shared_ptr<const Binding> binding;
+    if (Outcome fault = bind(request, device, buffers, binding, arrays))
       return fault;
-  if (buffers[4])
-    if (Outcome fault = readBuffer(*buffers[4], arrays.lse.emplace()))
+    return launch(*binding, addressesOf(arrays.list()), stream);
+  });
+}
+
+template <typename Source, typename Bind>
+static int32_t callLater(Bind bind, const Source *request, int32_t device,
+                         Buffers buffers, attn_binding **binding,
+                         attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!binding)
+      return invalid("expects a place for the binding");
+    *binding = nullptr;
+    AttentionArrays arrays;
+    std::shared_ptr<const Binding> impl;
+    if (Outcome fault = bind(request, device, buffers, impl, arrays))
       return fault;
-  return bindForward(request, device, arrays, binding);
+    *binding = new attn_binding{std::move(impl)};
+    return std::nullopt;
+  });
 }
 
 int32_t attn_forward(const attn_forward_request *request, int32_t device,
@@ -322,14 +397,8 @@ int32_t attn_forward(const attn_forward_request *request, int32_t device,
                      const attn_buffer *v, const attn_buffer *o,
                      const attn_buffer *lse, void *stream,
                      attn_status *status) {
-  return guarded(status, [&]() -> Outcome {
-    ForwardArrays arrays;
-    std::shared_ptr<const Binding> binding;
-    if (Outcome fault =
-            bindForward(request, device, {q, k, v, o, lse}, binding, arrays))
-      return fault;
-    return launch(*binding, addressesOf(arrays.list()), stream);
-  });
+  return callNow(bindForward, request, device, {q, k, v, o, lse}, stream,
+                 status);
 }
 
 int32_t attn_forward_bind(const attn_forward_request *request, int32_t device,
@@ -337,16 +406,28 @@ int32_t attn_forward_bind(const attn_forward_request *request, int32_t device,
                           const attn_buffer *v, const attn_buffer *o,
                           const attn_buffer *lse, attn_binding **binding,
                           attn_status *status) {
-  return guarded(status, [&]() -> Outcome {
-    if (!binding)
-      return invalid("expects a place for the binding");
-    *binding = nullptr;
-    ForwardArrays arrays;
-    std::shared_ptr<const Binding> impl;
-    if (Outcome fault =
-            bindForward(request, device, {q, k, v, o, lse}, impl, arrays))
-      return fault;
-    *binding = new attn_binding{std::move(impl)};
-    return std::nullopt;
-  });
+  return callLater(bindForward, request, device, {q, k, v, o, lse}, binding,
+                   status);
+}
+
+int32_t attn_backward(const attn_backward_request *request, int32_t device,
+                      const attn_buffer *d_o, const attn_buffer *q,
+                      const attn_buffer *k, const attn_buffer *v,
+                      const attn_buffer *o, const attn_buffer *lse,
+                      const attn_buffer *dlse, const attn_buffer *dq,
+                      const attn_buffer *dk, const attn_buffer *dv,
+                      void *stream, attn_status *status) {
+  return callNow(bindBackward, request, device,
+                 {d_o, q, k, v, o, lse, dlse, dq, dk, dv}, stream, status);
+}
+
+int32_t attn_backward_bind(const attn_backward_request *request, int32_t device,
+                           const attn_buffer *d_o, const attn_buffer *q,
+                           const attn_buffer *k, const attn_buffer *v,
+                           const attn_buffer *o, const attn_buffer *lse,
+                           const attn_buffer *dlse, const attn_buffer *dq,
+                           const attn_buffer *dk, const attn_buffer *dv,
+                           attn_binding **binding, attn_status *status) {
+  return callLater(bindBackward, request, device,
+                   {d_o, q, k, v, o, lse, dlse, dq, dk, dv}, binding, status);
 }

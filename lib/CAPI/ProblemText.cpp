@@ -2,9 +2,10 @@
 
 #include "attn/CAPI/ProblemText.h"
 
+#include "attn/IR/Attn.h"
 #include "attn/Schedule/Schedule.h"
 
-#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,9 +13,38 @@
 #include <cmath>
 
 using namespace attn;
+using llvm::SmallVector;
+
+SmallVector<ArrayPlace, 10> attn::arraysOf(Direction direction) {
+  bool isForward = direction == Direction::forward;
+  llvm::StringRef optional = isForward ? "lse" : "dlse";
+  SmallVector<ArrayPlace, 10> places;
+  for (llvm::StringRef role :
+       isForward ? ForwardOp::inputRoles() : BackwardOp::inputRoles())
+    places.push_back({role, /*isOutput=*/false, role == optional});
+  for (llvm::StringRef role :
+       isForward ? ForwardOp::outputRoles() : BackwardOp::outputRoles())
+    places.push_back({role, /*isOutput=*/true, role == optional});
+  return places;
+}
+
+SmallVector<ArrayPlace, 10> attn::arraysOf(const Problem &problem) {
+  bool hasOptional =
+      problem.direction == Direction::forward ? problem.lse : problem.dlse;
+  SmallVector<ArrayPlace, 10> places = arraysOf(problem.direction);
+  if (!hasOptional)
+    llvm::erase_if(places, [](ArrayPlace place) { return place.isOptional; });
+  return places;
+}
+
+DataType attn::elementOf(const Problem &problem, llvm::StringRef role) {
+  if (isStatistic(role))
+    return DataType::f32;
+  return role == "o" || role == "do" ? resultType(problem) : problem.dtype;
+}
 
 /// The type as MLIR spells it.
-static std::string elementOf(DataType type) {
+static std::string spelled(DataType type) {
   return type == DataType::f8e4m3 ? "f8E4M3FN" : std::string(name(type));
 }
 
@@ -31,37 +61,73 @@ static std::string memref(llvm::ArrayRef<int64_t> shape,
   return text;
 }
 
+static std::string memref(const Problem &p, llvm::StringRef role) {
+  SmallVector<int64_t> shape;
+  for (Extent extent : shapeOf(role))
+    switch (extent) {
+    case Extent::batch:
+      shape.push_back(p.batch);
+      break;
+    case Extent::heads:
+      shape.push_back(p.heads);
+      break;
+    case Extent::kvHeads:
+      shape.push_back(p.kvHeads);
+      break;
+    case Extent::queries:
+      shape.push_back(p.queries);
+      break;
+    case Extent::keys:
+      shape.push_back(p.keys);
+      break;
+    case Extent::headDim:
+      shape.push_back(p.headDim);
+      break;
+    case Extent::headDimV:
+      shape.push_back(p.headDimV);
+      break;
+    }
+  return memref(shape, spelled(elementOf(p, role)));
+}
+
 std::string attn::textOf(const KernelClass &kernelClass) {
   const Problem &p = kernelClass.problem;
-  std::string element = elementOf(p.dtype);
-  std::string result = elementOf(resultType(p));
-  std::string q = memref({p.batch, p.heads, p.queries, p.headDim}, element);
-  std::string k = memref({p.batch, p.kvHeads, p.keys, p.headDim}, element);
-  std::string v = memref({p.batch, p.kvHeads, p.keys, p.headDimV}, element);
-  std::string outs = "%o";
-  std::string types = memref({p.batch, p.heads, p.queries, p.headDimV}, result);
-  std::string parameters =
-      "%q: " + q + ", %k: " + k + ", %v: " + v + ", %o: " + types;
-  if (p.lse) {
-    std::string lse = memref({p.batch, p.heads, p.queries}, "f32");
-    outs += ", %lse";
-    types += ", " + lse;
-    parameters += ", %lse: " + lse;
+  bool isForward = p.direction == Direction::forward;
+  // Operands that the op lists, what it takes in `dlse`, and destinations.
+  SmallVector<std::string> parameters, operands, types, outs, outTypes;
+  std::string dlse;
+  for (const ArrayPlace &place : arraysOf(p)) {
+    std::string value = "%" + place.role.str(), type = memref(p, place.role);
+    parameters.push_back(value + ": " + type);
+    if (place.isOutput) {
+      outs.push_back(value);
+      outTypes.push_back(type);
+    } else if (place.isOptional) {
+      dlse = value + " : " + type;
+    } else {
+      operands.push_back(value);
+      types.push_back(type);
+    }
   }
 
   std::string text;
   llvm::raw_string_ostream stream(text);
-  stream << "func.func @attention(" << parameters << ") {\n"
-         << "  attn.forward %q, %k, %v";
+  stream << "func.func @attention(" << llvm::join(parameters, ", ") << ") {\n  "
+         << (isForward ? ForwardOp::getOperationName()
+                       : BackwardOp::getOperationName())
+         << " " << llvm::join(operands, ", ");
+  if (!dlse.empty())
+    stream << " dlse(" << dlse << ")";
   if (p.mask.kind != MaskKind::none)
     stream << " mask(" << str(p.mask) << ")";
   if (kernelClass.scale)
     stream << " scale(" << llvm::format("%.9e", *kernelClass.scale) << ")";
   if (p.dtype == DataType::f32)
     stream << " precision(" << name(p.precision) << ")";
-  stream << " outs(" << outs << " : " << types
-         << ") {alignment = " << p.alignment << " : i64}\n      : " << q << ", "
-         << k << ", " << v << "\n  return\n}\n";
+  stream << " outs(" << llvm::join(outs, ", ") << " : "
+         << llvm::join(outTypes, ", ") << ") {alignment = " << p.alignment
+         << " : i64" << (p.deterministic ? ", deterministic" : "")
+         << "}\n      : " << llvm::join(types, ", ") << "\n  return\n}\n";
   return text;
 }
 

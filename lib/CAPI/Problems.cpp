@@ -2,6 +2,10 @@
 
 #include "Problems.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
 using namespace attn;
 
 std::optional<std::string> attn::readDataType(const char *text,
@@ -41,11 +45,35 @@ std::optional<std::string> attn::readMask(const char *text, Mask &mask) {
   return std::nullopt;
 }
 
-std::optional<std::string> attn::readProblem(const attn_problem &source,
+/// What is computed; all of it is absent in callers from before there was a
+/// direction.
+static std::optional<std::string> readDirection(const attn_problem &source,
+                                                Problem &problem) {
+  if (source.direction) {
+    std::optional<Direction> found = parseDirection(source.direction);
+    if (!found)
+      return "expects a direction of forward, backward, but got '" +
+             std::string(source.direction) + "'";
+    problem.direction = *found;
+  }
+  problem.deterministic = source.deterministic != 0;
+  problem.dlse = source.with_dlse != 0;
+  if (problem.direction == Direction::forward &&
+      (problem.deterministic || problem.dlse))
+    return "expects deterministic and with_dlse only for the direction "
+           "backward, but got forward";
+  return std::nullopt;
+}
+
+std::optional<std::string> attn::readProblem(const attn_problem &given,
                                              KernelClass &kernelClass) {
-  if (source.struct_size < sizeof(attn_problem))
+  if (given.struct_size < offsetof(attn_problem, direction))
     return "expects struct_size = sizeof(attn_problem)";
+  attn_problem source = {};
+  std::memcpy(&source, &given, std::min(given.struct_size, sizeof(source)));
   Problem &problem = kernelClass.problem;
+  if (std::optional<std::string> wrong = readDirection(source, problem))
+    return wrong;
   if (std::optional<std::string> wrong =
           readDataType(source.dtype, problem.dtype))
     return wrong;
@@ -61,7 +89,9 @@ std::optional<std::string> attn::readProblem(const attn_problem &source,
   problem.keys = source.keys;
   problem.headDim = source.head_dim;
   problem.headDimV = source.head_dim_v;
-  problem.lse = source.with_lse != 0;
+  // Backward the LSE comes in.
+  problem.lse =
+      source.with_lse != 0 || problem.direction == Direction::backward;
   if (source.has_scale)
     kernelClass.scale = source.scale;
   if (source.alignment)

@@ -8,12 +8,17 @@
 //     return
 //   }
 //
+// or, backward, with attn.backward on %do, %q, %k, %v, %o, %lse, %dq, %dk, %dv.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_CAPI_PROBLEMTEXT_H
 #define ATTN_CAPI_PROBLEMTEXT_H
 
 #include "attn/Schedule/Problem.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <optional>
 #include <string>
@@ -28,8 +33,24 @@ struct KernelClass {
   std::optional<double> scale;
 };
 
-/// A module with one function over arrays q, k, v, o and, with LSE, lse, of any
-/// strides but an innermost of 1.
+/// A place for an array among the arguments of a problem's function.
+struct ArrayPlace {
+  llvm::StringRef role; ///< IR/Attn.h
+  bool isOutput = false;
+  /// Not every problem has it: lse forward, dlse backward.
+  bool isOptional = false;
+};
+
+/// The places of a direction and those that a problem has, in order: inputs,
+/// then outputs.
+llvm::SmallVector<ArrayPlace, 10> arraysOf(Direction direction);
+llvm::SmallVector<ArrayPlace, 10> arraysOf(const Problem &problem);
+
+/// The type of the elements of an array.
+DataType elementOf(const Problem &problem, llvm::StringRef role);
+
+/// A module with one function over the arrays of the problem, of any strides
+/// but an innermost of 1.
 std::string textOf(const KernelClass &kernelClass);
 
 /// Why there is no such class: what `check` says, free sizes aside, and about

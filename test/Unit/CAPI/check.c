@@ -39,6 +39,16 @@ static void texts(const attn_problem *planned) {
   show("text", &status);
   printf("%s", text ? text : "-");
   attn_free(text);
+  problem.direction = "backward";
+  problem.deterministic = problem.with_dlse = 1;
+  attn_problem_text(&problem, &text, &status);
+  show("text backward", &status);
+  printf("%s", text ? text : "-");
+  attn_free(text);
+  problem.direction = NULL;
+  attn_problem_text(&problem, &text, &status);
+  show("text direction", &status);
+  problem.deterministic = problem.with_dlse = 0;
   problem.batch = -2;
   attn_problem_text(&problem, &text, &status);
   show("text size", &status);
@@ -66,6 +76,25 @@ static void plan(void) {
          json && strstr(json, "\"regime\": \"large_cache\"") != NULL);
   attn_free(json);
   show("plan", &status);
+
+  /* A caller from before there was a direction. */
+  problem.struct_size = offsetof(attn_problem, direction);
+  problem.direction = "sideways";
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  printf("plan forward %d\n",
+         json && strstr(json, "\"direction\": \"forward\"") != NULL);
+  attn_free(json);
+  show("plan of old", &status);
+  problem.struct_size = sizeof(problem);
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  show("plan sideways", &status);
+  problem.direction = "backward";
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  printf("plan backward %d\n",
+         json && strstr(json, "\"kernel\": \"split_backward_") != NULL);
+  attn_free(json);
+  show("plan backward", &status);
+  problem.direction = NULL;
 
   attn_plan_json(&problem, "h1000", &json, &status);
   show("plan machine", &status);

@@ -3,28 +3,9 @@
 |* made up where nothing is launched on them for real.  Prints for FileCheck.
 \*===----------------------------------------------------------------------===*/
 
-#include "attn-c/Attn.h"
+#include "calls.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-
-static attn_buffer array(uintptr_t address, int64_t batch, int64_t heads,
-                         int64_t rows, int64_t dim) {
-  attn_buffer buffer;
-  memset(&buffer, 0, sizeof(buffer));
-  buffer.data = (void *)address;
-  buffer.rank = 4;
-  buffer.sizes[0] = batch;
-  buffer.sizes[1] = heads;
-  buffer.sizes[2] = rows;
-  buffer.sizes[3] = dim;
-  buffer.strides[3] = 1;
-  buffer.strides[2] = dim;
-  buffer.strides[1] = rows * dim;
-  buffer.strides[0] = heads * rows * dim;
-  return buffer;
-}
 
 static attn_forward_request request(const char *mask) {
   attn_forward_request result;
@@ -33,23 +14,6 @@ static attn_forward_request request(const char *mask) {
   result.dtype = "bf16";
   result.mask = mask;
   return result;
-}
-
-static void show(const char *what, attn_status *status) {
-  printf("%s: %d %s\n", what, (int)status->code,
-         status->message ? status->message : "-");
-  attn_status_clear(status);
-}
-
-static void showText(const char *what, char *text) {
-  printf("%s: %s\n", what, text ? text : "-");
-  attn_free(text);
-}
-
-static void showCache(const char *what) {
-  char *json = NULL;
-  attn_cache_json(&json, NULL);
-  showText(what, json);
 }
 
 /* Sizes, strides and alignment: what compiles again, and what does not. */

@@ -1,11 +1,12 @@
-//===- Forward.cpp - The executables that a process keeps -----------------===//
+//===- Attention.cpp - The executables that a process keeps ---------------===//
 
-#include "ForwardArrays.h"
+#include "AttentionArrays.h"
 
 #include "Executable.h"
 #include "SizedSchedule.h"
 
 #include "attn/CAPI/GpuMachine.h"
+#include "attn/IR/Attn.h"
 #include "attn/Machine/MachineText.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -55,13 +56,13 @@ private:
 
 } // namespace
 
-static Store &store() {
+static Store &executables() {
   static Store *instance = new Store(); // threads may outlive statics
   return *instance;
 }
 
 /// The machine to compile for, as text.
-static Outcome resolveMachine(const ForwardRequest &request, int device,
+static Outcome resolveMachine(const AttentionRequest &request, int device,
                               std::string &name) {
   if (!request.machine.empty()) {
     name = request.machine;
@@ -94,7 +95,9 @@ static std::string sentences(llvm::StringRef diagnostics) {
       auto [place, sentence] = line.split(kind);
       if (place == line)
         continue;
-      sentence.consume_front("'attn.forward' op ");
+      for (llvm::StringRef op :
+           {ForwardOp::getOperationName(), BackwardOp::getOperationName()})
+        sentence.consume_front(("'" + op + "' op ").str());
       if (!sentence.starts_with("see current operation"))
         kept.push_back(sentence.str());
     }
@@ -102,7 +105,7 @@ static std::string sentences(llvm::StringRef diagnostics) {
 }
 
 /// Compiles and loads what the entry is for.
-static Outcome fill(Entry &entry, const ForwardRequest &request, int device,
+static Outcome fill(Entry &entry, const AttentionRequest &request, int device,
                     const std::string &machine, const std::string &schedule,
                     const KernelClass &kernelClass) {
   std::string error, text = textOf(kernelClass);
@@ -122,9 +125,9 @@ static Outcome fill(Entry &entry, const ForwardRequest &request, int device,
   return std::nullopt;
 }
 
-Outcome attn::bindForward(const ForwardRequest &request, int device,
-                          const ForwardArrays &arrays,
-                          std::shared_ptr<const Binding> &binding) {
+Outcome attn::bindAttention(const AttentionRequest &request, int device,
+                            const AttentionArrays &arrays,
+                            std::shared_ptr<const Binding> &binding) {
   KernelClass kernelClass;
   if (std::optional<std::string> wrong = classify(request, arrays, kernelClass))
     return Fault{ATTN_INVALID_ARGUMENT, *wrong};
@@ -142,7 +145,7 @@ Outcome attn::bindForward(const ForwardRequest &request, int device,
   problem.batch = problem.queries = problem.keys = -1;
   std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
                     std::to_string(device);
-  std::shared_ptr<Entry> entry = store().at(key);
+  std::shared_ptr<Entry> entry = executables().at(key);
   std::lock_guard<std::mutex> lock(entry->mutex);
   if (!entry->executable)
     if (Outcome fault =

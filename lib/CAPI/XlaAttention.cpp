@@ -1,11 +1,12 @@
-//===- XlaForward.cpp - attn-c/Attn.h: attention as a call of XLA's -------===//
+//===- XlaAttention.cpp - attn-c/Attn.h: attention as a call of XLA's -----===//
 
+#include "Attention.h"
 #include "Boundary.h"
-#include "Forward.h"
 #include "Problems.h"
 #include "XlaFfi.h"
 
-#include "attn/Schedule/Schedule.h"
+#include "attn/CAPI/ProblemText.h"
+#include "attn/IR/Attn.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -54,7 +55,7 @@ static std::string attribute(const xla::CallFrame &frame,
   return "";
 }
 
-static std::optional<DataType> dataTypeOf(xla::DataType type) {
+static std::optional<DataType> elementOf(xla::DataType type) {
   switch (type) {
   case xla::DataType::f16:
     return DataType::f16;
@@ -69,11 +70,8 @@ static std::optional<DataType> dataTypeOf(xla::DataType type) {
 }
 
 /// A row-major array; dimensions before the last `rank` are batch too.
-static Outcome readBuffer(const xla::Values &values, int64_t position,
-                          int64_t rank, CallerArray &array) {
-  if (position >= values.size || values.types[position] != xla::kBufferValue)
-    return invalid("expects operands q, k, v and results o or o, lse");
-  const auto &buffer = *static_cast<xla::Buffer *>(values.values[position]);
+static Outcome readBuffer(const xla::Buffer &buffer, int64_t rank,
+                          CallerArray &array) {
   if (buffer.rank < rank)
     return invalid("expects an array of rank " + std::to_string(rank) +
                    " or more, but got " + std::to_string(buffer.rank));
@@ -88,13 +86,46 @@ static Outcome readBuffer(const xla::Values &values, int64_t position,
   return std::nullopt;
 }
 
-static Outcome readRequest(const xla::CallFrame &frame,
-                           ForwardRequest &request) {
-  const auto &q = *static_cast<xla::Buffer *>(frame.arguments.values[0]);
-  std::optional<DataType> type = dataTypeOf(q.type);
+/// What the handler of a direction takes, in words.
+static std::string signature(Direction direction) {
+  std::string operands, results;
+  for (const ArrayPlace &place : arraysOf(direction)) {
+    std::string &list = place.isOutput ? results : operands;
+    list += (list.empty() ? "" : ", ") + place.role.str() +
+            (place.isOptional ? " (optional)" : "");
+  }
+  return "expects operands " + operands + " and results " + results;
+}
+
+/// Reads the buffers, and the type that q has.
+static Outcome readArrays(const xla::CallFrame &frame, Direction direction,
+                          AttentionArrays &arrays,
+                          llvm::SmallVectorImpl<xla::DataType> &types) {
+  int64_t next[2] = {0, 0}; // of operands, of results
+  for (const ArrayPlace &place : arraysOf(direction)) {
+    const xla::Values &values =
+        place.isOutput ? frame.results : frame.arguments;
+    int64_t position = next[place.isOutput]++;
+    if (position >= values.size && place.isOptional)
+      continue;
+    if (position >= values.size || values.types[position] != xla::kBufferValue)
+      return invalid(signature(direction));
+    const auto &buffer = *static_cast<xla::Buffer *>(values.values[position]);
+    types.push_back(buffer.type);
+    arrays.all.push_back({place.role, place.isOutput, {}});
+    int64_t rank = shapeOf(place.role).size();
+    if (Outcome fault = readBuffer(buffer, rank, arrays.all.back().array))
+      return fault;
+  }
+  return std::nullopt;
+}
+
+static Outcome readRequest(const xla::CallFrame &frame, xla::DataType q,
+                           AttentionRequest &request) {
+  std::optional<DataType> type = elementOf(q);
   if (!type)
     return invalid("expects bf16, f16, f32 or f8e4m3fn, but got XLA's type " +
-                   std::to_string(static_cast<int32_t>(q.type)));
+                   std::to_string(static_cast<int32_t>(q)));
   request.dtype = *type;
   std::string precision = attribute(frame, "precision");
   if (std::optional<std::string> wrong =
@@ -113,39 +144,42 @@ static Outcome readRequest(const xla::CallFrame &frame,
     request.scale = value;
   request.machine = attribute(frame, "machine");
   request.schedule = attribute(frame, "schedule");
+  request.deterministic = attribute(frame, "deterministic") == "true";
   return std::nullopt;
 }
 
-static Outcome checkResult(const xla::CallFrame &frame,
-                           const ForwardRequest &request) {
-  const auto &o = *static_cast<xla::Buffer *>(frame.results.values[0]);
+static Outcome checkTypes(const AttentionRequest &request,
+                          const AttentionArrays &arrays,
+                          llvm::ArrayRef<xla::DataType> types) {
   Problem problem;
   problem.dtype = request.dtype;
-  DataType expected = resultType(problem);
-  if (dataTypeOf(o.type) == expected)
-    return std::nullopt;
-  return invalid("expects o of " + std::string(name(expected)) + " for q of " +
-                 std::string(name(request.dtype)) + ", but got XLA's type " +
-                 std::to_string(static_cast<int32_t>(o.type)));
+  for (auto [array, type] : llvm::zip_equal(arrays.all, types)) {
+    DataType expected = elementOf(problem, array.role);
+    if (elementOf(type) != expected)
+      return invalid(
+          "expects " + array.role.str() + " of " + std::string(name(expected)) +
+          " for q of " + std::string(name(request.dtype)) +
+          ", but got XLA's type " + std::to_string(static_cast<int32_t>(type)));
+  }
+  return std::nullopt;
 }
 
-static Outcome execute(const xla::CallFrame &frame) {
-  ForwardArrays arrays;
-  CallerArray *operands[] = {&arrays.q, &arrays.k, &arrays.v};
-  for (int64_t i = 0; i < 3; ++i)
-    if (Outcome fault = readBuffer(frame.arguments, i, 4, *operands[i]))
-      return fault;
-  if (Outcome fault = readBuffer(frame.results, 0, 4, arrays.o))
+static Outcome execute(const xla::CallFrame &frame, Direction direction) {
+  AttentionArrays arrays;
+  llvm::SmallVector<xla::DataType> types;
+  if (Outcome fault = readArrays(frame, direction, arrays, types))
     return fault;
-  if (frame.results.size > 1)
-    if (Outcome fault = readBuffer(frame.results, 1, 3, arrays.lse.emplace()))
-      return fault;
-  ForwardRequest request;
-  if (Outcome fault = readRequest(frame, request))
+  AttentionRequest request;
+  request.direction = direction;
+  bool isForward = direction == Direction::forward;
+  if (Outcome fault = readRequest(frame, types[isForward ? 0 : 1], request))
     return fault;
-  if (Outcome fault = checkResult(frame, request))
+  if (Outcome fault = checkTypes(request, arrays, types))
     return fault;
-  if (llvm::is_contained(arrays.o.sizes, 0))
+  const auto *written = llvm::find_if(arrays.all, [](const auto &each) {
+    return each.isOutput && !llvm::is_contained(each.array.sizes, 0);
+  });
+  if (written == arrays.all.end())
     return std::nullopt; // nothing to write, and no address to ask about
 
   xla::StreamGetArgs stream = {sizeof(stream), nullptr, frame.context, nullptr};
@@ -156,29 +190,38 @@ static Outcome execute(const xla::CallFrame &frame) {
                  "expects to run on a GPU, but XLA gave no stream"};
   }
   // XLA's own numbers of GPUs need not be the driver's.
-  runtime::Expected<int> device = runtime::Gpu::ordinalOf(arrays.o.address);
+  runtime::Expected<int> device =
+      runtime::Gpu::ordinalOf(written->array.address);
   if (!device)
     return Fault{ATTN_DEVICE_ERROR, device.message()};
   std::shared_ptr<const Binding> binding;
-  if (Outcome fault = bindForward(request, *device, arrays, binding))
+  if (Outcome fault = bindAttention(request, *device, arrays, binding))
     return fault;
-  llvm::SmallVector<uint64_t, 5> addresses;
-  for (const CallerArray &array : arrays.list())
-    addresses.push_back(array.address);
+  llvm::SmallVector<uint64_t, 10> addresses;
+  for (const auto &each : arrays.all)
+    addresses.push_back(each.array.address);
   runtime::Status launched = binding->launch(addresses, stream.stream);
   if (!launched.ok())
     return Fault{ATTN_DEVICE_ERROR, launched.message()};
   return std::nullopt;
 }
 
-void *attn_xla_forward(void *callFrame) {
+static xla::Error *handle(void *callFrame, Direction direction) {
   const auto &frame = *static_cast<xla::CallFrame *>(callFrame);
   if (describeItself(frame) || frame.stage != xla::Stage::execute)
     return nullptr;
   attn_status status = {ATTN_OK, nullptr};
-  int32_t code = guarded(&status, [&] { return execute(frame); });
+  int32_t code = guarded(&status, [&] { return execute(frame, direction); });
   xla::Error *error =
       code == ATTN_OK ? nullptr : makeError(frame, code, status.message);
   attn_status_clear(&status);
   return error;
+}
+
+void *attn_xla_forward(void *callFrame) {
+  return handle(callFrame, Direction::forward);
+}
+
+void *attn_xla_backward(void *callFrame) {
+  return handle(callFrame, Direction::backward);
 }

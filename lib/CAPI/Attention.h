@@ -1,0 +1,54 @@
+//===- Attention.h - Attention on arrays, compiled at need ------*- C++ -*-===//
+//
+// Arrays come with sizes, strides and addresses.  What a kernel depends on is
+// less: the direction, types, precision, head dimensions, head counts, mask,
+// scale, how well the rows are aligned, and the schedule (SizedSchedule.h).
+// That class names an executable, which this process keeps; batch and rows are
+// left to its bindings.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CAPI_ATTENTION_H
+#define ATTN_LIB_CAPI_ATTENTION_H
+
+#include "Arguments.h"
+#include "Fault.h"
+
+#include "attn/CAPI/Binding.h"
+#include "attn/Schedule/Problem.h"
+
+namespace attn {
+
+struct AttentionRequest {
+  Direction direction = Direction::forward;
+  DataType dtype = DataType::bf16;
+  Precision precision = Precision::tf32x3; ///< of f32
+  Mask mask;
+  std::optional<double> scale;
+  bool deterministic = false; ///< backward
+  /// Empty: the GPU's own row of the table; the derived schedule.
+  std::string machine, schedule;
+};
+
+/// The arrays of one attention by their roles (IR/Attn.h), in the order in
+/// which addresses are launched: that of arraysOf (ProblemText.h).
+struct AttentionArrays {
+  struct Array {
+    llvm::StringRef role;
+    bool isOutput = false;
+    CallerArray array;
+  };
+  llvm::SmallVector<Array, 10> all;
+
+  const CallerArray *find(llvm::StringRef role) const;
+  llvm::SmallVector<CallerArray, 10> list() const;
+};
+
+/// The binding for these arrays on that GPU.
+Outcome bindAttention(const AttentionRequest &request, int device,
+                      const AttentionArrays &arrays,
+                      std::shared_ptr<const Binding> &binding);
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,161 @@
+//===- AttentionArrays.cpp - Checking arrays against each other -----------===//
+
+#include "AttentionArrays.h"
+
+#include "attn/IR/Attn.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <numeric>
+
+using namespace attn;
+
+using Array = AttentionArrays::Array;
+
+const CallerArray *AttentionArrays::find(llvm::StringRef role) const {
+  const Array *found = llvm::find_if(
+      all, [&](const Array &array) { return array.role == role; });
+  return found == all.end() ? nullptr : &found->array;
+}
+
+llvm::SmallVector<CallerArray, 10> AttentionArrays::list() const {
+  llvm::SmallVector<CallerArray, 10> result;
+  for (const Array &each : all)
+    result.push_back(each.array);
+  return result;
+}
+
+static std::string words(Extent extent) {
+  switch (extent) {
+  case Extent::batch:
+    return "batch";
+  case Extent::heads:
+    return "heads";
+  case Extent::kvHeads:
+    return "heads of k";
+  case Extent::queries:
+    return "queries";
+  case Extent::keys:
+    return "keys";
+  case Extent::headDim:
+    return "head dimension";
+  case Extent::headDimV:
+    return "head dimension of v";
+  }
+  return "";
+}
+
+/// Why the shapes do not belong together.
+static std::optional<std::string> checkShapes(const AttentionArrays &arrays) {
+  for (const Array &each : arrays.all) {
+    size_t rank = shapeOf(each.role).size();
+    if (each.array.sizes.size() != rank)
+      return each.role.str() + " of rank " + std::to_string(rank);
+    for (int64_t size : each.array.sizes)
+      if (size < 0)
+        return each.role.str() + " without negative sizes";
+  }
+  const auto &q = arrays.find("q")->sizes, &k = arrays.find("k")->sizes,
+             &v = arrays.find("v")->sizes;
+  if (q[0] != k[0] || q[0] != v[0])
+    return "one batch size";
+  if (k[1] != v[1])
+    return "k and v with the same number of heads";
+  if (k[1] < 1 || q[1] < 1 || q[1] % k[1] != 0)
+    return "a head count of q that is a multiple of that of k and v";
+  if (k[2] != v[2])
+    return "k and v with the same number of rows";
+  if (q[3] != k[3])
+    return "q and k with the same head dimension";
+  // In the order of Extent.
+  const int64_t sizes[kExtents] = {q[0], q[1], k[1], q[2], k[2], q[3], v[3]};
+  for (const Array &each : arrays.all)
+    for (auto [extent, size] :
+         llvm::zip_equal(shapeOf(each.role), each.array.sizes))
+      if (size != sizes[unsigned(extent)])
+        return each.role.str() + " of shape [" +
+               llvm::join(llvm::map_range(shapeOf(each.role), words), ", ") +
+               "]";
+  return std::nullopt;
+}
+
+static std::optional<std::string> checkStrides(const Array &each) {
+  const CallerArray &array = each.array;
+  if (llvm::is_contained(array.sizes, 0)) // no element, no place
+    return std::nullopt;
+  auto wrong = [&](const std::string &what) {
+    return each.role.str() + " with " + what + ", but got strides " +
+           show(array.strides) + " for sizes " + show(array.sizes);
+  };
+  if (array.sizes.back() > 1 && array.strides.back() != 1)
+    return wrong("an innermost stride of 1");
+  for (auto [size, stride] : llvm::zip_equal(array.sizes, array.strides)) {
+    if (size > 1 && stride < 0)
+      return wrong("strides of 0 or more");
+    if (size > 1 && stride == 0 && each.isOutput)
+      return wrong("rows that do not lie on each other");
+  }
+  return std::nullopt;
+}
+
+/// Bytes, at most kMaxAlignment, that divide the addresses of all rows.
+static int64_t alignmentOfRows(const CallerArray &array, int64_t elementBytes) {
+  uint64_t divisor = std::gcd<uint64_t>(kMaxAlignment, array.address);
+  for (size_t dim = 0; dim + 1 < array.sizes.size(); ++dim)
+    if (array.sizes[dim] > 1)
+      divisor = std::gcd<uint64_t>(divisor, array.strides[dim] * elementBytes);
+  return divisor;
+}
+
+/// The problem, from shapes that belong together.
+static Problem problemOfShapes(const AttentionRequest &request,
+                               const AttentionArrays &arrays) {
+  const CallerArray &q = *arrays.find("q"), &k = *arrays.find("k");
+  Problem problem;
+  problem.direction = request.direction;
+  problem.deterministic = request.deterministic;
+  problem.dtype = request.dtype;
+  problem.precision = request.precision;
+  problem.mask = request.mask;
+  problem.batch = q.sizes[0];
+  problem.heads = q.sizes[1];
+  problem.kvHeads = k.sizes[1];
+  problem.queries = q.sizes[2];
+  problem.keys = k.sizes[2];
+  problem.headDim = q.sizes[3];
+  problem.headDimV = arrays.find("v")->sizes[3];
+  problem.lse = arrays.find("lse");
+  problem.dlse = arrays.find("dlse");
+  return problem;
+}
+
+std::optional<std::string> attn::classify(const AttentionRequest &request,
+                                          const AttentionArrays &arrays,
+                                          KernelClass &kernelClass) {
+  if (std::optional<std::string> wanted = checkShapes(arrays)) {
+    std::string text = "expects " + *wanted + ", but got";
+    const char *separator = " ";
+    for (const Array &each : arrays.all) {
+      text += separator + each.role.str() + " " + show(each.array.sizes);
+      separator = ", ";
+    }
+    return text + "; shapes are [batch, heads, rows, head dimension]";
+  }
+  kernelClass.problem = problemOfShapes(request, arrays);
+  kernelClass.scale = request.scale;
+  Problem &problem = kernelClass.problem;
+  for (const Array &each : arrays.all) {
+    if (std::optional<std::string> wanted = checkStrides(each))
+      return "expects " + *wanted;
+    int64_t bytes = bytesOf(elementOf(problem, each.role));
+    int64_t alignment = alignmentOfRows(each.array, bytes);
+    if (alignment < bytes)
+      return "expects " + each.role.str() +
+             " at an address that is a multiple of its elements' " +
+             std::to_string(bytes) + " bytes";
+    if (!isStatistic(each.role))
+      problem.alignment = std::min(problem.alignment, alignment);
+  }
+  return check(kernelClass);
+}

@@ -1,0 +1,20 @@
+//===- AttentionArrays.h - The problem that arrays pose ---------*- C++ -*-===//
+
+#ifndef ATTN_LIB_CAPI_ATTENTIONARRAYS_H
+#define ATTN_LIB_CAPI_ATTENTIONARRAYS_H
+
+#include "Attention.h"
+
+#include "attn/CAPI/ProblemText.h"
+
+namespace attn {
+
+/// The problem with all its sizes, and the alignment of the rows; or what is
+/// wrong with the arrays, in a sentence with all their shapes.
+std::optional<std::string> classify(const AttentionRequest &request,
+                                    const AttentionArrays &arrays,
+                                    KernelClass &kernelClass);
+
+} // namespace attn
+
+#endif

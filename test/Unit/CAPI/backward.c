@@ -1,0 +1,139 @@
+/*===- backward.c - attn_backward, binding and launching from C -----------===*\
+|* Runs on any driver, the fake one of test/Unit/Runtime included: addresses are
+|* made up where nothing is launched on them for real.  Prints for FileCheck.
+\*===----------------------------------------------------------------------===*/
+
+#include "calls.h"
+
+static attn_buffer statistic(uintptr_t address, int64_t batch, int64_t heads,
+                             int64_t rows) {
+  attn_buffer buffer = array(address, 1, batch, heads, rows);
+  buffer.rank = 3;
+  memmove(buffer.sizes, buffer.sizes + 1, 3 * sizeof(int64_t));
+  memmove(buffer.strides, buffer.strides + 1, 3 * sizeof(int64_t));
+  return buffer;
+}
+
+static attn_backward_request request(const char *mask) {
+  attn_backward_request result;
+  memset(&result, 0, sizeof(result));
+  result.struct_size = sizeof(result);
+  result.dtype = "bf16";
+  result.mask = mask;
+  return result;
+}
+
+/* The arrays of one attention; heads of V have a dimension of their own. */
+enum { DO, Q, K, V, O, LSE, DLSE, DQ, DK, DV, COUNT };
+typedef struct arrays {
+  attn_buffer at[COUNT];
+} arrays;
+
+static arrays arraysOf(int64_t queries, int64_t keys) {
+  arrays all;
+  all.at[DO] = array(0x10000, 2, 8, queries, 48);
+  all.at[Q] = array(0x110000, 2, 8, queries, 64);
+  all.at[K] = array(0x210000, 2, 2, keys, 64);
+  all.at[V] = array(0x310000, 2, 2, keys, 48);
+  all.at[O] = array(0x410000, 2, 8, queries, 48);
+  all.at[LSE] = statistic(0x510000, 2, 8, queries);
+  all.at[DLSE] = statistic(0x610000, 2, 8, queries);
+  all.at[DQ] = array(0x710000, 2, 8, queries, 64);
+  all.at[DK] = array(0x810000, 2, 2, keys, 64);
+  all.at[DV] = array(0x910000, 2, 2, keys, 48);
+  return all;
+}
+
+static void call(const char *what, const attn_backward_request *request,
+                 const arrays *all, int withDlse) {
+  attn_status status = {0, NULL};
+  const attn_buffer *at = all->at;
+  attn_backward(request, 0, &at[DO], &at[Q], &at[K], &at[V], &at[O], &at[LSE],
+                withDlse ? &at[DLSE] : NULL, &at[DQ], &at[DK], &at[DV],
+                (void *)7, &status);
+  show(what, &status);
+}
+
+/* Several launches, with memory of the launch's own between them. */
+static void bound(void) {
+  attn_status status = {0, NULL};
+  attn_backward_request causal = request("causal");
+  arrays all = arraysOf(100, 130);
+  const attn_buffer *at = all.at;
+  attn_binding *binding = NULL;
+  char *json = NULL;
+  void *data[COUNT - 1];
+  int i, next = 0;
+  attn_backward_bind(&causal, 0, &at[DO], &at[Q], &at[K], &at[V], &at[O],
+                     &at[LSE], NULL, &at[DQ], &at[DK], &at[DV], &binding,
+                     &status);
+  show("bind", &status);
+  attn_binding_info(binding, &json, &status);
+  showText("binding", json);
+  for (i = 0; i < COUNT; ++i)
+    if (i != DLSE)
+      data[next++] = at[i].data;
+  attn_launch(binding, data, COUNT - 1, NULL, &status);
+  show("launch", &status);
+  attn_launch(binding, data, COUNT, NULL, &status);
+  show("launch with dlse", &status);
+  attn_binding_destroy(binding);
+}
+
+static void classes(void) {
+  attn_backward_request causal = request("causal");
+  arrays all = arraysOf(100, 130);
+  call("backward", &causal, &all, 0);
+  showCache("backward");
+  call("with dlse", &causal, &all, 1);
+  causal.deterministic = 1;
+  call("deterministic", &causal, &all, 0);
+  all = arraysOf(0, 130);
+  call("no queries", &causal, &all, 0);
+  all = arraysOf(100, 0);
+  call("no keys", &causal, &all, 0);
+}
+
+static void wrong(void) {
+  attn_status status = {0, NULL};
+  attn_backward_request plain = request(NULL);
+  const arrays right = arraysOf(100, 130);
+  arrays all = right;
+  all.at[DO].sizes[3] = 64;
+  call("gradient of the output", &plain, &all, 0);
+  all = right;
+  all.at[DK].sizes[1] = 8;
+  call("gradient of k", &plain, &all, 0);
+  all = right;
+  all.at[DLSE].rank = 2;
+  call("gradient of lse", &plain, &all, 1);
+  all = right;
+  all.at[DV].strides[2] = 0;
+  call("overlap", &plain, &all, 0);
+  all = right;
+  all.at[LSE].data = (char *)all.at[LSE].data + 2;
+  call("half a statistic", &plain, &all, 0);
+  all = right;
+  plain.dtype = "f8e4m3";
+  call("dtype", &plain, &all, 0);
+  plain.dtype = "bf16";
+  plain.schedule = "flash, query = 128";
+  call("schedule", &plain, &all, 0);
+  plain.schedule = NULL;
+  plain.machine = "gtx_1060";
+  call("no kernel", &plain, &all, 0);
+  plain.machine = NULL;
+  attn_backward(&plain, 0, NULL, &all.at[Q], &all.at[K], &all.at[V], &all.at[O],
+                &all.at[LSE], NULL, &all.at[DQ], &all.at[DK], &all.at[DV], NULL,
+                &status);
+  show("no do", &status);
+  plain.struct_size = sizeof(attn_forward_request);
+  call("size", &plain, &all, 0);
+}
+
+int main(void) {
+  bound();
+  classes();
+  wrong();
+  return 0;
+}
