@@ -3,6 +3,7 @@
     import attn
 
     o = attn.forward(q, k, v, causal=True)        # on GPU arrays, any library
+    dq, dk, dv = attn.backward(do, q, k, v, o, lse, causal=True)
     print(attn.explain(batch=4, heads=32, queries=4096, head_dim=128))
     program = attn.compile(mlir_text, machine="h100_sxm")   # needs no GPU
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ._backward import backward
 from ._cache import CacheInfo, cache_info, configure_cache
 from ._compile import Binary, Executable, Kernel, compile
 from ._bindings import Binding
@@ -29,9 +31,9 @@ __all__ = [
     "Binary", "Binding", "CacheError", "CacheInfo", "CompileError", "Device",
     "DeviceError", "Error", "Executable", "Footprint", "InternalError",
     "Kernel", "LibraryError", "Machine", "Plan", "PlanReport", "Problem",
-    "Refused", "UnsupportedError", "cache_info", "compile", "configure_cache",
-    "device", "devices", "explain", "forward", "machines", "plan",
-    "scratch_bytes"
+    "Refused", "UnsupportedError", "backward", "cache_info", "compile",
+    "configure_cache", "device", "devices", "explain", "forward", "machines",
+    "plan", "scratch_bytes"
 ]
 
 

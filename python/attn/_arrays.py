@@ -155,19 +155,25 @@ class Library:
 
     def empty(self, like: Any, sizes: tuple[int, ...],
               strides: tuple[int, ...], dtype: Optional[str],
-              stream: int) -> Any:
+              stream: int, name: str) -> Any:
         """A new array on the GPU of `like`, of its type if `dtype` is None,
-        for a launch on `stream`."""
+        for a launch on `stream`; `name` is that of the argument without it."""
         raise TypeError(
-            f"out expects an array of shape {list(sizes)} (and lse, with "
-            f"return_lse), but got None; arrays are made for torch, cupy and "
-            f"jax, not for {type_name(like)}")
+            f"{name} expects an array of shape {list(sizes)}, but got None; "
+            f"arrays are made for torch, cupy and jax, not for "
+            f"{type_name(like)}")
 
     def used_on(self, array: Any, stream: int) -> None:
         """Keeps memory from reuse until what `stream` has now is done."""
 
-    def refuse_gradient(self, *arrays: Any) -> None:
-        """ValueError if somebody waits for a gradient of these arrays."""
+    def refuse_gradient(self, *arrays: Any, function: str = "forward"
+                        ) -> None:
+        """ValueError if somebody waits for a gradient of what this function
+        of attn makes of these arrays."""
+
+    def refuse_place(self, name: str, value: Any) -> None:
+        """TypeError if an argument says where results go, or when, for a
+        library that does not let others decide that."""
 
     def make_path(self) -> Optional[Callable[..., Any]]:
         """A short way through `forward` for arrays of this library."""
@@ -260,6 +266,13 @@ class JaxLibrary(Library):
         if written:
             self._refuse_read_only(array, name)
         return super().describe(array, name, stream)
+
+    def refuse_place(self, name: str, value: Any) -> None:
+        if value is not None:
+            raise TypeError(
+                f"{name} expects None for JAX arrays, which cannot be written "
+                f"and live on JAX's own streams, but got "
+                f"{type(value).__name__}")
 
 
 _PLAIN = Library()

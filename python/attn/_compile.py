@@ -27,7 +27,8 @@ _DTYPES = {"bf16": "bf16", "f16": "f16", "f32": "f32", "f8E4M3FN": "f8e4m3"}
 class Kernel:
     """A kernel of an executable.  `registers` (of a thread) and `stack_bytes`
     are None where the driver assembles; a stack means that registers are
-    spilled.  `predicted_seconds` are for the sizes it was planned for."""
+    spilled.  `predicted_seconds` are for the sizes it was planned for, and for
+    all launches of its schedule where that has several."""
 
     name: str
     machine: str
@@ -195,7 +196,8 @@ class Executable:
 def compile(text: Union[str, Problem], *, machine: Optional[str] = None,
             schedule: Optional[str] = None,
             function: Optional[str] = None) -> Executable:
-    """Compiles MLIR text with functions of `attn.forward`, or a `Problem`.
+    """Compiles MLIR text with functions of `attn.forward` and
+    `attn.backward`, or a `Problem`.
 
     Needs no GPU.  `machine` is a name of `machines()`, which facts may follow
     ("l4, smem_bytes_per_block = 49152"); without one it is the module's own,
@@ -204,7 +206,8 @@ def compile(text: Union[str, Problem], *, machine: Optional[str] = None,
     `function` is the one to call where the text has several.
 
     A `Problem` becomes a function of the arrays q, k, v, o and, with lse,
-    lse, of any strides but an innermost of 1.
+    lse, of any strides but an innermost of 1; backward of those that
+    `backward` names.
 
     Raises CompileError with MLIR's diagnostics, also where no kernel is built
     for the problem; ValueError for a `Problem` whose numbers are no problem.

@@ -21,7 +21,7 @@ class CupyLibrary(Library):
 
     def empty(self, like: Any, sizes: tuple[int, ...],
               strides: tuple[int, ...], dtype: Optional[str],
-              stream: int) -> Any:
+              stream: int, name: str) -> Any:
         element = self.cupy.float32 if dtype == "f32" else like.dtype
         order = sorted(range(len(sizes)), key=lambda dim: -strides[dim])
         dense = tuple(sizes[dim] for dim in order)

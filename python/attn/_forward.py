@@ -13,7 +13,8 @@ import importlib
 import math
 import os
 import threading
-from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
+from typing import (Any, Callable, Collection, Hashable, NamedTuple, Optional,
+                    Sequence)
 
 from . import _cache, _native
 from ._arrays import (Array, check_layout, library_of, place_of,
@@ -26,9 +27,12 @@ from ._streams import handle_of
 #: More kinds of call than this, and the oldest are bound anew.
 MOST_LAUNCHES = 1024
 NAMES = ("q", "k", "v", "o", "lse")
+#: Arrays with one number of f32 for each query.
+STATISTICS = ("lse", "dlse")
 
 _lock = threading.Lock()
-_launches: dict[Hashable, Call] = {}
+#: Bound calls, forward and backward, by all that they depend on.
+launches: dict[Hashable, Any] = {}
 #: What calls on tensors of a type go through first: see `_torch_path`.
 paths: dict[type, Callable[..., Any]] = {}
 
@@ -72,26 +76,29 @@ class Call(NamedTuple):
     lse_sizes: Optional[tuple[int, ...]]
 
 
-def _check_together(named: Sequence[tuple[str, Array]]) -> None:
+def check_together(named: Sequence[tuple[str, Array]],
+                   written: Collection[str]) -> None:
     """What must hold before the library can compare shapes."""
     for name, array in named:
-        check_layout(array, name, written=name in ("o", "lse"))
-        rank = 3 if name == "lse" else 4
+        check_layout(array, name, written=name in written)
+        rank = 3 if name in STATISTICS else 4
         if len(array.sizes) != rank:
             shapes = ", ".join(f"{n} {a.shape}" for n, a in named)
             raise ValueError(
                 f"expects {name} of rank {rank}, but got {shapes}; shapes are "
                 f"q [batch, heads, queries, head_dim], k [batch, kv_heads, "
                 f"keys, head_dim], v [batch, kv_heads, keys, head_dim_v]")
-    main = [(n, a) for n, a in named if n != "lse"]
-    dtype = main[0][1].dtype
+    main = [(n, a) for n, a in named if n not in STATISTICS]
+    dtype = next(a.dtype for n, a in main if n == "q")
     result = result_dtype(dtype)
-    if any(a.dtype != (result if n == "o" else dtype) for n, a in main):
+    if any(a.dtype != (result if n in ("o", "do") else dtype)
+           for n, a in main):
         texts = ", ".join(f"{n} {a.dtype}" for n, a in main)
         rule = "" if result == dtype else f" of q, k and v, and o of {result}"
         raise TypeError(f"expects one element type{rule}, but got {texts}")
-    if named[-1][0] == "lse" and named[-1][1].dtype != "f32":
-        raise TypeError(f"expects lse of f32, but got {named[-1][1].dtype}")
+    for name, array in named:
+        if name in STATISTICS and array.dtype != "f32":
+            raise TypeError(f"expects {name} of f32, but got {array.dtype}")
     if len({a.device for _, a in named}) > 1:
         places = ", ".join(f"{n} on GPU {a.device}" for n, a in named)
         raise ValueError(f"expects all arrays on one GPU, but got {places}")
@@ -121,8 +128,9 @@ def _prepare(arrays: Sequence[Array], o: Optional[Array],
     """Checks and binds.  A result that is to be allocated is bound at address
     0, which is as well aligned as what allocators give."""
     given = [("o", o), ("lse", lse)]
-    _check_together([*zip(NAMES, arrays),
-                     *((name, a) for name, a in given if a is not None)])
+    check_together([*zip(NAMES, arrays),
+                    *((name, a) for name, a in given if a is not None)],
+                   ("o", "lse"))
     q, _, v = arrays
     sizes = (*q.sizes[:3], v.sizes[3])
     strides = result_strides(sizes, q.strides)
@@ -170,22 +178,23 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
     key = (options, return_lse, *(
         a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
         for a in (*inputs, o_array, lse_array)))
-    call = _launches.get(key)
+    call = launches.get(key)
     if call is None:
         call = _prepare(inputs, o_array, lse_array, return_lse, *options)
-        remember(_launches, key, call)
+        remember(launches, key, call)
 
     made = []
     if out is None:
         dtype = inputs[0].dtype
         result = result_dtype(dtype)
         out = library.empty(q, call.sizes, call.strides,
-                            None if result == dtype else result, handle)
+                            None if result == dtype else result, handle,
+                            "out")
         o_array = describe(out, "o")
         made.append(o_array)
     if call.lse_sizes is not None and lse is None:
         lse = library.empty(q, call.lse_sizes, row_major(call.lse_sizes),
-                            "f32", handle)
+                            "f32", handle, "lse")
         lse_array = describe(lse, "lse")
         made.append(lse_array)
     arrays = [a for a in (*inputs, o_array, lse_array) if a is not None]
@@ -280,8 +289,11 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
         machine=machine, schedule=schedule, precision=precision)
     if library.name == "jax":
-        return _through_jax(q, k, v, with_lse, options, out=out, lse=lse,
-                            scratch=scratch, stream=stream)
+        for name, value in (("out", out), ("lse", lse),
+                            ("scratch", scratch), ("stream", stream)):
+            library.refuse_place(name, value)
+        attention = importlib.import_module("attn.jax").attention
+        return attention(q, k, v, return_lse=with_lse, **options)
     library.refuse_gradient(q, k, v, out, lse)
     if type(q) not in paths:
         path = library.make_path()
@@ -312,22 +324,10 @@ def scratch_bytes(q: Any, k: Any, v: Any, *, causal: bool = False,
     return call.binding.scratch_bytes
 
 
-def _through_jax(q: Any, k: Any, v: Any, with_lse: bool,
-                 options: dict[str, Any], **absent: Any) -> Any:
-    for name, value in absent.items():
-        if value is not None:
-            raise TypeError(
-                f"{name} expects None for JAX arrays, which cannot be written "
-                f"and live on JAX's own streams, but got "
-                f"{type(value).__name__}")
-    attention = importlib.import_module("attn.jax").attention
-    return attention(q, k, v, return_lse=with_lse, **options)
-
-
 def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
-    _launches.clear()
+    launches.clear()
     paths.clear()
 
 

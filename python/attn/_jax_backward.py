@@ -1,9 +1,8 @@
 """Gradients of attention on JAX arrays, composed of GEMMs.
 
-attn has forward kernels only, so far; `backward` is the one place that a
-kernel of our own will replace.  It recomputes the softmax from our
-log-sum-exp, over tiles of queries, one after the other, so that memory beyond
-the gradients is bounded by a few times TILE_BYTES.  With P = exp(scale Q K^T
+For what attn has no kernel of gradients for.  `composed` recomputes the
+softmax from our log-sum-exp, over tiles of queries, one after the other, so
+that memory beyond the gradients is bounded by a few times TILE_BYTES.  With P = exp(scale Q K^T
 - lse) over the visible pairs::
 
     dV = P^T dO
@@ -30,7 +29,7 @@ from ._band import Band, band
 TILE_BYTES = 256 << 20
 
 
-def backward(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
+def composed(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
              o: jax.Array, lse: jax.Array, dlse: Optional[jax.Array],
              mask: str, scale: Optional[float]) -> tuple[jax.Array, ...]:
     """(dq, dk, dv) of attention.

@@ -40,7 +40,10 @@ class Problem(ctypes.Structure):
                 ("head_dim_v", ctypes.c_int64), ("mask", ctypes.c_char_p),
                 ("with_lse", ctypes.c_int32), ("has_scale", ctypes.c_int32),
                 ("scale", ctypes.c_double), ("alignment", ctypes.c_int64),
-                ("precision", ctypes.c_char_p)]
+                ("precision", ctypes.c_char_p),
+                ("direction", ctypes.c_char_p),
+                ("deterministic", ctypes.c_int32),
+                ("with_dlse", ctypes.c_int32)]
 
 
 class Buffer(ctypes.Structure):
@@ -59,12 +62,19 @@ class ForwardRequest(ctypes.Structure):
                 ("precision", ctypes.c_char_p)]
 
 
+class BackwardRequest(ctypes.Structure):
+    """attn_backward_request."""
+    _fields_ = [*ForwardRequest._fields_,
+                ("deterministic", ctypes.c_int32)]
+
+
 _i32, _i64, _size = ctypes.c_int32, ctypes.c_int64, ctypes.c_size_t
 _text, _pointer = ctypes.c_char_p, ctypes.c_void_p
 _status = ctypes.POINTER(Status)
 _problem = ctypes.POINTER(Problem)
 _buffers = ctypes.POINTER(Buffer)
 _request = ctypes.POINTER(ForwardRequest)
+_gradient_request = ctypes.POINTER(BackwardRequest)
 # `void **` and `char **` for results; a string must stay a pointer, since
 # attn_free wants it back.
 _out = ctypes.POINTER(ctypes.c_void_p)
@@ -103,10 +113,15 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
                             _buffers, _buffers, _pointer, _status]),
     "attn_forward_bind": (_i32, [_request, _i32, _buffers, _buffers, _buffers,
                                  _buffers, _buffers, _out, _status]),
+    "attn_backward": (_i32, [_gradient_request, _i32, *[_buffers] * 10,
+                             _pointer, _status]),
+    "attn_backward_bind": (_i32, [_gradient_request, _i32, *[_buffers] * 10,
+                                  _out, _status]),
     "attn_cache_open": (_i32, [_text, _i64, _status]),
     "attn_cache_json": (_i32, [_out, _status]),
     "attn_assembler_set": (_i32, [_text, _status]),
     "attn_xla_forward": (_pointer, [_pointer]),
+    "attn_xla_backward": (_pointer, [_pointer]),
 }
 
 _EXCEPTIONS: dict[int, type[Exception]] = {

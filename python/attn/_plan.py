@@ -115,14 +115,16 @@ class PlanReport:
 
 def _request(batch: int, heads: int, kv_heads: Optional[int], queries: int,
              keys: Optional[int], head_dim: int, head_dim_v: Optional[int],
-             dtype: str, mask: str, lse: bool,
-             precision: Optional[str]) -> _native.Problem:
+             dtype: str, mask: str, lse: bool, precision: Optional[str],
+             direction: str, deterministic: bool, dlse: bool
+             ) -> _native.Problem:
     rows = integer(queries, "queries")
     problem = Problem(
         heads=heads, head_dim=head_dim, dtype=dtype,
         batch=integer(batch, "batch"), kv_heads=kv_heads, queries=rows,
         keys=rows if keys is None else integer(keys, "keys"),
-        head_dim_v=head_dim_v, mask=mask, lse=lse, precision=precision)
+        head_dim_v=head_dim_v, mask=mask, lse=lse, precision=precision,
+        direction=direction, deterministic=deterministic, dlse=dlse)
     return problem._native()
 
 
@@ -144,7 +146,8 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
          dtype: str = "bf16", causal: bool = False,
          window: Optional[Sequence[Optional[int]]] = None,
          mask: Optional[str] = None, lse: bool = False,
-         precision: Optional[str] = None) -> PlanReport:
+         precision: Optional[str] = None, direction: str = "forward",
+         deterministic: bool = False, dlse: bool = False) -> PlanReport:
     """Prices every schedule for a problem on a machine.
 
     Shapes are q [batch, heads, queries, head_dim], k [batch, kv_heads, keys,
@@ -153,7 +156,9 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     may follow: "l4, smem_bytes_per_block = 49152"; `dtype` is "bf16", "f16",
     "f32" or "f8e4m3"; `causal`, `window` and `mask` are those of `forward`;
     `lse`: the log-sum-exp is a result too; `precision` of f32: "tf32x3" (the
-    same as None) or "tf32".
+    same as None) or "tf32"; `direction` "backward" is the gradients of q, k
+    and v, where `deterministic` takes sums in the same order in every run, and
+    with `dlse` a gradient of the log-sum-exp comes in.
 
     Raises ValueError for an unknown name or a size out of range, TypeError
     for an argument of another type.
@@ -165,7 +170,7 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     """
     problem = _request(batch, heads, kv_heads, queries, keys, head_dim,
                        head_dim_v, dtype, mask_name(causal, window, mask), lse,
-                       precision)
+                       precision, direction, deterministic, dlse)
     return _report(json.loads(_native.text(
         "attn_plan_json", ctypes.byref(problem),
         _native.encode(machine, "machine"))))
@@ -177,11 +182,12 @@ def explain(*, batch: int, heads: int, queries: int, head_dim: int,
             dtype: str = "bf16", causal: bool = False,
             window: Optional[Sequence[Optional[int]]] = None,
             mask: Optional[str] = None, lse: bool = False,
-            precision: Optional[str] = None) -> str:
+            precision: Optional[str] = None, direction: str = "forward",
+            deterministic: bool = False, dlse: bool = False) -> str:
     """The same as `plan` for readers: what was chosen, what binds it, the
     runner-up and why it lost, what was refused, and pseudocode."""
     problem = _request(batch, heads, kv_heads, queries, keys, head_dim,
                        head_dim_v, dtype, mask_name(causal, window, mask), lse,
-                       precision)
+                       precision, direction, deterministic, dlse)
     return _native.text("attn_plan_text", ctypes.byref(problem),
                         _native.encode(machine, "machine"))

@@ -89,7 +89,7 @@ def mask_name(causal: Any = False,
 
 @dataclass(frozen=True)
 class Problem:
-    """One attention, forward.
+    """One attention, or its gradients.
 
     q is [batch, heads, queries, head_dim], k is [batch, kv_heads, keys,
     head_dim], v is [batch, kv_heads, keys, head_dim_v].  To compile, batch,
@@ -97,6 +97,10 @@ class Problem:
     1/sqrt(head_dim).  `precision` is that of f32, "tf32x3" or "tf32"; None is
     "tf32x3".  `alignment` is the number of bytes that divides the
     address of every row: 16, 8, 4 or 2.
+
+    `direction` "backward" is the gradients of q, k and v; then
+    `deterministic` takes sums in the same order in every run, with `dlse` a
+    gradient of the log-sum-exp comes in, and `lse` says nothing.
 
     >>> Problem(heads=32, kv_heads=8, head_dim=128, mask="causal").keys
     """
@@ -114,11 +118,15 @@ class Problem:
     scale: Optional[float] = None
     alignment: int = 16
     precision: Optional[str] = None
+    direction: str = "forward"
+    deterministic: bool = False
+    dlse: bool = False
 
     @property
     def text(self) -> str:
-        """MLIR text: a function of the arrays q, k, v, o and, with lse, lse,
-        of any strides but an innermost of 1."""
+        """MLIR text: a function of the arrays q, k, v, o and, with lse, lse;
+        backward of do, q, k, v, o, lse, with dlse dlse, dq, dk, dv.  They
+        have any strides but an innermost of 1."""
         return _native.text("attn_problem_text",
                             ctypes.byref(self._native()))
 
@@ -145,4 +153,6 @@ class Problem:
             _native.encode(self.mask, "mask"), bool(self.lse),
             scale is not None, scale or 0.0,
             integer(self.alignment, "alignment"),
-            _native.encode(self.precision, "precision"))
+            _native.encode(self.precision, "precision"),
+            _native.encode(self.direction, "direction"),
+            bool(self.deterministic), bool(self.dlse))

@@ -63,7 +63,7 @@ class TorchLibrary(Library):
 
     def empty(self, like: Any, sizes: tuple[int, ...],
               strides: tuple[int, ...], dtype: Optional[str],
-              stream: int) -> Any:
+              stream: int, name: str) -> Any:
         arguments = dict(
             device=like.device,
             dtype=self.by_name[dtype] if dtype else like.dtype)
@@ -78,15 +78,16 @@ class TorchLibrary(Library):
         if stream != self.stream_of(array):
             array.record_stream(self._stream(stream, array.device))
 
-    def refuse_gradient(self, *arrays: Any) -> None:
+    def refuse_gradient(self, *arrays: Any, function: str = "forward"
+                        ) -> None:
         if self.torch.is_grad_enabled() and any(
                 isinstance(array, self.torch.Tensor) and array.requires_grad
                 for array in arrays):
             raise ValueError(
-                "attn.forward expects tensors that need no gradient, but got "
-                "one with requires_grad; attn.torch.attention is "
-                "differentiable, or detach() the tensors, or call it under "
-                "torch.no_grad()")
+                f"attn.{function} expects tensors that need no gradient, but "
+                f"got one with requires_grad; attn.torch.attention is "
+                f"differentiable, or detach() the tensors, or call it under "
+                f"torch.no_grad()")
 
     def make_path(self) -> Callable[..., Any]:
         from ._torch_path import make_path

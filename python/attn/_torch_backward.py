@@ -1,12 +1,16 @@
 """Gradients of attention on PyTorch tensors.
 
-attn has forward kernels only, so far.  `backward` is the one place that the
-operator ``attn::backward`` calls, and the one that a kernel of our own will
-replace.  It starts from our output and our log-sum-exp, and gives the work to
+`backward` is the one place that the operator ``attn::backward`` calls.  It
+starts from our output and our log-sum-exp, and gives the work to the first of
+`ways` that takes it:
 
-- PyTorch's FlashAttention backward, where that computes the same problem, or
-- two GEMM passes over tiles of queries, which take every mask, every head
-  dimension and a gradient of the log-sum-exp, on any device.
+flash        PyTorch's FlashAttention backward, where that computes the same
+             problem
+kernel       attn.backward, which takes every mask, head dimensions of v of
+             their own, fp32 and a gradient of the log-sum-exp, where a kernel
+             is built for the problem and the GPU
+composition  two GEMM passes over tiles of queries, which take everything, on
+             any device
 
 With P = exp(scale Q K^T - lse) over the visible pairs::
 
@@ -23,13 +27,15 @@ heads of queries that share a key head add up in dK and dV.
 from __future__ import annotations
 
 import math
-from typing import Optional
+from typing import Hashable, Optional
 
 import torch
 from torch import Tensor
 
+from . import _backward
 from ._band import Band, band, window
-from ._forward import result_strides
+from ._errors import UnsupportedError
+from ._forward import remember, result_strides
 
 Gradients = tuple[Tensor, Tensor, Tensor]
 
@@ -48,6 +54,23 @@ _FLASH_ELEMENTS = 8
 
 # GEMMs of 16-bit inputs with a result of fp32, since PyTorch 2.8.
 _WIDE_GEMM = hasattr(torch.ops.aten.bmm, "dtype")
+
+
+_KERNEL_TYPES = (torch.bfloat16, torch.float16, torch.float32)
+#: Kinds of problem that no kernel is built for, as `_kernel` found out.
+_without_kernel: dict[Hashable, bool] = {}
+
+
+def ways(deterministic: bool) -> tuple[str, ...]:
+    """Who is asked, in this order.
+
+    attn's kernels of gradients are those of mma.sync so far, which on an H100
+    are not yet faster than FlashAttention's; so FlashAttention goes first.  A
+    kernel for Hopper will change that.  If the same bits are wanted in every
+    run attn goes first, whose kernels take sums in one order by design.
+    """
+    return (("kernel", "flash", "composition") if deterministic else
+            ("flash", "kernel", "composition"))
 
 
 def empty_gradient(tensor: Tensor) -> Tensor:
@@ -70,10 +93,61 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
         return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
                      for t in (q, k, v))
+    deterministic = torch.are_deterministic_algorithms_enabled()
     visible = band(mask, q.shape[2], k.shape[2])
-    if dlse is None and flash_takes(q, k, v, mask, scale):
-        return _flash(do, q, k, v, o, lse, mask, visible, scale)
+    for way in ways(deterministic):
+        if way == "flash" and dlse is None and (
+                flash_takes(q, k, v, mask, scale)):
+            return _flash(do, q, k, v, o, lse, mask, visible, scale)
+        if way == "kernel":
+            found = _kernel(do, q, k, v, o, lse, dlse, mask, scale,
+                            deterministic)
+            if found is not None:
+                return found
     return composed(do, q, k, v, o, lse, dlse, visible, scale)
+
+
+# -- attn's own kernel ------------------------------------------------------
+
+
+def _misaligned(tensor: Tensor) -> int:
+    """Bits below 16 bytes in the address of some row."""
+    bits = tensor.data_ptr()
+    for step in tensor.stride()[:-1]:
+        bits |= step * tensor.element_size()
+    return bits & 15
+
+
+def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+            lse: Tensor, dlse: Optional[Tensor], mask: str, scale: float,
+            deterministic: bool) -> Optional[Gradients]:
+    """The gradients by attn.backward; None where no kernel is built."""
+    if not q.is_cuda or q.dtype not in _KERNEL_TYPES:
+        return None
+    results = tuple(empty_gradient(t) for t in (q, k, v))
+    # Gradients come in as others make them: expanded, transposed.
+    do, q, k, v, o, lse = (_dense_rows(t) for t in (do, q, k, v, o, lse))
+    if dlse is not None:
+        dlse = _dense_rows(dlse.to(torch.float32))
+    kind = (q.device, q.dtype, q.shape[1], k.shape[1], q.shape[3], v.shape[3],
+            mask, dlse is None, deterministic,
+            *(_misaligned(t) for t in (do, q, k, v, o)))
+    if kind in _without_kernel:
+        return None
+    try:
+        return _backward.launch(
+            do, q, k, v, o, lse, dlse=dlse, mask=mask, scale=scale,
+            deterministic=deterministic, gradients=results)
+    except UnsupportedError:
+        remember(_without_kernel, kind, True)
+        return None
+
+
+def _dense_rows(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy, with an innermost stride of 1."""
+    if tensor.shape[-1] == 1 or tensor.stride(-1) == 1:
+        return tensor
+    return tensor.contiguous()
 
 
 # -- PyTorch's FlashAttention -----------------------------------------------

@@ -15,8 +15,10 @@ that a call may be captured in a command buffer.  What only the GPU can refuse
 (a machine that is not known, say) is then an error of JAX's, with attn's text;
 a problem without a kernel is refused while the call is traced.
 
-Gradients are composed of GEMMs in JAX until attn has a kernel for them: see
-`_jax_backward`.  Nothing of size queries x keys is kept.  There are no second
+Gradients are a call of the handler ``attn_xla_backward`` where a kernel is
+built for them, and else composed of GEMMs in JAX: see `_jax_backward`.  A
+`schedule` is that of the forward call only.  Nothing of size queries x keys is
+kept.  There are no second
 derivatives and no forward-mode ones.
 """
 
@@ -35,7 +37,7 @@ import jax.numpy as jnp
 
 from . import _cache, _jax_backward, _machines, _native
 from ._errors import DeviceError, UnsupportedError
-from ._plan import plan
+from ._plan import PlanReport, plan
 from ._problem import mask_name, scale_number
 from ._shapes import check_shapes
 
@@ -57,6 +59,7 @@ _ffi = _foreign_functions()
 __all__ = ["attention"]
 
 TARGET = "attn_forward"
+GRADIENT_TARGET = "attn_backward"
 
 _DTYPES = {jnp.dtype(kind): name for kind, name in (
     (jnp.bfloat16, "bf16"), (jnp.float16, "f16"), (jnp.float32, "f32"),
@@ -78,7 +81,16 @@ class _Call(NamedTuple):
     machine: Optional[str]
     schedule: Optional[str]
     precision: Optional[str]
-    with_lse: bool
+    with_lse: bool = False
+    deterministic: bool = False
+
+    def attributes(self) -> dict[str, str]:
+        """As the handlers read it."""
+        return {
+            "mask": self.mask, "machine": self.machine or "",
+            "schedule": self.schedule or "",
+            "precision": self.precision or "",
+            "scale": "" if self.scale is None else repr(self.scale)}
 
 
 def _register() -> None:
@@ -88,8 +100,10 @@ def _register() -> None:
         if _registered:
             return
         _cache.ready()
-        handler = _ffi.pycapsule(_native.function("attn_xla_forward"))
-        _ffi.register_ffi_target(TARGET, handler, platform="CUDA")
+        for target, name in ((TARGET, "attn_xla_forward"),
+                             (GRADIENT_TARGET, "attn_xla_backward")):
+            handler = _ffi.pycapsule(_native.function(name))
+            _ffi.register_ffi_target(target, handler, platform="CUDA")
         _registered = True
 
 
@@ -138,14 +152,24 @@ def _launch(q: jax.Array, k: jax.Array, v: jax.Array,
     results = [_result((*q.shape[:3], v.shape[3]), dtype, q)]
     if call.with_lse:
         results.append(_result(q.shape[:3], jnp.float32, q))
-    attributes = {
-        "mask": call.mask, "machine": call.machine or "",
-        "schedule": call.schedule or "", "precision": call.precision or "",
-        "scale": "" if call.scale is None else repr(call.scale)}
+    return _foreign(TARGET, results, (q, k, v), call.attributes())
+
+
+def _launch_gradients(arrays: Sequence[jax.Array],
+                      call: _Call) -> tuple[jax.Array, ...]:
+    """(dq, dk, dv) from do, q, k, v, o, lse and perhaps dlse, by XLA."""
+    results = [_result(a.shape, a.dtype, a) for a in arrays[1:4]]
+    attributes = {**call.attributes(),
+                  "deterministic": "true" if call.deterministic else ""}
+    return _foreign(GRADIENT_TARGET, results, arrays, attributes)
+
+
+def _foreign(target: str, results: Sequence[Any], arrays: Sequence[jax.Array],
+             attributes: dict[str, str]) -> tuple[jax.Array, ...]:
     if not _HAS_VMAP:  # vmap is a loop there
-        return tuple(_ffi.ffi_call(TARGET, results, q, k, v, **attributes))
-    launch = _ffi.ffi_call(TARGET, results, vmap_method="broadcast_all")
-    return tuple(launch(q, k, v, **attributes))
+        return tuple(_ffi.ffi_call(target, results, *arrays, **attributes))
+    launch = _ffi.ffi_call(target, results, vmap_method="broadcast_all")
+    return tuple(launch(*arrays, **attributes))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
@@ -167,8 +191,16 @@ def _attention_fwd(q: jax.Array, k: jax.Array, v: jax.Array,
 def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
     q, k, v, o, lse = saved
     do, dlse = gradients if call.with_lse else (gradients[0], None)
-    return _jax_backward.backward(do, q, k, v, o, lse, dlse, call.mask,
-                                  call.scale)
+    machines = _machines_for(call.machine)
+    empty = 0 in (do.size, q.size, k.size, v.size)
+    if empty or not machines or not all(
+            report.built for report in _gradient_plans(
+                machines, q.dtype, q.shape[1], k.shape[1],
+                (q.shape[3], v.shape[3]), call, dlse is not None)):
+        return _jax_backward.composed(do, q, k, v, o, lse, dlse, call.mask,
+                                      call.scale)
+    arrays = [do, q, k, v, o, lse] + ([] if dlse is None else [dlse])
+    return _launch_gradients(arrays, call._replace(schedule=None))
 
 
 _differentiable.defvjp(_attention_fwd, _attention_bwd)
@@ -216,6 +248,23 @@ def _machines_here() -> tuple[str, ...]:
     except DeviceError:  # programs can be lowered without a GPU
         return ()
     return tuple(sorted(row for row in rows if row is not None))
+
+
+def _machines_for(machine: Optional[str]) -> tuple[str, ...]:
+    """What a program may be compiled for; empty if that is not known."""
+    return (machine,) if machine else _machines_here()
+
+
+@functools.lru_cache(maxsize=1024)
+def _gradient_plans(machines: Sequence[str], dtype: Any, heads: int,
+                    kv_heads: int, dims: tuple[int, int], call: _Call,
+                    dlse: bool) -> Sequence[PlanReport]:
+    """Who could compute gradients of that class, on every machine."""
+    return [plan(machine=machine, dtype=_DTYPES[dtype], heads=heads,
+                 kv_heads=kv_heads, head_dim=dims[0], head_dim_v=dims[1],
+                 mask=call.mask, precision=call.precision,
+                 direction="backward", deterministic=call.deterministic,
+                 dlse=dlse, batch=8, queries=4096) for machine in machines]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -273,9 +322,30 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     _check(q, k, v)
     call = _Call(mask_name(causal, window, mask), scale_number(scale), machine,
                  schedule, precision, bool(return_lse))
-    _check_kernel((machine,) if machine else _machines_here(),
-                  q.dtype, q.shape[1], k.shape[1],
+    _check_kernel(_machines_for(machine), q.dtype, q.shape[1], k.shape[1],
                   (q.shape[3], v.shape[3]), call.mask, call.with_lse)
     _register()
     results = _attention(*_vary_together(q, k, v), call)
     return results if return_lse else results[0]
+
+
+@functools.partial(jax.jit, static_argnums=1, inline=True)
+def _gradients(arrays: Sequence[jax.Array],
+               call: _Call) -> tuple[jax.Array, ...]:
+    return _launch_gradients(arrays, call)
+
+
+def gradients(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
+              o: jax.Array, lse: jax.Array, dlse: Optional[jax.Array],
+              **options: Any) -> tuple[jax.Array, ...]:
+    """(dq, dk, dv) by attn.backward, which says what the arguments are."""
+    _check(q, k, v)
+    call = _Call(**options)
+    machines = _machines_for(call.machine)
+    reports = _gradient_plans(machines, q.dtype, q.shape[1], k.shape[1],
+                              (q.shape[3], v.shape[3]), call, dlse is not None)
+    if reports and not any(report.built for report in reports):
+        reports[0].require_kernel()
+    _register()
+    arrays = [do, q, k, v, o, lse] + ([] if dlse is None else [dlse])
+    return _gradients(tuple(_vary_together(*arrays)), call)

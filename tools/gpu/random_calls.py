@@ -4,6 +4,7 @@
     random_calls.py [--out FILE.json] [--count 200] [--seed 1]
     random_calls.py --borders [...]         at the borders of tiles
     random_calls.py --dtype f8e4m3 [...]    on Hopper
+    random_calls.py --backward [...]        attn.backward; also --dtype f32
 
 Each problem is a call of attn.forward (also into memory of the caller's, on a
 stream of its own), attn.torch.attention (also its gradients) or
@@ -13,6 +14,10 @@ exit status is 1 when a call failed or too few were made.
 
 With --borders sizes lie at the borders of the tiles that the compiler derives,
 layouts are those of views, and inputs are as hard for a softmax as in calls.py.
+
+With --backward every call is attn.backward, half of them deterministic and made
+twice, which must give the same bits.  Problems that no kernel is built for are
+counted apart; more than half of them are a failure.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import torch  # noqa: E402
 from calls import Call, Outcome, compare  # noqa: E402
+from gradient_calls import BackwardCall, Gradients  # noqa: E402
 from problems import (  # noqa: E402
     Problem, border_problem, random_problem)
 
@@ -74,24 +80,31 @@ def jax_front_end() -> Callable[..., Any] | None:
     return call
 
 
-def derived_tiles(problem: Problem) -> tuple[int, int]:
+def derived_tiles(problem: Problem,
+                  direction: str = "forward") -> tuple[int, int]:
     """Rows of Q and of K in a tile, as the compiler derives them."""
     import attn
     tiles = attn.plan(
         batch=problem.batch, heads=problem.heads, kv_heads=problem.kv_heads,
         queries=problem.queries, keys=problem.keys, dtype=problem.dtype,
         head_dim=problem.head_dim, head_dim_v=problem.head_dim_v,
-        mask=problem.mask, lse=problem.with_lse).best.tiles
+        mask=problem.mask, lse=problem.with_lse,
+        direction=direction).best.tiles
     return tiles["query"], tiles["key"]
 
 
 @functools.lru_cache(None)
-def choose(seed: int, with_jax: bool, borders: bool,
-           dtype: str | None) -> tuple[Problem, str]:
+def choose(seed: int, with_jax: bool, borders: bool, dtype: str | None,
+           backward: bool) -> tuple[Problem, str]:
     """The problem and the front end of a seed."""
-    problem = (border_problem(seed, derived_tiles, max_work=MAX_WORK,
+    tiles = functools.partial(
+        derived_tiles, direction="backward" if backward else "forward")
+    problem = (border_problem(seed, tiles, max_work=MAX_WORK,
                               dtype=dtype) if borders
                else random_problem(seed, MAX_ROWS, MAX_WORK, dtype))
+    if backward:
+        problem.inputs = "normal"
+        return problem, "backward"
     front_end = FRONT_ENDS[seed % len(FRONT_ENDS)]
     if front_end == "jax" and not with_jax:
         front_end = "forward"
@@ -104,10 +117,14 @@ def choose(seed: int, with_jax: bool, borders: bool,
 
 
 def make_call(seed: int, jax_call: Callable[..., Any] | None, borders: bool,
-              dtype: str | None) -> tuple[Call, Outcome]:
+              dtype: str | None, backward: bool
+              ) -> tuple[Call, Outcome | Gradients]:
     """In a thread: the arrays and the call, all done when it returns."""
+    problem, front_end = choose(seed, jax_call is not None, borders, dtype,
+                                backward)
     with torch.cuda.stream(torch.cuda.Stream()):
-        call = Call(*choose(seed, jax_call is not None, borders, dtype))
+        call = (BackwardCall(problem) if backward
+                else Call(problem, front_end))
         outcome = call.run(jax_call)
         torch.cuda.current_stream().synchronize()
     return call, outcome
@@ -139,8 +156,10 @@ def main() -> None:
                         help="of the first problem")
     parser.add_argument("--borders", action="store_true",
                         help="sizes at the borders of tiles, hard inputs")
-    parser.add_argument("--dtype", choices=("bf16", "f16", "f8e4m3"),
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f32", "f8e4m3"),
                         help="instead of both of 16 bits")
+    parser.add_argument("--backward", action="store_true",
+                        help="gradients, by attn.backward")
     parser.add_argument("--jobs", type=int,
                         default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
@@ -149,25 +168,35 @@ def main() -> None:
     import attn
     started = time.monotonic()
     torch.cuda.init()
-    jax_call = jax_front_end()
+    if options.dtype == ("f8e4m3" if options.backward else "f32"):
+        sys.exit("random_calls.py: expects --dtype f32 with --backward only, "
+                 "and f8e4m3 without it; f32.py has the rest of f32")
+    jax_call = None if options.backward else jax_front_end()
     rows = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         futures = {
             pool.submit(make_call, seed, jax_call, options.borders,
-                        options.dtype): seed
+                        options.dtype, options.backward): seed
             for seed in range(options.seed, options.seed + options.count)}
         for future in concurrent.futures.as_completed(list(futures)):
             # Gives the arrays back when they are compared.
             seed = futures.pop(future)
             problem, front_end = choose(seed, jax_call is not None,
-                                        options.borders, options.dtype)
+                                        options.borders, options.dtype,
+                                        options.backward)
             row: dict[str, Any] = {
                 "seed": seed, "front_end": front_end,
                 "problem": problem.describe(), "dtype": problem.dtype,
                 "mask": problem.mask.split("<")[0], "inputs": problem.inputs}
             rows.append(row)
             try:
-                row.update(compare(*future.result()))
+                call, outcome = future.result()
+                row.update(call.compare(outcome) if options.backward
+                           else compare(call, outcome))
+            except attn.UnsupportedError as error:
+                # Of gradients, not everything has a kernel.
+                row["wrong"] = [] if options.backward else [str(error)]
+                row["unsupported"] = str(error)
             except Exception:  # whatever it is, it is the row's
                 row["wrong"] = [traceback.format_exc(limit=-4)]
             row["ok"] = not row["wrong"]
@@ -177,6 +206,7 @@ def main() -> None:
                       "\n  ".join(row["wrong"]), flush=True)
     seconds = time.monotonic() - started
     failed = [row for row in rows if not row["ok"]]
+    unsupported = [row for row in rows if "unsupported" in row]
     device = torch.cuda.get_device_name()
     for key in ("front_end", "dtype", "mask", "inputs"):
         print_table(rows, key)
@@ -193,11 +223,14 @@ def main() -> None:
             "date": time.strftime("%Y-%m-%d"), "seed": options.seed,
             "borders": options.borders,
             "count": options.count, "failed": len(failed),
+            "backward": options.backward, "unsupported": len(unsupported),
             "seconds": round(seconds, 1),
             "rows": sorted(rows, key=lambda row: row["seed"])}, indent=1))
     print(f"{len(rows)} of {options.count} calls, {len(failed)} failed, "
-          f"{seconds:.0f} s, on {device}, attn {attn.__version__}")
-    sys.exit(1 if failed or len(rows) < options.count else 0)
+          f"{len(unsupported)} without a kernel, {seconds:.0f} s, on "
+          f"{device}, attn {attn.__version__}")
+    sys.exit(1 if failed or len(rows) < options.count
+             or 2 * len(unsupported) > len(rows) else 0)
 
 
 if __name__ == "__main__":

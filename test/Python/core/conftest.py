@@ -64,10 +64,10 @@ def gpu(tmp_path, monkeypatch):
     log = tmp_path / "cuda.log"
     monkeypatch.setenv("ATTN_FAKE_CUDA_LOG", str(log))
     from attn import _arrays, _forward
-    for table in (_forward._launches, _forward.paths, _arrays._libraries):
+    for table in (_forward.launches, _forward.paths, _arrays._libraries):
         table.clear()
     yield Gpu(log)
-    for table in (_forward._launches, _forward.paths, _arrays._libraries):
+    for table in (_forward.launches, _forward.paths, _arrays._libraries):
         table.clear()
 
 

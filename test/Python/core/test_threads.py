@@ -71,7 +71,7 @@ def test_a_small_table_under_many_threads(gpu, monkeypatch):
 
     at_once(work)
     assert len(gpu.launches()) == THREADS * 30
-    assert len(_forward._launches) <= 2
+    assert len(_forward.launches) <= 2
 
 
 def test_one_executable_in_many_threads(gpu):
@@ -107,7 +107,7 @@ def test_a_child_goes_on_without_the_gpu(python):
         from fake_arrays import Dlpack
         q = Dlpack(1, 4, 10, 64)
         attn.forward(q, q, q, out=q)
-        assert _forward._launches
+        assert _forward.launches
         # Other threads hold every lock at the fork.
         held, done = threading.Barrier(2), threading.Event()
         def hold():
@@ -119,7 +119,7 @@ def test_a_child_goes_on_without_the_gpu(python):
         held.wait()
         child = os.fork()
         if child == 0:
-            assert not _forward._launches  # and nothing was destroyed
+            assert not _forward.launches  # and nothing was destroyed
             attn.configure_cache(None)
             assert attn.plan(batch=1, heads=2, queries=64,
                              head_dim=64).best
@@ -138,7 +138,7 @@ def test_bindings_are_not_destroyed_by_a_child(gpu, calls, monkeypatch):
     q = Dlpack(1, 4, 10, 64)
     attn.forward(q, q, q, out=q)
     monkeypatch.setattr(os, "getpid", lambda: -1)  # as if in a child
-    _forward._launches.clear()
+    _forward.launches.clear()
     assert "attn_binding_destroy" not in calls
 
 

@@ -59,5 +59,31 @@ def test_what_the_handler_reads(call, shapes, attributes, text):
         call(*shapes, **attributes)
 
 
+@pytest.mark.parametrize("attributes, shapes, text", [
+    ({}, {}, "XLA gave no stream"),
+    ({"deterministic": "true", "mask": "causal"}, {}, "XLA gave no stream"),
+    ({}, {"dlse": (2, 8, 100)}, "XLA gave no stream"),
+    ({}, {"lse": None}, "expects operands do, q, k, v, o, lse, dlse "
+     "(optional) and results dq, dk, dv"),
+    ({}, {"o": (8, 100, 64)}, "rank 4 or more, but got 3"),
+])
+def test_what_the_handler_of_gradients_reads(attributes, shapes, text):
+    handler = _native.function("attn_xla_backward")
+    name = "attn_backward_on_the_cpu"
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler),
+                                platform="cpu")
+    sizes = {"do": Q, "q": Q, "k": K, "v": K, "o": Q, "lse": Q[:3], **shapes}
+    arrays = [jnp.ones(shape, jnp.float32 if "lse" in role else jnp.bfloat16)
+              for role, shape in sizes.items() if shape is not None]
+    gradients = jax.ffi.ffi_call(
+        name, [jax.ShapeDtypeStruct(shape, jnp.bfloat16)
+               for shape in (Q, K, K)])
+    defaults = {"mask": "", "scale": "", "machine": "", "schedule": ""}
+    with jax.default_device(jax.devices("cpu")[0]), pytest.raises(
+            Exception, match=re.escape(text)):
+        jax.block_until_ready(jax.jit(lambda *x: gradients(
+            *x, **{**defaults, **attributes}))(*arrays))
+
+
 def test_an_empty_result_needs_no_stream(call):
     assert call((0, 8, 100, 64), (0, 2, 30, 64), (0, 2, 30, 64)).size == 0

@@ -34,7 +34,7 @@ def test_composition_agrees_with_autodiff(mask, tile_bytes, monkeypatch):
     monkeypatch.setattr(_jax_backward, "TILE_BYTES", tile_bytes)
     for queries, keys, with_dlse in SIZES:
         q, k, v, o, lse, do, dlse, pull_back = problem(queries, keys, mask)
-        got = _jax_backward.backward(do, q, k, v, o, lse,
+        got = _jax_backward.composed(do, q, k, v, o, lse,
                                      dlse if with_dlse else None, mask, 0.3)
         expected = pull_back((do, dlse if with_dlse else dlse * 0))
         for g, e in zip(got, expected):
@@ -46,7 +46,7 @@ def test_composition_in_16_bits(dtype, monkeypatch):
     monkeypatch.setattr(_jax_backward, "TILE_BYTES", 20000)
     mask = "window<30, 4>"
     q, k, v, o, lse, do, _, pull_back = problem(50, 40, mask, dtype)
-    got = _jax_backward.backward(
+    got = _jax_backward.composed(
         do.astype(dtype), q, k, v, o.astype(dtype), lse.astype(jnp.float32),
         None, mask, 0.3)
     for g, e, t in zip(got, pull_back((do, lse * 0)), (q, k, v)):
@@ -59,7 +59,7 @@ def test_tiles_bound_the_memory(monkeypatch):
     monkeypatch.setattr(_jax_backward, "TILE_BYTES", 1 << 20)
     q = jax.ShapeDtypeStruct((1, 4, 2048, 8), jnp.float32)
     lse = jax.ShapeDtypeStruct((1, 4, 2048), jnp.float32)
-    program = jax.make_jaxpr(lambda q, lse: _jax_backward.backward(
+    program = jax.make_jaxpr(lambda q, lse: _jax_backward.composed(
         q, q, q, q, q, lse, None, "causal", 0.3))(q, lse)
 
     def largest(jaxpr):
@@ -78,7 +78,7 @@ def test_empty_arrays_have_zero_gradients(empty):
     shape = [2, 2, 3, 8]
     shape[empty] = 0
     q = jnp.ones(shape)
-    for g in _jax_backward.backward(q, q, q, q, q, q[..., 0], None, "none",
+    for g in _jax_backward.composed(q, q, q, q, q, q[..., 0], None, "none",
                                     None):
         assert g.shape == q.shape and not g.any()
 
@@ -86,7 +86,7 @@ def test_empty_arrays_have_zero_gradients(empty):
 def test_a_nan_in_a_hidden_value_does_not_spread_through_p():
     q, k, v, o, lse, do, _, _ = problem(16, 16, "causal")
     v = v.at[:, :, 15].set(jnp.nan)  # seen by the last query alone
-    dq, _, _ = _jax_backward.backward(do, q, k, v, o, lse, None, "causal",
+    dq, _, _ = _jax_backward.composed(do, q, k, v, o, lse, None, "causal",
                                       0.3)
     assert jnp.isfinite(dq[:, :, :15]).all() and jnp.isnan(dq[:, :, 15]).all()
 

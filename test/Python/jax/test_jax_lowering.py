@@ -9,20 +9,20 @@ import pytest
 from jax import export
 
 import attn
-from attn.jax import TARGET, attention
+from attn.jax import GRADIENT_TARGET, TARGET, attention
 
 Q, K, V = (jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in (
     (2, 6, 50, 24), (2, 2, 70, 24), (2, 2, 70, 40)))
 
 
-def lowered(function, *arguments):
+def lowered(function, *arguments, target=TARGET):
     """The calls of attn in a program, as text, and the program's results."""
     exported = export.export(
         jax.jit(function), platforms=["cuda"],
-        disabled_checks=[export.DisabledSafetyCheck.custom_call(TARGET)])(
-            *arguments)
+        disabled_checks=[export.DisabledSafetyCheck.custom_call(name)
+                         for name in (TARGET, GRADIENT_TARGET)])(*arguments)
     lines = exported.mlir_module().splitlines()
-    return ([line for line in lines if f"custom_call @{TARGET}" in line],
+    return ([line for line in lines if f"custom_call @{target}" in line],
             exported.out_avals)
 
 
@@ -109,6 +109,46 @@ def test_gradients_ask_for_the_lse():
     assert len(calls) == 1 and len(types(calls[0])[1]) == 2
     assert [(r.shape, r.dtype) for r in results] == [
         (t.shape, t.dtype) for t in (Q, K, V)]
+
+
+@pytest.mark.parametrize("with_lse", (False, True))
+def test_gradients_are_a_call_where_there_is_a_kernel(with_lse):
+    def loss(q, k, v):
+        results = attention(q, k, v, causal=True, scale=0.25,
+                            machine="a100_80g", schedule="flash, query = 64",
+                            return_lse=with_lse)
+        return sum(r.astype(jnp.float32).sum()
+                   for r in jax.tree.leaves(results))
+
+    calls, results = lowered(jax.grad(loss, (0, 1, 2)), Q, K, V,
+                             target=GRADIENT_TARGET)
+    assert len(calls) == 1
+    assert attributes(calls[0]) == {
+        "mask": "causal", "machine": "a100_80g", "schedule": "",
+        "scale": "0.25"}
+    inputs = ["2x6x50x40xbf16", "2x6x50x24xbf16", "2x2x70x24xbf16",
+              "2x2x70x40xbf16", "2x6x50x40xbf16", "2x6x50xf32"]
+    assert types(calls[0]) == (
+        inputs + ["2x6x50xf32"] * with_lse,
+        ["2x6x50x24xbf16", "2x2x70x24xbf16", "2x2x70x40xbf16"])
+    assert [r.shape for r in results] == [t.shape for t in (Q, K, V)]
+    many = jax.ShapeDtypeStruct((3, *Q.shape), Q.dtype)
+    calls, _ = lowered(jax.vmap(jax.grad(loss), (0, None, None)), many, K, V,
+                       target=GRADIENT_TARGET)
+    assert len(calls) == 1
+
+
+def test_gradients_are_composed_where_there_is_none():
+    def loss(q, k, v):
+        o = attention(q, k, v, machine="h100_sxm")
+        return o.astype(jnp.float32).sum()
+
+    wide = jax.ShapeDtypeStruct((1, 2, 50, 512), jnp.bfloat16)
+    assert not attn.plan(batch=1, heads=2, queries=50, head_dim=512,
+                         direction="backward").built
+    calls, _ = lowered(jax.grad(loss), wide, wide, wide,
+                       target=GRADIENT_TARGET)
+    assert calls == []
 
 
 def test_gradients_under_vmap():

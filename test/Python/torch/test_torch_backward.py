@@ -10,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from attn import _torch_backward
 from attn._band import band
+from attn._errors import UnsupportedError
 
 MASKS = ("none", "causal", "causal_bottom_right", "window<5, 3>",
          "window<0, 0>", "window<1073741824, 2>")
@@ -194,6 +195,109 @@ def test_flash_does_not_take_cpu_tensors_or_old_gpus(on_gpu, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability",
                         lambda device=None: (7, 5))
     assert not _torch_backward.flash_takes(*on_gpu(8, 8), "none", 0.1)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Who was asked for gradients; attn has a kernel if `kernel` is true."""
+    class Asked(list):
+        kernel = True
+
+    names = Asked()
+
+    def kernel(*arguments):
+        names.append(("kernel", arguments[-1]))
+        return ("dq", "dk", "dv") if names.kernel else None
+
+    monkeypatch.setattr(_torch_backward, "_kernel", kernel)
+    for name in ("_flash", "composed"):
+        monkeypatch.setattr(_torch_backward, name, lambda *_, name=name:
+                            names.append(name))
+    return names
+
+
+def gradients(q, k, v, dlse=None, mask="none"):
+    lse = q[..., 0].float()
+    return _torch_backward.backward(
+        v[:, :, :1].expand(*q.shape[:3], v.shape[3]), q, k, v, q, lse,
+        dlse and lse, mask, None)
+
+
+def test_flash_is_asked_first_and_then_our_kernel(on_gpu, asked):
+    q, k, v = on_gpu(10, 20)
+    gradients(q, k, v)
+    assert asked == ["_flash"]
+    asked.clear()
+    for change in ({"dlse": True}, {"mask": "causal"}):
+        assert gradients(q, k, v, **change) == ("dq", "dk", "dv")
+        assert asked.pop() == ("kernel", False) and not asked
+    asked.kernel = False
+    gradients(q, k, v, dlse=True)
+    assert asked == [("kernel", False), "composed"]
+
+
+def test_our_kernel_is_asked_first_for_the_same_bits(on_gpu, asked,
+                                                     monkeypatch):
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled",
+                        lambda: True)
+    arrays = on_gpu(10, 20)
+    gradients(*arrays)
+    assert asked == [("kernel", True)]
+    asked.clear()
+    asked.kernel = False
+    gradients(*arrays)
+    assert asked == [("kernel", True), "_flash"]
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Arguments of attn.backward, which there is no kernel for if it says
+    so."""
+    class Launched(list):
+        refuse = False
+
+    seen = Launched()
+
+    def launch(*arrays, **options):
+        seen.append((arrays, options))
+        if seen.refuse:
+            raise UnsupportedError("no kernel")
+        return options["gradients"]
+
+    monkeypatch.setattr(_torch_backward._backward, "launch", launch)
+    monkeypatch.setattr(_torch_backward, "_misaligned", lambda tensor: 0)
+    monkeypatch.setattr(_torch_backward, "_without_kernel", {})
+    return seen
+
+
+def test_our_kernel_gets_dense_rows_and_gives_promised_strides(on_gpu,
+                                                               launched):
+    q, k, v = on_gpu(10, 20)
+    lse = q[..., 0].float()
+    do = q.mT.contiguous().mT
+    got = _torch_backward._kernel(do, q, k, v, q, lse, lse.expand(1, 2, 10),
+                                  "causal", 0.1, True)
+    (arrays, options), = launched
+    assert all(t.stride(-1) == 1 for t in arrays)
+    assert options["dlse"] is not None and options["deterministic"]
+    assert [t.stride() for t in got] == [t.stride() for t in (q, k, v)]
+
+
+def test_a_kernel_that_is_not_there_is_asked_for_once(on_gpu, launched):
+    q, k, v = on_gpu(10, 20)
+    launched.refuse = True
+    lse = q[..., 0].float()
+    for mask in ("none", "none", "causal"):
+        assert _torch_backward._kernel(q, q, k, v, q, lse, None, mask, 0.1,
+                                       False) is None
+    assert len(launched) == 2
+    # What attn has no types for, or no memory, is not asked for at all.
+    wide = q.double()
+    cpu = torch.empty(1, 1, 8, 64)
+    for tensor in (wide, cpu):
+        assert _torch_backward._kernel(*[tensor] * 5, lse, None, "none", 0.1,
+                                       False) is None
+    assert len(launched) == 2
 
 
 def test_flash_gets_padded_and_aligned_rows():

@@ -1,5 +1,5 @@
-"""Gradients on a GPU against fp64, on both ways: FlashAttention's kernel and
-the composition."""
+"""Gradients on a GPU against fp64, on all ways: FlashAttention's kernel, our
+own and the composition."""
 
 import math
 
@@ -51,15 +51,14 @@ def cuda(*sizes, dtype=BF16, **options):
     return make(*sizes, device="cuda", dtype=dtype, **options)
 
 
-@pytest.fixture(params=("flash", "composed"))
+@pytest.fixture(params=("flash", "kernel", "composition"))
 def way(request, monkeypatch):
-    """Goes one of the two ways, or fails."""
-    if request.param == "composed":
-        monkeypatch.setattr(_torch_backward, "flash_takes",
-                            lambda *arguments: False)
-    else:
+    """Goes one of the ways, or fails."""
+    monkeypatch.setattr(_torch_backward, "ways",
+                        lambda deterministic: (request.param,))
+    if request.param != "composition":
         def refused(*arguments):
-            pytest.fail("expects FlashAttention to take this")
+            pytest.fail(f"expects {request.param} to take this")
 
         monkeypatch.setattr(_torch_backward, "composed", refused)
     return request.param

@@ -5,12 +5,15 @@ import random
 import re
 
 import calls
+import gradient_calls
 import problems
 import pytest
 import reference
 import repeat
 import torch
 import train
+
+from attn import _torch_backward
 
 theirs = torch.nn.functional.scaled_dot_product_attention
 
@@ -127,6 +130,25 @@ def test_problems_of_8_bits_are_what_a_kernel_takes():
         o, lse = reference.attention(call.q, call.k, call.v, p.mask, p.scale)
         outcome = calls.Outcome(o.bfloat16(), lse.float())
         assert not calls.compare(call, outcome)["wrong"]
+
+
+@pytest.mark.parametrize("dtype", ("bf16", "f16", "f32"))
+def test_gradients_are_judged(dtype):
+    """The composition in that type passes for a kernel, until it is wrong."""
+    for seed in range(30):
+        p = problems.random_problem(seed, 200, 1e7, dtype)
+        p.inputs = "normal"
+        call = gradient_calls.BackwardCall(p, "cpu")
+        assert call.do.dtype == call.o.dtype == call.q.dtype
+        gradients = _torch_backward.backward(
+            call.do, call.q, call.k, call.v, call.o, call.lse, call.dlse,
+            p.mask, p.scale)
+        outcome = gradient_calls.Gradients(gradients)
+        assert not call.compare(outcome)["wrong"], p.describe()
+        outcome.changed = ["dk"]
+        gradients[2].mul_(1.1)
+        assert [text.split(":")[0] for text in
+                call.compare(outcome)["wrong"]] == ["dk", "dv"]
 
 
 def test_the_limit_of_8_bits():

@@ -1,0 +1,148 @@
+"""Gradients of attention in one call, on arrays of any library.
+
+The conventions are those of `_forward`, and so are the tables: later calls of
+the same shapes, strides and options find their launch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from typing import Any, Optional, Sequence
+
+from . import _cache, _native
+from ._arrays import Array, library_of
+from ._bindings import Binding, buffers, result_handle
+from ._forward import check_together, launches, remember, result_strides
+from ._problem import mask_name, scale_number
+from ._streams import handle_of
+
+INPUTS = ("do", "q", "k", "v", "o", "lse", "dlse")
+#: What is written, and what it is the gradient of.
+GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}
+
+
+def _bind(named: dict[str, Array], mask: str, scale: Optional[float],
+          machine: Optional[str], schedule: Optional[str],
+          precision: Optional[str], deterministic: bool) -> Binding:
+    _cache.ready()
+    request = _native.BackwardRequest(
+        ctypes.sizeof(_native.BackwardRequest), named["q"].dtype.encode(),
+        _native.encode(mask, "mask"), scale is not None, scale or 0.0,
+        _native.encode(machine, "machine"),
+        _native.encode(schedule, "schedule"),
+        _native.encode(precision, "precision"), deterministic)
+    packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
+    pointers = [ctypes.byref(packed[name]) if name in packed else None
+                for name in (*INPUTS, *GRADIENTS)]
+    return Binding(
+        result_handle("attn_backward_bind", ctypes.byref(request),
+                      named["q"].device, *pointers), len(named))
+
+
+def _gradient_of(array: Array) -> Array:
+    """A gradient that is to be allocated.  It is bound at address 0, which is
+    as well aligned as what allocators give."""
+    return Array(0, array.dtype, array.sizes,
+                 result_strides(array.sizes, array.strides), array.device,
+                 None)
+
+
+def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
+           dlse: Any = None, mask: str = "none",
+           scale: Optional[float] = None, precision: Optional[str] = None,
+           deterministic: bool = False, machine: Optional[str] = None,
+           schedule: Optional[str] = None,
+           gradients: Sequence[Any] = (None, None, None),
+           stream: Any = None) -> tuple[Any, Any, Any]:
+    """One call, second gradients not considered: (dq, dk, dv)."""
+    library = library_of(q)
+    handle = library.stream_of(q) if stream is None else handle_of(stream)
+    arrays = dict(zip((*INPUTS, *GRADIENTS),
+                      (do, q, k, v, o, lse, dlse, *gradients)))
+    named = {name: library_of(array).describe(array, name, handle,
+                                              written=name in GRADIENTS)
+             for name, array in arrays.items() if array is not None}
+    if stream is not None:
+        handle_of(stream, named["q"].device)
+    options = (mask, scale, machine, schedule, precision, deterministic)
+    # An alignment of more than 16 bytes helps nobody.
+    key = ("backward", options, *(
+        (name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
+        for name, a in named.items()))
+    binding = launches.get(key)
+    if binding is None:
+        check_together(list(named.items()), GRADIENTS)
+        binding = _bind({name: named[name] if name in named else
+                         _gradient_of(named[GRADIENTS[name]])
+                         for name in (*INPUTS, *GRADIENTS)
+                         if name in named or name in GRADIENTS}, *options)
+        remember(launches, key, binding)
+
+    made = [name for name in GRADIENTS if name not in named]
+    for name in made:
+        wanted = _gradient_of(named[GRADIENTS[name]])
+        arrays[name] = library.empty(q, wanted.sizes, wanted.strides, None,
+                                     handle, name)
+        named[name] = library.describe(arrays[name], name, handle,
+                                       written=True)
+    ordered = {name: named[name] for name in arrays if name in named}
+    if any(named[name].address & 15 for name in made):
+        binding = _bind(ordered, *options)  # an allocator of another taste
+    binding.launch([array.address for array in ordered.values()], handle)
+    if stream is not None:
+        for array in arrays.values():
+            if array is not None:
+                library_of(array).used_on(array, handle)
+    return arrays["dq"], arrays["dk"], arrays["dv"]
+
+
+def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
+             dlse: Any = None, causal: bool = False,
+             scale: Optional[float] = None,
+             window: Optional[Sequence[Optional[int]]] = None,
+             mask: Optional[str] = None, precision: Optional[str] = None,
+             deterministic: bool = False, machine: Optional[str] = None,
+             schedule: Optional[str] = None, dq: Any = None, dk: Any = None,
+             dv: Any = None, stream: Any = None) -> Any:
+    """The gradients of a loss in q, k and v, from that in o; queued on a GPU,
+    not waited for.
+
+    `o, lse = forward(q, k, v, return_lse=True, ...)` with the same causal,
+    window, mask, scale and precision; that o and lse are results of it is not
+    checked.  Shapes, strides, libraries and streams are those of `forward`,
+    with
+
+        do        [batch, heads, queries, head_dim_v], the gradient in o
+        dlse      [batch, heads, queries], the gradient in lse; None is 0
+        dq dk dv  of the shapes of q, k and v
+
+    Element types are bf16, f16 and f32, one for all arrays; lse and dlse are
+    f32.
+
+    deterministic  the same inputs give the same bits in every run
+    dq, dk, dv     where results go; must not overlap other arrays.  Needed
+                   for libraries that attn cannot allocate for
+
+    The other arguments are those of `forward`.  Returns (dq, dk, dv), where
+    those of a head of k and v that serves several heads of q are sums.  A
+    query that sees no key gets and gives no gradient.
+
+    attn.torch.attention and attn.jax.attention are differentiable and call
+    this where it is needed.  Raises what `forward` raises.
+    """
+    library = library_of(q)
+    options: dict[str, Any] = dict(
+        mask=mask_name(causal, window, mask), scale=scale_number(scale),
+        machine=machine, schedule=schedule, precision=precision,
+        deterministic=bool(deterministic))
+    if library.name == "jax":
+        for name, value in (("dq", dq), ("dk", dk), ("dv", dv),
+                            ("stream", stream)):
+            library.refuse_place(name, value)
+        gradients = importlib.import_module("attn.jax").gradients
+        return gradients(do, q, k, v, o, lse, dlse, **options)
+    library.refuse_gradient(do, q, k, v, o, lse, dlse, dq, dk, dv,
+                            function="backward")
+    return launch(do, q, k, v, o, lse, dlse=dlse, gradients=(dq, dk, dv),
+                  stream=stream, **options)

@@ -1,0 +1,173 @@
+"""attn.backward on arrays of a library that attn knows nothing about, and on
+tensors of a stand-in for PyTorch."""
+
+import attn
+import pytest
+import stub_torch
+from attn import _forward
+from fake_arrays import Dlpack
+from stub_torch import Tensor
+
+D, E = 64, 48
+
+
+def arrays(batch=2, heads=8, kv_heads=2, queries=100, keys=300, make=Dlpack,
+           **more):
+    """do, q, k, v, o and lse by their names, and dq, dk, dv."""
+    q, k = (batch, heads, queries, D), (batch, kv_heads, keys, D)
+    o, v = (*q[:3], E), (*k[:3], E)
+    inputs = [make(*sizes, **more) for sizes in (o, q, k, v, o)]
+    f32 = stub_torch.float32 if make is Tensor else "f32"
+    inputs.append(make(*q[:3], dtype=f32))
+    return inputs, dict(zip(("dq", "dk", "dv"),
+                            (make(*sizes, **more) for sizes in (q, k, v))))
+
+
+def test_runs(gpu):
+    inputs, results = arrays()
+    dq, dk, dv = attn.backward(*inputs, causal=True, **results)
+    assert (dq, dk, dv) == tuple(results.values())
+    launched = gpu.launches()
+    assert len(launched) > 1
+    assert all("backward" in each["kernel"] and "causal" in each["kernel"]
+               for each in launched)
+
+
+def test_later_calls_of_a_kind_bind_nothing(gpu, calls):
+    for _ in range(3):
+        inputs, results = arrays()
+        attn.backward(*inputs, **results)
+    assert calls["attn_backward_bind"] == 1 and calls["attn_launch"] == 3
+    for option in ({"deterministic": True}, {"scale": 0.3}, {"causal": True},
+                   {"dlse": Dlpack(2, 8, 100, dtype="f32")}):
+        for _ in range(2):
+            attn.backward(*inputs, **results, **option)
+    assert calls["attn_backward_bind"] == 5 and calls["attn_launch"] == 11
+    assert len(_forward.launches) == 5
+
+
+@pytest.mark.parametrize("dtype", ("f16", "f32"))
+def test_types(gpu, dtype):
+    inputs, results = arrays(dtype=dtype)
+    attn.backward(*inputs, **results)
+    assert all(dtype in each["kernel"] for each in gpu.launches())
+
+
+def test_sizes_and_strides_do_not_compile_again(gpu):
+    inputs, results = arrays(batch=8, heads=4, queries=4096, keys=4096)
+    attn.backward(*inputs, scale=0.3, **results)
+    before = attn.cache_info()["compiled"]
+    inputs, results = arrays(batch=8, heads=4, queries=4000, keys=4090)
+    rows = 4 * D
+    inputs[1] = Dlpack(8, 4, 4000, D, strides=(4000 * rows, D, rows, 1))
+    attn.backward(*inputs, scale=0.3, **results)
+    assert attn.cache_info()["compiled"] == before
+
+
+def test_nothing_to_do(gpu):
+    for sizes in ({"batch": 0}, {"queries": 0, "keys": 0}):
+        inputs, results = arrays(**sizes)
+        attn.backward(*inputs, **results)
+    assert gpu.launches() == []
+    # Keys that no query sees get zeros.
+    inputs, results = arrays(queries=0)
+    attn.backward(*inputs, **results)
+    assert gpu.launches()
+
+
+def test_schedule_and_machine(gpu):
+    inputs, results = arrays()
+    attn.backward(*inputs, machine="h200", schedule="split_backward",
+                  **results)
+    with pytest.raises(ValueError, match="flash"):
+        attn.backward(*inputs, schedule="flash, query = 128", **results)
+
+
+WRONG = [
+    ({"do": Dlpack(2, 8, 100, D)}, ValueError,
+     r"do of shape \[batch, heads, queries, head dimension of v\], but got "
+     r"do \[2, 8, 100, 64\], q \[2, 8, 100, 64\], k .*lse \[2, 8, 100\]"),
+    ({"o": Dlpack(2, 8, 101, E)}, ValueError, "o of shape"),
+    ({"lse": Dlpack(2, 8, 100, 1, dtype="f32")}, ValueError,
+     r"lse of rank 3, but got do .*lse \[2, 8, 100, 1\]"),
+    ({"dlse": Dlpack(2, 8, 99, dtype="f32")}, ValueError,
+     r"dlse of shape \[batch, heads, queries\]"),
+    ({"dk": Dlpack(2, 8, 300, D)}, ValueError,
+     r"dk of shape \[batch, heads of k, keys, head dimension\]"),
+    ({"dv": Dlpack(2, 2, 300, E, strides=(0, 14400, 48, 1))}, ValueError,
+     "dv: expects a place of its own for every element"),
+    ({"do": Dlpack(2, 8, 100, E, strides=(38400, 4800, 1, 100))}, ValueError,
+     "do: expects an innermost stride of 1"),
+    ({"k": Dlpack(2, 2, 300, D, dtype="f16")}, TypeError,
+     "one element type, but got do bf16, q bf16, k f16, v bf16, o bf16"),
+    ({"dlse": Dlpack(2, 8, 100)}, TypeError, "dlse of f32, but got bf16"),
+    ({"lse": Dlpack(2, 8, 100)}, TypeError, "lse of f32, but got bf16"),
+    ({"v": Dlpack(2, 2, 300, E, device=1)}, ValueError,
+     "all arrays on one GPU, but got do on GPU 0"),
+    ({"precision": "tf32"}, ValueError, "a precision only for f32"),
+    ({"scale": "1"}, TypeError, "scale expects a number or None"),
+    ({"machine": "gtx_1060"}, attn.UnsupportedError, "has a kernel")]
+
+
+@pytest.mark.parametrize("change, kind, text", WRONG)
+def test_wrong(gpu, change, kind, text):
+    inputs, results = arrays()
+    named = {**dict(zip(("do", "q", "k", "v", "o", "lse"), inputs)),
+             **results, **change}
+    with pytest.raises(kind, match=text):
+        attn.backward(**named)
+    assert gpu.launches() == []
+
+
+def test_8_bits_have_no_gradients(gpu):
+    inputs, results = arrays(dtype="f8e4m3")
+    inputs[0], inputs[4] = Dlpack(2, 8, 100, E), Dlpack(2, 8, 100, E)
+    with pytest.raises(ValueError, match="expects bf16, f16 or f32 for "
+                       "gradients, but got f8e4m3"):
+        attn.backward(*inputs, **results)
+
+
+def test_nothing_to_write_to(gpu):
+    inputs, results = arrays()
+    del results["dk"]
+    with pytest.raises(TypeError, match=r"dk expects an array of shape "
+                       r"\[2, 2, 300, 64\].*not for fake_arrays.Dlpack"):
+        attn.backward(*inputs, **results)
+
+
+def test_tensors_get_tensors(torch, gpu, calls):
+    inputs, _ = arrays(make=Tensor)
+    for _ in range(2):
+        dq, dk, dv = attn.backward(*inputs)
+        for got, like in zip((dq, dk, dv), inputs[1:4]):
+            assert (got.shape, got.dtype) == (like.shape, like.dtype)
+            assert got.stride() == like.stride()
+    assert calls["attn_backward_bind"] == 1
+    place = Tensor(*inputs[2].shape)
+    assert attn.backward(*inputs, dk=place)[1] is place
+
+
+def test_plans():
+    problem = dict(batch=4, heads=32, kv_heads=8, queries=4096, head_dim=128,
+                   causal=True, direction="backward")
+    report = attn.plan(**problem, deterministic=True)
+    assert report.problem.direction == "backward"
+    assert report.problem.deterministic and not report.problem.dlse
+    assert report.best.schedule == "split_backward" and report.best.kernel
+    assert attn.plan(**problem, dlse=True).problem.dlse
+    assert "backward" in attn.explain(**problem)
+    with pytest.raises(ValueError, match="a direction of forward, backward"):
+        attn.plan(**{**problem, "direction": "sideways"})
+    with pytest.raises(ValueError, match="only for the direction backward"):
+        attn.plan(**{**problem, "direction": "forward"}, dlse=True)
+
+
+def test_a_problem_compiles():
+    problem = attn.Problem(heads=4, kv_heads=2, head_dim=64, mask="causal",
+                           direction="backward", dlse=True)
+    assert "dlse(%dlse" in problem.text
+    program = attn.compile(problem, machine="a100_80g")
+    assert len(program.kernels) > 1
+    assert all(kernel.schedule.startswith("split_backward")
+               for kernel in program.kernels)
+    assert len(program.info["arguments"]) == 10
