@@ -159,6 +159,20 @@ def test_attn_forward_takes_jax_arrays():
     check(o, lse, tensors, "causal")
 
 
+@pytest.mark.parametrize("deterministic", (False, True))
+def test_attn_backward_takes_jax_arrays(deterministic):
+    tensors = make(100, 90, kv_heads=2, d=64)
+    do = make(100, 90, d=64, seed=1)[0]
+    o, lse = attn.forward(*tensors, causal=True, return_lse=True)
+    got, again = (attn.backward(do, *tensors, o, lse, causal=True,
+                                deterministic=deterministic)
+                  for _ in range(2))
+    expected = jax.vjp(lambda *t: attention(*t, causal=True), *tensors)[1](do)
+    for g, a, e in zip(got, again, expected):
+        assert relative_error(g, e) <= GRADIENT_TOLERANCE["bfloat16"]
+        assert not deterministic or (g == a).all()
+
+
 def test_two_threads():
     failures = []
 

@@ -8,6 +8,7 @@ import reference
 import torch
 from torch_problems import gradients, make
 
+import attn
 from attn import _forward, _torch_backward
 from attn.torch import attention
 
@@ -85,6 +86,11 @@ def test_masks_that_flash_attention_has_not(mask, queries, keys):
 @pytest.mark.parametrize("d, e", ((8, 8), (33, 33), (80, 80), (128, 128),
                                   (192, 128), (64, 100), (256, 256)))
 def test_head_dimensions(way, d, e):
+    if way == "kernel" and not attn.plan(
+            machine=attn.device(torch.cuda.current_device()).machine, batch=2,
+            heads=4, queries=100, head_dim=d, head_dim_v=e,
+            direction="backward").built:
+        pytest.skip("expects a kernel for head dimensions that wide")
     check(*cuda(100, 100, d=d, e=e), "causal")
 
 
@@ -122,7 +128,8 @@ def test_scales_that_flash_attention_has_not(scale):
     check(*cuda(70, 70, d=64), "causal", scale)
 
 
-def test_gradient_of_the_lse():
+@pytest.mark.parametrize("way", ("kernel", "composition"), indirect=True)
+def test_gradient_of_the_lse(way):
     check(*cuda(100, 60, kv_heads=2, d=64), "none", with_lse=True)
     check(*cuda(100, 60, kv_heads=2, d=64), "causal_bottom_right",
           with_lse=True)
@@ -140,12 +147,14 @@ def test_empty_tensors():
         assert not any(t.grad.any() for t in tensors)
 
 
-def test_tiles_of_the_composition(monkeypatch):
+@pytest.mark.parametrize("way", ("composition",), indirect=True)
+def test_tiles_of_the_composition(way, monkeypatch):
     monkeypatch.setattr(_torch_backward, "TILE_BYTES", 1 << 18)
     check(*cuda(500, 300, kv_heads=2, d=64), "causal")
 
 
-def test_memory_of_long_rows_is_bounded():
+@pytest.mark.parametrize("way", ("kernel", "composition"), indirect=True)
+def test_memory_of_long_rows_is_bounded(way):
     """8 heads of 16384 x 16384 scores would take 8 GiB."""
     q, k, v = cuda(16384, batch=1, heads=8, d=64, grad=True)
     torch.cuda.reset_peak_memory_stats()
