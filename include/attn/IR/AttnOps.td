@@ -207,7 +207,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     **Mask, scale, outputs, alignment, schedule.** As for `attn.forward`; the
     alignment also speaks for the gradients. A query that sees no key has
     LSE = -inf: it gets dQ = 0 and adds nothing to dK and dV, and a key that no
-    query sees gets dK = dV = 0, whatever dO and dLSE are.
+    query sees gets dK = dV = 0. A NaN or infinity in Q, K or dO can also reach
+    gradients of hidden pairs of the same tile, whose factor there is 0.
 
     **Precision.** LSE, D and sums are f32. P and dS are rounded to the element
     type as factors of products, like the operands; of f32 the products are
