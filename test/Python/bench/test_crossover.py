@@ -40,6 +40,7 @@ def test_a_sweep_has_every_schedule_and_its_bound(tmp_path):
         assert one["predicted"] == 1024
         narrow, wide = one["points"]
         assert "flash" in narrow["schedules"]
-        assert {"column_split", "score_spill"} <= set(wide["schedules"])
+        # score_spill needs more scratch there than a plan usually has.
+        assert {"column_split", "streamed_query"} <= set(wide["schedules"])
         for plan in wide["schedules"].values():
             assert plan["bytes"]["l2"] >= wide["lower_bounds"]["l2"]
