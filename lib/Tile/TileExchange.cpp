@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace attn::tile;
 
 //===----------------------------------------------------------------------===//
-// Registers in global memory
+// Registers as they are
 //===----------------------------------------------------------------------===//
 
 /// 32-bit registers that a lane has of all the values.
@@ -18,9 +18,9 @@ static int64_t registersOf(TypeRange types) {
   return count;
 }
 
-static Traffic imageTraffic(TypeRange types) {
+static int64_t imageBytes(TypeRange types) {
   constexpr int64_t lanes = 32, registerBytes = 4;
-  return {registersOf(types) * lanes * registerBytes, 0};
+  return registersOf(types) * lanes * registerBytes;
 }
 
 static LogicalResult verifyImage(Operation *op, TypeRange types) {
@@ -37,7 +37,7 @@ LogicalResult StoreRegistersOp::verify() {
 }
 
 Traffic StoreRegistersOp::getTraffic(const TrafficScalars &) {
-  return imageTraffic(getValues().getTypes());
+  return {imageBytes(getValues().getTypes()), 0};
 }
 
 LogicalResult LoadRegistersOp::verify() {
@@ -45,7 +45,24 @@ LogicalResult LoadRegistersOp::verify() {
 }
 
 Traffic LoadRegistersOp::getTraffic(const TrafficScalars &) {
-  return imageTraffic(getValues().getTypes());
+  return {imageBytes(getValues().getTypes()), 0};
+}
+
+LogicalResult PutRegistersOp::verify() {
+  if (failed(verifyImage(*this, getValues().getTypes())))
+    return failure();
+  SmemType buffer = getBuffer().getType();
+  if (bytes() > buffer.stageBytes())
+    return emitOpError("expects at most the ")
+           << buffer.stageBytes() << " bytes of a stage of " << buffer
+           << ", but got " << bytes();
+  return success();
+}
+
+int64_t PutRegistersOp::bytes() { return imageBytes(getValues().getTypes()); }
+
+Traffic PutRegistersOp::getTraffic(const TrafficScalars &) {
+  return {0, bytes()};
 }
 
 LogicalResult ScaleRowsOp::verify() {

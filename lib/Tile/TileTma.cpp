@@ -18,13 +18,18 @@ static LogicalResult verifyBox(Operation *op, TensorMapType map,
   return success();
 }
 
+/// One lane executes the op.
+static LogicalResult verifySingleLane(Operation *op) {
+  RoleOp role = RoleOp::of(op);
+  if (!role || !role.getSingleLane())
+    return op->emitOpError("expects to stand in a role of a single lane");
+  return success();
+}
+
 LogicalResult TmaLoadOp::verify() {
   TensorMapType map = getMap().getType();
   SmemType buffer = getBuffer().getType();
-  RoleOp role = RoleOp::of(*this);
-  if (!role || !role.getSingleLane())
-    return emitOpError("expects to stand in a role of a single lane");
-  if (failed(verifyBox(*this, map, buffer)))
+  if (failed(verifySingleLane(*this)) || failed(verifyBox(*this, map, buffer)))
     return failure();
   int64_t blocks =
       getRank() ? (*this)->getParentOfType<KernelOp>().getCluster() : 1;
@@ -82,4 +87,50 @@ LogicalResult TmaStoreOp::verify() {
            << buffer.panelColumns() << " below " << map.getColumns()
            << ", but got " << column;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Words in one piece
+//===----------------------------------------------------------------------===//
+
+/// What the copy engine moves in one piece is a multiple of so many bytes.
+static constexpr int64_t kUnit = 16;
+
+static LogicalResult verifyWords(Operation *op, PtrType base, int64_t bytes) {
+  if (!base.getElementType().isF32())
+    return op->emitOpError("expects an array of f32, but got ") << base;
+  if (bytes <= 0 || bytes % kUnit != 0)
+    return op->emitOpError("expects bytes in multiples of ")
+           << kUnit << ", but got " << bytes;
+  return success();
+}
+
+LogicalResult LoadWordsOp::verify() {
+  SmemType buffer = getBuffer().getType();
+  if (failed(verifySingleLane(*this)))
+    return failure();
+  if (buffer.getRows() != 1 || !buffer.getElementType().isF32())
+    return emitOpError("expects a buffer of one row of f32, but got ")
+           << buffer;
+  return verifyWords(*this, getBase().getType(), buffer.tileBytes());
+}
+
+Traffic LoadWordsOp::getTraffic(const TrafficScalars &) {
+  int64_t bytes = getBuffer().getType().tileBytes();
+  return {bytes, bytes};
+}
+
+LogicalResult AddWordsOp::verify() {
+  SmemType buffer = getBuffer().getType();
+  int64_t bytes = int32_t(getCount()) * int64_t(sizeof(float));
+  if (bytes > buffer.stageBytes())
+    return emitOpError("expects at most the ")
+           << buffer.stageBytes() << " bytes of a stage of " << buffer
+           << ", but got " << bytes;
+  return verifyWords(*this, getBase().getType(), bytes);
+}
+
+Traffic AddWordsOp::getTraffic(const TrafficScalars &) {
+  int64_t bytes = int32_t(getCount()) * int64_t(sizeof(float));
+  return {bytes, bytes};
 }

@@ -50,6 +50,10 @@ Traffic StoreMatrixOp::getTraffic(const TrafficScalars &) {
                  getBuffer().getType().elementBytes()};
 }
 
+Traffic StoreTransposedOp::getTraffic(const TrafficScalars &) {
+  return {0, getFragment().getType().bytes()};
+}
+
 static Traffic trafficOf(RowType row) {
   constexpr int64_t valueBytes = 4;
   return {0, row.getRows() * valueBytes};

@@ -27,7 +27,7 @@ include "attn/Tile/TrafficInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 //===----------------------------------------------------------------------===//
-// Registers in global memory
+// Registers as they are
 //===----------------------------------------------------------------------===//
 
 def Tile_StoreRegistersOp : Tile_Op<"store_registers",
@@ -38,7 +38,8 @@ def Tile_StoreRegistersOp : Tile_Op<"store_registers",
     Per warp.  The registers of all values make an image, whose size is that of
     all lanes' registers; it goes to place number `place` of an array of such
     images.  `tile.load_registers` with the same types gives the same values, to
-    any warp; nothing else reads an image.  A partial row stays partial.
+    any warp.  A partial row stays partial.  Only `tile.add_words` changes an
+    image, number by number, and nothing else reads one.
 
     Lane l keeps the k-th four registers (of all values, one behind the other)
     in the 16 bytes from `512 k + 16 l` on, and two that are left in the 8 bytes
@@ -67,6 +68,27 @@ def Tile_LoadRegistersOp : Tile_Op<"load_registers",
     $base `[` $place `]` attr-dict `:` type($base) `->` type($values)
   }];
   let hasVerifier = 1;
+}
+
+def Tile_PutRegistersOp : Tile_Op<"put_registers",
+    [MemoryEffects<[MemWrite]>,
+     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "stores registers as they are to shared memory";
+  let description = [{
+    Per warp.  The image that `tile.store_registers` makes of the values goes to
+    place number `place` of the bytes of a stage, whatever its layout.
+  }];
+  let arguments = (ins Variadic<AnyTypeOf<[Tile_Frag, Tile_Row]>>:$values,
+                       Tile_Smem:$buffer, I32:$stage, I32:$place);
+  let assemblyFormat = [{
+    $values `to` $buffer `[` $stage `,` $place `]` attr-dict
+    `:` type($values) `to` type($buffer)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Bytes of the image.
+    int64_t bytes();
+  }];
 }
 
 def Tile_ScaleRowsOp : Tile_Op<"scale_rows",

@@ -269,24 +269,45 @@ def Tile_TransposeOp : Tile_Op<"transpose",
   }];
 }
 
-def Tile_StoreMatrixOp : Tile_Op<"store_matrix", [MemoryEffects<[MemWrite]>,
+def Tile_StoreMatrixOp : Tile_Op<"store_matrix", [AttrSizedOperandSegments,
+    MemoryEffects<[MemWrite]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
   let summary = "rounds an accumulator and stores it to shared memory";
   let description = [{
-    Per warp, at (`row`, `column`) of the buffer's stage 0; without a column at
-    column 0.  A column is a multiple of 8.
+    Per warp, at (`row`, `column`) of a stage of the buffer, the first one if
+    none is named; without a column at column 0.  A column is a multiple of 8.
   }];
   let arguments = (ins Tile_Frag:$fragment, Tile_Smem:$buffer, I32:$row,
-                       Optional<I32>:$column);
+                       Optional<I32>:$column, Optional<I32>:$stage);
   let assemblyFormat = [{
-    $fragment `to` $buffer `[` $row (`,` $column^)? `]` attr-dict
+    $fragment `to` $buffer `[` $row (`,` $column^)? `]`
+    (`stage` `(` $stage^ `)`)? attr-dict
     `:` type($fragment) `to` type($buffer)
   }];
   let builders = [OpBuilder<(ins "mlir::Value":$fragment,
-      "mlir::Value":$buffer, "mlir::Value":$row), [{
-    build($_builder, $_state, fragment, buffer, row,
-          /*column=*/mlir::Value());
+      "mlir::Value":$buffer, "mlir::Value":$row,
+      CArg<"mlir::Value", "{}">:$column), [{
+    build($_builder, $_state, fragment, buffer, row, column,
+          /*stage=*/mlir::Value());
   }]>];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreTransposedOp : Tile_Op<"store_transposed",
+    [MemoryEffects<[MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "stores the transpose of a left factor to shared memory";
+  let description = [{
+    Per warp: element (i, j) of the fragment goes to (`row + j`, `column + i`)
+    of a stage.  `row` is a multiple of 8 and `column` of 16.  What a product
+    gave with keys as rows becomes a left factor with keys as columns.
+  }];
+  let arguments = (ins Tile_Frag:$fragment, Tile_Smem:$buffer, I32:$stage,
+                       I32:$row, I32:$column);
+  let assemblyFormat = [{
+    $fragment `to` $buffer `[` $stage `,` $row `,` $column `]` attr-dict
+    `:` type($fragment) `to` type($buffer)
+  }];
   let hasVerifier = 1;
 }
 
@@ -349,6 +370,8 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
     left factor is a fragment of the warp, or lies in shared memory: then warp w
     of the warpgroup takes the rows from `row + 16 w` on.  The right factor is a
     stage of a buffer (k x n), or with `transpose` the transpose of one (n x k).
+    Of a stage that is wider than the product the first columns take part, or
+    those from `rhs_column` on, a multiple of a panel's 64.
     Without `acc` the sum starts at 0; an `acc` that is pending goes on with the
     sum of a product in flight, in the same registers, and takes its place.
     Columns of the factors beyond the contracted extent take no part.
@@ -362,14 +385,21 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
   }];
   let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Smem]>:$lhs,
     Optional<I32>:$lhs_stage, Optional<I32>:$lhs_row, Tile_Smem:$rhs,
-    I32:$rhs_stage, UnitAttr:$transpose,
+    I32:$rhs_stage, Optional<I32>:$rhs_column, UnitAttr:$transpose,
     Optional<AnyTypeOf<[Tile_Frag, Tile_Pending]>>:$acc);
   let results = (outs Tile_Pending:$result);
   let assemblyFormat = [{
-    $lhs (`[` $lhs_stage^ `,` $lhs_row `]`)? `,` $rhs `[` $rhs_stage `]`
-    (`transpose` $transpose^)? (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
+    $lhs (`[` $lhs_stage^ `,` $lhs_row `]`)? `,`
+    $rhs `[` $rhs_stage (`,` $rhs_column^)? `]` (`transpose` $transpose^)?
+    (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
+  let builders = [OpBuilder<(ins "mlir::Type":$result, "mlir::Value":$lhs,
+      "mlir::Value":$lhsStage, "mlir::Value":$lhsRow, "mlir::Value":$rhs,
+      "mlir::Value":$rhsStage, "bool":$transpose, "mlir::Value":$acc), [{
+    build($_builder, $_state, result, lhs, lhsStage, lhsRow, rhs, rhsStage,
+          /*rhs_column=*/mlir::Value(), transpose, acc);
+  }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The contracted extent.

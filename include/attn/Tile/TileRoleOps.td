@@ -136,9 +136,13 @@ def Tile_BarArriveOp : Tile_Op<"bar_arrive",
 
 def Tile_FenceAsyncOp : Tile_Op<"fence_async",
     [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "the warp's stores to shared memory before reads by TMA, wgmma";
-  let description = "Every writing warp fences, then a barrier, then the "
-                    "asynchronous reader (fence.proxy.async.shared::cta).";
+  let summary = "stores to shared memory before reads by TMA, wgmma";
+  let description = [{
+    Between a store and an asynchronous read of the same bytes somebody fences
+    (fence.proxy.async.shared::cta): the warp that stored, before the barrier
+    that the reader waits at; or a warp that knows of the store by a barrier,
+    such as the reader itself.
+  }];
   let assemblyFormat = "attr-dict";
 }
 
@@ -248,17 +252,25 @@ def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,
       ["getTrafficOperands"]>]> {
   let summary = "starts copying rows of a buffer to a box of an array";
   let description = [{
-    Per warp, by its first lane.  Rows `source_row ..` of the buffer's stage 0
-    go to the box at (`row`, `column`) of a head; what lies outside the array is
-    dropped.  The buffer may be written again after `tile.tma_store_wait`.
+    Per warp, by its first lane.  Rows `source_row ..` of a stage of the buffer,
+    the first one if none is named, go to the box at (`row`, `column`) of a
+    head; what lies outside the array is dropped.  The buffer may be written
+    again after `tile.tma_store_wait`.
   }];
   let arguments = (ins Tile_Smem:$buffer, I32:$source_row, Tile_TensorMap:$map,
-                       I32:$batch, I32:$head, I32:$row, I64Attr:$column);
+                       I32:$batch, I32:$head, I32:$row, I64Attr:$column,
+                       Optional<I32>:$stage);
   let assemblyFormat = [{
-    $buffer `[` $source_row `]` `to` $map
+    $buffer `[` $source_row `]` (`stage` `(` $stage^ `)`)? `to` $map
     `[` $batch `,` $head `,` $row `,` $column `]` attr-dict
     `:` type($buffer) `to` type($map)
   }];
+  let builders = [OpBuilder<(ins "mlir::Value":$buffer,
+      "mlir::Value":$sourceRow, "mlir::Value":$map, "mlir::Value":$batch,
+      "mlir::Value":$head, "mlir::Value":$row, "uint64_t":$column), [{
+    build($_builder, $_state, buffer, sourceRow, map, batch, head, row, column,
+          /*stage=*/mlir::Value());
+  }]>];
   let hasVerifier = 1;
 }
 
@@ -266,10 +278,56 @@ def Tile_TmaStoreWaitOp : Tile_Op<"tma_store_wait",
     [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits until the warp's stores have read their buffers";
   let description = [{
-    All but the last `in_flight` of them, in the order in which they began.
+    All but the last `in_flight` of them (`tile.tma_store`, `tile.add_words`),
+    in the order in which they began.
   }];
   let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>]>:$in_flight);
   let assemblyFormat = "$in_flight attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Words in one piece
+//===----------------------------------------------------------------------===//
+
+def Tile_LoadWordsOp : Tile_Op<"load_words",
+    [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "starts copying a run of f32 into a stage of a buffer";
+  let description = [{
+    One lane.  The array is one of runs as long as the buffer's only row; run
+    number `index` becomes the row of the stage.  Arrives at the barrier and
+    announces the bytes, as `tile.tma_load` does.  The array begins at a
+    multiple of 16 bytes.
+  }];
+  let arguments = (ins Tile_Ptr:$base, I32:$index, Tile_Smem:$buffer,
+                       I32:$stage, Tile_Mbarrier:$barrier, I32:$slot);
+  let assemblyFormat = [{
+    $base `[` $index `]` `to` $buffer `[` $stage `]`
+    `arrive` $barrier `[` $slot `]` attr-dict
+    `:` type($base) `to` type($buffer) `,` type($barrier)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AddWordsOp : Tile_Op<"add_words",
+    [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "starts adding the words of a stage to global memory";
+  let description = [{
+    Per warp, by its first lane.  The first `count` words of the stage, as they
+    lie there, are f32 and are added one by one to run number `index` of an
+    array of such runs, which begins at a multiple of 16 bytes.  Words that a
+    launch adds to nobody reads or writes otherwise in it; in which order they
+    are added up is open.  The buffer may be written again after
+    `tile.tma_store_wait`.
+  }];
+  let arguments = (ins Tile_Smem:$buffer, I32:$stage, Tile_Ptr:$base,
+                       I32:$index, I32Attr:$count);
+  let assemblyFormat = [{
+    $buffer `[` $stage `]` `to` $base `[` $index `]` `count` $count attr-dict
+    `:` type($buffer) `to` type($base)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif

@@ -261,7 +261,8 @@ struct FenceAsyncLowering : OpConversionPattern<FenceAsyncOp> {
     b.memoryAssembly("fence.proxy.async.shared::cta;", "", {});
     // What arrives for the warp is its first lane, which speaks for the stores
     // of the others only behind this.
-    NVVM::SyncWarpOp::create(b, b.i32(-1));
+    if (!isSingleLane(op))
+      NVVM::SyncWarpOp::create(b, b.i32(-1));
     rewriter.eraseOp(op);
     return success();
   }

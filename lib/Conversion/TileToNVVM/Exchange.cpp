@@ -9,6 +9,9 @@
 // the GPU.  Memory order is transitive over the mbarriers of a block, so that
 // one lane speaks for all warps.
 //
+// In shared memory an image has the same form: 16 bytes a lane, one lane behind
+// the other, meet no bank conflict.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Lane.h"
@@ -22,13 +25,15 @@ namespace {
 constexpr int64_t kPiece = 4; ///< registers that one instruction moves
 constexpr int64_t kRegisterBytes = 4, kLanes = 32;
 
-/// Where a lane has its part of an image of so many registers.
+/// Where a lane has its part of an image of so many registers; `base` is a
+/// pointer to global memory or an address in shared memory.
 struct ImageAddress {
   ImageAddress(Lane &b, Value base, Value place, int64_t registers) {
     Value image = b.mul(place, registers * kRegisterBytes * kLanes);
     auto ofLane = [&](int64_t piece) {
       Value bytes = b.add(image, b.mul(b.lane(), piece * kRegisterBytes));
-      return b.offset(base, b.wide(bytes));
+      return base.getType().isInteger() ? b.add(base, bytes)
+                                        : b.offset(base, b.wide(bytes));
     };
     if (registers >= kPiece)
       whole = ofLane(kPiece);
@@ -66,6 +71,30 @@ std::string memoryOperand(int64_t number, int64_t bytes) {
 
 StringRef letterOf(Type type) { return type.isF32() ? "f" : "r"; }
 
+/// Stores the registers of all values as an image, to `space` ("global").
+void storeImage(Lane &b, StringRef space, Value base, Value place,
+                ArrayRef<ValueRange> values) {
+  Registers all;
+  for (ValueRange value : values)
+    llvm::append_range(all, value);
+  ImageAddress address(b, base, place, all.size());
+  for (size_t i = 0; i < all.size(); i += kPiece) {
+    ArrayRef<Value> piece = ArrayRef(all).slice(i).take_front(kPiece);
+    SmallVector<Value> operands = {address.of(piece.size())};
+    std::string constraints = base.getType().isInteger() ? "r" : "l";
+    for (Value value : piece) {
+      operands.push_back(value);
+      constraints += ("," + letterOf(value.getType())).str();
+    }
+    b.memoryAssembly("st." + space.str() + vectorOf(piece.size()) +
+                         memoryOperand(0, bytesBehind(i)) + ", " +
+                         operandList(1, piece.size()) + ";",
+                     constraints, operands);
+  }
+  // One lane will say, at a barrier, that all of them have stored.
+  NVVM::SyncWarpOp::create(b, b.i32(-1));
+}
+
 struct StoreRegistersLowering : OpConversionPattern<StoreRegistersOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -73,26 +102,24 @@ struct StoreRegistersLowering : OpConversionPattern<StoreRegistersOp> {
   matchAndRewrite(StoreRegistersOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    Registers all;
-    for (ValueRange value : adaptor.getValues())
-      llvm::append_range(all, value);
-    ImageAddress address(b, adaptor.getBase().front(),
-                         adaptor.getPlace().front(), all.size());
-    for (size_t i = 0; i < all.size(); i += kPiece) {
-      ArrayRef<Value> piece = ArrayRef(all).slice(i).take_front(kPiece);
-      SmallVector<Value> operands = {address.of(piece.size())};
-      std::string constraints = "l";
-      for (Value value : piece) {
-        operands.push_back(value);
-        constraints += ("," + letterOf(value.getType())).str();
-      }
-      b.memoryAssembly("st.global" + vectorOf(piece.size()) +
-                           memoryOperand(0, bytesBehind(i)) + ", " +
-                           operandList(1, piece.size()) + ";",
-                       constraints, operands);
-    }
-    // One lane will say, at a barrier, that all of them have stored.
-    NVVM::SyncWarpOp::create(b, b.i32(-1));
+    storeImage(b, "global", adaptor.getBase().front(),
+               adaptor.getPlace().front(), adaptor.getValues());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct PutRegistersLowering : OpConversionPattern<PutRegistersOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PutRegistersOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value stage = b.mul(adaptor.getStage().front(),
+                        op.getBuffer().getType().stageBytes());
+    storeImage(b, "shared", b.add(adaptor.getBuffer().front(), stage),
+               adaptor.getPlace().front(), adaptor.getValues());
     rewriter.eraseOp(op);
     return success();
   }
@@ -396,6 +423,7 @@ int64_t attn::clusterOf(Operation *op) {
 void attn::populateExchangePatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
   patterns.add<AwaitLowering, ClusterRankLowering, LoadRegistersLowering,
-               PublishLowering, ScaleRowsLowering, StoreFragmentLowering,
-               StoreRegistersLowering>(converter, patterns.getContext());
+               PublishLowering, PutRegistersLowering, ScaleRowsLowering,
+               StoreFragmentLowering, StoreRegistersLowering>(
+      converter, patterns.getContext());
 }

@@ -346,16 +346,20 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
     FragType fragment = op.getFragment().getType();
     assert((buffer.elementBytes() == 2 || !buffer.isSwizzled()) &&
            "the verifier knows no panels of f32");
+    Value start = adaptor.getBuffer().front();
+    if (op.getStage())
+      start =
+          b.add(start, b.mul(adaptor.getStage().front(), buffer.stageBytes()));
     if (buffer.isSwizzled()) {
-      storeSwizzled(b, op, adaptor.getFragment(), adaptor.getBuffer().front(),
+      storeSwizzled(b, op, adaptor.getFragment(), start,
                     adaptor.getRow().front());
       rewriter.eraseOp(op);
       return success();
     }
     Value row = b.add(adaptor.getRow().front(), b.quad());
-    Value address = b.add(adaptor.getBuffer().front(),
-                          b.add(b.mul(row, buffer.pitchBytes()),
-                                b.mul(b.inQuad(), 2 * buffer.elementBytes())));
+    Value address =
+        b.add(start, b.add(b.mul(row, buffer.pitchBytes()),
+                           b.mul(b.inQuad(), 2 * buffer.elementBytes())));
     if (op.getColumn())
       address = b.add(
           address, b.mul(adaptor.getColumn().front(), buffer.elementBytes()));
@@ -414,6 +418,61 @@ private:
   }
 };
 
+/// stmatrix with its matrices transposed: lane l gives the address of column
+/// l % 8 of the 8 x 8 matrix l / 8 of a 16 x 16 piece, a row of the buffer.
+struct StoreTransposedLowering : OpConversionPattern<StoreTransposedOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreTransposedOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType buffer = op.getBuffer().getType();
+    FragType fragment = op.getFragment().getType();
+    // Matrices 1 and 3 are 8 columns of the buffer to the right of 0 and 2, and
+    // 2 and 3 are 8 rows down.
+    Value lane = b.lane(), matrix = b.shiftRight(lane, 3);
+    Value right = b.bitAnd(matrix, 1), down = b.shiftRight(matrix, 1);
+    Value row8 = b.bitAnd(lane, 7);
+    Value row = b.add(adaptor.getRow().front(), b.add(row8, b.mul(down, 8)));
+    Value stage = b.mul(adaptor.getStage().front(), buffer.stageBytes());
+    Value start = b.add(b.add(adaptor.getBuffer().front(), stage),
+                        b.mul(row, buffer.pitchBytes()));
+    int64_t columns = fragment.getColumns() / 16;
+    for (int64_t m = 0; m < fragment.getRows() / 16; ++m) {
+      Value column = b.add(adaptor.getColumn().front(), m * 16);
+      // The rows of one place in a piece of eight are a constant apart, and
+      // share one address: see LoadMatrixLowering.
+      Value pointer = b.shared(
+          b.opaque(b.add(start, placeInRow(b, buffer, column, right, row8))));
+      for (int64_t n = 0; n < columns; ++n)
+        NVVM::StMatrixOp::create(
+            b, b.offset(pointer, n * 16 * buffer.pitchBytes()),
+            adaptor.getFragment().slice((m * columns + n) * 4, 4),
+            NVVM::MMALayout::col,
+            NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
+            NVVM::LdStMatrixEltType::B16);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  /// Bytes from the start of a row to `right` times eight columns behind a
+  /// column, a multiple of 16.  Rows begin at multiples of 8, so that row % 8
+  /// is the lane's own.
+  static Value placeInRow(Lane &b, SmemType buffer, Value column, Value right,
+                          Value row8) {
+    Value piece = b.add(b.div(column, 8), right);
+    if (!buffer.isSwizzled())
+      return b.mul(piece, 16);
+    constexpr int64_t perPanel = 8;
+    Value place = b.createOrFold<arith::XOrIOp>(b.rem(piece, perPanel), row8);
+    return b.add(b.mul(b.div(piece, perPanel), buffer.panelBytes()),
+                 b.mul(place, 16));
+  }
+};
+
 } // namespace
 
 Value attn::packPair(Lane &b, Type element, Value low, Value high) {
@@ -430,6 +489,6 @@ Value attn::packPair(Lane &b, Type element, Value low, Value high) {
 void attn::populateMatrixPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
   patterns.add<CastLowering, ExtractLowering, LoadMatrixLowering, MmaLowering,
-               SplitLowering, StoreMatrixLowering>(converter,
-                                                   patterns.getContext());
+               SplitLowering, StoreMatrixLowering, StoreTransposedLowering>(
+      converter, patterns.getContext());
 }

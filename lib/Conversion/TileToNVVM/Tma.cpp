@@ -1,4 +1,4 @@
-//===- Tma.cpp - Boxes through the copy engine ----------------------------===//
+//===- Tma.cpp - Boxes and words through the copy engine ------------------===//
 //
 // A box is moved panel by panel of 128 bytes of columns.  The coordinates of a
 // tensor map run from the inside out: column, row, head, batch.
@@ -13,6 +13,21 @@ using namespace attn::tile;
 
 namespace {
 
+Value stageAddress(Lane &b, SmemType type, Value buffer, Value stage) {
+  return b.add(buffer, b.mul(stage, type.stageBytes()));
+}
+
+/// One arrival, which announces bytes.
+void announce(Lane &b, Value barrier, int64_t bytes) {
+  b.memoryAssembly("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+                   "r,r", {barrier, b.i32(bytes)});
+}
+
+/// Closes the lane's current group of stores.
+void commit(Lane &b) {
+  b.memoryAssembly("cp.async.bulk.commit_group;", "", {});
+}
+
 struct TmaLoadLowering : OpConversionPattern<TmaLoadOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -21,13 +36,11 @@ struct TmaLoadLowering : OpConversionPattern<TmaLoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
-    Value target = b.add(adaptor.getBuffer(),
-                         b.mul(adaptor.getStage(), buffer.stageBytes()));
+    Value target =
+        stageAddress(b, buffer, adaptor.getBuffer(), adaptor.getStage());
     Value barrier = b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8));
     // What lies outside the array counts too: it lands as zeros.
-    int64_t bytes = op.panels() * buffer.panelBytes();
-    b.memoryAssembly("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
-                     "r,r", {barrier, b.i32(bytes)});
+    announce(b, barrier, op.panels() * buffer.panelBytes());
     std::string start = "cp.async.bulk.tensor.4d.shared::cluster.global.tile"
                         ".mbarrier::complete_tx::bytes";
     std::string copy = start + " [$0], [$1, {$3,$4,$5,$6}], [$2];";
@@ -72,8 +85,11 @@ struct TmaStoreLowering : OpConversionPattern<TmaStoreOp> {
     int64_t first = op.getColumn();
     int64_t columns = std::min(buffer.getColumns(),
                                op.getMap().getType().getColumns() - first);
-    Value source = b.add(adaptor.getBuffer(),
-                         b.mul(adaptor.getSourceRow(), SmemType::kPanelBytes));
+    Value source = adaptor.getBuffer();
+    if (adaptor.getStage())
+      source = stageAddress(b, buffer, source, adaptor.getStage());
+    source =
+        b.add(source, b.mul(adaptor.getSourceRow(), SmemType::kPanelBytes));
     b.when(isSingleLane(op) ? Value() : b.isFirstLane(), [&] {
       for (int64_t at = 0; at < columns; at += buffer.panelColumns())
         b.memoryAssembly(
@@ -84,7 +100,61 @@ struct TmaStoreLowering : OpConversionPattern<TmaStoreOp> {
              b.add(source, at / buffer.panelColumns() * buffer.panelBytes()),
              b.i32(first + at), adaptor.getRow(), adaptor.getHead(),
              adaptor.getBatch()});
-      b.memoryAssembly("cp.async.bulk.commit_group;", "", {});
+      commit(b);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// Run number `index` of runs of so many bytes, which together may have more
+/// than 2^31.
+Value runAddress(Lane &b, Value base, Value index, int64_t bytes) {
+  return b.offset(base, b.mul(b.wide(index), bytes));
+}
+
+struct LoadWordsLowering : OpConversionPattern<LoadWordsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadWordsOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType buffer = op.getBuffer().getType();
+    int64_t bytes = buffer.tileBytes();
+    Value barrier = b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8));
+    announce(b, barrier, bytes);
+    b.memoryAssembly(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[$0], [$1], $2, [$3];",
+        "r,l,r,r",
+        {stageAddress(b, buffer, adaptor.getBuffer(), adaptor.getStage()),
+         runAddress(b, adaptor.getBase(), adaptor.getIndex(), bytes),
+         b.i32(bytes), barrier});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct AddWordsLowering : OpConversionPattern<AddWordsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AddWordsOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType buffer = op.getBuffer().getType();
+    int64_t bytes = int32_t(op.getCount()) * int64_t(sizeof(float));
+    Value source =
+        stageAddress(b, buffer, adaptor.getBuffer(), adaptor.getStage());
+    b.when(isSingleLane(op) ? Value() : b.isFirstLane(), [&] {
+      b.memoryAssembly(
+          "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
+          "[$0], [$1], $2;",
+          "l,r,r",
+          {runAddress(b, adaptor.getBase(), adaptor.getIndex(), bytes), source,
+           b.i32(bytes)});
+      commit(b);
     });
     rewriter.eraseOp(op);
     return success();
@@ -111,6 +181,7 @@ struct TmaStoreWaitLowering : OpConversionPattern<TmaStoreWaitOp> {
 
 void attn::populateTmaPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
-  patterns.add<TmaLoadLowering, TmaStoreLowering, TmaStoreWaitLowering>(
-      converter, patterns.getContext());
+  patterns.add<AddWordsLowering, LoadWordsLowering, TmaLoadLowering,
+               TmaStoreLowering, TmaStoreWaitLowering>(converter,
+                                                       patterns.getContext());
 }

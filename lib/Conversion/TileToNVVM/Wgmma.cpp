@@ -33,13 +33,14 @@ namespace {
 constexpr int64_t kUnit = 16; ///< bytes that descriptors count in
 constexpr int64_t kStepBytes = 32;
 
-/// A factor in shared memory, from a row of a stage on.
+/// A factor in shared memory, from a row or column of a stage on.
 class Descriptors {
 public:
-  /// `kDown`: the contracted extent runs down the rows.  The descriptors of a
+  /// `kDown`: the contracted extent runs down the rows.  The factor begins at a
+  /// row, or at the first column of a panel (null is 0).  The descriptors of a
   /// few steps stay in uniform registers; of many each is made anew.
   Descriptors(Lane &b, SmemType type, Value buffer, Value stage, Value row,
-              int64_t steps, bool kDown)
+              Value column, int64_t steps, bool kDown)
       : type(type), kDown(kDown), areKept(steps <= kMostKeptDescriptors) {
     constexpr int64_t addressMask = 0x3fff;
     int64_t leading = (kDown ? type.panelBytes() / kUnit : 1) << 16;
@@ -51,6 +52,9 @@ public:
       buffer = b.opaque(buffer);
     if (row)
       buffer = b.add(buffer, b.mul(row, SmemType::kPanelBytes));
+    if (column)
+      buffer = b.add(
+          buffer, b.mul(b.div(column, type.panelColumns()), type.panelBytes()));
     base = b.bitAnd(b.shiftRight(buffer, 4), addressMask);
     base = areKept ? wide(b, base, leading) : b.add(base, leading);
     if (type.getStages() == 1)
@@ -114,8 +118,10 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
     SmemType rhs = op.getRhs().getType();
     int64_t steps = op.depth() * rhs.elementBytes() / kStepBytes;
     Descriptors right(b, rhs, adaptor.getRhs().front(),
-                      adaptor.getRhsStage().front(), /*row=*/Value(), steps,
-                      !op.getTranspose());
+                      adaptor.getRhsStage().front(), /*row=*/Value(),
+                      op.getRhsColumn() ? adaptor.getRhsColumn().front()
+                                        : Value(),
+                      steps, !op.getTranspose());
 
     // A sum in flight is not to be touched.
     bool goesOn = op.getAcc() && isa<PendingType>(op.getAcc().getType());
@@ -127,7 +133,8 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
     if (auto lhs = dyn_cast<SmemType>(op.getLhs().getType())) {
       leftPlace.emplace(b, lhs, adaptor.getLhs().front(),
                         adaptor.getLhsStage().front(),
-                        adaptor.getLhsRow().front(), steps, /*kDown=*/false);
+                        adaptor.getLhsRow().front(), /*column=*/Value(), steps,
+                        /*kDown=*/false);
     } else {
       left = b.tie(adaptor.getLhs());
     }
