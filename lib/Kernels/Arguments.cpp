@@ -27,12 +27,16 @@ void Arguments::pointer(StringRef role, Type element) {
 void Arguments::scalar(StringRef role, Type type) {
   roles.push_back(role.str());
   types.push_back(type);
-  counts.push_back(0);
 }
 
 void Arguments::perBlock(StringRef role, Type element, int64_t count) {
+  counts.emplace_back(roles.size(), kPerBlockAttr, count);
   pointer(role, element);
-  counts.back() = count;
+}
+
+void Arguments::perStrip(StringRef role, Type element, int64_t count) {
+  counts.emplace_back(roles.size(), kPerStripAttr, count);
+  pointer(role, element);
 }
 
 void Arguments::operand(StringRef name, Type element) {
@@ -54,16 +58,15 @@ KernelOp Arguments::createKernel(TileBuilder &builder,
   kernel = KernelOp::create(builder, request.name,
                             builder.getFunctionType(types, {}), warps,
                             request.minBlocksPerSm);
-  if (launchesOf(request.tiles) > 1)
+  if (launchesOf(request.tiles).size() > 1)
     kernel->setAttr(kLaunchAttr, builder.getI64IntegerAttr(request.launch));
   Block *entry = builder.createBlock(
       &kernel.getBody(), {}, types,
       SmallVector<Location>(types.size(), builder.getLoc()));
-  for (auto [i, role] : llvm::enumerate(roles)) {
+  for (auto [i, role] : llvm::enumerate(roles))
     kernel.setArgAttr(i, kRoleAttr, builder.getStringAttr(role));
-    if (counts[i] != 0)
-      kernel.setArgAttr(i, kPerBlockAttr, builder.getI64IntegerAttr(counts[i]));
-  }
+  for (auto [i, attribute, count] : counts)
+    kernel.setArgAttr(i, attribute, builder.getI64IntegerAttr(count));
   builder.setInsertionPointToStart(entry);
   return kernel;
 }

@@ -3,6 +3,7 @@
 #include "attn/Kernels/Kernels.h"
 
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -39,7 +40,22 @@ bool attn::isScratchRole(StringRef role) {
   return role == kScratchRole || role.starts_with((kScratchRole + "_").str());
 }
 
-attn::GridForm attn::gridForm(const Tiles &tiles) {
+int64_t attn::blocksOfTeam(const Tiles &tiles) {
+  return tiles.get("group", 1) * tiles.get("cluster", 1);
+}
+
+int64_t attn::launchOf(tile::KernelOp kernel) {
+  auto launch = kernel->getAttrOfType<IntegerAttr>(kLaunchAttr);
+  return launch ? launch.getInt() : 0;
+}
+
+int64_t attn::stripsOfBlock(const Tiles &tiles) {
+  return tiles.get("query_block", kStripRows) / kStripRows;
+}
+
+/// The grid of a schedule's only launch, or of its main one.
+static attn::GridForm formOf(const attn::Tiles &tiles) {
+  using attn::GridForm;
   if (tiles.has("group"))
     return GridForm::teams;
   if (tiles.has("strip")) // each block has places of its own
@@ -49,41 +65,38 @@ attn::GridForm attn::gridForm(const Tiles &tiles) {
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
 }
 
-int64_t attn::blocksOfTeam(const Tiles &tiles) {
-  return tiles.get("group", 1) * tiles.get("cluster", 1);
-}
-
-int64_t attn::rowsOfTile(const Tiles &tiles) {
-  return tiles.get("query", 1) * tiles.get("cluster", 1);
-}
-
-int64_t attn::launchOf(tile::KernelOp kernel) {
-  auto launch = kernel->getAttrOfType<IntegerAttr>(kLaunchAttr);
-  return launch ? launch.getInt() : 0;
-}
-
-int64_t attn::launchesOf(const Tiles &tiles) {
+SmallVector<attn::LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
+  GridForm form = formOf(tiles);
+  int64_t queries = tiles.get("query", 1) * tiles.get("cluster", 1);
+  int64_t keys = tiles.get("key");
   if (!tiles.has("query_block"))
-    return 1;
-  return tiles.get("separate") != 0 ? 3 : 2;
-}
-
-bool attn::ownsKeys(const Tiles &, int64_t launch) { return launch > 0; }
-
-int64_t attn::rowsOfTile(const Tiles &tiles, int64_t launch) {
-  return ownsKeys(tiles, launch) ? tiles.get("key") : rowsOfTile(tiles);
+    return {{"", form, false, queries}};
+  // Without strips of its own to take dQ from, one that adds it up in slow
+  // memory.
+  if (!tiles.has("query")) {
+    int64_t strips = stripsOfBlock(tiles);
+    GridForm around = GridForm::rowsHeadsBatch;
+    return {{"_prepare", around, false, kStripRows, strips},
+            {"", form, true, keys},
+            {"_finish", around, false, kStripRows, strips}};
+  }
+  if (tiles.get("separate") == 0)
+    return {{"_dq", form, false, queries}, {"_dk_dv", form, true, keys}};
+  return {{"_dq", form, false, queries},
+          {"_dk", form, true, keys},
+          {"_dv", form, true, keys}};
 }
 
 std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
                                     int64_t multiprocessors,
                                     int64_t blocksPerSm, int64_t launch) {
-  bool isOverKeys = ownsKeys(tiles, launch);
-  int64_t tile = rowsOfTile(tiles, launch);
-  int64_t extent = isOverKeys ? problem.keys : problem.queries;
-  int64_t heads = isOverKeys ? problem.kvHeads : problem.heads;
-  int64_t rows = (extent + tile - 1) / tile;
+  LaunchShape shape = launchesOf(tiles)[launch];
+  int64_t extent = shape.ownsKeys ? problem.keys : problem.queries;
+  int64_t heads = shape.ownsKeys ? problem.kvHeads : problem.heads;
+  int64_t rows =
+      llvm::divideCeil(extent, shape.rows * shape.multiple) * shape.multiple;
   int64_t all = rows * heads * problem.batch;
-  switch (gridForm(tiles)) {
+  switch (shape.form) {
   case GridForm::rowsHeadsBatch:
     return {rows, heads, problem.batch};
   case GridForm::tiles:

@@ -124,6 +124,8 @@ public:
   void operand(llvm::StringRef name, mlir::Type element);
   /// Memory of the launch, so many elements for every block of the grid.
   void perBlock(llvm::StringRef role, mlir::Type element, int64_t count);
+  /// Memory of all launches, so many elements for every strip of queries.
+  void perStrip(llvm::StringRef role, mlir::Type element, int64_t count);
 
   /// The tensor map of an operand.
   void map(TileBuilder &builder, llvm::StringRef operand, int64_t boxRows,
@@ -142,7 +144,8 @@ public:
 private:
   llvm::SmallVector<std::string> roles;
   llvm::SmallVector<mlir::Type> types;
-  llvm::SmallVector<int64_t> counts; ///< of elements per block, or 0
+  /// Attributes of arguments, by position, with a number of elements.
+  llvm::SmallVector<std::tuple<unsigned, llvm::StringRef, int64_t>> counts;
   tile::KernelOp kernel;
 };
 

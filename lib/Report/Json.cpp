@@ -100,6 +100,7 @@ static void write(OStream &json, const Plan &plan) {
       json.attribute("threads", plan.footprint.threads);
       json.attribute("blocks_per_sm", plan.footprint.blocksPerSm);
       json.attribute("scratch_bytes", plan.footprint.scratchBytes);
+      json.attribute("row_scratch_bytes", plan.footprint.rowScratchBytes);
     });
     json.attribute("seconds", plan.seconds);
     json.attribute("bound_by", plan.boundBy);

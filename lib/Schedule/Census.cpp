@@ -10,6 +10,9 @@ using namespace attn;
 static constexpr Axis axes[] = {Axis::Query, Axis::Key, Axis::HeadDim,
                                 Axis::HeadDimV};
 
+/// Rows of a warp's fragment.
+static constexpr int64_t kFragmentRows = 16;
+
 static size_t index(Axis axis) { return static_cast<size_t>(axis); }
 
 int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem,
@@ -19,6 +22,13 @@ int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem,
     return roundUp(cols,
                    std::max<int64_t>(16, kStepBytes / bytesOf(problem.dtype)));
   return axis == Axis::HeadDimV ? roundUp(cols, 16 * parts) : cols;
+}
+
+int64_t attn::paddedColumns(const Node &node, int64_t cols,
+                            const Problem &problem) {
+  if (node.columnGroups > 0)
+    return roundUp(cols, node.columnGroups * kPanelColumns);
+  return padded(node.tensor, cols, problem);
 }
 
 namespace {
@@ -160,8 +170,8 @@ private:
   }
 
   void visitByGroup(Surroundings &around) const {
-    assert(around.outer == Axis::Query && "a pipeline is over query tiles");
-    int64_t tiles = around.visits.outerTiles, rows = problem.queries;
+    int64_t tiles = around.visits.outerTiles;
+    int64_t rows = extent(problem, around.outer);
     around.visits = atLeastOne(around.visits, tiles, rows);
     if (around.hasInner && !isInStep(around))
       around.groupVisits = atLeastOne(
@@ -169,9 +179,11 @@ private:
           tiles * around.pipeline.warpgroups / around.across, rows);
   }
 
-  /// Whether the warpgroups of several blocks make all their steps together.
+  /// Whether warpgroups, of several blocks or over keys, make all their steps
+  /// together.
   static bool isInStep(const Surroundings &around) {
-    return around.pipeline.blocks() > 1;
+    return around.pipeline.blocks() > 1 ||
+           (around.pipeline && around.outer == Axis::Key);
   }
 
   static bool isByGroup(const Node &node, const Surroundings &around) {
@@ -268,6 +280,26 @@ private:
     return std::find(smem.begin(), smem.end(), tensor) != smem.end();
   }
 
+  /// Tiles of 64 rows that the warpgroups of a pipeline have in a step.
+  int64_t groupTiles(const Node &node, const Surroundings &around,
+                     int64_t rows) const {
+    bool isDealt = node.verb == Verb::multiply && node.columnGroups > 0;
+    return isDealt ? ceilDiv(rows, kWarpgroupRows) * node.columnGroups
+                   : around.pipeline.warpgroups / around.across;
+  }
+
+  /// What lies in scratch in whole tiles: that of a step, or all of it.
+  int64_t wholeElements(const Node &node, const Surroundings &around,
+                        int64_t count) const {
+    Shape shape = shapeOf(node.tensor);
+    int64_t whole = extent(problem, shape.rows);
+    int64_t rows = around.hasInner ? count * around.step[index(shape.rows)]
+                                   : roundUp(whole, node.wholeRows);
+    return shape.cols ? rows * paddedColumns(node, extent(problem, *shape.cols),
+                                             problem)
+                      : rows;
+  }
+
   void leaf(const Node &node, const Surroundings &around) {
     if (node.verb == Verb::store && node.tensor == Tensor::Lse && !problem.lse)
       return;
@@ -299,11 +331,16 @@ private:
       use.elements = use.elements /
                      extent(problem, *shapeOf(node.tensor).cols) *
                      use.tile.cols;
+    if (byGroup && isInStep(around))
+      use.count *= groupTiles(node, around, use.tile.rows);
     if (byGroup)
       use.tile.rows = kWarpgroupRows;
-    if (byGroup && isInStep(around))
-      use.count *= around.pipeline.warpgroups / around.across;
+    if (node.columnGroups > 0 && node.verb == Verb::multiply)
+      use.tile.cols =
+          paddedColumns(node, use.tile.cols, problem) / node.columnGroups;
     use.moved = use.elements;
+    if (node.wholeRows > 0)
+      use.moved = wholeElements(node, around, use.count);
     if (node.slots > 0)
       use.moved = use.count * use.tile.rows *
                   (shapeOf(node.tensor).cols
@@ -315,9 +352,11 @@ private:
       use.bInSmem = isInSmem(node.b);
     }
     if (node.verb == Verb::weigh)
-      use.aInSmem = isInSmem(Tensor::Lse);
+      use.aInSmem = isInSmem(Tensor::Lse) || isInSmem(Tensor::Stats);
     if (node.verb == Verb::differentiate)
-      use.aInSmem = isInSmem(Tensor::Delta);
+      use.aInSmem = isInSmem(Tensor::Delta) || isInSmem(Tensor::Stats);
+    if (byGroup && use.aInSmem && node.verb != Verb::multiply)
+      use.warps = kWarpgroupRows / kFragmentRows;
     result.uses.push_back(use);
   }
 

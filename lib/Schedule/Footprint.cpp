@@ -144,8 +144,8 @@ public:
         held += weightRegisters(node.tensor, steps);
         break;
       case Verb::absorb:
-        // In 16 bits, and the next one on its way.
-        if (node.tensor == Tensor::P)
+        // In 16 bits, and the next one on its way; a sum is all there at once.
+        if (node.tensor == Tensor::P || node.wholeRows > 0)
           held += registers(node.tensor, steps);
         break;
       case Verb::grid:
@@ -350,23 +350,37 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
 // All launches
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Bytes of scratch of one head; of those, `ofRows` are of tensors with as many
+/// values for a row however many rows there are.
+struct Scratch {
+  int64_t all = 0, ofRows = 0;
+};
+} // namespace
+
 /// Scratch is laid out whole, as if nothing were masked: one place per query
 /// and key, or per query and key step.
-static int64_t scratchOf(const Body &body, const Problem &problem,
-                         Steps steps) {
-  int64_t bytes = 0;
+static void addScratch(Scratch &scratch, const Body &body,
+                       const Problem &problem, Steps steps) {
   for (const Node &node : body) {
     if (node.verb == Verb::loop || node.verb == Verb::share)
-      bytes += scratchOf(node.body, problem, steps.inside(node, problem));
+      addScratch(scratch, node.body, problem, steps.inside(node, problem));
     if (node.verb != Verb::spill || node.slots > 0)
       continue;
     Shape shape = shapeOf(node.tensor);
-    int64_t keys = problem.keys, step = steps.tile(Axis::Key, problem, true);
-    int64_t places =
-        problem.queries * (shape.cols ? keys : ceilDiv(keys, step));
-    bytes += places * bytesPerElement(node.tensor, problem);
+    int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
+                                  : problem.queries;
+    int64_t columns = 1;
+    if (shape.cols)
+      columns = paddedColumns(node, extent(problem, *shape.cols), problem);
+    else // of every step of keys, if there are several
+      columns = ceilDiv(problem.keys, steps.tile(Axis::Key, problem, true));
+    int64_t bytes = rows * columns * bytesMoved(node, problem);
+    scratch.all += bytes;
+    bool grows =
+        shape.cols == Axis::Key || steps.step[static_cast<size_t>(Axis::Key)];
+    scratch.ofRows += grows ? 0 : bytes;
   }
-  return bytes;
 }
 
 /// Places that a block uses in turn, which do not grow with the problem.
@@ -404,6 +418,7 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   Footprint most;
   most.blocksPerSm = machine.maxBlocksPerSm;
   int64_t places = 0;
+  Scratch ofHead;
   for (const Node &grid : schedule.grids) {
     Footprint one = gridFootprint(grid, problem, machine);
     most.smemBytes = std::max(most.smemBytes, one.smemBytes);
@@ -411,13 +426,13 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
         std::max(most.registersPerThread, one.registersPerThread);
     most.threads = std::max(most.threads, one.threads);
     most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
-    most.scratchBytes +=
-        scratchOf(grid.body, problem, Steps().inside(grid, problem));
+    addScratch(ofHead, grid.body, problem, Steps().inside(grid, problem));
     places += placesOf(grid.body, problem, Steps().inside(grid, problem)) *
               blocksAtOnce(grid, one, machine);
   }
-  most.scratchBytes *= problem.batch * problem.heads;
-  most.scratchBytes += places;
+  int64_t heads = problem.batch * problem.heads;
+  most.rowScratchBytes = heads * ofHead.ofRows;
+  most.scratchBytes = heads * ofHead.all + places;
   return most;
 }
 

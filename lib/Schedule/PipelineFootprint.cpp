@@ -6,6 +6,10 @@
 // a group has two more for every warpgroup: its share is written, and those of
 // the others are ready.
 //
+// Statistics come with the tile that is streamed before them.  Sums that leave
+// for slow memory go through the staging buffer, in which every warpgroup has a
+// part and, behind those of the rings, a pair of barriers of its own.
+//
 //===----------------------------------------------------------------------===//
 
 #include "PipelineFootprint.h"
@@ -53,9 +57,13 @@ namespace {
 class PipelineSpace {
 public:
   PipelineSpace(const Node &grid, const Problem &problem)
-      : query(grid.step), across(grid.across), how(grid.pipeline),
-        problem(problem) {
-    registers += body(grid.body, {}, 1);
+      : registers(grid.axis == Axis::Key ? kBaseRegistersOfGradients
+                                         : kBaseRegistersOfConsumer),
+        owned(grid.axis), rows(grid.step), across(grid.across),
+        how(grid.pipeline), problem(problem) {
+    Steps steps;
+    (owned == Axis::Key ? steps.key : steps.query) = grid.step;
+    registers += body(grid.body, steps, 1);
     if (how.units > 0) {
       buffers += how.units * kUnitBytes;
       rings.push_back(how.units);
@@ -65,10 +73,10 @@ public:
   }
 
   /// Registers of a thread: a fragment of 64 rows is spread over 128 threads.
-  int64_t registers = kBaseRegistersOfConsumer;
+  int64_t registers;
 
   int64_t smemBytes() const {
-    int64_t total = buffers + staging;
+    int64_t total = roundUp(buffers, kSwizzleBytes) + staging;
     for (int64_t stages : rings)
       for (int side = 0; side < 2; ++side)
         total = roundUp(total, kBarrierAlignment) + stages * kBarrierBytes;
@@ -78,10 +86,11 @@ public:
 private:
   /// Of the loops around; 0 where none cuts the axis.
   struct Steps {
-    int64_t key = 0, headDim = 0;
+    int64_t query = 0, key = 0, headDim = 0;
   };
 
-  int64_t query, across;
+  Axis owned;           ///< rows of the grid's tiles
+  int64_t rows, across; ///< of a tile
   const Pipeline &how;
   const Problem &problem;
   int64_t buffers = 0, staging = 0;
@@ -104,16 +113,59 @@ private:
     return roundUp(panels * rows * kPanelBytes, kSwizzleBytes);
   }
 
+  void panels(int64_t bytes) {
+    buffers = roundUp(buffers, kSwizzleBytes) + bytes;
+  }
+
+  static int64_t rowsOf(Tensor tensor, Steps steps) {
+    return shapeOf(tensor).rows == Axis::Query ? steps.query : steps.key;
+  }
+
+  /// Whether rows of the result are those of what a block streams.
+  bool isStreamed(Tensor result) const {
+    Shape shape = shapeOf(result);
+    bool isRow = shape.rows == Axis::Query || shape.rows == Axis::Key;
+    return isRow && shape.rows != owned && shape.cols != owned;
+  }
+
+  /// Columns of a fragment of a warpgroup's own rows.
+  int64_t fragmentColumns(Tensor tensor, Steps steps) const {
+    if (shapeOf(tensor).cols == owned) // it lies the other way round
+      return rowsOf(tensor, steps);
+    return ceilDiv(columns(tensor, steps), across);
+  }
+
+  /// Registers of an accumulator: 64 rows, or what a warpgroup has of all.
+  int64_t accumulator(const Node &node, Steps steps) const {
+    if (!isStreamed(node.tensor))
+      return roundUp(fragmentColumns(node.tensor, steps), 8) / 2;
+    int64_t elements =
+        rowsOf(node.tensor, steps) *
+        paddedColumns(node, columns(node.tensor, steps), problem);
+    return elements / how.warpgroups / (2 * kWarpgroupRows);
+  }
+
+  /// Registers of a left factor, two elements in one.
+  int64_t halves(Tensor tensor, Steps steps) const {
+    return fragmentColumns(tensor, steps) * bytesPerElement(tensor, problem) /
+           8;
+  }
+
   void ring(const Node &node, int64_t stages, Steps steps) {
-    int64_t rows = shapeOf(node.tensor).rows == Axis::Query ? query : steps.key;
+    int64_t rows = rowsOf(node.tensor, steps);
+    if (!shapeOf(node.tensor).cols) {
+      buffers +=
+          stages * smemPitch(rows, bytesPerElement(node.tensor, problem));
+      return;
+    }
     int64_t cols = columnsOf(node, columns(node.tensor, steps));
-    buffers += stages * panelBytes(node.tensor, rows, cols);
+    panels(stages * panelBytes(node.tensor, rows, cols));
     rings.push_back(stages);
   }
 
   /// A ring of tiles whose rows are the tensor's columns.
   void transposedRing(Tensor tensor, int64_t stages, Steps steps) {
-    buffers += stages * panelBytes(tensor, columns(tensor, steps), steps.key);
+    panels(stages * panelBytes(tensor, columns(tensor, steps), steps.key));
     rings.push_back(stages);
   }
 
@@ -124,14 +176,26 @@ private:
     });
   }
 
+  /// Sums of a warpgroup, that the copy engine adds to those in slow memory.
+  void added(const Node &node, Steps steps) {
+    int64_t columns =
+        paddedColumns(node, this->columns(node.tensor, steps), problem) /
+        std::max<int64_t>(1, node.columnGroups);
+    int64_t panels = ceilDiv(columns * bytesMoved(node, problem), kPanelBytes);
+    staging = std::max(staging, panels * rows * kPanelBytes);
+    rings.push_back(how.warpgroups);
+  }
+
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
-    int64_t held = 0, inner = 0;
+    int64_t held = 0, inner = 0, behind = 0;
     for (const Node &node : nodes) {
       switch (node.verb) {
       case Verb::loop:
       case Verb::share: {
         Steps inside = steps;
+        if (node.axis == Axis::Query)
+          inside.query = node.step;
         if (node.axis == Axis::Key)
           inside.key = node.step;
         if (node.axis == Axis::HeadDim)
@@ -152,13 +216,18 @@ private:
         break;
       case Verb::hold:
         if (node.level == Level::Smem)
-          buffers +=
-              panelBytes(node.tensor, query, columns(node.tensor, steps));
+          panels(node.stages * panelBytes(node.tensor,
+                                          rowsOf(node.tensor, steps),
+                                          columns(node.tensor, steps)));
+        else if (isStreamed(node.tensor)) // when scores are no longer needed
+          behind = accumulator(node, steps) + halves(Tensor::GradS, steps);
         else if (shapeOf(node.tensor).cols)
-          held += roundUp(ceilDiv(columns(node.tensor, steps), across), 8) / 2;
+          held += accumulator(node, steps);
         break;
       case Verb::weigh:
-      case Verb::differentiate: // no pipeline has them
+        held += halves(Tensor::P, steps);
+        break;
+      case Verb::differentiate: // dS takes the place of dP
         break;
       case Verb::softmax:
         // P, in the type of V, while the next scores come to be; what is
@@ -174,19 +243,22 @@ private:
         break;
       case Verb::store:
         if (shapeOf(node.tensor).cols && !node.isDirect)
-          staging =
-              panelBytes(node.tensor, query,
-                         node.step ? node.step : columns(node.tensor, steps));
+          staging = std::max(
+              staging,
+              panelBytes(node.tensor, rows,
+                         node.step ? node.step : columns(node.tensor, steps)));
+        break;
+      case Verb::reduce:
+        added(node, steps);
         break;
       case Verb::grid:
       case Verb::multiply:
       case Verb::rescale:
       case Verb::spill:
-      case Verb::reduce:
         break;
       }
     }
-    return held + inner;
+    return std::max(held, behind) + inner;
   }
 };
 
@@ -205,7 +277,7 @@ bool isCut(const Node &node) {
 int64_t heldDescriptors(const Node &grid, const Problem &problem) {
   int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
   bool isWhole = !std::any_of(grid.body.begin(), grid.body.end(), isCut);
-  if (!isWhole || steps > kMostKeptDescriptors ||
+  if (!isWhole || grid.axis == Axis::Key || steps > kMostKeptDescriptors ||
       problem.mask.kind != MaskKind::window)
     return 0;
   return std::max<int64_t>(4, 3 * steps - 9);

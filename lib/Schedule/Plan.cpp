@@ -280,10 +280,12 @@ static bool isBetter(const Plan &a, const Plan &b) {
 }
 
 /// Refuses plans with more than the usual scratch, unless that makes the
-/// fastest kernel so much faster, or makes one possible.
+/// fastest kernel so much faster, or makes one possible.  What has rows like an
+/// operand's does not count.
 static void refuseLavish(Outcome &outcome) {
   auto isLavish = [](const Plan &plan) {
-    return plan.footprint.scratchBytes > kUsualScratchBytes;
+    const Footprint &space = plan.footprint;
+    return space.scratchBytes - space.rowScratchBytes > kUsualScratchBytes;
   };
   double frugal = HUGE_VAL, lavish = HUGE_VAL;
   for (const Plan &plan : outcome.plans)

@@ -40,8 +40,10 @@ Node attn::loop(Axis axis, int64_t step, int64_t stages, Body body) {
   return node;
 }
 
-Node attn::hold(Tensor tensor, Level level) {
-  return leaf(Verb::hold, tensor, level);
+Node attn::hold(Tensor tensor, Level level, int64_t stages) {
+  Node node = leaf(Verb::hold, tensor, level);
+  node.stages = stages;
+  return node;
 }
 Node attn::load(Tensor tensor, Level level, int64_t stages) {
   Node node = leaf(Verb::load, tensor, level);
@@ -100,6 +102,16 @@ Node attn::always(Node node) {
 
 Node attn::between(Node node) {
   node.isBetween = true;
+  return node;
+}
+
+Node attn::inTilesOf(int64_t rows, Node node) {
+  node.wholeRows = rows;
+  return node;
+}
+
+Node attn::byColumns(int64_t warpgroups, Node node) {
+  node.columnGroups = warpgroups;
   return node;
 }
 
@@ -301,8 +313,10 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
 }
 
 int64_t attn::bytesMoved(const Node &node, const Problem &problem) {
-  bool isResult = problem.direction == Direction::forward;
-  if (node.tensor == Tensor::O && isResult && node.verb != Verb::store)
+  bool isForward = problem.direction == Direction::forward;
+  bool isSum =
+      node.tensor == Tensor::GradQ || (node.tensor == Tensor::O && isForward);
+  if (isSum && node.verb != Verb::store)
     return 4;
   return bytesPerElement(node.tensor, problem);
 }

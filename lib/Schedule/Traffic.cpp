@@ -73,6 +73,8 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   case Verb::stream:
     if (node.level != Level::Smem)
       return 0;
+    if (use.isPanelled && !shapeOf(node.tensor).cols)
+      return use.count * tile.rows * bytesPerElement(node.tensor, problem);
     // The copy engine writes whole panels.
     if (use.isPanelled)
       return use.count * tile.rows *
@@ -113,13 +115,14 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     return node.level == Level::Smem
                ? tileBytes(node.tensor, tile.rows, tile.cols)
                : 0;
+  case Verb::reduce: // by the copy engine, what warpgroups put there for it
+    return use.isPanelled ? 2 * slowBytes(use, problem) : 0;
   case Verb::grid:
   case Verb::loop:
   case Verb::share:
   case Verb::absorb:
   case Verb::rescale:
   case Verb::spill:
-  case Verb::reduce:
     return 0;
   }
   return 0;
@@ -157,10 +160,18 @@ static double placeBytes(const Use &use, const Problem &problem,
   return double(slowBytes(use, problem)) / use.count * tiles * residentBlocks;
 }
 
-/// Distinct bytes of an input that the grid touches, all heads.
-static int64_t distinctBytes(Tensor tensor, const GridCensus &grid,
+/// Distinct bytes of an input that the grid touches, or of what lies in scratch
+/// in whole tiles, all heads.
+static int64_t distinctBytes(const Node &node, const GridCensus &grid,
                              const Problem &problem) {
+  Tensor tensor = node.tensor;
   Shape shape = shapeOf(tensor);
+  if (node.wholeRows > 0)
+    return roundUp(problem.queries, node.wholeRows) *
+           (shape.cols
+                ? paddedColumns(node, extent(problem, *shape.cols), problem)
+                : 1) *
+           bytesMoved(node, problem) * problem.batch * problem.heads;
   bool isKey = shape.rows == Axis::Key;
   int64_t rows = isKey ? std::min(grid.span, problem.keys) : problem.queries;
   return rows * extent(problem, *shape.cols) *
@@ -180,10 +191,10 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   // What must stay in L2 for a re-read to hit: the inputs that are read again,
   // of all heads in flight; query heads of one group share their keys.
   auto isReread = [&](const Use &use) {
-    return isInput(use.node->tensor, problem) && use.grid == number &&
-           moves(use.node->verb) &&
-           slowBytes(use, problem) * heads >
-               distinctBytes(use.node->tensor, grid, problem);
+    const Node &node = *use.node;
+    return (isInput(node.tensor, problem) || node.wholeRows > 0) &&
+           use.grid == number && moves(node.verb) &&
+           slowBytes(use, problem) * heads > distinctBytes(node, grid, problem);
   };
   double headsInGroup =
       double(grid.heads) / (double(problem.batch) * problem.kvHeads);
@@ -192,7 +203,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   double places = 0;
   for (const Use &use : census.uses) {
     if (isReread(use))
-      workingSet += groups * distinctBytes(use.node->tensor, grid, problem) /
+      workingSet += groups * distinctBytes(*use.node, grid, problem) /
                     (double(problem.batch) * problem.kvHeads);
     if (use.grid == number)
       places += placeBytes(use, problem, residentBlocks);
@@ -211,6 +222,15 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       hbm += moved;
       continue;
     }
+    bool fits = workingSet <= usableL2;
+    if (use.node->wholeRows > 0) {
+      // What is added up goes both ways.
+      double distinct = distinctBytes(*use.node, grid, problem);
+      double ways = use.node->verb == Verb::reduce ? 2 : 1;
+      if (distinct > usableL2)
+        hbm += ways * (fits ? std::min(moved, distinct) : moved);
+      continue;
+    }
     if (!isInput(use.node->tensor, problem)) {
       // Scratch of all heads lives from one launch to the next; places are
       // written again and again.
@@ -218,8 +238,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       hbm += alive > usableL2 ? moved : 0;
       continue;
     }
-    double distinct = distinctBytes(use.node->tensor, grid, problem);
-    bool fits = workingSet <= usableL2;
+    double distinct = distinctBytes(*use.node, grid, problem);
     double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
     hbm += std::min(moved, distinct * reads);
   }

@@ -25,7 +25,10 @@ static SmallVector<Problem> samples(const Problem &problem,
   int64_t query = std::max(tiles.get("query", 1), tiles.get("query_block", 1));
   int64_t key = std::max(tiles.get("key", 1), tiles.get("key_block", 1));
   // Where heads are not a dimension of the grid, each is counted by itself.
-  bool countsHeads = gridForm(tiles) != GridForm::rowsHeadsBatch;
+  bool countsHeads =
+      llvm::any_of(launchesOf(tiles), [](const LaunchShape &launch) {
+        return launch.form != GridForm::rowsHeadsBatch;
+      });
   int64_t most = countsHeads ? 6 : 24;
   Problem own = problem;
   if (countsHeads) {

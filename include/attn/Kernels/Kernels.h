@@ -56,6 +56,9 @@ inline constexpr llvm::StringLiteral kRoleAttr = "tile.role";
 /// Name of the argument attribute that holds how many elements of a launch's
 /// own memory a block of the grid has.
 inline constexpr llvm::StringLiteral kPerBlockAttr = "tile.per_block";
+/// The same of memory that launches share: how many elements it has for every
+/// strip of queries, of each query head.
+inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 
 /// Roles of kernel arguments: `<operand>` is the role of an array of the op, q,
 /// k, v, o or lse, or backward the gradient of one, dq.
@@ -65,7 +68,7 @@ inline constexpr llvm::StringLiteral kPerBlockAttr = "tile.per_block";
 ///   `<operand>_map`                   !tile.tensor_map of the memref
 ///   `counter`                         !tile.ptr<i32>, a tile.counter
 ///   `flags`                           the same, one per block and more
-///   `scratch`, `scratch_<what>`       !tile.ptr<i32>, a tile.scratch each
+///   `scratch`, `scratch_<what>`       !tile.ptr, a tile.scratch each
 ///   `queries`, `keys`                 i32, rows of Q and of K
 ///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head
@@ -94,16 +97,27 @@ int64_t launchOf(tile::KernelOp kernel);
 /// block per tile of all heads, or of those only as many as multiprocessors, or
 /// as run at once; or as many teams of blocks that share tiles as run at once.
 enum class GridForm { rowsHeadsBatch, tiles, persistent, resident, teams };
-GridForm gridForm(const Tiles &tiles);
-/// Blocks of a team, and the rows of a tile: those of all its groups.
+
+/// One launch of a schedule.
+struct LaunchShape {
+  /// What the kernel's name says about it; empty if there is nothing to tell.
+  llvm::StringLiteral suffix;
+  GridForm form;
+  bool ownsKeys; ///< tiles are rows of keys, of key heads
+  int64_t rows;  ///< of a tile: those of all its groups
+  /// Tiles come in so many at a time, even if those at the end have no rows.
+  int64_t multiple = 1;
+};
+/// All launches of a schedule with these tiles, in order.
+llvm::SmallVector<LaunchShape, 3> launchesOf(const Tiles &tiles);
+/// Blocks of a team.
 int64_t blocksOfTeam(const Tiles &tiles);
-int64_t rowsOfTile(const Tiles &tiles);
-/// Launches of a schedule with these tiles, and whether the tiles of one are
-/// rows of keys, of key heads.
-int64_t launchesOf(const Tiles &tiles);
-bool ownsKeys(const Tiles &tiles, int64_t launch);
-/// Rows of the tiles of a launch.
-int64_t rowsOfTile(const Tiles &tiles, int64_t launch);
+
+/// Rows of a strip of queries in scratch memory.  A head has those of whole
+/// blocks of queries, in every batch entry.
+inline constexpr int64_t kStripRows = 64;
+int64_t stripsOfBlock(const Tiles &tiles);
+
 /// The extents of a launch's grid for a problem on so many multiprocessors,
 /// each of which runs so many blocks of a resident grid.
 std::array<int64_t, 3> gridOf(const Tiles &tiles, const Problem &problem,

@@ -29,6 +29,10 @@ inline constexpr int64_t kPlaceRegisters = 12, kPlaceRegistersPerRow = 1;
 /// serialised with 144 keys (168), d = 128 fits 240 up to 192 keys (236), d =
 /// 256 with 80 (216).
 inline constexpr int64_t kBaseRegistersOfConsumer = 28;
+/// The same where keys stay and gradients are added up: there are no statistics
+/// of own rows.  FlashAttention-3 has so much left of 240 for 128 queries and
+/// keys at d = 64.
+inline constexpr int64_t kBaseRegistersOfGradients = 16;
 /// Columns of a right operand that are loaded ahead of their product.
 inline constexpr int64_t kColumnsInFlight = 128;
 

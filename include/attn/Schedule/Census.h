@@ -66,7 +66,7 @@ struct Use {
   /// of b.
   int64_t across = 1;
   /// multiply: operands that lie in shared memory, not in registers.  weigh,
-  /// differentiate: likewise the LSE, and D.
+  /// differentiate: likewise the LSE, and D, which every warp reads for itself.
   bool aInSmem = false, bInSmem = false;
   /// Shared memory is in panels, as the copy engine fills it.
   bool isPanelled = false;
@@ -110,6 +110,9 @@ Census census(const Schedule &schedule, const Problem &problem);
 /// O and V that are dealt out to `parts` warps are padded for each of them.
 int64_t padded(Tensor tensor, int64_t cols, const Problem &problem,
                int64_t parts = 1);
+/// Columns of a result as its accumulators have them, all of it: padded, or in
+/// whole panels where those are dealt out to warpgroups.
+int64_t paddedColumns(const Node &node, int64_t cols, const Problem &problem);
 /// A row of the panels that the copy engine fills, and a step of a product.
 inline constexpr int64_t kPanelBytes = 128, kStepBytes = 32;
 /// Threads that hold the same row of an accumulator; each passes on its own

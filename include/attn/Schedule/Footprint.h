@@ -38,6 +38,9 @@ struct Footprint {
   int64_t threads = 0;
   int64_t blocksPerSm = 0;  ///< how many fit at once; 0 if none does
   int64_t scratchBytes = 0; ///< device memory for spilled tensors
+  /// Of those, tensors with rows like an operand's, and no others: they take as
+  /// much for each row of it however many there are.
+  int64_t rowScratchBytes = 0;
 };
 
 /// One launch.

@@ -21,8 +21,9 @@
 /// predicted time.  Scratch memory has a limit that does not depend on the
 /// problem: a usual one, and one beyond it for what is asked for by its tiles,
 /// for problems of which no kernel keeps to the usual one, or is much slower if
-/// it does.  Only a spill of whole tensors, which nobody chooses unasked, goes
-/// beyond that.
+/// it does.  Only a spill of all scores, which nobody chooses unasked, goes
+/// beyond that.  Tensors with rows like an operand's, D or sums of dQ, do not
+/// count: they grow as the arrays do that the caller has anyway.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_PLAN_H

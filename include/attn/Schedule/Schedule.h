@@ -35,9 +35,9 @@
 ///   multiprocessor, and padded inside it.
 /// * Inputs are read only for tiles that see some pair; results are always
 ///   written.
-/// * What goes through a block's own places in scratch memory (`slots`) is
-/// whole
-///   tiles, in the form in which registers hold them; accumulators are f32.
+/// * What goes through a block's own places in scratch memory (`slots`), or
+///   lies there in tiles of `wholeRows`, is whole tiles, in the form in which
+///   registers hold them; accumulators are f32.
 ///
 /// Worked example, the traffic of Q, K, V above between L2 and an SM, for 4096
 /// queries and keys, d = 128, bf16, one head: Q once, 1 MiB; K and V once per
@@ -50,6 +50,9 @@
 ///   even if no row sees it; each warpgroup multiplies the steps that its own
 ///   rows see, at least one.
 /// * Buffers are those of the copy engine: panels of 128 bytes of columns.
+///
+/// In a pipeline over keys all warpgroups multiply what a block streams,
+/// whether their own rows see it or not: they share what they make of it.
 ///
 /// The blocks of a pipeline may work together, then all in step: every
 /// warpgroup multiplies every step that some row of theirs sees.
@@ -77,10 +80,11 @@ namespace attn {
 enum class Axis { Query, Key, HeadDim, HeadDimV };
 
 /// Everything that has a place and a size.  `Stats` are the running max and sum
-/// of a row, `TileMax` the max that a spilled tile of P was computed with.
-/// Gradients are named after what they are the gradient of; `GradS` is that of
-/// the scaled scores.  `Delta` is D, the number that a row of dP is short of:
-/// the inner product of the rows of O and dO, less the gradient of the LSE.
+/// of a row, backward its LSE and D; `TileMax` is the max that a spilled tile
+/// of P was computed with. Gradients are named after what they are the gradient
+/// of; `GradS` is that of the scaled scores.  `Delta` is D, the number that a
+/// row of dP is short of: the inner product of the rows of O and dO, less the
+/// gradient of the LSE.
 enum class Tensor {
   Q,
   K,
@@ -152,7 +156,8 @@ struct Node {
   int64_t step = 0;        ///< grid, loop: extent of a tile, 0 is all of it;
                            ///< share: likewise, 0 is an equal part in panels;
                            ///< store: columns that leave at once, likewise
-  int64_t stages = 1;      ///< loop: depth of the rings inside; load: buffers
+  int64_t stages = 1;      ///< loop: depth of the rings inside; load and hold:
+                           ///< buffers
   int64_t warps = 1;       ///< grid: rows of a tile are dealt out to warps
   Pipeline pipeline = {};  ///< grid
   /// load, stream: only the columns from `first` on, `columns` of them or, if
@@ -161,6 +166,12 @@ struct Node {
   /// spill, absorb: places of a block that are used in turn; 0: one for every
   /// tile of the problem.
   int64_t slots = 0;
+  /// spill, absorb, stream, reduce: the tensor lies in scratch in tiles of so
+  /// many rows, all of them whole; 0: row by row, or in places of a block.
+  int64_t wholeRows = 0;
+  /// Of a pipeline over keys, a result whose rows are streamed: its columns, in
+  /// whole panels, are dealt out to so many warpgroups; 0: its rows are.
+  int64_t columnGroups = 0;
   bool isDirect = false; ///< store: from registers, past shared memory
   /// spill, absorb: between the steps of a loop, so neither before the first
   /// nor after the last.
@@ -191,7 +202,7 @@ using Body = std::vector<Node>;
 Node grid(Axis axis, int64_t step, int64_t warps, Body body);
 Node grid(Axis axis, int64_t step, Pipeline pipeline, Body body);
 Node loop(Axis axis, int64_t step, int64_t stages, Body body);
-Node hold(Tensor tensor, Level level = Level::Registers);
+Node hold(Tensor tensor, Level level = Level::Registers, int64_t stages = 1);
 Node load(Tensor tensor, Level level, int64_t stages = 1);
 Node stream(Tensor tensor, Level level);
 Node absorb(Tensor tensor, int64_t slots = 0);
@@ -210,6 +221,10 @@ Node share(Axis axis, int64_t step, Body body);
 Node always(Node node);
 /// A spill or an absorb between the steps of a loop.
 Node between(Node node);
+/// What lies in scratch in whole tiles of so many rows.
+Node inTilesOf(int64_t rows, Node node);
+/// A result whose columns are dealt out to so many warpgroups.
+Node byColumns(int64_t warpgroups, Node node);
 /// A loop over what the mask shows of the tile that it cuts.
 Node seek(Axis axis, int64_t step, int64_t stages, Body body);
 /// A load or a stream of some columns only.
@@ -252,8 +267,8 @@ int64_t columnsOf(const Node &node, int64_t whole);
 int64_t wordsPerElement(Tensor tensor);
 /// Bytes per element position in memory; accumulators and statistics are f32.
 int64_t bytesPerElement(Tensor tensor, const Problem &problem);
-/// Bytes per element position that a verb moves: O is an accumulator unless it
-/// is stored.
+/// Bytes per element position that a verb moves: O and dQ are accumulators
+/// unless they are stored.
 int64_t bytesMoved(const Node &node, const Problem &problem);
 /// Inputs that are matrices: Q, K, V; backward also O and dO.
 bool isInput(Tensor tensor, const Problem &problem);

@@ -19,6 +19,19 @@ namespace {
 
 constexpr StringLiteral kModuleName = "attn_kernels";
 
+/// Tiles of so many rows, as many as a multiple.
+Value tilesOf(ImplicitLocOpBuilder &b, Value extent, int64_t rows,
+              int64_t multiple) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  Value tiles =
+      b.createOrFold<arith::CeilDivSIOp>(extent, constant(rows * multiple));
+  return multiple == 1
+             ? tiles
+             : b.createOrFold<arith::MulIOp>(tiles, constant(multiple));
+}
+
 /// The values of a launch's arguments, by role, worked out on the host.
 class LaunchArguments {
 public:
@@ -43,35 +56,57 @@ public:
                      b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
   }
 
-  /// What a launch has for itself is made when a kernel asks for it, for the
-  /// largest grid.
-  Value get(tile::KernelOp kernel, unsigned argument, int64_t mostBlocks) {
-    auto role = kernel.getArgAttrOfType<StringAttr>(argument, kRoleAttr);
+  /// Memory for launches is made when a kernel asks for it: what a launch has
+  /// for itself for the largest grid, what several share once.
+  Value get(tile::KernelOp kernel, unsigned argument,
+            const KernelRequest &request, int64_t mostBlocks) {
+    auto name = kernel.getArgAttrOfType<StringAttr>(argument, kRoleAttr);
+    if (!name)
+      return {};
+    StringRef role = name.getValue();
     auto count = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerBlockAttr);
     auto type = MemRefType::get({count ? count.getInt() * mostBlocks : 1},
                                 b.getI32Type());
     if (role == kCounterRole || role == kFlagsRole)
       return tile::CounterOp::create(b, type);
-    if (role && isScratchRole(role.getValue()))
+    auto shared = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerStripAttr);
+    if (shared && !values.contains(role)) {
+      auto pointer = cast<tile::PtrType>(kernel.getArgumentTypes()[argument]);
+      set(role, scratch({batch, heads, strips(request.tiles)}, shared.getInt(),
+                        pointer.getElementType()));
+    }
+    if (isScratchRole(role) && !shared)
       return tile::ScratchOp::create(b, type);
-    return values.lookup(role.getValue());
-  }
-
-  /// What a launch leaves for those behind it: D, a number for each query.
-  void addDelta() {
-    SmallVector<OpFoldResult> extents =
-        getAsOpFoldResult(ValueRange{batch, heads, queries});
-    SmallVector<int64_t> shape;
-    SmallVector<Value> sizes;
-    dispatchIndexOpFoldResults(extents, sizes, shape);
-    auto type = MemRefType::get(shape, b.getF32Type());
-    addOperand("delta", tile::ScratchOp::create(b, type, sizes));
+    // What a launch leaves for those behind it: D, a number for each query.
+    if (role == kDelta && !values.contains(role))
+      addOperand(kDelta, scratch({batch, heads, queries}, std::nullopt,
+                                 b.getF32Type()));
+    return values.lookup(role);
   }
 
   Value batch, heads, queries, keyHeads, keys;
 
 private:
+  static constexpr StringLiteral kDelta = "delta";
+
   void set(StringRef role, Value value) { values[role] = value; }
+
+  /// Scratch memory with these extents and, within, so many elements.
+  Value scratch(ValueRange sizes, std::optional<int64_t> inner, Type element) {
+    SmallVector<OpFoldResult> extents = getAsOpFoldResult(sizes);
+    if (inner)
+      extents.push_back(b.getIndexAttr(*inner));
+    SmallVector<int64_t> shape;
+    SmallVector<Value> dynamicSizes;
+    dispatchIndexOpFoldResults(extents, dynamicSizes, shape);
+    return tile::ScratchOp::create(b, MemRefType::get(shape, element),
+                                   dynamicSizes);
+  }
+
+  /// Strips of the queries of a head.
+  Value strips(const Tiles &tiles) {
+    return tilesOf(b, queries, kStripRows, stripsOfBlock(tiles));
+  }
 
   Value constant(Type type, int64_t value) {
     return arith::ConstantOp::create(
@@ -140,8 +175,6 @@ public:
     OpBuilder builder(op);
     ImplicitLocOpBuilder b(op->getLoc(), builder);
     LaunchArguments arguments(b, op);
-    if (choices->size() > 1)
-      arguments.addDelta();
     for (KernelChoice &choice : *choices)
       launch(b, findOrBuild(op, choice), choice.request, arguments);
     op->erase();
@@ -154,7 +187,7 @@ private:
     SmallVector<Value> operands;
     int64_t most = mostBlocks(request);
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-      operands.push_back(arguments.get(kernel, i, most));
+      operands.push_back(arguments.get(kernel, i, request, most));
     auto name = SymbolRefAttr::get(
         b.getContext(), kModuleName,
         {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
@@ -165,7 +198,8 @@ private:
   /// Of a grid that a machine runs at once.
   int64_t mostBlocks(const KernelRequest &request) const {
     int64_t team = blocksOfTeam(request.tiles);
-    bool isResident = gridForm(request.tiles) == GridForm::resident;
+    bool isResident =
+        launchesOf(request.tiles)[request.launch].form == GridForm::resident;
     return machine.sms / team * team *
            (isResident ? request.minBlocksPerSm : 1);
   }
@@ -176,21 +210,18 @@ private:
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantIndexOp::create(b, value);
     };
-    const Tiles &tiles = request.tiles;
-    bool isOverKeys = ownsKeys(tiles, request.launch);
-    Value heads = isOverKeys ? arguments.keyHeads : arguments.heads;
-    Value rows = b.createOrFold<arith::CeilDivSIOp>(
-        isOverKeys ? arguments.keys : arguments.queries,
-        constant(rowsOfTile(tiles, request.launch)));
-    if (gridForm(tiles) == GridForm::rowsHeadsBatch)
+    LaunchShape shape = launchesOf(request.tiles)[request.launch];
+    Value heads = shape.ownsKeys ? arguments.keyHeads : arguments.heads;
+    Value rows = tilesOf(b, shape.ownsKeys ? arguments.keys : arguments.queries,
+                         shape.rows, shape.multiple);
+    if (shape.form == GridForm::rowsHeadsBatch)
       return {rows, heads, arguments.batch};
     Value all = b.createOrFold<arith::MulIOp>(rows, heads);
     all = b.createOrFold<arith::MulIOp>(all, arguments.batch);
-    if (gridForm(tiles) == GridForm::persistent ||
-        gridForm(tiles) == GridForm::resident)
+    if (shape.form == GridForm::persistent || shape.form == GridForm::resident)
       all = b.createOrFold<arith::MinSIOp>(all, constant(mostBlocks(request)));
-    if (gridForm(tiles) == GridForm::teams) {
-      int64_t team = blocksOfTeam(tiles);
+    if (shape.form == GridForm::teams) {
+      int64_t team = blocksOfTeam(request.tiles);
       all = b.createOrFold<arith::MinSIOp>(all, constant(machine.sms / team));
       all = b.createOrFold<arith::MulIOp>(all, constant(team));
     }

@@ -67,15 +67,6 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
   return key(a) == key(b);
 }
 
-/// Of a schedule with a launch for dQ, and one for dK and dV or one for each.
-static const char *gradientsOf(int64_t launch, int64_t launches) {
-  if (launch == 0)
-    return "_dq";
-  if (launches == 2)
-    return "_dk_dv";
-  return launch == 1 ? "_dk" : "_dv";
-}
-
 std::string attn::kernelName(const KernelChoice &choice) {
   const Problem &p = choice.request.problem;
   std::string result = choice.builder + "_" + std::string(name(p.dtype)) + "_" +
@@ -87,8 +78,7 @@ std::string attn::kernelName(const KernelChoice &choice) {
   std::string mask = str(p.mask);
   if (p.mask.kind != MaskKind::none)
     result += "_" + mask.substr(0, mask.find('<'));
-  if (int64_t launches = launchesOf(choice.request.tiles); launches > 1)
-    result += gradientsOf(choice.request.launch, launches);
+  result += launchesOf(choice.request.tiles)[choice.request.launch].suffix;
   if (p.deterministic)
     result += "_deterministic";
   if (p.dlse)

@@ -150,12 +150,12 @@ OwningOpRef<ModuleOp> SplitBackward::build(const Problem &problem, double scale,
   Location loc = builder.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   builder.setInsertionPointToEnd(module->getBody());
-  for (int64_t number = 0; number < launchesOf(tiles); ++number) {
+  for (size_t number = 0; number < launchesOf(tiles).size(); ++number) {
     KernelRequest request;
     request.name = "gradients_" + std::to_string(number);
     request.problem = problem;
     request.tiles = tiles;
-    request.launch = number;
+    request.launch = int64_t(number);
     request.scale = scale;
     for (const char *array : {"q", "k", "v", "o", "do", "dq", "dk", "dv"})
       request.alignments[array] =

@@ -1,0 +1,133 @@
+//===- flash_backward.cpp - Gradients by keys, dQ added from afar ---------===//
+//
+// A block keeps a tile of keys and values and their gradients; queries, the
+// gradients of the output and the statistics of both stream past.  Scores and
+// dP are computed once, so there are five products where split_backward has
+// seven.  The price is dQ: every tile of keys has a part of it, which it adds
+// to sums in slow memory, as f32.  What order they are added in is chance, and
+// so the last bits of dQ.
+//
+// Words (Li, Liang, Shi, Song, arXiv 2410.09397, for the order; the constants
+// are counted): with tiles of `key`
+//
+//   6Nd + N + (N/key) (3Nd + 2N)     K and V stay, dK and dV leave, O and dO
+//   give
+//                                    D; Q, dO, LSE and D stream past, dQ is
+//                                    added
+//   3Nd + 2N                         sums begin as zeros and are read at the
+//   end,
+//                                    dQ leaves; LSE and D are passed on
+//
+// The launches before and behind are for what a block of keys cannot know: D is
+// of whole rows, and sums are whole only when all blocks are done.
+//
+// Sums and statistics lie in scratch memory in whole tiles, thread by thread.
+// They take 4d and 8 bytes for each query: twice what Q does in 16 bits.
+//
+// A warpgroup has 64 keys.  Their scores and dP lie the other way round (S^T =
+// K Q^T), so that P^T and dS^T are left factors as they come, in registers.
+// Only dS crosses shared memory, because dQ sums over the keys of all
+// warpgroups: each takes 64 of the block's queries, or, if there are fewer,
+// some of dQ's columns.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Schedule/Registry.h"
+
+using namespace attn;
+
+/// Rows of a block of the launches before and behind: 16 for each warp.
+static constexpr int64_t kStripRows = 64, kStripWarps = 4;
+
+static Schedule build(const Tiles &t) {
+  int64_t key = t.get("key"), queries = t.get("query_block");
+  Pipeline pipeline;
+  pipeline.warpgroups = key / kWarpgroupRows;
+  pipeline.isPersistent = true;
+  auto dealt = [&](Node node) {
+    return queries == key ? node : byColumns(pipeline.warpgroups, node);
+  };
+  auto passedOn = [&](Node node) {
+    return always(inTilesOf(queries, dealt(std::move(node))));
+  };
+
+  Node prepare =
+      grid(Axis::Query, kStripRows, kStripWarps,
+           {hold(Tensor::Delta), always(absorb(Tensor::O)),
+            always(absorb(Tensor::GradO)),
+            always(load(Tensor::Lse, Level::Registers)),
+            always(load(Tensor::GradLse, Level::Registers)),
+            passedOn(spill(Tensor::Stats)), passedOn(spill(Tensor::GradQ))});
+  Body step = {
+      stream(Tensor::Q, Level::Smem), stream(Tensor::GradO, Level::Smem),
+      inTilesOf(queries, stream(Tensor::Stats, Level::Smem)), hold(Tensor::S),
+      multiply(Tensor::S, Tensor::K, Tensor::Q), weigh(Tensor::S),
+      hold(Tensor::GradP), multiply(Tensor::GradP, Tensor::V, Tensor::GradO),
+      multiply(Tensor::GradV, Tensor::P, Tensor::GradO),
+      differentiate(Tensor::GradP),
+      multiply(Tensor::GradK, Tensor::GradS, Tensor::Q),
+      // Behind dK, whose factor is in registers.
+      hold(Tensor::GradS, Level::Smem, 2), dealt(hold(Tensor::GradQ)),
+      dealt(multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)),
+      inTilesOf(queries, dealt(reduce(Tensor::GradQ, 0)))};
+  Node main = grid(Axis::Key, key, pipeline,
+                   {hold(Tensor::GradK), hold(Tensor::GradV),
+                    load(Tensor::K, Level::Smem), load(Tensor::V, Level::Smem),
+                    loop(Axis::Query, queries, t.get("stages", 2), step),
+                    store(Tensor::GradK), store(Tensor::GradV)});
+  Node finish = grid(Axis::Query, kStripRows, kStripWarps,
+                     {passedOn(absorb(Tensor::GradQ)), store(Tensor::GradQ)});
+  return {"flash_backward", {prepare, main, finish}};
+}
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+static std::optional<std::string> checkPipeline(const Tiles &t,
+                                                const Problem &problem) {
+  int64_t key = t.get("key"), queries = t.get("query_block");
+  if (problem.deterministic)
+    return std::string("expects sums of dQ in any order, but got deterministic "
+                       "gradients; split_backward has them");
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  if (key != kWarpgroupRows && key != 2 * kWarpgroupRows)
+    return "expects 64 or 128 keys for one or two warpgroups, but got " +
+           number(key);
+  if (queries != kWarpgroupRows && queries != 2 * kWarpgroupRows)
+    return "expects blocks of 64 or 128 queries, but got " + number(queries);
+  int64_t panels = (problem.headDim + kPanelColumns - 1) / kPanelColumns;
+  int64_t warpgroups = key / kWarpgroupRows;
+  if (queries != key && panels % warpgroups != 0)
+    return "expects 64 queries for each of " + number(warpgroups) +
+           " warpgroups, or as many columns of dQ, but got " + number(queries) +
+           " queries and a head dim of " + number(problem.headDim);
+  if (t.get("stages") < 2 || t.get("stages") > 3)
+    return "expects two or three stages, but got " + number(t.get("stages"));
+  if (t.get("persistent") != 1)
+    return std::string("expects blocks that take tile after tile, but got "
+                       "persistent = 0");
+  return std::nullopt;
+}
+
+namespace attn::schedules {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+ScheduleKind flash_backward() {
+  Form pipeline = {{TensorCoreFamily::wgmma},
+                   {extentParameter("key", {128, 64}),
+                    extentParameter("query_block", {64, 128})},
+                   {countParameter("stages", {3, 2})},
+                   {choiceParameter("persistent", {1})},
+                   build,
+                   checkPipeline,
+                   nullptr};
+  // Accumulators of dK and dV, as wide as rows of K and V, side by side.
+  pipeline.mostHeadDim = 128;
+  return {"flash_backward",
+          "a block keeps a tile of keys and their gradients; queries stream "
+          "past, and their gradients are added up in slow memory",
+          {pipeline},
+          Regime::largeCache,
+          Direction::backward};
+}
+} // namespace attn::schedules
