@@ -93,8 +93,9 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
   LaunchShape shape = launchesOf(tiles)[launch];
   int64_t extent = shape.ownsKeys ? problem.keys : problem.queries;
   int64_t heads = shape.ownsKeys ? problem.kvHeads : problem.heads;
-  int64_t rows =
-      llvm::divideCeil(extent, shape.rows * shape.multiple) * shape.multiple;
+  int64_t rows = llvm::divideCeil(extent, shape.rows);
+  if (shape.unit > 0)
+    rows = llvm::alignTo(std::max<int64_t>(rows, 1), shape.unit);
   int64_t all = rows * heads * problem.batch;
   switch (shape.form) {
   case GridForm::rowsHeadsBatch:

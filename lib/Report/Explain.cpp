@@ -126,6 +126,9 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
       << (plan.footprint.blocksPerSm == 1 ? " block" : " blocks") << " per SM";
   if (plan.footprint.scratchBytes > 0)
     out << ", " << bytesText(plan.footprint.scratchBytes) << " of scratch";
+  if (plan.footprint.rowScratchBytes > 0)
+    out << " (" << bytesText(plan.footprint.rowScratchBytes)
+        << " for rows of queries)";
   out << "\n  time      " << secondsText(plan.seconds)
       << format(", %.4g TFLOP/s",
                 usefulFlops(report.problem) / plan.seconds / 1e12)

@@ -146,16 +146,11 @@ private:
 
 } // namespace
 
-/// Clocks until the last team is done: equal tiles come in waves; of unequal
-/// ones the longest go first, and about half of an average one is left.
-static double makespan(const GroupModel &model, double tiles, double teams) {
+static TileClocks clocksOf(const GroupModel &model) {
   double boundary = model.boundary();
   double average = model.strips() * model.strip() + boundary;
-  double equal = std::ceil(tiles / teams) * average;
-  if (model.mostStrips() < 1.05 * model.strips())
-    return equal;
-  double longest = model.mostStrips() * model.strip() + boundary;
-  return std::max(longest, std::min(equal, (tiles / teams + 0.5) * average));
+  return {average, model.mostStrips() * model.strip() + boundary, average,
+          model.mostStrips() < 1.05 * model.strips()};
 }
 
 Time attn::groupTime(const Census &census, size_t number, const Node &grid,
@@ -167,7 +162,9 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
   double clock = clockOf(machine);
   double tiles = model.tiles() * problem.batch * problem.heads;
   double strips = model.strips() * tiles / teams;
-  double whole = makespan(model, tiles, teams) / clock;
+  // About half of an average tile is left at the end.
+  constexpr double tailShare = 0.5;
+  double whole = makespan(clocksOf(model), tiles, teams, tailShare) / clock;
   double ideal =
       (strips * model.strip() + tiles / teams * model.boundary()) / clock;
 

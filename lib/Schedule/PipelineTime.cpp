@@ -315,22 +315,12 @@ private:
 
 } // namespace
 
-/// Clocks until the last multiprocessor is done.  Equal tiles come in waves, of
-/// which the last is paid in full; of unequal ones the longest go first, and
-/// about half of a short one is left at the end.
-static double makespan(const PipelineModel &model, double blocks, double sms,
-                       double boundary, double tailShare) {
-  double round = model.longestRound();
-  double average = model.rounds() * model.averageRound() + boundary;
-  double ideal = average * blocks / sms;
-  double equal = std::ceil(blocks / sms) * average;
-  double longest = model.longestRounds() * round + boundary;
-  if (model.longestRounds() < 1.05 * model.averageSteps())
-    return std::max(longest, equal);
-  double least =
-      std::max(1.0, 2 * model.averageSteps() - model.longestRounds());
-  return std::max(
-      longest, std::min(equal, ideal + tailShare * (least * round + boundary)));
+static TileClocks clocksOf(const PipelineModel &model, double boundary) {
+  double round = model.longestRound(), most = model.longestRounds();
+  double least = std::max(1.0, 2 * model.averageSteps() - most);
+  return {model.rounds() * model.averageRound() + boundary,
+          most * round + boundary, least * round + boundary,
+          most < 1.05 * model.averageSteps()};
 }
 
 Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
@@ -345,7 +335,8 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double blocks = model.tiles() * heads;
   double roundsPerSm = model.busyRounds() * blocks / sms;
   double boundary = model.boundary();
-  double whole = makespan(model, blocks, sms, boundary, c.tailShare) / clock;
+  double whole =
+      makespan(clocksOf(model, boundary), blocks, sms, c.tailShare) / clock;
   double ideal =
       (model.rounds() * model.averageRound() + boundary) * blocks / sms / clock;
 

@@ -1,6 +1,7 @@
 //===- Time.cpp - How long, and what binds --------------------------------===//
 
 #include "attn/Schedule/Time.h"
+#include "GradientTime.h"
 #include "GroupTime.h"
 #include "PipelineTime.h"
 #include <algorithm>
@@ -284,10 +285,14 @@ Time attn::time(const Census &counted, const Schedule &schedule,
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);
     const Pipeline &how = schedule.grids[i].pipeline;
-    Time one = how.group > 1 ? groupTime(counted, i, schedule.grids[i], problem,
-                                         machine, family, calibration)
-               : how ? pipelineTime(counted, i, schedule.grids[i], problem,
-                                    machine, family, calibration)
+    const Node &grid = schedule.grids[i];
+    bool isOverKeys = grid.axis == Axis::Key;
+    Time one = how.group > 1 ? groupTime(counted, i, grid, problem, machine,
+                                         family, calibration)
+               : how && isOverKeys ? gradientTime(counted, i, grid, problem,
+                                                  machine, family, calibration)
+               : how ? pipelineTime(counted, i, grid, problem, machine, family,
+                                    calibration)
                      : gridTime(counted, i, space, problem, machine, family,
                                 calibration);
     total.hbm += one.hbm;

@@ -51,6 +51,16 @@ double attn::powerMean(std::initializer_list<double> values, double power) {
   return longest * std::pow(sum, 1 / power);
 }
 
+double attn::makespan(const TileClocks &tile, double tiles, double sms,
+                      double tailShare) {
+  double ideal = tile.average * tiles / sms;
+  double equal = std::ceil(tiles / sms) * tile.average;
+  if (tile.areEqual)
+    return std::max(tile.longest, equal);
+  return std::max(tile.longest,
+                  std::min(equal, ideal + tailShare * tile.least));
+}
+
 std::string attn::binding(const Time &t, double smSeconds,
                           TensorCoreFamily family) {
   const char *products = family == TensorCoreFamily::none ? "fma" : "tensor";

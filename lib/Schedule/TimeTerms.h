@@ -25,6 +25,18 @@ double productRate(const Machine &machine, const Problem &problem,
 /// longest, and more as others come near it.
 double powerMean(std::initializer_list<double> values, double power);
 
+/// Clocks of the tiles that persistent blocks take.
+struct TileClocks {
+  double average, longest;
+  double least; ///< of one that is left at the end
+  bool areEqual;
+};
+/// Clocks until the last multiprocessor is done.  Equal tiles come in waves, of
+/// which the last is paid in full; of unequal ones the longest go first, and
+/// `tailShare` of a short one is left at the end.
+double makespan(const TileClocks &tile, double tiles, double sms,
+                double tailShare);
+
 /// The name of the resource that takes longest in a launch.
 std::string binding(const Time &t, double smSeconds, TensorCoreFamily family);
 

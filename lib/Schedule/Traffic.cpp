@@ -209,6 +209,8 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       places += placeBytes(use, problem, residentBlocks);
   }
   workingSet += places;
+  bool fits = workingSet <= usableL2;
+  double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
 
   Bytes bytes;
   double hbm = 0;
@@ -222,13 +224,12 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       hbm += moved;
       continue;
     }
-    bool fits = workingSet <= usableL2;
     if (use.node->wholeRows > 0) {
       // What is added up goes both ways.
       double distinct = distinctBytes(*use.node, grid, problem);
       double ways = use.node->verb == Verb::reduce ? 2 : 1;
       if (distinct > usableL2)
-        hbm += ways * (fits ? std::min(moved, distinct) : moved);
+        hbm += ways * std::min(moved, distinct * reads);
       continue;
     }
     if (!isInput(use.node->tensor, problem)) {
@@ -239,7 +240,6 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       continue;
     }
     double distinct = distinctBytes(*use.node, grid, problem);
-    double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
     hbm += std::min(moved, distinct * reads);
   }
   bytes.hbm = static_cast<int64_t>(hbm);

@@ -14,13 +14,17 @@ from ._problem import Problem, integer, mask_name
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a block of a kernel occupies."""
+    """What a block of a kernel occupies, and the scratch memory of all of
+    them; of that, `row_scratch_bytes` are of tensors with rows like an
+    operand's.
+    """
 
     smem_bytes: int
     registers_per_thread: int
     threads: int
     blocks_per_sm: int
     scratch_bytes: int
+    row_scratch_bytes: int
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,25 @@ struct Calibration {
   /// GHz.
   double spareClock = 0.24;
 
+  // Pipelines over keys.  From times of such a kernel on an H100 (d = 128, 64
+  // queries and 128 keys at a time, two stages; 16384 tokens of 16 heads): 463,
+  // 590 and 624 TFLOP/s with 1024, 4096 and 16384 rows, causal 290, 510 and
+  // 591, all launches together.
+
+  /// Tensor cores, shared memory, exponentials and instructions are all in each
+  /// other's way: with 2560 clocks of products and 2976 of shared memory a step
+  /// takes about 3500.
+  double gradientPower = 3;
+  /// Slots per 32 scores that may be hidden, in every step: an index, a
+  /// comparison, a selection.
+  double gradientMaskSlots = 3;
+  /// Clocks of a step in which a warpgroup waits: for dS of the others, for
+  /// barriers, for products of which nothing else is left to do.
+  double gradientWaitClocks = 800;
+  /// Clocks between two tiles: the last sums, the accumulators leave, keys and
+  /// values come.
+  double gradientTileClocks = 3500;
+
   // Groups of blocks that share rows.  Fitted to kernels of two and four blocks
   // (d = 512 and 1024) on an H100 (2026-11-21).
 

@@ -26,6 +26,8 @@
 /// round is as long as its units, which collide now and then, or as what one
 /// warpgroup does one behind the other; tiles meet at a boundary.  The blocks
 /// of a group take strips together, one thing after the other (GroupTime.cpp).
+/// In a pipeline over keys, whose warpgroups make all steps together, shared
+/// memory is as busy as the tensor cores (GradientTime.cpp).
 ///
 /// Every constant is in Calibration, with its source.
 //===----------------------------------------------------------------------===//

@@ -19,17 +19,18 @@ namespace {
 
 constexpr StringLiteral kModuleName = "attn_kernels";
 
-/// Tiles of so many rows, as many as a multiple.
+/// Tiles of so many rows; `unit` as in LaunchShape.
 Value tilesOf(ImplicitLocOpBuilder &b, Value extent, int64_t rows,
-              int64_t multiple) {
+              int64_t unit) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
   };
-  Value tiles =
-      b.createOrFold<arith::CeilDivSIOp>(extent, constant(rows * multiple));
-  return multiple == 1
-             ? tiles
-             : b.createOrFold<arith::MulIOp>(tiles, constant(multiple));
+  if (unit == 0)
+    return b.createOrFold<arith::CeilDivSIOp>(extent, constant(rows));
+  Value units =
+      b.createOrFold<arith::CeilDivSIOp>(extent, constant(rows * unit));
+  units = b.createOrFold<arith::MaxSIOp>(units, constant(1));
+  return b.createOrFold<arith::MulIOp>(units, constant(unit));
 }
 
 /// The values of a launch's arguments, by role, worked out on the host.
@@ -213,7 +214,7 @@ private:
     LaunchShape shape = launchesOf(request.tiles)[request.launch];
     Value heads = shape.ownsKeys ? arguments.keyHeads : arguments.heads;
     Value rows = tilesOf(b, shape.ownsKeys ? arguments.keys : arguments.queries,
-                         shape.rows, shape.multiple);
+                         shape.rows, shape.unit);
     if (shape.form == GridForm::rowsHeadsBatch)
       return {rows, heads, arguments.batch};
     Value all = b.createOrFold<arith::MulIOp>(rows, heads);

@@ -27,9 +27,15 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
     InFlightDiagnostic diagnostic =
         op->emitOpError("expects a schedule with a kernel, but got ")
         << plan->schedule << ", which has none yet on " << machine.name;
+    auto isFor = [](StringRef kernel, const std::string &schedule) {
+      return kernel.consume_front(schedule + "_") &&
+             llvm::is_contained({name(TensorCoreFamily::mmaSync),
+                                 name(TensorCoreFamily::wgmma)},
+                                std::string_view(kernel));
+    };
     for (const std::string &kernel : kernelNames())
       for (const std::string &schedule : scheduleNames(problem.direction))
-        if (StringRef(kernel).starts_with(schedule + "_"))
+        if (isFor(kernel, schedule))
           diagnostic.attachNote() << "there is a kernel " << kernel;
     return diagnostic;
   }

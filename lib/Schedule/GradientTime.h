@@ -1,0 +1,17 @@
+//===- GradientTime.h - How long a pipeline over keys takes -----*- C++ -*-===//
+
+#ifndef ATTN_LIB_SCHEDULE_GRADIENTTIME_H
+#define ATTN_LIB_SCHEDULE_GRADIENTTIME_H
+
+#include "TimeTerms.h"
+
+namespace attn {
+
+/// The time of a launch whose grid is a pipeline over keys.
+Time gradientTime(const Census &census, size_t number, const Node &grid,
+                  const Problem &problem, const Machine &machine,
+                  TensorCoreFamily family, const Calibration &calibration);
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULE_GRADIENTTIME_H

@@ -1,0 +1,280 @@
+//===- FlashBackwardTest.cpp - Gradients by keys: words, bytes, space, time
+//===//
+
+#include "RandomProblem.h"
+#include "attn/Schedule/Footprint.h"
+#include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+namespace {
+
+int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
+int64_t up(int64_t a, int64_t b) { return tilesOf(a, b) * b; }
+
+Tiles tilesOf(int64_t key, int64_t queryBlock, int64_t stages) {
+  return {{"key", key},
+          {"query_block", queryBlock},
+          {"stages", stages},
+          {"persistent", 1}};
+}
+
+Schedule flashBackward(int64_t key, int64_t queryBlock) {
+  return findScheduleKind("flash_backward")->build(tilesOf(key, queryBlock, 2));
+}
+
+/// Problems that the kernel takes.
+Problem randomProblem(Random &random) {
+  Problem p = random.problem(300);
+  p.direction = Direction::backward;
+  p.dlse = random.number(0, 1) != 0;
+  p.headDim = 8 * random.number(1, 16);
+  p.headDimV = 8 * random.number(1, 16);
+  return p;
+}
+
+/// The choices of keys and queries that a problem has.
+std::vector<std::pair<int64_t, int64_t>> choices(const Problem &p) {
+  std::vector<std::pair<int64_t, int64_t>> result = {
+      {64, 64}, {64, 128}, {128, 128}};
+  if (p.headDim > 64)
+    result.emplace_back(128, 64);
+  return result;
+}
+
+TEST(FlashBackward, Words) {
+  Random random(21);
+  for (int round = 0; round < 100; ++round) {
+    Problem p = randomProblem(random);
+    p.mask = {};
+    int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
+    int64_t group = p.heads / p.kvHeads;
+    for (auto [key, queryBlock] : choices(p)) {
+      // O, dO, LSE, dLSE; LSE and D again, zeros; sums, dQ.
+      int64_t around = nq * (2 * e + 1 + p.dlse) + nq * (2 + d) + 2 * nq * d;
+      // K, V, dK, dV; for each head of queries Q, dO, LSE, D, and dQ added.
+      int64_t own = nk * 2 * (d + e);
+      int64_t past = tilesOf(nk, key) * group * nq * (2 * d + e + 2);
+      EXPECT_EQ(trafficWords(flashBackward(key, queryBlock), p),
+                p.batch * (p.heads * around + p.kvHeads * (own + past)))
+          << p;
+    }
+  }
+}
+
+/// What the kernel of the launch in the middle does, step by step, looking at
+/// every pair; of one head of keys.
+struct Main {
+  const Problem &p;
+  int64_t key, queryBlock;
+  int64_t l2 = 0, smem = 0;
+
+  Main(const Problem &p, int64_t key, int64_t queryBlock)
+      : p(p), key(key), queryBlock(queryBlock) {
+    for (int64_t first = 0; first < p.keys; first += key)
+      tile(first);
+  }
+
+private:
+  int64_t panels(int64_t rows, int64_t cols) const {
+    return rows * up(2 * cols, 128);
+  }
+  bool sees(int64_t i0, int64_t j0) const {
+    for (int64_t i = i0; i < std::min(i0 + queryBlock, p.queries); ++i)
+      for (int64_t j = j0; j < std::min(j0 + key, p.keys); ++j)
+        if (isVisible(p, i, j))
+          return true;
+    return false;
+  }
+
+  void tile(int64_t first) {
+    int64_t d = p.headDim, e = p.headDimV, d16 = up(d, 16), e16 = up(e, 16);
+    int64_t rows = std::min(key, p.keys - first);
+    l2 += 2 * rows * 2 * (d + e); // K, V, dK, dV
+    smem += panels(key, d) + panels(key, e);
+    smem += 2 * (key * (d16 + e16) + rows * (d + e)); // staged
+    for (int64_t head = 0; head < p.heads / p.kvHeads; ++head) {
+      bool seesAny = false;
+      for (int64_t i = 0; i < p.queries; i += queryBlock)
+        if (sees(i, first)) {
+          step(i);
+          seesAny = true;
+        }
+      if (!seesAny)
+        step(0);
+    }
+  }
+
+  void step(int64_t first) {
+    int64_t d = p.headDim, e = p.headDimV, d16 = up(d, 16), e16 = up(e, 16);
+    int64_t rows = std::min(queryBlock, p.queries - first);
+    int64_t warpgroups = key / 64;
+    bool byRows = queryBlock == key;
+    int64_t dq = byRows ? d16 : up(d, 64 * warpgroups);
+    l2 += 2 * rows * (d + e) + 8 * queryBlock + 4 * queryBlock * dq;
+    smem += panels(queryBlock, d) + panels(queryBlock, e) + 8 * queryBlock;
+    for (int64_t g = 0; g < warpgroups; ++g) {
+      smem += 2 * (64 + queryBlock) * (d16 + e16); // S, dP
+      smem += 2 * queryBlock * (d16 + e16);        // dV, dK
+      smem += 2 * 64 * queryBlock;                 // dS is written
+      smem += 4 * 8 * queryBlock;                  // four warps' statistics
+      // 64 rows of dQ, or some columns of them all.
+      int64_t products = byRows ? 1 : queryBlock / 64;
+      int64_t columns = byRows ? dq : dq / warpgroups;
+      smem += products * 2 * (64 * key + key * columns);
+    }
+    smem += 2 * 4 * queryBlock * dq; // sums are written, and read to be added
+  }
+};
+
+TEST(FlashBackward, MovesWhatTheKernelMoves) {
+  Random random(22);
+  for (int round = 0; round < 60; ++round) {
+    Problem p = randomProblem(random);
+    int64_t heads = p.batch * p.heads;
+    for (auto [key, queryBlock] : choices(p)) {
+      Schedule schedule = flashBackward(key, queryBlock);
+      Census counted = census(schedule, p);
+      auto bytes = [&](size_t launch) {
+        return gridTraffic(counted, launch, p, *findMachine("h100_sxm"), 132);
+      };
+      int64_t rows = up(p.queries, queryBlock);
+      int64_t dq = queryBlock == key ? up(p.headDim, 16)
+                                     : up(p.headDim, 64 * (key / 64));
+      Bytes prepare = bytes(0), main = bytes(1), finish = bytes(2);
+      EXPECT_EQ(prepare.l2,
+                heads * (p.queries * (4 * p.headDimV + 4 + 4 * p.dlse) +
+                         rows * (8 + 4 * dq)))
+          << p;
+      EXPECT_EQ(prepare.smem, 0) << p;
+      Main kernel(p, key, queryBlock);
+      int64_t keyHeads = p.batch * p.kvHeads;
+      EXPECT_EQ(main.l2, keyHeads * kernel.l2) << p;
+      EXPECT_EQ(main.smem, keyHeads * kernel.smem) << p;
+      EXPECT_EQ(finish.l2, heads * (rows * 4 * dq + p.queries * 2 * p.headDim))
+          << p;
+    }
+  }
+}
+
+Problem problem(int64_t d, int64_t rows, bool isCausal) {
+  Problem p;
+  p.direction = Direction::backward;
+  p.batch = 16384 / rows;
+  p.heads = p.kvHeads = 2048 / d;
+  p.queries = p.keys = rows;
+  p.headDim = p.headDimV = d;
+  if (isCausal)
+    p.mask = {MaskKind::causal};
+  return p;
+}
+
+std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
+                           std::string &error) {
+  return planFor(p, *findMachine("h100_sxm"), "flash_backward", tiles, error);
+}
+
+TEST(FlashBackward, Space) {
+  std::string error;
+  auto plan = planOf(problem(128, 4096, false), tilesOf(128, 64, 3), error);
+  ASSERT_TRUE(plan) << error;
+  // K, V, three of Q and dO, statistics, two of dS, staging of 128 columns.
+  int64_t buffers = (32 + 32 + 48 + 48) * 1024 + 2048 + (32 + 32) * 1024;
+  // Of K and V, of the rings, of the staging buffer's parts; the queue.
+  int64_t barriers = 2 * (2 * 16) + 2 * (2 * 32) + 2 * 16 + 64;
+  EXPECT_EQ(plan->launches[1].footprint.smemBytes, buffers + barriers);
+  EXPECT_EQ(plan->launches[0].footprint.smemBytes, 0);
+  EXPECT_EQ(plan->launches[1].footprint.threads, 384);
+  EXPECT_EQ(plan->launches[1].footprint.registersPerThread,
+            16 + 64 + 64 + 32 + 32 + 16);
+  EXPECT_EQ(plan->launches[2].footprint.threads, 128);
+  // Statistics and sums, for every row of every head.
+  EXPECT_EQ(plan->footprint.scratchBytes, 4 * 16 * 4096 * (8 + 4 * 128));
+  EXPECT_EQ(plan->footprint.rowScratchBytes, plan->footprint.scratchBytes);
+
+  // Whole blocks of queries; rows of dQ are dealt out, so no columns padded.
+  Problem ragged = problem(64, 1024, false);
+  ragged.batch = ragged.heads = ragged.kvHeads = 1;
+  ragged.queries = 129;
+  ragged.headDim = 40;
+  plan = planOf(ragged, tilesOf(128, 128, 2), error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->footprint.scratchBytes, 256 * (8 + 4 * 48));
+}
+
+TEST(FlashBackward, Refusals) {
+  Problem p = problem(128, 1024, false);
+  auto refusal = [&](int64_t key, int64_t queryBlock, int64_t stages) {
+    std::string error;
+    EXPECT_FALSE(planOf(p, tilesOf(key, queryBlock, stages), error));
+    return error;
+  };
+  EXPECT_EQ(refusal(192, 64, 2),
+            "expects 64 or 128 keys for one or two warpgroups, but got 192");
+  EXPECT_EQ(refusal(128, 32, 2),
+            "expects blocks of 64 or 128 queries, but got 32");
+  EXPECT_EQ(refusal(128, 64, 4), "expects two or three stages, but got 4");
+  p.headDim = 64;
+  EXPECT_EQ(refusal(128, 64, 2),
+            "expects 64 queries for each of 2 warpgroups, or as many columns "
+            "of dQ, but got 64 queries and a head dim of 64");
+  p.deterministic = true;
+  EXPECT_EQ(refusal(64, 64, 2),
+            "expects sums of dQ in any order, but got deterministic "
+            "gradients; split_backward has them");
+  p.deterministic = false;
+  p.headDimV = 136;
+  EXPECT_EQ(refusal(64, 64, 2),
+            "wgmma expects head dim of v up to 128, but got 136");
+}
+
+const Plan *firstOf(const PlanReport &report, std::string_view schedule) {
+  for (const Plan &plan : report.plans)
+    if (plan.schedule == schedule)
+      return &plan;
+  return nullptr;
+}
+
+// Scratch that grows as the operands do is no reason to compute scores twice.
+TEST(FlashBackward, IsChosenWhereItCan) {
+  for (int64_t d : {64, 96, 128})
+    for (int64_t rows : {1024, 4096, 16384})
+      for (bool isCausal : {false, true}) {
+        Problem p = problem(d, rows, isCausal);
+        PlanReport report = plans(p, *findMachine("h100_sxm"));
+        EXPECT_EQ(report.plans.front().schedule, "flash_backward") << p;
+        p.deterministic = true;
+        report = plans(p, *findMachine("h100_sxm"));
+        EXPECT_FALSE(firstOf(report, "flash_backward")) << p;
+        EXPECT_TRUE(firstOf(report, "split_backward")) << p;
+      }
+  EXPECT_FALSE(
+      firstOf(plans(problem(64, 1024, false), *findMachine("a100_80g")),
+              "flash_backward"));
+}
+
+// A kernel of this kind, written by hand with two stages: TFLOP/s of all its
+// launches on an H100 80GB SXM.
+TEST(FlashBackward, Times) {
+  struct Row {
+    int64_t rows;
+    double full, causal;
+  };
+  for (const Row &row :
+       {Row{1024, 463, 290}, Row{4096, 590, 510}, Row{16384, 624, 591}})
+    for (bool isCausal : {false, true}) {
+      Problem p = problem(128, row.rows, isCausal);
+      std::string error;
+      auto plan = planOf(p, tilesOf(128, 64, 2), error);
+      ASSERT_TRUE(plan) << error;
+      double rate = 10.0 * double(p.queries) * double(p.keys) * 128 *
+                    double(p.batch * p.heads) / (isCausal ? 2 : 1) /
+                    plan->seconds / 1e12;
+      EXPECT_NEAR(rate / (isCausal ? row.causal : row.full), 1, 0.13) << p;
+    }
+}
+
+} // namespace
