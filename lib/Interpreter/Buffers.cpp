@@ -15,22 +15,39 @@ using namespace attn::interpreter;
 // What can be wrong
 //===----------------------------------------------------------------------===//
 
+/// `count` of `what` ("rows") from `first` on are among the `extent` that the
+/// buffer has.
+static bool checkExtent(Warp &warp, const Instruction &in, const Buffer &buffer,
+                        StringRef what, int64_t first, int64_t count,
+                        int64_t extent) {
+  if (first >= 0 && first + count <= extent)
+    return true;
+  warp.report(in, what,
+              "expects " + Twine(what) + " 0 to " + Twine(extent - 1) +
+                  " of buffer '" + buffer.name + "', but got " + Twine(first) +
+                  " to " + Twine(first + count - 1));
+  return false;
+}
+
 bool attn::interpreter::checkInside(Warp &warp, const Instruction &in,
                                     const Part &part) {
-  tile::SmemType type = part.buffer.type;
-  auto check = [&](StringRef what, int64_t first, int64_t count,
-                   int64_t extent) {
-    if (first >= 0 && first + count <= extent)
-      return true;
-    warp.report(in, what,
-                "expects " + Twine(what) + " 0 to " + Twine(extent - 1) +
-                    " of buffer '" + part.buffer.name + "', but got " +
-                    Twine(first) + " to " + Twine(first + count - 1));
-    return false;
-  };
-  return check("stages", part.stage, 1, type.getStages()) &&
-         check("rows", part.row, part.rows, type.getRows()) &&
-         check("columns", part.column, part.columns, type.getColumns());
+  const Buffer &buffer = part.buffer;
+  tile::SmemType type = buffer.type;
+  return checkExtent(warp, in, buffer, "stages", part.stage, 1,
+                     type.getStages()) &&
+         checkExtent(warp, in, buffer, "rows", part.row, part.rows,
+                     type.getRows()) &&
+         checkExtent(warp, in, buffer, "columns", part.column, part.columns,
+                     type.getColumns());
+}
+
+bool attn::interpreter::checkInside(Warp &warp, const Instruction &in,
+                                    const RawPart &part) {
+  const Buffer &buffer = part.buffer;
+  return checkExtent(warp, in, buffer, "stages", part.stage, 1,
+                     buffer.type.getStages()) &&
+         checkExtent(warp, in, buffer, "bytes", part.first, part.bytes,
+                     buffer.type.stageBytes());
 }
 
 std::vector<uint8_t> attn::interpreter::asColumns(const Part &part,
@@ -55,15 +72,21 @@ attn::interpreter::asTheyLie(const Part &part, std::vector<uint8_t> columns) {
   return bytes;
 }
 
-void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
-                                     const Part &part, const Breach &breach,
-                                     StringRef verb, const ThreadBlock *owner) {
-  std::string rows = ("rows " + Twine(part.row + breach.firstRow) + " to " +
-                      Twine(part.row + breach.lastRow) + " of buffer '" +
-                      part.buffer.name + "'")
+/// `rows 16 to 31 of buffer 'q' (stage 1)`.
+static std::string nameOf(const Buffer &buffer, int64_t stage, StringRef what,
+                          int64_t first, int64_t last) {
+  std::string name = (what + " " + Twine(first) + " to " + Twine(last) +
+                      " of buffer '" + buffer.name + "'")
                          .str();
-  if (part.buffer.type.getStages() != 1)
-    rows += " (stage " + std::to_string(part.stage) + ")";
+  if (buffer.type.getStages() != 1)
+    name += " (stage " + std::to_string(stage) + ")";
+  return name;
+}
+
+/// Says what is wrong with the access to `rows`.
+static void reportBreach(Warp &warp, const Instruction &in, StringRef rows,
+                         const Breach &breach, StringRef verb,
+                         const ThreadBlock *owner) {
   std::string other = "warp " + std::to_string(breach.other);
   if (owner && owner != &warp.block)
     other += " of " + owner->name();
@@ -106,7 +129,8 @@ void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
     return warp.report(in, "unfenced",
                        "expects tile.fence_async by " + Twine(other) +
                            " and then a barrier between its store to " + rows +
-                           " and this op, but got none",
+                           " and this op, or a fence behind the barrier, but "
+                           "got neither",
                        cause, "the store is here");
   case Conflict::readInFlight:
     return warp.report(in, "read in flight",
@@ -128,6 +152,24 @@ void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
                            ", but got none",
                        cause, "the read is here");
   }
+}
+
+void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
+                                     const Part &part, const Breach &breach,
+                                     StringRef verb, const ThreadBlock *owner) {
+  ::reportBreach(warp, in,
+                 nameOf(part.buffer, part.stage, "rows",
+                        part.row + breach.firstRow, part.row + breach.lastRow),
+                 breach, verb, owner);
+}
+
+void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
+                                     const RawPart &part, const Breach &breach,
+                                     StringRef verb) {
+  ::reportBreach(warp, in,
+                 nameOf(part.buffer, part.stage, "bytes", part.first,
+                        part.first + part.bytes - 1),
+                 breach, verb, /*owner=*/nullptr);
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,7 +194,7 @@ Step attn::interpreter::runAlias(Warp &warp, const Instruction &in) {
 }
 
 //===----------------------------------------------------------------------===//
-// tile.load_matrix, tile.store_matrix, tile.transpose
+// tile.load_matrix, tile.store_matrix, tile.store_transposed, tile.transpose
 //===----------------------------------------------------------------------===//
 
 Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
@@ -189,13 +231,12 @@ Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runStoreMatrix(Warp &warp, const Instruction &in) {
   const Matrix &source = *warp.matrix(in, 0);
-  bool hasColumn = bool(cast<tile::StoreMatrixOp>(in.op).getColumn());
-  Part part{warp.buffer(in, 1),
-            0,
-            warp.integer(in, 2),
-            source.rows,
-            hasColumn ? warp.integer(in, 3) : 0,
-            source.columns};
+  auto store = cast<tile::StoreMatrixOp>(in.op);
+  unsigned next = 3;
+  int64_t column = store.getColumn() ? warp.integer(in, next++) : 0;
+  int64_t stage = store.getStage() ? warp.integer(in, next) : 0;
+  Part part{warp.buffer(in, 1), stage,  warp.integer(in, 2),
+            source.rows,        column, source.columns};
   if (!checkInside(warp, in, part))
     return Step::stop;
   if (part.column % 8 != 0)
@@ -204,6 +245,30 @@ Step attn::interpreter::runStoreMatrix(Warp &warp, const Instruction &in) {
                          Twine(part.column));
   std::vector<uint8_t> bytes(part.bytes());
   encode(part.buffer.type.getElementType(), source.reals, bytes.data());
+  if (std::optional<Breach> breach = warp.block.shared.write(
+          part.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, part, *breach, "overwritten");
+  warp.block.traffic.smem += int64_t(bytes.size());
+  return Step::next;
+}
+
+Step attn::interpreter::runStoreTransposed(Warp &warp, const Instruction &in) {
+  const Matrix &source = *warp.matrix(in, 0);
+  Part part{warp.buffer(in, 1), warp.integer(in, 2), warp.integer(in, 3),
+            source.columns,     warp.integer(in, 4), source.rows};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  if (part.row % 8 != 0 || part.column % 16 != 0)
+    return warp.stop(in, "corner",
+                     "expects a row in multiples of 8 and a column in "
+                     "multiples of 16, but got " +
+                         Twine(part.row) + " and " + Twine(part.column));
+  std::vector<float> values(source.reals.size());
+  for (int64_t i = 0; i < source.rows; ++i)
+    for (int64_t j = 0; j < source.columns; ++j)
+      values[j * source.rows + i] = source.row(i)[j];
+  std::vector<uint8_t> bytes(part.bytes());
+  encode(part.buffer.type.getElementType(), values, bytes.data());
   if (std::optional<Breach> breach = warp.block.shared.write(
           part.rectangle(), warp.id, in.index, bytes.data()))
     reportBreach(warp, in, part, *breach, "overwritten");

@@ -30,6 +30,17 @@ struct Part {
   int64_t bytes() const { return rows * columns * buffer.type.elementBytes(); }
 };
 
+/// Bytes of one stage of a buffer as they lie, whatever its layout.
+struct RawPart {
+  const Buffer &buffer;
+  int64_t stage, first, bytes;
+
+  Rectangle rectangle() const {
+    return {buffer.begin + stage * buffer.type.stageBytes() + first, /*rows=*/1,
+            bytes, bytes};
+  }
+};
+
 /// Between the bytes of a part as its columns come and as they lie: they differ
 /// in the layout sw128_paired only.
 std::vector<uint8_t> asColumns(const Part &part, std::vector<uint8_t> bytes);
@@ -37,12 +48,15 @@ std::vector<uint8_t> asTheyLie(const Part &part, std::vector<uint8_t> bytes);
 
 /// False, and reported, when the part does not lie in its buffer.
 bool checkInside(Warp &warp, const Instruction &in, const Part &part);
+bool checkInside(Warp &warp, const Instruction &in, const RawPart &part);
 
 /// Says what is wrong with the access `verb` ("read" or "overwritten") to the
 /// shared memory of a block, which is the warp's own if it is null.
 void reportBreach(Warp &warp, const Instruction &in, const Part &part,
                   const Breach &breach, llvm::StringRef verb,
                   const ThreadBlock *owner = nullptr);
+void reportBreach(Warp &warp, const Instruction &in, const RawPart &part,
+                  const Breach &breach, llvm::StringRef verb);
 
 } // namespace attn::interpreter
 

@@ -15,7 +15,8 @@
 // phase 3 are there for w if clock(w)[mbarrier] >= 4.  The entry of a named
 // barrier is the number of its openings.  A second entry of each warp counts
 // its fences: what warp u stored before its fence number f may be read
-// asynchronously by w if clock(w)[fences of u] >= f.
+// asynchronously by w if clock(w)[fences of u] >= f.  So may what others stored
+// and u knew of then, whose times are kept for each fence.
 //
 // Blocks that run at once have their parties side by side; a clock holds times
 // only of the blocks that it knows something of.  Such a clock is two: what
@@ -101,6 +102,7 @@ public:
   /// `block` is the number of the block among those that run at once.
   Clocks(unsigned block, bool together, unsigned warps, unsigned mbarriers)
       : block(block), together(together), count(warps), clocks(warps),
+        knownAtFences(warps),
         nothing(2 * warps + kNamedBarriers + mbarriers, 0) {
     for (unsigned warp = 0; warp < warps; ++warp)
       tick(warp);
@@ -153,6 +155,23 @@ public:
   }
   void fence(unsigned warp) {
     learn(warp, fencesOf(warp), known(warp, fencesOf(warp)) + 1);
+    for (unsigned other = 0; other < count; ++other)
+      knownAtFences[warp].push_back(known(warp, other));
+  }
+  /// Whether a fence lies between what a warp did at a time and whoever knows
+  /// these times: its own from number `fence` on, or that of another warp which
+  /// was ordered behind that time.
+  bool isFenced(const Times &times, unsigned warp, uint32_t time,
+                uint32_t fence) const {
+    if (times[fencesOf(warp)] >= fence)
+      return true;
+    for (unsigned other = 0; other < count; ++other) {
+      uint32_t fences = times[fencesOf(other)];
+      if (other != warp && fences > 0 &&
+          knownAtFences[other][(fences - 1) * count + warp] >= time)
+        return true;
+    }
+    return false;
   }
   /// All warps meet: everything before is ordered before everything after.
   void meet() {
@@ -181,6 +200,8 @@ private:
   bool together;
   unsigned count;
   std::vector<Clock> clocks;
+  /// Per warp: the times of all warps that it knew, fence by fence.
+  std::vector<Times> knownAtFences;
   /// Of whom nothing is known.
   Times nothing;
 };

@@ -1,11 +1,13 @@
-//===- Exchange.cpp - Registers in global memory --------------------------===//
+//===- Exchange.cpp - Registers in memory as they are ---------------------===//
 //
-// An image of registers keeps the elements of its values one behind the other,
-// in as many bytes as all lanes' registers have.  (Where a lane keeps them is
-// the lowering's choice, and nothing else reads an image.)
+// An image of registers keeps those of its values one behind the other, in as
+// many bytes as all lanes have.  Accumulators lie there as lanes keep them, so
+// that images of some of their columns, one behind the other, are an image of
+// all; of other values the elements come in order, which nobody can tell.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Buffers.h"
 #include "Elements.h"
 #include "Handlers.h"
 #include "Residents.h"
@@ -18,7 +20,7 @@ using namespace attn;
 using namespace attn::interpreter;
 
 //===----------------------------------------------------------------------===//
-// tile.store_registers, tile.load_registers
+// tile.store_registers, tile.load_registers, tile.put_registers
 //===----------------------------------------------------------------------===//
 
 /// Bytes of a value's registers in all lanes.
@@ -57,11 +59,30 @@ static void decodeRow(const uint8_t *bytes, Matrix &row) {
   }
 }
 
+/// Calls `apply(number)` for the numbers of an accumulator in the order of its
+/// image: 16 x 8 pieces, of which each lane has four.
+template <typename Apply>
+static void forEachRegister(Matrix &value, Apply apply) {
+  constexpr int64_t lanes = 32, perLane = 4;
+  for (int64_t row = 0; row < value.rows; row += 16)
+    for (int64_t column = 0; column < value.columns; column += 8)
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        for (int64_t i = 0; i < perLane; ++i)
+          apply(value.row(row + lane / 4 +
+                          i / 2 * 8)[column + lane % 4 * 2 + i % 2]);
+}
+
 static void encodeRegisters(Type type, const Matrix &value, uint8_t *bytes) {
   auto fragment = dyn_cast<tile::FragType>(type);
   if (!fragment)
     return encodeRow(value, bytes);
-  if (fragment.getElementType().isF32())
+  if (fragment.getLayout() == tile::FragmentLayout::acc) {
+    Matrix copy = value;
+    forEachRegister(copy, [&](float number) {
+      std::memcpy(bytes, &number, sizeof number);
+      bytes += sizeof number;
+    });
+  } else if (fragment.getElementType().isF32())
     std::memcpy(bytes, value.reals.data(), value.reals.size() * 4);
   else
     encode(fragment.getElementType(), value.reals, bytes);
@@ -80,7 +101,12 @@ static std::shared_ptr<Matrix> decodeRegisters(Type type,
   }
   auto value =
       std::make_shared<Matrix>(fragment.getRows(), fragment.getColumns());
-  if (fragment.getElementType().isF32())
+  if (fragment.getLayout() == tile::FragmentLayout::acc)
+    forEachRegister(*value, [&](float &number) {
+      std::memcpy(&number, bytes, sizeof number);
+      bytes += sizeof number;
+    });
+  else if (fragment.getElementType().isF32())
     std::memcpy(value->reals.data(), bytes, value->reals.size() * 4);
   else
     decode(fragment.getElementType(), bytes, value->reals);
@@ -112,6 +138,35 @@ static std::optional<Image> imageOf(Warp &warp, const Instruction &in,
   return std::nullopt;
 }
 
+/// The image of the first operands, which have these types.
+static std::vector<uint8_t> encodeImage(Warp &warp, const Instruction &in,
+                                        TypeRange types) {
+  std::vector<uint8_t> bytes;
+  for (auto [operand, type] : llvm::enumerate(types)) {
+    size_t at = bytes.size();
+    bytes.resize(at + imageBytes(type));
+    encodeRegisters(type, *warp.matrix(in, unsigned(operand)), &bytes[at]);
+  }
+  return bytes;
+}
+
+Step attn::interpreter::runPutRegisters(Warp &warp, const Instruction &in) {
+  auto put = cast<tile::PutRegistersOp>(in.op);
+  auto next = unsigned(put.getValues().size());
+  std::vector<uint8_t> bytes =
+      encodeImage(warp, in, put.getValues().getTypes());
+  auto size = int64_t(bytes.size());
+  RawPart part{warp.buffer(in, next), warp.integer(in, next + 1),
+               warp.integer(in, next + 2) * size, size};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  if (std::optional<Breach> breach = warp.block.shared.write(
+          part.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, part, *breach, "overwritten");
+  warp.block.traffic.smem += size;
+  return Step::next;
+}
+
 Step attn::interpreter::runStoreRegisters(Warp &warp, const Instruction &in) {
   auto store = cast<tile::StoreRegistersOp>(in.op);
   auto types = store.getValues().getTypes();
@@ -119,12 +174,7 @@ Step attn::interpreter::runStoreRegisters(Warp &warp, const Instruction &in) {
       imageOf(warp, in, types, unsigned(store.getValues().size()));
   if (!image)
     return Step::stop;
-  std::vector<uint8_t> bytes(image->bytes);
-  int64_t at = 0;
-  for (auto [operand, type] : llvm::enumerate(types)) {
-    encodeRegisters(type, *warp.matrix(in, unsigned(operand)), &bytes[at]);
-    at += imageBytes(type);
-  }
+  std::vector<uint8_t> bytes = encodeImage(warp, in, types);
   if (std::optional<std::string> error =
           writeGlobal(warp, in, image->address, bytes.data(), image->bytes))
     return warp.stop(in, "global write", *error);

@@ -58,12 +58,17 @@ Step runAwait(Warp &, const Instruction &);
 // Exchange.cpp
 Step runStoreRegisters(Warp &, const Instruction &);
 Step runLoadRegisters(Warp &, const Instruction &);
+Step runPutRegisters(Warp &, const Instruction &);
 Step runScaleRows(Warp &, const Instruction &);
 
 // Tma.cpp
 Step runTmaLoad(Warp &, const Instruction &);
 Step runTmaStore(Warp &, const Instruction &);
 Step runTmaStoreWait(Warp &, const Instruction &);
+
+// Words.cpp
+Step runLoadWords(Warp &, const Instruction &);
+Step runAddWords(Warp &, const Instruction &);
 
 // Wgmma.cpp
 Step runWgmma(Warp &, const Instruction &);
@@ -74,6 +79,7 @@ Step runAlloc(Warp &, const Instruction &);
 Step runAlias(Warp &, const Instruction &);
 Step runLoadMatrix(Warp &, const Instruction &);
 Step runStoreMatrix(Warp &, const Instruction &);
+Step runStoreTransposed(Warp &, const Instruction &);
 Step runPutRow(Warp &, const Instruction &);
 Step runGetRow(Warp &, const Instruction &);
 Step runTranspose(Warp &, const Instruction &);

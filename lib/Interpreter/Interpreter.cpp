@@ -118,7 +118,7 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
   if (failed(program))
     return failure();
   Launch launch{*program, memory, grid, arguments, Reporter(options.maxErrors),
-                {}};
+                {},       {}};
   tile::Traffic traffic;
   for (ArrayRef<std::array<int64_t, 3>> positions :
        residentBlocks(*program, grid)) {

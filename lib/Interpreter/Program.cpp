@@ -45,6 +45,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::DrawOp) { return runDraw; })
       .Case([](tile::StoreRegistersOp) { return runStoreRegisters; })
       .Case([](tile::LoadRegistersOp) { return runLoadRegisters; })
+      .Case([](tile::PutRegistersOp) { return runPutRegisters; })
       .Case([](tile::ScaleRowsOp) { return runScaleRows; })
       .Case([](tile::StoreFragmentOp) { return runStoreFragment; })
       .Case([](tile::PublishOp) { return runPublish; })
@@ -53,6 +54,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::TmaLoadOp) { return runTmaLoad; })
       .Case([](tile::TmaStoreOp) { return runTmaStore; })
       .Case([](tile::TmaStoreWaitOp) { return runTmaStoreWait; })
+      .Case([](tile::LoadWordsOp) { return runLoadWords; })
+      .Case([](tile::AddWordsOp) { return runAddWords; })
       .Case([](tile::WgmmaOp) { return runWgmma; })
       .Case([](tile::WgmmaWaitOp) { return runWgmmaWait; })
       .Case([](tile::ViewOp) { return runView; })
@@ -61,6 +64,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::CopyAsyncOp) { return runCopyAsync; })
       .Case([](tile::LoadMatrixOp) { return runLoadMatrix; })
       .Case([](tile::StoreMatrixOp) { return runStoreMatrix; })
+      .Case([](tile::StoreTransposedOp) { return runStoreTransposed; })
       .Case([](tile::PutRowOp) { return runPutRow; })
       .Case([](tile::GetRowOp) { return runGetRow; })
       .Case([](tile::GetColumnsOp) { return runGetColumns; })
@@ -107,6 +111,7 @@ private:
     in.index = unsigned(program.ops.size());
     program.ops.push_back(&op);
     in.run = handlerOf(&op);
+    program.adds |= isa<tile::AddWordsOp>(op);
     if (!in.run) {
       in.scalar = decodeScalar(&op);
       in.run = runScalar;

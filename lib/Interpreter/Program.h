@@ -84,6 +84,8 @@ struct Program {
   unsigned warps, cluster;
   /// All blocks run at once.
   bool cooperative;
+  /// Some op adds to global memory.
+  bool adds = false;
   Code body;
   llvm::SmallVector<mlir::Type> argumentTypes;
   unsigned slots = 0;

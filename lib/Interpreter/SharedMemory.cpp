@@ -101,7 +101,8 @@ SharedMemory::behindWriter(const Writer &writer, Viewer viewer,
     return Found{load ? Conflict::unorderedLoad : Conflict::unorderedWrite,
                  writer.party, writer.access};
   if (asynchronous && !load &&
-      viewer.known[clocks.fencesOf(writer.party)] < writer.fence)
+      !clocks.isFenced(viewer.known, writer.party, writer.access.time,
+                       writer.fence))
     return Found{Conflict::unfenced, writer.party, writer.access};
   return std::nullopt;
 }
@@ -124,7 +125,8 @@ SharedMemory::behindCopy(const Copy &copy, Viewer viewer,
     if (viewer.known[other] < copy.waited[other].time)
       return Found{Conflict::unorderedWrite, other, copy.waited[other]};
     if (asynchronous &&
-        viewer.known[clocks.fencesOf(other)] < copy.fences[other])
+        !clocks.isFenced(viewer.known, other, copy.waited[other].time,
+                         copy.fences[other]))
       return Found{Conflict::unfenced, other, copy.waited[other]};
   }
   return std::nullopt;

@@ -13,8 +13,8 @@
 //
 // **Asynchronous reads** (wgmma, stores by TMA) begin when they are issued and
 // end when their warp has waited for them; whoever overwrites the bytes must be
-// ordered behind that wait.  They see ordinary stores only behind a fence of
-// the warp that stored.
+// ordered behind that wait.  They see ordinary stores only behind a fence: of
+// the warp that stored, or of one that was ordered behind the store.
 //
 // Bytes that a warp may not read come to it as NaN.
 //
@@ -59,7 +59,7 @@ enum class Conflict {
   inFlight,       ///< `other` has not waited for its share of the copy
   unorderedLoad,  ///< not known that the phase of mbarrier `other` has ended
   unorderedWrite, ///< no barrier since `other` wrote or waited
-  unfenced,       ///< no fence by `other` since it wrote
+  unfenced,       ///< no fence since `other` wrote
   unorderedRead,  ///< no barrier since `other` read or waited
   readInFlight,   ///< `other` has not waited for its asynchronous read
 };

@@ -133,14 +133,16 @@ Step attn::interpreter::runTmaLoad(Warp &warp, const Instruction &in) {
 //===----------------------------------------------------------------------===//
 
 Step attn::interpreter::runTmaStore(Warp &warp, const Instruction &in) {
-  int64_t column = int64_t(cast<tile::TmaStoreOp>(in.op).getColumn());
+  auto store = cast<tile::TmaStoreOp>(in.op);
+  auto column = int64_t(store.getColumn());
+  int64_t stage = store.getStage() ? warp.integer(in, 6) : 0;
   const Buffer &buffer = warp.buffer(in, 0);
   int64_t sourceRow = warp.integer(in, 1);
   Box box{warp.map(in, 2), warp.integer(in, 3), warp.integer(in, 4),
           warp.integer(in, 5)};
   int64_t columns = std::min<int64_t>(buffer.type.getColumns(),
                                       box.map.type.getColumns() - column);
-  Part all{buffer, 0, sourceRow, box.map.type.getBoxRows(), 0, columns};
+  Part all{buffer, stage, sourceRow, box.map.type.getBoxRows(), 0, columns};
   if (!checkInside(warp, in, all))
     return Step::stop;
   if (sourceRow % 8 != 0)
@@ -149,7 +151,7 @@ Step attn::interpreter::runTmaStore(Warp &warp, const Instruction &in) {
                          Twine(sourceRow));
 
   auto [begin, end] = box.inside();
-  Part part{buffer, 0, sourceRow + begin, end - begin, 0, columns};
+  Part part{buffer, stage, sourceRow + begin, end - begin, 0, columns};
   std::vector<uint8_t> data(part.bytes());
   SharedMemory &shared = warp.block.shared;
   unsigned token = shared.beginRead(warp.id);

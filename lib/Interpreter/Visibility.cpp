@@ -129,9 +129,23 @@ void Visibility::write(Warp &warp, const Instruction &in, uint64_t address,
   });
 }
 
+/// Checks that the launch adds to none of the bytes.
+static void checkNotAdded(Warp &warp, const Instruction &in, uint64_t address,
+                          int64_t bytes) {
+  if (!warp.block.program.adds)
+    return;
+  if (std::optional<unsigned> addition = warp.block.launch.additions.access(
+          Additions::Kind::other, address, bytes, in.index))
+    warp.report(in, "added to",
+                "expects bytes that no op of the launch adds to, but got some "
+                "that one does",
+                warp.block.program.ops[*addition], "the addition is here");
+}
+
 std::optional<std::string>
 attn::interpreter::readGlobal(Warp &warp, const Instruction &in,
                               uint64_t address, void *target, int64_t bytes) {
+  checkNotAdded(warp, in, address, bytes);
   std::optional<std::string> error =
       warp.block.memory.read(address, target, bytes);
   if (!error && warp.block.residents.together)
@@ -145,6 +159,7 @@ std::optional<std::string> attn::interpreter::writeGlobal(Warp &warp,
                                                           uint64_t address,
                                                           const void *source,
                                                           int64_t bytes) {
+  checkNotAdded(warp, in, address, bytes);
   std::vector<uint8_t> before;
   bool together = warp.block.residents.together;
   if (together) {
@@ -157,4 +172,23 @@ std::optional<std::string> attn::interpreter::writeGlobal(Warp &warp,
   if (!error && together)
     warp.block.residents.visibility.write(warp, in, address, bytes, before);
   return error;
+}
+
+std::optional<std::string>
+attn::interpreter::addGlobal(Warp &warp, const Instruction &in,
+                             uint64_t address, ArrayRef<float> summands) {
+  auto bytes = int64_t(summands.size() * sizeof(float));
+  if (std::optional<unsigned> other = warp.block.launch.additions.access(
+          Additions::Kind::addition, address, bytes, in.index))
+    warp.report(in, "otherwise accessed",
+                "expects words that no op of the launch reads or writes "
+                "otherwise, but got some that one does",
+                warp.block.program.ops[*other], "the access is here");
+  std::vector<float> sums(summands.size());
+  if (std::optional<std::string> error =
+          warp.block.memory.read(address, sums.data(), bytes))
+    return error;
+  for (auto [sum, summand] : llvm::zip_equal(sums, summands))
+    sum += summand;
+  return warp.block.memory.write(address, sums.data(), bytes);
 }

@@ -26,7 +26,8 @@
 // loaded there, tell that its warp's reads are over and that phases have ended,
 // which PTX promises only with release, but show no writes; a write of generic
 // kind needs no fence before TMA reads it; a store by TMA counts when it
-// starts; draws from a counter order nothing.
+// starts; draws from a counter order nothing.  What is added to (Additions.h)
+// has no order at all.
 //
 // A block that runs alone keeps no such record.
 //
@@ -99,6 +100,10 @@ std::optional<std::string> readGlobal(Warp &warp, const Instruction &in,
 std::optional<std::string> writeGlobal(Warp &warp, const Instruction &in,
                                        uint64_t address, const void *source,
                                        int64_t bytes);
+/// The same, adding to f32 words (Additions.h).
+std::optional<std::string> addGlobal(Warp &warp, const Instruction &in,
+                                     uint64_t address,
+                                     llvm::ArrayRef<float> summands);
 
 } // namespace attn::interpreter
 

@@ -9,6 +9,7 @@
 #ifndef ATTN_LIB_INTERPRETER_WARP_H
 #define ATTN_LIB_INTERPRETER_WARP_H
 
+#include "Additions.h"
 #include "Mbarriers.h"
 #include "NamedBarriers.h"
 #include "Products.h"
@@ -59,6 +60,8 @@ struct Launch {
   Reporter reporter;
   /// Counters that were drawn from, with an op that did.
   std::map<uint64_t, mlir::Operation *> counters;
+  /// Of a program that adds to global memory.
+  Additions additions;
 };
 
 /// A place in the instructions of a region, and the loop that repeats it.

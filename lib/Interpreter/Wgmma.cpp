@@ -25,14 +25,13 @@ bool Products::start(Warp &warp, const Instruction &in,
   if (product.instruction == in.index && ArrayRef(product.places) == places)
     return true;
   bool same = product.instruction == in.index;
-  warp.report(
-      in, "warpgroup",
-      "expects the warps of a warpgroup to start the same products in "
-      "the same order, but got " +
-          Twine(same ? "this one over other stages or rows" : "another one") +
-          " in warp " + Twine(product.firstWarp),
-      warp.block.program.ops[product.instruction],
-      "warp " + Twine(product.firstWarp) + " is here");
+  warp.report(in, "warpgroup",
+              "expects the warps of a warpgroup to start the same products in "
+              "the same order, but got " +
+                  Twine(same ? "this one at other places" : "another one") +
+                  " in warp " + Twine(product.firstWarp),
+              warp.block.program.ops[product.instruction],
+              "warp " + Twine(product.firstWarp) + " is here");
   return false;
 }
 
@@ -79,7 +78,7 @@ private:
 bool Product::place() {
   int64_t depth = op.depth(), columns = op.getResult().getType().getColumns();
   bool transpose = op.getTranspose();
-  SmallVector<int64_t, 3> places;
+  SmallVector<int64_t, 4> places;
   if (isa<tile::SmemType>(op.getLhs().getType())) {
     int64_t stage = warp.integer(in, 1), row = warp.integer(in, 2);
     places = {stage, row};
@@ -98,10 +97,18 @@ bool Product::place() {
       return false;
   }
   unsigned rhsOperand = op.getRhsMutable().getOperandNumber();
+  const Buffer &right = warp.buffer(in, rhsOperand);
   int64_t stage = warp.integer(in, rhsOperand + 1);
-  places.push_back(stage);
-  rhs.emplace(Part{warp.buffer(in, rhsOperand), stage, 0,
-                   transpose ? columns : depth, 0,
+  int64_t column = op.getRhsColumn() ? warp.integer(in, rhsOperand + 2) : 0;
+  places.append({stage, column});
+  if (column % right.type.panelColumns() != 0) {
+    warp.report(in, "column",
+                "expects a column of the right factor in multiples of " +
+                    Twine(right.type.panelColumns()) + ", but got " +
+                    Twine(column));
+    return false;
+  }
+  rhs.emplace(Part{right, stage, 0, transpose ? columns : depth, column,
                    transpose ? depth : columns});
   return checkInside(warp, in, *rhs) &&
          warp.block.products.start(warp, in, places);

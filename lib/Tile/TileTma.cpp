@@ -93,15 +93,9 @@ LogicalResult TmaStoreOp::verify() {
 // Words in one piece
 //===----------------------------------------------------------------------===//
 
-/// What the copy engine moves in one piece is a multiple of so many bytes.
-static constexpr int64_t kUnit = 16;
-
-static LogicalResult verifyWords(Operation *op, PtrType base, int64_t bytes) {
+static LogicalResult verifyArray(Operation *op, PtrType base) {
   if (!base.getElementType().isF32())
     return op->emitOpError("expects an array of f32, but got ") << base;
-  if (bytes <= 0 || bytes % kUnit != 0)
-    return op->emitOpError("expects bytes in multiples of ")
-           << kUnit << ", but got " << bytes;
   return success();
 }
 
@@ -112,7 +106,7 @@ LogicalResult LoadWordsOp::verify() {
   if (buffer.getRows() != 1 || !buffer.getElementType().isF32())
     return emitOpError("expects a buffer of one row of f32, but got ")
            << buffer;
-  return verifyWords(*this, getBase().getType(), buffer.tileBytes());
+  return verifyArray(*this, getBase().getType());
 }
 
 Traffic LoadWordsOp::getTraffic(const TrafficScalars &) {
@@ -127,7 +121,12 @@ LogicalResult AddWordsOp::verify() {
     return emitOpError("expects at most the ")
            << buffer.stageBytes() << " bytes of a stage of " << buffer
            << ", but got " << bytes;
-  return verifyWords(*this, getBase().getType(), bytes);
+  // What the copy engine moves.
+  constexpr int64_t unit = 16;
+  if (bytes <= 0 || bytes % unit != 0)
+    return emitOpError("expects bytes in multiples of ")
+           << unit << ", but got " << bytes;
+  return verifyArray(*this, getBase().getType());
 }
 
 Traffic AddWordsOp::getTraffic(const TrafficScalars &) {

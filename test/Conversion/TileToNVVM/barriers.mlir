@@ -114,3 +114,27 @@ gpu.module @queues {
     tile.return
   }
 }
+
+// -----
+
+// One lane fences for itself, a warp meets behind its fences.
+// CHECK-LABEL: llvm.func @fences(
+// CHECK: nvvm.elect.sync
+// CHECK: fence.proxy.async.shared::cta;
+// CHECK-NOT: nvvm.bar.warp.sync
+// CHECK: } else {
+// CHECK: fence.proxy.async.shared::cta;
+// CHECK-NEXT: nvvm.bar.warp.sync
+gpu.module @fences {
+  tile.kernel @fences() attributes {warps = 8 : i32} {
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        tile.fence_async
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        tile.fence_async
+      }
+    }
+    tile.return
+  }
+}

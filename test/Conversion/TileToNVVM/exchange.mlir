@@ -26,6 +26,36 @@ gpu.module @m {
 
 // -----
 
+// The same in shared memory: 6 registers are 768 bytes, of which two of each
+// lane lie behind the first 512.
+// CHECK-LABEL: llvm.func @put(
+// CHECK-SAME: %[[STAGE:[^:]*]]: i32, %[[PLACE:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c16384_i32
+// CHECK: %[[START:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
+// CHECK: %[[IMAGE:.*]] = arith.muli %[[PLACE]], %c768_i32
+// CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
+// CHECK: %[[MINE:.*]] = arith.muli %[[LANE]], %c16_i32
+// CHECK: %[[BYTES:.*]] = arith.addi %[[IMAGE]], %[[MINE]]
+// CHECK: %[[WHOLE:.*]] = arith.addi %[[START]], %[[BYTES]]
+// CHECK: %[[MINE:.*]] = arith.muli %[[LANE]], %c8_i32
+// CHECK: %[[BYTES:.*]] = arith.addi %[[IMAGE]], %[[MINE]]
+// CHECK: %[[REST:.*]] = arith.addi %[[START]], %[[BYTES]]
+// CHECK: "st.shared.v4.b32 [$0+0], {$1,$2,$3,$4};", "r,f,f,f,f,~{memory}" %[[WHOLE]],
+// CHECK: "st.shared.v2.b32 [$0+512], {$1,$2};", "r,f,f,~{memory}" %[[REST]],
+// CHECK: nvvm.bar.warp.sync
+gpu.module @m {
+  tile.kernel @put(%stage: i32, %place: i32, %x: f32) attributes {warps = 4 : i32} {
+    %s = tile.alloc "s" : <2x64x128xbf16, sw128>
+    %v = tile.fill %x : f32 -> !tile.frag<16x8xf32, acc>
+    %r = tile.fill %x : f32 -> !tile.row<16xf32>
+    tile.put_registers %v, %r to %s[%stage, %place] : !tile.frag<16x8xf32, acc>, !tile.row<16xf32> to <2x64x128xbf16, sw128>
+    tile.return
+  }
+}
+
+// -----
+
 // Every other register of a piece is of the lower rows.
 // CHECK-LABEL: llvm.func @scale(
 // CHECK-COUNT-2: llvm.nvvm.ex2.approx.ftz

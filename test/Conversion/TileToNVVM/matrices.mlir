@@ -200,6 +200,103 @@ gpu.module @stores {
 
 // -----
 
+// The transpose of 16 x 32: lane l has the address of row l % 8 + 8 (l / 16) of
+// the buffer, and of the piece of eight columns number column / 8 + l / 8 % 2,
+// which lies where the row puts it.  The next 16 columns of the fragment are 16
+// rows further, 2048 bytes.
+// CHECK-LABEL: llvm.func @transposed(
+// CHECK-SAME: %[[STAGE:[^:]*]]: i32, %[[ROW:[^:]*]]: i32, %[[COLUMN:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
+// CHECK: %[[P0:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+// CHECK: %[[P8:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+// CHECK: %[[P16:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+// CHECK: %[[P24:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+// CHECK: %[[MATRIX:.*]] = arith.shrui %[[LANE]], %c3_i32
+// CHECK: %[[RIGHT:.*]] = arith.andi %[[MATRIX]], %c1_i32
+// CHECK: %[[DOWN:.*]] = arith.shrui %[[MATRIX]], %c1_i32
+// CHECK: %[[ROW8:.*]] = arith.andi %[[LANE]], %c7_i32
+// CHECK: %[[DOWN8:.*]] = arith.muli %[[DOWN]], %c8_i32
+// CHECK: %[[OWN:.*]] = arith.addi %[[ROW8]], %[[DOWN8]]
+// CHECK: %[[LINE:.*]] = arith.addi %[[ROW]], %[[OWN]]
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c16384_i32
+// CHECK: %[[START:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
+// CHECK: %[[BYTES:.*]] = arith.muli %[[LINE]], %c128_i32
+// CHECK: %[[FIRST:.*]] = arith.addi %[[START]], %[[BYTES]]
+// CHECK: %[[EIGHTS:.*]] = arith.divui %[[COLUMN]], %c8_i32
+// CHECK: %[[PIECE:.*]] = arith.addi %[[EIGHTS]], %[[RIGHT]]
+// CHECK: %[[INPANEL:.*]] = arith.remui %[[PIECE]], %c8_i32
+// CHECK: %[[PLACE:.*]] = arith.xori %[[INPANEL]], %[[ROW8]]
+// CHECK: %[[PANEL:.*]] = arith.divui %[[PIECE]], %c8_i32
+// CHECK: %[[PANELS:.*]] = arith.muli %[[PANEL]], %c8192_i32
+// CHECK: %[[PLACES:.*]] = arith.muli %[[PLACE]], %c16_i32
+// CHECK: %[[INROW:.*]] = arith.addi %[[PANELS]], %[[PLACES]]
+// CHECK: %[[ADDRESS:.*]] = arith.addi %[[FIRST]], %[[INROW]]
+// CHECK: %[[OPAQUE:.*]] = llvm.inline_asm{{.*}} %[[ADDRESS]]
+// CHECK: %[[POINTER:.*]] = llvm.inttoptr %[[OPAQUE]]
+// CHECK-NEXT: nvvm.stmatrix %[[POINTER]], %[[P0]], %[[P0]], %[[P8]], %[[P8]] {{.*}}mma_layout<col>
+// CHECK-NEXT: %[[NEXT:.*]] = llvm.getelementptr %[[POINTER]][2048]
+// CHECK-NEXT: nvvm.stmatrix %[[NEXT]], %[[P16]], %[[P16]], %[[P24]], %[[P24]] {{.*}}mma_layout<col>
+// CHECK-NOT: nvvm.stmatrix
+// Padded rows take 272 bytes here; the lower 16 rows of the fragment are 16
+// columns further.
+// CHECK-LABEL: llvm.func @transposed_padded(
+// CHECK: nvvm.stmatrix %[[LEFT:[0-9]+]], {{.*}}mma_layout<col>
+// CHECK: llvm.getelementptr %[[LEFT]][4352]
+// CHECK-NEXT: nvvm.stmatrix
+// CHECK: %[[COLUMN:.*]] = arith.addi %{{.*}}, %c16_i32
+// CHECK: nvvm.stmatrix %[[RIGHT:[0-9]+]], {{.*}}mma_layout<col>
+// CHECK: llvm.getelementptr %[[RIGHT]][4352]
+// CHECK-NEXT: nvvm.stmatrix
+// CHECK-NOT: nvvm.stmatrix
+gpu.module @stores {
+  tile.kernel @transposed(%stage: i32, %row: i32, %column: i32) attributes {warps = 4 : i32} {
+    %s = tile.alloc "s" : <2x64x128xbf16, sw128>
+    %v = tile.map -> !tile.frag<16x32xf32, acc> {
+    ^bb0(%i: i32, %j: i32):
+      %y = arith.sitofp %j : i32 to f32
+      tile.yield %y : f32
+    }
+    %f = tile.cast %v : <16x32xf32, acc> -> <16x32xbf16, lhs>
+    tile.store_transposed %f to %s[%stage, %row, %column] : <16x32xbf16, lhs> to <2x64x128xbf16, sw128>
+    tile.return
+  }
+  tile.kernel @transposed_padded(%stage: i32, %row: i32, %column: i32, %x: f32) attributes {warps = 4 : i32} {
+    %s = tile.alloc "s" : <2x64x128xbf16>
+    %v = tile.fill %x : f32 -> !tile.frag<32x32xf32, acc>
+    %f = tile.cast %v : <32x32xf32, acc> -> <32x32xbf16, lhs>
+    tile.store_transposed %f to %s[%stage, %row, %column] : <32x32xbf16, lhs> to <2x64x128xbf16>
+    tile.return
+  }
+}
+
+// -----
+
+// A stage of 2048 bytes in panels, of 768 padded.
+// CHECK-LABEL: llvm.func @stages(
+// CHECK-SAME: %[[STAGE:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c2048_i32
+// CHECK: %[[START:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
+// CHECK: %[[ROW:.*]] = arith.addi %[[START]],
+// CHECK: nvvm.stmatrix
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c768_i32
+// CHECK: %[[START:.*]] = arith.addi %{{.*}}, %[[OFFSET]]
+// CHECK: %[[ROW:.*]] = arith.addi %[[START]],
+// CHECK: llvm.store
+gpu.module @stores {
+  tile.kernel @stages(%stage: i32, %row: i32, %x: f32) attributes {warps = 4 : i32} {
+    %s = tile.alloc "s" : <2x16x16xbf16, sw128>
+    %t = tile.alloc "t" : <2x16x16xbf16>
+    %v = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
+    tile.store_matrix %v to %s[%row] stage(%stage) : <16x16xf32, acc> to <2x16x16xbf16, sw128>
+    tile.store_matrix %v to %t[%row] stage(%stage) : <16x16xf32, acc> to <2x16x16xbf16>
+    tile.return
+  }
+}
+
+// -----
+
 // A cast rounds pairs that lie side by side already, and extracting selects
 // registers: the last 16 of 32 columns are the pieces of columns 16 and 24.
 // The two pieces along n of the right operand are the halves of one ldmatrix.

@@ -329,3 +329,39 @@ gpu.module @statistics_of_rows_and_columns {
     tile.return
   }
 }
+
+// -----
+
+// Two halves of a row of a ring: pairs of columns, 8 bytes at a time.
+// CHECK-LABEL: llvm.func @halves(
+// CHECK-SAME: %[[STAGE:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c528_i32
+// CHECK: %[[PAIR:.*]] = arith.muli %{{.*}}, %c8_i32
+// CHECK: %[[BYTES:.*]] = arith.addi %[[OFFSET]], %[[PAIR]]
+// CHECK: %[[ADDRESS:.*]] = arith.addi %[[BASE]], %[[BYTES]]
+// CHECK: %[[FIRST:.*]] = llvm.inttoptr %[[ADDRESS]]
+// CHECK-NEXT: llvm.load %[[FIRST]] {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+// CHECK: %[[NEXT:.*]] = llvm.getelementptr %[[FIRST]][32]
+// CHECK-NEXT: llvm.load %[[NEXT]] {alignment = 8 : i64}
+// CHECK: %[[COLUMN:.*]] = arith.addi %{{.*}}, %c64_i32
+// CHECK: arith.muli %[[COLUMN]], %c4_i32
+// CHECK: %[[SECOND:.*]] = llvm.inttoptr
+// CHECK-NEXT: llvm.load %[[SECOND]] {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+gpu.module @m {
+  tile.kernel @halves(%stage: i32) attributes {warps = 4 : i32} {
+    %c0 = arith.constant 0 : i32
+    %c64 = arith.constant 64 : i32
+    %s = tile.alloc "s" : <3x1x128xf32>
+    %b = tile.alloc "b" : <16x16xf32>
+    %x = tile.get_columns %s[%stage, %c0, %c0] : <3x1x128xf32> -> <16x16xf32, acc>
+    %y = tile.get_columns %s[%stage, %c0, %c64] : <3x1x128xf32> -> <16x16xf32, acc>
+    %f = tile.map %x, %y : !tile.frag<16x16xf32, acc>, !tile.frag<16x16xf32, acc> -> !tile.frag<16x16xf32, acc> {
+    ^bb0(%i: i32, %j: i32, %p: f32, %q: f32):
+      %u = arith.addf %p, %q : f32
+      tile.yield %u : f32
+    }
+    tile.store_matrix %f to %b[%c0] : <16x16xf32, acc> to <16x16xf32>
+    tile.return
+  }
+}

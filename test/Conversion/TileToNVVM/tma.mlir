@@ -1,4 +1,4 @@
-// Boxes through the copy engine, panel by panel of 64 columns of 16 bits.
+// Boxes through the copy engine, panel by panel of 64 columns of 16 bits; words.
 // RUN: attn-opt %s -convert-tile-to-nvvm -canonicalize -cse -split-input-file | FileCheck %s
 
 // A map is 128 bytes of the launch's parameters.  A swizzled buffer begins at a
@@ -68,6 +68,71 @@ gpu.module @boxes {
   tile.kernel @store_last(%map: !tile.tensor_map<64x160xbf16>, %b: i32, %h: i32, %r: i32, %from: i32) attributes {warps = 4 : i32} {
     %o = tile.alloc "o" : <64x128xbf16, sw128>
     tile.tma_store %o[%from] to %map[%b, %h, %r, 128] : <64x128xbf16, sw128> to <64x160xbf16>
+    tile.return
+  }
+}
+
+// -----
+
+// Of the second stage, 2048 bytes further.
+// CHECK-LABEL: llvm.func @store_stage(
+// CHECK-SAME: i32, %[[STAGE:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c2048_i32
+// CHECK: %[[START:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
+// CHECK: %[[DOWN:.*]] = arith.muli %{{.*}}, %c128_i32
+// CHECK: %[[SOURCE:.*]] = arith.addi %[[START]], %[[DOWN]]
+// CHECK: "cp.async.bulk.tensor.4d.global{{.*}} %{{.*}}, %[[SOURCE]], %c0_i32
+gpu.module @boxes {
+  tile.kernel @store_stage(%map: !tile.tensor_map<16x64xbf16>, %row: i32, %stage: i32) attributes {warps = 4 : i32} {
+    %o = tile.alloc "o" : <2x16x64xbf16, sw128>
+    tile.tma_store %o[%row] stage(%stage) to %map[%row, %row, %row, 0] : <2x16x64xbf16, sw128> to <16x64xbf16>
+    tile.return
+  }
+}
+
+// -----
+
+// 128 words of a stage of 528 bytes come from run `index`, whose place is
+// counted in 64 bits; the bytes are announced before.  64 of them are added by
+// the only lane, or by the first one of a warp.
+// CHECK-LABEL: llvm.func @words(
+// CHECK-SAME: %[[ARRAY:[^:]*]]: !llvm.ptr<1>, %[[INDEX:[^:]*]]: i32, %[[STAGE:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: %[[BARRIERS:.*]] = arith.addi %[[BASE]], %c1056_i32
+// CHECK: nvvm.elect.sync
+// CHECK: %[[SLOT:.*]] = arith.muli %[[STAGE]], %c8_i32
+// CHECK: %[[BARRIER:.*]] = arith.addi %[[BARRIERS]], %[[SLOT]]
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %[[BARRIER]], %c512_i32
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c528_i32
+// CHECK: %[[PLACE:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[INDEX]] : i32 to i64
+// CHECK: %[[BYTES:.*]] = arith.muli %[[WIDE]], %c512_i64
+// CHECK: %[[FROM:.*]] = llvm.getelementptr %[[ARRAY]][%[[BYTES]]]
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "r,l,r,r,~{memory}" %[[PLACE]], %[[FROM]], %c512_i32, %[[BARRIER]]
+// CHECK: %[[BYTES:.*]] = arith.muli %[[WIDE]], %c256_i64
+// CHECK: %[[TO:.*]] = llvm.getelementptr %[[ARRAY]][%[[BYTES]]]
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], $2;", "l,r,r,~{memory}" %[[TO]], %[[PLACE]], %c256_i32
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.commit_group;", "~{memory}"
+// CHECK: } else {
+// CHECK: %[[LEADER:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
+// CHECK: scf.if %[[LEADER]] {
+// CHECK: cp.reduce.async.bulk
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.commit_group;", "~{memory}"
+// CHECK-NEXT: }
+gpu.module @runs {
+  tile.kernel @words(%array: !tile.ptr<f32>, %index: i32, %stage: i32) attributes {warps = 8 : i32} {
+    %s = tile.alloc "s" : <2x1x128xf32>
+    %full = tile.mbarrier "full" arrivals 1 : <2>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        tile.load_words %array[%index] to %s[%stage] arrive %full[%stage] : <f32> to <2x1x128xf32>, <2>
+        tile.add_words %s[%stage] to %array[%index] count 64 : <2x1x128xf32> to <f32>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        tile.add_words %s[%stage] to %array[%index] count 64 : <2x1x128xf32> to <f32>
+      }
+    }
     tile.return
   }
 }

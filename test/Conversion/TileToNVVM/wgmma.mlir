@@ -143,3 +143,40 @@ gpu.module @products {
     tile.return
   }
 }
+
+// -----
+
+// The columns of the right factor from a panel on, whose panels have 32 rows of
+// 128 bytes.  The contracted extent is that of its rows.
+// CHECK-LABEL: llvm.func @columns(
+// CHECK-SAME: %[[STAGE:[^:]*]]: i32, %[[COLUMN:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: %[[K:.*]] = arith.addi %[[BASE]], %c16384_i32
+// CHECK: %[[PANEL:.*]] = arith.divui %[[COLUMN]], %c64_i32
+// CHECK: %[[BYTES:.*]] = arith.muli %[[PANEL]], %c4096_i32
+// CHECK: %[[PLACE:.*]] = arith.addi %[[K]], %[[BYTES]]
+// CHECK: %[[UNITS:.*]] = arith.shrui %[[PLACE]], %c4_i32
+// CHECK: %[[LOW:.*]] = arith.andi %[[UNITS]], %c16383_i32
+// CHECK: %[[WIDE:.*]] = arith.extui %[[LOW]] : i32 to i64
+// CHECK: %[[FIRST:.*]] = arith.ori %[[WIDE]],
+// CHECK: %[[RIGHT:.*]] = arith.addi %[[FIRST]],
+// CHECK: wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16{{.*}}p, 1, 1, 0, 1; }", {{.*}} %[[RIGHT]], %c0_i32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[RIGHT]], %c128_i64
+// CHECK: wgmma.mma_async{{.*}} %[[NEXT]], %c1_i32
+// CHECK-NOT: wgmma.mma_async
+gpu.module @products {
+  tile.kernel @columns(%stage: i32, %column: i32) attributes {warps = 8 : i32} {
+    %ds = tile.alloc "ds" : <2x64x64xbf16, sw128>
+    %k = tile.alloc "k" : <2x32x128xbf16, sw128>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        %c0 = arith.constant 0 : i32
+        %p = tile.wgmma %ds[%stage, %c0], %k[%stage, %column] : !tile.smem<2x64x64xbf16, sw128>, <2x32x128xbf16, sw128> -> <16x8xf32>
+        %x = tile.wgmma_wait 0, %p : !tile.pending<16x8xf32> -> !tile.frag<16x8xf32, acc>
+      }
+    }
+    tile.return
+  }
+}

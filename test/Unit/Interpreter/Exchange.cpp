@@ -57,7 +57,8 @@ tile.kernel @k(%scratch: !tile.ptr<i32>, %pout: !tile.ptr<bf16>, %pf: !tile.ptr<
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// tile.store_registers, tile.load_registers, tile.scale_rows
+// tile.store_registers, tile.load_registers, tile.put_registers,
+// tile.scale_rows
 //===----------------------------------------------------------------------===//
 
 TEST_F(Exchange, RegistersComeBackAsTheyWere) {
@@ -113,6 +114,53 @@ TEST_F(Exchange, RegistersComeBackAsTheyWere) {
   EXPECT_EQ(traffic.global, 2 * (16 + 4) * 128 + 16 * 32 + 3 * 64);
 }
 
+TEST_F(Exchange, ImagesOfColumnsAreAnImage) {
+  kernel(R"(
+  %a = tile.extract %v[0] : !acc -> !tile.frag<16x8xf32, acc>
+  %b = tile.extract %v[8] : !acc -> !tile.frag<16x8xf32, acc>
+  tile.store_registers %b to %scratch[%c1] : !tile.frag<16x8xf32, acc> to !tile.ptr<i32>
+  tile.store_registers %a to %scratch[%c0] : !tile.frag<16x8xf32, acc> to !tile.ptr<i32>
+  %x = tile.load_registers %scratch[%c0] : !tile.ptr<i32> -> !acc
+  tile.store_fragment %x to %out[%c0, %c0] : !acc to !out)");
+  runKernel();
+  std::vector<float> got = bf16s(out, 16 * 24);
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 16; ++j)
+      EXPECT_EQ(got[i * 24 + j], float(8 * i + j));
+}
+
+TEST_F(Exchange, RegistersInSharedMemory) {
+  // Words 0 to 15 of an image are of lanes 0 to 3, which have two columns of
+  // row 0 and two of row 8 each.
+  kernel(R"(
+  %s = tile.alloc "s" : !tile.smem<2x1x512xf32>
+  tile.put_registers %v to %s[%c1, %c1] : !acc to !tile.smem<2x1x512xf32>
+  %c256 = arith.constant 256 : i32
+  %x = tile.get_columns %s[%c1, %c0, %c256] : !tile.smem<2x1x512xf32> -> !acc
+  tile.store_fragment %x to %out[%c0, %c0] : !acc to !out)");
+  runKernel();
+  std::vector<float> got = bf16s(out, 16 * 24);
+  for (int word = 0; word < 16; ++word) {
+    int row = word % 4 / 2 * 8, column = word / 4 * 2 + word % 2;
+    EXPECT_EQ(got[word], float(8 * row + column)) << word;
+  }
+  EXPECT_EQ(traffic.smem, 1024 + 16 * 4);
+}
+
+TEST_F(Exchange, PlacesOfImages) {
+  auto at = [&](const std::string &stage, const std::string &place) {
+    kernel("%s = tile.alloc \"s\" : !tile.smem<2x1x512xf32>\n"
+           "tile.put_registers %v to %s[" +
+           stage + ", " + place +
+           "] : !acc to !tile.smem<2x1x512xf32> // HERE");
+  };
+  at("%c0", "%c2");
+  expectError(arguments,
+              "expects bytes 0 to 2063 of buffer 's', but got 2048 to 3071");
+  at("%c2", "%c0");
+  expectError(arguments, "expects stages 0 to 1 of buffer 's', but got 2 to 2");
+}
+
 TEST_F(Exchange, ImagesLieAtMultiplesOf16Bytes) {
   kernel("tile.store_registers %v to %scratch[%c0] : !acc to !tile.ptr<i32> // "
          "HERE");
@@ -164,6 +212,66 @@ TEST_F(Exchange, PowersThatAreNotWhole) {
   %t = tile.scale_rows %b by %e : !lhs, !row // HERE
   )");
   expectError(arguments, "expects whole numbers, but got 0.5");
+}
+
+//===----------------------------------------------------------------------===//
+// tile.store_transposed, stages of tile.store_matrix
+//===----------------------------------------------------------------------===//
+
+TEST_F(Exchange, TransposesInSharedMemory) {
+  for (std::string layout : {"", ", sw128"}) {
+    std::string buffer = "!tile.smem<2x32x96xbf16" + layout + ">";
+    kernel("%b = tile.cast %v : !acc -> !lhs\n"
+           "%c80 = arith.constant 80 : i32\n"
+           "%s = tile.alloc \"s\" : " +
+           buffer +
+           "\n tile.store_transposed %b to %s[%c1, %c8, %c80] : !lhs to " +
+           buffer + "\n %x = tile.load_matrix %s[%c1, %c8, %c80] : " + buffer +
+           " -> !lhs\n" + R"(
+  %t = tile.alloc "t" : !tile.smem<2x16x16xbf16>
+  %id = tile.map -> !acc {
+  ^bb0(%r: i32, %c: i32):
+    %same = arith.cmpi eq, %r, %c : i32
+    %f = arith.uitofp %same : i1 to f32
+    tile.yield %f : f32
+  }
+  tile.store_matrix %id to %t[%c0] stage(%c1) : !acc to !tile.smem<2x16x16xbf16>
+  %rhs = tile.load_matrix %t[%c1, %c0, %c0] : !tile.smem<2x16x16xbf16> -> !tile.frag<16x16xbf16, rhs>
+  %none = tile.fill %f0 : f32 -> !acc
+  %sum = tile.mma %x, %rhs, %none : <16x16xbf16, lhs>, <16x16xbf16, rhs>, <16x16xf32, acc>
+  tile.store_fragment %sum to %out[%c0, %c0] : !acc to !out)");
+    runKernel();
+    std::vector<float> got = bf16s(out, 16 * 24);
+    for (int i = 0; i < 16; ++i)
+      for (int j = 0; j < 16; ++j)
+        EXPECT_EQ(got[i * 24 + j], float(8 * j + i));
+    EXPECT_EQ(traffic.smem, 4 * 512);
+  }
+}
+
+TEST_F(Exchange, PlacesOfTransposes) {
+  auto at = [&](const std::string &place) {
+    kernel("%b = tile.cast %v : !acc -> !lhs\n"
+           "%s = tile.alloc \"s\" : !tile.smem<2x32x64xbf16, sw128>\n"
+           "tile.store_transposed %b to %s[" +
+           place + "] : !lhs to !tile.smem<2x32x64xbf16, sw128> // HERE");
+  };
+  at("%c0, %c0, %c8");
+  expectError(arguments, "expects a row in multiples of 8 and a column in "
+                         "multiples of 16, but got 0 and 8");
+  at("%c0, %c1, %c0");
+  expectError(arguments, "expects a row in multiples of 8 and a column in "
+                         "multiples of 16, but got 1 and 0");
+  at("%c0, %c32, %c0");
+  expectError(arguments,
+              "expects rows 0 to 31 of buffer 's', but got 32 to 47");
+}
+
+TEST_F(Exchange, StagesOfAStore) {
+  kernel("%s = tile.alloc \"s\" : !tile.smem<2x16x16xbf16>\n"
+         "tile.store_matrix %v to %s[%c0, %c0] stage(%c2) : !acc to "
+         "!tile.smem<2x16x16xbf16> // HERE");
+  expectError(arguments, "expects stages 0 to 1 of buffer 's', but got 2 to 2");
 }
 
 //===----------------------------------------------------------------------===//

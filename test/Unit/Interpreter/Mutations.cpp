@@ -22,7 +22,8 @@ static bool isStep(Operation *op) {
                 tile::TmaLoadOp, tile::TmaStoreOp, tile::TmaStoreWaitOp,
                 tile::WgmmaOp, tile::WgmmaWaitOp, tile::PushOp, tile::PopOp,
                 tile::StoreRegistersOp, tile::LoadRegistersOp, tile::PublishOp,
-                tile::AwaitOp>(inner);
+                tile::AwaitOp, tile::PutRegistersOp, tile::StoreTransposedOp,
+                tile::GetColumnsOp, tile::LoadWordsOp, tile::AddWordsOp>(inner);
         return step ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -34,7 +35,7 @@ static bool isTarget(Operation *op) {
           tile::MbarrierArriveOp, tile::BarSyncOp, tile::BarArriveOp,
           tile::FenceAsyncOp, tile::TmaLoadOp, tile::TmaStoreOp,
           tile::TmaStoreWaitOp, tile::WgmmaWaitOp, tile::PublishOp,
-          tile::AwaitOp>(op))
+          tile::AwaitOp, tile::LoadWordsOp, tile::AddWordsOp>(op))
     return true;
   return isa<scf::IfOp>(op) && isStep(op);
 }
@@ -127,7 +128,8 @@ static bool raise(Operation *op) {
 
 /// The op twice in a row.
 static bool repeat(Operation *op) {
-  if (!isa<tile::MbarrierArriveOp, tile::TmaLoadOp, tile::BarSyncOp>(op))
+  if (!isa<tile::MbarrierArriveOp, tile::TmaLoadOp, tile::LoadWordsOp,
+           tile::AddWordsOp, tile::BarSyncOp>(op))
     return false;
   OpBuilder(op).clone(*op);
   return true;

@@ -259,6 +259,23 @@ TEST_F(Tma, TheWaitForAStoreMustBeTold) {
                "expects warp 4 to have waited for its asynchronous read"});
 }
 
+TEST_F(Tma, StagesOfAStore) {
+  auto from = [&](const std::string &stage) {
+    roles("tile.tma_load %in[%c0, %c0, %c0] to %r[%c1] arrive %full[%c0] : "
+          "!map to !ring, !slots",
+          AWAIT "scf.if %is4 {\ntile.tma_store %r[%c0]" + stage +
+              " to %to[%c0, %c0, %c0, 0] : !ring to !map // HERE\n"
+              "tile.tma_store_wait 0\n}");
+  };
+  from(" stage(%c1)");
+  expectCorrect();
+  EXPECT_EQ(output(5, 7), input(5, 7));
+  from("");
+  expectBreach("expects rows 0 to 63 of buffer 'ring' (stage 0) to be written");
+  from(" stage(%c2)");
+  expectBreach("expects stages 0 to 1 of buffer 'ring', but got 2 to 2");
+}
+
 TEST_F(Tma, StoreOfBytesNobodyWrote) {
   roles("", "scf.if %is4 {\n" STORE_AT(
                 "%c0") " // HERE\n tile.tma_store_wait 0\n}");

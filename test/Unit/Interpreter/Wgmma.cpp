@@ -277,10 +277,19 @@ TEST_F(Wgmma, FactorsThatWereStoredNeedAFence) {
   const std::string product = std::string(kSquare) + " // HERE\n" + kWait;
   roles("", store + sync + product);
   expectBreach("expects tile.fence_async by warp ");
-  roles("", store + sync + "tile.fence_async\n" + product);
+  roles("", "tile.fence_async\n" + store + sync + product);
   expectBreach("expects tile.fence_async by warp ");
   roles("", store + "tile.fence_async\n" + sync + product);
   expectCorrect();
+  // Every warp for itself.
+  roles("", store + sync + "tile.fence_async\n" + product);
+  expectCorrect();
+  // One for the others, which it tells; and without telling.
+  const std::string one = "scf.if %is5 {\ntile.fence_async\n}\n";
+  roles("", store + sync + one + sync + product);
+  expectCorrect();
+  roles("", store + sync + one + product);
+  expectBreach("expects tile.fence_async by warp ");
 }
 
 TEST_F(Wgmma, FactorsThatWereCopiedNeedAFence) {
@@ -323,8 +332,7 @@ TEST_F(Wgmma, WarpsThatDiffer) {
                    "!ring -> !sum\n" +
                    kWait);
   expectOneOf({"expects the warps of a warpgroup to start the same products in "
-               "the same order, but got this one over other stages or rows in "
-               "warp ",
+               "the same order, but got this one at other places in warp ",
                "expects rows 0 to 63 of buffer 'ring'"});
   roles(kLoad, std::string(kAwait) + R"(
   scf.if %is5 {
@@ -336,6 +344,47 @@ TEST_F(Wgmma, WarpsThatDiffer) {
   })");
   expectOneOf({"expects the warps of a warpgroup to start the same products in "
                "the same order, but got another one in warp "});
+}
+
+/// The input times 1 / 2, in columns 64 and behind of a factor of 128.
+static std::string productFrom(const std::string &column) {
+  return std::string(kAwait) + R"(
+  %two = tile.alias %r : !ring -> !tile.smem<64x128xbf16, sw128>
+  %pick = tile.map -> !acc {
+  ^bb0(%i: i32, %j: i32):
+    %same = arith.cmpi eq, %i, %j : i32
+    %half = arith.constant 0.5 : f32
+    %v = arith.select %same, %half, %f0 : f32
+    tile.yield %v : f32
+  }
+  %lhs = tile.cast %pick : !acc -> !tile.frag<16x64xbf16, lhs>
+  %column = arith.muli %c4, %)" +
+         column + R"( : i32
+  %p = tile.wgmma %lhs, %two[%c0, %column] : !tile.frag<16x64xbf16, lhs>, !tile.smem<64x128xbf16, sw128> -> !tile.pending<16x24xf32> // HERE
+  %y = tile.wgmma_wait 0, %p : !tile.pending<16x24xf32> -> !tile.frag<16x24xf32, acc>
+  %max = tile.row_reduce max %y : !tile.frag<16x24xf32, acc> -> !row
+  tile.store_row %max to %out[%mine] : !row to !out)";
+}
+
+TEST_F(Wgmma, ColumnsOfTheRightFactor) {
+  const char *load = "tile.tma_load %in[%c0, %c0, %c0] to %r[%c1] arrive "
+                     "%full[%c0] : !map to !ring, !slots";
+  roles(load, productFrom("c16"));
+  expectCorrect();
+  std::vector<float> values = result();
+  for (int64_t i = 0; i < 64; ++i) {
+    float greatest = 0;
+    for (int64_t j = 0; j < 24; ++j)
+      greatest = std::max(greatest, input(i % 16, j) / 2);
+    ASSERT_EQ(values[i], greatest) << i;
+  }
+  roles(load, productFrom("c4"));
+  expectBreach("expects a column of the right factor in multiples of 64, but "
+               "got 16");
+  roles(load, productFrom("c0"));
+  expectBreach("of buffer 'ring' to be written before they are read");
+  roles(load, "%c32 = arith.constant 32 : i32\n" + productFrom("c32"));
+  expectBreach("expects columns 0 to 127 of buffer 'ring', but got 128 to 151");
 }
 
 TEST_F(Wgmma, AWarpThatNeverComes) {
