@@ -9,6 +9,8 @@
 #include "KernelTest.h"
 #include "Survivors.h"
 
+#include "attn/Tile/Tile.h"
+
 #include <algorithm>
 
 using namespace mlir;
@@ -163,9 +165,6 @@ protected:
 static const char *const kFence = "tile.fence_async // fence";
 static const char *const kAwaitStored =
     "tile.mbarrier_wait %stored[%slot] parity %parity : !bars // await stored";
-static const char *const kAdd =
-    "tile.add_words %t[%slot] to %sums[%n] count 1024 : !staging to "
-    "!tile.ptr<f32> // add";
 static const char *const kWait = "tile.tma_store_wait 0 // wait";
 static const char *const kHandBack =
     "tile.mbarrier_arrive %free[%slot] : !bars // hand back";
@@ -183,6 +182,11 @@ TEST_F(Words, BlocksAddUp) {
     EXPECT_EQ(traffic.global, 3 * kSteps * (kRun + kSums) * 4);
     EXPECT_EQ(traffic.smem, 3 * kSteps * (kRun + 2 * kSums + 4 * kRun) * 4);
   }
+  tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
+  FailureOr<tile::Traffic> counted =
+      tile::countTraffic(kernel, {3, 1, 1}, {0, 0, kSteps});
+  ASSERT_TRUE(succeeded(counted));
+  EXPECT_TRUE(*counted == traffic);
 }
 
 TEST_F(Words, MutantsAreKilled) {
