@@ -105,9 +105,11 @@ struct LaunchShape {
   GridForm form;
   bool ownsKeys; ///< tiles are rows of keys, of key heads
   int64_t rows;  ///< of a tile: those of all its groups
-  /// Tiles come in units of so many, at least one unit, even if those at the
-  /// end have no rows; 0: as many as there are rows for.
-  int64_t unit = 0;
+  /// Tiles come in units of so many, even if those at the end have no rows.
+  int64_t unit = 1;
+  /// There is a unit even without queries, if there are keys: each of their
+  /// tiles reads what the first leaves.
+  bool leavesOne = false;
 };
 /// All launches of a schedule with these tiles, in order.
 llvm::SmallVector<LaunchShape, 3> launchesOf(const Tiles &tiles);
@@ -115,7 +117,7 @@ llvm::SmallVector<LaunchShape, 3> launchesOf(const Tiles &tiles);
 int64_t blocksOfTeam(const Tiles &tiles);
 
 /// Rows of a strip of queries in scratch memory.  A head has those of whole
-/// blocks of queries, at least one block, in every batch entry.
+/// blocks of queries, and at least one block, in every batch entry.
 inline constexpr int64_t kStripRows = 64;
 int64_t stripsOfBlock(const Tiles &tiles);
 

@@ -19,20 +19,6 @@ namespace {
 
 constexpr StringLiteral kModuleName = "attn_kernels";
 
-/// Tiles of so many rows; `unit` as in LaunchShape.
-Value tilesOf(ImplicitLocOpBuilder &b, Value extent, int64_t rows,
-              int64_t unit) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, value);
-  };
-  if (unit == 0)
-    return b.createOrFold<arith::CeilDivSIOp>(extent, constant(rows));
-  Value units =
-      b.createOrFold<arith::CeilDivSIOp>(extent, constant(rows * unit));
-  units = b.createOrFold<arith::MaxSIOp>(units, constant(1));
-  return b.createOrFold<arith::MulIOp>(units, constant(unit));
-}
-
 /// The values of a launch's arguments, by role, worked out on the host.
 class LaunchArguments {
 public:
@@ -73,8 +59,8 @@ public:
     auto shared = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerStripAttr);
     if (shared && !values.contains(role)) {
       auto pointer = cast<tile::PtrType>(kernel.getArgumentTypes()[argument]);
-      set(role, scratch({batch, heads, strips(request.tiles)}, shared.getInt(),
-                        pointer.getElementType()));
+      set(role, scratch({batch, heads, tiles(launchesOf(request.tiles)[0])},
+                        shared.getInt(), pointer.getElementType()));
     }
     if (isScratchRole(role) && !shared)
       return tile::ScratchOp::create(b, type);
@@ -83,6 +69,21 @@ public:
       addOperand(kDelta, scratch({batch, heads, queries}, std::nullopt,
                                  b.getF32Type()));
     return values.lookup(role);
+  }
+
+  /// Tiles of rows of a head.
+  Value tiles(const LaunchShape &shape) {
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, value);
+    };
+    Value units = b.createOrFold<arith::CeilDivSIOp>(
+        shape.ownsKeys ? keys : queries, constant(shape.rows * shape.unit));
+    if (shape.leavesOne)
+      units = b.createOrFold<arith::MaxSIOp>(
+          units, b.createOrFold<arith::MinSIOp>(keys, constant(1)));
+    return shape.unit == 1
+               ? units
+               : b.createOrFold<arith::MulIOp>(units, constant(shape.unit));
   }
 
   Value batch, heads, queries, keyHeads, keys;
@@ -102,11 +103,6 @@ private:
     dispatchIndexOpFoldResults(extents, dynamicSizes, shape);
     return tile::ScratchOp::create(b, MemRefType::get(shape, element),
                                    dynamicSizes);
-  }
-
-  /// Strips of the queries of a head.
-  Value strips(const Tiles &tiles) {
-    return tilesOf(b, queries, kStripRows, stripsOfBlock(tiles));
   }
 
   Value constant(Type type, int64_t value) {
@@ -206,15 +202,14 @@ private:
   }
 
   std::array<Value, 3> gridOf(ImplicitLocOpBuilder &b,
-                              const LaunchArguments &arguments,
+                              LaunchArguments &arguments,
                               const KernelRequest &request) {
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantIndexOp::create(b, value);
     };
     LaunchShape shape = launchesOf(request.tiles)[request.launch];
     Value heads = shape.ownsKeys ? arguments.keyHeads : arguments.heads;
-    Value rows = tilesOf(b, shape.ownsKeys ? arguments.keys : arguments.queries,
-                         shape.rows, shape.unit);
+    Value rows = arguments.tiles(shape);
     if (shape.form == GridForm::rowsHeadsBatch)
       return {rows, heads, arguments.batch};
     Value all = b.createOrFold<arith::MulIOp>(rows, heads);
