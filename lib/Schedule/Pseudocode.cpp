@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Census.h"
+#include <algorithm>
 
 using namespace attn;
 
@@ -15,6 +16,7 @@ public:
   void grid(const Node &node) {
     step[size_t(node.axis)] = node.step;
     group = node.pipeline.group;
+    held.clear();
     line(std::string("parallel for every batch, ") +
          (node.axis == Axis::Key ? "key head" : "head") + " and " +
          range(node) + ", " + crew(node) + ":");
@@ -27,6 +29,7 @@ private:
   int64_t step[4] = {0, 0, 0, 0};
   int depth = 0;
   int64_t group = 1;
+  std::vector<Tensor> held; ///< so far, by a block of the grid
 
   void line(const std::string &sentence) {
     text += std::string(2 * depth, ' ') + sentence + "\n";
@@ -143,8 +146,10 @@ private:
       return;
     }
     case Verb::hold:
+      held.push_back(node.tensor);
       return line("keep " + tile(node.tensor) + " in " +
-                  std::string(name(node.level)));
+                  std::string(name(node.level)) +
+                  (node.stages > 1 ? ", the next one beside it" : ""));
     case Verb::load:
       if (node.tensor == Tensor::GradLse && !problem.dlse)
         return;
@@ -157,7 +162,8 @@ private:
       return line("stream " + tile(node) + " through " +
                   std::string(name(node.level)));
     case Verb::absorb:
-      return line("read " + tile(node.tensor) + (node.slots ? " back" : "") +
+      return line("read " + tile(node.tensor) +
+                  (node.slots || node.wholeRows ? " back" : "") +
                   " and fold it in" +
                   (node.isBetween ? ", but in the first step" : ""));
     case Verb::transpose:
@@ -182,13 +188,18 @@ private:
       return line("rescale " + std::string(name(node.tensor)) +
                   " to the new max");
     case Verb::spill:
+      // Sums that nothing has been added to.
+      if (node.wholeRows > 0 &&
+          std::find(held.begin(), held.end(), node.tensor) == held.end())
+        return line("spill " + tile(node.tensor) + " of zeros to scratch");
       return line("spill " + tile(node.tensor) + " to scratch" +
                   (node.slots
                        ? ", in " + counted(node.slots, "place") + " in turn"
                        : "") +
                   (node.isBetween ? ", but in the last step" : ""));
     case Verb::reduce:
-      return line("add " + tile(node.tensor) + " to a place in scratch");
+      return line("add " + tile(node.tensor) + " to " +
+                  (node.wholeRows ? "the sums" : "a place") + " in scratch");
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)
         return;

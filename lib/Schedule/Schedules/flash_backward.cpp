@@ -53,7 +53,7 @@ static Schedule build(const Tiles &t) {
 
   Node prepare =
       grid(Axis::Query, kStripRows, kStripWarps,
-           {hold(Tensor::Delta), always(absorb(Tensor::O)),
+           {hold(Tensor::Stats), always(absorb(Tensor::O)),
             always(absorb(Tensor::GradO)),
             always(load(Tensor::Lse, Level::Registers)),
             always(load(Tensor::GradLse, Level::Registers)),

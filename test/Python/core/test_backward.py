@@ -154,6 +154,11 @@ def test_plans():
     assert report.problem.direction == "backward"
     assert report.problem.deterministic and not report.problem.dlse
     assert report.best.schedule == "split_backward" and report.best.kernel
+    sums = next(plan for plan in attn.plan(**problem).plans
+                if plan.schedule == "flash_backward")
+    space = sums.footprint
+    assert space.row_scratch_bytes == space.scratch_bytes > 2**28
+    assert all(plan.schedule != "flash_backward" for plan in report.plans)
     assert attn.plan(**problem, dlse=True).problem.dlse
     assert "backward" in attn.explain(**problem)
     with pytest.raises(ValueError, match="a direction of forward, backward"):

@@ -226,6 +226,10 @@ TEST(FlashBackward, Refusals) {
             "expects sums of dQ in any order, but got deterministic "
             "gradients; split_backward has them");
   p.deterministic = false;
+  p.alignment = 8;
+  EXPECT_EQ(refusal(64, 64, 2),
+            "wgmma expects rows aligned to 16 bytes, but got 8");
+  p.alignment = 16;
   p.headDimV = 136;
   EXPECT_EQ(refusal(64, 64, 2),
             "wgmma expects head dim of v up to 128, but got 136");
