@@ -1,0 +1,170 @@
+//===- GradientCase.cpp - Kernels of gradients under test -----------------===//
+
+#include "GradientCase.h"
+
+#include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
+
+#include "mlir/IR/Builders.h"
+
+#include <cmath>
+#include <numeric>
+#include <random>
+
+using namespace mlir;
+using namespace attn;
+
+GradientCase::GradientCase(const Problem &problem, uint64_t seed)
+    : problem(problem), scale(1 / std::sqrt(double(problem.headDim))) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  auto fill = [&](std::vector<float> &array, StringRef name, DataType type) {
+    array.resize(shapeOfArray(name, problem).elements());
+    for (float &value : array)
+      value = rounded(type, normal(random));
+  };
+  fill(q, "q", problem.dtype);
+  fill(k, "k", problem.dtype);
+  fill(v, "v", problem.dtype);
+  fill(gradient, "do", problem.dtype);
+  if (problem.dlse)
+    fill(dlse, "dlse", DataType::f32);
+  consultOracle();
+}
+
+void GradientCase::consultOracle() {
+  auto array = [&](const std::vector<float> &data, StringRef name) {
+    return oracleArray(data, shapeOfArray(name, problem));
+  };
+  auto size = [&](StringRef name) {
+    return size_t(shapeOfArray(name, problem).elements());
+  };
+  oracle::Problem p = oracleProblem(problem, scale);
+  std::vector<double> exactO(size("o")), exactLse(size("lse"));
+  oracle::attention(p, array(q, "q"), array(k, "k"), array(v, "v"),
+                    exactO.data(), exactLse.data());
+  o.clear();
+  for (double value : exactO)
+    o.push_back(rounded(problem.dtype, float(value)));
+  lse.assign(exactLse.begin(), exactLse.end());
+  dq.resize(size("dq"));
+  dk.resize(size("dk"));
+  dv.resize(size("dv"));
+  std::vector<int64_t> all(problem.batch * problem.kvHeads);
+  std::iota(all.begin(), all.end(), 0);
+  oracle::gradients(
+      p, array(q, "q"), array(k, "k"), array(v, "v"), array(gradient, "do"),
+      problem.dlse ? dlse.data() : nullptr,
+      {dq.data(), dk.data(), dv.data(), all.data(), int64_t(all.size())});
+}
+
+Problem GradientTest::problem(int64_t queries, int64_t keys, int64_t headDim,
+                              int64_t headDimV, Mask mask, DataType type) {
+  Problem p;
+  p.direction = Direction::backward;
+  p.dtype = type;
+  p.queries = queries;
+  p.keys = keys;
+  p.headDim = headDim;
+  p.headDimV = headDimV;
+  p.mask = mask;
+  return p;
+}
+
+OwningOpRef<ModuleOp> GradientTest::build(const Problem &problem, double scale,
+                                          const Tiles &tiles) {
+  OpBuilder builder(&context);
+  Location loc = builder.getUnknownLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(module->getBody());
+  for (size_t number = 0; number < launchesOf(tiles).size(); ++number) {
+    KernelRequest request;
+    request.name = "gradients_" + std::to_string(number);
+    request.problem = problem;
+    request.tiles = tiles;
+    request.launch = int64_t(number);
+    request.scale = scale;
+    for (const char *array : {"q", "k", "v", "o", "do", "dq", "dk", "dv"})
+      request.alignments[array] =
+          alignmentOfRows(shapeOfArray(array, problem).columns, problem.dtype);
+    findKernelBuilder(kernel)(builder, loc, request);
+  }
+  return module;
+}
+
+void GradientTest::launch(tile::KernelOp kernel, const GradientCase &truth,
+                          const Tiles &tiles,
+                          llvm::StringMap<uint64_t> &addresses,
+                          GlobalMemory &memory,
+                          const InterpreterOptions &options) {
+  const Problem &p = truth.problem;
+  int64_t number = launchOf(kernel);
+  SCOPED_TRACE("launch " + std::to_string(number));
+  constexpr int64_t multiprocessors = 4, blocksPerSm = 1, wordBytes = 4;
+  int64_t strips = gridOf(tiles, p, multiprocessors)[0] * p.heads * p.batch;
+  int32_t none = 0;
+  addresses[kCounterRole] = memory.allocate(wordBytes);
+  memory.write(addresses[kCounterRole], &none, wordBytes);
+  std::vector<KernelArgument> arguments;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    StringRef role =
+        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    // The first launch that names it makes it, for all.
+    auto count = kernel.getArgAttrOfType<IntegerAttr>(i, kPerStripAttr);
+    if (count && !addresses.contains(role))
+      addresses[role] = memory.allocate(count.getInt() * wordBytes * strips);
+    arguments.push_back(argumentOf(role, type, p, truth.scale, addresses));
+  }
+  std::array<int64_t, 3> grid =
+      gridOf(tiles, p, multiprocessors, blocksPerSm, number);
+  FailureOr<tile::Traffic> moved =
+      interpret(kernel, grid, arguments, memory, options);
+  ASSERT_TRUE(succeeded(moved));
+  FailureOr<tile::Traffic> counted =
+      tile::countTraffic(kernel, grid, scalarsOf(kernel, p));
+  ASSERT_TRUE(succeeded(counted));
+  EXPECT_EQ(counted->global, moved->global);
+  EXPECT_EQ(counted->smem, moved->smem);
+  if (attn::check(p)) // the model has no use for empty arrays
+    return;
+  Schedule value = findScheduleKind(schedule)->build(tiles);
+  Bytes promised = gridTraffic(census(value, p), size_t(number), p,
+                               *findMachine("h100_sxm"), /*residentBlocks=*/1);
+  EXPECT_EQ(promised.l2, moved->global);
+  EXPECT_EQ(promised.smem, moved->smem);
+}
+
+void GradientTest::check(const GradientCase &truth, const Tiles &tiles,
+                         InterpreterOptions options) {
+  const Problem &p = truth.problem;
+  SCOPED_TRACE(tiles.str() + "; queries " + std::to_string(p.queries) +
+               ", keys " + std::to_string(p.keys) + ", d " +
+               std::to_string(p.headDim) + ", d_v " +
+               std::to_string(p.headDimV) + ", " + str(p.mask));
+  OwningOpRef<ModuleOp> module = build(p, truth.scale, tiles);
+  GlobalMemory memory;
+  llvm::StringMap<uint64_t> addresses = {
+      {"q", upload(memory, truth.q, p.dtype)},
+      {"k", upload(memory, truth.k, p.dtype)},
+      {"v", upload(memory, truth.v, p.dtype)},
+      {"o", upload(memory, truth.o, p.dtype)},
+      {"do", upload(memory, truth.gradient, p.dtype)},
+      {"lse", upload(memory, truth.lse, DataType::f32)},
+      {"dlse", upload(memory, truth.dlse, DataType::f32)},
+      {"delta", memory.allocate(int64_t(truth.lse.size()) * 4)}};
+  std::pair<const char *, const std::vector<double> &> gradients[] = {
+      {"dq", truth.dq}, {"dk", truth.dk}, {"dv", truth.dv}};
+  for (const auto &[name, exact] : gradients)
+    addresses[name] = memory.allocate(int64_t(exact.size()) * bytesOf(p.dtype));
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    launch(kernel, truth, tiles, addresses, memory, options);
+  for (const auto &[name, exact] : gradients) {
+    SCOPED_TRACE(name);
+    std::optional<std::vector<float>> values =
+        download(memory, addresses[name], int64_t(exact.size()), p.dtype);
+    ASSERT_TRUE(values);
+    EXPECT_LT(relativeError(*values, exact), p.dtype == DataType::bf16  ? 1e-2
+                                             : p.dtype == DataType::f16 ? 2e-3
+                                                                        : 1e-5);
+  }
+}

@@ -1,0 +1,68 @@
+//===- GradientCase.h - Kernels of gradients under test ---------*- C++ -*-===//
+//
+// Runs the launches of a schedule one after the other on random arrays;
+// gradients are compared with the oracle, bytes with what the traffic analysis
+// counts in the IR and with what the schedule's folds promise.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_UNIT_INTERPRETER_GRADIENTCASE_H
+#define ATTN_TEST_UNIT_INTERPRETER_GRADIENTCASE_H
+
+#include "CaseArrays.h"
+#include "KernelTest.h"
+
+namespace attn {
+
+/// Inputs with the statistics that belong to them, and true gradients.
+struct GradientCase {
+  GradientCase(const Problem &problem, uint64_t seed = 1);
+  /// Works out everything that follows from q, k, v, gradient and dlse.
+  void consultOracle();
+
+  const Problem problem;
+  double scale;
+  std::vector<float> q, k, v, gradient, dlse; ///< gradient: of o
+  std::vector<float> o, lse;
+  std::vector<double> dq, dk, dv;
+};
+
+class GradientTest : public ::testing::Test {
+protected:
+  /// Tests a schedule by a kernel builder.
+  GradientTest(const char *schedule, const char *kernel)
+      : schedule(schedule), kernel(kernel) {
+    loadDialects(context);
+  }
+
+  void check(const Problem &problem, const Tiles &tiles,
+             InterpreterOptions options = {}) {
+    check(GradientCase(problem), tiles, options);
+  }
+  void check(const GradientCase &truth, const Tiles &tiles,
+             InterpreterOptions options = {});
+
+  static Problem problem(int64_t queries, int64_t keys, int64_t headDim,
+                         int64_t headDimV, Mask mask = {},
+                         DataType type = DataType::bf16);
+
+  static constexpr Mask kMasks[] = {{},
+                                    {MaskKind::causal},
+                                    {MaskKind::causalBottomRight},
+                                    {MaskKind::window, 7, 12},
+                                    {MaskKind::window, 40, 0}};
+  mlir::MLIRContext context;
+
+private:
+  const char *schedule, *kernel;
+
+  mlir::OwningOpRef<mlir::ModuleOp> build(const Problem &problem, double scale,
+                                          const Tiles &tiles);
+  void launch(tile::KernelOp kernel, const GradientCase &truth,
+              const Tiles &tiles, llvm::StringMap<uint64_t> &addresses,
+              GlobalMemory &memory, const InterpreterOptions &options);
+};
+
+} // namespace attn
+
+#endif
