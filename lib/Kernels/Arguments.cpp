@@ -89,3 +89,10 @@ Value Arguments::view(TileBuilder &b, StringRef operand, ViewType type,
   return ViewOp::create(b, type, get(b, operand), offset, rows,
                         get(b, strideRole(operand, "row")));
 }
+
+Value Arguments::vector(TileBuilder &b, StringRef operand, Scalar batch,
+                        Scalar head, Scalar rows) const {
+  auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
+                            /*align=*/4);
+  return view(b, operand, type, batch, head, rows);
+}

@@ -52,8 +52,6 @@ void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
 
 void attn::storeLse(TileBuilder &b, const Arguments &arguments, Value lse,
                     const Tile &tile, Scalar queries, Scalar row) {
-  auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
-                            /*align=*/4);
-  Value view = arguments.view(b, "lse", type, tile.batch, tile.head, queries);
-  StoreRowOp::create(b, lse, view, row);
+  StoreRowOp::create(
+      b, lse, arguments.vector(b, "lse", tile.batch, tile.head, queries), row);
 }

@@ -88,17 +88,21 @@ Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row, Scalar block,
   return band.hide(b, scores, row, Value(inBlock) ? key + inBlock : key);
 }
 
-Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row,
-                    Scalar key) const {
+Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row, Scalar key,
+                    Scalar endOfRows) const {
   auto type = cast<tile::FragType>(scores.getType());
   Type rowType = b.indexRowType(type.getRows());
   Scalar lastKey = keys - key - 1;
-  Value lasts = hasLast ? b.map({}, rowType,
-                                [&, base = row + last - key](Scalar r, Scalar,
-                                                             ArrayRef<Scalar>) {
-                                  return b.min(base + r, lastKey);
-                                })
-                        : b.fill(lastKey, rowType);
+  Value lasts = b.fill(lastKey, rowType);
+  if (hasLast || Value(endOfRows)) {
+    Scalar base = hasLast ? row + last - key : Scalar();
+    lasts = b.map({}, rowType, [&](Scalar r, Scalar, ArrayRef<Scalar>) {
+      Scalar end = hasLast ? b.min(base + r, lastKey) : lastKey;
+      if (Value(endOfRows))
+        end = b.select(row + r < endOfRows, end, b.i32(-1));
+      return end;
+    });
+  }
   Value firsts;
   if (hasFirst)
     firsts =

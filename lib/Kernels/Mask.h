@@ -39,9 +39,10 @@ public:
   Keys seenBy(TileBuilder &builder, Scalar firstRow, Scalar lastRow) const;
 
   /// Sets the scores that the band or the end of the keys hides to -inf.
-  /// `scores` has the queries from `row` on and the keys from `key` on.
+  /// `scores` has the queries from `row` on and the keys from `key` on; those
+  /// from `endOfRows` on, if given, see nothing.
   mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
-                   Scalar key) const;
+                   Scalar key, Scalar endOfRows = Scalar()) const;
 
   const bool hasFirst, hasLast;
   const Scalar keys;

@@ -156,6 +156,38 @@ Value Products::addSplit(Value acc, FragType type, int64_t extent,
                });
 }
 
+Value Products::scores(const Corner &queries, int64_t rows, const Corner &keys,
+                       int64_t count, int64_t depth) const {
+  return add(Value(), b.accType(rows, count), depth, [&](int64_t column) {
+    auto at = [&](const Corner &corner) -> Corner {
+      return {corner.buffer, corner.stage, corner.row, corner.column + column};
+    };
+    auto lhs = this->queries(at(queries), rows);
+    auto rhs = this->keys(at(keys), count);
+    return std::pair(lhs, rhs);
+  });
+}
+
+void Products::addWeighted(MutableArrayRef<Value> parts, Value accumulator,
+                           Value buffer, Scalar stage, Value scale) const {
+  int64_t extent = cast<FragType>(accumulator.getType()).getColumns();
+  Factor factor = weights(accumulator);
+  int64_t column = 0;
+  for (Value &part : parts) {
+    auto type = cast<FragType>(part.getType());
+    part = add(
+        part, type, extent,
+        [&](int64_t row) {
+          auto lhs = weightsAt(factor, row);
+          auto rhs = values({buffer, stage, b.i32(row), b.i32(column)},
+                            type.getColumns());
+          return std::pair(lhs, rhs);
+        },
+        scale);
+    column += type.getColumns();
+  }
+}
+
 SmallVector<int64_t> Products::parts(int64_t columns) const {
   if (!isSplit)
     return {columns};

@@ -64,6 +64,16 @@ public:
   /// can take care of it.
   mlir::Value scaled(mlir::Value acc, mlir::Value scale) const;
 
+  /// S = Q K^T: `rows` rows from a corner on times the transpose of `count`
+  /// rows from another on, over `depth` columns.
+  mlir::Value scores(const Corner &queries, int64_t rows, const Corner &keys,
+                     int64_t count, int64_t depth) const;
+  /// O += P V, part by part: P an accumulator, V a stage of a buffer.  With
+  /// `scale` the parts are what `scaled` gave.
+  void addWeighted(llvm::MutableArrayRef<mlir::Value> parts,
+                   mlir::Value weights, mlir::Value buffer, Scalar stage,
+                   mlir::Value scale = {}) const;
+
   /// Columns of the parts of an output.
   llvm::SmallVector<int64_t> parts(int64_t columns) const;
   /// Outputs of 0.

@@ -76,7 +76,7 @@ SmallVector<attn::LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
   if (!tiles.has("query")) {
     int64_t strips = stripsOfBlock(tiles);
     GridForm around = GridForm::rowsHeadsBatch;
-    return {{"_prepare", around, false, kStripRows, strips, true},
+    return {{"_prepare", around, false, kStripRows, strips},
             {"", form, true, keys},
             {"_finish", around, false, kStripRows, strips}};
   }
@@ -93,10 +93,7 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
   LaunchShape shape = launchesOf(tiles)[launch];
   int64_t extent = shape.ownsKeys ? problem.keys : problem.queries;
   int64_t heads = shape.ownsKeys ? problem.kvHeads : problem.heads;
-  int64_t units = llvm::divideCeil(extent, shape.rows * shape.unit);
-  if (shape.leavesOne)
-    units = std::max(units, std::min<int64_t>(problem.keys, 1));
-  int64_t rows = units * shape.unit;
+  int64_t rows = llvm::divideCeil(extent, shape.rows * shape.unit) * shape.unit;
   int64_t all = rows * heads * problem.batch;
   switch (shape.form) {
   case GridForm::rowsHeadsBatch:

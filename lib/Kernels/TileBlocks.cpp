@@ -4,17 +4,18 @@
 
 using namespace attn;
 
-/// Blocks that some of the rows see, one at least.
+/// Blocks that some of the rows see; the first one, if they see nothing.
 Run TileBlocks::of(TileBuilder &b, const KeyBand::Keys &seen) const {
   Scalar one = b.i32(1);
   Scalar all = b.max(b.ceilDiv(band.keys, key), one);
-  if (!band.hasLast)
-    return {b.i32(0), all};
-  Scalar end = b.max(seen.someEnd, b.i32(0));
-  end = b.min(b.max(b.ceilDiv(end, key), one), all);
-  Scalar begin =
-      band.hasFirst ? b.min(seen.someFirst / key, end - 1) : b.i32(0);
-  return {begin, end};
+  Scalar end = all;
+  if (band.hasLast)
+    end = b.min(b.max(b.ceilDiv(b.max(seen.someEnd, b.i32(0)), key), one), all);
+  if (!band.hasFirst)
+    return {b.i32(0), end};
+  Scalar isSeen = seen.someFirst < seen.someEnd;
+  return {b.select(isSeen, seen.someFirst / key, b.i32(0)),
+          b.select(isSeen, end, one)};
 }
 
 Run TileBlocks::ofTile(TileBuilder &b, Scalar row) const {

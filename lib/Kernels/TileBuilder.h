@@ -140,6 +140,9 @@ public:
   mlir::Value view(TileBuilder &builder, llvm::StringRef operand,
                    tile::ViewType type, Scalar batch, Scalar head, Scalar rows,
                    Scalar column = Scalar()) const;
+  /// A statistic: a number for each row of one batch entry and head.
+  mlir::Value vector(TileBuilder &builder, llvm::StringRef operand,
+                     Scalar batch, Scalar head, Scalar rows) const;
 
 private:
   llvm::SmallVector<std::string> roles;

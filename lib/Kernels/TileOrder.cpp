@@ -6,15 +6,14 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Heads in a section at least: as many as keep their keys and values in L2,
-/// beside queries and outputs that pass through (32 of an H100's 50 MB were
-/// best).
-static Scalar sectionOf(TileBuilder &b, Scalar keys, const Problem &problem,
+/// Heads in a section at least: as many as keep what streams past in L2,
+/// beside what passes through (32 of an H100's 50 MB were best).
+static Scalar sectionOf(TileBuilder &b, Scalar streamed, const Problem &problem,
                         int64_t l2Bytes) {
   constexpr int64_t most = 16;
   int64_t rowBytes =
       (problem.headDim + problem.headDimV) * bytesOf(problem.dtype);
-  Scalar bytes = b.wide(b.max(keys, b.i32(1))) * rowBytes;
+  Scalar bytes = b.wide(b.max(streamed, b.i32(1))) * rowBytes;
   Scalar fit = b.constantLike(bytes, l2Bytes / 8 * 5) / bytes;
   fit = b.min(b.max(fit, b.constantLike(fit, 1)), b.constantLike(fit, most));
   return b.narrow(fit);
@@ -23,18 +22,38 @@ static Scalar sectionOf(TileBuilder &b, Scalar keys, const Problem &problem,
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
                      const Problem &problem, int64_t query, int64_t atOnce,
                      int64_t l2Bytes)
-    : query(query), isMasked(problem.mask.kind != MaskKind::none),
-      heads(arguments.get(b, "heads")),
+    : TileOrder(b, arguments, problem,
+                {query, arguments.get(b, "queries"), arguments.get(b, "heads"),
+                 arguments.get(b, "keys"), /*areKeys=*/false},
+                atOnce, l2Bytes) {}
+
+TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
+                            const Problem &problem, int64_t key, int64_t atOnce,
+                            int64_t l2Bytes) {
+  Scalar sharers = arguments.get(b, "group");
+  return {b,
+          arguments,
+          problem,
+          {key, arguments.get(b, "keys"), arguments.get(b, "heads") / sharers,
+           arguments.get(b, "queries") * sharers, /*areKeys=*/true},
+          atOnce,
+          l2Bytes};
+}
+
+TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
+                     const Problem &problem, const Rows &rows, int64_t atOnce,
+                     int64_t l2Bytes)
+    : tileRows(rows.tile), isMasked(problem.mask.kind != MaskKind::none),
+      areKeys(rows.areKeys), heads(rows.heads),
       allHeads(heads * arguments.get(b, "batch")),
-      tilesOfHead(b.ceilDiv(arguments.get(b, "queries"), query)) {
+      tilesOfHead(b.ceilDiv(rows.count, rows.tile)) {
   count = tilesOfHead * allHeads;
   if (!isMasked)
     return;
   // One tile for everybody at least, or long ones are left for the end.
   Scalar tiles = b.max(tilesOfHead, b.i32(1));
-  Scalar section =
-      b.max(sectionOf(b, arguments.get(b, "keys"), problem, l2Bytes),
-            (tiles + (atOnce - 1)) / tiles);
+  Scalar section = b.max(sectionOf(b, rows.streamed, problem, l2Bytes),
+                         (tiles + (atOnce - 1)) / tiles);
   // As few as keep products of heads and sections in 31 bits.
   Scalar all = b.max(allHeads, b.i32(1));
   sections = b.max(b.min(all / section, b.i32(1 << 30) / all), b.i32(1));
@@ -50,14 +69,14 @@ Tile TileOrder::at(TileBuilder &b, Scalar number) const {
     Scalar width = (section + 1) * allHeads / sections - begin;
     Scalar rest = number - begin * tilesOfHead;
     Scalar down = rest / width;
-    row = tilesOfHead - 1 - down;
+    row = areKeys ? down : tilesOfHead - 1 - down;
     flat = begin + (rest - down * width);
   } else {
     flat = number / tilesOfHead;
     row = number - flat * tilesOfHead;
   }
   Scalar entry = flat / heads;
-  return {b.select(number < count, row * query, b.i32(-1)),
+  return {b.select(number < count, row * tileRows, b.i32(-1)),
           flat - entry * heads, entry};
 }
 

@@ -42,6 +42,11 @@ public:
   TileOrder(TileBuilder &builder, const Arguments &arguments,
             const Problem &problem, int64_t query, int64_t atOnce,
             int64_t l2Bytes);
+  /// Likewise for tiles of `key` rows of keys, past which queries stream. Under
+  /// a mask the longest are then the first.
+  static TileOrder ofKeys(TileBuilder &builder, const Arguments &arguments,
+                          const Problem &problem, int64_t key, int64_t atOnce,
+                          int64_t l2Bytes);
 
   /// The tile of that number, or none behind the last.
   Tile at(TileBuilder &builder, Scalar number) const;
@@ -49,8 +54,18 @@ public:
   Scalar count;
 
 private:
-  int64_t query;
-  bool isMasked;
+  /// What tiles are made of: rows of some heads, past which others stream.
+  struct Rows {
+    int64_t tile;
+    Scalar count, heads, streamed;
+    bool areKeys;
+  };
+  TileOrder(TileBuilder &builder, const Arguments &arguments,
+            const Problem &problem, const Rows &rows, int64_t atOnce,
+            int64_t l2Bytes);
+
+  int64_t tileRows;
+  bool isMasked, areKeys;
   Scalar heads, allHeads, tilesOfHead, sections;
 };
 

@@ -153,13 +153,8 @@ private:
   /// S = Q K^T for this warp's strip.
   Value multiplyQK(Scalar stage) {
     Scalar zero = b.i32(0);
-    return products.add(
-        Value(), b.accType(strip, key), dim, [&](int64_t column) {
-          Scalar at = b.i32(column);
-          auto lhs = products.queries({bufferQ, zero, warpRow, at}, strip);
-          auto rhs = products.keys({bufferK, stage, zero, at}, key);
-          return std::pair(lhs, rhs);
-        });
+    return products.scores({bufferQ, zero, warpRow, zero}, strip,
+                           {bufferK, stage, zero, zero}, key, dim);
   }
 
   /// Softmax of a block of scores, and O = alpha O + P V.
@@ -173,21 +168,8 @@ private:
     SmallVector<Value> result = {next.rows.max, next.rows.sum};
     for (Value part : state.drop_front(2))
       result.push_back(products.scaled(part, next.alpha));
-    auto weights = products.weights(next.weights);
-    int64_t column = 0;
-    for (Value &part : MutableArrayRef(result).drop_front(2)) {
-      auto type = cast<FragType>(part.getType());
-      part = products.add(
-          part, type, key,
-          [&](int64_t row) {
-            auto lhs = products.weightsAt(weights, row);
-            auto rhs = products.values(
-                {bufferV, stage, b.i32(row), b.i32(column)}, type.getColumns());
-            return std::pair(lhs, rhs);
-          },
-          next.alpha);
-      column += type.getColumns();
-    }
+    products.addWeighted(MutableArrayRef(result).drop_front(2), next.weights,
+                         bufferV, stage, next.alpha);
     return result;
   }
 

@@ -177,9 +177,7 @@ private:
 
   /// A number for each query.
   Value statistic(StringRef role, Scalar ofHead) {
-    auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
-                              /*align=*/4);
-    return arguments.view(b, role, type, batch, ofHead, queries);
+    return arguments.vector(b, role, batch, ofHead, queries);
   }
 
   //===--------------------------------------------------------------------===//
@@ -348,30 +346,8 @@ private:
   /// Own rows times the transpose of streamed rows.
   Value scoresOf(const Rows &rows, Value buffer, Value ring, Scalar stage) {
     Scalar zero = b.i32(0);
-    return products.add(
-        Value(), b.accType(strip, block), rows.padded, [&](int64_t column) {
-          Scalar at = b.i32(column);
-          auto lhs = products.queries({buffer, zero, warpRow, at}, strip);
-          auto rhs = products.keys({ring, stage, zero, at}, block);
-          return std::pair(lhs, rhs);
-        });
-  }
-
-  /// parts += weights times streamed rows.
-  void add(MutableArrayRef<Value> parts, Value weights, Value ring,
-           Scalar stage) {
-    auto factor = products.weights(weights);
-    int64_t column = 0;
-    for (Value &part : parts) {
-      auto type = cast<FragType>(part.getType());
-      part = products.add(part, type, block, [&](int64_t row) {
-        auto lhs = products.weightsAt(factor, row);
-        auto rhs = products.values({ring, stage, b.i32(row), b.i32(column)},
-                                   type.getColumns());
-        return std::pair(lhs, rhs);
-      });
-      column += type.getColumns();
-    }
+    return products.scores({buffer, zero, warpRow, zero}, strip,
+                           {ring, stage, zero, zero}, block, rows.padded);
   }
 
   /// A statistic of a step's queries as a fragment of equal rows.
@@ -395,10 +371,10 @@ private:
                             return b.exp2(b.fma(v[0], scale->factor, v[1]));
                           });
     if (side.hasY)
-      add(all.drop_front(partsOfX), weights, ringY, stage);
+      products.addWeighted(all.drop_front(partsOfX), weights, ringY, stage);
     if (side.hasX) {
       Value gradient = gradientOf(weights, stage, cut);
-      add(all.take_front(partsOfX), gradient, ringX, stage);
+      products.addWeighted(all.take_front(partsOfX), gradient, ringX, stage);
     }
     return result;
   }

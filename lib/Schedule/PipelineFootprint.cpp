@@ -224,8 +224,9 @@ private:
         else if (shapeOf(node.tensor).cols)
           held += accumulator(node, steps);
         break;
-      case Verb::weigh:
-        held += halves(Tensor::P, steps);
+      case Verb::weigh: // P in 16 bits, while dP comes to be
+        if (how.overlaps)
+          held += halves(Tensor::P, steps);
         break;
       case Verb::differentiate: // dS takes the place of dP
         break;

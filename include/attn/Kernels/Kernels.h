@@ -107,9 +107,6 @@ struct LaunchShape {
   int64_t rows;  ///< of a tile: those of all its groups
   /// Tiles come in units of so many, even if those at the end have no rows.
   int64_t unit = 1;
-  /// There is a unit even without queries, if there are keys: each of their
-  /// tiles reads what the first leaves.
-  bool leavesOne = false;
 };
 /// All launches of a schedule with these tiles, in order.
 llvm::SmallVector<LaunchShape, 3> launchesOf(const Tiles &tiles);

@@ -78,9 +78,6 @@ public:
     };
     Value units = b.createOrFold<arith::CeilDivSIOp>(
         shape.ownsKeys ? keys : queries, constant(shape.rows * shape.unit));
-    if (shape.leavesOne)
-      units = b.createOrFold<arith::MaxSIOp>(
-          units, b.createOrFold<arith::MinSIOp>(keys, constant(1)));
     return shape.unit == 1
                ? units
                : b.createOrFold<arith::MulIOp>(units, constant(shape.unit));

@@ -41,7 +41,9 @@ public:
   /// few steps stay in uniform registers; of many each is made anew.
   Descriptors(Lane &b, SmemType type, Value buffer, Value stage, Value row,
               Value column, int64_t steps, bool kDown)
-      : type(type), kDown(kDown), areKept(steps <= kMostKeptDescriptors) {
+      : type(type), kDown(kDown),
+        isWide(steps <= kMostKeptDescriptors && type.getStages() == 1) {
+    bool areKept = steps <= kMostKeptDescriptors;
     constexpr int64_t addressMask = 0x3fff;
     int64_t leading = (kDown ? type.panelBytes() / kUnit : 1) << 16;
     // LLVM would compute the descriptors of all stages that are known, and of
@@ -56,11 +58,9 @@ public:
       buffer = b.add(
           buffer, b.mul(b.div(column, type.panelColumns()), type.panelBytes()));
     base = b.bitAnd(b.shiftRight(buffer, 4), addressMask);
-    base = areKept ? wide(b, base, leading) : b.add(base, leading);
-    if (type.getStages() == 1)
-      return;
-    Value slot = areKept ? extend(b, stage) : stage;
-    base = b.add(base, b.mul(slot, type.stageBytes() / kUnit));
+    base = isWide ? wide(b, base, leading) : b.add(base, leading);
+    if (type.getStages() > 1)
+      base = b.add(base, b.mul(stage, type.stageBytes() / kUnit));
   }
 
   /// Of step k; `column` is the product's, of which a panel has 64 where k runs
@@ -73,14 +73,14 @@ public:
                                 k % perPanel * kStepBytes +
                                 column * SmemType::kPanelBytes;
     Value place = b.add(base, bytes / kUnit);
-    return areKept ? place : wide(b, place);
+    return isWide ? place : wide(b, place);
   }
 
 private:
   SmemType type;
-  bool kDown, areKept;
-  /// Of step 0; the low half, unless they are kept.  Sums of that half alone
-  /// are also safer: ptxas 13.0 lost the high half of some sums of 64 bits.
+  bool kDown, isWide;
+  /// Of step 0: all of it, or the low half, in which sums with a slot are made:
+  /// ptxas 13.0 lost the high half of some sums of 64 bits.
   Value base;
 
   static Value extend(Lane &b, Value low) {

@@ -44,6 +44,7 @@ static Schedule build(const Tiles &t) {
   Pipeline pipeline;
   pipeline.warpgroups = key / kWarpgroupRows;
   pipeline.isPersistent = true;
+  pipeline.overlaps = t.get("overlap", 1) != 0;
   auto dealt = [&](Node node) {
     return queries == key ? node : byColumns(pipeline.warpgroups, node);
   };
@@ -75,8 +76,9 @@ static Schedule build(const Tiles &t) {
                     load(Tensor::K, Level::Smem), load(Tensor::V, Level::Smem),
                     loop(Axis::Query, queries, t.get("stages", 2), step),
                     store(Tensor::GradK), store(Tensor::GradV)});
-  Node finish = grid(Axis::Query, kStripRows, kStripWarps,
-                     {passedOn(absorb(Tensor::GradQ)), store(Tensor::GradQ)});
+  Node finish =
+      grid(Axis::Query, kStripRows, kStripWarps,
+           {passedOn(absorb(Tensor::GradQ)), storeDirectly(Tensor::GradQ)});
   return {"flash_backward", {prepare, main, finish}};
 }
 
@@ -95,6 +97,9 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
            number(key);
   if (queries != kWarpgroupRows && queries != 2 * kWarpgroupRows)
     return "expects blocks of 64 or 128 queries, but got " + number(queries);
+  if (queries > key)
+    return "expects as many queries as keys at most, but got " +
+           number(queries) + " and " + number(key);
   int64_t panels = (problem.headDim + kPanelColumns - 1) / kPanelColumns;
   int64_t warpgroups = key / kWarpgroupRows;
   if (queries != key && panels % warpgroups != 0)
@@ -113,14 +118,15 @@ namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind flash_backward() {
-  Form pipeline = {{TensorCoreFamily::wgmma},
-                   {extentParameter("key", {128, 64}),
-                    extentParameter("query_block", {64, 128})},
-                   {countParameter("stages", {3, 2})},
-                   {choiceParameter("persistent", {1})},
-                   build,
-                   checkPipeline,
-                   nullptr};
+  Form pipeline = {
+      {TensorCoreFamily::wgmma},
+      {extentParameter("key", {128, 64}),
+       extentParameter("query_block", {64, 128})},
+      {countParameter("stages", {3, 2})},
+      {choiceParameter("overlap", {1, 0}), choiceParameter("persistent", {1})},
+      build,
+      checkPipeline,
+      nullptr};
   // Accumulators of dK and dV, as wide as rows of K and V, side by side.
   pipeline.mostHeadDim = 128;
   return {"flash_backward",

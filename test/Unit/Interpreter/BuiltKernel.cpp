@@ -50,7 +50,7 @@ void BuiltKernel::checkHeads(int64_t headDim, int64_t headDimV,
   for (DataType type : {DataType::bf16, DataType::f16})
     for (auto [heads, kvHeads] :
          {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}}) {
-      Problem p = problem(33, 47, headDim, headDimV, {MaskKind::causal}, type);
+      Problem p = oneHead(33, 47, headDim, headDimV, {MaskKind::causal}, type);
       p.batch = 2;
       p.heads = heads;
       p.kvHeads = kvHeads;
@@ -58,16 +58,4 @@ void BuiltKernel::checkHeads(int64_t headDim, int64_t headDimV,
       p.lse = false;
       check(p, without);
     }
-}
-
-Problem BuiltKernel::problem(int64_t queries, int64_t keys, int64_t headDim,
-                             int64_t headDimV, Mask mask, DataType type) {
-  Problem p;
-  p.dtype = type;
-  p.queries = queries;
-  p.keys = keys;
-  p.headDim = headDim;
-  p.headDimV = headDimV;
-  p.mask = mask;
-  return p;
 }

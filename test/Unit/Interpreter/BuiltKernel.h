@@ -25,17 +25,6 @@ protected:
   void checkHeads(int64_t headDim, int64_t headDimV, const Tiles &withLse,
                   const Tiles &without);
 
-  /// One of every kind, and windows that end on the diagonal or behind it.
-  static constexpr Mask kMasks[] = {{},
-                                    {MaskKind::causal},
-                                    {MaskKind::causalBottomRight},
-                                    {MaskKind::window, 7, 12},
-                                    {MaskKind::window, 40, 0}};
-
-  static Problem problem(int64_t queries, int64_t keys, int64_t headDim,
-                         int64_t headDimV, Mask mask = {},
-                         DataType type = DataType::bf16);
-
   mlir::MLIRContext context;
 };
 

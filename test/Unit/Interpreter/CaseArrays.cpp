@@ -12,6 +12,18 @@
 using namespace mlir;
 using namespace attn;
 
+Problem attn::oneHead(int64_t queries, int64_t keys, int64_t headDim,
+                      int64_t headDimV, Mask mask, DataType type) {
+  Problem p;
+  p.dtype = type;
+  p.queries = queries;
+  p.keys = keys;
+  p.headDim = headDim;
+  p.headDimV = headDimV;
+  p.mask = mask;
+  return p;
+}
+
 ArrayShape attn::shapeOfArray(StringRef array, const Problem &p) {
   // A gradient has the shape of what it is the gradient of.
   if (array != "delta")

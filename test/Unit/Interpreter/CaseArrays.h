@@ -18,6 +18,18 @@
 
 namespace attn {
 
+/// One of every kind, and windows that end on the diagonal or behind it.
+inline constexpr Mask kMasks[] = {{},
+                                  {MaskKind::causal},
+                                  {MaskKind::causalBottomRight},
+                                  {MaskKind::window, 7, 12},
+                                  {MaskKind::window, 40, 0}};
+
+/// A problem of one head.
+Problem oneHead(int64_t queries, int64_t keys, int64_t headDim,
+                int64_t headDimV, Mask mask = {},
+                DataType type = DataType::bf16);
+
 /// The extents of an array ("q", "dk", "lse"); a statistic has one column.
 struct ArrayShape {
   int64_t batch, heads, rows, columns;

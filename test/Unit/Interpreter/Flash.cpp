@@ -23,7 +23,7 @@ TEST_F(Flash, MasksRowsAndStages) {
                                    {1, 130},
                                    {130, 1},
                                    {32, 32}})
-        check(problem(queries, keys, 32, 16, mask), tiles(32, 32, stages, 2));
+        check(oneHead(queries, keys, 32, 16, mask), tiles(32, 32, stages, 2));
 }
 
 TEST_F(Flash, HeadDimensions) {
@@ -35,7 +35,7 @@ TEST_F(Flash, HeadDimensions) {
                          {96, 128},
                          {128, 96},
                          {256, 256}})
-      check(problem(50, 60, d, dv, {MaskKind::causal}, DataType::f16),
+      check(oneHead(50, 60, d, dv, {MaskKind::causal}, DataType::f16),
             tiles(32, 32, stages, 2));
 }
 
@@ -50,24 +50,24 @@ TEST_F(Flash, AllWarpOrders) {
       InterpreterOptions options;
       options.order = order;
       options.seed += 17;
-      check(problem(100, 120, 32, 48, {MaskKind::causal}),
+      check(oneHead(100, 120, 32, 48, {MaskKind::causal}),
             tiles(64, 16, stages, 4), options);
     }
 }
 
 TEST_F(Flash, RowsThatSeeNoKeyAreZero) {
   // Bottom-right: the first 60 of 80 queries see none of the 20 keys.
-  check(problem(80, 20, 16, 16, {MaskKind::causalBottomRight}),
+  check(oneHead(80, 20, 16, 16, {MaskKind::causalBottomRight}),
         tiles(32, 16, 1, 2));
-  check(problem(80, 20, 16, 16, {MaskKind::causalBottomRight}),
+  check(oneHead(80, 20, 16, 16, {MaskKind::causalBottomRight}),
         tiles(32, 16, 2, 2));
-  check(problem(40, 0, 16, 16), tiles(32, 16, 2, 2));
+  check(oneHead(40, 0, 16, 16), tiles(32, 16, 2, 2));
 }
 
 TEST_F(Flash, NaNStaysInTheRowsThatSeeIt) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (int64_t stages : {1, 2}) {
-    FlashCase flash(problem(80, 80, 16, 16, {MaskKind::causal}),
+    FlashCase flash(oneHead(80, 80, 16, 16, {MaskKind::causal}),
                     tiles(32, 16, stages, 2));
     flash.k[37 * 16 + 5] = nan;
     flash.consultOracle();
@@ -76,5 +76,5 @@ TEST_F(Flash, NaNStaysInTheRowsThatSeeIt) {
 }
 
 TEST_F(Flash, ALargeCaseInTime) {
-  check(problem(200, 300, 128, 128, {MaskKind::causal}), tiles(64, 64, 2, 4));
+  check(oneHead(200, 300, 128, 128, {MaskKind::causal}), tiles(64, 64, 2, 4));
 }

@@ -34,9 +34,9 @@ TEST_F(ScoreSpill, MasksRowsAndStrips) {
                                    {32, 32}}) {
         Choice c;
         c.strip = strip;
-        check(problem(queries, keys, 64, 32, mask), c);
+        check(oneHead(queries, keys, 64, 32, mask), c);
         c.warps = 1; // of 32 rows
-        check(problem(queries, keys, 40, 72, mask), c);
+        check(oneHead(queries, keys, 40, 72, mask), c);
       }
 }
 
@@ -54,7 +54,7 @@ TEST_F(ScoreSpill, HeadDimensions) {
       c.slice = slice;
       c.key = 64;
       c.strip = 128;
-      check(problem(50, 160, d, dv, {MaskKind::causal}, DataType::f16), c);
+      check(oneHead(50, 160, d, dv, {MaskKind::causal}, DataType::f16), c);
     }
 }
 
@@ -65,11 +65,11 @@ TEST_F(ScoreSpill, WideHeads) {
   c.column = 128;
   c.slice = 64;
   c.warps = 4;
-  check(problem(40, 200, 640, 640, {MaskKind::causal}), c);
+  check(oneHead(40, 200, 640, 640, {MaskKind::causal}), c);
   c.stages = 3;
-  check(problem(20, 150, 4096, 512), c);
+  check(oneHead(20, 150, 4096, 512), c);
   c.column = 256;
-  check(problem(20, 70, 1000, 4096, {}, DataType::f16), c);
+  check(oneHead(20, 70, 1000, 4096, {}, DataType::f16), c);
 }
 
 TEST_F(ScoreSpill, HeadsBatchesAndTypes) {
@@ -92,7 +92,7 @@ TEST_F(ScoreSpill, UnitsAndStages) {
             c.slice = 32;
             c.key = 32 * pieces;
             c.strip = 2 * c.key;
-            check(problem(40, keys, d, dv), c);
+            check(oneHead(40, keys, d, dv), c);
           }
 }
 
@@ -101,7 +101,7 @@ TEST_F(ScoreSpill, UnitsAndStages) {
 TEST_F(ScoreSpill, TilesOfABlock) {
   for (int64_t multiprocessors : {1, 2, 3, 7, 50})
     for (int64_t queries : {0, 20, 200, 400}) {
-      Problem p = problem(queries, 100, 32, 48, {MaskKind::causal});
+      Problem p = oneHead(queries, 100, 32, 48, {MaskKind::causal});
       p.heads = p.kvHeads = 3;
       FlashCase flash(p, Choice());
       flash.multiprocessors = multiprocessors;
@@ -120,7 +120,7 @@ TEST_F(ScoreSpill, AllWarpOrders) {
       c.query = 64;
       c.warps = 4;
       c.stages = stages;
-      check(problem(100, 220, 96, 80, {MaskKind::causal}), c, options);
+      check(oneHead(100, 220, 96, 80, {MaskKind::causal}), c, options);
     }
 }
 
@@ -129,8 +129,8 @@ TEST_F(ScoreSpill, RowsThatSeeNoKeyAreZero) {
     Choice c;
     c.stages = stages;
     // Bottom-right: the first 60 of 80 queries see none of the 20 keys.
-    check(problem(80, 20, 48, 32, {MaskKind::causalBottomRight}), c);
-    check(problem(40, 0, 48, 32), c);
+    check(oneHead(80, 20, 48, 32, {MaskKind::causalBottomRight}), c);
+    check(oneHead(40, 0, 48, 32), c);
   }
 }
 
@@ -139,7 +139,7 @@ TEST_F(ScoreSpill, NotANumberStaysInTheRowsThatSeeIt) {
               infinity = std::numeric_limits<float>::infinity();
   for (int64_t key : {3, 37, 75})
     for (float value : {nan, infinity}) {
-      FlashCase flash(problem(80, 80, 48, 32, {MaskKind::causal}), Choice());
+      FlashCase flash(oneHead(80, 80, 48, 32, {MaskKind::causal}), Choice());
       flash.k[key * 48 + 5] = value;
       flash.consultOracle();
       check(flash);
@@ -151,7 +151,7 @@ TEST_F(ScoreSpill, NotANumberStaysInTheRowsThatSeeIt) {
 TEST_F(ScoreSpill, GrowingScores) {
   for (DataType type : {DataType::bf16, DataType::f16})
     for (float growth : {1.0f, 20.0f}) {
-      FlashCase flash(problem(40, 200, 32, 32, {}, type), Choice());
+      FlashCase flash(oneHead(40, 200, 32, 32, {}, type), Choice());
       for (int64_t i = 0; i < 40 * 32; ++i)
         flash.q[i] = 1;
       for (int64_t j = 0; j < 200; ++j)
@@ -182,7 +182,7 @@ TEST_F(ScoreSpill, RandomProblems) {
     c.column = 16 * draw(1, 8);
     c.stages = draw(2, 3);
     Problem p =
-        problem(draw(1, 150), draw(0, 250), draw(8, 200), draw(8, 200),
+        oneHead(draw(1, 150), draw(0, 250), draw(8, 200), draw(8, 200),
                 masks[draw(0, 3)], draw(0, 1) ? DataType::bf16 : DataType::f16);
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);

@@ -14,8 +14,7 @@ protected:
   static Problem problem(int64_t queries, int64_t keys, int64_t headDim,
                          int64_t headDimV, Mask mask = {},
                          Precision precision = Precision::tf32x3) {
-    Problem p = BuiltKernel::problem(queries, keys, headDim, headDimV, mask,
-                                     DataType::f32);
+    Problem p = oneHead(queries, keys, headDim, headDimV, mask, DataType::f32);
     p.precision = precision;
     return p;
   }

@@ -1,6 +1,10 @@
 //===- SplitBackward.cpp - Gradients, byte for byte -----------------------===//
+//
+// Every sum in one order, on all machines with tensor cores.
+//
+//===----------------------------------------------------------------------===//
 
-#include "GradientCase.h"
+#include "BuiltGradient.h"
 
 #include <limits>
 #include <random>
@@ -26,8 +30,9 @@ struct Choice {
   }
 };
 
-struct SplitBackward : GradientTest {
-  SplitBackward() : GradientTest("split_backward", "split_backward_mma_sync") {}
+class SplitBackward : public BuiltGradient {
+protected:
+  SplitBackward() : BuiltGradient("split_backward", "mma_sync") {}
 };
 
 } // namespace

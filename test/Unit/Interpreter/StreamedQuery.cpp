@@ -42,7 +42,7 @@ TEST_F(StreamedQuery, MasksRowsAndStages) {
                                      {1, 130},
                                      {130, 1},
                                      {32, 32}})
-          check(problem(queries, keys, 64, 32, mask), choice(across, stages));
+          check(oneHead(queries, keys, 64, 32, mask), choice(across, stages));
 }
 
 TEST_F(StreamedQuery, HeadDimensions) {
@@ -54,7 +54,7 @@ TEST_F(StreamedQuery, HeadDimensions) {
                          {96, 128},
                          {328, 80},
                          {256, 256}})
-      check(problem(50, 60, d, dv, {MaskKind::causal}, DataType::f16),
+      check(oneHead(50, 60, d, dv, {MaskKind::causal}, DataType::f16),
             choice(across, 2));
 }
 
@@ -63,13 +63,13 @@ TEST_F(StreamedQuery, WideHeads) {
   c.key = 64;
   c.slice = 64;
   c.piece = 32;
-  check(problem(40, 100, 640, 640, {MaskKind::causal}), c);
+  check(oneHead(40, 100, 640, 640, {MaskKind::causal}), c);
   c.stages = 3;
-  check(problem(20, 70, 4096, 512), c);
+  check(oneHead(20, 70, 4096, 512), c);
   c = choice(8, 2);
   c.query = 16;
   c.warps = 8;
-  check(problem(20, 150, 1000, 1024, {}, DataType::f16), c);
+  check(oneHead(20, 150, 1000, 1024, {}, DataType::f16), c);
 }
 
 TEST_F(StreamedQuery, HeadsBatchesAndTypes) {
@@ -87,7 +87,7 @@ TEST_F(StreamedQuery, UnitsAndStages) {
           c.key = 96;
           c.piece = 96 / pieces;
           for (int64_t keys : {90, 100, 20, 300})
-            check(problem(40, keys, d, 32), c);
+            check(oneHead(40, keys, d, 32), c);
         }
 }
 
@@ -101,7 +101,7 @@ TEST_F(StreamedQuery, AllWarpOrders) {
         options.seed += 17;
         Choice c = choice(across, stages);
         c.key = 64;
-        check(problem(100, 120, 96, 80, {MaskKind::causal}), c, options);
+        check(oneHead(100, 120, 96, 80, {MaskKind::causal}), c, options);
       }
 }
 
@@ -109,9 +109,9 @@ TEST_F(StreamedQuery, RowsThatSeeNoKeyAreZero) {
   for (int64_t across : {1, 2})
     for (int64_t stages : {2, 3}) {
       // Bottom-right: the first 60 of 80 queries see none of the 20 keys.
-      check(problem(80, 20, 48, 32, {MaskKind::causalBottomRight}),
+      check(oneHead(80, 20, 48, 32, {MaskKind::causalBottomRight}),
             choice(across, stages));
-      check(problem(40, 0, 48, 32), choice(across, stages));
+      check(oneHead(40, 0, 48, 32), choice(across, stages));
     }
 }
 
@@ -120,7 +120,7 @@ TEST_F(StreamedQuery, NotANumberStaysInTheRowsThatSeeIt) {
               infinity = std::numeric_limits<float>::infinity();
   for (int64_t across : {1, 2})
     for (float value : {nan, infinity}) {
-      FlashCase flash(problem(80, 80, 48, 32, {MaskKind::causal}),
+      FlashCase flash(oneHead(80, 80, 48, 32, {MaskKind::causal}),
                       choice(across, 2));
       flash.k[37 * 48 + 5] = value;
       flash.consultOracle();
@@ -149,7 +149,7 @@ TEST_F(StreamedQuery, RandomProblems) {
     c.slice = 16 * draw(1, 4);
     c.stages = draw(2, 3);
     int64_t part = 16 * draw(1, 3);
-    Problem p = problem(draw(1, 150), draw(0, 250), 8 * draw(1, 40),
+    Problem p = oneHead(draw(1, 150), draw(0, 250), 8 * draw(1, 40),
                         part * c.across - 8 * draw(0, 1), masks[draw(0, 3)],
                         draw(0, 1) ? DataType::bf16 : DataType::f16);
     p.kvHeads = draw(1, 2);

@@ -1,13 +1,13 @@
-//===- GradientCase.h - Kernels of gradients under test ---------*- C++ -*-===//
+//===- BuiltGradient.h - Are built gradients right, byte for byte? -*- C++ -*-//
 //
-// Runs the launches of a schedule one after the other on random arrays;
-// gradients are compared with the oracle, bytes with what the traffic analysis
-// counts in the IR and with what the schedule's folds promise.
+// Runs the launches of a schedule for gradients one after the other on random
+// arrays; gradients are compared with the oracle, bytes with what the traffic
+// analysis counts in the IR and with what the schedule's folds promise.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_TEST_UNIT_INTERPRETER_GRADIENTCASE_H
-#define ATTN_TEST_UNIT_INTERPRETER_GRADIENTCASE_H
+#ifndef ATTN_TEST_UNIT_INTERPRETER_BUILTGRADIENT_H
+#define ATTN_TEST_UNIT_INTERPRETER_BUILTGRADIENT_H
 
 #include "CaseArrays.h"
 #include "KernelTest.h"
@@ -27,11 +27,11 @@ struct GradientCase {
   std::vector<double> dq, dk, dv;
 };
 
-class GradientTest : public ::testing::Test {
+class BuiltGradient : public ::testing::Test {
 protected:
-  /// Tests a schedule by a kernel builder.
-  GradientTest(const char *schedule, const char *kernel)
-      : schedule(schedule), kernel(kernel) {
+  /// Of a schedule and the family that its kernels are for.
+  BuiltGradient(std::string schedule, const std::string &family)
+      : schedule(schedule), builder(schedule + "_" + family) {
     loadDialects(context);
   }
 
@@ -46,16 +46,12 @@ protected:
                          int64_t headDimV, Mask mask = {},
                          DataType type = DataType::bf16);
 
-  static constexpr Mask kMasks[] = {{},
-                                    {MaskKind::causal},
-                                    {MaskKind::causalBottomRight},
-                                    {MaskKind::window, 7, 12},
-                                    {MaskKind::window, 40, 0}};
+  const std::string schedule, builder;
+  /// That work on tiles at once.
+  int64_t multiprocessors = 4;
   mlir::MLIRContext context;
 
 private:
-  const char *schedule, *kernel;
-
   mlir::OwningOpRef<mlir::ModuleOp> build(const Problem &problem, double scale,
                                           const Tiles &tiles);
   void launch(tile::KernelOp kernel, const GradientCase &truth,

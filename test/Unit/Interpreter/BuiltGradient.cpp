@@ -1,11 +1,12 @@
-//===- GradientCase.cpp - Kernels of gradients under test -----------------===//
+//===- BuiltGradient.cpp - Are built gradients right, byte for byte? ------===//
 
-#include "GradientCase.h"
+#include "BuiltGradient.h"
 
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 #include <numeric>
@@ -58,65 +59,62 @@ void GradientCase::consultOracle() {
       {dq.data(), dk.data(), dv.data(), all.data(), int64_t(all.size())});
 }
 
-Problem GradientTest::problem(int64_t queries, int64_t keys, int64_t headDim,
-                              int64_t headDimV, Mask mask, DataType type) {
-  Problem p;
+Problem BuiltGradient::problem(int64_t queries, int64_t keys, int64_t headDim,
+                               int64_t headDimV, Mask mask, DataType type) {
+  Problem p = oneHead(queries, keys, headDim, headDimV, mask, type);
   p.direction = Direction::backward;
-  p.dtype = type;
-  p.queries = queries;
-  p.keys = keys;
-  p.headDim = headDim;
-  p.headDimV = headDimV;
-  p.mask = mask;
   return p;
 }
 
-OwningOpRef<ModuleOp> GradientTest::build(const Problem &problem, double scale,
-                                          const Tiles &tiles) {
-  OpBuilder builder(&context);
-  Location loc = builder.getUnknownLoc();
+OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
+                                           const Tiles &tiles) {
+  OpBuilder b(&context);
+  Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
-  builder.setInsertionPointToEnd(module->getBody());
-  for (size_t number = 0; number < launchesOf(tiles).size(); ++number) {
+  b.setInsertionPointToEnd(module->getBody());
+  for (int64_t number = 0; number < int64_t(launchesOf(tiles).size());
+       ++number) {
     KernelRequest request;
     request.name = "gradients_" + std::to_string(number);
     request.problem = problem;
     request.tiles = tiles;
-    request.launch = int64_t(number);
+    request.launch = number;
     request.scale = scale;
     for (const char *array : {"q", "k", "v", "o", "do", "dq", "dk", "dv"})
       request.alignments[array] =
           alignmentOfRows(shapeOfArray(array, problem).columns, problem.dtype);
-    findKernelBuilder(kernel)(builder, loc, request);
+    findKernelBuilder(builder)(b, loc, request);
   }
   return module;
 }
 
-void GradientTest::launch(tile::KernelOp kernel, const GradientCase &truth,
-                          const Tiles &tiles,
-                          llvm::StringMap<uint64_t> &addresses,
-                          GlobalMemory &memory,
-                          const InterpreterOptions &options) {
+/// Strips of all heads, those of whole blocks.
+static int64_t strips(const Problem &p, const Tiles &tiles) {
+  int64_t ofBlock = stripsOfBlock(tiles);
+  return p.batch * p.heads * ofBlock *
+         int64_t(llvm::divideCeil(p.queries, ofBlock * kStripRows));
+}
+
+void BuiltGradient::launch(tile::KernelOp kernel, const GradientCase &truth,
+                           const Tiles &tiles,
+                           llvm::StringMap<uint64_t> &addresses,
+                           GlobalMemory &memory,
+                           const InterpreterOptions &options) {
   const Problem &p = truth.problem;
   int64_t number = launchOf(kernel);
   SCOPED_TRACE("launch " + std::to_string(number));
-  constexpr int64_t multiprocessors = 4, blocksPerSm = 1, wordBytes = 4;
-  int64_t strips = gridOf(tiles, p, multiprocessors)[0] * p.heads * p.batch;
-  int32_t none = 0;
-  addresses[kCounterRole] = memory.allocate(wordBytes);
-  memory.write(addresses[kCounterRole], &none, wordBytes);
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    StringRef role =
-        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
-    // The first launch that names it makes it, for all.
-    auto count = kernel.getArgAttrOfType<IntegerAttr>(i, kPerStripAttr);
-    if (count && !addresses.contains(role))
-      addresses[role] = memory.allocate(count.getInt() * wordBytes * strips);
-    arguments.push_back(argumentOf(role, type, p, truth.scale, addresses));
+    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+    auto perStrip = kernel.getArgAttrOfType<IntegerAttr>(i, kPerStripAttr);
+    if (perStrip && !addresses.contains(role.getValue()))
+      addresses[role.getValue()] =
+          memory.allocate(4 * perStrip.getInt() * strips(p, tiles));
+    arguments.push_back(
+        argumentOf(role.getValue(), type, p, truth.scale, addresses));
   }
   std::array<int64_t, 3> grid =
-      gridOf(tiles, p, multiprocessors, blocksPerSm, number);
+      gridOf(tiles, p, multiprocessors, /*blocksPerSm=*/1, number);
   FailureOr<tile::Traffic> moved =
       interpret(kernel, grid, arguments, memory, options);
   ASSERT_TRUE(succeeded(moved));
@@ -127,15 +125,15 @@ void GradientTest::launch(tile::KernelOp kernel, const GradientCase &truth,
   EXPECT_EQ(counted->smem, moved->smem);
   if (attn::check(p)) // the model has no use for empty arrays
     return;
-  Schedule value = findScheduleKind(schedule)->build(tiles);
-  Bytes promised = gridTraffic(census(value, p), size_t(number), p,
+  Schedule built = findScheduleKind(schedule)->build(tiles);
+  Bytes promised = gridTraffic(census(built, p), size_t(number), p,
                                *findMachine("h100_sxm"), /*residentBlocks=*/1);
   EXPECT_EQ(promised.l2, moved->global);
   EXPECT_EQ(promised.smem, moved->smem);
 }
 
-void GradientTest::check(const GradientCase &truth, const Tiles &tiles,
-                         InterpreterOptions options) {
+void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
+                          InterpreterOptions options) {
   const Problem &p = truth.problem;
   SCOPED_TRACE(tiles.str() + "; queries " + std::to_string(p.queries) +
                ", keys " + std::to_string(p.keys) + ", d " +
@@ -151,7 +149,10 @@ void GradientTest::check(const GradientCase &truth, const Tiles &tiles,
       {"do", upload(memory, truth.gradient, p.dtype)},
       {"lse", upload(memory, truth.lse, DataType::f32)},
       {"dlse", upload(memory, truth.dlse, DataType::f32)},
-      {"delta", memory.allocate(int64_t(truth.lse.size()) * 4)}};
+      {"delta", memory.allocate(int64_t(truth.lse.size()) * 4)},
+      {kCounterRole, memory.allocate(4)}};
+  const int32_t none = 0;
+  memory.write(addresses[kCounterRole], &none, 4);
   std::pair<const char *, const std::vector<double> &> gradients[] = {
       {"dq", truth.dq}, {"dk", truth.dk}, {"dv", truth.dv}};
   for (const auto &[name, exact] : gradients)

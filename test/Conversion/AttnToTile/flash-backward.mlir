@@ -1,0 +1,73 @@
+// The launches of flash_backward: what is passed from one to the next, and their
+// grids.
+// RUN: attn-opt %s -convert-attn-to-tile -canonicalize -cse | FileCheck %s
+
+// Statistics and sums have a place for every strip of 64 queries of a query head.
+// CHECK-LABEL: tile.kernel @flash_backward_wgmma_bf16_72_40_causal_prepare(
+// CHECK-SAME: {tile.per_strip = 128 : i64, tile.role = "scratch_statistics"}
+// CHECK-SAME: {tile.per_strip = 8192 : i64, tile.role = "scratch_dq"}
+// CHECK-SAME: launch = 0 : i64
+
+// CHECK-LABEL: tile.kernel @flash_backward_wgmma_bf16_72_40_causal(
+// CHECK-SAME: !tile.tensor_map<64x72xbf16> {tile.role = "q_map"}
+// CHECK-SAME: !tile.tensor_map<128x72xbf16> {tile.role = "k_map"}
+// CHECK-SAME: !tile.tensor_map<128x40xbf16> {tile.role = "v_map"}
+// CHECK-SAME: !tile.tensor_map<64x40xbf16> {tile.role = "do_map"}
+// CHECK-SAME: !tile.tensor_map<64x72xbf16> {tile.role = "dk_map"}
+// CHECK-SAME: !tile.tensor_map<64x40xbf16> {tile.role = "dv_map"}
+// CHECK-SAME: launch = 1 : i64
+
+// CHECK-LABEL: tile.kernel @flash_backward_wgmma_bf16_72_40_causal_finish(
+// CHECK-SAME: launch = 2 : i64
+
+// CHECK-LABEL: tile.kernel @flash_backward_wgmma_f16_64_prepare_dlse(
+// CHECK-SAME: tile.role = "dlse"
+// CHECK-LABEL: tile.kernel @flash_backward_wgmma_f16_64_dlse(
+// CHECK-NOT: tile.role = "dlse"
+
+// 1000 queries are 16 strips; 500 keys are 4 tiles, of 2 heads of 2 batches.
+// CHECK-LABEL: func.func @columns
+// CHECK-DAG: %[[SUMS:.*]] = tile.scratch : memref<2x8x16x8192xf32>
+// CHECK-DAG: %[[STATISTICS:.*]] = tile.scratch : memref<2x8x16x128xf32>
+// CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_72_40_causal_prepare grid(%c16, %c8, %c2) args({{.*}}%[[STATISTICS]], %[[SUMS]]
+// CHECK: %[[COUNTER:.*]] = tile.counter
+// CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_72_40_causal grid(%c16, %c1, %c1) args(%arg1, %arg2, %arg3, %arg0, %arg7, %arg8, {{.*}}%[[STATISTICS]], %[[SUMS]], %[[COUNTER]]
+// CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_72_40_causal_finish grid(%c16, %c8, %c2) args(%arg6, {{.*}}%[[SUMS]]
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @columns(%do: memref<2x8x1000x40xbf16>, %q: memref<2x8x1000x72xbf16>,
+    %k: memref<2x2x500x72xbf16>, %v: memref<2x2x500x40xbf16>,
+    %o: memref<2x8x1000x40xbf16>, %lse: memref<2x8x1000xf32>,
+    %dq: memref<2x8x1000x72xbf16>, %dk: memref<2x2x500x72xbf16>,
+    %dv: memref<2x2x500x40xbf16>) {
+  attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
+      outs(%dq, %dk, %dv : memref<2x8x1000x72xbf16>, memref<2x2x500x72xbf16>, memref<2x2x500x40xbf16>)
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, stages = 2, persistent = 1>}
+      : memref<2x8x1000x40xbf16>, memref<2x8x1000x72xbf16>, memref<2x2x500x72xbf16>,
+        memref<2x2x500x40xbf16>, memref<2x8x1000x40xbf16>, memref<2x8x1000xf32>
+  return
+}
+
+// Blocks of 128 queries have two strips, even the last, and keys have one even if
+// there are no queries.
+// CHECK-LABEL: func.func @blocks
+// CHECK: %[[BLOCKS:.*]] = arith.ceildivsi %{{.*}}, %c128
+// CHECK: %[[ONE:.*]] = arith.minsi %{{.*}}, %c1
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[BLOCKS]], %[[ONE]]
+// CHECK: %[[STRIPS:.*]] = arith.muli %[[SOME]], %c2
+// CHECK-DAG: tile.scratch(%{{.*}}, %[[STRIPS]]) : memref<?x3x?x128xf32>
+// CHECK-DAG: tile.scratch(%{{.*}}, %[[STRIPS]]) : memref<?x3x?x4096xf32>
+// CHECK: tile.launch {{.*}}_prepare_dlse grid(%[[STRIPS]], %c3, %{{.*}})
+// CHECK: %[[OWN:.*]] = arith.muli %[[BLOCKS]], %c2
+// CHECK: tile.launch {{.*}}_finish_dlse grid(%[[OWN]], %c3, %{{.*}})
+func.func @blocks(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
+    %k: memref<?x3x?x64xf16>, %v: memref<?x3x?x64xf16>,
+    %o: memref<?x3x?x64xf16>, %lse: memref<?x3x?xf32>, %dlse: memref<?x3x?xf32>,
+    %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
+  attn.backward %do, %q, %k, %v, %o, %lse dlse(%dlse : memref<?x3x?xf32>)
+      outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, stages = 2, persistent = 1>}
+      : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
+        memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
+  return
+}
+}
