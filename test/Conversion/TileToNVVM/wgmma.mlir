@@ -12,10 +12,8 @@
 // CHECK: nvvm.setmaxregister decrease 240
 // CHECK: %[[UNITS:.*]] = arith.shrui %[[K]], %c4_i32
 // CHECK: %[[LOW:.*]] = arith.andi %[[UNITS]], %c16383_i32
-// CHECK: %[[WIDE:.*]] = arith.extui %[[LOW]] : i32 to i64
-// CHECK: %[[FIRST:.*]] = arith.ori %[[WIDE]], %c4611686293305360384_i64
-// CHECK: %[[SLOT:.*]] = arith.extui %[[STAGE]] : i32 to i64
-// CHECK: %[[FURTHER:.*]] = arith.muli %[[SLOT]], %c256_i64
+// CHECK: %[[FIRST:.*]] = arith.addi %[[LOW]], %c65536_i32
+// CHECK: %[[FURTHER:.*]] = arith.muli %[[STAGE]], %c256_i32
 // CHECK: %[[RIGHT:.*]] = arith.addi %[[FIRST]], %[[FURTHER]]
 // CHECK: %[[DOWN:.*]] = arith.muli %[[ROW]], %c128_i32
 // CHECK: %[[PLACE:.*]] = arith.addi %[[Q]], %[[DOWN]]
@@ -27,21 +25,29 @@
 // is 32 bytes, a panel of four steps 128 * 128 bytes on the left and 16 * 128 on
 // the right.
 // CHECK-NEXT: nvvm.wgmma.fence.aligned
-// CHECK-NEXT: %[[S0:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{{.*}}setp.ne.b32 p, $18, 0; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0,$1,$2,$3,$4,$5,$6,$7}, $16, $17, p, 1, 1, 0, 0; }", "=f,=f,=f,=f,=f,=f,=f,=f,0,1,2,3,4,5,6,7,l,l,n" %cst, {{.*}}, %[[LEFT]], %[[RIGHT]], %c0_i32
+// CHECK-NEXT: %[[WIDE:.*]] = arith.extui %[[RIGHT]] : i32 to i64
+// CHECK-NEXT: %[[R0:.*]] = arith.ori %[[WIDE]], %c4611686293305294848_i64
+// CHECK-NEXT: %[[S0:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{{.*}}setp.ne.b32 p, $18, 0; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0,$1,$2,$3,$4,$5,$6,$7}, $16, $17, p, 1, 1, 0, 0; }", "=f,=f,=f,=f,=f,=f,=f,=f,0,1,2,3,4,5,6,7,l,l,n" %cst, {{.*}}, %[[LEFT]], %[[R0]], %c0_i32
 // CHECK: %[[A0:.*]] = llvm.extractvalue %[[S0]][0]
 // CHECK: %[[A7:.*]] = llvm.extractvalue %[[S0]][7]
 // CHECK: %[[L1:.*]] = arith.addi %[[LEFT]], %c2_i64
-// CHECK: %[[R1:.*]] = arith.addi %[[RIGHT]], %c2_i64
+// CHECK: %[[NEXT:.*]] = arith.addi %[[RIGHT]], %c2_i32
+// CHECK: %[[WIDE:.*]] = arith.extui %[[NEXT]] : i32 to i64
+// CHECK: %[[R1:.*]] = arith.ori %[[WIDE]],
 // CHECK: wgmma.mma_async{{.*}} %[[A0]], {{.*}}, %[[A7]], %[[L1]], %[[R1]], %c1_i32
 // CHECK: %[[L2:.*]] = arith.addi %[[LEFT]], %c4_i64
 // CHECK: wgmma.mma_async{{.*}} %[[L2]], %{{.*}}, %c1_i32
 // CHECK: %[[L3:.*]] = arith.addi %[[LEFT]], %c6_i64
 // CHECK: wgmma.mma_async{{.*}} %[[L3]], %{{.*}}, %c1_i32
 // CHECK: %[[L4:.*]] = arith.addi %[[LEFT]], %c1024_i64
-// CHECK: %[[R4:.*]] = arith.addi %[[RIGHT]], %c128_i64
+// CHECK: %[[NEXT:.*]] = arith.addi %[[RIGHT]], %c128_i32
+// CHECK: %[[WIDE:.*]] = arith.extui %[[NEXT]] : i32 to i64
+// CHECK: %[[R4:.*]] = arith.ori %[[WIDE]],
 // CHECK: wgmma.mma_async{{.*}} %[[L4]], %[[R4]], %c1_i32
 // CHECK: %[[L5:.*]] = arith.addi %[[LEFT]], %c1026_i64
-// CHECK: %[[R5:.*]] = arith.addi %[[RIGHT]], %c130_i64
+// CHECK: %[[NEXT:.*]] = arith.addi %[[RIGHT]], %c130_i32
+// CHECK: %[[WIDE:.*]] = arith.extui %[[NEXT]] : i32 to i64
+// CHECK: %[[R5:.*]] = arith.ori %[[WIDE]],
 // CHECK: wgmma.mma_async{{.*}} %[[L5]], %[[R5]], %c1_i32
 // CHECK-NOT: wgmma.mma_async
 // CHECK: nvvm.wgmma.commit.group.sync.aligned
@@ -71,8 +77,8 @@ gpu.module @products {
 // nothing else touches them; the older of two products is awaited first.
 // CHECK-LABEL: llvm.func @weights(
 // CHECK-SAME: %[[STAGE:[^:]*]]: i32, %[[W:[^:]*]]: f32, %[[START:[^:]*]]: f32
-// CHECK: %[[FIRST:.*]] = arith.ori %{{.*}}, %c4611686293322072064_i64
-// CHECK: %[[FURTHER:.*]] = arith.muli %{{.*}}, %c512_i64
+// CHECK: %[[FIRST:.*]] = arith.addi %{{.*}}, %c16777216_i32
+// CHECK: %[[FURTHER:.*]] = arith.muli %{{.*}}, %c512_i32
 // CHECK: %[[RIGHT:.*]] = arith.addi %[[FIRST]], %[[FURTHER]]
 // CHECK: %[[ACC:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "", "=f,=f,=f,=f,0,1,2,3" %[[START]], %[[START]], %[[START]], %[[START]]
 // CHECK: %[[P:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "", "=r,=r,=r,=r,=r,=r,=r,=r,0,1,2,3,4,5,6,7"
@@ -81,8 +87,12 @@ gpu.module @products {
 // CHECK: %[[P4:.*]] = llvm.extractvalue %[[P]][4]
 // CHECK: %[[P7:.*]] = llvm.extractvalue %[[P]][7]
 // CHECK-NEXT: nvvm.wgmma.fence.aligned
-// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "{{.*}}setp.ne.b32 p, $13, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0,$1,$2,$3}, {$8,$9,$10,$11}, $12, p, 1, 1, 1; }", "=f,=f,=f,=f,0,1,2,3,r,r,r,r,l,n" {{.*}}, %[[P0]], %{{.*}}, %{{.*}}, %[[P3]], %[[RIGHT]], %c1_i32
-// CHECK: %[[STEP:.*]] = arith.addi %[[RIGHT]], %c128_i64
+// CHECK-NEXT: arith.extui %[[RIGHT]] : i32 to i64
+// CHECK-NEXT: %[[R0:.*]] = arith.ori
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "{{.*}}setp.ne.b32 p, $13, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0,$1,$2,$3}, {$8,$9,$10,$11}, $12, p, 1, 1, 1; }", "=f,=f,=f,=f,0,1,2,3,r,r,r,r,l,n" {{.*}}, %[[P0]], %{{.*}}, %{{.*}}, %[[P3]], %[[R0]], %c1_i32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[RIGHT]], %c128_i32
+// CHECK-NEXT: arith.extui %[[NEXT]] : i32 to i64
+// CHECK-NEXT: %[[STEP:.*]] = arith.ori
 // CHECK-NEXT: %[[O:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{{.*}}wgmma.mma_async{{.*}} %[[P4]], %{{.*}}, %{{.*}}, %[[P7]], %[[STEP]], %c1_i32
 // CHECK: %[[O0:.*]] = llvm.extractvalue %[[O]][0]
 // CHECK: nvvm.wgmma.commit.group.sync.aligned
@@ -157,12 +167,15 @@ gpu.module @products {
 // CHECK: %[[PLACE:.*]] = arith.addi %[[K]], %[[BYTES]]
 // CHECK: %[[UNITS:.*]] = arith.shrui %[[PLACE]], %c4_i32
 // CHECK: %[[LOW:.*]] = arith.andi %[[UNITS]], %c16383_i32
-// CHECK: %[[WIDE:.*]] = arith.extui %[[LOW]] : i32 to i64
-// CHECK: %[[FIRST:.*]] = arith.ori %[[WIDE]],
+// CHECK: %[[FIRST:.*]] = arith.addi %[[LOW]],
 // CHECK: %[[RIGHT:.*]] = arith.addi %[[FIRST]],
-// CHECK: wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16{{.*}}p, 1, 1, 0, 1; }", {{.*}} %[[RIGHT]], %c0_i32
-// CHECK: %[[NEXT:.*]] = arith.addi %[[RIGHT]], %c128_i64
-// CHECK: wgmma.mma_async{{.*}} %[[NEXT]], %c1_i32
+// CHECK: arith.extui %[[RIGHT]] : i32 to i64
+// CHECK-NEXT: %[[R0:.*]] = arith.ori
+// CHECK: wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16{{.*}}p, 1, 1, 0, 1; }", {{.*}} %[[R0]], %c0_i32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[RIGHT]], %c128_i32
+// CHECK: arith.extui %[[NEXT]] : i32 to i64
+// CHECK-NEXT: %[[R1:.*]] = arith.ori
+// CHECK: wgmma.mma_async{{.*}} %[[R1]], %c1_i32
 // CHECK-NOT: wgmma.mma_async
 gpu.module @products {
   tile.kernel @columns(%stage: i32, %column: i32) attributes {warps = 8 : i32} {

@@ -19,6 +19,7 @@ Tiles tilesOf(int64_t key, int64_t queryBlock, int64_t stages) {
   return {{"key", key},
           {"query_block", queryBlock},
           {"stages", stages},
+          {"overlap", 1},
           {"persistent", 1}};
 }
 
