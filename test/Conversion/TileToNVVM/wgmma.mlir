@@ -98,7 +98,7 @@ gpu.module @products {
 // CHECK: nvvm.wgmma.commit.group.sync.aligned
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "", "=r,=r,=r,=r,=r,=r,=r,=r,0,1,2,3,4,5,6,7"
 // CHECK: nvvm.wgmma.fence.aligned
-// CHECK-NEXT: wgmma.mma_async{{.*}} %cst, %cst, %cst, %cst, {{.*}}, %[[RIGHT]], %c0_i32
+// CHECK-NEXT: wgmma.mma_async{{.*}} %cst, %cst, %cst, %cst, {{.*}}, %[[R0]], %c0_i32
 // CHECK: %[[N:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{{.*}}wgmma.mma_async{{.*}}, %[[STEP]], %c1_i32
 // CHECK: %[[N0:.*]] = llvm.extractvalue %[[N]][0]
 // CHECK: nvvm.wgmma.commit.group.sync.aligned
