@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._backward import backward
+from ._backward import backward, backward_scratch_bytes
 from ._cache import CacheInfo, cache_info, configure_cache
 from ._compile import Binary, Executable, Kernel, compile
 from ._bindings import Binding
@@ -31,9 +31,9 @@ __all__ = [
     "Binary", "Binding", "CacheError", "CacheInfo", "CompileError", "Device",
     "DeviceError", "Error", "Executable", "Footprint", "InternalError",
     "Kernel", "LibraryError", "Machine", "Plan", "PlanReport", "Problem",
-    "Refused", "UnsupportedError", "backward", "cache_info", "compile",
-    "configure_cache", "device", "devices", "explain", "forward", "machines",
-    "plan", "scratch_bytes"
+    "Refused", "UnsupportedError", "backward", "backward_scratch_bytes",
+    "cache_info", "compile", "configure_cache", "device", "devices", "explain",
+    "forward", "machines", "plan", "scratch_bytes"
 ]
 
 

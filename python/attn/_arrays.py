@@ -163,6 +163,10 @@ class Library:
             f"arrays are made for torch, cupy and jax, not for "
             f"{type_name(like)}")
 
+    def scratch(self, like: Any, size: int, stream: int) -> Any:
+        """Scratch of so many bytes, a multiple of 256, for a launch on
+        `stream`, or None: then it comes from the driver's pool."""
+
     def used_on(self, array: Any, stream: int) -> None:
         """Keeps memory from reuse until what `stream` has now is done."""
 

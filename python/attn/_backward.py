@@ -13,13 +13,18 @@ from typing import Any, Optional, Sequence
 from . import _cache, _native
 from ._arrays import Array, library_of
 from ._bindings import Binding, buffers, result_handle
-from ._forward import check_together, launches, remember, result_strides
+from ._forward import (check_together, launches, remember, result_strides,
+                       scratch_place)
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
 
 INPUTS = ("do", "q", "k", "v", "o", "lse", "dlse")
 #: What is written, and what it is the gradient of.
 GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}
+
+#: Mask, scale, machine, schedule, precision, deterministic.
+_Options = tuple[str, Optional[float], Optional[str], Optional[str],
+                 Optional[str], bool]
 
 
 def _bind(named: dict[str, Array], mask: str, scale: Optional[float],
@@ -48,29 +53,19 @@ def _gradient_of(array: Array) -> Array:
                  None)
 
 
-def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
-           dlse: Any = None, mask: str = "none",
-           scale: Optional[float] = None, precision: Optional[str] = None,
-           deterministic: bool = False, machine: Optional[str] = None,
-           schedule: Optional[str] = None,
-           gradients: Sequence[Any] = (None, None, None),
-           stream: Any = None) -> tuple[Any, Any, Any]:
-    """One call, second gradients not considered: (dq, dk, dv)."""
-    library = library_of(q)
-    handle = library.stream_of(q) if stream is None else handle_of(stream)
-    arrays = dict(zip((*INPUTS, *GRADIENTS),
-                      (do, q, k, v, o, lse, dlse, *gradients)))
-    named = {name: library_of(array).describe(array, name, handle,
-                                              written=name in GRADIENTS)
-             for name, array in arrays.items() if array is not None}
-    if stream is not None:
-        handle_of(stream, named["q"].device)
-    options = (mask, scale, machine, schedule, precision, deterministic)
+def _describe(arrays: dict[str, Any], stream: int) -> dict[str, Array]:
+    return {name: library_of(array).describe(array, name, stream,
+                                             written=name in GRADIENTS)
+            for name, array in arrays.items() if array is not None}
+
+
+def _bound(named: dict[str, Array], options: _Options) -> Binding:
+    """The launch for arrays of this kind, which later calls find."""
     # An alignment of more than 16 bytes helps nobody.
     key = ("backward", options, *(
         (name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
         for name, a in named.items()))
-    binding = launches.get(key)
+    binding: Optional[Binding] = launches.get(key)
     if binding is None:
         check_together(list(named.items()), GRADIENTS)
         binding = _bind({name: named[name] if name in named else
@@ -78,6 +73,29 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
                          for name in (*INPUTS, *GRADIENTS)
                          if name in named or name in GRADIENTS}, *options)
         remember(launches, key, binding)
+    return binding
+
+
+def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
+           dlse: Any = None, mask: str = "none",
+           scale: Optional[float] = None, precision: Optional[str] = None,
+           deterministic: bool = False, machine: Optional[str] = None,
+           schedule: Optional[str] = None,
+           gradients: Sequence[Any] = (None, None, None),
+           scratch: Any = None,
+           stream: Any = None) -> tuple[Any, Any, Any]:
+    """One call, second gradients not considered: (dq, dk, dv)."""
+    library = library_of(q)
+    handle = library.stream_of(q) if stream is None else handle_of(stream)
+    arrays = dict(zip((*INPUTS, *GRADIENTS),
+                      (do, q, k, v, o, lse, dlse, *gradients)))
+    named = _describe(arrays, handle)
+    if stream is not None:
+        handle_of(stream, named["q"].device)
+    place = None if scratch is None else scratch_place(
+        scratch, handle, named["q"].device)
+    options = (mask, scale, machine, schedule, precision, deterministic)
+    binding = _bound(named, options)
 
     made = [name for name in GRADIENTS if name not in named]
     for name in made:
@@ -89,9 +107,14 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     ordered = {name: named[name] for name in arrays if name in named}
     if any(named[name].address & 15 for name in made):
         binding = _bind(ordered, *options)  # an allocator of another taste
-    binding.launch([array.address for array in ordered.values()], handle)
+    if scratch is None and binding.scratch_bytes:
+        scratch = library.scratch(q, binding.scratch_bytes, handle)
+        place = None if scratch is None else scratch_place(
+            scratch, handle, named["q"].device)
+    binding.launch([array.address for array in ordered.values()], handle,
+                   place)
     if stream is not None:
-        for array in arrays.values():
+        for array in (*arrays.values(), scratch):
             if array is not None:
                 library_of(array).used_on(array, handle)
     return arrays["dq"], arrays["dk"], arrays["dv"]
@@ -104,7 +127,7 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
              mask: Optional[str] = None, precision: Optional[str] = None,
              deterministic: bool = False, machine: Optional[str] = None,
              schedule: Optional[str] = None, dq: Any = None, dk: Any = None,
-             dv: Any = None, stream: Any = None) -> Any:
+             dv: Any = None, scratch: Any = None, stream: Any = None) -> Any:
     """The gradients of a loss in q, k and v, from that in o; queued on a GPU,
     not waited for.
 
@@ -120,9 +143,15 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     Element types are bf16, f16 and f32, one for all arrays; lse and dlse are
     f32.
 
-    deterministic  the same inputs give the same bits in every run
+    deterministic  the same inputs give the same bits in every run; without
+                   it, sums in dq may be taken in another order each time,
+                   which is faster on Hopper
     dq, dk, dv     where results go; must not overlap other arrays.  Needed
                    for libraries that attn cannot allocate for
+    scratch        memory that the launch may use, as in `forward`, of as many
+                   bytes as `backward_scratch_bytes` says; without it, what is
+                   needed comes from PyTorch's allocator for tensors, else
+                   from the driver's pool
 
     The other arguments are those of `forward`.  Returns (dq, dk, dv), where
     those of a head of k and v that serves several heads of q are sums.  A
@@ -138,11 +167,31 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
         deterministic=bool(deterministic))
     if library.name == "jax":
         for name, value in (("dq", dq), ("dk", dk), ("dv", dv),
-                            ("stream", stream)):
+                            ("scratch", scratch), ("stream", stream)):
             library.refuse_place(name, value)
         gradients = importlib.import_module("attn.jax").gradients
         return gradients(do, q, k, v, o, lse, dlse, **options)
     library.refuse_gradient(do, q, k, v, o, lse, dlse, dq, dk, dv,
                             function="backward")
     return launch(do, q, k, v, o, lse, dlse=dlse, gradients=(dq, dk, dv),
-                  stream=stream, **options)
+                  scratch=scratch, stream=stream, **options)
+
+
+def backward_scratch_bytes(
+        do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
+        dlse: Any = None, causal: bool = False, scale: Optional[float] = None,
+        window: Optional[Sequence[Optional[int]]] = None,
+        mask: Optional[str] = None, precision: Optional[str] = None,
+        deterministic: bool = False, machine: Optional[str] = None,
+        schedule: Optional[str] = None, dq: Any = None, dk: Any = None,
+        dv: Any = None) -> int:
+    """How many bytes of `scratch` the `backward` of these arrays needs;
+    compiles what it would launch.  On Hopper that is memory for dq in f32,
+    elsewhere little.  Arguments and errors are those of `backward`."""
+    named = _describe(
+        dict(zip((*INPUTS, *GRADIENTS),
+                 (do, q, k, v, o, lse, dlse, dq, dk, dv))),
+        library_of(q).stream_of(q))
+    return _bound(named, (mask_name(causal, window, mask), scale_number(scale),
+                          machine, schedule, precision,
+                          bool(deterministic))).scratch_bytes

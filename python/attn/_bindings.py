@@ -47,13 +47,14 @@ class Binding:
     The binding lives on its own: what it was bound from may go first.
     """
 
-    __slots__ = ("handle", "count", "pack", "__weakref__")
+    __slots__ = ("handle", "count", "pack", "_scratch_bytes", "__weakref__")
 
     def __init__(self, handle: int, count: int) -> None:
         self.handle = handle
         self.count = count
         #: Addresses as the library wants them.
         self.pack: Callable[..., bytes] = struct.Struct(f"={count}Q").pack
+        self._scratch_bytes: Optional[int] = None
         keep(self, "attn_binding_destroy", handle)
 
     def launch(self, addresses: Sequence[int], stream: int = 0,
@@ -80,10 +81,12 @@ class Binding:
     @property
     def scratch_bytes(self) -> int:
         """Bytes of device memory that a launch needs beside its arrays."""
-        count = ctypes.c_int64()
-        _native.call("attn_binding_scratch_bytes", self.handle,
-                     ctypes.byref(count))
-        return count.value
+        if self._scratch_bytes is None:
+            count = ctypes.c_int64()
+            _native.call("attn_binding_scratch_bytes", self.handle,
+                         ctypes.byref(count))
+            self._scratch_bytes = count.value
+        return self._scratch_bytes
 
     @property
     def info(self) -> dict[str, Any]:

@@ -144,6 +144,18 @@ def _prepare(arrays: Sequence[Array], o: Optional[Array],
                 lse_sizes)
 
 
+def scratch_place(scratch: Any, stream: int, device: int
+                  ) -> tuple[int, int]:
+    """Address and bytes of scratch for a launch beside q on this GPU."""
+    described = library_of(scratch).describe(scratch, "scratch", stream,
+                                             written=True)
+    if described.device != device:
+        raise ValueError(
+            f"expects all arrays on one GPU, but got scratch on GPU "
+            f"{described.device} and q on GPU {device}")
+    return place_of(described, "scratch")
+
+
 def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            scale: Optional[float] = None, return_lse: bool = False,
            out: Any = None, lse: Any = None, machine: Optional[str] = None,
@@ -165,14 +177,8 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
         handle_of(stream, inputs[0].device)
     o_array = None if out is None else describe(out, "o")
     lse_array = None if lse is None else describe(lse, "lse")
-    place = None
-    if scratch is not None:
-        described = describe(scratch, "scratch")
-        if described.device != inputs[0].device:
-            raise ValueError(
-                f"expects all arrays on one GPU, but got scratch on GPU "
-                f"{described.device} and q on GPU {inputs[0].device}")
-        place = place_of(described, "scratch")
+    place = None if scratch is None else scratch_place(scratch, handle,
+                                                       inputs[0].device)
     options = (mask, scale, machine, schedule, precision)
     # An alignment of more than 16 bytes helps nobody.
     key = (options, return_lse, *(

@@ -117,22 +117,25 @@ class PlanReport:
             f"{self._reasons()}")
 
 
-def _request(batch: int, heads: int, kv_heads: Optional[int], queries: int,
+def _problem(batch: int, heads: int, kv_heads: Optional[int], queries: int,
              keys: Optional[int], head_dim: int, head_dim_v: Optional[int],
              dtype: str, mask: str, lse: bool, precision: Optional[str],
-             direction: str, deterministic: bool, dlse: bool
-             ) -> _native.Problem:
+             direction: str, deterministic: bool, dlse: bool) -> Problem:
     rows = integer(queries, "queries")
-    problem = Problem(
+    return Problem(
         heads=heads, head_dim=head_dim, dtype=dtype,
         batch=integer(batch, "batch"), kv_heads=kv_heads, queries=rows,
         keys=rows if keys is None else integer(keys, "keys"),
         head_dim_v=head_dim_v, mask=mask, lse=lse, precision=precision,
         direction=direction, deterministic=deterministic, dlse=dlse)
-    return problem._native()
 
 
-def _report(values: Mapping[str, Any]) -> PlanReport:
+def report(problem: Problem, machine: str) -> PlanReport:
+    """`plan` of a problem of which nothing is left open."""
+    native = problem._native()
+    values: Mapping[str, Any] = json.loads(_native.text(
+        "attn_plan_json", ctypes.byref(native),
+        _native.encode(machine, "machine")))
     plans = tuple(
         record(Plan, {**plan, "kernel": plan.get("kernel") or None,
                       "footprint": record(Footprint, plan["footprint"])})
@@ -172,12 +175,10 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     >>> report.regime, report.best.schedule, report.problem.mask
     ('large_cache', 'flash', 'causal')
     """
-    problem = _request(batch, heads, kv_heads, queries, keys, head_dim,
-                       head_dim_v, dtype, mask_name(causal, window, mask), lse,
-                       precision, direction, deterministic, dlse)
-    return _report(json.loads(_native.text(
-        "attn_plan_json", ctypes.byref(problem),
-        _native.encode(machine, "machine"))))
+    return report(_problem(
+        batch, heads, kv_heads, queries, keys, head_dim, head_dim_v, dtype,
+        mask_name(causal, window, mask), lse, precision, direction,
+        deterministic, dlse), machine)
 
 
 def explain(*, batch: int, heads: int, queries: int, head_dim: int,
@@ -190,8 +191,9 @@ def explain(*, batch: int, heads: int, queries: int, head_dim: int,
             deterministic: bool = False, dlse: bool = False) -> str:
     """The same as `plan` for readers: what was chosen, what binds it, the
     runner-up and why it lost, what was refused, and pseudocode."""
-    problem = _request(batch, heads, kv_heads, queries, keys, head_dim,
-                       head_dim_v, dtype, mask_name(causal, window, mask), lse,
-                       precision, direction, deterministic, dlse)
+    problem = _problem(
+        batch, heads, kv_heads, queries, keys, head_dim, head_dim_v, dtype,
+        mask_name(causal, window, mask), lse, precision, direction,
+        deterministic, dlse)._native()
     return _native.text("attn_plan_text", ctypes.byref(problem),
                         _native.encode(machine, "machine"))

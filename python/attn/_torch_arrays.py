@@ -6,6 +6,9 @@ from typing import Any, Callable, Optional
 
 from ._arrays import Array, Library, type_name, wrong_dtype, wrong_place
 
+#: What divides the address of scratch.
+SCRATCH_BYTES = 256
+
 
 class TorchLibrary(Library):
     """PyTorch, which the caller has imported."""
@@ -73,6 +76,12 @@ class TorchLibrary(Library):
         # must come from that of the launch.
         with self.torch.cuda.stream(self._stream(stream, like.device)):
             return self.torch.empty_strided(sizes, strides, **arguments)
+
+    def scratch(self, like: Any, size: int, stream: int) -> Any:
+        # Of PyTorch, which may hold all that the driver would give, and keeps
+        # it between launches, which the driver's pool does not.
+        found = self.empty(like, (size // 4,), (1,), "f32", stream, "scratch")
+        return found if found.data_ptr() % SCRATCH_BYTES == 0 else None
 
     def used_on(self, array: Any, stream: int) -> None:
         if stream != self.stream_of(array):

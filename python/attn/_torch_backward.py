@@ -1,14 +1,14 @@
 """Gradients of attention on PyTorch tensors.
 
 `backward` is the one place that the operator ``attn::backward`` calls.  It
-starts from our output and our log-sum-exp, and gives the work to the first of
-`ways` that takes it:
+starts from our output and our log-sum-exp, and gives the work to the first
+that takes it, in the order of `ways`:
 
-flash        PyTorch's FlashAttention backward, where that computes the same
-             problem
 kernel       attn.backward, which takes every mask, head dimensions of v of
              their own, fp32 and a gradient of the log-sum-exp, where a kernel
              is built for the problem and the GPU
+flash        PyTorch's FlashAttention backward, where that computes the same
+             problem
 composition  two GEMM passes over tiles of queries, which take everything, on
              any device
 
@@ -32,10 +32,11 @@ from typing import Hashable, Optional
 import torch
 from torch import Tensor
 
-from . import _backward
+from . import _backward, _machines, _plan
 from ._band import Band, band, window
 from ._errors import UnsupportedError
 from ._forward import remember, result_strides
+from ._problem import Problem
 
 Gradients = tuple[Tensor, Tensor, Tensor]
 
@@ -56,20 +57,31 @@ _FLASH_ELEMENTS = 8
 _WIDE_GEMM = hasattr(torch.ops.aten.bmm, "dtype")
 
 
-_KERNEL_TYPES = (torch.bfloat16, torch.float16, torch.float32)
+#: Names of the types that attn has kernels of gradients for.
+_KERNEL_TYPES = {torch.bfloat16: "bf16", torch.float16: "f16",
+                 torch.float32: "f32"}
 #: Kinds of problem that no kernel is built for, as `_kernel` found out.
 _without_kernel: dict[Hashable, bool] = {}
 
+#: The schedule of ours that goes before FlashAttention, see `ways`.
+_FAST_SCHEDULE = "flash_backward"
+#: Whether it is what attn chooses, by kind of problem.
+_chosen: dict[Hashable, bool] = {}
 
-def ways(deterministic: bool) -> tuple[str, ...]:
+
+def ways(deterministic: bool, fast: bool) -> tuple[str, ...]:
     """Who is asked, in this order.
 
-    attn's kernels of gradients are those of mma.sync so far, which on an H100
-    are not yet faster than FlashAttention's; so FlashAttention goes first.  A
-    kernel for Hopper will change that.  If the same bits are wanted in every
-    run attn goes first, whose kernels take sums in one order by design.
+    attn goes first where it is `fast`, that is, where it would run its
+    gradients for Hopper (`flash_backward`): on an H100 they are 1.2 to 2 times
+    as fast as FlashAttention-2's at head dimensions of 64 and 128.  Its other
+    kernels, those of mma.sync, are 0.7 to 1.4 times as fast as FlashAttention's
+    there, so they come second.  README.md has the numbers.
+
+    attn also goes first if the same bits are wanted in every run: then its
+    kernels take sums in one order by design.
     """
-    return (("kernel", "flash", "composition") if deterministic else
+    return (("kernel", "flash", "composition") if deterministic or fast else
             ("flash", "kernel", "composition"))
 
 
@@ -95,7 +107,9 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
                      for t in (q, k, v))
     deterministic = torch.are_deterministic_algorithms_enabled()
     visible = band(mask, q.shape[2], k.shape[2])
-    for way in ways(deterministic):
+    # What is deterministic goes first anyway: no need to plan.
+    fast = not deterministic and _is_fast(do, q, k, v, o, dlse, mask)
+    for way in ways(deterministic, fast):
         if way == "flash" and dlse is None and (
                 flash_takes(q, k, v, mask, scale)):
             return _flash(do, q, k, v, o, lse, mask, visible, scale)
@@ -116,6 +130,45 @@ def _misaligned(tensor: Tensor) -> int:
     for step in tensor.stride()[:-1]:
         bits |= step * tensor.element_size()
     return bits & 15
+
+
+def _size_class(size: int) -> int:
+    """The next power of two: a plan for each length takes too long where every
+    step of a training has another one."""
+    return 1 << (size - 1).bit_length()
+
+
+def _is_fast(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+             dlse: Optional[Tensor], mask: str) -> bool:
+    """Whether attn would run its fast gradients for such a problem.  The first
+    time that costs a plan, of some 15 ms; then it is known."""
+    if not q.is_cuda or q.dtype not in _KERNEL_TYPES:
+        return False
+    bits = 16
+    for tensor in (do, q, k, v, o):
+        bits |= _misaligned(tensor)
+    kind = (q.device, q.dtype, _size_class(q.shape[0]), q.shape[1],
+            k.shape[1], _size_class(q.shape[2]), _size_class(k.shape[2]),
+            q.shape[3], v.shape[3], mask, dlse is None, bits & -bits)
+    found = _chosen.get(kind)
+    if found is None:
+        found = _plans_fast(*kind)
+        remember(_chosen, kind, found)
+    return found
+
+
+def _plans_fast(device: torch.device, dtype: torch.dtype, batch: int,
+                heads: int, kv_heads: int, queries: int, keys: int, d: int,
+                e: int, mask: str, no_dlse: bool, alignment: int) -> bool:
+    machine = _machines.device(device.index).machine
+    if machine is None:
+        return False
+    best = _plan.report(Problem(
+        heads=heads, head_dim=d, dtype=_KERNEL_TYPES[dtype], batch=batch,
+        kv_heads=kv_heads, queries=queries, keys=keys, head_dim_v=e,
+        mask=mask, alignment=alignment, direction="backward",
+        dlse=not no_dlse), machine).built
+    return best is not None and best.schedule == _FAST_SCHEDULE
 
 
 def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,

@@ -18,11 +18,13 @@ arguments; PyTorch's own recipes for capture do that.
 Under autocast, inputs are cast to the type that autocast is set to, as those
 of F.scaled_dot_product_attention are, unless they are float8_e4m3fn.
 
-Gradients come from PyTorch's FlashAttention, from attn.backward or, where
-neither takes the problem, from GEMMs: see `_torch_backward`.  Under
-torch.use_deterministic_algorithms(True) attn.backward goes first.  Nothing of size queries x keys is
-kept.  There are no second derivatives and no forward-mode ones, and
-torch.func.grad inside of torch.compile is not known.
+Gradients come from attn.backward where it runs its kernels for Hopper, else
+from PyTorch's FlashAttention, from attn's other kernels or, where none of them
+takes the problem, from GEMMs: see `_torch_backward`.  Bits may change from run
+to run, but not under torch.use_deterministic_algorithms(True), where
+attn.backward always goes first.  Nothing of size queries x keys is kept.  There
+are no second derivatives and no forward-mode ones, and torch.func.grad inside
+of torch.compile is not known.
 """
 
 # mypy: allow-untyped-calls

@@ -29,7 +29,7 @@ class Dtype:
 
 bfloat16, float16 = Dtype("bfloat16", 2), Dtype("float16", 2)
 float32, float64 = Dtype("float32", 4), Dtype("float64", 8)
-float8_e4m3fn = Dtype("float8_e4m3fn", 1)
+float8_e4m3fn, uint8 = Dtype("float8_e4m3fn", 1), Dtype("uint8", 1)
 strided, sparse_coo = "torch.strided", "torch.sparse_coo"
 
 
@@ -99,7 +99,8 @@ class Torch(types.ModuleType):
     tensors that were allocated and the stream that was current then."""
 
     bfloat16, float16, float32 = bfloat16, float16, float32
-    float64, float8_e4m3fn, strided = float64, float8_e4m3fn, strided
+    float64, float8_e4m3fn, uint8 = float64, float8_e4m3fn, uint8
+    strided = strided
     Tensor = Tensor
 
     def __init__(self):

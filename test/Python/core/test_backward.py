@@ -127,6 +127,57 @@ def test_8_bits_have_no_gradients(gpu):
         attn.backward(*inputs, **results)
 
 
+HOPPER = dict(machine="h100_sxm", schedule="flash_backward")
+
+
+def test_scratch_of_the_caller(gpu):
+    inputs, results = arrays()
+    options = dict(**HOPPER, **results)
+    needed = attn.backward_scratch_bytes(*inputs, **options)
+    # At least dq in f32.
+    assert needed >= 2 * 8 * 100 * D * 4 and needed % 256 == 0
+    assert attn.backward_scratch_bytes(*inputs, **HOPPER) == needed
+    attn.backward(*inputs, **options)
+    assert [line for line in gpu.lines() if line.startswith("allocate")]
+    before = len(gpu.lines())
+    scratch = Dlpack(needed // 4, dtype="f32")
+    attn.backward(*inputs, scratch=scratch, **options)
+    later = gpu.lines()[before:]
+    assert len(later) == 3 and all(line.startswith("launch") for line in later)
+
+
+def test_scratch_that_does_not_do(gpu):
+    inputs, results = arrays()
+    options = dict(**HOPPER, **results)
+    needed = attn.backward_scratch_bytes(*inputs, **options)
+    for scratch, text in (
+            (Dlpack(needed // 4 - 1, dtype="f32"),
+             f"expects {needed} bytes of scratch memory or more, but got "
+             f"{needed - 4}"),
+            (Dlpack(needed // 4, dtype="f32", address=0x7E0000000010),
+             "aligned to 256 bytes, but got an address that is 16 bytes off"),
+            (Dlpack(needed // 4, dtype="f32", device=1),
+             "on one GPU, but got scratch on GPU 1 and q on GPU 0")):
+        with pytest.raises(ValueError, match=text):
+            attn.backward(*inputs, scratch=scratch, **options)
+    assert gpu.launches() == []
+
+
+def test_scratch_of_tensors_is_of_their_allocator(torch, gpu):
+    inputs, _ = arrays(make=Tensor)
+    attn.backward(*inputs, **HOPPER)
+    assert len(gpu.launches()) == 3
+    assert not [l for l in gpu.lines() if l.startswith("allocate")]
+    needed = attn.backward_scratch_bytes(*inputs, **HOPPER)
+    place = Tensor(needed, dtype=stub_torch.uint8)
+    attn.backward(*inputs, scratch=place, **HOPPER)
+    assert len(gpu.launches()) == 6
+    # Of an allocator of another taste it would not do.
+    torch.offset = 16
+    attn.backward(*inputs, **HOPPER)
+    assert [l for l in gpu.lines() if l.startswith("allocate")]
+
+
 def test_nothing_to_write_to(gpu):
     inputs, results = arrays()
     del results["dk"]

@@ -199,9 +199,11 @@ def test_flash_does_not_take_cpu_tensors_or_old_gpus(on_gpu, monkeypatch):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Who was asked for gradients; attn has a kernel if `kernel` is true."""
+    """Who was asked for gradients; attn has a kernel if `kernel` is true, and
+    a fast one if `fast` is."""
     class Asked(list):
         kernel = True
+        fast = False
 
     names = Asked()
 
@@ -210,6 +212,7 @@ def asked(monkeypatch):
         return ("dq", "dk", "dv") if names.kernel else None
 
     monkeypatch.setattr(_torch_backward, "_kernel", kernel)
+    monkeypatch.setattr(_torch_backward, "_is_fast", lambda *_: names.fast)
     for name in ("_flash", "composed"):
         monkeypatch.setattr(_torch_backward, name, lambda *_, name=name:
                             names.append(name))
@@ -248,6 +251,17 @@ def test_our_kernel_is_asked_first_for_the_same_bits(on_gpu, asked,
     assert asked == [("kernel", True), "_flash"]
 
 
+def test_our_kernel_is_asked_first_where_it_is_fast(on_gpu, asked):
+    asked.fast = True
+    arrays = on_gpu(10, 20)
+    gradients(*arrays)
+    assert asked == [("kernel", False)]
+    asked.clear()
+    asked.kernel = False
+    gradients(*arrays)
+    assert asked == [("kernel", False), "_flash"]
+
+
 class OnGpu(torch.Tensor):
     """A tensor of the CPU that says it is on a GPU."""
 
@@ -257,6 +271,63 @@ class OnGpu(torch.Tensor):
 def on_no_gpu(queries, keys):
     return [torch.zeros(1, 2, rows, 64, dtype=torch.bfloat16).as_subclass(
         OnGpu) for rows in (queries, keys, keys)]
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """The problems that were planned, on a GPU that is named by `machine`."""
+    class Planned(list):
+        machine = "h100_sxm"
+
+    problems = Planned()
+    actual = _torch_backward._plan.report
+
+    def report(problem, machine):
+        problems.append(problem)
+        return actual(problem, machine)
+
+    class Device:
+        machine = property(lambda self: problems.machine)
+
+    monkeypatch.setattr(_torch_backward._plan, "report", report)
+    monkeypatch.setattr(_torch_backward._machines, "device",
+                        lambda ordinal: Device())
+    monkeypatch.setattr(_torch_backward, "_chosen", {})
+    return problems
+
+
+def is_fast(q, k, v, mask="none", dlse=None):
+    return _torch_backward._is_fast(q, q, k, v, q, dlse, mask)
+
+
+def test_gradients_for_hopper_are_fast(planned):
+    arrays = on_no_gpu(1000, 2000)
+    assert is_fast(*arrays)
+    assert is_fast(*arrays, "causal")
+    assert is_fast(*arrays, dlse=arrays[0][..., 0].float())
+    # Rows of 65 elements do not begin at multiples of 16 bytes.
+    odd = [t.new_zeros(1, 2, t.shape[2], 65)[..., :64] for t in arrays]
+    assert not is_fast(*odd)
+    assert [problem.alignment for problem in planned] == [16, 16, 16, 2]
+    assert [problem.dlse for problem in planned] == [False, False, True, False]
+    assert not is_fast(*(t.float() for t in arrays))
+    assert not is_fast(*(t.double() for t in arrays))
+    assert not is_fast(*(torch.zeros(t.shape) for t in arrays))
+    assert len(planned) == 5
+
+
+@pytest.mark.parametrize("machine", ("a100_80g", "b200", None))
+def test_gradients_elsewhere_are_not(planned, machine):
+    planned.machine = machine
+    assert not is_fast(*on_no_gpu(1000, 2000))
+
+
+def test_lengths_of_a_class_are_planned_once(planned):
+    for queries, keys in ((1024, 2048), (1000, 2000), (513, 1025)):
+        assert is_fast(*on_no_gpu(queries, keys))
+    assert len(planned) == 1
+    assert (planned[0].queries, planned[0].keys) == (1024, 2048)
+    assert is_fast(*on_no_gpu(1025, 2000)) and len(planned) == 2
 
 
 @pytest.fixture
