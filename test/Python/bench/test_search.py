@@ -15,9 +15,13 @@ def test_lists_by_head_dimension_and_cell(tmp_path):
                                 CELL.key: ["flash, query = 128",
                                            "flash, query = 64"],
                                 "128": ["flash, query = 32"]}))
-    found = search.schedules([CELL, CELL.other("backward")],
-                             search.read(path), None, None, "cpu")
+    backward = CELL.other("backward")
+    cells = [CELL, backward]
+    found = search.schedules(cells, search.read(path), None, None, "cpu")
     assert found == {CELL.key: ["flash, query = 64", "flash, query = 128"]}
+    path.write_text(json.dumps({backward.key: ["flash_backward, key = 64"]}))
+    found = search.schedules(cells, search.read(path), None, None, "cpu")
+    assert found == {backward.key: ["flash_backward, key = 64"]}
 
 
 @pytest.mark.parametrize("text", ['"flash"', "[1]", '{"64": "flash"}'])

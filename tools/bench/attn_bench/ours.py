@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 import attn
-import torch
 
 from .grid import Cell
 from .peer import Candidate, Inputs, Peer, Refused
@@ -30,14 +29,18 @@ class Ours(Peer):
             self.name = f"{OURS}: {schedule}"
 
     def candidate(self, cell: Cell, inputs: Inputs) -> Candidate:
+        options: dict[str, Any] = dict(causal=cell.causal,
+                                       machine=self.settings.machine)
+        qkv = inputs.q, inputs.k, inputs.v
         if cell.direction == "backward":
-            raise Refused(f"attn {attn.__version__} has no backward kernel")
+            o, lse = attn.forward(*qkv, return_lse=True, **options)
 
-        def call() -> torch.Tensor:
-            return attn.forward(inputs.q, inputs.k, inputs.v,
-                                causal=cell.causal,
-                                machine=self.settings.machine,
-                                schedule=self.schedule)
+            def call() -> Any:
+                return attn.backward(inputs.do, *qkv, o, lse,
+                                     schedule=self.schedule, **options)
+        else:
+            def call() -> Any:
+                return attn.forward(*qkv, schedule=self.schedule, **options)
 
         call()  # If it refuses, then in the words that a user sees.
         return Candidate(call, details={"kernel": self._kernel(cell)})
@@ -68,15 +71,17 @@ class OursIn16Bits(Ours):
 
 def describe(cell: Cell, machine: str,
              schedule: str | None) -> dict[str, Any]:
-    """What runs: attn.forward compiles for any batch and rows, so the schedule
-    is that of such a problem; the prediction is for this cell."""
+    """What runs: attn compiles for any batch and rows, so the schedule is that
+    of such a problem; the prediction is for this cell.  Of several kernels the
+    largest is described."""
     problem = attn.Problem(heads=cell.heads, kv_heads=cell.kv_heads,
                            head_dim=cell.head_dim, dtype=cell.dtype,
-                           mask=cell.mask)
-    key = cell.group, cell.heads, machine, schedule
+                           mask=cell.mask, direction=cell.direction)
+    key = cell.direction, cell.group, cell.heads, machine, schedule
     if key not in _compiled:
-        _compiled[key] = attn.compile(problem, machine=machine,
-                                      schedule=schedule).kernels[0]
+        kernels = attn.compile(problem, machine=machine,
+                               schedule=schedule).kernels
+        _compiled[key] = max(kernels, key=lambda kernel: kernel.smem_bytes)
     kernel = _compiled[key]
     details = {name: getattr(kernel, name) for name in (
         "name", "schedule", "threads", "smem_bytes", "registers",
@@ -84,7 +89,7 @@ def describe(cell: Cell, machine: str,
     report = attn.plan(
         batch=cell.batch, heads=cell.heads, kv_heads=cell.kv_heads,
         queries=cell.rows, head_dim=cell.head_dim, dtype=cell.dtype,
-        causal=cell.causal, machine=machine)
+        causal=cell.causal, direction=cell.direction, machine=machine)
     for plan in report.plans:
         if plan.text == kernel.schedule:
             details["predicted"] = {

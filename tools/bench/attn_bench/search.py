@@ -64,16 +64,17 @@ def select(plans: Sequence[Any], search: tuple[str, int]) -> list[Any]:
 def schedules(cells: Iterable[Cell], listed: Mapping[str, list[str]],
               search: tuple[str, int] | None, machine: str | None,
               device: str) -> dict[str, list[str]]:
-    """By key of every forward cell that has some.  Without a name, `machine`
-    is that of the device."""
+    """By key of every cell that has some; those that are listed for all cells
+    or a head dimension are for forward.  Without a name, `machine` is that of
+    the device."""
     if search and machine is None:
         machine = machine_of(device)
     found: dict[str, list[str]] = {}
     for cell in cells:
-        if cell.direction != "forward":
-            continue
-        texts = [*listed.get("", []), *listed.get(str(cell.head_dim), []),
-                 *listed.get(cell.key, [])]
+        texts = list(listed.get(cell.key, []))
+        if cell.direction == "forward":
+            texts = [*listed.get("", []), *listed.get(str(cell.head_dim), []),
+                     *texts]
         if search:
             texts += [plan.text for plan in select(
                 planned(cell, machine), search)]
@@ -100,7 +101,7 @@ def planned(cell: Cell, machine: str | None) -> list[Any]:
     report = attn.plan(
         batch=cell.batch, heads=cell.heads, kv_heads=cell.kv_heads,
         queries=cell.rows, head_dim=cell.head_dim, dtype=cell.dtype,
-        causal=cell.causal, machine=machine)
+        causal=cell.causal, direction=cell.direction, machine=machine)
     return [plan for plan in report.plans if plan.kernel]
 
 

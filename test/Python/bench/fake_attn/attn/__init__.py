@@ -24,6 +24,7 @@ class Problem:
     kv_heads: int
     dtype: str
     mask: str
+    direction: str
 
 
 @dataclass
@@ -70,7 +71,15 @@ def plan(**shape):
                        for i, tiles in enumerate(TILES)])
 
 
-def forward(q, k, v, *, causal, machine, schedule):
+def backward(do, q, k, v, o, lse, *, causal, machine, schedule):
+    import torch
+    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+    out = torch.nn.functional.scaled_dot_product_attention(
+        *leaves, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
+    return torch.autograd.grad(out, leaves, do)
+
+
+def forward(q, k, v, *, causal, machine, schedule=None, return_lse=False):
     import torch
     how = os.environ.get("FAKE_ATTN", "")
     if how == "abort" and q.shape[2] == 64:
@@ -84,4 +93,4 @@ def forward(q, k, v, *, causal, machine, schedule):
         q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
     if how == "wrong":
         out[:, :, -1] = float("nan")
-    return out
+    return (out, out[..., 0].float()) if return_lse else out
