@@ -90,7 +90,8 @@ def derived_tiles(problem: Problem,
         head_dim=problem.head_dim, head_dim_v=problem.head_dim_v,
         mask=problem.mask, lse=problem.with_lse,
         direction=direction).best.tiles
-    return tiles["query"], tiles["key"]
+    # Gradients that are taken key tile by key tile read blocks of queries.
+    return tiles.get("query", tiles.get("query_block", 64)), tiles["key"]
 
 
 @functools.lru_cache(None)

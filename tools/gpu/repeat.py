@@ -2,10 +2,14 @@
 """Launches kernels back to back, 10,000 times each; not a bit may change.
 
     repeat.py [--count 10000] [--out FILE.json] [--only NAME] [--schedule ...]
+    repeat.py --backward [...]              gradients, deterministic ones
+    repeat.py --backward --any-order [...]  those that attn takes otherwise
 
 Every problem is launched on one stream, then on four at once, then all of them
 at once, each on a stream of its own.  Outputs are poisoned before; every output
-and log-sum-exp is compared with the first, which is compared with fp64.  Needs
+and log-sum-exp is compared with the first, which is compared with fp64.  With
+--any-order dq may be summed in another order in every launch; then it must stay
+as close to the first as --any-order's tolerance, dk and dv the same bits.  Needs
 the package and PyTorch.  The exit status is 1 when something differed, and when
 launches did not end within --patience seconds: then the last line printed says
 which, and Python's traceback where.
@@ -50,6 +54,9 @@ DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16,
 HOPPER = (9, 0)
 POISON = 0x7d
 STREAMS = 4
+#: ||dq - first|| / ||first|| where sums are taken in any order: f32 sums that
+#: differ are rounded to 16 bits, where a few fall to the other side.
+ANY_ORDER = 1e-3
 #: Launches into outputs of their own before they are compared.
 MAX_RING, RING_BYTES = 100, 1 << 28
 
@@ -58,9 +65,11 @@ class Inputs:
     """Q, K and V of a problem, and its first outputs, which are the right
     ones."""
 
+    #: Outputs of which not every bit must repeat.
+    loose: tuple[int, ...] = ()
+
     def __init__(self, name: str, schedule: str | None, device: str) -> None:
-        import attn
-        self.name, self.forward, self.schedule = name, attn.forward, schedule
+        self.name, self.schedule = name, schedule
         (dtype, batch, heads, kv_heads, queries, keys, dim, dim_v,
          self.mask) = PROBLEMS[name]
         generator = torch.Generator(device).manual_seed(1)
@@ -73,13 +82,17 @@ class Inputs:
             batch, heads, queries, dim_v, device=device,
             dtype=torch.bfloat16 if dtype == "f8e4m3" else self.q.dtype)
         self.lse = torch.empty(batch, heads, queries, device=device)
-        self.launch(self.o, self.lse, None)
+        self.outputs = [self.o, self.lse]
+        self.launch(self.outputs, None)
 
-    def launch(self, o: torch.Tensor, lse: torch.Tensor, stream: Any) -> None:
-        self.forward(self.q, self.k, self.v, mask=self.mask, out=o, lse=lse,
+    def launch(self, outputs: list[torch.Tensor], stream: Any) -> None:
+        import attn
+        o, lse = outputs
+        attn.forward(self.q, self.k, self.v, mask=self.mask, out=o, lse=lse,
                      schedule=self.schedule, stream=stream)
 
     def error(self) -> float:
+        """Of the first outputs, in proportion to what is allowed."""
         expected, lse = reference.attention(self.q, self.k, self.v, self.mask)
         return max(reference.relative_error(self.o, expected)
                    / reference.tolerance(self.q.dtype, self.k.shape[2]),
@@ -88,18 +101,53 @@ class Inputs:
                                              self.q.shape[-1]))
 
 
+class GradientInputs(Inputs):
+    """With a gradient of o; the outputs are the gradients."""
+
+    def __init__(self, name: str, schedule: str | None, device: str,
+                 any_order: bool) -> None:
+        super().__init__(name, None, device)
+        self.schedule, self.any_order = schedule, any_order
+        self.loose = (0,) if any_order else ()
+        generator = torch.Generator(device).manual_seed(2)
+        self.do = torch.randn(self.o.shape, device=device,
+                              generator=generator).to(self.o.dtype)
+        self.outputs = [torch.empty_like(t) for t in (self.q, self.k, self.v)]
+        self.launch(self.outputs, None)
+
+    def launch(self, outputs: list[torch.Tensor], stream: Any) -> None:
+        if len(outputs) == 2:  # those of forward, which come first
+            super().launch(outputs, stream)
+            return
+        import attn
+        dq, dk, dv = outputs
+        attn.backward(self.do, self.q, self.k, self.v, self.o, self.lse,
+                      mask=self.mask, deterministic=not self.any_order,
+                      schedule=self.schedule, dq=dq, dk=dk, dv=dv,
+                      stream=stream)
+
+    def error(self) -> float:
+        inputs = [t.double().requires_grad_()
+                  for t in (self.q, self.k, self.v)]
+        o, _ = reference.attention(*inputs, self.mask)
+        expected = torch.autograd.grad(o, inputs, self.do.double())
+        return max(reference.relative_error(got, want)
+                   / reference.GRADIENT_TOLERANCE[self.q.dtype]
+                   for got, want in zip(self.outputs, expected))
+
+
 class Ring:
     """Outputs for many launches of a problem on one stream."""
 
     def __init__(self, inputs: Inputs, stream: Any) -> None:
         self.inputs, self.stream = inputs, stream
-        size = inputs.o.nbytes + inputs.lse.nbytes
+        size = sum(first.nbytes for first in inputs.outputs)
         self.length = max(2, min(MAX_RING, RING_BYTES // size))
         self.pairs = [(torch.empty((self.length, *first.shape),
                                    dtype=first.dtype, device=first.device),
-                       first) for first in (inputs.o, inputs.lse)]
+                       first) for first in inputs.outputs]
         self.changed = torch.zeros((), dtype=torch.int64,
-                                   device=inputs.o.device)
+                                   device=inputs.outputs[0].device)
 
     def poison(self) -> None:
         with torch.cuda.stream(self.stream):
@@ -107,14 +155,21 @@ class Ring:
                 outputs.view(torch.uint8).fill_(POISON)
 
     def launch(self, at: int) -> None:
-        (o, _), (lse, _) = self.pairs
-        self.inputs.launch(o[at], lse[at], self.stream)
+        self.inputs.launch([outputs[at] for outputs, _ in self.pairs],
+                           self.stream)
 
     def compare(self, length: int) -> None:
         with torch.cuda.stream(self.stream):
-            for outputs, first in self.pairs:
-                bits, wanted = (t.view(torch.uint8) for t in (outputs, first))
-                differs = (bits[:length] != wanted).flatten(1).any(1)
+            for number, (outputs, first) in enumerate(self.pairs):
+                if number in self.inputs.loose:
+                    apart = (outputs[:length].float() - first.float()).flatten(
+                        1).norm(dim=1)
+                    # A NaN is not close.
+                    differs = ~(apart <= ANY_ORDER * first.float().norm())
+                else:
+                    bits, wanted = (t.view(torch.uint8)
+                                    for t in (outputs, first))
+                    differs = (bits[:length] != wanted).flatten(1).any(1)
                 self.changed += differs.sum()
 
 
@@ -145,6 +200,10 @@ def main() -> None:
                         help="launches of a problem, in each of three ways")
     parser.add_argument("--only", choices=PROBLEMS, nargs="+",
                         help="those of 8 bits need Hopper")
+    parser.add_argument("--backward", action="store_true",
+                        help="gradients, of those of 16 bits")
+    parser.add_argument("--any-order", action="store_true",
+                        help="of sums in dq, as attn takes them by itself")
     parser.add_argument("--schedule", help="instead of the derived ones")
     parser.add_argument("--patience", type=float, default=60,
                         help="seconds after which launches hang")
@@ -174,11 +233,16 @@ def main() -> None:
     streams = [torch.cuda.Stream() for _ in range(STREAMS)]
     cases = []
     hopper = torch.cuda.get_device_capability() == HOPPER
-    for name in options.only or [name for name, problem in PROBLEMS.items()
-                                 if hopper or problem[0] != "f8e4m3"]:
+    if options.any_order and not options.backward:
+        sys.exit("repeat.py: expects --any-order with --backward")
+    for name in options.only or [
+            name for name, problem in PROBLEMS.items() if problem[0] !=
+            "f8e4m3" or (hopper and not options.backward)]:
         print(f"{name:12} first launch: ", end="", flush=True)
         faulthandler.dump_traceback_later(options.patience, exit=True)
-        inputs = Inputs(name, options.schedule, "cuda")
+        inputs = (GradientInputs(name, options.schedule, "cuda",
+                                 options.any_order) if options.backward
+                  else Inputs(name, options.schedule, "cuda"))
         torch.cuda.synchronize()
         print("done", flush=True)
         error = inputs.error()
@@ -196,6 +260,7 @@ def main() -> None:
         options.out.write_text(json.dumps({
             "device": device, "torch": torch.__version__,
             "attn": attn.__version__, "date": time.strftime("%Y-%m-%d"),
+            "backward": options.backward, "any_order": options.any_order,
             "schedule": options.schedule, "count": options.count,
             "failed": failed, "rows": rows}, indent=1))
     print(f"{sum(row['launches'] for row in rows)} launches, {failed} of "

@@ -81,6 +81,33 @@ def test_the_verdict_on_a_training(losses, ok):
     assert train.judge(losses)["ok"] == ok
 
 
+def test_the_reference_that_is_farther_counts():
+    losses = curves(attn=0.05)
+    assert not train.judge(losses)["ok"]
+    losses["cudnn"] = curves(flash=0.03)["flash"]
+    verdict = train.judge(losses)
+    assert verdict["ok"] and "attn_from_cudnn" in verdict
+
+
+def test_a_training_runs():
+    """Of a size for a CPU, by PyTorch's attention."""
+    size = train.Size(1, 32, 2, 1, 2, 16, 1000, 1e-3, ("math",))
+    text = train.make_text(size.characters)
+    tokens = torch.tensor([ord(c) for c in text])
+    losses, times, parameters = train.train(size, train.with_math, tokens, 128,
+                                            4, False)
+    assert len(losses) == len(times) == 4 and min(times) > 0
+    assert losses[-1] < losses[0] and parameters > 128 * 32
+
+
+def test_the_large_size_is_of_100_million_parameters():
+    size = train.SIZES["large"]
+    with torch.device("meta"):
+        model = train.Gpt(size, 70, train.with_math)
+    assert 95e6 < sum(p.numel() for p in model.parameters()) < 105e6
+    assert size.batch * size.rows == 16384 and size.head_dim == 128
+
+
 def test_one_loss_far_off_or_not_a_number_fails():
     for value in (1.5, math.nan):
         losses = curves(attn=0.01)
@@ -199,16 +226,51 @@ def test_one_changed_bit_is_found(monkeypatch):
     monkeypatch.setattr(torch.cuda, "stream", torch.inference_mode)
 
     class Inputs:
-        o, lse, launches = torch.ones(4, 3), torch.ones(4), 0
+        outputs, loose = [torch.ones(4, 3), torch.ones(4)], ()
+        launches, value = 0, 1.0000001
 
-        def launch(self, o, lse, stream):
+        def launch(self, outputs, stream):
             self.launches += 1
-            o.copy_(self.o)
-            lse.copy_(self.lse)
+            for output, first in zip(outputs, self.outputs):
+                output.copy_(first)
             if self.launches == 105:
-                lse[2] = 1.0000001
+                outputs[1][2] = self.value
 
     rings = [repeat.Ring(Inputs(), True) for _ in range(2)]
     assert repeat.run(rings, 104, 60) == 0
     assert repeat.run(rings, 100, 60) == 2
     assert rings[0].inputs.launches == 204
+
+    class Loose(Inputs):
+        loose = (1,)
+
+    ring = repeat.Ring(Loose(), True)
+    assert repeat.run([ring], 200, 60) == 0
+    for Loose.value in (1.1, math.nan):
+        ring = repeat.Ring(Loose(), True)
+        assert repeat.run([ring], 200, 60) == 1
+
+
+def test_gradients_are_repeated_and_compared_with_fp64(monkeypatch):
+    import attn
+
+    def forward(q, k, v, *, mask, out, lse, schedule, stream):
+        for result, found in zip((out, lse),
+                                 reference.attention(q, k, v, mask)):
+            result.copy_(found)
+
+    def backward(do, q, k, v, o, lse, *, mask, deterministic, schedule, dq, dk,
+                 dv, stream):
+        assert not deterministic and schedule == "flash_backward"
+        found = _torch_backward.backward(do, q, k, v, o, lse, None, mask, None)
+        for result, gradient in zip((dq, dk, dv), found):
+            result.copy_(gradient)
+
+    monkeypatch.setattr(attn, "forward", forward)
+    monkeypatch.setattr(attn, "backward", backward)
+    monkeypatch.setitem(repeat.PROBLEMS, "small", (
+        "bf16", 1, 4, 2, 20, 30, 16, 16, "causal"))
+    inputs = repeat.GradientInputs("small", "flash_backward", "cpu", True)
+    assert inputs.loose == (0,) and inputs.error() < 1
+    inputs.outputs[1].mul_(1.1)
+    assert inputs.error() > 1
