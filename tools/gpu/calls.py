@@ -100,11 +100,14 @@ def _once(array: torch.Tensor) -> torch.Tensor:
 
 
 class Call:
-    """The arrays of a problem, and the call through one of the front ends."""
+    """The arrays of a problem, and the call through one of the front ends.
+    With `aligned` all rows begin at multiples of 16 bytes, if head dimensions
+    are multiples of as many."""
 
     def __init__(self, problem: Problem, front_end: str,
-                 device: str = "cuda") -> None:
+                 device: str = "cuda", aligned: bool = False) -> None:
         self.problem, self.front_end = problem, front_end
+        self.aligned = aligned
         self.device = device
         self.chosen = random.Random(problem.seed)
         self.generator = torch.Generator(device).manual_seed(problem.seed)
@@ -148,8 +151,9 @@ class Call:
                factor: float) -> torch.Tensor:
         strides = self.problem.strides(name, *sizes[1:])
         shift = self.chosen.choice((0, 0, 0, 0, 1, 2, 4, 8))
-        if dtype.itemsize == 1:  # whose kernels ask for 16 bytes
-            shift *= 16
+        # Kernels of 8 bits ask for 16 bytes.
+        if self.aligned or dtype.itemsize == 1:
+            shift *= 16 // dtype.itemsize
         if self.chosen.random() < 0.1:  # one batch entry for all
             strides[0] = 0
         if self.problem.shared_heads and name != "q":

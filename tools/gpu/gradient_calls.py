@@ -33,10 +33,13 @@ class Gradients:
 
 
 class BackwardCall(Call):
-    """The arrays of a problem and of its gradients, and the call."""
+    """The arrays of a problem and of its gradients, and the call; of a
+    schedule, if one is given, for aligned arrays."""
 
-    def __init__(self, problem: Problem, device: str = "cuda") -> None:
-        super().__init__(problem, "backward", device)
+    def __init__(self, problem: Problem, device: str = "cuda",
+                 schedule: str | None = None) -> None:
+        super().__init__(problem, "backward", device, schedule is not None)
+        self.schedule = schedule
         p, dtype = problem, self.q.dtype
         o, lse = reference.attention(self.q, self.k, self.v, p.mask, p.scale)
         self.o, self.lse = self._placed(o.to(dtype)), self._padded(lse)
@@ -44,18 +47,24 @@ class BackwardCall(Call):
         self.dlse = None
         if self.chosen.random() < 0.4:
             self.dlse = self._padded(self._normal(*lse.shape))
-        self.deterministic = self.chosen.random() < 0.5
+        # A schedule may be one of those that are not.
+        self.deterministic = self.chosen.random() < 0.5 and schedule is None
         self.places = None
         if self.chosen.random() < 0.7:
             self.places = [
                 (strides_of(self.chosen.choice(LAYOUTS), *t.shape[1:]),
-                 self.chosen.choice((0, 0, 1, 4)))
+                 self._shift(0, 0, 1, 4))
                 for t in (self.q, self.k, self.v)]
+
+    def _shift(self, *shifts: int) -> int:
+        """In elements."""
+        unit = 16 // self.q.itemsize if self.aligned else 1
+        return unit * self.chosen.choice(shifts)
 
     def _placed(self, values: torch.Tensor) -> torch.Tensor:
         """The values in memory of some order, with NaN between them."""
         strides = strides_of(self.chosen.choice(LAYOUTS), *values.shape[1:])
-        shift = self.chosen.choice((0, 0, 0, 1, 2, 4, 8))
+        shift = self._shift(0, 0, 0, 1, 2, 4, 8)
         extent = 1 + sum((n - 1) * s for n, s in zip(values.shape, strides))
         flat = torch.full((extent + shift,), math.nan, dtype=values.dtype,
                           device=self.device)
@@ -77,7 +86,8 @@ class BackwardCall(Call):
         return Gradients(attn.backward(
             self.do, self.q, self.k, self.v, self.o, self.lse,
             dlse=self.dlse, mask=p.mask, scale=p.scale,
-            deterministic=self.deterministic, **out), guards)
+            deterministic=self.deterministic, schedule=self.schedule, **out),
+            guards)
 
     def run(self, jax_call: Any = None) -> Gradients:
         """Makes the call and waits for it; twice, if bits must repeat."""

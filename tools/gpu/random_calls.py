@@ -5,6 +5,7 @@
     random_calls.py --borders [...]         at the borders of tiles
     random_calls.py --dtype f8e4m3 [...]    on Hopper
     random_calls.py --backward [...]        attn.backward; also --dtype f32
+    random_calls.py --backward --schedule flash_backward [...]      on Hopper
 
 Each problem is a call of attn.forward (also into memory of the caller's, on a
 stream of its own), attn.torch.attention (also its gradients) or
@@ -17,7 +18,9 @@ layouts are those of views, and inputs are as hard for a softmax as in calls.py.
 
 With --backward every call is attn.backward, half of them deterministic and made
 twice, which must give the same bits.  Problems that no kernel is built for are
-counted apart; more than three in four of them are a failure.
+counted apart; more than three in four of them are a failure.  With --schedule all have
+it: head dimensions are multiples of 8 up to 128, rows begin at multiples of 16
+bytes, and no sums are deterministic.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from __future__ import annotations
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import functools
 import json
 import os
@@ -47,6 +51,8 @@ FRONT_ENDS = ("out", "gradient", "forward", "out", "torch", "jax")
 #: Multiply-adds of the largest reference; its scores take up to 0.5 GiB.
 MAX_WORK = 1e9
 MAX_ROWS = 4000
+#: The widest heads of a schedule for Hopper.
+MAX_NARROW = 128
 
 
 def jax_front_end() -> Callable[..., Any] | None:
@@ -94,18 +100,28 @@ def derived_tiles(problem: Problem,
     return tiles.get("query", tiles.get("query_block", 64)), tiles["key"]
 
 
+def narrowed(problem: Problem) -> Problem:
+    """The same with head dimensions that a schedule for Hopper takes."""
+    return dataclasses.replace(problem, **{
+        name: min(MAX_NARROW, -(-getattr(problem, name) // 8) * 8)
+        for name in ("head_dim", "head_dim_v")})
+
+
 @functools.lru_cache(None)
 def choose(seed: int, with_jax: bool, borders: bool, dtype: str | None,
-           backward: bool) -> tuple[Problem, str]:
+           backward: bool, schedule: str | None) -> tuple[Problem, str]:
     """The problem and the front end of a seed."""
-    tiles = functools.partial(
-        derived_tiles, direction="backward" if backward else "forward")
+
+    def tiles(problem: Problem) -> tuple[int, int]:
+        return derived_tiles(narrowed(problem) if schedule else problem,
+                             "backward" if backward else "forward")
+
     problem = (border_problem(seed, tiles, max_work=MAX_WORK,
                               dtype=dtype) if borders
                else random_problem(seed, MAX_ROWS, MAX_WORK, dtype))
     if backward:
         problem.inputs = "normal"
-        return problem, "backward"
+        return narrowed(problem) if schedule else problem, "backward"
     front_end = FRONT_ENDS[seed % len(FRONT_ENDS)]
     if front_end == "jax" and not with_jax:
         front_end = "forward"
@@ -118,13 +134,13 @@ def choose(seed: int, with_jax: bool, borders: bool, dtype: str | None,
 
 
 def make_call(seed: int, jax_call: Callable[..., Any] | None, borders: bool,
-              dtype: str | None, backward: bool
+              dtype: str | None, backward: bool, schedule: str | None
               ) -> tuple[Call, Outcome | Gradients]:
     """In a thread: the arrays and the call, all done when it returns."""
     problem, front_end = choose(seed, jax_call is not None, borders, dtype,
-                                backward)
+                                backward, schedule)
     with torch.cuda.stream(torch.cuda.Stream()):
-        call = (BackwardCall(problem) if backward
+        call = (BackwardCall(problem, schedule=schedule) if backward
                 else Call(problem, front_end))
         outcome = call.run(jax_call)
         torch.cuda.current_stream().synchronize()
@@ -161,6 +177,8 @@ def main() -> None:
                         help="instead of both of 16 bits")
     parser.add_argument("--backward", action="store_true",
                         help="gradients, by attn.backward")
+    parser.add_argument("--schedule", metavar="flash_backward",
+                        help="of gradients, instead of the derived ones")
     parser.add_argument("--jobs", type=int,
                         default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
@@ -172,19 +190,22 @@ def main() -> None:
     if options.dtype == ("f8e4m3" if options.backward else "f32"):
         sys.exit("random_calls.py: expects --dtype f32 with --backward only, "
                  "and f8e4m3 without it; f32.py has the rest of f32")
+    if options.schedule and not options.backward:
+        sys.exit("random_calls.py: expects --schedule with --backward")
     jax_call = None if options.backward else jax_front_end()
     rows = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         futures = {
             pool.submit(make_call, seed, jax_call, options.borders,
-                        options.dtype, options.backward): seed
+                        options.dtype, options.backward,
+                        options.schedule): seed
             for seed in range(options.seed, options.seed + options.count)}
         for future in concurrent.futures.as_completed(list(futures)):
             # Gives the arrays back when they are compared.
             seed = futures.pop(future)
             problem, front_end = choose(seed, jax_call is not None,
                                         options.borders, options.dtype,
-                                        options.backward)
+                                        options.backward, options.schedule)
             row: dict[str, Any] = {
                 "seed": seed, "front_end": front_end,
                 "problem": problem.describe(), "dtype": problem.dtype,
@@ -196,7 +217,8 @@ def main() -> None:
                            else compare(call, outcome))
             except attn.UnsupportedError as error:
                 # Of gradients, not everything has a kernel.
-                row["wrong"] = [] if options.backward else [str(error)]
+                row["wrong"] = ([] if options.backward and not options.schedule
+                                else [str(error)])
                 row["unsupported"] = str(error)
             except Exception:  # whatever it is, it is the row's
                 row["wrong"] = [traceback.format_exc(limit=-4)]
@@ -222,7 +244,7 @@ def main() -> None:
             "device": device, "torch": torch.__version__,
             "attn": attn.__version__, "jax": jax_call is not None,
             "date": time.strftime("%Y-%m-%d"), "seed": options.seed,
-            "borders": options.borders,
+            "borders": options.borders, "schedule": options.schedule,
             "count": options.count, "failed": len(failed),
             "backward": options.backward, "unsupported": len(unsupported),
             "seconds": round(seconds, 1),

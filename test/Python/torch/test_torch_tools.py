@@ -8,6 +8,7 @@ import calls
 import gradient_calls
 import problems
 import pytest
+import random_calls
 import reference
 import repeat
 import torch
@@ -219,6 +220,20 @@ def test_steered_scores_are_where_they_should_be(inputs, scale):
     o, lse = reference.attention(call.q, call.k, call.v, "none", scale)
     outcome = calls.Outcome(o.half(), lse.float())
     assert not calls.compare(call, outcome)["wrong"]
+
+
+def test_calls_of_a_schedule_are_aligned():
+    for seed in range(30):
+        p = random_calls.narrowed(problems.random_problem(seed, 200, 1e6))
+        assert p.head_dim % 8 == p.head_dim_v % 8 == 0
+        assert 8 <= min(p.head_dim, p.head_dim_v)
+        assert max(p.head_dim, p.head_dim_v) <= 128
+        call = gradient_calls.BackwardCall(p, "cpu", "flash_backward")
+        assert not call.deterministic
+        for tensor in (call.q, call.k, call.v, call.o, call.do):
+            assert tensor.storage_offset() % 8 == 0
+            assert all(step % 8 == 0 for step in tensor.stride()[:-1])
+        assert all(shift % 8 == 0 for _, shift in call.places or ())
 
 
 def test_one_changed_bit_is_found(monkeypatch):
