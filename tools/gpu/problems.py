@@ -115,6 +115,28 @@ class Problem:
         shown = ", ".join(str(stride) for stride in strides)
         return f"memref<{shape}, strided<[{shown}]>>"
 
+    def gradients_text(self):
+        """Of attn.backward on memrefs without gaps, of these sizes."""
+        q, k, v, o = (
+            f"memref<{self.batch}x{heads}x{rows}x{dim}x{self.dtype}>"
+            for heads, rows, dim in (
+                (self.heads, self.queries, self.head_dim),
+                (self.kv_heads, self.keys, self.head_dim),
+                (self.kv_heads, self.keys, self.head_dim_v),
+                (self.heads, self.queries, self.head_dim_v)))
+        lse = f"memref<{self.batch}x{self.heads}x{self.queries}xf32>"
+        options = "" if self.mask == "none" else f" mask({self.mask})"
+        if self.scale is not None:
+            options += f" scale({self.scale!r})"
+        dlse = f" dlse(%dlse : {lse})" if self.with_lse else ""
+        parameters = f"%dlse: {lse}, " if self.with_lse else ""
+        return (f"func.func @gradients(%do: {o}, %q: {q}, %k: {k}, %v: {v}, "
+                f"%o: {o}, %lse: {lse}, {parameters}%dq: {q}, %dk: {k}, "
+                f"%dv: {v}) {{\n"
+                f"  attn.backward %do, %q, %k, %v, %o, %lse{dlse}{options} "
+                f"outs(%dq, %dk, %dv : {q}, {k}, {v}) : {o}, {q}, {k}, {v}, "
+                f"{o}, {lse}\n  return\n}}\n")
+
     def text(self):
         q, k, v, o = (self._type(name) for name in "qkvo")
         batch, rows = ("?", "?") if self.dynamic else (self.batch, self.queries)
@@ -191,6 +213,17 @@ def _of_type(problem, dtype):
             -(-dim // 16) * 16 for dim in (problem.head_dim,
                                            problem.head_dim_v))
     return problem
+
+
+#: The widest heads of gradients for Hopper.
+MAX_NARROW = 128
+
+
+def narrowed(problem: Problem) -> Problem:
+    """The same with head dimensions that gradients for Hopper take."""
+    return replace(problem, **{
+        name: min(MAX_NARROW, -(-getattr(problem, name) // 8) * 8)
+        for name in ("head_dim", "head_dim_v")})
 
 
 def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9, dtype=None):

@@ -28,7 +28,6 @@ from __future__ import annotations
 import argparse
 import collections
 import concurrent.futures
-import dataclasses
 import functools
 import json
 import os
@@ -45,14 +44,12 @@ import torch  # noqa: E402
 from calls import Call, Outcome, compare  # noqa: E402
 from gradient_calls import BackwardCall, Gradients  # noqa: E402
 from problems import (  # noqa: E402
-    Problem, border_problem, random_problem)
+    Problem, border_problem, narrowed, random_problem)
 
 FRONT_ENDS = ("out", "gradient", "forward", "out", "torch", "jax")
 #: Multiply-adds of the largest reference; its scores take up to 0.5 GiB.
 MAX_WORK = 1e9
 MAX_ROWS = 4000
-#: The widest heads of a schedule for Hopper.
-MAX_NARROW = 128
 
 
 def jax_front_end() -> Callable[..., Any] | None:
@@ -98,13 +95,6 @@ def derived_tiles(problem: Problem,
         direction=direction).best.tiles
     # Gradients that are taken key tile by key tile read blocks of queries.
     return tiles.get("query", tiles.get("query_block", 64)), tiles["key"]
-
-
-def narrowed(problem: Problem) -> Problem:
-    """The same with head dimensions that a schedule for Hopper takes."""
-    return dataclasses.replace(problem, **{
-        name: min(MAX_NARROW, -(-getattr(problem, name) // 8) * 8)
-        for name in ("head_dim", "head_dim_v")})
 
 
 @functools.lru_cache(None)

@@ -5,6 +5,7 @@
     verify.py --bin DIR --out DIR --borders
     verify.py --bin DIR --out DIR --dtype f8e4m3     (on Hopper)
     verify.py --bin DIR --out DIR --sanitize memcheck,initcheck,...
+    verify.py --bin DIR --out DIR --backward         (gradients, on Hopper)
 
 Each problem is compiled, run and compared by its own attn-run, several at a
 time.  Outputs are poisoned before and guarded; the reference is fp64.  With
@@ -25,7 +26,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from problems import BORDER_INPUTS, border_problem, random_problem
+from problems import (BORDER_INPUTS, border_problem, narrowed,
+                      random_problem)
 
 # Exit status that compute-sanitizer uses when it found something.
 SANITIZER_FOUND = 86
@@ -53,6 +55,10 @@ def parse_arguments():
                         "not count")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f8e4m3"),
                         help="instead of both of 16 bits")
+    parser.add_argument("--backward", action="store_true",
+                        help="flash_backward, or what --schedule says, of "
+                        "head dimensions up to 128")
+    parser.add_argument("--schedule", help="passed on to attn-run")
     parser.add_argument("--machine", help="passed on to attn-run")
     parser.add_argument("--sanitize", default="",
                         help="memcheck,initcheck,racecheck,synccheck")
@@ -74,6 +80,11 @@ def derived_tiles(options, problem):
 
 
 def make_problem(options, seed):
+    if options.backward:
+        problem = narrowed(random_problem(
+            seed, options.max_rows, options.max_work, options.dtype))
+        problem.inputs, problem.dynamic = "normal", False
+        return problem
     if options.borders:
         return border_problem(seed, lambda p: derived_tiles(options, p),
                               BORDER_INPUTS[:4], options.max_work,
@@ -86,13 +97,18 @@ def run_one(options, problem, tool, folder):
     """Runs one problem; returns a row of the results."""
     name = f"{problem.seed}{'-' + tool if tool else ''}"
     path = folder / f"problem-{name}.mlir"
-    path.write_text(problem.text())
+    text = problem.gradients_text() if options.backward else problem.text()
+    path.write_text(text)
     command = [str(options.bin / "attn-run"), str(path), "--on", options.on,
                "--json", "--guard", "--threads", "1",
                "--repeat", "0" if tool else "3"]
     command += problem.arguments()
     if options.machine:
         command += ["--machine", options.machine]
+    schedule = options.schedule or (
+        "flash_backward" if options.backward else None)
+    if schedule:
+        command += ["--schedule", schedule]
     if tool:
         command = [options.sanitizer, "--tool", tool, "--error-exitcode",
                    str(SANITIZER_FOUND)] + command
@@ -119,7 +135,7 @@ def run_one(options, problem, tool, folder):
         row["reason"] = f"exit status {done.returncode}: " + "\n".join(tail)
         (options.out / f"problem-{problem.seed}.mlir").write_text(
             f"// attn-run FILE {' '.join(problem.arguments())}\n"
-            f"{problem.text()}")
+            f"{text}")
     return row
 
 

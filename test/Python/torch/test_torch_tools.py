@@ -8,7 +8,6 @@ import calls
 import gradient_calls
 import problems
 import pytest
-import random_calls
 import reference
 import repeat
 import torch
@@ -224,7 +223,7 @@ def test_steered_scores_are_where_they_should_be(inputs, scale):
 
 def test_calls_of_a_schedule_are_aligned():
     for seed in range(30):
-        p = random_calls.narrowed(problems.random_problem(seed, 200, 1e6))
+        p = problems.narrowed(problems.random_problem(seed, 200, 1e6))
         assert p.head_dim % 8 == p.head_dim_v % 8 == 0
         assert 8 <= min(p.head_dim, p.head_dim_v)
         assert max(p.head_dim, p.head_dim_v) <= 128
