@@ -56,7 +56,7 @@ def cuda(*sizes, dtype=BF16, **options):
 def way(request, monkeypatch):
     """Goes one of the ways, or fails."""
     monkeypatch.setattr(_torch_backward, "ways",
-                        lambda deterministic: (request.param,))
+                        lambda deterministic, fast: (request.param,))
     if request.param != "composition":
         def refused(*arguments):
             pytest.fail(f"expects {request.param} to take this")
@@ -117,6 +117,15 @@ def test_memory_orders(way):
         for g, tensor in zip(got, (q, k, v)):
             assert g.stride() == _forward.result_strides(tensor.shape,
                                                          tensor.stride())
+
+
+def test_our_kernels_for_hopper_go_first(monkeypatch):
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("expects a GPU of compute capability 9.0")
+    monkeypatch.setattr(_torch_backward, "_flash", lambda *_: pytest.fail(
+        "expects attn to take this"))
+    for d in (64, 128):
+        check(*cuda(1000, 1000, kv_heads=2, d=d), "causal")
 
 
 def test_scales(way):
