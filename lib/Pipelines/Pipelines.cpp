@@ -8,17 +8,23 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
+/// Sums of gradients, which -attn-differentiate writes where a value is used
+/// more than once, are arith ops on tensors.  Those do not bufferize, linalg
+/// ops do.
 static void addBufferization(OpPassManager &pm) {
+  pm.addPass(createConvertElementwiseToLinalgPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
+  pm.addPass(createConvertLinalgToLoopsPass());
 }
 
 void attn::buildAttnToTilePipeline(OpPassManager &pm,
