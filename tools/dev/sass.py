@@ -26,6 +26,7 @@ from machine_probe import ptxas_folder
 
 NAMES = {0x9f0: "HGMMA.SS", 0xdf0: "HGMMA.RS", 0x9f3: "QGMMA.SS",
          0xdf3: "QGMMA.RS", 0x9c5: "WARPGROUP",
+         0x9c8: "SETMAXREG",
          0x992: "MEMBAR", 0x387: "STL", 0x983: "LDL", 0x202: "MOV",
          0x2ca: "R2UR", 0x308: "MUFU", 0x209: "FMNMX", 0x221: "FADD",
          0x223: "FFMA", 0x823: "FFMA", 0xc23: "FFMA", 0x220: "FMUL",

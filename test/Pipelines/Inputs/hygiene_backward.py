@@ -1,0 +1,137 @@
+"""Compiles gradients for a machine and compares what ptxas made of each kernel
+with what was written: see tools/dev/sass.py.
+
+`hygiene_backward.py ATTN_OPT PTXAS MACHINE [deterministic]`
+
+Kernels must be as sass.py wants them, but for the main one of flash_backward:
+
+- ptxas lays its blocks out in another order, so that fences and waits come in
+  a rotation of the order in the text.
+- The roles that share the first warpgroup, one that loads and one that adds dQ
+  to memory, have 24 registers each, and keep a few addresses and counts in
+  local memory.  Each is one thread that waits for memory anyway.
+- Those that multiply have 240 registers, and none of that, except in the
+  problems of SHORT.
+
+Prints one line per kernel; the exit status is 1 when one is not as written.
+"""
+
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+
+from registers import ESCAPE
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/dev"))
+import sass  # noqa: E402
+
+# d, d_v, dtype, mask.
+HOPPER = [(64, 64, "bf16", "none"), (64, 64, "f16", "causal"),
+          (32, 32, "bf16", "causal"), (128, 64, "bf16", "none"),
+          (64, 128, "bf16", "causal"), (72, 72, "bf16", "causal"),
+          (96, 96, "f16", "causal_bottom_right"), (128, 128, "bf16", "none"),
+          (128, 128, "bf16", "causal"), (128, 128, "f16", "window<256, 0>")]
+SPLIT = [(64, 64, "bf16", "causal"), (128, 128, "bf16", "none"),
+         (128, 128, "f16", "window<256, 0>")]
+# Stores and loads of local memory that the roles which do not multiply may
+# have, each run once a tile or a block.
+AROUND = 24
+# ... and those which do, by query_block and head dimension: nothing but here.
+# S and dP of 128 queries take 128 registers beside 64 of dK and dV and 16 of P,
+# so that some addresses have to wait elsewhere: without a mask 7 stores and 13
+# loads in a round of 32 wgmma, the others around it.
+SHORT = {(128, 64): 52}
+
+
+def function(number, problem, attributes):
+    d, d_v, dtype, mask = problem
+    q, o = (f"tensor<2x16x4096x{cols}x{dtype}>" for cols in (d, d_v))
+    lse = "tensor<2x16x4096xf32>"
+    return (f"func.func @f{number}(%do: {o}, %q: {q}, %k: {q}, %v: {o}, "
+            f"%o: {o}, %lse: {lse}) -> ({q}, {q}, {o}) {{\n"
+            f"  %dq, %dk, %dv = attn.backward %do, %q, %k, %v, %o, %lse "
+            f"mask({mask}){attributes} : {o}, {q}, {q}, {o}, {o}, {lse} -> "
+            f"{q}, {q}, {o}\n  return %dq, %dk, %dv : {q}, {q}, {o}\n}}\n")
+
+
+def main_faults(kernel, shape, said, wanted, got):
+    """Sentences about the main kernel of flash_backward."""
+    wrong = [line for line in re.findall(r"\(C75\d\d\) .*", said)
+             if f"'{kernel}'" in line or "function '" not in line]
+    for name in sass.COUNTED:
+        if name not in ("STL", "LDL") and wanted.count(name) != (
+                got.count(name)):
+            wrong.append(f"expects {wanted.count(name)} {name}, but got "
+                         f"{got.count(name)}")
+    order, found = sass.steps(wanted), sass.steps(got)
+    if len(order) != len(found) or found not in 2 * order:
+        wrong.append(f"expects a rotation of {order} of arrive and waits, but "
+                     f"got {found}")
+    # Who multiplies comes last, and asks for registers first.
+    start = len(got) - got[::-1].index("SETMAXREG")
+    if "HGMMA.SS" in got[:start]:
+        wrong.append("expects products behind the last SETMAXREG")
+    for part, names, most in (("around", got[:start], AROUND),
+                              ("beside products", got[start:],
+                               SHORT.get(shape, 0))):
+        local = names.count("STL") + names.count("LDL")
+        if local > most:
+            wrong.append(f"expects at most {most} STL and LDL {part}, but got "
+                         f"{local}")
+    return wrong
+
+
+def check(opt, ptxas, machine, attributes, problems):
+    """Lines to print of some problems, each with whether it is as written."""
+    text = "".join(function(*pair, attributes) for pair in enumerate(problems))
+    tiles, binary = (subprocess.run(
+        [opt, "-", option], input=text, text=True, stdout=subprocess.PIPE,
+        check=True).stdout for option in (
+            f"-attn-to-tile=machine={machine}",
+            f"-attn-to-binary=machine={machine} format=isa"))
+    schedules = dict(re.findall(
+        r"tile\.kernel @(\w+)\(.*#attn\.schedule<([^>]*)>", tiles))
+    assembly = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', binary).group(1)
+    ptx = ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), assembly)
+    cubin, said = sass.assemble(ptx, ptxas)
+    found, made = sass.faults(ptx, said, cubin), sass.instructions(cubin)
+    written = sass.written(ptx)
+    for kernel, wrong in found.items():
+        schedule, got = schedules[kernel], made[kernel]
+        if schedule.startswith("flash_backward") and (
+                not kernel.endswith(("_prepare", "_finish"))):
+            shape = tuple(int(re.search(pattern, text).group(1))
+                          for pattern, text in (
+                              (r"query_block = (\d+)", schedule),
+                              (r"f16_(\d+)", kernel)))
+            wrong = main_faults(kernel, shape, said, written[kernel], got)
+        yield not wrong, (
+            f"{machine} {kernel}: {schedule}: {len(got)} instructions, "
+            f"{sum(n[1:5] == 'GMMA' for n in got)} GMMA, "
+            f"{got.count('STL')} STL, {got.count('LDL')} LDL" +
+            "".join("\n  not as written: " + s for s in wrong))
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit("expects ATTN_OPT PTXAS MACHINE, but got less")
+    opt, ptxas, machine, *rest = sys.argv[1:]
+    attributes = " {deterministic}" if rest else ""
+    problems = HOPPER if machine == "h100_sxm" and not rest else SPLIT
+    parts = [problems[i:i + 5] for i in range(0, len(problems), 5)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        rows = [row for part in pool.map(
+            lambda part: list(check(opt, ptxas, machine, attributes, part)),
+            parts) for row in part]
+    for _, line in rows:
+        print(line)
+    bad = sum(not clean for clean, _ in rows)
+    print(f"{len(problems)} problems, {len(rows)} kernels, {bad} not as "
+          f"written")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
