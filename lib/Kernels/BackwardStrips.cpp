@@ -21,15 +21,21 @@ using namespace attn::tile;
 
 namespace {
 
-/// The strip of a block of the grid, and the queries of a warp in it.
+/// The strip of a block of the grid, and the queries of a warp in it. `fromEnd`
+/// takes strips, heads and batch entries from the last to the first.
 struct StripRows {
-  explicit StripRows(BackwardFrame &f)
-      : f(f), tile(f.b.programId(0)), head(f.b.programId(1)),
-        batch(f.b.programId(2)), warp(f.b.warpId()),
+  explicit StripRows(BackwardFrame &f, bool fromEnd = false)
+      : f(f), tile(position(0, fromEnd)), head(position(1, fromEnd)),
+        batch(position(2, fromEnd)), warp(f.b.warpId()),
         row(tile * kStripRows + warp * BackwardFrame::kWarpRows) {
     int64_t strips = f.block / kStripRows;
     strip = tile % strips;
     block = f.numberOf(batch, head, tile / strips);
+  }
+
+  Scalar position(int dim, bool fromEnd) const {
+    Scalar number = f.b.programId(dim);
+    return fromEnd ? f.b.gridSize(dim) - 1 - number : number;
   }
 
   /// The place of one of the warp's images of dQ.
@@ -146,7 +152,8 @@ KernelOp attn::finishStrips(BackwardFrame &f) {
     f.arguments.scalar(size, b.getI32Type());
   f.arguments.scalar("scale", b.getF32Type());
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
-  StripRows at(f);
+  // The sums that the main launch added to last are still in L2.
+  StripRows at(f, /*fromEnd=*/true);
   auto type = ViewType::get(b.getContext(), f.problem.headDim, f.element,
                             f.request.alignmentOf("dq"));
   Value view = f.arguments.view(b, "dq", type, at.batch, at.head,

@@ -228,7 +228,9 @@ private:
         if (how.overlaps)
           held += halves(Tensor::P, steps);
         break;
-      case Verb::differentiate: // dS takes the place of dP
+      case Verb::differentiate:
+        // dS takes the place of dP.  D of the queries: two of eight columns.
+        held += halves(Tensor::P, steps);
         break;
       case Verb::softmax:
         // P, in the type of V, while the next scores come to be; what is

@@ -62,7 +62,13 @@ private:
            across(node, "warpgroup") +
            (how.isPersistent ? ", tile after tile" : "") +
            (how.takesTurns ? ", taking turns" : "") +
-           (how.overlaps ? ", S of a step beside O of the last" : "");
+           (how.overlaps ? overlap(node) : "");
+  }
+
+  /// What is worked out beside what.
+  static const char *overlap(const Node &node) {
+    return node.axis == Axis::Key ? ", dV of a step beside its dS"
+                                  : ", S of a step beside O of the last";
   }
 
   /// `, 2 on the same rows`.

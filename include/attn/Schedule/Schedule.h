@@ -135,10 +135,11 @@ inline constexpr int64_t kWarpgroupRows = 64;
 struct Pipeline {
   int64_t warpgroups = 0;    ///< that multiply; 0: there is no pipeline
   bool isPersistent = false; ///< a block takes tile after tile
-  bool overlaps = false;     ///< scores of a step beside the output of the last
-  bool takesTurns = false;   ///< warpgroups pass the tensor cores round
-  int64_t group = 1;         ///< blocks that share a tile
-  int64_t cluster = 1;       ///< blocks of neighbouring tiles that load for all
+  bool overlaps = false;   ///< scores of a step beside the output of the last;
+                           ///< over keys: dV of a step beside its dS
+  bool takesTurns = false; ///< warpgroups pass the tensor cores round
+  int64_t group = 1;       ///< blocks that share a tile
+  int64_t cluster = 1;     ///< blocks of neighbouring tiles that load for all
   /// Of one ring for all streams, in the order of use; 0: each has its own.
   int64_t units = 0;
 

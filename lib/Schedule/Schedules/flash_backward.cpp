@@ -122,8 +122,8 @@ ScheduleKind flash_backward() {
       {TensorCoreFamily::wgmma},
       {extentParameter("key", {128, 64}),
        extentParameter("query_block", {64, 128})},
-      {countParameter("stages", {3, 2})},
-      {choiceParameter("overlap", {1, 0}), choiceParameter("persistent", {1})},
+      {choiceParameter("overlap", {1, 0}), countParameter("stages", {3, 2})},
+      {choiceParameter("persistent", {1})},
       build,
       checkPipeline,
       nullptr};
