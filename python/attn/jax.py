@@ -17,9 +17,10 @@ a problem without a kernel is refused while the call is traced.
 
 Gradients are a call of the handler ``attn_xla_backward`` where a kernel is
 built for them, and else composed of GEMMs in JAX: see `_jax_backward`.  A
-`schedule` is that of the forward call only.  Nothing of size queries x keys is
-kept.  There are no second
-derivatives and no forward-mode ones.
+`schedule` is that of the forward call only.  On Hopper their bits may change
+from run to run, but not where XLA_FLAGS has --xla_gpu_deterministic_ops.
+Nothing of size queries x keys is kept.  There are no second derivatives and no
+forward-mode ones.
 """
 
 # mypy: allow-untyped-calls
@@ -29,6 +30,8 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import os
+import re
 import threading
 from typing import Any, NamedTuple, Optional, Sequence
 
@@ -68,6 +71,9 @@ _DTYPES = {jnp.dtype(kind): name for kind, name in (
 _EIGHT_BITS = (jnp.dtype(jnp.float8_e4m3fn),)
 # Since 0.4.36 ffi_call gives a function, and vmap can be one call.
 _HAS_VMAP = "vmap_method" in inspect.signature(_ffi.ffi_call).parameters
+
+_SAME_BITS = re.compile(r"--xla_gpu_(deterministic_ops|"
+                        r"exclude_nondeterministic_ops)(=(true|1))?")
 
 _lock = threading.Lock()
 _registered = False
@@ -188,9 +194,16 @@ def _attention_fwd(q: jax.Array, k: jax.Array, v: jax.Array,
     return (o, lse) if call.with_lse else (o,), (q, k, v, o, lse)
 
 
+def _same_bits() -> bool:
+    """Whether XLA was told to give the same bits in every run."""
+    return any(_SAME_BITS.fullmatch(flag)
+               for flag in os.environ.get("XLA_FLAGS", "").split())
+
+
 def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
     q, k, v, o, lse = saved
     do, dlse = gradients if call.with_lse else (gradients[0], None)
+    call = call._replace(schedule=None, deterministic=_same_bits())
     machines = _machines_for(call.machine)
     empty = 0 in (do.size, q.size, k.size, v.size)
     if empty or not machines or not all(
@@ -200,7 +213,7 @@ def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
         return _jax_backward.composed(do, q, k, v, o, lse, dlse, call.mask,
                                       call.scale)
     arrays = [do, q, k, v, o, lse] + ([] if dlse is None else [dlse])
-    return _launch_gradients(arrays, call._replace(schedule=None))
+    return _launch_gradients(arrays, call)
 
 
 _differentiable.defvjp(_attention_fwd, _attention_bwd)

@@ -138,6 +138,20 @@ def test_gradients_are_a_call_where_there_is_a_kernel(with_lse):
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("flags, deterministic", (
+    ("", ""), ("--xla_gpu_deterministic_ops=false", ""),
+    ("--xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true", "true"),
+    ("--xla_gpu_deterministic_ops", "true"),
+    ("--xla_gpu_exclude_nondeterministic_ops=true", "true")))
+def test_gradients_are_deterministic_where_xla_is(monkeypatch, flags,
+                                                  deterministic):
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    (call,), _ = lowered(jax.grad(lambda q, k, v: attention(
+        q, k, v, machine="h100_sxm").astype(jnp.float32).sum()), Q, K, V,
+        target=GRADIENT_TARGET)
+    assert f'deterministic = "{deterministic}"' in call
+
+
 def test_gradients_are_composed_where_there_is_none():
     def loss(q, k, v):
         o = attention(q, k, v, machine="h100_sxm")
