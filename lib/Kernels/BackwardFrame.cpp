@@ -12,9 +12,7 @@ using namespace attn::tile;
 static constexpr int64_t kColumns = 16, kPanel = 64;
 
 BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
-    : b(b), problem(request.problem), request(request),
-      element(elementType(b.getContext(), problem.dtype)),
-      key(request.tiles.get("key")), block(request.tiles.get("query_block")),
+    : GradientFrame(b, request), key(request.tiles.get("key")),
       stages(request.tiles.get("stages")),
       overlap(request.tiles.get("overlap") != 0), groups(key / kGroupRows),
       dim(llvm::alignTo(problem.headDim, kColumns)),
@@ -29,18 +27,9 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-void BackwardFrame::declareStatistics() {
-  arguments.perStrip("scratch_statistics", b.getF32Type(), 2 * kStripRows);
-}
-
 void BackwardFrame::declareSums() {
   arguments.perStrip("scratch_dq", b.getF32Type(),
                      imagesOfWarp() * partElements());
-}
-
-Scalar BackwardFrame::numberOf(Scalar batch, Scalar head, Scalar block) const {
-  Scalar ofHead = b.ceilDiv(arguments.get(b, "queries"), this->block);
-  return (batch * arguments.get(b, "heads") + head) * ofHead + block;
 }
 
 //===----------------------------------------------------------------------===//
@@ -114,14 +103,4 @@ Walk BackwardFrame::walkOf(const Tile &tile) const {
   Scalar steps = (run.end - run.begin) * sharers;
   return {run, tile.head * sharers,
           b.select(b.i32(0) < queries, steps, b.i32(0))};
-}
-
-Step BackwardFrame::firstStep(const Walk &walk) const {
-  return {walk.firstHead, walk.blocks.end - 1};
-}
-
-Step BackwardFrame::nextStep(const Walk &walk, const Step &step) const {
-  Scalar isLast = step.block == walk.blocks.begin;
-  return {b.select(isLast, step.head + 1, step.head),
-          b.select(isLast, walk.blocks.end - 1, step.block - 1)};
 }

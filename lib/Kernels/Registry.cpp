@@ -80,11 +80,19 @@ SmallVector<attn::LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
             {"", form, true, keys},
             {"_finish", around, false, kStripRows, strips}};
   }
-  if (tiles.get("separate") == 0)
-    return {{"_dq", form, false, queries}, {"_dk_dv", form, true, keys}};
-  return {{"_dq", form, false, queries},
-          {"_dk", form, true, keys},
-          {"_dv", form, true, keys}};
+  SmallVector<LaunchShape, 3> shapes;
+  // Blocks that take tile after tile have no time for statistics.
+  if (tiles.has("persistent"))
+    shapes.push_back({"_prepare", GridForm::rowsHeadsBatch, false, kStripRows,
+                      stripsOfBlock(tiles)});
+  shapes.push_back({"_dq", form, false, queries});
+  if (tiles.get("separate") == 0) {
+    shapes.push_back({"_dk_dv", form, true, keys});
+  } else {
+    shapes.push_back({"_dk", form, true, keys});
+    shapes.push_back({"_dv", form, true, keys});
+  }
+  return shapes;
 }
 
 std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,

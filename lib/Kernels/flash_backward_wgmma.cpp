@@ -1,6 +1,7 @@
 //===- flash_backward_wgmma.cpp - Gradients in five products (sm_90a) -----===//
 //
-// Three launches; the first and the last are in BackwardStrips.cpp.
+// Three launches; the first and the last are in GradientStrips.cpp and in
+// BackwardStrips.cpp.
 //
 // One block per multiprocessor, which works off tiles: `key` rows of K and V of
 // one key head.  dK and dV of the tile stay in registers, 64 rows in each
@@ -55,7 +56,7 @@ public:
   KernelOp build() {
     constexpr int64_t prepare = 0, finish = 2;
     if (request.launch == prepare)
-      return prepareStrips(*this);
+      return prepareSums(*this);
     if (request.launch == finish)
       return finishStrips(*this);
     return buildMain();

@@ -182,7 +182,7 @@ private:
   /// Whether warpgroups, of several blocks or over keys, make all their steps
   /// together.
   static bool isInStep(const Surroundings &around) {
-    return around.pipeline.blocks() > 1 ||
+    return around.pipeline.blocks() > 1 || around.pipeline.isInStep ||
            (around.pipeline && around.outer == Axis::Key);
   }
 

@@ -1,4 +1,4 @@
-//===- GradientTime.cpp - How long a pipeline over keys takes -------------===//
+//===- GradientTime.cpp - How long a pipeline of gradients takes ----------===//
 //
 // All warpgroups of a block make a step together, a block of queries with a
 // tile of keys, since what they make of it is shared.  A step takes the longer
@@ -105,7 +105,7 @@ private:
       slots += double(use.moved) * bytesMoved(node, problem) /
                c.bytesPerWarpInstruction * c.copySlots;
       return;
-    case Verb::softmax: // no pipeline over keys has them
+    case Verb::softmax: // no pipeline of gradients has them
     case Verb::transpose:
     case Verb::rescale:
     case Verb::absorb:

@@ -1,4 +1,4 @@
-//===- GradientTime.h - How long a pipeline over keys takes -----*- C++ -*-===//
+//===- GradientTime.h - How long a pipeline of gradients takes --*- C++ -*-===//
 
 #ifndef ATTN_LIB_SCHEDULE_GRADIENTTIME_H
 #define ATTN_LIB_SCHEDULE_GRADIENTTIME_H
@@ -7,7 +7,8 @@
 
 namespace attn {
 
-/// The time of a launch whose grid is a pipeline over keys.
+/// The time of a launch whose grid is a pipeline and whose results are
+/// gradients.
 Time gradientTime(const Census &census, size_t number, const Node &grid,
                   const Problem &problem, const Machine &machine,
                   TensorCoreFamily family, const Calibration &calibration);

@@ -8,7 +8,8 @@
 //
 // Statistics come with the tile that is streamed before them.  Sums that leave
 // for slow memory go through the staging buffer, in which every warpgroup has a
-// part and, behind those of the rings, a pair of barriers of its own.
+// part and, behind those of the rings, a pair of barriers of its own.  So it
+// has where results leave from the places of own rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +69,7 @@ public:
       buffers += how.units * kUnitBytes;
       rings.push_back(how.units);
     }
-    if (how.group > 1)
+    if (how.group > 1 || how.reusesPlaces)
       rings.push_back(how.warpgroups);
   }
 
@@ -93,7 +94,10 @@ private:
   int64_t rows, across; ///< of a tile
   const Pipeline &how;
   const Problem &problem;
+  static constexpr int64_t kRowsOfThread = 2;
   int64_t buffers = 0, staging = 0;
+  std::vector<Tensor> loaded;
+  int64_t firstPlace = 0; ///< bytes of what is loaded first
   std::vector<int64_t> rings;
 
   int64_t columns(Tensor tensor, Steps steps) const {
@@ -169,6 +173,27 @@ private:
     rings.push_back(stages);
   }
 
+  int64_t tileBytes(Tensor tensor, Steps steps) const {
+    return panelBytes(tensor, rowsOf(tensor, steps), columns(tensor, steps));
+  }
+
+  void place(const Node &node, Steps steps) {
+    if (loaded.empty())
+      firstPlace = tileBytes(node.tensor, steps);
+    loaded.push_back(node.tensor);
+  }
+
+  /// The first place grows to hold what is stored, if there is no better one.
+  void reuse(const Node &node, Steps steps) {
+    Shape shape = shapeOf(node.tensor);
+    for (Tensor input : loaded)
+      if (shapeOf(input).rows == shape.rows &&
+          shapeOf(input).cols == shape.cols)
+        return;
+    int64_t more = tileBytes(node.tensor, steps) - firstPlace;
+    buffers += std::max<int64_t>(0, more);
+  }
+
   static bool leaves(const Body &nodes, Tensor tensor) {
     return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
       bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
@@ -204,11 +229,16 @@ private:
         break;
       }
       case Verb::load:
+        if (node.level == Level::Registers) { // of rows, 16 a warp
+          held += kRowsOfThread * wordsPerElement(node.tensor);
+          break;
+        }
         ring(node, node.stages, steps);
+        place(node, steps);
         break;
       case Verb::stream:
         if (how.units == 0)
-          ring(node, stages, steps);
+          ring(node, node.depth ? node.depth : stages, steps);
         break;
       case Verb::transpose:
         if (needsTranspose(problem))
@@ -245,7 +275,9 @@ private:
           held += 2 * columns(node.tensor, steps) / 4;
         break;
       case Verb::store:
-        if (shapeOf(node.tensor).cols && !node.isDirect)
+        if (how.reusesPlaces)
+          reuse(node, steps);
+        else if (shapeOf(node.tensor).cols && !node.isDirect)
           staging = std::max(
               staging,
               panelBytes(node.tensor, rows,

@@ -121,6 +121,11 @@ Node attn::seek(Axis axis, int64_t step, int64_t stages, Body body) {
   return node;
 }
 
+Node attn::deep(int64_t buffers, Node node) {
+  node.depth = buffers;
+  return node;
+}
+
 Node attn::columnsOf(Node node, int64_t first, int64_t columns) {
   node.first = first;
   node.columns = columns;
@@ -146,6 +151,17 @@ Body attn::scoresBySlices(int64_t slice, int64_t stages) {
        slices(Axis::HeadDim, slice, stages,
               {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
                multiply(Tensor::S, Tensor::Q, Tensor::K)})});
+}
+
+Node attn::statisticsGrid(int64_t block, Body more) {
+  constexpr int64_t rows = 64, warps = 4;
+  return grid(Axis::Query, rows, warps,
+              sequence({{hold(Tensor::Stats), always(absorb(Tensor::O)),
+                         always(absorb(Tensor::GradO)),
+                         always(load(Tensor::Lse, Level::Registers)),
+                         always(load(Tensor::GradLse, Level::Registers)),
+                         always(inTilesOf(block, spill(Tensor::Stats)))},
+                        std::move(more)}));
 }
 
 Body attn::sequence(std::vector<Body> parts) {

@@ -286,10 +286,10 @@ Time attn::time(const Census &counted, const Schedule &schedule,
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);
     const Pipeline &how = schedule.grids[i].pipeline;
     const Node &grid = schedule.grids[i];
-    bool isOverKeys = grid.axis == Axis::Key;
+    bool isGradient = problem.direction == Direction::backward;
     Time one = how.group > 1 ? groupTime(counted, i, grid, problem, machine,
                                          family, calibration)
-               : how && isOverKeys ? gradientTime(counted, i, grid, problem,
+               : how && isGradient ? gradientTime(counted, i, grid, problem,
                                                   machine, family, calibration)
                : how ? pipelineTime(counted, i, grid, problem, machine, family,
                                     calibration)

@@ -138,8 +138,12 @@ struct Pipeline {
   bool overlaps = false;   ///< scores of a step beside the output of the last;
                            ///< over keys: dV of a step beside its dS
   bool takesTurns = false; ///< warpgroups pass the tensor cores round
-  int64_t group = 1;       ///< blocks that share a tile
-  int64_t cluster = 1;     ///< blocks of neighbouring tiles that load for all
+  bool isInStep = false;   ///< all of them multiply all steps, as over keys
+  /// Results leave from where a tile's own rows were, not from a buffer for
+  /// that: from the place of an input of the same shape, or else of the first.
+  bool reusesPlaces = false;
+  int64_t group = 1;   ///< blocks that share a tile
+  int64_t cluster = 1; ///< blocks of neighbouring tiles that load for all
   /// Of one ring for all streams, in the order of use; 0: each has its own.
   int64_t units = 0;
 
@@ -164,6 +168,8 @@ struct Node {
   /// load, stream: only the columns from `first` on, `columns` of them or, if
   /// that is 0, all that follow.
   int64_t first = 0, columns = 0;
+  /// stream: buffers of its ring; 0: as many as the loop has stages.
+  int64_t depth = 0;
   /// spill, absorb: places of a block that are used in turn; 0: one for every
   /// tile of the problem.
   int64_t slots = 0;
@@ -228,6 +234,8 @@ Node inTilesOf(int64_t rows, Node node);
 Node byColumns(int64_t warpgroups, Node node);
 /// A loop over what the mask shows of the tile that it cuts.
 Node seek(Axis axis, int64_t step, int64_t stages, Body body);
+/// A stream through a ring of so many buffers.
+Node deep(int64_t buffers, Node node);
 /// A load or a stream of some columns only.
 Node columnsOf(Node node, int64_t first, int64_t columns);
 
@@ -236,6 +244,10 @@ Node columnsOf(Node node, int64_t first, int64_t columns);
 Body slices(Axis axis, int64_t step, int64_t stages, Body body);
 /// S of a block, of which Q and K come by slices of the head dimension.
 Body scoresBySlices(int64_t slice, int64_t stages);
+
+/// What launches behind need of the rows of queries: LSE and D, in strips of 64
+/// rows, for blocks of so many; beside them what else is to be done.
+Node statisticsGrid(int64_t block, Body more = {});
 
 /// Concatenation, so that a tree can be written as one expression.
 Body sequence(std::vector<Body> parts);

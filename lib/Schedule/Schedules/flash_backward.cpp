@@ -36,7 +36,7 @@
 
 using namespace attn;
 
-/// Rows of a block of the launches before and behind: 16 for each warp.
+/// Rows of a block of the last launch: 16 for each warp.
 static constexpr int64_t kStripRows = 64, kStripWarps = 4;
 
 static Schedule build(const Tiles &t) {
@@ -52,13 +52,7 @@ static Schedule build(const Tiles &t) {
     return always(inTilesOf(queries, dealt(std::move(node))));
   };
 
-  Node prepare =
-      grid(Axis::Query, kStripRows, kStripWarps,
-           {hold(Tensor::Stats), always(absorb(Tensor::O)),
-            always(absorb(Tensor::GradO)),
-            always(load(Tensor::Lse, Level::Registers)),
-            always(load(Tensor::GradLse, Level::Registers)),
-            passedOn(spill(Tensor::Stats)), passedOn(spill(Tensor::GradQ))});
+  Node prepare = statisticsGrid(queries, {passedOn(spill(Tensor::GradQ))});
   Body step = {
       stream(Tensor::Q, Level::Smem), stream(Tensor::GradO, Level::Smem),
       inTilesOf(queries, stream(Tensor::Stats, Level::Smem)), hold(Tensor::S),

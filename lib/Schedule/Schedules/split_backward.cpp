@@ -23,6 +23,11 @@
 // D is also left for queries that see nothing: blocks of the second launch may
 // read it beside that of others.
 //
+// As a pipeline, statistics have a launch of their own, so that those behind it
+// are alike: both sides stream rows through rings, and a result leaves from
+// where a tile's own rows were, since accumulators and rings leave no more
+// room.
+//
 // Query heads that share a key head add up in its gradients: a block of the
 // second launch belongs to a key head and goes over all of them.
 //
@@ -91,6 +96,110 @@ static Node keyGrid(const Tiles &t, bool hasK, bool hasV) {
               sequence({std::move(held), std::move(stored)}));
 }
 
+//===----------------------------------------------------------------------===//
+// As pipelines
+//===----------------------------------------------------------------------===//
+
+static Pipeline pipelineOf(int64_t rows, bool overlaps) {
+  Pipeline pipeline;
+  pipeline.warpgroups = rows / kWarpgroupRows;
+  pipeline.isPersistent = true;
+  pipeline.overlaps = overlaps;
+  pipeline.isInStep = true;
+  pipeline.reusesPlaces = true;
+  return pipeline;
+}
+
+/// dQ of a tile of queries.
+static Node queryPipeline(const Tiles &t) {
+  Body step = sequence(
+      {{stream(Tensor::K, Level::Smem),
+        deep(t.get("value_stages"), stream(Tensor::V, Level::Smem))},
+       scoresAndGradient(Tensor::Q, Tensor::K, Tensor::GradO, Tensor::V),
+       {multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)}});
+  int64_t rows = t.get("query");
+  return grid(Axis::Query, rows, pipelineOf(rows, /*overlaps=*/false),
+              {hold(Tensor::GradQ), load(Tensor::Q, Level::Smem),
+               load(Tensor::GradO, Level::Smem),
+               load(Tensor::Stats, Level::Registers),
+               loop(Axis::Key, t.get("key_block"), t.get("stages"), step),
+               store(Tensor::GradQ)});
+}
+
+/// dK, dV or both of a tile of keys.
+static Node keyPipeline(const Tiles &t, bool hasK, bool hasV) {
+  // Until its end a step needs what dV is a product of.
+  Node gradient = stream(Tensor::GradO, Level::Smem);
+  if (!hasV)
+    gradient = deep(t.get("value_stages"), gradient);
+  Body held = {load(Tensor::K, Level::Smem)}, stored;
+  Body step = {
+      stream(Tensor::Q, Level::Smem),
+      inTilesOf(t.get("query_block"), stream(Tensor::Stats, Level::Smem)),
+      gradient,
+      hold(Tensor::S),
+      multiply(Tensor::S, Tensor::K, Tensor::Q),
+      weigh(Tensor::S)};
+  if (hasK) {
+    held =
+        sequence({held, {load(Tensor::V, Level::Smem), hold(Tensor::GradK)}});
+    step = sequence({step,
+                     {hold(Tensor::GradP),
+                      multiply(Tensor::GradP, Tensor::V, Tensor::GradO)}});
+    stored = {store(Tensor::GradK)};
+  }
+  if (hasV) {
+    held = sequence({held, {hold(Tensor::GradV)}});
+    step.push_back(multiply(Tensor::GradV, Tensor::P, Tensor::GradO));
+    stored.push_back(store(Tensor::GradV));
+  }
+  if (hasK)
+    step = sequence({step,
+                     {differentiate(Tensor::GradP),
+                      multiply(Tensor::GradK, Tensor::GradS, Tensor::Q)}});
+  int64_t rows = t.get("key"), queries = t.get("query_block");
+  held.push_back(loop(Axis::Query, queries, t.get("stages"), std::move(step)));
+  // dV beside dP, if there are registers for P beside both.
+  bool overlaps = hasK && hasV && queries == kWarpgroupRows;
+  return grid(Axis::Key, rows, pipelineOf(rows, overlaps),
+              sequence({std::move(held), std::move(stored)}));
+}
+
+static Schedule buildPipelines(const Tiles &t) {
+  Node prepare = statisticsGrid(t.get("query_block")),
+       queries = queryPipeline(t);
+  if (t.get("separate") == 0)
+    return {"split_backward", {prepare, queries, keyPipeline(t, true, true)}};
+  return {"split_backward",
+          {prepare, queries, keyPipeline(t, true, false),
+           keyPipeline(t, false, true)}};
+}
+
+static std::optional<std::string> checkPipelines(const Tiles &t,
+                                                 const Problem &problem) {
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  auto isOneOrTwo = [](int64_t rows) {
+    return rows == kWarpgroupRows || rows == 2 * kWarpgroupRows;
+  };
+  for (const char *name : {"query", "key", "query_block", "key_block"})
+    if (!isOneOrTwo(t.get(name)))
+      return "expects 64 or 128 rows in " + std::string(name) + ", but got " +
+             std::to_string(t.get(name));
+  for (const char *name : {"stages", "value_stages"})
+    if (t.get(name) > 4)
+      return "expects four buffers at most in " + std::string(name) +
+             ", but got " + std::to_string(t.get(name));
+  if (t.get("persistent") != 1)
+    return std::string("expects blocks that take tile after tile, but got "
+                       "persistent = 0");
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// As launches of like warps
+//===----------------------------------------------------------------------===//
+
 static Schedule build(const Tiles &t) {
   if (t.get("separate") == 0)
     return {"split_backward", {queryGrid(t), keyGrid(t, true, true)}};
@@ -115,10 +224,22 @@ ScheduleKind split_backward() {
       build,
       nullptr,
       nullptr};
+  Form pipelines = {{TensorCoreFamily::wgmma},
+                    {extentParameter("query", {128, 64}),
+                     extentParameter("key_block", {64, 128}),
+                     extentParameter("key", {128, 64}),
+                     extentParameter("query_block", {64, 128}),
+                     choiceParameter("separate", {0, 1})},
+                    {countParameter("stages", {3, 2}),
+                     countParameter("value_stages", {2, 1})},
+                    {choiceParameter("persistent", {1})},
+                    buildPipelines,
+                    checkPipelines,
+                    nullptr};
   return {"split_backward",
           "gradients of queries by strips of queries, of keys and values by "
           "strips of keys; each sum in one order",
-          {portable},
+          {portable, pipelines},
           Regime::largeCache,
           Direction::backward};
 }

@@ -1,0 +1,74 @@
+//===- SplitFrame.h - What the roles of split_backward share ----*- C++ -*-===//
+//
+// The frame of split_backward on wgmma (split_backward_wgmma.cpp): what a
+// launch owns and what it streams, sizes, and the buffers and rings through
+// which its roles hand them to each other.
+//
+// Rings.  `own` buffers hold a tile's rows, one each; the next tile's come when
+// the results, which leave from there, have left.  What streams beside x has
+// the statistics of queries with it, on the side of the keys.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_SPLITFRAME_H
+#define ATTN_LIB_KERNELS_SPLITFRAME_H
+
+#include "GradientFrame.h"
+
+#include <optional>
+
+namespace attn {
+
+/// An array of rows, by its role and that of its gradient.
+struct SplitRows {
+  llvm::StringRef role, gradient;
+  int64_t columns; ///< of the head
+  int64_t padded;  ///< of a buffer
+};
+
+/// What a launch is for.
+struct SplitSide {
+  bool ownsKeys;
+  bool hasX, hasY; ///< gradients of x and of y
+};
+
+struct SplitFrame : GradientFrame {
+  SplitFrame(TileBuilder &builder, const KernelRequest &request);
+
+  /// Creates the kernel, and reserves shared memory.
+  tile::KernelOp declare();
+  mlir::Value map(llvm::StringRef operand) const;
+  Walk walkOf(const Tile &tile) const;
+  Tile pop(Place message) const { return popTile(b, queue, message); }
+  /// Whether own rows of y have no gradient that takes their place.
+  bool ownsBareY() const { return side.hasX && !side.hasY; }
+
+  const SplitSide side;
+  int64_t own, streamed; ///< rows of a tile, of a block
+  int64_t stagesX, stagesY;
+  int64_t groups; ///< consumer warpgroups
+  SplitRows x, y, streamedX, streamedY;
+
+  Scalar ownRows, streamedRows; ///< of a head
+  Scalar sharers;               ///< query heads that share a key head
+  std::optional<KeyBand> band;
+  std::optional<TileBlocks> blocks;
+  mlir::Value bufferX, bufferY, bufferStreamedX, bufferStreamedY;
+  mlir::Value bufferStatistics; ///< on the side of the keys
+  mlir::Value stagedX, stagedY; ///< where gradients leave from
+  mlir::Value queue;
+  /// `ringStaged` has a slot for the results of each warpgroup.
+  Ring ringX, ringY, ringStreamedX, ringStreamedY, ringStaged;
+
+private:
+  void reserve();
+};
+
+/// The producer and the writer (SplitCopies.cpp): who draws tiles and starts
+/// every load, and who starts what leaves.
+void produceSplitTiles(const SplitFrame &frame);
+void writeSplitGradients(const SplitFrame &frame);
+
+} // namespace attn
+
+#endif

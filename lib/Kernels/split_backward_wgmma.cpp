@@ -1,0 +1,359 @@
+//===- split_backward_wgmma.cpp - Gradients, each sum in one order (sm_90a)
+//===//
+//
+// The first launch leaves statistics of queries (GradientStrips.cpp).  All
+// others are one kernel, seen from two sides, as on mma.sync: a tile *owns*
+// rows of two arrays, x and y; blocks of rows of two others stream past.
+//
+//   side      owned x, y    streamed x, y    gradients it sums up
+//   queries   Q, dO         K, V             dQ = dS K
+//   keys      K, V          Q, dO            dK = dS^T Q, dV = P^T dO
+//
+// Either way S = x x'^T and dP = y y'^T have own rows as the rows of their
+// accumulators, 64 in each consumer warpgroup, so that P and dS, rounded, are
+// left factors of the next product as they are.  Nothing but operands is in
+// shared memory, and no sum leaves its warpgroup: gradients are the same bit by
+// bit in every run.
+//
+// What differs is where the statistics of queries are: on their side a value
+// for each row, in registers for a whole tile; on the side of the keys one for
+// each column, streamed beside Q.
+//
+// Order.  S and dP are started together, P is worked out beside dP, and dV is
+// started before dP is waited for; in blocks of 128, of which P and dP take all
+// registers that are left, behind dS.  What is left, dS and the ends of
+// products, the other warpgroup fills.
+//
+// One block per multiprocessor, which works off tiles.  Results leave through
+// the places of own rows, which nobody needs any more.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScoreScale.h"
+#include "Softmax.h"
+#include "SplitFrame.h"
+
+#include "attn/Schedule/Footprint.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class SplitBackward : SplitFrame {
+public:
+  SplitBackward(TileBuilder &b, const KernelRequest &request)
+      : SplitFrame(b, request) {}
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    auto roles = RolesOp::create(b);
+    b.createBlock(&roles.getBody());
+    RegisterBudget budget = registerBudget(groups);
+    b.role("producer", 1, budget.producer, /*singleLane=*/true,
+           [&] { produceSplitTiles(*this); });
+    b.role("writer", kWarpsPerGroup - 1, budget.producer, /*singleLane=*/true,
+           [&] { writeSplitGradients(*this); });
+    b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
+           /*singleLane=*/false, [&] { consume(); });
+    b.setInsertionPointAfter(roles);
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Products
+  //===--------------------------------------------------------------------===//
+
+  PendingType pending(int64_t columns) {
+    return PendingType::get(b.getContext(), kWarpRows, columns);
+  }
+
+  /// Own rows times the transpose of a slot of streamed ones.
+  Value startScores(Value own, Scalar row, Value rows, Scalar slot) {
+    return WgmmaOp::create(b, pending(streamed), own, b.i32(0), row, rows, slot,
+                           /*rhs_column=*/Value(), /*transpose=*/true,
+                           /*acc=*/Value());
+  }
+
+  /// sum += factor times a slot of streamed rows.
+  Value startSum(Value sum, Value factor, Value rows, Scalar slot) {
+    int64_t columns = cast<FragType>(sum.getType()).getColumns();
+    Value left =
+        CastOp::create(b, b.lhsType(kWarpRows, streamed, element), factor);
+    return WgmmaOp::create(b, pending(columns), left, /*lhs_stage=*/Value(),
+                           /*lhs_row=*/Value(), rows, slot,
+                           /*rhs_column=*/Value(), /*transpose=*/false, sum);
+  }
+
+  /// Waits for the product, with so many younger ones left in flight.
+  Value await(Value product, int64_t younger) {
+    int64_t columns = cast<PendingType>(product.getType()).getColumns();
+    Type type = b.accType(kWarpRows, columns);
+    return WgmmaWaitOp::create(b, type, uint32_t(younger), product)
+        .getResult(0);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // A tile
+  //===--------------------------------------------------------------------===//
+
+  /// What a warpgroup carries from step to step.
+  struct State {
+    Place x, y; ///< in the rings of what streams past
+    /// The warpgroup's first row, which nobody who compiles knows to be the
+    /// same in every step: descriptors of own rows, 32 at d = 256, would be
+    /// worked out before the loop and take as many pairs of registers.
+    Scalar groupRow;
+    SmallVector<Value, 2> sums; ///< of x, of y
+  };
+  static constexpr unsigned kScalars = 5;
+  static SmallVector<Value> pack(const State &s) {
+    SmallVector<Value> all = {s.x.slot, s.x.parity, s.y.slot, s.y.parity,
+                              s.groupRow};
+    llvm::append_range(all, s.sums);
+    return all;
+  }
+  State unpack(ValueRange s) {
+    return {{b.wrap(s[0]), b.wrap(s[1])},
+            {b.wrap(s[2]), b.wrap(s[3])},
+            b.wrap(s[4]),
+            llvm::to_vector<2>(s.drop_front(kScalars))};
+  }
+  unsigned indexOfY() const { return side.hasX ? 1 : 0; }
+  /// Whether dV is started before dP is waited for.
+  bool overlaps() const { return streamed == kGroupRows; }
+
+  /// A tile and what a warpgroup knows of it.
+  struct Own {
+    Tile tile;
+    Place once; ///< of its rows in shared memory
+    KeyBand::Keys seen;
+    Value shift, delta; ///< of own queries
+  };
+
+  void consume() {
+    Scalar warp = b.warpId();
+    group = warp / kWarpsPerGroup - 1;
+    groupRow = group * kGroupRows;
+    warpRow = groupRow + warp % kWarpsPerGroup * kWarpRows;
+    scale.emplace(b, arguments.get(b, "scale"), request.scale);
+    Place start = Place::reader(b);
+    Tile first = pop(start);
+    Place message = start.next(b, kTileMessages);
+    Scalar none = b.i32(0);
+    zero = b.select(arguments.get(b, "heads") < none, b.i32(1), none);
+    b.repeat(
+        {first.row, first.head, first.batch, message.slot, message.parity,
+         start.parity, start.slot, start.parity, start.slot, start.parity},
+        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) { return consumeTile(s); });
+  }
+
+  SmallVector<Value> consumeTile(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}, {}};
+    Place message{at(3), at(4)};
+    Walk walk = walkOf(own.tile);
+    Scalar row = own.tile.row + groupRow;
+    own.seen = band->seenBy(b, row, b.min(row + kGroupRows, ownRows) - 1);
+    if (!side.ownsKeys)
+      loadStatistics(own);
+    b.when(b.i32(0) < walk.steps, [&] {
+      ringX.awaitFull(b, own.once);
+      if (side.hasX)
+        ringY.awaitFull(b, own.once);
+    });
+    State state{{at(6), at(7)}, {at(8), at(9)}, groupRow, {}};
+    auto noSum = [&](const SplitRows &rows) -> Value {
+      return b.fill(b.f32(0), b.accType(kWarpRows, rows.padded));
+    };
+    if (side.hasX)
+      state.sums.push_back(noSum(x));
+    if (side.hasY)
+      state.sums.push_back(noSum(y));
+    SmallVector<Value> init = pack(state);
+    init.push_back(walk.blocks.end - 1);
+    ValueRange last = b.loop(
+        b.i32(0), walk.steps, init,
+        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+          Scalar number = b.wrap(p.back());
+          State next = multiply(unpack(p.drop_back()), own, number * streamed,
+                                step == walk.steps - 1);
+          SmallVector<Value> results = pack(next);
+          results.push_back(nextStep(walk, {walk.firstHead, number}).block);
+          return results;
+        });
+    state = unpack(last.drop_back());
+
+    Tile next = pop(message);
+    message = message.next(b, kTileMessages);
+    leave(state, own.once.parity);
+    return {next.row,       next.head,           next.batch,   message.slot,
+            message.parity, own.once.parity ^ 1, state.x.slot, state.x.parity,
+            state.y.slot,   state.y.parity};
+  }
+
+  /// Statistics of own queries, of which 16 are in one block.
+  void loadStatistics(Own &own) {
+    Scalar row = own.tile.row + warpRow;
+    Scalar number = row / block;
+    Scalar place = numberOf(own.tile.batch, own.tile.head, number);
+    Scalar begin = number * block;
+    Scalar count =
+        b.max(b.min(ownRows - begin, b.i32(int32_t(block))), b.i32(0));
+    auto load = [&](int64_t first) -> Value {
+      return LoadRowOp::create(b, b.rowType(kWarpRows),
+                               statistics(place, first, count), row - begin);
+    };
+    own.shift = load(0);
+    own.delta = load(block);
+  }
+
+  /// A block of streamed rows, from `row` on.
+  State multiply(const State &state, const Own &own, Scalar row,
+                 Scalar isLast) {
+    Scalar isOpen = row + streamed <= own.seen.allEnd;
+    if (band->hasFirst)
+      isOpen = isOpen & (own.seen.allFirst <= row);
+    State next = state;
+    next.x = ringStreamedX.next(b, state.x);
+    next.y = ringStreamedY.next(b, state.y);
+    next.groupRow = state.groupRow + zero;
+
+    ringStreamedX.awaitFull(b, state.x);
+    Value shift =
+        side.ownsKeys ? columns(state.x.slot, /*first=*/0) : own.shift;
+    Value scores =
+        startScores(bufferX, state.groupRow, bufferStreamedX, state.x.slot);
+    ringStreamedY.awaitFull(b, state.y);
+    Value gradient;
+    if (side.hasX)
+      gradient =
+          startScores(bufferY, state.groupRow, bufferStreamedY, state.y.slot);
+    Value weights =
+        weigh(await(scores, side.hasX ? 1 : 0), shift, own, row, isOpen);
+    if (!side.hasX)
+      ringStreamedX.release(b, state.x);
+    bool isBeside = side.hasY && overlaps();
+    Value sumY, sumX;
+    auto startY = [&] {
+      sumY = startSum(state.sums[indexOfY()], weights, bufferStreamedY,
+                      state.y.slot);
+    };
+    if (isBeside)
+      startY();
+    if (side.hasX) {
+      Value delta =
+          side.ownsKeys ? columns(state.x.slot, /*first=*/block) : own.delta;
+      gradient = differentiate(weights, await(gradient, isBeside ? 1 : 0),
+                               delta, isOpen);
+      if (ownsBareY()) {
+        ringStreamedY.release(b, state.y);
+        ringY.release(b, own.once, isLast);
+      }
+    }
+    if (side.hasY && !isBeside)
+      startY();
+    if (side.hasX)
+      sumX = startSum(state.sums[0], gradient, bufferStreamedX, state.x.slot);
+    if (side.hasY) {
+      next.sums[indexOfY()] = await(sumY, side.hasX ? 1 : 0);
+      ringStreamedY.release(b, state.y);
+    }
+    if (side.hasX) {
+      next.sums[0] = await(sumX, 0);
+      ringStreamedX.release(b, state.x);
+    }
+    return next;
+  }
+
+  /// A statistic of a slot's queries as a fragment of equal rows.
+  Value columns(Scalar slot, int64_t first) {
+    return GetColumnsOp::create(b, b.accType(kWarpRows, streamed),
+                                bufferStatistics, slot, b.i32(0),
+                                b.i32(int32_t(first)));
+  }
+
+  /// P of a warp, of which nothing is hidden if `isOpen`.
+  Value weigh(Value scores, Value shift, const Own &own, Scalar row,
+              Scalar isOpen) {
+    scores = scale->orient(b, scores);
+    scores = b.choose(
+        isOpen, [&]() -> SmallVector<Value> { return {scores}; },
+        [&]() -> SmallVector<Value> {
+          return {band->hide(b, scores, own.tile.row + warpRow, row)};
+        })[0];
+    return b.map({scores, shift}, scores.getType(),
+                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                   return b.exp2(b.fma(v[0], scale->factor, v[1]));
+                 });
+  }
+
+  /// dS = P (dP - D).  What is hidden has no gradient, whatever dP is there.
+  Value differentiate(Value weights, Value gradient, Value delta,
+                      Scalar isOpen) {
+    Value product = b.map({weights, gradient, delta}, weights.getType(),
+                          [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                            return v[0] * (v[1] - v[2]);
+                          });
+    return b.choose(
+        isOpen, [&]() -> SmallVector<Value> { return {product}; },
+        [&]() -> SmallVector<Value> {
+          return {b.map({weights, product}, weights.getType(),
+                        [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                          Scalar none = b.f32(0);
+                          return b.select(v[0] == none, none, v[1]);
+                        })};
+        })[0];
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  /// Puts gradients in place of the warpgroup's rows, for the writer.
+  void leave(const State &state, Scalar turn) {
+    // No warp of the warpgroup has a product that reads them.
+    BarSyncOp::create(b, group + 1, uint32_t(kWarpsPerGroup));
+    Place place{group, turn};
+    ringStaged.awaitEmpty(b, {group, turn ^ 1});
+    auto put = [&](Value sum, Value buffer) {
+      StoreMatrixOp::create(b, sum, buffer, warpRow, /*column=*/Value(),
+                            /*stage=*/b.i32(0));
+    };
+    if (side.hasX) {
+      Value factors = b.fill(arguments.get(b, "scale"), b.rowType(kWarpRows));
+      put(scaleRows(b, state.sums[0], factors), stagedX);
+    }
+    if (side.hasY)
+      put(state.sums[indexOfY()], stagedY);
+    ringStaged.handOver(b, place);
+  }
+
+  std::optional<ScoreScale> scale;
+  Scalar group, groupRow, warpRow; // of consumers
+  Scalar zero;                     // as no compiler knows
+};
+
+} // namespace
+
+namespace attn {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+KernelOp split_backward_wgmma(OpBuilder &builder, Location loc,
+                              const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::split_backward_wgmma(OpBuilder &builder, Location loc,
+                                    const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  if (request.launch == 0) {
+    GradientFrame frame(b, request);
+    return prepareStrips(frame);
+  }
+  return SplitBackward(b, request).build();
+}
