@@ -32,8 +32,8 @@ public:
   GradientModel(const Census &census, size_t number, const Node &node,
                 const Problem &problem, const Machine &machine,
                 TensorCoreFamily family, const Calibration &c)
-      : grid(census.grids[number]), problem(problem), machine(machine), c(c),
-        rate(productRate(machine, problem, family)),
+      : grid(census.grids[number]), how(node.pipeline), problem(problem),
+        machine(machine), c(c), rate(productRate(machine, problem, family)),
         groups(double(node.pipeline.warpgroups)) {
     for (const Use &use : census.uses)
       if (use.grid == number)
@@ -65,19 +65,29 @@ public:
   TileClocks tile() const {
     double most = double(grid.mostSteps);
     double least = std::max(1.0, 2 * steps() - most);
-    return {steps() * step() + c.gradientTileClocks,
-            most * step() + c.gradientTileClocks,
-            least * step() + c.gradientTileClocks, most < 1.05 * steps()};
+    return {steps() * step() + boundary(), most * step() + boundary(),
+            least * step() + boundary(), most < 1.05 * steps()};
   }
 
 private:
   const GridCensus &grid;
+  const Pipeline &how;
   const Problem &problem;
   const Machine &machine;
   const Calibration &c;
   double rate, groups;
   /// Of all tiles of a head.
-  double flops = 0, smemBytes = 0, scores = 0, slots = 0;
+  double flops = 0, smemBytes = 0, scores = 0, slots = 0, tileBytes = 0;
+
+  /// Where results leave from the places of own rows, those of the next tile
+  /// come only when they have.
+  double boundary() const {
+    if (!how.reusesPlaces)
+      return c.gradientTileClocks;
+    double perClock = l2RateOf(machine) / clockOf(machine) / machine.sms;
+    return c.gradientTileClocks +
+           tileBytes / tiles() / (c.burstGain * perClock);
+  }
 
   double masking() const {
     if (problem.mask.kind == MaskKind::none)
@@ -111,8 +121,10 @@ private:
     case Verb::absorb:
     case Verb::spill:
     case Verb::load: // by the copy engine
+    case Verb::store:
+      tileBytes += double(use.moved) * bytesMoved(node, problem);
+      return;
     case Verb::stream:
-    case Verb::store: // of the boundary
     case Verb::grid:
     case Verb::loop:
     case Verb::share:

