@@ -35,8 +35,9 @@ public:
     KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
     at.emplace(f);
     queries = f.arguments.get(b, "queries");
-    store(shift(), /*first=*/0);
+    // In this order: rows of O and dO on their way take all registers there are.
     store(delta(), /*first=*/f.block);
+    store(shift(), /*first=*/0);
     if (more)
       more(*at);
     ReturnOp::create(b);

@@ -3,7 +3,8 @@ with what was written: see tools/dev/sass.py.
 
 `hygiene_backward.py ATTN_OPT PTXAS MACHINE [deterministic]`
 
-Kernels must be as sass.py wants them, but for the main one of flash_backward:
+Kernels must be as sass.py wants them, but for the main ones of flash_backward
+and, on Hopper, of split_backward:
 
 - ptxas lays its blocks out in another order, so that fences and waits come in
   a rotation of the order in the text.
@@ -36,9 +37,11 @@ HOPPER = [(64, 64, "bf16", "none"), (64, 64, "f16", "causal"),
           (128, 128, "bf16", "causal"), (128, 128, "f16", "window<256, 0>")]
 SPLIT = [(64, 64, "bf16", "causal"), (128, 128, "bf16", "none"),
          (128, 128, "f16", "window<256, 0>")]
+# Wider ones, on Hopper only.
+WIDE = [(192, 192, "bf16", "causal"), (256, 256, "bf16", "none")]
 # Stores and loads of local memory in the roles that do not multiply, and outside
 # of products in those that do, each run once a tile or a block of queries.
-BEFORE, AROUND = 24, 36
+BEFORE, AROUND = 32, 36
 # ... and between products, by query_block and head dimension, in a round of 28 to
 # 32 wgmma.  S and dP of 128 queries take 128 registers beside dK, dV and P, as dK
 # and dV of d = 128 do beside the rest: a bound of a mask may not find one.
@@ -57,7 +60,7 @@ def function(number, problem, attributes):
 
 
 def main_faults(kernel, shape, said, wanted, got):
-    """Sentences about the main kernel of flash_backward."""
+    """Sentences about the main kernel of a pipeline."""
     wrong = [line for line in re.findall(r"\(C75\d\d\) .*", said)
              if f"'{kernel}'" in line or "function '" not in line]
     for name in sass.COUNTED:
@@ -103,8 +106,8 @@ def check(opt, ptxas, machine, attributes, problems):
     written = sass.written(ptx)
     for kernel, wrong in found.items():
         schedule, got = schedules[kernel], made[kernel]
-        if schedule.startswith("flash_backward") and (
-                not kernel.endswith(("_prepare", "_finish"))):
+        if "persistent" in schedule and (
+                not re.search("_prepare|_finish", kernel)):
             shape = tuple(int(re.search(pattern, text).group(1))
                           for pattern, text in (
                               (r"query_block = (\d+)", schedule),
@@ -122,7 +125,9 @@ def main():
         sys.exit("expects ATTN_OPT PTXAS MACHINE, but got less")
     opt, ptxas, machine, *rest = sys.argv[1:]
     attributes = " {deterministic}" if rest else ""
-    problems = HOPPER if machine == "h100_sxm" and not rest else SPLIT
+    problems = SPLIT
+    if machine == "h100_sxm":
+        problems = SPLIT + WIDE if rest else HOPPER
     parts = [problems[i:i + 5] for i in range(0, len(problems), 5)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         rows = [row for part in pool.map(
