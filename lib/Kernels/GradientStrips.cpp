@@ -35,7 +35,8 @@ public:
     KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
     at.emplace(f);
     queries = f.arguments.get(b, "queries");
-    // In this order: rows of O and dO on their way take all registers there are.
+    // In this order: rows of O and dO on their way take all registers there
+    // are.
     store(delta(), /*first=*/f.block);
     store(shift(), /*first=*/0);
     if (more)

@@ -239,10 +239,6 @@ private:
       case Verb::stream:
         if (how.units == 0)
           ring(node, node.depth ? node.depth : stages, steps);
-        // A statistic at a time of all columns; what is known of pipelines with
-        // a buffer for results counts it with the rest.
-        if (!shapeOf(node.tensor).cols && how.reusesPlaces)
-          held += rowsOf(node.tensor, steps) / kThreadsPerRow;
         break;
       case Verb::transpose:
         if (needsTranspose(problem))
@@ -264,7 +260,8 @@ private:
         break;
       case Verb::differentiate:
         // dS takes the place of dP.  D of the queries: two of eight columns.
-        held += halves(Tensor::P, steps);
+        if (owned == Axis::Key)
+          held += halves(Tensor::P, steps);
         break;
       case Verb::softmax:
         // P, in the type of V, while the next scores come to be; what is
