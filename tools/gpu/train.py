@@ -66,7 +66,7 @@ class Size:
 SIZES = {
     "small": Size(8, 384, 6, 2, 32, 256, 1_000_000, 1e-3,
                   ("attn", "flash", "math")),
-    "large": Size(15, 768, 6, 2, 16, 1024, 3_000_000, 6e-4,
+    "large": Size(16, 768, 6, 2, 16, 1024, 3_000_000, 6e-4,
                   ("attn", "cudnn", "flash", "math")),
 }
 WARM_UP = 20
