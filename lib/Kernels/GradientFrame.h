@@ -55,7 +55,7 @@ struct GradientFrame {
   Arguments arguments;
 };
 
-/// The queries of a warp of the launches that have blocks for strips.  `fromEnd`
+/// The queries of a warp of the launches that have blocks for strips. `fromEnd`
 /// takes strips, heads and batch entries from the last to the first.
 struct StripRows {
   explicit StripRows(const GradientFrame &frame, bool fromEnd = false);
