@@ -1,5 +1,4 @@
-//===- split_backward_wgmma.cpp - Gradients, each sum in one order (sm_90a)
-//===//
+//===- split_backward_wgmma.cpp - Gradients, sums in one order (sm_90a) ---===//
 //
 // The first launch leaves statistics of queries (GradientStrips.cpp).  All
 // others are one kernel, seen from two sides, as on mma.sync: a tile *owns*

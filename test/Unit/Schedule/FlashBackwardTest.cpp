@@ -1,5 +1,4 @@
-//===- FlashBackwardTest.cpp - Gradients by keys: words, bytes, space, time
-//===//
+//===- FlashBackwardTest.cpp - Gradients by keys, priced ------------------===//
 
 #include "RandomProblem.h"
 #include "attn/Schedule/Footprint.h"
