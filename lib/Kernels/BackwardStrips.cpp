@@ -47,8 +47,7 @@ KernelOp attn::finishStrips(BackwardFrame &f) {
                             f.request.alignmentOf("dq"));
   Value view = f.arguments.view(b, "dq", type, at.batch, at.head,
                                 f.arguments.get(b, "queries"));
-  Value factors =
-      b.fill(f.arguments.get(b, "scale"), b.rowType(BackwardFrame::kWarpRows));
+  Value factors = b.fill(f.arguments.get(b, "scale"), b.rowType(kWarpRows));
   for (int64_t image = 0; image < f.imagesOfWarp(); ++image) {
     auto sums = LoadRegistersOp::create(b, TypeRange(f.imageType()),
                                         f.arguments.get(b, "scratch_dq"),

@@ -16,7 +16,6 @@
 namespace attn {
 
 struct ColumnFrame {
-  static constexpr int64_t kWarpRows = 16;
   static constexpr int64_t kGroups = 2; ///< consumer warpgroups
   static constexpr int64_t kRows = kGroups * kGroupRows;
   static constexpr int64_t kConsumers = kGroups * kWarpsPerGroup;

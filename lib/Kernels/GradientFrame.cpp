@@ -50,7 +50,7 @@ static Scalar positionOf(TileBuilder &b, int dimension, bool fromEnd) {
 StripRows::StripRows(const GradientFrame &f, bool fromEnd)
     : tile(positionOf(f.b, 0, fromEnd)), head(positionOf(f.b, 1, fromEnd)),
       batch(positionOf(f.b, 2, fromEnd)), warp(f.b.warpId()),
-      row(tile * kStripRows + warp * GradientFrame::kWarpRows) {
+      row(tile * kStripRows + warp * kWarpRows) {
   int64_t strips = f.block / kStripRows;
   strip = tile % strips;
   block = f.numberOf(batch, head, tile / strips);

@@ -45,8 +45,6 @@ struct GradientFrame {
   Step firstStep(const Walk &walk) const;
   Step nextStep(const Walk &walk, const Step &step) const;
 
-  static constexpr int64_t kWarpRows = 16;
-
   TileBuilder &b;
   const Problem &problem;
   const KernelRequest &request;

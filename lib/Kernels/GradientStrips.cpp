@@ -59,8 +59,8 @@ private:
   /// has one behind the end.
   Value shift() {
     double infinity = std::numeric_limits<double>::infinity();
-    Value lse = LoadRowOp::create(b, b.rowType(GradientFrame::kWarpRows),
-                                  vector("lse"), at->row);
+    Value lse =
+        LoadRowOp::create(b, b.rowType(kWarpRows), vector("lse"), at->row);
     return b.map(lse, lse.getType(),
                  [&](Scalar row, Scalar, ArrayRef<Scalar> v) -> Value {
                    Scalar none = b.f32(-infinity);
@@ -72,7 +72,7 @@ private:
 
   /// D = rowsum(dO * O) - dLSE.
   Value delta() {
-    RowType type = b.rowType(GradientFrame::kWarpRows);
+    RowType type = b.rowType(kWarpRows);
     Value products =
         RowDotOp::create(b, type, matrix("o"), matrix("do"), at->row);
     if (!f.problem.dlse)
@@ -87,7 +87,7 @@ private:
   /// To the numbers of the block, those of a statistic from `first` on.
   void store(Value values, int64_t first) {
     Value view = f.statistics(at->block, /*first=*/0, b.i32(2 * f.block));
-    Scalar row = at->strip * kStripRows + at->warp * GradientFrame::kWarpRows;
+    Scalar row = at->strip * kStripRows + at->warp * kWarpRows;
     StoreRowOp::create(b, values, view, row + first);
   }
 

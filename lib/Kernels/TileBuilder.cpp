@@ -206,6 +206,10 @@ RowType TileBuilder::indexRowType(int64_t rows) {
   return RowType::get(getContext(), rows, getI32Type(), /*partial=*/false);
 }
 
+PendingType TileBuilder::pendingType(int64_t columns) {
+  return PendingType::get(getContext(), kWarpRows, columns);
+}
+
 Value TileBuilder::fill(Scalar value, Type type) {
   return FillOp::create(*this, type, value);
 }
@@ -239,6 +243,13 @@ Value TileBuilder::rowSum(Value fragment, Value init) {
   int64_t rows = cast<FragType>(fragment.getType()).getRows();
   return RowReduceOp::create(*this, rowType(rows, /*partial=*/true),
                              Reduction::add, fragment, init);
+}
+
+Value TileBuilder::await(Value product, int64_t younger) {
+  int64_t columns = cast<PendingType>(product.getType()).getColumns();
+  return WgmmaWaitOp::create(*this, TypeRange(accType(kWarpRows, columns)),
+                             uint32_t(younger), product)
+      .getResult(0);
 }
 
 //===----------------------------------------------------------------------===//

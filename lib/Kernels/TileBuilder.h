@@ -14,6 +14,9 @@
 
 namespace attn {
 
+/// Rows of a product of a warpgroup that each of its warps has.
+inline constexpr int64_t kWarpRows = 16;
+
 class TileBuilder;
 
 /// A run-time i32, i64, i1 or f32 with operators.  Integer constants on the
@@ -85,6 +88,8 @@ public:
   tile::FragType rhsType(int64_t rows, int64_t columns, mlir::Type element);
   tile::RowType rowType(int64_t rows, bool partial = false);
   tile::RowType indexRowType(int64_t rows);
+  /// A warp's rows of a product in flight.
+  tile::PendingType pendingType(int64_t columns);
 
   // Fragments and rows.
   mlir::Value fill(Scalar value, mlir::Type type);
@@ -95,6 +100,8 @@ public:
   mlir::Value map(mlir::ValueRange inputs, mlir::Type result, MapBody body);
   mlir::Value rowMax(mlir::Value fragment, mlir::Value init);
   mlir::Value rowSum(mlir::Value fragment, mlir::Value init);
+  /// Waits for a product, with so many younger ones left in flight.
+  mlir::Value await(mlir::Value product, int64_t younger = 0);
 
   // Control flow.
   using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(

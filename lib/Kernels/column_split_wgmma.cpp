@@ -156,15 +156,6 @@ private:
 
   Type outputType() { return b.accType(kWarpRows, columns); }
 
-  PendingType pending(int64_t columns) {
-    return PendingType::get(b.getContext(), kWarpRows, columns);
-  }
-  Value await(Value product) {
-    int64_t columns = cast<PendingType>(product.getType()).getColumns();
-    return WgmmaWaitOp::create(b, TypeRange(b.accType(kWarpRows, columns)), 0u,
-                               product)
-        .getResult(0);
-  }
   /// Waits until only the youngest product is in flight.
   void awaitOlder() { WgmmaWaitOp::create(b, TypeRange(), 1u, ValueRange()); }
   void awaitReady(Scalar number) {
@@ -213,15 +204,16 @@ private:
       std::optional<int64_t> stage = placeOf(panel);
       Scalar left = stage ? b.i32(*stage) : take();
       Scalar right = take();
-      sum = WgmmaOp::create(b, pending(kKeys), stage ? bufferQ : units, left,
-                            groupRow, units, right, /*transpose=*/true, sum);
+      sum = WgmmaOp::create(b, b.pendingType(kKeys), stage ? bufferQ : units,
+                            left, groupRow, units, right, /*transpose=*/true,
+                            sum);
       if (panel > 0)
         awaitOlder();
       for (Place one : before)
         ring.release(b, one);
       before = used;
     }
-    Value scores = await(sum);
+    Value scores = b.await(sum);
     for (Place one : before)
       ring.release(b, one);
     return scores;
@@ -293,7 +285,8 @@ private:
       Value weights = ExtractOp::create(b, slice, joined.weights,
                                         uint64_t(piece * kPieceKeys));
       ring.awaitFull(b, place);
-      sum = WgmmaOp::create(b, pending(columns), weights, /*lhs_stage=*/Value(),
+      sum = WgmmaOp::create(b, b.pendingType(columns), weights,
+                            /*lhs_stage=*/Value(),
                             /*lhs_row=*/Value(), pieces, place.slot,
                             /*transpose=*/false, sum);
       if (piece == 0) {
@@ -305,7 +298,7 @@ private:
       before = place;
       place = ring.next(b, place);
     }
-    sums = {joined.rows, await(sum)};
+    sums = {joined.rows, b.await(sum)};
     ring.release(b, before);
   }
 

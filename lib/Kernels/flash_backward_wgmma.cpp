@@ -83,21 +83,19 @@ private:
   // Products
   //===--------------------------------------------------------------------===//
 
-  PendingType pending(int64_t columns) {
-    return PendingType::get(b.getContext(), kWarpRows, columns);
-  }
-
   /// Own rows of K or V times the transpose of a slot of Q or dO.
   Value startScores(Value own, Scalar row, Value streamed, Scalar slot) {
-    return WgmmaOp::create(b, pending(block), own, b.i32(0), row, streamed,
-                           slot, /*rhs_column=*/Value(), /*transpose=*/true,
+    return WgmmaOp::create(b, b.pendingType(block), own, b.i32(0), row,
+                           streamed, slot, /*rhs_column=*/Value(),
+                           /*transpose=*/true,
                            /*acc=*/Value());
   }
 
   /// sum += factor times a slot of dO or Q.
   Value startSum(Value sum, Value factor, Value streamed, Scalar slot) {
     int64_t columns = cast<FragType>(sum.getType()).getColumns();
-    return WgmmaOp::create(b, pending(columns), factor, /*lhs_stage=*/Value(),
+    return WgmmaOp::create(b, b.pendingType(columns), factor,
+                           /*lhs_stage=*/Value(),
                            /*lhs_row=*/Value(), streamed, slot,
                            /*rhs_column=*/Value(), /*transpose=*/false, sum);
   }
@@ -108,17 +106,10 @@ private:
     Value column = splitsColumns
                        ? Value(groupRow * (gradientColumns / kGroupRows))
                        : Value();
-    return WgmmaOp::create(b, pending(gradientColumns), bufferScores, slot, row,
-                           bufferK, b.i32(0), column, /*transpose=*/false,
+    return WgmmaOp::create(b, b.pendingType(gradientColumns), bufferScores,
+                           slot, row, bufferK, b.i32(0), column,
+                           /*transpose=*/false,
                            /*acc=*/Value());
-  }
-
-  /// Waits for the product, with so many younger ones left in flight.
-  Value await(Value product, int64_t younger) {
-    int64_t columns = cast<PendingType>(product.getType()).getColumns();
-    Type type = b.accType(kWarpRows, columns);
-    return WgmmaWaitOp::create(b, type, uint32_t(younger), product)
-        .getResult(0);
   }
 
   Value cast16(Value accumulator) {
@@ -221,13 +212,13 @@ private:
     ringQ.awaitFull(b, state.place);
     Value scoresInFlight = startScores(bufferK, ownRow, bufferQ, slot);
     Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
-    Value weights = weigh(await(scoresInFlight, 1), shift, tile, row, isOpen);
+    Value weights = weigh(b.await(scoresInFlight, 1), shift, tile, row, isOpen);
     Value sumV;
     if (overlap)
       sumV = startSum(state.sumV, cast16(weights), bufferGradient, slot);
     Value delta = statistic(slot, /*first=*/block);
     Value gradient = differentiate(
-        weights, await(gradientInFlight, overlap ? 1 : 0), delta, isOpen);
+        weights, b.await(gradientInFlight, overlap ? 1 : 0), delta, isOpen);
     Value factor = cast16(gradient);
     if (!overlap)
       sumV = startSum(state.sumV, cast16(weights), bufferGradient, slot);
@@ -238,16 +229,16 @@ private:
     BarSyncOp::create(b, b.i32(kScoresBarrier),
                       uint32_t(kWarpsPerGroup * groups));
     Value queryGradient = startGradient(state.turn, ownRow);
-    sumV = await(sumV, 1);
+    sumV = b.await(sumV, 1);
     ringGradient.release(b, state.place);
     Value sumK = startSum(state.sumK, factor, bufferQ, slot);
-    queryGradient = await(queryGradient, 1);
+    queryGradient = b.await(queryGradient, 1);
     ringK.release(b, once, isLast);
     leave(state.turn, [&] {
       PutRegistersOp::create(b, ValueRange{queryGradient}, staging, group,
                              warpInGroup);
     });
-    sumK = await(sumK, 0);
+    sumK = b.await(sumK);
     ringQ.release(b, state.place);
     return {ringQ.next(b, state.place), state.turn ^ 1, ownRow + zero, sumK,
             sumV};

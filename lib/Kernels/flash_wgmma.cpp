@@ -36,8 +36,6 @@ using namespace attn::tile;
 
 namespace {
 
-constexpr int64_t kWarpRows = 16;
-
 class FlashWgmma : FlashFrame {
 public:
   FlashWgmma(TileBuilder &b, const KernelRequest &request)
@@ -67,27 +65,16 @@ private:
   // Consumers: products
   //===--------------------------------------------------------------------===//
 
-  PendingType pending(int64_t columns) {
-    return PendingType::get(b.getContext(), kWarpRows, columns);
-  }
-
   Value startScores(Place q, Place k) {
-    return WgmmaOp::create(b, pending(key), bufferQ, q.slot, groupRow, bufferK,
-                           k.slot, /*transpose=*/true, /*acc=*/Value());
+    return WgmmaOp::create(b, b.pendingType(key), bufferQ, q.slot, groupRow,
+                           bufferK, k.slot, /*transpose=*/true,
+                           /*acc=*/Value());
   }
 
   Value startOutput(Value weights, Place v, Value output) {
-    return WgmmaOp::create(b, pending(dimV), weights, /*lhs_stage=*/Value(),
-                           /*lhs_row=*/Value(), bufferV, v.slot, transposes,
-                           output);
-  }
-
-  /// Waits for the product, with so many younger ones left in flight.
-  Value await(Value product, int64_t younger) {
-    int64_t columns = cast<PendingType>(product.getType()).getColumns();
-    Type type = b.accType(kWarpRows, columns);
-    return WgmmaWaitOp::create(b, type, uint32_t(younger), product)
-        .getResult(0);
+    return WgmmaOp::create(
+        b, b.pendingType(dimV), weights, /*lhs_stage=*/Value(),
+        /*lhs_row=*/Value(), bufferV, v.slot, transposes, output);
   }
 
   Value cast16(Value weights) {
@@ -257,7 +244,7 @@ private:
     turns.take(b);
     Value product = startScores(q, k);
     turns.pass(b);
-    Value scores = await(product, 0);
+    Value scores = b.await(product);
     ringK.release(b, k);
     releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
     LazySoftmax::Block block = firstBlock(scores, tile, share);
@@ -315,7 +302,7 @@ private:
       sum = startOutput(state.weights, state.v, output);
     }
     turns.pass(b);
-    Value scores = await(product, overlap ? 1 : 0);
+    Value scores = b.await(product, overlap ? 1 : 0);
     ringK.release(b, state.k);
     releaseQueryAfter(q, isLast);
     scores = softmax->orient(b, scores);
@@ -323,7 +310,7 @@ private:
       scores = band->hide(b, scores, tile.row + warpRow, block * key);
     Scalar moves = softmax->mustMove(b, state.rows, scores);
     if (overlap) {
-      output = await(sum, 0);
+      output = b.await(sum);
       ringV.release(b, state.v);
     }
     LazySoftmax::Step step =
@@ -347,11 +334,11 @@ private:
     ringV.awaitFull(b, state.v);
     Value sum = startOutput(state.weights, state.v, output);
     turns.pass(b);
-    Value scores = await(product, 1);
+    Value scores = b.await(product, 1);
     ringK.release(b, k);
     releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
     LazySoftmax::Block block = firstBlock(scores, tile, share);
-    output = await(sum, 0);
+    output = b.await(sum);
     ringV.release(b, state.v);
     Place v = ringV.next(b, state.v);
     passOver(passed, nullptr, &v);
@@ -361,7 +348,7 @@ private:
   /// P V of the last block, with nothing beside it.
   Value multiplyLast(const State &state, Value output) {
     ringV.awaitFull(b, state.v);
-    output = await(startOutput(state.weights, state.v, output), 0);
+    output = b.await(startOutput(state.weights, state.v, output));
     ringV.release(b, state.v);
     return output;
   }

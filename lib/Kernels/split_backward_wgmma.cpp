@@ -66,13 +66,10 @@ private:
   // Products
   //===--------------------------------------------------------------------===//
 
-  PendingType pending(int64_t columns) {
-    return PendingType::get(b.getContext(), kWarpRows, columns);
-  }
-
   /// Own rows times the transpose of a slot of streamed ones.
   Value startScores(Value own, Scalar row, Value rows, Scalar slot) {
-    return WgmmaOp::create(b, pending(streamed), own, b.i32(0), row, rows, slot,
+    return WgmmaOp::create(b, b.pendingType(streamed), own, b.i32(0), row, rows,
+                           slot,
                            /*rhs_column=*/Value(), /*transpose=*/true,
                            /*acc=*/Value());
   }
@@ -82,17 +79,10 @@ private:
     int64_t columns = cast<FragType>(sum.getType()).getColumns();
     Value left =
         CastOp::create(b, b.lhsType(kWarpRows, streamed, element), factor);
-    return WgmmaOp::create(b, pending(columns), left, /*lhs_stage=*/Value(),
+    return WgmmaOp::create(b, b.pendingType(columns), left,
+                           /*lhs_stage=*/Value(),
                            /*lhs_row=*/Value(), rows, slot,
                            /*rhs_column=*/Value(), /*transpose=*/false, sum);
-  }
-
-  /// Waits for the product, with so many younger ones left in flight.
-  Value await(Value product, int64_t younger) {
-    int64_t columns = cast<PendingType>(product.getType()).getColumns();
-    Type type = b.accType(kWarpRows, columns);
-    return WgmmaWaitOp::create(b, type, uint32_t(younger), product)
-        .getResult(0);
   }
 
   //===--------------------------------------------------------------------===//
@@ -233,7 +223,7 @@ private:
       gradient =
           startScores(bufferY, state.groupRow, bufferStreamedY, state.y.slot);
     Value weights =
-        weigh(await(scores, side.hasX ? 1 : 0), shift, own, row, isOpen);
+        weigh(b.await(scores, side.hasX ? 1 : 0), shift, own, row, isOpen);
     if (!side.hasX)
       ringStreamedX.release(b, state.x);
     bool isBeside = side.hasY && overlaps();
@@ -247,7 +237,7 @@ private:
     if (side.hasX) {
       Value delta =
           side.ownsKeys ? columns(state.x.slot, /*first=*/block) : own.delta;
-      gradient = differentiate(weights, await(gradient, isBeside ? 1 : 0),
+      gradient = differentiate(weights, b.await(gradient, isBeside ? 1 : 0),
                                delta, isOpen);
       if (ownsBareY()) {
         ringStreamedY.release(b, state.y);
@@ -259,11 +249,11 @@ private:
     if (side.hasX)
       sumX = startSum(state.sums[0], gradient, bufferStreamedX, state.x.slot);
     if (side.hasY) {
-      next.sums[indexOfY()] = await(sumY, side.hasX ? 1 : 0);
+      next.sums[indexOfY()] = b.await(sumY, side.hasX ? 1 : 0);
       ringStreamedY.release(b, state.y);
     }
     if (side.hasX) {
-      next.sums[0] = await(sumX, 0);
+      next.sums[0] = b.await(sumX);
       ringStreamedX.release(b, state.x);
     }
     return next;
