@@ -6,9 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GradientFrame.h"
-#include "ScoreScale.h"
-
-#include <limits>
+#include "GradientScores.h"
 
 using namespace mlir;
 using namespace attn;
@@ -55,33 +53,16 @@ private:
     return f.arguments.vector(b, role, at->batch, at->head, queries);
   }
 
-  /// -log2(e) LSE.  A query that sees nothing has LSE = -inf and P = 0, and so
-  /// has one behind the end.
   Value shift() {
-    double infinity = std::numeric_limits<double>::infinity();
     Value lse =
         LoadRowOp::create(b, b.rowType(kWarpRows), vector("lse"), at->row);
-    return b.map(lse, lse.getType(),
-                 [&](Scalar row, Scalar, ArrayRef<Scalar> v) -> Value {
-                   Scalar none = b.f32(-infinity);
-                   Scalar some =
-                       b.select(v[0] == none, none, v[0] * b.f32(-kLog2E));
-                   return b.select(at->row + row < queries, some, none);
-                 });
+    return shiftOf(b, lse, at->row, /*endOfRows=*/queries);
   }
 
-  /// D = rowsum(dO * O) - dLSE.
   Value delta() {
-    RowType type = b.rowType(kWarpRows);
-    Value products =
-        RowDotOp::create(b, type, matrix("o"), matrix("do"), at->row);
-    if (!f.problem.dlse)
-      return products;
-    Value more = LoadRowOp::create(b, type, vector("dlse"), at->row);
-    return b.map({products, more}, type,
-                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                   return v[0] - v[1];
-                 });
+    return deltaOf(b, matrix("o"), matrix("do"),
+                   f.problem.dlse ? vector("dlse") : Value(), at->row,
+                   kWarpRows);
   }
 
   /// To the numbers of the block, those of a statistic from `first` on.

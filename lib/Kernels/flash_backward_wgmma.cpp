@@ -34,7 +34,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BackwardFrame.h"
-#include "ScoreScale.h"
+#include "GradientScores.h"
 #include "Softmax.h"
 
 #include "attn/Schedule/Footprint.h"
@@ -212,13 +212,20 @@ private:
     ringQ.awaitFull(b, state.place);
     Value scoresInFlight = startScores(bufferK, ownRow, bufferQ, slot);
     Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
-    Value weights = weigh(b.await(scoresInFlight, 1), shift, tile, row, isOpen);
+    Value weights =
+        weightsOf(b, *scale, b.await(scoresInFlight, 1), shift, isOpen,
+                  [&](Value scores) {
+                    // What is behind the keys has weights that overflow, maybe,
+                    // and would reach dQ.
+                    return band->hide(b, scores, tile.row + warpRow, row,
+                                      /*endOfRows=*/keys);
+                  });
     Value sumV;
     if (overlap)
       sumV = startSum(state.sumV, cast16(weights), bufferGradient, slot);
     Value delta = statistic(slot, /*first=*/block);
-    Value gradient = differentiate(
-        weights, b.await(gradientInFlight, overlap ? 1 : 0), delta, isOpen);
+    Value gradient = gradientOf(
+        b, weights, b.await(gradientInFlight, overlap ? 1 : 0), delta, isOpen);
     Value factor = cast16(gradient);
     if (!overlap)
       sumV = startSum(state.sumV, cast16(weights), bufferGradient, slot);
@@ -248,42 +255,6 @@ private:
   Value statistic(Scalar slot, int64_t first) {
     return GetColumnsOp::create(b, b.accType(kWarpRows, block),
                                 bufferStatistics, slot, b.i32(0), b.i32(first));
-  }
-
-  /// P of a warp, of which nothing is hidden if `isOpen`.
-  Value weigh(Value scores, Value shift, const Tile &tile, Scalar row,
-              Scalar isOpen) {
-    scores = scale->orient(b, scores);
-    scores = b.choose(
-        isOpen, [&]() -> SmallVector<Value> { return {scores}; },
-        [&]() -> SmallVector<Value> {
-          // What is behind the keys has weights that overflow, maybe, and would
-          // reach dQ.
-          return {band->hide(b, scores, tile.row + warpRow, row,
-                             /*endOfRows=*/keys)};
-        })[0];
-    return b.map({scores, shift}, scores.getType(),
-                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                   return b.exp2(b.fma(v[0], scale->factor, v[1]));
-                 });
-  }
-
-  /// dS = P (dP - D).  What is hidden has no gradient, whatever dP is there.
-  Value differentiate(Value weights, Value gradient, Value delta,
-                      Scalar isOpen) {
-    Value product = b.map({weights, gradient, delta}, weights.getType(),
-                          [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                            return v[0] * (v[1] - v[2]);
-                          });
-    return b.choose(
-        isOpen, [&]() -> SmallVector<Value> { return {product}; },
-        [&]() -> SmallVector<Value> {
-          return {b.map({weights, product}, weights.getType(),
-                        [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                          Scalar none = b.f32(0);
-                          return b.select(v[0] == none, none, v[1]);
-                        })};
-        })[0];
   }
 
   /// Leaves something in the warpgroup's stage for the writer.

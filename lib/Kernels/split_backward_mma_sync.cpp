@@ -23,13 +23,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Epilogue.h"
+#include "GradientScores.h"
 #include "Mask.h"
 #include "Products.h"
-#include "ScoreScale.h"
 
 #include "llvm/Support/MathExtras.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace attn;
@@ -238,31 +236,14 @@ private:
 
   void loadStatistics() {
     Scalar row = firstRow + warpRow;
-    RowType type = b.rowType(strip);
     Rows output = rowsOf("o", "", problem.headDimV);
-    Value delta = RowDotOp::create(b, type, view(output, "o", head, queries),
-                                   view(y, y.role, head, queries), row);
-    if (problem.dlse) {
-      Value more = LoadRowOp::create(b, type, statistic("dlse", head), row);
-      delta = b.map({delta, more}, type,
-                    [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                      return v[0] - v[1];
-                    });
-    }
+    Value delta = deltaOf(
+        b, view(output, "o", head, queries), view(y, y.role, head, queries),
+        problem.dlse ? statistic("dlse", head) : Value(), row, strip);
     StoreRowOp::create(b, delta, statistic("delta", head), row);
     ownDelta = delta;
-    ownShift = shiftOf(LoadRowOp::create(b, type, statistic("lse", head), row));
-  }
-
-  /// What is added to c s, so that P = 2^(c s + shift): -log2(e) LSE.  A query
-  /// that sees nothing has LSE = -inf and P = 0.
-  Value shiftOf(Value lse) {
-    double infinity = std::numeric_limits<double>::infinity();
-    return b.map(lse, lse.getType(),
-                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                   Scalar none = v[0] == b.f32(-infinity);
-                   return b.select(none, v[0], v[0] * b.f32(-kLog2E));
-                 });
+    ownShift = shiftOf(
+        b, LoadRowOp::create(b, b.rowType(strip), statistic("lse", head), row));
   }
 
   //===--------------------------------------------------------------------===//
@@ -365,29 +346,23 @@ private:
     if (cut)
       scores =
           blocks->hide(b, scores, firstRow + warpRow, blocks->block(b, step));
-    Value shift = ringLse ? shiftOf(columnsOf(ringLse, stage)) : ownShift;
-    Value weights = b.map({scores, shift}, scores.getType(),
-                          [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                            return b.exp2(b.fma(v[0], scale->factor, v[1]));
-                          });
+    Value shift = ringLse ? shiftOf(b, columnsOf(ringLse, stage)) : ownShift;
+    Value weights = weightsOf(b, *scale, scores, shift);
     if (side.hasY)
       products.addWeighted(all.drop_front(partsOfX), weights, ringY, stage);
     if (side.hasX) {
-      Value gradient = gradientOf(weights, stage, cut);
+      Value gradient = differentiate(weights, stage, cut);
       products.addWeighted(all.take_front(partsOfX), gradient, ringX, stage);
     }
     return result;
   }
 
-  /// dS = P (dP - D).  What is hidden has no gradient, whatever dP is there.
-  Value gradientOf(Value weights, Scalar stage, bool cut) {
+  /// dS of a step, of which something is hidden if it is `cut`.
+  Value differentiate(Value weights, Scalar stage, bool cut) {
     Value gradient = scoresOf(y, bufferY, ringY, stage);
     Value delta = ringDelta ? columnsOf(ringDelta, stage) : ownDelta;
-    return b.map({weights, gradient, delta}, weights.getType(),
-                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                   Scalar product = v[0] * (v[1] - v[2]), none = b.f32(0);
-                   return cut ? b.select(v[0] == none, none, product) : product;
-                 });
+    gradient = gradientOf(b, weights, gradient, delta);
+    return cut ? withoutHidden(b, weights, gradient) : gradient;
   }
 
   //===--------------------------------------------------------------------===//

@@ -28,7 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ScoreScale.h"
+#include "GradientScores.h"
 #include "Softmax.h"
 #include "SplitFrame.h"
 
@@ -223,7 +223,10 @@ private:
       gradient =
           startScores(bufferY, state.groupRow, bufferStreamedY, state.y.slot);
     Value weights =
-        weigh(b.await(scores, side.hasX ? 1 : 0), shift, own, row, isOpen);
+        weightsOf(b, *scale, b.await(scores, side.hasX ? 1 : 0), shift, isOpen,
+                  [&](Value scores) {
+                    return band->hide(b, scores, own.tile.row + warpRow, row);
+                  });
     if (!side.hasX)
       ringStreamedX.release(b, state.x);
     bool isBeside = side.hasY && overlaps();
@@ -237,8 +240,8 @@ private:
     if (side.hasX) {
       Value delta =
           side.ownsKeys ? columns(state.x.slot, /*first=*/block) : own.delta;
-      gradient = differentiate(weights, b.await(gradient, isBeside ? 1 : 0),
-                               delta, isOpen);
+      gradient = gradientOf(b, weights, b.await(gradient, isBeside ? 1 : 0),
+                            delta, isOpen);
       if (ownsBareY()) {
         ringStreamedY.release(b, state.y);
         ringY.release(b, own.once, isLast);
@@ -264,39 +267,6 @@ private:
     return GetColumnsOp::create(b, b.accType(kWarpRows, streamed),
                                 bufferStatistics, slot, b.i32(0),
                                 b.i32(int32_t(first)));
-  }
-
-  /// P of a warp, of which nothing is hidden if `isOpen`.
-  Value weigh(Value scores, Value shift, const Own &own, Scalar row,
-              Scalar isOpen) {
-    scores = scale->orient(b, scores);
-    scores = b.choose(
-        isOpen, [&]() -> SmallVector<Value> { return {scores}; },
-        [&]() -> SmallVector<Value> {
-          return {band->hide(b, scores, own.tile.row + warpRow, row)};
-        })[0];
-    return b.map({scores, shift}, scores.getType(),
-                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                   return b.exp2(b.fma(v[0], scale->factor, v[1]));
-                 });
-  }
-
-  /// dS = P (dP - D).  What is hidden has no gradient, whatever dP is there.
-  Value differentiate(Value weights, Value gradient, Value delta,
-                      Scalar isOpen) {
-    Value product = b.map({weights, gradient, delta}, weights.getType(),
-                          [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                            return v[0] * (v[1] - v[2]);
-                          });
-    return b.choose(
-        isOpen, [&]() -> SmallVector<Value> { return {product}; },
-        [&]() -> SmallVector<Value> {
-          return {b.map({weights, product}, weights.getType(),
-                        [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                          Scalar none = b.f32(0);
-                          return b.select(v[0] == none, none, v[1]);
-                        })};
-        })[0];
   }
 
   //===--------------------------------------------------------------------===//

@@ -1,0 +1,53 @@
+//===- GradientScores.h - P and dS from scores, for gradients ---*- C++ -*-===//
+//
+// Gradients know the softmax of a row from its LSE, without a maximum or a sum:
+//
+//   P  = 2^(c s + shift)    shift = -log2(e) LSE, c as in ScoreScale.h
+//   dS = P (dP - D)         D = rowsum(dO * O) - dLSE
+//
+// Shift and D are a value for each query: rows where rows are queries, and
+// fragments of equal rows where columns are.
+//
+// What is hidden has a score of -inf and P = 0.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_GRADIENTSCORES_H
+#define ATTN_LIB_KERNELS_GRADIENTSCORES_H
+
+#include "ScoreScale.h"
+
+namespace attn {
+
+/// -log2(e) LSE.  A query that sees nothing has LSE = -inf and P = 0, and so
+/// have those from `endOfRows` on, if given, of rows from `firstRow` on.
+mlir::Value shiftOf(TileBuilder &builder, mlir::Value lse,
+                    Scalar firstRow = Scalar(), Scalar endOfRows = Scalar());
+
+/// D of `rows` queries from `row` on, from views of O, of dO and, unless it is
+/// 0, of dLSE.
+mlir::Value deltaOf(TileBuilder &builder, mlir::Value output,
+                    mlir::Value gradient, mlir::Value dlse, Scalar row,
+                    int64_t rows);
+
+/// P from oriented scores.
+mlir::Value weightsOf(TileBuilder &builder, const ScoreScale &scale,
+                      mlir::Value scores, mlir::Value shift);
+/// P from scores as they come, some of which `hide` hides unless `isOpen`.
+mlir::Value weightsOf(TileBuilder &builder, const ScoreScale &scale,
+                      mlir::Value scores, mlir::Value shift, Scalar isOpen,
+                      llvm::function_ref<mlir::Value(mlir::Value scores)> hide);
+
+/// dS from P and dP; where dP is not a number, neither is dS.
+mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
+                       mlir::Value gradient, mlir::Value delta);
+/// Likewise, without what is hidden, if not `isOpen`.
+mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
+                       mlir::Value gradient, mlir::Value delta, Scalar isOpen);
+/// dS with 0 where P is: what is hidden has no gradient, whatever dP is there.
+mlir::Value withoutHidden(TileBuilder &builder, mlir::Value weights,
+                          mlir::Value gradient);
+
+} // namespace attn
+
+#endif
