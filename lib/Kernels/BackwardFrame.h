@@ -20,8 +20,6 @@
 
 #include "GradientFrame.h"
 
-#include <optional>
-
 namespace attn {
 
 struct BackwardFrame : GradientFrame {
@@ -29,7 +27,6 @@ struct BackwardFrame : GradientFrame {
 
   /// Creates the kernel of the main launch, and reserves shared memory.
   tile::KernelOp declareMain();
-  mlir::Value map(llvm::StringRef operand) const;
 
   //===--------------------------------------------------------------------===//
   // Blocks of queries
@@ -48,24 +45,15 @@ struct BackwardFrame : GradientFrame {
   // The main launch
   //===--------------------------------------------------------------------===//
 
-  Walk walkOf(const Tile &tile) const;
-  Tile pop(Place message) const { return popTile(b, queue, message); }
-
-  int64_t key, stages; ///< keys of a tile
+  int64_t stages;
   bool overlap;
-  int64_t groups;          ///< consumer warpgroups
   int64_t dim, dimV;       ///< head dimensions, padded
   bool splitsColumns;      ///< how dQ is dealt out
   int64_t gradientColumns; ///< of a part of dQ
 
-  Scalar queries, keys;
-  Scalar sharers;              ///< query heads that share a key head
-  std::optional<KeyBand> band; ///< from the side of the keys
-  std::optional<TileBlocks> blocks;
-  mlir::Value bufferK, bufferV, bufferQ, bufferGradient, bufferStatistics;
+  mlir::Value bufferK, bufferV, bufferQ, bufferGradient;
   mlir::Value bufferScores; ///< of dS, two that take turns
   mlir::Value staging;      ///< a stage for each warpgroup
-  mlir::Value queue;
   /// `ringGradient` has dO and the statistics; `ringStaged` a slot for each
   /// warpgroup.
   Ring ringK, ringV, ringQ, ringGradient, ringStaged;

@@ -20,21 +20,13 @@ namespace {
 
 class Producer {
 public:
-  explicit Producer(const BackwardFrame &frame)
-      : f(frame), b(frame.b),
-        order(TileOrder::ofKeys(b, f.arguments, f.problem, f.key, f.request.sms,
-                                f.request.l2Bytes)) {}
+  explicit Producer(const BackwardFrame &frame) : f(frame), b(frame.b) {}
 
   void produce() {
-    Tile first = order.at(b, b.programId(0));
-    Place writer = Place::writer(b), message = Place::reader(b);
-    pushTile(b, f.queue, message, first);
-    message = message.next(b, kTileMessages);
-    b.repeat(
-        {first.row, first.head, first.batch, writer.parity, writer.slot,
-         writer.parity, message.slot, message.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return produceTile(s); });
+    Place writer = Place::writer(b);
+    f.order().feedTiles(
+        b, f.arguments, f.queue, {writer.parity, writer.slot, writer.parity},
+        [&](const Tile &tile, ValueRange s) { return produceTile(tile, s); });
   }
 
 private:
@@ -54,16 +46,12 @@ private:
   void loadGradient(Place place, const Tile &tile, const Step &step) {
     f.ringGradient.load(b, place, f.map("do"), tile.batch, step.head,
                         step.block * f.block, f.bufferGradient);
-    LoadWordsOp::create(b, f.arguments.get(b, "scratch_statistics"),
-                        f.numberOf(tile.batch, step.head, step.block),
-                        f.bufferStatistics, place.slot,
-                        f.ringGradient.fullBarrier(), place.slot);
+    f.loadStatistics(f.ringGradient, place, tile, step);
   }
 
-  SmallVector<Value> produceTile(ValueRange s) {
+  SmallVector<Value> produceTile(const Tile &tile, ValueRange s) {
     auto at = [&](int i) { return b.wrap(s[i]); };
-    Tile tile{at(0), at(1), at(2)};
-    Place once{b.i32(0), at(3)}, place{at(4), at(5)}, message{at(6), at(7)};
+    Place once{b.i32(0), at(0)}, place{at(1), at(2)};
     Walk walk = f.walkOf(tile);
     Step first = f.firstStep(walk);
     ValueRange last =
@@ -79,21 +67,11 @@ private:
                  step = f.nextStep(walk, step);
                  return {now.slot, now.parity, step.head, step.block};
                });
-    place = {b.wrap(last[0]), b.wrap(last[1])};
-
-    Scalar drawn = b.wrap(DrawOp::create(
-        b, b.getI32Type(), f.arguments.get(b, kCounterRole), order.count));
-    // The first tiles went to the blocks by their numbers.
-    Tile next = order.at(b, drawn + b.gridSize(0));
-    pushTile(b, f.queue, message, next);
-    message = message.next(b, kTileMessages);
-    return {next.row,   next.head,    next.batch,   once.parity ^ 1,
-            place.slot, place.parity, message.slot, message.parity};
+    return {once.parity ^ 1, last[0], last[1]};
   }
 
   const BackwardFrame &f;
   TileBuilder &b;
-  TileOrder order;
 };
 
 } // namespace

@@ -22,25 +22,19 @@ public:
   explicit Writer(const BackwardFrame &frame) : f(frame), b(frame.b) {}
 
   void write() {
-    Place start = Place::reader(b);
-    Tile first = f.pop(start);
-    Place message = start.next(b, kTileMessages);
-    b.repeat(
-        {first.row, first.head, first.batch, message.slot, message.parity,
-         start.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return writeTile(s); });
+    forEachTile(b, f.queue, Value(Place::reader(b).parity),
+                [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
+                  return {writeTile(tile, b.wrap(s[0]))};
+                });
   }
 
 private:
-  SmallVector<Value> writeTile(ValueRange s) {
-    auto at = [&](int i) { return b.wrap(s[i]); };
-    Tile tile{at(0), at(1), at(2)};
-    Place message{at(3), at(4)};
+  /// `parity` is that of the staging ring, which is gone round once a step.
+  Scalar writeTile(const Tile &tile, Scalar parity) {
     Walk walk = f.walkOf(tile);
     Step step = f.firstStep(walk);
     ValueRange last = b.loop(
-        b.i32(0), walk.steps, {at(5), step.head, step.block},
+        b.i32(0), walk.steps, {parity, step.head, step.block},
         [&](Scalar, ValueRange p) -> SmallVector<Value> {
           Scalar parity = b.wrap(p[0]);
           Step step{b.wrap(p[1]), b.wrap(p[2])};
@@ -53,7 +47,7 @@ private:
           Step after = f.nextStep(walk, step);
           return {parity ^ 1, after.head, after.block};
         });
-    Scalar parity = b.wrap(last[0]);
+    parity = b.wrap(last[0]);
     for (StringRef gradient : {"dv", "dk"}) {
       forEachGroup(parity, [&](int64_t group) {
         TmaStoreOp::create(b, f.staging, /*source_row=*/b.i32(0),
@@ -63,21 +57,13 @@ private:
       });
       parity = parity ^ 1;
     }
-    Tile next = f.pop(message);
-    message = message.next(b, kTileMessages);
-    return {next.row,     next.head,      next.batch,
-            message.slot, message.parity, parity};
+    return parity;
   }
 
   /// Hands each warpgroup's stage back when what `start` starts has read it.
   void forEachGroup(Scalar parity, function_ref<void(int64_t group)> start) {
     for (int64_t group = 0; group < f.groups; ++group) {
-      Place place{b.i32(group), parity};
-      f.ringStaged.awaitFull(b, place);
-      FenceAsyncOp::create(b);
-      start(group);
-      TmaStoreWaitOp::create(b, 0u);
-      f.ringStaged.release(b, place);
+      f.ringStaged.storeFrom(b, {b.i32(group), parity}, [&] { start(group); });
     }
   }
 

@@ -91,24 +91,3 @@ std::optional<int64_t> ColumnFrame::placeOf(int64_t panel) const {
     return std::nullopt;
   return panel - before;
 }
-
-void ColumnFrame::forEachTile(
-    ValueRange init,
-    function_ref<SmallVector<Value>(const Tile &, ValueRange)> body) const {
-  auto pop = [&](Place message) -> SmallVector<Value> {
-    Tile tile = popTile(b, queue, message);
-    Place next = message.next(b, kTileMessages);
-    return {tile.row, tile.head, tile.batch, next.slot, next.parity};
-  };
-  SmallVector<Value> start = pop(Place::reader(b));
-  llvm::append_range(start, init);
-  b.repeat(
-      start, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-      [&](ValueRange s) {
-        Tile tile{b.wrap(s[0]), b.wrap(s[1]), b.wrap(s[2])};
-        SmallVector<Value> carried = body(tile, s.drop_front(5));
-        SmallVector<Value> next = pop({b.wrap(s[3]), b.wrap(s[4])});
-        llvm::append_range(next, carried);
-        return next;
-      });
-}

@@ -42,13 +42,6 @@ struct ColumnFrame {
   /// if any does not: it may have fewer columns.
   std::optional<int64_t> placeOf(int64_t panel) const;
 
-  /// Works off the tiles that the producer tells of; `body` gives what it
-  /// carries from one to the next, beginning with `init`.
-  void forEachTile(mlir::ValueRange init,
-                   llvm::function_ref<llvm::SmallVector<mlir::Value>(
-                       const Tile &, mlir::ValueRange)>
-                       body) const;
-
   /// The flag of a part of the own group and of a warpgroup.
   Scalar flag(Scalar part, int64_t group) const {
     return team->member(part) * kGroups + group;

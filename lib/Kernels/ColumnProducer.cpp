@@ -59,8 +59,7 @@ public:
 private:
   /// Tells all groups of the team of its next tile.
   void draw(Value flags, Scalar slot) {
-    Scalar drawn = b.wrap(DrawOp::create(
-        b, b.getI32Type(), f.arguments.get(b, kCounterRole), f.order->count));
+    Scalar drawn = f.order->draw(b, f.arguments);
     for (int64_t rank = 0; rank < f.cluster; ++rank)
       PublishOp::create(b, flags, f.drawnFlag(f.team->groupOf(rank), slot),
                         drawn + f.team->afterFirst() + 1);

@@ -20,21 +20,22 @@ public:
   void publish(int64_t group) {
     Value flags = f.arguments.get(b, kFlagsRole);
     Scalar own = f.flag(f.team->part, group), slot = b.i32(group);
-    f.forEachTile(Value(b.i32(0)), [&](const Tile &tile, ValueRange s) {
-      Run run = f.blocks->ofTile(b, tile.row);
-      Scalar first = b.wrap(s[0]), end = first + (run.end - run.begin);
-      b.loop(first, end, {}, [&](Scalar count, ValueRange) {
-        MbarrierWaitOp::create(b, f.written, slot, f.parityOf(count));
-        PublishOp::create(b, flags, own, count + 1);
-        forOthers([&](Scalar part) {
-          AwaitOp::create(b, b.getI32Type(), flags, f.flag(part, group),
-                          count + 1);
+    forEachTile(
+        b, f.queue, Value(b.i32(0)), [&](const Tile &tile, ValueRange s) {
+          Run run = f.blocks->ofTile(b, tile.row);
+          Scalar first = b.wrap(s[0]), end = first + (run.end - run.begin);
+          b.loop(first, end, {}, [&](Scalar count, ValueRange) {
+            MbarrierWaitOp::create(b, f.written, slot, f.parityOf(count));
+            PublishOp::create(b, flags, own, count + 1);
+            forOthers([&](Scalar part) {
+              AwaitOp::create(b, b.getI32Type(), flags, f.flag(part, group),
+                              count + 1);
+            });
+            MbarrierArriveOp::create(b, f.ready, slot, /*condition=*/Value());
+            return SmallVector<Value>();
+          });
+          return SmallVector<Value>{end};
         });
-        MbarrierArriveOp::create(b, f.ready, slot, /*condition=*/Value());
-        return SmallVector<Value>();
-      });
-      return SmallVector<Value>{end};
-    });
     b.when(f.team->isWhole, [&] { leave(flags, group); });
   }
 

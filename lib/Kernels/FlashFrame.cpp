@@ -37,7 +37,7 @@ KernelOp FlashFrame::declare() {
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
   if (persistent)
-    arguments.scalar("counter", PtrType::get(b.getContext(), i32));
+    arguments.scalar(kCounterRole, PtrType::get(b.getContext(), i32));
   for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
     arguments.scalar(size, i32);
   declareBand(arguments, b.getContext(), problem.mask.kind);

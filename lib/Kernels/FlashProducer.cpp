@@ -112,10 +112,7 @@ private:
   Tile drawNext() {
     if (!f.persistent)
       return {b.i32(-1), b.i32(0), b.i32(0)};
-    Scalar drawn = b.wrap(DrawOp::create(
-        b, b.getI32Type(), f.arguments.get(b, "counter"), order.count));
-    // The first tiles went to the blocks by their numbers.
-    return order.at(b, drawn + b.gridSize(0));
+    return order.drawNext(b, f.arguments);
   }
 
   const FlashFrame &f;

@@ -25,19 +25,16 @@ public:
 
   void run() {
     Place start = Place::reader(b);
-    Tile first = f.pop(start);
-    Place message = start.next(b, kTileMessages);
-    b.repeat(
-        {first.row, start.slot, start.parity, message.slot, message.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return tile(s); });
+    forEachTile(b, f.queue, {start.slot, start.parity},
+                [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
+                  Place v = transpose(tile, {b.wrap(s[0]), b.wrap(s[1])});
+                  return {v.slot, v.parity};
+                });
   }
 
 private:
-  SmallVector<Value> tile(ValueRange s) {
-    auto at = [&](int i) { return b.wrap(s[i]); };
-    Place v{at(1), at(2)}, message{at(3), at(4)};
-    Run run = f.blocks->ofTile(b, at(0));
+  Place transpose(const Tile &tile, Place v) {
+    Run run = f.blocks->ofTile(b, tile.row);
     ValueRange place = b.loop(b.i32(0), run.end - run.begin, {v.slot, v.parity},
                               [&](Scalar, ValueRange p) -> SmallVector<Value> {
                                 Place v{b.wrap(p[0]), b.wrap(p[1])};
@@ -45,9 +42,7 @@ private:
                                 v = f.ringV.next(b, v);
                                 return {v.slot, v.parity};
                               });
-    Tile next = f.pop(message);
-    message = message.next(b, kTileMessages);
-    return {next.row, place[0], place[1], message.slot, message.parity};
+    return {b.wrap(place[0]), b.wrap(place[1])};
   }
 
   /// The warp's strips of a block.  Both rings have as many slots, and who

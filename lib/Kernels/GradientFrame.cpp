@@ -2,6 +2,8 @@
 
 #include "GradientFrame.h"
 
+#include "attn/Schedule/Footprint.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -10,6 +12,104 @@ GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
       block(request.tiles.get("query_block")) {}
+
+GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
+                             const GradientRows &rows)
+    : GradientFrame(b, request) {
+  ownsKeys = rows.ownsKeys;
+  own = rows.own;
+  streamed = rows.streamed;
+  groups = own / kGroupRows;
+}
+
+KernelOp GradientFrame::createKernel() {
+  Type i32 = b.getI32Type();
+  arguments.scalar(kCounterRole, PtrType::get(b.getContext(), i32));
+  for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
+    arguments.scalar(size, i32);
+  MaskKind kind = problem.mask.kind;
+  declareBand(arguments, b.getContext(), kind);
+  arguments.scalar("scale", b.getF32Type());
+  // The producer's warpgroup has the writer too.
+  KernelOp kernel =
+      arguments.createKernel(b, request, kWarpsPerGroup * (groups + 1));
+  ownRows = arguments.get(b, ownsKeys ? "keys" : "queries");
+  streamedRows = arguments.get(b, ownsKeys ? "queries" : "keys");
+  sharers = arguments.get(b, "group");
+  if (ownsKeys)
+    band.emplace(KeyBand::seeing(b, arguments, kind));
+  else
+    band.emplace(b, arguments, kind);
+  blocks.emplace(*band, ownRows, own, streamed);
+  return kernel;
+}
+
+Value GradientFrame::allocate(StringRef name, int64_t count, int64_t rows,
+                              int64_t columns) const {
+  auto type = SmemType::get(b.getContext(), count, rows, columns, element,
+                            SmemLayout::sw128);
+  return AllocOp::create(b, type, name);
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+void GradientFrame::createRoles(function_ref<void()> produce,
+                                function_ref<void()> write,
+                                function_ref<void()> consume) const {
+  auto roles = RolesOp::create(b);
+  b.createBlock(&roles.getBody());
+  RegisterBudget budget = registerBudget(groups);
+  b.role("producer", 1, budget.producer, /*singleLane=*/true, produce);
+  b.role("writer", kWarpsPerGroup - 1, budget.producer, /*singleLane=*/true,
+         write);
+  b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
+         /*singleLane=*/false, consume);
+  b.setInsertionPointAfter(roles);
+  ReturnOp::create(b);
+}
+
+TileOrder GradientFrame::order() const {
+  if (ownsKeys)
+    return TileOrder::ofKeys(b, arguments, problem, own, request.sms,
+                             request.l2Bytes);
+  return TileOrder(b, arguments, problem, own, request.sms, request.l2Bytes);
+}
+
+Scalar GradientFrame::opaqueZero() const {
+  Scalar none = b.i32(0);
+  return b.select(arguments.get(b, "heads") < none, b.i32(1), none);
+}
+
+//===----------------------------------------------------------------------===//
+// Products of a consumer's warp
+//===----------------------------------------------------------------------===//
+
+Value GradientFrame::startScores(Value own, Scalar row, Value streamed,
+                                 Scalar slot) const {
+  return WgmmaOp::create(b, b.pendingType(this->streamed), own, b.i32(0), row,
+                         streamed, slot, /*rhs_column=*/Value(),
+                         /*transpose=*/true, /*acc=*/Value());
+}
+
+Value GradientFrame::startSum(Value sum, Value factor, Value streamed,
+                              Scalar slot) const {
+  int64_t columns = cast<FragType>(sum.getType()).getColumns();
+  return WgmmaOp::create(b, b.pendingType(columns), factor,
+                         /*lhs_stage=*/Value(), /*lhs_row=*/Value(), streamed,
+                         slot, /*rhs_column=*/Value(), /*transpose=*/false,
+                         sum);
+}
+
+Value GradientFrame::factorOf(Value accumulator) const {
+  return CastOp::create(b, b.lhsType(kWarpRows, streamed, element),
+                        accumulator);
+}
+
+//===----------------------------------------------------------------------===//
+// Statistics
+//===----------------------------------------------------------------------===//
 
 void GradientFrame::declareStatistics() {
   arguments.perStrip("scratch_statistics", b.getF32Type(), 2 * kStripRows);
@@ -30,6 +130,32 @@ Value GradientFrame::statistics(Scalar number, int64_t first,
     offset = offset + first;
   return ViewOp::create(b, type, arguments.get(b, "scratch_statistics"), offset,
                         count, one);
+}
+
+void GradientFrame::loadStatistics(const Ring &ring, Place place,
+                                   const Tile &tile, const Step &step) const {
+  LoadWordsOp::create(b, arguments.get(b, "scratch_statistics"),
+                      numberOf(tile.batch, step.head, step.block),
+                      bufferStatistics, place.slot, ring.fullBarrier(),
+                      place.slot);
+}
+
+Value GradientFrame::columnsOf(Scalar slot, int64_t first) const {
+  return GetColumnsOp::create(b, b.accType(kWarpRows, streamed),
+                              bufferStatistics, slot, b.i32(0), b.i32(first));
+}
+
+//===----------------------------------------------------------------------===//
+// Walks
+//===----------------------------------------------------------------------===//
+
+Walk GradientFrame::walkOf(const Tile &tile) const {
+  Run run = blocks->ofTile(b, tile.row);
+  Scalar steps = run.end - run.begin;
+  if (ownsKeys)
+    steps = steps * sharers;
+  return {run, ownsKeys ? tile.head * sharers : tile.head / sharers,
+          b.select(b.i32(0) < streamedRows, steps, b.i32(0))};
 }
 
 Step GradientFrame::firstStep(const Walk &walk) const {

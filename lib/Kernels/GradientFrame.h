@@ -1,8 +1,13 @@
 //===- GradientFrame.h - What launches for gradients share ------*- C++ -*-===//
 //
 // What the launches of flash_backward and split_backward on wgmma have in
-// common: the walk over blocks that stream past, and the statistics of queries,
-// which a launch before the others leaves in scratch memory.
+// common: tiles that own some rows, the walk over blocks of others that stream
+// past, the products of both, and the statistics of queries, which a launch
+// before the others leaves in scratch memory.
+//
+// **Roles.**  A producer, one lane, starts every load; a writer, one lane,
+// starts everything that leaves; they share the first warpgroup.  Each consumer
+// warpgroup has 64 rows of the tile.
 //
 // **Statistics** go from launch to launch in blocks of queries, those of a head
 // behind each other, then heads, then batch entries.  A block is, for each of
@@ -17,6 +22,8 @@
 #include "Mask.h"
 #include "TileBlocks.h"
 #include "TileOrder.h"
+
+#include <optional>
 
 namespace attn {
 
@@ -33,14 +40,77 @@ struct Step {
   Scalar head, block;
 };
 
+/// What a launch's tiles are made of.
+struct GradientRows {
+  bool ownsKeys;         ///< or queries
+  int64_t own, streamed; ///< rows of a tile, of a block
+};
+
 struct GradientFrame {
   GradientFrame(TileBuilder &builder, const KernelRequest &request);
+  /// For a launch that has tiles and roles.
+  GradientFrame(TileBuilder &builder, const KernelRequest &request,
+                const GradientRows &rows);
+
+  /// Creates the kernel of a launch with tiles, with the arguments that all of
+  /// them have behind those declared so far.
+  tile::KernelOp createKernel();
+  mlir::Value map(llvm::StringRef operand) const {
+    return arguments.get(b, mapRole(operand));
+  }
+  /// A buffer of operands of products.
+  mlir::Value allocate(llvm::StringRef name, int64_t count, int64_t rows,
+                       int64_t columns) const;
+
+  //===--------------------------------------------------------------------===//
+  // Roles
+  //===--------------------------------------------------------------------===//
+
+  void createRoles(llvm::function_ref<void()> produce,
+                   llvm::function_ref<void()> write,
+                   llvm::function_ref<void()> consume) const;
+  /// Tiles in the order of the launch.
+  TileOrder order() const;
+  Tile pop(Place message) const { return popTile(b, queue, message); }
+  /// 0, as nobody who compiles knows: added to a row in every step, it keeps
+  /// descriptors from being worked out before the loop, which takes as many
+  /// pairs of registers as there are.
+  Scalar opaqueZero() const;
+
+  //===--------------------------------------------------------------------===//
+  // Products of a consumer's warp
+  //===--------------------------------------------------------------------===//
+
+  /// Starts own rows times the transpose of a slot of streamed ones.
+  mlir::Value startScores(mlir::Value own, Scalar row, mlir::Value streamed,
+                          Scalar slot) const;
+  /// Starts sum += factor times a slot of streamed rows.
+  mlir::Value startSum(mlir::Value sum, mlir::Value factor,
+                       mlir::Value streamed, Scalar slot) const;
+  /// An accumulator, rounded, as such a factor.
+  mlir::Value factorOf(mlir::Value accumulator) const;
+
+  //===--------------------------------------------------------------------===//
+  // Statistics
+  //===--------------------------------------------------------------------===//
 
   void declareStatistics();
   /// The number of a block of queries in scratch memory.
   Scalar numberOf(Scalar batch, Scalar head, Scalar block) const;
   /// Some of the numbers of a block, those from `first` on, as a vector.
   mlir::Value statistics(Scalar number, int64_t first, Scalar count) const;
+  /// Starts loading the numbers of a step's queries beside what else the slot
+  /// of the ring gets.
+  void loadStatistics(const Ring &ring, Place place, const Tile &tile,
+                      const Step &step) const;
+  /// Those of a slot from `first` on as a fragment of equal rows.
+  mlir::Value columnsOf(Scalar slot, int64_t first) const;
+
+  //===--------------------------------------------------------------------===//
+  // Walks
+  //===--------------------------------------------------------------------===//
+
+  Walk walkOf(const Tile &tile) const;
 
   Step firstStep(const Walk &walk) const;
   Step nextStep(const Walk &walk, const Step &step) const;
@@ -49,8 +119,19 @@ struct GradientFrame {
   const Problem &problem;
   const KernelRequest &request;
   mlir::Type element;
-  int64_t block; ///< queries of a block
+  int64_t block; ///< queries of a block of statistics
   Arguments arguments;
+
+  // Of a launch with tiles.
+  bool ownsKeys = false;
+  int64_t own = 0, streamed = 0; ///< rows of a tile, of a block
+  int64_t groups = 0;            ///< consumer warpgroups
+  Scalar ownRows, streamedRows;  ///< of a head
+  Scalar sharers;                ///< query heads that share a key head
+  std::optional<KeyBand> band;   ///< from the side of what is owned
+  std::optional<TileBlocks> blocks;
+  mlir::Value bufferStatistics; ///< where queries stream
+  mlir::Value queue;
 };
 
 /// The queries of a warp of the launches that have blocks for strips. `fromEnd`

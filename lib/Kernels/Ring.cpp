@@ -47,3 +47,12 @@ void Ring::load(TileBuilder &b, Place place, Value map, Scalar batch,
   TmaLoadOp::create(b, map, batch, head, row, buffer, place.slot, full,
                     place.slot);
 }
+
+void Ring::storeFrom(TileBuilder &b, Place place,
+                     function_ref<void()> start) const {
+  awaitFull(b, place);
+  FenceAsyncOp::create(b);
+  start();
+  TmaStoreWaitOp::create(b, 0u);
+  release(b, place);
+}

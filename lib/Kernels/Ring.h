@@ -47,6 +47,10 @@ public:
   /// Waits for the slot, then starts loading rows of a head into it.
   void load(TileBuilder &builder, Place place, mlir::Value map, Scalar batch,
             Scalar head, Scalar row, mlir::Value buffer) const;
+  /// Waits for a slot that others have written, starts what copies it away, and
+  /// hands it back when that has been read.
+  void storeFrom(TileBuilder &builder, Place place,
+                 llvm::function_ref<void()> start) const;
 
   mlir::Value fullBarrier() const { return full; }
 

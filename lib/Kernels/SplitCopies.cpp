@@ -22,31 +22,17 @@ namespace {
 
 class Producer {
 public:
-  explicit Producer(const SplitFrame &frame)
-      : f(frame), b(frame.b), order(orderOf(frame)) {}
+  explicit Producer(const SplitFrame &frame) : f(frame), b(frame.b) {}
 
   void produce() {
-    Tile first = order.at(b, b.programId(0));
-    Place writer = Place::writer(b), message = Place::reader(b);
-    pushTile(b, f.queue, message, first);
-    message = message.next(b, kTileMessages);
-    b.repeat(
-        {first.row, first.head, first.batch, writer.parity, writer.slot,
-         writer.parity, writer.slot, writer.parity, message.slot,
-         message.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return produceTile(s); });
+    Place writer = Place::writer(b);
+    f.order().feedTiles(
+        b, f.arguments, f.queue,
+        {writer.parity, writer.slot, writer.parity, writer.slot, writer.parity},
+        [&](const Tile &tile, ValueRange s) { return produceTile(tile, s); });
   }
 
 private:
-  static TileOrder orderOf(const SplitFrame &f) {
-    if (f.side.ownsKeys)
-      return TileOrder::ofKeys(f.b, f.arguments, f.problem, f.own,
-                               f.request.sms, f.request.l2Bytes);
-    return TileOrder(f.b, f.arguments, f.problem, f.own, f.request.sms,
-                     f.request.l2Bytes);
-  }
-
   void loadOwn(const Ring &ring, Place once, const SplitRows &rows,
                const Tile &tile, Value buffer) {
     ring.load(b, once, f.map(rows.role), tile.batch, tile.head, tile.row,
@@ -59,18 +45,9 @@ private:
               step.block * f.streamed, buffer);
   }
 
-  void loadStatistics(Place place, const Tile &tile, const Step &step) {
-    LoadWordsOp::create(b, f.arguments.get(b, "scratch_statistics"),
-                        f.numberOf(tile.batch, step.head, step.block),
-                        f.bufferStatistics, place.slot,
-                        f.ringStreamedX.fullBarrier(), place.slot);
-  }
-
-  SmallVector<Value> produceTile(ValueRange s) {
+  SmallVector<Value> produceTile(const Tile &tile, ValueRange s) {
     auto at = [&](int i) { return b.wrap(s[i]); };
-    Tile tile{at(0), at(1), at(2)};
-    Place once{b.i32(0), at(3)}, placeX{at(4), at(5)}, placeY{at(6), at(7)};
-    Place message{at(8), at(9)};
+    Place once{b.i32(0), at(0)}, placeX{at(1), at(2)}, placeY{at(3), at(4)};
     Walk walk = f.walkOf(tile);
     Step first = f.firstStep(walk);
     ValueRange last =
@@ -84,8 +61,8 @@ private:
                  Scalar isFirst = number == b.i32(0);
                  loadBlock(f.ringStreamedX, nowX, f.streamedX, tile, step,
                            f.bufferStreamedX);
-                 if (f.side.ownsKeys)
-                   loadStatistics(nowX, tile, step);
+                 if (f.ownsKeys)
+                   f.loadStatistics(f.ringStreamedX, nowX, tile, step);
                  b.when(isFirst,
                         [&] { loadOwn(f.ringX, once, f.x, tile, f.bufferX); });
                  loadBlock(f.ringStreamedY, nowY, f.streamedY, tile, step,
@@ -101,19 +78,11 @@ private:
                          nowY.parity, step.head,   step.block};
                });
 
-    Scalar drawn = b.wrap(DrawOp::create(
-        b, b.getI32Type(), f.arguments.get(b, kCounterRole), order.count));
-    // The first tiles went to the blocks by their numbers.
-    Tile next = order.at(b, drawn + b.gridSize(0));
-    pushTile(b, f.queue, message, next);
-    message = message.next(b, kTileMessages);
-    return {next.row, next.head, next.batch, once.parity ^ 1, last[0],
-            last[1],  last[2],   last[3],    message.slot,    message.parity};
+    return {once.parity ^ 1, last[0], last[1], last[2], last[3]};
   }
 
   const SplitFrame &f;
   TileBuilder &b;
-  TileOrder order;
 };
 
 class Writer {
@@ -121,14 +90,11 @@ public:
   explicit Writer(const SplitFrame &frame) : f(frame), b(frame.b) {}
 
   void write() {
-    Place start = Place::reader(b);
-    Tile first = f.pop(start);
-    Place message = start.next(b, kTileMessages);
-    b.repeat(
-        {first.row, first.head, first.batch, message.slot, message.parity,
-         start.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return writeTile(s); });
+    forEachTile(b, f.queue, Value(Place::reader(b).parity),
+                [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
+                  writeTile(tile, {b.i32(0), b.wrap(s[0])});
+                  return {b.wrap(s[0]) ^ 1};
+                });
   }
 
 private:
@@ -139,28 +105,18 @@ private:
                        tile.row + row, /*column=*/0, /*stage=*/b.i32(0));
   }
 
-  SmallVector<Value> writeTile(ValueRange s) {
-    auto at = [&](int i) { return b.wrap(s[i]); };
-    Tile tile{at(0), at(1), at(2)};
-    Place message{at(3), at(4)}, own{b.i32(0), at(5)};
+  void writeTile(const Tile &tile, Place own) {
     for (int64_t group = 0; group < f.groups; ++group) {
-      Place place{b.i32(int32_t(group)), own.parity};
-      f.ringStaged.awaitFull(b, place);
-      FenceAsyncOp::create(b);
-      if (f.side.hasX)
-        store(f.stagedX, f.x.gradient, tile, group);
-      if (f.side.hasY)
-        store(f.stagedY, f.y.gradient, tile, group);
-      TmaStoreWaitOp::create(b, 0u);
-      f.ringStaged.release(b, place);
+      f.ringStaged.storeFrom(b, {b.i32(group), own.parity}, [&] {
+        if (f.side.hasX)
+          store(f.stagedX, f.x.gradient, tile, group);
+        if (f.side.hasY)
+          store(f.stagedY, f.y.gradient, tile, group);
+      });
       f.ringX.release(b, own);
       if (f.side.hasX && f.side.hasY)
         f.ringY.release(b, own);
     }
-    Tile next = f.pop(message);
-    message = message.next(b, kTileMessages);
-    return {next.row,     next.head,      next.batch,
-            message.slot, message.parity, own.parity ^ 1};
   }
 
   const SplitFrame &f;

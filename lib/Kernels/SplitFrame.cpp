@@ -11,14 +11,21 @@ using namespace attn::tile;
 /// Columns of a product in all types.
 static constexpr int64_t kColumns = 16;
 
-/// Of a launch behind that of the statistics.
+/// Launches behind that of the statistics.
+static constexpr int64_t kOfQueries = 1, kFirstOfKeys = 2;
+
+static GradientRows tilesOf(const KernelRequest &request) {
+  bool ownsKeys = request.launch > kOfQueries;
+  return {ownsKeys, request.tiles.get(ownsKeys ? "key" : "query"),
+          request.tiles.get(ownsKeys ? "query_block" : "key_block")};
+}
+
 static SplitSide sideOf(const KernelRequest &request) {
-  constexpr int64_t queries = 1, firstOfKeys = 2;
-  if (request.launch <= queries)
-    return {false, true, false};
+  if (request.launch <= kOfQueries)
+    return {true, false};
   bool isSeparate = request.tiles.get("separate") != 0;
-  return {true, !isSeparate || request.launch == firstOfKeys,
-          !isSeparate || request.launch != firstOfKeys};
+  return {!isSeparate || request.launch == kFirstOfKeys,
+          !isSeparate || request.launch != kFirstOfKeys};
 }
 
 static SplitRows rowsOf(StringRef role, StringRef gradient, int64_t columns) {
@@ -26,24 +33,20 @@ static SplitRows rowsOf(StringRef role, StringRef gradient, int64_t columns) {
 }
 
 SplitFrame::SplitFrame(TileBuilder &b, const KernelRequest &request)
-    : GradientFrame(b, request), side(sideOf(request)),
-      own(request.tiles.get(side.ownsKeys ? "key" : "query")),
-      streamed(request.tiles.get(side.ownsKeys ? "query_block" : "key_block")),
+    : GradientFrame(b, request, tilesOf(request)), side(sideOf(request)),
       stagesX(request.tiles.get("stages")),
-      stagesY(request.tiles.get(side.hasY ? "stages" : "value_stages")),
-      groups(own / kGroupRows) {
+      stagesY(request.tiles.get(side.hasY ? "stages" : "value_stages")) {
   SplitRows q = rowsOf("q", "dq", problem.headDim),
             k = rowsOf("k", "dk", problem.headDim),
             v = rowsOf("v", "dv", problem.headDimV),
             gradient = rowsOf("do", "", problem.headDimV);
-  x = side.ownsKeys ? k : q;
-  y = side.ownsKeys ? v : gradient;
-  streamedX = side.ownsKeys ? q : k;
-  streamedY = side.ownsKeys ? gradient : v;
+  x = ownsKeys ? k : q;
+  y = ownsKeys ? v : gradient;
+  streamedX = ownsKeys ? q : k;
+  streamedY = ownsKeys ? gradient : v;
 }
 
 KernelOp SplitFrame::declare() {
-  Type i32 = b.getI32Type();
   auto map = [&](StringRef role, int64_t rows, int64_t columns) {
     arguments.map(b, role, rows, columns, element);
   };
@@ -57,29 +60,9 @@ KernelOp SplitFrame::declare() {
   if (side.hasY)
     map(y.gradient, kGroupRows, y.columns);
   declareStatistics();
-  arguments.scalar(kCounterRole, PtrType::get(b.getContext(), i32));
-  for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
-    arguments.scalar(size, i32);
-  declareBand(arguments, b.getContext(), problem.mask.kind);
-  arguments.scalar("scale", b.getF32Type());
-  // The producer's warpgroup has the writer too.
-  KernelOp kernel =
-      arguments.createKernel(b, request, kWarpsPerGroup * (groups + 1));
+  KernelOp kernel = createKernel();
   reserve();
-  ownRows = arguments.get(b, side.ownsKeys ? "keys" : "queries");
-  streamedRows = arguments.get(b, side.ownsKeys ? "queries" : "keys");
-  sharers = arguments.get(b, "group");
-  MaskKind kind = problem.mask.kind;
-  if (side.ownsKeys)
-    band.emplace(KeyBand::seeing(b, arguments, kind));
-  else
-    band.emplace(b, arguments, kind);
-  blocks.emplace(*band, ownRows, own, streamed);
   return kernel;
-}
-
-Value SplitFrame::map(StringRef operand) const {
-  return arguments.get(b, mapRole(operand));
 }
 
 void SplitFrame::reserve() {
@@ -101,7 +84,7 @@ void SplitFrame::reserve() {
   stagedY = side.hasX ? bufferY : alias(place, y.padded);
   bufferStreamedX = AllocOp::create(
       b, type(stagesX, streamed, streamedX.padded), streamedX.role);
-  if (side.ownsKeys)
+  if (ownsKeys)
     bufferStatistics = AllocOp::create(
         b, SmemType::get(stagesX, 1, 2 * streamed, b.getF32Type()),
         "statistics");
@@ -113,17 +96,8 @@ void SplitFrame::reserve() {
   if (side.hasX)
     ringY = Ring(b, y.role, 1, ownsBareY() ? consumers : groups);
   ringStreamedX = Ring(b, streamedX.role, stagesX, consumers,
-                       /*writers=*/side.ownsKeys ? 2 : 1);
+                       /*writers=*/ownsKeys ? 2 : 1);
   ringStreamedY = Ring(b, streamedY.role, stagesY, consumers);
   ringStaged = Ring(b, "staged", groups, /*readers=*/1, kWarpsPerGroup);
   queue = tileQueue(b, consumers + 1);
-}
-
-Walk SplitFrame::walkOf(const Tile &tile) const {
-  Run run = blocks->ofTile(b, tile.row);
-  Scalar steps = run.end - run.begin;
-  if (side.ownsKeys)
-    steps = steps * sharers;
-  return {run, side.ownsKeys ? tile.head * sharers : tile.head / sharers,
-          b.select(b.i32(0) < streamedRows, steps, b.i32(0))};
 }

@@ -15,8 +15,6 @@
 
 #include "GradientFrame.h"
 
-#include <optional>
-
 namespace attn {
 
 /// An array of rows, by its role and that of its gradient.
@@ -26,10 +24,9 @@ struct SplitRows {
   int64_t padded;  ///< of a buffer
 };
 
-/// What a launch is for.
+/// Which gradients a launch sums up: that of x, that of y.
 struct SplitSide {
-  bool ownsKeys;
-  bool hasX, hasY; ///< gradients of x and of y
+  bool hasX, hasY;
 };
 
 struct SplitFrame : GradientFrame {
@@ -37,26 +34,15 @@ struct SplitFrame : GradientFrame {
 
   /// Creates the kernel, and reserves shared memory.
   tile::KernelOp declare();
-  mlir::Value map(llvm::StringRef operand) const;
-  Walk walkOf(const Tile &tile) const;
-  Tile pop(Place message) const { return popTile(b, queue, message); }
   /// Whether own rows of y have no gradient that takes their place.
   bool ownsBareY() const { return side.hasX && !side.hasY; }
 
   const SplitSide side;
-  int64_t own, streamed; ///< rows of a tile, of a block
   int64_t stagesX, stagesY;
-  int64_t groups; ///< consumer warpgroups
   SplitRows x, y, streamedX, streamedY;
 
-  Scalar ownRows, streamedRows; ///< of a head
-  Scalar sharers;               ///< query heads that share a key head
-  std::optional<KeyBand> band;
-  std::optional<TileBlocks> blocks;
   mlir::Value bufferX, bufferY, bufferStreamedX, bufferStreamedY;
-  mlir::Value bufferStatistics; ///< on the side of the keys
   mlir::Value stagedX, stagedY; ///< where gradients leave from
-  mlir::Value queue;
   /// `ringStaged` has a slot for the results of each warpgroup.
   Ring ringX, ringY, ringStreamedX, ringStreamedY, ringStaged;
 

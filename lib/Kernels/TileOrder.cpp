@@ -97,3 +97,53 @@ attn::Tile attn::popTile(TileBuilder &b, Value queue, Place message) {
   return {b.wrap(op.getResult(0)), b.wrap(op.getResult(1)),
           b.wrap(op.getResult(2))};
 }
+
+/// What a loop over tiles carries of them.
+static SmallVector<Value> pack(const Tile &tile, Place message) {
+  return {tile.row, tile.head, tile.batch, message.slot, message.parity};
+}
+static constexpr unsigned kPacked = 5;
+
+static void repeatTiles(TileBuilder &b, SmallVector<Value> start,
+                        ValueRange init, TileBody body,
+                        function_ref<SmallVector<Value>(Place)> next) {
+  llvm::append_range(start, init);
+  b.repeat(
+      start, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+      [&](ValueRange s) {
+        Tile tile{b.wrap(s[0]), b.wrap(s[1]), b.wrap(s[2])};
+        SmallVector<Value> carried = body(tile, s.drop_front(kPacked));
+        SmallVector<Value> after = next({b.wrap(s[3]), b.wrap(s[4])});
+        llvm::append_range(after, carried);
+        return after;
+      });
+}
+
+void attn::forEachTile(TileBuilder &b, Value queue, ValueRange init,
+                       TileBody body) {
+  auto pop = [&](Place message) {
+    Tile tile = popTile(b, queue, message);
+    return pack(tile, message.next(b, kTileMessages));
+  };
+  repeatTiles(b, pop(Place::reader(b)), init, body, pop);
+}
+
+Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
+  return b.wrap(
+      DrawOp::create(b, b.getI32Type(), arguments.get(b, kCounterRole), count));
+}
+
+Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {
+  return at(b, draw(b, arguments) + b.gridSize(0));
+}
+
+void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
+                          Value queue, ValueRange init, TileBody body) const {
+  auto push = [&](const Tile &tile, Place message) {
+    pushTile(b, queue, message, tile);
+    return pack(tile, message.next(b, kTileMessages));
+  };
+  repeatTiles(
+      b, push(at(b, b.programId(0)), Place::reader(b)), init, body,
+      [&](Place message) { return push(drawNext(b, arguments), message); });
+}

@@ -35,6 +35,14 @@ void pushTile(TileBuilder &builder, mlir::Value queue, Place message,
               const Tile &tile);
 Tile popTile(TileBuilder &builder, mlir::Value queue, Place message);
 
+/// What a role does with a tile: from what it carries, what it carries on.
+using TileBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+    const Tile &tile, mlir::ValueRange carried)>;
+/// Works off the tiles that the queue tells of, and asks for the next one
+/// behind the body of each.
+void forEachTile(TileBuilder &builder, mlir::Value queue, mlir::ValueRange init,
+                 TileBody body);
+
 class TileOrder {
 public:
   /// For tiles of `query` rows, `atOnce` of which are worked off at a time, on
@@ -50,6 +58,16 @@ public:
 
   /// The tile of that number, or none behind the last.
   Tile at(TileBuilder &builder, Scalar number) const;
+
+  /// A number from the counter that the grid shares, from 0 on.
+  Scalar draw(TileBuilder &builder, const Arguments &arguments) const;
+  /// The next tile for a block: the first ones go to blocks by their numbers.
+  Tile drawNext(TileBuilder &builder, const Arguments &arguments) const;
+  /// The loop of a producer: tells the queue of a tile, then does what is to be
+  /// done for it, and draws the next one last, so that who is done first has
+  /// it.
+  void feedTiles(TileBuilder &builder, const Arguments &arguments,
+                 mlir::Value queue, mlir::ValueRange init, TileBody body) const;
 
   Scalar count;
 

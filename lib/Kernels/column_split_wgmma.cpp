@@ -102,7 +102,7 @@ private:
     consumer = warp - kWarpsPerGroup;
     softmax.emplace(b, arguments.get(b, "scale"), request.scale, problem.dtype);
     Place start = Place::reader(b);
-    forEachTile({start.slot, start.parity, start.parity, b.i32(0)},
+    forEachTile(b, queue, {start.slot, start.parity, start.parity, b.i32(0)},
                 [&](const Tile &tile, ValueRange s) {
                   return consumeTile(tile, {b.wrap(s[0]), b.wrap(s[1])},
                                      b.wrap(s[2]), b.wrap(s[3]));

@@ -37,8 +37,6 @@
 #include "GradientScores.h"
 #include "Softmax.h"
 
-#include "attn/Schedule/Footprint.h"
-
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -65,40 +63,14 @@ public:
 private:
   KernelOp buildMain() {
     KernelOp kernel = declareMain();
-    auto roles = RolesOp::create(b);
-    b.createBlock(&roles.getBody());
-    RegisterBudget budget = registerBudget(groups);
-    b.role("producer", 1, budget.producer, /*singleLane=*/true,
-           [&] { produceGradientTiles(*this); });
-    b.role("writer", kWarpsPerGroup - 1, budget.producer, /*singleLane=*/true,
-           [&] { writeGradients(*this); });
-    b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
-           /*singleLane=*/false, [&] { consume(); });
-    b.setInsertionPointAfter(roles);
-    ReturnOp::create(b);
+    createRoles([&] { produceGradientTiles(*this); },
+                [&] { writeGradients(*this); }, [&] { consume(); });
     return kernel;
   }
 
   //===--------------------------------------------------------------------===//
   // Products
   //===--------------------------------------------------------------------===//
-
-  /// Own rows of K or V times the transpose of a slot of Q or dO.
-  Value startScores(Value own, Scalar row, Value streamed, Scalar slot) {
-    return WgmmaOp::create(b, b.pendingType(block), own, b.i32(0), row,
-                           streamed, slot, /*rhs_column=*/Value(),
-                           /*transpose=*/true,
-                           /*acc=*/Value());
-  }
-
-  /// sum += factor times a slot of dO or Q.
-  Value startSum(Value sum, Value factor, Value streamed, Scalar slot) {
-    int64_t columns = cast<FragType>(sum.getType()).getColumns();
-    return WgmmaOp::create(b, b.pendingType(columns), factor,
-                           /*lhs_stage=*/Value(),
-                           /*lhs_row=*/Value(), streamed, slot,
-                           /*rhs_column=*/Value(), /*transpose=*/false, sum);
-  }
 
   /// The warpgroup's part of dQ = dS K.
   Value startGradient(Scalar slot, Scalar groupRow) {
@@ -110,10 +82,6 @@ private:
                            slot, row, bufferK, b.i32(0), column,
                            /*transpose=*/false,
                            /*acc=*/Value());
-  }
-
-  Value cast16(Value accumulator) {
-    return CastOp::create(b, b.lhsType(kWarpRows, block, element), accumulator);
   }
 
   //===--------------------------------------------------------------------===//
@@ -148,8 +116,7 @@ private:
     Place start = Place::reader(b);
     Tile first = pop(start);
     Place message = start.next(b, kTileMessages);
-    Scalar none = b.i32(0);
-    zero = b.select(arguments.get(b, "heads") < none, b.i32(1), none);
+    zero = opaqueZero();
     b.repeat(
         {first.row, message.slot, message.parity, start.parity, start.slot,
          start.parity, b.i32(0)},
@@ -164,8 +131,8 @@ private:
     Walk walk = walkOf(tile);
     // What all keys of the tile see.
     KeyBand::Keys seen =
-        band->seenBy(b, tile.row, b.min(tile.row + key, keys) - 1);
-    Scalar isWhole = tile.row + key <= keys;
+        band->seenBy(b, tile.row, b.min(tile.row + own, ownRows) - 1);
+    Scalar isWhole = tile.row + own <= ownRows;
 
     b.when(b.i32(0) < walk.steps, [&] {
       ringK.awaitFull(b, once);
@@ -208,7 +175,7 @@ private:
                  Scalar isOpen, Scalar isLast) {
     Scalar slot = state.place.slot, ownRow = state.groupRow;
     ringGradient.awaitFull(b, state.place);
-    Value shift = statistic(slot, /*first=*/0);
+    Value shift = columnsOf(slot, /*first=*/0);
     ringQ.awaitFull(b, state.place);
     Value scoresInFlight = startScores(bufferK, ownRow, bufferQ, slot);
     Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
@@ -218,17 +185,17 @@ private:
                     // What is behind the keys has weights that overflow, maybe,
                     // and would reach dQ.
                     return band->hide(b, scores, tile.row + warpRow, row,
-                                      /*endOfRows=*/keys);
+                                      /*endOfRows=*/ownRows);
                   });
     Value sumV;
     if (overlap)
-      sumV = startSum(state.sumV, cast16(weights), bufferGradient, slot);
-    Value delta = statistic(slot, /*first=*/block);
+      sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
+    Value delta = columnsOf(slot, /*first=*/block);
     Value gradient = gradientOf(
         b, weights, b.await(gradientInFlight, overlap ? 1 : 0), delta, isOpen);
-    Value factor = cast16(gradient);
+    Value factor = factorOf(gradient);
     if (!overlap)
-      sumV = startSum(state.sumV, cast16(weights), bufferGradient, slot);
+      sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
     StoreTransposedOp::create(b, factor, bufferScores, state.turn, b.i32(0),
                               warpRow);
     ringV.release(b, once, isLast);
@@ -249,12 +216,6 @@ private:
     ringQ.release(b, state.place);
     return {ringQ.next(b, state.place), state.turn ^ 1, ownRow + zero, sumK,
             sumV};
-  }
-
-  /// A statistic of a slot's queries as a fragment of equal rows.
-  Value statistic(Scalar slot, int64_t first) {
-    return GetColumnsOp::create(b, b.accType(kWarpRows, block),
-                                bufferStatistics, slot, b.i32(0), b.i32(first));
   }
 
   /// Leaves something in the warpgroup's stage for the writer.

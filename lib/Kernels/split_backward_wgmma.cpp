@@ -32,8 +32,6 @@
 #include "Softmax.h"
 #include "SplitFrame.h"
 
-#include "attn/Schedule/Footprint.h"
-
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -47,44 +45,12 @@ public:
 
   KernelOp build() {
     KernelOp kernel = declare();
-    auto roles = RolesOp::create(b);
-    b.createBlock(&roles.getBody());
-    RegisterBudget budget = registerBudget(groups);
-    b.role("producer", 1, budget.producer, /*singleLane=*/true,
-           [&] { produceSplitTiles(*this); });
-    b.role("writer", kWarpsPerGroup - 1, budget.producer, /*singleLane=*/true,
-           [&] { writeSplitGradients(*this); });
-    b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
-           /*singleLane=*/false, [&] { consume(); });
-    b.setInsertionPointAfter(roles);
-    ReturnOp::create(b);
+    createRoles([&] { produceSplitTiles(*this); },
+                [&] { writeSplitGradients(*this); }, [&] { consume(); });
     return kernel;
   }
 
 private:
-  //===--------------------------------------------------------------------===//
-  // Products
-  //===--------------------------------------------------------------------===//
-
-  /// Own rows times the transpose of a slot of streamed ones.
-  Value startScores(Value own, Scalar row, Value rows, Scalar slot) {
-    return WgmmaOp::create(b, b.pendingType(streamed), own, b.i32(0), row, rows,
-                           slot,
-                           /*rhs_column=*/Value(), /*transpose=*/true,
-                           /*acc=*/Value());
-  }
-
-  /// sum += factor times a slot of streamed rows.
-  Value startSum(Value sum, Value factor, Value rows, Scalar slot) {
-    int64_t columns = cast<FragType>(sum.getType()).getColumns();
-    Value left =
-        CastOp::create(b, b.lhsType(kWarpRows, streamed, element), factor);
-    return WgmmaOp::create(b, b.pendingType(columns), left,
-                           /*lhs_stage=*/Value(),
-                           /*lhs_row=*/Value(), rows, slot,
-                           /*rhs_column=*/Value(), /*transpose=*/false, sum);
-  }
-
   //===--------------------------------------------------------------------===//
   // A tile
   //===--------------------------------------------------------------------===//
@@ -132,8 +98,7 @@ private:
     Place start = Place::reader(b);
     Tile first = pop(start);
     Place message = start.next(b, kTileMessages);
-    Scalar none = b.i32(0);
-    zero = b.select(arguments.get(b, "heads") < none, b.i32(1), none);
+    zero = opaqueZero();
     b.repeat(
         {first.row, first.head, first.batch, message.slot, message.parity,
          start.parity, start.slot, start.parity, start.slot, start.parity},
@@ -148,8 +113,8 @@ private:
     Walk walk = walkOf(own.tile);
     Scalar row = own.tile.row + groupRow;
     own.seen = band->seenBy(b, row, b.min(row + kGroupRows, ownRows) - 1);
-    if (!side.ownsKeys)
-      loadStatistics(own);
+    if (!ownsKeys)
+      loadOwnStatistics(own);
     b.when(b.i32(0) < walk.steps, [&] {
       ringX.awaitFull(b, own.once);
       if (side.hasX)
@@ -186,7 +151,7 @@ private:
   }
 
   /// Statistics of own queries, of which 16 are in one block.
-  void loadStatistics(Own &own) {
+  void loadOwnStatistics(Own &own) {
     Scalar row = own.tile.row + warpRow;
     Scalar number = row / block;
     Scalar place = numberOf(own.tile.batch, own.tile.head, number);
@@ -213,8 +178,7 @@ private:
     next.groupRow = state.groupRow + zero;
 
     ringStreamedX.awaitFull(b, state.x);
-    Value shift =
-        side.ownsKeys ? columns(state.x.slot, /*first=*/0) : own.shift;
+    Value shift = ownsKeys ? columnsOf(state.x.slot, /*first=*/0) : own.shift;
     Value scores =
         startScores(bufferX, state.groupRow, bufferStreamedX, state.x.slot);
     ringStreamedY.awaitFull(b, state.y);
@@ -232,14 +196,14 @@ private:
     bool isBeside = side.hasY && overlaps();
     Value sumY, sumX;
     auto startY = [&] {
-      sumY = startSum(state.sums[indexOfY()], weights, bufferStreamedY,
-                      state.y.slot);
+      sumY = startSum(state.sums[indexOfY()], factorOf(weights),
+                      bufferStreamedY, state.y.slot);
     };
     if (isBeside)
       startY();
     if (side.hasX) {
       Value delta =
-          side.ownsKeys ? columns(state.x.slot, /*first=*/block) : own.delta;
+          ownsKeys ? columnsOf(state.x.slot, /*first=*/block) : own.delta;
       gradient = gradientOf(b, weights, b.await(gradient, isBeside ? 1 : 0),
                             delta, isOpen);
       if (ownsBareY()) {
@@ -250,7 +214,8 @@ private:
     if (side.hasY && !isBeside)
       startY();
     if (side.hasX)
-      sumX = startSum(state.sums[0], gradient, bufferStreamedX, state.x.slot);
+      sumX = startSum(state.sums[0], factorOf(gradient), bufferStreamedX,
+                      state.x.slot);
     if (side.hasY) {
       next.sums[indexOfY()] = b.await(sumY, side.hasX ? 1 : 0);
       ringStreamedY.release(b, state.y);
@@ -260,13 +225,6 @@ private:
       ringStreamedX.release(b, state.x);
     }
     return next;
-  }
-
-  /// A statistic of a slot's queries as a fragment of equal rows.
-  Value columns(Scalar slot, int64_t first) {
-    return GetColumnsOp::create(b, b.accType(kWarpRows, streamed),
-                                bufferStatistics, slot, b.i32(0),
-                                b.i32(int32_t(first)));
   }
 
   //===--------------------------------------------------------------------===//
