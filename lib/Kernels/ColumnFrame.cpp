@@ -21,7 +21,6 @@ ColumnFrame::ColumnFrame(TileBuilder &b, const KernelRequest &request)
       strip(groupSize * kKeys) {}
 
 KernelOp ColumnFrame::declare() {
-  MLIRContext *context = b.getContext();
   Type i32 = b.getI32Type();
   arguments.map(b, "q", kRows, problem.headDim, element);
   arguments.map(b, "k", kKeys / cluster, problem.headDim, element);
@@ -40,11 +39,8 @@ KernelOp ColumnFrame::declare() {
   arguments.perBlock(kFlagsRole, i32,
                      kGroups +
                          int64_t(llvm::divideCeil(kDrawnSlots, groupSize)));
-  arguments.scalar(kCounterRole, PtrType::get(context, i32));
-  for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
-    arguments.scalar(size, i32);
-  declareBand(arguments, context, problem.mask.kind);
-  arguments.scalar("scale", b.getF32Type());
+  arguments.pointer(kCounterRole, i32);
+  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/true);
   KernelOp kernel =
       arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
   kernel.setCooperative(true);

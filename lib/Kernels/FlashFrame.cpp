@@ -29,7 +29,6 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       dimV(llvm::alignTo(problem.headDimV, kColumns)) {}
 
 KernelOp FlashFrame::declare() {
-  Type i32 = b.getI32Type();
   arguments.map(b, "q", query, problem.headDim, element);
   arguments.map(b, "k", key, problem.headDim, element);
   arguments.map(b, "v", key, problem.headDimV, element);
@@ -37,11 +36,8 @@ KernelOp FlashFrame::declare() {
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
   if (persistent)
-    arguments.scalar(kCounterRole, PtrType::get(b.getContext(), i32));
-  for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
-    arguments.scalar(size, i32);
-  declareBand(arguments, b.getContext(), problem.mask.kind);
-  arguments.scalar("scale", b.getF32Type());
+    arguments.pointer(kCounterRole, b.getI32Type());
+  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/true);
   KernelOp kernel =
       arguments.createKernel(b, request, kWarpsPerGroup * (groups + 1));
   reserve();

@@ -23,13 +23,9 @@ GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
 }
 
 KernelOp GradientFrame::createKernel() {
-  Type i32 = b.getI32Type();
-  arguments.scalar(kCounterRole, PtrType::get(b.getContext(), i32));
-  for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
-    arguments.scalar(size, i32);
   MaskKind kind = problem.mask.kind;
-  declareBand(arguments, b.getContext(), kind);
-  arguments.scalar("scale", b.getF32Type());
+  arguments.pointer(kCounterRole, b.getI32Type());
+  declareProblem(arguments, b, kind, /*hasGridOfTiles=*/true);
   // The producer's warpgroup has the writer too.
   KernelOp kernel =
       arguments.createKernel(b, request, kWarpsPerGroup * (groups + 1));

@@ -10,13 +10,21 @@ using namespace attn;
 static bool boundsFirst(MaskKind kind) { return kind == MaskKind::window; }
 static bool boundsLast(MaskKind kind) { return kind != MaskKind::none; }
 
-void attn::declareBand(Arguments &arguments, MLIRContext *context,
-                       MaskKind kind) {
-  Type i32 = IntegerType::get(context, 32);
+void attn::declareProblem(Arguments &arguments, TileBuilder &b, MaskKind kind,
+                          bool hasGridOfTiles) {
+  Type i32 = b.getI32Type();
+  arguments.scalar("queries", i32);
+  arguments.scalar("keys", i32);
+  if (hasGridOfTiles) {
+    arguments.scalar("heads", i32);
+    arguments.scalar("batch", i32);
+  }
+  arguments.scalar("group", i32);
   if (boundsFirst(kind))
     arguments.scalar("band_first", i32);
   if (boundsLast(kind))
     arguments.scalar("band_last", i32);
+  arguments.scalar("scale", b.getF32Type());
 }
 
 KeyBand::KeyBand(TileBuilder &b, const Arguments &arguments, MaskKind kind)

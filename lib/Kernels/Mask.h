@@ -79,9 +79,11 @@ private:
   Scalar openBegin, openEnd;
 };
 
-/// Declares the arguments that a mask kind needs.
-void declareBand(Arguments &arguments, mlir::MLIRContext *context,
-                 MaskKind kind);
+/// Declares the arguments that tell a kernel of its problem: extents, what a
+/// mask kind needs, the scale.  A grid of tiles does not tell heads and batch
+/// entries.
+void declareProblem(Arguments &arguments, TileBuilder &builder, MaskKind kind,
+                    bool hasGridOfTiles);
 
 } // namespace attn
 

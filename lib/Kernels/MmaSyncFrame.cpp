@@ -19,16 +19,11 @@ KernelOp MmaSyncFrame::declare() {
 }
 
 void MmaSyncFrame::declareArguments() {
-  Type i32 = b.getI32Type();
   for (StringRef operand : {"q", "k", "v", "o"})
     arguments.operand(operand, element);
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
-  arguments.scalar("queries", i32);
-  arguments.scalar("keys", i32);
-  arguments.scalar("group", i32);
-  declareBand(arguments, b.getContext(), problem.mask.kind);
-  arguments.scalar("scale", b.getF32Type());
+  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/false);
 }
 
 void MmaSyncFrame::locateRows() {

@@ -120,7 +120,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   KernelOp declare() {
-    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    Type f32 = b.getF32Type();
     for (StringRef role : {"q", "k", "do"})
       arguments.operand(role, element);
     arguments.operand("lse", f32);
@@ -137,10 +137,7 @@ private:
       arguments.operand(x.gradient, element);
     if (side.hasY)
       arguments.operand(y.gradient, element);
-    for (StringRef size : {"queries", "keys", "group"})
-      arguments.scalar(size, i32);
-    declareBand(arguments, b.getContext(), problem.mask.kind);
-    arguments.scalar("scale", f32);
+    declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/false);
     return arguments.createKernel(b, request, warps);
   }
 
