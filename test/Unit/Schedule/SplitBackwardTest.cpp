@@ -1,6 +1,7 @@
 //===- SplitBackwardTest.cpp - Gradients in one order: bytes, space, choice ==//
 
 #include "RandomProblem.h"
+#include "SplitBackwardTiles.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
@@ -11,21 +12,7 @@ using namespace attn;
 
 namespace {
 
-struct Choice {
-  int64_t query = 128, keyBlock = 64, key = 128, queryBlock = 64, separate = 0,
-          stages = 2, valueStages = 1;
-
-  operator Tiles() const {
-    return {{"query", query},
-            {"key_block", keyBlock},
-            {"key", key},
-            {"query_block", queryBlock},
-            {"separate", separate},
-            {"stages", stages},
-            {"value_stages", valueStages},
-            {"persistent", 1}};
-  }
-};
+using Choice = SplitBackwardTiles;
 
 Problem problem(int64_t headDim, int64_t rows) {
   Problem p;
