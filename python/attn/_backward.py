@@ -6,13 +6,11 @@ the same shapes, strides and options find their launch.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 from typing import Any, Optional, Sequence
 
-from . import _cache, _native
 from ._arrays import Array, library_of
-from ._bindings import Binding, buffers, result_handle
+from ._bindings import Binding, bind_attention
 from ._forward import (check_together, launches, remember, result_strides,
                        scratch_place)
 from ._problem import mask_name, scale_number
@@ -27,22 +25,8 @@ _Options = tuple[str, Optional[float], Optional[str], Optional[str],
                  Optional[str], bool]
 
 
-def _bind(named: dict[str, Array], mask: str, scale: Optional[float],
-          machine: Optional[str], schedule: Optional[str],
-          precision: Optional[str], deterministic: bool) -> Binding:
-    _cache.ready()
-    request = _native.BackwardRequest(
-        ctypes.sizeof(_native.BackwardRequest), named["q"].dtype.encode(),
-        _native.encode(mask, "mask"), scale is not None, scale or 0.0,
-        _native.encode(machine, "machine"),
-        _native.encode(schedule, "schedule"),
-        _native.encode(precision, "precision"), deterministic)
-    packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
-    pointers = [ctypes.byref(packed[name]) if name in packed else None
-                for name in (*INPUTS, *GRADIENTS)]
-    return Binding(
-        result_handle("attn_backward_bind", ctypes.byref(request),
-                      named["q"].device, *pointers), len(named))
+def _bind(named: dict[str, Array], options: _Options) -> Binding:
+    return bind_attention("backward", named, (*INPUTS, *GRADIENTS), *options)
 
 
 def _gradient_of(array: Array) -> Array:
@@ -71,7 +55,7 @@ def _bound(named: dict[str, Array], options: _Options) -> Binding:
         binding = _bind({name: named[name] if name in named else
                          _gradient_of(named[GRADIENTS[name]])
                          for name in (*INPUTS, *GRADIENTS)
-                         if name in named or name in GRADIENTS}, *options)
+                         if name in named or name in GRADIENTS}, options)
         remember(launches, key, binding)
     return binding
 
@@ -106,7 +90,7 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
                                        written=True)
     ordered = {name: named[name] for name in arrays if name in named}
     if any(named[name].address & 15 for name in made):
-        binding = _bind(ordered, *options)  # an allocator of another taste
+        binding = _bind(ordered, options)  # an allocator of another taste
     if scratch is None and binding.scratch_bytes:
         scratch = library.scratch(q, binding.scratch_bytes, handle)
         place = None if scratch is None else scratch_place(

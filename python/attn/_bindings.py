@@ -9,7 +9,7 @@ import struct
 import weakref
 from typing import Any, Callable, Optional, Sequence
 
-from . import _native
+from . import _cache, _native
 from ._arrays import Array
 
 
@@ -105,3 +105,26 @@ def result_handle(name: str, *arguments: Any) -> int:
     if not handle.value:
         raise _native.failure(0, _native.Status())
     return handle.value
+
+
+def bind_attention(direction: str, named: dict[str, Array],
+                   places: Sequence[str], mask: str, scale: Optional[float],
+                   machine: Optional[str], schedule: Optional[str],
+                   precision: Optional[str], *more: Any) -> Binding:
+    """attn_forward_bind or attn_backward_bind, with an array or none for each
+    of its places, in their order; `more` is what the request of the direction
+    has besides."""
+    _cache.ready()
+    kind = _native.REQUESTS[direction]
+    request = kind(
+        ctypes.sizeof(kind), named["q"].dtype.encode(),
+        _native.encode(mask, "mask"), scale is not None, scale or 0.0,
+        _native.encode(machine, "machine"),
+        _native.encode(schedule, "schedule"),
+        _native.encode(precision, "precision"), *more)
+    packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
+    pointers = [ctypes.byref(packed[name]) if name in packed else None
+                for name in places]
+    return Binding(
+        result_handle(f"attn_{direction}_bind", ctypes.byref(request),
+                      named["q"].device, *pointers), len(named))

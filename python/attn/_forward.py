@@ -8,7 +8,6 @@ PyTorch tensors that takes a few microseconds of Python; see `_torch_path`.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import math
 import os
@@ -16,10 +15,9 @@ import threading
 from typing import (Any, Callable, Collection, Hashable, NamedTuple, Optional,
                     Sequence)
 
-from . import _cache, _native
 from ._arrays import (Array, check_layout, library_of, place_of,
                       result_dtype)
-from ._bindings import Binding, buffers, result_handle
+from ._bindings import Binding, bind_attention
 from ._dlpack import row_major
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
@@ -104,22 +102,9 @@ def check_together(named: Sequence[tuple[str, Array]],
         raise ValueError(f"expects all arrays on one GPU, but got {places}")
 
 
-def _bind(arrays: Sequence[Array], mask: str, scale: Optional[float],
-          machine: Optional[str], schedule: Optional[str],
-          precision: Optional[str]) -> Binding:
-    _cache.ready()
-    request = _native.ForwardRequest(
-        ctypes.sizeof(_native.ForwardRequest), arrays[0].dtype.encode(),
-        _native.encode(mask, "mask"), scale is not None, scale or 0.0,
-        _native.encode(machine, "machine"),
-        _native.encode(schedule, "schedule"),
-        _native.encode(precision, "precision"))
-    packed = buffers(arrays, NAMES)
-    pointers = [ctypes.byref(packed[i]) if i < len(arrays) else None
-                for i in range(len(NAMES))]  # without lse the last is NULL
-    return Binding(
-        result_handle("attn_forward_bind", ctypes.byref(request),
-                      arrays[0].device, *pointers), len(arrays))
+def _bind(arrays: Sequence[Array], *options: Any) -> Binding:
+    return bind_attention("forward", dict(zip(NAMES, arrays)), NAMES,
+                          *options)
 
 
 def _prepare(arrays: Sequence[Array], o: Optional[Array],

@@ -68,6 +68,9 @@ class BackwardRequest(ctypes.Structure):
                 ("deterministic", ctypes.c_int32)]
 
 
+REQUESTS: dict[str, type[ctypes.Structure]] = {
+    "forward": ForwardRequest, "backward": BackwardRequest}
+
 _i32, _i64, _size = ctypes.c_int32, ctypes.c_int64, ctypes.c_size_t
 _text, _pointer = ctypes.c_char_p, ctypes.c_void_p
 _status = ctypes.POINTER(Status)
