@@ -231,15 +231,27 @@ int32_t attn_bind(attn_executable *executable, const attn_buffer *buffers,
   });
 }
 
+/// With the driver's memory, if no scratch is given.
+static Outcome launchAt(const attn_binding *binding, void *const *data,
+                        size_t count, const ScratchMemory *scratch,
+                        void *stream) {
+  if (!binding || (!data && count != 0))
+    return invalid("expects a binding and its addresses");
+  if (scratch)
+    if (std::optional<std::string> wrong =
+            binding->impl->checkScratch(*scratch))
+      return invalid(*wrong);
+  llvm::SmallVector<uint64_t, 8> addresses;
+  for (size_t i = 0; i < count; ++i)
+    addresses.push_back(reinterpret_cast<uint64_t>(data[i]));
+  return launch(*binding->impl, addresses, stream,
+                scratch ? *scratch : ScratchMemory());
+}
+
 int32_t attn_launch(const attn_binding *binding, void *const *data,
                     size_t count, void *stream, attn_status *status) {
-  return guarded(status, [&]() -> Outcome {
-    if (!binding || (!data && count != 0))
-      return invalid("expects a binding and its addresses");
-    llvm::SmallVector<uint64_t, 8> addresses;
-    for (size_t i = 0; i < count; ++i)
-      addresses.push_back(reinterpret_cast<uint64_t>(data[i]));
-    return launch(*binding->impl, addresses, stream);
+  return guarded(status, [&] {
+    return launchAt(binding, data, count, /*scratch=*/nullptr, stream);
   });
 }
 
@@ -257,16 +269,9 @@ int32_t attn_launch_in_scratch(const attn_binding *binding, void *const *data,
                                size_t count, void *scratch,
                                int64_t scratch_bytes, void *stream,
                                attn_status *status) {
-  return guarded(status, [&]() -> Outcome {
-    if (!binding || (!data && count != 0))
-      return invalid("expects a binding and its addresses");
+  return guarded(status, [&] {
     ScratchMemory given{reinterpret_cast<uint64_t>(scratch), scratch_bytes};
-    if (std::optional<std::string> wrong = binding->impl->checkScratch(given))
-      return invalid(*wrong);
-    llvm::SmallVector<uint64_t, 8> addresses;
-    for (size_t i = 0; i < count; ++i)
-      addresses.push_back(reinterpret_cast<uint64_t>(data[i]));
-    return launch(*binding->impl, addresses, stream, given);
+    return launchAt(binding, data, count, &given, stream);
   });
 }
 
@@ -330,31 +335,30 @@ static Outcome readArrays(Direction direction, Buffers buffers,
   return std::nullopt;
 }
 
-static Outcome bindForward(const attn_forward_request *source, int32_t device,
-                           Buffers buffers,
-                           std::shared_ptr<const Binding> &binding,
-                           AttentionArrays &arrays) {
-  if (!source || source->struct_size < sizeof(attn_forward_request))
-    return invalid("expects a request with struct_size = "
-                   "sizeof(attn_forward_request)");
-  AttentionRequest request;
-  if (Outcome fault = readArrays(request.direction, buffers, arrays))
-    return fault;
-  if (Outcome fault = readRequest(*source, request))
-    return fault;
-  return bindAttention(request, device, arrays, binding);
+static llvm::StringRef nameOf(const attn_forward_request *) {
+  return "attn_forward_request";
+}
+static llvm::StringRef nameOf(const attn_backward_request *) {
+  return "attn_backward_request";
 }
 
-static Outcome bindBackward(const attn_backward_request *source, int32_t device,
-                            Buffers buffers,
-                            std::shared_ptr<const Binding> &binding,
-                            AttentionArrays &arrays) {
-  if (!source || source->struct_size < sizeof(attn_backward_request))
-    return invalid("expects a request with struct_size = "
-                   "sizeof(attn_backward_request)");
-  AttentionRequest request;
+/// What only the requests of one direction say.
+static void readDirection(const attn_forward_request &, AttentionRequest &) {}
+static void readDirection(const attn_backward_request &source,
+                          AttentionRequest &request) {
   request.direction = Direction::backward;
-  request.deterministic = source->deterministic != 0;
+  request.deterministic = source.deterministic != 0;
+}
+
+template <typename Source>
+static Outcome
+bindRequest(const Source *source, int32_t device, Buffers buffers,
+            std::shared_ptr<const Binding> &binding, AttentionArrays &arrays) {
+  if (!source || source->struct_size < sizeof(Source))
+    return invalid("expects a request with struct_size = sizeof(" +
+                   nameOf(source).str() + ")");
+  AttentionRequest request;
+  readDirection(*source, request);
   if (Outcome fault = readArrays(request.direction, buffers, arrays))
     return fault;
   if (Outcome fault = readRequest(*source, request))
@@ -362,30 +366,29 @@ static Outcome bindBackward(const attn_backward_request *source, int32_t device,
   return bindAttention(request, device, arrays, binding);
 }
 
-/// Binds and launches, or gives the binding; `bind` is one of the above.
-template <typename Source, typename Bind>
-static int32_t callNow(Bind bind, const Source *request, int32_t device,
-                       Buffers buffers, void *stream, attn_status *status) {
+/// Binds and launches, or gives the binding.
+template <typename Source>
+static int32_t callNow(const Source *request, int32_t device, Buffers buffers,
+                       void *stream, attn_status *status) {
   return guarded(status, [&]() -> Outcome {
     AttentionArrays arrays;
     std::shared_ptr<const Binding> binding;
-    if (Outcome fault = bind(request, device, buffers, binding, arrays))
+    if (Outcome fault = bindRequest(request, device, buffers, binding, arrays))
       return fault;
     return launch(*binding, addressesOf(arrays.list()), stream);
   });
 }
 
-template <typename Source, typename Bind>
-static int32_t callLater(Bind bind, const Source *request, int32_t device,
-                         Buffers buffers, attn_binding **binding,
-                         attn_status *status) {
+template <typename Source>
+static int32_t callLater(const Source *request, int32_t device, Buffers buffers,
+                         attn_binding **binding, attn_status *status) {
   return guarded(status, [&]() -> Outcome {
     if (!binding)
       return invalid("expects a place for the binding");
     *binding = nullptr;
     AttentionArrays arrays;
     std::shared_ptr<const Binding> impl;
-    if (Outcome fault = bind(request, device, buffers, impl, arrays))
+    if (Outcome fault = bindRequest(request, device, buffers, impl, arrays))
       return fault;
     *binding = new attn_binding{std::move(impl)};
     return std::nullopt;
@@ -397,8 +400,7 @@ int32_t attn_forward(const attn_forward_request *request, int32_t device,
                      const attn_buffer *v, const attn_buffer *o,
                      const attn_buffer *lse, void *stream,
                      attn_status *status) {
-  return callNow(bindForward, request, device, {q, k, v, o, lse}, stream,
-                 status);
+  return callNow(request, device, {q, k, v, o, lse}, stream, status);
 }
 
 int32_t attn_forward_bind(const attn_forward_request *request, int32_t device,
@@ -406,8 +408,7 @@ int32_t attn_forward_bind(const attn_forward_request *request, int32_t device,
                           const attn_buffer *v, const attn_buffer *o,
                           const attn_buffer *lse, attn_binding **binding,
                           attn_status *status) {
-  return callLater(bindForward, request, device, {q, k, v, o, lse}, binding,
-                   status);
+  return callLater(request, device, {q, k, v, o, lse}, binding, status);
 }
 
 int32_t attn_backward(const attn_backward_request *request, int32_t device,
@@ -417,8 +418,8 @@ int32_t attn_backward(const attn_backward_request *request, int32_t device,
                       const attn_buffer *dlse, const attn_buffer *dq,
                       const attn_buffer *dk, const attn_buffer *dv,
                       void *stream, attn_status *status) {
-  return callNow(bindBackward, request, device,
-                 {d_o, q, k, v, o, lse, dlse, dq, dk, dv}, stream, status);
+  return callNow(request, device, {d_o, q, k, v, o, lse, dlse, dq, dk, dv},
+                 stream, status);
 }
 
 int32_t attn_backward_bind(const attn_backward_request *request, int32_t device,
@@ -428,6 +429,6 @@ int32_t attn_backward_bind(const attn_backward_request *request, int32_t device,
                            const attn_buffer *dlse, const attn_buffer *dq,
                            const attn_buffer *dk, const attn_buffer *dv,
                            attn_binding **binding, attn_status *status) {
-  return callLater(bindBackward, request, device,
-                   {d_o, q, k, v, o, lse, dlse, dq, dk, dv}, binding, status);
+  return callLater(request, device, {d_o, q, k, v, o, lse, dlse, dq, dk, dv},
+                   binding, status);
 }
