@@ -172,6 +172,37 @@ void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
                  breach, verb, /*owner=*/nullptr);
 }
 
+std::vector<uint8_t> attn::interpreter::readPart(Warp &warp,
+                                                 const Instruction &in,
+                                                 const Part &part) {
+  std::vector<uint8_t> bytes(part.bytes());
+  if (std::optional<Breach> breach = warp.block.shared.read(
+          part.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, part, *breach, "read");
+  warp.block.traffic.smem += int64_t(bytes.size());
+  return bytes;
+}
+
+template <typename AnyPart>
+static void write(Warp &warp, const Instruction &in, const AnyPart &part,
+                  ArrayRef<uint8_t> bytes) {
+  if (std::optional<Breach> breach = warp.block.shared.write(
+          part.rectangle(), warp.id, in.index, bytes.data()))
+    reportBreach(warp, in, part, *breach, "overwritten");
+  warp.block.traffic.smem += int64_t(bytes.size());
+}
+
+void attn::interpreter::writePart(Warp &warp, const Instruction &in,
+                                  const Part &part, ArrayRef<uint8_t> bytes) {
+  write(warp, in, part, bytes);
+}
+
+void attn::interpreter::writePart(Warp &warp, const Instruction &in,
+                                  const RawPart &part,
+                                  ArrayRef<uint8_t> bytes) {
+  write(warp, in, part, bytes);
+}
+
 //===----------------------------------------------------------------------===//
 // tile.alloc, tile.alias
 //===----------------------------------------------------------------------===//
@@ -211,10 +242,7 @@ Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
     return warp.stop(in, "corner",
                      "expects a row and a column in multiples of 8, but got " +
                          Twine(part.row) + " and " + Twine(part.column));
-  std::vector<uint8_t> bytes(part.bytes());
-  if (std::optional<Breach> breach = warp.block.shared.read(
-          part.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, part, *breach, "read");
+  std::vector<uint8_t> bytes = readPart(warp, in, part);
 
   std::vector<float> values(part.rows * part.columns);
   decode(type.getElementType(), bytes.data(), values);
@@ -225,7 +253,6 @@ Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
   for (int64_t i = 0; i < result->rows; ++i)
     for (int64_t j = 0; j < result->columns; ++j)
       result->row(i)[j] = transpose ? value(j, i) : value(i, j);
-  warp.block.traffic.smem += type.bytes();
   return warp.set(in, MatrixRef(std::move(result)));
 }
 
@@ -245,10 +272,7 @@ Step attn::interpreter::runStoreMatrix(Warp &warp, const Instruction &in) {
                          Twine(part.column));
   std::vector<uint8_t> bytes(part.bytes());
   encode(part.buffer.type.getElementType(), source.reals, bytes.data());
-  if (std::optional<Breach> breach = warp.block.shared.write(
-          part.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, part, *breach, "overwritten");
-  warp.block.traffic.smem += int64_t(bytes.size());
+  writePart(warp, in, part, bytes);
   return Step::next;
 }
 
@@ -269,10 +293,7 @@ Step attn::interpreter::runStoreTransposed(Warp &warp, const Instruction &in) {
       values[j * source.rows + i] = source.row(i)[j];
   std::vector<uint8_t> bytes(part.bytes());
   encode(part.buffer.type.getElementType(), values, bytes.data());
-  if (std::optional<Breach> breach = warp.block.shared.write(
-          part.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, part, *breach, "overwritten");
-  warp.block.traffic.smem += int64_t(bytes.size());
+  writePart(warp, in, part, bytes);
   return Step::next;
 }
 
@@ -284,10 +305,7 @@ Step attn::interpreter::runPutRow(Warp &warp, const Instruction &in) {
     return Step::stop;
   std::vector<uint8_t> bytes(part.bytes());
   std::memcpy(bytes.data(), values.reals.data(), bytes.size());
-  if (std::optional<Breach> breach = warp.block.shared.write(
-          part.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, part, *breach, "overwritten");
-  warp.block.traffic.smem += int64_t(bytes.size());
+  writePart(warp, in, part, bytes);
   return Step::next;
 }
 
@@ -297,13 +315,9 @@ Step attn::interpreter::runGetRow(Warp &warp, const Instruction &in) {
             warp.integer(in, 2), count};
   if (!checkInside(warp, in, part))
     return Step::stop;
-  std::vector<uint8_t> bytes(part.bytes());
-  if (std::optional<Breach> breach = warp.block.shared.read(
-          part.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, part, *breach, "read");
+  std::vector<uint8_t> bytes = readPart(warp, in, part);
   auto result = std::make_shared<Matrix>(count, 1);
   std::memcpy(result->reals.data(), bytes.data(), bytes.size());
-  warp.block.traffic.smem += int64_t(bytes.size());
   return warp.set(in, MatrixRef(std::move(result)));
 }
 
@@ -317,14 +331,10 @@ Step attn::interpreter::runGetColumns(Warp &warp, const Instruction &in) {
     return warp.stop(in, "corner",
                      "expects a column in multiples of 8, but got " +
                          Twine(part.column));
-  std::vector<uint8_t> bytes(part.bytes());
-  if (std::optional<Breach> breach = warp.block.shared.read(
-          part.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, part, *breach, "read");
+  std::vector<uint8_t> bytes = readPart(warp, in, part);
   auto result = std::make_shared<Matrix>(type.getRows(), type.getColumns());
   for (int64_t i = 0; i < type.getRows(); ++i)
     std::memcpy(result->row(i), bytes.data(), bytes.size());
-  warp.block.traffic.smem += int64_t(bytes.size());
   return warp.set(in, MatrixRef(std::move(result)));
 }
 
@@ -340,18 +350,10 @@ Step attn::interpreter::runTranspose(Warp &warp, const Instruction &in) {
     return warp.stop(in, "row",
                      "expects a row in multiples of " + Twine(rows) +
                          ", but got " + Twine(row));
-  SharedMemory &shared = warp.block.shared;
-  std::vector<uint8_t> bytes(from.bytes()), turned(to.bytes());
-  if (std::optional<Breach> breach =
-          shared.read(from.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, from, *breach, "read");
+  std::vector<uint8_t> bytes = readPart(warp, in, from), turned(to.bytes());
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
       turned[j * rows + i] = bytes[i * columns + j];
-  turned = asTheyLie(to, std::move(turned));
-  if (std::optional<Breach> breach =
-          shared.write(to.rectangle(), warp.id, in.index, turned.data()))
-    reportBreach(warp, in, to, *breach, "overwritten");
-  warp.block.traffic.smem += int64_t(bytes.size() + turned.size());
+  writePart(warp, in, to, asTheyLie(to, std::move(turned)));
   return Step::next;
 }

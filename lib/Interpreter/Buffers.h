@@ -58,6 +58,14 @@ void reportBreach(Warp &warp, const Instruction &in, const Part &part,
 void reportBreach(Warp &warp, const Instruction &in, const RawPart &part,
                   const Breach &breach, llvm::StringRef verb);
 
+/// The bytes of a part, which the warp reads; or which it writes.
+std::vector<uint8_t> readPart(Warp &warp, const Instruction &in,
+                              const Part &part);
+void writePart(Warp &warp, const Instruction &in, const Part &part,
+               llvm::ArrayRef<uint8_t> bytes);
+void writePart(Warp &warp, const Instruction &in, const RawPart &part,
+               llvm::ArrayRef<uint8_t> bytes);
+
 } // namespace attn::interpreter
 
 #endif

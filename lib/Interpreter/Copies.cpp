@@ -129,14 +129,10 @@ Step attn::interpreter::runCopyOut(Warp &warp, const Instruction &in) {
   auto [begin, end] = clip(view, row, count);
   Part part{all.buffer, 0, sourceRow + begin, end - begin, 0, all.columns};
   int64_t width = view.type.rowBytes();
-  std::vector<uint8_t> bytes(part.rows * width);
-  if (std::optional<Breach> breach = warp.block.shared.read(
-          part.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, part, *breach, "read");
+  std::vector<uint8_t> bytes = readPart(warp, in, part);
   for (int64_t i = begin; i < end; ++i)
     writeRow(warp, in, view, row + i, 0, width, &bytes[(i - begin) * width]);
   warp.block.traffic.global += int64_t(bytes.size());
-  warp.block.traffic.smem += int64_t(bytes.size());
   return Step::next;
 }
 

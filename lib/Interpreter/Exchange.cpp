@@ -160,10 +160,7 @@ Step attn::interpreter::runPutRegisters(Warp &warp, const Instruction &in) {
                warp.integer(in, next + 2) * size, size};
   if (!checkInside(warp, in, part))
     return Step::stop;
-  if (std::optional<Breach> breach = warp.block.shared.write(
-          part.rectangle(), warp.id, in.index, bytes.data()))
-    reportBreach(warp, in, part, *breach, "overwritten");
-  warp.block.traffic.smem += size;
+  writePart(warp, in, part, bytes);
   return Step::next;
 }
 
