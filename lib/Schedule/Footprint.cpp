@@ -4,7 +4,6 @@
 #include "PipelineFootprint.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
-#include "attn/Schedule/Plan.h"
 #include <algorithm>
 
 using namespace attn;

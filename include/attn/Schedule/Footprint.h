@@ -32,6 +32,9 @@
 
 namespace attn {
 
+/// The most scratch of a plan that does not spill whole tensors.
+inline constexpr int64_t kMostScratchBytes = int64_t(256) << 20;
+
 struct Footprint {
   int64_t smemBytes = 0;
   int64_t registersPerThread = 0;

@@ -39,10 +39,8 @@
 
 namespace attn {
 
-/// The most scratch of a plan that does not spill whole tensors: usually, and
-/// in any case.
-inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20,
-                         kMostScratchBytes = int64_t(256) << 20;
+/// The scratch that is usually the most; kMostScratchBytes always is.
+inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20;
 /// How much faster more than the usual scratch must make a problem.
 inline constexpr double kWorthScratch = 2;
 
