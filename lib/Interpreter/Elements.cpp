@@ -12,10 +12,14 @@ using namespace attn;
 using namespace attn::interpreter;
 
 float attn::interpreter::roundTo(Type type, float value) {
+  if (type.isF32())
+    return value;
   if (type.isBF16())
     return roundToBf16(value);
   if (isa<FloatTF32Type>(type))
     return roundToTf32(value);
+  if (type.isF32())
+    return value;
   return type.isF16() ? roundToF16(value) : roundToE4m3(value);
 }
 

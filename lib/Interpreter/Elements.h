@@ -7,7 +7,7 @@
 
 namespace attn::interpreter {
 
-/// The nearest value of an element type (bf16, f16, f8E4M3FN or tf32).
+/// The nearest value of an element type (bf16, f16, f8E4M3FN, tf32 or f32).
 float roundTo(mlir::Type type, float value);
 
 /// Reads as many elements as `values` has, one behind the other.

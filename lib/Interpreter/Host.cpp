@@ -6,6 +6,7 @@
 #include "Values.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -105,6 +106,7 @@ private:
 
   LogicalResult execute(Operation *op);
   LogicalResult executeScalar(Operation *op);
+  LogicalResult execute(scf::ForOp op);
   LogicalResult execute(memref::AllocOp op);
   LogicalResult allocate(Operation *op, HostArray array);
   LogicalResult allocate(Operation *op, MemRefType type,
@@ -191,7 +193,8 @@ LogicalResult Host::execute(Operation *op) {
       .Case<memref::AllocOp, memref::DeallocOp, memref::DimOp, memref::CastOp,
             memref::ExtractStridedMetadataOp, memref::ReinterpretCastOp,
             memref::SubViewOp, memref::CopyOp, tile::CounterOp, tile::ScratchOp,
-            tile::LaunchOp>([&](auto known) { return execute(known); })
+            tile::LaunchOp, scf::ForOp>(
+          [&](auto known) { return execute(known); })
       .Default([&](Operation *other) { return executeScalar(other); });
 }
 
@@ -212,6 +215,23 @@ LogicalResult Host::executeScalar(Operation *op) {
           evaluate(*decoded, operands, {&result.integer, &result.real}, 1))
     return op->emitError(error);
   set(op->getResult(0), HostScalar{result.integer, result.real});
+  return success();
+}
+
+LogicalResult Host::execute(scf::ForOp op) {
+  if (op.getNumResults() != 0)
+    return op.emitError("expects a loop without results, but got ")
+           << op.getNumResults();
+  int64_t upper = scalar(op.getUpperBound()).integer;
+  int64_t step = scalar(op.getStep()).integer;
+  if (step <= 0)
+    return op.emitError("expects a step of at least 1, but got ") << step;
+  for (int64_t i = scalar(op.getLowerBound()).integer; i < upper; i += step) {
+    set(op.getInductionVar(), HostScalar{i});
+    for (Operation &inside : op.getBody()->without_terminator())
+      if (failed(execute(&inside)))
+        return failure();
+  }
   return success();
 }
 

@@ -31,10 +31,10 @@ static LogicalResult checkArray(tile::KernelOp kernel, unsigned index,
     return kernel.emitError("expects the array of argument ")
            << index << " at a multiple of " << unit << " bytes, but got "
            << array.address;
-  if (array.sizes[3] != type.getColumns() || array.strides[3] != 1)
+  if (array.sizes[3] > type.getColumns() || array.strides[3] != 1)
     return kernel.emitError("expects the array of argument ")
            << index << " to have " << type.getColumns()
-           << " columns side by side, but got " << array.sizes[3]
+           << " columns at most, side by side, but got " << array.sizes[3]
            << " with stride " << array.strides[3];
   for (int dim = 0; dim < 3; ++dim) {
     if (array.sizes[dim] < 0)

@@ -26,7 +26,7 @@ struct Box {
   }
   /// Which of `count` columns from `first` on the array has.
   std::pair<int64_t, int64_t> columns(int64_t first, int64_t count) const {
-    return clip(first, count, map.type.getColumns());
+    return clip(first, count, map.array->sizes[3]);
   }
   /// Address of an element.
   uint64_t address(int64_t index, int64_t column) const {
@@ -134,14 +134,19 @@ Step attn::interpreter::runTmaLoad(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runTmaStore(Warp &warp, const Instruction &in) {
   auto store = cast<tile::TmaStoreOp>(in.op);
-  auto column = int64_t(store.getColumn());
-  int64_t stage = store.getStage() ? warp.integer(in, 6) : 0;
+  int64_t column = warp.integer(in, 6);
+  int64_t stage = store.getStage() ? warp.integer(in, 7) : 0;
   const Buffer &buffer = warp.buffer(in, 0);
   int64_t sourceRow = warp.integer(in, 1);
   Box box{warp.map(in, 2), warp.integer(in, 3), warp.integer(in, 4),
           warp.integer(in, 5)};
-  int64_t columns = std::min<int64_t>(buffer.type.getColumns(),
-                                      box.map.type.getColumns() - column);
+  if (column < 0 || column % buffer.type.panelColumns() != 0)
+    return warp.stop(in, "column",
+                     "expects a column in multiples of " +
+                         Twine(buffer.type.panelColumns()) + ", but got " +
+                         Twine(column));
+  int64_t columns = std::clamp<int64_t>(box.map.array->sizes[3] - column, 0,
+                                        buffer.type.getColumns());
   Part all{buffer, stage, sourceRow, box.map.type.getBoxRows(), 0, columns};
   if (!checkInside(warp, in, all))
     return Step::stop;

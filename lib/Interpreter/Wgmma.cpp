@@ -82,17 +82,20 @@ bool Product::place() {
   if (isa<tile::SmemType>(op.getLhs().getType())) {
     int64_t stage = warp.integer(in, 1), row = warp.integer(in, 2);
     places = {stage, row};
-    if (row % 8 != 0) {
-      warp.report(in, "row",
-                  "expects a row of the left factor in multiples of 8, but "
-                  "got " +
-                      Twine(row));
+    const Buffer &left = warp.buffer(in, 0);
+    bool isDown = op.getLhsTranspose();
+    int64_t unit = isDown ? left.type.panelColumns() : 8;
+    StringRef what = isDown ? "column" : "row";
+    if (row % unit != 0) {
+      warp.report(in, what,
+                  "expects a " + what + " of the left factor in multiples of " +
+                      Twine(unit) + ", but got " + Twine(row));
       return false;
     }
     constexpr int64_t warpRows = 16;
-    lhs.emplace(Part{warp.buffer(in, 0), stage,
-                     row + warp.id % kWarpsOfGroup * warpRows, warpRows, 0,
-                     depth});
+    int64_t first = row + warp.id % kWarpsOfGroup * warpRows;
+    lhs.emplace(isDown ? Part{left, stage, 0, depth, first, warpRows}
+                       : Part{left, stage, first, warpRows, 0, depth});
     if (!checkInside(warp, in, *lhs))
       return false;
   }
@@ -138,6 +141,8 @@ Step Product::run() {
   if (!place())
     return Step::stop;
   MatrixRef left = lhs ? read(*lhs) : warp.matrix(in, 0);
+  if (op.getLhsTranspose())
+    left = transposed(*left);
   std::shared_ptr<Matrix> right = read(*rhs);
   if (op.getTranspose())
     right = transposed(*right);

@@ -52,7 +52,8 @@ private:
       forEachGroup(parity, [&](int64_t group) {
         TmaStoreOp::create(b, f.staging, /*source_row=*/b.i32(0),
                            f.map(gradient), tile.batch, tile.head,
-                           tile.row + group * kGroupRows, /*column=*/0,
+                           tile.row + group * kGroupRows,
+                           /*column=*/b.i32(0),
                            /*stage=*/b.i32(group));
       });
       parity = parity ^ 1;

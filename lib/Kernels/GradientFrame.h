@@ -1,9 +1,9 @@
 //===- GradientFrame.h - What launches for gradients share ------*- C++ -*-===//
 //
-// What the launches of flash_backward and split_backward on wgmma have in
-// common: tiles that own some rows, the walk over blocks of others that stream
-// past, the products of both, and the statistics of queries, which a launch
-// before the others leaves in scratch memory.
+// What the launches of gradients on wgmma have in common: tiles that own some
+// rows, the walk over blocks of others that stream past, the products of both,
+// and the statistics of queries, which a launch before the others leaves in
+// scratch memory.
 //
 // **Roles.**  A producer, one lane, starts every load; a writer, one lane,
 // starts everything that leaves; they share the first warpgroup.  Each consumer

@@ -96,39 +96,57 @@ Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row, Scalar block,
   return band.hide(b, scores, row, Value(inBlock) ? key + inBlock : key);
 }
 
-Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row, Scalar key,
-                    Scalar endOfRows) const {
-  auto type = cast<tile::FragType>(scores.getType());
-  Type rowType = b.indexRowType(type.getRows());
+KeyBand::Columns KeyBand::columnsOf(TileBuilder &b, int64_t rows, Scalar row,
+                                    Scalar key, Scalar endOfRows) const {
+  Type rowType = b.indexRowType(rows);
   Scalar lastKey = keys - key - 1;
-  Value lasts = b.fill(lastKey, rowType);
+  Columns seen;
+  seen.lasts = b.fill(lastKey, rowType);
   if (hasLast || Value(endOfRows)) {
     Scalar base = hasLast ? row + last - key : Scalar();
-    lasts = b.map({}, rowType, [&](Scalar r, Scalar, ArrayRef<Scalar>) {
+    seen.lasts = b.map({}, rowType, [&](Scalar r, Scalar, ArrayRef<Scalar>) {
       Scalar end = hasLast ? b.min(base + r, lastKey) : lastKey;
       if (Value(endOfRows))
         end = b.select(row + r < endOfRows, end, b.i32(-1));
       return end;
     });
   }
-  Value firsts;
   if (hasFirst)
-    firsts =
+    seen.firsts =
         b.map({}, rowType,
               [&, base = row + first - key](
                   Scalar r, Scalar, ArrayRef<Scalar>) { return base + r; });
+  return seen;
+}
+
+Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row, Scalar key,
+                    Scalar endOfRows) const {
+  auto type = cast<tile::FragType>(scores.getType());
+  Columns seen = columnsOf(b, type.getRows(), row, key, endOfRows);
   // Masks of bits for more rows would spill.
   if (type.getRows() == 16)
-    return tile::KeepColumnsOp::create(b, type, scores, firsts, lasts);
-  SmallVector<Value> inputs = {scores, lasts};
+    return tile::KeepColumnsOp::create(b, type, scores, seen.firsts,
+                                       seen.lasts);
+  return keep(b, scores, seen, -std::numeric_limits<double>::infinity());
+}
+
+Value KeyBand::clear(TileBuilder &b, Value gradient, Scalar row, Scalar key,
+                     Scalar endOfRows) const {
+  auto type = cast<tile::FragType>(gradient.getType());
+  return keep(b, gradient, columnsOf(b, type.getRows(), row, key, endOfRows),
+              0);
+}
+
+Value KeyBand::keep(TileBuilder &b, Value fragment, const Columns &seen,
+                    double hidden) const {
+  SmallVector<Value> inputs = {fragment, seen.lasts};
   if (hasFirst)
-    inputs.push_back(firsts);
-  return b.map(inputs, type,
+    inputs.push_back(seen.firsts);
+  return b.map(inputs, fragment.getType(),
                [&](Scalar, Scalar column, ArrayRef<Scalar> x) -> Value {
                  Scalar visible = column <= x[1];
                  if (hasFirst)
                    visible = visible & (x[2] <= column);
-                 double hidden = -std::numeric_limits<double>::infinity();
                  return b.select(visible, x[0], b.f32(hidden));
                });
 }

@@ -43,6 +43,9 @@ public:
   /// from `endOfRows` on, if given, see nothing.
   mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
                    Scalar key, Scalar endOfRows = Scalar()) const;
+  /// Likewise sets their gradients to 0.
+  mlir::Value clear(TileBuilder &builder, mlir::Value gradient, Scalar row,
+                    Scalar key, Scalar endOfRows = Scalar()) const;
 
   const bool hasFirst, hasLast;
   const Scalar keys;
@@ -50,6 +53,16 @@ public:
 private:
   KeyBand(bool hasFirst, bool hasLast, Scalar keys)
       : hasFirst(hasFirst), hasLast(hasLast), keys(keys) {}
+
+  /// The columns that rows see, `firsts .. lasts`, from a fragment's corner.
+  struct Columns {
+    mlir::Value firsts, lasts;
+  };
+  Columns columnsOf(TileBuilder &builder, int64_t rows, Scalar row, Scalar key,
+                    Scalar endOfRows) const;
+  mlir::Value keep(TileBuilder &builder, mlir::Value fragment,
+                   const Columns &seen, double hidden) const;
+
   Scalar first, last;
 };
 

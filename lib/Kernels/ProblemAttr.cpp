@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace attn;
 
-int64_t attn::roleValue(StringRef role, const Problem &problem) {
+int64_t attn::roleValue(StringRef role, const Problem &problem,
+                        const Round &round) {
   auto isMapOf = [&](std::initializer_list<StringRef> arrays) {
     return llvm::any_of(
         arrays, [&](StringRef array) { return role == mapRole(array); });
@@ -14,6 +15,14 @@ int64_t attn::roleValue(StringRef role, const Problem &problem) {
     return problem.queries;
   if (role == "keys" || isMapOf({"k", "dk", "v", "dv"}))
     return problem.keys;
+  if (isScratchRole(role) && role.ends_with(mapRole("")))
+    return round.rows;
+  if (role == "first_head")
+    return round.firstHead;
+  if (role == "round_heads")
+    return round.heads;
+  if (role == "first_key")
+    return round.firstKey;
   if (role == "heads")
     return problem.heads;
   if (role == "batch")

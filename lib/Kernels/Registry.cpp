@@ -8,6 +8,7 @@
 #include <algorithm>
 
 using namespace mlir;
+using namespace attn;
 
 namespace attn {
 #define ATTN_KERNEL(name)                                                      \
@@ -16,7 +17,7 @@ namespace attn {
 #undef ATTN_KERNEL
 } // namespace attn
 
-attn::KernelBuilder attn::findKernelBuilder(StringRef name) {
+KernelBuilder attn::findKernelBuilder(StringRef name) {
   llvm::StringSwitch<KernelBuilder> found(name);
 #define ATTN_KERNEL(kernel) found.Case(#kernel, &kernel);
 #include "attn/Kernels/Registry.inc"
@@ -54,23 +55,54 @@ int64_t attn::stripsOfBlock(const Tiles &tiles) {
 }
 
 /// The grid of a schedule's only launch, or of its main one.
-static attn::GridForm formOf(const attn::Tiles &tiles) {
-  using attn::GridForm;
+static GridForm formOf(const Tiles &tiles) {
   if (tiles.has("group"))
     return GridForm::teams;
-  if (tiles.has("strip")) // each block has places of its own
+  // Without rounds, each block has places of its own.
+  if (tiles.has("strip") && !tiles.has("query_block"))
     return GridForm::resident;
   if (!tiles.has("persistent"))
     return GridForm::rowsHeadsBatch;
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
 }
 
-SmallVector<attn::LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
+/// Scores wait for gradients of both sides.  Blocks of a cluster have tiles of
+/// their own, side by side.
+static SmallVector<LaunchShape, 3> launchesInRounds(const Tiles &tiles) {
+  int64_t queries = tiles.get("query"), keys = tiles.get("key");
+  int64_t cluster = tiles.get("cluster", 1);
+  GridForm form = formOf(tiles);
+  LaunchShape scores = {"_scores", form, false, queries, cluster};
+  LaunchShape ofKeys = {"_dk_dv", form, true, keys, cluster};
+  LaunchShape ofQueries = {"_dq", form, false, queries, cluster};
+  scores.keyBlocks = tiles.get("strip") / tiles.get("key_block");
+  ofKeys.columns = ofQueries.columns = tiles.get("column");
+  for (LaunchShape *shape : {&scores, &ofKeys, &ofQueries})
+    shape->isInRounds = true;
+  return {{"_prepare", GridForm::rowsHeadsBatch, false, kStripRows,
+           stripsOfBlock(tiles)},
+          scores,
+          ofKeys,
+          ofQueries};
+}
+
+int64_t LaunchShape::tilesOfRows(const Problem &problem) const {
+  if (columns == 0)
+    return keyBlocks;
+  int64_t ofHeadDim = llvm::divideCeil(problem.headDim, columns);
+  return ownsKeys
+             ? ofHeadDim + int64_t(llvm::divideCeil(problem.headDimV, columns))
+             : ofHeadDim;
+}
+
+SmallVector<LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
   GridForm form = formOf(tiles);
   int64_t queries = tiles.get("query", 1) * tiles.get("cluster", 1);
   int64_t keys = tiles.get("key");
   if (!tiles.has("query_block"))
     return {{"", form, false, queries}};
+  if (tiles.has("strip"))
+    return launchesInRounds(tiles);
   // Without strips of its own to take dQ from, one that adds it up in slow
   // memory.
   if (!tiles.has("query")) {
@@ -95,14 +127,44 @@ SmallVector<attn::LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
   return shapes;
 }
 
+RoundOrder::RoundOrder(const Tiles &tiles, const Problem &problem)
+    : rows(0), columns(0), allHeads(problem.batch * problem.kvHeads) {
+  heads = allHeads, keys = problem.keys;
+  groups = strips = 1;
+  if (!launchesOf(tiles).back().isInRounds)
+    return;
+  heads = std::min(tiles.get("heads"), allHeads);
+  keys = tiles.get("strip");
+  rows = llvm::alignTo(problem.queries,
+                       tiles.get("query") * tiles.get("cluster", 1));
+  columns = std::min<int64_t>(
+      keys, llvm::alignTo(problem.keys, tiles.get("key_block")));
+  groups = heads == 0 ? 0 : llvm::divideCeil(allHeads, heads);
+  strips = llvm::divideCeil(std::max<int64_t>(problem.keys, 1), keys);
+}
+
+Round RoundOrder::at(int64_t number) const {
+  int64_t first = number / strips * heads;
+  return {first, std::min(heads, allHeads - first), number % strips * keys,
+          rows};
+}
+
 std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
                                     int64_t multiprocessors,
                                     int64_t blocksPerSm, int64_t launch) {
   LaunchShape shape = launchesOf(tiles)[launch];
   int64_t extent = shape.ownsKeys ? problem.keys : problem.queries;
   int64_t heads = shape.ownsKeys ? problem.kvHeads : problem.heads;
+  int64_t allHeads = heads * problem.batch;
+  if (shape.isInRounds) {
+    RoundOrder rounds(tiles, problem);
+    int64_t group = problem.heads / problem.kvHeads;
+    allHeads = shape.ownsKeys ? rounds.heads : rounds.heads * group;
+    if (shape.ownsKeys)
+      extent = std::min(extent, rounds.keys);
+  }
   int64_t rows = llvm::divideCeil(extent, shape.rows * shape.unit) * shape.unit;
-  int64_t all = rows * heads * problem.batch;
+  int64_t all = rows * allHeads * shape.tilesOfRows(problem);
   switch (shape.form) {
   case GridForm::rowsHeadsBatch:
     return {rows, heads, problem.batch};

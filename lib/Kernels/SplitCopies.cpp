@@ -102,7 +102,7 @@ private:
              int64_t group) {
     Scalar row = b.i32(int32_t(group * kGroupRows));
     TmaStoreOp::create(b, buffer, row, f.map(gradient), tile.batch, tile.head,
-                       tile.row + row, /*column=*/0, /*stage=*/b.i32(0));
+                       tile.row + row, /*column=*/b.i32(0), /*stage=*/b.i32(0));
   }
 
   void writeTile(const Tile &tile, Place own) {

@@ -77,7 +77,8 @@ bool isGroupWork(const Node &node) {
 
 class Counter {
 public:
-  explicit Counter(const Problem &problem) : problem(problem) {}
+  Counter(const Problem &problem, const Rounds &rounds)
+      : problem(problem), rounds(rounds) {}
 
   Census result;
 
@@ -95,16 +96,37 @@ public:
     int64_t tiles =
         ceilDiv(extent(problem, node.axis), tileOf(around, node.axis));
     grid.blocks = ceilDiv(tiles, node.pipeline.cluster);
+    grid.rows = node.axis;
     grid.together = node.pipeline.blocks();
     bool isOverKeys = node.axis == Axis::Key;
     grid.heads = problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
+    if (rounds && number > 0)
+      cutIntoRounds(node);
+    parts = 0;
     body(node.body, around);
+    result.grids.back().parts = std::max<int64_t>(1, parts);
+    result.grids.back().blocks *= result.grids.back().parts;
   }
 
 private:
   const Problem &problem;
+  const Rounds rounds;
+  /// Blocks that parallel loops make of a tile of this grid.
+  int64_t parts = 0;
   /// Tensors that this grid has put into shared memory so far.
   std::vector<Tensor> smem;
+
+  void cutIntoRounds(const Node &node) {
+    GridCensus &grid = result.grids.back();
+    int64_t keyHeads = problem.batch * problem.kvHeads;
+    bool isOverKeys = node.axis == Axis::Key;
+    grid.strips = ceilDiv(problem.keys, rounds.strip);
+    grid.stripKeys = std::min(problem.keys, rounds.strip);
+    grid.headsAtOnce = std::min(rounds.heads, keyHeads) *
+                       (isOverKeys ? 1 : problem.heads / problem.kvHeads);
+    if (isOverKeys)
+      grid.blocks = ceilDiv(grid.stripKeys, node.step * node.pipeline.cluster);
+  }
 
   int64_t tileOf(const Surroundings &around, Axis axis) const {
     int64_t whole = extent(problem, axis), step = around.step[index(axis)];
@@ -144,7 +166,8 @@ private:
     }
     around.visits = visits(problem, around.outer, around.outerStep,
                            around.hasInner ? around.innerStep : 0);
-    if (around.pipeline)
+    bool isProduct = around.pipeline.width > 0;
+    if (around.pipeline && !isProduct)
       visitByGroup(around);
     GridCensus &grid = result.grids.back();
     grid.span = around.visits.innerSpan;
@@ -152,14 +175,25 @@ private:
     if (around.hasInner && pairs > 0)
       grid.longest = double(around.visits.mostPairs) *
                      double(around.visits.outerTiles) / double(pairs);
-    if (around.hasInner && !node.seeks) {
+    if (around.hasInner && (!node.seeks || isProduct)) {
       int64_t often = repeats(around);
       grid.steps =
           often * (around.visits.wholePairs + around.visits.raggedPairs);
       grid.mostSteps = often * around.visits.mostPairs;
+      // A walk over keys ends with the strip.
+      if (grid.strips > 0 && around.outer == Axis::Query)
+        grid.mostSteps =
+            std::min(grid.mostSteps, ceilDiv(grid.stripKeys, node.step));
       grid.groupSteps =
           around.groupVisits.wholePairs + around.groupVisits.raggedPairs;
     }
+  }
+
+  /// Visits as if there were no mask.
+  Visits everything(const Surroundings &around) const {
+    Problem open = problem;
+    open.mask = {};
+    return visits(open, around.outer, around.outerStep, around.innerStep);
   }
 
   /// How often a block goes through its loop over the inner axis: for every
@@ -253,7 +287,8 @@ private:
   int64_t wholeTileOf(const Surroundings &around, Axis axis) const {
     int64_t step = around.step[index(axis)];
     bool isRow = axis == Axis::Query || axis == Axis::Key;
-    return isRow && step ? step : tileOf(around, axis);
+    bool isWhole = isRow || around.pipeline.width > 0;
+    return isWhole && step ? step : tileOf(around, axis);
   }
 
   TileExtent tile(const Node &node, const Surroundings &around) const {
@@ -288,6 +323,24 @@ private:
                    : around.pipeline.warpgroups / around.across;
   }
 
+  /// What a pipeline of products passes on in whole tiles.  Of the last tiles
+  /// of rows, sums are those of the strips of `wholeRows` that there are.
+  int64_t wholeElements(const Use &use, const Surroundings &around) const {
+    const Node &node = *use.node;
+    Shape shape = shapeOf(node.tensor);
+    int64_t cols = use.tile.cols;
+    if (shape.cols == Axis::Key)
+      return use.count * use.tile.rows * cols;
+    int64_t width = extent(problem, *shape.cols);
+    int64_t rows = use.elements / width * ceilDiv(width, cols);
+    int64_t step = use.tile.rows * around.pipeline.cluster;
+    int64_t all = use.count / around.pipeline.cluster;
+    int64_t last = extent(problem, shape.rows) % step;
+    int64_t lasts = last ? (all * step - rows) / (step - last) : 0;
+    return ((all - lasts) * step + lasts * roundUp(last, node.wholeRows)) *
+           cols;
+  }
+
   /// What lies in scratch in whole tiles: that of a step, or all of it.
   int64_t wholeElements(const Node &node, const Surroundings &around,
                         int64_t count) const {
@@ -307,15 +360,17 @@ private:
       return;
     if (node.verb == Verb::transpose && !needsTranspose(problem))
       return;
-    if (node.level == Level::Smem)
+    if (node.level == Level::Smem && node.verb != Verb::spill)
       smem.push_back(node.tensor);
     bool isResult = node.verb == Verb::store || node.isAlways;
     Use use;
     use.node = &node;
     use.grid = around.grid;
     bool byGroup = isByGroup(node, around);
-    const Visits &visits =
-        byGroup && !isInStep(around) ? around.groupVisits : around.visits;
+    // In a loop over strips also those that nothing sees.
+    const Visits visits = node.isAlways && around.hasInner ? everything(around)
+                          : byGroup && !isInStep(around)   ? around.groupVisits
+                                                           : around.visits;
     use.warps = byGroup ? 1 : around.warps / around.across;
     use.across = around.across;
     use.count = sum(around, visits, {}, isResult) * around.pipeline.cluster;
@@ -324,7 +379,7 @@ private:
     if (node.isBetween) {
       Surroundings once = around;
       once.hasInner = false;
-      use.count -= sum(once, visits, {}, isResult);
+      use.count -= sum(once, visits, {}, isResult) * around.pipeline.cluster;
       use.elements -= sum(once, visits, axesOf(node), isResult);
     }
     if (node.first || node.columns)
@@ -340,7 +395,9 @@ private:
           paddedColumns(node, use.tile.cols, problem) / node.columnGroups;
     use.moved = use.elements;
     if (node.wholeRows > 0)
-      use.moved = wholeElements(node, around, use.count);
+      use.moved = around.pipeline.width > 0
+                      ? wholeElements(use, around)
+                      : wholeElements(node, around, use.count);
     if (node.slots > 0)
       use.moved = use.count * use.tile.rows *
                   (shapeOf(node.tensor).cols
@@ -372,6 +429,12 @@ private:
       Surroundings inside = around;
       enter(inside, node);
       GridCensus &grid = result.grids.back();
+      if (node.isParallel) { // in a round
+        bool isOfStrip = node.axis == Axis::Key && grid.stripKeys > 0;
+        parts +=
+            ceilDiv(isOfStrip ? grid.stripKeys : extent(problem, node.axis),
+                    tileOf(inside, node.axis));
+      }
       grid.stages = std::max(grid.stages, node.stages);
       body(node.body, inside);
     }
@@ -381,7 +444,7 @@ private:
 } // namespace
 
 Census attn::census(const Schedule &schedule, const Problem &problem) {
-  Counter counter(problem);
+  Counter counter(problem, schedule.rounds);
   for (size_t i = 0; i < schedule.grids.size(); ++i)
     counter.grid(schedule.grids[i], i);
   return std::move(counter.result);

@@ -354,21 +354,41 @@ namespace {
 /// values for a row however many rows there are.
 struct Scratch {
   int64_t all = 0, ofRows = 0;
+  int64_t ofStrip = 0; ///< of all heads of a round, P and dS
 };
 } // namespace
 
 /// Scratch is laid out whole, as if nothing were masked: one place per query
 /// and key, or per query and key step.
 static void addScratch(Scratch &scratch, const Body &body,
-                       const Problem &problem, Steps steps) {
+                       const Problem &problem, const Rounds &rounds,
+                       Steps steps) {
   for (const Node &node : body) {
     if (node.verb == Verb::loop || node.verb == Verb::share)
-      addScratch(scratch, node.body, problem, steps.inside(node, problem));
+      addScratch(scratch, node.body, problem, rounds,
+                 steps.inside(node, problem));
     if (node.verb != Verb::spill || node.slots > 0)
       continue;
     Shape shape = shapeOf(node.tensor);
     int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
                                   : problem.queries;
+    if (rounds && shape.cols == Axis::Key) {
+      int64_t block = steps.step[static_cast<size_t>(Axis::Key)];
+      int64_t columns = std::min(rounds.strip, roundUp(problem.keys, block));
+      int64_t heads = std::min(rounds.heads, problem.batch * problem.kvHeads);
+      scratch.ofStrip += heads * (problem.heads / problem.kvHeads) * rows *
+                         columns * bytesMoved(node, problem);
+      continue;
+    }
+    if (node.isBetween) { // strips, if there are several: places of whole tiles
+      rows = roundUp(problem.queries, kProductRows);
+      int64_t step = steps.step[static_cast<size_t>(*shape.cols)];
+      int64_t columns = roundUp(extent(problem, *shape.cols), step);
+      int64_t bytes = rows * columns * bytesMoved(node, problem);
+      scratch.all += problem.keys > rounds.strip ? bytes : 0;
+      scratch.ofRows += problem.keys > rounds.strip ? bytes : 0;
+      continue;
+    }
     int64_t columns = 1;
     if (shape.cols)
       columns = paddedColumns(node, extent(problem, *shape.cols), problem);
@@ -425,13 +445,15 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
         std::max(most.registersPerThread, one.registersPerThread);
     most.threads = std::max(most.threads, one.threads);
     most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
-    addScratch(ofHead, grid.body, problem, Steps().inside(grid, problem));
+    addScratch(ofHead, grid.body, problem, schedule.rounds,
+               Steps().inside(grid, problem));
     places += placesOf(grid.body, problem, Steps().inside(grid, problem)) *
               blocksAtOnce(grid, one, machine);
   }
   int64_t heads = problem.batch * problem.heads;
-  most.rowScratchBytes = heads * ofHead.ofRows;
-  most.scratchBytes = heads * ofHead.all + places;
+  most.stripScratchBytes = ofHead.ofStrip;
+  most.rowScratchBytes = heads * ofHead.ofRows + ofHead.ofStrip;
+  most.scratchBytes = heads * ofHead.all + places + ofHead.ofStrip;
   return most;
 }
 

@@ -11,6 +11,10 @@
 // part and, behind those of the rings, a pair of barriers of its own.  So it
 // has where results leave from the places of own rows.
 //
+// A pipeline of products has its one ring first, of pairs of factors, and a
+// staging buffer as wide, through which everything leaves, with a part and a
+// pair of barriers for every warpgroup.
+//
 //===----------------------------------------------------------------------===//
 
 #include "PipelineFootprint.h"
@@ -69,6 +73,13 @@ public:
       buffers += how.units * kUnitBytes;
       rings.push_back(how.units);
     }
+    if (how.width > 0) {
+      int64_t pair = (kProductRows + how.width) * kPanelBytes;
+      panels(pairs * pair);
+      rings.push_back(pairs);
+      rings.push_back(how.warpgroups);
+      staging = kProductRows * how.width * bytesOf(problem.dtype);
+    }
     if (how.group > 1 || how.reusesPlaces)
       rings.push_back(how.warpgroups);
   }
@@ -87,7 +98,7 @@ public:
 private:
   /// Of the loops around; 0 where none cuts the axis.
   struct Steps {
-    int64_t query = 0, key = 0, headDim = 0;
+    int64_t query = 0, key = 0, headDim = 0, headDimV = 0;
   };
 
   Axis owned;           ///< rows of the grid's tiles
@@ -99,6 +110,7 @@ private:
   std::vector<Tensor> loaded;
   int64_t firstPlace = 0; ///< bytes of what is loaded first
   std::vector<int64_t> rings;
+  int64_t pairs = 1; ///< of factors, in a ring of them
 
   int64_t columns(Tensor tensor, Steps steps) const {
     Axis axis = *shapeOf(tensor).cols;
@@ -106,6 +118,9 @@ private:
       return equalPart(problem, axis, how.group);
     if (axis == Axis::Key)
       return steps.key;
+    int64_t step = axis == Axis::HeadDim ? steps.headDim : steps.headDimV;
+    if (how.width > 0 && step > 0)
+      return step;
     if (axis == Axis::HeadDim && steps.headDim)
       return std::min(steps.headDim, padded(tensor, problem.headDim, problem));
     return padded(tensor, extent(problem, axis), problem);
@@ -225,6 +240,9 @@ private:
           inside.key = node.step;
         if (node.axis == Axis::HeadDim)
           inside.headDim = node.step;
+        if (node.axis == Axis::HeadDimV)
+          inside.headDimV = node.step;
+        pairs = std::max(pairs, node.stages);
         inner = std::max(inner, body(node.body, inside, node.stages));
         break;
       }
@@ -237,7 +255,7 @@ private:
         place(node, steps);
         break;
       case Verb::stream:
-        if (how.units == 0)
+        if (how.units == 0 && how.width == 0)
           ring(node, node.depth ? node.depth : stages, steps);
         break;
       case Verb::transpose:
@@ -249,13 +267,15 @@ private:
           panels(node.stages * panelBytes(node.tensor,
                                           rowsOf(node.tensor, steps),
                                           columns(node.tensor, steps)));
+        else if (how.width > 0 && node.tensor == Tensor::GradP)
+          break;                          // where S was
         else if (isStreamed(node.tensor)) // when scores are no longer needed
           behind = accumulator(node, steps) + halves(Tensor::GradS, steps);
         else if (shapeOf(node.tensor).cols)
           held += accumulator(node, steps);
         break;
       case Verb::weigh: // P in 16 bits, while dP comes to be
-        if (how.overlaps)
+        if (how.overlaps || how.width > 0)
           held += halves(Tensor::P, steps);
         break;
       case Verb::differentiate:
@@ -271,11 +291,13 @@ private:
                   bytesPerElement(Tensor::P, problem) / 8;
         break;
       case Verb::absorb:
-        // One beside the next.
-        if (shapeOf(node.tensor).cols)
+        // One beside the next; sums go on as accumulators.
+        if (shapeOf(node.tensor).cols && !node.isBetween)
           held += 2 * columns(node.tensor, steps) / 4;
         break;
       case Verb::store:
+        if (how.width > 0)
+          break;
         if (how.reusesPlaces)
           reuse(node, steps);
         else if (shapeOf(node.tensor).cols && !node.isDirect)

@@ -160,15 +160,60 @@ static std::optional<std::string> checkScratch(const Space &space,
          std::to_string(kMostScratchBytes);
 }
 
-/// A sentence when the choice is not possible for this problem here.
+/// Bytes of Q, K, V, O and dO and of the gradients.
+static int64_t operandBytes(const Problem &problem) {
+  int64_t rows =
+      problem.heads * problem.queries + problem.kvHeads * problem.keys;
+  return 2 * problem.batch * rows * (problem.headDim + problem.headDimV) *
+         bytesOf(problem.dtype);
+}
+
+/// A sentence when scores of a round take more room than they may unasked.
 static std::optional<std::string>
-checkChoice(const Space &space, const Tiles &tiles, const Schedule &schedule) {
+checkRounds(const Space &space, const Tiles &given, const Schedule &schedule) {
+  const Rounds &rounds = schedule.rounds;
+  if (!rounds || (given.has("strip") && given.has("heads")))
+    return std::nullopt;
+  int64_t bytes =
+      footprint(schedule, space.problem, space.machine).stripScratchBytes;
+  bool isUsual = rounds.heads == 1 && rounds.strip <= kUsualStrip &&
+                 bytes <= operandBytes(space.problem);
+  bool isLeast = rounds.heads == 1 && rounds.strip <= kLeastStrip;
+  if (bytes <= kMostStripScratchBytes || isUsual || isLeast)
+    return std::nullopt;
+  return "needs " + std::to_string(bytes) +
+         " bytes of scratch memory for the scores of a round, but a plan has "
+         "at most " +
+         std::to_string(kMostStripScratchBytes) +
+         " unless its strip and heads are asked for";
+}
+
+/// Whether rounds for half as many heads or keys would be the same: no choice,
+/// unless somebody asks for it.
+static bool hasIdleRounds(const Space &space, const Tiles &given,
+                          const Schedule &schedule) {
+  const Rounds &rounds = schedule.rounds;
+  const Problem &problem = space.problem;
+  int64_t heads = problem.batch * problem.kvHeads;
+  bool hasIdleHeads = !given.has("heads") && rounds.heads >= 2 * heads;
+  bool hasIdleKeys = !given.has("strip") && rounds.strip >= 2 * kLeastStrip &&
+                     rounds.strip >= 2 * problem.keys;
+  return rounds && (hasIdleHeads || hasIdleKeys);
+}
+
+/// A sentence when the choice is not possible for this problem here.
+static std::optional<std::string> checkChoice(const Space &space,
+                                              const Tiles &tiles,
+                                              const Tiles &given,
+                                              const Schedule &schedule) {
   if (space.form.check)
     if (auto sentence = space.form.check(tiles, space.problem))
       return sentence;
   if (auto sentence = checkFootprint(schedule, space.problem, space.machine))
     return sentence;
-  return checkScratch(space, schedule);
+  if (auto sentence = checkScratch(space, schedule))
+    return sentence;
+  return checkRounds(space, given, schedule);
 }
 
 static Plan price(const Space &space, const Tiles &tiles,
@@ -184,15 +229,16 @@ static Plan price(const Space &space, const Tiles &tiles,
   plan.bytes = traffic(counted, schedule, problem, machine, space.calibration);
   plan.flops = executedFlops(counted);
   plan.footprint = footprint(schedule, problem, machine);
+  std::vector<Time> times = launchTimes(counted, schedule, problem, machine,
+                                        space.family, space.calibration);
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     Footprint one = gridFootprint(schedule.grids[i], problem, machine);
     int64_t resident = machine.sms * std::max<int64_t>(1, one.blocksPerSm);
     plan.launches.push_back(
         {gridTraffic(counted, i, problem, machine, resident, space.calibration),
-         one});
+         one, times[i].seconds});
   }
-  plan.time = time(counted, schedule, problem, machine, space.family,
-                   space.calibration);
+  plan.time = inOrder(times);
   plan.seconds = plan.time.seconds;
   plan.boundBy = plan.time.boundBy;
   return plan;
@@ -241,7 +287,9 @@ static bool priceSizes(const Space &space, const Tiles &sizes,
       outcome.structure = *sentence;
       continue;
     }
-    if (auto reason = checkChoice(space, tiles, schedule)) {
+    if (hasIdleRounds(space, given, schedule))
+      continue;
+    if (auto reason = checkChoice(space, tiles, given, schedule)) {
       int64_t smemBytes =
           footprint(schedule, space.problem, space.machine).smemBytes;
       bool isSmem = smemBytes > space.machine.smemBytesPerBlock;
@@ -272,7 +320,8 @@ static void priceAll(const Space &space, const Tiles &given, Outcome &outcome) {
 static bool isBetter(const Plan &a, const Plan &b) {
   auto key = [](const Plan &plan) {
     return std::make_tuple(plan.seconds, plan.footprint.smemBytes,
-                           plan.footprint.registersPerThread);
+                           plan.footprint.registersPerThread,
+                           plan.footprint.scratchBytes);
   };
   if (key(a) != key(b))
     return key(a) < key(b);

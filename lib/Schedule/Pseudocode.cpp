@@ -24,6 +24,17 @@ public:
     step[size_t(node.axis)] = 0;
   }
 
+  /// What the grids behind take turns for.
+  void rounds(const Rounds &rounds) {
+    int64_t heads = problem.batch * problem.kvHeads;
+    line("for every " + counted(rounds.heads, "key head") + " (" +
+         std::to_string(ceilDiv(heads, rounds.heads)) +
+         " times) and then every strip of " + std::to_string(rounds.strip) +
+         " keys (" + std::to_string(ceilDiv(problem.keys, rounds.strip)) +
+         " of them), one launch after the other:");
+    ++depth;
+  }
+
 private:
   const Problem &problem;
   int64_t step[4] = {0, 0, 0, 0};
@@ -54,11 +65,17 @@ private:
     return counted(how.warpgroups, "warpgroup") + " behind one that loads" +
            (how.group > 1 ? ", in groups of " + counted(how.group, "block")
                           : "") +
-           (how.cluster > 1 ? ", " + counted(how.cluster, "tile") +
-                                  " loading keys and values together"
-                            : "") +
+           (how.cluster > 1
+                ? ", " + counted(how.cluster, "tile") + " loading " +
+                      (how.width > 0 ? "right factors" : "keys and values") +
+                      " together"
+                : "") +
            (how.units > 0 ? ", through a ring of " + counted(how.units, "unit")
                           : "") +
+           (how.width > 0
+                ? ", factors of " + std::to_string(kProductRows) + " and " +
+                      std::to_string(how.width) + " in one ring"
+                : "") +
            across(node, "warpgroup") +
            (how.isPersistent ? ", tile after tile" : "") +
            (how.takesTurns ? ", taking turns" : "") +
@@ -133,7 +150,8 @@ private:
       std::string ring = node.stages > 1
                              ? ", " + std::to_string(node.stages) + " in flight"
                              : "";
-      line("for every " + range(node) + suffix + ring + ":");
+      line((node.isParallel ? "at once for every " : "for every ") +
+           range(node) + suffix + ring + ":");
       int64_t outer = step[size_t(node.axis)];
       step[size_t(node.axis)] = node.step;
       body(node.body);
@@ -187,8 +205,10 @@ private:
       return line("P = exp(" + std::string(name(node.tensor)) +
                   " - running max), update running max and sum");
     case Verb::weigh:
+      held.push_back(Tensor::P);
       return line("P = exp(" + std::string(name(node.tensor)) + " - LSE)");
     case Verb::differentiate:
+      held.push_back(Tensor::GradS);
       return line("dS = P * (" + std::string(name(node.tensor)) + " - D)");
     case Verb::rescale:
       return line("rescale " + std::string(name(node.tensor)) +
@@ -235,7 +255,10 @@ private:
 
 std::string attn::pseudocode(const Schedule &schedule, const Problem &problem) {
   Writer writer(problem);
-  for (const Node &grid : schedule.grids)
-    writer.grid(grid);
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    if (schedule.rounds && i == 1)
+      writer.rounds(schedule.rounds);
+    writer.grid(schedule.grids[i]);
+  }
   return writer.text;
 }

@@ -73,6 +73,10 @@ Node attn::spill(Tensor tensor, int64_t slots) {
   return node;
 }
 
+Node attn::spillStaged(Tensor tensor) {
+  return leaf(Verb::spill, tensor, Level::Smem);
+}
+
 Node attn::store(Tensor tensor, int64_t columns) {
   Node node = leaf(Verb::store, tensor);
   node.step = columns;
@@ -118,6 +122,12 @@ Node attn::byColumns(int64_t warpgroups, Node node) {
 Node attn::seek(Axis axis, int64_t step, int64_t stages, Body body) {
   Node node = loop(axis, step, stages, std::move(body));
   node.seeks = true;
+  return node;
+}
+
+Node attn::parallel(Axis axis, int64_t step, Body body) {
+  Node node = loop(axis, step, 1, std::move(body));
+  node.isParallel = true;
   return node;
 }
 

@@ -4,6 +4,7 @@
 #include "GradientTime.h"
 #include "GroupTime.h"
 #include "PipelineTime.h"
+#include "ProductTime.h"
 #include <algorithm>
 #include <cmath>
 
@@ -270,31 +271,35 @@ static Time gridTime(const Census &census, size_t number,
   return t;
 }
 
-Time attn::time(const Schedule &schedule, const Problem &problem,
-                const Machine &machine, TensorCoreFamily family,
-                const Calibration &calibration) {
-  return time(census(schedule, problem), schedule, problem, machine, family,
-              calibration);
-}
-
-Time attn::time(const Census &counted, const Schedule &schedule,
-                const Problem &problem, const Machine &machine,
-                TensorCoreFamily family, const Calibration &calibration) {
-  Time total;
-  double longest = -1;
+std::vector<Time>
+attn::launchTimes(const Census &counted, const Schedule &schedule,
+                  const Problem &problem, const Machine &machine,
+                  TensorCoreFamily family, const Calibration &calibration) {
+  std::vector<Time> launches;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);
     const Pipeline &how = schedule.grids[i].pipeline;
     const Node &grid = schedule.grids[i];
     bool isGradient = problem.direction == Direction::backward;
-    Time one = how.group > 1 ? groupTime(counted, i, grid, problem, machine,
-                                         family, calibration)
-               : how && isGradient ? gradientTime(counted, i, grid, problem,
-                                                  machine, family, calibration)
-               : how ? pipelineTime(counted, i, grid, problem, machine, family,
-                                    calibration)
-                     : gridTime(counted, i, space, problem, machine, family,
-                                calibration);
+    launches.push_back(
+        how.group > 1
+            ? groupTime(counted, i, grid, problem, machine, family, calibration)
+        : how.width > 0     ? productTime(counted, i, grid, problem, machine,
+                                          family, calibration)
+        : how && isGradient ? gradientTime(counted, i, grid, problem, machine,
+                                           family, calibration)
+        : how ? pipelineTime(counted, i, grid, problem, machine, family,
+                             calibration)
+              : gridTime(counted, i, space, problem, machine, family,
+                         calibration));
+  }
+  return launches;
+}
+
+Time attn::inOrder(const std::vector<Time> &launches) {
+  Time total;
+  double longest = -1;
+  for (const Time &one : launches) {
     total.hbm += one.hbm;
     total.l2 += one.l2;
     total.smem += one.smem;
@@ -306,11 +311,17 @@ Time attn::time(const Census &counted, const Schedule &schedule,
     total.contention += one.contention;
     total.overhead += one.overhead;
     total.seconds += one.seconds;
-    // The whole is bound by what binds its longest launch.
     if (one.seconds > longest) {
       longest = one.seconds;
       total.boundBy = one.boundBy;
     }
   }
   return total;
+}
+
+Time attn::time(const Schedule &schedule, const Problem &problem,
+                const Machine &machine, TensorCoreFamily family,
+                const Calibration &calibration) {
+  return inOrder(launchTimes(census(schedule, problem), schedule, problem,
+                             machine, family, calibration));
 }

@@ -117,12 +117,13 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
                : 0;
   case Verb::reduce: // by the copy engine, what warpgroups put there for it
     return use.isPanelled ? 2 * slowBytes(use, problem) : 0;
+  case Verb::spill:
+    return node.level == Level::Smem ? 2 * slowBytes(use, problem) : 0;
   case Verb::grid:
   case Verb::loop:
   case Verb::share:
   case Verb::absorb:
   case Verb::rescale:
-  case Verb::spill:
     return 0;
   }
   return 0;
@@ -179,6 +180,82 @@ static int64_t distinctBytes(const Node &node, const GridCensus &grid,
          (isKey ? problem.kvHeads : problem.heads);
 }
 
+//===----------------------------------------------------------------------===//
+// Device memory, in rounds
+//===----------------------------------------------------------------------===//
+
+/// Distinct bytes of an input that all rounds touch, each for itself, of tiles
+/// of queries and strips that see something.
+static double distinctOfRounds(Tensor tensor, const Visits &seen,
+                               const Problem &problem) {
+  Shape shape = shapeOf(tensor);
+  bool isKey = shape.rows == Axis::Key;
+  int64_t rows =
+      isKey ? seen.innerSpan : seen.wholePairRows + seen.raggedPairRows;
+  return double(rows) * extent(problem, *shape.cols) *
+         bytesPerElement(tensor, problem) * problem.batch *
+         (isKey ? problem.kvHeads : problem.heads);
+}
+
+/// Bytes that launches in rounds spill of a tensor.
+static double spilledBytes(const Census &census, Tensor tensor,
+                           const Problem &problem) {
+  double bytes = 0;
+  for (const Use &use : census.uses) {
+    const GridCensus &grid = census.grids[use.grid];
+    if (grid.strips > 0 && use.node->verb == Verb::spill &&
+        use.node->tensor == tensor)
+      bytes += double(slowBytes(use, problem)) * double(grid.heads);
+  }
+  return bytes;
+}
+
+/// Rounds find in L2 what one launch spilled for the next, if all scores of a
+/// round fit beside the inputs; else those go both ways.  Tiles that have rows
+/// in common run at the same time; what they walk along is the same for all
+/// waves of tiles of a head, and is read once if L2 keeps it.
+static double hbmOfRounds(const Census &census, size_t number,
+                          const Problem &problem, double usableL2,
+                          const Sharing &share) {
+  const GridCensus &grid = census.grids[number];
+  double rounds = double(grid.strips) *
+                  std::ceil(double(grid.heads) / double(grid.headsAtOnce));
+  Visits seen = visits(problem, Axis::Query, kProductRows, grid.stripKeys);
+  auto isWalkedAlong = [&](const Node &node) {
+    return shapeOf(node.tensor).rows != grid.rows;
+  };
+  double workingSet = 0, walkedAlong = 0;
+  for (Tensor tensor : {Tensor::P, Tensor::GradS})
+    workingSet += spilledBytes(census, tensor, problem) / rounds;
+  for (const Use &use : census.uses)
+    if (use.grid == number && moves(use.node->verb) &&
+        isInput(use.node->tensor, problem)) {
+      double bytes = distinctOfRounds(use.node->tensor, seen, problem);
+      workingSet += bytes / rounds;
+      if (isWalkedAlong(*use.node))
+        walkedAlong += bytes / double(grid.strips) / double(grid.heads);
+    }
+  bool fits = workingSet <= usableL2;
+  double waves = walkedAlong <= usableL2 ? 1 : share.wavesPerHead;
+
+  double hbm = 0;
+  for (const Use &use : census.uses) {
+    const Node &node = *use.node;
+    if (use.grid != number || !moves(node.verb))
+      continue;
+    double moved = double(slowBytes(use, problem)) * double(grid.heads);
+    std::optional<Axis> cols = shapeOf(node.tensor).cols;
+    if (node.verb == Verb::store || !cols)
+      hbm += moved;
+    else if (isInput(node.tensor, problem))
+      hbm += std::min(moved, distinctOfRounds(node.tensor, seen, problem) *
+                                 (isWalkedAlong(node) ? waves : 1));
+    else if (!fits)
+      hbm += std::min(moved, spilledBytes(census, node.tensor, problem));
+  }
+  return hbm;
+}
+
 Bytes attn::gridTraffic(const Census &census, size_t number,
                         const Problem &problem, const Machine &machine,
                         int64_t residentBlocks,
@@ -213,13 +290,17 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
 
   Bytes bytes;
-  double hbm = 0;
+  double hbm = grid.strips > 0
+                   ? hbmOfRounds(census, number, problem, usableL2, share)
+                   : 0;
   for (const Use &use : census.uses) {
     if (use.grid != number)
       continue;
     double moved = double(slowBytes(use, problem)) * heads;
     bytes.l2 += slowBytes(use, problem) * heads;
     bytes.smem += smemBytes(use, problem) * heads;
+    if (grid.strips > 0)
+      continue;
     if (use.node->verb == Verb::store || !moves(use.node->verb)) {
       hbm += moved;
       continue;

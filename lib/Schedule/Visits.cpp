@@ -164,22 +164,39 @@ Visits attn::atLeastOne(Visits v, int64_t outerTiles, int64_t outerRows) {
   return v;
 }
 
-Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
-                    int64_t innerStep) {
+static Visits visitsOf(const Problem &problem, Axis outer, int64_t outerStep,
+                       int64_t innerStep, int64_t firstKey, int64_t keys) {
   Axis inner = outer == Axis::Query ? Axis::Key : Axis::Query;
-  auto tile = [&](Axis axis, int64_t step) {
-    int64_t rows = extent(problem, axis);
-    return step ? std::min(step, rows) : rows;
+  auto rowsOf = [&](Axis axis) {
+    return axis == Axis::Key ? keys : problem.queries;
   };
-  // Seen from the keys, the band runs the other way.
+  auto tile = [&](Axis axis, int64_t step) {
+    return step ? std::min(step, rowsOf(axis)) : rowsOf(axis);
+  };
   Band visible = band(problem);
+  visible = {visible.first - firstKey, visible.last - firstKey};
+  // Seen from the keys, the band runs the other way.
   if (outer == Axis::Key)
     visible = {-visible.last, -visible.first};
 
-  Tiling tiling{extent(problem, outer), tile(outer, outerStep),
-                extent(problem, inner), tile(inner, innerStep), visible};
+  Tiling tiling{rowsOf(outer), tile(outer, outerStep), rowsOf(inner),
+                tile(inner, innerStep), visible};
   Sums sums(tiling);
   addWholeTiles(sums, tiling);
   addRaggedTile(sums, tiling);
   return sums.v;
+}
+
+Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
+                    int64_t innerStep) {
+  return visitsOf(problem, outer, outerStep, innerStep, 0, problem.keys);
+}
+
+Visits attn::visitsOfStrip(const Problem &problem, Axis outer,
+                           int64_t outerStep, int64_t innerStep,
+                           int64_t firstKey, int64_t keys) {
+  keys = std::max<int64_t>(0, std::min(keys, problem.keys - firstKey));
+  return keys > 0 && problem.queries > 0
+             ? visitsOf(problem, outer, outerStep, innerStep, firstKey, keys)
+             : Visits();
 }

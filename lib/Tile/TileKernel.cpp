@@ -155,6 +155,11 @@ RoleOp RoleOp::of(Operation *op) { return op->getParentOfType<RoleOp>(); }
 // tile.launch
 //===----------------------------------------------------------------------===//
 
+/// Whether an array's columns are those of a map, or fewer.
+static bool fits(int64_t columns, TensorMapType map) {
+  return ShapedType::isDynamic(columns) || columns <= map.getColumns();
+}
+
 /// Whether a kernel argument of type `want` takes a host value of type `got`.
 static bool takes(Type want, Type got) {
   auto memref = dyn_cast<MemRefType>(got);
@@ -163,7 +168,7 @@ static bool takes(Type want, Type got) {
   if (auto map = dyn_cast<TensorMapType>(want))
     return memref && memref.getRank() == 4 &&
            memref.getElementType() == map.getElementType() &&
-           memref.getShape().back() == map.getColumns();
+           fits(memref.getShape().back(), map);
   return want == got;
 }
 
@@ -177,11 +182,16 @@ LogicalResult CounterOp::verify() {
 
 LogicalResult ScratchOp::verify() {
   auto type = dyn_cast<MemRefType>(getResult().getType());
+  auto isKnown = [](Type element) {
+    return element.isInteger(32) || element.isF32() || element.isBF16() ||
+           element.isF16();
+  };
   if (!type || !type.getLayout().isIdentity() ||
-      !(type.getElementType().isInteger(32) || type.getElementType().isF32()))
-    return emitOpError("expects a row-major memref of i32 or f32, but got ")
+      !isKnown(type.getElementType()))
+    return emitOpError(
+               "expects a row-major memref of i32, f32, bf16 or f16, but got ")
            << getResult().getType();
-  if (type.getNumDynamicDims() == int64_t(getSizes().size()))
+  if (type.getNumDynamicDims() == getSizes().size())
     return success();
   return emitOpError("expects a size for each dynamic extent, but got ")
          << getSizes().size() << " for " << type;

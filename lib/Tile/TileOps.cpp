@@ -316,9 +316,15 @@ LogicalResult CastOp::verify() {
   FragType source = getSource().getType(), result = getResult().getType();
   if (isa<FloatTF32Type>(result.getElementType()))
     return verifyToTf32(*this, source, result);
-  if (source.getLayout() != FragmentLayout::acc ||
-      result.getLayout() != FragmentLayout::lhs || result.elementBytes() == 4)
-    return emitOpError("expects acc to lhs, or f32 to tf32, but got ")
+  bool rounds = source.getLayout() == FragmentLayout::acc &&
+                result.getLayout() == FragmentLayout::lhs &&
+                result.elementBytes() != 4;
+  bool widens = source.getLayout() == FragmentLayout::lhs &&
+                source.elementBytes() == 2 &&
+                result.getLayout() == FragmentLayout::acc;
+  if (!rounds && !widens)
+    return emitOpError("expects acc to lhs, lhs of 16 bits to acc, or f32 to "
+                       "tf32, but got ")
            << source << " to " << result;
   return verifyShape(*this, source, result);
 }

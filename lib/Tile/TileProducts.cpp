@@ -86,7 +86,7 @@ LogicalResult WgmmaOp::verify() {
   if (bool(getLhsStage()) != bool(getLhsRow()))
     return emitOpError("expects stage and row of the left factor together");
   if (auto lhs = dyn_cast<FragType>(getLhs().getType())) {
-    if (getLhsStage())
+    if (getLhsStage() || getLhsTranspose())
       return emitOpError("expects no place for a left factor in registers");
     if (lhs.getLayout() != FragmentLayout::lhs ||
         lhs.getElementType() != element || lhs.getRows() != result.getRows() ||
@@ -99,6 +99,14 @@ LogicalResult WgmmaOp::verify() {
   auto lhs = cast<SmemType>(getLhs().getType());
   if (!getLhsStage())
     return emitOpError("expects stage and row of the left factor");
+  if (getLhsTranspose()) {
+    if (lhs.getLayout() == SmemLayout::sw128 && lhs.elementBytes() == 2 &&
+        lhs.getElementType() == element && lhs.getRows() == depth())
+      return success();
+    return emitOpError("expects the transpose of a left factor of ")
+           << depth() << " rows of " << element
+           << " of 16 bits in layout sw128, but got " << lhs;
+  }
   if (lhs.getLayout() != SmemLayout::sw128 || lhs.getElementType() != element ||
       lhs.getColumns() < depth() || lhs.getRows() % 64 != 0)
     return emitOpError("expects a left factor of 64 rows or a multiple and ")

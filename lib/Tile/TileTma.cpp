@@ -2,6 +2,8 @@
 
 #include "attn/Tile/Tile.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -80,13 +82,20 @@ LogicalResult TmaStoreOp::verify() {
   if (buffer.getRows() < map.getBoxRows())
     return emitOpError("expects a buffer for boxes of ")
            << map.getBoxRows() << " rows, but got " << buffer;
-  int64_t column = getColumn();
-  if (column < 0 || column >= map.getColumns() ||
-      column % buffer.panelColumns() != 0)
+  std::optional<int64_t> column = getConstantIntValue(getColumn());
+  if (column && (*column < 0 || *column >= map.getColumns() ||
+                 *column % buffer.panelColumns() != 0))
     return emitOpError("expects a column in steps of ")
            << buffer.panelColumns() << " below " << map.getColumns()
-           << ", but got " << column;
+           << ", but got " << *column;
   return success();
+}
+
+int64_t TmaStoreOp::columns() {
+  int64_t columns = getBuffer().getType().getColumns();
+  std::optional<int64_t> first = getConstantIntValue(getColumn());
+  return first ? std::min(columns, getMap().getType().getColumns() - *first)
+               : columns;
 }
 
 //===----------------------------------------------------------------------===//

@@ -154,14 +154,14 @@ Traffic TmaStoreOp::getTraffic(const TrafficScalars &scalars) {
   SmemType buffer = getBuffer().getType();
   int64_t rows = clippedRows(scalars.scalar(getRow()), map.getBoxRows(),
                              scalars.rows(getMap()));
-  int64_t columns = std::min<int64_t>(buffer.getColumns(),
-                                      map.getColumns() - int64_t(getColumn()));
+  int64_t columns = clippedRows(scalars.scalar(getColumn()),
+                                buffer.getColumns(), map.getColumns());
   int64_t bytes = rows * columns * buffer.elementBytes();
   return {bytes, bytes};
 }
 
 SmallVector<Value> TmaStoreOp::getTrafficOperands() {
-  return {getMap(), getRow()};
+  return {getMap(), getRow(), getColumn()};
 }
 
 /// The share of one warp: its own 16 rows of the left factor, and a quarter of

@@ -19,7 +19,8 @@ static int64_t shorten(int64_t rows, int64_t tile, int64_t tiles) {
   return std::min(rows, tiles * tile + rows % tile);
 }
 
-/// The kernel's own problem, and two whose rows are ragged and not square.
+/// The kernel's own problem, two whose rows are ragged and not square, and one
+/// of several rounds if launches go in rounds.
 static SmallVector<Problem> samples(const Problem &problem,
                                     const Tiles &tiles) {
   int64_t query = std::max(tiles.get("query", 1), tiles.get("query_block", 1));
@@ -45,7 +46,14 @@ static SmallVector<Problem> samples(const Problem &problem,
   fewQueries.keys = 3 * key + 5;
   fewKeys.queries = 3 * query + 1;
   fewKeys.keys = key + 7;
-  return {own, fewQueries, fewKeys};
+  SmallVector<Problem> all = {own, fewQueries, fewKeys};
+  if (launchesOf(tiles).back().isInRounds) {
+    Problem &rounds = all.emplace_back(fewQueries);
+    rounds.keys = tiles.get("strip") + key + 7;
+    rounds.heads = rounds.kvHeads =
+        std::min<int64_t>(tiles.get("heads") + 1, 5);
+  }
+  return all;
 }
 
 static LogicalResult compare(tile::KernelOp kernel, const Problem &problem,
@@ -59,19 +67,31 @@ static LogicalResult compare(tile::KernelOp kernel, const Problem &problem,
          << " queries, " << problem.keys << " keys)";
 }
 
-/// What the kernel's IR moves for a problem.
+/// What the kernel's IR moves for a problem, in all rounds.
 static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
                                       const Machine &machine,
                                       ScheduleAttr schedule,
                                       const Problem &problem) {
-  SmallVector<int64_t> arguments;
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-    arguments.push_back(role ? roleValue(role.getValue(), problem) : 0);
-  }
-  std::array<int64_t, 3> grid = gridOf(schedule.tiles(), problem, machine.sms,
+  Tiles tiles = schedule.tiles();
+  std::array<int64_t, 3> grid = gridOf(tiles, problem, machine.sms,
                                        /*blocksPerSm=*/1, launchOf(kernel));
-  return tile::countTraffic(kernel, grid, arguments);
+  RoundOrder rounds(tiles, problem);
+  bool isInRounds = launchesOf(tiles)[launchOf(kernel)].isInRounds;
+  tile::Traffic total;
+  for (int64_t n = 0; n < (isInRounds ? rounds.count() : 1); ++n) {
+    SmallVector<int64_t> arguments;
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+      auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+      arguments.push_back(
+          role ? roleValue(role.getValue(), problem, rounds.at(n)) : 0);
+    }
+    FailureOr<tile::Traffic> counted =
+        tile::countTraffic(kernel, grid, arguments);
+    if (failed(counted))
+      return failure();
+    total += *counted;
+  }
+  return total;
 }
 
 static LogicalResult check(tile::KernelOp kernel, const Machine &machine,

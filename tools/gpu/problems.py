@@ -219,6 +219,13 @@ def _of_type(problem, dtype):
 MAX_NARROW = 128
 
 
+def widened(problem: Problem, max_work: float) -> Problem:
+    """The same with head dimensions four times as wide, in multiples of 8."""
+    return _shrunk(replace(problem, **{
+        name: -(-getattr(problem, name) // 2) * 8
+        for name in ("head_dim", "head_dim_v")}), max_work)
+
+
 def narrowed(problem: Problem) -> Problem:
     """The same with head dimensions that gradients for Hopper take."""
     return replace(problem, **{

@@ -19,8 +19,8 @@ layouts are those of views, and inputs are as hard for a softmax as in calls.py.
 With --backward every call is attn.backward, half of them deterministic and made
 twice, which must give the same bits.  Problems that no kernel is built for are
 counted apart; more than three in four of them are a failure.  With --schedule all have
-it: head dimensions are multiples of 8 up to 128, rows begin at multiples of 16
-bytes, and no sums are deterministic.
+it: head dimensions are multiples of 8 up to 128, or of spill_backward up to
+1024, rows begin at multiples of 16 bytes, and no sums are deterministic.
 """
 
 from __future__ import annotations
@@ -44,12 +44,19 @@ import torch  # noqa: E402
 from calls import Call, Outcome, compare  # noqa: E402
 from gradient_calls import BackwardCall, Gradients  # noqa: E402
 from problems import (  # noqa: E402
-    Problem, border_problem, narrowed, random_problem)
+    Problem, border_problem, narrowed, random_problem, widened)
 
 FRONT_ENDS = ("out", "gradient", "forward", "out", "torch", "jax")
 #: Multiply-adds of the largest reference; its scores take up to 0.5 GiB.
 MAX_WORK = 1e9
 MAX_ROWS = 4000
+
+
+def shaped(problem: Problem, schedule: str | None) -> Problem:
+    """As the schedule, if one is given, takes it."""
+    if schedule and schedule.startswith("spill_backward"):
+        return widened(problem, MAX_WORK)
+    return narrowed(problem) if schedule else problem
 
 
 def jax_front_end() -> Callable[..., Any] | None:
@@ -103,7 +110,7 @@ def choose(seed: int, with_jax: bool, borders: bool, dtype: str | None,
     """The problem and the front end of a seed."""
 
     def tiles(problem: Problem) -> tuple[int, int]:
-        return derived_tiles(narrowed(problem) if schedule else problem,
+        return derived_tiles(shaped(problem, schedule),
                              "backward" if backward else "forward")
 
     problem = (border_problem(seed, tiles, max_work=MAX_WORK,
@@ -111,7 +118,7 @@ def choose(seed: int, with_jax: bool, borders: bool, dtype: str | None,
                else random_problem(seed, MAX_ROWS, MAX_WORK, dtype))
     if backward:
         problem.inputs = "normal"
-        return narrowed(problem) if schedule else problem, "backward"
+        return shaped(problem, schedule), "backward"
     front_end = FRONT_ENDS[seed % len(FRONT_ENDS)]
     if front_end == "jax" and not with_jax:
         front_end = "forward"

@@ -120,7 +120,7 @@ private:
     int64_t boxRows = 0;
     runtime::TensorMap map;
   };
-  /// So many are written at a launch; a kernel has four.
+  /// So many are written at a launch; a kernel has six.
   static constexpr size_t kMaxMaps = 8;
   struct Launch {
     const LoadedKernels::Entry *kernel;

@@ -25,8 +25,8 @@
 //
 // Errors are diagnostics at the op or location that caused them.
 //
-// Deliberately absent: control flow, calls, loads and stores of elements.  The
-// host function only arranges launches.
+// Deliberately absent: control flow but loops over launches, calls, loads and
+// stores of elements.  The host function only arranges launches.
 //
 //===----------------------------------------------------------------------===//
 

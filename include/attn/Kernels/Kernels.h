@@ -69,11 +69,15 @@ inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 ///   `counter`                         !tile.ptr<i32>, a tile.counter
 ///   `flags`                           the same, one per block and more
 ///   `scratch`, `scratch_<what>`       !tile.ptr, a tile.scratch each
+///   `scratch_<what>_map`              !tile.tensor_map of scores that wait,
+///   see
+///                                     RoundOrder; launches share them
 ///   `queries`, `keys`                 i32, rows of Q and of K
 ///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head
 ///   `band_first`, `band_last`         i32, see Problem.h
 ///   `scale`                           f32, scale of the scores
+///   `first_head`, `round_heads`, `first_key`  i32, see Round
 std::string offsetRole(llvm::StringRef operand);
 std::string strideRole(llvm::StringRef operand, llvm::StringRef axis);
 std::string mapRole(llvm::StringRef operand);
@@ -81,9 +85,17 @@ inline constexpr llvm::StringLiteral kCounterRole = "counter",
                                      kFlagsRole = "flags",
                                      kScratchRole = "scratch";
 
+/// What launches that go in rounds do at once: some key heads, numbered through
+/// all batch entries, and of their keys a strip.
+struct Round {
+  int64_t firstHead = 0, heads = 0, firstKey = 0;
+  int64_t rows = 0; ///< of a head in the arrays of scores that wait
+};
+
 /// The value of an integer role for a problem, of a map the rows of its array;
 /// strides and offsets, which the problem does not tell, and pointers are 0.
-int64_t roleValue(llvm::StringRef role, const Problem &problem);
+int64_t roleValue(llvm::StringRef role, const Problem &problem,
+                  const Round &round = {});
 
 /// Whether an argument of that role is memory of the launch, with any contents.
 bool isScratchRole(llvm::StringRef role);
@@ -107,8 +119,18 @@ struct LaunchShape {
   int64_t rows;  ///< of a tile: those of all its groups
   /// Tiles come in units of so many, even if those at the end have no rows.
   int64_t unit = 1;
+  /// Columns of a tile of a gradient, dQ or first dK and then dV; 0: all.
+  int64_t columns = 0;
+  /// Blocks of keys, each a tile of scores.
+  int64_t keyBlocks = 1;
+  /// Whether it is launched again and again, see RoundOrder.
+  bool isInRounds = false;
+
+  /// Tiles of the same rows.
+  int64_t tilesOfRows(const Problem &problem) const;
 };
-/// All launches of a schedule with these tiles, in order.
+/// All launches of a schedule with these tiles, in order; those in rounds are
+/// behind the others.
 llvm::SmallVector<LaunchShape, 3> launchesOf(const Tiles &tiles);
 /// Blocks of a team.
 int64_t blocksOfTeam(const Tiles &tiles);
@@ -118,8 +140,36 @@ int64_t blocksOfTeam(const Tiles &tiles);
 inline constexpr int64_t kStripRows = 64;
 int64_t stripsOfBlock(const Tiles &tiles);
 
-/// The extents of a launch's grid for a problem on so many multiprocessors,
-/// each of which runs so many blocks of a resident grid.
+/// The rounds of a problem: for `heads` key heads after the other, strip by
+/// strip of `keys`, in ascending order; in a round all launches that go in
+/// rounds, in order.  Scores wait from launch to launch in arrays
+///
+///   [heads, query heads that share one, rows, columns]
+///
+/// of whole tiles, which all rounds use, in the type of the inputs.  There is a
+/// round without keys: gradients of queries are 0 then.  For 2 x 3 key heads
+/// and 5000 keys in rounds of 4 heads and 4096 keys:
+///
+///   head 0, 4 heads, key 0     head 0, 4 heads, key 4096
+///   head 4, 2 heads, key 0     head 4, 2 heads, key 4096
+///
+/// Where nothing goes in rounds there is one, of everything.
+class RoundOrder {
+public:
+  RoundOrder(const Tiles &tiles, const Problem &problem);
+
+  int64_t count() const { return groups * strips; }
+  Round at(int64_t number) const;
+
+  int64_t heads, keys;   ///< of a round, if there are as many
+  int64_t rows, columns; ///< of the arrays
+
+private:
+  int64_t allHeads, groups, strips;
+};
+
+/// The extents of a launch's grid, in every round, for a problem on so many
+/// multiprocessors, each of which runs so many blocks of a resident grid.
 std::array<int64_t, 3> gridOf(const Tiles &tiles, const Problem &problem,
                               int64_t multiprocessors, int64_t blocksPerSm = 1,
                               int64_t launch = 0);

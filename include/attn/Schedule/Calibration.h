@@ -209,6 +209,31 @@ struct Calibration {
   /// values come.
   double gradientTileClocks = 3500;
 
+  // Products of which a block keeps a tile.  Fitted to the launches of
+  // spill_backward on an H100 (d = 256 to 1024, 16384 tokens of 2048 columns,
+  // 1024 to 16384 rows; 2026-11-22); SpillBackwardTest has what is left.
+
+  /// Clocks of a tile of scores in which both warpgroups wait: for the last
+  /// products of S, then of dP; beside exponentials and instructions.
+  double productScoreClocks = 1200;
+  /// Clocks between two tiles of sums: the last products, scaling, the staging
+  /// buffer; all warpgroups do it at once, and first loads come from device
+  /// memory.  By launches of 1024, 4096 and 16384 rows 4 to 5 us with what a
+  /// launch itself takes.
+  double productTileClocks = 5200;
+  /// Clocks of a tile of scores of which nothing is visible, for the block that
+  /// takes it from the queue: of causal problems about one to every one that
+  /// is, and those took 1.4 to 2.3 us more for each than without a mask.
+  double productHiddenClocks = 3500;
+  /// Clocks that a slot of the ring waits longer for two blocks than for one,
+  /// where each works on its own scores: in clusters tiles of scores with d =
+  /// 512 and 1024 took 3.7 and 4.4 us more, sums 1.5 to 3.
+  double productPairClocks = 440;
+  /// How much more L2 seems to give where many multiprocessors ask for the same
+  /// at the same time; and the same for sums under a mask, of which each begins
+  /// or ends elsewhere.
+  double productInStepGain = 1.9, productL2Gain = 1.45;
+
   // Groups of blocks that share rows.  Fitted to kernels of two and four blocks
   // (d = 512 and 1024) on an H100 (2026-11-21).
 

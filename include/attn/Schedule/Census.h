@@ -39,6 +39,10 @@ struct Visits {
 Visits visits(const Problem &problem, Axis outer, int64_t outerStep,
               int64_t innerStep);
 
+/// The same of a strip of keys.
+Visits visitsOfStrip(const Problem &problem, Axis outer, int64_t outerStep,
+                     int64_t innerStep, int64_t firstKey, int64_t keys);
+
 /// The visits of a pipeline, in which each of `outerTiles` makes at least one:
 /// those that see nothing visit the first inner tile.  `outerTiles` may count
 /// tiles that lie behind the last row.
@@ -81,7 +85,8 @@ struct GridCensus {
   /// Heads of all batch entries that have blocks of their own: those of the
   /// queries, or of the keys in a grid over keys.  Sums are over one of them.
   int64_t heads = 1;
-  /// Of blocks that work together, sets of them: tiles of a cluster.
+  /// Of blocks that work together, sets of them: tiles of a cluster.  In rounds
+  /// those of a whole strip; steps are those of all rounds.
   int64_t blocks = 1, steps = 1, mostSteps = 1;
   /// How much longer the longest block's walk is than the average one's, by the
   /// finest tiles that the mask decides about.
@@ -95,6 +100,13 @@ struct GridCensus {
   int64_t span = 0; ///< key rows that some query sees
   /// Of a pipeline: key steps that its warpgroups multiply, in one head.
   int64_t groupSteps = 0;
+  /// In rounds, the strips of a head, and the most heads at once, counted as
+  /// `heads` is; 0: there are none.
+  int64_t strips = 0, headsAtOnce = 0;
+  int64_t stripKeys = 0;   ///< of a whole strip
+  Axis rows = Axis::Query; ///< of whose rows blocks have tiles
+  /// Blocks of a tile of rows, one for every step of parallel loops.
+  int64_t parts = 1;
 };
 
 struct Census {

@@ -19,6 +19,10 @@
 /// + 16 KiB and 160 bytes.  In f8e4m3 a ring of V's transposed tiles joins
 /// them, and the staging is bf16: 2·16 + 6·16 + 16 KiB and 192 bytes.
 ///
+/// A pipeline of products has one ring of pairs of factors, of 128 + `width`
+/// rows of a panel each, and a staging buffer of 128 rows as wide: with three
+/// pairs of 128 + 256, 3·48 + 64 KiB and, for barriers and queue, 160 bytes.
+///
 /// Registers are an estimate: accumulators are exact, the rest is what operands
 /// in flight and addresses take.
 //===----------------------------------------------------------------------===//
@@ -44,6 +48,8 @@ struct Footprint {
   /// Of those, tensors with rows like an operand's, and no others: they take as
   /// much for each row of it however many there are.
   int64_t rowScratchBytes = 0;
+  /// Of those, P and dS of the heads and the strip of keys of a round.
+  int64_t stripScratchBytes = 0;
 };
 
 /// One launch.

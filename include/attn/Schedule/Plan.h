@@ -23,7 +23,8 @@
 /// for problems of which no kernel keeps to the usual one, or is much slower if
 /// it does.  Only a spill of all scores, which nobody chooses unasked, goes
 /// beyond that.  Tensors with rows like an operand's, D or sums of dQ, do not
-/// count: they grow as the arrays do that the caller has anyway.
+/// count: they grow as the arrays do that the caller has anyway.  Nor do P and
+/// dS of a round, which have a limit of their own.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_PLAN_H
@@ -41,6 +42,14 @@ namespace attn {
 
 /// The scratch that is usually the most; kMostScratchBytes always is.
 inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20;
+/// The most that P and dS of a round take, unless strip and heads are asked
+/// for: what four heads of 16384 queries and 2048 keys need, or two of 4096, so
+/// that a launch has several waves of tiles.  One key head may have more for
+/// `kUsualStrip` keys, up to what operands and gradients take themselves, and
+/// for `kLeastStrip` keys in any case.  They grow with the rows of queries, not
+/// with the square.
+inline constexpr int64_t kMostStripScratchBytes = int64_t(512) << 20,
+                         kUsualStrip = 4096, kLeastStrip = 1024;
 /// How much faster more than the usual scratch must make a problem.
 inline constexpr double kWorthScratch = 2;
 
@@ -48,6 +57,7 @@ inline constexpr double kWorthScratch = 2;
 struct LaunchPlan {
   Bytes bytes;
   Footprint footprint;
+  double seconds = 0; ///< of all its rounds
 };
 
 struct Plan {

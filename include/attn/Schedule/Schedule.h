@@ -57,11 +57,27 @@
 /// The blocks of a pipeline may work together, then all in step: every
 /// warpgroup multiplies every step that some row of theirs sees.
 /// * The blocks of a *cluster* have neighbouring tiles.  Each loads its part of
-///   the keys and values that they stream, for all of them.
+///   the keys and values that they stream, for all of them; of products, of
+///   right factors.
 /// * The blocks of a *group* have one tile: `share` gives each of them its tile
 ///   of an axis.  A share of the keys is computed by one block; what the others
 ///   need of it, it spills and they absorb, in whole tiles, thread to thread.
 ///   All take every share of a step, even one behind the last key.
+///
+/// A pipeline of *products* keeps nothing but accumulators: both factors of
+/// every product stream, 64 deep at a time, in pairs through one ring.
+/// * A tile that sees nothing makes no step.
+/// * Inside a multiprocessor tiles are whole along the head dimensions as well;
+///   what lies in scratch in tiles of `wholeRows` is whole along the keys, and
+///   along a head dimension in the steps of the loop that cuts it.
+///
+/// A loop may be *parallel*: its steps are blocks of their own, so that a tile
+/// of a result has rows and columns.
+///
+/// All launches but the first may take turns in *rounds*, each for some key
+/// heads and a strip of keys: so what one of them spills for the next takes the
+/// room of a round.  A loop over strips then says what is done once in each
+/// round; a grid over keys needs none, as a round has its own tiles of it.
 ///
 /// Deliberately absent: threads, layouts, barriers.  Those belong to the kernel
 /// that is built from the schedule and that must move the very same bytes.
@@ -130,6 +146,8 @@ enum class Verb {
 
 /// Rows of a warpgroup: four warps that issue one product together.
 inline constexpr int64_t kWarpgroupRows = 64;
+/// Of the left factors of a pipeline of products, two warpgroups'.
+inline constexpr int64_t kProductRows = 2 * kWarpgroupRows;
 
 /// How the blocks of a grid work when one warp loads for all.
 struct Pipeline {
@@ -146,6 +164,10 @@ struct Pipeline {
   int64_t cluster = 1; ///< blocks of neighbouring tiles that load for all
   /// Of one ring for all streams, in the order of use; 0: each has its own.
   int64_t units = 0;
+  /// Of one ring for pairs of factors: of each 64 columns of what is contracted
+  /// with 128 of the left one's others, and as many as this of the right one's;
+  /// 0: the pipeline is not one of products.
+  int64_t width = 0;
 
   /// Blocks that work on the same or on neighbouring tiles, all in step.
   int64_t blocks() const { return group * cluster; }
@@ -187,6 +209,8 @@ struct Node {
   bool isAlways = false;
   /// loop: of the tile that it cuts, it visits only what the mask shows.
   bool seeks = false;
+  /// loop: its steps are blocks of their own.
+  bool isParallel = false;
   /// grid: warps, of a pipeline warpgroups, that have the same rows.  Each
   /// takes a part of the keys of S and of the columns of O; P, which all need,
   /// is held in shared memory.  Maxima of rows go from one to the other there
@@ -195,9 +219,19 @@ struct Node {
   std::vector<Node> body = {};
 };
 
+/// How the launches behind the first take turns: all of them for so many key
+/// heads of all batch entries and a strip of so many keys, then for the next.
+/// Strips are the inner loop, in order.
+struct Rounds {
+  int64_t heads = 0, strip = 0; ///< 0: they do not, each does all of it
+
+  explicit operator bool() const { return heads > 0; }
+};
+
 struct Schedule {
   std::string name;
   std::vector<Node> grids;
+  Rounds rounds = {};
 };
 
 //===----------------------------------------------------------------------===//
@@ -220,6 +254,8 @@ Node weigh(Tensor scores);
 Node differentiate(Tensor gradient);
 Node rescale(Tensor accumulator);
 Node spill(Tensor tensor, int64_t slots = 0);
+/// A spill by the copy engine, from a buffer in shared memory.
+Node spillStaged(Tensor tensor);
 Node reduce(Tensor tensor, int64_t slots);
 Node store(Tensor tensor, int64_t columns = 0);
 Node storeDirectly(Tensor tensor);
@@ -234,6 +270,8 @@ Node inTilesOf(int64_t rows, Node node);
 Node byColumns(int64_t warpgroups, Node node);
 /// A loop over what the mask shows of the tile that it cuts.
 Node seek(Axis axis, int64_t step, int64_t stages, Body body);
+/// A loop whose steps are blocks of their own.
+Node parallel(Axis axis, int64_t step, Body body);
 /// A stream through a ring of so many buffers.
 Node deep(int64_t buffers, Node node);
 /// A load or a stream of some columns only.

@@ -27,7 +27,9 @@
 /// warpgroup does one behind the other; tiles meet at a boundary.  The blocks
 /// of a group take strips together, one thing after the other (GroupTime.cpp).
 /// In a pipeline over keys, whose warpgroups make all steps together, shared
-/// memory is as busy as the tensor cores (GradientTime.cpp).
+/// memory is as busy as the tensor cores (GradientTime.cpp).  Products that are
+/// launches of their own wait for copies, scores and their last wave
+/// (ProductTime.cpp).
 ///
 /// Every constant is in Calibration, with its source.
 //===----------------------------------------------------------------------===//
@@ -39,6 +41,7 @@
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Traffic.h"
+#include <vector>
 
 namespace attn {
 
@@ -57,10 +60,14 @@ struct Time {
 Time time(const Schedule &schedule, const Problem &problem,
           const Machine &machine, TensorCoreFamily family,
           const Calibration &calibration = {});
-/// With the schedule's census, for who has it already.
-Time time(const Census &census, const Schedule &schedule,
-          const Problem &problem, const Machine &machine,
-          TensorCoreFamily family, const Calibration &calibration);
+/// Every launch by itself, with the schedule's census; those of rounds, all of
+/// a kind.
+std::vector<Time> launchTimes(const Census &census, const Schedule &schedule,
+                              const Problem &problem, const Machine &machine,
+                              TensorCoreFamily family,
+                              const Calibration &calibration);
+/// One launch after the other.  The whole is bound by what binds the longest.
+Time inOrder(const std::vector<Time> &launches);
 
 } // namespace attn
 

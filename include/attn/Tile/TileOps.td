@@ -94,8 +94,8 @@ def Tile_CounterOp : Tile_Op<"counter"> {
 def Tile_ScratchOp : Tile_Op<"scratch"> {
   let summary = "device memory for the launches of a function";
   let description = [{
-    Host side: words with any contents, row-major, which nobody else uses before
-    the function's launches are done.  There is one of `sizes` for each dynamic
+    Host side: elements with any contents, row-major, which nobody else uses
+    before the function's launches are done.  There is one of `sizes` for each dynamic
     extent.
   }];
   let arguments = (ins Variadic<Index>:$sizes);
@@ -368,7 +368,9 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
   let description = [{
     The four warps of a warpgroup execute it together; each brings 16 rows.  The
     left factor is a fragment of the warp, or lies in shared memory: then warp w
-    of the warpgroup takes the rows from `row + 16 w` on.  The right factor is a
+    of the warpgroup takes the rows from `row + 16 w` on.  With `lhs_transpose`
+    it is the transpose of what lies there (k x m, of 16 bits), and `row` a
+    column, a multiple of a panel's 64.  The right factor is a
     stage of a buffer (k x n), or with `transpose` the transpose of one (n x k).
     Of a stage that is wider than the product the first columns take part, or
     those from `rhs_column` on, a multiple of a panel's 64.
@@ -384,12 +386,13 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
     stay as they are.
   }];
   let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Smem]>:$lhs,
-    Optional<I32>:$lhs_stage, Optional<I32>:$lhs_row, Tile_Smem:$rhs,
-    I32:$rhs_stage, Optional<I32>:$rhs_column, UnitAttr:$transpose,
+    Optional<I32>:$lhs_stage, Optional<I32>:$lhs_row, UnitAttr:$lhs_transpose,
+    Tile_Smem:$rhs, I32:$rhs_stage, Optional<I32>:$rhs_column,
+    UnitAttr:$transpose,
     Optional<AnyTypeOf<[Tile_Frag, Tile_Pending]>>:$acc);
   let results = (outs Tile_Pending:$result);
   let assemblyFormat = [{
-    $lhs (`[` $lhs_stage^ `,` $lhs_row `]`)? `,`
+    $lhs (`[` $lhs_stage^ `,` $lhs_row `]`)? (`transpose` $lhs_transpose^)? `,`
     $rhs `[` $rhs_stage (`,` $rhs_column^)? `]` (`transpose` $transpose^)?
     (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
@@ -399,6 +402,12 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
       "mlir::Value":$rhsStage, "bool":$transpose, "mlir::Value":$acc), [{
     build($_builder, $_state, result, lhs, lhsStage, lhsRow, rhs, rhsStage,
           /*rhs_column=*/mlir::Value(), transpose, acc);
+  }]>, OpBuilder<(ins "mlir::Type":$result, "mlir::Value":$lhs,
+      "mlir::Value":$lhsStage, "mlir::Value":$lhsRow, "mlir::Value":$rhs,
+      "mlir::Value":$rhsStage, "mlir::Value":$rhsColumn, "bool":$transpose,
+      "mlir::Value":$acc), [{
+    build($_builder, $_state, result, lhs, lhsStage, lhsRow,
+          /*lhs_transpose=*/false, rhs, rhsStage, rhsColumn, transpose, acc);
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -427,11 +436,12 @@ def Tile_WgmmaWaitOp : Tile_Op<"wgmma_wait",
 
 def Tile_CastOp : Tile_Op<"cast", [Pure]> {
   let summary = "rounds an accumulator to the left operand of the next product, "
-                "or a factor of f32 to tf32";
+                "or the reverse, or a factor of f32 to tf32";
   let description = [{
     The layouts agree lane by lane, so this is a conversion of values and a
     relabelling of registers; nothing crosses lanes.  An accumulator becomes
-    `lhs`, or `lhs_paired` in tf32; a factor keeps its layout.  tf32 is rounded
+    `lhs`, or `lhs_paired` in tf32; a left operand of 16 bits an accumulator,
+    which has its values; a factor of f32 keeps its layout.  tf32 is rounded
     to nearest, ties away from zero (cvt.rna).
   }];
   let arguments = (ins Tile_Frag:$source);

@@ -254,11 +254,12 @@ def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,
   let description = [{
     Per warp, by its first lane.  Rows `source_row ..` of a stage of the buffer,
     the first one if none is named, go to the box at (`row`, `column`) of a
-    head; what lies outside the array is dropped.  The buffer may be written
+    head; what lies outside the array is dropped.  A column is a multiple of a
+    panel's 64.  The buffer may be written
     again after `tile.tma_store_wait`.
   }];
   let arguments = (ins Tile_Smem:$buffer, I32:$source_row, Tile_TensorMap:$map,
-                       I32:$batch, I32:$head, I32:$row, I64Attr:$column,
+                       I32:$batch, I32:$head, I32:$row, I32:$column,
                        Optional<I32>:$stage);
   let assemblyFormat = [{
     $buffer `[` $source_row `]` (`stage` `(` $stage^ `)`)? `to` $map
@@ -267,11 +268,15 @@ def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,
   }];
   let builders = [OpBuilder<(ins "mlir::Value":$buffer,
       "mlir::Value":$sourceRow, "mlir::Value":$map, "mlir::Value":$batch,
-      "mlir::Value":$head, "mlir::Value":$row, "uint64_t":$column), [{
+      "mlir::Value":$head, "mlir::Value":$row, "mlir::Value":$column), [{
     build($_builder, $_state, buffer, sourceRow, map, batch, head, row, column,
           /*stage=*/mlir::Value());
   }]>];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Columns of the buffer that go, as far as is known without the column.
+    int64_t columns();
+  }];
 }
 
 def Tile_TmaStoreWaitOp : Tile_Op<"tma_store_wait",

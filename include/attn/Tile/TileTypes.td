@@ -138,7 +138,8 @@ def Tile_TensorMap : Tile_Type<"TensorMap", "tensor_map"> {
     of 128 bytes and laid out as `sw128`.  What lies outside the array reads as
     zero and is not written.  The map is made by who launches the kernel, from
     the array's address, extents and strides; rows, heads and batch entries
-    begin at multiples of 16 bytes.
+    begin at multiples of 16 bytes.  The array may be narrower: then nobody asks
+    for columns that it does not have.
   }];
   let parameters = (ins "int64_t":$boxRows, "int64_t":$columns,
                         "mlir::Type":$elementType);

@@ -4,6 +4,7 @@
 
 #include "attn/Conversion/Passes.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -22,7 +23,9 @@ constexpr StringLiteral kModuleName = "attn_kernels";
 /// The values of a launch's arguments, by role, worked out on the host.
 class LaunchArguments {
 public:
-  LaunchArguments(ImplicitLocOpBuilder &b, AttentionOpInterface op) : b(b) {
+  LaunchArguments(ImplicitLocOpBuilder &b, AttentionOpInterface op,
+                  const Tiles &tiles)
+      : b(b), sizes(tiles) {
     for (const AttentionArray &array : op.arrays())
       addOperand(array.role, array.value);
     Value q = op.array("q");
@@ -37,16 +40,18 @@ public:
     set("keys", narrow(keys, 32));
     Problem problem = problemOf(op);
     Type i32 = b.getI32Type();
-    set("group", constant(i32, problem.heads / problem.kvHeads));
+    group = problem.heads / problem.kvHeads;
+    set("group", constant(i32, group));
     addBand(problem.mask, arith::SubIOp::create(b, keys, queries));
     set("scale", arith::ConstantOp::create(
                      b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
   }
 
   /// Memory for launches is made when a kernel asks for it: what a launch has
-  /// for itself for the largest grid, what several share once.
-  Value get(tile::KernelOp kernel, unsigned argument,
-            const KernelRequest &request, int64_t mostBlocks) {
+  /// for itself for the largest grid, what several share once.  Null for what a
+  /// round has to say.
+  Value get(tile::KernelOp kernel, unsigned argument, const LaunchShape &shape,
+            int64_t mostBlocks) {
     auto name = kernel.getArgAttrOfType<StringAttr>(argument, kRoleAttr);
     if (!name)
       return {};
@@ -57,12 +62,17 @@ public:
     if (role == kCounterRole || role == kFlagsRole)
       return tile::CounterOp::create(b, type);
     auto shared = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerStripAttr);
+    Type want = kernel.getArgumentTypes()[argument];
     if (shared && !values.contains(role)) {
-      auto pointer = cast<tile::PtrType>(kernel.getArgumentTypes()[argument]);
-      set(role, scratch({batch, heads, tiles(launchesOf(request.tiles)[0])},
-                        shared.getInt(), pointer.getElementType()));
+      Value strips =
+          shape.isInRounds ? waitingStrips() : tiles(launchesOf(sizes)[0]);
+      set(role, scratch({batch, heads, strips}, shared.getInt(),
+                        cast<tile::PtrType>(want).getElementType()));
     }
-    if (isScratchRole(role) && !shared)
+    auto map = dyn_cast<tile::TensorMapType>(want);
+    if (isScratchRole(role) && map && !values.contains(role))
+      set(role, waitingScores(map.getElementType()));
+    if (isScratchRole(role) && !shared && !map)
       return tile::ScratchOp::create(b, type);
     // What a launch leaves for those behind it: D, a number for each query.
     if (role == kDelta && !values.contains(role))
@@ -71,16 +81,47 @@ public:
     return values.lookup(role);
   }
 
-  /// Tiles of rows of a head.
+  /// Tiles of rows of a head, or of those in a round.
   Value tiles(const LaunchShape &shape) {
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(b, value);
-    };
-    Value units = b.createOrFold<arith::CeilDivSIOp>(
-        shape.ownsKeys ? keys : queries, constant(shape.rows * shape.unit));
-    return shape.unit == 1
-               ? units
-               : b.createOrFold<arith::MulIOp>(units, constant(shape.unit));
+    Value rows = shape.ownsKeys ? keys : queries;
+    if (shape.ownsKeys && shape.isInRounds)
+      rows = b.createOrFold<arith::MinSIOp>(rows, index(sizes.get("strip")));
+    Value units = ceilDiv(rows, shape.rows * shape.unit);
+    return shape.unit == 1 ? units : times(units, index(shape.unit));
+  }
+
+  /// Heads of all batch entries, or of those in a round, that have tiles.
+  Value headsWithTiles(const LaunchShape &shape) {
+    if (!shape.isInRounds)
+      return times(shape.ownsKeys ? keyHeads : heads, batch);
+    Value all = headsOfRound();
+    return shape.ownsKeys ? all : times(all, index(group));
+  }
+
+  /// Loops over the rounds, see RoundOrder; arguments are those of one from now
+  /// on and launches go into the inner loop.
+  void enterRounds() {
+    Value zero = index(0), all = times(batch, keyHeads);
+    Value most = index(sizes.get("heads"));
+    auto overHeads = scf::ForOp::create(b, zero, all, most);
+    b.setInsertionPointToStart(overHeads.getBody());
+    Value head = overHeads.getInductionVar();
+    Value left = arith::SubIOp::create(b, all, head);
+    set("first_head", narrow(head, 32));
+    set("round_heads", narrow(arith::MinSIOp::create(b, left, most), 32));
+    Value some = b.createOrFold<arith::MaxSIOp>(keys, index(1));
+    auto overKeys =
+        scf::ForOp::create(b, zero, some, index(sizes.get("strip")));
+    b.setInsertionPointToStart(overKeys.getBody());
+    set("first_key", narrow(overKeys.getInductionVar(), 32));
+  }
+
+  Value lookup(StringRef role) const { return values.lookup(role); }
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  }
+  Value times(Value a, Value factor) {
+    return b.createOrFold<arith::MulIOp>(a, factor);
   }
 
   Value batch, heads, queries, keyHeads, keys;
@@ -89,6 +130,38 @@ private:
   static constexpr StringLiteral kDelta = "delta";
 
   void set(StringRef role, Value value) { values[role] = value; }
+
+  Value ceilDiv(Value a, int64_t divisor) {
+    return b.createOrFold<arith::CeilDivSIOp>(a, index(divisor));
+  }
+  Value roundUp(Value a, int64_t unit) {
+    return times(ceilDiv(a, unit), index(unit));
+  }
+
+  /// Key heads of a round, if there are as many.
+  Value headsOfRound() {
+    return b.createOrFold<arith::MinSIOp>(times(batch, keyHeads),
+                                          index(sizes.get("heads")));
+  }
+
+  /// An array of scores that wait from launch to launch.
+  Value waitingScores(Type element) {
+    Value columns = b.createOrFold<arith::MinSIOp>(
+        roundUp(keys, sizes.get("key_block")), index(sizes.get("strip")));
+    Value rows = roundUp(queries, sizes.get("query") * sizes.get("cluster", 1));
+    return scratch({headsOfRound(), index(group), rows, columns}, std::nullopt,
+                   element);
+  }
+
+  /// Strips of whole tiles of queries, whose sums wait from one strip of keys
+  /// to the next: none, if there is one.
+  Value waitingStrips() {
+    int64_t query = sizes.get("query");
+    Value strips = times(ceilDiv(queries, query), index(query / kStripRows));
+    Value areSeveral = b.createOrFold<arith::CmpIOp>(
+        arith::CmpIPredicate::sgt, keys, index(sizes.get("strip")));
+    return b.createOrFold<arith::SelectOp>(areSeveral, strips, index(0));
+  }
 
   /// Scratch memory with these extents and, within, so many elements.
   Value scratch(ValueRange sizes, std::optional<int64_t> inner, Type element) {
@@ -151,7 +224,16 @@ private:
   }
 
   ImplicitLocOpBuilder &b;
+  const Tiles &sizes;
+  int64_t group = 1;
   llvm::StringMap<Value> values;
+};
+
+/// A launch, without what a round has to say.
+struct Launch {
+  tile::KernelOp kernel;
+  std::array<Value, 3> grid;
+  SmallVector<Value> operands;
 };
 
 class Converter {
@@ -168,57 +250,88 @@ public:
       return failure();
     OpBuilder builder(op);
     ImplicitLocOpBuilder b(op->getLoc(), builder);
-    LaunchArguments arguments(b, op);
-    for (KernelChoice &choice : *choices)
-      launch(b, findOrBuild(op, choice), choice.request, arguments);
+    Tiles tiles = choices->front().request.tiles;
+    LaunchArguments arguments(b, op, tiles);
+    SmallVector<Launch> inRounds;
+    for (KernelChoice &choice : *choices) {
+      LaunchShape shape = launchesOf(tiles)[choice.request.launch];
+      Launch one =
+          prepare(b, findOrBuild(op, choice), choice.request, shape, arguments);
+      if (shape.isInRounds)
+        inRounds.push_back(std::move(one));
+      else
+        launch(b, one);
+    }
+    if (!inRounds.empty())
+      arguments.enterRounds();
+    for (Launch &one : inRounds) {
+      addRound(one, arguments);
+      launch(b, one);
+    }
     op->erase();
     return success();
   }
 
 private:
-  void launch(ImplicitLocOpBuilder &b, tile::KernelOp kernel,
-              const KernelRequest &request, LaunchArguments &arguments) {
-    SmallVector<Value> operands;
-    int64_t most = mostBlocks(request);
+  Launch prepare(ImplicitLocOpBuilder &b, tile::KernelOp kernel,
+                 const KernelRequest &request, const LaunchShape &shape,
+                 LaunchArguments &arguments) {
+    Launch launch;
+    launch.kernel = kernel;
+    int64_t most = mostBlocks(request, shape);
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-      operands.push_back(arguments.get(kernel, i, request, most));
+      launch.operands.push_back(arguments.get(kernel, i, shape, most));
+    launch.grid = gridOf(b, arguments, request, shape);
+    return launch;
+  }
+
+  static void addRound(Launch &launch, const LaunchArguments &arguments) {
+    for (auto [i, operand] : llvm::enumerate(launch.operands))
+      if (auto role = launch.kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+          role && !operand)
+        operand = arguments.lookup(role.getValue());
+  }
+
+  static void launch(ImplicitLocOpBuilder &b, const Launch &launch) {
+    tile::KernelOp kernel = launch.kernel;
     auto name = SymbolRefAttr::get(
         b.getContext(), kModuleName,
         {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
-    std::array<Value, 3> grid = gridOf(b, arguments, request);
-    tile::LaunchOp::create(b, name, grid[0], grid[1], grid[2], operands);
+    auto [x, y, z] = launch.grid;
+    tile::LaunchOp::create(b, name, x, y, z, launch.operands);
   }
 
   /// Of a grid that a machine runs at once.
-  int64_t mostBlocks(const KernelRequest &request) const {
+  int64_t mostBlocks(const KernelRequest &request,
+                     const LaunchShape &shape) const {
     int64_t team = blocksOfTeam(request.tiles);
-    bool isResident =
-        launchesOf(request.tiles)[request.launch].form == GridForm::resident;
+    bool isResident = shape.form == GridForm::resident;
     return machine.sms / team * team *
            (isResident ? request.minBlocksPerSm : 1);
   }
 
   std::array<Value, 3> gridOf(ImplicitLocOpBuilder &b,
                               LaunchArguments &arguments,
-                              const KernelRequest &request) {
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(b, value);
+                              const KernelRequest &request,
+                              const LaunchShape &shape) {
+    auto atMost = [&](Value value, int64_t most) {
+      return b.createOrFold<arith::MinSIOp>(value, arguments.index(most));
     };
-    LaunchShape shape = launchesOf(request.tiles)[request.launch];
-    Value heads = shape.ownsKeys ? arguments.keyHeads : arguments.heads;
     Value rows = arguments.tiles(shape);
     if (shape.form == GridForm::rowsHeadsBatch)
-      return {rows, heads, arguments.batch};
-    Value all = b.createOrFold<arith::MulIOp>(rows, heads);
-    all = b.createOrFold<arith::MulIOp>(all, arguments.batch);
+      return {rows, shape.ownsKeys ? arguments.keyHeads : arguments.heads,
+              arguments.batch};
+    Value all = arguments.times(rows, arguments.headsWithTiles(shape));
+    if (int64_t ofRows = shape.tilesOfRows(request.problem); ofRows != 1)
+      all = arguments.times(all, arguments.index(ofRows));
     if (shape.form == GridForm::persistent || shape.form == GridForm::resident)
-      all = b.createOrFold<arith::MinSIOp>(all, constant(mostBlocks(request)));
+      all = atMost(all, mostBlocks(request, shape));
     if (shape.form == GridForm::teams) {
       int64_t team = blocksOfTeam(request.tiles);
-      all = b.createOrFold<arith::MinSIOp>(all, constant(machine.sms / team));
-      all = b.createOrFold<arith::MulIOp>(all, constant(team));
+      all = arguments.times(atMost(all, machine.sms / team),
+                            arguments.index(team));
     }
-    Value one = constant(1);
+    Value one = arguments.index(1);
     return {all, one, one};
   }
 

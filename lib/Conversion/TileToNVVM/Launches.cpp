@@ -113,6 +113,18 @@ static void lowerMemory(Operation *op, bool isZero) {
   op->erase();
 }
 
+/// The outermost loop around a launch in which an operand does not change, or
+/// the launch: a map is made once, and its place in the stack taken once.
+static Operation *whereToEncode(LaunchOp launch, Value operand) {
+  Operation *place = launch;
+  while (auto loop = dyn_cast<LoopLikeOpInterface>(place->getParentOp())) {
+    if (!loop.isDefinedOutsideOfLoop(operand))
+      break;
+    place = loop;
+  }
+  return place;
+}
+
 static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
   auto kernel =
       symbols.lookupNearestSymbolFrom<KernelOp>(op, op.getKernelAttr());
@@ -124,6 +136,8 @@ static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
   for (auto [type, operand] :
        llvm::zip_equal(kernel.getArgumentTypes(), op.getKernelOperands())) {
     if (auto map = dyn_cast<TensorMapType>(type)) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(whereToEncode(op, operand));
       FailureOr<Value> encoded =
           encode(b, op->getParentOfType<ModuleOp>(), operand, map);
       if (failed(encoded))

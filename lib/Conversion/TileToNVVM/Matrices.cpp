@@ -264,6 +264,10 @@ struct CastLowering : OpConversionPattern<CastOp> {
       rewriter.replaceOpWithMultiple(op, {toBytes(b, values)});
       return success();
     }
+    if (element.isF32()) {
+      rewriter.replaceOpWithMultiple(op, {widened(b, source, values)});
+      return success();
+    }
     // A 16 x 16 piece of the operand is two 16 x 8 pieces of the accumulator,
     // side by side; pairs of columns are pairs of registers already.
     Registers registers;
@@ -277,6 +281,29 @@ struct CastLowering : OpConversionPattern<CastOp> {
   }
 
 private:
+  /// The two elements of every register.  bf16 is the upper half of f32; as a
+  /// conversion LLVM would move it behind comparisons, and then write some that
+  /// ptxas 13.0 has no form of (setp.ftz.bf16).
+  static Registers widened(Lane &b, FragType source, ValueRange values) {
+    Type pair = VectorType::get({2}, source.getElementType());
+    Registers numbers;
+    for (Value value : values) {
+      if (source.getElementType().isBF16()) {
+        constexpr int32_t upper = int32_t(0xffff0000);
+        for (Value bits : {Value(arith::ShLIOp::create(b, value, b.i32(16))),
+                           b.bitAnd(value, upper)})
+          numbers.push_back(LLVM::BitcastOp::create(b, b.getF32Type(), bits));
+        continue;
+      }
+      Value halves = LLVM::BitcastOp::create(b, pair, value);
+      for (int64_t i = 0; i < 2; ++i) {
+        Value half = LLVM::ExtractElementOp::create(b, halves, b.i32(i));
+        numbers.push_back(LLVM::FPExtOp::create(b, b.getF32Type(), half));
+      }
+    }
+    return numbers;
+  }
+
   /// Two 16 x 8 pieces side by side give each row a register.
   static Registers toBytes(Lane &b, ValueRange values) {
     Registers registers;

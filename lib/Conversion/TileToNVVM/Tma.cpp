@@ -82,24 +82,21 @@ struct TmaStoreLowering : OpConversionPattern<TmaStoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
-    int64_t first = op.getColumn();
-    int64_t columns = std::min(buffer.getColumns(),
-                               op.getMap().getType().getColumns() - first);
     Value source = adaptor.getBuffer();
     if (adaptor.getStage())
       source = stageAddress(b, buffer, source, adaptor.getStage());
     source =
         b.add(source, b.mul(adaptor.getSourceRow(), SmemType::kPanelBytes));
     b.when(isSingleLane(op) ? Value() : b.isFirstLane(), [&] {
-      for (int64_t at = 0; at < columns; at += buffer.panelColumns())
+      for (int64_t at = 0; at < op.columns(); at += buffer.panelColumns())
         b.memoryAssembly(
             "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group "
             "[$0, {$2,$3,$4,$5}], [$1];",
             "l,r,r,r,r,r",
             {adaptor.getMap(),
              b.add(source, at / buffer.panelColumns() * buffer.panelBytes()),
-             b.i32(first + at), adaptor.getRow(), adaptor.getHead(),
-             adaptor.getBatch()});
+             b.add(adaptor.getColumn(), at), adaptor.getRow(),
+             adaptor.getHead(), adaptor.getBatch()});
       commit(b);
     });
     rewriter.eraseOp(op);

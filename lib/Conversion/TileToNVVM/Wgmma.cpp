@@ -131,10 +131,11 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
     Registers left;
     std::optional<Descriptors> leftPlace;
     if (auto lhs = dyn_cast<SmemType>(op.getLhs().getType())) {
+      Value at = adaptor.getLhsRow().front();
+      bool kDown = op.getLhsTranspose();
       leftPlace.emplace(b, lhs, adaptor.getLhs().front(),
-                        adaptor.getLhsStage().front(),
-                        adaptor.getLhsRow().front(), /*column=*/Value(), steps,
-                        /*kDown=*/false);
+                        adaptor.getLhsStage().front(), kDown ? Value() : at,
+                        kDown ? at : Value(), steps, kDown);
     } else {
       left = b.tie(adaptor.getLhs());
     }
@@ -194,7 +195,7 @@ private:
     // Whether k runs down the rows, for factors of 16 bits in shared memory.
     if (element.getIntOrFloatBitWidth() == 16) {
       if (!inRegisters)
-        text += ", 0";
+        text += op.getLhsTranspose() ? ", 1" : ", 0";
       text += op.getTranspose() ? ", 0" : ", 1";
     }
     text += "; }";

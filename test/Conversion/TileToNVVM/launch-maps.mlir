@@ -53,8 +53,30 @@ module {
         : memref<2x8x?x96xbf16, strided<[?, ?, ?, 1], offset: ?>>, memref<1xi32>, memref<1x1x40x64xf8E4M3FN>
     return
   }
+
+  // Launches in rounds share maps of the same arrays: they are made once.
+  // CHECK-LABEL: func.func @rounds(
+  // CHECK-COUNT-2: llvm.call @attn_encode_tensor_map(
+  // CHECK: scf.for
+  // CHECK-NEXT: scf.for
+  // CHECK-NOT: llvm.alloca
+  // CHECK: gpu.launch_func @kernels::@kernel
+  // CHECK: gpu.dealloc
+  func.func @rounds(%n: index, %q: memref<2x8x4x96xbf16>, %o: memref<1x1x40x64xf8E4M3FN>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c = tile.counter : memref<1xi32>
+    scf.for %i = %c0 to %n step %c1 {
+      scf.for %j = %c0 to %n step %c1 {
+        tile.launch @kernels::@kernel grid(%c1, %c1, %c1) args(%q, %c, %o)
+            : memref<2x8x4x96xbf16>, memref<1xi32>, memref<1x1x40x64xf8E4M3FN>
+      }
+    }
+    return
+  }
 }
 
+// UPSTREAM-LABEL: llvm.func @host
 // UPSTREAM: llvm.call @mgpuMemset32
 // UPSTREAM: gpu.launch_func {{.*}} args(%{{.*}} : !llvm.array<16 x i64>, %{{.*}} : !llvm.ptr<1>, %{{.*}} : !llvm.array<16 x i64>)
 // UPSTREAM: llvm.call @mgpuMemFree

@@ -56,8 +56,9 @@ gpu.module @boxes {
 // CHECK-NEXT: llvm.return
 gpu.module @boxes {
   tile.kernel @store(%map: !tile.tensor_map<64x160xbf16>, %b: i32, %h: i32, %r: i32, %from: i32) attributes {warps = 4 : i32} {
+    %c64 = arith.constant 64 : i32
     %o = tile.alloc "o" : <64x128xbf16, sw128>
-    tile.tma_store %o[%from] to %map[%b, %h, %r, 64] : <64x128xbf16, sw128> to <64x160xbf16>
+    tile.tma_store %o[%from] to %map[%b, %h, %r, %c64] : <64x128xbf16, sw128> to <64x160xbf16>
     tile.tma_store_wait 0
     tile.return
   }
@@ -66,8 +67,9 @@ gpu.module @boxes {
   // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.tensor.4d.global{{.*}} %c128_i32,
   // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.commit_group;"
   tile.kernel @store_last(%map: !tile.tensor_map<64x160xbf16>, %b: i32, %h: i32, %r: i32, %from: i32) attributes {warps = 4 : i32} {
+    %c128 = arith.constant 128 : i32
     %o = tile.alloc "o" : <64x128xbf16, sw128>
-    tile.tma_store %o[%from] to %map[%b, %h, %r, 128] : <64x128xbf16, sw128> to <64x160xbf16>
+    tile.tma_store %o[%from] to %map[%b, %h, %r, %c128] : <64x128xbf16, sw128> to <64x160xbf16>
     tile.return
   }
 }
@@ -86,7 +88,8 @@ gpu.module @boxes {
 gpu.module @boxes {
   tile.kernel @store_stage(%map: !tile.tensor_map<16x64xbf16>, %row: i32, %stage: i32) attributes {warps = 4 : i32} {
     %o = tile.alloc "o" : <2x16x64xbf16, sw128>
-    tile.tma_store %o[%row] stage(%stage) to %map[%row, %row, %row, 0] : <2x16x64xbf16, sw128> to <16x64xbf16>
+    %c0 = arith.constant 0 : i32
+    tile.tma_store %o[%row] stage(%stage) to %map[%row, %row, %row, %c0] : <2x16x64xbf16, sw128> to <16x64xbf16>
     tile.return
   }
 }

@@ -128,6 +128,42 @@ gpu.module @products {
 
 // -----
 
+// Gradients of keys: k runs down the rows of both factors.  The left one begins
+// at a panel, 64 columns or 64 * 128 bytes, which is 512, from the first.
+// CHECK-LABEL: llvm.func @gradients(
+// CHECK-SAME: %[[COLUMN:[^:]*]]: i32, %[[STAGE:[^:]*]]: i32
+// CHECK: nvvm.setmaxregister decrease 240
+// CHECK: %[[PANEL:.*]] = arith.divui %[[COLUMN]], %c64_i32
+// CHECK: arith.muli %[[PANEL]], %c8192_i32
+// CHECK: arith.addi %{{.*}}, %c33554432_i32
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{.*}} p, 1, 1, 1, 1; }"
+// CHECK: arith.addi %{{.*}}, %c128_i32
+// CHECK: wgmma.mma_async{{.*}} p, 1, 1, 1, 1; }"
+gpu.module @products {
+  tile.kernel @gradients(%column: i32, %stage: i32) attributes {warps = 8 : i32} {
+    %p = tile.alloc "p" : <2x64x128xf16, sw128>
+    %o = tile.alloc "o" : <2x64x64xf16, sw128>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 4 registers 240 {
+        %a = tile.wgmma %p[%stage, %column] transpose, %o[%stage] : !tile.smem<2x64x128xf16, sw128>, <2x64x64xf16, sw128> -> <16x64xf32>
+        %x = tile.wgmma_wait 0, %a : !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>
+        // The values of a factor again: two of each register.
+        %w = tile.cast %x : <16x64xf32, acc> -> <16x64xf16, lhs>
+        // CHECK: %[[HALF:.*]] = llvm.extractelement %{{.*}}[%c0_i32 : i32] : vector<2xf16>
+        // CHECK: llvm.fpext %[[HALF]] : f16 to f32
+        %y = tile.cast %w : <16x64xf16, lhs> -> <16x64xf32, acc>
+        tile.store_matrix %y to %o[%column] stage(%stage) : !tile.frag<16x64xf32, acc> to !tile.smem<2x64x64xf16, sw128>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
 // Factors of 8 bits: 32 of them a step, and no choice of what runs along a row.
 // A buffer of one stage has no part for the stage.
 // CHECK-LABEL: llvm.func @bytes(

@@ -82,7 +82,7 @@ func.func @mma_columns(%a: !tile.frag<16x16xf16, lhs>, %b: !tile.frag<16x32xf16,
 // -----
 
 func.func @cast_from_accumulator(%a: !tile.frag<16x16xf16, lhs>) {
-  // expected-error @below {{'tile.cast' op expects acc to lhs, or f32 to tf32, but got '!tile.frag<16x16xf16, lhs>' to '!tile.frag<16x16xf16, lhs>'}}
+  // expected-error @below {{'tile.cast' op expects acc to lhs, lhs of 16 bits to acc, or f32 to tf32, but got '!tile.frag<16x16xf16, lhs>' to '!tile.frag<16x16xf16, lhs>'}}
   %b = tile.cast %a : <16x16xf16, lhs> -> <16x16xf16, lhs>
   return
 }
@@ -90,7 +90,7 @@ func.func @cast_from_accumulator(%a: !tile.frag<16x16xf16, lhs>) {
 // -----
 
 func.func @cast_to_lhs(%a: !tile.frag<16x32xf32, acc>) {
-  // expected-error @below {{'tile.cast' op expects acc to lhs, or f32 to tf32, but got '!tile.frag<16x32xf32, acc>' to '!tile.frag<16x32xf16, rhs>'}}
+  // expected-error @below {{'tile.cast' op expects acc to lhs, lhs of 16 bits to acc, or f32 to tf32, but got '!tile.frag<16x32xf32, acc>' to '!tile.frag<16x32xf16, rhs>'}}
   %b = tile.cast %a : <16x32xf32, acc> -> <16x32xf16, rhs>
   return
 }

@@ -233,7 +233,7 @@ tile.kernel @cluster_at_most() attributes {cluster = 16 : i32, warps = 4 : i32} 
 // -----
 
 func.func @scratch_bytes() {
-  // expected-error @below {{expects a row-major memref of i32 or f32, but got 'memref<4xf64>'}}
+  // expected-error @below {{expects a row-major memref of i32, f32, bf16 or f16, but got 'memref<4xf64>'}}
   %s = tile.scratch : memref<4xf64>
   return
 }

@@ -81,7 +81,7 @@ tile.kernel @store_layout(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 
   %c0 = arith.constant 0 : i32
   %s = tile.alloc "s" : <64x64xbf16>
   // expected-error @below {{'tile.tma_store' op expects a buffer in layout sw128, but got '!tile.smem<64x64xbf16>'}}
-  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 0] : <64x64xbf16> to <64x64xbf16>
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, %c0] : <64x64xbf16> to <64x64xbf16>
   tile.return
 }
 
@@ -91,7 +91,7 @@ tile.kernel @store_element(%m: !tile.tensor_map<64x64xbf16>) attributes {warps =
   %c0 = arith.constant 0 : i32
   %s = tile.alloc "s" : <64x64xf16, sw128>
   // expected-error @below {{'tile.tma_store' op expects a buffer of 'bf16', but got '!tile.smem<64x64xf16, sw128>'}}
-  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 0] : <64x64xf16, sw128> to <64x64xbf16>
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, %c0] : <64x64xf16, sw128> to <64x64xbf16>
   tile.return
 }
 
@@ -101,7 +101,7 @@ tile.kernel @store_rows(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 
   %c0 = arith.constant 0 : i32
   %s = tile.alloc "s" : <32x64xbf16, sw128>
   // expected-error @below {{'tile.tma_store' op expects a buffer for boxes of 64 rows, but got '!tile.smem<32x64xbf16, sw128>'}}
-  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 0] : <32x64xbf16, sw128> to <64x64xbf16>
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, %c0] : <32x64xbf16, sw128> to <64x64xbf16>
   tile.return
 }
 
@@ -109,9 +109,10 @@ tile.kernel @store_rows(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 
 
 tile.kernel @store_column(%m: !tile.tensor_map<64x128xbf16>) attributes {warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
   %s = tile.alloc "s" : <64x64xbf16, sw128>
   // expected-error @below {{'tile.tma_store' op expects a column in steps of 64 below 128, but got 32}}
-  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 32] : <64x64xbf16, sw128> to <64x128xbf16>
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, %c32] : <64x64xbf16, sw128> to <64x128xbf16>
   tile.return
 }
 
@@ -119,10 +120,19 @@ tile.kernel @store_column(%m: !tile.tensor_map<64x128xbf16>) attributes {warps =
 
 tile.kernel @store_column_inside(%m: !tile.tensor_map<64x128xbf16>) attributes {warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
+  %c128 = arith.constant 128 : i32
   %s = tile.alloc "s" : <64x64xbf16, sw128>
   // expected-error @below {{'tile.tma_store' op expects a column in steps of 64 below 128, but got 128}}
-  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, 128] : <64x64xbf16, sw128> to <64x128xbf16>
+  tile.tma_store %s[%c0] to %m[%c0, %c0, %c0, %c128] : <64x64xbf16, sw128> to <64x128xbf16>
   tile.return
+}
+
+// -----
+
+func.func @wgmma_transposed(%a: !tile.smem<2x128x64xbf16, sw128>, %b: !tile.smem<64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.wgmma' op expects the transpose of a left factor of 64 rows of 'bf16' of 16 bits in layout sw128, but got '!tile.smem<2x128x64xbf16, sw128>'}}
+  %p = tile.wgmma %a[%i, %i] transpose, %b[%i] : !tile.smem<2x128x64xbf16, sw128>, <64x64xbf16, sw128> -> <16x64xf32>
+  return
 }
 
 // -----

@@ -114,9 +114,11 @@ gpu.module @kernels {
     // CHECK: %[[S:.*]] = tile.mma %{{.*}}, %{{.*}}, %[[ACC]] : <16x16xf16, lhs>, <16x32xf16, rhs>, <16x32xf32, acc>
     %s = tile.mma %lhs, %rhs, %acc : <16x16xf16, lhs>, <16x32xf16, rhs>, <16x32xf32, acc>
     // CHECK: %[[CAST:.*]] = tile.cast %[[S]] : <16x32xf32, acc> -> <16x32xbf16, lhs>
+    // CHECK: tile.cast %[[CAST]] : <16x32xbf16, lhs> -> <16x32xf32, acc>
     // CHECK: tile.extract %[[CAST]][16] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
     // CHECK: tile.extract %[[S]][24] : <16x32xf32, acc> -> <16x8xf32, acc>
     %cast = tile.cast %s : <16x32xf32, acc> -> <16x32xbf16, lhs>
+    %back = tile.cast %cast : <16x32xbf16, lhs> -> <16x32xf32, acc>
     %e = tile.extract %cast[16] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
     %f = tile.extract %s[24] : <16x32xf32, acc> -> <16x8xf32, acc>
     // CHECK: %[[MAX:.*]] = tile.row_reduce max %[[S]] : <16x32xf32, acc> -> <16xf32>

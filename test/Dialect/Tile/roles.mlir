@@ -70,12 +70,12 @@ gpu.module @kernels {
         // CHECK: tile.fence_async
         // CHECK: tile.bar_arrive %[[C0]] warps 8
         // CHECK: tile.bar_sync %[[C0]] warps 4
-        // CHECK: tile.tma_store %[[S]][%[[C0]]] to %[[MAP]][%[[C0]], %[[C0]], %[[C0]], 0] : <2x64x64xbf16, sw128> to <64x64xbf16>
+        // CHECK: tile.tma_store %[[S]][%[[C0]]] to %[[MAP]][%[[C0]], %[[C0]], %[[C0]], %[[C0]]] : <2x64x64xbf16, sw128> to <64x64xbf16>
         // CHECK: tile.tma_store_wait 0
         tile.fence_async
         tile.bar_arrive %c0 warps 8
         tile.bar_sync %c0 warps 4
-        tile.tma_store %s[%c0] to %map[%c0, %c0, %c0, 0] : <2x64x64xbf16, sw128> to <64x64xbf16>
+        tile.tma_store %s[%c0] to %map[%c0, %c0, %c0, %c0] : <2x64x64xbf16, sw128> to <64x64xbf16>
         tile.tma_store_wait 0
       }
     }

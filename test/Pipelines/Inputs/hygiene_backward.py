@@ -4,7 +4,7 @@ with what was written: see tools/dev/sass.py.
 `hygiene_backward.py ATTN_OPT PTXAS MACHINE [deterministic]`
 
 Kernels must be as sass.py wants them, but for the main ones of flash_backward
-and, on Hopper, of split_backward:
+and, on Hopper, of split_backward and spill_backward:
 
 - ptxas lays its blocks out in another order, so that fences and waits come in
   a rotation of the order in the text.
@@ -38,10 +38,11 @@ HOPPER = [(64, 64, "bf16", "none"), (64, 64, "f16", "causal"),
 SPLIT = [(64, 64, "bf16", "causal"), (128, 128, "bf16", "none"),
          (128, 128, "f16", "window<256, 0>")]
 # Wider ones, on Hopper only.
-WIDE = [(192, 192, "bf16", "causal"), (256, 256, "bf16", "none")]
+WIDE = [(192, 192, "bf16", "causal"), (256, 256, "bf16", "none"),
+        (512, 512, "bf16", "none"), (1024, 320, "f16", "causal")]
 # Stores and loads of local memory in the roles that do not multiply, and outside
 # of products in those that do, each run once a tile or a block of queries.
-BEFORE, AROUND = 32, 36
+BEFORE, AROUND = 48, 36
 # ... and between products, by query_block and head dimension, in a round of 28 to
 # 32 wgmma.  S and dP of 128 queries take 128 registers beside dK, dV and P, as dK
 # and dV of d = 128 do beside the rest: a bound of a mask may not find one.

@@ -268,8 +268,8 @@ class OnGpu(torch.Tensor):
     is_cuda = True
 
 
-def on_no_gpu(queries, keys):
-    return [torch.zeros(1, 2, rows, 64, dtype=torch.bfloat16).as_subclass(
+def on_no_gpu(queries, keys, d=64):
+    return [torch.zeros(1, 2, rows, d, dtype=torch.bfloat16).as_subclass(
         OnGpu) for rows in (queries, keys, keys)]
 
 
@@ -314,6 +314,12 @@ def test_gradients_for_hopper_are_fast(planned):
     assert not is_fast(*(t.double() for t in arrays))
     assert not is_fast(*(torch.zeros(t.shape) for t in arrays))
     assert len(planned) == 5
+
+
+@pytest.mark.parametrize("d", (256, 320, 512, 1024))
+def test_so_are_those_of_wide_heads(planned, d):
+    assert is_fast(*on_no_gpu(1000, 2000, d))
+    assert is_fast(*on_no_gpu(1000, 2000, d), "causal")
 
 
 @pytest.mark.parametrize("machine", ("a100_80g", "b200", None))

@@ -56,9 +56,11 @@ protected:
   }
   void TearDown() override { fakeCudaOnLaunch(nullptr, nullptr); }
 
-  /// A function of q and o, which launches the kernel twice.
+  /// A function of q and o, which launches the kernel twice, and does what else
+  /// is given.
   void parse(StringRef type = "memref<2x8x?x96xbf16, strided<[?, ?, ?, 1], "
-                              "offset: ?>>") {
+                              "offset: ?>>",
+             StringRef more = "") {
     std::string text = R"(
 gpu.module @kernels {
   tile.kernel @k(%q: !tile.tensor_map<128x96xbf16> {tile.role = "q_map"},
@@ -79,10 +81,8 @@ func.func @f(%q: !t, %o: !t) {
       : !t, memref<1xi32>, !t, i32, i64, f32, memref<1xi32>, !t
   tile.launch @kernels::@k grid(%one, %one, %one) args(%o, %c, %q, %n, %m, %f, %d, %o)
       : !t, memref<1xi32>, !t, i32, i64, f32, memref<1xi32>, !t
-  return
-}
 )";
-    source = "!t = " + type.str() + text;
+    source = "!t = " + type.str() + text + more.str() + "  return\n}\n";
     program.module = parseSourceString<ModuleOp>(source, &context);
     ASSERT_TRUE(program.module);
     KernelInfo kernel;
@@ -154,6 +154,28 @@ TEST_F(BindingTest, PassesMapsCountersAndScalars) {
   EXPECT_EQ(first.f32, 9.5f);
   EXPECT_EQ(first.second, first.counter + 4) << "two counters, two words";
   EXPECT_EQ(second.counter, first.counter) << "one counter of the function";
+}
+
+/// A loop of the function is as many launches.
+TEST_F(BindingTest, LaunchesInRounds) {
+  parse("memref<2x8x?x96xbf16, strided<[?, ?, ?, 1], offset: ?>>", R"(
+  %zero = arith.constant 0 : index
+  %many = arith.constant 900 : index
+  scf.for %i = %zero to %many step %one {
+    %round = arith.index_cast %i : index to i32
+    tile.launch @kernels::@k grid(%one, %one, %one) args(%q, %c, %o, %round, %m, %f, %d, %q)
+        : !t, memref<1xi32>, !t, i32, i64, f32, memref<1xi32>, !t
+  }
+)");
+  auto binding = bind({array(5), array(5)});
+  ASSERT_TRUE(binding) << binding.message();
+  ASSERT_TRUE((*binding)->launch({0x10000, 0x90000}, nullptr).ok());
+  ASSERT_EQ(launches.size(), 902u);
+  for (int32_t i = 0; i < 900; ++i) {
+    EXPECT_EQ(launches[i + 2].i32, i);
+    EXPECT_EQ(launches[i + 2].q.address, 0x10000u);
+    EXPECT_EQ(launches[i + 2].counter, launches[0].counter);
+  }
 }
 
 TEST_F(BindingTest, CountersAreTheStreamsOrTheGraphs) {

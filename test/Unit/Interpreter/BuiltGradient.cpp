@@ -88,48 +88,110 @@ OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
   return module;
 }
 
-/// Strips of all heads, those of whole blocks.
-static int64_t strips(const Problem &p, const Tiles &tiles) {
-  int64_t ofBlock = stripsOfBlock(tiles);
+/// Strips of all heads, those of whole blocks; or of the whole tiles whose sums
+/// wait from one strip of keys to the next, none if there is one.
+static int64_t strips(const Problem &p, const Tiles &tiles, bool isInRounds) {
+  if (isInRounds && p.keys <= RoundOrder(tiles, p).keys)
+    return 0;
+  int64_t ofBlock =
+      isInRounds ? tiles.get("query") / kStripRows : stripsOfBlock(tiles);
   return p.batch * p.heads * ofBlock *
          int64_t(llvm::divideCeil(p.queries, ofBlock * kStripRows));
 }
 
+/// The array of scores that wait, at that address.
+static TensorMapArgument waitingScores(const Problem &p, const Tiles &tiles,
+                                       uint64_t address) {
+  RoundOrder rounds(tiles, p);
+  int64_t group = p.heads / p.kvHeads, head = rounds.rows * rounds.columns;
+  return {address,
+          {rounds.heads, group, rounds.rows, rounds.columns},
+          {group * head, head, rounds.columns, 1}};
+}
+
 void BuiltGradient::launch(tile::KernelOp kernel, const GradientCase &truth,
-                           const Tiles &tiles,
+                           const Tiles &tiles, const Round &round,
                            llvm::StringMap<uint64_t> &addresses,
                            GlobalMemory &memory,
-                           const InterpreterOptions &options) {
+                           const InterpreterOptions &options,
+                           tile::Traffic &moved) {
   const Problem &p = truth.problem;
   int64_t number = launchOf(kernel);
-  SCOPED_TRACE("launch " + std::to_string(number));
+  SCOPED_TRACE("launch " + std::to_string(number) + ", head " +
+               std::to_string(round.firstHead) + ", key " +
+               std::to_string(round.firstKey));
+  bool isInRounds = launchesOf(tiles)[number].isInRounds;
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+    StringRef role =
+        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
     auto perStrip = kernel.getArgAttrOfType<IntegerAttr>(i, kPerStripAttr);
-    if (perStrip && !addresses.contains(role.getValue()))
-      addresses[role.getValue()] =
-          memory.allocate(4 * perStrip.getInt() * strips(p, tiles));
-    arguments.push_back(
-        argumentOf(role.getValue(), type, p, truth.scale, addresses));
+    if (perStrip && !addresses.contains(role))
+      addresses[role] =
+          memory.allocate(4 * perStrip.getInt() * strips(p, tiles, isInRounds));
+    if (!isScratchRole(role) || !isa<tile::TensorMapType>(type)) {
+      arguments.push_back(
+          argumentOf(role, type, p, truth.scale, addresses, round));
+      continue;
+    }
+    TensorMapArgument scores = waitingScores(p, tiles, 0);
+    if (!addresses.contains(role))
+      addresses[role] = memory.allocate(bytesOf(p.dtype) * scores.sizes[0] *
+                                        scores.strides[0]);
+    scores.address = addresses[role];
+    arguments.push_back(scores);
   }
   std::array<int64_t, 3> grid =
       gridOf(tiles, p, multiprocessors, /*blocksPerSm=*/1, number);
-  FailureOr<tile::Traffic> moved =
+  FailureOr<tile::Traffic> traffic =
       interpret(kernel, grid, arguments, memory, options);
-  ASSERT_TRUE(succeeded(moved));
+  ASSERT_TRUE(succeeded(traffic));
   FailureOr<tile::Traffic> counted =
-      tile::countTraffic(kernel, grid, scalarsOf(kernel, p));
+      tile::countTraffic(kernel, grid, scalarsOf(kernel, p, round));
   ASSERT_TRUE(succeeded(counted));
-  EXPECT_EQ(counted->global, moved->global);
-  EXPECT_EQ(counted->smem, moved->smem);
+  EXPECT_EQ(counted->global, traffic->global);
+  EXPECT_EQ(counted->smem, traffic->smem);
+  moved += *traffic;
+}
+
+void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
+                              const Tiles &tiles,
+                              llvm::StringMap<uint64_t> &addresses,
+                              GlobalMemory &memory,
+                              const InterpreterOptions &options) {
+  const Problem &p = truth.problem;
+  RoundOrder rounds(tiles, p);
+  SmallVector<LaunchShape, 3> shapes = launchesOf(tiles);
+  std::vector<tile::Traffic> moved(shapes.size());
+  auto launchThose = [&](bool inRounds, const Round &round) {
+    for (auto kernel : module.getOps<tile::KernelOp>())
+      if (int64_t number = launchOf(kernel);
+          shapes[number].isInRounds == inRounds)
+        launch(kernel, truth, tiles, round, addresses, memory, options,
+               moved[number]);
+  };
+  launchThose(/*inRounds=*/false, {});
+  for (int64_t n = 0; shapes.back().isInRounds && n < rounds.count(); ++n) {
+    launchThose(/*inRounds=*/true, rounds.at(n));
+    // Scores of a round are not to be seen in the next.
+    for (const char *what : {"scratch_p", "scratch_ds"})
+      if (auto found = addresses.find(mapRole(what));
+          found != addresses.end()) {
+        memory.free(found->second);
+        addresses.erase(found);
+      }
+  }
   if (attn::check(p)) // the model has no use for empty arrays
     return;
   Schedule built = findScheduleKind(schedule)->build(tiles);
-  Bytes promised = gridTraffic(census(built, p), size_t(number), p,
-                               *findMachine("h100_sxm"), /*residentBlocks=*/1);
-  EXPECT_EQ(promised.l2, moved->global);
-  EXPECT_EQ(promised.smem, moved->smem);
+  for (auto [number, traffic] : llvm::enumerate(moved)) {
+    SCOPED_TRACE("launch " + std::to_string(number));
+    Bytes promised =
+        gridTraffic(census(built, p), number, p, *findMachine("h100_sxm"),
+                    /*residentBlocks=*/1);
+    EXPECT_EQ(promised.l2, traffic.global);
+    EXPECT_EQ(promised.smem, traffic.smem);
+  }
 }
 
 void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
@@ -157,8 +219,7 @@ void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
       {"dq", truth.dq}, {"dk", truth.dk}, {"dv", truth.dv}};
   for (const auto &[name, exact] : gradients)
     addresses[name] = memory.allocate(int64_t(exact.size()) * bytesOf(p.dtype));
-  for (auto kernel : module->getOps<tile::KernelOp>())
-    launch(kernel, truth, tiles, addresses, memory, options);
+  launchAll(*module, truth, tiles, addresses, memory, options);
   for (const auto &[name, exact] : gradients) {
     SCOPED_TRACE(name);
     std::optional<std::vector<float>> values =

@@ -1,8 +1,9 @@
 //===- BuiltGradient.h - Are built gradients right, byte for byte? -*- C++ -*-//
 //
 // Runs the launches of a schedule for gradients one after the other on random
-// arrays; gradients are compared with the oracle, bytes with what the traffic
-// analysis counts in the IR and with what the schedule's folds promise.
+// arrays, in rounds where they go in rounds; gradients are compared with the
+// oracle, bytes with what the traffic analysis counts in the IR and with what
+// the schedule's folds promise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,9 +55,15 @@ protected:
 private:
   mlir::OwningOpRef<mlir::ModuleOp> build(const Problem &problem, double scale,
                                           const Tiles &tiles);
+  /// Runs all launches, and compares the bytes that each has moved in all.
+  void launchAll(mlir::ModuleOp module, const GradientCase &truth,
+                 const Tiles &tiles, llvm::StringMap<uint64_t> &addresses,
+                 GlobalMemory &memory, const InterpreterOptions &options);
+  /// Adds what it moves.
   void launch(tile::KernelOp kernel, const GradientCase &truth,
-              const Tiles &tiles, llvm::StringMap<uint64_t> &addresses,
-              GlobalMemory &memory, const InterpreterOptions &options);
+              const Tiles &tiles, const Round &round,
+              llvm::StringMap<uint64_t> &addresses, GlobalMemory &memory,
+              const InterpreterOptions &options, tile::Traffic &moved);
 };
 
 } // namespace attn

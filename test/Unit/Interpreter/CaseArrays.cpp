@@ -120,10 +120,11 @@ oracle::Array attn::oracleArray(const std::vector<float> &data,
           {s.heads * s.rows * s.columns, s.rows * s.columns, s.columns, 1}};
 }
 
-int64_t attn::integerOf(StringRef role, const Problem &problem) {
+int64_t attn::integerOf(StringRef role, const Problem &problem,
+                        const Round &round) {
   auto [array, rest] = role.split('_');
   if (!rest.starts_with("stride"))
-    return roleValue(role, problem);
+    return roleValue(role, problem, round);
   ArrayShape s = shapeOfArray(array, problem);
   if (rest == "stride_row")
     return s.columns;
@@ -132,7 +133,8 @@ int64_t attn::integerOf(StringRef role, const Problem &problem) {
 
 KernelArgument attn::argumentOf(StringRef role, Type type,
                                 const Problem &problem, double scale,
-                                const llvm::StringMap<uint64_t> &addresses) {
+                                const llvm::StringMap<uint64_t> &addresses,
+                                const Round &round) {
   if (role == "scale")
     return float(scale);
   if (isa<tile::PtrType>(type))
@@ -145,17 +147,19 @@ KernelArgument attn::argumentOf(StringRef role, Type type,
         {s.batch, s.heads, s.rows, s.columns},
         {s.heads * s.rows * s.columns, s.rows * s.columns, s.columns, 1}};
   }
+  int64_t value = integerOf(role, problem, round);
   if (type.isInteger(32))
-    return int32_t(integerOf(role, problem));
-  return integerOf(role, problem);
+    return int32_t(value);
+  return value;
 }
 
 SmallVector<int64_t> attn::scalarsOf(tile::KernelOp kernel,
-                                     const Problem &problem) {
+                                     const Problem &problem,
+                                     const Round &round) {
   SmallVector<int64_t> values;
   for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i) {
     auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-    values.push_back(integerOf(role.getValue(), problem));
+    values.push_back(integerOf(role.getValue(), problem, round));
   }
   return values;
 }

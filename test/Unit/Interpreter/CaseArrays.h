@@ -59,14 +59,17 @@ oracle::Array oracleArray(const std::vector<float> &data,
                           const ArrayShape &shape);
 
 /// An integer argument of a kernel, by its role.
-int64_t integerOf(llvm::StringRef role, const Problem &problem);
+int64_t integerOf(llvm::StringRef role, const Problem &problem,
+                  const Round &round = {});
 /// Any argument; `addresses` are those of arrays and of a launch's own memory.
 KernelArgument argumentOf(llvm::StringRef role, mlir::Type type,
                           const Problem &problem, double scale,
-                          const llvm::StringMap<uint64_t> &addresses);
+                          const llvm::StringMap<uint64_t> &addresses,
+                          const Round &round = {});
 /// The scalar arguments of a kernel as the traffic analysis wants them.
 llvm::SmallVector<int64_t> scalarsOf(tile::KernelOp kernel,
-                                     const Problem &problem);
+                                     const Problem &problem,
+                                     const Round &round = {});
 
 } // namespace attn
 

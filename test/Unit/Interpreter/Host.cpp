@@ -104,6 +104,45 @@ func.func @f(%a: memref<?x4xf32, strided<[?, 1], offset: ?>>) -> memref<?xf32> {
   EXPECT_EQ(device.memory().allocatedBytes(), 800 + 80) << "scratch is freed";
 }
 
+/// A launch for every pair of i in 1, 3, 5 and j in 0, 7, or none.
+TEST_F(Host, LaunchesInLoops) {
+  parse(std::string(kFill) + R"(
+func.func @f(%a: memref<?xf32>, %from: index, %by: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %c7 = arith.constant 7 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %n = arith.constant 10000 : i32
+  %v = arith.constant 2.5 : f32
+  scf.for %i = %from to %c6 step %by {
+    scf.for %j = %c0 to %c8 step %c7 {
+      %row = arith.muli %i, %c8 : index
+      %at = arith.addi %row, %j : index
+      %element = arith.muli %at, %c16 : index
+      %o = arith.index_cast %element : index to i64
+      tile.launch @fill grid(%c1, %c1, %c1) args(%a, %o, %n, %v)
+          : memref<?xf32>, i64, i32, f32
+    }
+  }
+  return
+})");
+  uint64_t a = upload(std::vector<float>(800));
+  HostArray array{a, 0, {800}, {1}, f32()};
+  ASSERT_TRUE(succeeded(execute({array, HostScalar{1}, HostScalar{2}})))
+      << errors.front().text;
+  for (int64_t element = 0; element < 800; ++element) {
+    int64_t i = element / 128, j = element % 128 / 16;
+    bool isWritten = i % 2 == 1 && (j == 0 || j == 7);
+    ASSERT_EQ(at(array, element), isWritten ? 2.5f : 0.0f) << element;
+  }
+  EXPECT_TRUE(succeeded(execute({array, HostScalar{6}, HostScalar{2}})));
+  EXPECT_EQ(device.traffic().global, 6 * 64) << "none of the second time";
+  EXPECT_TRUE(failed(execute({array, HostScalar{1}, HostScalar{0}})));
+  EXPECT_EQ(errors.front().text, "expects a step of at least 1, but got 0");
+}
+
 TEST_F(Host, AnEmptyGridLaunchesNothing) {
   parse(std::string(kFill) + R"(
 func.func @f(%a: memref<0xf32>) {

@@ -72,7 +72,7 @@ tile.kernel @k(%q: !map, %k: !map, %o: !map, %blocks: i32)
       tile.bar_sync %c1 warps 4
       %first = arith.cmpi eq, %number, %c0 : i32
       scf.if %first {
-        tile.tma_store %os[%c0] to %o[%c0, %c0, %c0, 0] : !tile to !map
+        tile.tma_store %os[%c0] to %o[%c0, %c0, %c0, %c0] : !tile to !map
         tile.tma_store_wait 0
       }
     }

@@ -189,6 +189,31 @@ tile.kernel @k(%in: !map, %pf: !tile.ptr<f32>) attributes {warps = 8 : i32} {
     EXPECT_EQ(result()[i], float((64 + i) * 127));
 }
 
+TEST_F(Wgmma, TransposeOfTheLeftFactor) {
+  roles(kLoad, std::string(kAwait) +
+                   "%p = tile.wgmma %s[%c0, %c0] transpose, %s[%c0] : !box, "
+                   "!box -> !sum\n" +
+                   kWait + kStore);
+  expectCorrect();
+  std::vector<float> values = result();
+  for (int64_t i = 0; i < 64; ++i) {
+    float greatest = 0;
+    for (int64_t j = 0; j < 64; ++j) {
+      float sum = 0;
+      for (int64_t k = 0; k < 64; ++k)
+        sum += input(k, i) * input(k, j);
+      greatest = std::max(greatest, sum);
+    }
+    ASSERT_EQ(values[i], greatest) << i;
+  }
+  EXPECT_EQ(traffic.smem, 2 * (8192 + 2 * 8192));
+  roles(kLoad, std::string(kAwait) +
+                   "%p = tile.wgmma %s[%c0, %c16] transpose, %s[%c0] : !box, "
+                   "!box -> !sum // HERE");
+  expectBreach(
+      "expects a column of the left factor in multiples of 64, but got 16");
+}
+
 TEST_F(Wgmma, EightBitFactors) {
   bytes(kTranspose);
   expectCorrect();

@@ -85,9 +85,10 @@ TEST(SplitBackward, Refusals) {
             "needs 256 registers per thread, but a thread has 255");
 }
 
-// Fewer products than all other schedules that sum up in one order, on Hopper.
+// Of all schedules that sum up in one order it is the fastest on Hopper up to
+// where products that it repeats cost more than scores that others spill.
 TEST(SplitBackward, IsChosenWhereSumsHaveAnOrder) {
-  for (int64_t d : {64, 128, 192, 256})
+  for (int64_t d : {64, 128, 160})
     for (int64_t rows : {1024, 16384}) {
       Problem p = problem(d, rows);
       p.deterministic = true;

@@ -1,0 +1,264 @@
+//===- SpillCopies.cpp - What comes and goes in spill_backward ------------===//
+//
+// Two roles of one lane each, in each of the launches.
+//
+// The producer draws tiles from a counter that the grid shares, tells the other
+// roles (a queue), and starts every load: of each step a left and a right
+// factor.  The writer starts what leaves, which each warpgroup has put in its
+// half of the staging buffer.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SpillFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Works off tiles until there is none; `body` gives what it carries from one
+/// to the next.
+void forEachTile(const SpillFrame &f, Scalar init,
+                 function_ref<Scalar(const SpillTile &, Scalar)> body) {
+  TileBuilder &b = f.b;
+  Place start = Place::reader(b);
+  SpillTile first = f.pop(start);
+  Place message = start.next(b, kTileMessages);
+  b.repeat(
+      {first.row, first.head, first.batch, first.part, message.slot,
+       message.parity, init},
+      [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+      [&](ValueRange s) -> SmallVector<Value> {
+        auto at = [&](int i) { return b.wrap(s[i]); };
+        Place message{at(4), at(5)};
+        Scalar carried = body({at(0), at(1), at(2), at(3)}, at(6));
+        SpillTile next = f.pop(message);
+        message = message.next(b, kTileMessages);
+        return {next.row,     next.head,      next.batch, next.part,
+                message.slot, message.parity, carried};
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Producer
+//===----------------------------------------------------------------------===//
+
+class Producer {
+public:
+  explicit Producer(const SpillFrame &frame) : f(frame), b(frame.b) {}
+
+  void produce() {
+    SpillTile first = busy(f.tileAt(f.firstNumber()));
+    Place place = Place::writer(b), message = Place::reader(b);
+    f.push(message, first);
+    message = message.next(b, kTileMessages);
+    b.repeat(
+        {first.row, first.head, first.batch, first.part, place.slot,
+         place.parity, message.slot, message.parity},
+        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) -> SmallVector<Value> {
+          auto at = [&](int i) { return b.wrap(s[i]); };
+          Place message{at(6), at(7)};
+          Place place = loadTile({at(0), at(1), at(2), at(3)}, {at(4), at(5)});
+          SpillTile next = busy(drawNext());
+          f.push(message, next);
+          message = message.next(b, kTileMessages);
+          return {next.row,   next.head,    next.batch,   next.part,
+                  place.slot, place.parity, message.slot, message.parity};
+        });
+  }
+
+private:
+  /// The tile, or the next one for which there is something to do: found here,
+  /// ahead of those who compute.
+  SpillTile busy(const SpillTile &tile) {
+    if (f.is(SpillLaunch::keySums))
+      return tile;
+    auto unpack = [&](ValueRange s) -> SpillTile {
+      return {b.wrap(s[0]), b.wrap(s[1]), b.wrap(s[2]), b.wrap(s[3])};
+    };
+    ValueRange found = b.repeat(
+        {tile.row, tile.head, tile.batch, tile.part},
+        [&](ValueRange s) {
+          SpillTile tile = unpack(s);
+          return (b.i32(-1) < tile.row) & f.isIdle(tile);
+        },
+        [&](ValueRange) -> SmallVector<Value> {
+          SpillTile next = drawNext();
+          return {next.row, next.head, next.batch, next.part};
+        });
+    return unpack(found);
+  }
+
+  SpillTile drawNext() {
+    if (!f.isPersistent)
+      return {b.i32(-1), b.i32(0), b.i32(0), b.i32(0)};
+    Scalar drawn = b.wrap(DrawOp::create(
+        b, b.getI32Type(), f.arguments.get(b, kCounterRole), f.tileCount()));
+    // The first tiles went to the blocks by their numbers.
+    return f.tileAt(drawn + f.afterFirst());
+  }
+
+  Place loadTile(const SpillTile &tile, Place start) {
+    Walk walk = f.walkOf(tile);
+    Step first = f.firstStep(walk);
+    ValueRange last =
+        b.loop(b.i32(0), walk.steps,
+               {start.slot, start.parity, first.head, first.block},
+               [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                 auto at = [&](int i) { return b.wrap(p[i]); };
+                 Step step{at(2), at(3)};
+                 Place place = loadStep(tile, step, {at(0), at(1)});
+                 step = f.nextStep(walk, step);
+                 return {place.slot, place.parity, step.head, step.block};
+               });
+    return {b.wrap(last[0]), b.wrap(last[1])};
+  }
+
+  Place loadStep(const SpillTile &tile, const Step &step, Place place) {
+    switch (f.launch) {
+    case SpillLaunch::scores:
+      place = loadSlices("q", "k", f.problem.headDim, tile, step, place);
+      return loadSlices("do", "v", f.problem.headDimV, tile, step, place);
+    case SpillLaunch::keySums: {
+      Scalar isValue = f.isValuePart(tile);
+      f.ring.awaitEmpty(b, place);
+      b.when(isValue, [&] { loadPair("scratch_p", "do", tile, step, place); });
+      b.when(isValue == b.boolean(false),
+             [&] { loadPair("scratch_ds", "q", tile, step, place); });
+      return f.ring.next(b, place);
+    }
+    case SpillLaunch::querySums: {
+      SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
+      Scalar key = step.block * SpillFrame::kStep;
+      f.ring.awaitEmpty(b, place);
+      loadLeft("scratch_ds", head.keyHead, head.sharer, tile.row,
+               key - f.firstKey, place);
+      loadRight("k", tile.batch, tile.head / f.sharers, key, f.columnOf(tile),
+                place);
+      return f.ring.next(b, place);
+    }
+    }
+    llvm_unreachable("closed enum");
+  }
+
+  /// Both factors of a block of scores, or of dP, 64 columns after the other.
+  Place loadSlices(StringRef own, StringRef streamed, int64_t columns,
+                   const SpillTile &tile, const Step &step, Place start) {
+    constexpr int64_t width = SpillFrame::kStep;
+    ValueRange last = b.loop(
+        b.i32(0), b.i32((columns + width - 1) / width),
+        {start.slot, start.parity},
+        [&](Scalar slice, ValueRange p) -> SmallVector<Value> {
+          Place place{b.wrap(p[0]), b.wrap(p[1])};
+          f.ring.awaitEmpty(b, place);
+          loadLeft(own, tile.batch, tile.head, tile.row, slice * width, place);
+          loadRight(streamed, tile.batch, tile.head / f.sharers,
+                    step.block * f.keyBlock, slice * width, place);
+          place = f.ring.next(b, place);
+          return {place.slot, place.parity};
+        });
+    return {b.wrap(last[0]), b.wrap(last[1])};
+  }
+
+  /// 64 queries: weights (or what is left of dP) of the tile's keys, and rows.
+  void loadPair(StringRef weights, StringRef rows, const SpillTile &tile,
+                const Step &step, Place place) {
+    SpillFrame::RoundHead head = f.inRound(tile.batch, step.head);
+    Scalar query = step.block * SpillFrame::kStep;
+    loadLeft(weights, head.keyHead, head.sharer, query, tile.row - f.firstKey,
+             place);
+    loadRight(rows, tile.batch, step.head, query, f.columnOf(tile), place);
+  }
+
+  void loadLeft(StringRef operand, Scalar batch, Scalar head, Scalar row,
+                Scalar column, Place place) {
+    load(operand, batch, head, row, column, f.left, place, /*rank=*/Value());
+  }
+  /// What the blocks of a cluster load together.
+  void loadRight(StringRef operand, Scalar batch, Scalar head, Scalar row,
+                 Scalar column, Place place) {
+    load(operand, batch, head, row, column, f.right, place,
+         f.cluster > 1 ? Value(f.rank) : Value());
+  }
+  void load(StringRef operand, Scalar batch, Scalar head, Scalar row,
+            Scalar column, Value buffer, Place place, Value rank) {
+    TmaLoadOp::create(b, f.map(operand), batch, head, row, buffer, place.slot,
+                      f.ring.fullBarrier(), place.slot, column, rank,
+                      /*columns=*/IntegerAttr());
+  }
+
+  const SpillFrame &f;
+  TileBuilder &b;
+};
+
+//===----------------------------------------------------------------------===//
+// Writer
+//===----------------------------------------------------------------------===//
+
+class Writer {
+public:
+  explicit Writer(const SpillFrame &frame) : f(frame), b(frame.b) {}
+
+  void write() {
+    forEachTile(f, b.i32(0), [&](const SpillTile &tile, Scalar turn) {
+      switch (f.launch) {
+      case SpillLaunch::scores:
+        return writeScores(tile, turn);
+      case SpillLaunch::keySums: {
+        Scalar isValue = f.isValuePart(tile);
+        b.when(isValue, [&] { writeSums("dv", tile, turn); });
+        b.when(isValue == b.boolean(false),
+               [&] { writeSums("dk", tile, turn); });
+        return turn ^ 1;
+      }
+      case SpillLaunch::querySums: {
+        Scalar isLast = f.turnOf(tile).isLast;
+        b.when(isLast, [&] { writeSums("dq", tile, turn); });
+        return b.select(isLast, turn ^ 1, turn);
+      }
+      }
+      llvm_unreachable("closed enum");
+    });
+  }
+
+private:
+  Scalar writeScores(const SpillTile &tile, Scalar turn) {
+    SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
+    Scalar column = tile.part * f.keyBlock;
+    for (StringRef array : {"scratch_p", "scratch_ds"}) {
+      write(array, head.keyHead, head.sharer, tile.row, column, turn);
+      turn = turn ^ 1;
+    }
+    return turn;
+  }
+
+  void writeSums(StringRef gradient, const SpillTile &tile, Scalar turn) {
+    write(gradient, tile.batch, tile.head, tile.row, f.columnOf(tile), turn);
+  }
+
+  /// What the warpgroups have put there, one after the other.
+  void write(StringRef array, Scalar batch, Scalar head, Scalar row,
+             Scalar column, Scalar turn) {
+    for (int64_t group = 0; group < SpillFrame::kGroups; ++group) {
+      Place place{b.i32(group), turn};
+      Scalar groupRow = b.i32(group * kGroupRows);
+      f.ringStaged.storeFrom(b, place, [&] {
+        TmaStoreOp::create(b, f.staged, groupRow, f.map(array), batch, head,
+                           row + groupRow, column, /*stage=*/b.i32(0));
+      });
+    }
+  }
+
+  const SpillFrame &f;
+  TileBuilder &b;
+};
+
+} // namespace
+
+void attn::produceSpillTiles(const SpillFrame &frame) {
+  Producer(frame).produce();
+}
+
+void attn::writeSpills(const SpillFrame &frame) { Writer(frame).write(); }

@@ -1,0 +1,240 @@
+//===- SpillFrame.cpp - What the roles of spill_backward share ------------===//
+
+#include "SpillFrame.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// Columns of a panel of 16-bit elements.
+static constexpr int64_t kPanel = 64;
+
+static SpillLaunch spillLaunchOf(const KernelRequest &request) {
+  return SpillLaunch(request.launch - 1);
+}
+
+SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
+    : GradientFrame(
+          b, request,
+          {spillLaunchOf(request) == SpillLaunch::keySums, kRows, kStep}),
+      launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
+      column(request.tiles.get("column")), strip(request.tiles.get("strip")),
+      cluster(request.tiles.get("cluster", 1)),
+      stages(request.tiles.get("stages")),
+      isPersistent(request.tiles.get("persistent") != 0),
+      parts(is(SpillLaunch::scores) ? strip / keyBlock
+            : is(SpillLaunch::keySums)
+                ? partsOf(problem.headDimV) + partsOf(problem.headDim)
+                : partsOf(problem.headDim)) {}
+
+KernelOp SpillFrame::declare() {
+  declareMaps();
+  if (is(SpillLaunch::scores))
+    declareStatistics();
+  if (is(SpillLaunch::querySums))
+    arguments.perStrip("scratch_dq", b.getF32Type(),
+                       kGroupRows * column * parts);
+  for (StringRef size : {"first_head", "round_heads", "first_key"})
+    arguments.scalar(size, b.getI32Type());
+  KernelOp kernel = createKernel();
+  kernel.setCluster(uint32_t(cluster));
+  reserve();
+  rank = cluster == 1 ? b.i32(0)
+                      : b.wrap(ClusterRankOp::create(b, b.getI32Type()));
+  queries = arguments.get(b, "queries");
+  keys = arguments.get(b, "keys");
+  keyHeads = arguments.get(b, "heads") / sharers;
+  firstHead = arguments.get(b, "first_head");
+  firstKey = arguments.get(b, "first_key");
+  endOfKeys = b.min(firstKey + strip, keys);
+  heads = arguments.get(b, "round_heads");
+  if (!ownsKeys)
+    heads = heads * sharers;
+  partCount = is(SpillLaunch::scores)
+                  ? b.ceilDiv(b.max(endOfKeys - firstKey, b.i32(1)), keyBlock)
+                  : b.i32(parts);
+  firstTile = b.i32(0);
+  Scalar end = ownsKeys ? endOfKeys - firstKey : queries;
+  if (is(SpillLaunch::scores)) { // queries that see some of the strip
+    KeyBand band = KeyBand::seeing(b, arguments, problem.mask.kind);
+    KeyBand::Keys rows = band.seenBy(b, firstKey, endOfKeys - 1);
+    firstTile = rows.someFirst / (kRows * cluster);
+    end = rows.someEnd;
+  }
+  rowTiles = b.max(b.ceilDiv(b.max(end, b.i32(0)), kRows * cluster) - firstTile,
+                   b.i32(0));
+  return kernel;
+}
+
+void SpillFrame::declareMaps() {
+  auto map = [&](StringRef role, int64_t rows, int64_t columns) {
+    arguments.map(b, role, rows, columns, element);
+  };
+  switch (launch) {
+  case SpillLaunch::scores:
+    map("q", kRows, problem.headDim);
+    map("k", keyBlock / cluster, problem.headDim);
+    map("do", kRows, problem.headDimV);
+    map("v", keyBlock / cluster, problem.headDimV);
+    map("scratch_p", kGroupRows, strip);
+    return map("scratch_ds", kGroupRows, strip);
+  case SpillLaunch::keySums:
+    map("scratch_p", kStep, strip);
+    map("scratch_ds", kStep, strip);
+    map("do", boxRows(kStep), problem.headDimV);
+    map("q", boxRows(kStep), problem.headDim);
+    map("dv", kGroupRows, problem.headDimV);
+    return map("dk", kGroupRows, problem.headDim);
+  case SpillLaunch::querySums:
+    map("scratch_ds", kRows, strip);
+    map("k", boxRows(kStep), problem.headDim);
+    return map("dq", kGroupRows, problem.headDim);
+  }
+}
+
+int64_t SpillFrame::boxRows(int64_t rows) const {
+  // Panels are dealt out, if there are as many for all.
+  int64_t panels = column / kPanel;
+  return panels % cluster == 0 ? rows : rows / cluster;
+}
+
+void SpillFrame::reserve() {
+  bool isScores = is(SpillLaunch::scores);
+  left = ownsKeys ? allocate("left", stages, kStep, kRows)
+                  : allocate("left", stages, kRows, kStep);
+  right = isScores ? allocate("right", stages, keyBlock, kStep)
+                   : allocate("right", stages, kStep, column);
+  staged = allocate("staged", 1, kRows, isScores ? keyBlock : column);
+  int64_t consumers = kWarpsPerGroup * kGroups;
+  ring =
+      Ring(b, "ring", stages, consumers * cluster, /*writers=*/2, cluster > 1);
+  ringStaged = Ring(b, "staged", kGroups, /*readers=*/1, kWarpsPerGroup);
+  constexpr int64_t numbers = 4;
+  queue =
+      QueueOp::create(b, QueueType::get(b.getContext(), kTileMessages, numbers),
+                      "tile", uint32_t(consumers + 1));
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+SpillTile SpillFrame::tileAt(Scalar number) const {
+  Scalar exists = number < tileCount();
+  Scalar ofHead = b.max(rowTiles * partCount, b.i32(1));
+  Scalar sectionHeads = b.i32(1);
+  bool isMasked = problem.mask.kind != MaskKind::none;
+  if (isMasked && !is(SpillLaunch::scores)) {
+    // Heads with tiles for all that run at once; more would share less of L2.
+    int64_t atOnce = std::max<int64_t>(1, request.sms / cluster);
+    sectionHeads = (ofHead + (atOnce - 1)) / ofHead;
+  }
+  Scalar section = number / (sectionHeads * ofHead);
+  Scalar first = section * sectionHeads;
+  Scalar width = b.max(b.min(sectionHeads, heads - first), b.i32(1));
+  Scalar rest = number - first * ofHead;
+  Scalar place = rest / partCount, part = rest - place * partCount;
+  Scalar tile = place / width;
+  Scalar head = first + (place - tile * width);
+  if (isMasked && is(SpillLaunch::querySums))
+    tile = rowTiles - 1 - tile;
+  tile = tile + firstTile;
+  Scalar row = tile * (kRows * cluster) + rank * kRows;
+  Scalar sharer = b.i32(0);
+  if (ownsKeys) {
+    row = row + firstKey;
+  } else {
+    Scalar keyHead = head / sharers;
+    sharer = head - keyHead * sharers;
+    head = keyHead;
+  }
+  Scalar flat = firstHead + head;
+  Scalar batch = flat / keyHeads;
+  head = flat - batch * keyHeads;
+  if (!is(SpillLaunch::keySums))
+    head = head * sharers + sharer;
+  return {b.select(exists, row, b.i32(-1)), head, batch, part};
+}
+
+void SpillFrame::push(Place message, const SpillTile &tile) const {
+  PushOp::create(b, queue, message.slot, message.parity,
+                 ValueRange{tile.row, tile.head, tile.batch, tile.part});
+}
+
+SpillTile SpillFrame::pop(Place message) const {
+  SmallVector<Type> types(4, b.getI32Type());
+  auto op = PopOp::create(b, types, queue, message.slot, message.parity);
+  auto at = [&](unsigned i) { return b.wrap(op.getResult(i)); };
+  return {at(0), at(1), at(2), at(3)};
+}
+
+SpillFrame::RoundHead SpillFrame::inRound(Scalar batch,
+                                          Scalar queryHead) const {
+  Scalar keyHead = queryHead / sharers;
+  return {batch * keyHeads + keyHead - firstHead,
+          queryHead - keyHead * sharers};
+}
+
+Run SpillFrame::seenBy(const SpillTile &tile, Scalar rows, Scalar first,
+                       Scalar end, int64_t size) const {
+  Scalar row = tile.row - rank * kRows;
+  KeyBand::Keys seen =
+      band->seenBy(b, row, b.min(row + kRows * cluster, rows) - 1);
+  first = b.max(seen.someFirst, first);
+  end = b.min(seen.someEnd, end);
+  Scalar begin = first / size;
+  return {begin,
+          b.select(first < end, b.ceilDiv(b.max(end, b.i32(0)), size), begin)};
+}
+
+Walk SpillFrame::walkOf(const SpillTile &tile) const {
+  if (is(SpillLaunch::keySums)) {
+    Run run = seenBy(tile, keys, b.i32(0), queries, kStep);
+    return {run, tile.head * sharers, (run.end - run.begin) * sharers};
+  }
+  if (is(SpillLaunch::scores)) {
+    Run run = seenBy(tile, queries, firstKey, endOfKeys, keyBlock);
+    Scalar block = firstKey / keyBlock + tile.part;
+    Scalar isSeen = (run.begin <= block) & (block < run.end);
+    return {
+        {block, block + 1}, tile.head, b.select(isSeen, b.i32(1), b.i32(0))};
+  }
+  Run run = seenBy(tile, queries, firstKey, endOfKeys, kStep);
+  return {run, tile.head, run.end - run.begin};
+}
+
+Scalar SpillFrame::isIdle(const SpillTile &tile) const {
+  if (is(SpillLaunch::keySums)) // zeros, if nothing is seen
+    return b.boolean(false);
+  Scalar isEmpty = walkOf(tile).steps == b.i32(0);
+  if (is(SpillLaunch::scores))
+    return isEmpty;
+  return isEmpty & (turnOf(tile).isLast == b.boolean(false));
+}
+
+SpillFrame::Turn SpillFrame::turnOf(const SpillTile &tile) const {
+  // In strips; what sees nothing has its turn in the first one.
+  Run all = seenBy(tile, queries, b.i32(0), keys, strip);
+  Scalar now = firstKey / strip;
+  Scalar last = b.max(all.end - 1, all.begin);
+  Scalar first = b.select(all.begin < all.end, all.begin, b.i32(0));
+  last = b.select(all.begin < all.end, last, b.i32(0));
+  return {now == first, now == last};
+}
+
+Scalar SpillFrame::columnOf(const SpillTile &tile) const {
+  Scalar part = tile.part;
+  if (is(SpillLaunch::keySums))
+    part = b.select(isValuePart(tile), part, part - partsOf(problem.headDimV));
+  return part * column;
+}
+
+Scalar SpillFrame::placeOf(const SpillTile &tile, Scalar row,
+                           Scalar warp) const {
+  Scalar ofHead = b.ceilDiv(queries, kRows) * (kRows / kStripRows);
+  Scalar head = tile.batch * arguments.get(b, "heads") + tile.head;
+  Scalar stripNumber = head * ofHead + row / kStripRows;
+  return (stripNumber * parts + tile.part) * kWarpsPerGroup + warp;
+}

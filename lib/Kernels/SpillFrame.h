@@ -1,0 +1,129 @@
+//===- SpillFrame.h - What the roles of spill_backward share ----*- C++ -*-===//
+//
+// The frame of spill_backward on wgmma (spill_backward_wgmma.cpp): the round
+// that a launch works on, its tiles, sizes, and the buffers and the ring
+// through which its roles hand them to each other.
+//
+// **Rounds.**  What a round has in scratch memory are P and dS for a *strip* of
+// keys, those from `first_key` on, of `round_heads` key heads, counted over all
+// batch entries from `first_head` on.  They are arrays [key head of the round,
+// query head of those that share it, query, key of the strip], in whole tiles.
+//
+// **Tiles** of a launch have 128 rows, of queries or of keys, and a *part*: of
+// scores a block of the strip's keys; of dQ a run of columns; on the side of
+// the keys first the runs of dV, then those of dK.  Tiles that are worked off
+// at once are neighbours in both directions, so that L2 holds what they read.
+//
+// **Clusters.**  Two blocks may have neighbouring tiles and go in step: what
+// one of them sees, both walk.  They need the same right factors; each loads
+// half of every one for both.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_SPILLFRAME_H
+#define ATTN_LIB_KERNELS_SPILLFRAME_H
+
+#include "GradientFrame.h"
+
+namespace attn {
+
+/// The launches behind that of the statistics.
+enum class SpillLaunch { scores, keySums, querySums };
+
+struct SpillTile {
+  Scalar row; ///< negative if there is no tile
+  Scalar head, batch, part;
+};
+
+struct SpillFrame : GradientFrame {
+  static constexpr int64_t kGroups = 2; ///< consumer warpgroups
+  static constexpr int64_t kRows = kGroups * kGroupRows;
+  static constexpr int64_t kStep = 64; ///< contracted at once
+
+  SpillFrame(TileBuilder &builder, const KernelRequest &request);
+
+  /// Creates the kernel, and reserves shared memory.
+  tile::KernelOp declare();
+  bool is(SpillLaunch which) const { return launch == which; }
+
+  //===--------------------------------------------------------------------===//
+  // Tiles
+  //===--------------------------------------------------------------------===//
+
+  /// The tile of that number.  Under a mask the longest are the first.
+  SpillTile tileAt(Scalar number) const;
+  Scalar tileCount() const { return rowTiles * heads * partCount; }
+  /// The number of the block's first tile, and how many begin with one.
+  Scalar firstNumber() const { return b.programId(0) / cluster; }
+  Scalar afterFirst() const { return b.gridSize(0) / cluster; }
+  void push(Place message, const SpillTile &tile) const;
+  SpillTile pop(Place message) const;
+
+  /// Where the rows of a query head are in the arrays of the round.
+  struct RoundHead {
+    Scalar keyHead, sharer;
+  };
+  RoundHead inRound(Scalar batch, Scalar queryHead) const;
+
+  /// What a tile walks: of scores its block of keys, if it is seen, of sums
+  /// steps of 64 queries, of all heads that share the keys, or of the strip's
+  /// keys.
+  Walk walkOf(const SpillTile &tile) const;
+  /// Whether there is nothing to do for a tile; none is told of such a one.
+  Scalar isIdle(const SpillTile &tile) const;
+  /// Of a tile of dQ, which part of it comes in this strip.  Sums wait in
+  /// scratch memory for those behind.
+  struct Turn {
+    Scalar isFirst, isLast;
+  };
+  Turn turnOf(const SpillTile &tile) const;
+  /// Whether the part is one of dV.
+  Scalar isValuePart(const SpillTile &tile) const {
+    return tile.part < b.i32(partsOf(problem.headDimV));
+  }
+  /// The first column of a part, of its array.
+  Scalar columnOf(const SpillTile &tile) const;
+  int64_t partsOf(int64_t columns) const {
+    return (columns + column - 1) / column;
+  }
+  /// Where sums of 16 rows wait, an image each.
+  Scalar placeOf(const SpillTile &tile, Scalar row, Scalar warp) const;
+
+  const SpillLaunch launch;
+  int64_t keyBlock; ///< keys of a block of scores
+  int64_t column;   ///< columns of a part
+  int64_t strip;    ///< keys of a strip
+  int64_t cluster;  ///< blocks that go in step
+  int64_t stages;
+  bool isPersistent;
+  int64_t parts; ///< of a row of tiles, of scores at most
+
+  Scalar queries, keys, keyHeads;
+  Scalar firstHead, firstKey, endOfKeys; ///< of the round
+  Scalar firstTile, rowTiles;            ///< of a head, for a cluster each
+  Scalar heads, partCount;               ///< of the launch
+  Scalar rank;                           ///< in the cluster
+  mlir::Value left, right, staged;
+  /// `ring` has left and right factors, `ringStaged` a slot for each
+  /// warpgroup's results.
+  Ring ring, ringStaged;
+
+private:
+  void declareMaps();
+  void reserve();
+  /// Rows of a part of a right factor, `rows` high, that a block loads.
+  int64_t boxRows(int64_t rows) const;
+  /// Blocks of `size` of what the rows of a cluster's tiles see from `first` on
+  /// and before `end`; none if there is nothing.  There are so many rows.
+  Run seenBy(const SpillTile &tile, Scalar rows, Scalar first, Scalar end,
+             int64_t size) const;
+};
+
+/// The producer and the writer (SpillCopies.cpp): who draws tiles and starts
+/// every load, and who starts what leaves.
+void produceSpillTiles(const SpillFrame &frame);
+void writeSpills(const SpillFrame &frame);
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,295 @@
+//===- spill_backward_wgmma.cpp - Gradients by plain products (sm_90a) ----===//
+//
+// Rows of a head are too wide for accumulators of all that a block of
+// flash_backward keeps, and split_backward multiplies scores twice or more.
+// Here the five products are five matrix products, each with tiles of its
+// output in registers and both factors streamed; P and dS go through scratch
+// memory, for a strip of keys of a few heads at a time (SpillFrame.h).
+//
+//   launch     a tile               streams                   leaves
+//   prepare    statistics of queries (GradientStrips.cpp)
+//   scores     128 queries x a      Q and K, then dO and V,   P and dS
+//              block of keys        by 64 columns
+//   keySums    128 keys x columns   P and dO, or dS and Q,    dV or dK
+//                                   by 64 queries
+//   querySums  128 queries x        dS and K, by 64 keys      dQ
+//              columns
+//
+// The last three are launched for every round.  Tiles of dV and dK belong to
+// one round; dQ of a tile is summed up over the strips that it sees: between
+// them it waits in scratch memory, in f32 as registers have it.  So every sum
+// is taken in one order, and gradients are the same bit by bit in every run.
+//
+// A consumer warpgroup has 64 rows of a tile.  In `scores` accumulators of S
+// and of dP would fill all registers; so S comes first and becomes P, which
+// waits rounded to 16 bits, in half of them, until dP is there.  One warpgroup
+// works out P while products of the other run, as far as the ring lets it.
+//
+// The left factors of dV and dK are P and dS from the side of the keys: wgmma
+// reads 16-bit factors in shared memory in either order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GradientScores.h"
+#include "Softmax.h"
+#include "SpillFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class SpillBackward : SpillFrame {
+public:
+  SpillBackward(TileBuilder &b, const KernelRequest &request)
+      : SpillFrame(b, request) {}
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    createRoles([&] { produceSpillTiles(*this); }, [&] { writeSpills(*this); },
+                [&] { consume(); });
+    return kernel;
+  }
+
+private:
+  /// What a warpgroup carries from tile to tile.
+  struct State {
+    Place place; ///< in the ring
+    Scalar turn; ///< parity of the staging buffer
+  };
+
+  void consume() {
+    Scalar warp = b.warpId();
+    group = warp / kWarpsPerGroup - 1;
+    groupRow = group * kGroupRows;
+    warpOfGroup = warp % kWarpsPerGroup;
+    scale.emplace(b, arguments.get(b, "scale"), request.scale);
+    Place start = Place::reader(b);
+    SpillTile first = pop(start);
+    Place message = start.next(b, kTileMessages);
+    b.repeat(
+        {first.row, first.head, first.batch, first.part, message.slot,
+         message.parity, start.slot, start.parity, b.i32(0)},
+        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) -> SmallVector<Value> {
+          auto at = [&](int i) { return b.wrap(s[i]); };
+          Place message{at(4), at(5)};
+          State state = consumeTile({at(0), at(1), at(2), at(3)},
+                                    {{at(6), at(7)}, at(8)});
+          SpillTile next = pop(message);
+          message = message.next(b, kTileMessages);
+          return {next.row,         next.head,          next.batch,
+                  next.part,        message.slot,       message.parity,
+                  state.place.slot, state.place.parity, state.turn};
+        });
+  }
+
+  State consumeTile(const SpillTile &tile, const State &state) {
+    switch (launch) {
+    case SpillLaunch::scores:
+      return consumeScores(tile, state);
+    case SpillLaunch::keySums:
+      return consumeKeySums(tile, state);
+    case SpillLaunch::querySums:
+      return consumeQuerySums(tile, state);
+    }
+    llvm_unreachable("closed enum");
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Scores
+  //===--------------------------------------------------------------------===//
+
+  /// What a warpgroup knows of its queries.
+  struct Own {
+    Scalar row, warpRow;
+    KeyBand::Keys seen;
+    Value shift, delta;
+  };
+
+  State consumeScores(const SpillTile &tile, State state) {
+    scoreBlock(tile, firstKey + tile.part * keyBlock, state);
+    return state;
+  }
+
+  Own ownOf(const SpillTile &tile) {
+    Own own;
+    own.row = tile.row + groupRow;
+    own.warpRow = own.row + warpOfGroup * kWarpRows;
+    own.seen =
+        band->seenBy(b, own.row, b.min(own.row + kGroupRows, queries) - 1);
+    loadStatistics(tile, own);
+    return own;
+  }
+
+  void loadStatistics(const SpillTile &tile, Own &own) {
+    Scalar number = own.warpRow / block;
+    Scalar place = numberOf(tile.batch, tile.head, number);
+    Scalar begin = number * block;
+    Scalar count = b.max(b.min(queries - begin, b.i32(block)), b.i32(0));
+    auto load = [&](int64_t first) -> Value {
+      return LoadRowOp::create(b, b.rowType(kWarpRows),
+                               statistics(place, first, count),
+                               own.warpRow - begin);
+    };
+    own.shift = load(0);
+    own.delta = load(block);
+  }
+
+  /// P and dS of a block of keys.
+  void scoreBlock(const SpillTile &tile, Scalar key, State &state) {
+    Own own = ownOf(tile);
+    Scalar isOpen =
+        (key + keyBlock <= own.seen.allEnd) & (own.row + kGroupRows <= queries);
+    if (band->hasFirst)
+      isOpen = isOpen & (own.seen.allFirst <= key);
+    Value scores = product(state.place, problem.headDim);
+    Value weights =
+        weightsOf(b, *scale, scores, own.shift, isOpen, [&](Value scores) {
+          return band->hide(b, scores, own.warpRow, key, queries);
+        });
+    Value rounded =
+        CastOp::create(b, b.lhsType(kWarpRows, keyBlock, element), weights);
+    put(weights, state.turn);
+    Value gradient = product(state.place, problem.headDimV);
+    weights = CastOp::create(b, b.accType(kWarpRows, keyBlock), rounded);
+    gradient = gradientOf(b, weights, gradient, own.delta);
+    // What is hidden has no gradient, whatever dP is there.  It is told by
+    // where it is: P beside dS, in f32, would be all registers.
+    gradient = b.choose(
+        isOpen, [&]() -> SmallVector<Value> { return {gradient}; },
+        [&]() -> SmallVector<Value> {
+          return {band->clear(b, gradient, own.warpRow, key, queries)};
+        })[0];
+    put(gradient, state.turn);
+  }
+
+  /// Own rows times the transpose of a block's, 64 columns after the other.
+  Value product(Place &place, int64_t columns) {
+    auto type = b.pendingType(keyBlock);
+    Value sum;
+    Place before;
+    for (int64_t first = 0; first < columns; first += kStep) {
+      ring.awaitFull(b, place);
+      sum = WgmmaOp::create(b, type, left, place.slot, groupRow, right,
+                            place.slot, /*transpose=*/true, sum);
+      if (first > 0) {
+        WgmmaWaitOp::create(b, TypeRange(), 1u, ValueRange());
+        ring.release(b, before);
+      }
+      before = place;
+      place = ring.next(b, place);
+    }
+    Value result = b.await(sum);
+    ring.release(b, before);
+    return result;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Sums
+  //===--------------------------------------------------------------------===//
+
+  /// sum += left times right, step by step.
+  Value addSteps(Scalar steps, Place &place, Value sum, bool isTransposed) {
+    auto type = b.pendingType(column);
+    ValueRange last = b.loop(
+        b.i32(0), steps, {place.slot, place.parity, sum},
+        [&](Scalar, ValueRange p) -> SmallVector<Value> {
+          Place place{b.wrap(p[0]), b.wrap(p[1])};
+          ring.awaitFull(b, place);
+          Value product = WgmmaOp::create(
+              b, type, left, place.slot, groupRow, isTransposed, right,
+              place.slot, /*rhs_column=*/Value(), /*transpose=*/false, p[2]);
+          Value sum = b.await(product);
+          ring.release(b, place);
+          place = ring.next(b, place);
+          return {place.slot, place.parity, sum};
+        });
+    place = {b.wrap(last[0]), b.wrap(last[1])};
+    return last[2];
+  }
+
+  Value noSum() { return b.fill(b.f32(0), b.accType(kWarpRows, column)); }
+
+  Value scaled(Value sum, Scalar factor) {
+    return scaleRows(b, sum, b.fill(factor, b.rowType(kWarpRows)));
+  }
+
+  State consumeKeySums(const SpillTile &tile, State state) {
+    Value sum = addSteps(walkOf(tile).steps, state.place, noSum(),
+                         /*isTransposed=*/true);
+    Scalar factor =
+        b.select(isValuePart(tile), b.f32(1), arguments.get(b, "scale"));
+    put(scaled(sum, factor), state.turn);
+    return state;
+  }
+
+  State consumeQuerySums(const SpillTile &tile, State state) {
+    Turn turn = turnOf(tile);
+    Scalar steps = walkOf(tile).steps;
+    Scalar row = tile.row + groupRow;
+    Scalar place = placeOf(tile, row, warpOfGroup);
+    Value waiting = arguments.get(b, "scratch_dq");
+    // Rows behind the last strip of queries have no place.
+    Scalar goesOn = (b.i32(0) < steps) & (row < queries);
+    Scalar began = turn.isFirst == b.boolean(false);
+    Value sum = b.choose(
+        began & goesOn,
+        [&]() -> SmallVector<Value> {
+          return {
+              LoadRegistersOp::create(
+                  b, TypeRange(b.accType(kWarpRows, column)), waiting, place)
+                  .getResult(0)};
+        },
+        [&]() -> SmallVector<Value> { return {noSum()}; })[0];
+    sum = addSteps(steps, state.place, sum, /*isTransposed=*/false);
+    Scalar ends = turn.isLast == b.boolean(false);
+    b.when(ends & goesOn, [&] {
+      StoreRegistersOp::create(b, ValueRange{sum}, waiting, place);
+    });
+    ValueRange turned = b.choose(
+        turn.isLast,
+        [&]() -> SmallVector<Value> {
+          Scalar after = state.turn;
+          put(scaled(sum, arguments.get(b, "scale")), after);
+          return {after};
+        },
+        [&]() -> SmallVector<Value> { return {state.turn}; });
+    state.turn = b.wrap(turned[0]);
+    return state;
+  }
+
+  /// Leaves what is to go in the warpgroup's part of the staging buffer.
+  void put(Value fragment, Scalar &turn) {
+    ringStaged.awaitEmpty(b, {group, turn ^ 1});
+    StoreMatrixOp::create(b, fragment, staged,
+                          groupRow + warpOfGroup * kWarpRows,
+                          /*column=*/Value(), /*stage=*/b.i32(0));
+    ringStaged.handOver(b, {group, turn});
+    turn = turn ^ 1;
+  }
+
+  std::optional<ScoreScale> scale;
+  Scalar group, groupRow, warpOfGroup; // of consumers
+};
+
+} // namespace
+
+namespace attn {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+KernelOp spill_backward_wgmma(OpBuilder &builder, Location loc,
+                              const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::spill_backward_wgmma(OpBuilder &builder, Location loc,
+                                    const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  if (request.launch == 0) {
+    GradientFrame frame(b, request);
+    return prepareStrips(frame);
+  }
+  return SpillBackward(b, request).build();
+}

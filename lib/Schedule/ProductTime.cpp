@@ -1,0 +1,277 @@
+//===- ProductTime.cpp - How long launches of products take ---------------===//
+//
+// A tile of a product is as long as its units, which are in each other's way: a
+// power mean of
+//
+//   tensor   all columns of its tiles, also those that no row has
+//   smem     what wgmma reads of both factors, and what the copy engine brings:
+//            of the counted bytes, the share that takes time
+//   copies   what one engine brings through L2, where the others leave it room
+//
+// What is made of scores is *exposed*: both warpgroups take the factors of
+// their products from one ring, whose few slots keep them together, so that
+// both work on scores while the tensor cores wait.  Then exponentials and
+// instructions come on top, and what a warpgroup waits for.
+//
+// 128 x 256 tiles, d = 512, one H100, in clocks.  64 columns of S: products
+// 1024, shared memory 1024 of which 614 count, copies 760, together 1200.  A
+// block of scores has eight of these and as many of dP, 19.2 K in all, and 4.7
+// K are exposed: 2048 of exponentials, 1280 + 192 of instructions, 1200 of
+// waiting.  At 1.7 GHz these are 14 us; 15 were measured, beside device memory
+// that takes P and dS away.
+//
+// Copies hold back less than the rate of L2 has it.  128 x 256 tiles have 85
+// FLOPs for each byte, at most 615 TFLOP/s from 7.2 TB/s, but the sums reach
+// 745: multiprocessors that walk in step ask for the same at the same time.  So
+// two blocks in a cluster, which halve what comes of right factors, have little
+// to win.  They lose what else is between two tiles: a block that begins with
+// each of them has its first loads and its last stores beside nothing, and each
+// slot of the ring waits for the slower one of two blocks, of which each works
+// on its own scores.
+//
+// Every round is a launch of its own, whose last wave is paid in full.  Under a
+// mask rounds differ: those of the last strips have fewer tiles, and shorter
+// ones.  Strips are looked at one by one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProductTime.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+
+/// Strips that are looked at one by one; of more, so many.
+static constexpr int64_t kMostStrips = 16;
+
+namespace {
+
+/// Tiles of one head in a round.
+struct StripTiles {
+  double count;
+  TileClocks clocks;
+};
+
+class ProductModel {
+public:
+  ProductModel(const Census &census, size_t number, const Node &node,
+               const Problem &problem, const Machine &machine,
+               TensorCoreFamily family, const Calibration &c)
+      : grid(census.grids[number]), node(node), problem(problem),
+        machine(machine), c(c), rate(productRate(machine, problem, family)) {
+    for (const Use &use : census.uses)
+      if (use.grid == number)
+        add(use);
+  }
+
+  /// Steps of all blocks of a head.  Every part of the columns makes its own.
+  double steps() const {
+    double parts = makesScores() ? 1 : double(grid.parts);
+    return std::max(1.0, double(grid.steps) * parts * double(grid.together));
+  }
+
+  // Clocks of all steps of a head, on one multiprocessor.
+  double tensor() const { return flops / rate; }
+  double smem() const {
+    return c.operandShare * smemBytes / machine.smemBytesPerClockPerSm;
+  }
+  double exp() const { return scores / machine.expPerClockPerSm; }
+  double issue() const { return slots / kSchedulersPerSm; }
+  double busiest() const {
+    return std::max({tensor(), smem(), exp(), issue()});
+  }
+
+  /// By how much L2 seems to give more than its rate.  Tiles of sums begin and
+  /// end at rows of their own where a mask has it so.
+  double l2Gain() const {
+    bool isInStep = makesScores() || problem.mask.kind == MaskKind::none;
+    return isInStep ? c.productInStepGain : c.productL2Gain;
+  }
+
+  /// The tiles of a cluster in strip number `strip`, all columns.
+  StripTiles tilesOf(int64_t strip) const {
+    int64_t rows = node.step * node.pipeline.cluster;
+    Visits v = visitsOfStrip(problem, node.axis, rows, stepRows,
+                             strip * grid.stripKeys, grid.stripKeys);
+    double pairs = double(v.wholePairs + v.raggedPairs);
+    if (pairs == 0)
+      return {0, {0, 0, 0, true}};
+    if (makesScores()) {
+      int64_t keys = problem.keys - strip * grid.stripKeys;
+      int64_t columns = ceilDiv(std::min(keys, grid.stripKeys), stepRows);
+      double hidden = double(v.outerTiles * columns) - pairs;
+      double clocks =
+          step() + boundary() + hidden / pairs * c.productHiddenClocks;
+      return {pairs, {clocks, clocks, clocks, true}};
+    }
+    bool isOverKeys = node.axis == Axis::Key;
+    double sharers =
+        isOverKeys ? double(problem.heads) / double(problem.kvHeads) : 1;
+    double tiles = double(v.visitedTiles);
+    double average = pairs / tiles * sharers * step();
+    double longest = double(v.mostPairs) * sharers * step();
+    double least = std::max(0.0, 2 * average - longest);
+    return {tiles * double(grid.parts),
+            {average + boundary(), longest + boundary(), least + boundary(),
+             longest < 1.05 * average}};
+  }
+
+private:
+  const GridCensus &grid;
+  const Node &node;
+  const Problem &problem;
+  const Machine &machine;
+  const Calibration &c;
+  double rate;
+  /// Of all blocks of a head.
+  double flops = 0, smemBytes = 0, bytes = 0, scores = 0, slots = 0;
+  double waitingBytes = 0; ///< of sums, between strips
+  int64_t stepRows = 1;    ///< of the axis that a block walks along
+
+  bool makesScores() const { return scores > 0; }
+
+  double step() const {
+    double perClock = l2RateOf(machine) / clockOf(machine) / machine.sms;
+    double copies = bytes * busyShare() / (l2Gain() * perClock);
+    double units = powerMean({tensor(), smem(), copies}, c.gradientPower);
+    return (units + exp() + issue()) / steps();
+  }
+
+  /// Of the multiprocessors those that have a tile in a round.
+  double busyShare() const {
+    double tiles =
+        double(grid.blocks) * double(grid.headsAtOnce) * double(grid.together);
+    return std::min(1.0, tiles / double(machine.sms));
+  }
+
+  double boundary() const {
+    double perClock = hbmRateOf(machine, c) / clockOf(machine) / machine.sms;
+    double tiles =
+        double(grid.blocks) * double(grid.strips) * double(grid.together);
+    double clocks = waitingBytes / tiles / perClock;
+    clocks += makesScores() ? c.productScoreClocks : c.productTileClocks;
+    if (!node.pipeline.isPersistent) // first loads have nothing beside them
+      clocks += c.blockClocks + c.loadLatencySeconds * clockOf(machine);
+    if (grid.together > 1 && makesScores())
+      clocks +=
+          c.productPairClocks * double(grid.handovers) / double(grid.steps);
+    return clocks;
+  }
+
+  void add(const Use &use) {
+    const Node &node = *use.node;
+    double area = double(use.count) * use.tile.rows *
+                  padded(node.tensor, use.tile.cols, problem);
+    smemBytes += attn::smemBytes(use, problem);
+    switch (node.verb) {
+    case Verb::multiply:
+      flops += 2 * area * padded(node.a, use.tile.depth, problem);
+      if (!makesScores())
+        stepRows = use.tile.depth;
+      return;
+    case Verb::weigh:
+      stepRows = use.tile.cols;
+      scores += area;
+      slots += area / 32 * c.weighSlots;
+      if (problem.mask.kind != MaskKind::none)
+        slots += area / 32 * c.gradientMaskSlots;
+      return;
+    case Verb::differentiate:
+      slots += area / 32 * c.differentiateSlots;
+      return;
+    case Verb::stream:
+      bytes += double(use.moved) * bytesMoved(node, problem);
+      return;
+    case Verb::absorb:
+      waitingBytes += double(use.moved) * bytesMoved(node, problem);
+      return;
+    case Verb::spill: // from registers to shared memory, or to where sums wait
+      if (node.level != Level::Smem)
+        waitingBytes += double(use.moved) * bytesMoved(node, problem);
+      else
+        slots += double(use.moved) * bytesMoved(node, problem) /
+                 c.bytesPerWarpInstruction * c.copySlots;
+      return;
+    case Verb::softmax: // no pipeline of products has them
+    case Verb::transpose:
+    case Verb::rescale:
+    case Verb::reduce:
+    case Verb::load: // little
+    case Verb::store:
+    case Verb::grid:
+    case Verb::loop:
+    case Verb::share:
+    case Verb::hold:
+      return;
+    }
+  }
+};
+
+/// Clocks of all rounds: as they come, and if tiles could be cut at will.
+struct RoundClocks {
+  double whole = 0, ideal = 0;
+};
+
+} // namespace
+
+static RoundClocks allRounds(const ProductModel &model, const GridCensus &grid,
+                             const Machine &machine, const Calibration &c) {
+  double clusters = double(machine.sms / grid.together);
+  // The last round of a strip may have fewer heads.
+  double heads = double(grid.heads), atOnce = double(grid.headsAtOnce);
+  double full = std::floor(heads / atOnce), rest = heads - full * atOnce;
+  int64_t looks = std::min(grid.strips, kMostStrips);
+  RoundClocks clocks;
+  for (int64_t look = 0; look < looks; ++look) {
+    StripTiles tiles = model.tilesOf(look * grid.strips / looks);
+    if (tiles.count == 0)
+      continue;
+    auto round = [&](double heads) {
+      return heads > 0 ? makespan(tiles.clocks, tiles.count * heads, clusters,
+                                  c.tailShare)
+                       : 0;
+    };
+    double strips = double(grid.strips) / double(looks);
+    clocks.whole += strips * (full * round(atOnce) + round(rest));
+    clocks.ideal +=
+        strips * tiles.clocks.average * tiles.count * heads / clusters;
+  }
+  return clocks;
+}
+
+Time attn::productTime(const Census &census, size_t number, const Node &node,
+                       const Problem &problem, const Machine &machine,
+                       TensorCoreFamily family, const Calibration &c) {
+  const GridCensus &grid = census.grids[number];
+  ProductModel model(census, number, node, problem, machine, family, c);
+  double clock = clockOf(machine);
+  RoundClocks rounds = allRounds(model, grid, machine, c);
+  double whole = rounds.whole / clock, ideal = rounds.ideal / clock;
+  double perSm = double(grid.heads) / double(machine.sms);
+
+  // The less the tensor cores have to do, the less power limits the clock.
+  double used = whole > 0 ? model.tensor() * perSm / clock / whole : 0;
+  if (machine.measuredClockHz > 0) {
+    double faster = 1 + c.spareClock * std::max(0.0, 1 - used);
+    clock *= faster, whole /= faster, ideal /= faster;
+  }
+  Time t;
+  t.tensor = model.tensor() * perSm / clock;
+  t.smem = model.smem() * perSm / clock;
+  t.exp = model.exp() * perSm / clock;
+  t.issue = model.issue() * perSm / clock;
+  t.exposed = ideal - model.busiest() * perSm / clock;
+  t.tail = whole - ideal;
+  double launches = double(grid.strips) *
+                    std::ceil(double(grid.heads) / double(grid.headsAtOnce));
+  t.overhead = launches * (c.launchSeconds + c.pipelineSeconds);
+  Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
+  t.l2 = bytes.l2 / (model.l2Gain() * l2RateOf(machine));
+  t.hbm = bytes.hbm / hbmRateOf(machine, c);
+  double longest = std::max({whole, t.l2, t.hbm});
+  double smAndL2 = powerMean({whole, t.l2}, c.l2Power);
+  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
+  t.seconds = longest + t.contention + t.overhead;
+  t.boundBy = binding(t, whole, family);
+  return t;
+}

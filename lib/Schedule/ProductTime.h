@@ -1,0 +1,18 @@
+//===- ProductTime.h - How long launches of products take -------*- C++ -*-===//
+
+#ifndef ATTN_LIB_SCHEDULE_PRODUCTTIME_H
+#define ATTN_LIB_SCHEDULE_PRODUCTTIME_H
+
+#include "TimeTerms.h"
+
+namespace attn {
+
+/// The time of all launches, one in each round, of a grid whose pipeline is one
+/// of products.
+Time productTime(const Census &census, size_t number, const Node &grid,
+                 const Problem &problem, const Machine &machine,
+                 TensorCoreFamily family, const Calibration &calibration);
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULE_PRODUCTTIME_H

@@ -1,0 +1,99 @@
+//===- RoundOrder.cpp - In which order do launches go in rounds? ----------===//
+
+#include "attn/Kernels/Kernels.h"
+
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+namespace {
+
+const Tiles kTiles = {{"query", 128},   {"key_block", 256},  {"key", 128},
+                      {"column", 256},  {"query_block", 64}, {"strip", 4096},
+                      {"heads", 4},     {"cluster", 1},      {"stages", 3},
+                      {"persistent", 1}};
+
+/// 2 x 3 key heads, each of 2 query heads.
+Problem problem(int64_t queries, int64_t keys) {
+  Problem p;
+  p.direction = Direction::backward;
+  p.batch = 2, p.heads = 6, p.kvHeads = 3;
+  p.queries = queries, p.keys = keys;
+  p.headDim = 512, p.headDimV = 320;
+  return p;
+}
+
+Tiles with(Tiles tiles, std::string_view name, int64_t value) {
+  tiles.set(name, value);
+  return tiles;
+}
+
+} // namespace
+
+TEST(RoundOrder, KeyHeadsAndStripsOfTheirKeys) {
+  Problem p = problem(1000, 5000);
+  RoundOrder rounds(kTiles, p);
+  ASSERT_EQ(rounds.count(), 4);
+  const int64_t want[4][3] = {{0, 4, 0}, {0, 4, 4096}, {4, 2, 0}, {4, 2, 4096}};
+  for (int64_t n = 0; n < 4; ++n) {
+    Round round = rounds.at(n);
+    EXPECT_EQ(round.firstHead, want[n][0]);
+    EXPECT_EQ(round.heads, want[n][1]);
+    EXPECT_EQ(round.firstKey, want[n][2]);
+    EXPECT_EQ(roleValue("first_head", p, round), want[n][0]);
+    EXPECT_EQ(roleValue("round_heads", p, round), want[n][1]);
+    EXPECT_EQ(roleValue("first_key", p, round), want[n][2]);
+    EXPECT_EQ(roleValue("scratch_p_map", p, round), 1024);
+    EXPECT_EQ(roleValue("q_map", p, round), 1000);
+  }
+  EXPECT_EQ(rounds.columns, 4096);
+}
+
+TEST(RoundOrder, ArraysAreNoLargerThanTheProblem) {
+  RoundOrder rounds(kTiles, problem(1100, 300));
+  EXPECT_EQ(rounds.count(), 2);
+  EXPECT_EQ(rounds.rows, 1152);
+  EXPECT_EQ(rounds.columns, 512);
+  RoundOrder pairs(with(kTiles, "cluster", 2), problem(1100, 300));
+  EXPECT_EQ(pairs.rows, 1280) << "tiles in pairs";
+  RoundOrder all(with(kTiles, "heads", 64), problem(1, 4096));
+  EXPECT_EQ(all.count(), 1);
+  EXPECT_EQ(all.heads, 6);
+}
+
+TEST(RoundOrder, OfEmptyProblems) {
+  EXPECT_EQ(RoundOrder(kTiles, problem(10, 0)).count(), 2) << "dQ is 0";
+  EXPECT_EQ(RoundOrder(kTiles, problem(0, 10)).count(), 2) << "dK and dV are 0";
+  Problem none = problem(10, 10);
+  none.batch = 0;
+  EXPECT_EQ(RoundOrder(kTiles, none).count(), 0);
+}
+
+/// Of four key heads and eight query heads: tiles of rows, and of two times
+/// columns of dQ or of two of dK and of dV.
+TEST(RoundOrder, GridsAreThoseOfAFullRound) {
+  Problem p = problem(1000, 5000);
+  using Grid = std::array<int64_t, 3>;
+  constexpr int64_t many = 10000;
+  EXPECT_EQ(gridOf(kTiles, p, many, 1, 0), (Grid{16, 6, 2}));
+  EXPECT_EQ(gridOf(kTiles, p, many, 1, 1), (Grid{8 * 8 * 16, 1, 1}));
+  EXPECT_EQ(gridOf(kTiles, p, many, 1, 2), (Grid{32 * 4 * 4, 1, 1}));
+  EXPECT_EQ(gridOf(kTiles, p, many, 1, 3), (Grid{8 * 8 * 2, 1, 1}));
+  EXPECT_EQ(gridOf(kTiles, p, 132, 1, 2), (Grid{132, 1, 1}));
+  Tiles pairs = with(with(kTiles, "cluster", 2), "persistent", 0);
+  EXPECT_EQ(gridOf(pairs, problem(1100, 300), 132, 1, 1),
+            (Grid{10 * 8 * 16, 1, 1}));
+  EXPECT_EQ(gridOf(pairs, problem(1100, 300), 132, 1, 2),
+            (Grid{4 * 4 * 4, 1, 1}));
+}
+
+TEST(RoundOrder, NothingElseGoesInRounds) {
+  Problem p = problem(1000, 5000);
+  Tiles flash = {{"key", 128}, {"query_block", 64}, {"persistent", 1}};
+  RoundOrder one(flash, p);
+  EXPECT_EQ(one.count(), 1);
+  EXPECT_EQ(one.at(0).heads, 6);
+  Tiles strips = {{"query", 64}, {"key", 64}, {"strip", 512}};
+  EXPECT_EQ(RoundOrder(strips, p).count(), 1);
+  EXPECT_EQ(launchesOf(strips)[0].form, GridForm::resident);
+}
