@@ -11,6 +11,9 @@ import pytest
 from attn import _arrays, _forward
 
 MOST_SECONDS = 10e-6
+#: A yardstick for machines whose clock comes and goes, and its seconds on the one
+#: for which that limit was set.
+YARD, YARD_SECONDS = "sum(i * i for i in range(200))", 7.4e-6
 
 
 @pytest.fixture
@@ -44,9 +47,14 @@ def test_microseconds_of_a_call(tensors, options, record_property):
     q, k, v = tensors
     attn.forward(q, k, v, **options)
     number = 1000
-    seconds = min(timeit.repeat(
-        lambda: attn.forward(q, k, v, **options), number=number,
-        repeat=20)) / number
+
+    def seconds_now():
+        call = timeit.timeit(lambda: attn.forward(q, k, v, **options),
+                             number=number) / number
+        yard = timeit.timeit(YARD, number=number) / number
+        return call / max(1, yard / YARD_SECONDS)
+
+    seconds = min(seconds_now() for _ in range(20))
     record_property("microseconds", f"{seconds * 1e6:.2f}")
     assert seconds < MOST_SECONDS
 
