@@ -147,27 +147,16 @@ Time attn::gradientTime(const Census &census, size_t number, const Node &grid,
   double whole = makespan(tile, tiles, sms, c.tailShare) / clock;
   double ideal = tile.average * tiles / sms / clock;
 
-  // The less the tensor cores have to do, the less power limits the clock.
-  double used = model.tensor() * stepsPerSm / clock / whole;
-  if (machine.measuredClockHz > 0) {
-    double faster = 1 + c.spareClock * std::max(0.0, 1 - used);
-    clock *= faster, whole /= faster, ideal /= faster;
-  }
-  Time t;
-  t.tensor = model.tensor() * stepsPerSm / clock;
-  t.smem = model.smem() * stepsPerSm / clock;
-  t.exp = model.exp() * stepsPerSm / clock;
-  t.issue = model.issue() * stepsPerSm / clock;
-  t.exposed = ideal - model.busiest() * stepsPerSm / clock;
-  t.tail = whole - ideal;
+  BusyClocks work = {model.tensor() * stepsPerSm,  model.exp() * stepsPerSm,
+                     model.issue() * stepsPerSm,   model.smem() * stepsPerSm,
+                     model.busiest() * stepsPerSm, model.tensor() * stepsPerSm};
+  UnitTimes units = unitTimes(work, whole, ideal, machine, c);
+  Time t = units.time;
   t.overhead = c.launchSeconds + c.pipelineSeconds;
   Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
   t.l2 = bytes.l2 / l2RateOf(machine);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
-  double longest = std::max({whole, t.l2, t.hbm});
-  double smAndL2 = powerMean({whole, t.l2}, c.l2Power);
-  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
-  t.seconds = longest + t.contention + t.overhead;
-  t.boundBy = binding(t, whole, family);
+  addContention(t, units.whole, c);
+  t.boundBy = binding(t, units.whole, family);
   return t;
 }

@@ -340,19 +340,14 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double ideal =
       (model.rounds() * model.averageRound() + boundary) * blocks / sms / clock;
 
-  // The less the tensor cores have to do, the less power limits the clock.
-  double used = model.products() * roundsPerSm / clock / whole;
-  if (machine.measuredClockHz > 0) {
-    double faster = 1 + c.spareClock * std::max(0.0, 1 - used);
-    clock *= faster, whole /= faster, ideal /= faster;
-  }
-  Time t;
-  t.tensor = model.tensor() * roundsPerSm / clock;
-  t.exp = model.exp() * roundsPerSm / clock;
-  t.issue = model.issue() * roundsPerSm / clock;
-  t.smem = c.operandShare * model.smem() * roundsPerSm / clock;
-  t.exposed = ideal - model.busiest() * roundsPerSm / clock;
-  t.tail = whole - ideal;
+  BusyClocks work = {model.tensor() * roundsPerSm,
+                     model.exp() * roundsPerSm,
+                     model.issue() * roundsPerSm,
+                     c.operandShare * model.smem() * roundsPerSm,
+                     model.busiest() * roundsPerSm,
+                     model.products() * roundsPerSm};
+  UnitTimes units = unitTimes(work, whole, ideal, machine, c);
+  Time t = units.time;
   t.overhead = c.launchSeconds + c.pipelineSeconds;
   Bytes bytes =
       gridTraffic(census, number, problem, machine, sms * together, c);
@@ -361,11 +356,9 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   // No faster than the bytes that the rings have asked for arrive.
   double ringRate = sms * model.bytesAhead() / c.memoryLatencySeconds;
   t.hbm = bytes.hbm / std::min(hbmRateOf(machine, c), ringRate);
-  double longest = std::max({whole, t.l2, t.hbm});
-  double smAndL2 = powerMean({whole, t.l2}, c.l2Power);
-  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
-  t.seconds = longest + t.contention + t.overhead;
-  double withoutGaps = whole - model.loadGaps() * blocks / sms / clock;
+  addContention(t, units.whole, c);
+  double withoutGaps =
+      units.whole - model.loadGaps() * blocks / sms / units.clock;
   t.boundBy = binding(t, withoutGaps, family);
   return t;
 }

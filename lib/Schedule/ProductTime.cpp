@@ -249,29 +249,18 @@ Time attn::productTime(const Census &census, size_t number, const Node &node,
   double whole = rounds.whole / clock, ideal = rounds.ideal / clock;
   double perSm = double(grid.heads) / double(machine.sms);
 
-  // The less the tensor cores have to do, the less power limits the clock.
-  double used = whole > 0 ? model.tensor() * perSm / clock / whole : 0;
-  if (machine.measuredClockHz > 0) {
-    double faster = 1 + c.spareClock * std::max(0.0, 1 - used);
-    clock *= faster, whole /= faster, ideal /= faster;
-  }
-  Time t;
-  t.tensor = model.tensor() * perSm / clock;
-  t.smem = model.smem() * perSm / clock;
-  t.exp = model.exp() * perSm / clock;
-  t.issue = model.issue() * perSm / clock;
-  t.exposed = ideal - model.busiest() * perSm / clock;
-  t.tail = whole - ideal;
+  BusyClocks work = {model.tensor() * perSm,  model.exp() * perSm,
+                     model.issue() * perSm,   model.smem() * perSm,
+                     model.busiest() * perSm, model.tensor() * perSm};
+  UnitTimes units = unitTimes(work, whole, ideal, machine, c);
+  Time t = units.time;
   double launches = double(grid.strips) *
                     std::ceil(double(grid.heads) / double(grid.headsAtOnce));
   t.overhead = launches * (c.launchSeconds + c.pipelineSeconds);
   Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
   t.l2 = bytes.l2 / (model.l2Gain() * l2RateOf(machine));
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
-  double longest = std::max({whole, t.l2, t.hbm});
-  double smAndL2 = powerMean({whole, t.l2}, c.l2Power);
-  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
-  t.seconds = longest + t.contention + t.overhead;
-  t.boundBy = binding(t, whole, family);
+  addContention(t, units.whole, c);
+  t.boundBy = binding(t, units.whole, family);
   return t;
 }

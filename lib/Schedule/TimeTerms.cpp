@@ -61,6 +61,31 @@ double attn::makespan(const TileClocks &tile, double tiles, double sms,
                   std::min(equal, ideal + tailShare * tile.least));
 }
 
+UnitTimes attn::unitTimes(const BusyClocks &work, double whole, double ideal,
+                          const Machine &machine, const Calibration &c) {
+  double clock = clockOf(machine);
+  double used = whole > 0 ? work.products / clock / whole : 0;
+  if (machine.measuredClockHz > 0) {
+    double faster = 1 + c.spareClock * std::max(0.0, 1 - used);
+    clock *= faster, whole /= faster, ideal /= faster;
+  }
+  Time t;
+  t.tensor = work.tensor / clock;
+  t.exp = work.exp / clock;
+  t.issue = work.issue / clock;
+  t.smem = work.smem / clock;
+  t.exposed = ideal - work.busiest / clock;
+  t.tail = whole - ideal;
+  return {t, whole, clock};
+}
+
+void attn::addContention(Time &t, double whole, const Calibration &c) {
+  double longest = std::max({whole, t.l2, t.hbm});
+  double smAndL2 = powerMean({whole, t.l2}, c.l2Power);
+  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
+  t.seconds = longest + t.contention + t.overhead;
+}
+
 std::string attn::binding(const Time &t, double smSeconds,
                           TensorCoreFamily family) {
   const char *products = family == TensorCoreFamily::none ? "fma" : "tensor";

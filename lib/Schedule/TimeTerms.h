@@ -37,6 +37,27 @@ struct TileClocks {
 double makespan(const TileClocks &tile, double tiles, double sms,
                 double tailShare);
 
+/// What the units of a multiprocessor have to do in a launch, in clocks.
+struct BusyClocks {
+  double tensor, exp, issue, smem;
+  double busiest;  ///< of those that a step waits for
+  double products; ///< of the tensor cores, without what they wait for
+};
+/// The times of units, of what hides behind none of them and of the last wave,
+/// and when the last multiprocessor is done, at that clock.
+struct UnitTimes {
+  Time time;
+  double whole, clock;
+};
+/// `whole` and `ideal`, as if tiles could be cut at will, are seconds at the
+/// machine's clock.  The less the tensor cores have to do, the less power
+/// limits it.
+UnitTimes unitTimes(const BusyClocks &work, double whole, double ideal,
+                    const Machine &machine, const Calibration &calibration);
+/// Adds to times of units, L2, memory and overhead how they get into each
+/// other's way, and sums up.
+void addContention(Time &time, double whole, const Calibration &calibration);
+
 /// The name of the resource that takes longest in a launch.
 std::string binding(const Time &t, double smSeconds, TensorCoreFamily family);
 
