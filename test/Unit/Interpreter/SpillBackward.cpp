@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Schedule/SpillBackwardTiles.h"
 #include "BuiltGradient.h"
 
 #include <limits>
@@ -15,26 +16,16 @@ using namespace attn;
 
 namespace {
 
-struct Choice {
-  int64_t keyBlock = 256, column = 128, strip = 256, heads = 2, cluster = 1,
-          stages = 3;
-
-  operator Tiles() const {
-    return {{"query", 128},      {"key_block", keyBlock},
-            {"key", 128},        {"column", column},
-            {"query_block", 64}, {"strip", strip},
-            {"heads", heads},    {"cluster", cluster},
-            {"stages", stages},  {"persistent", cluster == 1 ? 1 : 0}};
-  }
-};
+/// Small enough for several strips and rounds of a few rows.
+const SpillBackwardTiles kSmall = {256, 128, 256, 2, 1, 3};
 
 /// Of blocks alone and in pairs; one strip and several, of one block of keys
 /// and of several; tiles of a gradient narrower than its rows, and wider.
-const Choice kChoices[] = {{256, 256, 512, 2, 1, 3},
-                           {256, 64, 256, 1, 1, 2},
-                           {128, 128, 128, 3, 1, 4},
-                           {256, 128, 256, 2, 2, 3},
-                           {256, 64, 512, 1, 2, 2}};
+const SpillBackwardTiles kChoices[] = {{256, 256, 512, 2, 1, 3},
+                                       {256, 64, 256, 1, 1, 2},
+                                       {128, 128, 128, 3, 1, 4},
+                                       {256, 128, 256, 2, 2, 3},
+                                       {256, 64, 512, 1, 2, 2}};
 
 class SpillBackward : public BuiltGradient {
 protected:
@@ -45,7 +36,7 @@ protected:
 
 TEST_F(SpillBackward, MasksAndRows) {
   for (const Mask &mask : kMasks)
-    for (const Choice &c : kChoices)
+    for (const SpillBackwardTiles &c : kChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{200, 300},
                                    {300, 200},
                                    {1, 130},
@@ -56,7 +47,7 @@ TEST_F(SpillBackward, MasksAndRows) {
 
 /// Of one and of several tiles of columns, for one gradient or for both.
 TEST_F(SpillBackward, HeadDimensions) {
-  for (const Choice &c : kChoices)
+  for (const SpillBackwardTiles &c : kChoices)
     for (auto [d, dv] : {std::pair<int64_t, int64_t>{72, 8},
                          {8, 136},
                          {200, 64},
@@ -68,7 +59,7 @@ TEST_F(SpillBackward, HeadDimensions) {
 TEST_F(SpillBackward, HeadsShareKeys) {
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {6, 2}, {4, 1}})
-    for (const Choice &c : kChoices) {
+    for (const SpillBackwardTiles &c : kChoices) {
       Problem p = problem(145, 267, 24, 32, {MaskKind::causal});
       p.batch = 2;
       p.heads = heads;
@@ -78,7 +69,7 @@ TEST_F(SpillBackward, HeadsShareKeys) {
 }
 
 TEST_F(SpillBackward, AllWarpOrders) {
-  for (const Choice &c : kChoices)
+  for (const SpillBackwardTiles &c : kChoices)
     for (WarpOrder order : {WarpOrder::forward, WarpOrder::reverse,
                             WarpOrder::shuffled, WarpOrder::shuffled}) {
       InterpreterOptions options;
@@ -92,7 +83,7 @@ TEST_F(SpillBackward, AllWarpOrders) {
 
 /// Sums of dQ wait between the strips that its rows see, and only between them.
 TEST_F(SpillBackward, StripsThatRowsSee) {
-  for (const Choice &c : kChoices) {
+  for (const SpillBackwardTiles &c : kChoices) {
     check(problem(700, 900, 40, 24, {MaskKind::window, 150, 10}), c);
     check(problem(140, 1100, 40, 24, {MaskKind::causalBottomRight}), c);
     check(problem(140, 1100, 40, 24, {MaskKind::causal}), c);
@@ -100,7 +91,7 @@ TEST_F(SpillBackward, StripsThatRowsSee) {
 }
 
 TEST_F(SpillBackward, RowsThatSeeNothingHaveNoGradient) {
-  for (const Choice &c : kChoices) {
+  for (const SpillBackwardTiles &c : kChoices) {
     // The first 360 of 380 queries see none of the 20 keys; and the other way.
     check(problem(380, 20, 48, 32, {MaskKind::causalBottomRight}), c);
     check(problem(20, 380, 48, 32, {MaskKind::causal}), c);
@@ -114,7 +105,7 @@ TEST_F(SpillBackward, GradientOfTheLse) {
   Problem p = problem(170, 350, 32, 32, {MaskKind::causal});
   p.heads = 2;
   p.dlse = true;
-  check(p, Choice());
+  check(p, kSmall);
 }
 
 TEST_F(SpillBackward, Scales) {
@@ -122,14 +113,14 @@ TEST_F(SpillBackward, Scales) {
     GradientCase truth(problem(160, 270, 32, 32, {MaskKind::causal}));
     truth.scale = scale;
     truth.consultOracle();
-    check(truth, Choice());
+    check(truth, kSmall);
   }
 }
 
 /// Scores of about -200 everywhere: weights of keys that do not exist, with a
 /// score of 0, would be beyond all numbers.
 TEST_F(SpillBackward, RowsBehindTheEnd) {
-  for (const Choice &c : kChoices) {
+  for (const SpillBackwardTiles &c : kChoices) {
     GradientCase truth(problem(90, 300, 32, 32));
     for (size_t i = 0; i < truth.q.size(); i += 32)
       truth.q[i] = 2048;
@@ -144,7 +135,7 @@ TEST_F(SpillBackward, RowsBehindTheEnd) {
 /// but of none before: what is hidden has no dS, whatever dP is there.
 TEST_F(SpillBackward, NotANumberInAValue) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const Choice &c : kChoices) {
+  for (const SpillBackwardTiles &c : kChoices) {
     GradientCase truth(problem(380, 380, 48, 32, {MaskKind::causal}));
     truth.v[337 * 32 + 5] = nan;
     truth.consultOracle();
@@ -163,7 +154,7 @@ TEST_F(SpillBackward, RandomProblems) {
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
                           {MaskKind::window, draw(0, 400), draw(0, 200)}};
-    Choice c;
+    SpillBackwardTiles c = kSmall;
     c.cluster = draw(1, 2);
     c.keyBlock = c.cluster == 2 ? 256 : 128 * draw(1, 2);
     c.column = 64 * draw(1, 4);

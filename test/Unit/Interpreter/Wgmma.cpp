@@ -11,12 +11,28 @@ class Wgmma : public RolesTest {
 protected:
   /// Row maxima of the result, 64 of them.
   std::vector<float> result() { return floats(f, 64); }
+  /// Those of a sum over 64 k of `term`(i, j, k), in row i and column j.
+  void expectMaxima(float (*term)(int64_t i, int64_t j, int64_t k));
 
   /// Of 64 x 64 bytes, of which two warps make the transpose (`transposer`),
   /// the consumers pick row r % 16 in row r.  Row j holds j / 8 in column 5.
   void bytes(const std::string &transposer);
 };
 } // namespace
+
+void Wgmma::expectMaxima(float (*term)(int64_t i, int64_t j, int64_t k)) {
+  std::vector<float> values = result();
+  for (int64_t i = 0; i < 64; ++i) {
+    float greatest = 0;
+    for (int64_t j = 0; j < 64; ++j) {
+      float sum = 0;
+      for (int64_t k = 0; k < 64; ++k)
+        sum += term(i, j, k);
+      greatest = std::max(greatest, sum);
+    }
+    ASSERT_EQ(values[i], greatest) << i;
+  }
+}
 
 void Wgmma::bytes(const std::string &transposer) {
   parse(R"(
@@ -102,17 +118,9 @@ static const char *const kStore =
 TEST_F(Wgmma, RowsTimesRows) {
   roles(kLoad, std::string(kAwait) + kSquare + "\n" + kWait + kStore);
   expectCorrect();
-  std::vector<float> values = result();
-  for (int64_t i = 0; i < 64; ++i) {
-    float greatest = 0;
-    for (int64_t j = 0; j < 64; ++j) {
-      float sum = 0;
-      for (int64_t k = 0; k < 64; ++k)
-        sum += input(i, k) * input(j, k);
-      greatest = std::max(greatest, sum);
-    }
-    ASSERT_EQ(values[i], greatest) << i;
-  }
+  expectMaxima([](int64_t i, int64_t j, int64_t k) {
+    return input(i, k) * input(j, k);
+  });
   // A once, and B once for the four warps.
   EXPECT_EQ(traffic.smem, 2 * (8192 + 2 * 8192));
 }
@@ -195,17 +203,9 @@ TEST_F(Wgmma, TransposeOfTheLeftFactor) {
                    "!box -> !sum\n" +
                    kWait + kStore);
   expectCorrect();
-  std::vector<float> values = result();
-  for (int64_t i = 0; i < 64; ++i) {
-    float greatest = 0;
-    for (int64_t j = 0; j < 64; ++j) {
-      float sum = 0;
-      for (int64_t k = 0; k < 64; ++k)
-        sum += input(k, i) * input(k, j);
-      greatest = std::max(greatest, sum);
-    }
-    ASSERT_EQ(values[i], greatest) << i;
-  }
+  expectMaxima([](int64_t i, int64_t j, int64_t k) {
+    return input(k, i) * input(k, j);
+  });
   EXPECT_EQ(traffic.smem, 2 * (8192 + 2 * 8192));
   roles(kLoad, std::string(kAwait) +
                    "%p = tile.wgmma %s[%c0, %c16] transpose, %s[%c0] : !box, "

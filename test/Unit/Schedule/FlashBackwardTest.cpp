@@ -1,6 +1,7 @@
 //===- FlashBackwardTest.cpp - Gradients by keys, priced ------------------===//
 
 #include "RandomProblem.h"
+#include "TokenProblem.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
@@ -160,18 +161,6 @@ TEST(FlashBackward, MovesWhatTheKernelMoves) {
   }
 }
 
-Problem problem(int64_t d, int64_t rows, bool isCausal) {
-  Problem p;
-  p.direction = Direction::backward;
-  p.batch = 16384 / rows;
-  p.heads = p.kvHeads = 2048 / d;
-  p.queries = p.keys = rows;
-  p.headDim = p.headDimV = d;
-  if (isCausal)
-    p.mask = {MaskKind::causal};
-  return p;
-}
-
 std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
                            std::string &error) {
   return planFor(p, *findMachine("h100_sxm"), "flash_backward", tiles, error);
@@ -179,7 +168,8 @@ std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
 
 TEST(FlashBackward, Space) {
   std::string error;
-  auto plan = planOf(problem(128, 4096, false), tilesOf(128, 64, 3), error);
+  auto plan =
+      planOf(tokenGradients(128, 4096, false), tilesOf(128, 64, 3), error);
   ASSERT_TRUE(plan) << error;
   // K, V, three of Q and dO, statistics, two of dS, staging of 128 columns.
   int64_t buffers = (32 + 32 + 48 + 48) * 1024 + 2048 + (32 + 32) * 1024;
@@ -196,7 +186,7 @@ TEST(FlashBackward, Space) {
   EXPECT_EQ(plan->footprint.rowScratchBytes, plan->footprint.scratchBytes);
 
   // Whole blocks of queries; rows of dQ are dealt out, so no columns padded.
-  Problem ragged = problem(64, 1024, false);
+  Problem ragged = tokenGradients(64, 1024, false);
   ragged.batch = ragged.heads = ragged.kvHeads = 1;
   ragged.queries = 129;
   ragged.headDim = 40;
@@ -208,7 +198,7 @@ TEST(FlashBackward, Space) {
 }
 
 TEST(FlashBackward, Refusals) {
-  Problem p = problem(128, 1024, false);
+  Problem p = tokenGradients(128, 1024, false);
   auto refusal = [&](int64_t key, int64_t queryBlock, int64_t stages) {
     std::string error;
     EXPECT_FALSE(planOf(p, tilesOf(key, queryBlock, stages), error));
@@ -249,7 +239,7 @@ TEST(FlashBackward, IsChosenWhereItCan) {
   for (int64_t d : {64, 96, 128})
     for (int64_t rows : {1024, 4096, 16384})
       for (bool isCausal : {false, true}) {
-        Problem p = problem(d, rows, isCausal);
+        Problem p = tokenGradients(d, rows, isCausal);
         PlanReport report = plans(p, *findMachine("h100_sxm"));
         // Of 96 columns sums have 128, which few rows do not make up for.
         if (d != 96 || rows > 1024)
@@ -260,7 +250,7 @@ TEST(FlashBackward, IsChosenWhereItCan) {
         EXPECT_TRUE(firstOf(report, "split_backward")) << p;
       }
   EXPECT_FALSE(
-      firstOf(plans(problem(64, 1024, false), *findMachine("a100_80g")),
+      firstOf(plans(tokenGradients(64, 1024, false), *findMachine("a100_80g")),
               "flash_backward"));
 }
 
@@ -274,7 +264,7 @@ TEST(FlashBackward, Times) {
   for (const Row &row :
        {Row{1024, 463, 290}, Row{4096, 590, 510}, Row{16384, 624, 591}})
     for (bool isCausal : {false, true}) {
-      Problem p = problem(128, row.rows, isCausal);
+      Problem p = tokenGradients(128, row.rows, isCausal);
       std::string error;
       auto plan = planOf(p, tilesOf(128, 64, 2), error);
       ASSERT_TRUE(plan) << error;

@@ -1,6 +1,7 @@
 //===- GroupTest.cpp - Groups of blocks against enumeration ---------------===//
 
 #include "RandomProblem.h"
+#include "TokenProblem.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
@@ -117,17 +118,6 @@ TEST(Group, ColumnSplitMovesWhatItsBlocksMove) {
   }
 }
 
-Problem tokens(int64_t d, int64_t n, bool isCausal = false) {
-  Problem p;
-  p.batch = 16384 / n;
-  p.heads = p.kvHeads = std::max<int64_t>(1, 2048 / d);
-  p.queries = p.keys = n;
-  p.headDim = p.headDimV = d;
-  if (isCausal)
-    p.mask = {MaskKind::causal};
-  return p;
-}
-
 Plan columnSplit(const Problem &p, const Tiles &tiles = {}) {
   std::string error;
   std::optional<Plan> plan = planFor(p, h100(), "column_split", tiles, error);
@@ -137,7 +127,7 @@ Plan columnSplit(const Problem &p, const Tiles &tiles = {}) {
 
 /// By hand: 16 tiles of 256 rows, of 16 strips of 256 keys; 16 heads.
 TEST(Group, BytesByHand) {
-  Plan plan = columnSplit(tokens(512, 4096));
+  Plan plan = columnSplit(tokenProblem(512, 4096));
   EXPECT_EQ(plan.tiles.str(), "query = 128, key = 128, group = 2, cluster = 2, "
                               "slots = 6, resident = 8");
   int64_t heads = 16, mib = 1 << 20, pairs = 16 * 16;
@@ -150,7 +140,7 @@ TEST(Group, BytesByHand) {
 }
 
 TEST(Group, FootprintByHand) {
-  Plan plan = columnSplit(tokens(1024, 16384));
+  Plan plan = columnSplit(tokenProblem(1024, 16384));
   // Eight panels of Q and six units; a pair of barriers per unit and for Q, two
   // per warpgroup, the queue.
   EXPECT_EQ(plan.footprint.smemBytes,
@@ -166,7 +156,7 @@ TEST(Group, FootprintByHand) {
 TEST(Group, ScratchIsBounded) {
   for (int64_t d : {320, 512, 768, 1024, 2048, 4096})
     for (int64_t n : {1024, 16384}) {
-      Problem p = tokens(d, n);
+      Problem p = tokenProblem(d, n);
       p.batch *= 3;
       EXPECT_LE(columnSplit(p).footprint.scratchBytes, 32 << 20) << d;
     }
@@ -181,7 +171,7 @@ TEST(Group, PredictsWhatWasMeasured) {
   } rows[] = {{512, 1024, 498},  {512, 4096, 585},  {512, 16384, 592},
               {1024, 1024, 523}, {1024, 4096, 677}, {1024, 16384, 685}};
   for (auto &row : rows) {
-    Problem p = tokens(row.d, row.n);
+    Problem p = tokenProblem(row.d, row.n);
     double rate = usefulFlops(p) / columnSplit(p).seconds / 1e12;
     EXPECT_NEAR(rate / row.rate, 1, 0.15) << p << " " << rate;
   }
@@ -191,7 +181,7 @@ TEST(Group, PredictsWhatWasMeasured) {
 /// group more than can run at once costs a whole wave.
 TEST(Group, TeamsAreWhole) {
   auto lastWave = [](int64_t tiles) {
-    Problem p = tokens(1024, 256);
+    Problem p = tokenProblem(1024, 256);
     p.keys = 4096;
     p.batch = tiles;
     p.heads = p.kvHeads = 1;
@@ -205,7 +195,7 @@ TEST(Group, TeamsAreWhole) {
 
 /// What is passed on stays in L2, or all of it goes to memory.
 TEST(Group, PlacesMustFitL2) {
-  Problem p = tokens(512, 4096);
+  Problem p = tokenProblem(512, 4096);
   int64_t before = columnSplit(p).bytes.hbm;
   EXPECT_LT(before, 300 << 20);
   Machine small = h100();
@@ -224,25 +214,25 @@ TEST(Group, RefusalsNameNumberAndLimit) {
     EXPECT_FALSE(planFor(p, m, "column_split", tiles, error));
     return error;
   };
-  EXPECT_EQ(refusal(tokens(1024, 4096), {{"group", 3}}),
+  EXPECT_EQ(refusal(tokenProblem(1024, 4096), {{"group", 3}}),
             "expects a group in which each block owns a part of the 1024 "
             "columns, at most 256, in whole panels of 64, but got 3 blocks");
-  EXPECT_EQ(refusal(tokens(512, 4096), {{"resident", 9}}),
+  EXPECT_EQ(refusal(tokenProblem(512, 4096), {{"resident", 9}}),
             "expects at most the 8 panels of Q to be resident, but got 9");
-  EXPECT_EQ(refusal(tokens(512, 4096), {{"query", 64}}),
+  EXPECT_EQ(refusal(tokenProblem(512, 4096), {{"query", 64}}),
             "expects query to be 128, but got 64");
-  EXPECT_EQ(refusal(tokens(4104, 4096), {}),
+  EXPECT_EQ(refusal(tokenProblem(4104, 4096), {}),
             "wgmma expects head dim up to 4096, but got 4104");
-  EXPECT_EQ(refusal(tokens(512, 4096), {}, *findMachine("a100_80g")),
+  EXPECT_EQ(refusal(tokenProblem(512, 4096), {}, *findMachine("a100_80g")),
             "wgmma expects a machine that has it, but a100_80g has mma_sync");
   Machine small = h100();
   small.sms = 3;
-  EXPECT_EQ(refusal(tokens(512, 4096), {{"cluster", 2}}, small),
+  EXPECT_EQ(refusal(tokenProblem(512, 4096), {{"cluster", 2}}, small),
             "needs 4 blocks at once, but h100_sxm has 3");
 }
 
 TEST(Group, PseudocodeReadsAsAPersonWouldWriteIt) {
-  Problem p = tokens(640, 1024);
+  Problem p = tokenProblem(640, 1024);
   Schedule schedule = findScheduleKind("column_split")
                           ->build({{"query", 128},
                                    {"key", 128},

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TokenProblem.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
 #include "gtest/gtest.h"
@@ -19,17 +20,6 @@ using namespace attn;
 namespace {
 
 constexpr int64_t rowCounts[] = {1024, 4096, 16384};
-
-Problem problem(int64_t d, int64_t rows, bool isCausal) {
-  Problem p;
-  p.batch = 16384 / rows;
-  p.heads = p.kvHeads = 2048 / d;
-  p.queries = p.keys = rows;
-  p.headDim = p.headDimV = d;
-  if (isCausal)
-    p.mask = {MaskKind::causal};
-  return p;
-}
 
 /// The tiles of a measured kernel.
 struct Kernel {
@@ -55,7 +45,7 @@ double rate(const Kernel &kernel, const Problem &p) {
 /// from device memory meanwhile.  Two stages of 64 keys are enough at d = 128.
 TEST(PipelineTime, NarrowWindowsTakeDeepRings) {
   for (int64_t d : {64, 128}) {
-    Problem p = problem(d, 16384, false);
+    Problem p = tokenProblem(d, 16384, false);
     p.mask = {MaskKind::window, 127, 0};
     PlanReport report = plans(p, *findMachine("h100_sxm"));
     EXPECT_GE(report.plans.front().tiles.get("stages"), d == 64 ? 3 : 2) << d;
@@ -132,7 +122,7 @@ TEST(PipelineTime, ChangesGoTheMeasuredWay) {
        {1, 1.02, 1.02}}};
   for (auto &row : rows)
     for (int i = 0; i < 3; ++i) {
-      Problem p = problem(row.d, rowCounts[i], false);
+      Problem p = tokenProblem(row.d, rowCounts[i], false);
       double ratio = rate(row.changed, p) / rate(row.unchanged, p);
       EXPECT_GT(ratio, row.least[i]) << row.what << " " << rowCounts[i];
       EXPECT_LT(ratio, row.most[i]) << row.what << " " << rowCounts[i];
@@ -140,7 +130,7 @@ TEST(PipelineTime, ChangesGoTheMeasuredWay) {
 }
 
 TEST(PipelineTime, SlowerResourceTakesLongerAndBinds) {
-  Problem p = problem(128, 4096, false);
+  Problem p = tokenProblem(128, 4096, false);
   auto timeOn = [&](const Machine &m) {
     std::string error;
     auto plan = planFor(p, m, "flash", Kernel{128, 128, 2, 128}.tiles(), error);
@@ -171,7 +161,7 @@ TEST(PipelineTime, SlowerResourceTakesLongerAndBinds) {
 
 /// Twice the rate, but the exponentials stay: less than twice as fast.
 TEST(PipelineTime, EightBits) {
-  Problem p = problem(128, 16384, false);
+  Problem p = tokenProblem(128, 16384, false);
   Kernel kernel{128, 128};
   double of16 = rate(kernel, p);
   p.dtype = DataType::f8e4m3;
@@ -198,7 +188,7 @@ TEST(PipelineTime, EightBits) {
 
 /// A tile alone takes as long as its longest warpgroup, however few rows.
 TEST(PipelineTime, OneTileTakesItsWholeLength) {
-  Problem p = problem(128, 4096, false);
+  Problem p = tokenProblem(128, 4096, false);
   p.batch = p.heads = p.kvHeads = 1;
   p.queries = 128;
   double full = usefulFlops(p) / rate({128, 128, 2, 128}, p);

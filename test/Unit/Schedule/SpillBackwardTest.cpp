@@ -1,6 +1,8 @@
 //===- SpillBackwardTest.cpp - Gradients as matrix products, priced -------===//
 
 #include "RandomProblem.h"
+#include "SpillBackwardTiles.h"
+#include "TokenProblem.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
@@ -19,32 +21,8 @@ const Machine &h100() { return *findMachine("h100_sxm"); }
 int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
 int64_t up(int64_t a, int64_t b) { return tilesOf(a, b) * b; }
 
-struct Choice {
-  int64_t keyBlock = 256, column = 256, strip = 4096, heads = 4, cluster = 1,
-          stages = 3;
-
-  operator Tiles() const {
-    return {{"query", 128},      {"key_block", keyBlock},
-            {"key", 128},        {"column", column},
-            {"query_block", 64}, {"strip", strip},
-            {"heads", heads},    {"cluster", cluster},
-            {"stages", stages},  {"persistent", cluster == 1}};
-  }
-  Schedule schedule() const {
-    return findScheduleKind("spill_backward")->build(*this);
-  }
-};
-
-Problem problem(int64_t headDim, int64_t rows, bool isCausal = false) {
-  Problem p;
-  p.direction = Direction::backward;
-  p.batch = std::max<int64_t>(1, 16384 / rows);
-  p.heads = p.kvHeads = std::max<int64_t>(1, 2048 / headDim);
-  p.queries = p.keys = rows;
-  p.headDim = p.headDimV = headDim;
-  if (isCausal)
-    p.mask = {MaskKind::causal};
-  return p;
+Schedule scheduleOf(const Tiles &tiles) {
+  return findScheduleKind("spill_backward")->build(tiles);
 }
 
 std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
@@ -65,7 +43,7 @@ int64_t wordsOf(int64_t n, int64_t d, int64_t b, int64_t strip) {
   Tiles tiles{{"query", b},  {"key_block", b},   {"key", b},
               {"column", b}, {"query_block", b}, {"strip", strip},
               {"heads", 1},  {"stages", 1},      {"persistent", 1}};
-  return trafficWords(findScheduleKind("spill_backward")->build(tiles), p);
+  return trafficWords(scheduleOf(tiles), p);
 }
 
 // The theory counts 26208 words for 32 rows of 16 columns and b = 8, with a
@@ -89,12 +67,12 @@ TEST(SpillBackward, Words) {
 /// What the launches in rounds do, tile by tile, looking at every pair.
 struct Kernel {
   const Problem &p;
-  const Choice &c;
+  const SpillBackwardTiles &c;
   struct {
     int64_t l2 = 0, smem = 0;
   } scores, keys, queries; ///< of a head of queries, of keys, of queries
 
-  Kernel(const Problem &p, const Choice &c) : p(p), c(c) {
+  Kernel(const Problem &p, const SpillBackwardTiles &c) : p(p), c(c) {
     for (int64_t strip = 0; strip < p.keys; strip += c.strip) {
       for (int64_t i = 0; i < p.queries; i += own)
         scoresTile(i, strip);
@@ -185,13 +163,13 @@ TEST(SpillBackward, MovesWhatTheKernelMoves) {
     p.dlse = random.number(0, 1) != 0;
     p.headDim = 8 * random.number(1, 80);
     p.headDimV = 8 * random.number(1, 80);
-    Choice c;
+    SpillBackwardTiles c;
     c.keyBlock = 128 * random.number(1, 2);
     c.column = 64 * random.number(1, 4);
     c.strip = 256 * random.number(1, 3);
     c.heads = random.number(1, 8);
     c.cluster = c.keyBlock == 256 ? random.number(1, 2) : 1;
-    Schedule schedule = c.schedule();
+    Schedule schedule = scheduleOf(c);
     Census counted = census(schedule, p);
     auto bytes = [&](size_t launch) {
       return gridTraffic(counted, launch, p, h100(), 132);
@@ -215,9 +193,9 @@ TEST(SpillBackward, MovesWhatTheKernelMoves) {
 
 // By hand, d = 512, 4096 rows, one head: 32 x 16 blocks of scores, in MiB.
 TEST(SpillBackward, BytesByHand) {
-  Problem p = problem(512, 4096);
+  Problem p = tokenGradients(512, 4096);
   p.batch = p.heads = p.kvHeads = 1;
-  Schedule schedule = Choice().schedule();
+  Schedule schedule = scheduleOf(SpillBackwardTiles());
   Census counted = census(schedule, p);
   constexpr int64_t mib = 1 << 20;
   auto l2 = [&](size_t launch) {
@@ -230,9 +208,9 @@ TEST(SpillBackward, BytesByHand) {
   EXPECT_EQ(l2(2), 2 * 2 * 32 * mib + 32 * 8 * mib + 8 * mib);
   EXPECT_EQ(l2(3), 2 * 32 * mib + 32 * 4 * mib + 4 * mib);
   // Two tiles share right factors.
-  Choice pairs;
+  SpillBackwardTiles pairs;
   pairs.cluster = 2;
-  schedule = pairs.schedule();
+  schedule = scheduleOf(pairs);
   counted = census(schedule, p);
   EXPECT_EQ(l2(1), 16 * 8 * mib + 16 * 8 * mib + 2 * 32 * mib + 16 * 4096 * 8);
   EXPECT_EQ(l2(2), 2 * 2 * 32 * mib + 16 * 8 * mib + 8 * mib);
@@ -248,7 +226,7 @@ TEST(SpillBackward, Bounds) {
     p.direction = Direction::backward;
     p.headDim = 8 * random.number(1, 160);
     p.headDimV = 8 * random.number(1, 160);
-    Schedule schedule = Choice().schedule();
+    Schedule schedule = scheduleOf(SpillBackwardTiles());
     Bytes bytes = traffic(schedule, p, h100());
     LevelBounds least = levelBounds(p, h100());
     EXPECT_GE(bytes.l2, least.l2Bytes) << p;
@@ -265,7 +243,7 @@ TEST(SpillBackward, Bounds) {
 
 TEST(SpillBackward, Space) {
   std::string error;
-  auto plan = planOf(problem(512, 16384), Choice(), error);
+  auto plan = planOf(tokenGradients(512, 16384), SpillBackwardTiles(), error);
   ASSERT_TRUE(plan) << error;
   ASSERT_EQ(plan->launches.size(), 4u);
   EXPECT_EQ(plan->launches[0].footprint.smemBytes, 0);
@@ -288,14 +266,14 @@ TEST(SpillBackward, Space) {
   EXPECT_EQ(plan->footprint.rowScratchBytes, plan->footprint.scratchBytes);
 
   // Whole tiles; no sums where one strip has all keys.
-  Problem ragged = problem(72, 300);
+  Problem ragged = tokenGradients(72, 300);
   ragged.batch = 1;
   ragged.heads = 6, ragged.kvHeads = 2;
-  plan = planOf(ragged, Choice(), error);
+  plan = planOf(ragged, SpillBackwardTiles(), error);
   ASSERT_TRUE(plan) << error;
   EXPECT_EQ(plan->footprint.scratchBytes,
             2 * 2 * 3 * 384 * 512 * 2 + 6 * 320 * 8);
-  Choice narrow;
+  SpillBackwardTiles narrow;
   narrow.strip = 256, narrow.column = 64;
   plan = planOf(ragged, narrow, error);
   ASSERT_TRUE(plan) << error;
@@ -317,7 +295,7 @@ TEST(SpillBackward, ScratchHasALimit) {
   std::string error;
   for (int64_t d : {512, 1024})
     for (int64_t rows : {1024, 4096, 16384, 65536, 1048576}) {
-      Problem p = problem(d, rows);
+      Problem p = tokenGradients(d, rows);
       int64_t operands = 8 * p.batch * p.heads * rows * d * 2;
       for (const Plan &plan : plans(p, h100()).plans)
         if (plan.tiles.get("heads") > 1 || plan.tiles.get("strip") > 4096)
@@ -330,25 +308,25 @@ TEST(SpillBackward, ScratchHasALimit) {
     }
   // Twice the rows, twice the memory.
   auto best = [&](int64_t rows) {
-    return plans(problem(512, rows), h100()).plans.front();
+    return plans(tokenGradients(512, rows), h100()).plans.front();
   };
   for (int64_t rows : {65536, 131072, 262144})
     EXPECT_EQ(best(2 * rows).footprint.scratchBytes,
               2 * best(rows).footprint.scratchBytes);
   // However many heads share one of keys, there is a plan.
-  Problem shared = problem(64, 65536);
+  Problem shared = tokenGradients(64, 65536);
   shared.heads = 32, shared.kvHeads = 1;
   auto least = planOf(shared, {}, error);
   ASSERT_TRUE(least) << error;
   EXPECT_LE(least->footprint.stripScratchBytes,
             int64_t(4) * kLeastStrip * 65536 * 32);
-  Choice all;
+  SpillBackwardTiles all;
   all.strip = 16384;
-  auto plan = planOf(problem(512, 16384), all, error);
+  auto plan = planOf(tokenGradients(512, 16384), all, error);
   ASSERT_TRUE(plan) << error;
   EXPECT_EQ(plan->footprint.stripScratchBytes,
             int64_t(4) * 2 * 2 * 16384 * 16384);
-  EXPECT_FALSE(planOf(problem(512, 16384), {{"strip", 16384}}, error));
+  EXPECT_FALSE(planOf(tokenGradients(512, 16384), {{"strip", 16384}}, error));
   EXPECT_NE(error.find("unless its strip and heads are asked for"),
             std::string::npos)
       << error;
@@ -359,7 +337,7 @@ TEST(SpillBackward, ScratchHasALimit) {
 //===----------------------------------------------------------------------===//
 
 TEST(SpillBackward, Refusals) {
-  Problem p = problem(512, 1024);
+  Problem p = tokenGradients(512, 1024);
   auto refusal = [&](const Tiles &tiles) {
     std::string error;
     EXPECT_FALSE(planOf(p, tiles, error)) << tiles.str();
@@ -393,7 +371,7 @@ TEST(SpillBackward, IsChosenForWideHeads) {
     for (bool isCausal : {false, true})
       for (int64_t rows : {1024, 4096, 16384}) {
         auto chosen = [&](int64_t d) {
-          Problem p = problem(d, rows, isCausal);
+          Problem p = tokenGradients(d, rows, isCausal);
           p.deterministic = isDeterministic;
           return plans(p, h100()).plans.front();
         };
@@ -406,9 +384,10 @@ TEST(SpillBackward, IsChosenForWideHeads) {
           EXPECT_NE(chosen(d).schedule, "spill_backward") << d;
       }
   for (bool isCausal : {false, true})
-    EXPECT_EQ(
-        plans(problem(256, 4096, isCausal), h100()).plans.front().schedule,
-        "spill_backward");
+    EXPECT_EQ(plans(tokenGradients(256, 4096, isCausal), h100())
+                  .plans.front()
+                  .schedule,
+              "spill_backward");
 }
 
 /// Measured on an H100 80GB SXM, 2026-11-22: bf16, 16384 tokens, 2048 columns
@@ -421,10 +400,10 @@ struct Measured {
   double total, scores, keys, queries;
 
   Plan plan() const {
-    Choice c;
+    SpillBackwardTiles c;
     c.strip = strip, c.heads = heads, c.cluster = cluster;
     std::string error;
-    auto plan = planOf(problem(d, n, isCausal), c, error);
+    auto plan = planOf(tokenGradients(d, n, isCausal), c, error);
     EXPECT_TRUE(plan) << error;
     return plan.value_or(Plan());
   }
@@ -461,7 +440,7 @@ TEST(SpillBackward, PredictsWhatWasMeasured) {
     ASSERT_EQ(plan.launches.size(), 4u);
     double error = plan.seconds * 1e3 / m.total - 1;
     EXPECT_NEAR(error, 0, 0.1)
-        << problem(m.d, m.n, m.isCausal) << " " << plan.tiles.str();
+        << tokenGradients(m.d, m.n, m.isCausal) << " " << plan.tiles.str();
     errors.push_back(std::fabs(error));
     const double seconds[] = {m.scores, m.keys, m.queries};
     for (size_t launch = 1; launch < 4; ++launch) {
@@ -486,7 +465,7 @@ TEST(SpillBackward, ChangesGoTheMeasuredWay) {
       // Between clusters of all heads and blocks of fewer there is a tie.
       if (areSame && a.n > 1024 && a.total < 0.97 * b.total)
         EXPECT_LT(a.plan().seconds, b.plan().seconds)
-            << problem(a.d, a.n, a.isCausal);
+            << tokenGradients(a.d, a.n, a.isCausal);
     }
 }
 
@@ -497,7 +476,7 @@ TEST(SpillBackward, ManyHeadsAndNoClusters) {
     for (int64_t d : {256, 320, 512, 576, 1024, 2048})
       for (int64_t rows : {1024, 4096, 16384, 65536}) {
         std::string error;
-        auto plan = planOf(problem(d, rows, isCausal), {}, error);
+        auto plan = planOf(tokenGradients(d, rows, isCausal), {}, error);
         ASSERT_TRUE(plan) << error;
         EXPECT_EQ(plan->tiles.get("cluster"), 1) << d << " " << rows;
         EXPECT_EQ(plan->tiles.get("stages"), 3) << d << " " << rows;
@@ -510,10 +489,10 @@ TEST(SpillBackward, ManyHeadsAndNoClusters) {
 // Of rounds with fewer heads there are more, each with its last wave and its
 // launches; more heads than there are make no difference.
 TEST(SpillBackward, Rounds) {
-  Problem p = problem(512, 4096); // 16 heads
+  Problem p = tokenGradients(512, 4096); // 16 heads
   std::string error;
   auto planWith = [&](int64_t heads) {
-    Choice c;
+    SpillBackwardTiles c;
     c.heads = heads;
     auto plan = planOf(p, c, error);
     EXPECT_TRUE(plan) << error;
@@ -535,8 +514,8 @@ TEST(SpillBackward, Rounds) {
 }
 
 TEST(SpillBackward, Pseudocode) {
-  Problem p = problem(512, 8192);
-  std::string text = pseudocode(Choice().schedule(), p);
+  Problem p = tokenGradients(512, 8192);
+  std::string text = pseudocode(scheduleOf(SpillBackwardTiles()), p);
   for (const char *line :
        {"for every 4 key heads (2 times) and then every strip of 4096 keys (2 "
         "of them), one launch after the other:\n",

@@ -1,0 +1,25 @@
+//===- SpillBackwardTiles.h - Tiles of spill_backward -----------*- C++ -*-===//
+
+#ifndef ATTN_TEST_UNIT_SCHEDULE_SPILLBACKWARDTILES_H
+#define ATTN_TEST_UNIT_SCHEDULE_SPILLBACKWARDTILES_H
+
+#include "attn/Schedule/Tiles.h"
+
+namespace attn {
+
+struct SpillBackwardTiles {
+  int64_t keyBlock = 256, column = 256, strip = 4096, heads = 4, cluster = 1,
+          stages = 3;
+
+  operator Tiles() const {
+    return {{"query", 128},      {"key_block", keyBlock},
+            {"key", 128},        {"column", column},
+            {"query_block", 64}, {"strip", strip},
+            {"heads", heads},    {"cluster", cluster},
+            {"stages", stages},  {"persistent", cluster == 1}};
+  }
+};
+
+} // namespace attn
+
+#endif
