@@ -128,6 +128,20 @@ Value GradientFrame::statistics(Scalar number, int64_t first,
                         count, one);
 }
 
+GradientFrame::RowStatistics GradientFrame::statisticsOf(const Tile &tile,
+                                                         Scalar row) const {
+  Scalar number = row / block;
+  Scalar place = numberOf(tile.batch, tile.head, number);
+  Scalar begin = number * block;
+  Scalar count = b.max(b.min(ownRows - begin, b.i32(block)), b.i32(0));
+  auto load = [&](int64_t first) -> Value {
+    return LoadRowOp::create(b, b.rowType(kWarpRows),
+                             statistics(place, first, count), row - begin);
+  };
+  Value shift = load(0);
+  return {shift, load(block)};
+}
+
 void GradientFrame::loadStatistics(const Ring &ring, Place place,
                                    const Tile &tile, const Step &step) const {
   LoadWordsOp::create(b, arguments.get(b, "scratch_statistics"),

@@ -99,6 +99,11 @@ struct GradientFrame {
   Scalar numberOf(Scalar batch, Scalar head, Scalar block) const;
   /// Some of the numbers of a block, those from `first` on, as a vector.
   mlir::Value statistics(Scalar number, int64_t first, Scalar count) const;
+  /// Those of 16 of the tile's own queries, all of one block, from `row` on.
+  struct RowStatistics {
+    mlir::Value shift, delta;
+  };
+  RowStatistics statisticsOf(const Tile &tile, Scalar row) const;
   /// Starts loading the numbers of a step's queries beside what else the slot
   /// of the ring gets.
   void loadStatistics(const Ring &ring, Place place, const Tile &tile,

@@ -64,3 +64,8 @@ Value attn::scaleRows(TileBuilder &b, Value fragment, Value factors) {
       {fragment, factors}, fragment.getType(),
       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return x[0] * x[1]; });
 }
+
+Value attn::scaleRows(TileBuilder &b, Value fragment, Scalar factor) {
+  int64_t rows = cast<FragType>(fragment.getType()).getRows();
+  return scaleRows(b, fragment, b.fill(factor, b.rowType(rows)));
+}

@@ -66,9 +66,11 @@ private:
   ScoreScale scale;
 };
 
-/// Every element times the value of its row.
+/// Every element times the value of its row, or times a number.
 mlir::Value scaleRows(TileBuilder &builder, mlir::Value fragment,
                       mlir::Value factors);
+mlir::Value scaleRows(TileBuilder &builder, mlir::Value fragment,
+                      Scalar factor);
 
 } // namespace attn
 

@@ -17,29 +17,6 @@ using namespace attn::tile;
 
 namespace {
 
-/// Works off tiles until there is none; `body` gives what it carries from one
-/// to the next.
-void forEachTile(const SpillFrame &f, Scalar init,
-                 function_ref<Scalar(const SpillTile &, Scalar)> body) {
-  TileBuilder &b = f.b;
-  Place start = Place::reader(b);
-  SpillTile first = f.pop(start);
-  Place message = start.next(b, kTileMessages);
-  b.repeat(
-      {first.row, first.head, first.batch, first.part, message.slot,
-       message.parity, init},
-      [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-      [&](ValueRange s) -> SmallVector<Value> {
-        auto at = [&](int i) { return b.wrap(s[i]); };
-        Place message{at(4), at(5)};
-        Scalar carried = body({at(0), at(1), at(2), at(3)}, at(6));
-        SpillTile next = f.pop(message);
-        message = message.next(b, kTileMessages);
-        return {next.row,     next.head,      next.batch, next.part,
-                message.slot, message.parity, carried};
-      });
-}
-
 //===----------------------------------------------------------------------===//
 // Producer
 //===----------------------------------------------------------------------===//
@@ -49,49 +26,33 @@ public:
   explicit Producer(const SpillFrame &frame) : f(frame), b(frame.b) {}
 
   void produce() {
-    SpillTile first = busy(f.tileAt(f.firstNumber()));
-    Place place = Place::writer(b), message = Place::reader(b);
-    f.push(message, first);
-    message = message.next(b, kTileMessages);
-    b.repeat(
-        {first.row, first.head, first.batch, first.part, place.slot,
-         place.parity, message.slot, message.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) -> SmallVector<Value> {
-          auto at = [&](int i) { return b.wrap(s[i]); };
-          Place message{at(6), at(7)};
-          Place place = loadTile({at(0), at(1), at(2), at(3)}, {at(4), at(5)});
-          SpillTile next = busy(drawNext());
-          f.push(message, next);
-          message = message.next(b, kTileMessages);
-          return {next.row,   next.head,    next.batch,   next.part,
-                  place.slot, place.parity, message.slot, message.parity};
-        });
+    Place place = Place::writer(b);
+    feedTiles(
+        b, f.queue, busy(f.tileAt(f.firstNumber())), {place.slot, place.parity},
+        [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
+          Place place =
+              loadTile(tile, {b.wrap(carried[0]), b.wrap(carried[1])});
+          return {place.slot, place.parity};
+        },
+        [&] { return busy(drawNext()); });
   }
 
 private:
   /// The tile, or the next one for which there is something to do: found here,
   /// ahead of those who compute.
-  SpillTile busy(const SpillTile &tile) {
+  Tile busy(const Tile &tile) {
     if (f.is(SpillLaunch::keySums))
       return tile;
-    auto unpack = [&](ValueRange s) -> SpillTile {
-      return {b.wrap(s[0]), b.wrap(s[1]), b.wrap(s[2]), b.wrap(s[3])};
-    };
-    ValueRange found = b.repeat(
-        {tile.row, tile.head, tile.batch, tile.part},
-        [&](ValueRange s) {
-          SpillTile tile = unpack(s);
-          return (b.i32(-1) < tile.row) & f.isIdle(tile);
-        },
-        [&](ValueRange) -> SmallVector<Value> {
-          SpillTile next = drawNext();
-          return {next.row, next.head, next.batch, next.part};
-        });
-    return unpack(found);
+    return Tile::of(b, b.repeat(
+                           tile.numbers(),
+                           [&](ValueRange s) {
+                             Tile tile = Tile::of(b, s);
+                             return (b.i32(-1) < tile.row) & f.isIdle(tile);
+                           },
+                           [&](ValueRange) { return drawNext().numbers(); }));
   }
 
-  SpillTile drawNext() {
+  Tile drawNext() {
     if (!f.isPersistent)
       return {b.i32(-1), b.i32(0), b.i32(0), b.i32(0)};
     Scalar drawn = b.wrap(DrawOp::create(
@@ -100,8 +61,8 @@ private:
     return f.tileAt(drawn + f.afterFirst());
   }
 
-  Place loadTile(const SpillTile &tile, Place start) {
-    Walk walk = f.walkOf(tile);
+  Place loadTile(const Tile &tile, Place start) {
+    Walk walk = f.walkInRound(tile);
     Step first = f.firstStep(walk);
     ValueRange last =
         b.loop(b.i32(0), walk.steps,
@@ -116,7 +77,7 @@ private:
     return {b.wrap(last[0]), b.wrap(last[1])};
   }
 
-  Place loadStep(const SpillTile &tile, const Step &step, Place place) {
+  Place loadStep(const Tile &tile, const Step &step, Place place) {
     switch (f.launch) {
     case SpillLaunch::scores:
       place = loadSlices("q", "k", f.problem.headDim, tile, step, place);
@@ -145,7 +106,7 @@ private:
 
   /// Both factors of a block of scores, or of dP, 64 columns after the other.
   Place loadSlices(StringRef own, StringRef streamed, int64_t columns,
-                   const SpillTile &tile, const Step &step, Place start) {
+                   const Tile &tile, const Step &step, Place start) {
     constexpr int64_t width = SpillFrame::kStep;
     ValueRange last = b.loop(
         b.i32(0), b.i32((columns + width - 1) / width),
@@ -163,7 +124,7 @@ private:
   }
 
   /// 64 queries: weights (or what is left of dP) of the tile's keys, and rows.
-  void loadPair(StringRef weights, StringRef rows, const SpillTile &tile,
+  void loadPair(StringRef weights, StringRef rows, const Tile &tile,
                 const Step &step, Place place) {
     SpillFrame::RoundHead head = f.inRound(tile.batch, step.head);
     Scalar query = step.block * SpillFrame::kStep;
@@ -202,29 +163,33 @@ public:
   explicit Writer(const SpillFrame &frame) : f(frame), b(frame.b) {}
 
   void write() {
-    forEachTile(f, b.i32(0), [&](const SpillTile &tile, Scalar turn) {
-      switch (f.launch) {
-      case SpillLaunch::scores:
-        return writeScores(tile, turn);
-      case SpillLaunch::keySums: {
-        Scalar isValue = f.isValuePart(tile);
-        b.when(isValue, [&] { writeSums("dv", tile, turn); });
-        b.when(isValue == b.boolean(false),
-               [&] { writeSums("dk", tile, turn); });
-        return turn ^ 1;
-      }
-      case SpillLaunch::querySums: {
-        Scalar isLast = f.turnOf(tile).isLast;
-        b.when(isLast, [&] { writeSums("dq", tile, turn); });
-        return b.select(isLast, turn ^ 1, turn);
-      }
-      }
-      llvm_unreachable("closed enum");
-    });
+    forEachTile(b, f.queue, Value(b.i32(0)),
+                [&](const Tile &tile, ValueRange turn) -> SmallVector<Value> {
+                  return {write(tile, b.wrap(turn[0]))};
+                });
   }
 
 private:
-  Scalar writeScores(const SpillTile &tile, Scalar turn) {
+  Scalar write(const Tile &tile, Scalar turn) {
+    switch (f.launch) {
+    case SpillLaunch::scores:
+      return writeScores(tile, turn);
+    case SpillLaunch::keySums: {
+      Scalar isValue = f.isValuePart(tile);
+      b.when(isValue, [&] { writeSums("dv", tile, turn); });
+      b.when(isValue == b.boolean(false), [&] { writeSums("dk", tile, turn); });
+      return turn ^ 1;
+    }
+    case SpillLaunch::querySums: {
+      Scalar isLast = f.turnOf(tile).isLast;
+      b.when(isLast, [&] { writeSums("dq", tile, turn); });
+      return b.select(isLast, turn ^ 1, turn);
+    }
+    }
+    llvm_unreachable("closed enum");
+  }
+
+  Scalar writeScores(const Tile &tile, Scalar turn) {
     SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
     Scalar column = tile.part * f.keyBlock;
     for (StringRef array : {"scratch_p", "scratch_ds"}) {
@@ -234,7 +199,7 @@ private:
     return turn;
   }
 
-  void writeSums(StringRef gradient, const SpillTile &tile, Scalar turn) {
+  void writeSums(StringRef gradient, const Tile &tile, Scalar turn) {
     write(gradient, tile.batch, tile.head, tile.row, f.columnOf(tile), turn);
   }
 

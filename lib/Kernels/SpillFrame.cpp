@@ -111,17 +111,14 @@ void SpillFrame::reserve() {
   ring =
       Ring(b, "ring", stages, consumers * cluster, /*writers=*/2, cluster > 1);
   ringStaged = Ring(b, "staged", kGroups, /*readers=*/1, kWarpsPerGroup);
-  constexpr int64_t numbers = 4;
-  queue =
-      QueueOp::create(b, QueueType::get(b.getContext(), kTileMessages, numbers),
-                      "tile", uint32_t(consumers + 1));
+  queue = tileQueue(b, consumers + 1, /*hasParts=*/true);
 }
 
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
 
-SpillTile SpillFrame::tileAt(Scalar number) const {
+Tile SpillFrame::tileAt(Scalar number) const {
   Scalar exists = number < tileCount();
   Scalar ofHead = b.max(rowTiles * partCount, b.i32(1));
   Scalar sectionHeads = b.i32(1);
@@ -158,18 +155,6 @@ SpillTile SpillFrame::tileAt(Scalar number) const {
   return {b.select(exists, row, b.i32(-1)), head, batch, part};
 }
 
-void SpillFrame::push(Place message, const SpillTile &tile) const {
-  PushOp::create(b, queue, message.slot, message.parity,
-                 ValueRange{tile.row, tile.head, tile.batch, tile.part});
-}
-
-SpillTile SpillFrame::pop(Place message) const {
-  SmallVector<Type> types(4, b.getI32Type());
-  auto op = PopOp::create(b, types, queue, message.slot, message.parity);
-  auto at = [&](unsigned i) { return b.wrap(op.getResult(i)); };
-  return {at(0), at(1), at(2), at(3)};
-}
-
 SpillFrame::RoundHead SpillFrame::inRound(Scalar batch,
                                           Scalar queryHead) const {
   Scalar keyHead = queryHead / sharers;
@@ -177,8 +162,8 @@ SpillFrame::RoundHead SpillFrame::inRound(Scalar batch,
           queryHead - keyHead * sharers};
 }
 
-Run SpillFrame::seenBy(const SpillTile &tile, Scalar rows, Scalar first,
-                       Scalar end, int64_t size) const {
+Run SpillFrame::seenBy(const Tile &tile, Scalar rows, Scalar first, Scalar end,
+                       int64_t size) const {
   Scalar row = tile.row - rank * kRows;
   KeyBand::Keys seen =
       band->seenBy(b, row, b.min(row + kRows * cluster, rows) - 1);
@@ -189,7 +174,7 @@ Run SpillFrame::seenBy(const SpillTile &tile, Scalar rows, Scalar first,
           b.select(first < end, b.ceilDiv(b.max(end, b.i32(0)), size), begin)};
 }
 
-Walk SpillFrame::walkOf(const SpillTile &tile) const {
+Walk SpillFrame::walkInRound(const Tile &tile) const {
   if (is(SpillLaunch::keySums)) {
     Run run = seenBy(tile, keys, b.i32(0), queries, kStep);
     return {run, tile.head * sharers, (run.end - run.begin) * sharers};
@@ -205,34 +190,33 @@ Walk SpillFrame::walkOf(const SpillTile &tile) const {
   return {run, tile.head, run.end - run.begin};
 }
 
-Scalar SpillFrame::isIdle(const SpillTile &tile) const {
+Scalar SpillFrame::isIdle(const Tile &tile) const {
   if (is(SpillLaunch::keySums)) // zeros, if nothing is seen
     return b.boolean(false);
-  Scalar isEmpty = walkOf(tile).steps == b.i32(0);
+  Scalar isEmpty = walkInRound(tile).steps == b.i32(0);
   if (is(SpillLaunch::scores))
     return isEmpty;
   return isEmpty & (turnOf(tile).isLast == b.boolean(false));
 }
 
-SpillFrame::Turn SpillFrame::turnOf(const SpillTile &tile) const {
+SpillFrame::Turn SpillFrame::turnOf(const Tile &tile) const {
   // In strips; what sees nothing has its turn in the first one.
   Run all = seenBy(tile, queries, b.i32(0), keys, strip);
   Scalar now = firstKey / strip;
-  Scalar last = b.max(all.end - 1, all.begin);
-  Scalar first = b.select(all.begin < all.end, all.begin, b.i32(0));
-  last = b.select(all.begin < all.end, last, b.i32(0));
+  Scalar isSeen = all.begin < all.end;
+  Scalar first = b.select(isSeen, all.begin, b.i32(0));
+  Scalar last = b.select(isSeen, all.end - 1, b.i32(0));
   return {now == first, now == last};
 }
 
-Scalar SpillFrame::columnOf(const SpillTile &tile) const {
+Scalar SpillFrame::columnOf(const Tile &tile) const {
   Scalar part = tile.part;
   if (is(SpillLaunch::keySums))
     part = b.select(isValuePart(tile), part, part - partsOf(problem.headDimV));
   return part * column;
 }
 
-Scalar SpillFrame::placeOf(const SpillTile &tile, Scalar row,
-                           Scalar warp) const {
+Scalar SpillFrame::placeOf(const Tile &tile, Scalar row, Scalar warp) const {
   Scalar ofHead = b.ceilDiv(queries, kRows) * (kRows / kStripRows);
   Scalar head = tile.batch * arguments.get(b, "heads") + tile.head;
   Scalar stripNumber = head * ofHead + row / kStripRows;

@@ -30,11 +30,6 @@ namespace attn {
 /// The launches behind that of the statistics.
 enum class SpillLaunch { scores, keySums, querySums };
 
-struct SpillTile {
-  Scalar row; ///< negative if there is no tile
-  Scalar head, batch, part;
-};
-
 struct SpillFrame : GradientFrame {
   static constexpr int64_t kGroups = 2; ///< consumer warpgroups
   static constexpr int64_t kRows = kGroups * kGroupRows;
@@ -51,13 +46,11 @@ struct SpillFrame : GradientFrame {
   //===--------------------------------------------------------------------===//
 
   /// The tile of that number.  Under a mask the longest are the first.
-  SpillTile tileAt(Scalar number) const;
+  Tile tileAt(Scalar number) const;
   Scalar tileCount() const { return rowTiles * heads * partCount; }
   /// The number of the block's first tile, and how many begin with one.
   Scalar firstNumber() const { return b.programId(0) / cluster; }
   Scalar afterFirst() const { return b.gridSize(0) / cluster; }
-  void push(Place message, const SpillTile &tile) const;
-  SpillTile pop(Place message) const;
 
   /// Where the rows of a query head are in the arrays of the round.
   struct RoundHead {
@@ -68,26 +61,26 @@ struct SpillFrame : GradientFrame {
   /// What a tile walks: of scores its block of keys, if it is seen, of sums
   /// steps of 64 queries, of all heads that share the keys, or of the strip's
   /// keys.
-  Walk walkOf(const SpillTile &tile) const;
+  Walk walkInRound(const Tile &tile) const;
   /// Whether there is nothing to do for a tile; none is told of such a one.
-  Scalar isIdle(const SpillTile &tile) const;
+  Scalar isIdle(const Tile &tile) const;
   /// Of a tile of dQ, which part of it comes in this strip.  Sums wait in
   /// scratch memory for those behind.
   struct Turn {
     Scalar isFirst, isLast;
   };
-  Turn turnOf(const SpillTile &tile) const;
+  Turn turnOf(const Tile &tile) const;
   /// Whether the part is one of dV.
-  Scalar isValuePart(const SpillTile &tile) const {
+  Scalar isValuePart(const Tile &tile) const {
     return tile.part < b.i32(partsOf(problem.headDimV));
   }
   /// The first column of a part, of its array.
-  Scalar columnOf(const SpillTile &tile) const;
+  Scalar columnOf(const Tile &tile) const;
   int64_t partsOf(int64_t columns) const {
     return (columns + column - 1) / column;
   }
   /// Where sums of 16 rows wait, an image each.
-  Scalar placeOf(const SpillTile &tile, Scalar row, Scalar warp) const;
+  Scalar placeOf(const Tile &tile, Scalar row, Scalar warp) const;
 
   const SpillLaunch launch;
   int64_t keyBlock; ///< keys of a block of scores
@@ -115,7 +108,7 @@ private:
   int64_t boxRows(int64_t rows) const;
   /// Blocks of `size` of what the rows of a cluster's tiles see from `first` on
   /// and before `end`; none if there is nothing.  There are so many rows.
-  Run seenBy(const SpillTile &tile, Scalar rows, Scalar first, Scalar end,
+  Run seenBy(const Tile &tile, Scalar rows, Scalar first, Scalar end,
              int64_t size) const;
 };
 

@@ -80,52 +80,80 @@ Tile TileOrder::at(TileBuilder &b, Scalar number) const {
           flat - entry * heads, entry};
 }
 
-Value attn::tileQueue(TileBuilder &b, int64_t readers) {
-  auto type = QueueType::get(b.getContext(), kTileMessages, 3);
+attn::Tile attn::Tile::of(TileBuilder &b, ValueRange numbers) {
+  auto at = [&](size_t i) { return b.wrap(numbers[i]); };
+  Tile tile{at(0), at(1), at(2)};
+  if (numbers.size() > 3)
+    tile.part = at(3);
+  return tile;
+}
+
+SmallVector<Value> attn::Tile::numbers() const {
+  SmallVector<Value> all = {row, head, batch};
+  if (Value(part))
+    all.push_back(part);
+  return all;
+}
+
+Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts) {
+  auto type = QueueType::get(b.getContext(), kTileMessages, hasParts ? 4 : 3);
   return QueueOp::create(b, type, "tile", uint32_t(readers));
 }
 
 void attn::pushTile(TileBuilder &b, Value queue, Place message,
                     const Tile &tile) {
-  PushOp::create(b, queue, message.slot, message.parity,
-                 ValueRange{tile.row, tile.head, tile.batch});
+  PushOp::create(b, queue, message.slot, message.parity, tile.numbers());
 }
 
 attn::Tile attn::popTile(TileBuilder &b, Value queue, Place message) {
-  SmallVector<Type> types(3, b.getI32Type());
+  SmallVector<Type> types(cast<QueueType>(queue.getType()).getValues(),
+                          b.getI32Type());
   auto op = PopOp::create(b, types, queue, message.slot, message.parity);
-  return {b.wrap(op.getResult(0)), b.wrap(op.getResult(1)),
-          b.wrap(op.getResult(2))};
+  return Tile::of(b, op.getResults());
 }
 
-/// What a loop over tiles carries of them.
-static SmallVector<Value> pack(const Tile &tile, Place message) {
-  return {tile.row, tile.head, tile.batch, message.slot, message.parity};
-}
-static constexpr unsigned kPacked = 5;
+/// A tile, and where the message behind its own will be.
+using TileAndPlace = std::pair<Tile, Place>;
 
-static void repeatTiles(TileBuilder &b, SmallVector<Value> start,
+/// Loops over tiles until there is none.
+static void repeatTiles(TileBuilder &b, const TileAndPlace &first,
                         ValueRange init, TileBody body,
-                        function_ref<SmallVector<Value>(Place)> next) {
-  llvm::append_range(start, init);
+                        function_ref<TileAndPlace(Place)> next) {
+  auto pack = [](const TileAndPlace &at, ValueRange carried) {
+    SmallVector<Value> all = at.first.numbers();
+    llvm::append_values(all, at.second.slot, at.second.parity);
+    llvm::append_range(all, carried);
+    return all;
+  };
+  size_t numbers = first.first.numbers().size();
   b.repeat(
-      start, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+      pack(first, init), [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
       [&](ValueRange s) {
-        Tile tile{b.wrap(s[0]), b.wrap(s[1]), b.wrap(s[2])};
-        SmallVector<Value> carried = body(tile, s.drop_front(kPacked));
-        SmallVector<Value> after = next({b.wrap(s[3]), b.wrap(s[4])});
-        llvm::append_range(after, carried);
-        return after;
+        Tile tile = Tile::of(b, s.take_front(numbers));
+        s = s.drop_front(numbers);
+        SmallVector<Value> carried = body(tile, s.drop_front(2));
+        return pack(next({b.wrap(s[0]), b.wrap(s[1])}), carried);
       });
 }
 
 void attn::forEachTile(TileBuilder &b, Value queue, ValueRange init,
                        TileBody body) {
-  auto pop = [&](Place message) {
+  auto pop = [&](Place message) -> TileAndPlace {
     Tile tile = popTile(b, queue, message);
-    return pack(tile, message.next(b, kTileMessages));
+    return {tile, message.next(b, kTileMessages)};
   };
   repeatTiles(b, pop(Place::reader(b)), init, body, pop);
+}
+
+void attn::feedTiles(TileBuilder &b, Value queue, const Tile &first,
+                     ValueRange init, TileBody body,
+                     function_ref<Tile()> drawNext) {
+  auto push = [&](const Tile &tile, Place message) -> TileAndPlace {
+    pushTile(b, queue, message, tile);
+    return {tile, message.next(b, kTileMessages)};
+  };
+  repeatTiles(b, push(first, Place::reader(b)), init, body,
+              [&](Place message) { return push(drawNext(), message); });
 }
 
 Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
@@ -139,11 +167,6 @@ Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {
 
 void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
                           Value queue, ValueRange init, TileBody body) const {
-  auto push = [&](const Tile &tile, Place message) {
-    pushTile(b, queue, message, tile);
-    return pack(tile, message.next(b, kTileMessages));
-  };
-  repeatTiles(
-      b, push(at(b, b.programId(0)), Place::reader(b)), init, body,
-      [&](Place message) { return push(drawNext(b, arguments), message); });
+  attn::feedTiles(b, queue, at(b, b.programId(0)), init, body,
+                  [&] { return drawNext(b, arguments); });
 }

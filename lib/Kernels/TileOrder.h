@@ -25,12 +25,18 @@ namespace attn {
 /// none.
 struct Tile {
   Scalar row, head, batch;
+  Scalar part = {}; ///< where rows have several tiles side by side
+
+  /// As loops and queues have it.
+  static Tile of(TileBuilder &builder, mlir::ValueRange numbers);
+  llvm::SmallVector<mlir::Value> numbers() const;
 };
 
-/// The queue through which a producer tells `readers` warps of tiles, and what
-/// its slots hold.
+/// The queue through which a producer tells `readers` warps of tiles, of parts
+/// as well if there are any, and how many its slots hold.
 inline constexpr int64_t kTileMessages = 2;
-mlir::Value tileQueue(TileBuilder &builder, int64_t readers);
+mlir::Value tileQueue(TileBuilder &builder, int64_t readers,
+                      bool hasParts = false);
 void pushTile(TileBuilder &builder, mlir::Value queue, Place message,
               const Tile &tile);
 Tile popTile(TileBuilder &builder, mlir::Value queue, Place message);
@@ -42,6 +48,11 @@ using TileBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
 /// behind the body of each.
 void forEachTile(TileBuilder &builder, mlir::Value queue, mlir::ValueRange init,
                  TileBody body);
+/// The loop of a producer: tells the queue of a tile, then does what is to be
+/// done for it, and draws the next one last, so that who is done first has it.
+void feedTiles(TileBuilder &builder, mlir::Value queue, const Tile &first,
+               mlir::ValueRange init, TileBody body,
+               llvm::function_ref<Tile()> drawNext);
 
 class TileOrder {
 public:
@@ -63,9 +74,7 @@ public:
   Scalar draw(TileBuilder &builder, const Arguments &arguments) const;
   /// The next tile for a block: the first ones go to blocks by their numbers.
   Tile drawNext(TileBuilder &builder, const Arguments &arguments) const;
-  /// The loop of a producer: tells the queue of a tile, then does what is to be
-  /// done for it, and draws the next one last, so that who is done first has
-  /// it.
+  /// Feeds the block's tiles to the queue.
   void feedTiles(TileBuilder &builder, const Arguments &arguments,
                  mlir::Value queue, mlir::ValueRange init, TileBody body) const;
 

@@ -227,7 +227,7 @@ private:
   }
 
   Scalar store(Value sum, Scalar factor, Scalar turn) {
-    Value scaled = scaleRows(b, sum, b.fill(factor, b.rowType(kWarpRows)));
+    Value scaled = scaleRows(b, sum, factor);
     leave(turn, [&] {
       StoreMatrixOp::create(b, scaled, staging, warpInGroup * kWarpRows,
                             /*column=*/Value(), /*stage=*/group);

@@ -66,26 +66,15 @@ private:
     warpOfGroup = warp % kWarpsPerGroup;
     scale.emplace(b, arguments.get(b, "scale"), request.scale);
     Place start = Place::reader(b);
-    SpillTile first = pop(start);
-    Place message = start.next(b, kTileMessages);
-    b.repeat(
-        {first.row, first.head, first.batch, first.part, message.slot,
-         message.parity, start.slot, start.parity, b.i32(0)},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) -> SmallVector<Value> {
-          auto at = [&](int i) { return b.wrap(s[i]); };
-          Place message{at(4), at(5)};
-          State state = consumeTile({at(0), at(1), at(2), at(3)},
-                                    {{at(6), at(7)}, at(8)});
-          SpillTile next = pop(message);
-          message = message.next(b, kTileMessages);
-          return {next.row,         next.head,          next.batch,
-                  next.part,        message.slot,       message.parity,
-                  state.place.slot, state.place.parity, state.turn};
-        });
+    forEachTile(b, queue, {start.slot, start.parity, b.i32(0)},
+                [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
+                  State state = consumeTile(
+                      tile, {{b.wrap(s[0]), b.wrap(s[1])}, b.wrap(s[2])});
+                  return {state.place.slot, state.place.parity, state.turn};
+                });
   }
 
-  State consumeTile(const SpillTile &tile, const State &state) {
+  State consumeTile(const Tile &tile, const State &state) {
     switch (launch) {
     case SpillLaunch::scores:
       return consumeScores(tile, state);
@@ -101,53 +90,22 @@ private:
   // Scores
   //===--------------------------------------------------------------------===//
 
-  /// What a warpgroup knows of its queries.
-  struct Own {
-    Scalar row, warpRow;
-    KeyBand::Keys seen;
-    Value shift, delta;
-  };
-
-  State consumeScores(const SpillTile &tile, State state) {
-    scoreBlock(tile, firstKey + tile.part * keyBlock, state);
-    return state;
-  }
-
-  Own ownOf(const SpillTile &tile) {
-    Own own;
-    own.row = tile.row + groupRow;
-    own.warpRow = own.row + warpOfGroup * kWarpRows;
-    own.seen =
-        band->seenBy(b, own.row, b.min(own.row + kGroupRows, queries) - 1);
-    loadStatistics(tile, own);
-    return own;
-  }
-
-  void loadStatistics(const SpillTile &tile, Own &own) {
-    Scalar number = own.warpRow / block;
-    Scalar place = numberOf(tile.batch, tile.head, number);
-    Scalar begin = number * block;
-    Scalar count = b.max(b.min(queries - begin, b.i32(block)), b.i32(0));
-    auto load = [&](int64_t first) -> Value {
-      return LoadRowOp::create(b, b.rowType(kWarpRows),
-                               statistics(place, first, count),
-                               own.warpRow - begin);
-    };
-    own.shift = load(0);
-    own.delta = load(block);
-  }
-
   /// P and dS of a block of keys.
-  void scoreBlock(const SpillTile &tile, Scalar key, State &state) {
-    Own own = ownOf(tile);
+  State consumeScores(const Tile &tile, State state) {
+    Scalar key = firstKey + tile.part * keyBlock;
+    Scalar row = tile.row + groupRow;
+    Scalar warpRow = row + warpOfGroup * kWarpRows;
+    KeyBand::Keys seen =
+        band->seenBy(b, row, b.min(row + kGroupRows, queries) - 1);
+    RowStatistics own = statisticsOf(tile, warpRow);
     Scalar isOpen =
-        (key + keyBlock <= own.seen.allEnd) & (own.row + kGroupRows <= queries);
+        (key + keyBlock <= seen.allEnd) & (row + kGroupRows <= queries);
     if (band->hasFirst)
-      isOpen = isOpen & (own.seen.allFirst <= key);
+      isOpen = isOpen & (seen.allFirst <= key);
     Value scores = product(state.place, problem.headDim);
     Value weights =
         weightsOf(b, *scale, scores, own.shift, isOpen, [&](Value scores) {
-          return band->hide(b, scores, own.warpRow, key, queries);
+          return band->hide(b, scores, warpRow, key, queries);
         });
     Value rounded =
         CastOp::create(b, b.lhsType(kWarpRows, keyBlock, element), weights);
@@ -160,9 +118,10 @@ private:
     gradient = b.choose(
         isOpen, [&]() -> SmallVector<Value> { return {gradient}; },
         [&]() -> SmallVector<Value> {
-          return {band->clear(b, gradient, own.warpRow, key, queries)};
+          return {band->clear(b, gradient, warpRow, key, queries)};
         })[0];
     put(gradient, state.turn);
+    return state;
   }
 
   /// Own rows times the transpose of a block's, 64 columns after the other.
@@ -212,22 +171,18 @@ private:
 
   Value noSum() { return b.fill(b.f32(0), b.accType(kWarpRows, column)); }
 
-  Value scaled(Value sum, Scalar factor) {
-    return scaleRows(b, sum, b.fill(factor, b.rowType(kWarpRows)));
-  }
-
-  State consumeKeySums(const SpillTile &tile, State state) {
-    Value sum = addSteps(walkOf(tile).steps, state.place, noSum(),
+  State consumeKeySums(const Tile &tile, State state) {
+    Value sum = addSteps(walkInRound(tile).steps, state.place, noSum(),
                          /*isTransposed=*/true);
     Scalar factor =
         b.select(isValuePart(tile), b.f32(1), arguments.get(b, "scale"));
-    put(scaled(sum, factor), state.turn);
+    put(scaleRows(b, sum, factor), state.turn);
     return state;
   }
 
-  State consumeQuerySums(const SpillTile &tile, State state) {
+  State consumeQuerySums(const Tile &tile, State state) {
     Turn turn = turnOf(tile);
-    Scalar steps = walkOf(tile).steps;
+    Scalar steps = walkInRound(tile).steps;
     Scalar row = tile.row + groupRow;
     Scalar place = placeOf(tile, row, warpOfGroup);
     Value waiting = arguments.get(b, "scratch_dq");
@@ -252,7 +207,7 @@ private:
         turn.isLast,
         [&]() -> SmallVector<Value> {
           Scalar after = state.turn;
-          put(scaled(sum, arguments.get(b, "scale")), after);
+          put(scaleRows(b, sum, arguments.get(b, "scale")), after);
           return {after};
         },
         [&]() -> SmallVector<Value> { return {state.turn}; });

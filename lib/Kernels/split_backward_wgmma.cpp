@@ -86,7 +86,7 @@ private:
     Tile tile;
     Place once; ///< of its rows in shared memory
     KeyBand::Keys seen;
-    Value shift, delta; ///< of own queries
+    RowStatistics statistics; ///< of own queries
   };
 
   void consume() {
@@ -108,13 +108,13 @@ private:
 
   SmallVector<Value> consumeTile(ValueRange s) {
     auto at = [&](int i) { return b.wrap(s[i]); };
-    Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}, {}};
+    Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}};
     Place message{at(3), at(4)};
     Walk walk = walkOf(own.tile);
     Scalar row = own.tile.row + groupRow;
     own.seen = band->seenBy(b, row, b.min(row + kGroupRows, ownRows) - 1);
     if (!ownsKeys)
-      loadOwnStatistics(own);
+      own.statistics = statisticsOf(own.tile, own.tile.row + warpRow);
     b.when(b.i32(0) < walk.steps, [&] {
       ringX.awaitFull(b, own.once);
       if (side.hasX)
@@ -150,22 +150,6 @@ private:
             state.y.slot,   state.y.parity};
   }
 
-  /// Statistics of own queries, of which 16 are in one block.
-  void loadOwnStatistics(Own &own) {
-    Scalar row = own.tile.row + warpRow;
-    Scalar number = row / block;
-    Scalar place = numberOf(own.tile.batch, own.tile.head, number);
-    Scalar begin = number * block;
-    Scalar count =
-        b.max(b.min(ownRows - begin, b.i32(int32_t(block))), b.i32(0));
-    auto load = [&](int64_t first) -> Value {
-      return LoadRowOp::create(b, b.rowType(kWarpRows),
-                               statistics(place, first, count), row - begin);
-    };
-    own.shift = load(0);
-    own.delta = load(block);
-  }
-
   /// A block of streamed rows, from `row` on.
   State multiply(const State &state, const Own &own, Scalar row,
                  Scalar isLast) {
@@ -178,7 +162,8 @@ private:
     next.groupRow = state.groupRow + zero;
 
     ringStreamedX.awaitFull(b, state.x);
-    Value shift = ownsKeys ? columnsOf(state.x.slot, /*first=*/0) : own.shift;
+    Value shift =
+        ownsKeys ? columnsOf(state.x.slot, /*first=*/0) : own.statistics.shift;
     Value scores =
         startScores(bufferX, state.groupRow, bufferStreamedX, state.x.slot);
     ringStreamedY.awaitFull(b, state.y);
@@ -202,8 +187,8 @@ private:
     if (isBeside)
       startY();
     if (side.hasX) {
-      Value delta =
-          ownsKeys ? columnsOf(state.x.slot, /*first=*/block) : own.delta;
+      Value delta = ownsKeys ? columnsOf(state.x.slot, /*first=*/block)
+                             : own.statistics.delta;
       gradient = gradientOf(b, weights, b.await(gradient, isBeside ? 1 : 0),
                             delta, isOpen);
       if (ownsBareY()) {
@@ -241,10 +226,8 @@ private:
       StoreMatrixOp::create(b, sum, buffer, warpRow, /*column=*/Value(),
                             /*stage=*/b.i32(0));
     };
-    if (side.hasX) {
-      Value factors = b.fill(arguments.get(b, "scale"), b.rowType(kWarpRows));
-      put(scaleRows(b, state.sums[0], factors), stagedX);
-    }
+    if (side.hasX)
+      put(scaleRows(b, state.sums[0], arguments.get(b, "scale")), stagedX);
     if (side.hasY)
       put(state.sums[indexOfY()], stagedY);
     ringStaged.handOver(b, place);
