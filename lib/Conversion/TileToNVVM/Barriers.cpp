@@ -32,6 +32,13 @@ void wait(Lane &b, Value address, Value parity) {
                    "r,r", {address, parity});
 }
 
+/// What a warp does before one of its lanes arrives for it: that lane speaks
+/// for what the others have read and written only behind this.  In the arrival
+/// itself, so that nothing between keeps values in registers.
+std::string gather(Operation *op) {
+  return isSingleLane(op) ? "" : "bar.warp.sync 0xffffffff; ";
+}
+
 /// One arrival, of the warp's first lane, or of the only lane; if `condition`
 /// holds (null is always).
 void arrive(Lane &b, Operation *op, Value address, Value condition) {
@@ -43,8 +50,9 @@ void arrive(Lane &b, Operation *op, Value address, Value condition) {
     mine = mine ? b.both(mine, condition) : condition;
   mine = arith::ExtUIOp::create(b, b.getI32Type(), mine);
   // A predicate and not a branch: products may be in flight.
-  b.memoryAssembly("{ .reg .pred p; setp.ne.b32 p, $1, 0; "
-                   "@p mbarrier.arrive.shared::cta.b64 _, [$0]; }",
+  b.memoryAssembly("{ .reg .pred p; " + gather(op) +
+                       "setp.ne.b32 p, $1, 0; "
+                       "@p mbarrier.arrive.shared::cta.b64 _, [$0]; }",
                    "r,r", {address, mine});
 }
 
@@ -57,9 +65,10 @@ void arriveInCluster(Lane &b, Operation *op, Value address, Value condition) {
     if (condition)
       rank = b.select(condition, rank, b.i32(blocks));
     // An address that only some lanes worked out would be kept for the others.
-    b.memoryAssembly("{ .reg .pred p; .reg .b32 r, a; setp.le.u32 p, $1, $2; "
-                     "min.u32 r, $1, $2; mapa.shared::cluster.u32 a, $0, r; "
-                     "@p mbarrier.arrive.shared::cluster.b64 _, [a]; }",
+    b.memoryAssembly("{ .reg .pred p; .reg .b32 r, a; " + gather(op) +
+                         "setp.le.u32 p, $1, $2; min.u32 r, $1, $2; "
+                         "mapa.shared::cluster.u32 a, $0, r; "
+                         "@p mbarrier.arrive.shared::cluster.b64 _, [a]; }",
                      "r,r,n", {address, rank, b.i32(blocks - 1)});
   };
   if (!isSingleLane(op))

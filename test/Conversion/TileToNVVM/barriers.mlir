@@ -19,10 +19,10 @@
 // CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
 // CHECK: %[[LEADER:.*]] = arith.cmpi eq, %[[LANE]], %c0_i32
 // CHECK: %[[WHO:.*]] = arith.extui %[[LEADER]]
-// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }", "r,r,~{memory}" %[[AT]], %[[WHO]]
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p; bar.warp.sync 0xffffffff; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }", "r,r,~{memory}" %[[AT]], %[[WHO]]
 // CHECK: %[[BOTH:.*]] = arith.andi %[[LEADER]], %[[IF]]
 // CHECK: %[[WHO2:.*]] = arith.extui %[[BOTH]]
-// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }", "r,r,~{memory}" %[[AT]], %[[WHO2]]
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p; bar.warp.sync 0xffffffff; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }", "r,r,~{memory}" %[[AT]], %[[WHO2]]
 // CHECK-NEXT: llvm.return
 gpu.module @barriers {
   tile.kernel @mbarriers(%slot: i32, %parity: i32) attributes {warps = 4 : i32} {

@@ -25,7 +25,7 @@
 // CHECK-NEXT: } {tile.single_lane}
 // CHECK: } else {
 // CHECK-NEXT: nvvm.setmaxregister increase 240
-// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }"
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p; bar.warp.sync 0xffffffff; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }"
 // CHECK-NOT: nvvm.setmaxregister
 gpu.module @roles {
   tile.kernel @two(%n: i32) attributes {warps = 12 : i32} {

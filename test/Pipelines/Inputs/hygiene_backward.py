@@ -42,7 +42,7 @@ WIDE = [(192, 192, "bf16", "causal"), (256, 256, "bf16", "none"),
         (512, 512, "bf16", "none"), (1024, 320, "f16", "causal")]
 # Stores and loads of local memory in the roles that do not multiply, and outside
 # of products in those that do, each run once a tile or a block of queries.
-BEFORE, AROUND = 48, 36
+BEFORE, AROUND = 48, 37
 # ... and between products, by query_block and head dimension, in a round of 28 to
 # 32 wgmma.  S and dP of 128 queries take 128 registers beside dK, dV and P, as dK
 # and dV of d = 128 do beside the rest: a bound of a mask may not find one.
