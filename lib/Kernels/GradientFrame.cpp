@@ -23,12 +23,15 @@ GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
 }
 
 KernelOp GradientFrame::createKernel() {
-  MaskKind kind = problem.mask.kind;
   arguments.pointer(kCounterRole, b.getI32Type());
-  declareProblem(arguments, b, kind, /*hasGridOfTiles=*/true);
   // The producer's warpgroup has the writer too.
-  KernelOp kernel =
-      arguments.createKernel(b, request, kWarpsPerGroup * (groups + 1));
+  return createKernel(kWarpsPerGroup * (groups + 1));
+}
+
+KernelOp GradientFrame::createKernel(int64_t warps) {
+  MaskKind kind = problem.mask.kind;
+  declareProblem(arguments, b, kind, /*hasGridOfTiles=*/true);
+  KernelOp kernel = arguments.createKernel(b, request, warps);
   ownRows = arguments.get(b, ownsKeys ? "keys" : "queries");
   streamedRows = arguments.get(b, ownsKeys ? "queries" : "keys");
   sharers = arguments.get(b, "group");

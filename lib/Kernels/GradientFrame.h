@@ -55,6 +55,8 @@ struct GradientFrame {
   /// Creates the kernel of a launch with tiles, with the arguments that all of
   /// them have behind those declared so far.
   tile::KernelOp createKernel();
+  /// Likewise of so many warps, without roles and what they share.
+  tile::KernelOp createKernel(int64_t warps);
   mlir::Value map(llvm::StringRef operand) const {
     return arguments.get(b, mapRole(operand));
   }
