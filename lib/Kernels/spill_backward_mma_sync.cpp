@@ -28,6 +28,8 @@
 #include "Softmax.h"
 #include "SpillFrame.h"
 
+#include "attn/Schedule/Schedule.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -38,7 +40,9 @@ class SpillBackward : SpillFrame {
 public:
   SpillBackward(TileBuilder &b, const KernelRequest &request)
       : SpillFrame(b, request), slice(request.tiles.get("slice")),
-        warps(request.tiles.get("warps")), rows(kRows / warps),
+        warps(is(SpillLaunch::scores) ? kScoreWarps
+                                      : request.tiles.get("warps")),
+        rows(kRows / warps),
         products(b, problem) {}
 
   KernelOp build() {

@@ -75,9 +75,12 @@ static double loadSlots(const Use &use, double bytes, const Problem &problem,
   constexpr double lanes = 32, elementBytes = 4;
   if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
     return bytes / c.bytesPerWarpInstruction;
-  // No instruction transposes 32-bit elements: each is a load of its own.
-  double bytesOfLoad = use.node->b == Tensor::V ? lanes * elementBytes
-                                                : c.bytesPerWarpInstruction;
+  // No instruction transposes 32-bit elements: where rows are contracted, each
+  // is a load of its own.
+  const Node &node = *use.node;
+  bool isAlongRows = shapeOf(node.b).cols == shapeOf(node.tensor).cols;
+  double bytesOfLoad =
+      isAlongRows ? lanes * elementBytes : c.bytesPerWarpInstruction;
   return bytes / bytesOfLoad +
          bytes / (lanes * elementBytes) * roundSlots(problem, family, c);
 }
@@ -215,8 +218,9 @@ static Time gridTime(const Census &census, size_t number,
 
   // Of a head.  Each round is a launch of its own, with blocks for all that
   // one can have.
-  double blocks = double(grid.blocks), atOnce = heads, rounds = 1;
+  double blocks = double(grid.blocks), atOnce = heads, rounds = 1, longer = 1;
   if (grid.strips > 0) {
+    longer += c.roundShare;
     blocks *= double(grid.strips);
     atOnce = double(grid.headsAtOnce);
     rounds = double(grid.strips) * std::ceil(heads / atOnce);
@@ -257,8 +261,8 @@ static Time gridTime(const Census &census, size_t number,
               c};
   Time t;
   double perSm = blocks * heads / sms / clock;
-  double whole = rounds * waves.total() / clock,
-         ideal = rounds * waves.ideal() / clock;
+  double whole = longer * rounds * waves.total() / clock,
+         ideal = longer * rounds * waves.ideal() / clock;
   t.tensor = block.tensor * perSm;
   t.exp = block.exp * perSm;
   t.issue = block.issue * perSm;

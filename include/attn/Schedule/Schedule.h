@@ -151,6 +151,9 @@ enum class Verb {
 inline constexpr int64_t kWarpgroupRows = 64;
 /// Of the left factors of a pipeline of products, two warpgroups'.
 inline constexpr int64_t kProductRows = 2 * kWarpgroupRows;
+/// Like warps that have a tile of scores of so many rows, where dP comes when S
+/// is P: with 32 rows each both would not fit their registers.
+inline constexpr int64_t kScoreWarps = 8;
 
 /// How the blocks of a grid work when one warp loads for all.
 struct Pipeline {

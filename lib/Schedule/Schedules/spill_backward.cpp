@@ -72,12 +72,13 @@ static Node result(const Tiles &t, Tensor tensor) {
   return isPipeline(t) ? store(tensor) : storeDirectly(tensor);
 }
 
-/// Tiles of so many rows, of products with so many columns.
+/// Tiles of so many rows, of products with so many columns; or by so many
+/// warps.
 static Node tilesOf(Axis axis, int64_t rows, const Tiles &t, int64_t width,
-                    Body body) {
+                    int64_t warps, Body body) {
   if (isPipeline(t))
     return grid(axis, rows, pipelineOf(t, width), std::move(body));
-  return ofProducts(grid(axis, rows, t.get("warps"), std::move(body)));
+  return ofProducts(grid(axis, rows, warps, std::move(body)));
 }
 
 /// P and dS of a strip.  A block of scores is a tile of its own: the tiles of
@@ -102,7 +103,7 @@ static Node scoresGrid(const Tiles &t) {
                 leave(Tensor::GradS)};
   Node blocks = seek(Axis::Key, t.get("key_block"), 1, block);
   blocks.isParallel = true;
-  return tilesOf(Axis::Query, query, t, t.get("key_block"),
+  return tilesOf(Axis::Query, query, t, t.get("key_block"), kScoreWarps,
                  {loop(Axis::Key, t.get("strip"), 1, {std::move(blocks)})});
 }
 
@@ -115,7 +116,7 @@ static Node keysGrid(const Tiles &t) {
                     {hold(sums), std::move(sum), result(t, sums)});
   };
   return tilesOf(
-      Axis::Key, t.get("key"), t, t.get("column"),
+      Axis::Key, t.get("key"), t, t.get("column"), t.get("warps"),
       {gradient(Axis::HeadDimV, Tensor::GradV, Tensor::P, Tensor::GradO),
        gradient(Axis::HeadDim, Tensor::GradK, Tensor::GradS, Tensor::Q)});
 }
@@ -136,6 +137,7 @@ static Node queriesGrid(const Tiles &t) {
                      {sums(absorb(Tensor::GradQ)), std::move(product),
                       sums(spill(Tensor::GradQ))});
   return tilesOf(Axis::Query, t.get("query"), t, t.get("column"),
+                 t.get("warps"),
                  {parallel(Axis::HeadDim, t.get("column"),
                            {hold(Tensor::GradQ), std::move(strips),
                             result(t, Tensor::GradQ)})});
@@ -206,6 +208,11 @@ static std::optional<std::string> checkWarps(const Tiles &t,
            " columns, but got " + number(t.get("column"));
   if (t.get("warps") != 4 && t.get("warps") != 8)
     return "expects four or eight warps, but got " + number(t.get("warps"));
+  // Split factors and their sums take what 32 rows of 64 columns leave: ptxas
+  // 13.0 spills 44 bytes.
+  if (productsPerProduct(problem) > 1 && t.get("warps") != 8)
+    return "expects eight warps for products of split factors, but got " +
+           number(t.get("warps"));
   int64_t slice = t.get("slice"), bytes = slice * bytesOf(problem.dtype);
   if (bytes != 64 && bytes != 128)
     return "expects slices of 64 or 128 bytes, but got " + number(slice) +
