@@ -42,8 +42,7 @@ public:
       : SpillFrame(b, request), slice(request.tiles.get("slice")),
         warps(is(SpillLaunch::scores) ? kScoreWarps
                                       : request.tiles.get("warps")),
-        rows(kRows / warps),
-        products(b, problem) {}
+        rows(kRows / warps), products(b, problem) {}
 
   KernelOp build() {
     declareOperands();
@@ -105,8 +104,8 @@ private:
       return AllocOp::create(b, SmemType::get(stages, rows, columns, element),
                              name);
     };
-    left = ownsKeys ? buffer("left", slice, kRows)
-                    : buffer("left", kRows, slice);
+    left =
+        ownsKeys ? buffer("left", slice, kRows) : buffer("left", kRows, slice);
     right = is(SpillLaunch::scores) ? buffer("right", keyBlock, slice)
                                     : buffer("right", slice, column);
   }
@@ -212,10 +211,10 @@ private:
 
   /// sums + left times right, of a slice; both are told how far into it, and
   /// the right one of which columns.
-  Parts add(ValueRange sums, function_ref<Products::Factor(Scalar at)> left,
-            function_ref<Products::Factor(Scalar at, Scalar column,
-                                          int64_t columns)>
-                right) {
+  Parts
+  add(ValueRange sums, function_ref<Products::Factor(Scalar at)> left,
+      function_ref<Products::Factor(Scalar at, Scalar column, int64_t columns)>
+          right) {
     SmallVector<std::optional<Products::Factor>> lefts(slice / products.step);
     Parts result;
     int64_t column = 0;
@@ -254,26 +253,26 @@ private:
 
   /// Own rows times the transpose of a block's.
   Parts product(const Steps &steps, Flow &flow, int64_t columns) {
-    return take(steps, flow, b.i32(slicesOf(columns)),
-                products.noOutput(rows, keyBlock),
-                [&](Scalar slot, ValueRange sums) {
-                  return add(
-                      sums,
-                      [&](Scalar at) {
-                        return products.queries({left, slot, warpRow, at},
-                                                rows);
-                      },
-                      [&](Scalar at, Scalar key, int64_t keys) {
-                        return products.keys({right, slot, key, at}, keys);
-                      });
-                });
+    return take(
+        steps, flow, b.i32(slicesOf(columns)),
+        products.noOutput(rows, keyBlock), [&](Scalar slot, ValueRange sums) {
+          return add(
+              sums,
+              [&](Scalar at) {
+                return products.queries({left, slot, warpRow, at}, rows);
+              },
+              [&](Scalar at, Scalar key, int64_t keys) {
+                return products.keys({right, slot, key, at}, keys);
+              });
+        });
   }
 
   /// A statistic of the warp's queries, whose block has them from `first` on.
   Value statistic(const SpillTile &tile, Scalar row, int64_t first) {
     Scalar number = row / block, begin = number * block;
     Scalar count = b.max(b.min(queries - begin, b.i32(block)), b.i32(0));
-    Value all = statistics(numberOf(tile.batch, tile.head, number), first, count);
+    Value all =
+        statistics(numberOf(tile.batch, tile.head, number), first, count);
     return LoadRowOp::create(b, b.rowType(rows), all, row - begin);
   }
 
@@ -351,8 +350,8 @@ private:
 
   /// To the array of P or of dS.
   void leave(const Parts &parts, StringRef scores, const SpillTile &tile) {
-    Value view = viewOfScores(scores, keyBlock, tile, tile.head,
-                              tile.part * keyBlock);
+    Value view =
+        viewOfScores(scores, keyBlock, tile, tile.head, tile.part * keyBlock);
     forParts(parts, [&](Value part, Scalar column) {
       StoreFragmentOp::create(b, part, view, tile.row + warpRow, column);
     });
@@ -407,8 +406,8 @@ private:
            left, query, slot);
       copyColumns(of.rows, columns, tile, head, queries, query, slot);
     };
-    Parts sums = addSteps({walk.steps, walk, copies},
-                          products.noOutput(rows, column));
+    Parts sums =
+        addSteps({walk.steps, walk, copies}, products.noOutput(rows, column));
     Scalar factor = of.isOfValues ? b.f32(1) : arguments.get(b, "scale");
     store(sums, factor, of.gradient, columns, tile, keys);
   }
@@ -418,8 +417,8 @@ private:
     Turn turn = turnOf(tile);
     int64_t warpsOfStrip = kStripRows / rows;
     Value waiting = arguments.get(b, "scratch_dq");
-    Scalar place = placeOf(tile, tile.row + warpRow,
-                           b.warpId() % warpsOfStrip, warpsOfStrip);
+    Scalar place = placeOf(tile, tile.row + warpRow, b.warpId() % warpsOfStrip,
+                           warpsOfStrip);
     Scalar goesOn = b.i32(0) < walk.steps;
     Parts none = products.noOutput(rows, column);
     Parts sums = llvm::to_vector(b.choose(
@@ -438,9 +437,8 @@ private:
                   slot);
     };
     sums = addSteps({walk.steps, walk, copies}, sums);
-    b.when((turn.isLast == b.boolean(false)) & goesOn, [&] {
-      StoreRegistersOp::create(b, sums, waiting, place);
-    });
+    b.when((turn.isLast == b.boolean(false)) & goesOn,
+           [&] { StoreRegistersOp::create(b, sums, waiting, place); });
     b.when(turn.isLast, [&] {
       store(sums, arguments.get(b, "scale"), "dq", problem.headDim, tile,
             queries);

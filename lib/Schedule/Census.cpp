@@ -397,9 +397,8 @@ private:
           paddedColumns(node, use.tile.cols, problem) / node.columnGroups;
     use.moved = use.elements;
     if (node.wholeRows > 0)
-      use.moved = around.isOfProducts
-                      ? wholeElements(use, around)
-                      : wholeElements(node, around, use.count);
+      use.moved = around.isOfProducts ? wholeElements(use, around)
+                                      : wholeElements(node, around, use.count);
     if (node.slots > 0)
       use.moved = use.count * use.tile.rows *
                   (shapeOf(node.tensor).cols

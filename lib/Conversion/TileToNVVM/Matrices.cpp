@@ -129,9 +129,9 @@ private:
   }
 
   /// f32 whose k are 2 (lane % 4) and the next: for `lhs` side by side in a row
-  /// of the buffer, for `rhs` and a transpose one below the other.  Rows there differ by twice
-  /// an odd number of 16 bytes, so that eight columns of four of them fall into
-  /// different banks.
+  /// of the buffer, for `rhs` and a transpose one below the other.  Rows there
+  /// differ by twice an odd number of 16 bytes, so that eight columns of four
+  /// of them fall into different banks.
   static Registers loadPaired(Lane &b, LoadMatrixOp op,
                               OneToNOpAdaptor adaptor) {
     SmemType buffer = op.getBuffer().getType();

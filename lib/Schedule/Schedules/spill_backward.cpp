@@ -229,19 +229,17 @@ ScheduleKind spill_backward() {
   Parameter heads = countParameter("heads", {1, 2, 4, 8, 16, 32, 64});
   heads.most = 64;
   Parameter strip = extentParameter("strip", {1024, 2048, 4096, 8192});
-  Form likeWarps = {{TensorCoreFamily::mmaSync},
-                    {extentParameter("query", {128}),
-                     extentParameter("key_block", {128}),
-                     extentParameter("key", {128}),
-                     extentParameter("column", {128, 64}),
-                     extentParameter("query_block", {64}), strip, heads,
-                     extentParameter("slice", {64, 32, 16}),
-                     countParameter("warps", {8, 4})},
-                    {countParameter("stages", {3, 2})},
-                    {},
-                    build,
-                    checkWarps,
-                    nullptr};
+  Form likeWarps = {
+      {TensorCoreFamily::mmaSync},
+      {extentParameter("query", {128}), extentParameter("key_block", {128}),
+       extentParameter("key", {128}), extentParameter("column", {128, 64}),
+       extentParameter("query_block", {64}), strip, heads,
+       extentParameter("slice", {64, 32, 16}), countParameter("warps", {8, 4})},
+      {countParameter("stages", {3, 2})},
+      {},
+      build,
+      checkWarps,
+      nullptr};
   Form pipelines = {{TensorCoreFamily::wgmma},
                     {extentParameter("query", {128}),
                      extentParameter("key_block", {256}),

@@ -432,15 +432,14 @@ TEST(SpillBackward, BytesOfLikeWarps) {
     Problem p = problem(512, 4096);
     p.dtype = type;
     p.batch = p.heads = p.kvHeads = 1;
-    Schedule schedule =
-        findScheduleKind("spill_backward")->build(likeWarps(p));
+    Schedule schedule = findScheduleKind("spill_backward")->build(likeWarps(p));
     Census counted = census(schedule, p);
     int64_t mib = (int64_t(1) << 20) * bytesOf(type) / 2;
     auto bytes = [&](size_t launch) {
       return gridTraffic(counted, launch, p, a100(), 108);
     };
-    EXPECT_EQ(bytes(1).l2, 32 * 8 * mib + 32 * 8 * mib + 2 * 32 * mib +
-                               32 * 4096 * 8);
+    EXPECT_EQ(bytes(1).l2,
+              32 * 8 * mib + 32 * 8 * mib + 2 * 32 * mib + 32 * 4096 * 8);
     // P and dS for four tiles of columns each.
     EXPECT_EQ(bytes(2).l2, 2 * 4 * 32 * mib + 32 * 8 * mib + 8 * mib);
     EXPECT_EQ(bytes(3).l2, 4 * 32 * mib + 32 * 4 * mib + 4 * mib);
@@ -500,16 +499,14 @@ TEST(SpillBackward, RefusalsOfLikeWarps) {
   EXPECT_EQ(refusal({{"key", 64}}), "expects key to be 128, but got 64");
   EXPECT_EQ(refusal({{"column", 272}}),
             "expects at most 256 columns, but got 272");
-  EXPECT_EQ(refusal({{"warps", 2}}),
-            "expects four or eight warps, but got 2");
+  EXPECT_EQ(refusal({{"warps", 2}}), "expects four or eight warps, but got 2");
   EXPECT_EQ(refusal({{"slice", 16}}),
             "expects slices of 64 or 128 bytes, but got 16 elements of bf16");
   EXPECT_EQ(refusal({{"stages", 5}, {"slice", 32}}),
             "expects two to four stages, but got 5");
   p.dtype = DataType::f32;
-  EXPECT_EQ(
-      refusal({{"warps", 4}, {"slice", 16}}),
-      "expects eight warps for products of split factors, but got 4");
+  EXPECT_EQ(refusal({{"warps", 4}, {"slice", 16}}),
+            "expects eight warps for products of split factors, but got 4");
   p.precision = Precision::tf32;
   std::string error;
   EXPECT_TRUE(planFor(p, a100(), "spill_backward",
