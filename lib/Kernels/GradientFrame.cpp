@@ -23,12 +23,15 @@ GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
 }
 
 KernelOp GradientFrame::createKernel() {
-  MaskKind kind = problem.mask.kind;
   arguments.pointer(kCounterRole, b.getI32Type());
-  declareProblem(arguments, b, kind, /*hasGridOfTiles=*/true);
   // The producer's warpgroup has the writer too.
-  KernelOp kernel =
-      arguments.createKernel(b, request, kWarpsPerGroup * (groups + 1));
+  return createKernel(kWarpsPerGroup * (groups + 1));
+}
+
+KernelOp GradientFrame::createKernel(int64_t warps) {
+  MaskKind kind = problem.mask.kind;
+  declareProblem(arguments, b, kind, /*hasGridOfTiles=*/true);
+  KernelOp kernel = arguments.createKernel(b, request, warps);
   ownRows = arguments.get(b, ownsKeys ? "keys" : "queries");
   streamedRows = arguments.get(b, ownsKeys ? "queries" : "keys");
   sharers = arguments.get(b, "group");
@@ -128,18 +131,18 @@ Value GradientFrame::statistics(Scalar number, int64_t first,
                         count, one);
 }
 
+Value GradientFrame::statisticOf(const Tile &tile, Scalar row, int64_t first,
+                                 int64_t rows) const {
+  Scalar number = row / block, begin = number * block;
+  Scalar count = b.max(b.min(ownRows - begin, b.i32(block)), b.i32(0));
+  Value all = statistics(numberOf(tile.batch, tile.head, number), first, count);
+  return LoadRowOp::create(b, b.rowType(rows), all, row - begin);
+}
+
 GradientFrame::RowStatistics GradientFrame::statisticsOf(const Tile &tile,
                                                          Scalar row) const {
-  Scalar number = row / block;
-  Scalar place = numberOf(tile.batch, tile.head, number);
-  Scalar begin = number * block;
-  Scalar count = b.max(b.min(ownRows - begin, b.i32(block)), b.i32(0));
-  auto load = [&](int64_t first) -> Value {
-    return LoadRowOp::create(b, b.rowType(kWarpRows),
-                             statistics(place, first, count), row - begin);
-  };
-  Value shift = load(0);
-  return {shift, load(block)};
+  Value shift = statisticOf(tile, row, /*first=*/0);
+  return {shift, statisticOf(tile, row, /*first=*/block)};
 }
 
 void GradientFrame::loadStatistics(const Ring &ring, Place place,

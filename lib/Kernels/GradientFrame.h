@@ -55,6 +55,8 @@ struct GradientFrame {
   /// Creates the kernel of a launch with tiles, with the arguments that all of
   /// them have behind those declared so far.
   tile::KernelOp createKernel();
+  /// Likewise of so many warps, without roles and what they share.
+  tile::KernelOp createKernel(int64_t warps);
   mlir::Value map(llvm::StringRef operand) const {
     return arguments.get(b, mapRole(operand));
   }
@@ -99,7 +101,10 @@ struct GradientFrame {
   Scalar numberOf(Scalar batch, Scalar head, Scalar block) const;
   /// Some of the numbers of a block, those from `first` on, as a vector.
   mlir::Value statistics(Scalar number, int64_t first, Scalar count) const;
-  /// Those of 16 of the tile's own queries, all of one block, from `row` on.
+  /// Those that a block has from `first` on, of some of the tile's own queries,
+  /// all of one block, from `row` on.
+  mlir::Value statisticOf(const Tile &tile, Scalar row, int64_t first,
+                          int64_t rows = kWarpRows) const;
   struct RowStatistics {
     mlir::Value shift, delta;
   };

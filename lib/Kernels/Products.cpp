@@ -75,12 +75,13 @@ Products::Factor Products::weights(Value accumulator) const {
           Value()};
 }
 
-Products::Factor Products::weights(const Corner &corner, int64_t rows) const {
+Products::Factor Products::weights(const Corner &corner, int64_t rows,
+                                   bool transpose) const {
   FragmentLayout layout =
       isSingle ? FragmentLayout::lhs_paired : FragmentLayout::lhs;
   return load(corner,
               FragType::get(b.getContext(), rows, step, element, layout),
-              /*transpose=*/false);
+              transpose);
 }
 
 Products::Factor Products::weightsAt(const Factor &weights,

@@ -51,8 +51,10 @@ public:
   /// P, from an accumulator; then `step` columns of it.
   Factor weights(mlir::Value accumulator) const;
   Factor weightsAt(const Factor &weights, int64_t column) const;
-  /// `step` columns of a P in shared memory.
-  Factor weights(const Corner &corner, int64_t rows) const;
+  /// `step` columns of a P in shared memory; or of the transpose of one, that
+  /// is, of `step` rows from the corner on.
+  Factor weights(const Corner &corner, int64_t rows,
+                 bool transpose = false) const;
 
   /// Gives the factors of a step, `at` elements into what is contracted.
   using Factors = llvm::function_ref<std::pair<Factor, Factor>(int64_t at)>;

@@ -61,7 +61,7 @@ static GridForm formOf(const Tiles &tiles) {
   // Without rounds, each block has places of its own.
   if (tiles.has("strip") && !tiles.has("query_block"))
     return GridForm::resident;
-  if (!tiles.has("persistent"))
+  if (!tiles.has("persistent") && !tiles.has("strip"))
     return GridForm::rowsHeadsBatch;
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
 }

@@ -21,6 +21,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
           {spillLaunchOf(request) == SpillLaunch::keySums, kRows, kStep}),
       launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
+      step(request.tiles.get("slice", kStep)),
       cluster(request.tiles.get("cluster", 1)),
       stages(request.tiles.get("stages")),
       isPersistent(request.tiles.get("persistent") != 0),
@@ -31,6 +32,15 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
 
 KernelOp SpillFrame::declare() {
   declareMaps();
+  declareRound();
+  KernelOp kernel = createKernel();
+  kernel.setCluster(uint32_t(cluster));
+  reserve();
+  enterRound();
+  return kernel;
+}
+
+void SpillFrame::declareRound() {
   if (is(SpillLaunch::scores))
     declareStatistics();
   if (is(SpillLaunch::querySums))
@@ -38,9 +48,9 @@ KernelOp SpillFrame::declare() {
                        kGroupRows * column * parts);
   for (StringRef size : {"first_head", "round_heads", "first_key"})
     arguments.scalar(size, b.getI32Type());
-  KernelOp kernel = createKernel();
-  kernel.setCluster(uint32_t(cluster));
-  reserve();
+}
+
+void SpillFrame::enterRound() {
   rank = cluster == 1 ? b.i32(0)
                       : b.wrap(ClusterRankOp::create(b, b.getI32Type()));
   queries = arguments.get(b, "queries");
@@ -65,7 +75,6 @@ KernelOp SpillFrame::declare() {
   }
   rowTiles = b.max(b.ceilDiv(b.max(end, b.i32(0)), kRows * cluster) - firstTile,
                    b.i32(0));
-  return kernel;
 }
 
 void SpillFrame::declareMaps() {
@@ -176,7 +185,7 @@ Run SpillFrame::seenBy(const Tile &tile, Scalar rows, Scalar first, Scalar end,
 
 Walk SpillFrame::walkInRound(const Tile &tile) const {
   if (is(SpillLaunch::keySums)) {
-    Run run = seenBy(tile, keys, b.i32(0), queries, kStep);
+    Run run = seenBy(tile, keys, b.i32(0), queries, step);
     return {run, tile.head * sharers, (run.end - run.begin) * sharers};
   }
   if (is(SpillLaunch::scores)) {
@@ -186,7 +195,7 @@ Walk SpillFrame::walkInRound(const Tile &tile) const {
     return {
         {block, block + 1}, tile.head, b.select(isSeen, b.i32(1), b.i32(0))};
   }
-  Run run = seenBy(tile, queries, firstKey, endOfKeys, kStep);
+  Run run = seenBy(tile, queries, firstKey, endOfKeys, step);
   return {run, tile.head, run.end - run.begin};
 }
 
@@ -216,9 +225,10 @@ Scalar SpillFrame::columnOf(const Tile &tile) const {
   return part * column;
 }
 
-Scalar SpillFrame::placeOf(const Tile &tile, Scalar row, Scalar warp) const {
+Scalar SpillFrame::placeOf(const Tile &tile, Scalar row, Scalar warp,
+                           int64_t warps) const {
   Scalar ofHead = b.ceilDiv(queries, kRows) * (kRows / kStripRows);
   Scalar head = tile.batch * arguments.get(b, "heads") + tile.head;
   Scalar stripNumber = head * ofHead + row / kStripRows;
-  return (stripNumber * parts + tile.part) * kWarpsPerGroup + warp;
+  return (stripNumber * parts + tile.part) * warps + warp;
 }

@@ -1,7 +1,7 @@
 //===- SpillFrame.h - What the roles of spill_backward share ----*- C++ -*-===//
 //
-// The frame of spill_backward on wgmma (spill_backward_wgmma.cpp): the round
-// that a launch works on, its tiles, sizes, and the buffers and the ring
+// The frame of spill_backward: the round that a launch works on, its tiles and
+// sizes; and on wgmma (spill_backward_wgmma.cpp) the buffers and the ring
 // through which its roles hand them to each other.
 //
 // **Rounds.**  What a round has in scratch memory are P and dS for a *strip* of
@@ -39,6 +39,11 @@ struct SpillFrame : GradientFrame {
 
   /// Creates the kernel, and reserves shared memory.
   tile::KernelOp declare();
+  /// Declares what a launch is told of the round and of what waits in scratch
+  /// memory, but for P and dS.
+  void declareRound();
+  /// Reads which round it is, of the kernel that has been created.
+  void enterRound();
   bool is(SpillLaunch which) const { return launch == which; }
 
   //===--------------------------------------------------------------------===//
@@ -79,13 +84,16 @@ struct SpillFrame : GradientFrame {
   int64_t partsOf(int64_t columns) const {
     return (columns + column - 1) / column;
   }
-  /// Where sums of 16 rows wait, an image each.
-  Scalar placeOf(const Tile &tile, Scalar row, Scalar warp) const;
+  /// Where sums of a warp's rows wait, an image each, of so many warps with 64
+  /// rows.
+  Scalar placeOf(const Tile &tile, Scalar row, Scalar warp,
+                 int64_t warps = kWarpsPerGroup) const;
 
   const SpillLaunch launch;
   int64_t keyBlock; ///< keys of a block of scores
   int64_t column;   ///< columns of a part
   int64_t strip;    ///< keys of a strip
+  int64_t step;     ///< contracted at once, of sums
   int64_t cluster;  ///< blocks that go in step
   int64_t stages;
   bool isPersistent;

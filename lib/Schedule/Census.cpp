@@ -48,6 +48,8 @@ struct Surroundings {
   /// Of a pipeline: the visits of its warpgroups.
   Pipeline pipeline;
   Visits groupVisits;
+  /// Whether both factors of all products stream, see Schedule.h.
+  bool isOfProducts = false;
 };
 
 /// Whether the warpgroups of a pipeline do it, each for its own rows.
@@ -88,6 +90,7 @@ public:
     around.warps = node.warps;
     around.across = node.across;
     around.pipeline = node.pipeline;
+    around.isOfProducts = node.isOfProducts || node.pipeline.width > 0;
     result.grids.push_back({});
     result.grids.back().warps = node.warps;
     smem.clear();
@@ -166,8 +169,7 @@ private:
     }
     around.visits = visits(problem, around.outer, around.outerStep,
                            around.hasInner ? around.innerStep : 0);
-    bool isProduct = around.pipeline.width > 0;
-    if (around.pipeline && !isProduct)
+    if (around.pipeline && !around.isOfProducts)
       visitByGroup(around);
     GridCensus &grid = result.grids.back();
     grid.span = around.visits.innerSpan;
@@ -175,7 +177,7 @@ private:
     if (around.hasInner && pairs > 0)
       grid.longest = double(around.visits.mostPairs) *
                      double(around.visits.outerTiles) / double(pairs);
-    if (around.hasInner && (!node.seeks || isProduct)) {
+    if (around.hasInner && (!node.seeks || around.isOfProducts)) {
       int64_t often = repeats(around);
       grid.steps =
           often * (around.visits.wholePairs + around.visits.raggedPairs);
@@ -287,7 +289,7 @@ private:
   int64_t wholeTileOf(const Surroundings &around, Axis axis) const {
     int64_t step = around.step[index(axis)];
     bool isRow = axis == Axis::Query || axis == Axis::Key;
-    bool isWhole = isRow || around.pipeline.width > 0;
+    bool isWhole = isRow || around.isOfProducts;
     return isWhole && step ? step : tileOf(around, axis);
   }
 
@@ -323,7 +325,7 @@ private:
                    : around.pipeline.warpgroups / around.across;
   }
 
-  /// What a pipeline of products passes on in whole tiles.  Of the last tiles
+  /// What a grid of products passes on in whole tiles.  Of the last tiles
   /// of rows, sums are those of the strips of `wholeRows` that there are.
   int64_t wholeElements(const Use &use, const Surroundings &around) const {
     const Node &node = *use.node;
@@ -395,9 +397,8 @@ private:
           paddedColumns(node, use.tile.cols, problem) / node.columnGroups;
     use.moved = use.elements;
     if (node.wholeRows > 0)
-      use.moved = around.pipeline.width > 0
-                      ? wholeElements(use, around)
-                      : wholeElements(node, around, use.count);
+      use.moved = around.isOfProducts ? wholeElements(use, around)
+                                      : wholeElements(node, around, use.count);
     if (node.slots > 0)
       use.moved = use.count * use.tile.rows *
                   (shapeOf(node.tensor).cols

@@ -104,7 +104,7 @@ class Space {
 public:
   Space(const Problem &problem, const Node &grid)
       : problem(problem), owned(grid.axis), warps(grid.warps / grid.across),
-        across(grid.across) {}
+        across(grid.across), isOfProducts(grid.isOfProducts) {}
 
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
@@ -120,7 +120,7 @@ public:
       case Verb::load:
       case Verb::stream:
         if (node.level == Level::Registers)
-          held += registers(node.tensor, steps);
+          held += heldRegisters(node.tensor, steps);
         else
           buffer(node, steps, node.verb == Verb::stream ? stages : 1);
         break;
@@ -140,9 +140,12 @@ public:
         break;
       case Verb::weigh:
       case Verb::differentiate:
-        held += weightRegisters(node.tensor, steps);
+        if (!isOfProducts)
+          held += weightRegisters(node.tensor, steps);
         break;
       case Verb::absorb:
+        if (isOfProducts) // to where the sum is held
+          break;
         // In 16 bits, and the next one on its way; a sum is all there at once.
         if (node.tensor == Tensor::P || node.wholeRows > 0)
           held += registers(node.tensor, steps);
@@ -171,24 +174,33 @@ private:
   Axis owned;    ///< rows of the grid's tiles, which are dealt out to warps
   int64_t warps; ///< that have rows of their own
   int64_t across;
+  bool isOfProducts;
   /// A result is staged where an input of its shape was; else the first
   /// resident input and the staged result share a place.
   int64_t resident = 0, staging = 0;
   std::vector<Tensor> loaded;
   std::vector<int64_t> buffers;
 
+  /// Of a tile as it lies in a multiprocessor.
+  int64_t tileOf(Axis axis, const Steps &steps) const {
+    int64_t step = steps.step[static_cast<size_t>(axis)];
+    return isOfProducts && step > 0 ? step : steps.tile(axis, problem, false);
+  }
+
   int64_t tileBytes(Tensor tensor, const Steps &steps) const {
     Shape shape = shapeOf(tensor);
-    int64_t rows = steps.tile(shape.rows, problem, false);
+    int64_t rows = tileOf(shape.rows, steps);
     int64_t size = bytesPerElement(tensor, problem);
     if (!shape.cols) // a statistic is a row of them
       return smemPitch(rows, size);
-    int64_t cols = padded(tensor, steps.tile(*shape.cols, problem, false),
-                          problem, across);
+    int64_t cols = padded(tensor, tileOf(*shape.cols, steps), problem, across);
     return rows * smemPitch(cols, size);
   }
 
   void buffer(const Node &node, const Steps &steps, int64_t count) {
+    constexpr size_t factors = 2; // of a product; all others go where they went
+    if (isOfProducts && buffers.size() == factors)
+      return;
     int64_t bytes = count * tileBytes(node.tensor, steps);
     if (node.verb == Verb::load)
       loaded.push_back(node.tensor);
@@ -251,33 +263,52 @@ private:
     int64_t rows = warpRows(steps);
     if (!shape.cols)
       return ceilDiv(rows * wordsPerElement(tensor), 8);
-    int64_t cols = padded(tensor, steps.tile(columnsOf(tensor), problem, false),
-                          problem, across);
+    int64_t cols =
+        padded(tensor, tileOf(columnsOf(tensor), steps), problem, across);
     return ceilDiv(rows * roundUp(ceilDiv(cols, across), 8), 32);
   }
+
+  /// Where dP comes when S is P, S takes what P does while it waits.
+  int64_t heldRegisters(Tensor tensor, const Steps &steps) const {
+    int64_t held = registers(tensor, steps);
+    return isOfProducts && tensor == Tensor::S
+               ? held * bytesOf(problem.dtype) / kRegisterBytes
+               : held;
+  }
+  static constexpr int64_t kRegisterBytes = 4;
 
   /// Beside an accumulator of split products two of its sums.  Scores have one
   /// of them where the low part of P will be, an output both for 32 columns at
   /// a time.
   int64_t sumRegisters(Tensor tensor, const Steps &steps) const {
     int64_t held = registers(tensor, steps);
-    return tensor == Tensor::S
+    return tensor == Tensor::S && !isOfProducts
                ? held
                : std::min(2 * held, 2 * warpRows(steps) * kPartColumns / 32);
   }
   static constexpr int64_t kPartColumns = 32;
 
+  /// What a product of a step contracts.
+  int64_t depthOf(const Node &product, const Steps &steps) const {
+    Shape a = shapeOf(product.a);
+    bool ownsRows = hasAxis(product.tensor, a.rows);
+    return tileOf(ownsRows ? *a.cols : a.rows, steps);
+  }
+
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
   void operands(const Node &node, const Steps &steps) {
-    int64_t cols = steps.tile(columnsOf(node.tensor), problem, false);
+    int64_t cols = tileOf(columnsOf(node.tensor), steps);
     bool isSplit = productsPerProduct(problem) > 1;
-    int64_t inFlight =
-        isSplit && node.tensor == Tensor::O ? kPartColumns : kColumnsInFlight;
+    bool isInParts = node.tensor == Tensor::O || isOfProducts;
+    int64_t inFlight = isSplit && isInParts ? kPartColumns : kColumnsInFlight;
     int64_t words = std::min(ceilDiv(cols, across), inFlight) / 4;
     // P and dS are in registers already, unless several have their rows.
     bool isHeld = node.a == Tensor::P || node.a == Tensor::GradS;
-    if (!isHeld || across > 1)
+    if (!isHeld || across > 1 || isOfProducts)
       words += ceilDiv(warpRows(steps), 4);
+    // All parts of an output take the same split rows of a.
+    if (isSplit && isOfProducts)
+      words += 2 * warpRows(steps) * depthOf(node, steps) / 32;
     if (isSplit)
       words += sumRegisters(node.tensor, steps) + kSplitRegisters;
     operandRegisters = std::max(operandRegisters, words);

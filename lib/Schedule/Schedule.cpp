@@ -136,6 +136,11 @@ Node attn::deep(int64_t buffers, Node node) {
   return node;
 }
 
+Node attn::ofProducts(Node grid) {
+  grid.isOfProducts = true;
+  return grid;
+}
+
 Node attn::columnsOf(Node node, int64_t first, int64_t columns) {
   node.first = first;
   node.columns = columns;

@@ -75,9 +75,12 @@ static double loadSlots(const Use &use, double bytes, const Problem &problem,
   constexpr double lanes = 32, elementBytes = 4;
   if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
     return bytes / c.bytesPerWarpInstruction;
-  // No instruction transposes 32-bit elements: each is a load of its own.
-  double bytesOfLoad = use.node->b == Tensor::V ? lanes * elementBytes
-                                                : c.bytesPerWarpInstruction;
+  // No instruction transposes 32-bit elements: where rows are contracted, each
+  // is a load of its own.
+  const Node &node = *use.node;
+  bool isAlongRows = shapeOf(node.b).cols == shapeOf(node.tensor).cols;
+  double bytesOfLoad =
+      isAlongRows ? lanes * elementBytes : c.bytesPerWarpInstruction;
   return bytes / bytesOfLoad +
          bytes / (lanes * elementBytes) * roundSlots(problem, family, c);
 }
@@ -213,12 +216,20 @@ static Time gridTime(const Census &census, size_t number,
     if (use.grid == number)
       add(work, use, problem, family, c);
 
+  // Of a head.  Each round is a launch of its own, with blocks for all that
+  // one can have.
+  double blocks = double(grid.blocks), atOnce = heads, rounds = 1, longer = 1;
+  if (grid.strips > 0) {
+    longer += c.roundShare;
+    blocks *= double(grid.strips);
+    atOnce = double(grid.headsAtOnce);
+    rounds = double(grid.strips) * std::ceil(heads / atOnce);
+  }
   UnitClocks block;
-  block.tensor =
-      work.flops / productRate(machine, problem, family) / grid.blocks;
-  block.exp = work.exps / machine.expPerClockPerSm / grid.blocks;
-  block.issue = work.slots / double(kSchedulersPerSm) / grid.blocks;
-  block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / grid.blocks;
+  block.tensor = work.flops / productRate(machine, problem, family) / blocks;
+  block.exp = work.exps / machine.expPerClockPerSm / blocks;
+  block.issue = work.slots / double(kSchedulersPerSm) / blocks;
+  block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / blocks;
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.
   double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
@@ -226,7 +237,7 @@ static Time gridTime(const Census &census, size_t number,
   double late = grid.isSliced() ? c.lateUnitClocks / (grid.stages - 1.0) : 0;
   block.barriers =
       ((handovers + work.agreements) * c.barrierClocks + handovers * late) /
-          grid.blocks +
+          blocks +
       c.startClocks;
   // The first piece has nothing beside it on its way to L2 and back.
   bool returnsToPlaces =
@@ -236,38 +247,39 @@ static Time gridTime(const Census &census, size_t number,
       });
   if (returnsToPlaces)
     block.barriers +=
-        work.returns / grid.blocks * c.loadLatencySeconds * clockOf(machine);
+        work.returns / blocks * c.loadLatencySeconds * clockOf(machine);
 
   double clock = clockOf(machine);
   double sms = machine.sms;
   Waves waves{grid,
               block,
-              grid.blocks * heads,
+              double(grid.blocks) * atOnce,
               sms,
               double(std::max<int64_t>(1, space.blocksPerSm)),
               c.loadLatencySeconds * clock,
-              double(grid.handovers) / grid.blocks,
+              double(grid.handovers) / blocks,
               c};
   Time t;
-  double perSm = grid.blocks * heads / sms / clock;
+  double perSm = blocks * heads / sms / clock;
+  double whole = longer * rounds * waves.total() / clock,
+         ideal = longer * rounds * waves.ideal() / clock;
   t.tensor = block.tensor * perSm;
   t.exp = block.exp * perSm;
   t.issue = block.issue * perSm;
   t.smem = block.smem * perSm;
-  t.exposed = waves.ideal() / clock - block.busiest() * perSm;
-  t.tail = (waves.total() - waves.ideal()) / clock;
-  t.overhead = c.launchSeconds + waves.prologue() / clock;
+  t.exposed = ideal - block.busiest() * perSm;
+  t.tail = whole - ideal;
+  t.overhead = rounds * (c.launchSeconds + waves.prologue() / clock);
 
   Bytes bytes =
       gridTraffic(census, number, problem, machine,
                   machine.sms * std::max<int64_t>(1, space.blocksPerSm), c);
   t.l2 = bytes.l2 / l2RateOf(machine);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
-  double onSms = waves.total() / clock;
-  double longest = std::max({onSms, t.l2, t.hbm});
-  t.contention = powerMean({onSms, t.l2, t.hbm}, c.contentionPower) - longest;
+  double longest = std::max({whole, t.l2, t.hbm});
+  t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - longest;
   t.seconds = longest + t.contention + t.overhead;
-  t.boundBy = binding(t, onSms, family);
+  t.boundBy = binding(t, whole, family);
   return t;
 }
 

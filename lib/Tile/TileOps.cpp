@@ -63,8 +63,10 @@ LogicalResult LoadMatrixOp::verify() {
   FragType fragment = getResult().getType();
   if (fragment.getLayout() == FragmentLayout::acc)
     return emitOpError("expects a fragment in layout lhs or rhs, but got acc");
-  if (fragment.isLhs() && getTranspose())
-    return emitOpError("expects no transpose for a fragment in layout lhs");
+  if (buffer.elementBytes() == 4 && fragment.isLhs() && getTranspose() &&
+      !fragment.isPaired())
+    return emitOpError("expects f32 in layout lhs_paired from rows along k, "
+                       "but got lhs");
   if (buffer.elementBytes() == 4 && fragment.isRhs() &&
       fragment.isPaired() == getTranspose())
     return emitOpError("expects f32 in layout ")

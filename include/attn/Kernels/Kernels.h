@@ -70,8 +70,8 @@ inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 ///   `flags`                           the same, one per block and more
 ///   `scratch`, `scratch_<what>`       !tile.ptr, a tile.scratch each
 ///   `scratch_<what>_map`              !tile.tensor_map of scores that wait,
-///   see
-///                                     RoundOrder; launches share them
+///                                     see RoundOrder; launches share them
+///   `scratch_<what>`, of rounds       !tile.ptr, the same scores
 ///   `queries`, `keys`                 i32, rows of Q and of K
 ///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head

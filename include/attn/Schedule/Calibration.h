@@ -233,6 +233,10 @@ struct Calibration {
   /// at the same time; and the same for sums under a mask, of which each begins
   /// or ends elsewhere.
   double productInStepGain = 1.9, productL2Gain = 1.45;
+  /// By how much launches in rounds by like warps take longer than waves of
+  /// their blocks.  An estimate, to be measured; it leaves to split_backward
+  /// what that has been measured at, up to d = 160.
+  double roundShare = 0.3;
 
   // Groups of blocks that share rows.  Fitted to kernels of two and four blocks
   // (d = 512 and 1024) on an H100 (2026-11-21).

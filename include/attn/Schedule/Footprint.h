@@ -22,6 +22,8 @@
 /// A pipeline of products has one ring of pairs of factors, of 128 + `width`
 /// rows of a panel each, and a staging buffer of 128 rows as wide: with three
 /// pairs of 128 + 256, 3·48 + 64 KiB and, for barriers and queue, 160 bytes.
+/// Like warps have such a ring of slices as the loops cut them, and no staging:
+/// with three pairs of 128 x 32 and 32 x 128 bf16, 3·(10 + 8.5) KiB.
 ///
 /// Registers are an estimate: accumulators are exact, the rest is what operands
 /// in flight and addresses take.

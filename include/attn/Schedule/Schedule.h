@@ -71,6 +71,9 @@
 ///   what lies in scratch in tiles of `wholeRows` is whole along the keys, and
 ///   along a head dimension in the steps of the loop that cuts it.
 ///
+/// So does a grid of like warps that is one *of products*, but the ring holds
+/// what the loops of its products say, and all pairs are alike.
+///
 /// A loop may be *parallel*: its steps are blocks of their own, so that a tile
 /// of a result has rows and columns.
 ///
@@ -148,6 +151,9 @@ enum class Verb {
 inline constexpr int64_t kWarpgroupRows = 64;
 /// Of the left factors of a pipeline of products, two warpgroups'.
 inline constexpr int64_t kProductRows = 2 * kWarpgroupRows;
+/// Like warps that have a tile of scores of so many rows, where dP comes when S
+/// is P: with 32 rows each both would not fit their registers.
+inline constexpr int64_t kScoreWarps = 8;
 
 /// How the blocks of a grid work when one warp loads for all.
 struct Pipeline {
@@ -216,6 +222,8 @@ struct Node {
   /// is held in shared memory.  Maxima of rows go from one to the other there
   /// in every step, and sums when O is stored.
   int64_t across = 1;
+  /// grid: of products, of like warps; see above.
+  bool isOfProducts = false;
   std::vector<Node> body = {};
 };
 
@@ -274,6 +282,8 @@ Node seek(Axis axis, int64_t step, int64_t stages, Body body);
 Node parallel(Axis axis, int64_t step, Body body);
 /// A stream through a ring of so many buffers.
 Node deep(int64_t buffers, Node node);
+/// A grid of products.
+Node ofProducts(Node grid);
 /// A load or a stream of some columns only.
 Node columnsOf(Node node, int64_t first, int64_t columns);
 

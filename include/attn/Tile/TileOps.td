@@ -231,8 +231,11 @@ def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>,
     keys) is the transpose of a part of K (keys x d).  `row` and `column` are
     multiples of 8.
 
+    For dK = dSᵀ Q the `lhs` (keys x queries) is the transpose of a part of dS.
+
     f32 becomes a factor of f32: `lhs`, `lhs_paired` and the transpose of rows
-    of K as `rhs`; rows of V as `rhs_paired`, which needs no transpose.
+    of K as `rhs`; rows of V as `rhs_paired`, which needs no transpose; and the
+    transpose of rows of dS as `lhs_paired`.
   }];
   let arguments = (ins Tile_Smem:$buffer, I32:$stage, I32:$row, I32:$column,
                        UnitAttr:$transpose);

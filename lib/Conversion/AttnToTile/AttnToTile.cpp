@@ -69,10 +69,10 @@ public:
       set(role, scratch({batch, heads, strips}, shared.getInt(),
                         cast<tile::PtrType>(want).getElementType()));
     }
-    auto map = dyn_cast<tile::TensorMapType>(want);
-    if (isScratchRole(role) && map && !values.contains(role))
-      set(role, waitingScores(map.getElementType()));
-    if (isScratchRole(role) && !shared && !map)
+    bool isWaiting = isScratchRole(role) && shape.isInRounds && !shared;
+    if (isWaiting && !values.contains(role))
+      set(role, waitingScores(elementTypeOf(want)));
+    if (isScratchRole(role) && !shared && !isWaiting)
       return tile::ScratchOp::create(b, type);
     // What a launch leaves for those behind it: D, a number for each query.
     if (role == kDelta && !values.contains(role))
@@ -130,6 +130,13 @@ private:
   static constexpr StringLiteral kDelta = "delta";
 
   void set(StringRef role, Value value) { values[role] = value; }
+
+  /// Of the array that an argument is a pointer to or a map of.
+  static Type elementTypeOf(Type argument) {
+    if (auto map = dyn_cast<tile::TensorMapType>(argument))
+      return map.getElementType();
+    return cast<tile::PtrType>(argument).getElementType();
+  }
 
   Value ceilDiv(Value a, int64_t divisor) {
     return b.createOrFold<arith::CeilDivSIOp>(a, index(divisor));

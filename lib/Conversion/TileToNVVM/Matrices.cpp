@@ -70,14 +70,14 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     }
     bool lhs = fragment.getLayout() == FragmentLayout::lhs;
     // The instruction transposes when k runs down the rows of the buffer.
-    bool transposed = !lhs && !op.getTranspose();
+    bool transposed = lhs == op.getTranspose();
     // Of 16-byte rows: of 32-bit elements four are one row of a matrix, and a
     // lane gets one of them.
     int64_t across = 16 / buffer.elementBytes();
 
     // Matrices 1 and 3 lie 8 rows down or 16 bytes to the right of 0 and 2.
     Value lane = b.lane();
-    bool downFirst = lhs || transposed;
+    bool downFirst = !op.getTranspose();
     Value low = b.bitAnd(b.shiftRight(lane, 3), 1);
     Value high = b.shiftRight(lane, 4);
     Value down = downFirst ? low : high, right = downFirst ? high : low;
@@ -101,8 +101,8 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     int64_t down16 = lhs ? 16 : 2 * across, right16 = lhs ? 2 * across : 16;
     for (int64_t i = 0; i < fragment.getRows(); i += down16)
       for (int64_t j = 0; j < fragment.getColumns(); j += right16) {
-        bool swap = !lhs && op.getTranspose();
-        llvm::append_range(registers, swap ? load(j, i) : load(i, j));
+        llvm::append_range(registers,
+                           op.getTranspose() ? load(j, i) : load(i, j));
       }
     rewriter.replaceOpWithMultiple(op, {registers});
     return success();
@@ -129,9 +129,9 @@ private:
   }
 
   /// f32 whose k are 2 (lane % 4) and the next: for `lhs` side by side in a row
-  /// of the buffer, for `rhs` one below the other.  Rows there differ by twice
-  /// an odd number of 16 bytes, so that eight columns of four of them fall into
-  /// different banks.
+  /// of the buffer, for `rhs` and a transpose one below the other.  Rows there
+  /// differ by twice an odd number of 16 bytes, so that eight columns of four
+  /// of them fall into different banks.
   static Registers loadPaired(Lane &b, LoadMatrixOp op,
                               OneToNOpAdaptor adaptor) {
     SmemType buffer = op.getBuffer().getType();
@@ -139,8 +139,8 @@ private:
     int64_t pitch = buffer.pitchBytes(), element = buffer.elementBytes();
     auto [address, bytes] = startOf(b, op, adaptor);
     Value k = b.mul(b.inQuad(), 2), other = b.quad();
-    Value row = fragment.isLhs() ? other : k;
-    Value column = fragment.isLhs() ? k : other;
+    bool isBeside = fragment.isLhs() && !op.getTranspose();
+    Value row = isBeside ? other : k, column = isBeside ? k : other;
     address = b.add(address, b.add(b.mul(row, pitch), b.mul(column, element)));
     Value pointer = b.offset(b.shared(b.opaque(address)), bytes);
     auto load = [&](Type type, int64_t row, int64_t column) -> Value {
@@ -160,6 +160,12 @@ private:
     }
     for (int64_t i = 0; i < fragment.getRows(); i += 16)
       for (int64_t j = 0; j < fragment.getColumns(); j += 8) {
+        if (op.getTranspose()) {
+          for (int64_t next = 0; next < 2; ++next)
+            for (int64_t below = 0; below < 16; below += 8)
+              registers.push_back(load(one, j + next, i + below));
+          continue;
+        }
         Value upper = load(two, i, j), lower = load(two, i + 8, j);
         for (int64_t next = 0; next < 2; ++next)
           for (Value pair : {upper, lower})

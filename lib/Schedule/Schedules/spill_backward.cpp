@@ -29,8 +29,12 @@
 // each loads half of every right factor for both.  Then those terms of the sum
 // above that have rows in the denominator have twice as many.
 //
-// Scratch arrays are tiles as the copy engine moves them, whole, hidden pairs
-// as zeros.  Blocks of scores that nothing sees are neither written nor read.
+// Scratch arrays are whole tiles, hidden pairs as zeros.  Blocks of scores that
+// nothing sees are neither written nor read.
+//
+// Like warps do the same without a copy engine: all of them copy slices of both
+// factors, and results leave from registers.  That takes f32 too, on every part
+// with mma.sync, and rows at any address.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +43,12 @@
 
 using namespace attn;
 
-/// Of what is contracted, rows of a slot of the ring.
+/// Of what is contracted, rows of a slot of a pipeline's ring.
 static constexpr int64_t kDepth = 64;
+
+/// Whether there is a copy engine.
+static bool isPipeline(const Tiles &t) { return !t.has("warps"); }
+static int64_t depthOf(const Tiles &t) { return t.get("slice", kDepth); }
 
 static Pipeline pipelineOf(const Tiles &t, int64_t width) {
   Pipeline pipeline;
@@ -53,51 +61,62 @@ static Pipeline pipelineOf(const Tiles &t, int64_t width) {
 }
 
 /// A product of a tile, of which both factors come by slices.
-static Node product(Axis axis, int64_t stages, Node left, Node right,
+static Node product(Axis axis, const Tiles &t, Node left, Node right,
                     Node multiply) {
-  return loop(axis, kDepth, stages,
+  return loop(axis, depthOf(t), t.get("stages", 1),
               {std::move(left), std::move(right), std::move(multiply)});
 }
 
 static Node smem(Tensor tensor) { return stream(tensor, Level::Smem); }
+static Node result(const Tiles &t, Tensor tensor) {
+  return isPipeline(t) ? store(tensor) : storeDirectly(tensor);
+}
+
+/// Tiles of so many rows, of products with so many columns; or by so many
+/// warps.
+static Node tilesOf(Axis axis, int64_t rows, const Tiles &t, int64_t width,
+                    int64_t warps, Body body) {
+  if (isPipeline(t))
+    return grid(axis, rows, pipelineOf(t, width), std::move(body));
+  return ofProducts(grid(axis, rows, warps, std::move(body)));
+}
 
 /// P and dS of a strip.  A block of scores is a tile of its own: the tiles of
 /// all multiprocessors then are some rows by some columns, and what they read
 /// stays in L2.
 static Node scoresGrid(const Tiles &t) {
-  int64_t query = t.get("query"), stages = t.get("stages", 1);
+  int64_t query = t.get("query");
   auto leave = [&](Tensor tensor) {
-    return inTilesOf(query * t.get("cluster", 1), spillStaged(tensor));
+    return inTilesOf(query * t.get("cluster", 1),
+                     isPipeline(t) ? spillStaged(tensor) : spill(tensor));
   };
   Body block = {load(Tensor::Stats, Level::Registers),
                 hold(Tensor::S),
-                product(Axis::HeadDim, stages, smem(Tensor::Q), smem(Tensor::K),
+                product(Axis::HeadDim, t, smem(Tensor::Q), smem(Tensor::K),
                         multiply(Tensor::S, Tensor::Q, Tensor::K)),
                 weigh(Tensor::S),
                 leave(Tensor::P),
                 hold(Tensor::GradP),
-                product(Axis::HeadDimV, stages, smem(Tensor::GradO),
-                        smem(Tensor::V),
+                product(Axis::HeadDimV, t, smem(Tensor::GradO), smem(Tensor::V),
                         multiply(Tensor::GradP, Tensor::GradO, Tensor::V)),
                 differentiate(Tensor::GradP),
                 leave(Tensor::GradS)};
   Node blocks = seek(Axis::Key, t.get("key_block"), 1, block);
   blocks.isParallel = true;
-  return grid(Axis::Query, query, pipelineOf(t, t.get("key_block")),
-              {loop(Axis::Key, t.get("strip"), 1, {std::move(blocks)})});
+  return tilesOf(Axis::Query, query, t, t.get("key_block"), kScoreWarps,
+                 {loop(Axis::Key, t.get("strip"), 1, {std::move(blocks)})});
 }
 
 /// dV and dK of the keys of a strip: of those heads' queries, all of them.
 static Node keysGrid(const Tiles &t) {
-  auto gradient = [&](Axis columns, Tensor result, Tensor left, Tensor right) {
-    Node sum =
-        product(Axis::Query, t.get("stages", 1), inTilesOf(kDepth, smem(left)),
-                smem(right), multiply(result, left, right));
+  auto gradient = [&](Axis columns, Tensor sums, Tensor left, Tensor right) {
+    Node sum = product(Axis::Query, t, inTilesOf(kDepth, smem(left)),
+                       smem(right), multiply(sums, left, right));
     return parallel(columns, t.get("column"),
-                    {hold(result), std::move(sum), store(result)});
+                    {hold(sums), std::move(sum), result(t, sums)});
   };
-  return grid(
-      Axis::Key, t.get("key"), pipelineOf(t, t.get("column")),
+  return tilesOf(
+      Axis::Key, t.get("key"), t, t.get("column"), t.get("warps"),
       {gradient(Axis::HeadDimV, Tensor::GradV, Tensor::P, Tensor::GradO),
        gradient(Axis::HeadDim, Tensor::GradK, Tensor::GradS, Tensor::Q)});
 }
@@ -105,20 +124,23 @@ static Node keysGrid(const Tiles &t) {
 /// dQ of the queries that a strip of keys is seen by.
 static Node queriesGrid(const Tiles &t) {
   int64_t stages = t.get("stages", 1);
-  auto sums = [](Node node) {
-    return between(inTilesOf(kWarpgroupRows, std::move(node)));
+  // Warpgroups pass over rows of which there are none.
+  int64_t rows = isPipeline(t) ? kWarpgroupRows : t.get("query");
+  auto sums = [&](Node node) {
+    return between(inTilesOf(rows, std::move(node)));
   };
   Node product =
-      seek(Axis::Key, kDepth, stages,
+      seek(Axis::Key, depthOf(t), stages,
            {inTilesOf(t.get("query"), smem(Tensor::GradS)), smem(Tensor::K),
             multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)});
   Node strips = loop(Axis::Key, t.get("strip"), stages,
                      {sums(absorb(Tensor::GradQ)), std::move(product),
                       sums(spill(Tensor::GradQ))});
-  return grid(Axis::Query, t.get("query"), pipelineOf(t, t.get("column")),
-              {parallel(Axis::HeadDim, t.get("column"),
-                        {hold(Tensor::GradQ), std::move(strips),
-                         store(Tensor::GradQ)})});
+  return tilesOf(Axis::Query, t.get("query"), t, t.get("column"),
+                 t.get("warps"),
+                 {parallel(Axis::HeadDim, t.get("column"),
+                           {hold(Tensor::GradQ), std::move(strips),
+                            result(t, Tensor::GradQ)})});
 }
 
 static Schedule build(const Tiles &t) {
@@ -130,22 +152,12 @@ static Schedule build(const Tiles &t) {
 
 static std::string number(int64_t value) { return std::to_string(value); }
 
-static std::optional<std::string> checkStructure(const Tiles &t,
-                                                 const Problem &problem) {
-  if (bytesOf(problem.dtype) != 2)
-    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+/// What the launches of both forms have in common.
+static std::optional<std::string> checkTiles(const Tiles &t) {
   for (const char *rows : {"query", "key"})
     if (t.get(rows) != kProductRows)
       return std::string("expects ") + rows + " to be " + number(kProductRows) +
              ", but got " + number(t.get(rows));
-  if (t.get("key_block") != 128 && t.get("key_block") != 256)
-    return "expects blocks of 128 or 256 keys, but got " +
-           number(t.get("key_block"));
-  int64_t column = t.get("column");
-  if (column % kPanelColumns != 0 || column > kMostWgmmaColumns)
-    return "expects whole panels of " + number(kPanelColumns) +
-           " columns, at most " + number(kMostWgmmaColumns) + ", but got " +
-           number(column);
   if (t.get("query_block") != kDepth)
     return "expects query_block to be " + number(kDepth) + ", but got " +
            number(t.get("query_block"));
@@ -153,6 +165,23 @@ static std::optional<std::string> checkStructure(const Tiles &t,
     return "expects strips of whole blocks of keys, but got strip = " +
            number(t.get("strip")) +
            " and key_block = " + number(t.get("key_block"));
+  return std::nullopt;
+}
+
+static std::optional<std::string> checkPipelines(const Tiles &t,
+                                                 const Problem &problem) {
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  if (t.get("key_block") != 128 && t.get("key_block") != 256)
+    return "expects blocks of 128 or 256 keys, but got " +
+           number(t.get("key_block"));
+  if (auto sentence = checkTiles(t))
+    return sentence;
+  int64_t column = t.get("column");
+  if (column % kPanelColumns != 0 || column > kMostWgmmaColumns)
+    return "expects whole panels of " + number(kPanelColumns) +
+           " columns, at most " + number(kMostWgmmaColumns) + ", but got " +
+           number(column);
   int64_t cluster = t.get("cluster"), persistent = t.get("persistent");
   if (cluster > 2 || t.get("key_block") % (cluster * t.get("key")) != 0)
     return "expects one block in a cluster, or two with as many keys as a "
@@ -167,30 +196,67 @@ static std::optional<std::string> checkStructure(const Tiles &t,
   return std::nullopt;
 }
 
+static std::optional<std::string> checkWarps(const Tiles &t,
+                                             const Problem &problem) {
+  if (t.get("key_block") != kProductRows)
+    return "expects blocks of " + number(kProductRows) + " keys, but got " +
+           number(t.get("key_block"));
+  if (auto sentence = checkTiles(t))
+    return sentence;
+  if (t.get("column") > kMostWgmmaColumns)
+    return "expects at most " + number(kMostWgmmaColumns) +
+           " columns, but got " + number(t.get("column"));
+  if (t.get("warps") != 4 && t.get("warps") != 8)
+    return "expects four or eight warps, but got " + number(t.get("warps"));
+  // Split factors and their sums take what 32 rows of 64 columns leave: ptxas
+  // 13.0 spills 44 bytes.
+  if (productsPerProduct(problem) > 1 && t.get("warps") != 8)
+    return "expects eight warps for products of split factors, but got " +
+           number(t.get("warps"));
+  int64_t slice = t.get("slice"), bytes = slice * bytesOf(problem.dtype);
+  if (bytes != 64 && bytes != 128)
+    return "expects slices of 64 or 128 bytes, but got " + number(slice) +
+           " elements of " + std::string(name(problem.dtype));
+  if (t.get("stages") < 2 || t.get("stages") > 4)
+    return "expects two to four stages, but got " + number(t.get("stages"));
+  return std::nullopt;
+}
+
 namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind spill_backward() {
   Parameter heads = countParameter("heads", {1, 2, 4, 8, 16, 32, 64});
   heads.most = 64;
+  Parameter strip = extentParameter("strip", {1024, 2048, 4096, 8192});
+  Form likeWarps = {
+      {TensorCoreFamily::mmaSync},
+      {extentParameter("query", {128}), extentParameter("key_block", {128}),
+       extentParameter("key", {128}), extentParameter("column", {128, 64}),
+       extentParameter("query_block", {64}), strip, heads,
+       extentParameter("slice", {64, 32, 16}), countParameter("warps", {8, 4})},
+      {countParameter("stages", {3, 2})},
+      {},
+      build,
+      checkWarps,
+      nullptr};
   Form pipelines = {{TensorCoreFamily::wgmma},
                     {extentParameter("query", {128}),
                      extentParameter("key_block", {256}),
                      extentParameter("key", {128}),
                      extentParameter("column", {256, 192, 128, 64}),
-                     extentParameter("query_block", {64}),
-                     extentParameter("strip", {1024, 2048, 4096, 8192}), heads,
+                     extentParameter("query_block", {64}), strip, heads,
                      countParameter("cluster", {2, 1})},
                     {countParameter("stages", {3, 2})},
                     {choiceParameter("persistent", {1, 0})},
                     build,
-                    checkStructure,
+                    checkPipelines,
                     nullptr};
   pipelines.mostHeadDim = kMaxHeadDim;
   return {"spill_backward",
           "five matrix products that keep tiles of their output; P and dS of "
           "a strip of keys are spilled in between",
-          {pipelines},
+          {likeWarps, pipelines},
           Regime::smallCache,
           Direction::backward};
 }

@@ -119,3 +119,37 @@ func.func @any_sizes(%do: memref<?x6x?x384xf16>, %q: memref<?x6x?x384xf16>,
   return
 }
 }
+
+// -----
+
+// On mma.sync P and dS are pointers, to f32 here; every tile of a full round has a
+// block: 4 query heads of 2 tiles by 8 blocks of keys, 2 key heads of 4 tiles of
+// 3 + 2 runs of columns, and of dQ 2.
+// CHECK-LABEL: tile.kernel @spill_backward_mma_sync_f32_200_300_tf32x3_scores(
+// CHECK-SAME: !tile.ptr<f32> {tile.role = "scratch_p"}
+// CHECK-SAME: !tile.ptr<f32> {tile.role = "scratch_ds"}
+// CHECK-NOT: counter
+// CHECK-SAME: {tile.per_strip = 128 : i64, tile.role = "scratch_statistics"}
+// CHECK-SAME: i32 {tile.role = "first_head"}
+// CHECK-LABEL: tile.kernel @spill_backward_mma_sync_f32_200_300_tf32x3_dq(
+// CHECK-SAME: !tile.ptr<f32> {tile.role = "scratch_ds"}
+// CHECK-SAME: {tile.per_strip = 16384 : i64, tile.role = "scratch_dq"}
+// CHECK-LABEL: func.func @pointers
+// CHECK-DAG: %[[P:.*]] = tile.scratch : memref<2x2x256x512xf32>
+// CHECK: tile.launch {{.*}}_scores grid(%c64, %c1, %c1)
+// CHECK-NEXT: tile.launch {{.*}}_dk_dv grid(%c40, %c1, %c1)
+// CHECK-NEXT: tile.launch {{.*}}_dq grid(%c16, %c1, %c1)
+module attributes {attn.machine = #attn.machine<a100_80g>} {
+func.func @pointers(%do: memref<1x4x150x300xf32>, %q: memref<1x4x150x200xf32>,
+    %k: memref<1x2x450x200xf32>, %v: memref<1x2x450x300xf32>,
+    %o: memref<1x4x150x300xf32>, %lse: memref<1x4x150xf32>,
+    %dq: memref<1x4x150x200xf32>, %dk: memref<1x2x450x200xf32>,
+    %dv: memref<1x2x450x300xf32>) {
+  attn.backward %do, %q, %k, %v, %o, %lse
+      outs(%dq, %dk, %dv : memref<1x4x150x200xf32>, memref<1x2x450x200xf32>, memref<1x2x450x300xf32>)
+      {schedule = #attn.schedule<spill_backward, query = 128, key_block = 128, key = 128, column = 128, query_block = 64, strip = 1024, heads = 2, slice = 16, warps = 8, stages = 3>}
+      : memref<1x4x150x300xf32>, memref<1x4x150x200xf32>, memref<1x2x450x200xf32>,
+        memref<1x2x450x300xf32>, memref<1x4x150x300xf32>, memref<1x4x150xf32>
+  return
+}
+}

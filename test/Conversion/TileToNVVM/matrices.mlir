@@ -21,6 +21,20 @@
 // CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[FIRST]][1280]
 // CHECK: nvvm.ldmatrix %[[DOWN]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
 // CHECK-NOT: nvvm.ldmatrix
+// So is that of a left operand, whose rows then run along k: the instruction
+// transposes; 16 rows of the fragment are columns of the buffer.  Matrix 1 is 8
+// columns to the right, matrix 2 is 8 rows down.
+// CHECK-LABEL: llvm.func @transposed_lhs
+// CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
+// CHECK: %[[PIECE:.*]] = arith.shrui %[[LANE]], %c3_i32
+// CHECK: %[[RIGHT:.*]] = arith.andi %[[PIECE]], %c1_i32
+// CHECK: %[[DOWN:.*]] = arith.shrui %[[LANE]], %c4_i32
+// CHECK: arith.muli %[[DOWN]], %c8_i32
+// CHECK: arith.muli %[[RIGHT]], %c16_i32
+// CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<col>, num = 4 : i32
+// CHECK: %[[NEXT:.*]] = llvm.getelementptr %[[FIRST]][32]
+// CHECK: nvvm.ldmatrix %[[NEXT]] {{{.*}}layout = #nvvm.mma_layout<col>, num = 4 : i32
+// CHECK-NOT: nvvm.ldmatrix
 // What is known of the place is an immediate: stage 1 is 2560 bytes, row 16
 // 1280, column 16 32.
 // CHECK-LABEL: llvm.func @place
@@ -40,6 +54,11 @@ gpu.module @loads {
   tile.kernel @transposed(%n: i32) attributes {warps = 1 : i32} {
     %b = tile.alloc "b" : <2x32x32xbf16>
     %f = tile.load_matrix %b[%n, %n, %n] transpose : <2x32x32xbf16> -> <16x32xbf16, rhs>
+    tile.return
+  }
+  tile.kernel @transposed_lhs(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <2x32x32xbf16>
+    %f = tile.load_matrix %b[%n, %n, %n] transpose : <2x32x32xbf16> -> <32x16xbf16, lhs>
     tile.return
   }
   tile.kernel @place() attributes {warps = 1 : i32} {

@@ -71,6 +71,25 @@
 // CHECK: %[[A2:.*]] = llvm.call_intrinsic "llvm.nvvm.f2tf32.rna"(%[[FU1]])
 // CHECK: %[[A3:.*]] = llvm.call_intrinsic "llvm.nvvm.f2tf32.rna"(%[[FL1]])
 // CHECK: nvvm.mma.sync A[%[[A0]], %[[A1]], %[[A2]], %[[A3]]]
+// Where rows of the buffer run along k, what was side by side is one below the
+// other: 16 columns are 80 bytes, eight of them 32.
+// CHECK-LABEL: llvm.func @paired_columns(
+// CHECK: %[[L0:.*]] = llvm.load %[[AT:.*]] {alignment = 4 : i64} : !llvm.ptr<3> -> i32
+// CHECK: llvm.getelementptr %[[AT]][32]
+// CHECK: %[[L1:.*]] = llvm.load
+// CHECK: llvm.getelementptr %[[AT]][80]
+// CHECK: %[[L2:.*]] = llvm.load
+// CHECK: llvm.getelementptr %[[AT]][112]
+// CHECK: %[[L3:.*]] = llvm.load
+// CHECK: %[[F0:.*]] = llvm.bitcast %[[L0]]
+// CHECK: %[[F1:.*]] = llvm.bitcast %[[L1]]
+// CHECK: %[[F2:.*]] = llvm.bitcast %[[L2]]
+// CHECK: %[[F3:.*]] = llvm.bitcast %[[L3]]
+// CHECK: %[[A0:.*]] = llvm.call_intrinsic "llvm.nvvm.f2tf32.rna"(%[[F0]])
+// CHECK: %[[A1:.*]] = llvm.call_intrinsic "llvm.nvvm.f2tf32.rna"(%[[F1]])
+// CHECK: %[[A2:.*]] = llvm.call_intrinsic "llvm.nvvm.f2tf32.rna"(%[[F2]])
+// CHECK: %[[A3:.*]] = llvm.call_intrinsic "llvm.nvvm.f2tf32.rna"(%[[F3]])
+// CHECK: nvvm.mma.sync A[%[[A0]], %[[A1]], %[[A2]], %[[A3]]]
 // An accumulator's columns 2c and 2c + 1 are the k of registers 0 and 2.  The
 // high part of a number is a product cut off, the low part a difference.
 // CHECK-LABEL: llvm.func @product(
@@ -123,6 +142,17 @@ gpu.module @single {
     %b = tile.alloc "b" : <16x16xf32>
     %c = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
     %p = tile.load_matrix %b[%n, %n, %n] : <16x16xf32> -> <16x8xf32, lhs_paired>
+    %l = tile.cast %p : <16x8xf32, lhs_paired> -> <16x8xtf32, lhs_paired>
+    %v = tile.load_matrix %b[%n, %n, %n] : <16x16xf32> -> <8x16xf32, rhs_paired>
+    %r = tile.cast %v : <8x16xf32, rhs_paired> -> <8x16xtf32, rhs_paired>
+    %o = tile.mma %l, %r, %c : <16x8xtf32, lhs_paired>, <8x16xtf32, rhs_paired>, <16x16xf32, acc>
+    tile.store_matrix %o to %b[%n] : <16x16xf32, acc> to <16x16xf32>
+    tile.return
+  }
+  tile.kernel @paired_columns(%n: i32, %x: f32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <16x16xf32>
+    %c = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
+    %p = tile.load_matrix %b[%n, %n, %n] transpose : <16x16xf32> -> <16x8xf32, lhs_paired>
     %l = tile.cast %p : <16x8xf32, lhs_paired> -> <16x8xtf32, lhs_paired>
     %v = tile.load_matrix %b[%n, %n, %n] : <16x16xf32> -> <8x16xf32, rhs_paired>
     %r = tile.cast %v : <8x16xf32, rhs_paired> -> <8x16xtf32, rhs_paired>

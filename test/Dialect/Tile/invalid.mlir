@@ -397,9 +397,9 @@ func.func @load_matrix_operand(%b: !tile.smem<16x16xf16>, %i: i32) {
 
 // -----
 
-func.func @load_matrix_lhs_as_it_is(%b: !tile.smem<16x16xf16>, %i: i32) {
-  // expected-error @below {{'tile.load_matrix' op expects no transpose for a fragment in layout lhs}}
-  %f = tile.load_matrix %b[%i, %i, %i] transpose : <16x16xf16> -> <16x16xf16, lhs>
+func.func @load_matrix_lhs_along_k(%b: !tile.smem<16x16xf32>, %i: i32) {
+  // expected-error @below {{'tile.load_matrix' op expects f32 in layout lhs_paired from rows along k, but got lhs}}
+  %f = tile.load_matrix %b[%i, %i, %i] transpose : <16x16xf32> -> <16x8xf32, lhs>
   return
 }
 

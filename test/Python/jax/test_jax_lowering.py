@@ -1,6 +1,7 @@
 """Programs lowered for a GPU: what is handed to XLA, under each transform."""
 
 import re
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -152,17 +153,30 @@ def test_gradients_are_deterministic_where_xla_is(monkeypatch, flags,
     assert f'deterministic = "{deterministic}"' in call
 
 
-def test_gradients_are_composed_where_there_is_none():
+def test_gradients_are_composed_where_there_is_none(monkeypatch):
+    from attn import jax as module
+    # There are some for all that has an output, so far.
+    monkeypatch.setattr(module, "_gradient_plans",
+                        lambda *_: [SimpleNamespace(built=False)])
+
     def loss(q, k, v):
         o = attention(q, k, v, machine="h100_sxm")
         return o.astype(jnp.float32).sum()
 
+    calls, _ = lowered(jax.grad(loss), Q, K, V, target=GRADIENT_TARGET)
+    assert calls == []
+
+
+def test_gradients_of_wide_heads_in_f32():
+    def loss(q, k, v):
+        return attention(q, k, v, machine="h100_sxm").sum()
+
     wide = jax.ShapeDtypeStruct((1, 2, 50, 512), jnp.float32)
-    assert not attn.plan(batch=1, heads=2, queries=50, head_dim=512,
-                         dtype="f32", direction="backward").built
+    assert attn.plan(batch=1, heads=2, queries=50, head_dim=512, dtype="f32",
+                     direction="backward").built
     calls, _ = lowered(jax.grad(loss), wide, wide, wide,
                        target=GRADIENT_TARGET)
-    assert calls == []
+    assert len(calls) == 1
 
 
 def test_gradients_under_vmap():

@@ -129,15 +129,16 @@ void BuiltGradient::launch(tile::KernelOp kernel, const GradientCase &truth,
     if (perStrip && !addresses.contains(role))
       addresses[role] =
           memory.allocate(4 * perStrip.getInt() * strips(p, tiles, isInRounds));
-    if (!isScratchRole(role) || !isa<tile::TensorMapType>(type)) {
+    TensorMapArgument scores = waitingScores(p, tiles, 0);
+    bool areWaiting = isScratchRole(role) && isInRounds && !perStrip;
+    if (areWaiting && !addresses.contains(role))
+      addresses[role] = memory.allocate(bytesOf(p.dtype) * scores.sizes[0] *
+                                        scores.strides[0]);
+    if (!areWaiting || !isa<tile::TensorMapType>(type)) {
       arguments.push_back(
           argumentOf(role, type, p, truth.scale, addresses, round));
       continue;
     }
-    TensorMapArgument scores = waitingScores(p, tiles, 0);
-    if (!addresses.contains(role))
-      addresses[role] = memory.allocate(bytesOf(p.dtype) * scores.sizes[0] *
-                                        scores.strides[0]);
     scores.address = addresses[role];
     arguments.push_back(scores);
   }
@@ -174,12 +175,12 @@ void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
   for (int64_t n = 0; shapes.back().isInRounds && n < rounds.count(); ++n) {
     launchThose(/*inRounds=*/true, rounds.at(n));
     // Scores of a round are not to be seen in the next.
-    for (const char *what : {"scratch_p", "scratch_ds"})
-      if (auto found = addresses.find(mapRole(what));
-          found != addresses.end()) {
-        memory.free(found->second);
-        addresses.erase(found);
-      }
+    for (StringRef what : {"scratch_p", "scratch_ds"})
+      for (const std::string &role : {what.str(), mapRole(what)})
+        if (auto found = addresses.find(role); found != addresses.end()) {
+          memory.free(found->second);
+          addresses.erase(found);
+        }
   }
   if (attn::check(p)) // the model has no use for empty arrays
     return;

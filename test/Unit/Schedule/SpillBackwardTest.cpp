@@ -344,16 +344,17 @@ TEST(SpillBackward, Refusals) {
     return error;
   };
   EXPECT_EQ(refusal({{"query", 64}}), "expects query to be 128, but got 64");
-  EXPECT_EQ(refusal({{"key_block", 192}}),
+  EXPECT_EQ(refusal({{"key_block", 192}, {"cluster", 1}}),
             "expects blocks of 128 or 256 keys, but got 192");
-  EXPECT_EQ(refusal({{"column", 320}}),
+  EXPECT_EQ(refusal({{"column", 320}, {"cluster", 1}}),
             "expects whole panels of 64 columns, at most 256, but got 320");
-  EXPECT_EQ(refusal({{"strip", 384}, {"key_block", 256}}),
+  EXPECT_EQ(refusal({{"strip", 384}, {"key_block", 256}, {"cluster", 1}}),
             "expects strips of whole blocks of keys, but got strip = 384 and "
             "key_block = 256");
   EXPECT_EQ(refusal({{"heads", 65}}),
             "expects heads to be a multiple of 1 up to 64, but got 65");
-  EXPECT_EQ(refusal({{"stages", 1}}), "expects two to six stages, but got 1");
+  EXPECT_EQ(refusal({{"stages", 1}, {"cluster", 1}}),
+            "expects two to six stages, but got 1");
   EXPECT_EQ(refusal({{"cluster", 2}, {"key_block", 128}}),
             "expects one block in a cluster, or two with as many keys as a "
             "block of scores, but got cluster = 2 and key_block = 128");
