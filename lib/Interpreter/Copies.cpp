@@ -154,8 +154,20 @@ Step attn::interpreter::runStoreRow(Warp &warp, const Instruction &in) {
   return Step::next;
 }
 
+/// Lanes whose rows lie behind the view's read its last one, and drop it.
+static bool checkHasRow(Warp &warp, const Instruction &in, const View &view) {
+  if (view.rows > 0)
+    return true;
+  warp.report(in, "no row",
+              "expects a view with a row to read, but got one of " +
+                  Twine(view.rows) + " rows");
+  return false;
+}
+
 Step attn::interpreter::runLoadRow(Warp &warp, const Instruction &in) {
   const View &view = warp.view(in, 0);
+  if (!checkHasRow(warp, in, view))
+    return Step::stop;
   int64_t row = warp.integer(in, 1);
   tile::RowType type = cast<tile::LoadRowOp>(in.op).getValues().getType();
   auto [begin, end] = clip(view, row, type.getRows());
@@ -179,6 +191,8 @@ Step attn::interpreter::runLoadRow(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runRowDot(Warp &warp, const Instruction &in) {
   const View &lhs = warp.view(in, 0), &rhs = warp.view(in, 1);
+  if (!checkHasRow(warp, in, lhs) || !checkHasRow(warp, in, rhs))
+    return Step::stop;
   int64_t row = warp.integer(in, 2);
   tile::RowType type = cast<tile::RowDotOp>(in.op).getValues().getType();
   auto [begin, end] = clip(lhs, row, type.getRows());

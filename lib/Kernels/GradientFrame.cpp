@@ -133,8 +133,10 @@ Value GradientFrame::statistics(Scalar number, int64_t first,
 
 Value GradientFrame::statisticOf(const Tile &tile, Scalar row, int64_t first,
                                  int64_t rows) const {
-  Scalar number = row / block, begin = number * block;
-  Scalar count = b.max(b.min(ownRows - begin, b.i32(block)), b.i32(0));
+  // Rows behind the head's last block are behind the rows of that one.
+  Scalar number = b.min(row / block, (ownRows - 1) / block);
+  Scalar begin = number * block;
+  Scalar count = b.min(ownRows - begin, b.i32(block));
   Value all = statistics(numberOf(tile.batch, tile.head, number), first, count);
   return LoadRowOp::create(b, b.rowType(rows), all, row - begin);
 }

@@ -71,8 +71,8 @@ def Tile_LoadRowOp : Tile_Op<"load_row", [MemoryEffects<[MemRead]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface,
       ["getTrafficOperands"]>]> {
   let summary = "loads one value per row from a vector in global memory";
-  let description = "Per warp: value i is that of row `row + i` of the view; "
-                    "0 behind the view.";
+  let description = "Per warp: value i is that of row `row + i` of the view, "
+                    "which has a row at least; 0 behind the view.";
   let arguments = (ins Tile_View:$view, I32:$row);
   let results = (outs Tile_Row:$values);
   let assemblyFormat = [{
