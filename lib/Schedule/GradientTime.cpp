@@ -45,12 +45,14 @@ public:
   double steps() const { return double(grid.steps) / tiles(); }
 
   // Clocks of an average step.
-  double tensor() const { return flops / rate / grid.steps; }
+  double tensor() const { return work.flops / rate / grid.steps; }
   double smem() const {
-    return smemBytes / machine.smemBytesPerClockPerSm / grid.steps;
+    return work.smemBytes / machine.smemBytesPerClockPerSm / grid.steps;
   }
-  double exp() const { return scores / machine.expPerClockPerSm / grid.steps; }
-  double issue() const { return slots / kSchedulersPerSm / grid.steps; }
+  double exp() const {
+    return work.scores / machine.expPerClockPerSm / grid.steps;
+  }
+  double issue() const { return work.slots / kSchedulersPerSm / grid.steps; }
   double busiest() const {
     return std::max({tensor(), smem(), exp(), issue()});
   }
@@ -77,7 +79,8 @@ private:
   const Calibration &c;
   double rate, groups;
   /// Of all tiles of a head.
-  double flops = 0, smemBytes = 0, scores = 0, slots = 0, tileBytes = 0;
+  GradientWork work;
+  double tileBytes = 0;
 
   /// Where results leave from the places of own rows, those of the next tile
   /// come only when they have.
@@ -92,29 +95,16 @@ private:
   double masking() const {
     if (problem.mask.kind == MaskKind::none)
       return 0;
-    return scores / grid.steps / 32 / kSchedulersPerSm * c.gradientMaskSlots;
+    return work.scores / grid.steps / 32 / kSchedulersPerSm *
+           c.gradientMaskSlots;
   }
 
   void add(const Use &use) {
     const Node &node = *use.node;
-    double area = double(use.count) * use.tile.rows *
-                  padded(node.tensor, use.tile.cols, problem);
-    smemBytes += attn::smemBytes(use, problem);
+    work.add(use, problem, c);
     switch (node.verb) {
-    case Verb::multiply:
-      flops += 2 * area * padded(node.a, use.tile.depth, problem);
-      return;
-    case Verb::weigh:
-      scores += area;
-      slots += area / 32 * c.weighSlots;
-      return;
-    case Verb::differentiate:
-      slots += area / 32 * c.differentiateSlots;
-      return;
     case Verb::reduce: // from registers to shared memory
-      slots += double(use.moved) * bytesMoved(node, problem) /
-               c.bytesPerWarpInstruction * c.copySlots;
-      return;
+      return work.addCopy(use, problem, c);
     case Verb::softmax: // no pipeline of gradients has them
     case Verb::transpose:
     case Verb::rescale:
@@ -124,6 +114,9 @@ private:
     case Verb::store:
       tileBytes += double(use.moved) * bytesMoved(node, problem);
       return;
+    case Verb::multiply:
+    case Verb::weigh:
+    case Verb::differentiate:
     case Verb::stream:
     case Verb::grid:
     case Verb::loop:

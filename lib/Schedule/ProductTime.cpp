@@ -71,12 +71,12 @@ public:
   }
 
   // Clocks of all steps of a head, on one multiprocessor.
-  double tensor() const { return flops / rate; }
+  double tensor() const { return work.flops / rate; }
   double smem() const {
-    return c.operandShare * smemBytes / machine.smemBytesPerClockPerSm;
+    return c.operandShare * work.smemBytes / machine.smemBytesPerClockPerSm;
   }
-  double exp() const { return scores / machine.expPerClockPerSm; }
-  double issue() const { return slots / kSchedulersPerSm; }
+  double exp() const { return work.scores / machine.expPerClockPerSm; }
+  double issue() const { return work.slots / kSchedulersPerSm; }
   double busiest() const {
     return std::max({tensor(), smem(), exp(), issue()});
   }
@@ -124,11 +124,12 @@ private:
   const Calibration &c;
   double rate;
   /// Of all blocks of a head.
-  double flops = 0, smemBytes = 0, bytes = 0, scores = 0, slots = 0;
+  GradientWork work;
+  double bytes = 0;        ///< that stream
   double waitingBytes = 0; ///< of sums, between strips
   int64_t stepRows = 1;    ///< of the axis that a block walks along
 
-  bool makesScores() const { return scores > 0; }
+  bool makesScores() const { return work.scores > 0; }
 
   double step() const {
     double perClock = l2RateOf(machine) / clockOf(machine) / machine.sms;
@@ -160,24 +161,16 @@ private:
 
   void add(const Use &use) {
     const Node &node = *use.node;
-    double area = double(use.count) * use.tile.rows *
-                  padded(node.tensor, use.tile.cols, problem);
-    smemBytes += attn::smemBytes(use, problem);
+    work.add(use, problem, c);
     switch (node.verb) {
     case Verb::multiply:
-      flops += 2 * area * padded(node.a, use.tile.depth, problem);
       if (!makesScores())
         stepRows = use.tile.depth;
       return;
     case Verb::weigh:
       stepRows = use.tile.cols;
-      scores += area;
-      slots += area / 32 * c.weighSlots;
       if (problem.mask.kind != MaskKind::none)
-        slots += area / 32 * c.gradientMaskSlots;
-      return;
-    case Verb::differentiate:
-      slots += area / 32 * c.differentiateSlots;
+        work.slots += paddedArea(use, problem) / 32 * c.gradientMaskSlots;
       return;
     case Verb::stream:
       bytes += double(use.moved) * bytesMoved(node, problem);
@@ -189,9 +182,9 @@ private:
       if (node.level != Level::Smem)
         waitingBytes += double(use.moved) * bytesMoved(node, problem);
       else
-        slots += double(use.moved) * bytesMoved(node, problem) /
-                 c.bytesPerWarpInstruction * c.copySlots;
+        work.addCopy(use, problem, c);
       return;
+    case Verb::differentiate:
     case Verb::softmax: // no pipeline of products has them
     case Verb::transpose:
     case Verb::rescale:

@@ -61,6 +61,32 @@ double attn::makespan(const TileClocks &tile, double tiles, double sms,
                   std::min(equal, ideal + tailShare * tile.least));
 }
 
+double attn::paddedArea(const Use &use, const Problem &problem) {
+  return double(use.count) * use.tile.rows *
+         padded(use.node->tensor, use.tile.cols, problem);
+}
+
+void GradientWork::add(const Use &use, const Problem &problem,
+                       const Calibration &c) {
+  const Node &node = *use.node;
+  double area = paddedArea(use, problem);
+  smemBytes += attn::smemBytes(use, problem);
+  if (node.verb == Verb::multiply)
+    flops += 2 * area * padded(node.a, use.tile.depth, problem);
+  if (node.verb == Verb::weigh) {
+    scores += area;
+    slots += area / 32 * c.weighSlots;
+  }
+  if (node.verb == Verb::differentiate)
+    slots += area / 32 * c.differentiateSlots;
+}
+
+void GradientWork::addCopy(const Use &use, const Problem &problem,
+                           const Calibration &c) {
+  slots += double(use.moved) * bytesMoved(*use.node, problem) /
+           c.bytesPerWarpInstruction * c.copySlots;
+}
+
 UnitTimes attn::unitTimes(const BusyClocks &work, double whole, double ideal,
                           const Machine &machine, const Calibration &c) {
   double clock = clockOf(machine);

@@ -37,6 +37,18 @@ struct TileClocks {
 double makespan(const TileClocks &tile, double tiles, double sms,
                 double tailShare);
 
+/// What products and scores of gradients have units do, all blocks of a head.
+struct GradientWork {
+  double flops = 0, smemBytes = 0, scores = 0;
+  double slots = 0; ///< instructions of warps
+
+  void add(const Use &use, const Problem &problem, const Calibration &c);
+  /// What goes from registers to shared memory.
+  void addCopy(const Use &use, const Problem &problem, const Calibration &c);
+};
+/// Elements of all tiles of a use, with padded columns.
+double paddedArea(const Use &use, const Problem &problem);
+
 /// What the units of a multiprocessor have to do in a launch, in clocks.
 struct BusyClocks {
   double tensor, exp, issue, smem;
