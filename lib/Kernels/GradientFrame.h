@@ -159,6 +159,20 @@ tile::KernelOp
 prepareStrips(GradientFrame &frame, llvm::function_ref<void()> declare = {},
               llvm::function_ref<void(const StripRows &)> more = {});
 
+/// The builder of a kernel whose first launch leaves statistics; `Kernel`
+/// builds the others.
+template <typename Kernel>
+tile::KernelOp buildBehindStatistics(mlir::OpBuilder &builder,
+                                     mlir::Location loc,
+                                     const KernelRequest &request) {
+  mlir::OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  if (request.launch > 0)
+    return Kernel(b, request).build();
+  GradientFrame frame(b, request);
+  return prepareStrips(frame);
+}
+
 } // namespace attn
 
 #endif

@@ -208,6 +208,21 @@ Scalar SpillFrame::isIdle(const Tile &tile) const {
   return isEmpty & (turnOf(tile).isLast == b.boolean(false));
 }
 
+Scalar SpillFrame::isOpen(Scalar row, int64_t rows, Scalar key) const {
+  KeyBand::Keys seen = band->seenBy(b, row, b.min(row + rows, queries) - 1);
+  Scalar isOpen = (key + keyBlock <= seen.allEnd) & (row + rows <= queries);
+  return band->hasFirst ? isOpen & (seen.allFirst <= key) : isOpen;
+}
+
+Value SpillFrame::clearHidden(Value gradient, Scalar isOpen, Scalar row,
+                              Scalar key) const {
+  return b.choose(
+      isOpen, [&]() -> SmallVector<Value> { return {gradient}; },
+      [&]() -> SmallVector<Value> {
+        return {band->clear(b, gradient, row, key, queries)};
+      })[0];
+}
+
 SpillFrame::Turn SpillFrame::turnOf(const Tile &tile) const {
   // In strips; what sees nothing has its turn in the first one.
   Run all = seenBy(tile, queries, b.i32(0), keys, strip);

@@ -69,6 +69,13 @@ struct SpillFrame : GradientFrame {
   Walk walkInRound(const Tile &tile) const;
   /// Whether there is nothing to do for a tile; none is told of such a one.
   Scalar isIdle(const Tile &tile) const;
+  /// Whether all of some queries, from `row` on, see a whole block of scores.
+  Scalar isOpen(Scalar row, int64_t rows, Scalar key) const;
+  /// dS with 0 for what is hidden, unless all is open: it has no gradient,
+  /// whatever dP is there.  It is told by where it is: P beside dS, in f32,
+  /// would be all registers.
+  mlir::Value clearHidden(mlir::Value gradient, Scalar isOpen, Scalar row,
+                          Scalar key) const;
   /// Of a tile of dQ, which part of it comes in this strip.  Sums wait in
   /// scratch memory for those behind.
   struct Turn {

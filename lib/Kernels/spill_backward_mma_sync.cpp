@@ -39,7 +39,7 @@ namespace {
 class SpillBackward : SpillFrame {
 public:
   SpillBackward(TileBuilder &b, const KernelRequest &request)
-      : SpillFrame(b, request), slice(request.tiles.get("slice")),
+      : SpillFrame(b, request),
         warps(is(SpillLaunch::scores) ? kScoreWarps
                                       : request.tiles.get("warps")),
         rows(kRows / warps), products(b, problem) {}
@@ -104,10 +104,9 @@ private:
       return AllocOp::create(b, SmemType::get(stages, rows, columns, element),
                              name);
     };
-    left =
-        ownsKeys ? buffer("left", slice, kRows) : buffer("left", kRows, slice);
-    right = is(SpillLaunch::scores) ? buffer("right", keyBlock, slice)
-                                    : buffer("right", slice, column);
+    left = ownsKeys ? buffer("left", step, kRows) : buffer("left", kRows, step);
+    right = is(SpillLaunch::scores) ? buffer("right", keyBlock, step)
+                                    : buffer("right", step, column);
   }
 
   /// Rows of an operand, some columns of them.
@@ -215,12 +214,12 @@ private:
   add(ValueRange sums, function_ref<Products::Factor(Scalar at)> left,
       function_ref<Products::Factor(Scalar at, Scalar column, int64_t columns)>
           right) {
-    SmallVector<std::optional<Products::Factor>> lefts(slice / products.step);
+    SmallVector<std::optional<Products::Factor>> lefts(step / products.step);
     Parts result;
     int64_t column = 0;
     for (Value sum : sums) {
       auto type = cast<FragType>(sum.getType());
-      result.push_back(products.add(sum, type, slice, [&](int64_t at) {
+      result.push_back(products.add(sum, type, step, [&](int64_t at) {
         std::optional<Products::Factor> &own = lefts[at / products.step];
         if (!own)
           own = left(b.i32(at));
@@ -237,13 +236,13 @@ private:
   //===--------------------------------------------------------------------===//
 
   int64_t slicesOf(int64_t columns) const {
-    return (columns + slice - 1) / slice;
+    return (columns + step - 1) / step;
   }
 
   void copySlice(StringRef own, StringRef streamed, int64_t columns,
                  const Tile &tile, Scalar number, Scalar slot) {
-    cut(number, slice, columns, [&](int64_t columns) {
-      Scalar first = number * slice;
+    cut(number, step, columns, [&](int64_t columns) {
+      Scalar first = number * step;
       copy(view(own, columns, tile, tile.head, queries, first), left, tile.row,
            slot);
       copy(view(streamed, columns, tile, tile.head / sharers, keys, first),
@@ -282,10 +281,7 @@ private:
     Flow flow = begin(steps, {b.i32(0), b.i32(0)});
 
     Scalar row = tile.row + warpRow, key = firstKey + tile.part * keyBlock;
-    KeyBand::Keys seen = band->seenBy(b, row, b.min(row + rows, queries) - 1);
-    Scalar isOpen = (key + keyBlock <= seen.allEnd) & (row + rows <= queries);
-    if (band->hasFirst)
-      isOpen = isOpen & (seen.allFirst <= key);
+    Scalar isOpen = this->isOpen(row, rows, key);
 
     Parts scores = product(steps, flow, problem.headDim);
     Value shift = statisticOf(tile, row, /*first=*/0, rows);
@@ -303,11 +299,7 @@ private:
     Parts results;
     forParts(gradients, [&](Value part, Scalar column) {
       Value result = gradientOf(b, weights[results.size()], part, delta);
-      results.push_back(b.choose(
-          isOpen, [&]() -> SmallVector<Value> { return {result}; },
-          [&]() -> SmallVector<Value> {
-            return {band->clear(b, result, row, key + column, queries)};
-          })[0]);
+      results.push_back(clearHidden(result, isOpen, row, key + column));
     });
     leave(results, "scratch_ds", tile);
   }
@@ -392,7 +384,7 @@ private:
     int64_t columns = of.isOfValues ? problem.headDimV : problem.headDim;
     Walk walk = walkInRound(tile);
     auto copies = [&](const Flow &at, Scalar slot) {
-      Scalar head = at.step.head, query = at.step.block * slice;
+      Scalar head = at.step.head, query = at.step.block * step;
       copy(viewOfScores(of.scores, kRows, tile, head, tile.row - firstKey),
            left, query, slot);
       copyColumns(of.rows, columns, tile, head, queries, query, slot);
@@ -421,8 +413,8 @@ private:
         },
         [&]() -> SmallVector<Value> { return none; }));
     auto copies = [&](const Flow &at, Scalar slot) {
-      Scalar key = at.step.block * slice;
-      copy(viewOfScores("scratch_ds", slice, tile, tile.head, key - firstKey),
+      Scalar key = at.step.block * step;
+      copy(viewOfScores("scratch_ds", step, tile, tile.head, key - firstKey),
            left, tile.row, slot);
       copyColumns("k", problem.headDim, tile, tile.head / sharers, keys, key,
                   slot);
@@ -447,7 +439,6 @@ private:
     });
   }
 
-  const int64_t slice; ///< contracted at once
   const int64_t warps, rows;
   Products products;
   std::optional<ScoreScale> scale;
@@ -465,11 +456,5 @@ KernelOp spill_backward_mma_sync(OpBuilder &builder, Location loc,
 
 KernelOp attn::spill_backward_mma_sync(OpBuilder &builder, Location loc,
                                        const KernelRequest &request) {
-  OpBuilder::InsertionGuard guard(builder);
-  TileBuilder b(loc, builder);
-  if (request.launch == 0) {
-    GradientFrame frame(b, request);
-    return prepareStrips(frame);
-  }
-  return SpillBackward(b, request).build();
+  return buildBehindStatistics<SpillBackward>(builder, loc, request);
 }

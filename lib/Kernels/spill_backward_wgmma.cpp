@@ -95,13 +95,8 @@ private:
     Scalar key = firstKey + tile.part * keyBlock;
     Scalar row = tile.row + groupRow;
     Scalar warpRow = row + warpOfGroup * kWarpRows;
-    KeyBand::Keys seen =
-        band->seenBy(b, row, b.min(row + kGroupRows, queries) - 1);
     RowStatistics own = statisticsOf(tile, warpRow);
-    Scalar isOpen =
-        (key + keyBlock <= seen.allEnd) & (row + kGroupRows <= queries);
-    if (band->hasFirst)
-      isOpen = isOpen & (seen.allFirst <= key);
+    Scalar isOpen = this->isOpen(row, kGroupRows, key);
     Value scores = product(state.place, problem.headDim);
     Value weights =
         weightsOf(b, *scale, scores, own.shift, isOpen, [&](Value scores) {
@@ -113,13 +108,7 @@ private:
     Value gradient = product(state.place, problem.headDimV);
     weights = CastOp::create(b, b.accType(kWarpRows, keyBlock), rounded);
     gradient = gradientOf(b, weights, gradient, own.delta);
-    // What is hidden has no gradient, whatever dP is there.  It is told by
-    // where it is: P beside dS, in f32, would be all registers.
-    gradient = b.choose(
-        isOpen, [&]() -> SmallVector<Value> { return {gradient}; },
-        [&]() -> SmallVector<Value> {
-          return {band->clear(b, gradient, warpRow, key, queries)};
-        })[0];
+    gradient = clearHidden(gradient, isOpen, warpRow, key);
     put(gradient, state.turn);
     return state;
   }
@@ -240,11 +229,5 @@ KernelOp spill_backward_wgmma(OpBuilder &builder, Location loc,
 
 KernelOp attn::spill_backward_wgmma(OpBuilder &builder, Location loc,
                                     const KernelRequest &request) {
-  OpBuilder::InsertionGuard guard(builder);
-  TileBuilder b(loc, builder);
-  if (request.launch == 0) {
-    GradientFrame frame(b, request);
-    return prepareStrips(frame);
-  }
-  return SpillBackward(b, request).build();
+  return buildBehindStatistics<SpillBackward>(builder, loc, request);
 }

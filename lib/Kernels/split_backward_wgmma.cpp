@@ -249,11 +249,5 @@ KernelOp split_backward_wgmma(OpBuilder &builder, Location loc,
 
 KernelOp attn::split_backward_wgmma(OpBuilder &builder, Location loc,
                                     const KernelRequest &request) {
-  OpBuilder::InsertionGuard guard(builder);
-  TileBuilder b(loc, builder);
-  if (request.launch == 0) {
-    GradientFrame frame(b, request);
-    return prepareStrips(frame);
-  }
-  return SplitBackward(b, request).build();
+  return buildBehindStatistics<SplitBackward>(builder, loc, request);
 }
