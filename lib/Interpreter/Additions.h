@@ -1,39 +1,55 @@
 //===- Additions.h - Words that a launch adds to ----------------*- C++ -*-===//
 //
-// The copy engine adds words to global memory whenever it likes, and nothing in
-// a kernel waits until it has.  So there is no order between an addition and an
-// ordinary access of the same words, neither of the same block nor of another:
-// a launch does the one or the other.  Additions among themselves commute.
+// The copy engine adds words to global memory whenever it likes, until the warp
+// that started it has waited for it to be complete.  So an ordinary access of
+// the same words lies behind such a wait, of every warp that adds to them, and
+// none lies before.  Additions among themselves commute.
 //
-// Example: a launch that adds to bytes 0 to 255 of an array may read byte 256,
-// but not byte 255, whichever comes first.
+// Example: a launch that adds to bytes 0 to 255 of an array may read byte 256
+// at any time, and byte 255 behind the last wait.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_INTERPRETER_ADDITIONS_H
 #define ATTN_LIB_INTERPRETER_ADDITIONS_H
 
-#include <cstdint>
-#include <map>
-#include <optional>
+#include "Visibility.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 namespace attn::interpreter {
 
 class Additions {
 public:
-  enum class Kind { addition, other };
-
-  /// Records an access; an instruction with an access of the other kind to some
-  /// of its bytes, if there was one.
-  std::optional<unsigned> access(Kind kind, uint64_t address, int64_t bytes,
-                                 unsigned instruction);
+  /// Records an addition, its warp's copy of that number; the instruction of an
+  /// ordinary access of some of its bytes, if there was one.
+  std::optional<unsigned> add(const Event &event, uint64_t number,
+                              uint64_t address, int64_t bytes);
+  /// What the event's warp has added is in memory, of numbers below `end`.
+  void complete(const Event &event, uint64_t end);
+  /// Records an ordinary access; the instruction of an addition to some of its
+  /// bytes that is not complete, or whose completion is not `inSight`.
+  std::optional<unsigned>
+  access(unsigned instruction, uint64_t address, int64_t bytes,
+         llvm::function_ref<bool(const Event &)> inSight);
 
 private:
   /// Bytes by the first one of each run, with the one behind its last.
   using Runs = std::map<uint64_t, uint64_t>;
-  using RunsOfInstructions = std::map<unsigned, Runs>;
+  struct Addition {
+    Event event;
+    uint64_t number;
+    uint64_t begin, end;
+  };
+  /// What a wait has completed.
+  struct Batch {
+    Event wait;
+    std::map<unsigned, Runs> added; ///< by instruction
+  };
 
-  RunsOfInstructions additions, others;
+  std::vector<Addition> inFlight;
+  std::vector<Batch> completed;
+  std::map<unsigned, Runs> others; ///< by instruction
 };
 
 } // namespace attn::interpreter

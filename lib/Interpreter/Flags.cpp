@@ -49,7 +49,7 @@ int64_t Flags::value(uint64_t address) const {
 }
 
 //===----------------------------------------------------------------------===//
-// tile.publish
+// tile.publish, tile.count
 //===----------------------------------------------------------------------===//
 
 Step Flags::publish(Warp &warp, const Instruction &in) {
@@ -57,7 +57,7 @@ Step Flags::publish(Warp &warp, const Instruction &in) {
   auto value = int32_t(warp.integer(in, 2));
   warp.block.launch.counters[address] = in.op;
   // Where no block may wait, nobody awaits it.
-  if (!warp.block.program.cooperative) {
+  if (!warp.block.program.together) {
     if (std::optional<std::string> error =
             warp.block.memory.write(address, &value, sizeof value))
       return warp.stop(in, "flag", *error);
@@ -75,9 +75,18 @@ Step Flags::publish(Warp &warp, const Instruction &in) {
                     ", but got no order between them",
                 warp.block.program.ops[last.by->instruction],
                 "the other publish is here");
+  release(warp, in, *flag, value, /*clock=*/{});
+  return Step::next;
+}
+
+void Flags::release(Warp &warp, const Instruction &in, Flag &flag,
+                    int32_t value, Clock clock) {
+  const Release &last = flag.releases.back();
+  Event now = eventOf(warp, in);
+  warp.block.clocks.release(warp.id, clock);
   if (value < last.value)
-    for (const Event &await : flag->awaits)
-      if (!inSight(warp, await))
+    for (const Event &await : flag.awaits)
+      if (clock.sight.of(await.block, await.warp) < await.time)
         warp.report(in, "down",
                     "expects to lower " + Twine(nameOf(warp, in)) + " from " +
                         Twine(last.value) + " to " + Twine(value) +
@@ -85,10 +94,24 @@ Step Flags::publish(Warp &warp, const Instruction &in) {
                         ", but got no order between them",
                     warp.block.program.ops[await.instruction],
                     "the await is here");
-  Release release{value, eventOf(warp, in), {}};
-  warp.block.clocks.release(warp.id, release.clock);
-  flag->releases.push_back(std::move(release));
-  warp.block.memory.write(address, &value, sizeof value);
+  flag.releases.push_back({value, now, std::move(clock)});
+  warp.block.memory.write(addressOf(warp, in), &value, sizeof value);
+}
+
+Step Flags::count(Warp &warp, const Instruction &in) {
+  int64_t below = warp.integer(in, 2);
+  uint64_t address = addressOf(warp, in);
+  warp.block.launch.counters[address] = in.op;
+  Flag *flag = find(warp, in, address);
+  if (!flag)
+    return Step::stop;
+  const Release &last = flag->releases.back();
+  if (last.value < 0 || last.value >= below)
+    return warp.stop(in, "below",
+                     "expects a flag from 0 to " + Twine(below - 1) +
+                         ", but got " + Twine(last.value));
+  int64_t next = last.value + 1;
+  release(warp, in, *flag, int32_t(next == below ? 0 : next), last.clock);
   return Step::next;
 }
 
@@ -146,6 +169,10 @@ Step Flags::await(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runPublish(Warp &warp, const Instruction &in) {
   return warp.block.residents.flags.publish(warp, in);
+}
+
+Step attn::interpreter::runCount(Warp &warp, const Instruction &in) {
+  return warp.block.residents.flags.count(warp, in);
 }
 
 Step attn::interpreter::runAwait(Warp &warp, const Instruction &in) {

@@ -53,6 +53,7 @@ Step runDraw(Warp &, const Instruction &);
 
 // Flags.cpp
 Step runPublish(Warp &, const Instruction &);
+Step runCount(Warp &, const Instruction &);
 Step runAwait(Warp &, const Instruction &);
 
 // Exchange.cpp

@@ -98,8 +98,8 @@ residentBlocks(const Program &program, std::array<int64_t, 3> grid) {
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x) {
-        bool first = program.cooperative ? groups.empty()
-                                         : x % int64_t(program.cluster) == 0;
+        bool first = program.together ? groups.empty()
+                                      : x % int64_t(program.cluster) == 0;
         if (first)
           groups.emplace_back();
         groups.back().push_back({x, y, z});

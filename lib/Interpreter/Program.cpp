@@ -49,6 +49,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::ScaleRowsOp) { return runScaleRows; })
       .Case([](tile::StoreFragmentOp) { return runStoreFragment; })
       .Case([](tile::PublishOp) { return runPublish; })
+      .Case([](tile::CountOp) { return runCount; })
       .Case([](tile::AwaitOp) { return runAwait; })
       .Case([](tile::ClusterRankOp) { return runClusterRank; })
       .Case([](tile::TmaLoadOp) { return runTmaLoad; })
@@ -112,6 +113,7 @@ private:
     program.ops.push_back(&op);
     in.run = handlerOf(&op);
     program.adds |= isa<tile::AddWordsOp>(op);
+    program.together |= isa<tile::AwaitOp>(op);
     if (!in.run) {
       in.scalar = decodeScalar(&op);
       in.run = runScalar;

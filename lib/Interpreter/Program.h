@@ -77,13 +77,13 @@ struct BarrierInfo {
 struct Program {
   explicit Program(tile::KernelOp kernel)
       : warps(kernel.getWarps()), cluster(kernel.getCluster()),
-        cooperative(kernel.getCooperative()),
+        together(kernel.getCooperative()),
         argumentTypes(kernel.getArgumentTypes()), shared(kernel) {}
 
   /// Of a block, and blocks of a cluster.
   unsigned warps, cluster;
-  /// All blocks run at once.
-  bool cooperative;
+  /// Blocks wait for one another; all of them are taken to run at once.
+  bool together;
   /// Some op adds to global memory.
   bool adds = false;
   Code body;

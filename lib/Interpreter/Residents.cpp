@@ -26,7 +26,7 @@ static BlockOrder orderOf(const InterpreterOptions &options) {
 
 Residents::Residents(Launch &launch, ArrayRef<std::array<int64_t, 3>> positions,
                      const InterpreterOptions &options)
-    : together(launch.program.cooperative || launch.program.cluster > 1),
+    : together(launch.program.together || launch.program.cluster > 1),
       reporter(launch.reporter), order(orderOf(options)),
       starved(unsigned(options.seed % positions.size())), random(options.seed),
       turns(positions.size()) {

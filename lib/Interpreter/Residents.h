@@ -5,8 +5,8 @@
 // on the device.  Turn by turn one of them lets its warps go on; which one is
 // an option, and some of the orders are as unkind as can be.
 //
-// The blocks of a cooperative kernel are all resident together, those of others
-// by clusters.
+// The blocks of a kernel that wait for one another are all resident, those of
+// others by clusters.
 //
 //===----------------------------------------------------------------------===//
 

@@ -160,7 +160,7 @@ Step attn::interpreter::runTmaStore(Warp &warp, const Instruction &in) {
   std::vector<uint8_t> data(part.bytes());
   SharedMemory &shared = warp.block.shared;
   unsigned token = shared.beginRead(warp.id);
-  warp.stores.push_back({token, in.op});
+  warp.startStore(token, in.op);
   if (std::optional<Breach> breach = shared.readLater(
           part.rectangle(), warp.id, in.index, token, data.data()))
     reportBreach(warp, in, part, *breach, "read");
@@ -181,5 +181,9 @@ Step attn::interpreter::runTmaStoreWait(Warp &warp, const Instruction &in) {
     warp.block.shared.endRead(warp.id, warp.stores.front().token);
     warp.stores.erase(warp.stores.begin());
   }
+  if (cast<tile::TmaStoreWaitOp>(in.op).getComplete() &&
+      warp.storesStarted > inFlight)
+    warp.block.launch.additions.complete(eventOf(warp, in),
+                                         warp.storesStarted - inFlight);
   return Step::next;
 }

@@ -129,16 +129,17 @@ void Visibility::write(Warp &warp, const Instruction &in, uint64_t address,
   });
 }
 
-/// Checks that the launch adds to none of the bytes.
+/// Checks that the launch adds to none of the bytes, or has.
 static void checkNotAdded(Warp &warp, const Instruction &in, uint64_t address,
                           int64_t bytes) {
   if (!warp.block.program.adds)
     return;
+  auto isBehind = [&](const Event &event) { return inSight(warp, event); };
   if (std::optional<unsigned> addition = warp.block.launch.additions.access(
-          Additions::Kind::other, address, bytes, in.index))
+          in.index, address, bytes, isBehind))
     warp.report(in, "added to",
-                "expects bytes that no op of the launch adds to, but got some "
-                "that one does",
+                "expects bytes that no op of the launch adds to, or behind the "
+                "wait for all that they do, but got some that one does",
                 warp.block.program.ops[*addition], "the addition is here");
 }
 
@@ -178,11 +179,11 @@ std::optional<std::string>
 attn::interpreter::addGlobal(Warp &warp, const Instruction &in,
                              uint64_t address, ArrayRef<float> summands) {
   auto bytes = int64_t(summands.size() * sizeof(float));
-  if (std::optional<unsigned> other = warp.block.launch.additions.access(
-          Additions::Kind::addition, address, bytes, in.index))
+  if (std::optional<unsigned> other = warp.block.launch.additions.add(
+          eventOf(warp, in), warp.storesStarted - 1, address, bytes))
     warp.report(in, "otherwise accessed",
-                "expects words that no op of the launch reads or writes "
-                "otherwise, but got some that one does",
+                "expects words that no op of the launch has read or written "
+                "otherwise, but got some that one has",
                 warp.block.program.ops[*other], "the access is here");
   std::vector<float> sums(summands.size());
   if (std::optional<std::string> error =

@@ -26,8 +26,8 @@
 // loaded there, tell that its warp's reads are over and that phases have ended,
 // which PTX promises only with release, but show no writes; a write of generic
 // kind needs no fence before TMA reads it; a store by TMA counts when it
-// starts; draws from a counter order nothing.  What is added to (Additions.h)
-// has no order at all.
+// starts; draws from a counter order nothing.  What is added to has an
+// order of its own (Additions.h).
 //
 // A block that runs alone keeps no such record.
 //

@@ -104,6 +104,11 @@ public:
   std::deque<std::vector<unsigned>> groups;
   /// Products and stores in flight, oldest first.
   std::deque<InFlight> products, stores;
+  uint64_t storesStarted = 0;
+  void startStore(unsigned token, mlir::Operation *op) {
+    stores.push_back({token, op});
+    ++storesStarted;
+  }
   /// Products started so far.
   unsigned productsStarted = 0;
   /// How often each collective instruction was executed.

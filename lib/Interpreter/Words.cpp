@@ -62,7 +62,7 @@ Step attn::interpreter::runAddWords(Warp &warp, const Instruction &in) {
   std::vector<float> summands(count);
   SharedMemory &shared = warp.block.shared;
   unsigned token = shared.beginRead(warp.id);
-  warp.stores.push_back({token, in.op});
+  warp.startStore(token, in.op);
   if (std::optional<Breach> breach =
           shared.readLater(part.rectangle(), warp.id, in.index, token,
                            reinterpret_cast<uint8_t *>(summands.data())))

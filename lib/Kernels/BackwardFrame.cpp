@@ -17,6 +17,7 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
                      request.tiles.get("query_block")}),
       stages(request.tiles.get("stages")),
       overlap(request.tiles.get("overlap") != 0),
+      beside(request.tiles.get("beside") != 0),
       dim(llvm::alignTo(problem.headDim, kColumns)),
       dimV(llvm::alignTo(problem.headDimV, kColumns)),
       splitsColumns(block != own),
@@ -47,6 +48,11 @@ KernelOp BackwardFrame::declareMain() {
   arguments.map(b, "dv", kGroupRows, problem.headDimV, element);
   declareStatistics();
   declareSums();
+  if (beside) {
+    declareCounts();
+    arguments.operand("dq", element);
+    arguments.pointer(kStripCounterRole, b.getI32Type());
+  }
   KernelOp kernel = createKernel();
   reserve();
   return kernel;

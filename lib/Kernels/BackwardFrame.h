@@ -9,6 +9,13 @@
 // (GradientFrame.h) and dQ, sums in f32, as registers of accumulators hold
 // them.
 //
+// **Beside.**  A launch behind the main one would read all sums again to round
+// them.  With `beside` warps of the main one do: those that its first warpgroup
+// has left, and in the end the consumers.  They draw 16 queries after the
+// other, in the order of heads, and wait until all tiles of the key head are
+// through, which the writers count.  Whoever they wait for has drawn a tile and
+// waits for nobody; so it does not matter how many blocks run.
+//
 // **dQ of a block** (queries x d) is made of *parts*, one for each warpgroup: a
 // run of columns, or 64 queries each where a block has as many for all.  A part
 // is made of the images of its four warps, 16 queries each.
@@ -19,6 +26,8 @@
 #define ATTN_LIB_KERNELS_BACKWARDFRAME_H
 
 #include "GradientFrame.h"
+
+#include <numeric>
 
 namespace attn {
 
@@ -35,6 +44,14 @@ struct BackwardFrame : GradientFrame {
   void declareSums();
   /// Images that 16 queries have.
   int64_t imagesOfWarp() const { return splitsColumns ? groups : 1; }
+  /// The place of one of them, in block number `block`, for one of the four
+  /// warps of one of its strips.
+  Scalar imagePlace(Scalar block, Scalar strip, Scalar warp,
+                    int64_t image) const;
+  /// Rounds the sums of 16 queries from `row` on and stores them, `columns` at
+  /// a time; `place` gives those of images.
+  void storeSums(Scalar batch, Scalar head, Scalar row, int64_t columns,
+                 llvm::function_ref<Scalar(int64_t image)> place) const;
   tile::FragType imageType() const {
     return b.accType(kWarpRows, gradientColumns);
   }
@@ -47,6 +64,7 @@ struct BackwardFrame : GradientFrame {
 
   int64_t stages;
   bool overlap;
+  bool beside;             ///< dQ is finished in the main launch
   int64_t dim, dimV;       ///< head dimensions, padded
   bool splitsColumns;      ///< how dQ is dealt out
   int64_t gradientColumns; ///< of a part of dQ
@@ -58,8 +76,33 @@ struct BackwardFrame : GradientFrame {
   /// warpgroup.
   Ring ringK, ringV, ringQ, ringGradient, ringStaged;
 
+  //===--------------------------------------------------------------------===//
+  // Beside
+  //===--------------------------------------------------------------------===//
+
+  void declareCounts();
+  /// No key head.
+  static constexpr int32_t kNoHead = -1;
+  /// The tile's key head, numbered through all batch entries.
+  Scalar keyHeadOf(const Tile &tile) const;
+  /// Counts one of its tiles, which has added all of its sums.
+  void countTile(Scalar keyHead) const;
+  /// Finishes what is drawn until there is nothing left, so many columns at a
+  /// time.
+  void finishBeside(int64_t columns) const;
+  /// As many as registers of the first warpgroup hold.
+  int64_t fewColumns() const { return std::gcd<int64_t>(gradientColumns, 32); }
+
 private:
   void reserve();
+  /// Draws are in order: heads up to `seen` are through.  The part's own one.
+  Scalar finishPart(Scalar number, Scalar seen, int64_t columns) const;
+  void count(Scalar keyHead) const;
+  Scalar tilesOfKeyHead() const { return b.ceilDiv(ownRows, own); }
+  /// Of 16 queries, in whole blocks.
+  Scalar partsOfHead() const {
+    return b.ceilDiv(streamedRows, block) * (block / kWarpRows);
+  }
 };
 
 /// The producer (BackwardProducer.cpp): draws tiles, tells the other roles,

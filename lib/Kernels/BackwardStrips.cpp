@@ -2,7 +2,8 @@
 //
 // Sums of dQ go through the cache in the form in which the main launch adds to
 // them.  Before it they begin as zeros, in the launch that leaves statistics;
-// behind it they become rows of the problem's type, strip by strip.
+// behind it, or beside it (BackwardFrame.h), they become rows of the problem's
+// type, strip by strip.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,24 +14,66 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// The place of one of a warp's images of dQ.
-static Scalar imagePlace(const BackwardFrame &f, const StripRows &at,
-                         int64_t image) {
-  Scalar part = f.splitsColumns ? f.b.i32(image) : at.strip;
-  return (at.block * f.groups + part) * kWarpsPerGroup + at.warp;
+Scalar BackwardFrame::imagePlace(Scalar block, Scalar strip, Scalar warp,
+                                 int64_t image) const {
+  Scalar part = splitsColumns ? b.i32(image) : strip;
+  return (block * groups + part) * kWarpsPerGroup + warp;
 }
+
+void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar row,
+                              int64_t columns,
+                              function_ref<Scalar(int64_t image)> place) const {
+  auto type = ViewType::get(b.getContext(), problem.headDim, element,
+                            request.alignmentOf("dq"));
+  Value view =
+      arguments.view(b, "dq", type, batch, head, arguments.get(b, "queries"));
+  int64_t pieces = gradientColumns / columns;
+  auto load = [&](int64_t image, int64_t piece) -> Value {
+    auto sums = LoadRegistersOp::create(
+        b, TypeRange(b.accType(kWarpRows, columns)),
+        arguments.get(b, "scratch_dq"), place(image) * pieces + piece);
+    return sums.getResult(0);
+  };
+  auto store = [&](Value sums, int64_t image, int64_t piece) {
+    Value scaled = scaleRows(b, sums, arguments.get(b, "scale"));
+    StoreFragmentOp::create(b, scaled, view, row,
+                            b.i32(image * gradientColumns + piece * columns));
+  };
+  // Whole images are on their way together.
+  SmallVector<Value, 2> whole;
+  for (int64_t image = 0; pieces == 1 && image < imagesOfWarp(); ++image)
+    whole.push_back(load(image, 0));
+  for (int64_t image = 0; image < imagesOfWarp(); ++image)
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      store(pieces == 1 ? whole[image] : load(image, piece), image, piece);
+}
+
+//===----------------------------------------------------------------------===//
+// Launches of their own
+//===----------------------------------------------------------------------===//
 
 KernelOp attn::prepareSums(BackwardFrame &f) {
   TileBuilder &b = f.b;
-  return prepareStrips(
-      f, [&] { f.declareSums(); },
-      [&](const StripRows &at) {
-        Value zeros = b.fill(b.f32(0), f.imageType());
-        for (int64_t image = 0; image < f.imagesOfWarp(); ++image)
-          StoreRegistersOp::create(b, ValueRange{zeros},
-                                   f.arguments.get(b, "scratch_dq"),
-                                   imagePlace(f, at, image));
-      });
+  auto declare = [&] {
+    f.declareSums();
+    if (f.beside)
+      f.declareCounts();
+  };
+  return prepareStrips(f, declare, [&](const StripRows &at) {
+    Value zeros = b.fill(b.f32(0), f.imageType());
+    for (int64_t image = 0; image < f.imagesOfWarp(); ++image)
+      StoreRegistersOp::create(
+          b, ValueRange{zeros}, f.arguments.get(b, "scratch_dq"),
+          f.imagePlace(at.block, at.strip, at.warp, image));
+    if (!f.beside)
+      return;
+    Scalar zero = b.i32(0);
+    // There are as many for query heads, of which key heads need some.
+    b.when((at.tile == zero) & (at.warp == zero), [&] {
+      PublishOp::create(b, f.arguments.get(b, "scratch_counts"),
+                        at.batch * f.arguments.get(b, "heads") + at.head, zero);
+    });
+  });
 }
 
 KernelOp attn::finishStrips(BackwardFrame &f) {
@@ -43,18 +86,72 @@ KernelOp attn::finishStrips(BackwardFrame &f) {
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
   // The sums that the main launch added to last are still in L2.
   StripRows at(f, /*fromEnd=*/true);
-  auto type = ViewType::get(b.getContext(), f.problem.headDim, f.element,
-                            f.request.alignmentOf("dq"));
-  Value view = f.arguments.view(b, "dq", type, at.batch, at.head,
-                                f.arguments.get(b, "queries"));
-  Value factors = b.fill(f.arguments.get(b, "scale"), b.rowType(kWarpRows));
-  for (int64_t image = 0; image < f.imagesOfWarp(); ++image) {
-    auto sums = LoadRegistersOp::create(b, TypeRange(f.imageType()),
-                                        f.arguments.get(b, "scratch_dq"),
-                                        imagePlace(f, at, image));
-    StoreFragmentOp::create(b, scaleRows(b, sums.getResult(0), factors), view,
-                            at.row, b.i32(image * f.gradientColumns));
-  }
+  f.storeSums(at.batch, at.head, at.row, f.gradientColumns, [&](int64_t image) {
+    return f.imagePlace(at.block, at.strip, at.warp, image);
+  });
   ReturnOp::create(b);
   return kernel;
+}
+
+//===----------------------------------------------------------------------===//
+// Beside the main launch
+//===----------------------------------------------------------------------===//
+
+void BackwardFrame::declareCounts() {
+  arguments.perStrip("scratch_counts", b.getI32Type(), 1);
+}
+
+Scalar BackwardFrame::keyHeadOf(const Tile &tile) const {
+  return tile.batch * (arguments.get(b, "heads") / sharers) + tile.head;
+}
+
+void BackwardFrame::countTile(Scalar keyHead) const {
+  // Without queries there is nothing to finish, and no count.
+  b.when(b.i32(0) < streamedRows, [&] { count(keyHead); });
+}
+
+void BackwardFrame::count(Scalar keyHead) const {
+  CountOp::create(b, arguments.get(b, "scratch_counts"), keyHead,
+                  tilesOfKeyHead() + partsOfHead() * sharers);
+}
+
+void BackwardFrame::finishBeside(int64_t columns) const {
+  Scalar all =
+      partsOfHead() * arguments.get(b, "heads") * arguments.get(b, "batch");
+  // Every warp that draws finds the end once.
+  int64_t warps = kFinishers + kWarpsPerGroup * groups;
+  Scalar draws = all + b.gridSize(0) * warps;
+  auto draw = [&]() -> Value {
+    return DrawOp::create(b, b.getI32Type(),
+                          arguments.get(b, kStripCounterRole), draws);
+  };
+  // Who draws ahead holds back what others have time for, in the end the most.
+  b.repeat(
+      {draw(), b.i32(kNoHead)},
+      [&](ValueRange s) { return b.wrap(s[0]) < all; },
+      [&](ValueRange s) -> SmallVector<Value> {
+        Scalar seen = finishPart(b.wrap(s[0]), b.wrap(s[1]), columns);
+        return {draw(), seen};
+      });
+}
+
+Scalar BackwardFrame::finishPart(Scalar number, Scalar seen,
+                                 int64_t columns) const {
+  Scalar heads = arguments.get(b, "heads"), ofHead = partsOfHead();
+  Scalar flat = number / ofHead, part = number - flat * ofHead;
+  Scalar batch = flat / heads, head = flat - batch * heads;
+  Scalar keyHead = flat / sharers;
+  b.when(seen < keyHead, [&] {
+    AwaitOp::create(b, b.getI32Type(), arguments.get(b, "scratch_counts"),
+                    keyHead, tilesOfKeyHead());
+  });
+  int64_t ofBlock = block / kWarpRows;
+  Scalar place = numberOf(batch, head, part / ofBlock);
+  Scalar inBlock = part % ofBlock;
+  storeSums(batch, head, part * kWarpRows, columns, [&](int64_t image) {
+    return imagePlace(place, inBlock / kWarpsPerGroup, inBlock % kWarpsPerGroup,
+                      image);
+  });
+  count(keyHead);
+  return keyHead;
 }

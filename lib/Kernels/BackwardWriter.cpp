@@ -22,20 +22,26 @@ public:
   explicit Writer(const BackwardFrame &frame) : f(frame), b(frame.b) {}
 
   void write() {
-    forEachTile(b, f.queue, Value(Place::reader(b).parity),
-                [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
-                  return {writeTile(tile, b.wrap(s[0]))};
-                });
+    ValueRange last = forEachTile(
+        b, f.queue, {Place::reader(b).parity, b.i32(BackwardFrame::kNoHead)},
+        [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
+          Scalar before = b.wrap(s[1]);
+          Scalar parity = writeTile(tile, b.wrap(s[0]), before);
+          return {parity, f.beside ? f.keyHeadOf(tile) : before};
+        });
+    if (f.beside)
+      countTile(b.wrap(last[1]), /*inFlight=*/0);
   }
 
 private:
-  /// `parity` is that of the staging ring, which is gone round once a step.
-  Scalar writeTile(const Tile &tile, Scalar parity) {
+  /// `parity` is that of the staging ring, which is gone round once a step;
+  /// `before` is the key head of the tile before, which is not counted yet.
+  Scalar writeTile(const Tile &tile, Scalar parity, Scalar before) {
     Walk walk = f.walkOf(tile);
     Step step = f.firstStep(walk);
     ValueRange last = b.loop(
         b.i32(0), walk.steps, {parity, step.head, step.block},
-        [&](Scalar, ValueRange p) -> SmallVector<Value> {
+        [&](Scalar number, ValueRange p) -> SmallVector<Value> {
           Scalar parity = b.wrap(p[0]);
           Step step{b.wrap(p[1]), b.wrap(p[2])};
           Scalar block = f.numberOf(tile.batch, step.head, step.block);
@@ -44,9 +50,13 @@ private:
                                f.arguments.get(b, "scratch_dq"),
                                block * f.groups + group, f.partElements());
           });
+          if (f.beside)
+            b.when(number == b.i32(0), [&] { countTile(before, f.groups); });
           Step after = f.nextStep(walk, step);
           return {parity ^ 1, after.head, after.block};
         });
+    if (f.beside)
+      b.when(walk.steps == b.i32(0), [&] { countTile(before, 0); });
     parity = b.wrap(last[0]);
     for (StringRef gradient : {"dv", "dk"}) {
       forEachGroup(parity, [&](int64_t group) {
@@ -59,6 +69,15 @@ private:
       parity = parity ^ 1;
     }
     return parity;
+  }
+
+  /// Counts the tile before behind its sums, of which nobody waits for the
+  /// last ones: the first step of the next one is on its way by then.
+  void countTile(Scalar keyHead, int64_t inFlight) {
+    b.when(b.i32(BackwardFrame::kNoHead) < keyHead, [&] {
+      TmaStoreWaitOp::create(b, uint32_t(inFlight), /*complete=*/true);
+      f.countTile(keyHead);
+    });
   }
 
   /// Hands each warpgroup's stage back when what `start` starts has read it.

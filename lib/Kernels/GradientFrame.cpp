@@ -56,13 +56,18 @@ Value GradientFrame::allocate(StringRef name, int64_t count, int64_t rows,
 
 void GradientFrame::createRoles(function_ref<void()> produce,
                                 function_ref<void()> write,
-                                function_ref<void()> consume) const {
+                                function_ref<void()> consume,
+                                function_ref<void()> finish) const {
   auto roles = RolesOp::create(b);
   b.createBlock(&roles.getBody());
   RegisterBudget budget = registerBudget(groups);
   b.role("producer", 1, budget.producer, /*singleLane=*/true, produce);
-  b.role("writer", kWarpsPerGroup - 1, budget.producer, /*singleLane=*/true,
+  int64_t others = kWarpsPerGroup - 1, finishers = finish ? kFinishers : 0;
+  b.role("writer", others - finishers, budget.producer, /*singleLane=*/true,
          write);
+  if (finish)
+    b.role("finisher", finishers, budget.producer, /*singleLane=*/false,
+           finish);
   b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
          /*singleLane=*/false, consume);
   b.setInsertionPointAfter(roles);
@@ -71,8 +76,9 @@ void GradientFrame::createRoles(function_ref<void()> produce,
 
 TileOrder GradientFrame::order() const {
   if (ownsKeys)
-    return TileOrder::ofKeys(b, arguments, problem, own, request.sms,
-                             request.l2Bytes);
+    return TileOrder::ofKeys(
+        b, arguments, problem, own, request.sms, request.l2Bytes,
+        launchesOf(request.tiles)[request.launch].isNeverEmpty);
   return TileOrder(b, arguments, problem, own, request.sms, request.l2Bytes);
 }
 

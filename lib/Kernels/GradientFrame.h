@@ -6,8 +6,9 @@
 // scratch memory.
 //
 // **Roles.**  A producer, one lane, starts every load; a writer, one lane,
-// starts everything that leaves; they share the first warpgroup.  Each consumer
-// warpgroup has 64 rows of the tile.
+// starts everything that leaves; they share the first warpgroup, with warps for
+// what is left to do where a launch has that.  Each consumer warpgroup has 64
+// rows of the tile.
 //
 // **Statistics** go from launch to launch in blocks of queries, those of a head
 // behind each other, then heads, then batch entries.  A block is, for each of
@@ -68,9 +69,12 @@ struct GradientFrame {
   // Roles
   //===--------------------------------------------------------------------===//
 
+  /// `finish` is for the warps that are left of the first warpgroup.
   void createRoles(llvm::function_ref<void()> produce,
                    llvm::function_ref<void()> write,
-                   llvm::function_ref<void()> consume) const;
+                   llvm::function_ref<void()> consume,
+                   llvm::function_ref<void()> finish = {}) const;
+  static constexpr int64_t kFinishers = kWarpsPerGroup - 2;
   /// Tiles in the order of the launch.
   TileOrder order() const;
   Tile pop(Place message) const { return popTile(b, queue, message); }

@@ -103,16 +103,20 @@ SmallVector<LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
     return {{"", form, false, queries}};
   if (tiles.has("strip"))
     return launchesInRounds(tiles);
+  SmallVector<LaunchShape, 3> shapes;
   // Without strips of its own to take dQ from, one that adds it up in slow
   // memory.
   if (!tiles.has("query")) {
     int64_t strips = stripsOfBlock(tiles);
     GridForm around = GridForm::rowsHeadsBatch;
-    return {{"_prepare", around, false, kStripRows, strips},
-            {"", form, true, keys},
-            {"_finish", around, false, kStripRows, strips}};
+    shapes = {{"_prepare", around, false, kStripRows, strips},
+              {"", form, true, keys}};
+    if (tiles.get("beside") != 0)
+      shapes.back().isNeverEmpty = true;
+    else
+      shapes.push_back({"_finish", around, false, kStripRows, strips});
+    return shapes;
   }
-  SmallVector<LaunchShape, 3> shapes;
   // Blocks that take tile after tile have no time for statistics.
   if (tiles.has("persistent"))
     shapes.push_back({"_prepare", GridForm::rowsHeadsBatch, false, kStripRows,
@@ -165,6 +169,8 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
   }
   int64_t rows = llvm::divideCeil(extent, shape.rows * shape.unit) * shape.unit;
   int64_t all = rows * allHeads * shape.tilesOfRows(problem);
+  if (shape.isNeverEmpty)
+    all = std::max(all, std::min<int64_t>(problem.queries * problem.batch, 1));
   switch (shape.form) {
   case GridForm::rowsHeadsBatch:
     return {rows, heads, problem.batch};

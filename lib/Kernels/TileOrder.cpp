@@ -29,13 +29,13 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
 
 TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
                             const Problem &problem, int64_t key, int64_t atOnce,
-                            int64_t l2Bytes) {
+                            int64_t l2Bytes, bool mayBeNone) {
   Scalar sharers = arguments.get(b, "group");
   return {b,
           arguments,
           problem,
           {key, arguments.get(b, "keys"), arguments.get(b, "heads") / sharers,
-           arguments.get(b, "queries") * sharers, /*areKeys=*/true},
+           arguments.get(b, "queries") * sharers, /*areKeys=*/true, mayBeNone},
           atOnce,
           l2Bytes};
 }
@@ -48,6 +48,8 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
       allHeads(heads * arguments.get(b, "batch")),
       tilesOfHead(b.ceilDiv(rows.count, rows.tile)) {
   count = tilesOfHead * allHeads;
+  if (rows.mayBeNone) // and then nobody divides by none
+    tilesOfHead = b.max(tilesOfHead, b.i32(1));
   if (!isMasked)
     return;
   // One tile for everybody at least, or long ones are left for the end.
@@ -116,9 +118,9 @@ attn::Tile attn::popTile(TileBuilder &b, Value queue, Place message) {
 using TileAndPlace = std::pair<Tile, Place>;
 
 /// Loops over tiles until there is none.
-static void repeatTiles(TileBuilder &b, const TileAndPlace &first,
-                        ValueRange init, TileBody body,
-                        function_ref<TileAndPlace(Place)> next) {
+static ValueRange repeatTiles(TileBuilder &b, const TileAndPlace &first,
+                              ValueRange init, TileBody body,
+                              function_ref<TileAndPlace(Place)> next) {
   auto pack = [](const TileAndPlace &at, ValueRange carried) {
     SmallVector<Value> all = at.first.numbers();
     llvm::append_values(all, at.second.slot, at.second.parity);
@@ -126,7 +128,7 @@ static void repeatTiles(TileBuilder &b, const TileAndPlace &first,
     return all;
   };
   size_t numbers = first.first.numbers().size();
-  b.repeat(
+  ValueRange last = b.repeat(
       pack(first, init), [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
       [&](ValueRange s) {
         Tile tile = Tile::of(b, s.take_front(numbers));
@@ -134,15 +136,16 @@ static void repeatTiles(TileBuilder &b, const TileAndPlace &first,
         SmallVector<Value> carried = body(tile, s.drop_front(2));
         return pack(next({b.wrap(s[0]), b.wrap(s[1])}), carried);
       });
+  return last.drop_front(numbers + 2);
 }
 
-void attn::forEachTile(TileBuilder &b, Value queue, ValueRange init,
-                       TileBody body) {
+ValueRange attn::forEachTile(TileBuilder &b, Value queue, ValueRange init,
+                             TileBody body) {
   auto pop = [&](Place message) -> TileAndPlace {
     Tile tile = popTile(b, queue, message);
     return {tile, message.next(b, kTileMessages)};
   };
-  repeatTiles(b, pop(Place::reader(b)), init, body, pop);
+  return repeatTiles(b, pop(Place::reader(b)), init, body, pop);
 }
 
 void attn::feedTiles(TileBuilder &b, Value queue, const Tile &first,

@@ -45,9 +45,9 @@ Tile popTile(TileBuilder &builder, mlir::Value queue, Place message);
 using TileBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
     const Tile &tile, mlir::ValueRange carried)>;
 /// Works off the tiles that the queue tells of, and asks for the next one
-/// behind the body of each.
-void forEachTile(TileBuilder &builder, mlir::Value queue, mlir::ValueRange init,
-                 TileBody body);
+/// behind the body of each.  What is carried in the end.
+mlir::ValueRange forEachTile(TileBuilder &builder, mlir::Value queue,
+                             mlir::ValueRange init, TileBody body);
 /// The loop of a producer: tells the queue of a tile, then does what is to be
 /// done for it, and draws the next one last, so that who is done first has it.
 void feedTiles(TileBuilder &builder, mlir::Value queue, const Tile &first,
@@ -62,10 +62,11 @@ public:
             const Problem &problem, int64_t query, int64_t atOnce,
             int64_t l2Bytes);
   /// Likewise for tiles of `key` rows of keys, past which queries stream. Under
-  /// a mask the longest are then the first.
+  /// a mask the longest are then the first.  `mayBeNone`: the kernel also runs
+  /// if there are no keys.
   static TileOrder ofKeys(TileBuilder &builder, const Arguments &arguments,
                           const Problem &problem, int64_t key, int64_t atOnce,
-                          int64_t l2Bytes);
+                          int64_t l2Bytes, bool mayBeNone = false);
 
   /// The tile of that number, or none behind the last.
   Tile at(TileBuilder &builder, Scalar number) const;
@@ -85,7 +86,7 @@ private:
   struct Rows {
     int64_t tile;
     Scalar count, heads, streamed;
-    bool areKeys;
+    bool areKeys, mayBeNone = false;
   };
   TileOrder(TileBuilder &builder, const Arguments &arguments,
             const Problem &problem, const Rows &rows, int64_t atOnce,

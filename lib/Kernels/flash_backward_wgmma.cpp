@@ -1,7 +1,7 @@
 //===- flash_backward_wgmma.cpp - Gradients in five products (sm_90a) -----===//
 //
 // Three launches; the first and the last are in GradientStrips.cpp and in
-// BackwardStrips.cpp.
+// BackwardStrips.cpp.  With `beside` the main one does what the last one does.
 //
 // One block per multiprocessor, which works off tiles: `key` rows of K and V of
 // one key head.  dK and dV of the tile stay in registers, 64 rows in each
@@ -63,8 +63,20 @@ public:
 private:
   KernelOp buildMain() {
     KernelOp kernel = declareMain();
-    createRoles([&] { produceGradientTiles(*this); },
-                [&] { writeGradients(*this); }, [&] { consume(); });
+    auto produce = [&] { produceGradientTiles(*this); };
+    auto write = [&] { writeGradients(*this); };
+    auto consumeAll = [&] { consume(); };
+    if (!beside) {
+      createRoles(produce, write, consumeAll);
+      return kernel;
+    }
+    createRoles(
+        produce, write,
+        [&] {
+          consume();
+          finishBeside(gradientColumns);
+        },
+        [&] { finishBeside(fewColumns()); });
     return kernel;
   }
 

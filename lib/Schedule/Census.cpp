@@ -446,7 +446,9 @@ private:
 
 Census attn::census(const Schedule &schedule, const Problem &problem) {
   Counter counter(problem, schedule.rounds);
-  for (size_t i = 0; i < schedule.grids.size(); ++i)
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
     counter.grid(schedule.grids[i], i);
+    counter.result.grids.back().isBeside = schedule.isBeside(i);
+  }
   return std::move(counter.result);
 }

@@ -456,6 +456,17 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
   return bytes;
 }
 
+/// Words of one head that tell which tiles of a grid may begin beside another:
+/// one for each, of those blocks too that scratch is filled up with.
+static int64_t countBytes(const Node &grid, const Problem &problem) {
+  constexpr int64_t wordBytes = 4;
+  int64_t rows = extent(problem, grid.axis);
+  for (const Node &node : grid.body)
+    if (node.wholeRows > 0)
+      rows = roundUp(rows, node.wholeRows);
+  return ceilDiv(rows, grid.step) * wordBytes;
+}
+
 /// Blocks that run at once: whole sets of those that work together.
 static int64_t blocksAtOnce(const Node &grid, const Footprint &space,
                             const Machine &machine) {
@@ -469,7 +480,13 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   most.blocksPerSm = machine.maxBlocksPerSm;
   int64_t places = 0;
   Scratch ofHead;
-  for (const Node &grid : schedule.grids) {
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    const Node &grid = schedule.grids[i];
+    if (schedule.isBeside(i)) { // by blocks that are counted already
+      ofHead.all += countBytes(grid, problem);
+      ofHead.ofRows += countBytes(grid, problem);
+      continue;
+    }
     Footprint one = gridFootprint(grid, problem, machine);
     most.smemBytes = std::max(most.smemBytes, one.smemBytes);
     most.registersPerThread =

@@ -18,10 +18,18 @@
 // A tile is its steps and a *boundary*.  Beside all that the copy engines of
 // all multiprocessors bring what streams, and take sums away, through L2.
 //
+// A grid beside the tiles moves its bytes while they are worked on, by few
+// warps.  Of 16384 x 2048 sums those of a multiprocessor have 376 us to do.  So
+// much hides, if tiles last 1.3 times as long; if they last no longer, the
+// warps fall behind, and nothing does.  What the heads have that are worked on
+// last comes in any case when all tiles are done: under a mask those of a
+// section (TileOrder.h), which are through together.
+//
 //===----------------------------------------------------------------------===//
 
 #include "GradientTime.h"
 #include <algorithm>
+#include <cmath>
 
 using namespace attn;
 
@@ -129,6 +137,56 @@ private:
 
 } // namespace
 
+/// Heads whose tiles are worked on at once: as many as multiprocessors have
+/// tiles of, and under a mask no fewer than keep what streams past in L2, up to
+/// 16 (TileOrder.cpp).
+static double headsAtOnce(const GridCensus &tiles, const Problem &problem,
+                          const Machine &machine) {
+  double most = std::ceil(double(machine.sms) / double(tiles.blocks));
+  if (problem.mask.kind != MaskKind::none) {
+    double rows = double(problem.queries) * double(problem.heads) /
+                  double(problem.kvHeads);
+    double bytes = rows * double(problem.headDim + problem.headDimV) *
+                   bytesOf(problem.dtype);
+    double fit = std::floor(double(machine.l2Bytes) * 5 / 8 / bytes);
+    most = std::max(most, std::min(fit, 16.0));
+  }
+  return std::min(most, double(tiles.heads));
+}
+
+/// Of a grid beside tiles that last so long, the share that is left when they
+/// are done.
+static double shareBehind(double seconds, double headsAtOnce,
+                          const GridCensus &tiles, const Bytes &beside,
+                          const Machine &machine, const Calibration &c) {
+  double needed =
+      double(beside.l2) / double(machine.sms) / c.besideBytesPerSecond;
+  double room = needed > 0 ? seconds / needed : c.besideRoom;
+  double keptUp = std::clamp((room - 1) / (c.besideRoom - 1), 0.0, 1.0);
+  return std::max(1 - keptUp, headsAtOnce / double(tiles.heads));
+}
+
+/// Adds the grid beside the tiles to their time.  What it does behind them
+/// comes from memory, as in a launch of its own.
+static void addBeside(Time &t, double whole, const Census &census,
+                      size_t number, const Problem &problem,
+                      const Machine &machine, const Calibration &c) {
+  const GridCensus &tiles = census.grids[number];
+  Bytes bytes =
+      gridTraffic(census, number + 1, problem, machine, machine.sms, c);
+  double behind =
+      shareBehind(t.seconds - t.overhead, headsAtOnce(tiles, problem, machine),
+                  tiles, bytes, machine, c);
+  t.l2 += (1 - behind) * bytes.l2 / l2RateOf(machine);
+  t.hbm += (1 - behind) * bytes.hbm / hbmRateOf(machine, c);
+  addContention(t, whole, c);
+  double last = c.besideTailSeconds + behind * bytes.l2 / hbmRateOf(machine, c);
+  t.l2 += behind * bytes.l2 / l2RateOf(machine);
+  t.hbm += behind * bytes.hbm / hbmRateOf(machine, c);
+  t.tail += last;
+  t.seconds += last;
+}
+
 Time attn::gradientTime(const Census &census, size_t number, const Node &grid,
                         const Problem &problem, const Machine &machine,
                         TensorCoreFamily family, const Calibration &c) {
@@ -150,6 +208,8 @@ Time attn::gradientTime(const Census &census, size_t number, const Node &grid,
   t.l2 = bytes.l2 / l2RateOf(machine);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   addContention(t, units.whole, c);
+  if (grid.pipeline.hasBeside)
+    addBeside(t, units.whole, census, number, problem, machine, c);
   t.boundBy = binding(t, units.whole, family);
   return t;
 }

@@ -226,17 +226,20 @@ static Plan price(const Space &space, const Tiles &tiles,
   plan.family = space.family;
   plan.kernel = space.kernel;
   Census counted = census(schedule, problem);
-  plan.bytes = traffic(counted, schedule, problem, machine, space.calibration);
   plan.flops = executedFlops(counted);
   plan.footprint = footprint(schedule, problem, machine);
   std::vector<Time> times = launchTimes(counted, schedule, problem, machine,
                                         space.family, space.calibration);
+  std::vector<Bytes> bytes =
+      launchTraffic(counted, schedule, problem, machine, space.calibration);
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    Footprint one = gridFootprint(schedule.grids[i], problem, machine);
-    int64_t resident = machine.sms * std::max<int64_t>(1, one.blocksPerSm);
-    plan.launches.push_back(
-        {gridTraffic(counted, i, problem, machine, resident, space.calibration),
-         one, times[i].seconds});
+    if (schedule.isBeside(i))
+      continue;
+    size_t launch = plan.launches.size();
+    plan.launches.push_back({bytes[launch],
+                             gridFootprint(schedule.grids[i], problem, machine),
+                             times[launch].seconds});
+    plan.bytes += bytes[launch];
   }
   plan.time = inOrder(times);
   plan.seconds = plan.time.seconds;

@@ -14,14 +14,15 @@ public:
   std::string text;
 
   void grid(const Node &node) {
-    step[size_t(node.axis)] = node.step;
-    group = node.pipeline.group;
-    held.clear();
-    line(std::string("parallel for every batch, ") +
-         (node.axis == Axis::Key ? "key head" : "head") + " and " +
-         range(node) + ", " + crew(node) + ":");
-    body(node.body);
-    step[size_t(node.axis)] = 0;
+    begin(node, "parallel for every batch, " + headOf(node) + " and " +
+                    range(node) + ", " + crew(node));
+  }
+
+  /// By blocks of the grid before it.
+  void besideGrid(const Node &node, const Node &before) {
+    begin(node, "beside it, once all " + std::string(name(before.axis)) +
+                    " tiles of a " + headOf(before) + " are done, for every " +
+                    range(node) + " of its heads, by warps that are left");
   }
 
   /// What the grids behind take turns for.
@@ -44,6 +45,19 @@ private:
 
   void line(const std::string &sentence) {
     text += std::string(2 * depth, ' ') + sentence + "\n";
+  }
+
+  void begin(const Node &node, const std::string &sentence) {
+    step[size_t(node.axis)] = node.step;
+    group = node.pipeline.group;
+    held.clear();
+    line(sentence + ":");
+    body(node.body);
+    step[size_t(node.axis)] = 0;
+  }
+
+  static std::string headOf(const Node &node) {
+    return node.axis == Axis::Key ? "key head" : "head";
   }
 
   /// `query tile of 128 (32 of them)`.
@@ -258,7 +272,10 @@ std::string attn::pseudocode(const Schedule &schedule, const Problem &problem) {
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     if (schedule.rounds && i == 1)
       writer.rounds(schedule.rounds);
-    writer.grid(schedule.grids[i]);
+    if (schedule.isBeside(i))
+      writer.besideGrid(schedule.grids[i], schedule.grids[i - 1]);
+    else
+      writer.grid(schedule.grids[i]);
   }
   return writer.text;
 }

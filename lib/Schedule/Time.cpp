@@ -289,6 +289,8 @@ attn::launchTimes(const Census &counted, const Schedule &schedule,
                   TensorCoreFamily family, const Calibration &calibration) {
   std::vector<Time> launches;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    if (schedule.isBeside(i)) // in the time of the launch that does it
+      continue;
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);
     const Pipeline &how = schedule.grids[i].pipeline;
     const Node &grid = schedule.grids[i];

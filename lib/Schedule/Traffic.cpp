@@ -7,6 +7,13 @@
 
 using namespace attn;
 
+Bytes &Bytes::operator+=(const Bytes &other) {
+  hbm += other.hbm;
+  l2 += other.l2;
+  smem += other.smem;
+  return *this;
+}
+
 /// Whether the verb moves its tensor between slow and fast memory.
 static bool moves(Verb verb) {
   switch (verb) {
@@ -146,6 +153,16 @@ static Sharing sharing(const GridCensus &grid, int64_t residentBlocks) {
   double waves = std::max(1.0, std::ceil(grid.blocks / resident));
   double heads = std::ceil(resident / grid.blocks);
   return {waves, std::min<double>(heads, double(grid.heads))};
+}
+
+/// The share of what lies in scratch that must last until a grid takes it: all
+/// from launch to launch, beside others that of the heads they have at once.
+static double shareAlive(const Census &census, size_t number,
+                         int64_t residentBlocks) {
+  if (!census.grids[number].isBeside)
+    return 1;
+  const GridCensus &others = census.grids[number - 1];
+  return sharing(others, residentBlocks).headsAtOnce / double(others.heads);
 }
 
 /// Places that resident blocks keep for what they pass on.
@@ -288,6 +305,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   workingSet += places;
   bool fits = workingSet <= usableL2;
   double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
+  double alive = shareAlive(census, number, residentBlocks);
 
   Bytes bytes;
   double hbm = grid.strips > 0
@@ -309,15 +327,15 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       // What is added up goes both ways.
       double distinct = distinctBytes(*use.node, grid, problem);
       double ways = use.node->verb == Verb::reduce ? 2 : 1;
-      if (distinct > usableL2)
+      if (distinct * alive > usableL2)
         hbm += ways * std::min(moved, distinct * reads);
       continue;
     }
     if (!isInput(use.node->tensor, problem)) {
       // Scratch of all heads lives from one launch to the next; places are
       // written again and again.
-      double alive = use.node->slots > 0 ? places : moved;
-      hbm += alive > usableL2 ? moved : 0;
+      double kept = use.node->slots > 0 ? places : moved * alive;
+      hbm += kept > usableL2 ? moved : 0;
       continue;
     }
     double distinct = distinctBytes(*use.node, grid, problem);
@@ -337,14 +355,27 @@ Bytes attn::traffic(const Census &counted, const Schedule &schedule,
                     const Problem &problem, const Machine &machine,
                     const Calibration &calibration) {
   Bytes total;
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    Footprint space = gridFootprint(schedule.grids[i], problem, machine);
-    Bytes bytes = gridTraffic(
-        counted, i, problem, machine,
-        machine.sms * std::max<int64_t>(1, space.blocksPerSm), calibration);
-    total.hbm += bytes.hbm;
-    total.l2 += bytes.l2;
-    total.smem += bytes.smem;
-  }
+  for (const Bytes &launch :
+       launchTraffic(counted, schedule, problem, machine, calibration))
+    total += launch;
   return total;
+}
+
+std::vector<Bytes> attn::launchTraffic(const Census &counted,
+                                       const Schedule &schedule,
+                                       const Problem &problem,
+                                       const Machine &machine,
+                                       const Calibration &calibration) {
+  std::vector<Bytes> launches;
+  int64_t resident = 0; // blocks of the launch
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    if (!schedule.isBeside(i)) {
+      Footprint space = gridFootprint(schedule.grids[i], problem, machine);
+      resident = machine.sms * std::max<int64_t>(1, space.blocksPerSm);
+      launches.emplace_back();
+    }
+    launches.back() +=
+        gridTraffic(counted, i, problem, machine, resident, calibration);
+  }
+  return launches;
 }

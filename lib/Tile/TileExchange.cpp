@@ -150,9 +150,6 @@ LogicalResult GetColumnsOp::verify() {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyFlags(Operation *op, PtrType flags) {
-  RoleOp role = RoleOp::of(op);
-  if (!role || !role.getSingleLane())
-    return op->emitOpError("expects to stand in a role of a single lane");
   if (!flags.getElementType().isInteger(32))
     return op->emitOpError("expects flags of i32, but got ") << flags;
   return success();
@@ -162,9 +159,17 @@ LogicalResult PublishOp::verify() {
   return verifyFlags(*this, getFlags().getType());
 }
 
+LogicalResult CountOp::verify() {
+  return verifyFlags(*this, getFlags().getType());
+}
+
 LogicalResult AwaitOp::verify() {
   auto kernel = (*this)->getParentOfType<KernelOp>();
-  if (!kernel || !kernel.getCooperative())
-    return emitOpError("expects a cooperative kernel, whose blocks all run");
+  bool isCounted = llvm::any_of(getFlags().getUsers(), [](Operation *user) {
+    return isa<CountOp>(user);
+  });
+  if (!isCounted && (!kernel || !kernel.getCooperative()))
+    return emitOpError("expects a cooperative kernel, whose blocks all run, or "
+                       "a flag that they count");
   return verifyFlags(*this, getFlags().getType());
 }

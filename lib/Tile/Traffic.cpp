@@ -319,7 +319,8 @@ private:
     std::optional<int64_t> below = evaluate(draw.getBelow(), -1);
     if (!below || *below < 1)
       return unknown(draw, "its limit");
-    known[draw.getResult()] = drawn++ % *below;
+    known[draw.getResult()] =
+        drawn[draw.getCounter().getAsOpaquePointer()]++ % *below;
     return success();
   }
 
@@ -427,8 +428,8 @@ private:
   int64_t roleWarp = -1;
   /// The values of every flag so far, of all blocks.
   std::map<std::pair<const void *, int64_t>, std::set<int64_t>> published;
-  /// Draws of all blocks so far.
-  int64_t drawn = 0;
+  /// Draws of all blocks so far, from every counter.
+  llvm::DenseMap<const void *, int64_t> drawn;
   Traffic total;
 };
 

@@ -67,6 +67,7 @@ inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 ///   `<operand>_stride_<batch|head|row>` i64, elements
 ///   `<operand>_map`                   !tile.tensor_map of the memref
 ///   `counter`                         !tile.ptr<i32>, a tile.counter
+///   `strip_counter`                   the same, for strips beside tiles
 ///   `flags`                           the same, one per block and more
 ///   `scratch`, `scratch_<what>`       !tile.ptr, a tile.scratch each
 ///   `scratch_<what>_map`              !tile.tensor_map of scores that wait,
@@ -82,6 +83,7 @@ std::string offsetRole(llvm::StringRef operand);
 std::string strideRole(llvm::StringRef operand, llvm::StringRef axis);
 std::string mapRole(llvm::StringRef operand);
 inline constexpr llvm::StringLiteral kCounterRole = "counter",
+                                     kStripCounterRole = "strip_counter",
                                      kFlagsRole = "flags",
                                      kScratchRole = "scratch";
 
@@ -125,6 +127,8 @@ struct LaunchShape {
   int64_t keyBlocks = 1;
   /// Whether it is launched again and again, see RoundOrder.
   bool isInRounds = false;
+  /// Whether a block runs if there are no tiles, but queries.
+  bool isNeverEmpty = false;
 
   /// Tiles of the same rows.
   int64_t tilesOfRows(const Problem &problem) const;

@@ -208,6 +208,15 @@ struct Calibration {
   /// Clocks between two tiles: the last sums, the accumulators leave, keys and
   /// values come.
   double gradientTileClocks = 3500;
+  /// A grid beside the tiles: bytes that its warps of a multiprocessor read and
+  /// write in a second (16 queries of d = 128, 12 KB, in 3 us); how many times
+  /// as long as they need tiles must last, or they fall behind; seconds in
+  /// which last sums arrive and are told of.  An H100 on 2026-11-22, TFLOP/s of
+  /// all launches with such a grid and without: d = 128 474 and 447 (1024
+  /// rows), 612 and 588 (4096), causal 306 and 315, 510 and 499; d = 64 397 and
+  /// 385, 504 and 486, causal 283 and 271, 417 and 411.
+  double besideBytesPerSecond = 4.05e9, besideRoom = 1.3,
+         besideTailSeconds = 15e-6;
 
   // Products of which a block keeps a tile.  Fitted to the launches of
   // spill_backward on an H100 (d = 256 to 1024, 16384 tokens of 2048 columns,

@@ -59,7 +59,7 @@ struct TileExtent {
 /// of a warpgroup read an operand once.
 struct Use {
   const Node *node;
-  size_t grid;      ///< which launch it belongs to
+  size_t grid;      ///< which one it belongs to
   int64_t warps;    ///< of that grid
   int64_t count;    ///< how often it runs, in all blocks
   int64_t elements; ///< Σ clipped element positions; of a product, its terms;
@@ -79,7 +79,7 @@ struct Use {
   int64_t columnParts() const { return isPanelled ? 1 : across; }
 };
 
-/// One launch: its blocks and key steps in one head, and the most key steps of
+/// One grid: its blocks and key steps in one head, and the most key steps of
 /// one block, which tells how unequal blocks are.
 struct GridCensus {
   /// Heads of all batch entries that have blocks of their own: those of the
@@ -107,6 +107,8 @@ struct GridCensus {
   Axis rows = Axis::Query; ///< of whose rows blocks have tiles
   /// Blocks of a tile of rows, one for every step of parallel loops.
   int64_t parts = 1;
+  /// Done by the blocks of the grid before it.
+  bool isBeside = false;
 };
 
 struct Census {

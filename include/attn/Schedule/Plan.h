@@ -53,7 +53,7 @@ inline constexpr int64_t kMostStripScratchBytes = int64_t(512) << 20,
 /// How much faster more than the usual scratch must make a problem.
 inline constexpr double kWorthScratch = 2;
 
-/// One grid of a schedule.
+/// One launch: a grid of a schedule, with the one that is done beside it.
 struct LaunchPlan {
   Bytes bytes;
   Footprint footprint;

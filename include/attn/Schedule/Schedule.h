@@ -20,10 +20,11 @@
 ///     store(O)  store(Lse)
 ///
 /// Reading rules, which all folds share:
-/// * A schedule is a sequence of grids; each is one launch.  Batch and head are
-///   always parallel and outermost, hence not written.  A grid over keys has
-///   blocks for every key head, and its loop over queries goes over those of
-///   all query heads that share it.
+/// * A schedule is a sequence of grids; each is one launch, but for a grid that
+///   the pipeline before it does beside its own tiles (`hasBeside`).  Batch and
+///   head are always parallel and outermost, hence not written.  A grid over
+///   keys has blocks for every key head, and its loop over queries goes over
+///   those of all query heads that share it.
 /// * A product whose result lies the other way round (S += K . Q in a grid over
 ///   keys) is that of the transposes: own rows are the rows of fragments.
 /// * A loop over `Key` inside a loop over `Query` (or the reverse) visits only
@@ -174,6 +175,9 @@ struct Pipeline {
   /// with 128 of the left one's others, and as many as this of the right one's;
   /// 0: the pipeline is not one of products.
   int64_t width = 0;
+  /// The grid behind is no launch of its own: warps that load nothing for tiles
+  /// do it beside them, for a head as soon as all its tiles are done.
+  bool hasBeside = false;
 
   /// Blocks that work on the same or on neighbouring tiles, all in step.
   int64_t blocks() const { return group * cluster; }
@@ -240,6 +244,11 @@ struct Schedule {
   std::string name;
   std::vector<Node> grids;
   Rounds rounds = {};
+
+  /// Whether a grid is part of the launch of the one before it.
+  bool isBeside(size_t grid) const {
+    return grid > 0 && grids[grid - 1].pipeline.hasBeside;
+  }
 };
 
 //===----------------------------------------------------------------------===//

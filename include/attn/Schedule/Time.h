@@ -60,8 +60,8 @@ struct Time {
 Time time(const Schedule &schedule, const Problem &problem,
           const Machine &machine, TensorCoreFamily family,
           const Calibration &calibration = {});
-/// Every launch by itself, with the schedule's census; those of rounds, all of
-/// a kind.
+/// Every launch by itself, with what is done beside it and the schedule's
+/// census; those of rounds, all of a kind.
 std::vector<Time> launchTimes(const Census &census, const Schedule &schedule,
                               const Problem &problem, const Machine &machine,
                               TensorCoreFamily family,

@@ -27,6 +27,8 @@ namespace attn {
 
 struct Bytes {
   int64_t hbm = 0, l2 = 0, smem = 0;
+
+  Bytes &operator+=(const Bytes &other);
 };
 
 /// Words between fast and slow memory, for the whole problem.
@@ -39,6 +41,10 @@ Bytes traffic(const Schedule &schedule, const Problem &problem,
 Bytes traffic(const Census &census, const Schedule &schedule,
               const Problem &problem, const Machine &machine,
               const Calibration &calibration);
+/// The same of every launch by itself.
+std::vector<Bytes> launchTraffic(const Census &census, const Schedule &schedule,
+                                 const Problem &problem, const Machine &machine,
+                                 const Calibration &calibration);
 Bytes gridTraffic(const Census &census, size_t grid, const Problem &problem,
                   const Machine &machine, int64_t residentBlocks,
                   const Calibration &calibration = {});

@@ -9,12 +9,15 @@
 //   publisher await, mbarrier_arrive          (one lane, of another block)
 //   readers   mbarrier_wait, load_registers   every warp its own piece
 //
-// `tile.publish` and `tile.await` are the only ops that order memory between
-// blocks: what happened before a publish has happened for whoever awaited its
-// value, and for whoever that one told through a barrier.
+// `tile.publish`, `tile.count` and `tile.await` are the only ops that order
+// memory between blocks: what happened before a publish or a count has happened
+// for whoever awaited its value, and for whoever that one told through a
+// barrier.
 //
 // Blocks that wait for one another must all run: their kernel is `cooperative`.
-// Flags (`tile.counter`) are 0 when a kernel begins and when it ends.
+// Or they wait for what others have drawn before, with `tile.draw`, and count
+// when it is done: who has drawn it runs, and waits for nobody behind.
+// Flags are 0 when a kernel begins and when it ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -134,9 +137,9 @@ def Tile_StoreFragmentOp : Tile_Op<"store_fragment",
 def Tile_PublishOp : Tile_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "sets a flag for all blocks, behind all that came before";
   let description = [{
-    One lane.  Whoever sees the value in `tile.await` also sees what the lane
-    did before, and what others did before they arrived at a barrier that the
-    lane has waited for.
+    One lane, or all of a warp alike.  Whoever sees the value in `tile.await`
+    also sees what the lane did before, and what others did before they arrived
+    at a barrier that the lane has waited for.
   }];
   let arguments = (ins Tile_Ptr:$flags, I32:$index, I32:$value);
   let assemblyFormat = [{
@@ -145,9 +148,26 @@ def Tile_PublishOp : Tile_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_CountOp : Tile_Op<"count", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "adds 1 to a flag for all blocks, behind all that came before";
+  let description = [{
+    Per warp.  As `tile.publish` of the next value, of what all lanes of the
+    warp did before and, besides, of what was counted and published before.
+    The flag runs 0, 1, .. `below` - 1 and then 0 again.
+  }];
+  let arguments = (ins Tile_Ptr:$flags, I32:$index, I32:$below);
+  let assemblyFormat = [{
+    $flags `[` $index `]` `below` $below attr-dict `:` type($flags)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_AwaitOp : Tile_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits until a flag is at least a value";
-  let description = "One lane.  Gives the flag's value, compared as signed.";
+  let description = [{
+    One lane, or all of a warp alike.  Gives the flag's value, compared as
+    signed.
+  }];
   let arguments = (ins Tile_Ptr:$flags, I32:$index, I32:$value);
   let results = (outs I32:$result);
   let assemblyFormat = [{

@@ -284,10 +284,12 @@ def Tile_TmaStoreWaitOp : Tile_Op<"tma_store_wait",
   let summary = "waits until the warp's stores have read their buffers";
   let description = [{
     All but the last `in_flight` of them (`tile.tma_store`, `tile.add_words`),
-    in the order in which they began.
+    in the order in which they began.  `complete` waits until they have arrived
+    in memory as well, as if the warp had written or added there itself.
   }];
-  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>]>:$in_flight);
-  let assemblyFormat = "$in_flight attr-dict";
+  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>]>:$in_flight,
+                       UnitAttr:$complete);
+  let assemblyFormat = "$in_flight (`complete` $complete^)? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//
@@ -321,10 +323,11 @@ def Tile_AddWordsOp : Tile_Op<"add_words",
   let description = [{
     Per warp, by its first lane.  The first `count` words of the stage, as they
     lie there, are f32 and are added one by one to run number `index` of an
-    array of such runs, which begins at a multiple of 16 bytes.  Words that a
-    launch adds to nobody reads or writes otherwise in it; in which order they
-    are added up is open.  The buffer may be written again after
-    `tile.tma_store_wait`.
+    array of such runs, which begins at a multiple of 16 bytes.  In which order
+    words are added up is open.  Who reads or writes them otherwise in the same
+    launch comes behind all that is added there: behind the `complete`
+    `tile.tma_store_wait` of every warp that adds.  The buffer may be written
+    again after `tile.tma_store_wait`.
   }];
   let arguments = (ins Tile_Smem:$buffer, I32:$stage, Tile_Ptr:$base,
                        I32:$index, I32Attr:$count);

@@ -59,7 +59,7 @@ public:
     auto count = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerBlockAttr);
     auto type = MemRefType::get({count ? count.getInt() * mostBlocks : 1},
                                 b.getI32Type());
-    if (role == kCounterRole || role == kFlagsRole)
+    if (role == kCounterRole || role == kStripCounterRole || role == kFlagsRole)
       return tile::CounterOp::create(b, type);
     auto shared = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerStripAttr);
     Type want = kernel.getArgumentTypes()[argument];
@@ -331,6 +331,9 @@ private:
     Value all = arguments.times(rows, arguments.headsWithTiles(shape));
     if (int64_t ofRows = shape.tilesOfRows(request.problem); ofRows != 1)
       all = arguments.times(all, arguments.index(ofRows));
+    if (shape.isNeverEmpty)
+      all = b.createOrFold<arith::MaxSIOp>(
+          all, atMost(arguments.times(arguments.queries, arguments.batch), 1));
     if (shape.form == GridForm::persistent || shape.form == GridForm::resident)
       all = atMost(all, mostBlocks(request, shape));
     if (shape.form == GridForm::teams) {

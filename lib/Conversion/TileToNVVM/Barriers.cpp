@@ -223,10 +223,21 @@ struct DrawLowering : OpConversionPattern<DrawOp> {
   matchAndRewrite(DrawOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
-        op, LLVM::AtomicBinOp::uinc_wrap, adaptor.getCounter(),
-        b.add(adaptor.getBelow(), -1), LLVM::AtomicOrdering::monotonic,
-        /*syncscope=*/"device");
+    Value last = b.add(adaptor.getBelow(), -1);
+    if (isSingleLane(op)) {
+      rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
+          op, LLVM::AtomicBinOp::uinc_wrap, adaptor.getCounter(), last,
+          LLVM::AtomicOrdering::monotonic, /*syncscope=*/"device");
+      return success();
+    }
+    // The first lane draws for its warp.
+    Value mine = arith::ExtUIOp::create(b, b.getI32Type(), b.isFirstLane());
+    SmallVector<Value> drawn =
+        b.assembly(b.getI32Type(),
+                   "{ .reg .pred p; setp.ne.b32 p, $3, 0; mov.b32 $0, 0; "
+                   "@p atom.relaxed.gpu.global.inc.u32 $0, [$1], $2; }",
+                   "=&r,l,r,r,~{memory}", {adaptor.getCounter(), last, mine});
+    rewriter.replaceOp(op, b.uniform(drawn.front()));
     return success();
   }
 };

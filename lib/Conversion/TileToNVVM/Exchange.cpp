@@ -375,6 +375,29 @@ struct PublishLowering : OpConversionPattern<PublishOp> {
   }
 };
 
+struct CountLowering : OpConversionPattern<CountOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(CountOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value address = flagAddress(b, adaptor.getFlags(), adaptor.getIndex());
+    // Counts that follow one another are one release (PTX, release patterns).
+    auto count = [&] {
+      b.assembly(b.getI32Type(),
+                 "atom.release.gpu.global.inc.u32 $0, [$1], $2;",
+                 "=r,l,r,~{memory}", {address, b.add(adaptor.getBelow(), -1)});
+    };
+    // One lane counts for all, and speaks for what they did only behind this.
+    if (!isSingleLane(op))
+      NVVM::SyncWarpOp::create(b, b.i32(-1));
+    b.when(isSingleLane(op) ? Value() : b.isFirstLane(), count);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct AwaitLowering : OpConversionPattern<AwaitOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -382,15 +405,24 @@ struct AwaitLowering : OpConversionPattern<AwaitOp> {
   matchAndRewrite(AwaitOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
+    // Others work while a whole warp waits, and every acquire empties the cache
+    // that they share: so it looks now and then, and acquires once.
+    bool isPatient = !isSingleLane(op);
+    std::string load = isPatient ? "ld.relaxed" : "ld.acquire";
+    std::string again = isPatient ? "nanosleep.u32 500; " : "";
+    std::string then = isPatient ? "fence.acq_rel.gpu; " : "";
     rewriter.replaceOp(
         op, b.assembly(b.getI32Type(),
                        "{ .reg .pred p; "
-                       "WAIT${:uid}: "
-                       "ld.acquire.gpu.global.b32 $0, [$1]; "
-                       "setp.ge.s32 p, $0, $2; "
-                       "@p bra DONE${:uid}; "
-                       "bra WAIT${:uid}; "
-                       "DONE${:uid}: }",
+                       "WAIT${:uid}: " +
+                           load +
+                           ".gpu.global.b32 $0, [$1]; "
+                           "setp.ge.s32 p, $0, $2; "
+                           "@p bra DONE${:uid}; " +
+                           again +
+                           "bra WAIT${:uid}; "
+                           "DONE${:uid}: " +
+                           then + "}",
                        "=&r,l,r,~{memory}",
                        {flagAddress(b, adaptor.getFlags(), adaptor.getIndex()),
                         adaptor.getValue()}));
@@ -422,8 +454,9 @@ int64_t attn::clusterOf(Operation *op) {
 
 void attn::populateExchangePatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
-  patterns.add<AwaitLowering, ClusterRankLowering, LoadRegistersLowering,
-               PublishLowering, PutRegistersLowering, ScaleRowsLowering,
-               StoreFragmentLowering, StoreRegistersLowering>(
-      converter, patterns.getContext());
+  patterns
+      .add<AwaitLowering, ClusterRankLowering, CountLowering,
+           LoadRegistersLowering, PublishLowering, PutRegistersLowering,
+           ScaleRowsLowering, StoreFragmentLowering, StoreRegistersLowering>(
+          converter, patterns.getContext());
 }

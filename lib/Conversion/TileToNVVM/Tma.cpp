@@ -165,8 +165,11 @@ struct TmaStoreWaitLowering : OpConversionPattern<TmaStoreWaitOp> {
   matchAndRewrite(TmaStoreWaitOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    // Groups belong to the lane that committed them; the others have none.
-    b.memoryAssembly("cp.async.bulk.wait_group.read " +
+    // Groups belong to the lane that committed them; the others have none.  Who
+    // has seen them complete needs no fence to read what they wrote (PTX ISA,
+    // async proxy).
+    std::string until = op.getComplete() ? "" : ".read";
+    b.memoryAssembly("cp.async.bulk.wait_group" + until + " " +
                          std::to_string(op.getInFlight()) + ";",
                      "", {});
     rewriter.eraseOp(op);

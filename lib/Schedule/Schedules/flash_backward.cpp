@@ -19,7 +19,13 @@
 //                                    dQ leaves; LSE and D are passed on
 //
 // The launches before and behind are for what a block of keys cannot know: D is
-// of whole rows, and sums are whole only when all blocks are done.
+// of whole rows, and sums are whole only when all blocks of a head are done.
+//
+// With `beside` nothing is launched behind: warps that the copies leave take
+// the strips of a head as soon as its tiles are done, while sums are in L2 and
+// the tensor cores busy with other heads.  That takes a count in scratch for
+// every strip.  They are few, and where tiles are done before they are, as with
+// few rows under a mask, a launch for the rest is shorter.
 //
 // Sums and statistics lie in scratch memory in whole tiles, thread by thread.
 // They take 4d and 8 bytes for each query: twice what Q does in 16 bits.
@@ -36,7 +42,7 @@
 
 using namespace attn;
 
-/// Rows of a block of the last launch: 16 for each warp.
+/// Rows of a block of the last grid: 16 for each warp.
 static constexpr int64_t kStripRows = 64, kStripWarps = 4;
 
 static Schedule build(const Tiles &t) {
@@ -44,6 +50,7 @@ static Schedule build(const Tiles &t) {
   Pipeline pipeline;
   pipeline.warpgroups = key / kWarpgroupRows;
   pipeline.isPersistent = true;
+  pipeline.hasBeside = t.get("beside") != 0;
   pipeline.overlaps = t.get("overlap", 1) != 0;
   auto dealt = [&](Node node) {
     return queries == key ? node : byColumns(pipeline.warpgroups, node);
@@ -115,7 +122,8 @@ ScheduleKind flash_backward() {
   Form pipeline = {
       {TensorCoreFamily::wgmma},
       {extentParameter("key", {128, 64}),
-       extentParameter("query_block", {64, 128})},
+       extentParameter("query_block", {64, 128}),
+       choiceParameter("beside", {1, 0})},
       {choiceParameter("overlap", {1, 0}), countParameter("stages", {3, 2})},
       {choiceParameter("persistent", {1})},
       build,

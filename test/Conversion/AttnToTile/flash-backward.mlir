@@ -41,7 +41,7 @@ func.func @columns(%do: memref<2x8x1000x40xbf16>, %q: memref<2x8x1000x72xbf16>,
     %dv: memref<2x2x500x40xbf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
       outs(%dq, %dk, %dv : memref<2x8x1000x72xbf16>, memref<2x2x500x72xbf16>, memref<2x2x500x40xbf16>)
-      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, stages = 2, persistent = 1>}
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, beside = 0, stages = 2, persistent = 1>}
       : memref<2x8x1000x40xbf16>, memref<2x8x1000x72xbf16>, memref<2x2x500x72xbf16>,
         memref<2x2x500x40xbf16>, memref<2x8x1000x40xbf16>, memref<2x8x1000xf32>
   return
@@ -61,7 +61,35 @@ func.func @blocks(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
     %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse dlse(%dlse : memref<?x3x?xf32>)
       outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
-      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, stages = 2, persistent = 1>}
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 0, stages = 2, persistent = 1>}
+      : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
+        memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
+  return
+}
+
+// Beside the tiles strips are finished without a launch: counts of tiles pass
+// from one to the next, and strips are drawn like tiles.  If there are no keys a
+// block runs all the same, for the gradients of queries that see none.
+// CHECK-LABEL: func.func @beside
+// CHECK: %[[SUMS:.*]] = tile.scratch({{.*}}) : memref<?x3x?x4096xf32>
+// CHECK: %[[COUNTS:.*]] = tile.scratch({{.*}}) : memref<?x3x?x1xi32>
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64_prepare grid({{.*}}) args({{.*}}%[[SUMS]], %[[COUNTS]]
+// CHECK: %[[STRIPS:.*]] = tile.counter : memref<1xi32>
+// CHECK: %[[COUNTER:.*]] = tile.counter : memref<1xi32>
+// CHECK: %[[QUERIES:.*]] = arith.muli %dim_{{[0-9]+}}, %dim
+// CHECK: %[[ONE:.*]] = arith.minsi %[[QUERIES]], %c1
+// CHECK: %[[TILES:.*]] = arith.maxsi %{{.*}}, %[[ONE]]
+// CHECK: %[[BLOCKS:.*]] = arith.minsi %[[TILES]], %c132
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64 grid(%[[BLOCKS]], %c1, %c1) args({{.*}}%[[SUMS]], %[[COUNTS]], %arg6, {{.*}}%[[STRIPS]], %[[COUNTER]]
+// CHECK-NOT: tile.launch
+// CHECK: return
+func.func @beside(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
+    %k: memref<?x3x?x64xf16>, %v: memref<?x3x?x64xf16>,
+    %o: memref<?x3x?x64xf16>, %lse: memref<?x3x?xf32>,
+    %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
+  attn.backward %do, %q, %k, %v, %o, %lse
+      outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 1, stages = 2, persistent = 1>}
       : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
         memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
   return

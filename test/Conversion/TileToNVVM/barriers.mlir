@@ -98,6 +98,11 @@ gpu.module @barriers {
 // CHECK: %[[EMPTY:.*]] = arith.addi %[[AT]], %c24_i32
 // CHECK: @p mbarrier.arrive.shared::cta.b64 _, [$0]; }", "r,r,~{memory}" %[[EMPTY]], %[[FIRST]]
 // CHECK: nvvm.barrier id = %[[UNIFORM]]
+// A warp that draws draws once, by its first lane, and all lanes get to know.
+// CHECK: %[[LAST:.*]] = arith.addi %[[BELOW]], %c-1_i32
+// CHECK: %[[MINE:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p; setp.ne.b32 p, $3, 0; mov.b32 $0, 0; @p atom.relaxed.gpu.global.inc.u32 $0, [$1], $2; }", "=&r,l,r,r,~{memory}" %{{.*}}, %[[LAST]], %{{.*}}
+// CHECK: %[[ALL:.*]] = nvvm.shfl.sync idx %c-1_i32, %[[MINE]], %c0_i32, %c31_i32
+// CHECK: nvvm.barrier id = %[[ALL]]
 gpu.module @queues {
   tile.kernel @queue(%counter: !tile.ptr<i32>, %slot: i32, %parity: i32, %below: i32) attributes {warps = 8 : i32} {
     %queue = tile.queue "next" readers 4 : <2x3>
@@ -109,6 +114,8 @@ gpu.module @queues {
       tile.role "consumer" warps 4 registers 240 {
         %m:3 = tile.pop %queue[%slot] parity %parity : <2x3> -> i32, i32, i32
         tile.bar_sync %m#1 warps 4
+        %d = tile.draw %counter below %below : <i32>
+        tile.bar_sync %d warps 4
       }
     }
     tile.return

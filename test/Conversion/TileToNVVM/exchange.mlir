@@ -175,6 +175,41 @@ gpu.module @m {
 
 // -----
 
+// A lane counts behind copies that are complete.  Warps count by one lane,
+// behind what all did; all lanes look for a flag, now and then, and acquire it
+// when they have seen it.
+// CHECK-LABEL: llvm.func @counts(
+// CHECK-SAME: %[[FLAGS:[^:]*]]: !llvm.ptr<1>, %[[I:[^:]*]]: i32, %[[BELOW:[^:]*]]: i32
+// CHECK: nvvm.elect.sync
+// CHECK: "cp.async.bulk.wait_group 0;", "~{memory}"
+// CHECK: %[[LAST:.*]] = arith.addi %[[BELOW]], %c-1_i32
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "atom.release.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}" %[[FLAG:.*]], %[[LAST]]
+// CHECK: } else {
+// CHECK: "{ .reg .pred p; WAIT${:uid}: ld.relaxed.gpu.global.b32 $0, [$1]; setp.ge.s32 p, $0, $2; @p bra DONE${:uid}; nanosleep.u32 500; bra WAIT${:uid}; DONE${:uid}: fence.acq_rel.gpu; }", "=&r,l,r,~{memory}"
+// CHECK: nvvm.bar.warp.sync
+// CHECK-NEXT: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[LANE]], %c0_i32
+// CHECK: scf.if %[[FIRST]] {
+// CHECK: "atom.release.gpu.global.inc.u32 $0, [$1], $2;"
+// CHECK-NEXT: {{^ *}}}
+gpu.module @m {
+  tile.kernel @counts(%flags: !tile.ptr<i32>, %i: i32, %below: i32) attributes {warps = 8 : i32} {
+    tile.roles {
+      tile.role "writer" warps 4 registers 24 single_lane {
+        tile.tma_store_wait 0 complete
+        tile.count %flags[%i] below %below : <i32>
+      }
+      tile.role "finisher" warps 4 registers 240 {
+        %x = tile.await %flags[%i] at_least %below : <i32>
+        tile.count %flags[%i] below %x : <i32>
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
 // A product goes on with the sum of one in flight: nothing touches its registers
 // in between, and a wait without products only waits.
 // CHECK-LABEL: llvm.func @goes_on(

@@ -71,6 +71,29 @@ gpu.module @kernels {
     }
     tile.return
   }
+
+  // What others count may be awaited where not all blocks run, by whole warps.
+  // CHECK-LABEL: @counts
+  // CHECK-SAME: (%[[FLAGS:.*]]: !tile.ptr<i32>, %[[C:.*]]: i32)
+  tile.kernel @counts(%flags: !tile.ptr<i32>, %c: i32) attributes {warps = 8 : i32} {
+    tile.roles {
+      tile.role "writer" warps 4 registers 24 single_lane {
+        // CHECK: tile.tma_store_wait 1{{$}}
+        // CHECK: tile.tma_store_wait 0 complete{{$}}
+        // CHECK: tile.count %[[FLAGS]][%[[C]]] below %[[C]] : <i32>
+        tile.tma_store_wait 1
+        tile.tma_store_wait 0 complete
+        tile.count %flags[%c] below %c : <i32>
+      }
+      tile.role "finisher" warps 4 registers 240 {
+        // CHECK: tile.await %[[FLAGS]][%[[C]]] at_least %[[C]] : <i32>
+        // CHECK: tile.publish %[[FLAGS]][%[[C]]], %[[C]] : <i32>
+        %seen = tile.await %flags[%c] at_least %c : <i32>
+        tile.publish %flags[%c], %c : <i32>
+      }
+    }
+    tile.return
+  }
 }
 
 // CHECK-LABEL: @host

@@ -61,10 +61,11 @@ gpu.module @kernels {
     %full = tile.mbarrier "full" arrivals 1 : <2>
     tile.roles {
       tile.role "producer" warps 4 registers 24 single_lane {
-        // expected-error @below {{expects a cooperative kernel, whose blocks all run}}
+        // expected-error @below {{expects a cooperative kernel, whose blocks all run, or a flag that they count}}
         %x = tile.await %flags[%c] at_least %c : <i32>
       }
       tile.role "consumer" warps 4 registers 240 {
+        tile.count %scratch[%c] below %c : <i32>
       }
     }
     tile.return
@@ -110,17 +111,9 @@ gpu.module @kernels {
 // -----
 
 gpu.module @kernels {
-  tile.kernel @publish_by_one_lane(%scratch: !tile.ptr<i32>, %flags: !tile.ptr<i32>, %map: !tile.tensor_map<64x512xbf16>, %c: i32, %f: f32) attributes {cluster = 2 : i32, cooperative, warps = 8 : i32} {
-    %s = tile.alloc "s" : <2x128x64xbf16, sw128>
-    %full = tile.mbarrier "full" arrivals 1 : <2>
-    tile.roles {
-      tile.role "producer" warps 4 registers 24 single_lane {
-      }
-      tile.role "consumer" warps 4 registers 240 {
-        // expected-error @below {{expects to stand in a role of a single lane}}
-        tile.publish %flags[%c], %c : <i32>
-      }
-    }
+  tile.kernel @count_flags(%scratch: !tile.ptr<f32>, %c: i32) attributes {warps = 4 : i32} {
+    // expected-error @below {{expects flags of i32, but got '!tile.ptr<f32>'}}
+    tile.count %scratch[%c] below %c : <f32>
     tile.return
   }
 }

@@ -185,13 +185,13 @@ void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
   if (attn::check(p)) // the model has no use for empty arrays
     return;
   Schedule built = findScheduleKind(schedule)->build(tiles);
+  std::vector<Bytes> promised =
+      launchTraffic(census(built, p), built, p, *findMachine("h100_sxm"), {});
+  ASSERT_EQ(promised.size(), moved.size());
   for (auto [number, traffic] : llvm::enumerate(moved)) {
     SCOPED_TRACE("launch " + std::to_string(number));
-    Bytes promised =
-        gridTraffic(census(built, p), number, p, *findMachine("h100_sxm"),
-                    /*residentBlocks=*/1);
-    EXPECT_EQ(promised.l2, traffic.global);
-    EXPECT_EQ(promised.smem, traffic.smem);
+    EXPECT_EQ(promised[number].l2, traffic.global);
+    EXPECT_EQ(promised[number].smem, traffic.smem);
   }
 }
 
@@ -213,9 +213,11 @@ void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
       {"lse", upload(memory, truth.lse, DataType::f32)},
       {"dlse", upload(memory, truth.dlse, DataType::f32)},
       {"delta", memory.allocate(int64_t(truth.lse.size()) * 4)},
-      {kCounterRole, memory.allocate(4)}};
+      {kCounterRole, memory.allocate(4)},
+      {kStripCounterRole, memory.allocate(4)}};
   const int32_t none = 0;
-  memory.write(addresses[kCounterRole], &none, 4);
+  for (StringRef counter : {kCounterRole, kStripCounterRole})
+    memory.write(addresses[counter], &none, 4);
   std::pair<const char *, const std::vector<double> &> gradients[] = {
       {"dq", truth.dq}, {"dk", truth.dk}, {"dv", truth.dv}};
   for (const auto &[name, exact] : gradients)

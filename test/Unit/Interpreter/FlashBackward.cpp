@@ -1,7 +1,7 @@
 //===- FlashBackward.cpp - Gradients in five products, byte for byte ------===//
 //
-// All three launches, in every order of warps and with every option of the
-// schedule.
+// All three launches, or two that finish dQ beside the tiles, in every order of
+// warps and with every option of the schedule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,21 +13,20 @@ using namespace attn;
 namespace {
 
 struct Choice {
-  int64_t key = 128, queryBlock = 64, stages = 2, overlap = 1;
+  int64_t key = 128, queryBlock = 64, stages = 2, overlap = 1, beside = 0;
 
   operator Tiles() const {
-    return {{"key", key},
-            {"query_block", queryBlock},
-            {"stages", stages},
-            {"overlap", overlap},
-            {"persistent", 1}};
+    return {{"key", key},       {"query_block", queryBlock}, {"beside", beside},
+            {"stages", stages}, {"overlap", overlap},        {"persistent", 1}};
   }
 };
 
 /// Strips whose sums are dealt out by columns, by rows, and not at all; by
-/// columns they have two panels.
+/// columns they have two panels.  dQ is finished in its own launch and beside.
 const Choice kChoices[] = {
-    {128, 64, 2}, {128, 64, 3, 0}, {128, 128, 2, 0}, {64, 64, 2}, {64, 64, 3}};
+    {128, 64, 2},       {128, 64, 3, 0},     {128, 128, 2, 0},
+    {64, 64, 2},        {64, 64, 3},         {128, 64, 2, 1, 1},
+    {128, 64, 3, 0, 1}, {128, 128, 2, 0, 1}, {64, 64, 2, 1, 1}};
 int64_t headDimOf(const Choice &choice) {
   return choice.key != choice.queryBlock ? 80 : 32;
 }
@@ -45,15 +44,16 @@ TEST_F(FlashBackward, MasksAndRows) {
 }
 
 TEST_F(FlashBackward, HeadDimensions) {
-  for (auto [d, dv] :
-       {std::pair<int64_t, int64_t>{72, 8}, {128, 128}, {96, 128}, {128, 64}})
-    check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
-          Choice{128, 64, 2});
-  for (auto [d, dv] :
-       {std::pair<int64_t, int64_t>{8, 64}, {64, 64}, {40, 72}, {64, 128}})
-    for (int64_t rows : {64, 128})
+  using Dims = std::pair<int64_t, int64_t>;
+  for (int64_t beside : {0, 1}) {
+    for (auto [d, dv] : {Dims{72, 8}, {128, 128}, {96, 128}, {128, 64}})
       check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
-            Choice{rows, rows, 2});
+            Choice{128, 64, 2, 1, beside});
+    for (auto [d, dv] : {Dims{8, 64}, {64, 64}, {40, 72}, {64, 128}})
+      for (int64_t rows : {64, 128})
+        check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
+              Choice{rows, rows, 2, 1, beside});
+  }
 }
 
 TEST_F(FlashBackward, HeadsShareKeys) {
@@ -67,6 +67,38 @@ TEST_F(FlashBackward, AllWarpOrders) {
     p.heads = 2;
     checkWarpOrders(p, c);
   }
+}
+
+// Who finishes waits for tiles of other blocks, whichever of them goes on.
+TEST_F(FlashBackward, AllBlockOrders) {
+  for (const Choice &c : kChoices)
+    for (int64_t blocks : {1, 2, 5})
+      for (BlockOrder order : {BlockOrder::inTurn, BlockOrder::oldestFirst,
+                               BlockOrder::newestFirst, BlockOrder::oneStarved,
+                               BlockOrder::shuffled}) {
+        if (!c.beside)
+          continue;
+        Problem p = problem(150, 300, headDimOf(c), 16, {MaskKind::causal});
+        p.heads = 4;
+        p.kvHeads = 2;
+        multiprocessors = blocks;
+        InterpreterOptions options;
+        options.order = blocks == 2 ? WarpOrder::reverse : WarpOrder::shuffled;
+        options.blocks = order;
+        options.seed = uint64_t(blocks);
+        check(p, c, options);
+      }
+}
+
+// Also those that no query sees: they have no sums, and count all the same.
+TEST_F(FlashBackward, TilesOfKeysThatNobodySees) {
+  for (const Choice &c : kChoices)
+    for (const Mask &mask :
+         {Mask{MaskKind::window, 20, 7}, {MaskKind::window, 0, 0}}) {
+      Problem p = problem(70, 400, headDimOf(c), 16, mask);
+      p.heads = 2;
+      check(p, c);
+    }
 }
 
 TEST_F(FlashBackward, RowsThatSeeNothingHaveNoGradient) {
@@ -97,7 +129,7 @@ TEST_F(FlashBackward, RandomProblems) {
     auto draw = [&](int64_t least, int64_t most) {
       return random.number(least, most);
     };
-    Choice c = kChoices[draw(0, 4)];
+    Choice c = kChoices[draw(0, std::size(kChoices) - 1)];
     c.stages = draw(2, 3);
     c.overlap = draw(0, 1);
     bool splitsColumns = c.key != c.queryBlock;

@@ -319,10 +319,10 @@ TEST_F(Words, WhatIsAddedToIsNotReadOrWritten) {
   for (const std::string &access : {read, write}) {
     kernel({{kTell, std::string(kTell) + "\n" + access}});
     expectOneOf(
-        {"expects bytes that no op of the launch adds to, but got some that "
-         "one does (warp ",
-         "expects words that no op of the launch reads or writes otherwise, "
-         "but got some that one does (warp 1"});
+        {"expects bytes that no op of the launch adds to, or behind the wait "
+         "for all that they do, but got some that one does (warp ",
+         "expects words that no op of the launch has read or written "
+         "otherwise, but got some that one has (warp 1"});
     EXPECT_TRUE(errors.front().notes == "the addition is here\n" ||
                 errors.front().notes == "the access is here\n");
   }

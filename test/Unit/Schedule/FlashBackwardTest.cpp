@@ -15,16 +15,16 @@ namespace {
 int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
 int64_t up(int64_t a, int64_t b) { return tilesOf(a, b) * b; }
 
-Tiles tilesOf(int64_t key, int64_t queryBlock, int64_t stages) {
-  return {{"key", key},
-          {"query_block", queryBlock},
-          {"stages", stages},
-          {"overlap", 1},
-          {"persistent", 1}};
+Tiles tilesOf(int64_t key, int64_t queryBlock, int64_t stages,
+              int64_t beside = 0) {
+  return {{"key", key},       {"query_block", queryBlock},
+          {"beside", beside}, {"stages", stages},
+          {"overlap", 1},     {"persistent", 1}};
 }
 
-Schedule flashBackward(int64_t key, int64_t queryBlock) {
-  return findScheduleKind("flash_backward")->build(tilesOf(key, queryBlock, 2));
+Schedule flashBackward(int64_t key, int64_t queryBlock, int64_t beside = 0) {
+  return findScheduleKind("flash_backward")
+      ->build(tilesOf(key, queryBlock, 2, beside));
 }
 
 /// Problems that the kernel takes.
@@ -59,9 +59,10 @@ TEST(FlashBackward, Words) {
       // K, V, dK, dV; for each head of queries Q, dO, LSE, D, and dQ added.
       int64_t own = nk * 2 * (d + e);
       int64_t past = tilesOf(nk, key) * group * nq * (2 * d + e + 2);
-      EXPECT_EQ(trafficWords(flashBackward(key, queryBlock), p),
-                p.batch * (p.heads * around + p.kvHeads * (own + past)))
-          << p;
+      for (int64_t beside : {0, 1})
+        EXPECT_EQ(trafficWords(flashBackward(key, queryBlock, beside), p),
+                  p.batch * (p.heads * around + p.kvHeads * (own + past)))
+            << p;
     }
   }
 }
@@ -157,8 +158,25 @@ TEST(FlashBackward, MovesWhatTheKernelMoves) {
       EXPECT_EQ(main.smem, keyHeads * kernel.smem) << p;
       EXPECT_EQ(finish.l2, heads * (rows * 4 * dq + p.queries * 2 * p.headDim))
           << p;
+
+      auto launches = [&, key = key, block = queryBlock](int64_t beside) {
+        Schedule each = flashBackward(key, block, beside);
+        return launchTraffic(census(each, p), each, p, *findMachine("h100_sxm"),
+                             {});
+      };
+      ASSERT_EQ(launches(0).size(), 3u);
+      std::vector<Bytes> beside = launches(1);
+      ASSERT_EQ(beside.size(), 2u);
+      EXPECT_EQ(beside[0].l2, prepare.l2) << p;
+      EXPECT_EQ(beside[1].l2, main.l2 + finish.l2) << p;
+      EXPECT_EQ(beside[1].smem, main.smem + finish.smem) << p;
     }
   }
+}
+
+Tiles with(Tiles tiles, const char *name, int64_t value) {
+  tiles.set(name, value);
+  return tiles;
 }
 
 std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
@@ -195,6 +213,121 @@ TEST(FlashBackward, Space) {
   plan = planOf(ragged, tall, error);
   ASSERT_TRUE(plan) << error;
   EXPECT_EQ(plan->footprint.scratchBytes, 256 * (8 + 4 * 48));
+}
+
+// The main launch has what it had, and counts strips.
+TEST(FlashBackward, SpaceBeside) {
+  Problem p = tokenGradients(128, 4096, false);
+  std::string error;
+  auto launched = planOf(p, tilesOf(128, 64, 3), error);
+  ASSERT_TRUE(launched) << error;
+  auto beside = planOf(p, tilesOf(128, 64, 3, 1), error);
+  ASSERT_TRUE(beside) << error;
+  ASSERT_EQ(launched->launches.size(), 3u);
+  ASSERT_EQ(beside->launches.size(), 2u);
+  for (size_t i : {0, 1}) {
+    const Footprint &a = launched->launches[i].footprint;
+    const Footprint &b = beside->launches[i].footprint;
+    EXPECT_EQ(a.smemBytes, b.smemBytes);
+    EXPECT_EQ(a.registersPerThread, b.registersPerThread);
+    EXPECT_EQ(a.threads, b.threads);
+    EXPECT_EQ(a.blocksPerSm, b.blocksPerSm);
+  }
+  EXPECT_EQ(beside->footprint.smemBytes, launched->footprint.smemBytes);
+  EXPECT_EQ(beside->footprint.scratchBytes,
+            launched->footprint.scratchBytes + 4 * 4 * 16 * 4096 / 64);
+  EXPECT_EQ(beside->footprint.rowScratchBytes, beside->footprint.scratchBytes);
+
+  // Strips of whole blocks of queries.
+  p.batch = p.heads = p.kvHeads = 1;
+  p.queries = 129;
+  p.headDim = p.headDimV = 32;
+  for (int64_t queryBlock : {64, 128}) {
+    Tiles tiles = with(tilesOf(queryBlock, queryBlock, 2), "overlap", 0);
+    launched = planOf(p, tiles, error);
+    ASSERT_TRUE(launched) << error;
+    beside = planOf(p, with(tiles, "beside", 1), error);
+    ASSERT_TRUE(beside) << error;
+    EXPECT_EQ(beside->footprint.scratchBytes - launched->footprint.scratchBytes,
+              queryBlock == 64 ? 12 : 16);
+  }
+}
+
+// Bytes that waited for a launch of their own go by while tiles are worked on,
+// and what was just added up need not come from memory again.
+TEST(FlashBackward, BesideMovesTheSame) {
+  for (int64_t d : {32, 96, 128})
+    for (int64_t rows : {1024, 4096, 16384})
+      for (bool isCausal : {false, true}) {
+        Problem p = tokenGradients(d, rows, isCausal);
+        std::string error;
+        Tiles tiles = with(tilesOf(128, d > 64 ? 64 : 128, 2), "overlap", 0);
+        auto launched = planOf(p, tiles, error);
+        ASSERT_TRUE(launched) << error;
+        auto beside = planOf(p, with(tiles, "beside", 1), error);
+        ASSERT_TRUE(beside) << error;
+        EXPECT_EQ(beside->bytes.l2, launched->bytes.l2);
+        EXPECT_EQ(beside->bytes.smem, launched->bytes.smem);
+        EXPECT_LT(beside->bytes.hbm, launched->bytes.hbm);
+        EXPECT_EQ(beside->launches[0].seconds, launched->launches[0].seconds);
+        EXPECT_LT(launched->seconds - beside->seconds,
+                  launched->launches[2].seconds)
+            << p;
+        if (!isCausal)
+          EXPECT_GT(launched->seconds - beside->seconds,
+                    0.5 * launched->launches[2].seconds)
+              << p;
+      }
+}
+
+// TFLOP/s of all launches on an H100 80GB SXM, with a launch for dQ and with
+// dQ beside the tiles.
+TEST(FlashBackward, BesideAsMeasured) {
+  struct Row {
+    int64_t d, rows;
+    bool isCausal;
+    double launched, beside;
+  };
+  for (const Row &row : {Row{128, 1024, false, 447, 474},
+                         {128, 4096, false, 588, 612},
+                         {128, 16384, false, 590, 604},
+                         {128, 1024, true, 315, 306},
+                         {128, 4096, true, 499, 510},
+                         {128, 16384, true, 600, 600},
+                         {64, 1024, false, 385, 397},
+                         {64, 4096, false, 486, 504},
+                         {64, 16384, false, 497, 515},
+                         {64, 4096, true, 411, 417}}) {
+    Problem p = tokenGradients(row.d, row.rows, row.isCausal);
+    std::string error;
+    auto launched = planOf(p, {{"beside", 0}}, error);
+    ASSERT_TRUE(launched) << error;
+    auto beside = planOf(p, {{"beside", 1}}, error);
+    ASSERT_TRUE(beside) << error;
+    double gain = launched->seconds / beside->seconds;
+    double measured = row.beside / row.launched;
+    EXPECT_NEAR(gain, measured, row.d == 128 ? 0.025 : 0.045) << p;
+    auto chosen = planOf(p, {}, error);
+    ASSERT_TRUE(chosen) << error;
+    EXPECT_EQ(chosen->tiles.get("beside", -1), measured >= 1) << p;
+  }
+}
+
+// Warps that finish are few: where a head's sums are many for its tiles, or all
+// heads are through at once, they would be done long behind the tiles.
+TEST(FlashBackward, BesideNeedsTiles) {
+  auto chosen = [](Problem p, int64_t keys) {
+    p.keys = keys;
+    std::string error;
+    auto plan = planOf(p, {}, error);
+    return plan ? plan->tiles.get("beside", -1) : -1;
+  };
+  Problem many = tokenGradients(128, 4096, false);
+  EXPECT_EQ(chosen(many, 4096), 1);
+  EXPECT_EQ(chosen(many, 256), 0);
+  Problem small = tokenGradients(128, 256, false);
+  small.batch = 1;
+  EXPECT_EQ(chosen(small, 256), 0);
 }
 
 TEST(FlashBackward, Refusals) {
