@@ -272,8 +272,8 @@ ATTN_EXPORT int32_t attn_encode_tensor_map(
 
 /* Kernels are chosen by type, precision, head dimensions, head counts, mask,
    scale and the alignment of the rows; batch and rows are free, so other sizes
-   do not compile again.  Compiled kernels stay in memory, and in the cache if
-   one is open. */
+   compile again only for a schedule of their own (attn_bound_schedule).
+   Compiled kernels stay in memory, and in the cache if one is open. */
 typedef struct attn_forward_request {
   size_t struct_size;
   /* Of q, k and v: "bf16", "f16", ...; o is bf16 for "f8e4m3". */
@@ -284,7 +284,7 @@ typedef struct attn_forward_request {
   double scale;
   /* NULL: the GPU's own row of the table; else as for attn_compile. */
   const char *machine;
-  /* NULL: derived. */
+  /* NULL: derived.  What it leaves out is chosen for the sizes at hand. */
   const char *schedule;
   /* NULL, or as in attn_problem. */
   const char *precision;

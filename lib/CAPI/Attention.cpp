@@ -139,9 +139,10 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
     return Fault{ATTN_INVALID_ARGUMENT, error};
 
   Problem &problem = kernelClass.problem;
-  std::string schedule = request.schedule;
-  if (schedule.empty())
-    schedule = scheduleForSizes(problem, *parsed, machine);
+  std::string schedule =
+      scheduleForSizes({problem, *parsed, machine, request.schedule});
+  if (schedule.empty()) // what is wrong with it, if anything, is told below
+    schedule = request.schedule;
   problem.batch = problem.queries = problem.keys = -1;
   std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
                     std::to_string(device);

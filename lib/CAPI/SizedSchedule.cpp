@@ -29,7 +29,8 @@ static int64_t rounded(int64_t rows) {
   return llvm::alignTo(rows, step);
 }
 
-static std::string choose(const Problem &problem, const Machine &machine) {
+/// The best schedule, or that for unknown sizes.
+static std::string derive(const Problem &problem, const Machine &machine) {
   PlanReport report = plans(problem, machine);
   const Plan *best = report.best();
   if (!best)
@@ -39,18 +40,32 @@ static std::string choose(const Problem &problem, const Machine &machine) {
   unknown.batch = sizes.batch;
   unknown.queries = unknown.keys = sizes.rows;
   PlanReport usual = plans(unknown, machine);
+  const Plan *chosen = best;
   for (const Plan &plan : report.plans)
     if (const Plan *other = usual.best();
         other && plan.schedule == other->schedule &&
         plan.tiles == other->tiles &&
         plan.seconds < kWorthAKernel * best->seconds)
-      return "";
-  return decision(best->schedule, best->tiles);
+      chosen = &plan;
+  return decision(chosen->schedule, chosen->tiles);
 }
 
-std::string attn::scheduleForSizes(const Problem &problem,
-                                   const Machine &machine,
-                                   const std::string &text) {
+/// What is given, with the best of what it leaves out.
+static std::string complete(const Problem &problem, const Machine &machine,
+                            llvm::StringRef given) {
+  auto [name, sizes] = given.split(',');
+  std::string error;
+  std::optional<Tiles> tiles = parseTiles(sizes, error);
+  std::optional<Plan> plan;
+  if (tiles)
+    plan = planFor(problem, machine, name.trim(), *tiles, error);
+  if (!plan || plan->kernel.empty())
+    return "";
+  return decision(plan->schedule, plan->tiles);
+}
+
+std::string attn::scheduleForSizes(const SizedRequest &request) {
+  const auto &[problem, machine, machineText, given] = request;
   Problem sized = problem;
   sized.queries = rounded(problem.queries);
   sized.keys = rounded(problem.keys);
@@ -58,11 +73,12 @@ std::string attn::scheduleForSizes(const Problem &problem,
     return "";
   static std::mutex mutex;
   static auto *choices = new llvm::StringMap<std::string>();
-  std::string key = textOf({sized, std::nullopt}) + text;
+  std::string key = textOf({sized, std::nullopt}) + machineText + '\0' + given;
   std::lock_guard<std::mutex> lock(mutex);
   if (auto found = choices->find(key); found != choices->end())
     return found->second;
   if (choices->size() >= kMaxChoices)
     choices->clear();
-  return (*choices)[key] = choose(sized, machine);
+  return (*choices)[key] = given.empty() ? derive(sized, machine)
+                                         : complete(sized, machine, given);
 }

@@ -17,11 +17,19 @@
 
 namespace attn {
 
-/// The schedule for this problem, `flash, query = 64, ...`, or an empty text
-/// where the schedule for unknown sizes (IR/Attn.h, DynamicSizes) is predicted
-/// to be as good, or nothing can be built.  `text` is that of the machine.
-std::string scheduleForSizes(const Problem &problem, const Machine &machine,
-                             const std::string &text);
+/// What one asks for: a problem and a machine, by its text; and what is given
+/// of the schedule, `flash, query = 64`, or nothing.
+struct SizedRequest {
+  Problem problem;
+  Machine machine;
+  std::string machineText, given;
+};
+
+/// The schedule for these sizes with all its tiles.  What is given is completed
+/// for them.  Otherwise it is the best one, but that for unknown sizes
+/// (IR/Attn.h, DynamicSizes) where that is predicted to be as good.  An empty
+/// text where nothing can be built or is to be computed.
+std::string scheduleForSizes(const SizedRequest &request);
 
 } // namespace attn
 

@@ -101,6 +101,14 @@ def test_a_size_may_have_a_schedule_of_its_own(gpu):
     assert int(few["threads"]) < int(many["threads"])
 
 
+def test_what_a_schedule_leaves_out_is_chosen_for_the_sizes(gpu):
+    for batch, rows in ((1, 128), (8, 4096), (1, 128)):
+        q, k, v, o = arrays(batch, 32, 8, rows, rows)
+        attn.forward(q, k, v, out=o, schedule="flash, query = 64")
+    few, many, again = (launch["smem"] for launch in gpu.launches())
+    assert few != many and few == again
+
+
 def test_later_calls_of_a_kind_bind_nothing(gpu, calls):
     q, k, v, o = arrays()
     for _ in range(5):
