@@ -136,6 +136,15 @@ ATTN_EXPORT int32_t attn_plan_text(const attn_problem *problem,
                                    const char *machine, char **text,
                                    attn_status *status);
 
+/* The schedule that attn_forward and attn_backward run for arrays of these
+   sizes, with all its tiles: as attn_compile takes it, and as it stands in
+   "plans" of attn_plan_json, unless one was given that is not offered there.
+   schedule  what a request would give, of which the rest is chosen, or NULL */
+ATTN_EXPORT int32_t attn_bound_schedule(const attn_problem *problem,
+                                        const char *machine,
+                                        const char *schedule, char **text,
+                                        attn_status *status);
+
 /*===-- Executables -------------------------------------------------------===*/
 
 typedef struct attn_executable attn_executable;

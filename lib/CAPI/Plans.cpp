@@ -2,6 +2,7 @@
 
 #include "Boundary.h"
 #include "Problems.h"
+#include "SizedSchedule.h"
 
 #include "attn/CAPI/GpuMachine.h"
 #include "attn/Machine/MachineText.h"
@@ -67,11 +68,11 @@ int32_t attn_device_json(int32_t device, char **json, attn_status *status) {
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// Renders the plans for a problem of the caller.
-static int32_t renderPlans(const attn_problem *source, const char *machine,
-                           char **text, attn_status *status,
-                           void (*render)(llvm::raw_ostream &,
-                                          const PlanReport &)) {
+/// Reads a problem and a machine, and gives what is written of them.
+using Write = llvm::function_ref<Outcome(llvm::raw_ostream &, const Problem &,
+                                         const Machine &)>;
+static int32_t writeProblem(const attn_problem *source, const char *machine,
+                            char **text, attn_status *status, Write write) {
   return guarded(status, [&]() -> Outcome {
     if (!source || !machine || !text)
       return invalid("expects a problem, a machine and a place for the result");
@@ -86,9 +87,23 @@ static int32_t renderPlans(const attn_problem *source, const char *machine,
       return invalid(error);
     std::string rendered;
     llvm::raw_string_ostream stream(rendered);
-    render(stream, plans(kernelClass.problem, *parsed));
+    if (Outcome fault = write(stream, kernelClass.problem, *parsed))
+      return fault;
     return give(rendered, text);
   });
+}
+
+/// Renders the plans for a problem of the caller.
+static int32_t renderPlans(const attn_problem *source, const char *machine,
+                           char **text, attn_status *status,
+                           void (*render)(llvm::raw_ostream &,
+                                          const PlanReport &)) {
+  return writeProblem(source, machine, text, status,
+                      [&](llvm::raw_ostream &stream, const Problem &problem,
+                          const Machine &parsed) -> Outcome {
+                        render(stream, plans(problem, parsed));
+                        return std::nullopt;
+                      });
 }
 
 int32_t attn_plan_json(const attn_problem *problem, const char *machine,
@@ -99,6 +114,24 @@ int32_t attn_plan_json(const attn_problem *problem, const char *machine,
 int32_t attn_plan_text(const attn_problem *problem, const char *machine,
                        char **text, attn_status *status) {
   return renderPlans(problem, machine, text, status, renderExplanation);
+}
+
+int32_t attn_bound_schedule(const attn_problem *problem, const char *machine,
+                            const char *schedule, char **text,
+                            attn_status *status) {
+  auto write = [&](llvm::raw_ostream &stream, const Problem &sized,
+                   const Machine &parsed) -> Outcome {
+    std::string given = orEmpty(schedule).str();
+    std::string bound = scheduleForSizes({sized, parsed, machine, given});
+    if (bound.empty())
+      return Fault{given.empty() ? ATTN_UNSUPPORTED : ATTN_INVALID_ARGUMENT,
+                   "expects a schedule that fits " + parsed.name +
+                       " and has a kernel, but got " +
+                       (given.empty() ? "none" : given)};
+    stream << bound;
+    return std::nullopt;
+  };
+  return writeProblem(problem, machine, text, status, write);
 }
 
 int32_t attn_problem_text(const attn_problem *problem, char **text,

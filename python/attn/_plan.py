@@ -181,6 +181,27 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
         deterministic, dlse), machine)
 
 
+def bound_schedule(problem: Problem, *, machine: str = "h100_sxm",
+                   schedule: Optional[str] = None) -> str:
+    """The schedule that `forward` and `backward` run for arrays of this
+    problem, of which batch and rows are given.  It is text, `Plan.text` of one
+    of its plans: `schedule`, if that is given, with what it leaves out, else
+    the derived one.  That need not be the best plan: a kernel is made for few
+    sizes only if it is predicted to be worth it.
+
+    UnsupportedError if there is none, ValueError if it cannot be the given
+    one.
+
+    >>> few = Problem(batch=1, heads=4, queries=64, keys=64, head_dim=128)
+    >>> bound_schedule(few, schedule="flash, query = 128")[:23]
+    'flash, query = 128, key'
+    """
+    native = problem._native()
+    return _native.text("attn_bound_schedule", ctypes.byref(native),
+                        _native.encode(machine, "machine"),
+                        _native.encode(schedule, "schedule"))
+
+
 def explain(*, batch: int, heads: int, queries: int, head_dim: int,
             kv_heads: Optional[int] = None, keys: Optional[int] = None,
             head_dim_v: Optional[int] = None, machine: str = "h100_sxm",

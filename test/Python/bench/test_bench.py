@@ -63,6 +63,12 @@ def test_a_run_and_its_resumption(bench, tmp_path):
         by_run[entry["run"]].append(entry)
     assert by_run[1] == first["cells"]
     assert [e["rows"] for e in by_run[2]] == [64, 64]
+    # The schedule is that of a cell's own rows, and so is what is predicted.
+    for run, tiles in ((1, "query = 64, key = 32"), (2, "query = 64, key = 64")):
+        for entry in by_run[run]:
+            kernel = entry["results"]["attn"]["kernel"]
+            assert kernel["schedule"] == f"flash, {tiles}"
+            assert kernel["predicted"]["seconds"] == pytest.approx(1e-5 * run)
     page = (tmp_path / "out" / "bench.md").read_text()
     assert "attn against the best peer in 2 of 2 cells" in page
 

@@ -1,5 +1,7 @@
 """attn.forward on arrays of a library that attn knows nothing about."""
 
+import dataclasses
+
 import attn
 import pytest
 from attn import _forward
@@ -107,6 +109,32 @@ def test_what_a_schedule_leaves_out_is_chosen_for_the_sizes(gpu):
         attn.forward(q, k, v, out=o, schedule="flash, query = 64")
     few, many, again = (launch["smem"] for launch in gpu.launches())
     assert few != many and few == again
+
+
+@pytest.mark.parametrize("given, scale", (
+    (None, 0.31), ("flash, query = 64", 0.32)))
+def test_what_is_bound_can_be_asked_for(gpu, given, scale):
+    """What is left open is chosen for the sizes at hand, and that is said."""
+    machine = attn.device(0).machine
+    texts = []
+    for batch, rows in ((1, 128), (8, 4096)):
+        q, k, v, o = arrays(batch, 32, 8, rows, rows)
+        attn.forward(q, k, v, out=o, schedule=given, scale=scale)
+        problem = attn.Problem(heads=32, kv_heads=8, head_dim=D, scale=scale)
+        texts.append(attn.bound_schedule(
+            dataclasses.replace(problem, batch=batch, queries=rows, keys=rows),
+            machine=machine, schedule=given))
+        # Compiled alone it is the kernel that ran.
+        compiled = attn.cache_info()["compiled"]
+        kernel, = attn.compile(problem, machine=machine,
+                               schedule=texts[-1]).kernels
+        assert attn.cache_info()["compiled"] == compiled
+        assert kernel.schedule == texts[-1]
+        launched = gpu.launches()[-1]
+        assert int(launched["threads"]) == kernel.threads
+        assert int(launched["smem"]) == kernel.smem_bytes
+    assert texts[0] != texts[1]
+    assert all(text.startswith(given or "flash") for text in texts)
 
 
 def test_later_calls_of_a_kind_bind_nothing(gpu, calls):

@@ -78,6 +78,35 @@ def test_a_chosen_schedule_can_be_given_back():
     assert program.kernels[0].schedule == tiles
 
 
+def test_the_bound_schedule_is_a_plan():
+    for batch, rows in ((1, 128), (8, 4096)):
+        shape = dict(batch=batch, heads=32, kv_heads=8, head_dim=128)
+        report = attn.plan(**shape, queries=rows, mask="causal")
+        sized = attn.Problem(**shape, queries=rows, keys=rows, mask="causal")
+        bound = next(plan for plan in report.plans
+                     if plan.text == attn.bound_schedule(sized))
+        assert bound.kernel and bound.seconds < 1.04 * report.best.seconds
+        # What is given stays, what is not is the best of the rest.
+        assert attn.bound_schedule(
+            sized, schedule="flash, query = 128, key = 64") == next(
+                plan.text for plan in report.plans
+                if plan.kernel and plan.schedule == "flash"
+                and (plan.tiles["query"], plan.tiles["key"]) == (128, 64))
+
+
+def test_no_bound_schedule():
+    sized = attn.Problem(batch=1, heads=2, queries=64, keys=64, head_dim=64)
+    for given in ("flash, query = 7", "flash, width = 64", "flash query",
+                  "split_backward"):
+        with pytest.raises(ValueError, match=f"but got {given}"):
+            attn.bound_schedule(sized, schedule=given)
+    wide = dataclasses.replace(sized, head_dim=8192, dtype="f32")
+    with pytest.raises(attn.UnsupportedError, match="but got none"):
+        attn.bound_schedule(wide)
+    with pytest.raises(ValueError, match="queries between 1 and"):
+        attn.bound_schedule(dataclasses.replace(sized, queries=None))
+
+
 def test_what_is_left_out():
     short = attn.plan(batch=1, heads=2, queries=64, head_dim=80)
     full = attn.plan(batch=1, heads=2, kv_heads=2, queries=64, keys=64,

@@ -58,6 +58,25 @@ static void texts(const attn_problem *planned) {
   show("text alignment", &status);
 }
 
+/* Few rows have a schedule of their own, and so has what one gives of it. */
+static void bound(const attn_problem *planned) {
+  static const char *const given[] = {NULL, "flash, query = 64",
+                                      "flash, query = 7"};
+  attn_status status = {0, NULL};
+  attn_problem problem = *planned;
+  size_t i;
+  for (i = 0; i < 6; ++i) {
+    char *text = NULL;
+    problem.batch = i < 3 ? 8 : 1;
+    problem.queries = problem.keys = i < 3 ? 4096 : 128;
+    attn_bound_schedule(&problem, "h100_sxm", given[i % 3], &text, &status);
+    printf("bound for %d: %s\n", (int)problem.queries, text ? text : "-");
+    attn_free(text);
+    if (status.code)
+      show("bound", &status);
+  }
+}
+
 static void plan(void) {
   attn_status status = {0, NULL};
   char *json = NULL;
@@ -99,6 +118,7 @@ static void plan(void) {
   attn_plan_json(&problem, "h1000", &json, &status);
   show("plan machine", &status);
   texts(&problem);
+  bound(&problem);
   problem.head_dim = 0;
   attn_plan_json(&problem, "h100_sxm", &json, &status);
   show("plan dim", &status);

@@ -71,16 +71,20 @@ class OursIn16Bits(Ours):
 
 def describe(cell: Cell, machine: str,
              schedule: str | None) -> dict[str, Any]:
-    """What runs: attn compiles for any batch and rows, so the schedule is that
-    of such a problem; the prediction is for this cell.  Of several kernels the
-    largest is described."""
+    """What runs: attn compiles for any batch and rows, but with the schedule
+    that it binds for those of the cell; the prediction is for this cell.  Of
+    several kernels the largest is described."""
     problem = attn.Problem(heads=cell.heads, kv_heads=cell.kv_heads,
                            head_dim=cell.head_dim, dtype=cell.dtype,
                            mask=cell.mask, direction=cell.direction)
-    key = cell.direction, cell.group, cell.heads, machine, schedule
+    bound = attn.bound_schedule(
+        dataclasses.replace(problem, batch=cell.batch, queries=cell.rows,
+                            keys=cell.rows),
+        machine=machine, schedule=schedule)
+    key = cell.direction, cell.group, cell.heads, machine, bound
     if key not in _compiled:
         kernels = attn.compile(problem, machine=machine,
-                               schedule=schedule).kernels
+                               schedule=bound).kernels
         _compiled[key] = max(kernels, key=lambda kernel: kernel.smem_bytes)
     kernel = _compiled[key]
     details = {name: getattr(kernel, name) for name in (

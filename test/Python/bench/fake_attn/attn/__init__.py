@@ -25,6 +25,9 @@ class Problem:
     dtype: str
     mask: str
     direction: str
+    batch: int = None
+    queries: int = None
+    keys: int = None
 
 
 @dataclass
@@ -64,6 +67,11 @@ class PlanReport:
 
 def compile(problem, machine=None, schedule=None):
     return Executable([Kernel(schedule or f"flash, {TILES[0]}")])
+
+
+def bound_schedule(problem, *, machine, schedule=None):
+    """More than 32 rows have a schedule of their own."""
+    return schedule or f"flash, {TILES[problem.queries > 32]}"
 
 
 def plan(**shape):
