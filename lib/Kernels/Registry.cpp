@@ -66,15 +66,13 @@ static GridForm formOf(const Tiles &tiles) {
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
 }
 
-/// Scores wait for gradients of both sides.  Blocks of a cluster have tiles of
-/// their own, side by side.
+/// Scores wait for gradients of both sides.
 static SmallVector<LaunchShape, 3> launchesInRounds(const Tiles &tiles) {
   int64_t queries = tiles.get("query"), keys = tiles.get("key");
-  int64_t cluster = tiles.get("cluster", 1);
   GridForm form = formOf(tiles);
-  LaunchShape scores = {"_scores", form, false, queries, cluster};
-  LaunchShape ofKeys = {"_dk_dv", form, true, keys, cluster};
-  LaunchShape ofQueries = {"_dq", form, false, queries, cluster};
+  LaunchShape scores = {"_scores", form, false, queries};
+  LaunchShape ofKeys = {"_dk_dv", form, true, keys};
+  LaunchShape ofQueries = {"_dq", form, false, queries};
   scores.keyBlocks = tiles.get("strip") / tiles.get("key_block");
   ofKeys.columns = ofQueries.columns = tiles.get("column");
   for (LaunchShape *shape : {&scores, &ofKeys, &ofQueries})
@@ -139,8 +137,7 @@ RoundOrder::RoundOrder(const Tiles &tiles, const Problem &problem)
     return;
   heads = std::min(tiles.get("heads"), allHeads);
   keys = tiles.get("strip");
-  rows = llvm::alignTo(problem.queries,
-                       tiles.get("query") * tiles.get("cluster", 1));
+  rows = llvm::alignTo(problem.queries, tiles.get("query"));
   columns = std::min<int64_t>(
       keys, llvm::alignTo(problem.keys, tiles.get("key_block")));
   groups = heads == 0 ? 0 : llvm::divideCeil(allHeads, heads);

@@ -28,7 +28,7 @@ public:
   void produce() {
     Place place = Place::writer(b);
     feedTiles(
-        b, f.queue, busy(f.tileAt(f.firstNumber())), {place.slot, place.parity},
+        b, f.queue, busy(f.tileAt(b.programId(0))), {place.slot, place.parity},
         [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
           Place place =
               loadTile(tile, {b.wrap(carried[0]), b.wrap(carried[1])});
@@ -53,12 +53,10 @@ private:
   }
 
   Tile drawNext() {
-    if (!f.isPersistent)
-      return {b.i32(-1), b.i32(0), b.i32(0), b.i32(0)};
     Scalar drawn = b.wrap(DrawOp::create(
         b, b.getI32Type(), f.arguments.get(b, kCounterRole), f.tileCount()));
     // The first tiles went to the blocks by their numbers.
-    return f.tileAt(drawn + f.afterFirst());
+    return f.tileAt(drawn + b.gridSize(0));
   }
 
   Place loadTile(const Tile &tile, Place start) {
@@ -94,10 +92,10 @@ private:
       SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
       Scalar key = step.block * SpillFrame::kStep;
       f.ring.awaitEmpty(b, place);
-      loadLeft("scratch_ds", head.keyHead, head.sharer, tile.row,
-               key - f.firstKey, place);
-      loadRight("k", tile.batch, tile.head / f.sharers, key, f.columnOf(tile),
-                place);
+      load("scratch_ds", head.keyHead, head.sharer, tile.row, key - f.firstKey,
+           f.left, place);
+      load("k", tile.batch, tile.head / f.sharers, key, f.columnOf(tile),
+           f.right, place);
       return f.ring.next(b, place);
     }
     }
@@ -108,18 +106,19 @@ private:
   Place loadSlices(StringRef own, StringRef streamed, int64_t columns,
                    const Tile &tile, const Step &step, Place start) {
     constexpr int64_t width = SpillFrame::kStep;
-    ValueRange last = b.loop(
-        b.i32(0), b.i32((columns + width - 1) / width),
-        {start.slot, start.parity},
-        [&](Scalar slice, ValueRange p) -> SmallVector<Value> {
-          Place place{b.wrap(p[0]), b.wrap(p[1])};
-          f.ring.awaitEmpty(b, place);
-          loadLeft(own, tile.batch, tile.head, tile.row, slice * width, place);
-          loadRight(streamed, tile.batch, tile.head / f.sharers,
-                    step.block * f.keyBlock, slice * width, place);
-          place = f.ring.next(b, place);
-          return {place.slot, place.parity};
-        });
+    ValueRange last =
+        b.loop(b.i32(0), b.i32((columns + width - 1) / width),
+               {start.slot, start.parity},
+               [&](Scalar slice, ValueRange p) -> SmallVector<Value> {
+                 Place place{b.wrap(p[0]), b.wrap(p[1])};
+                 f.ring.awaitEmpty(b, place);
+                 load(own, tile.batch, tile.head, tile.row, slice * width,
+                      f.left, place);
+                 load(streamed, tile.batch, tile.head / f.sharers,
+                      step.block * f.keyBlock, slice * width, f.right, place);
+                 place = f.ring.next(b, place);
+                 return {place.slot, place.parity};
+               });
     return {b.wrap(last[0]), b.wrap(last[1])};
   }
 
@@ -128,26 +127,16 @@ private:
                 const Step &step, Place place) {
     SpillFrame::RoundHead head = f.inRound(tile.batch, step.head);
     Scalar query = step.block * SpillFrame::kStep;
-    loadLeft(weights, head.keyHead, head.sharer, query, tile.row - f.firstKey,
-             place);
-    loadRight(rows, tile.batch, step.head, query, f.columnOf(tile), place);
+    load(weights, head.keyHead, head.sharer, query, tile.row - f.firstKey,
+         f.left, place);
+    load(rows, tile.batch, step.head, query, f.columnOf(tile), f.right, place);
   }
 
-  void loadLeft(StringRef operand, Scalar batch, Scalar head, Scalar row,
-                Scalar column, Place place) {
-    load(operand, batch, head, row, column, f.left, place, /*rank=*/Value());
-  }
-  /// What the blocks of a cluster load together.
-  void loadRight(StringRef operand, Scalar batch, Scalar head, Scalar row,
-                 Scalar column, Place place) {
-    load(operand, batch, head, row, column, f.right, place,
-         f.cluster > 1 ? Value(f.rank) : Value());
-  }
   void load(StringRef operand, Scalar batch, Scalar head, Scalar row,
-            Scalar column, Value buffer, Place place, Value rank) {
+            Scalar column, Value buffer, Place place) {
     TmaLoadOp::create(b, f.map(operand), batch, head, row, buffer, place.slot,
-                      f.ring.fullBarrier(), place.slot, column, rank,
-                      /*columns=*/IntegerAttr());
+                      f.ring.fullBarrier(), place.slot, column,
+                      /*rank=*/Value(), /*columns=*/IntegerAttr());
   }
 
   const SpillFrame &f;

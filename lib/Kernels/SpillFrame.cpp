@@ -8,9 +8,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Columns of a panel of 16-bit elements.
-static constexpr int64_t kPanel = 64;
-
 static SpillLaunch spillLaunchOf(const KernelRequest &request) {
   return SpillLaunch(request.launch - 1);
 }
@@ -22,9 +19,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
       launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
       step(request.tiles.get("slice", kStep)),
-      cluster(request.tiles.get("cluster", 1)),
       stages(request.tiles.get("stages")),
-      isPersistent(request.tiles.get("persistent") != 0),
       parts(is(SpillLaunch::scores) ? strip / keyBlock
             : is(SpillLaunch::keySums)
                 ? partsOf(problem.headDimV) + partsOf(problem.headDim)
@@ -34,7 +29,6 @@ KernelOp SpillFrame::declare() {
   declareMaps();
   declareRound();
   KernelOp kernel = createKernel();
-  kernel.setCluster(uint32_t(cluster));
   reserve();
   enterRound();
   return kernel;
@@ -51,8 +45,6 @@ void SpillFrame::declareRound() {
 }
 
 void SpillFrame::enterRound() {
-  rank = cluster == 1 ? b.i32(0)
-                      : b.wrap(ClusterRankOp::create(b, b.getI32Type()));
   queries = arguments.get(b, "queries");
   keys = arguments.get(b, "keys");
   keyHeads = arguments.get(b, "heads") / sharers;
@@ -70,11 +62,11 @@ void SpillFrame::enterRound() {
   if (is(SpillLaunch::scores)) { // queries that see some of the strip
     KeyBand band = KeyBand::seeing(b, arguments, problem.mask.kind);
     KeyBand::Keys rows = band.seenBy(b, firstKey, endOfKeys - 1);
-    firstTile = rows.someFirst / (kRows * cluster);
+    firstTile = rows.someFirst / kRows;
     end = rows.someEnd;
   }
-  rowTiles = b.max(b.ceilDiv(b.max(end, b.i32(0)), kRows * cluster) - firstTile,
-                   b.i32(0));
+  rowTiles =
+      b.max(b.ceilDiv(b.max(end, b.i32(0)), kRows) - firstTile, b.i32(0));
 }
 
 void SpillFrame::declareMaps() {
@@ -84,29 +76,23 @@ void SpillFrame::declareMaps() {
   switch (launch) {
   case SpillLaunch::scores:
     map("q", kRows, problem.headDim);
-    map("k", keyBlock / cluster, problem.headDim);
+    map("k", keyBlock, problem.headDim);
     map("do", kRows, problem.headDimV);
-    map("v", keyBlock / cluster, problem.headDimV);
+    map("v", keyBlock, problem.headDimV);
     map("scratch_p", kGroupRows, strip);
     return map("scratch_ds", kGroupRows, strip);
   case SpillLaunch::keySums:
     map("scratch_p", kStep, strip);
     map("scratch_ds", kStep, strip);
-    map("do", boxRows(kStep), problem.headDimV);
-    map("q", boxRows(kStep), problem.headDim);
+    map("do", kStep, problem.headDimV);
+    map("q", kStep, problem.headDim);
     map("dv", kGroupRows, problem.headDimV);
     return map("dk", kGroupRows, problem.headDim);
   case SpillLaunch::querySums:
     map("scratch_ds", kRows, strip);
-    map("k", boxRows(kStep), problem.headDim);
+    map("k", kStep, problem.headDim);
     return map("dq", kGroupRows, problem.headDim);
   }
-}
-
-int64_t SpillFrame::boxRows(int64_t rows) const {
-  // Panels are dealt out, if there are as many for all.
-  int64_t panels = column / kPanel;
-  return panels % cluster == 0 ? rows : rows / cluster;
 }
 
 void SpillFrame::reserve() {
@@ -117,8 +103,7 @@ void SpillFrame::reserve() {
                    : allocate("right", stages, kStep, column);
   staged = allocate("staged", 1, kRows, isScores ? keyBlock : column);
   int64_t consumers = kWarpsPerGroup * kGroups;
-  ring =
-      Ring(b, "ring", stages, consumers * cluster, /*writers=*/2, cluster > 1);
+  ring = Ring(b, "ring", stages, consumers, /*writers=*/2);
   ringStaged = Ring(b, "staged", kGroups, /*readers=*/1, kWarpsPerGroup);
   queue = tileQueue(b, consumers + 1, /*hasParts=*/true);
 }
@@ -134,8 +119,7 @@ Tile SpillFrame::tileAt(Scalar number) const {
   bool isMasked = problem.mask.kind != MaskKind::none;
   if (isMasked && !is(SpillLaunch::scores)) {
     // Heads with tiles for all that run at once; more would share less of L2.
-    int64_t atOnce = std::max<int64_t>(1, request.sms / cluster);
-    sectionHeads = (ofHead + (atOnce - 1)) / ofHead;
+    sectionHeads = (ofHead + (request.sms - 1)) / ofHead;
   }
   Scalar section = number / (sectionHeads * ofHead);
   Scalar first = section * sectionHeads;
@@ -147,7 +131,7 @@ Tile SpillFrame::tileAt(Scalar number) const {
   if (isMasked && is(SpillLaunch::querySums))
     tile = rowTiles - 1 - tile;
   tile = tile + firstTile;
-  Scalar row = tile * (kRows * cluster) + rank * kRows;
+  Scalar row = tile * kRows;
   Scalar sharer = b.i32(0);
   if (ownsKeys) {
     row = row + firstKey;
@@ -173,9 +157,8 @@ SpillFrame::RoundHead SpillFrame::inRound(Scalar batch,
 
 Run SpillFrame::seenBy(const Tile &tile, Scalar rows, Scalar first, Scalar end,
                        int64_t size) const {
-  Scalar row = tile.row - rank * kRows;
   KeyBand::Keys seen =
-      band->seenBy(b, row, b.min(row + kRows * cluster, rows) - 1);
+      band->seenBy(b, tile.row, b.min(tile.row + kRows, rows) - 1);
   first = b.max(seen.someFirst, first);
   end = b.min(seen.someEnd, end);
   Scalar begin = first / size;

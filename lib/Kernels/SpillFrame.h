@@ -14,10 +14,6 @@
 // the keys first the runs of dV, then those of dK.  Tiles that are worked off
 // at once are neighbours in both directions, so that L2 holds what they read.
 //
-// **Clusters.**  Two blocks may have neighbouring tiles and go in step: what
-// one of them sees, both walk.  They need the same right factors; each loads
-// half of every one for both.
-//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_SPILLFRAME_H
@@ -53,9 +49,6 @@ struct SpillFrame : GradientFrame {
   /// The tile of that number.  Under a mask the longest are the first.
   Tile tileAt(Scalar number) const;
   Scalar tileCount() const { return rowTiles * heads * partCount; }
-  /// The number of the block's first tile, and how many begin with one.
-  Scalar firstNumber() const { return b.programId(0) / cluster; }
-  Scalar afterFirst() const { return b.gridSize(0) / cluster; }
 
   /// Where the rows of a query head are in the arrays of the round.
   struct RoundHead {
@@ -101,16 +94,13 @@ struct SpillFrame : GradientFrame {
   int64_t column;   ///< columns of a part
   int64_t strip;    ///< keys of a strip
   int64_t step;     ///< contracted at once, of sums
-  int64_t cluster;  ///< blocks that go in step
   int64_t stages;
-  bool isPersistent;
   int64_t parts; ///< of a row of tiles, of scores at most
 
   Scalar queries, keys, keyHeads;
   Scalar firstHead, firstKey, endOfKeys; ///< of the round
-  Scalar firstTile, rowTiles;            ///< of a head, for a cluster each
+  Scalar firstTile, rowTiles;            ///< of a head
   Scalar heads, partCount;               ///< of the launch
-  Scalar rank;                           ///< in the cluster
   mlir::Value left, right, staged;
   /// `ring` has left and right factors, `ringStaged` a slot for each
   /// warpgroup's results.
@@ -119,10 +109,8 @@ struct SpillFrame : GradientFrame {
 private:
   void declareMaps();
   void reserve();
-  /// Rows of a part of a right factor, `rows` high, that a block loads.
-  int64_t boxRows(int64_t rows) const;
-  /// Blocks of `size` of what the rows of a cluster's tiles see from `first` on
-  /// and before `end`; none if there is nothing.  There are so many rows.
+  /// Blocks of `size` of what the rows of a tile see from `first` on and before
+  /// `end`; none if there is nothing.  There are so many rows.
   Run seenBy(const Tile &tile, Scalar rows, Scalar first, Scalar end,
              int64_t size) const;
 };

@@ -128,7 +128,7 @@ private:
     grid.headsAtOnce = std::min(rounds.heads, keyHeads) *
                        (isOverKeys ? 1 : problem.heads / problem.kvHeads);
     if (isOverKeys)
-      grid.blocks = ceilDiv(grid.stripKeys, node.step * node.pipeline.cluster);
+      grid.blocks = ceilDiv(grid.stripKeys, node.step);
   }
 
   int64_t tileOf(const Surroundings &around, Axis axis) const {
@@ -335,8 +335,7 @@ private:
       return use.count * use.tile.rows * cols;
     int64_t width = extent(problem, *shape.cols);
     int64_t rows = use.elements / width * ceilDiv(width, cols);
-    int64_t step = use.tile.rows * around.pipeline.cluster;
-    int64_t all = use.count / around.pipeline.cluster;
+    int64_t step = use.tile.rows, all = use.count;
     int64_t last = extent(problem, shape.rows) % step;
     int64_t lasts = last ? (all * step - rows) / (step - last) : 0;
     return ((all - lasts) * step + lasts * roundUp(last, node.wholeRows)) *

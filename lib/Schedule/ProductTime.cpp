@@ -22,12 +22,7 @@
 //
 // Copies hold back less than the rate of L2 has it.  128 x 256 tiles have 85
 // FLOPs for each byte, at most 615 TFLOP/s from 7.2 TB/s, but the sums reach
-// 745: multiprocessors that walk in step ask for the same at the same time.  So
-// two blocks in a cluster, which halve what comes of right factors, have little
-// to win.  They lose what else is between two tiles: a block that begins with
-// each of them has its first loads and its last stores beside nothing, and each
-// slot of the ring waits for the slower one of two blocks, of which each works
-// on its own scores.
+// 745: multiprocessors that walk in step ask for the same at the same time.
 //
 // Every round is a launch of its own, whose last wave is paid in full.  Under a
 // mask rounds differ: those of the last strips have fewer tiles, and shorter
@@ -67,7 +62,7 @@ public:
   /// Steps of all blocks of a head.  Every part of the columns makes its own.
   double steps() const {
     double parts = makesScores() ? 1 : double(grid.parts);
-    return std::max(1.0, double(grid.steps) * parts * double(grid.together));
+    return std::max(1.0, double(grid.steps) * parts);
   }
 
   // Clocks of all steps of a head, on one multiprocessor.
@@ -88,10 +83,9 @@ public:
     return isInStep ? c.productInStepGain : c.productL2Gain;
   }
 
-  /// The tiles of a cluster in strip number `strip`, all columns.
+  /// The tiles in strip number `strip`, all columns.
   StripTiles tilesOf(int64_t strip) const {
-    int64_t rows = node.step * node.pipeline.cluster;
-    Visits v = visitsOfStrip(problem, node.axis, rows, stepRows,
+    Visits v = visitsOfStrip(problem, node.axis, node.step, stepRows,
                              strip * grid.stripKeys, grid.stripKeys);
     double pairs = double(v.wholePairs + v.raggedPairs);
     if (pairs == 0)
@@ -140,23 +134,15 @@ private:
 
   /// Of the multiprocessors those that have a tile in a round.
   double busyShare() const {
-    double tiles =
-        double(grid.blocks) * double(grid.headsAtOnce) * double(grid.together);
+    double tiles = double(grid.blocks) * double(grid.headsAtOnce);
     return std::min(1.0, tiles / double(machine.sms));
   }
 
   double boundary() const {
     double perClock = hbmRateOf(machine, c) / clockOf(machine) / machine.sms;
-    double tiles =
-        double(grid.blocks) * double(grid.strips) * double(grid.together);
-    double clocks = waitingBytes / tiles / perClock;
-    clocks += makesScores() ? c.productScoreClocks : c.productTileClocks;
-    if (!node.pipeline.isPersistent) // first loads have nothing beside them
-      clocks += c.blockClocks + c.loadLatencySeconds * clockOf(machine);
-    if (grid.together > 1 && makesScores())
-      clocks +=
-          c.productPairClocks * double(grid.handovers) / double(grid.steps);
-    return clocks;
+    double tiles = double(grid.blocks) * double(grid.strips);
+    return waitingBytes / tiles / perClock +
+           (makesScores() ? c.productScoreClocks : c.productTileClocks);
   }
 
   void add(const Use &use) {
@@ -209,7 +195,7 @@ struct RoundClocks {
 
 static RoundClocks allRounds(const ProductModel &model, const GridCensus &grid,
                              const Machine &machine, const Calibration &c) {
-  double clusters = double(machine.sms / grid.together);
+  double sms = double(machine.sms);
   // The last round of a strip may have fewer heads.
   double heads = double(grid.heads), atOnce = double(grid.headsAtOnce);
   double full = std::floor(heads / atOnce), rest = heads - full * atOnce;
@@ -220,14 +206,13 @@ static RoundClocks allRounds(const ProductModel &model, const GridCensus &grid,
     if (tiles.count == 0)
       continue;
     auto round = [&](double heads) {
-      return heads > 0 ? makespan(tiles.clocks, tiles.count * heads, clusters,
-                                  c.tailShare)
-                       : 0;
+      return heads > 0
+                 ? makespan(tiles.clocks, tiles.count * heads, sms, c.tailShare)
+                 : 0;
     };
     double strips = double(grid.strips) / double(looks);
     clocks.whole += strips * (full * round(atOnce) + round(rest));
-    clocks.ideal +=
-        strips * tiles.clocks.average * tiles.count * heads / clusters;
+    clocks.ideal += strips * tiles.clocks.average * tiles.count * heads / sms;
   }
   return clocks;
 }

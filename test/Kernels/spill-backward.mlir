@@ -1,5 +1,5 @@
 // RUN: attn-run %s --on interpreter --machine h100_sxm --function rounds | FileCheck %s
-// RUN: attn-run %s --on interpreter --machine h100_sxm --function pairs | FileCheck %s
+// RUN: attn-run %s --on interpreter --machine h100_sxm --function ragged | FileCheck %s
 // RUN: attn-run %s --on interpreter --machine h100_sxm --function one_round | FileCheck %s
 // RUN: attn-run %s --on interpreter --machine h100_sxm --function of_the_lse | FileCheck %s
 // RUN: attn-opt %s -attn-to-tile -attn-check-traffic -attn-check-footprint -o /dev/null
@@ -19,18 +19,18 @@ func.func @rounds(%do: memref<1x3x150x72xbf16>, %q: memref<1x3x150x264xbf16>, %k
     %dq: memref<1x3x150x264xbf16>, %dk: memref<1x3x600x264xbf16>, %dv: memref<1x3x600x72xbf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse mask(causal_bottom_right)
       outs(%dq, %dk, %dv : memref<1x3x150x264xbf16>, memref<1x3x600x264xbf16>, memref<1x3x600x72xbf16>)
-      {schedule = #attn.schedule<spill_backward, key_block = 256, column = 128, strip = 256, heads = 2, cluster = 1>}
+      {schedule = #attn.schedule<spill_backward, key_block = 256, column = 128, strip = 256, heads = 2>}
       : memref<1x3x150x72xbf16>, memref<1x3x150x264xbf16>, memref<1x3x600x264xbf16>, memref<1x3x600x72xbf16>, memref<1x3x150x72xbf16>, memref<1x3x150xf32>
   return
 }
 
-// Blocks in pairs, the second of which may have no rows.
-func.func @pairs(%do: memref<2x2x300x40xf16>, %q: memref<2x2x300x136xf16>, %k: memref<2x1x300x136xf16>,
+// Two heads of queries for one of keys; the last tile has few rows.
+func.func @ragged(%do: memref<2x2x300x40xf16>, %q: memref<2x2x300x136xf16>, %k: memref<2x1x300x136xf16>,
     %v: memref<2x1x300x40xf16>, %o: memref<2x2x300x40xf16>, %lse: memref<2x2x300xf32>,
     %dq: memref<2x2x300x136xf16>, %dk: memref<2x1x300x136xf16>, %dv: memref<2x1x300x40xf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
       outs(%dq, %dk, %dv : memref<2x2x300x136xf16>, memref<2x1x300x136xf16>, memref<2x1x300x40xf16>)
-      {schedule = #attn.schedule<spill_backward, column = 128, strip = 256, heads = 1, cluster = 2>}
+      {schedule = #attn.schedule<spill_backward, column = 128, strip = 256, heads = 1>}
       : memref<2x2x300x40xf16>, memref<2x2x300x136xf16>, memref<2x1x300x136xf16>, memref<2x1x300x40xf16>, memref<2x2x300x40xf16>, memref<2x2x300xf32>
   return
 }

@@ -234,10 +234,6 @@ struct Calibration {
   /// takes it from the queue: of causal problems about one to every one that
   /// is, and those took 1.4 to 2.3 us more for each than without a mask.
   double productHiddenClocks = 3500;
-  /// Clocks that a slot of the ring waits longer for two blocks than for one,
-  /// where each works on its own scores: in clusters tiles of scores with d =
-  /// 512 and 1024 took 3.7 and 4.4 us more, sums 1.5 to 3.
-  double productPairClocks = 440;
   /// How much more L2 seems to give where many multiprocessors ask for the same
   /// at the same time; and the same for sums under a mask, of which each begins
   /// or ends elsewhere.

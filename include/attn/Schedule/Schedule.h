@@ -58,8 +58,7 @@
 /// The blocks of a pipeline may work together, then all in step: every
 /// warpgroup multiplies every step that some row of theirs sees.
 /// * The blocks of a *cluster* have neighbouring tiles.  Each loads its part of
-///   the keys and values that they stream, for all of them; of products, of
-///   right factors.
+///   the keys and values that they stream, for all of them.
 /// * The blocks of a *group* have one tile: `share` gives each of them its tile
 ///   of an axis.  A share of the keys is computed by one block; what the others
 ///   need of it, it spills and they absorb, in whole tiles, thread to thread.

@@ -155,7 +155,7 @@ private:
   Value waitingScores(Type element) {
     Value columns = b.createOrFold<arith::MinSIOp>(
         roundUp(keys, sizes.get("key_block")), index(sizes.get("strip")));
-    Value rows = roundUp(queries, sizes.get("query") * sizes.get("cluster", 1));
+    Value rows = roundUp(queries, sizes.get("query"));
     return scratch({headsOfRound(), index(group), rows, columns}, std::nullopt,
                    element);
   }

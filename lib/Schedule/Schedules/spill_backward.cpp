@@ -25,10 +25,6 @@
 // strips, in order, and waits between them as f32.  All sums are one block's
 // and have one order: the result is the same in every run.
 //
-// Two blocks may be a cluster: their tiles are neighbours, they go in step, and
-// each loads half of every right factor for both.  Then those terms of the sum
-// above that have rows in the denominator have twice as many.
-//
 // Scratch arrays are whole tiles, hidden pairs as zeros.  Blocks of scores that
 // nothing sees are neither written nor read.
 //
@@ -53,9 +49,8 @@ static int64_t depthOf(const Tiles &t) { return t.get("slice", kDepth); }
 static Pipeline pipelineOf(const Tiles &t, int64_t width) {
   Pipeline pipeline;
   pipeline.warpgroups = t.get("query") / kWarpgroupRows;
-  pipeline.isPersistent = t.get("persistent", 1) != 0;
+  pipeline.isPersistent = true;
   pipeline.isInStep = true;
-  pipeline.cluster = t.get("cluster", 1);
   pipeline.width = width;
   return pipeline;
 }
@@ -87,7 +82,7 @@ static Node tilesOf(Axis axis, int64_t rows, const Tiles &t, int64_t width,
 static Node scoresGrid(const Tiles &t) {
   int64_t query = t.get("query");
   auto leave = [&](Tensor tensor) {
-    return inTilesOf(query * t.get("cluster", 1),
+    return inTilesOf(query,
                      isPipeline(t) ? spillStaged(tensor) : spill(tensor));
   };
   Body block = {load(Tensor::Stats, Level::Registers),
@@ -182,17 +177,10 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
     return "expects whole panels of " + number(kPanelColumns) +
            " columns, at most " + number(kMostWgmmaColumns) + ", but got " +
            number(column);
-  int64_t cluster = t.get("cluster"), persistent = t.get("persistent");
-  if (cluster > 2 || t.get("key_block") % (cluster * t.get("key")) != 0)
-    return "expects one block in a cluster, or two with as many keys as a "
-           "block of scores, but got cluster = " +
-           number(cluster) + " and key_block = " + number(t.get("key_block"));
   if (t.get("stages") < 2 || t.get("stages") > 6)
     return "expects two to six stages, but got " + number(t.get("stages"));
-  if (persistent != (cluster == 1))
-    return "expects blocks that take tile after tile, or clusters that do not, "
-           "but got cluster = " +
-           number(cluster) + " and persistent = " + number(persistent);
+  if (t.get("persistent") != 1)
+    return "expects blocks that take tile after tile, but got persistent = 0";
   return std::nullopt;
 }
 
@@ -245,10 +233,9 @@ ScheduleKind spill_backward() {
                      extentParameter("key_block", {256}),
                      extentParameter("key", {128}),
                      extentParameter("column", {256, 192, 128, 64}),
-                     extentParameter("query_block", {64}), strip, heads,
-                     countParameter("cluster", {2, 1})},
+                     extentParameter("query_block", {64}), strip, heads},
                     {countParameter("stages", {3, 2})},
-                    {choiceParameter("persistent", {1, 0})},
+                    {choiceParameter("persistent", {1})},
                     build,
                     checkPipelines,
                     nullptr};

@@ -8,10 +8,9 @@ using namespace attn;
 
 namespace {
 
-const Tiles kTiles = {{"query", 128},   {"key_block", 256},  {"key", 128},
-                      {"column", 256},  {"query_block", 64}, {"strip", 4096},
-                      {"heads", 4},     {"cluster", 1},      {"stages", 3},
-                      {"persistent", 1}};
+const Tiles kTiles = {{"query", 128},  {"key_block", 256},  {"key", 128},
+                      {"column", 256}, {"query_block", 64}, {"strip", 4096},
+                      {"heads", 4},    {"stages", 3},       {"persistent", 1}};
 
 /// 2 x 3 key heads, each of 2 query heads.
 Problem problem(int64_t queries, int64_t keys) {
@@ -54,8 +53,6 @@ TEST(RoundOrder, ArraysAreNoLargerThanTheProblem) {
   EXPECT_EQ(rounds.count(), 2);
   EXPECT_EQ(rounds.rows, 1152);
   EXPECT_EQ(rounds.columns, 512);
-  RoundOrder pairs(with(kTiles, "cluster", 2), problem(1100, 300));
-  EXPECT_EQ(pairs.rows, 1280) << "tiles in pairs";
   RoundOrder all(with(kTiles, "heads", 64), problem(1, 4096));
   EXPECT_EQ(all.count(), 1);
   EXPECT_EQ(all.heads, 6);
@@ -80,11 +77,11 @@ TEST(RoundOrder, GridsAreThoseOfAFullRound) {
   EXPECT_EQ(gridOf(kTiles, p, many, 1, 2), (Grid{32 * 4 * 4, 1, 1}));
   EXPECT_EQ(gridOf(kTiles, p, many, 1, 3), (Grid{8 * 8 * 2, 1, 1}));
   EXPECT_EQ(gridOf(kTiles, p, 132, 1, 2), (Grid{132, 1, 1}));
-  Tiles pairs = with(with(kTiles, "cluster", 2), "persistent", 0);
-  EXPECT_EQ(gridOf(pairs, problem(1100, 300), 132, 1, 1),
-            (Grid{10 * 8 * 16, 1, 1}));
-  EXPECT_EQ(gridOf(pairs, problem(1100, 300), 132, 1, 2),
-            (Grid{4 * 4 * 4, 1, 1}));
+  Tiles alone = with(kTiles, "persistent", 0);
+  EXPECT_EQ(gridOf(alone, problem(1100, 300), 132, 1, 1),
+            (Grid{9 * 8 * 16, 1, 1}));
+  EXPECT_EQ(gridOf(alone, problem(1100, 300), 132, 1, 2),
+            (Grid{3 * 4 * 4, 1, 1}));
 }
 
 TEST(RoundOrder, NothingElseGoesInRounds) {

@@ -88,7 +88,7 @@ struct Kernel {
 
 private:
   int64_t d = p.headDim, e = p.headDimV;
-  int64_t own = 128 * c.cluster; ///< rows of the tiles of a cluster
+  static constexpr int64_t own = 128; ///< rows of a tile
 
   int64_t end(int64_t strip) const { return std::min(strip + c.strip, p.keys); }
   bool sees(int64_t i0, int64_t rows, int64_t j0, int64_t cols) const {
@@ -100,7 +100,7 @@ private:
   }
   /// A pair of factors comes to every block, and two warpgroups read them.
   int64_t smemOf(int64_t right) const {
-    return c.cluster * (2 * 64 * (128 + right) + 2 * 2 * 64 * (64 + right));
+    return 2 * 64 * (128 + right) + 2 * 2 * 64 * (64 + right);
   }
 
   void scoresTile(int64_t i, int64_t strip) {
@@ -168,7 +168,6 @@ TEST(SpillBackward, MovesWhatTheKernelMoves) {
     c.column = 64 * random.number(1, 4);
     c.strip = 256 * random.number(1, 3);
     c.heads = random.number(1, 8);
-    c.cluster = c.keyBlock == 256 ? random.number(1, 2) : 1;
     Schedule schedule = scheduleOf(c);
     Census counted = census(schedule, p);
     auto bytes = [&](size_t launch) {
@@ -207,14 +206,6 @@ TEST(SpillBackward, BytesByHand) {
   // P and dS for two tiles of columns each; dO and Q for every tile of keys.
   EXPECT_EQ(l2(2), 2 * 2 * 32 * mib + 32 * 8 * mib + 8 * mib);
   EXPECT_EQ(l2(3), 2 * 32 * mib + 32 * 4 * mib + 4 * mib);
-  // Two tiles share right factors.
-  SpillBackwardTiles pairs;
-  pairs.cluster = 2;
-  schedule = scheduleOf(pairs);
-  counted = census(schedule, p);
-  EXPECT_EQ(l2(1), 16 * 8 * mib + 16 * 8 * mib + 2 * 32 * mib + 16 * 4096 * 8);
-  EXPECT_EQ(l2(2), 2 * 2 * 32 * mib + 16 * 8 * mib + 8 * mib);
-  EXPECT_EQ(l2(3), 2 * 32 * mib + 16 * 4 * mib + 4 * mib);
 }
 
 // All arrays of the operands are read and written, and no fewer words move than
@@ -283,11 +274,6 @@ TEST(SpillBackward, Space) {
   EXPECT_EQ(plan->launches[1].footprint.smemBytes -
                 plan->launches[3].footprint.smemBytes,
             3 * 192 * 128 + 128 * 192 * 2);
-  // Pairs of tiles.
-  narrow.cluster = 2;
-  plan = planOf(ragged, narrow, error);
-  ASSERT_TRUE(plan) << error;
-  EXPECT_EQ(plan->footprint.stripScratchBytes, 2 * 2 * 3 * 512 * 256 * 2);
 }
 
 // Unasked, memory grows as rows do; all scores at once have to be asked for.
@@ -344,23 +330,19 @@ TEST(SpillBackward, Refusals) {
     return error;
   };
   EXPECT_EQ(refusal({{"query", 64}}), "expects query to be 128, but got 64");
-  EXPECT_EQ(refusal({{"key_block", 192}, {"cluster", 1}}),
+  EXPECT_EQ(refusal({{"key_block", 192}, {"persistent", 1}}),
             "expects blocks of 128 or 256 keys, but got 192");
-  EXPECT_EQ(refusal({{"column", 320}, {"cluster", 1}}),
+  EXPECT_EQ(refusal({{"column", 320}, {"persistent", 1}}),
             "expects whole panels of 64 columns, at most 256, but got 320");
-  EXPECT_EQ(refusal({{"strip", 384}, {"key_block", 256}, {"cluster", 1}}),
+  EXPECT_EQ(refusal({{"strip", 384}, {"key_block", 256}, {"persistent", 1}}),
             "expects strips of whole blocks of keys, but got strip = 384 and "
             "key_block = 256");
   EXPECT_EQ(refusal({{"heads", 65}}),
             "expects heads to be a multiple of 1 up to 64, but got 65");
-  EXPECT_EQ(refusal({{"stages", 1}, {"cluster", 1}}),
+  EXPECT_EQ(refusal({{"stages", 1}, {"persistent", 1}}),
             "expects two to six stages, but got 1");
-  EXPECT_EQ(refusal({{"cluster", 2}, {"key_block", 128}}),
-            "expects one block in a cluster, or two with as many keys as a "
-            "block of scores, but got cluster = 2 and key_block = 128");
-  EXPECT_EQ(refusal({{"cluster", 2}, {"persistent", 1}}),
-            "expects blocks that take tile after tile, or clusters that do "
-            "not, but got cluster = 2 and persistent = 1");
+  EXPECT_EQ(refusal({{"persistent", 0}}),
+            "expects blocks that take tile after tile, but got persistent = 0");
   p.dtype = DataType::f8e4m3;
   EXPECT_NE(refusal({}), "");
 }
@@ -397,12 +379,12 @@ TEST(SpillBackward, IsChosenForWideHeads) {
 struct Measured {
   int64_t d, n;
   bool isCausal;
-  int64_t strip, heads, cluster;
+  int64_t strip, heads;
   double total, scores, keys, queries;
 
   Plan plan() const {
     SpillBackwardTiles c;
-    c.strip = strip, c.heads = heads, c.cluster = cluster;
+    c.strip = strip, c.heads = heads;
     std::string error;
     auto plan = planOf(tokenGradients(d, n, isCausal), c, error);
     EXPECT_TRUE(plan) << error;
@@ -411,27 +393,22 @@ struct Measured {
 };
 
 const Measured measured[] = {
-    {512, 1024, false, 1024, 16, 1, 0.754, 263.7, 246.5, 124.3},
-    {512, 1024, false, 1024, 64, 2, 0.827, 313.8, 270.1, 136.5},
-    {256, 1024, false, 1024, 16, 1, 0.991, 340.6, 353.6, 173.9},
-    {256, 1024, false, 1024, 64, 2, 0.859, 310.1, 295.8, 155.5},
-    {512, 4096, false, 4096, 4, 1, 2.370, 959.5, 754.8, 369.3},
-    {512, 4096, false, 4096, 4, 2, 2.702, 1189.0, 791.6, 386.4},
-    {512, 4096, true, 4096, 4, 1, 1.411, 577.6, 466.7, 226.7},
-    {512, 4096, true, 4096, 4, 2, 1.636, 705.4, 503.1, 241.5},
-    {1024, 4096, false, 4096, 4, 1, 2.233, 875.2, 746.0, 362.6},
-    {1024, 4096, false, 4096, 4, 2, 2.481, 1015.2, 793.6, 388.3},
-    {1024, 4096, true, 4096, 4, 1, 1.283, 505.5, 462.1, 207.8},
-    {256, 4096, false, 4096, 4, 1, 2.819, 1073.8, 915.7, 487.3},
-    {256, 4096, false, 4096, 8, 1, 2.692, 1038.4, 892.2, 471.3},
-    {256, 4096, true, 4096, 4, 1, 1.887, 712.7, 583.0, 442.6},
-    {256, 4096, true, 4096, 8, 1, 1.695, 697.9, 607.9, 287.1},
-    {512, 16384, false, 4096, 1, 1, 9.078, 3797.3, 2741.7, 1655.4},
-    {512, 16384, false, 4096, 2, 1, 8.958, 3738.2, 2800.8, 1657.5},
-    {512, 16384, true, 4096, 1, 1, 5.558, 2202.6, 2097.1, 1286.6},
-    {512, 16384, true, 4096, 2, 1, 4.753, 2070.5, 1527.1, 1057.4},
-    {256, 16384, false, 4096, 1, 1, 11.990, 4667.2, 4373.2, 2476.8},
-    {256, 16384, false, 4096, 2, 1, 10.287, 4310.0, 3237.8, 2051.7}};
+    {512, 1024, false, 1024, 16, 0.754, 263.7, 246.5, 124.3},
+    {256, 1024, false, 1024, 16, 0.991, 340.6, 353.6, 173.9},
+    {512, 4096, false, 4096, 4, 2.370, 959.5, 754.8, 369.3},
+    {512, 4096, true, 4096, 4, 1.411, 577.6, 466.7, 226.7},
+    {1024, 4096, false, 4096, 4, 2.233, 875.2, 746.0, 362.6},
+    {1024, 4096, true, 4096, 4, 1.283, 505.5, 462.1, 207.8},
+    {256, 4096, false, 4096, 4, 2.819, 1073.8, 915.7, 487.3},
+    {256, 4096, false, 4096, 8, 2.692, 1038.4, 892.2, 471.3},
+    {256, 4096, true, 4096, 4, 1.887, 712.7, 583.0, 442.6},
+    {256, 4096, true, 4096, 8, 1.695, 697.9, 607.9, 287.1},
+    {512, 16384, false, 4096, 1, 9.078, 3797.3, 2741.7, 1655.4},
+    {512, 16384, false, 4096, 2, 8.958, 3738.2, 2800.8, 1657.5},
+    {512, 16384, true, 4096, 1, 5.558, 2202.6, 2097.1, 1286.6},
+    {512, 16384, true, 4096, 2, 4.753, 2070.5, 1527.1, 1057.4},
+    {256, 16384, false, 4096, 1, 11.990, 4667.2, 4373.2, 2476.8},
+    {256, 16384, false, 4096, 2, 10.287, 4310.0, 3237.8, 2051.7}};
 
 TEST(SpillBackward, PredictsWhatWasMeasured) {
   std::vector<double> errors;
@@ -450,8 +427,7 @@ TEST(SpillBackward, PredictsWhatWasMeasured) {
       far += std::fabs(ratio - 1) > 0.15;
     }
   }
-  // Scores in clusters where device memory is as long, sums of which half the
-  // multiprocessors have none.
+  // Sums of which half the multiprocessors have none.
   EXPECT_LE(far, 2);
   std::nth_element(errors.begin(), errors.begin() + errors.size() / 2,
                    errors.end());
@@ -463,7 +439,6 @@ TEST(SpillBackward, ChangesGoTheMeasuredWay) {
   for (const Measured &a : measured)
     for (const Measured &b : measured) {
       bool areSame = a.d == b.d && a.n == b.n && a.isCausal == b.isCausal;
-      // Between clusters of all heads and blocks of fewer there is a tie.
       if (areSame && a.n > 1024 && a.total < 0.97 * b.total)
         EXPECT_LT(a.plan().seconds, b.plan().seconds)
             << tokenGradients(a.d, a.n, a.isCausal);
@@ -471,15 +446,13 @@ TEST(SpillBackward, ChangesGoTheMeasuredWay) {
 }
 
 // Of a round's waves the last is paid in full: rather many heads than few.
-// Clusters take one tile each, and have nothing beside their first loads.
-TEST(SpillBackward, ManyHeadsAndNoClusters) {
+TEST(SpillBackward, ManyHeads) {
   for (bool isCausal : {false, true})
     for (int64_t d : {256, 320, 512, 576, 1024, 2048})
       for (int64_t rows : {1024, 4096, 16384, 65536}) {
         std::string error;
         auto plan = planOf(tokenGradients(d, rows, isCausal), {}, error);
         ASSERT_TRUE(plan) << error;
-        EXPECT_EQ(plan->tiles.get("cluster"), 1) << d << " " << rows;
         EXPECT_EQ(plan->tiles.get("stages"), 3) << d << " " << rows;
         if (rows == 16384 && d < 2048)
           EXPECT_GE(plan->tiles.get("heads") * plan->tiles.get("strip"), 8192)

@@ -8,15 +8,12 @@
 namespace attn {
 
 struct SpillBackwardTiles {
-  int64_t keyBlock = 256, column = 256, strip = 4096, heads = 4, cluster = 1,
-          stages = 3;
+  int64_t keyBlock = 256, column = 256, strip = 4096, heads = 4, stages = 3;
 
   operator Tiles() const {
-    return {{"query", 128},      {"key_block", keyBlock},
-            {"key", 128},        {"column", column},
-            {"query_block", 64}, {"strip", strip},
-            {"heads", heads},    {"cluster", cluster},
-            {"stages", stages},  {"persistent", cluster == 1}};
+    return {{"query", 128},     {"key_block", keyBlock}, {"key", 128},
+            {"column", column}, {"query_block", 64},     {"strip", strip},
+            {"heads", heads},   {"stages", stages},      {"persistent", 1}};
   }
 };
 
