@@ -327,7 +327,9 @@ static bool hasPlaces(const Body &body) {
 
 /// Registers that a window's bounds need beside products of split factors, if
 /// none are left: with 244 before these (d = 128, 64 keys) ptxas 13.0 spills
-/// 640 bytes, with 236 (d = 112) 16, with 216 (48 keys) 8.
+/// 640 bytes, with 236 (d = 112) 16, with 216 (48 keys) 8.  Not in a grid of
+/// products, whose scores spill 32 bytes with a window and without (d = 256,
+/// 512); where slices are ragged up to 132 with one, up to 120 without.
 static constexpr int64_t kSplitWindowRegisters = 12;
 
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
@@ -346,7 +348,7 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
     result.registersPerThread +=
         kPlaceRegisters + kPlaceRegistersPerRow * grid.step / grid.warps;
   if (problem.mask.kind == MaskKind::window &&
-      productsPerProduct(problem) > 1 &&
+      productsPerProduct(problem) > 1 && !grid.isOfProducts &&
       result.registersPerThread >
           kMaxRegistersPerThread - kSplitWindowRegisters)
     result.registersPerThread += kSplitWindowRegisters;

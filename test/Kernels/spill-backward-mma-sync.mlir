@@ -2,6 +2,7 @@
 // RUN: attn-run %s --on interpreter --machine rtx_a6000 --function single | FileCheck %s
 // RUN: attn-run %s --on interpreter --machine l4 --function one_round | FileCheck %s
 // RUN: attn-run %s --on interpreter --machine a100_80g --function of_the_lse | FileCheck %s
+// RUN: attn-run %s --on interpreter --machine a100_80g --function window | FileCheck %s
 // RUN: attn-opt %s -attn-to-tile=machine=a100_80g -attn-check-traffic -attn-check-footprint -o /dev/null
 // RUN: attn-opt %s -attn-to-nvvm=machine=l4 -o /dev/null
 
@@ -42,6 +43,16 @@ func.func @one_round(%do: memref<1x2x100x320xf16>, %q: memref<1x2x100x320xf16>, 
   attn.backward %do, %q, %k, %v, %o, %lse mask(window<50, 20>)
       outs(%dq, %dk, %dv : memref<1x2x100x320xf16>, memref<1x1x200x320xf16>, memref<1x1x200x320xf16>)
       : memref<1x2x100x320xf16>, memref<1x2x100x320xf16>, memref<1x1x200x320xf16>, memref<1x1x200x320xf16>, memref<1x2x100x320xf16>, memref<1x2x100xf32>
+  return
+}
+
+// In f32 a window takes no more registers than other masks.
+func.func @window(%do: memref<1x2x300x40xf32>, %q: memref<1x2x300x200xf32>, %k: memref<1x2x260x200xf32>,
+    %v: memref<1x2x260x40xf32>, %o: memref<1x2x300x40xf32>, %lse: memref<1x2x300xf32>,
+    %dq: memref<1x2x300x200xf32>, %dk: memref<1x2x260x200xf32>, %dv: memref<1x2x260x40xf32>) {
+  attn.backward %do, %q, %k, %v, %o, %lse mask(window<60, 15>)
+      outs(%dq, %dk, %dv : memref<1x2x300x200xf32>, memref<1x2x260x200xf32>, memref<1x2x260x40xf32>)
+      : memref<1x2x300x40xf32>, memref<1x2x300x200xf32>, memref<1x2x260x200xf32>, memref<1x2x260x40xf32>, memref<1x2x300x40xf32>, memref<1x2x300xf32>
   return
 }
 

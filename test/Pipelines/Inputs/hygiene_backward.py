@@ -50,7 +50,8 @@ WIDE = [(192, 192, "bf16", "causal"), (256, 256, "bf16", "none"),
 # Of spill_backward on mma.sync, asked for by WARPS, those that its sums have.
 LIKE_WARPS = [(512, 512, "bf16", "none"), (320, 1024, "f16", "causal"),
               (264, 64, "bf16", "window<256, 0>"), (512, 512, "f32", "none"),
-              (256, 320, "f32", "causal")]
+              (256, 320, "f32", "causal"),
+              (512, 512, "f32", "window<256, 0>")]
 SINGLE = 16
 # Stores and loads of local memory in the roles that do not multiply, and outside
 # of products in those that do, each run once a tile or a block of queries; with

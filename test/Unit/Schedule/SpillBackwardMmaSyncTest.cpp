@@ -138,13 +138,17 @@ TEST(SpillBackwardMmaSync, IsChosenWhereNothingElseFits) {
           machine.smemBytesPerBlock = smem;
         Problem p = problem(d, 4096);
         p.dtype = type;
-        PlanReport report = plans(p, machine);
-        ASSERT_TRUE(report.best()) << name << p;
-        EXPECT_EQ(report.best()->schedule, "spill_backward") << name << p;
-        EXPECT_EQ(report.best()->kernel, isWgmma && smem == 0
-                                             ? "spill_backward_wgmma"
-                                             : "spill_backward_mma_sync")
-            << name << p;
+        for (const Mask &mask :
+             {Mask(), Mask{MaskKind::causal}, Mask{MaskKind::window, 128, 0}}) {
+          p.mask = mask;
+          PlanReport report = plans(p, machine);
+          ASSERT_TRUE(report.best()) << name << p;
+          EXPECT_EQ(report.best()->schedule, "spill_backward") << name << p;
+          EXPECT_EQ(report.best()->kernel, isWgmma && smem == 0
+                                               ? "spill_backward_wgmma"
+                                               : "spill_backward_mma_sync")
+              << name << p;
+        }
       }
 }
 
