@@ -24,6 +24,8 @@ struct UnitWork {
   double returns = 0;
   /// Of warps on the same rows on a maximum, each behind a barrier of theirs.
   double agreements = 0;
+  /// Tiles of scores of gradients, and bytes that leave for other launches.
+  double scoreTiles = 0, spilledBytes = 0;
 };
 
 /// Clocks that each unit of one multiprocessor is busy with an average block.
@@ -111,6 +113,7 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
       work.agreements += use.count;
     return;
   case Verb::weigh:
+    work.scoreTiles += use.count;
     work.exps += area;
     work.slots += area / 32 * (c.weighSlots + roundSlots(problem, family, c));
     return;
@@ -122,10 +125,12 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
     work.slots += area / 32;
     work.returns += use.count;
     return;
+  case Verb::spill:
+    work.spilledBytes += double(use.moved) * bytesMoved(node, problem);
+    [[fallthrough]];
   case Verb::load:
   case Verb::stream:
   case Verb::absorb:
-  case Verb::spill:
   case Verb::reduce:
   case Verb::store:
     work.slots += area * bytesMoved(node, problem) / c.bytesPerWarpInstruction *
@@ -147,6 +152,7 @@ struct Waves {
   const GridCensus &grid;
   UnitClocks block; ///< an average one
   double blocks;    ///< all heads
+  double longest;   ///< block, by an average one
   double sms, mostPerSm;
   double latencyClocks; ///< of a load
   double handovers;     ///< of its ring, in an average block
@@ -186,7 +192,6 @@ struct Waves {
   /// The last round is paid in full by equal blocks; unequal ones, longest
   /// first, leave half a block, but never less than the longest alone.
   double total() const {
-    double longest = grid.longest;
     double whole = std::floor(count());
     double left = std::round((count() - whole) * sms * perSm());
     double equal =
@@ -210,26 +215,33 @@ static Time gridTime(const Census &census, size_t number,
                      const Machine &machine, TensorCoreFamily family,
                      const Calibration &c) {
   const GridCensus &grid = census.grids[number];
-  double heads = double(grid.heads);
+  double heads = double(grid.heads), sms = machine.sms;
+  double clock = clockOf(machine);
   UnitWork work;
   for (const Use &use : census.uses)
     if (use.grid == number)
       add(work, use, problem, family, c);
 
   // Of a head.  Each round is a launch of its own, with blocks for all that
-  // one can have.
-  double blocks = double(grid.blocks), atOnce = heads, rounds = 1, longer = 1;
-  if (grid.strips > 0) {
-    longer += c.roundShare;
-    blocks *= double(grid.strips);
+  // one can have.  Of scores those count that something sees, all alike.
+  bool isInRounds = grid.strips > 0;
+  double strips = isInRounds ? double(grid.strips) : 1;
+  double all = double(grid.blocks) * strips, blocks = all,
+         longest = grid.longest;
+  double atOnce = heads, rounds = 1;
+  if (isInRounds) {
     atOnce = double(grid.headsAtOnce);
-    rounds = double(grid.strips) * std::ceil(heads / atOnce);
+    rounds = strips * std::ceil(heads / atOnce);
   }
+  if (isInRounds && work.scoreTiles > 0)
+    blocks = work.scoreTiles, longest = 1;
   UnitClocks block;
   block.tensor = work.flops / productRate(machine, problem, family) / blocks;
   block.exp = work.exps / machine.expPerClockPerSm / blocks;
   block.issue = work.slots / double(kSchedulersPerSm) / blocks;
   block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / blocks;
+  if (problem.direction == Direction::backward)
+    block.smem *= c.gradientOperandShare;
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.
   double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
@@ -239,6 +251,11 @@ static Time gridTime(const Census &census, size_t number,
       ((handovers + work.agreements) * c.barrierClocks + handovers * late) /
           blocks +
       c.startClocks;
+  // What a block leaves for the next launch has nothing beside it.
+  if (isInRounds)
+    block.barriers +=
+        work.spilledBytes / blocks * clock * sms / hbmRateOf(machine, c) +
+        (all - blocks) / blocks * c.productHiddenClocks;
   // The first piece has nothing beside it on its way to L2 and back.
   bool returnsToPlaces =
       std::any_of(census.uses.begin(), census.uses.end(), [&](const Use &use) {
@@ -246,14 +263,12 @@ static Time gridTime(const Census &census, size_t number,
                use.node->tensor == Tensor::P && use.node->slots > 0;
       });
   if (returnsToPlaces)
-    block.barriers +=
-        work.returns / blocks * c.loadLatencySeconds * clockOf(machine);
+    block.barriers += work.returns / blocks * c.loadLatencySeconds * clock;
 
-  double clock = clockOf(machine);
-  double sms = machine.sms;
   Waves waves{grid,
               block,
-              double(grid.blocks) * atOnce,
+              blocks / strips * atOnce,
+              longest,
               sms,
               double(std::max<int64_t>(1, space.blocksPerSm)),
               c.loadLatencySeconds * clock,
@@ -261,8 +276,8 @@ static Time gridTime(const Census &census, size_t number,
               c};
   Time t;
   double perSm = blocks * heads / sms / clock;
-  double whole = longer * rounds * waves.total() / clock,
-         ideal = longer * rounds * waves.ideal() / clock;
+  double whole = rounds * waves.total() / clock,
+         ideal = rounds * waves.ideal() / clock;
   t.tensor = block.tensor * perSm;
   t.exp = block.exp * perSm;
   t.issue = block.issue * perSm;
@@ -276,9 +291,9 @@ static Time gridTime(const Census &census, size_t number,
                   machine.sms * std::max<int64_t>(1, space.blocksPerSm), c);
   t.l2 = bytes.l2 / l2RateOf(machine);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
-  double longest = std::max({whole, t.l2, t.hbm});
-  t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - longest;
-  t.seconds = longest + t.contention + t.overhead;
+  double slowest = std::max({whole, t.l2, t.hbm});
+  t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - slowest;
+  t.seconds = slowest + t.contention + t.overhead;
   t.boundBy = binding(t, whole, family);
   return t;
 }

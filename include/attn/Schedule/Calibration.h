@@ -232,16 +232,21 @@ struct Calibration {
   double productTileClocks = 5200;
   /// Clocks of a tile of scores of which nothing is visible, for the block that
   /// takes it from the queue: of causal problems about one to every one that
-  /// is, and those took 1.4 to 2.3 us more for each than without a mask.
+  /// is, and those took 1.4 to 2.3 us more for each than without a mask.  Taken
+  /// for blocks of like warps too, which are launched for nothing.
   double productHiddenClocks = 3500;
   /// How much more L2 seems to give where many multiprocessors ask for the same
   /// at the same time; and the same for sums under a mask, of which each begins
   /// or ends elsewhere.
   double productInStepGain = 1.9, productL2Gain = 1.45;
-  /// By how much launches in rounds by like warps take longer than waves of
-  /// their blocks.  An estimate, to be measured; it leaves to split_backward
-  /// what that has been measured at, up to d = 160.
-  double roundShare = 0.3;
+
+  // Gradients by like warps.
+
+  /// As `operandShare`.  With all bytes split_backward in bf16, of which they
+  /// take longest, is put at 1.18 of its times on an H100 (d = 64 to 256, 1024
+  /// to 16384 rows), with these at 1.09; f32, of which products do, at 1.00.
+  /// 0.8 is nearest, but chooses other tiles, which were not measured.
+  double gradientOperandShare = 0.9;
 
   // Groups of blocks that share rows.  Fitted to kernels of two and four blocks
   // (d = 512 and 1024) on an H100 (2026-11-21).
