@@ -5,7 +5,8 @@
 //
 //   units   all products, all exponentials and all instructions of a scheduler,
 //           which get into each other's way: a power mean, and more where
-//           nothing keeps warpgroups from doing the same at the same time
+//           nothing keeps warpgroups from doing the same at the same time; with
+//           few warps a scheduler often finds none that is ready
 //   smem    operands and fills, which the tensor cores and the copy engine move
 //           by themselves
 //   chain   what one warpgroup does one behind the other: its scores, its
@@ -39,6 +40,11 @@ using namespace attn;
 
 /// Of L2 and device memory.
 static constexpr int64_t kSectorBytes = 32;
+/// Warpgroups beyond which a scheduler finds no more to do.
+static constexpr double kMostWarpgroups = 3;
+/// Tiles of a multiprocessor up to which those under a mask are followed one by
+/// one; beyond, how they fall hardly matters.
+static constexpr double kFewTiles = 6;
 
 namespace {
 
@@ -101,18 +107,29 @@ public:
   double chain() const {
     // Warpgroups that have the same rows wait for each other's P as well.
     double waits = across > 1 ? 2 * c.waitClocks : c.waitClocks;
-    return (step.scores + softmax() + step.output) / across + waits;
+    // The output's product runs beside maxima of the next scores.
+    double hidden =
+        how.overlaps ? c.hiddenShare * std::min(step.issue, step.output) : 0;
+    return (step.scores + softmax() + step.output - hidden) / across + waits;
+  }
+  /// Of all tiles, those that are the first of their multiprocessor.
+  double firstTiles() const {
+    double all = tiles() * double(problem.batch) * problem.heads;
+    return std::min(1.0, double(machine.sms) / all);
   }
   /// All products, exponentials and instructions of a round.
   double units() const {
-    double units = powerMean({tensor(), exp(), issue()}, c.unitPower);
+    double slower = 1 + c.fewWarpsShare * (kMostWarpgroups - groups);
+    double units =
+        powerMean({tensor(), slower * exp(), slower * issue()}, c.unitPower);
     if (how.takesTurns)
       return units;
     // Nothing keeps warpgroups from doing the same at the same time: then a
     // unit has nothing to do while the others are busy.  More of them seldom
     // all agree, unless each has the next product waiting.
-    double share =
-        how.overlaps ? c.lockedShare : std::pow(c.inStepShare, groups - 1);
+    double share = how.overlaps
+                       ? c.lockedShare + c.firstLockedShare * firstTiles()
+                       : std::pow(c.inStepShare, groups - 1);
     double inStep = tensor() + groups * softmax();
     return units + share * std::max(0.0, inStep - units);
   }
@@ -123,7 +140,8 @@ public:
     double part = active / groups;
     // Warpgroups that are free to do so sometimes meet at the tensor cores.
     if (!how.takesTurns)
-      ofTile += c.meetShare * products() * (active - 1) / groups;
+      ofTile += (c.meetShare + c.firstMeetShare * firstTiles()) * products() *
+                (active - 1) / groups;
     double busy = std::max({units() * part, chain() + ofTile,
                             c.operandShare * smem() * part, transposer});
     busy = powerMean({busy, c.aloneShare * copyClocks / blockSteps()},
@@ -178,6 +196,10 @@ public:
            std::max(0.0, queryLoad - step.output);
   }
 
+  /// Clocks of the copy engine for what fills the ring at first.  The more is
+  /// asked for, the later comes what is needed.
+  double firstFill() const { return grid.stages * copyClocks / blockSteps(); }
+
   /// Bytes that the ring of keys and values asks for ahead.
   double bytesAhead() const {
     return (grid.stages - 0.5) * loadBytes / blockSteps();
@@ -189,6 +211,7 @@ public:
   /// Clocks of the copy engine for the keys and values of all tiles.
   double copying() const { return copyClocks; }
 
+  int64_t blockKeys() const { return keys; }
   double longestRounds() const { return double(grid.mostSteps); }
   double averageSteps() const { return double(grid.steps) / tiles(); }
 
@@ -323,6 +346,23 @@ static TileClocks clocksOf(const PipelineModel &model, double boundary) {
           most < 1.05 * model.averageSteps()};
 }
 
+/// Clocks until all tiles are done, of so many rows each.
+static double clocksOfTiles(const PipelineModel &model, double boundary,
+                            int64_t rows, const Problem &problem, double sms,
+                            const Calibration &c) {
+  TileClocks tile = clocksOf(model, boundary);
+  int64_t heads = problem.batch * problem.heads;
+  double tiles = model.tiles() * double(heads);
+  if (problem.mask.kind == MaskKind::none || tiles > kFewTiles * sms)
+    return makespan(tile, tiles, sms, c.tailShare);
+  double round = (tile.average - boundary) / model.averageSteps();
+  std::vector<double> clocks;
+  for (int64_t pairs :
+       pairsOfTiles(problem, Axis::Query, rows, model.blockKeys()))
+    clocks.push_back(double(std::max<int64_t>(1, pairs)) * round + boundary);
+  return makespan(std::move(clocks), heads, int64_t(sms));
+}
+
 Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
                         const Problem &problem, const Machine &machine,
                         TensorCoreFamily family, const Calibration &c) {
@@ -336,7 +376,7 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double roundsPerSm = model.busyRounds() * blocks / sms;
   double boundary = model.boundary();
   double whole =
-      makespan(clocksOf(model, boundary), blocks, sms, c.tailShare) / clock;
+      clocksOfTiles(model, boundary, grid.step, problem, sms, c) / clock;
   double ideal =
       (model.rounds() * model.averageRound() + boundary) * blocks / sms / clock;
 
@@ -348,7 +388,8 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
                      model.products() * roundsPerSm};
   UnitTimes units = unitTimes(work, whole, ideal, machine, c);
   Time t = units.time;
-  t.overhead = c.launchSeconds + c.pipelineSeconds;
+  t.overhead = c.launchSeconds + c.pipelineSeconds +
+               c.fillShare * model.firstFill() / clock;
   Bytes bytes =
       gridTraffic(census, number, problem, machine, sms * together, c);
   t.l2 = std::max(bytes.l2 / l2RateOf(machine),

@@ -3,6 +3,8 @@
 #include "TimeTerms.h"
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <queue>
 
 using namespace attn;
 
@@ -59,6 +61,23 @@ double attn::makespan(const TileClocks &tile, double tiles, double sms,
     return std::max(tile.longest, equal);
   return std::max(tile.longest,
                   std::min(equal, ideal + tailShare * tile.least));
+}
+
+double attn::makespan(std::vector<double> tiles, int64_t heads, int64_t sms) {
+  std::sort(tiles.begin(), tiles.end(), std::greater<>());
+  std::priority_queue<double, std::vector<double>, std::greater<>> ends;
+  double last = 0;
+  for (double clocks : tiles)
+    for (int64_t head = 0; head < heads; ++head) {
+      double end = clocks;
+      if (int64_t(ends.size()) == sms) {
+        end += ends.top();
+        ends.pop();
+      }
+      ends.push(end);
+      last = std::max(last, end);
+    }
+  return last;
 }
 
 double attn::paddedArea(const Use &use, const Problem &problem) {

@@ -9,6 +9,7 @@
 
 #include "attn/Schedule/Time.h"
 #include <initializer_list>
+#include <vector>
 
 namespace attn {
 
@@ -36,6 +37,9 @@ struct TileClocks {
 /// `tailShare` of a short one is left at the end.
 double makespan(const TileClocks &tile, double tiles, double sms,
                 double tailShare);
+/// The same of tiles one by one, each for so many heads: the longest goes to
+/// who is free first.
+double makespan(std::vector<double> tiles, int64_t heads, int64_t sms);
 
 /// What products and scores of gradients have units do, all blocks of a head.
 struct GradientWork {

@@ -164,7 +164,7 @@ Visits attn::atLeastOne(Visits v, int64_t outerTiles, int64_t outerRows) {
   return v;
 }
 
-static Visits visitsOf(const Problem &problem, Axis outer, int64_t outerStep,
+static Tiling tilingOf(const Problem &problem, Axis outer, int64_t outerStep,
                        int64_t innerStep, int64_t firstKey, int64_t keys) {
   Axis inner = outer == Axis::Query ? Axis::Key : Axis::Query;
   auto rowsOf = [&](Axis axis) {
@@ -179,8 +179,11 @@ static Visits visitsOf(const Problem &problem, Axis outer, int64_t outerStep,
   if (outer == Axis::Key)
     visible = {-visible.last, -visible.first};
 
-  Tiling tiling{rowsOf(outer), tile(outer, outerStep), rowsOf(inner),
-                tile(inner, innerStep), visible};
+  return {rowsOf(outer), tile(outer, outerStep), rowsOf(inner),
+          tile(inner, innerStep), visible};
+}
+
+static Visits visitsOf(const Tiling &tiling) {
   Sums sums(tiling);
   addWholeTiles(sums, tiling);
   addRaggedTile(sums, tiling);
@@ -189,7 +192,8 @@ static Visits visitsOf(const Problem &problem, Axis outer, int64_t outerStep,
 
 Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
                     int64_t innerStep) {
-  return visitsOf(problem, outer, outerStep, innerStep, 0, problem.keys);
+  return visitsOf(
+      tilingOf(problem, outer, outerStep, innerStep, 0, problem.keys));
 }
 
 Visits attn::visitsOfStrip(const Problem &problem, Axis outer,
@@ -197,6 +201,18 @@ Visits attn::visitsOfStrip(const Problem &problem, Axis outer,
                            int64_t firstKey, int64_t keys) {
   keys = std::max<int64_t>(0, std::min(keys, problem.keys - firstKey));
   return keys > 0 && problem.queries > 0
-             ? visitsOf(problem, outer, outerStep, innerStep, firstKey, keys)
+             ? visitsOf(tilingOf(problem, outer, outerStep, innerStep, firstKey,
+                                 keys))
              : Visits();
+}
+
+std::vector<int64_t> attn::pairsOfTiles(const Problem &problem, Axis outer,
+                                        int64_t outerStep, int64_t innerStep) {
+  Tiling t = tilingOf(problem, outer, outerStep, innerStep, 0, problem.keys);
+  std::vector<int64_t> pairs;
+  for (int64_t begin = 0; begin < t.outerRows; begin += t.outerStep) {
+    int64_t end = std::min(begin + t.outerStep, t.outerRows);
+    pairs.push_back(t.innerRange(begin, end).size());
+  }
+  return pairs;
 }

@@ -102,32 +102,41 @@ struct Calibration {
   /// What one more launch costs in a stream.
   double launchSeconds = 2.5e-6;
 
-  // Pipelines.  Fitted together to 20,000 forward kernels of 218 problems on an
-  // H100 (2026-11-21, tools/bench/results/*-choice-*.json): how the kernels of
-  // a problem near its best compare, then their times.  ChoiceTest has what is
-  // left.
+  // Pipelines.  Fitted together to 30,000 forward kernels of 330 problems on an
+  // H100 (2026-11-21 and -22, tools/bench/results/*-choice-*.json): what the
+  // choice loses, how the kernels of a problem near its best compare, then
+  // their times.  ChoiceTest has what is left.
 
   /// Units of a multiprocessor that are busy at once combine as a power mean.
-  double unitPower = 4.4;
+  double unitPower = 2.5;
+  /// By how much longer exponentials and instructions take for each warp that a
+  /// scheduler has fewer than three: what one waits for, others fill.  At d =
+  /// 48, 128 rows and 176 keys at a time took 352 us, 192 and 96 326 us.
+  double fewWarpsShare = 0.39;
   /// Clocks of the tensor cores per step: of a turn, for its barrier; without
   /// overlap, where a warpgroup waits for its output before it starts scores.
-  double turnClocks = 31, drainClocks = 78;
+  double turnClocks = 74, drainClocks = 77;
   /// Of what units lose if all warpgroups do the same at the same time, the
   /// share that is lost where nothing keeps them apart: without overlap, for
   /// two (three: squared), and with it.  At d = 192 two warpgroups without
   /// turns and overlap took 26 % longer than with overlap, in turns 7 %.
-  double inStepShare = 0.3, lockedShare = 0.06;
+  double inStepShare = 0.42, lockedShare = 0.15;
   /// Share of the others' products for which a warpgroup waits that is free to
-  /// meet them.  Such kernels took from 275 to 341 us where those in turns took
-  /// 280 to 293 (d = 56, one head): what is in step at first often stays so.
-  double meetShare = 0.015;
+  /// meet them.
+  double meetShare = 0.42;
+  /// More of the two in a multiprocessor's first tile: what begins in step
+  /// stays so for long.  With a tile for each, kernels that are free took 1.2
+  /// times as long as those in turns (d = 72, 192 rows); with 20 as long.
+  double firstLockedShare = 0.09, firstMeetShare = 0.22;
   /// Clocks of a scheduler per 32 scores of a softmax that seldom rescales,
-  /// beside the exponential: 4.4 instructions, of which maxima and conversions
-  /// take two clocks, and what one waits for another.
-  double softmaxClocks = 10;
+  /// beside the exponential: 4.4 instructions, of which some take two clocks.
+  double softmaxClocks = 5.3;
   /// The same per step beside the softmax, and clocks of a step in which a
   /// warpgroup waits: for the barrier, for shuffles.
-  double stepClocks = 71, waitClocks = 169;
+  double stepClocks = 99, waitClocks = 260;
+  /// Of a step's instructions, the share that overlaps the product for the
+  /// output, if they were ordered so, as far as that lasts.
+  double hiddenShare = 0.38;
   /// Share of the counted bytes of shared memory that take time: counters show
   /// 42 to 44 % of the peak where the bytes make 71 %.
   double operandShare = 0.6;
@@ -135,14 +144,18 @@ struct Calibration {
   /// a row of a box, however long, where all engines are busy: 2.1 ns; where
   /// rows begin within a sector of 32 bytes, as every other one does if the
   /// head dimension is an odd multiple of 8: 3.4 ns.
-  double boxClocks = 3.5, crossingClocks = 6.55;
-  /// The share of them that is left to an engine alone (d = 72: 2.5 of 3.4 ns),
-  /// and how it combines with what its multiprocessor does.
-  double aloneShare = 0.58, ringPower = 7.3;
+  double boxClocks = 3.5, crossingClocks = 6.3;
+  /// The share of them that is left to an engine alone, and how it combines
+  /// with what its multiprocessor does.
+  double aloneShare = 0.31, ringPower = 12;
   /// The share by which a ring of two slots lengthens a round: a block that is
   /// late, or a warpgroup, holds up all.  Of more slots it is as much less as
   /// there are more beyond the first.
-  double ringShare = 0.0285;
+  double ringShare = 0.039;
+  /// Share of the first fill of a ring that the first step waits for: with one
+  /// tile each, four stages took 19.0 us, two 17.4 (d = 72, 3345 rows, a window
+  /// of 923).
+  double fillShare = 0.2;
   /// How copies of all engines combine with what multiprocessors do.
   double l2Power = 6.6;
   /// How much more than its share of L2's rate one copy engine gets in a burst,
@@ -151,7 +164,7 @@ struct Calibration {
   double burstGain = 1.94;
   /// Of the time that warpgroups wait for the last one of a tile, the share
   /// that is lost although the next tile's queries are there.
-  double idleShare = 0.9;
+  double idleShare = 0.79;
   /// Share of a short tile that is left when the first multiprocessor has
   /// nothing more to do, where tiles differ in length.
   double tailShare = 0.42;
@@ -159,20 +172,20 @@ struct Calibration {
   /// device memory that is busy.  By Little's law a ring brings at most its
   /// bytes in that time: a window of 128 keys at d = 64 took 121 to 129 us with
   /// two stages of 64 keys, 98 with four, and no less with more.
-  double memoryLatencySeconds = 1.82e-6;
+  double memoryLatencySeconds = 2.8e-6;
   /// Clocks of a warpgroup between two tiles: barriers, the next tile's place,
   /// the statistics; per 32 outputs of a warp the slots to scale, convert and
   /// stage them; per strip of the staging buffer the wait for the strip before.
-  double groupTileClocks = 451, epilogueSlots = 2.7, stripClocks = 98;
+  double groupTileClocks = 451, epilogueSlots = 2.7, stripClocks = 116;
   /// Slots per 32 scores that may be hidden, and clocks of a loop of its own
   /// for blocks that a mask cuts: with 96 or 144 keys, causal kernels take 3 to
   /// 4 % more time, against those with 128, than without a mask.
-  double maskSlots = 1.8, cutLoopClocks = 112;
+  double maskSlots = 12, cutLoopClocks = 51;
   /// Of the clocks between tiles, the share that other warpgroups do not use:
   /// where they are free to go on; more in turns; more if the next tile's
   /// queries wait for the last of them.
-  double exposedShare = 0.45, exposedByTurnsShare = 0.17,
-         exposedByQueriesShare = 0.18;
+  double exposedShare = 0.23, exposedByTurnsShare = 0.19,
+         exposedByQueriesShare = 0.11;
   /// Clocks in which one warp transposes 32 x 16 bytes: about ten instructions
   /// (a read and a write of four matrices, four permutes, addresses), one every
   /// other clock; and in which it waits, per step, for three barriers.  An

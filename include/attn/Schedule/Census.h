@@ -43,6 +43,10 @@ Visits visits(const Problem &problem, Axis outer, int64_t outerStep,
 Visits visitsOfStrip(const Problem &problem, Axis outer, int64_t outerStep,
                      int64_t innerStep, int64_t firstKey, int64_t keys);
 
+/// The visited pairs of every outer tile, in order.
+std::vector<int64_t> pairsOfTiles(const Problem &problem, Axis outer,
+                                  int64_t outerStep, int64_t innerStep);
+
 /// The visits of a pipeline, in which each of `outerTiles` makes at least one:
 /// those that see nothing visit the first inner tile.  `outerTiles` may count
 /// tiles that lie behind the last row.

@@ -53,6 +53,27 @@ TEST(PipelineTime, NarrowWindowsTakeDeepRings) {
   }
 }
 
+/// A few tiles more than multiprocessors take as long as two waves of them,
+/// though those of a window are not all equal: 166 took 88 us (d = 168).
+TEST(PipelineTime, FewTilesOfAMaskAreFollowed) {
+  Problem p = tokenProblem(168, 12672, false);
+  p.batch = 1;
+  p.heads = p.kvHeads = 2;
+  p.mask = {MaskKind::window, 1609, 0};
+  Machine machine = *findMachine("h100_sxm");
+  Tiles tiles{{"query", 192}, {"key", 48}, {"stages", 3}};
+  auto secondsOf = [&](int64_t rows) {
+    p.queries = p.keys = rows;
+    std::string error;
+    auto plan = planFor(p, machine, "flash", tiles, error);
+    EXPECT_TRUE(plan) << error;
+    return plan ? plan->seconds : 0;
+  };
+  double oneWave = secondsOf(12672); // 132 tiles
+  EXPECT_GT(secondsOf(15916), 1.75 * oneWave);
+  EXPECT_NEAR(secondsOf(15916) * 1e6, 88, 12);
+}
+
 /// What changed when one thing was changed.  Full attention, ratio of the first
 /// to the second.
 TEST(PipelineTime, ChangesGoTheMeasuredWay) {

@@ -3,7 +3,9 @@
 #include "RandomProblem.h"
 #include "attn/Schedule/Census.h"
 #include "gtest/gtest.h"
+#include <algorithm>
 #include <chrono>
+#include <numeric>
 
 using namespace attn;
 
@@ -64,6 +66,11 @@ TEST(Visits, AgreeWithEnumeration) {
     EXPECT_EQ(v.raggedPairRows, w.raggedPairRows);
     EXPECT_EQ(v.innerSpan, w.innerSpan);
     EXPECT_LE(std::abs(v.mostPairs - w.mostPairs), 1);
+    std::vector<int64_t> pairs = pairsOfTiles(p, outer, outerStep, innerStep);
+    EXPECT_EQ(int64_t(pairs.size()), w.outerTiles);
+    EXPECT_EQ(std::accumulate(pairs.begin(), pairs.end(), int64_t(0)),
+              w.wholePairs + w.raggedPairs);
+    EXPECT_EQ(*std::max_element(pairs.begin(), pairs.end()), w.mostPairs);
   }
 }
 
