@@ -103,8 +103,7 @@ private:
   double masking() const {
     if (problem.mask.kind == MaskKind::none)
       return 0;
-    return work.scores / grid.steps / 32 / kSchedulersPerSm *
-           c.gradientMaskSlots;
+    return work.scores / grid.steps / 32 / kSchedulersPerSm * c.hideSlots;
   }
 
   void add(const Use &use) {

@@ -34,7 +34,6 @@
 #include "PipelineTime.h"
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 using namespace attn;
 
@@ -252,9 +251,7 @@ private:
   double maskedScores() const {
     if (problem.mask.kind == MaskKind::none)
       return problem.keys % keys == 0 ? 0 : double(keys * kWarpgroupRows);
-    // Blocks that a band of as many rows meets, on average.
-    int64_t common = std::gcd(keys, kWarpgroupRows);
-    double cut = double(keys + kWarpgroupRows - common) * kWarpgroupRows;
+    double cut = cutScores(kWarpgroupRows, keys);
     return problem.mask.kind == MaskKind::window ? 2 * cut : cut;
   }
 

@@ -156,7 +156,7 @@ private:
     case Verb::weigh:
       stepRows = use.tile.cols;
       if (problem.mask.kind != MaskKind::none)
-        work.slots += paddedArea(use, problem) / 32 * c.gradientMaskSlots;
+        work.slots += paddedArea(use, problem) / 32 * c.hideSlots;
       return;
     case Verb::stream:
       bytes += double(use.moved) * bytesMoved(node, problem);

@@ -87,9 +87,20 @@ static double loadSlots(const Use &use, double bytes, const Problem &problem,
          bytes / (lanes * elementBytes) * roundSlots(problem, family, c);
 }
 
+/// Slots of scores that a mask may hide: of blocks that its edge cuts.  The
+/// other edge of a window, which the first rows do not meet, is left out.
+static double hideSlots(const Use &use, const GridCensus &grid, double area,
+                        const Problem &problem, const Calibration &c) {
+  if (problem.mask.kind == MaskKind::none)
+    return 0;
+  double cut = double(grid.blocks) * cutScores(use.tile.rows, use.tile.cols);
+  return std::min(area, cut) / 32 * c.hideSlots;
+}
+
 /// Adds the work of one leaf, all its executions in one head.
-static void add(UnitWork &work, const Use &use, const Problem &problem,
-                TensorCoreFamily family, const Calibration &c) {
+static void add(UnitWork &work, const Use &use, const GridCensus &grid,
+                const Problem &problem, TensorCoreFamily family,
+                const Calibration &c) {
   const Node &node = *use.node;
   double area = double(use.count) * use.tile.rows *
                 padded(node.tensor, use.tile.cols, problem, use.columnParts());
@@ -107,6 +118,7 @@ static void add(UnitWork &work, const Use &use, const Problem &problem,
   case Verb::softmax:
     work.exps += area;
     work.slots += area / 32 * (c.softmaxSlots + roundSlots(problem, family, c));
+    work.slots += hideSlots(use, grid, area, problem, c);
     work.slots += double(use.count) * use.tile.rows / kFragmentRows *
                   use.columnParts() * c.stepSlots;
     if (use.columnParts() > 1)
@@ -220,7 +232,7 @@ static Time gridTime(const Census &census, size_t number,
   UnitWork work;
   for (const Use &use : census.uses)
     if (use.grid == number)
-      add(work, use, problem, family, c);
+      add(work, use, grid, problem, family, c);
 
   // Of a head.  Each round is a launch of its own, with blocks for all that
   // one can have.  Of scores those count that something sees, all alike.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <queue>
 
 using namespace attn;
@@ -78,6 +79,10 @@ double attn::makespan(std::vector<double> tiles, int64_t heads, int64_t sms) {
       last = std::max(last, end);
     }
   return last;
+}
+
+double attn::cutScores(int64_t rows, int64_t keys) {
+  return double(keys + rows - std::gcd(keys, rows)) * double(rows);
 }
 
 double attn::paddedArea(const Use &use, const Problem &problem) {

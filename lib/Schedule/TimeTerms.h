@@ -41,6 +41,10 @@ double makespan(const TileClocks &tile, double tiles, double sms,
 /// who is free first.
 double makespan(std::vector<double> tiles, int64_t heads, int64_t sms);
 
+/// Scores of a tile that an edge of a mask cuts: blocks of so many keys that a
+/// band as wide as the tile has rows meets, on average.
+double cutScores(int64_t rows, int64_t keys);
+
 /// What products and scores of gradients have units do, all blocks of a head.
 struct GradientWork {
   double flops = 0, smemBytes = 0, scores = 0;

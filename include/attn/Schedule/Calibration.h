@@ -212,9 +212,10 @@ struct Calibration {
   /// other's way: with 2560 clocks of products and 2976 of shared memory a step
   /// takes about 3500.
   double gradientPower = 3;
-  /// Slots per 32 scores that may be hidden, in every step: an index, a
-  /// comparison, a selection.
-  double gradientMaskSlots = 3;
+  /// Slots per 32 scores that may be hidden: an index, a comparison, a
+  /// selection.  Of gradients in every step; of forward on mma_sync in blocks
+  /// that a mask cuts.
+  double hideSlots = 3;
   /// Clocks of a step in which a warpgroup waits: for dS of the others, for
   /// barriers, for products of which nothing else is left to do.
   double gradientWaitClocks = 800;

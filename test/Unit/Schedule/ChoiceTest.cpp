@@ -117,6 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Search{"2026-11-21-h100-choice-seed-4.json", 0.6},
                     Search{"2026-11-21-h100-choice-seed-5.json", 0.65},
                     Search{"2026-11-22-h100-choice-seed-6.json", 0.85},
-                    Search{"2026-11-22-h100-choice-seed-7.json", 0.9}));
+                    Search{"2026-11-22-h100-choice-seed-7.json", 0.9},
+                    Search{"2026-11-22-h100-choice-seed-8.json", 0.9}));
 
 } // namespace
