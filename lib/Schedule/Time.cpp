@@ -222,81 +222,106 @@ struct Waves {
 
 } // namespace
 
-static Time gridTime(const Census &census, size_t number,
-                     const Footprint &space, const Problem &problem,
-                     const Machine &machine, TensorCoreFamily family,
-                     const Calibration &c) {
-  const GridCensus &grid = census.grids[number];
-  double heads = double(grid.heads), sms = machine.sms;
-  double clock = clockOf(machine);
-  UnitWork work;
-  for (const Use &use : census.uses)
-    if (use.grid == number)
-      add(work, use, grid, problem, family, c);
+namespace {
 
-  // Of a head.  Each round is a launch of its own, with blocks for all that
-  // one can have.  Of scores those count that something sees, all alike.
-  bool isInRounds = grid.strips > 0;
-  double strips = isInRounds ? double(grid.strips) : 1;
-  double all = double(grid.blocks) * strips, blocks = all,
-         longest = grid.longest;
-  double atOnce = heads, rounds = 1;
-  if (isInRounds) {
-    atOnce = double(grid.headsAtOnce);
-    rounds = strips * std::ceil(heads / atOnce);
-  }
-  if (isInRounds && work.scoreTiles > 0)
-    blocks = work.scoreTiles, longest = 1;
-  UnitClocks block;
-  block.tensor = work.flops / productRate(machine, problem, family) / blocks;
-  block.exp = work.exps / machine.expPerClockPerSm / blocks;
-  block.issue = work.slots / double(kSchedulersPerSm) / blocks;
-  block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / blocks;
-  if (problem.direction == Direction::backward)
-    block.smem *= c.gradientOperandShare;
+/// The blocks of a launch, in rounds those of all launches.
+struct Blocks {
+  double ofHead;  ///< launched
+  double working; ///< of those; of scores in rounds, what something sees
+  double atOnce;  ///< working ones of one launch
+  double rounds = 1;
+  double longest; ///< of them, by an average one
+};
+
+} // namespace
+
+/// Each round is a launch of its own, with blocks for all that one can have.
+/// Of scores those work that something sees, all alike.
+static Blocks blocksOf(const GridCensus &grid, const UnitWork &work) {
+  double heads = double(grid.heads), blocks = double(grid.blocks);
+  if (grid.strips == 0)
+    return {blocks, blocks, blocks * heads, 1, grid.longest};
+  double strips = double(grid.strips), atOnce = double(grid.headsAtOnce);
+  double all = blocks * strips, rounds = strips * std::ceil(heads / atOnce);
+  if (work.scoreTiles == 0)
+    return {all, all, blocks * atOnce, rounds, grid.longest};
+  return {all, work.scoreTiles, work.scoreTiles / strips * atOnce, rounds, 1};
+}
+
+/// Whether blocks take P up again from places in slow memory.
+static bool returnsToPlaces(const Census &census, size_t number) {
+  return std::any_of(
+      census.uses.begin(), census.uses.end(), [&](const Use &use) {
+        return use.grid == number && use.node->verb == Verb::absorb &&
+               use.node->tensor == Tensor::P && use.node->slots > 0;
+      });
+}
+
+/// Clocks in which an average block waits, whatever units do.
+static double barrierClocks(const Census &census, size_t number,
+                            const UnitWork &work, const Blocks &blocks,
+                            const Machine &machine, const Calibration &c) {
+  const GridCensus &grid = census.grids[number];
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.
   double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
   // The next unit's copy is no further ahead than the ring is deep.
   double late = grid.isSliced() ? c.lateUnitClocks / (grid.stages - 1.0) : 0;
-  block.barriers =
-      ((handovers + work.agreements) * c.barrierClocks + handovers * late) /
-          blocks +
-      c.startClocks;
+  double clocks =
+      (handovers + work.agreements) * c.barrierClocks + handovers * late;
   // What a block leaves for the next launch has nothing beside it.
-  if (isInRounds)
-    block.barriers +=
-        work.spilledBytes / blocks * clock * sms / hbmRateOf(machine, c) +
-        (all - blocks) / blocks * c.productHiddenClocks;
+  if (grid.strips > 0)
+    clocks += work.spilledBytes * clockOf(machine) * machine.sms /
+                  hbmRateOf(machine, c) +
+              (blocks.ofHead - blocks.working) * c.productHiddenClocks;
   // The first piece has nothing beside it on its way to L2 and back.
-  bool returnsToPlaces =
-      std::any_of(census.uses.begin(), census.uses.end(), [&](const Use &use) {
-        return use.grid == number && use.node->verb == Verb::absorb &&
-               use.node->tensor == Tensor::P && use.node->slots > 0;
-      });
-  if (returnsToPlaces)
-    block.barriers += work.returns / blocks * c.loadLatencySeconds * clock;
+  if (returnsToPlaces(census, number))
+    clocks += work.returns * c.loadLatencySeconds * clockOf(machine);
+  return clocks / blocks.working + c.startClocks;
+}
+
+static Time gridTime(const Census &census, size_t number,
+                     const Footprint &space, const Problem &problem,
+                     const Machine &machine, TensorCoreFamily family,
+                     const Calibration &c) {
+  const GridCensus &grid = census.grids[number];
+  double sms = machine.sms, clock = clockOf(machine);
+  UnitWork work;
+  for (const Use &use : census.uses)
+    if (use.grid == number)
+      add(work, use, grid, problem, family, c);
+
+  Blocks blocks = blocksOf(grid, work);
+  double count = blocks.working;
+  UnitClocks block;
+  block.tensor = work.flops / productRate(machine, problem, family) / count;
+  block.exp = work.exps / machine.expPerClockPerSm / count;
+  block.issue = work.slots / double(kSchedulersPerSm) / count;
+  block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / count;
+  if (problem.direction == Direction::backward)
+    block.smem *= c.gradientOperandShare;
+  block.barriers = barrierClocks(census, number, work, blocks, machine, c);
 
   Waves waves{grid,
               block,
-              blocks / strips * atOnce,
-              longest,
+              blocks.atOnce,
+              blocks.longest,
               sms,
               double(std::max<int64_t>(1, space.blocksPerSm)),
               c.loadLatencySeconds * clock,
-              double(grid.handovers) / blocks,
+              double(grid.handovers) / count,
               c};
   Time t;
-  double perSm = blocks * heads / sms / clock;
-  double whole = rounds * waves.total() / clock,
-         ideal = rounds * waves.ideal() / clock;
+  double perSm = count * double(grid.heads) / sms / clock;
+  double whole = blocks.rounds * waves.total() / clock,
+         ideal = blocks.rounds * waves.ideal() / clock;
   t.tensor = block.tensor * perSm;
   t.exp = block.exp * perSm;
   t.issue = block.issue * perSm;
   t.smem = block.smem * perSm;
   t.exposed = ideal - block.busiest() * perSm;
   t.tail = whole - ideal;
-  t.overhead = rounds * (c.launchSeconds + waves.prologue() / clock);
+  t.overhead = blocks.rounds * (c.launchSeconds + waves.prologue() / clock);
 
   Bytes bytes =
       gridTraffic(census, number, problem, machine,
