@@ -69,6 +69,10 @@ public:
   }
 
   double tiles() const { return double(grid.blocks); }
+  /// Of all heads.
+  double allTiles() const {
+    return tiles() * (double(problem.batch) * problem.heads);
+  }
   /// Rounds of an average tile: one for every block of keys.
   double rounds() const { return double(grid.steps) / tiles(); }
   /// As many in which all warpgroups work do what is done in all rounds.
@@ -113,8 +117,7 @@ public:
   }
   /// Of all tiles, those that are the first of their multiprocessor.
   double firstTiles() const {
-    double all = tiles() * double(problem.batch) * problem.heads;
-    return std::min(1.0, double(machine.sms) / all);
+    return std::min(1.0, double(machine.sms) / allTiles());
   }
   /// All products, exponentials and instructions of a round.
   double units() const {
@@ -348,8 +351,7 @@ static double clocksOfTiles(const PipelineModel &model, double boundary,
                             int64_t rows, const Problem &problem, double sms,
                             const Calibration &c) {
   TileClocks tile = clocksOf(model, boundary);
-  int64_t heads = problem.batch * problem.heads;
-  double tiles = model.tiles() * double(heads);
+  double tiles = model.allTiles();
   if (problem.mask.kind == MaskKind::none || tiles > kFewTiles * sms)
     return makespan(tile, tiles, sms, c.tailShare);
   double round = (tile.average - boundary) / model.averageSteps();
@@ -357,7 +359,8 @@ static double clocksOfTiles(const PipelineModel &model, double boundary,
   for (int64_t pairs :
        pairsOfTiles(problem, Axis::Query, rows, model.blockKeys()))
     clocks.push_back(double(std::max<int64_t>(1, pairs)) * round + boundary);
-  return makespan(std::move(clocks), heads, int64_t(sms));
+  return makespan(std::move(clocks), problem.batch * problem.heads,
+                  int64_t(sms));
 }
 
 Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
@@ -369,7 +372,7 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double clock = clockOf(machine);
   double sms = double(std::max<int64_t>(1, machine.sms / together));
   double heads = double(problem.batch) * problem.heads;
-  double blocks = model.tiles() * heads;
+  double blocks = model.allTiles();
   double roundsPerSm = model.busyRounds() * blocks / sms;
   double boundary = model.boundary();
   double whole =
