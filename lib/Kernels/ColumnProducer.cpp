@@ -19,40 +19,35 @@ public:
 
   void produce() {
     Value flags = f.arguments.get(b, kFlagsRole);
-    Place start = Place::writer(b), message = Place::reader(b);
+    Place start = Place::writer(b);
     Scalar number = f.team->first(b, *f.order);
     Tile first = f.order->at(b, number);
-    pushTile(b, f.queue, message, first);
-    message = message.next(b, kTileMessages);
-    b.when(exists(first), [&] { loadQueries(first, start.parity); });
-    Scalar drawn = b.i32(0); // tiles that the team has been told of
+    pushTile(b, f.queue, messageOf(b.i32(0)), first);
+    b.when(exists(first), [&] { loadQueries(first, b.i32(0)); });
     b.repeat(
-        {first.row, first.head, first.batch, message.slot, message.parity,
-         number, drawn, start.slot, start.parity, start.parity ^ 1},
+        {first.row, first.head, first.batch, number, b.i32(0), start.slot,
+         start.parity},
         [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) -> SmallVector<Value> {
           auto at = [&](int i) { return b.wrap(s[i]); };
           Tile tile{at(0), at(1), at(2)};
-          Place message{at(3), at(4)}, place{at(7), at(8)};
-          Scalar slot = at(6) & b.i32(kDrawnSlots - 1), queryParity = at(9);
-          place = loadStrips(tile, place, [&] {
+          Scalar count = at(4), slot = count & b.i32(kDrawnSlots - 1);
+          Place place = loadStrips(tile, {at(5), at(6)}, [&] {
             b.when(f.team->leads, [&] { draw(flags, slot); });
           });
           // A flag holds the number plus 1.
           Scalar number = b.wrap(AwaitOp::create(
                               b, b.getI32Type(), flags,
-                              f.drawnFlag(f.team->rowGroup, slot), at(5) + 2)) -
+                              f.drawnFlag(f.team->rowGroup, slot), at(3) + 2)) -
                           1;
           Tile next = f.order->at(b, number);
-          pushTile(b, f.queue, message, next);
-          message = message.next(b, kTileMessages);
+          pushTile(b, f.queue, messageOf(count + 1), next);
           // Under the last strip's output, which needs no queries any more.
-          b.when(exists(next), [&] { loadQueries(next, queryParity); });
-          place =
-              loadValues(tile, f.blocks->ofTile(b, tile.row).end - 1, place);
-          return {next.row,       next.head,      next.batch, message.slot,
-                  message.parity, number,         at(6) + 1,  place.slot,
-                  place.parity,   queryParity ^ 1};
+          b.when(exists(next), [&] { loadQueries(next, count + 1); });
+          place = loadValues(tile, f.blocks->ofTile(b, tile.row).end,
+                             b.i32(kPieces), allPieces(), place);
+          return {next.row,  next.head,  next.batch,  number,
+                  count + 1, place.slot, place.parity};
         });
   }
 
@@ -62,17 +57,27 @@ private:
     Scalar drawn = f.order->draw(b, f.arguments);
     for (int64_t rank = 0; rank < f.cluster; ++rank)
       PublishOp::create(b, flags, f.drawnFlag(f.team->groupOf(rank), slot),
-                        drawn + f.team->afterFirst() + 1);
+                        drawn + f.team->afterFirst() + 1)
+          ->setAttr("relaxed", b.getUnitAttr());
   }
 
   Scalar exists(const Tile &tile) { return b.i32(-1) < tile.row; }
 
-  /// The panels that stay for the tile.
-  void loadQueries(const Tile &tile, Scalar parity) {
+  /// Where the queue tells of a tile.  What follows from the tile's number
+  /// among the block's is worked out anew, since 24 registers hold little.
+  Place messageOf(Scalar count) {
+    static_assert(kTileMessages == 2);
+    return {count & b.i32(1), (count / 2) & b.i32(1)};
+  }
+
+  Scalar allPieces() { return b.i32(f.groupSize * kPieces); }
+
+  /// The panels that stay for a tile.
+  void loadQueries(const Tile &tile, Scalar count) {
     Scalar row = tile.row + f.team->rank * kRows;
     Scalar zero = b.i32(0);
-    MbarrierWaitOp::create(b, f.queryEmpty, zero, parity);
-    // Loops, since 24 registers hold little.
+    MbarrierWaitOp::create(b, f.queryEmpty, zero, f.parityOf(count) ^ 1);
+    // A loop for the same reason.
     b.loop(zero, b.i32(f.panels), {zero},
            [&](Scalar panel, ValueRange p) -> SmallVector<Value> {
              Scalar stage = b.wrap(p[0]);
@@ -92,17 +97,15 @@ private:
   /// last strip's scores, which hide how long it takes.
   Place loadStrips(const Tile &tile, Place place, function_ref<void()> draw) {
     Run run = f.blocks->ofTile(b, tile.row);
-    ValueRange end =
-        b.loop(run.begin, run.end, {place.slot, place.parity},
-               [&](Scalar n, ValueRange p) -> SmallVector<Value> {
-                 b.when(n + 1 == run.end, draw);
-                 Place place =
-                     loadScores(tile, n, {b.wrap(p[0]), b.wrap(p[1])});
-                 place = when(run.begin < n, place, [&](Place place) {
-                   return loadValues(tile, n - 1, place);
-                 });
-                 return {place.slot, place.parity};
-               });
+    ValueRange end = b.loop(
+        run.begin, run.end, {place.slot, place.parity},
+        [&](Scalar n, ValueRange p) -> SmallVector<Value> {
+          b.when(n + 1 == run.end, draw);
+          Place place = loadScores(tile, n, {b.wrap(p[0]), b.wrap(p[1])});
+          Scalar most = b.select(run.begin < n, allPieces(), b.i32(kPieces));
+          place = loadValues(tile, n, b.i32(0), most, place);
+          return {place.slot, place.parity};
+        });
     return {b.wrap(end[0]), b.wrap(end[1])};
   }
 
@@ -165,22 +168,25 @@ private:
     return panel * streamed / f.panels < (panel + 1) * streamed / f.panels;
   }
 
-  /// What B(n) reads: the values of the own part first.
-  Place loadValues(const Tile &tile, Scalar n, Place place) {
+  /// What the products behind the scores of strip n read, piece by piece:
+  /// values of the own part, then those of the others in the strip before.
+  Place loadValues(const Tile &tile, Scalar n, Scalar first, Scalar end,
+                   Place place) {
     Scalar keyHead = this->keyHead(tile);
     Scalar column = f.team->part * f.columns;
-    ValueRange end =
-        b.loop(b.i32(0), b.i32(f.groupSize), {place.slot, place.parity},
-               [&](Scalar distance, ValueRange p) -> SmallVector<Value> {
-                 Place place{b.wrap(p[0]), b.wrap(p[1])};
-                 Scalar key =
-                     n * f.strip + f.team->partAfter(b, distance) * kKeys;
-                 for (int64_t piece = 0; piece < kPieces; ++piece)
-                   place = loadUnit(place, "v", tile, keyHead,
-                                    key + piece * kPieceKeys, column);
-                 return {place.slot, place.parity};
+    ValueRange last =
+        b.loop(first, end, {place.slot, place.parity},
+               [&](Scalar piece, ValueRange p) -> SmallVector<Value> {
+                 Scalar distance = piece / kPieces;
+                 Scalar strip = b.select(piece < b.i32(kPieces), n, n - 1);
+                 Scalar key = strip * f.strip +
+                              f.team->partAfter(b, distance) * kKeys +
+                              (piece & b.i32(kPieces - 1)) * kPieceKeys;
+                 Place next = loadUnit({b.wrap(p[0]), b.wrap(p[1])}, "v", tile,
+                                       keyHead, key, column);
+                 return {next.slot, next.parity};
                });
-    return {b.wrap(end[0]), b.wrap(end[1])};
+    return {b.wrap(last[0]), b.wrap(last[1])};
   }
 
   static constexpr int64_t kRows = ColumnFrame::kRows;

@@ -2,8 +2,9 @@
 //
 // The blocks of a group see the same rows and each its own keys.  Every block
 // keeps its own running maximum of a row, rounded up to a whole number of
-// powers of two, m >= c s, and its own sum l of weights 2^(c s - m); so it
-// works out its weights without asking the others.
+// powers of two, and its own sum l of weights 2^(c s - m); so it works out its
+// weights without asking the others.  Either m >= c s, or m moves only when a
+// weight would exceed 2^8 (`move`).
 //
 // Who reads the weights of several blocks has a reference M of his own for what
 // he sums up, likewise a whole number, and multiplies the weights of a block by
@@ -45,21 +46,38 @@ public:
     return scale.orient(builder, scores);
   }
 
-  /// Writers: the block's own next keys.
-  struct Step {
-    Rows rows;
-    mlir::Value weights; ///< an accumulator
-  };
-  Step step(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+  /// Writers: the rows before the block's own next keys, at a maximum that is
+  /// theirs too.
+  Rows raise(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+  /// Weights of some of these keys, an accumulator; adds them to the sum.
+  mlir::Value weigh(TileBuilder &builder, Rows &rows, mlir::Value scores) const;
 
-  /// Readers: makes ready to add the weights of a block (`lhs` fragment) whose
-  /// rows stand at `other`; adds its sum.
+  /// Readers: a reference for rows that stood at `max`, to add weights of rows
+  /// that stand at `other` at most.
   struct Join {
-    Rows rows;
-    mlir::Value weights, output;
+    mlir::Value max, output;
   };
-  Join join(TileBuilder &builder, Rows rows, mlir::Value output, Rows other,
-            mlir::Value weights) const;
+  Join join(TileBuilder &builder, mlir::Value max, mlir::Value output,
+            mlir::Value other) const;
+  /// The powers of two that weights are to be multiplied by.
+  mlir::Value exponents(TileBuilder &builder, mlir::Value from,
+                        mlir::Value to) const;
+  mlir::Value higher(TileBuilder &builder, mlir::Value one,
+                     mlir::Value other) const;
+  /// Both, for the next keys of a block that writes and reads, if these or
+  /// those of others ask for it: rows move only if some weight would exceed
+  /// 2^8, so hardly ever.
+  struct Move {
+    Rows own;
+    Join joined;
+  };
+  Move move(TileBuilder &builder, Rows own, mlir::Value max, mlir::Value output,
+            mlir::Value scores, mlir::Value others) const;
+  /// Whether rows that stand at `other` ask for it.
+  Scalar asks(TileBuilder &builder, mlir::Value other, mlir::Value max) const;
+
+  /// Readers: the sum of other rows as well.
+  Rows add(TileBuilder &builder, Rows rows, Rows other) const;
 
   /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
   /// LSE = ln(2) (M + log2(l)), or -inf.
@@ -69,7 +87,11 @@ public:
   End finish(TileBuilder &builder, Rows rows) const;
 
 private:
+  Join moveTo(TileBuilder &builder, mlir::Value max, mlir::Value output,
+              mlir::Value other) const;
+
   ScoreScale scale;
+  Scalar scoresPerBit;
   double reach; ///< exponents beyond this move a reader's reference
 };
 

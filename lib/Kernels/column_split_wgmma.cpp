@@ -7,18 +7,22 @@
 // P of the whole strip, so the parts of P are exchanged.  No score is computed
 // twice: the group is one cache of G times the size.
 //
-//   iteration n:   A(n)      S of the own keys of strip n, softmax, P to
-//   scratch
-//                  B(n - 1)  for each part, the own one first: O += P V
+//   iteration n:   A(n)      S of the own keys of strip n, softmax, P to the
+//                            scratch and, from the registers, O += P V
+//                  B(n - 1)  for each other part: O += P V
 //
-// The lag of one strip hides the exchange.
+// The lag of one strip hides the exchange.  From the first product of A to the
+// last of B nothing is waited for: the weights of 32 keys are worked out while
+// the product of the 32 before runs, and the reference of the rows
+// (GroupSoftmax.h) is chosen for all parts at once, whose maxima are loaded
+// while S is worked out.
 //
 // Exchange.  A warp's P leaves as the registers it is in (tile.store_registers)
 // and comes back, in the warp of the same rows of another block, as the left
-// factor of a product; beside it go maximum and sum of the rows
-// (GroupSoftmax.h).  The scratch has kLag + 2 slots a block, which L2 holds
-// whatever the number of rows and heads: when strip n + 4 is written, strip
-// n + 2 of all others has been seen, so they are past B(n).
+// factor of a product; beside it go maximum and sum of the rows.  The scratch
+// has kLag + 2 slots a block, which L2 holds whatever the number of rows and
+// heads: when strip n + 4 is written, strip n + 2 of all others has been seen,
+// so they are past B(n).
 //
 // Flags.  One per block and warpgroup: how many strips it has published,
 // counted over all tiles of a launch.  A publisher, one lane per warpgroup,
@@ -84,15 +88,21 @@ public:
   }
 
 private:
-  /// P of a warp, and its rows.
-  struct Image {
-    Value weights;
-    GroupSoftmax::Rows rows;
+  /// A strip of a tile, and its number among all strips of the block.
+  struct Strip {
+    Scalar n, number;
+    bool isFirst;
   };
-  /// What B sums up.
+  /// What is summed up, and the reference of its rows.
   struct Sums {
-    GroupSoftmax::Rows rows;
+    Value max, sum, output;
+  };
+  /// Products that add to the output, one behind the other: where they stand in
+  /// the ring, and what they will not have read before the next has begun.
+  struct Chain {
+    Place place;
     Value output;
+    std::optional<Place> running, read;
   };
 
   void consume() {
@@ -116,42 +126,25 @@ private:
     MbarrierWaitOp::create(b, queryFull, b.i32(0), queryParity);
 
     GroupSoftmax::Rows none = softmax->start(b, kWarpRows);
-    SmallVector<Value> init = {place.slot,
-                               place.parity,
-                               none.max,
-                               none.sum,
-                               none.max,
-                               none.sum,
-                               b.fill(b.f32(0), outputType())};
-    ValueRange end = b.loop(
-        run.begin, run.end + 1, init,
-        [&](Scalar n, ValueRange s) -> SmallVector<Value> {
-          Place place{b.wrap(s[0]), b.wrap(s[1])};
-          GroupSoftmax::Rows own{s[2], s[3]};
-          Sums sums{{s[4], s[5]}, s[6]};
-          Scalar number = count + (n - run.begin);
-          Scalar hasBefore = run.begin < n;
-          ValueRange a = b.choose(
-              n < run.end,
-              [&] {
-                return scores(place, own, run, n, number, hasBefore, warpRow);
-              },
-              [&]() -> SmallVector<Value> {
-                awaitReady(number - 1);
-                return {place.slot, place.parity, own.max, own.sum};
-              });
-          place = {b.wrap(a[0]), b.wrap(a[1])};
-          ValueRange output = b.choose(
-              hasBefore, [&] { return multiply(place, sums, number - 1); },
-              [&]() -> SmallVector<Value> {
-                return {place.slot, place.parity, sums.rows.max, sums.rows.sum,
-                        sums.output};
-              });
-          return {output[0], output[1], a[2],     a[3],
-                  output[2], output[3], output[4]};
-        });
-    store(tile, warpRow, {{end[4], end[5]}, end[6]});
-    return {end[0], end[1], queryParity ^ 1, count + (run.end - run.begin)};
+    Sums nothing{none.max, none.sum, b.fill(b.f32(0), outputType())};
+    SmallVector<Value> first =
+        addStrip(place, none, nothing, run, {run.begin, count, true}, warpRow);
+    ValueRange end =
+        b.loop(run.begin + 1, run.end, first,
+               [&](Scalar n, ValueRange s) -> SmallVector<Value> {
+                 return addStrip({b.wrap(s[0]), b.wrap(s[1])}, {s[2], s[3]},
+                                 {s[4], s[5], s[6]}, run,
+                                 {n, count + (n - run.begin), false}, warpRow);
+               });
+    count = count + (run.end - run.begin);
+    SmallVector<Value> last =
+        addLast({b.wrap(end[0]), b.wrap(end[1])}, {end[2], end[3]},
+                {end[4], end[5], end[6]}, count - 1);
+    end = last;
+    GroupSoftmax::Rows rows =
+        softmax->add(b, {end[4], end[5]}, {end[2], end[3]});
+    store(tile, warpRow, rows, end[6]);
+    return {end[0], end[1], queryParity ^ 1, count};
   }
 
   Type outputType() { return b.accType(kWarpRows, columns); }
@@ -170,27 +163,77 @@ private:
            consumer;
   }
 
-  /// A(n): S of the own keys, softmax, P to the scratch.
-  SmallVector<Value> scores(Place place, GroupSoftmax::Rows own, const Run &run,
-                            Scalar n, Scalar number, Scalar hasBefore,
-                            Scalar warpRow) {
-    Value product = startScores(place);
-    Value scores = softmax->orient(b, product);
-    MbarrierArriveOp::create(b, queryEmpty, b.i32(0), n == run.end - 1);
-    scores = hide(scores, warpRow, n * strip + team->part * kKeys);
-    GroupSoftmax::Step step = softmax->step(b, own, scores);
-    Value weights =
-        CastOp::create(b, b.lhsType(kWarpRows, kKeys, element), step.weights);
-    StoreRegistersOp::create(
-        b, ValueRange{weights, step.rows.max, step.rows.sum},
-        arguments.get(b, kScratchRole), imagePlace(number, team->part));
-    b.when(hasBefore, [&] { awaitReady(number - 1); });
-    MbarrierArriveOp::create(b, written, group, /*condition=*/Value());
-    return {place.slot, place.parity, step.rows.max, step.rows.sum};
+  /// Likewise of its rows, which lie behind the weights of all blocks.
+  Scalar rowsPlace(Scalar number, Scalar part) {
+    int64_t sizes = kWarpRows * kKeys / 2 / (4 * 32);
+    return b.gridSize(0) * (kExchangeSlots * kConsumers * sizes) +
+           imagePlace(number, part);
   }
 
-  /// S, panel by panel; hands units back as they have been read.
-  Value startScores(Place &place) {
+  SmallVector<Value> pack(const Place &place, const GroupSoftmax::Rows &own,
+                          const Sums &sums) {
+    return {place.slot, place.parity, own.max,    own.sum,
+            sums.max,   sums.sum,     sums.output};
+  }
+
+  /// A(n): S of the own keys, softmax, P to the scratch, and O += P V of these
+  /// keys, P as it is in the registers.  Slice by slice: while a product runs,
+  /// the next slice's weights are worked out.  Then B(n - 1), in the same chain
+  /// of products.
+  SmallVector<Value> addStrip(Place place, GroupSoftmax::Rows own, Sums sums,
+                              const Run &run, const Strip &at, Scalar warpRow) {
+    Value highest;
+    Value product = startScores(place, [&] {
+      if (at.isFirst)
+        return;
+      awaitReady(at.number - 1);
+      highest = highestOf(loadRowsOfOthers(at.number - 1));
+    });
+    Value scores = softmax->orient(b, product);
+    MbarrierArriveOp::create(b, queryEmpty, b.i32(0), at.n == run.end - 1);
+    scores = hide(scores, warpRow, at.n * strip + team->part * kKeys);
+    GroupSoftmax::Move moved =
+        softmax->move(b, own, sums.max, sums.output, scores, highest);
+    own = moved.own;
+    GroupSoftmax::Join joined = moved.joined;
+    Value exponents = softmax->exponents(b, own.max, joined.max);
+    Chain chain{place, joined.output, {}, {}};
+    SmallVector<Value> slices;
+    for (int64_t piece = 0; piece < kPieces; ++piece) {
+      if (piece > 0)
+        endRead(chain);
+      Value some = ExtractOp::create(b, b.accType(kWarpRows, kPieceKeys),
+                                     scores, uint64_t(piece * kPieceKeys));
+      slices.push_back(
+          CastOp::create(b, sliceType(), softmax->weigh(b, own, some)));
+      multiply(chain, slices.back(), exponents);
+    }
+    StoreRegistersOp::create(b, slices, arguments.get(b, kScratchRole),
+                             imagePlace(at.number, team->part));
+    StoreRegistersOp::create(b, ValueRange{own.max, own.sum},
+                             arguments.get(b, kScratchRole),
+                             rowsPlace(at.number, team->part));
+    MbarrierArriveOp::create(b, written, group, /*condition=*/Value());
+    if (!at.isFirst)
+      return addOthers(chain, own, joined.max, at.number - 1, {});
+    end(chain);
+    return pack(chain.place, own, {joined.max, sums.sum, chain.output});
+  }
+
+  /// B(n - 1) alone, behind the last strip.
+  SmallVector<Value> addLast(Place place, GroupSoftmax::Rows own, Sums sums,
+                             Scalar number) {
+    awaitReady(number);
+    SmallVector<GroupSoftmax::Rows> others = loadRowsOfOthers(number);
+    GroupSoftmax::Join joined =
+        softmax->join(b, sums.max, sums.output, highestOf(others));
+    Chain chain{place, joined.output, {}, {}};
+    return addOthers(chain, own, joined.max, number, others);
+  }
+
+  /// S, panel by panel; hands units back as they have been read.  `meanwhile`
+  /// is written while the first half runs.
+  Value startScores(Place &place, function_ref<void()> meanwhile) {
     Value sum;
     SmallVector<Place> before;
     for (int64_t panel = 0; panel < panels; ++panel) {
@@ -207,6 +250,8 @@ private:
       sum = WgmmaOp::create(b, b.pendingType(kKeys), stage ? bufferQ : units,
                             left, groupRow, units, right, /*transpose=*/true,
                             sum);
+      if (panel == panels / 2)
+        meanwhile();
       if (panel > 0)
         awaitOlder();
       for (Place one : before)
@@ -233,82 +278,108 @@ private:
         [&]() -> SmallVector<Value> { return {scores}; })[0];
   }
 
-  Image load(Scalar number, Scalar part) {
-    Type row = b.rowType(kWarpRows);
+  Type sliceType() { return b.lhsType(kWarpRows, kPieceKeys, element); }
+
+  GroupSoftmax::Rows loadRows(Scalar number, int64_t distance) {
     auto op = LoadRegistersOp::create(
         b,
-        TypeRange{b.lhsType(kWarpRows, kKeys, element), row,
-                  b.rowType(kWarpRows, /*partial=*/true)},
-        arguments.get(b, kScratchRole), imagePlace(number, part));
-    return {op.getResult(0), {op.getResult(1), op.getResult(2)}};
+        TypeRange{b.rowType(kWarpRows), b.rowType(kWarpRows, /*partial=*/true)},
+        arguments.get(b, kScratchRole),
+        rowsPlace(number, team->partAfter(b, b.i32(distance))));
+    return {op.getResult(0), op.getResult(1)};
   }
 
-  /// B(n): O += P V, part by part.  Sums of rows count from the last strip
+  /// Of the part that is so many further.
+  SmallVector<Value> load(Scalar number, int64_t distance) {
+    SmallVector<Type> types(kPieces, sliceType());
+    auto op = LoadRegistersOp::create(
+        b, types, arguments.get(b, kScratchRole),
+        imagePlace(number, team->partAfter(b, b.i32(distance))));
+    return llvm::to_vector_of<Value>(op.getResults());
+  }
+
+  SmallVector<GroupSoftmax::Rows> loadRowsOfOthers(Scalar number) {
+    SmallVector<GroupSoftmax::Rows> all;
+    for (int64_t distance = 1; distance < groupSize; ++distance)
+      all.push_back(loadRows(number, distance));
+    return all;
+  }
+
+  Value highestOf(ArrayRef<GroupSoftmax::Rows> all) {
+    Value max = all.front().max;
+    for (const GroupSoftmax::Rows &rows : all.drop_front())
+      max = softmax->higher(b, max, rows.max);
+    return max;
+  }
+
+  /// B(n): O += P V of the other parts.  Sums of rows count from the last strip
   /// only, whose sums are those of all keys.
-  SmallVector<Value> multiply(Place place, Sums sums, Scalar number) {
-    sums.rows.sum = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
-    Image image = load(number, team->part);
-    auto pack = [](const Place &place, const Sums &sums) {
-      return SmallVector<Value>{place.slot, place.parity, sums.rows.max,
-                                sums.rows.sum, sums.output};
+  SmallVector<Value> addOthers(Chain &chain, const GroupSoftmax::Rows &own,
+                               Value max, Scalar number,
+                               ArrayRef<GroupSoftmax::Rows> known) {
+    auto rowsOf = [&](int64_t distance) {
+      return known.empty() ? loadRows(number, distance) : known[distance - 1];
     };
-    SmallVector<Value> init = pack(place, sums);
-    init.append({image.weights, image.rows.max, image.rows.sum});
-    ValueRange last =
-        b.loop(b.i32(1), b.i32(groupSize), init,
-               [&](Scalar distance, ValueRange s) -> SmallVector<Value> {
-                 Place place{b.wrap(s[0]), b.wrap(s[1])};
-                 Sums sums{{s[2], s[3]}, s[4]};
-                 Image next;
-                 addPart(place, sums, {s[5], {s[6], s[7]}}, [&] {
-                   next = load(number, team->partAfter(b, distance));
-                 });
-                 SmallVector<Value> results = pack(place, sums);
-                 results.append({next.weights, next.rows.max, next.rows.sum});
-                 return results;
-               });
-    place = {b.wrap(last[0]), b.wrap(last[1])};
-    sums = {{last[2], last[3]}, last[4]};
-    addPart(place, sums, {last[5], {last[6], last[7]}}, [] {});
-    return pack(place, sums);
-  }
-
-  /// O += P V of a part; `meanwhile` is written while the first product runs.
-  void addPart(Place &place, Sums &sums, const Image &image,
-               function_ref<void()> meanwhile) {
-    GroupSoftmax::Join joined =
-        softmax->join(b, sums.rows, sums.output, image.rows, image.weights);
-    Type slice = b.lhsType(kWarpRows, kPieceKeys, element);
-    Value sum = joined.output;
-    Place before;
-    for (int64_t piece = 0; piece < kPieces; ++piece) {
-      Value weights = ExtractOp::create(b, slice, joined.weights,
-                                        uint64_t(piece * kPieceKeys));
-      ring.awaitFull(b, place);
-      sum = WgmmaOp::create(b, b.pendingType(columns), weights,
-                            /*lhs_stage=*/Value(),
-                            /*lhs_row=*/Value(), pieces, place.slot,
-                            /*transpose=*/false, sum);
-      if (piece == 0) {
-        meanwhile();
-      } else {
-        awaitOlder();
-        ring.release(b, before);
+    SmallVector<Value> slices = load(number, 1);
+    GroupSoftmax::Rows other = rowsOf(1);
+    GroupSoftmax::Rows sums{
+        max, b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true))};
+    for (int64_t distance = 1; distance < groupSize; ++distance) {
+      Value exponents = softmax->exponents(b, other.max, max);
+      sums = softmax->add(b, sums, other);
+      SmallVector<Value> next;
+      for (int64_t piece = 0; piece < kPieces; ++piece) {
+        endRead(chain);
+        multiply(chain, slices[piece], exponents);
+        if (piece == 0 && distance + 1 < groupSize) {
+          next = load(number, distance + 1);
+          other = rowsOf(distance + 1);
+        }
       }
-      before = place;
-      place = ring.next(b, place);
+      slices = next;
     }
-    sums = {joined.rows, b.await(sum)};
-    ring.release(b, before);
+    end(chain);
+    return pack(chain.place, own, {max, sums.sum, chain.output});
   }
 
-  void store(const Tile &tile, Scalar warpRow, const Sums &sums) {
-    GroupSoftmax::End end = softmax->finish(b, sums.rows);
+  /// Begins O += P V of a slice.
+  void multiply(Chain &chain, Value weights, Value exponents) {
+    Value scaled = ScaleRowsOp::create(b, sliceType(), weights, exponents);
+    ring.awaitFull(b, chain.place);
+    chain.output =
+        WgmmaOp::create(b, b.pendingType(columns), scaled,
+                        /*lhs_stage=*/Value(),
+                        /*lhs_row=*/Value(), pieces, chain.place.slot,
+                        /*transpose=*/false, chain.output);
+    chain.read = chain.running;
+    chain.running = chain.place;
+    chain.place = ring.next(b, chain.place);
+  }
+
+  /// Waits for the product before the one that runs.
+  void endRead(Chain &chain) {
+    if (!chain.read)
+      return;
+    awaitOlder();
+    ring.release(b, *chain.read);
+    chain.read.reset();
+  }
+
+  /// Waits for all.
+  void end(Chain &chain) {
+    endRead(chain);
+    chain.output = b.await(chain.output);
+    ring.release(b, *chain.running);
+  }
+
+  void store(const Tile &tile, Scalar warpRow, const GroupSoftmax::Rows &rows,
+             Value output) {
+    GroupSoftmax::End end = softmax->finish(b, rows);
     auto type = ViewType::get(b.getContext(), problem.headDimV, element,
                               request.alignmentOf("o"));
     Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);
-    StoreFragmentOp::create(b, scaleRows(b, sums.output, end.inverse), view,
-                            warpRow, team->part * columns);
+    StoreFragmentOp::create(b, scaleRows(b, output, end.inverse), view, warpRow,
+                            team->part * columns);
     if (!problem.lse)
       return;
     b.when(team->part == b.i32(0),

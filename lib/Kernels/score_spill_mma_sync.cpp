@@ -305,21 +305,22 @@ private:
         [&]() -> SmallVector<Value> {
           return {blocks->hide(b, scores, firstRow + warpRow, block)};
         })[0];
-    GroupSoftmax::Step step =
-        softmax->step(b, {carried[kState], carried[kState + 1]}, scores);
+    GroupSoftmax::Rows row =
+        softmax->raise(b, {carried[kState], carried[kState + 1]}, scores);
+    Value weights = softmax->weigh(b, row, scores);
     Scalar number = block - strip.first;
     // Piece by piece, so that rounded ones need no registers beside the others.
     for (int64_t i = 0; i < pieces; ++i) {
-      Value weights = ExtractOp::create(b, b.accType(rows, piece), step.weights,
-                                        uint64_t(i * piece));
+      Value some = ExtractOp::create(b, b.accType(rows, piece), weights,
+                                     uint64_t(i * piece));
       StoreRegistersOp::create(
-          b, ValueRange(CastOp::create(b, imageType, weights)),
+          b, ValueRange(CastOp::create(b, imageType, some)),
           arguments.get(b, kScratchRole), placeOfPiece(number * pieces + i));
     }
-    StoreRegistersOp::create(b, ValueRange(step.rows.max),
-                             arguments.get(b, kMaxima), placeOfMaxima(number));
+    StoreRegistersOp::create(b, ValueRange(row.max), arguments.get(b, kMaxima),
+                             placeOfMaxima(number));
     SmallVector<Value> results = llvm::to_vector(summed.take_front(kState));
-    results.append({step.rows.max, step.rows.sum});
+    results.append({row.max, row.sum});
     return results;
   }
 

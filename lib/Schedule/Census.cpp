@@ -380,8 +380,17 @@ private:
     if (node.isBetween) {
       Surroundings once = around;
       once.hasInner = false;
-      use.count -= sum(once, visits, {}, isResult) * around.pipeline.cluster;
-      use.elements -= sum(once, visits, axesOf(node), isResult);
+      int64_t shares = around.innerCut && isInStep(around)
+                           ? ceilDiv(around.innerStep, around.innerCut)
+                           : 1;
+      use.count -=
+          shares * sum(once, visits, {}, isResult) * around.pipeline.cluster;
+      use.elements -= shares * sum(once, visits, axesOf(node), isResult);
+    }
+    // Of a group, who computed it still has it.
+    if (node.verb == Verb::absorb && around.pipeline.group > 1) {
+      use.count -= use.count / around.pipeline.group;
+      use.elements -= use.elements / around.pipeline.group;
     }
     if (node.first || node.columns)
       use.elements = use.elements /

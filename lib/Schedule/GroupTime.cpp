@@ -3,14 +3,22 @@
 // The blocks of a group wait for each other in every strip of keys, so nothing
 // runs ahead; a strip is, one after the other,
 //
-//   products   scores of the own share, output of all shares
-//   softmax    of the own share: all warpgroups at the same time
+//   scores     of the own share
+//   output     of all shares
+//   softmax    of a slice of the own share: the others' have products beside
 //   waiting    for the first scores, for barriers
 //   shares     of each share of P: the product before drains, P is scaled
 //
-// or the loads of the ring, if they take longer.  d = 512, two blocks, one
-// H100: 8192 + 1024 + 300 + 2·470 = 10456 clocks; d = 1024, four blocks: 16384
-// + 1024 + 300 + 4·470 = 19588.  Measured: 10.4 K and 19.6 K.
+// Scores and output take as long as their products, or as the ring brings what
+// they read.  A unit of the ring comes, waits for the product before, is read,
+// and is handed back: so many clocks a unit, and a ring of so many units at the
+// same time.  While scores are worked out panels of Q come besides those of K.
+//
+// Example: one H100, four blocks with d = 1024, 8 panels of Q resident, 6
+// units.  A panel's products take 512 clocks, so a unit 930 + 2·512 + 450 =
+// 2404; 24 units 24·2404/6 = 9616, the products only 8192.  The strip: 9616 +
+// 8192 + 256 + 460 + 4·370 = 20004.  With 6 panels and 8 units 26·2404/8 =
+// 7813, so that it is 18580.
 //
 // A tile is its strips and what is around them: the queries come, the last
 // exchange is waited for, the output is written.  Measured: 7 to 10 K clocks.
@@ -51,7 +59,9 @@ public:
   double mostStrips() const { return double(grid.mostSteps); }
 
   // Of one strip.
-  double tensor() const { return productClocks / blockSteps; }
+  double tensor() const {
+    return (scores.products + output.products) / blockSteps;
+  }
   double exp() const { return exps / machine.expPerClockPerSm / blockSteps; }
   double issue() const { return slots / kSchedulersPerSm / blockSteps; }
   double smem() const {
@@ -62,26 +72,31 @@ public:
     return std::max({tensor(), exp(), issue(), smem()});
   }
   double strip() const {
-    double work = tensor() + std::max(exp(), issue()) + c.groupWaitClocks +
+    double work = clocksOf(scores) + clocksOf(output) +
+                  std::max(exp(), issue()) * kFirstSlice + c.groupWaitClocks +
                   how.group * c.shareClocks;
-    // A ring brings its bytes once per latency, or as fast as L2 gives them.
-    double ringBytes = double(how.units) * kUnitBytes;
-    double perClock = ringBytes > 0
-                          ? std::min(bytesPerClock, ringBytes / latency)
-                          : bytesPerClock;
-    return std::max({work, smem(), loadBytes / blockSteps / perClock});
+    return std::max(work, smem());
   }
 
   /// Clocks of a tile beside its strips.
   double boundary() const {
-    double queryLoad = latency + queryBytes / bytesPerClock;
-    return queryLoad + c.exchangeLatencies * latency + c.groupBoundaryClocks +
+    return (1 + c.exchangeLatencies) * latency + c.groupBoundaryClocks +
            how.warpgroups * (c.groupTileClocks + epilogueSlots);
   }
 
 private:
-  /// What a unit of the ring holds.
-  static constexpr double kUnitBytes = 16384;
+  /// Rows and bytes of what a unit of the ring holds, and of a share the part
+  /// whose softmax has no product beside it.
+  static constexpr double kPieceRows = 32, kUnitBytes = 16384;
+  static constexpr double kFirstSlice = 0.25;
+  /// A ring nearly as slow as products holds them up now and then.
+  static constexpr double kRingPower = 64;
+
+  /// Products that read the same stream, and what the ring brings for them.
+  struct Phase {
+    double products = 0; ///< clocks
+    double steps = 0, units = 0, bytes = 0;
+  };
 
   const GridCensus &grid;
   const Pipeline &how;
@@ -90,8 +105,20 @@ private:
   double blockSteps; ///< strips of all blocks, one head
   double latency;
   double bytesPerClock; ///< that the copy engine brings
-  double productClocks = 0, exps = 0, slots = 0, smemBytes = 0, loadBytes = 0;
-  double queryBytes = 0, epilogueSlots = 0; ///< of one tile
+  Phase scores, output;
+  double exps = 0, slots = 0, smemBytes = 0;
+  double epilogueSlots = 0; ///< of one tile
+
+  /// Of one strip.
+  double clocksOf(const Phase &phase) const {
+    double most = std::max(phase.products, phase.bytes / bytesPerClock);
+    if (how.units > 0) {
+      double held = 2 * phase.products / phase.steps;
+      double life = latency + held + c.handBackClocks;
+      most = powerMean({most, phase.units * life / how.units}, kRingPower);
+    }
+    return most / blockSteps;
+  }
 
   void add(const Use &use, const Problem &problem, double rate) {
     const Node &node = *use.node;
@@ -103,7 +130,8 @@ private:
     case Verb::multiply: {
       double flops =
           2 * area * padded(node.a, use.tile.depth, problem) * use.count;
-      productClocks +=
+      Phase &phase = node.tensor == Tensor::S ? scores : output;
+      phase.products +=
           std::max(flops / rate, smem / machine.smemBytesPerClockPerSm);
       slots += padded(node.a, use.tile.depth, problem) / 16.0 *
                c.groupWgmmaSlots * use.count;
@@ -113,9 +141,17 @@ private:
       exps += area * use.count;
       slots += area / 32 * c.groupSoftmaxSlots * use.count;
       return;
-    case Verb::stream:
-      loadBytes += smem;
+    case Verb::stream: {
+      bool isValue = node.tensor == Tensor::V;
+      Phase &phase = isValue ? output : scores;
+      double units = isValue ? double(use.tile.rows) * use.count / kPieceRows
+                             : smem / kUnitBytes;
+      phase.bytes += smem;
+      phase.units += units;
+      if (node.tensor != Tensor::Q)
+        phase.steps += units;
       return;
+    }
     case Verb::absorb:
     case Verb::spill:
     case Verb::reduce:
@@ -123,8 +159,7 @@ private:
                c.bytesPerWarpInstruction * c.copySlots;
       return;
     case Verb::load:
-      queryBytes += area * bytesPerElement(node.tensor, problem);
-      return;
+      return; // panels come faster than their products need them
     case Verb::store:
       if (shapeOf(node.tensor).cols)
         epilogueSlots += kWarpgroupRows *

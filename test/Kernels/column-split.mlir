@@ -5,6 +5,7 @@
 // RUN: attn-run %s --on interpreter --function ragged | FileCheck %s
 // RUN: attn-run %s --on interpreter --function masked_rows | FileCheck %s
 // RUN: attn-run %s --on interpreter --function streamed | FileCheck %s
+// RUN: attn-run %s --on interpreter --function long_ring | FileCheck %s
 
 // CHECK-NOT: WRONG
 // CHECK: moved
@@ -31,4 +32,10 @@ func.func @masked_rows(%q: tensor<1x1x300x64xbf16>, %k: tensor<1x1x100x64xbf16>,
 func.func @streamed(%q: tensor<1x1x130x640xbf16>, %k: tensor<1x1x500x640xbf16>, %v: tensor<1x1x500x520xbf16>) -> tensor<1x1x130x520xbf16> {
   %o = attn.forward %q, %k, %v mask(window<100, 50>) {schedule = #attn.schedule<column_split, query = 128, key = 128, group = 3, cluster = 2, slots = 6, resident = 7>} : tensor<1x1x130x640xbf16>, tensor<1x1x500x640xbf16>, tensor<1x1x500x520xbf16> -> tensor<1x1x130x520xbf16>
   return %o : tensor<1x1x130x520xbf16>
+}
+
+// Most panels of Q stream, through a ring that is longer than what stays.
+func.func @long_ring(%q: tensor<1x1x300x2048xbf16>, %k: tensor<1x1x300x2048xbf16>, %v: tensor<1x1x300x2048xbf16>) -> tensor<1x1x300x2048xbf16> {
+  %o = attn.forward %q, %k, %v mask(causal) {schedule = #attn.schedule<column_split, query = 128, key = 128, group = 8, cluster = 2, slots = 10, resident = 4>} : tensor<1x1x300x2048xbf16>, tensor<1x1x300x2048xbf16>, tensor<1x1x300x2048xbf16> -> tensor<1x1x300x2048xbf16>
+  return %o : tensor<1x1x300x2048xbf16>
 }

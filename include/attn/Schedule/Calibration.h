@@ -272,9 +272,11 @@ struct Calibration {
   /// first scores, for shuffles.
   double groupWaitClocks = 460;
   /// Clocks of a share of P beside its product: the product before it drains, P
-  /// is scaled.  A strip takes 9.8 K clocks of 8.2 K of products with two
-  /// shares, 19 K of 16.4 K with four.
-  double shareClocks = 600;
+  /// is scaled.
+  double shareClocks = 370;
+  /// Clocks in which a unit of the ring is handed back: by the last reader of a
+  /// cluster, and until the next load starts.
+  double handBackClocks = 450;
   /// Clocks more between two tiles: a tile's first scores and its last output
   /// have nothing beside them.  By the times of 1024, 4096 and 16384 rows.
   double groupBoundaryClocks = 8800;

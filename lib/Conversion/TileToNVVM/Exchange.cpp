@@ -367,7 +367,10 @@ struct PublishLowering : OpConversionPattern<PublishOp> {
   matchAndRewrite(PublishOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    b.memoryAssembly("st.release.gpu.global.b32 [$0], $1;", "l,r",
+    b.memoryAssembly(op->hasAttr("relaxed")
+                         ? "st.relaxed.gpu.global.b32 [$0], $1;"
+                         : "st.release.gpu.global.b32 [$0], $1;",
+                     "l,r",
                      {flagAddress(b, adaptor.getFlags(), adaptor.getIndex()),
                       adaptor.getValue()});
     rewriter.eraseOp(op);
@@ -405,20 +408,20 @@ struct AwaitLowering : OpConversionPattern<AwaitOp> {
   matchAndRewrite(AwaitOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    // Others work while a whole warp waits, and every acquire empties the cache
-    // that they share: so it looks now and then, and acquires once.
+    // Every acquire empties the cache that all warps share, so looks are
+    // relaxed and one acquire follows; a whole warp, beside which others work,
+    // looks now and then.
     bool isPatient = !isSingleLane(op);
-    std::string load = isPatient ? "ld.relaxed" : "ld.acquire";
     std::string again = isPatient ? "nanosleep.u32 500; " : "";
-    std::string then = isPatient ? "fence.acq_rel.gpu; " : "";
+    std::string then = isPatient ? "fence.acq_rel.gpu; "
+                                 : "ld.acquire.gpu.global.b32 $0, [$1]; ";
     rewriter.replaceOp(
         op, b.assembly(b.getI32Type(),
                        "{ .reg .pred p; "
-                       "WAIT${:uid}: " +
-                           load +
-                           ".gpu.global.b32 $0, [$1]; "
-                           "setp.ge.s32 p, $0, $2; "
-                           "@p bra DONE${:uid}; " +
+                       "WAIT${:uid}: "
+                       "ld.relaxed.gpu.global.b32 $0, [$1]; "
+                       "setp.ge.s32 p, $0, $2; "
+                       "@p bra DONE${:uid}; " +
                            again +
                            "bra WAIT${:uid}; "
                            "DONE${:uid}: " +

@@ -18,7 +18,7 @@
 //
 //   K and V                2 · 128 G (d_qk + d_v) / c
 //   panels of Q            2 · 128 G (d_qk − 64 resident)
-//   P and its statistics   G (1 + G) (2 · 128 · 128 + 4096)
+//   P and its statistics   G · G (2 · 128 · 128 + 4096) + G (G − 1) 4096
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,9 @@ static Schedule build(const Tiles &t) {
                  softmax(Tensor::S),
                  spill(Tensor::P, kExchangeSlots),
                  spill(Tensor::Stats, kExchangeSlots)};
-  Body output = {absorb(Tensor::P, kExchangeSlots),
+  // Those of all parts ahead, and each beside its P but in the last strip.
+  Body output = {between(absorb(Tensor::Stats, kExchangeSlots)),
+                 absorb(Tensor::P, kExchangeSlots),
                  absorb(Tensor::Stats, kExchangeSlots),
                  stream(Tensor::V, Level::Smem),
                  multiply(Tensor::O, Tensor::P, Tensor::V)};
@@ -102,9 +104,9 @@ ScheduleKind column_split() {
       {extentParameter("query", {128}), extentParameter("key", {128}),
        countParameter("group",
                       {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}),
-       countParameter("cluster", {2, 1})},
-      {countParameter("slots", {6, 5, 4, 3}),
-       countParameter("resident", {8, 7, 6, 5, 4, 3, 2, 1})},
+       countParameter("cluster", {2, 1}),
+       countParameter("slots", {6, 7, 8, 9, 10, 5, 4, 3})},
+      {countParameter("resident", {8, 7, 6, 5, 4, 3, 2, 1})},
       {},
       build,
       checkGroup,

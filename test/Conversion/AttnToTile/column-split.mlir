@@ -29,7 +29,7 @@
 // CHECK: tile.draw %[[COUNTER]] below
 // CHECK: tile.publish %[[FLAGS]]
 // CHECK: to %[[UNITS]][%{{.*}}] multicast(%{{.*}}) arrive %[[FULL]]
-// CHECK-COUNT-4: to %[[PIECES]][%{{.*}}] multicast(%{{.*}}) arrive %[[FULL]]
+// CHECK: to %[[PIECES]][%{{.*}}] multicast(%{{.*}}) arrive %[[FULL]]
 // CHECK: tile.await %[[FLAGS]]
 // CHECK: tile.push %[[TILE]]
 // CHECK: tile.role "publisher 0" warps 1 registers 24 single_lane {
@@ -47,17 +47,25 @@
 // CHECK-NEXT: tile.wgmma_wait 1
 // CHECK-NEXT: tile.mbarrier_arrive %[[EMPTY]][%{{.*}}] cluster
 // CHECK: tile.mbarrier_arrive %[[QEMPTY]][%{{.*}}] if
-// The strip before is ready before this one is said to be written.
-// CHECK: tile.store_registers {{.*}} to %[[SCRATCH]]
-// CHECK-NEXT: scf.if
-// CHECK: tile.mbarrier_wait %[[READY]]
-// CHECK: tile.mbarrier_arrive %[[WRITTEN]]
-// Values of the own part, then of the other, which is loaded meanwhile.
-// CHECK: tile.load_registers %[[SCRATCH]]
+// Values of the own part, slice by slice under the softmax.
 // CHECK: tile.any_above
+// CHECK: tile.extract
 // CHECK: tile.scale_rows
 // CHECK: tile.wgmma %{{.*}}, %[[PIECES]]
+// CHECK: tile.store_registers {{.*}} to %[[SCRATCH]]
+// CHECK: tile.mbarrier_arrive %[[WRITTEN]]
+// The strip before is ready before this one is said to be written, and its
+// maxima come under the scores; its values follow in the same chain.
+// CHECK: scf.for
+// CHECK: tile.wgmma %[[Q]]
+// CHECK: tile.mbarrier_wait %[[READY]]
 // CHECK: tile.load_registers %[[SCRATCH]]
+// CHECK: tile.mbarrier_arrive %[[WRITTEN]]
+// CHECK: tile.load_registers %[[SCRATCH]]
+// CHECK: tile.scale_rows
+// CHECK: tile.wgmma %{{.*}}, %[[PIECES]]
+// The last strip of the others, and the last tile's output.
+// CHECK: tile.mbarrier_wait %[[READY]]
 // CHECK: tile.store_fragment
 // CHECK: tile.store_row
 

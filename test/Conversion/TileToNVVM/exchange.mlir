@@ -149,7 +149,7 @@ gpu.module @m {
 // CHECK: arith.addi %{{.*}}, %[[DOWN]]
 // CHECK: "{ .reg .b16 all; mov.b16 all, 3; cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$3,$4,$5,$6}], [$2], all; }"
 // CHECK: "st.release.gpu.global.b32 [$0], $1;", "l,r,~{memory}"
-// CHECK: ld.acquire.gpu.global.b32 $0, [$1]; setp.ge.s32 p, $0, $2;
+// CHECK: "{ .reg .pred p; WAIT${:uid}: ld.relaxed.gpu.global.b32 $0, [$1]; setp.ge.s32 p, $0, $2; @p bra DONE${:uid}; bra WAIT${:uid}; DONE${:uid}: ld.acquire.gpu.global.b32 $0, [$1]; }"
 // CHECK: "{ .reg .pred p; .reg .b32 r, a; bar.warp.sync 0xffffffff; setp.le.u32 p, $1, $2; min.u32 r, $1, $2; mapa.shared::cluster.u32 a, $0, r; @p mbarrier.arrive.shared::cluster.b64 _, [a]; }", "r,r,n,~{memory}" %{{.*}}, %{{.*}}, %c1_i32
 // CHECK-NOT: .release.cluster
 // CHECK: nvvm.cluster.arrive{{$}}
