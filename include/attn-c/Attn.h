@@ -266,7 +266,8 @@ ATTN_EXPORT void attn_binding_destroy(attn_binding *binding);
 typedef enum attn_element {
   ATTN_ELEMENT_BF16 = 0,
   ATTN_ELEMENT_F16 = 1,
-  ATTN_ELEMENT_U8 = 2
+  ATTN_ELEMENT_U8 = 2,
+  ATTN_ELEMENT_F32 = 3
 } attn_element;
 
 /* Writes the tensor map that a kernel takes for an array [batch, heads, rows,

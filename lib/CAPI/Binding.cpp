@@ -100,6 +100,8 @@ template <typename Scalar> static uint64_t bitsOf(Scalar value) {
 static runtime::MapElement mapElement(Type type) {
   if (type.isBF16())
     return runtime::MapElement::bf16;
+  if (type.isF32())
+    return runtime::MapElement::f32;
   return type.isF16() ? runtime::MapElement::f16 : runtime::MapElement::u8;
 }
 
@@ -111,6 +113,8 @@ static StringRef nameOf(runtime::MapElement element) {
     return "f16";
   case runtime::MapElement::u8:
     return "u8";
+  case runtime::MapElement::f32:
+    return "f32";
   }
   return "";
 }

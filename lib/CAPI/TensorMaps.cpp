@@ -33,6 +33,8 @@ static std::optional<runtime::MapElement> elementOf(int32_t number) {
     return runtime::MapElement::f16;
   case ATTN_ELEMENT_U8:
     return runtime::MapElement::u8;
+  case ATTN_ELEMENT_F32:
+    return runtime::MapElement::f32;
   default:
     return std::nullopt;
   }
@@ -49,7 +51,7 @@ static Outcome encode(void *map, int32_t number, uint64_t address,
                    std::to_string(TensorMap::kAlignment) + " bytes");
   std::optional<runtime::MapElement> element = elementOf(number);
   if (!element)
-    return invalid("expects an element of 0 to 2, but got " +
+    return invalid("expects an element of 0 to 3, but got " +
                    std::to_string(number));
   if (sizes[3] > 1 && strides[3] != 1)
     return invalid("expects columns side by side, but got a stride of " +

@@ -263,7 +263,7 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                               << tile.getValue() << "'",
                   "tile sizes of " + name.getValue() + ": " +
                       llvm::join(known, ", "));
-    int64_t least = isChoiceTile(name.str(), tile.str()) ? 0 : 1;
+    int64_t least = mayBeZero(name.str(), tile.str()) ? 0 : 1;
     if (size < least)
       return emitError() << "expects " << tile.getValue() << " to be at least "
                          << least << ", but got " << size;

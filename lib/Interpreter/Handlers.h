@@ -106,6 +106,10 @@ Step runRowCombine(Warp &, const Instruction &);
 Step runKeepColumns(Warp &, const Instruction &);
 Step runAnyAbove(Warp &, const Instruction &);
 
+// Split.cpp
+Step runSplitBf16(Warp &, const Instruction &);
+Step runSplitRows(Warp &, const Instruction &);
+
 // Map.cpp
 Step runMap(Warp &, const Instruction &);
 

@@ -77,6 +77,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::MmaOp) { return runMma; })
       .Case([](tile::CastOp) { return runCast; })
       .Case([](tile::SplitOp) { return runSplit; })
+      .Case([](tile::SplitBf16Op) { return runSplitBf16; })
+      .Case([](tile::SplitRowsOp) { return runSplitRows; })
       .Case([](tile::ExtractOp) { return runExtract; })
       .Case([](tile::MapOp) { return runMap; })
       .Case([](tile::RowReduceOp) { return runRowReduce; })

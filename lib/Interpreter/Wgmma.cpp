@@ -171,7 +171,12 @@ Step attn::interpreter::runWgmma(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runWgmmaWait(Warp &warp, const Instruction &in) {
   size_t allowed = cast<tile::WgmmaWaitOp>(in.op).getInFlight();
-  while (warp.products.size() > allowed) {
+  auto groups = [&] {
+    return size_t(llvm::count_if(warp.products, [](const InFlight &product) {
+      return !cast<tile::WgmmaOp>(product.op).getOpen();
+    }));
+  };
+  while (groups() > allowed) {
     warp.block.shared.endRead(warp.id, warp.products.front().token);
     warp.products.pop_front();
   }

@@ -2,7 +2,7 @@
 
 #include "FlashFrame.h"
 
-#include "attn/Schedule/Schedule.h"
+#include "attn/Schedule/Footprint.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -16,30 +16,40 @@ static constexpr int64_t kStepBytes = 32, kColumns = 16;
 FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
-      transposes(needsTranspose(problem)), query(request.tiles.get("query")),
-      key(request.tiles.get("key")), stages(request.tiles.get("stages")),
+      transposes(needsTranspose(problem)), splits(needsSplit(problem)),
+      query(request.tiles.get("query")), key(request.tiles.get("key")),
+      stages(request.tiles.get("stages")),
       queryStages(request.tiles.get("query_stages")),
       staging(request.tiles.get("staging")),
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
       persistent(request.tiles.get("persistent") != 0),
       groups(query / kGroupRows),
+      budget(registerBudget(groups, transposes, splits)),
+      helperWarps(budget.helperWarps()),
       dim(llvm::alignTo(problem.headDim,
-                        8 * kStepBytes / element.getIntOrFloatBitWidth())),
+                        splits ? kColumns
+                               : 8 * kStepBytes /
+                                     element.getIntOrFloatBitWidth())),
       dimV(llvm::alignTo(problem.headDimV, kColumns)) {}
 
 KernelOp FlashFrame::declare() {
-  arguments.map(b, "q", query, problem.headDim, element);
-  arguments.map(b, "k", key, problem.headDim, element);
-  arguments.map(b, "v", key, problem.headDimV, element);
-  arguments.map(b, "o", kGroupRows, problem.headDimV, outputElement());
+  if (splits)
+    landingRows = landingOf(problem, key).rows;
+  arguments.map(b, "q", splits ? landingRows : query, problem.headDim, element);
+  arguments.map(b, "k", splits ? landingRows : key, problem.headDim, element);
+  arguments.map(b, "v", splits ? landingRows : key, problem.headDimV, element);
+  if (splits)
+    arguments.operand("o", outputElement());
+  else
+    arguments.map(b, "o", kGroupRows, problem.headDimV, outputElement());
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
   if (persistent)
     arguments.pointer(kCounterRole, b.getI32Type());
   declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/true);
-  KernelOp kernel =
-      arguments.createKernel(b, request, kWarpsPerGroup * (groups + 1));
+  KernelOp kernel = arguments.createKernel(
+      b, request, kWarpsPerGroup * (groups + budget.others));
   reserve();
   queries = arguments.get(b, "queries");
   band.emplace(b, arguments, problem.mask.kind);
@@ -65,12 +75,35 @@ void FlashFrame::reserve() {
         SmemType::get(b.getContext(), stages, rows, columns, element, layout);
     return AllocOp::create(b, type, name);
   };
-  bufferQ = alloc("query", queryStages, query, dim, element);
-  bufferK = alloc("key", stages, key, dim, element);
-  bufferLoadedV = alloc("value", stages, key, dimV, element);
-  bufferV = transposes ? alloc("value_transposed", stages, dimV, key, element,
-                               SmemLayout::sw128_paired)
-                       : bufferLoadedV;
+  auto allocFactor = [&](StringRef name, int64_t stages, int64_t rows,
+                         int64_t columns) -> SmallVector<Value> {
+    if (!splits)
+      return {alloc(name, stages, rows, columns, element)};
+    SmallVector<Value> parts;
+    for (StringRef part : {"_first", "_second", "_third"})
+      parts.push_back(
+          alloc((name + part).str(), stages, rows, columns, b.getBF16Type()));
+    return parts;
+  };
+  buffersQ = allocFactor("query", queryStages, query, dim);
+  buffersK = allocFactor("key", stages, key, dim);
+  buffersV = allocFactor("value", stages, key, dimV);
+  bufferLoadedV = buffersV.front();
+  if (transposes)
+    buffersV = {alloc("value_transposed", stages, dimV, key, element,
+                      SmemLayout::sw128_paired)};
+  int64_t readers = kWarpsPerGroup * groups;
+  if (splits) {
+    Landing landing = landingOf(problem, key);
+    bufferLanding = alloc("landing", landing.stages, landing.rows,
+                          landing.columns, element);
+    ringQ = Ring(b, "query", queryStages, readers, helperWarps);
+    ringK = Ring(b, "key", stages, readers, helperWarps);
+    ringV = Ring(b, "value", stages, readers, helperWarps);
+    ringLanding = Ring(b, "landing", landing.stages, helperWarps);
+    queue = tileQueue(b, readers + helperWarps);
+    return;
+  }
   // What does not hold O at once is cut in two, so that one half is written
   // while the other is read.
   bool halves = staging < dimV && staging % (2 * kPanelColumns) == 0;
@@ -79,15 +112,13 @@ void FlashFrame::reserve() {
                 alloc("staging1", 1, query, staging / 2, outputElement())};
   else
     buffersO = {alloc("staging", 1, query, staging, outputElement())};
-  int64_t readers = kWarpsPerGroup * groups;
   ringQ = Ring(b, "query", queryStages, readers);
   ringK = Ring(b, "key", stages, readers);
-  ringLoadedV =
-      Ring(b, "value", stages, transposes ? kTransposerWarps : readers);
+  ringLoadedV = Ring(b, "value", stages, transposes ? helperWarps : readers);
   ringV = transposes ? Ring(b, "value_transposed", stages, readers,
-                            /*writers=*/kTransposerWarps)
+                            /*writers=*/helperWarps)
                      : ringLoadedV;
   if (transposes)
-    readers += kTransposerWarps;
+    readers += helperWarps;
   queue = tileQueue(b, readers);
 }

@@ -13,6 +13,8 @@
 #include "TileBlocks.h"
 #include "TileOrder.h"
 
+#include "attn/Schedule/Footprint.h"
+
 #include <optional>
 
 namespace attn {
@@ -25,39 +27,51 @@ struct FlashFrame {
   mlir::Value map(llvm::StringRef operand) const;
   /// Receives a tile; everybody but the producer does.
   Tile pop(Place message) const;
+  /// Whether warps beside the producer rewrite what it loads.
+  bool hasHelper() const { return transposes || splits; }
   /// The warps of the first warpgroup.
   int64_t producerWarps() const {
-    return transposes ? kProducerWarps : kWarpsPerGroup;
+    return hasHelper() ? kProducerWarps : kWarpsPerGroup;
   }
 
-  /// Of a kernel with a transposer.
-  static constexpr int64_t kProducerWarps = 1, kTransposerWarps = 3;
+  /// Of a kernel with a helper.
+  static constexpr int64_t kProducerWarps = 1;
 
   TileBuilder &b;
   const Problem &problem;
   const KernelRequest &request;
   mlir::Type element;
   bool transposes; ///< values have 8 bits
+  bool splits;     ///< operands are f32 and come in parts of bf16
   int64_t query, key, stages, queryStages, staging;
   bool overlap, pingPong, persistent;
-  int64_t groups;    ///< consumer warpgroups
-  int64_t dim, dimV; ///< head dimensions, padded
+  int64_t groups; ///< consumer warpgroups
+  RegisterBudget budget;
+  int64_t helperWarps; ///< of a kernel with a helper
+  int64_t dim, dimV;   ///< head dimensions, padded
 
   Arguments arguments;
   Scalar queries;
   std::optional<KeyBand> band;
   std::optional<TileBlocks> blocks;
-  mlir::Value bufferQ, bufferK, queue;
+  mlir::Value queue;
+  /// Factors as consumers multiply by them: each a buffer, or three of parts.
+  llvm::SmallVector<mlir::Value> buffersQ, buffersK, buffersV;
   llvm::SmallVector<mlir::Value> buffersO; ///< what O is staged in
-  Ring ringQ, ringK;
-  /// Values as they are loaded, and as consumers multiply by them: the same, or
-  /// the transpose in a ring of its own.
-  mlir::Value bufferLoadedV, bufferV;
-  Ring ringLoadedV, ringV;
+  Ring ringQ, ringK, ringV;
+  /// Values as they are loaded: the same, but for those whose transpose has a
+  /// ring of its own.
+  mlir::Value bufferLoadedV;
+  Ring ringLoadedV;
+  /// Where operands that are split come to, a few rows at a time.
+  mlir::Value bufferLanding;
+  Ring ringLanding;
+  int64_t landingRows = 0;
+
+  mlir::Type outputElement() const;
 
 private:
   void reserve();
-  mlir::Type outputElement() const;
 };
 
 /// The producer (FlashProducer.cpp): draws tiles, tells the other roles, starts
@@ -67,6 +81,11 @@ void produceTiles(const FlashFrame &frame);
 /// The transposer (FlashTransposer.cpp): writes the transpose of every block of
 /// values.
 void transposeValues(const FlashFrame &frame);
+
+/// The producer and the helper of a kernel that splits (FlashSplitter.cpp):
+/// one starts loads of a few rows, the other writes the parts of every factor.
+void landOperands(const FlashFrame &frame);
+void splitOperands(const FlashFrame &frame);
 
 } // namespace attn
 

@@ -47,7 +47,7 @@ private:
 
   void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
     f.ringK.load(b, place, f.map("k"), tile.batch, head, block * f.key,
-                 f.bufferK);
+                 f.buffersK.front());
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
     f.ringLoadedV.load(b, place, f.map("v"), tile.batch, head, block * f.key,
@@ -55,7 +55,7 @@ private:
   }
   void loadQuery(Place place, const Tile &tile) {
     f.ringQ.load(b, place, f.map("q"), tile.batch, tile.head, tile.row,
-                 f.bufferQ);
+                 f.buffersQ.front());
   }
 
   SmallVector<Value> produceTile(ValueRange s) {
@@ -75,9 +75,7 @@ private:
       return {k.slot, k.parity, v.slot, v.parity};
     };
     Scalar steps = run.end - run.begin;
-    Scalar drawAt = steps;
-    if (f.band->hasFirst)
-      drawAt = b.max(steps - mostBelow(tile), b.i32(1));
+    Scalar drawAt = f.blocks->stepsBeforeNext(b, tile.row, steps);
     ValueRange places =
         b.loop(b.i32(1), drawAt, {k.slot, k.parity, v.slot, v.parity}, load);
     Tile next = drawNext();
@@ -99,14 +97,6 @@ private:
     return {next.row, next.head,    next.batch,    k.slot,
             k.parity, v.slot,       v.parity,      q.slot,
             q.parity, message.slot, message.parity};
-  }
-
-  /// Blocks of a tile that are below those of some warpgroup.  It asks for the
-  /// next tile before it passes over them.
-  Scalar mostBelow(const Tile &tile) {
-    Scalar lastRow = b.min(b.i32(f.query), f.queries - tile.row) - 1;
-    Scalar lastGroup = lastRow / kGroupRows * kGroupRows;
-    return f.blocks->ofGroup(b, tile.row, lastGroup).below;
   }
 
   Tile drawNext() {

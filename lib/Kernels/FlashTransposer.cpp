@@ -52,13 +52,12 @@ private:
     f.ringLoadedV.awaitFull(b, v);
     f.ringV.awaitEmpty(b, {v.slot, v.parity ^ 1});
     Scalar strips =
-        (b.i32(f.key / rows + FlashFrame::kTransposerWarps - 1) - worker) /
-        FlashFrame::kTransposerWarps;
+        (b.i32(f.key / rows + f.helperWarps - 1) - worker) / f.helperWarps;
     b.loop(b.i32(0), strips, {},
            [&](Scalar i, ValueRange) -> SmallVector<Value> {
-             Scalar strip = i * FlashFrame::kTransposerWarps + worker;
+             Scalar strip = i * f.helperWarps + worker;
              TransposeOp::create(b, f.bufferLoadedV, v.slot, strip * rows,
-                                 f.bufferV, v.slot);
+                                 f.buffersV.front(), v.slot);
              return {};
            });
     FenceAsyncOp::create(b);

@@ -51,25 +51,56 @@ Scalar LazySoftmax::mustMove(TileBuilder &b, Rows rows, Value scores) const {
   return b.wrap(AnyAboveOp::create(b, b.getI1Type(), scores, limits));
 }
 
+SmallVector<Value> LazySoftmax::moved(TileBuilder &b, Rows rows,
+                                      Value scores) const {
+  Value reference = b.rowMax(scores, rows.reference);
+  Value alpha = b.map({rows.reference, reference}, reference.getType(),
+                      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                        return b.exp2((x[0] - x[1]) * scale.factor);
+                      });
+  return {reference, scaleRows(b, rows.sum, alpha), alpha};
+}
+
 LazySoftmax::Step LazySoftmax::step(TileBuilder &b, Rows rows, Value scores,
-                                    Scalar moves, Value output) const {
-  auto row = cast<RowType>(rows.reference.getType());
+                                    Scalar moves, ValueRange output) const {
   ValueRange moved = b.choose(
       moves,
       [&]() -> SmallVector<Value> {
-        Value reference = b.rowMax(scores, rows.reference);
-        Value alpha = b.map({rows.reference, reference}, row,
-                            [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                              return b.exp2((x[0] - x[1]) * scale.factor);
-                            });
-        return {reference, scaleRows(b, rows.sum, alpha),
-                scaleRows(b, output, alpha)};
+        SmallVector<Value> results = this->moved(b, rows, scores);
+        Value alpha = results.pop_back_val();
+        for (Value part : output)
+          results.push_back(scaleRows(b, part, alpha));
+        return results;
       },
       [&]() -> SmallVector<Value> {
-        return {rows.reference, rows.sum, output};
+        SmallVector<Value> results = {rows.reference, rows.sum};
+        llvm::append_range(results, output);
+        return results;
       });
   Value result = weights(b, scores, moved[0]);
-  return {{{moved[0], b.rowSum(result, moved[1])}, result}, moved[2]};
+  return {{{moved[0], b.rowSum(result, moved[1])}, result},
+          llvm::to_vector(moved.drop_front(2))};
+}
+
+LazySoftmax::Early LazySoftmax::stepEarly(TileBuilder &b, Rows rows,
+                                          Value scores) const {
+  Scalar moves = mustMove(b, rows, scores);
+  ValueRange moved = b.choose(
+      moves, [&] { return this->moved(b, rows, scores); },
+      [&]() -> SmallVector<Value> {
+        return {rows.reference, rows.sum,
+                b.fill(b.f32(1), rows.reference.getType())};
+      });
+  Value result = weights(b, scores, moved[0]);
+  return {{{moved[0], b.rowSum(result, moved[1])}, result}, moves, moved[2]};
+}
+
+Value LazySoftmax::scaled(TileBuilder &b, const Early &step,
+                          Value output) const {
+  return b.choose(
+      step.moves,
+      [&] { return SmallVector<Value>{scaleRows(b, output, step.alpha)}; },
+      [&] { return SmallVector<Value>{output}; })[0];
 }
 
 LazySoftmax::End LazySoftmax::finish(TileBuilder &b, Rows rows) const {

@@ -54,13 +54,24 @@ public:
   /// while the product before is in flight.
   Scalar mustMove(TileBuilder &builder, Rows rows, mlir::Value scores) const;
   /// A later block: moves the references if they must, and then scales
-  /// `output`, what was summed up so far.
+  /// `output`, the parts of what was summed up so far.
   struct Step {
     Block block;
-    mlir::Value output;
+    llvm::SmallVector<mlir::Value> output;
   };
   Step step(TileBuilder &builder, Rows rows, mlir::Value scores, Scalar moves,
-            mlir::Value output) const;
+            mlir::ValueRange output) const;
+
+  /// The same in two: references and weights first, while the product before is
+  /// in flight, and `output` when that is there.
+  struct Early {
+    Block block;
+    Scalar moves;
+    mlir::Value alpha; ///< what `output` is scaled by if references moved
+  };
+  Early stepEarly(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+  mlir::Value scaled(TileBuilder &builder, const Early &step,
+                     mlir::Value output) const;
 
   /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
   /// LSE = ln(2) (c r + log2(l) - b), or -inf.
@@ -70,6 +81,9 @@ public:
   End finish(TileBuilder &builder, Rows rows) const;
 
 private:
+  /// References that have moved for these scores, sums and alpha.
+  llvm::SmallVector<mlir::Value> moved(TileBuilder &builder, Rows rows,
+                                       mlir::Value scores) const;
   mlir::Value weights(TileBuilder &builder, mlir::Value scores,
                       mlir::Value reference) const;
 

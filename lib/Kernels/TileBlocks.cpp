@@ -45,3 +45,12 @@ Share TileBlocks::ofGroup(TileBuilder &b, Scalar tileRow,
           : own.begin;
   return {own, open, tile.end - own.end, own.begin - tile.begin};
 }
+
+Scalar TileBlocks::stepsBeforeNext(TileBuilder &b, Scalar row,
+                                   Scalar steps) const {
+  if (!band.hasFirst)
+    return steps;
+  Scalar lastRow = b.min(b.i32(query), queries - row) - 1;
+  Scalar lastGroup = lastRow / kGroupRows * kGroupRows;
+  return b.max(steps - ofGroup(b, row, lastGroup).below, b.i32(1));
+}

@@ -44,6 +44,9 @@ public:
   Run ofTile(TileBuilder &builder, Scalar row) const;
   /// The share of the warpgroup that begins `groupRow` rows into the tile.
   Share ofGroup(TileBuilder &builder, Scalar tileRow, Scalar groupRow) const;
+  /// Of the `steps` of the tile from a row on, those before the ones that some
+  /// warpgroup passes over: it asks for the next tile before it does so.
+  Scalar stepsBeforeNext(TileBuilder &builder, Scalar row, Scalar steps) const;
 
 private:
   Run of(TileBuilder &builder, const KeyBand::Keys &seen) const;

@@ -7,7 +7,14 @@
 // Roles.  A producer, one lane, draws tiles from a counter that the grid
 // shares, tells the others (a queue), and starts every load.  Each consumer
 // warpgroup owns 64 rows of the tile; P and O stay in its registers.  Values of
-// 8 bits pass through a transposer, which has the producer's other warps.
+// 8 bits pass through a transposer, which has the producer's other warps; f32
+// passes through a splitter, which has them too.
+//
+// Parts.  f32 is multiplied in three parts of bf16, six products for one, all
+// of which one sum takes, small ones first.  The tensor cores cut sums off
+// where f32 ends; so P V of a block is a sum of its own, which is added to O in
+// f32, 64 columns at a time.  In a simulation the error is then 0.6 to 0.9
+// times that of f32 arithmetic (d = 64 to 256, 32 to 128 keys of a block).
 //
 // Overlap.  A consumer starts S = Q K[n]^T and O += P V[n + 1] back to back and
 // works out the softmax of block n while the second product runs.  Without
@@ -47,12 +54,12 @@ public:
 
     auto roles = RolesOp::create(b);
     b.createBlock(&roles.getBody());
-    RegisterBudget budget = registerBudget(groups, transposes);
     b.role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
-           [&] { produceTiles(*this); });
-    if (transposes)
-      b.role("transposer", kTransposerWarps, budget.producer,
-             /*singleLane=*/false, [&] { transposeValues(*this); });
+           [&] { splits ? landOperands(*this) : produceTiles(*this); });
+    if (hasHelper())
+      b.role(splits ? "splitter" : "transposer", helperWarps, budget.producer,
+             /*singleLane=*/false,
+             [&] { splits ? splitOperands(*this) : transposeValues(*this); });
     b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
            /*singleLane=*/false, [&] { consume(); });
     b.setInsertionPointAfter(roles);
@@ -65,20 +72,101 @@ private:
   // Consumers: products
   //===--------------------------------------------------------------------===//
 
+  struct State;
+
+  /// The parts of a product's factors, by number.
+  struct Pair {
+    size_t left, right;
+  };
+  ArrayRef<Pair> pairs() const {
+    static constexpr Pair whole[] = {{0, 0}};
+    static constexpr Pair ofParts[] = {{2, 0}, {0, 2}, {1, 1},
+                                       {1, 0}, {0, 1}, {0, 0}};
+    static_assert(std::size(ofParts) == kPartProducts);
+    return splits ? ArrayRef<Pair>(ofParts) : ArrayRef<Pair>(whole);
+  }
+
+  /// One product or several, in one group.
+  Value start(Value sum, function_ref<Value(const Pair &, Value)> product) {
+    for (const Pair &pair : pairs()) {
+      sum = product(pair, sum);
+      cast<WgmmaOp>(sum.getDefiningOp()).setOpen(&pair != &pairs().back());
+    }
+    return sum;
+  }
+
   Value startScores(Place q, Place k) {
-    return WgmmaOp::create(b, b.pendingType(key), bufferQ, q.slot, groupRow,
-                           bufferK, k.slot, /*transpose=*/true,
-                           /*acc=*/Value());
+    return start(Value(), [&](const Pair &pair, Value sum) -> Value {
+      return WgmmaOp::create(b, b.pendingType(key), buffersQ[pair.left], q.slot,
+                             groupRow, buffersK[pair.right], k.slot,
+                             /*transpose=*/true, sum);
+    });
   }
 
-  Value startOutput(Value weights, Place v, Value output) {
-    return WgmmaOp::create(
-        b, b.pendingType(dimV), weights, /*lhs_stage=*/Value(),
-        /*lhs_row=*/Value(), bufferV, v.slot, transposes, output);
+  /// O in parts that are added to by themselves, or the only one.
+  using Output = SmallVector<Value, 4>;
+  int64_t columnsOf(size_t part) const {
+    return splits ? std::min(kSumColumns, dimV - int64_t(part) * kSumColumns)
+                  : dimV;
+  }
+  Output noOutput() {
+    Output output;
+    for (int64_t column = 0; column < dimV; column += columnsOf(0))
+      output.push_back(
+          b.fill(b.f32(0), b.accType(kWarpRows, columnsOf(output.size()))));
+    return output;
   }
 
-  Value cast16(Value weights) {
-    return CastOp::create(b, b.lhsType(kWarpRows, key, element), weights);
+  /// P V of a block, for a part of O; unsplit it goes on with O.
+  Value startOutput(ValueRange weights, Place v, ValueRange output,
+                    size_t part = 0) {
+    Value column =
+        part == 0 ? Value() : Value(b.i32(int64_t(part) * kSumColumns));
+    Value sum = splits ? Value() : output[part];
+    return start(sum, [&](const Pair &pair, Value sum) -> Value {
+      return WgmmaOp::create(b, b.pendingType(columnsOf(part)),
+                             weights[pair.left], /*lhs_stage=*/Value(),
+                             /*lhs_row=*/Value(), buffersV[pair.right], v.slot,
+                             column, transposes, sum);
+    });
+  }
+
+  /// The rest of that product, of which one part is in flight.  Parts are
+  /// scaled one by one if `step` says so.  ptxas moves no sum past that branch;
+  /// or else it would start all products before it adds up one, with registers
+  /// for each.
+  Output endOutput(Value sum, ValueRange weights, Place v, ValueRange output,
+                   const LazySoftmax::Early &step) {
+    Output result;
+    for (size_t part = 0; part < output.size(); ++part) {
+      if (part > 0)
+        sum = startOutput(weights, v, output, part);
+      Value done = b.await(sum);
+      if (splits) {
+        done = b.map({output[part], done}, done.getType(),
+                     [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                       return x[0] + x[1];
+                     });
+        done = softmax->scaled(b, step, done);
+      }
+      result.push_back(done);
+    }
+    return result;
+  }
+  /// The same with nothing to be scaled, of which ptxas does not know.
+  Output endOutput(Value sum, const State &state, ValueRange output) {
+    LazySoftmax::Early never{{}, queries < b.i32(0), state.rows.reference};
+    return endOutput(sum, state.weights, state.v, output, never);
+  }
+
+  /// P as a left factor.
+  SmallVector<Value> factorOf(Value weights) {
+    FragType type =
+        b.lhsType(kWarpRows, key, splits ? Type(b.getBF16Type()) : element);
+    if (!splits)
+      return {CastOp::create(b, type, weights)};
+    auto parts = SplitBf16Op::create(b, type, type, type, weights);
+    return {parts.getFirst(), parts.getSecond(), parts.getThird()};
   }
 
   //===--------------------------------------------------------------------===//
@@ -89,21 +177,29 @@ private:
   struct State {
     Place k, v; ///< v: the value block that goes with `weights`
     LazySoftmax::Rows rows;
-    Value weights; ///< of the last block, not yet multiplied
+    SmallVector<Value> weights; ///< of the last block, not yet multiplied
   };
   static SmallVector<Value> pack(const State &s) {
-    return {s.k.slot,         s.k.parity, s.v.slot, s.v.parity,
-            s.rows.reference, s.rows.sum, s.weights};
+    SmallVector<Value> all = {s.k.slot,   s.k.parity,       s.v.slot,
+                              s.v.parity, s.rows.reference, s.rows.sum};
+    llvm::append_range(all, s.weights);
+    return all;
   }
   State unpack(ValueRange s) {
     return {{b.wrap(s[0]), b.wrap(s[1])},
             {b.wrap(s[2]), b.wrap(s[3])},
             {s[4], s[5]},
-            s[6]};
+            llvm::to_vector(s.drop_front(6))};
+  }
+  /// The same with O behind it.
+  static SmallVector<Value> pack(const State &s, ValueRange output) {
+    SmallVector<Value> all = pack(s);
+    llvm::append_range(all, output);
+    return all;
   }
 
   void consume() {
-    group = warp / kWarpsPerGroup - 1;
+    group = warp / kWarpsPerGroup - budget.others;
     groupRow = group * kGroupRows;
     warpRow = groupRow + (warp % kWarpsPerGroup) * kWarpRows;
     if (pingPong)
@@ -115,7 +211,7 @@ private:
     Place message = start.next(b, kTileMessages);
     Value zeroRow = b.fill(b.f32(0), b.rowType(kWarpRows));
     Value zeroSum = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
-    zeroWeights = cast16(b.fill(b.f32(0), b.accType(kWarpRows, key)));
+    zeroWeights = factorOf(b.fill(b.f32(0), b.accType(kWarpRows, key)));
     State state{start, start, {zeroRow, zeroSum}, zeroWeights};
     SmallVector<Value> init = {first.row,      first.head,      first.batch,
                                start.slot,     start.parity,    message.slot,
@@ -138,7 +234,7 @@ private:
         started, [&] { return llvm::to_vector(carried); },
         [&] { return pack(startTile(unpack(carried), q, tile, share)); }));
 
-    Value output = b.fill(b.f32(0), b.accType(kWarpRows, dimV));
+    Output output = noOutput();
     walk(state, output, q, tile, share);
     if (queryStages > 1)
       ringQ.release(b, q);
@@ -152,25 +248,23 @@ private:
                    turns.mayJoin(b, share, nextShare, stages);
     ValueRange after = b.choose(
         joins,
-        [&]() -> SmallVector<Value> {
-          SmallVector<Value> results = {output};
-          State crossed = crossBoundary(state, results[0], share.below, nextQ,
-                                        next, nextShare);
-          results.append(pack(crossed));
-          return results;
+        [&] {
+          Output last = output;
+          State crossed =
+              crossBoundary(state, last, share.below, nextQ, next, nextShare);
+          return pack(crossed, last);
         },
-        [&]() -> SmallVector<Value> {
-          SmallVector<Value> results = {output};
-          State ended = endTile(state, results[0], share);
-          results.append(pack(ended));
-          return results;
+        [&] {
+          Output last = output;
+          State ended = endTile(state, last, share);
+          return pack(ended, last);
         });
-    storeTile(after[0], end, tile);
+    storeTile(after.take_back(output.size()), end, tile);
 
     SmallVector<Value> result = {next.row,       next.head,    next.batch,
                                  nextQ.slot,     nextQ.parity, message.slot,
                                  message.parity, joins};
-    llvm::append_range(result, after.drop_front());
+    llvm::append_range(result, after.drop_back(output.size()));
     return result;
   }
 
@@ -248,11 +342,11 @@ private:
     ringK.release(b, k);
     releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
     LazySoftmax::Block block = firstBlock(scores, tile, share);
-    return {ringK.next(b, k), v, block.rows, cast16(block.weights)};
+    return {ringK.next(b, k), v, block.rows, factorOf(block.weights)};
   }
 
   /// The blocks of a warpgroup after its first.
-  void walk(State &state, Value &output, Place q, const Tile &tile,
+  void walk(State &state, Output &output, Place q, const Tile &tile,
             const Share &share) {
     // The block after the first, and where the loops end, going down.
     Scalar from = share.own.end - 1;
@@ -269,28 +363,25 @@ private:
   }
 
   /// The blocks `from - 1 .. to`, going down.
-  void walkRun(State &state, Value &output, Place q, const Tile &tile,
+  void walkRun(State &state, Output &output, Place q, const Tile &tile,
                const Share &share, Scalar from, Scalar to, bool cut) {
-    SmallVector<Value> init = pack(state);
-    init.push_back(output);
+    size_t parts = output.size();
     ValueRange results =
-        b.loop(b.i32(0), from - to, init,
+        b.loop(b.i32(0), from - to, pack(state, output),
                [&](Scalar step, ValueRange carried) -> SmallVector<Value> {
-                 State state = unpack(carried.drop_back());
-                 Value output = carried.back();
+                 State state = unpack(carried.drop_back(parts));
+                 Output output(carried.take_back(parts));
                  Scalar block = from - 1 - step;
                  stepBlock(state, output, q, tile, block,
                            block == share.own.begin, cut);
-                 SmallVector<Value> next = pack(state);
-                 next.push_back(output);
-                 return next;
+                 return pack(state, output);
                });
-    state = unpack(results.drop_back());
-    output = results.back();
+    state = unpack(results.drop_back(parts));
+    output = Output(results.take_back(parts));
   }
 
   /// S of this block, P V of the block before, softmax of this block.
-  void stepBlock(State &state, Value &output, Place q, const Tile &tile,
+  void stepBlock(State &state, Output &output, Place q, const Tile &tile,
                  Scalar block, Scalar isLast, bool cut) {
     ringK.awaitFull(b, state.k);
     turns.take(b);
@@ -308,21 +399,29 @@ private:
     scores = softmax->orient(b, scores);
     if (cut)
       scores = band->hide(b, scores, tile.row + warpRow, block * key);
+    if (splits && overlap) {
+      LazySoftmax::Early step = softmax->stepEarly(b, state.rows, scores);
+      output = endOutput(sum, state.weights, state.v, output, step);
+      ringV.release(b, state.v);
+      state = {ringK.next(b, state.k), ringV.next(b, state.v), step.block.rows,
+               factorOf(step.block.weights)};
+      return;
+    }
     Scalar moves = softmax->mustMove(b, state.rows, scores);
     if (overlap) {
-      output = b.await(sum);
+      output = endOutput(sum, state, output);
       ringV.release(b, state.v);
     }
     LazySoftmax::Step step =
         softmax->step(b, state.rows, scores, moves, output);
-    output = step.output;
+    output = llvm::to_vector<4>(step.output);
     state = {ringK.next(b, state.k), ringV.next(b, state.v), step.block.rows,
-             cast16(step.block.weights)};
+             factorOf(step.block.weights)};
   }
 
   /// The first S of the next tile beside the last P V of this one, of which
   /// `below` blocks are left to pass over.
-  State crossBoundary(State state, Value &output, Scalar below, Place q,
+  State crossBoundary(State state, Output &output, Scalar below, Place q,
                       const Tile &tile, const Share &share) {
     Place k = state.k;
     Scalar passed = below + share.above;
@@ -338,46 +437,66 @@ private:
     ringK.release(b, k);
     releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
     LazySoftmax::Block block = firstBlock(scores, tile, share);
-    output = b.await(sum);
+    output = endOutput(sum, state, output);
     ringV.release(b, state.v);
     Place v = ringV.next(b, state.v);
     passOver(passed, nullptr, &v);
-    return {ringK.next(b, k), v, block.rows, cast16(block.weights)};
+    return {ringK.next(b, k), v, block.rows, factorOf(block.weights)};
   }
 
   /// P V of the last block, with nothing beside it.
-  Value multiplyLast(const State &state, Value output) {
+  Output multiplyLast(const State &state, ValueRange output) {
     ringV.awaitFull(b, state.v);
-    output = b.await(startOutput(state.weights, state.v, output));
+    Value sum = startOutput(state.weights, state.v, output);
+    Output result = endOutput(sum, state, output);
     ringV.release(b, state.v);
-    return output;
+    return result;
   }
 
   /// The last P V of a tile, and what it passes over below.
-  State endTile(State state, Value &output, const Share &share) {
+  State endTile(State state, Output &output, const Share &share) {
     output = multiplyLast(state, output);
     Place k = state.k, v = ringV.next(b, state.v);
     passOver(share.below, &k, &v);
     return {k, v, state.rows, zeroWeights};
   }
 
-  void storeTile(Value output, const LazySoftmax::End &end, const Tile &tile) {
+  void storeTile(ValueRange output, const LazySoftmax::End &end,
+                 const Tile &tile) {
+    if (splits)
+      storeParts(output, end.inverse, tile);
+    else
+      storeStaged(output.front(), end.inverse, tile);
+    if (problem.lse)
+      storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow);
+  }
+
+  /// From registers: their pairs of f32 fill sectors.
+  void storeParts(ValueRange output, Value inverse, const Tile &tile) {
+    auto type = ViewType::get(b.getContext(), problem.headDimV, outputElement(),
+                              request.alignmentOf("o"));
+    Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);
+    for (auto [part, sum] : llvm::enumerate(output))
+      StoreFragmentOp::create(b, scaleRows(b, sum, inverse), view,
+                              tile.row + warpRow,
+                              b.i32(int64_t(part) * kSumColumns));
+  }
+
+  void storeStaged(Value output, Value inverse, const Tile &tile) {
     Strips strips{buffersO,
                   map("o"),
                   groupRow,
                   warpRow,
                   warp % kWarpsPerGroup == b.i32(0),
                   /*barrier=*/group + (1 + groups)};
-    storeOutputAsync(b, scaleRows(b, output, end.inverse), strips, tile);
-    if (problem.lse)
-      storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow);
+    storeOutputAsync(b, scaleRows(b, output, inverse), strips, tile);
   }
 
   std::optional<LazySoftmax> softmax;
   Scalar warp;
   Scalar group, groupRow, warpRow; // consumers
   Turns turns;                     // consumers
-  Value zeroWeights;
+  SmallVector<Value> zeroWeights;
 };
 
 } // namespace

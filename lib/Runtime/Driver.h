@@ -75,7 +75,7 @@ enum class CaptureStatus : int { none = 0 };
 inline constexpr unsigned kNonBlockingStream = 1;
 
 /// CUtensorMapDataType.
-enum class MapDataType : int { u8 = 0, f16 = 6, bf16 = 9 };
+enum class MapDataType : int { u8 = 0, f16 = 6, f32 = 7, bf16 = 9 };
 /// CUtensorMapInterleave.
 enum class MapInterleave : int { none = 0 };
 /// CUtensorMapSwizzle.

@@ -10,6 +10,19 @@ using namespace attn::runtime;
 
 static constexpr int64_t kPanelBytes = 128;
 
+int64_t TensorMapShape::elementBytes() const {
+  switch (element) {
+  case MapElement::bf16:
+  case MapElement::f16:
+    return 2;
+  case MapElement::u8:
+    return 1;
+  case MapElement::f32:
+    return 4;
+  }
+  return 0;
+}
+
 bool TensorMapShape::isEmpty() const {
   for (int64_t extent : extents)
     if (extent == 0)
@@ -54,6 +67,8 @@ static MapDataType dataType(MapElement element) {
     return MapDataType::f16;
   case MapElement::u8:
     return MapDataType::u8;
+  case MapElement::f32:
+    return MapDataType::f32;
   }
   return MapDataType::u8;
 }

@@ -69,6 +69,7 @@ bool isGroupWork(const Node &node) {
   case Verb::stream:
   case Verb::absorb:
   case Verb::transpose:
+  case Verb::split:
   case Verb::spill:
   case Verb::reduce:
   case Verb::store:
@@ -360,6 +361,8 @@ private:
     if (node.tensor == Tensor::GradLse && !problem.dlse)
       return;
     if (node.verb == Verb::transpose && !needsTranspose(problem))
+      return;
+    if (node.verb == Verb::split && !needsSplit(problem))
       return;
     if (node.level == Level::Smem && node.verb != Verb::spill)
       smem.push_back(node.tensor);

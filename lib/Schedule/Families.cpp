@@ -35,12 +35,17 @@ static Sentence checkWgmmaColumns(const char *what, int64_t columns,
   return std::nullopt;
 }
 
-static Sentence checkWgmma(const Problem &problem, int64_t most) {
-  if (!is16Bit(problem.dtype) && problem.dtype != DataType::f8e4m3)
+static Sentence checkWgmma(const Problem &problem, int64_t most, bool splits) {
+  bool isSingle = problem.dtype == DataType::f32;
+  if (!is16Bit(problem.dtype) && problem.dtype != DataType::f8e4m3 &&
+      !(isSingle && splits))
     return "wgmma expects bf16, f16 or f8e4m3, but got " +
            std::string(name(problem.dtype));
+  if (isSingle && problem.precision != Precision::tf32x3)
+    return "wgmma expects f32 in precision tf32x3, but got " +
+           std::string(name(problem.precision));
   int64_t bytes = bytesOf(problem.dtype);
-  if (bytes == 1) // values are transposed for one product
+  if (bytes != 2) // values are transposed, or split, for one product
     most = std::min(most, kMostWgmmaColumns);
   if (auto sentence =
           checkWgmmaColumns("head dim", problem.headDim, bytes, most))
@@ -55,7 +60,8 @@ static Sentence checkWgmma(const Problem &problem, int64_t most) {
 }
 
 Sentence attn::checkFamily(TensorCoreFamily family, const Problem &problem,
-                           const Machine &machine, int64_t mostHeadDim) {
+                           const Machine &machine, int64_t mostHeadDim,
+                           bool splits) {
   switch (family) {
   case TensorCoreFamily::none:
     return std::nullopt;
@@ -67,8 +73,9 @@ Sentence attn::checkFamily(TensorCoreFamily family, const Problem &problem,
       return std::string(name(family)) +
              " expects a machine that has it, but " + machine.name + " has " +
              std::string(name(machine.family));
-    return family == TensorCoreFamily::wgmma ? checkWgmma(problem, mostHeadDim)
-                                             : std::nullopt;
+    return family == TensorCoreFamily::wgmma
+               ? checkWgmma(problem, mostHeadDim, splits)
+               : std::nullopt;
   }
   return std::nullopt;
 }

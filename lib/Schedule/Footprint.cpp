@@ -51,6 +51,7 @@ bool occupies(const Node &node) {
   case Verb::share:
   case Verb::absorb:
   case Verb::transpose: // a copy of what is counted already
+  case Verb::split:
   case Verb::multiply:
   case Verb::softmax:
   case Verb::weigh:
@@ -152,6 +153,7 @@ public:
         break;
       case Verb::grid:
       case Verb::transpose: // of pipelines only
+      case Verb::split:
       case Verb::rescale:
       case Verb::spill:
       case Verb::reduce:

@@ -114,6 +114,7 @@ private:
       return work.addCopy(use, problem, c);
     case Verb::softmax: // no pipeline of gradients has them
     case Verb::transpose:
+    case Verb::split:
     case Verb::rescale:
     case Verb::absorb:
     case Verb::spill:

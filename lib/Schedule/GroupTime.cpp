@@ -170,6 +170,7 @@ private:
     case Verb::differentiate:
     case Verb::rescale:
     case Verb::transpose:
+    case Verb::split:
     case Verb::grid:
     case Verb::loop:
     case Verb::share:

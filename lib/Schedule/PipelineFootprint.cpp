@@ -27,6 +27,9 @@ using namespace attn;
 /// What the copy engine's swizzle repeats after.
 static constexpr int64_t kSwizzleBytes = 1024;
 static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
+/// Registers that the bounds of a window need beside weights in parts: d = 128
+/// with 64 keys spills 90 words.
+static constexpr int64_t kWindowRegisters = 16;
 /// A unit of a common ring: 128 rows of one panel, or 32 of four.
 static constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 /// The queue that tells the consumers of the next tile.
@@ -36,25 +39,59 @@ static constexpr int64_t kQueueBytes = 2 * 32;
 /// gives up, the consumers take.  512 per lane of a warpgroup is all there is,
 /// and a thread addresses less than 256: 24 + 2·240 = 504, 32 + 3·160 = 512.
 /// Warps that transpose need more than a producer has, 34 at d = 96 and more:
-/// 40 + 2·232 = 504, 40 + 3·152 = 496.
-RegisterBudget attn::registerBudget(int64_t consumerWarpgroups,
-                                    bool hasTransposer) {
-  if (hasTransposer)
+/// 40 + 2·232 = 504, 40 + 3·152 = 496.  Those that split need more again, and
+/// there is so much to split that three warps are what all others wait for:
+/// 3·56 + 248 = 416, 2·40 + 2·216 = 512, 56 + 3·152 = 512.  Three warpgroups
+/// begin with 168 for each, so 504 is all that they have.
+RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, bool transposes,
+                                    bool splits) {
+  if (splits && consumerWarpgroups == 1)
+    return {56, 248, 3};
+  if (splits && consumerWarpgroups == 2)
+    return {40, 216, 2};
+  if (splits)
+    return {56, 152};
+  if (transposes)
     return {40, consumerWarpgroups <= 2 ? 232 : 152};
   if (consumerWarpgroups <= 2)
     return {24, 240};
   return {32, 160};
 }
 
-static bool hasTransposer(const Body &body) {
-  return std::any_of(body.begin(), body.end(), [](const Node &node) {
-    return node.verb == Verb::transpose || hasTransposer(node.body);
+static bool has(const Body &body, Verb verb) {
+  return std::any_of(body.begin(), body.end(), [&](const Node &node) {
+    return node.verb == verb || has(node.body, verb);
   });
 }
 
+static bool isSplit(const Node &grid, const Problem &problem) {
+  return needsSplit(problem) && has(grid.body, Verb::split);
+}
+
 RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
-  return registerBudget(grid.pipeline.warpgroups,
-                        needsTranspose(problem) && hasTransposer(grid.body));
+  bool transposes = needsTranspose(problem) && has(grid.body, Verb::transpose);
+  return registerBudget(grid.pipeline.warpgroups, transposes,
+                        isSplit(grid, problem));
+}
+
+Landing attn::landingOf(const Problem &problem, int64_t keys) {
+  constexpr int64_t stages = 4, mostBytes = 8192, mostRows = 64, leastRows = 8;
+  int64_t columns = std::max(padded(Tensor::K, problem.headDim, problem),
+                             padded(Tensor::V, problem.headDimV, problem));
+  int64_t rowBytes = roundUp(columns * bytesOf(problem.dtype), kPanelBytes);
+  // Both halves of a panel of bf16.
+  if (rowBytes > kPanelBytes)
+    rowBytes = roundUp(rowBytes, 2 * kPanelBytes);
+  columns = std::max(columns, rowBytes / bytesOf(problem.dtype));
+  int64_t rows = mostRows;
+  while (rows > leastRows && (rows * rowBytes > mostBytes || keys % rows != 0))
+    rows /= 2;
+  return {stages, rows, columns};
+}
+
+int64_t Landing::bytes() const {
+  constexpr int64_t bytesOfF32 = 4;
+  return stages * rows * roundUp(columns * bytesOfF32, kPanelBytes);
 }
 
 namespace {
@@ -65,7 +102,8 @@ public:
       : registers(grid.axis == Axis::Key ? kBaseRegistersOfGradients
                                          : kBaseRegistersOfConsumer),
         owned(grid.axis), rows(grid.step), across(grid.across),
-        how(grid.pipeline), problem(problem) {
+        how(grid.pipeline), problem(problem),
+        isSplit(::isSplit(grid, problem)) {
     Steps steps;
     (owned == Axis::Key ? steps.key : steps.query) = grid.step;
     registers += body(grid.body, steps, 1);
@@ -82,6 +120,13 @@ public:
     }
     if (how.group > 1 || how.reusesPlaces)
       rings.push_back(how.warpgroups);
+    if (isSplit && problem.mask.kind == MaskKind::window)
+      registers += kWindowRegisters;
+    if (isSplit) {
+      Landing landing = landingOf(problem, keys);
+      panels(landing.bytes());
+      rings.push_back(landing.stages);
+    }
   }
 
   /// Registers of a thread: a fragment of 64 rows is spread over 128 threads.
@@ -105,6 +150,8 @@ private:
   int64_t rows, across; ///< of a tile
   const Pipeline &how;
   const Problem &problem;
+  bool isSplit; ///< factors are parts
+  int64_t keys = 0;
   static constexpr int64_t kRowsOfThread = 2;
   int64_t buffers = 0, staging = 0;
   std::vector<Tensor> loaded;
@@ -127,9 +174,10 @@ private:
   }
 
   int64_t panelBytes(Tensor tensor, int64_t rows, int64_t cols) const {
-    int64_t bytes = bytesPerElement(tensor, problem);
+    int64_t bytes = isSplit ? kPartBytes : bytesPerElement(tensor, problem);
     int64_t panels = ceilDiv(cols * bytes, kPanelBytes);
-    return roundUp(panels * rows * kPanelBytes, kSwizzleBytes);
+    return roundUp(panels * rows * kPanelBytes, kSwizzleBytes) *
+           (isSplit ? kSplitParts : 1);
   }
 
   void panels(int64_t bytes) {
@@ -167,6 +215,14 @@ private:
   /// Registers of a left factor, two elements in one.
   int64_t halves(Tensor tensor, Steps steps) const {
     return fragmentColumns(tensor, steps) * bytesPerElement(tensor, problem) /
+           8;
+  }
+
+  /// Registers of P, in the type of V or in parts.
+  int64_t weights(int64_t columns) const {
+    return columns *
+           (isSplit ? kSplitParts * kPartBytes
+                    : bytesPerElement(Tensor::P, problem)) /
            8;
   }
 
@@ -243,6 +299,7 @@ private:
         if (node.axis == Axis::HeadDimV)
           inside.headDimV = node.step;
         pairs = std::max(pairs, node.stages);
+        keys = inside.key;
         inner = std::max(inner, body(node.body, inside, node.stages));
         break;
       }
@@ -257,6 +314,8 @@ private:
       case Verb::stream:
         if (how.units == 0 && how.width == 0)
           ring(node, node.depth ? node.depth : stages, steps);
+        break;
+      case Verb::split: // takes the place of what is counted already
         break;
       case Verb::transpose:
         if (needsTranspose(problem))
@@ -287,8 +346,7 @@ private:
         // P, in the type of V, while the next scores come to be; what is
         // spilled leaves piece by piece.
         if (!leaves(nodes, Tensor::P))
-          held += columns(node.tensor, steps) *
-                  bytesPerElement(Tensor::P, problem) / 8;
+          held += weights(columns(node.tensor, steps));
         break;
       case Verb::absorb:
         // One beside the next; sums go on as accumulators.
@@ -309,8 +367,11 @@ private:
       case Verb::reduce:
         added(node, steps);
         break;
+      case Verb::multiply: // a sum beside what it is added to
+        if (isSplit && node.tensor == Tensor::O)
+          held += std::min(kSumColumns, columns(node.tensor, steps)) / 2;
+        break;
       case Verb::grid:
-      case Verb::multiply:
       case Verb::rescale:
       case Verb::spill:
         break;
@@ -350,7 +411,8 @@ Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
   Footprint result;
   result.smemBytes = space.smemBytes();
   result.registersPerThread = space.registers + heldDescriptors(grid, problem);
-  result.threads = 128 * (grid.pipeline.warpgroups + 1);
+  result.threads =
+      128 * (grid.pipeline.warpgroups + budgetOf(grid, problem).others);
   // The budget is for a whole multiprocessor.
   bool fits = result.smemBytes <= machine.smemBytesPerBlock &&
               result.registersPerThread <= budget.consumer &&

@@ -13,7 +13,8 @@
 //           output, its softmax, waiting.  With overlap as well, since the
 //           exponentials wait for the product that was started beside the
 //           scores; what overlaps is the maximum.
-//   transposer   what the warps that transpose do, beside all that
+//   helper  what the warps that transpose or split do, beside all that; with
+//           one stage a tile is split when all have multiplied the one before
 //
 // and combines with what the copy engine takes for the next rows.
 //
@@ -32,6 +33,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineTime.h"
+#include "PipelineFootprint.h"
 #include <algorithm>
 #include <cmath>
 
@@ -135,6 +137,14 @@ public:
     double inStep = tensor() + groups * softmax();
     return units + share * std::max(0.0, inStep - units);
   }
+  /// Of a round, what the warps beside the producer do.
+  double helper(double active) const {
+    double alone = transposer + keySplitter + valueSplitter;
+    if (grid.stages > 1)
+      return alone;
+    return std::max({alone, keySplitter + active * step.scores,
+                     valueSplitter + active * step.output});
+  }
   /// A round in which so many warpgroups have something to do, without what
   /// loads add.
   double busy(double active) const {
@@ -145,7 +155,7 @@ public:
       ofTile += (c.meetShare + c.firstMeetShare * firstTiles()) * products() *
                 (active - 1) / groups;
     double busy = std::max({units() * part, chain() + ofTile,
-                            c.operandShare * smem() * part, transposer});
+                            c.operandShare * smem() * part, helper(active)});
     busy = powerMean({busy, c.aloneShare * copyClocks / blockSteps()},
                      c.ringPower);
     return busy * (1 + c.ringShare / std::max(1.0, grid.stages - 1.0));
@@ -181,7 +191,8 @@ public:
   }
   /// Clocks between the rounds of two tiles in which nobody works on another.
   double boundary() const {
-    double queryLoad = queryBytes / (bytesPerClock * c.burstGain);
+    double queryLoad =
+        queryBytes / (bytesPerClock * c.burstGain) + querySplitter;
     if (!how.isPersistent)
       return groupBoundary() * (1 + c.exposedShare * (groups - 1)) +
              c.blockClocks + queryLoad + step.scores + softmax() + step.output;
@@ -228,7 +239,8 @@ private:
   double groups;        ///< that have rows of their own
   double bytesPerClock; ///< that the copy engine brings
   Step step;
-  double transposer = 0; ///< clocks of a step, beside all others
+  /// Clocks of a step, or a tile, beside all others.
+  double transposer = 0, keySplitter = 0, valueSplitter = 0, querySplitter = 0;
   double smemBytes = 0, queryBytes = 0, loadBytes = 0, copyClocks = 0;
   double epilogueSlots = 0, strips = 1;
   int64_t queryStages = 1;
@@ -289,6 +301,8 @@ private:
           grid.groupSteps > 0 ? double(grid.groupSteps) : blockSteps() * groups;
       double times = std::max(1.0, use.count / ofGroups);
       clocks *= times;
+      if (needsSplit(problem) && node.tensor == Tensor::O)
+        step.issue += perScheduler * c.addClocks;
       (node.tensor == Tensor::S ? step.scores : step.output) += clocks;
       return;
     }
@@ -303,7 +317,21 @@ private:
       keys = use.tile.cols;
       step.exp += area / machine.expPerClockPerSm;
       step.issue += perScheduler * c.softmaxClocks + c.stepClocks;
+      if (needsSplit(problem))
+        step.issue += perScheduler * c.splitWeightClocks;
       return;
+    case Verb::split: {
+      // Warps take turns at units of 8 rows and a panel.
+      int64_t warps =
+          registerBudget(how.warpgroups, false, /*splits=*/true).helperWarps();
+      int64_t units = use.tile.rows / 8 * ceilDiv(use.tile.cols, kPanelColumns);
+      double clocks =
+          double(ceilDiv(units, warps)) * c.splitUnitClocks + c.splitWaitClocks;
+      (node.tensor == Tensor::Q   ? querySplitter
+       : node.tensor == Tensor::K ? keySplitter
+                                  : valueSplitter) = clocks;
+      return;
+    }
     case Verb::stream:
       loadBytes += smem;
       copyClocks += clocksToCopy(use);

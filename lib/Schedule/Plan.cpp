@@ -34,7 +34,8 @@ static std::optional<std::string> checkFamilyOf(const ScheduleKind &kind,
                                                 const Machine &machine) {
   const Form *form = formFor(kind, family);
   if (auto sentence = checkFamily(family, problem, machine,
-                                  form ? form->mostHeadDim : kMostWgmmaColumns))
+                                  form ? form->mostHeadDim : kMostWgmmaColumns,
+                                  form && form->splits))
     return sentence;
   if (form)
     return std::nullopt;

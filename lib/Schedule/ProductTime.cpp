@@ -173,6 +173,7 @@ private:
     case Verb::differentiate:
     case Verb::softmax: // no pipeline of products has them
     case Verb::transpose:
+    case Verb::split:
     case Verb::rescale:
     case Verb::reduce:
     case Verb::load: // little

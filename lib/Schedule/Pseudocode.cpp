@@ -209,6 +209,12 @@ private:
         return;
       return line("rewrite " + tile(node.tensor) + " by columns in " +
                   std::string(name(node.level)));
+    case Verb::split:
+      if (!needsSplit(problem))
+        return;
+      return line("split " + tile(node.tensor) + " in " +
+                  std::to_string(kSplitParts) + " of bf16 in " +
+                  std::string(name(node.level)));
     case Verb::multiply:
       return line(std::string(name(node.tensor)) +
                   (liesAcross(node.tensor, node.a) ? "^T" : "") +

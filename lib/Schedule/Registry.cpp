@@ -116,12 +116,12 @@ std::vector<std::string> attn::tileNames(std::string_view schedule) {
   return names;
 }
 
-bool attn::isChoiceTile(std::string_view schedule, std::string_view tile) {
+bool attn::mayBeZero(std::string_view schedule, std::string_view tile) {
   if (const ScheduleKind *kind = findScheduleKind(schedule))
     for (const Form &form : kind->forms)
       for (const Parameter &parameter : form.parameters())
         if (parameter.name == tile)
-          return parameter.isChoice();
+          return parameter.least == 0;
   return false;
 }
 

@@ -61,6 +61,9 @@ Node attn::absorb(Tensor tensor, int64_t slots) {
 Node attn::transpose(Tensor tensor) {
   return leaf(Verb::transpose, tensor, Level::Smem);
 }
+Node attn::split(Tensor tensor) {
+  return leaf(Verb::split, tensor, Level::Smem);
+}
 Node attn::softmax(Tensor scores) { return leaf(Verb::softmax, scores); }
 Node attn::weigh(Tensor scores) { return leaf(Verb::weigh, scores); }
 Node attn::differentiate(Tensor gradient) {
@@ -363,5 +366,9 @@ DataType attn::resultType(const Problem &problem) {
 }
 
 bool attn::needsTranspose(const Problem &problem) {
-  return bytesOf(problem.dtype) != 2;
+  return bytesOf(problem.dtype) == 1;
+}
+
+bool attn::needsSplit(const Problem &problem) {
+  return problem.dtype == DataType::f32;
 }

@@ -149,6 +149,7 @@ static void add(UnitWork &work, const Use &use, const GridCensus &grid,
                   c.copySlots;
     return;
   case Verb::transpose: // of pipelines only
+  case Verb::split:
   case Verb::grid:
   case Verb::loop:
   case Verb::share:

@@ -29,6 +29,7 @@ static bool moves(Verb verb) {
   case Verb::share:
   case Verb::hold:
   case Verb::transpose:
+  case Verb::split:
   case Verb::multiply:
   case Verb::softmax:
   case Verb::weigh:
@@ -90,6 +91,11 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     return tileBytes(node.tensor, tile.rows, tile.cols);
   case Verb::transpose: // read and written
     return 2 * tileBytes(node.tensor, tile.rows, tile.cols);
+  case Verb::split: { // read, and written in parts
+    int64_t bytes = tileBytes(node.tensor, tile.rows, tile.cols);
+    return bytes + bytes / bytesPerElement(node.tensor, problem) *
+                       (kSplitParts * kPartBytes);
+  }
   case Verb::multiply: {
     // Every warp reads its own rows of a, and all of b, or its part of b if
     // others have the same rows.  The tile of b lies in memory as the tensor
@@ -102,6 +108,9 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
       bytes += use.warps * (bIsTransposed
                                 ? tileBytes(node.b, tile.cols, tile.depth)
                                 : tileBytes(node.b, tile.depth, tile.cols));
+    // Of parts, for every product of theirs.
+    if (use.isPanelled && needsSplit(problem))
+      bytes = bytes / bytesOf(problem.dtype) * (kPartProducts * kPartBytes);
     return bytes;
   }
   case Verb::store:

@@ -72,16 +72,20 @@ LogicalResult KernelOp::verify() {
 // tile.roles, tile.role
 //===----------------------------------------------------------------------===//
 
-/// A role that begins at a warp of the block has whole warpgroups, or a part of
-/// one in which `before` asks for as many registers.
+/// A role that begins at a warp of the block has whole warpgroups, a part of
+/// one, or the rest of one and whole ones; where it shares one, `before` asks
+/// for as many registers.
 static LogicalResult verifyPlace(RoleOp role, int64_t first, RoleOp before) {
   constexpr int64_t group = RoleOp::kWarpsPerGroup;
   int64_t warps = role.getWarps(), inGroup = first % group;
-  bool isPart = role.sharesWarpgroup() && inGroup + warps <= group;
-  if (!isPart && (role.sharesWarpgroup() || inGroup != 0))
+  bool isPart = inGroup + warps < group,
+       endsOne = (inGroup + warps) % group == 0;
+  if (!isPart && !endsOne)
     return role.emitOpError("expects whole warpgroups of ")
-           << group << " warps or a part of one, but got warps " << first
-           << " to " << first + warps - 1;
+           << group
+           << " warps, a part of one, or the rest of one and whole ones, but "
+              "got warps "
+           << first << " to " << first + warps - 1;
   if (inGroup != 0 && before.getRegisters() != role.getRegisters())
     return role.emitOpError("expects the ")
            << before.getRegisters()

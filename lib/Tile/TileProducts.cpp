@@ -38,6 +38,25 @@ static LogicalResult verifyAccumulator(WgmmaOp op) {
   return success();
 }
 
+bool WgmmaOp::joins() {
+  auto before = getAcc() ? getAcc().getDefiningOp<WgmmaOp>() : WgmmaOp();
+  return before && before.getOpen();
+}
+
+/// The product that closes the group of an open one.
+static LogicalResult verifyOpen(WgmmaOp op) {
+  if (!op.getOpen())
+    return success();
+  for (Operation *next = op->getNextNode(); next; next = next->getNextNode()) {
+    if (auto product = dyn_cast<WgmmaOp>(next);
+        product && product.getAcc() == op.getResult())
+      return success();
+    if (isa<WgmmaOp, WgmmaWaitOp>(next))
+      break;
+  }
+  return op.emitOpError("expects the next product to go on with it");
+}
+
 /// Where the columns of the right factor begin.
 static LogicalResult verifyColumn(WgmmaOp op) {
   if (!op.getRhsColumn())
@@ -81,7 +100,7 @@ LogicalResult WgmmaOp::verify() {
            << columns << " columns, but got " << result;
   if (failed(verifyColumn(*this)))
     return failure();
-  if (failed(verifyAccumulator(*this)))
+  if (failed(verifyAccumulator(*this)) || failed(verifyOpen(*this)))
     return failure();
   if (bool(getLhsStage()) != bool(getLhsRow()))
     return emitOpError("expects stage and row of the left factor together");

@@ -166,13 +166,13 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
                                SmemLayout layout) {
   bool paired = layout == SmemLayout::sw128_paired;
   bool swizzled = layout == SmemLayout::sw128;
-  bool isSingle = !paired && !swizzled && elementType.isF32();
+  bool isSingle = !paired && elementType.isF32();
   if (paired ? !isF8(elementType)
              : !isHalf(elementType) && !isSingle &&
                    !(swizzled && isF8(elementType)))
     return emitError() << "expects element type "
                        << (paired     ? "f8E4M3FN"
-                           : swizzled ? "bf16 or f16 or f8E4M3FN"
+                           : swizzled ? "bf16, f16, f32 or f8E4M3FN"
                                       : "bf16, f16 or f32")
                        << ", but got " << elementType;
   // The limit keeps every byte count far inside 64 bits.
@@ -185,6 +185,9 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
     return emitError()
            << "expects rows and columns in multiples of 16, but got " << rows
            << " x " << columns;
+  if (isSingle && swizzled && rows % 8 != 0)
+    return emitError() << "expects rows of f32 in multiples of 8, but got "
+                       << rows;
   return success();
 }
 
@@ -236,9 +239,8 @@ void TensorMapType::print(AsmPrinter &printer) const {
 
 LogicalResult TensorMapType::verify(EmitError emitError, int64_t boxRows,
                                     int64_t columns, Type elementType) {
-  if (!isHalf(elementType) && !isF8(elementType))
-    return emitError() << "expects element type bf16, f16 or f8E4M3FN, but got "
-                       << elementType;
+  if (failed(verifyElement(emitError, elementType)))
+    return failure();
   if (boxRows < 1 || boxRows > kMaxBoxRows || boxRows % 8 != 0)
     return emitError() << "expects boxes of 8 to " << kMaxBoxRows
                        << " rows in steps of 8, but got " << boxRows;

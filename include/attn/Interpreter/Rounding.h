@@ -12,6 +12,7 @@
 #ifndef ATTN_INTERPRETER_ROUNDING_H
 #define ATTN_INTERPRETER_ROUNDING_H
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -109,6 +110,24 @@ inline float roundToTf32(float value) {
 /// Towards zero; as the tensor cores read a register.
 inline float cutOffToTf32(float value) {
   return floatOfBits(bitsOfFloat(value) & 0xffffe000);
+}
+
+/// A number as the sum of three of bf16, as `tile.split_bf16` says.
+struct Bf16Parts {
+  float first, second, third;
+};
+inline Bf16Parts splitToBf16(float value) {
+  auto cutOff = [](float x) {
+    return floatOfBits(bitsOfFloat(x) & 0xffff0000);
+  };
+  Bf16Parts parts;
+  parts.first = cutOff(value);
+  // Of a NaN the minimum is the other one.
+  float rest =
+      std::fmin(std::fma(value, 0x1p-30f, value - parts.first), 0x1p100f);
+  parts.second = cutOff(rest);
+  parts.third = cutOff(std::fma(rest, 0x1p-24f, rest - parts.second));
+  return parts;
 }
 
 inline float roundToBf16(float value) {

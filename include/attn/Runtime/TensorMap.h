@@ -36,7 +36,7 @@
 namespace attn::runtime {
 
 /// What an array holds; TMA converts nothing, but some fills depend on it.
-enum class MapElement { bf16, f16, u8 };
+enum class MapElement { bf16, f16, u8, f32 };
 
 struct TensorMapShape {
   MapElement element = MapElement::bf16;
@@ -46,7 +46,7 @@ struct TensorMapShape {
   std::array<int64_t, 3> strides = {};
   int64_t boxRows = 0;
 
-  int64_t elementBytes() const { return element == MapElement::u8 ? 1 : 2; }
+  int64_t elementBytes() const;
   bool isEmpty() const;
 };
 

@@ -191,6 +191,13 @@ struct Calibration {
   /// other clock; and in which it waits, per step, for three barriers.  An
   /// estimate.
   double transposeClocks = 24, transposeWaitClocks = 200;
+  /// Clocks in which one warp splits 8 x 64 numbers of f32: of about 190
+  /// instructions those on bits, nearly half, take two; and in which it waits,
+  /// per tile, for barriers.  An estimate.
+  double splitUnitClocks = 240, splitWaitClocks = 250;
+  /// Clocks of a scheduler for 32 weights that are split, and for 32 outputs
+  /// that a sum is added to.  An estimate.
+  double splitWeightClocks = 12, addClocks = 1.5;
   /// More of them where every tile is a block of its own: the start of a block
   /// and its barriers.  First loads and scores come on top.
   double blockClocks = 2350;

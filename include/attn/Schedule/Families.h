@@ -19,11 +19,13 @@ namespace attn {
 inline constexpr int64_t kMostWgmmaColumns = 256;
 
 /// A sentence when a family cannot be used for this problem on this machine,
-/// with wgmma for head dimensions up to `mostHeadDim`.
+/// with wgmma for head dimensions up to `mostHeadDim` and, if who asks splits
+/// its factors, f32.
 std::optional<std::string> checkFamily(TensorCoreFamily family,
                                        const Problem &problem,
                                        const Machine &machine,
-                                       int64_t mostHeadDim = kMostWgmmaColumns);
+                                       int64_t mostHeadDim = kMostWgmmaColumns,
+                                       bool splits = false);
 
 } // namespace attn
 

@@ -17,7 +17,10 @@
 /// barriers per ring and the queue of tiles.  In bf16, d = 128 with 128
 /// queries, 128 keys, two stages of each and 64 columns of staging: 2·32 + 4·32
 /// + 16 KiB and 160 bytes.  In f8e4m3 a ring of V's transposed tiles joins
-/// them, and the staging is bf16: 2·16 + 6·16 + 16 KiB and 192 bytes.
+/// them, and the staging is bf16: 2·16 + 6·16 + 16 KiB and 192 bytes.  What is
+/// split has its parts there, of bf16, and a ring through which f32 comes a few
+/// rows at a time; O is stored from registers.  With 128 queries, 64 keys and
+/// one stage: 3·(32 + 16 + 16) + 4·8 KiB and 224 bytes.
 ///
 /// A pipeline of products has one ring of pairs of factors, of 128 + `width`
 /// rows of a panel each, and a staging buffer of 128 rows as wide: with three
@@ -84,11 +87,23 @@ inline constexpr int64_t kMostKeptDescriptors = 10;
 /// How the warpgroups of a pipeline share the registers of a multiprocessor.
 struct RegisterBudget {
   int64_t producer, consumer; ///< per thread
+  int64_t others = 1;         ///< warpgroups beside the consumers
+
+  /// Warps beside the producer's, for what transposes or splits.
+  int64_t helperWarps() const { return 4 * others - 1; }
 };
-/// `hasTransposer`: warps that transpose share the producer's warpgroup, and
-/// with it the registers.
+/// Warps that transpose or split share the producer's registers: those that it
+/// leaves of its warpgroup, and of more where they split.
 RegisterBudget registerBudget(int64_t consumerWarpgroups,
-                              bool hasTransposer = false);
+                              bool transposes = false, bool splits = false);
+
+/// The ring through which f32 comes that is split in pieces of so many rows,
+/// which divide the `keys` of a step; of wide rows as few as a swizzle has.
+struct Landing {
+  int64_t stages, rows, columns;
+  int64_t bytes() const; ///< of all stages
+};
+Landing landingOf(const Problem &problem, int64_t keys);
 
 } // namespace attn
 

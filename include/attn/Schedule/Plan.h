@@ -122,8 +122,8 @@ std::string decision(std::string_view schedule, const Tiles &tiles);
 std::vector<std::string> scheduleNames();
 std::vector<std::string> scheduleNames(Direction direction);
 std::vector<std::string> tileNames(std::string_view schedule);
-/// Whether a tile parameter is a choice of no (0) or yes (1), not a size.
-bool isChoiceTile(std::string_view schedule, std::string_view tile);
+/// Whether a tile parameter may be 0: a choice, or a size of nothing at all.
+bool mayBeZero(std::string_view schedule, std::string_view tile);
 /// One sentence about a schedule.
 std::string summary(std::string_view schedule);
 /// The kernel builders that exist: `flash_mma_sync`.

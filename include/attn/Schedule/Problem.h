@@ -38,9 +38,10 @@ int64_t bytesOf(DataType type);
 /// How factors of f32 are multiplied.  Tensor cores take f32 with ten bits of
 /// fraction only, tf32.
 ///
-///   tf32x3  every factor is the sum of two numbers of tf32, and a product
-///   three
-///           of theirs: 22 bits, and sums are rounded as in f32
+///   tf32x3  no less exact than three products of tf32: every factor is the
+///           sum of two numbers of tf32, 22 bits, and a product three of
+///           theirs; or on wgmma of three numbers of bf16, 24 bits, and six.
+///           Sums are rounded as in f32
 ///   tf32    factors are rounded to tf32
 enum class Precision { tf32x3, tf32 };
 std::string_view name(Precision precision);

@@ -59,6 +59,8 @@ struct Form {
                                       const Problem &problem);
   /// The widest head dimension where wgmma computes whole rows at once.
   int64_t mostHeadDim = kMostWgmmaColumns;
+  /// Whether factors that need it are split in parts (`needsSplit`).
+  bool splits = false;
   /// For which problems the kernel builder writes it, if not for all.
   bool (*hasKernel)(const Problem &problem) = nullptr;
 

@@ -136,6 +136,8 @@ enum class Verb {
   absorb, ///< read a tile and fold it at once into what is held
   transpose, ///< rewrite a streamed tile by columns in a ring of its own, for
              ///< tensor cores that take it no other way (`needsTranspose`)
+  split,     ///< rewrite a loaded or streamed tile as several of 16 bits, which
+             ///< take its place, if wgmma has no better way (`needsSplit`)
   multiply,  ///< out += a · b, a matrix product
   softmax,   ///< S becomes P; the running max and sum of the rows follow
   weigh,     ///< S becomes P by the LSE, which is known
@@ -264,6 +266,7 @@ Node load(Tensor tensor, Level level, int64_t stages = 1);
 Node stream(Tensor tensor, Level level);
 Node absorb(Tensor tensor, int64_t slots = 0);
 Node transpose(Tensor tensor);
+Node split(Tensor tensor);
 Node multiply(Tensor out, Tensor a, Tensor b);
 Node softmax(Tensor scores);
 Node weigh(Tensor scores);
@@ -347,6 +350,14 @@ DataType resultType(const Problem &problem);
 /// wgmma takes 16-bit elements in either order, all others only in that of
 /// what is contracted; where this is false, `transpose` does nothing.
 bool needsTranspose(const Problem &problem);
+/// Whether tensor cores of pipelines take factors only in parts: of f32 three
+/// of bf16, of whose nine products the six largest are added up.
+bool needsSplit(const Problem &problem);
+inline constexpr int64_t kSplitParts = 3, kPartProducts = 6, kPartBytes = 2;
+/// Sums of such products are f32 for as long as a step lasts: the tensor cores
+/// cut sums off, so a result is added to outside of them, so many columns at a
+/// time.
+inline constexpr int64_t kSumColumns = 64;
 
 } // namespace attn
 

@@ -386,18 +386,19 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
 
     One op is one group of instructions: they run one behind the other while the
     warp goes on, and `tile.wgmma_wait` ends them.  Until then the buffers must
-    stay as they are.
+    stay as they are.  An `open` one is not: the next op, which goes on with its
+    sum before anything is waited for, belongs to the same group.
   }];
   let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Smem]>:$lhs,
     Optional<I32>:$lhs_stage, Optional<I32>:$lhs_row, UnitAttr:$lhs_transpose,
     Tile_Smem:$rhs, I32:$rhs_stage, Optional<I32>:$rhs_column,
     UnitAttr:$transpose,
-    Optional<AnyTypeOf<[Tile_Frag, Tile_Pending]>>:$acc);
+    Optional<AnyTypeOf<[Tile_Frag, Tile_Pending]>>:$acc, UnitAttr:$open);
   let results = (outs Tile_Pending:$result);
   let assemblyFormat = [{
     $lhs (`[` $lhs_stage^ `,` $lhs_row `]`)? (`transpose` $lhs_transpose^)? `,`
     $rhs `[` $rhs_stage (`,` $rhs_column^)? `]` (`transpose` $transpose^)?
-    (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
+    (`acc` `(` $acc^ `:` type($acc) `)`)? (`open` $open^)? attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let builders = [OpBuilder<(ins "mlir::Type":$result, "mlir::Value":$lhs,
@@ -416,6 +417,8 @@ def Tile_WgmmaOp : Tile_Op<"wgmma", [AttrSizedOperandSegments,
   let extraClassDeclaration = [{
     /// The contracted extent.
     int64_t depth();
+    /// Whether it belongs to the group of the product that it goes on with.
+    bool joins();
   }];
 }
 
@@ -453,37 +456,7 @@ def Tile_CastOp : Tile_Op<"cast", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Tile_SplitOp : Tile_Op<"split", [Pure,
-    AllTypesMatch<["high", "low"]>]> {
-  let summary = "a factor of f32 as the sum of two of tf32";
-  let description = [{
-    `high` is (1 + 3/8192) times the source, cut off to tf32, and `low` is what
-    that leaves of the source, cut off likewise: 22 bits in all.
-
-    Why not the nearest number?  No GPU rounds f32 to tf32 by itself: cvt.rna is
-    four instructions.  The multiplication makes up for the cut on average, so
-    that low parts have both signs and what is left out of a product, low by
-    low, cancels out; a cut alone makes sums too small.  And a NaN stays one.
-
-    Of an infinite element `low` is a NaN, and so are sums of products with it;
-    those of `high` alone come out as in f32.
-
-    A product in nearly the precision of f32 is then the sum of three of tf32:
-
-    ```mlir
-    %0 = tile.mma %lhs_low, %rhs_high, %small : ...
-    %1 = tile.mma %lhs_high, %rhs_low, %0 : ...
-    %2 = tile.mma %lhs_high, %rhs_high, %large : ...
-    ```
-  }];
-  let arguments = (ins Tile_Frag:$source);
-  let results = (outs Tile_Frag:$high, Tile_Frag:$low);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($high)";
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    static constexpr float kCutFactor = 1 + 0x3p-13f;
-  }];
-}
+include "attn/Tile/TileSplitOps.td"
 
 def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {
   let summary = "columns of a fragment";

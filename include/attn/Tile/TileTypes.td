@@ -83,9 +83,9 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     wgmma multiplies a rounded accumulator by the rows of such a buffer where
     it is, with nothing crossing lanes (`lhs` of 8 bits in `!tile.frag`).
 
-    Elements have 16 bits, in the last two layouts also 8, in the first also 32
-    (f32).  A buffer of f32 may have any number of rows: statistics lie in rows
-    too (`tile.put_row`).
+    Elements have 16 bits, in the last two layouts also 8, in the first two also
+    32 (f32).  A padded buffer of f32 may have any number of rows: statistics
+    lie in rows too (`tile.put_row`).  In sw128 it has a multiple of 8.
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
                         "mlir::Type":$elementType, "SmemLayout":$layout);

@@ -130,6 +130,8 @@ void populateTmaPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns);
 void populateTransposePatterns(const mlir::TypeConverter &converter,
                                mlir::RewritePatternSet &patterns);
+void populateSplitPatterns(const mlir::TypeConverter &converter,
+                           mlir::RewritePatternSet &patterns);
 void populateWgmmaPatterns(const mlir::TypeConverter &converter,
                            mlir::RewritePatternSet &patterns);
 void populateExchangePatterns(const mlir::TypeConverter &converter,

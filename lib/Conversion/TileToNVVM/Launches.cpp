@@ -49,6 +49,8 @@ static Value onStack(ImplicitLocOpBuilder &b, ValueRange indices) {
 static int32_t elementNumber(Type type) {
   if (type.isBF16())
     return 0;
+  if (type.isF32())
+    return 3;
   return type.isF16() ? 1 : 2;
 }
 

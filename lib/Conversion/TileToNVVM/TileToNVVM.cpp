@@ -70,6 +70,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     populateBarrierPatterns(types, patterns);
     populateTmaPatterns(types, patterns);
     populateTransposePatterns(types, patterns);
+    populateSplitPatterns(types, patterns);
     populateWgmmaPatterns(types, patterns);
     populateExchangePatterns(types, patterns);
 

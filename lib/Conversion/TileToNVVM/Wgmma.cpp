@@ -1,7 +1,8 @@
 //===- Wgmma.cpp - Products of a warpgroup --------------------------------===//
 //
 // A product is a fence, one instruction per step of 32 bytes along the
-// contracted extent, and a commit.  ptxas keeps products in flight only if no
+// contracted extent, and a commit; several that go on with each other may have
+// those in common.  ptxas keeps products in flight only if no
 // other instruction defines or reads their registers meanwhile; so registers
 // are tied before the fence and behind the wait, and nowhere else.
 //
@@ -38,7 +39,8 @@ class Descriptors {
 public:
   /// `kDown`: the contracted extent runs down the rows.  The factor begins at a
   /// row, or at the first column of a panel (null is 0).  The descriptors of a
-  /// few steps stay in uniform registers; of many each is made anew.
+  /// few steps stay in uniform registers; of many each is made anew.  `steps`
+  /// are those of a group.
   Descriptors(Lane &b, SmemType type, Value buffer, Value stage, Value row,
               Value column, int64_t steps, bool kDown)
       : type(type), kDown(kDown),
@@ -117,11 +119,14 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
     Lane b(op.getLoc(), rewriter);
     SmemType rhs = op.getRhs().getType();
     int64_t steps = op.depth() * rhs.elementBytes() / kStepBytes;
+    // Products of a group have factors of their own.
+    bool isAlone = !op.getOpen() && !op.joins();
+    int64_t stepsOfGroup = isAlone ? steps : kMostKeptDescriptors + 1;
     Descriptors right(b, rhs, adaptor.getRhs().front(),
                       adaptor.getRhsStage().front(), /*row=*/Value(),
                       op.getRhsColumn() ? adaptor.getRhsColumn().front()
                                         : Value(),
-                      steps, !op.getTranspose());
+                      stepsOfGroup, !op.getTranspose());
 
     // A sum in flight is not to be touched.
     bool goesOn = op.getAcc() && isa<PendingType>(op.getAcc().getType());
@@ -135,13 +140,14 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
       bool kDown = op.getLhsTranspose();
       leftPlace.emplace(b, lhs, adaptor.getLhs().front(),
                         adaptor.getLhsStage().front(), kDown ? Value() : at,
-                        kDown ? at : Value(), steps, kDown);
+                        kDown ? at : Value(), stepsOfGroup, kDown);
     } else {
       left = b.tie(adaptor.getLhs());
     }
     int64_t columns = op.getResult().getType().getColumns();
     int64_t most = columnsOfInstruction(columns);
-    NVVM::WgmmaFenceAlignedOp::create(b);
+    if (!op.joins())
+      NVVM::WgmmaFenceAlignedOp::create(b);
     for (int64_t k = 0; k < steps; ++k) {
       Registers factor = leftPlace ? Registers{leftPlace->step(b, k)}
                                    : Registers(ArrayRef(left).slice(4 * k, 4));
@@ -156,7 +162,8 @@ struct WgmmaLowering : OpConversionPattern<WgmmaOp> {
                   factor, right.step(b, k, at), accumulate));
       acc = std::move(sums);
     }
-    NVVM::WgmmaGroupSyncAlignedOp::create(b);
+    if (!op.getOpen())
+      NVVM::WgmmaGroupSyncAlignedOp::create(b);
     rewriter.replaceOpWithMultiple(op, {acc});
     return success();
   }

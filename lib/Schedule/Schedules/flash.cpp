@@ -12,7 +12,9 @@
 //
 // The form for Hopper has one warp that loads and warpgroups that multiply.  K
 // and V have a ring each, and V one more for its tiles by columns if the type
-// asks for it.  With two query stages the next tile's queries are there when
+// asks for it.  f32 is split on its way in and leaves from registers, and as a
+// step then takes six times as long one stage of each is enough.  With two
+// query stages the next tile's queries are there when
 // this one ends; the output leaves through `staging` columns at a time.
 //
 //===----------------------------------------------------------------------===//
@@ -48,21 +50,37 @@ static Schedule buildPipeline(const Tiles &t) {
   pipeline.takesTurns = t.get("ping_pong") != 0;
   Body keyStep = {hold(Tensor::S),
                   stream(Tensor::K, Level::Smem),
+                  split(Tensor::K),
                   multiply(Tensor::S, Tensor::Q, Tensor::K),
                   softmax(Tensor::S),
                   rescale(Tensor::O),
                   stream(Tensor::V, Level::Smem),
                   transpose(Tensor::V),
+                  split(Tensor::V),
                   multiply(Tensor::O, Tensor::P, Tensor::V)};
+  bool isStaged = t.get("staging", -1) != 0;
   return {"flash",
           {grid(Axis::Query, t.get("query"), pipeline,
                 {hold(Tensor::O), hold(Tensor::Stats),
                  load(Tensor::Q, Level::Smem, t.get("query_stages", 1)),
+                 split(Tensor::Q),
                  loop(Axis::Key, t.get("key"), t.get("stages", 2), keyStep),
-                 store(Tensor::O, t.get("staging")), store(Tensor::Lse)})}};
+                 isStaged ? store(Tensor::O, t.get("staging"))
+                          : storeDirectly(Tensor::O),
+                 store(Tensor::Lse)})}};
 }
 
 static std::string number(int64_t value) { return std::to_string(value); }
+
+/// Of f32, which is split for one stage of queries.
+static std::optional<std::string> checkSplit(const Tiles &t) {
+  if (t.get("staging") != 0)
+    return "expects no staging in f32, but got " + number(t.get("staging"));
+  if (t.get("query_stages") != 1)
+    return "expects one query stage in f32, but got " +
+           number(t.get("query_stages"));
+  return std::nullopt;
+}
 
 static std::optional<std::string> checkPipeline(const Tiles &t,
                                                 const Problem &problem) {
@@ -78,7 +96,9 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
     return "expects a head dim of v up to " + number(mostOfThree) +
            " with three warpgroups, but got " + number(problem.headDimV);
   // A step of P V contracts 32 bytes of keys.
-  int64_t keyStep = kStepBytes / bytesOf(problem.dtype);
+  bool isSplit = needsSplit(problem);
+  int64_t keyStep =
+      kStepBytes / (isSplit ? kPartBytes : bytesOf(problem.dtype));
   if (key % keyStep != 0)
     return "expects a multiple of " + number(keyStep) + " keys in " +
            std::string(name(problem.dtype)) + ", but got " + number(key);
@@ -99,8 +119,12 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   if (t.get("ping_pong") != 0 && query == kWarpgroupRows)
     return std::string("expects two warpgroups or more to take turns, but got "
                        "one");
+  if (isSplit)
+    return checkSplit(t);
   if (t.get("stages") < 2)
     return "expects two stages or more, but got " + number(t.get("stages"));
+  if (t.get("staging") == 0)
+    return std::string("expects 64 columns of staging or more, but got 0");
   return std::nullopt;
 }
 
@@ -123,9 +147,9 @@ ScheduleKind flash() {
       {TensorCoreFamily::wgmma},
       {extentParameter("query", {64, 128, 192}),
        extentParameter("key", {32, 48, 64, 80, 96, 112, 128, 144, 160, 176}),
-       countParameter("stages", {2, 3, 4, 6}),
+       countParameter("stages", {2, 3, 4, 6, 1}),
        countParameter("query_stages", {2, 1})},
-      {extentParameter("staging", {256, 192, 128, 64})},
+      {optionalExtent("staging", {256, 192, 128, 64, 0})},
       {choiceParameter("ping_pong", {0, 1}), choiceParameter("overlap", {1, 0}),
        choiceParameter("persistent", {1, 0})},
       buildPipeline,
@@ -133,6 +157,7 @@ ScheduleKind flash() {
       nullptr};
   // Two products side by side; registers run out before.
   pipeline.mostHeadDim = 2 * kMostWgmmaColumns;
+  pipeline.splits = true;
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",

@@ -12,8 +12,8 @@ func.func private @smem_padded_element(!tile.smem<64x64xf8E4M3FN>)
 
 // -----
 
-// expected-error @below {{expects element type bf16 or f16 or f8E4M3FN, but got 'f32'}}
-func.func private @smem_sw128_element(!tile.smem<64x64xf32, sw128>)
+// expected-error @below {{expects element type bf16, f16, f32 or f8E4M3FN, but got 'f64'}}
+func.func private @smem_sw128_element(!tile.smem<64x64xf64, sw128>)
 
 // -----
 
@@ -27,8 +27,8 @@ func.func private @map_extents(!tile.tensor_map<1x64x64xbf16>)
 
 // -----
 
-// expected-error @below {{expects element type bf16, f16 or f8E4M3FN, but got 'f32'}}
-func.func private @map_element(!tile.tensor_map<64x64xf32>)
+// expected-error @below {{expects element type bf16, f16, f32 or f8E4M3FN, but got 'f64'}}
+func.func private @map_element(!tile.tensor_map<64x64xf64>)
 
 // -----
 
@@ -140,8 +140,10 @@ tile.kernel @role_of_warpgroups() attributes {warps = 8 : i32} {
   tile.roles {
     tile.role "a" warps 2 registers 64 {
     }
-  // expected-error @below {{'tile.role' op expects whole warpgroups of 4 warps or a part of one, but got warps 2 to 7}}
-    tile.role "b" warps 6 registers 64 {
+  // expected-error @below {{'tile.role' op expects whole warpgroups of 4 warps, a part of one, or the rest of one and whole ones, but got warps 2 to 6}}
+    tile.role "b" warps 5 registers 64 {
+    }
+    tile.role "c" warps 1 registers 64 {
     }
   }
   tile.return
@@ -154,7 +156,7 @@ tile.kernel @role_of_warpgroups_begins_one() attributes {warps = 8 : i32} {
   tile.roles {
     tile.role "a" warps 1 registers 64 {
     }
-  // expected-error @below {{'tile.role' op expects whole warpgroups of 4 warps or a part of one, but got warps 1 to 4}}
+  // expected-error @below {{'tile.role' op expects whole warpgroups of 4 warps, a part of one, or the rest of one and whole ones, but got warps 1 to 4}}
     tile.role "b" warps 4 registers 64 {
     }
     tile.role "c" warps 3 registers 64 {

@@ -54,6 +54,11 @@ PROBLEMS = [
     (128, 128, "f8E4M3FN", "none", *LONG, ""),
     (128, 128, "f8E4M3FN", CAUSAL, *SHORT, ""),
     (256, 256, "f8E4M3FN", "none", *LONG, ""),
+    (64, 64, "f32", WINDOW, *LONG, ""),
+    (128, 128, "f32", CAUSAL, *SHORT, ""),
+    (128, 128, "f32", "none", *LONG, ""),
+    (96, 80, "f32", BOTTOM, *UNEVEN, ""),
+    (192, 192, "f32", CAUSAL, *LONG, ""),
     # Given: every switch, and the most that fits the registers.
     (64, 64, "bf16", CAUSAL, *LONG, "query = 64, key = 64, overlap = 0"),
     (128, 128, "bf16", CAUSAL, *LONG,

@@ -17,7 +17,10 @@ class Gpu:
 
     def __init__(self):
         self.launches, self.capturing, self.replays = 0, False, 0
-        self.fails = False
+        self.fails, self.naps = False, 0
+
+    def sleep(self, clocks):
+        self.naps += 1
 
     def launch(self):
         self.launches += not self.capturing
@@ -57,6 +60,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", capture)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: None)
+    monkeypatch.setattr(torch.cuda, "_sleep", gpu.sleep)
     return gpu
 
 
@@ -71,6 +75,7 @@ def test_long_calls_are_queued(gpu):
     timer = timers.make_timer(Candidate(gpu.launch), 2e-3, 5.0, "graph", True)
     assert timer.name == "events" and timer.launches == 2
     assert timer.seconds() == pytest.approx(2e-3) and gpu.launches == 2
+    assert gpu.naps == 1  # while the launches are queued
     assert timer.last == 2
 
 

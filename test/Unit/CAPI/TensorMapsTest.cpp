@@ -70,7 +70,7 @@ TEST_F(EncodeTensorMap, SaysWhatIsWrong) {
   EXPECT_NE(encode(0x7008).find("but got an address that is 8 bytes off"),
             std::string::npos);
   EXPECT_EQ(code, ATTN_INVALID_ARGUMENT);
-  EXPECT_EQ(encode(0x7000, 3), "expects an element of 0 to 2, but got 3");
+  EXPECT_EQ(encode(0x7000, 4), "expects an element of 0 to 3, but got 4");
   EXPECT_EQ(encode(0x7000, ATTN_ELEMENT_BF16, 32),
             "expects a place for the map at a multiple of 64 bytes");
   strides[3] = 2;

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
 #include <random>
 
 using namespace attn;
@@ -123,4 +124,39 @@ TEST(Rounding, TheExampleOfTheHeader) {
   EXPECT_EQ(bf16FromFloat(1 + 0x1p-8f), 0x3f80);
   EXPECT_EQ(bf16FromFloat(1 + 0x1p-7f), 0x3f81);
   EXPECT_EQ(bf16FromFloat(1 + 0x1p-7f + 0x1p-8f), 0x3f82);
+}
+
+TEST(Rounding, PartsOfANumberAreAllOfItAndHaveItsSign) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 200000; ++i) {
+    float value = floatOfBits(uint32_t(random()));
+    // Its parts are numbers with all their bits.
+    if (!(std::fabs(value) > 0x1p-60f && std::fabs(value) < 0x1p100f))
+      continue;
+    if (i % 4 == 0)
+      value = roundToBf16(value);
+    Bf16Parts parts = splitToBf16(value);
+    double sum = 0;
+    for (float part : {parts.first, parts.second, parts.third}) {
+      EXPECT_EQ(roundToBf16(part), part);
+      EXPECT_EQ(std::signbit(part), std::signbit(value));
+      EXPECT_NE(part, 0);
+      sum += part;
+    }
+    EXPECT_LE(std::fabs(sum - value), 0x1p-29 * std::fabs(value));
+  }
+}
+
+TEST(Rounding, PartsOfInfinitiesAndOfZero) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (float value : {infinity, -infinity}) {
+    Bf16Parts parts = splitToBf16(value);
+    EXPECT_EQ(parts.first, value);
+    EXPECT_TRUE(std::isfinite(parts.second));
+    EXPECT_TRUE(std::isfinite(parts.third));
+  }
+  Bf16Parts none = splitToBf16(0);
+  EXPECT_EQ(none.first + none.second + none.third, 0);
+  EXPECT_TRUE(
+      std::isnan(splitToBf16(std::numeric_limits<float>::quiet_NaN()).first));
 }

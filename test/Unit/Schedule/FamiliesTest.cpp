@@ -63,6 +63,27 @@ TEST(Families, WgmmaOf8Bits) {
             "wgmma expects head dim of v up to 256, but got 272");
 }
 
+/// f32 is for who splits its factors, and then in tf32x3.
+TEST(Families, WgmmaOfF32) {
+  auto whyNot = [](const Problem &p) {
+    return checkFamily(TensorCoreFamily::wgmma, p, h100(), 512, /*splits=*/true)
+        .value_or("fine");
+  };
+  Problem p = square(1024, 128);
+  p.dtype = DataType::f32;
+  EXPECT_EQ(whyNot(p), "fine");
+  p.headDim = 68;
+  EXPECT_EQ(whyNot(p), "fine");
+  p.headDim = 66;
+  EXPECT_EQ(whyNot(p), "wgmma expects head dim to be a multiple of 4 (16 "
+                       "bytes), but got 66");
+  p.headDim = 260;
+  EXPECT_EQ(whyNot(p), "wgmma expects head dim up to 256, but got 260");
+  p.headDim = 64;
+  p.precision = Precision::tf32;
+  EXPECT_EQ(whyNot(p), "wgmma expects f32 in precision tf32x3, but got tf32");
+}
+
 /// What wgmma cannot take, the portable family still does.
 TEST(Families, PortableRemains) {
   for (int64_t alignment : {2, 16}) {
@@ -220,6 +241,59 @@ TEST(Families, RegistersOf8Bits) {
             "needs 180 registers per thread, but each of 3 warpgroups has 152");
   EXPECT_EQ(refusal(128, 128, 48),
             "expects a multiple of 32 keys in f8e4m3, but got 48");
+}
+
+Problem ofF32(int64_t d, int64_t dv) {
+  Problem p = square(4096, d);
+  p.headDimV = dv;
+  p.dtype = DataType::f32;
+  return p;
+}
+
+std::string refusalOfF32(int64_t d, Tiles tiles) {
+  std::string error;
+  auto plan = planFor(ofF32(d, d), h100(), "flash", tiles, error);
+  return plan ? std::to_string(plan->footprint.registersPerThread) : error;
+}
+
+/// Three parts of bf16 of everything, and pieces of f32 that come to four
+/// places: of d = 128 16 rows, of d = 256 8; of 40 columns, which are two
+/// panels wide, 16, which divide 48 keys.
+TEST(Families, SharedMemoryOfF32) {
+  struct {
+    int64_t d, query, key, stages, buffers;
+  } rows[] = {
+      {128, 128, 64, 1, 3 * (128 + 64 + 64) * 256 + 4 * 16 * 512},
+      {256, 64, 32, 1, 3 * (64 + 32 + 32) * 512 + 4 * 8 * 1024},
+      {40, 128, 48, 2, 3 * (128 + 2 * 48 + 2 * 48) * 128 + 4 * 16 * 256}};
+  for (auto &row : rows) {
+    std::string error;
+    auto plan = planFor(ofF32(row.d, row.d), h100(), "flash",
+                        {{"query", row.query},
+                         {"key", row.key},
+                         {"stages", row.stages},
+                         {"persistent", 1}},
+                        error);
+    ASSERT_TRUE(plan) << error;
+    EXPECT_EQ(plan->family, TensorCoreFamily::wgmma);
+    EXPECT_EQ(plan->footprint.smemBytes, row.buffers + 6 * 16 + 2 * 32 + 64);
+  }
+}
+
+/// P in three parts, and a sum of 64 columns beside O.
+TEST(Families, RegistersOfF32) {
+  auto tiles = [](int64_t query, int64_t key) -> Tiles {
+    return {{"query", query}, {"key", key}, {"stages", 1}, {"persistent", 1}};
+  };
+  // 28 + 128/2 + 64/2 + 64/2 + 64 * 3/4
+  EXPECT_EQ(refusalOfF32(128, tiles(128, 64)), "204");
+  EXPECT_EQ(refusalOfF32(64, tiles(128, 128)),
+            "needs 252 registers per thread, but each of 2 warpgroups has 216");
+  EXPECT_EQ(refusalOfF32(64, tiles(192, 48)), "152");
+  EXPECT_EQ(refusalOfF32(64, {{"query_stages", 2}, {"persistent", 1}}),
+            "expects one query stage in f32, but got 2");
+  EXPECT_EQ(refusalOfF32(64, {{"staging", 64}}),
+            "expects no staging in f32, but got 64");
 }
 
 TEST(Families, RegistersOfATransposer) {

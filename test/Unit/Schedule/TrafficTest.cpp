@@ -204,6 +204,31 @@ TEST(Traffic, PipelineOf8BitsByHand) {
   EXPECT_EQ(bytes.smem, fills + transposes + products + staging);
 }
 
+/// f32 in three parts: it is read once more and written in 6 bytes, each of six
+/// products reads 2 bytes of what it did 4, and O leaves from registers.
+TEST(Traffic, PipelineThatSplits) {
+  Problem p;
+  p.dtype = DataType::f32;
+  p.queries = 64;
+  p.keys = 40;
+  p.headDim = 32;
+  p.headDimV = 16;
+  Schedule schedule = findScheduleKind("flash")->build({{"query", 64},
+                                                        {"key", 32},
+                                                        {"stages", 1},
+                                                        {"query_stages", 1},
+                                                        {"staging", 0},
+                                                        {"ping_pong", 0},
+                                                        {"overlap", 1},
+                                                        {"persistent", 1}});
+  Bytes bytes = traffic(schedule, p, h100());
+  EXPECT_EQ(bytes.l2, 4 * (64 * 32 + 40 * 32 + 40 * 16 + 64 * 16) + 64 * 4);
+  int64_t fills = 64 * 128 + 2 * (32 * 128 + 32 * 128);
+  int64_t splits = (4 + 6) * (64 * 32 + 2 * (32 * 32 + 32 * 16));
+  int64_t products = 2 * (6 * 2) * (64 * 32 + 32 * 32 + 32 * 16);
+  EXPECT_EQ(bytes.smem, fills + splits + products);
+}
+
 TEST(Traffic, ScoreSpillMovesWhatAKernelWould) {
   Random random(6);
   for (int round = 0; round < 300; ++round) {

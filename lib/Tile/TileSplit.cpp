@@ -1,0 +1,57 @@
+//===- TileSplit.cpp - Constraints of f32 in three parts ------------------===//
+
+#include "attn/Tile/Tile.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+LogicalResult SplitBf16Op::verify() {
+  FragType source = getSource().getType(), part = getFirst().getType();
+  if (source.getLayout() == FragmentLayout::acc &&
+      part.getLayout() == FragmentLayout::lhs &&
+      part.getElementType().isBF16() && source.getRows() == part.getRows() &&
+      source.getColumns() == part.getColumns())
+    return success();
+  return emitOpError("expects an accumulator to left factors of bf16 of its "
+                     "shape, but got ")
+         << source << " to " << part;
+}
+
+LogicalResult SplitRowsOp::verify() {
+  SmemType source = getSource().getType();
+  if (source.getLayout() != SmemLayout::sw128 ||
+      !source.getElementType().isF32())
+    return emitOpError("expects a source of f32 in layout sw128, but got ")
+           << source;
+  // Both halves of a target's panel are read.
+  constexpr int64_t columnsOfHalf = kColumns / 2;
+  if (source.getColumns() > columnsOfHalf &&
+      source.getColumns() % kColumns != 0)
+    return emitOpError("expects a source of at most ")
+           << columnsOfHalf << " columns or a multiple of " << kColumns
+           << ", but got " << source;
+  SmemType first = getFirst().getType();
+  for (SmemType target : {first, getSecond().getType(), getThird().getType()}) {
+    if (target.getLayout() != SmemLayout::sw128 ||
+        !target.getElementType().isBF16() ||
+        target.getColumns() > source.getColumns())
+      return emitOpError(
+                 "expects targets of bf16 in layout sw128 with at most ")
+             << source.getColumns() << " columns, but got " << target;
+    if (target != first)
+      return emitOpError("expects targets of one type, but got ")
+             << first << " and " << target;
+  }
+  return success();
+}
+
+/// Read once, and written in three parts.
+Traffic SplitRowsOp::getTraffic(const TrafficScalars &scalars) {
+  SmemType target = getFirst().getType();
+  int64_t left = target.getColumns() - scalars.scalar(getColumn());
+  int64_t elements = kRows * std::min(kColumns, left);
+  return {0, elements * (getSource().getType().elementBytes() +
+                         3 * target.elementBytes())};
+}
+
+SmallVector<Value> SplitRowsOp::getTrafficOperands() { return {getColumn()}; }
