@@ -2,8 +2,6 @@
 
 #include "FlashFrame.h"
 
-#include "attn/Schedule/Footprint.h"
-
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -31,14 +29,15 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
                         splits ? kColumns
                                : 8 * kStepBytes /
                                      element.getIntOrFloatBitWidth())),
-      dimV(llvm::alignTo(problem.headDimV, kColumns)) {}
+      dimV(llvm::alignTo(problem.headDimV, kColumns)),
+      landing(splits ? landingOf(problem, key) : Landing()) {}
 
 KernelOp FlashFrame::declare() {
-  if (splits)
-    landingRows = landingOf(problem, key).rows;
-  arguments.map(b, "q", splits ? landingRows : query, problem.headDim, element);
-  arguments.map(b, "k", splits ? landingRows : key, problem.headDim, element);
-  arguments.map(b, "v", splits ? landingRows : key, problem.headDimV, element);
+  int64_t queryRows = splits ? landing.rows : query;
+  int64_t keyRows = splits ? landing.rows : key;
+  arguments.map(b, "q", queryRows, problem.headDim, element);
+  arguments.map(b, "k", keyRows, problem.headDim, element);
+  arguments.map(b, "v", keyRows, problem.headDimV, element);
   if (splits)
     arguments.operand("o", outputElement());
   else
@@ -94,7 +93,6 @@ void FlashFrame::reserve() {
                       SmemLayout::sw128_paired)};
   int64_t readers = kWarpsPerGroup * groups;
   if (splits) {
-    Landing landing = landingOf(problem, key);
     bufferLanding = alloc("landing", landing.stages, landing.rows,
                           landing.columns, element);
     ringQ = Ring(b, "query", queryStages, readers, helperWarps);

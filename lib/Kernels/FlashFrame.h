@@ -49,6 +49,7 @@ struct FlashFrame {
   RegisterBudget budget;
   int64_t helperWarps; ///< of a kernel with a helper
   int64_t dim, dimV;   ///< head dimensions, padded
+  Landing landing;     ///< of operands that are split
 
   Arguments arguments;
   Scalar queries;
@@ -66,7 +67,6 @@ struct FlashFrame {
   /// Where operands that are split come to, a few rows at a time.
   mlir::Value bufferLanding;
   Ring ringLanding;
-  int64_t landingRows = 0;
 
   mlir::Type outputElement() const;
 

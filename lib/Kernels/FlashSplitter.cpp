@@ -75,7 +75,7 @@ protected:
                     Scalar row) = 0;
 
   int64_t piecesOf(Operand operand) const {
-    return (operand == kQueries ? f.query : f.key) / f.landingRows;
+    return (operand == kQueries ? f.query : f.key) / f.landing.rows;
   }
 
   int64_t columnsOf(Operand operand) const {
@@ -170,7 +170,7 @@ private:
         b.i32(0), b.i32(piecesOf(operand)), {landing.slot, landing.parity},
         [&](Scalar piece, ValueRange p) -> SmallVector<Value> {
           Place landing{b.wrap(p[0]), b.wrap(p[1])};
-          load(landing, operand, tile.batch, head, row + piece * f.landingRows,
+          load(landing, operand, tile.batch, head, row + piece * f.landing.rows,
                columns);
           landing = f.ringLanding.next(b, landing);
           return {landing.slot, landing.parity};
@@ -234,7 +234,7 @@ private:
     constexpr int64_t rows = SplitRowsOp::kRows;
     constexpr int64_t columns = SplitRowsOp::kColumns;
     int64_t warps = f.helperWarps;
-    int64_t strips = f.landingRows / rows;
+    int64_t strips = f.landing.rows / rows;
     int64_t panels = llvm::divideCeil(columnsOf(operand), columns);
     int64_t units = strips * panels;
     ArrayRef<Value> parts = operand == kKeys     ? f.buffersK

@@ -10,10 +10,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-static constexpr double kNothingSeen = -0x1p100;
-
-static constexpr double kMostBits = 8; ///< log2 of the largest weight
-
 /// f16 goes up to nearly 2^16; with bf16 it is the f32 sums that must not
 /// overflow, and they have room for any values of V.
 static double reachOf(DataType type) {

@@ -11,9 +11,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-static constexpr double kNothingSeen = -0x1p100;
-static constexpr double kMostBits = 8; ///< log2 of the largest weight
-
 LazySoftmax::LazySoftmax(TileBuilder &b, Scalar scale, double sign,
                          Type element)
     : scale(b, scale, sign),

@@ -17,6 +17,12 @@ namespace attn {
 
 inline const double kLog2E = std::log2(std::exp(1.0));
 
+/// The reference of a row that has seen nothing: below every score, and finite,
+/// so that no weight becomes NaN.
+inline constexpr double kNothingSeen = -0x1p100;
+/// log2 of the largest weight of a row that seldom moves its reference.
+inline constexpr double kMostBits = 8;
+
 class ScoreScale {
 public:
   /// `scale` is the kernel's run-time argument, `sign` what is known of it when

@@ -8,7 +8,7 @@
 // shares, tells the others (a queue), and starts every load.  Each consumer
 // warpgroup owns 64 rows of the tile; P and O stay in its registers.  Values of
 // 8 bits pass through a transposer, which has the producer's other warps; f32
-// passes through a splitter, which has them too.
+// passes through a splitter, which has them too, and up to two warpgroups more.
 //
 // Parts.  f32 is multiplied in three parts of bf16, six products for one, all
 // of which one sum takes, small ones first.  The tensor cores cut sums off

@@ -64,6 +64,7 @@ public:
         machine(machine), c(c), rate(productRate(machine, problem, family)),
         across(double(node.across)),
         groups(double(node.pipeline.warpgroups) / across),
+        helperWarps(budgetOf(node, problem).helperWarps()),
         bytesPerClock(l2RateOf(machine) / clockOf(machine) / machine.sms) {
     for (const Use &use : census.uses)
       if (use.grid == number)
@@ -237,6 +238,7 @@ private:
   double rate;
   double across;        ///< warpgroups that have the same rows
   double groups;        ///< that have rows of their own
+  int64_t helperWarps;  ///< that transpose or split, if some do
   double bytesPerClock; ///< that the copy engine brings
   Step step;
   /// Clocks of a step, or a tile, beside all others.
@@ -307,8 +309,8 @@ private:
       return;
     }
     case Verb::transpose: {
-      // The three warps that the producer leaves take 32 rows each in turn.
-      double chunks = std::ceil(use.tile.rows / 32.0 / 3);
+      // Warps take 32 rows each in turn.
+      double chunks = std::ceil(use.tile.rows / 32.0 / double(helperWarps));
       double pieces = chunks * padded(node.tensor, use.tile.cols, problem) / 16;
       transposer = pieces * c.transposeClocks + c.transposeWaitClocks;
       return;
@@ -322,11 +324,9 @@ private:
       return;
     case Verb::split: {
       // Warps take turns at units of 8 rows and a panel.
-      int64_t warps =
-          registerBudget(how.warpgroups, false, /*splits=*/true).helperWarps();
       int64_t units = use.tile.rows / 8 * ceilDiv(use.tile.cols, kPanelColumns);
-      double clocks =
-          double(ceilDiv(units, warps)) * c.splitUnitClocks + c.splitWaitClocks;
+      double clocks = double(ceilDiv(units, helperWarps)) * c.splitUnitClocks +
+                      c.splitWaitClocks;
       (node.tensor == Tensor::Q   ? querySplitter
        : node.tensor == Tensor::K ? keySplitter
                                   : valueSplitter) = clocks;

@@ -26,8 +26,9 @@ double attn::hbmRateOf(const Machine &machine, const Calibration &c) {
 }
 
 /// Share of the rate that products of parts reach: sums leave the tensor cores
-/// 64 columns at a time, and little is queued meanwhile.  With it times of
-/// f32 kernels on an H100 are met to 13 % (d = 64 to 256, 4096 and 16384 rows).
+/// 64 columns at a time, and little is queued meanwhile.  With it times of 48
+/// f32 kernels on an H100 are met to 15 % (rms; d = 64 to 256, 4096 and 16384
+/// rows), those of d = 192 and 256 being put up to 32 % too fast.
 static constexpr double kPartsShare = 0.68;
 
 double attn::productRate(const Machine &machine, const Problem &problem,

@@ -25,18 +25,21 @@ constexpr int64_t kPieceBytes = 16;
 /// Bytes 2 and 3 of two registers: those of bf16 in f32.
 constexpr int64_t kUpperHalves = 0x7632;
 
-/// Splits two numbers, each part a register of two.
+/// Splits numbers; of each part two go into a register.
 class Splitter {
 public:
   explicit Splitter(Lane &b)
       : b(b), perturbation(number(0x1p-30f)), smaller(number(0x1p-24f)),
         most(number(0x1p100f)) {}
 
-  std::array<Value, 3> split(Value low, Value high) const {
-    std::array<Value, 3> parts;
-    std::array<std::array<Value, 3>, 2> numbers = {split(low), split(high)};
-    for (size_t i = 0; i < 3; ++i)
-      parts[i] = pack(numbers[0][i], numbers[1][i]);
+  std::array<Registers, 3> split(ValueRange numbers) const {
+    std::array<Registers, 3> parts;
+    for (size_t i = 0; i < numbers.size(); i += 2) {
+      std::array<Value, 3> low = split(numbers[i]),
+                           high = split(numbers[i + 1]);
+      for (size_t part = 0; part < 3; ++part)
+        parts[part].push_back(pack(low[part], high[part]));
+    }
     return parts;
   }
 
@@ -84,13 +87,7 @@ struct SplitBf16Lowering : OpConversionPattern<SplitBf16Op> {
   matchAndRewrite(SplitBf16Op op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    Splitter splitter(b);
-    ValueRange values = adaptor.getSource();
-    std::array<Registers, 3> parts;
-    for (size_t i = 0; i < values.size(); i += 2)
-      for (auto [part, pair] :
-           llvm::zip_equal(parts, splitter.split(values[i], values[i + 1])))
-        part.push_back(pair);
+    std::array<Registers, 3> parts = Splitter(b).split(adaptor.getSource());
     rewriter.replaceOpWithMultiple(op, {parts[0], parts[1], parts[2]});
     return success();
   }
@@ -135,11 +132,7 @@ struct SplitRowsLowering : OpConversionPattern<SplitRowsOp> {
         loadPiece(b, b.offset(b.shared(place), half * source.panelBytes()),
                   numbers[half]);
     for (int64_t half = 0; half < halves; ++half) {
-      std::array<Registers, 3> parts;
-      for (size_t i = 0; i < numbers[half].size(); i += 2)
-        for (auto [part, pair] : llvm::zip_equal(
-                 parts, splitter.split(numbers[half][i], numbers[half][i + 1])))
-          part.push_back(pair);
+      std::array<Registers, 3> parts = splitter.split(numbers[half]);
       Value place = half ? xorOf(b, offset, bytesOfHalf) : offset;
       for (auto [buffer, part] : llvm::zip_equal(
                std::array<Value, 3>{adaptor.getFirst(), adaptor.getSecond(),

@@ -142,3 +142,30 @@ void FlashCase::compare(GlobalMemory &memory, uint64_t o, uint64_t lse,
         std::max(outcome.lseError, std::isnan(error) ? infinity : error);
   }
 }
+
+int64_t BoundaryDraws::operator()(int64_t least, int64_t most) {
+  return std::uniform_int_distribution<int64_t>(least, most)(random);
+}
+
+Problem BoundaryDraws::problem(Problem like, int64_t tileRows,
+                               int64_t mostKeys) {
+  BoundaryDraws &draw = *this;
+  const Mask masks[] = {{},
+                        {MaskKind::causal},
+                        {MaskKind::causalBottomRight},
+                        {MaskKind::window, draw(0, 200), 0},
+                        {MaskKind::window, draw(0, 100), draw(0, 100)}};
+  like.mask = masks[draw(0, 4)];
+  like.queries = draw(1, 3 * tileRows);
+  like.keys = draw(1, mostKeys);
+  like.heads = like.kvHeads = draw(1, 2);
+  return like;
+}
+
+InterpreterOptions BoundaryDraws::place(FlashCase &flash, uint64_t seed) {
+  flash.multiprocessors = (*this)(1, 4);
+  InterpreterOptions options;
+  options.order = WarpOrder((*this)(0, 2));
+  options.seed = seed;
+  return options;
+}

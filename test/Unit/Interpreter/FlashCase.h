@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,25 @@ private:
                bool storesLse) const;
 
   std::vector<double> truth, truthLse;
+};
+
+/// Draws cases of blocks that go from tile to tile, where every warpgroup has
+/// blocks of its own to pass over.  A block takes all tiles behind the first
+/// ones, so that the number of multiprocessors says how far apart its first two
+/// tiles are.
+class BoundaryDraws {
+public:
+  explicit BoundaryDraws(uint64_t seed) : random(seed) {}
+
+  int64_t operator()(int64_t least, int64_t most);
+  /// One head or two of `like`, up to three tiles of queries, any mask.
+  Problem problem(Problem like, int64_t tileRows, int64_t mostKeys);
+  /// Draws the multiprocessors of a case, and the order of its warps: one,
+  /// since whether they wait for each other forever depends on none.
+  InterpreterOptions place(FlashCase &flash, uint64_t seed);
+
+private:
+  std::mt19937_64 random;
 };
 
 } // namespace attn

@@ -7,8 +7,6 @@
 #include "FlashCase.h"
 #include "KernelTest.h"
 
-#include <random>
-
 using namespace mlir;
 using namespace attn;
 
@@ -101,23 +99,10 @@ TEST_F(FlashWgmma, WideHeads) {
     }
 }
 
-/// Blocks that go from tile to tile, where every warpgroup has blocks of its
-/// own to pass over.  A block takes all tiles behind the first ones, so that
-/// the number of multiprocessors says how far apart its first two tiles are.
-/// One order each: whether warps wait for each other forever depends on none.
-///
 /// Other draws: --gtest_shuffle --gtest_random_seed=1 --gtest_repeat=100.
 TEST_F(FlashWgmma, RandomBoundaries) {
-  std::mt19937_64 random(testing::UnitTest::GetInstance()->random_seed());
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  BoundaryDraws draw(testing::UnitTest::GetInstance()->random_seed());
   for (int i = 0; i < 600; ++i) {
-    const Mask masks[] = {{},
-                          {MaskKind::causal},
-                          {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 200), 0},
-                          {MaskKind::window, draw(0, 100), draw(0, 100)}};
     int64_t groups = draw(1, 3);
     const int64_t keys[] = {32, 48, 64, 96};
     bool persistent = draw(0, 7) != 0;
@@ -125,15 +110,9 @@ TEST_F(FlashWgmma, RandomBoundaries) {
                          persistent ? draw(1, 2) : 1, 64,
                          groups > 1 && draw(0, 1), persistent);
     choice.set("overlap", draw(0, 7) != 0);
-    Problem p = problem(draw(1, 3 * 64 * groups), draw(1, 700), 16, 16,
-                        masks[draw(0, 4)]);
-    p.heads = p.kvHeads = draw(1, 2);
-    FlashCase flash(p, choice, /*seed=*/i);
-    flash.multiprocessors = draw(1, 4);
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(i);
-    check(flash, options);
+    FlashCase flash(draw.problem(problem(1, 1, 16, 16), 64 * groups, 700),
+                    choice, /*seed=*/i);
+    check(flash, draw.place(flash, i));
     if (HasFatalFailure())
       return;
   }

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -72,31 +71,16 @@ TEST_F(SinglePrecisionWgmma, HeadsAndBatches) {
 /// Blocks that go from tile to tile with one stage of everything: warps must
 /// not wait for each other forever.
 TEST_F(SinglePrecisionWgmma, RandomBoundaries) {
-  std::mt19937_64 random(testing::UnitTest::GetInstance()->random_seed());
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  BoundaryDraws draw(testing::UnitTest::GetInstance()->random_seed());
   for (int i = 0; i < 200; ++i) {
-    const Mask masks[] = {{},
-                          {MaskKind::causal},
-                          {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 200), 0},
-                          {MaskKind::window, draw(0, 100), draw(0, 100)}};
     int64_t groups = draw(1, 3);
     const int64_t keys[] = {16, 32, 48, 64};
-    Problem p = problem(draw(1, 3 * 64 * groups), draw(1, 500), 16, 16,
-                        masks[draw(0, 4)]);
-    p.heads = p.kvHeads = draw(1, 2);
-    FlashCase flash(p,
-                    tiles(64 * groups, keys[draw(0, 3)], draw(1, 2),
-                          groups > 1 && draw(0, 1), draw(0, 7) != 0,
-                          draw(0, 7) != 0),
-                    /*seed=*/i);
-    flash.multiprocessors = draw(1, 4);
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(i);
-    check(flash, options);
+    Tiles choice =
+        tiles(64 * groups, keys[draw(0, 3)], draw(1, 2),
+              groups > 1 && draw(0, 1), draw(0, 7) != 0, draw(0, 7) != 0);
+    FlashCase flash(draw.problem(problem(1, 1, 16, 16), 64 * groups, 500),
+                    choice, /*seed=*/i);
+    check(flash, draw.place(flash, i));
     if (HasFailure())
       return;
   }

@@ -179,22 +179,26 @@ TEST(Traffic, PipelineMovesWhatTheKernelMoves) {
 
 /// One head, 64 queries and 40 keys of 32 columns, V of 16, in two steps of 32
 /// keys.
-TEST(Traffic, PipelineOf8BitsByHand) {
+Bytes bytesOfTwoSteps(DataType dtype, int64_t stages, int64_t staging) {
   Problem p;
-  p.dtype = DataType::f8e4m3;
+  p.dtype = dtype;
   p.queries = 64;
   p.keys = 40;
   p.headDim = 32;
   p.headDimV = 16;
   Schedule schedule = findScheduleKind("flash")->build({{"query", 64},
                                                         {"key", 32},
-                                                        {"stages", 2},
+                                                        {"stages", stages},
                                                         {"query_stages", 1},
-                                                        {"staging", 64},
+                                                        {"staging", staging},
                                                         {"ping_pong", 0},
                                                         {"overlap", 1},
                                                         {"persistent", 1}});
-  Bytes bytes = traffic(schedule, p, h100());
+  return traffic(schedule, p, h100());
+}
+
+TEST(Traffic, PipelineOf8BitsByHand) {
+  Bytes bytes = bytesOfTwoSteps(DataType::f8e4m3, 2, 64);
   // Q, K, V of one byte, O of two, LSE of four.
   EXPECT_EQ(bytes.l2, 64 * 32 + 40 * 32 + 40 * 16 + 64 * 16 * 2 + 64 * 4);
   int64_t fills = 64 * 128 + 2 * (32 * 128 + 32 * 128);
@@ -207,21 +211,7 @@ TEST(Traffic, PipelineOf8BitsByHand) {
 /// f32 in three parts: it is read once more and written in 6 bytes, each of six
 /// products reads 2 bytes of what it did 4, and O leaves from registers.
 TEST(Traffic, PipelineThatSplits) {
-  Problem p;
-  p.dtype = DataType::f32;
-  p.queries = 64;
-  p.keys = 40;
-  p.headDim = 32;
-  p.headDimV = 16;
-  Schedule schedule = findScheduleKind("flash")->build({{"query", 64},
-                                                        {"key", 32},
-                                                        {"stages", 1},
-                                                        {"query_stages", 1},
-                                                        {"staging", 0},
-                                                        {"ping_pong", 0},
-                                                        {"overlap", 1},
-                                                        {"persistent", 1}});
-  Bytes bytes = traffic(schedule, p, h100());
+  Bytes bytes = bytesOfTwoSteps(DataType::f32, 1, 0);
   EXPECT_EQ(bytes.l2, 4 * (64 * 32 + 40 * 32 + 40 * 16 + 64 * 16) + 64 * 4);
   int64_t fills = 64 * 128 + 2 * (32 * 128 + 32 * 128);
   int64_t splits = (4 + 6) * (64 * 32 + 2 * (32 * 32 + 32 * 16));
