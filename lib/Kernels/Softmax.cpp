@@ -16,12 +16,19 @@ Softmax::Rows Softmax::start(TileBuilder &b, int64_t rows) const {
           b.fill(b.f32(0), b.rowType(rows, /*partial=*/true))};
 }
 
-Value Softmax::shift(TileBuilder &b, Value max) const {
-  return b.map(
-      max, max.getType(), [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-        Scalar none = x[0] == b.f32(-kInfinity);
-        return b.select(none, b.f32(0), b.f32(0) - x[0] * scale.factor);
-      });
+Value Softmax::reference(TileBuilder &b, Value max) const {
+  return b.map(max, max.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                 Scalar none = x[0] == b.f32(-kInfinity);
+                 return b.select(none, b.f32(0), x[0]);
+               });
+}
+
+Value Softmax::shift(TileBuilder &b, Value reference) const {
+  return b.map(reference, reference.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                 return b.f32(0) - x[0] * scale.factor;
+               });
 }
 
 Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores,
@@ -29,10 +36,13 @@ Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores,
   Value max = b.rowMax(scores, rows.max);
   if (wholeMax)
     max = wholeMax(max);
-  Value shifted = shift(b, max);
-  Value alpha = b.map({rows.max, shifted}, max.getType(),
+  Value reference = this->reference(b, max);
+  Value shifted = shift(b, reference);
+  // The difference first: where m stays, alpha is exactly 1.  With c m_old -
+  // round(c m_new) it is 1 + 2^-24 c m, and that to the power of all steps.
+  Value alpha = b.map({rows.max, reference}, max.getType(),
                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                        return b.exp2(b.fma(x[0], scale.factor, x[1]));
+                        return b.exp2((x[0] - x[1]) * scale.factor);
                       });
   Value weights = b.map({scores, shifted}, scores.getType(),
                         [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
@@ -50,7 +60,7 @@ Softmax::End Softmax::finish(TileBuilder &b, Rows rows, Whole wholeSum) const {
   if (wholeSum)
     sum = wholeSum(sum);
   Value inverse = inverseOf(b, sum);
-  Value lse = b.map({sum, shift(b, rows.max)}, type,
+  Value lse = b.map({sum, shift(b, reference(b, rows.max))}, type,
                     [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                       Scalar log = b.log2(x[0]) - x[1];
                       return b.select(x[0] == b.f32(0), b.f32(-kInfinity),

@@ -60,8 +60,10 @@ public:
   End finish(TileBuilder &builder, Rows rows, Whole wholeSum = nullptr) const;
 
 private:
-  /// -c m, with 0 for a row whose maximum is -inf.
-  mlir::Value shift(TileBuilder &builder, mlir::Value max) const;
+  /// What weights are relative to: m, or 0 for a row whose maximum is -inf.
+  mlir::Value reference(TileBuilder &builder, mlir::Value max) const;
+  /// -c times it.
+  mlir::Value shift(TileBuilder &builder, mlir::Value reference) const;
 
   ScoreScale scale;
 };

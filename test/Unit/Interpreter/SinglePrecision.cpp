@@ -158,7 +158,8 @@ static std::vector<float> inSinglePrecision(const FlashCase &flash) {
 }
 
 /// The interpreter cuts sums off as tensor cores do, so that a kernel which let
-/// them run on would fail here.
+/// them run on would fail here; so would one in which what was summed changes
+/// by a rounding in each of many steps.
 TEST_F(SinglePrecision, SplitProductsAreAsPreciseAsArithmeticInF32) {
   struct {
     int64_t keys, headDim, headDimV;
@@ -167,7 +168,8 @@ TEST_F(SinglePrecision, SplitProductsAreAsPreciseAsArithmeticInF32) {
                {1024, 128, 128, tiles(32, 64, 1, 2)},
                {1024, 256, 64, tiles(32, 32, 1, 2)},
                {512, 512, 64, wide(32, 64, 2)},
-               {512, 1024, 64, wide(32, 64, 2)}};
+               {512, 1024, 64, wide(32, 64, 2)},
+               {8192, 16, 16, tiles(32, 16, 2, 2)}};
   for (const auto &each : cases) {
     FlashCase flash(problem(32, each.keys, each.headDim, each.headDimV),
                     each.tiles);
