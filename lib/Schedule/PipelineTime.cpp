@@ -197,17 +197,30 @@ public:
     if (!how.isPersistent)
       return groupBoundary() * (1 + c.exposedShare * (groups - 1)) +
              c.blockClocks + queryLoad + step.scores + softmax() + step.output;
-    double share = c.exposedShare;
-    // In turns, the next ones wait for who writes.
-    if (how.takesTurns)
-      share += c.exposedByTurnsShare;
+    double share = c.exposedShare, passing = 0;
+    if (how.takesTurns) {
+      // The next one waits for who writes; a third is still busy meanwhile.
+      if (groups <= 2)
+        share += c.exposedByTurnsShare;
+      // Who has nothing to do in a round passes its turn on.
+      passing = lonely() * (groups - 1) * c.passedTurnClocks;
+    }
     if (queryStages > 1)
-      return groups * groupBoundary() * share;
+      return groups * groupBoundary() * share + passing;
     // One buffer is free again after the last scores of all; the last output
     // hides some of the load.
     share += c.exposedByQueriesShare;
-    return groups * groupBoundary() * share +
+    return groups * groupBoundary() * share + passing +
            std::max(0.0, queryLoad - step.output);
+  }
+  /// Clocks in which a persistent block begins its first tile, beside that
+  /// tile's boundary: what every tile of other blocks has.
+  double firstStart() const {
+    if (!how.isPersistent)
+      return 0;
+    double queryLoad = queryBytes / (bytesPerClock * c.burstGain);
+    return c.firstStartShare *
+           (c.blockClocks + queryLoad + step.scores + softmax());
   }
 
   /// Clocks of the copy engine for what fills the ring at first.  The more is
@@ -403,8 +416,12 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double blocks = model.allTiles();
   double roundsPerSm = model.busyRounds() * blocks / sms;
   double boundary = model.boundary();
-  double whole =
-      clocksOfTiles(model, boundary, grid.step, problem, sms, c) / clock;
+  // Multiprocessors without a tile leave power to the others.
+  double idle = std::max(0.0, 1 - blocks / sms);
+  clock *= 1 + c.idleClock * idle;
+  double whole = (clocksOfTiles(model, boundary, grid.step, problem, sms, c) +
+                  model.firstStart()) /
+                 clock;
   double ideal =
       (model.rounds() * model.averageRound() + boundary) * blocks / sms / clock;
 

@@ -182,10 +182,14 @@ struct Calibration {
   /// 4 % more time, against those with 128, than without a mask.
   double maskSlots = 12, cutLoopClocks = 51;
   /// Of the clocks between tiles, the share that other warpgroups do not use:
-  /// where they are free to go on; more in turns; more if the next tile's
-  /// queries wait for the last of them.
+  /// where they are free to go on; more where two take turns; more if the next
+  /// tile's queries wait for the last of them.  Of three in turns a tile of up
+  /// to eight steps was put 2 to 4 % too slow, with the second as well.
   double exposedShare = 0.23, exposedByTurnsShare = 0.19,
          exposedByQueriesShare = 0.11;
+  /// Clocks per tile and warpgroup beyond the first that turns under a mask
+  /// take times the share of rounds in which others pass theirs on.
+  double passedTurnClocks = 870;
   /// Clocks in which one warp transposes 32 x 16 bytes: about ten instructions
   /// (a read and a write of four matrices, four permutes, addresses), one every
   /// other clock; and in which it waits, per step, for three barriers.  An
@@ -201,6 +205,11 @@ struct Calibration {
   /// More of them where every tile is a block of its own: the start of a block
   /// and its barriers.  First loads and scores come on top.
   double blockClocks = 2350;
+  /// The share of them, and of first loads and scores, that a persistent
+  /// block's first tile takes too.  With one tile or two for each
+  /// multiprocessor persistent blocks gained 0 to 2 %, not the 2 to 5 % that
+  /// they are put at without.
+  double firstStartShare = 0.44;
   /// What a launch takes beside its tiles: descriptors of tensors are fetched,
   /// first loads come from device memory, last stores leave.  Kernels of 20 to
   /// 50 us allow for no more.
@@ -209,6 +218,10 @@ struct Calibration {
   /// limits it, rises towards idle tensor cores: an H100's from 1.60 to 1.98
   /// GHz.
   double spareClock = 0.24;
+  /// The same towards multiprocessors that have no tile at all: with 64 % of
+  /// them, tall tiles took 0.87 of the time that they are put at without (d =
+  /// 152, 192 rows), others with 91 % as long.
+  double idleClock = 0.29;
 
   // Pipelines over keys.  From times of such a kernel on an H100 (d = 128, 64
   // queries and 128 keys at a time, two stages; 16384 tokens of 16 heads): 463,
