@@ -4,24 +4,31 @@
 // runs ahead; a strip is, one after the other,
 //
 //   scores     of the own share
-//   output     of all shares
-//   softmax    of a slice of the own share: the others' have products beside
-//   waiting    for the first scores, for barriers
-//   shares     of each share of P: the product before drains, P is scaled
+//   own share  its product, or its weights, which come in slices before it
+//   output     of the other shares
+//   shares     of each: it is waited for and scaled; in a cluster, where blocks
+//              wait for each other with every unit, that takes longer
 //
 // Scores and output take as long as their products, or as the ring brings what
 // they read.  A unit of the ring comes, waits for the product before, is read,
 // and is handed back: so many clocks a unit, and a ring of so many units at the
 // same time.  While scores are worked out panels of Q come besides those of K.
 //
-// Example: one H100, four blocks with d = 1024, 8 panels of Q resident, 6
-// units.  A panel's products take 512 clocks, so a unit 930 + 2·512 + 450 =
-// 2404; 24 units 24·2404/6 = 9616, the products only 8192.  The strip: 9616 +
-// 8192 + 256 + 460 + 4·370 = 20004.  With 6 panels and 8 units 26·2404/8 =
-// 7813, so that it is 18580.
+// Example: one H100, four blocks with d = 1024 in clusters, 8 panels of Q
+// resident, 6 units.  A panel's products take 512 clocks, so a unit 960 + 2·512
+// + 470 = 2454; 24 units 24·2454/6 = 9816, the products only 8192.  The own
+// share's weights take 2673 clocks, its product 2048, together 2710.  The
+// strip: 9816 + 2710 + 3·2048 + 4·(545 + 342) = 22218.  With 6 panels and 8
+// units 26·2454/8 = 7976, so that it is 20616.
 //
-// A tile is its strips and what is around them: the queries come, the last
-// exchange is waited for, the output is written.  Measured: 7 to 10 K clocks.
+// A tile is its strips and what is around them: the queries and the keys of the
+// first strip come, the last exchange is waited for, the output is written;
+// under a mask a strip is looked at for what it hides.
+//
+// Nor do all blocks together take less than copy engines need for the rows of
+// all boxes (clocksToCopy), of which some reach into a second line of 128 bytes
+// or begin within a sector.  Where d is an odd multiple of 8 that is longest,
+// and clusters, which share boxes, are faster than blocks by themselves.
 //
 // Tiles are taken by *teams*, the blocks of all groups of a cluster; as many
 // teams run as have whole sets of multiprocessors: 33 of four blocks on 132,
@@ -31,7 +38,7 @@
 
 #include "GroupTime.h"
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 
 using namespace attn;
 
@@ -46,8 +53,7 @@ public:
       : grid(census.grids[number]), how(node.pipeline), machine(machine), c(c),
         blockSteps(double(grid.steps) * grid.together),
         latency(c.loadLatencySeconds * clockOf(machine)),
-        bytesPerClock(l2RateOf(machine) * c.burstGain / clockOf(machine) /
-                      machine.sms) {
+        isMasked(problem.mask.kind != MaskKind::none) {
     double rate = productRate(machine, problem, family);
     for (const Use &use : census.uses)
       if (use.grid == number)
@@ -72,30 +78,38 @@ public:
     return std::max({tensor(), exp(), issue(), smem()});
   }
   double strip() const {
-    double work = clocksOf(scores) + clocksOf(output) +
-                  std::max(exp(), issue()) * kFirstSlice + c.groupWaitClocks +
-                  how.group * c.shareClocks;
-    return std::max(work, smem());
+    double share = clocksOf(output) / how.group;
+    double own = powerMean({share, c.groupWeightShare * exp()}, kWeightPower);
+    double ofShare =
+        c.shareClocks + (how.cluster > 1 ? c.clusterShareClocks : 0);
+    double work =
+        clocksOf(scores) + own + (how.group - 1) * share + how.group * ofShare;
+    return std::max({work, issue(), smem()});
   }
 
   /// Clocks of a tile beside its strips.
   double boundary() const {
     return (1 + c.exchangeLatencies) * latency + c.groupBoundaryClocks +
-           how.warpgroups * (c.groupTileClocks + epilogueSlots);
+           keyCopies / blockSteps +
+           how.warpgroups * (c.groupTileClocks + epilogueSlots) +
+           (isMasked ? shareScores / 32 / kSchedulersPerSm * c.maskSlots : 0);
   }
 
+  /// Clocks of the copy engines for what streams, one head.
+  double copying() const { return scores.copies + output.copies; }
+
 private:
-  /// Rows and bytes of what a unit of the ring holds, and of a share the part
-  /// whose softmax has no product beside it.
+  /// Rows and bytes of what a unit of the ring holds.
   static constexpr double kPieceRows = 32, kUnitBytes = 16384;
-  static constexpr double kFirstSlice = 0.25;
-  /// A ring nearly as slow as products holds them up now and then.
-  static constexpr double kRingPower = 64;
+  static constexpr int64_t kLineBytes = 128;
+  /// A ring nearly as slow as products holds them up now and then, and weights
+  /// a product.
+  static constexpr double kRingPower = 64, kWeightPower = 8;
 
   /// Products that read the same stream, and what the ring brings for them.
   struct Phase {
-    double products = 0; ///< clocks
-    double steps = 0, units = 0, bytes = 0;
+    double products = 0, copies = 0; ///< clocks
+    double steps = 0, units = 0;
   };
 
   const GridCensus &grid;
@@ -104,20 +118,29 @@ private:
   const Calibration &c;
   double blockSteps; ///< strips of all blocks, one head
   double latency;
-  double bytesPerClock; ///< that the copy engine brings
+  bool isMasked;
+  double shareScores = 0; ///< of a strip
   Phase scores, output;
+  double keyCopies = 0; ///< clocks, of all strips
   double exps = 0, slots = 0, smemBytes = 0;
   double epilogueSlots = 0; ///< of one tile
 
   /// Of one strip.
   double clocksOf(const Phase &phase) const {
-    double most = std::max(phase.products, phase.bytes / bytesPerClock);
+    double most = std::max(phase.products, c.aloneShare * phase.copies);
     if (how.units > 0) {
       double held = 2 * phase.products / phase.steps;
       double life = latency + held + c.handBackClocks;
       most = powerMean({most, phase.units * life / how.units}, kRingPower);
     }
     return most / blockSteps;
+  }
+
+  double clocksToCopy(const Use &use, const Problem &problem) const {
+    int64_t apart = std::gcd(bytesOfRow(use, problem), kLineBytes);
+    double lines =
+        rowsOfBoxes(use, problem) * (1 - double(apart) / double(kLineBytes));
+    return attn::clocksToCopy(use, problem, c) + lines * c.groupLineClocks;
   }
 
   void add(const Use &use, const Problem &problem, double rate) {
@@ -138,6 +161,7 @@ private:
       return;
     }
     case Verb::softmax:
+      shareScores = how.warpgroups * area;
       exps += area * use.count;
       slots += area / 32 * c.groupSoftmaxSlots * use.count;
       return;
@@ -146,7 +170,10 @@ private:
       Phase &phase = isValue ? output : scores;
       double units = isValue ? double(use.tile.rows) * use.count / kPieceRows
                              : smem / kUnitBytes;
-      phase.bytes += smem;
+      double copies = clocksToCopy(use, problem);
+      phase.copies += copies;
+      if (node.tensor == Tensor::K)
+        keyCopies = copies;
       phase.units += units;
       if (node.tensor != Tensor::Q)
         phase.steps += units;
@@ -204,21 +231,19 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
   double ideal =
       (strips * model.strip() + tiles / teams * model.boundary()) / clock;
 
-  Time t;
-  t.tensor = model.tensor() * strips / clock;
-  t.exp = model.exp() * strips / clock;
-  t.issue = model.issue() * strips / clock;
-  t.smem = model.smem() * strips / clock;
-  t.exposed = ideal - model.busiest() * strips / clock;
-  t.tail = whole - ideal;
+  BusyClocks work = {model.tensor() * strips,  model.exp() * strips,
+                     model.issue() * strips,   model.smem() * strips,
+                     model.busiest() * strips, model.tensor() * strips};
+  UnitTimes units = unitTimes(work, whole, ideal, machine, c);
+  Time t = units.time;
   t.overhead = c.launchSeconds + c.loadLatencySeconds;
   Bytes bytes =
       gridTraffic(census, number, problem, machine, teams * together, c);
-  t.l2 = bytes.l2 / (l2RateOf(machine) * c.burstGain);
+  double heads = double(problem.batch) * problem.heads;
+  t.l2 = std::max(bytes.l2 / (l2RateOf(machine) * c.burstGain),
+                  model.copying() * heads / double(teams * together) / clock);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
-  double longest = std::max({whole, t.l2, t.hbm});
-  t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - longest;
-  t.seconds = longest + t.contention + t.overhead;
-  t.boundBy = binding(t, whole, family);
+  addContention(t, units.whole, c);
+  t.boundBy = binding(t, units.whole, family);
   return t;
 }

@@ -39,8 +39,6 @@
 
 using namespace attn;
 
-/// Of L2 and device memory.
-static constexpr int64_t kSectorBytes = 32;
 /// Warpgroups beyond which a scheduler finds no more to do.
 static constexpr double kMostWarpgroups = 3;
 /// Tiles of a multiprocessor up to which those under a mask are followed one by
@@ -285,18 +283,6 @@ private:
     return problem.mask.kind == MaskKind::window ? 2 * cut : cut;
   }
 
-  /// Clocks in which copy engines bring keys or values, row of a box by row,
-  /// however many bytes of a line it has.
-  double clocksToCopy(const Use &use) const {
-    Tensor tensor = use.node->tensor;
-    int64_t columns = extent(problem, *shapeOf(tensor).cols);
-    int64_t rowBytes = columns * bytesPerElement(tensor, problem);
-    double rows = double(use.elements) / double(columns);
-    double boxes = double(ceilDiv(rowBytes, kPanelBytes));
-    bool crosses = rowBytes % kSectorBytes != 0;
-    return rows * boxes * (crosses ? c.crossingClocks : c.boxClocks);
-  }
-
   void add(const Use &use) {
     const Node &node = *use.node;
     double smem = attn::smemBytes(use, problem);
@@ -347,7 +333,7 @@ private:
     }
     case Verb::stream:
       loadBytes += smem;
-      copyClocks += clocksToCopy(use);
+      copyClocks += clocksToCopy(use, problem, c);
       return;
     case Verb::load:
       queryBytes += area * bytesPerElement(node.tensor, problem);

@@ -94,6 +94,27 @@ double attn::cutScores(int64_t rows, int64_t keys) {
   return double(keys + rows - std::gcd(keys, rows)) * double(rows);
 }
 
+/// Of L2 and device memory.
+static constexpr int64_t kSectorBytes = 32;
+
+int64_t attn::bytesOfRow(const Use &use, const Problem &problem) {
+  Tensor tensor = use.node->tensor;
+  return extent(problem, *shapeOf(tensor).cols) *
+         bytesPerElement(tensor, problem);
+}
+
+double attn::rowsOfBoxes(const Use &use, const Problem &problem) {
+  int64_t columns = extent(problem, *shapeOf(use.node->tensor).cols);
+  return double(use.elements) / double(columns) *
+         double(ceilDiv(bytesOfRow(use, problem), kPanelBytes));
+}
+
+double attn::clocksToCopy(const Use &use, const Problem &problem,
+                          const Calibration &c) {
+  bool crosses = bytesOfRow(use, problem) % kSectorBytes != 0;
+  return rowsOfBoxes(use, problem) * (crosses ? c.crossingClocks : c.boxClocks);
+}
+
 double attn::paddedArea(const Use &use, const Problem &problem) {
   return double(use.count) * use.tile.rows *
          padded(use.node->tensor, use.tile.cols, problem);

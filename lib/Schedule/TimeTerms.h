@@ -45,6 +45,15 @@ double makespan(std::vector<double> tiles, int64_t heads, int64_t sms);
 /// band as wide as the tile has rows meets, on average.
 double cutScores(int64_t rows, int64_t keys);
 
+/// What copy engines bring of rows that stream, box by box of 128 bytes or less
+/// of each, all of a head.
+double rowsOfBoxes(const Use &use, const Problem &problem);
+/// The bytes between two such rows in memory.
+int64_t bytesOfRow(const Use &use, const Problem &problem);
+/// Clocks in which they do, however many bytes of a line a row has.
+double clocksToCopy(const Use &use, const Problem &problem,
+                    const Calibration &calibration);
+
 /// What products and scores of gradients have units do, all blocks of a head.
 struct GradientWork {
   double flops = 0, smemBytes = 0, scores = 0;

@@ -6,6 +6,8 @@
 // RUN: attn-run %s --on interpreter --function masked_rows | FileCheck %s
 // RUN: attn-run %s --on interpreter --function streamed | FileCheck %s
 // RUN: attn-run %s --on interpreter --function long_ring | FileCheck %s
+// RUN: attn-run %s --on interpreter --function many_strips | FileCheck %s
+// RUN: attn-run %s --on interpreter --function wide_strips | FileCheck %s
 
 // CHECK-NOT: WRONG
 // CHECK: moved
@@ -38,4 +40,17 @@ func.func @streamed(%q: tensor<1x1x130x640xbf16>, %k: tensor<1x1x500x640xbf16>, 
 func.func @long_ring(%q: tensor<1x1x300x2048xbf16>, %k: tensor<1x1x300x2048xbf16>, %v: tensor<1x1x300x2048xbf16>) -> tensor<1x1x300x2048xbf16> {
   %o = attn.forward %q, %k, %v mask(causal) {schedule = #attn.schedule<column_split, query = 128, key = 128, group = 8, cluster = 2, slots = 10, resident = 4>} : tensor<1x1x300x2048xbf16>, tensor<1x1x300x2048xbf16>, tensor<1x1x300x2048xbf16> -> tensor<1x1x300x2048xbf16>
   return %o : tensor<1x1x300x2048xbf16>
+}
+
+// Parts beyond the next one, strips before and behind, tiles of one strip and
+// of several.
+func.func @many_strips(%q: tensor<1x1x500x520xbf16>, %k: tensor<1x1x1000x520xbf16>, %v: tensor<1x1x1000x520xbf16>) -> tensor<1x1x500x520xbf16> {
+  %o = attn.forward %q, %k, %v mask(causal) {schedule = #attn.schedule<column_split, query = 128, key = 128, group = 3, cluster = 1, slots = 6, resident = 8>} : tensor<1x1x500x520xbf16>, tensor<1x1x1000x520xbf16>, tensor<1x1x1000x520xbf16> -> tensor<1x1x500x520xbf16>
+  return %o : tensor<1x1x500x520xbf16>
+}
+
+// The same in a cluster, with panels of Q that stream.
+func.func @wide_strips(%q: tensor<1x1x260x1032xbf16>, %k: tensor<1x1x1400x1032xbf16>, %v: tensor<1x1x1400x1032xbf16>) -> tensor<1x1x260x1032xbf16> {
+  %o = attn.forward %q, %k, %v {schedule = #attn.schedule<column_split, query = 128, key = 128, group = 5, cluster = 2, slots = 6, resident = 5>} : tensor<1x1x260x1032xbf16>, tensor<1x1x1400x1032xbf16>, tensor<1x1x1400x1032xbf16> -> tensor<1x1x260x1032xbf16>
+  return %o : tensor<1x1x260x1032xbf16>
 }

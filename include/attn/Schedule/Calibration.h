@@ -282,24 +282,32 @@ struct Calibration {
   /// 0.8 is nearest, but chooses other tiles, which were not measured.
   double gradientOperandShare = 0.9;
 
-  // Groups of blocks that share rows.  Fitted to kernels of two and four blocks
-  // (d = 512 and 1024) on an H100 (2026-11-21).
+  // Groups of blocks that share rows.  Fitted to times on an H100 (2026-11-22)
+  // of 30 problems of 512 to 2048 columns and 80 of 200 to 256, with clusters
+  // and without, which are met to 6 % (rms) and 15 % at most; and, at less
+  // weight, to 207 of the kernel before, from the searches: 14 %.
 
   /// Issue slots per 32 scores of a softmax, as compiled: half a maximum (of
   /// three integers at once), fma, exp, add, half a conversion; and per wgmma.
   double groupSoftmaxSlots = 4.36, groupWgmmaSlots = 1.64;
-  /// Clocks of a step in which a warpgroup waits: for the barrier, for the
-  /// first scores, for shuffles.
-  double groupWaitClocks = 460;
-  /// Clocks of a share of P beside its product: the product before it drains, P
-  /// is scaled.
-  double shareClocks = 370;
+  /// How much longer than exponentials alone the weights of the own share take:
+  /// they wait for the last scores, a slice goes into its product at a time.
+  double groupWeightShare = 2.61;
+  /// Clocks of a share of P beside its product: it is waited for and scaled;
+  /// and more in a cluster, whose blocks wait for each other with every unit.
+  /// At d = 256 groups of two took 7 to 19 % longer in clusters.
+  double shareClocks = 545, clusterShareClocks = 342;
+  /// Clocks more of a row of a box that reaches into a second line of 128
+  /// bytes, beside the exchange.  With rows of 448, 480 and 496 bytes (d = 224,
+  /// 240, 248) groups without clusters took 8, 16 and 41 % longer than with
+  /// those of 512.
+  double groupLineClocks = 2.57;
   /// Clocks in which a unit of the ring is handed back: by the last reader of a
   /// cluster, and until the next load starts.
-  double handBackClocks = 450;
+  double handBackClocks = 470;
   /// Clocks more between two tiles: a tile's first scores and its last output
   /// have nothing beside them.  By the times of 1024, 4096 and 16384 rows.
-  double groupBoundaryClocks = 8800;
+  double groupBoundaryClocks = 6700;
   /// Latencies of L2 from the last write of a share to its first read
   /// elsewhere: the write, the flag, the poll.
   double exchangeLatencies = 3;
