@@ -29,26 +29,46 @@ static void insert(Runs &runs, uint64_t begin, uint64_t end) {
   runs[begin] = end;
 }
 
-std::optional<unsigned> Additions::add(const Event &event, uint64_t number,
-                                       uint64_t address, int64_t bytes) {
-  uint64_t end = address + uint64_t(bytes);
-  inFlight.push_back({event, number, address, end});
-  for (const auto &[instruction, runs] : others)
-    if (overlaps(runs, address, end))
+/// The instruction that has bytes among those.
+static std::optional<unsigned> whose(const std::map<unsigned, Runs> &all,
+                                     uint64_t begin, uint64_t end) {
+  for (const auto &[instruction, runs] : all)
+    if (overlaps(runs, begin, end))
       return instruction;
   return std::nullopt;
 }
 
+std::optional<unsigned> Additions::add(const Addition &addition) {
+  inFlight.push_back(addition);
+  return whose(others, addition.begin, addition.end);
+}
+
+std::optional<unsigned>
+Additions::before(const Addition &addition,
+                  function_ref<bool(const Event &)> inSight) const {
+  if (addition.isNothing)
+    return std::nullopt;
+  for (const Addition &one : inFlight)
+    if (!one.isNothing && one.begin < addition.end && addition.begin < one.end)
+      return one.event.instruction;
+  for (const Batch &batch : completed)
+    if (auto by = whose(batch.added, addition.begin, addition.end);
+        by && !inSight(batch.wait))
+      return by;
+  return std::nullopt;
+}
+
 void Additions::complete(const Event &event, uint64_t end) {
-  Batch batch{event, {}};
+  Batch batch{event, {}, {}};
   llvm::erase_if(inFlight, [&](const Addition &one) {
     if (one.event.block != event.block || one.event.warp != event.warp ||
         one.number >= end)
       return false;
-    insert(batch.added[one.event.instruction], one.begin, one.end);
+    insert((one.isNothing ? batch.zeros : batch.added)[one.event.instruction],
+           one.begin, one.end);
     return true;
   });
-  if (!batch.added.empty())
+  if (!batch.added.empty() || !batch.zeros.empty())
     completed.push_back(std::move(batch));
 }
 
@@ -61,8 +81,8 @@ Additions::access(unsigned instruction, uint64_t address, int64_t bytes,
     if (one.begin < end && address < one.end)
       return one.event.instruction;
   for (const Batch &batch : completed)
-    for (const auto &[by, runs] : batch.added)
-      if (overlaps(runs, address, end) && !inSight(batch.wait))
+    for (const RunsBy *runs : {&batch.added, &batch.zeros})
+      if (auto by = whose(*runs, address, end); by && !inSight(batch.wait))
         return by;
   return std::nullopt;
 }

@@ -3,7 +3,9 @@
 // The copy engine adds words to global memory whenever it likes, until the warp
 // that started it has waited for it to be complete.  So an ordinary access of
 // the same words lies behind such a wait, of every warp that adds to them, and
-// none lies before.  Additions among themselves commute.
+// none lies before.  Additions among themselves commute, as far as it is open
+// what rounding makes of them; one `in_order` lies behind the wait, of whoever
+// it was, for all that were added to its words before.  Zeros need no order.
 //
 // Example: a launch that adds to bytes 0 to 255 of an array may read byte 256
 // at any time, and byte 255 behind the last wait.
@@ -21,10 +23,21 @@ namespace attn::interpreter {
 
 class Additions {
 public:
-  /// Records an addition, its warp's copy of that number; the instruction of an
-  /// ordinary access of some of its bytes, if there was one.
-  std::optional<unsigned> add(const Event &event, uint64_t number,
-                              uint64_t address, int64_t bytes);
+  /// An addition, its warp's copy of that number.
+  struct Addition {
+    Event event;
+    uint64_t number;
+    uint64_t begin, end;
+    bool isNothing; ///< all of it zeros
+  };
+  /// Records it; the instruction of an ordinary access of some of its bytes, if
+  /// there was one.
+  std::optional<unsigned> add(const Addition &addition);
+  /// The instruction of an addition to some of its bytes, not recorded yet,
+  /// behind which it should be and is not.
+  std::optional<unsigned>
+  before(const Addition &addition,
+         llvm::function_ref<bool(const Event &)> inSight) const;
   /// What the event's warp has added is in memory, of numbers below `end`.
   void complete(const Event &event, uint64_t end);
   /// Records an ordinary access; the instruction of an addition to some of its
@@ -36,20 +49,16 @@ public:
 private:
   /// Bytes by the first one of each run, with the one behind its last.
   using Runs = std::map<uint64_t, uint64_t>;
-  struct Addition {
-    Event event;
-    uint64_t number;
-    uint64_t begin, end;
-  };
+  using RunsBy = std::map<unsigned, Runs>; ///< by instruction
   /// What a wait has completed.
   struct Batch {
     Event wait;
-    std::map<unsigned, Runs> added; ///< by instruction
+    RunsBy added, zeros;
   };
 
   std::vector<Addition> inFlight;
   std::vector<Batch> completed;
-  std::map<unsigned, Runs> others; ///< by instruction
+  RunsBy others;
 };
 
 } // namespace attn::interpreter

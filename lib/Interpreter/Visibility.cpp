@@ -179,8 +179,19 @@ std::optional<std::string>
 attn::interpreter::addGlobal(Warp &warp, const Instruction &in,
                              uint64_t address, ArrayRef<float> summands) {
   auto bytes = int64_t(summands.size() * sizeof(float));
-  if (std::optional<unsigned> other = warp.block.launch.additions.add(
-          eventOf(warp, in), warp.storesStarted - 1, address, bytes))
+  Additions &additions = warp.block.launch.additions;
+  Additions::Addition addition = {
+      eventOf(warp, in), warp.storesStarted - 1, address,
+      address + uint64_t(bytes),
+      llvm::all_of(summands, [](float summand) { return summand == 0; })};
+  auto isBehind = [&](const Event &event) { return inSight(warp, event); };
+  if (in.op->hasAttr("in_order"))
+    if (std::optional<unsigned> other = additions.before(addition, isBehind))
+      warp.report(in, "order",
+                  "expects words that nobody has added to, or behind the wait "
+                  "for all that was added, but got no order between them",
+                  warp.block.program.ops[*other], "the other addition is here");
+  if (std::optional<unsigned> other = additions.add(addition))
     warp.report(in, "otherwise accessed",
                 "expects words that no op of the launch has read or written "
                 "otherwise, but got some that one has",

@@ -18,13 +18,19 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
       stages(request.tiles.get("stages")),
       overlap(request.tiles.get("overlap") != 0),
       beside(request.tiles.get("beside") != 0),
+      ordered(request.tiles.get("ordered") != 0),
       dim(llvm::alignTo(problem.headDim, kColumns)),
       dimV(llvm::alignTo(problem.headDimV, kColumns)),
       splitsColumns(block != own),
       gradientColumns(splitsColumns ? int64_t(llvm::alignTo(problem.headDim,
                                                             kPanel * groups)) /
                                           groups
-                                    : dim) {}
+                                    : dim) {
+  keyOrder.isBinding = ordered;
+  keyOrder.takesShortFirst = request.tiles.get("short_first") != 0;
+  // So that a tile meets what the one before, which is shorter, has left.
+  walksUp = keyOrder.takesShortFirst;
+}
 
 //===----------------------------------------------------------------------===//
 // Blocks of queries
@@ -48,6 +54,8 @@ KernelOp BackwardFrame::declareMain() {
   arguments.map(b, "dv", kGroupRows, problem.headDimV, element);
   declareStatistics();
   declareSums();
+  if (ordered)
+    declareTurns();
   if (beside) {
     declareCounts();
     arguments.operand("dq", element);

@@ -16,6 +16,14 @@
 // through, which the writers count.  Whoever they wait for has drawn a tile and
 // waits for nobody; so it does not matter how many blocks run.
 //
+// **Ordered.**  Sums of floating-point numbers depend on their order, and tiles
+// come to a block of queries as chance has it.  With `ordered` they add to it
+// in the order in which they are drawn, one behind the other: a flag for every
+// block of queries says how many tiles have.  Those that see it follow each
+// other without a gap, so who is next waits for the one before, which was drawn
+// before; the last one sets the flag back.  Tiles that see nothing add zeros,
+// and need no order.
+//
 // **dQ of a block** (queries x d) is made of *parts*, one for each warpgroup: a
 // run of columns, or 64 queries each where a block has as many for all.  A part
 // is made of the images of its four warps, 16 queries each.
@@ -65,6 +73,7 @@ struct BackwardFrame : GradientFrame {
   int64_t stages;
   bool overlap;
   bool beside;             ///< dQ is finished in the main launch
+  bool ordered;            ///< dQ is added up in the order of tiles
   int64_t dim, dimV;       ///< head dimensions, padded
   bool splitsColumns;      ///< how dQ is dealt out
   int64_t gradientColumns; ///< of a part of dQ
@@ -75,6 +84,25 @@ struct BackwardFrame : GradientFrame {
   /// `ringGradient` has dO and the statistics; `ringStaged` a slot for each
   /// warpgroup.
   Ring ringK, ringV, ringQ, ringGradient, ringStaged;
+
+  //===--------------------------------------------------------------------===//
+  // Ordered
+  //===--------------------------------------------------------------------===//
+
+  void declareTurns();
+  /// A tile among those of its key head, in the order in which they are drawn.
+  /// Of the blocks of queries that it sees, the tile below it sees those before
+  /// `endBelow`, and the one above it those from `beginAbove` on.
+  struct Turn {
+    Scalar number, seesAny, endBelow, beginAbove;
+  };
+  Turn turnOf(const Tile &tile) const;
+  /// Waits until the tile before has added to a block; its number in scratch.
+  void awaitTurn(const Turn &turn, Scalar block, Scalar number) const;
+  /// Tells the tile behind, when what this one adds is in memory.
+  void passTurn(const Turn &turn, Scalar block, Scalar number) const;
+  /// Whether the tile drawn before it, or behind it, sees a block too.
+  Scalar seesToo(const Turn &turn, Scalar block, bool isBefore) const;
 
   //===--------------------------------------------------------------------===//
   // Beside

@@ -56,6 +56,8 @@ KernelOp attn::prepareSums(BackwardFrame &f) {
   TileBuilder &b = f.b;
   auto declare = [&] {
     f.declareSums();
+    if (f.ordered)
+      f.declareTurns();
     if (f.beside)
       f.declareCounts();
   };
@@ -65,9 +67,14 @@ KernelOp attn::prepareSums(BackwardFrame &f) {
       StoreRegistersOp::create(
           b, ValueRange{zeros}, f.arguments.get(b, "scratch_dq"),
           f.imagePlace(at.block, at.strip, at.warp, image));
+    Scalar zero = b.i32(0);
+    if (f.ordered)
+      b.when((at.strip == zero) & (at.warp == zero), [&] {
+        PublishOp::create(b, f.arguments.get(b, "scratch_turns"), at.block,
+                          zero);
+      });
     if (!f.beside)
       return;
-    Scalar zero = b.i32(0);
     // There are as many for query heads, of which key heads need some.
     b.when((at.tile == zero) & (at.warp == zero), [&] {
       PublishOp::create(b, f.arguments.get(b, "scratch_counts"),
@@ -91,6 +98,50 @@ KernelOp attn::finishStrips(BackwardFrame &f) {
   });
   ReturnOp::create(b);
   return kernel;
+}
+
+//===----------------------------------------------------------------------===//
+// In order
+//===----------------------------------------------------------------------===//
+
+void BackwardFrame::declareTurns() {
+  arguments.perStrip("scratch_turns", b.getI32Type(), 1);
+}
+
+BackwardFrame::Turn BackwardFrame::turnOf(const Tile &tile) const {
+  Run seen = blocks->seenByTile(b, tile.row);
+  Run below = blocks->seenByTile(b, tile.row - own);
+  Run above = blocks->seenByTile(b, tile.row + own);
+  Scalar none = b.i32(0), number = tile.row / own;
+  if (keyOrder.takesShortFirst)
+    number = tilesOfKeyHead() - 1 - number;
+  return {number, seen.begin < seen.end,
+          b.select(below.begin < below.end, below.end, none),
+          b.select(above.begin < above.end, above.begin, seen.end)};
+}
+
+Scalar BackwardFrame::seesToo(const Turn &turn, Scalar block,
+                              bool isBefore) const {
+  return isBefore != keyOrder.takesShortFirst ? block < turn.endBelow
+                                              : turn.beginAbove <= block;
+}
+
+void BackwardFrame::awaitTurn(const Turn &turn, Scalar block,
+                              Scalar number) const {
+  b.when(turn.seesAny & seesToo(turn, block, /*isBefore=*/true), [&] {
+    AwaitOp::create(b, b.getI32Type(), arguments.get(b, "scratch_turns"),
+                    number, turn.number)
+        ->setAttr("mostly_set", b.getUnitAttr());
+  });
+}
+
+void BackwardFrame::passTurn(const Turn &turn, Scalar block,
+                             Scalar number) const {
+  b.when(turn.seesAny, [&] {
+    Scalar next = b.select(seesToo(turn, block, /*isBefore=*/false),
+                           turn.number + 1, b.i32(0));
+    PublishOp::create(b, arguments.get(b, "scratch_turns"), number, next);
+  });
 }
 
 //===----------------------------------------------------------------------===//

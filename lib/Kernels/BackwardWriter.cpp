@@ -26,17 +26,30 @@ public:
         b, f.queue, {Place::reader(b).parity, b.i32(BackwardFrame::kNoHead)},
         [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
           Scalar before = b.wrap(s[1]);
-          Scalar parity = writeTile(tile, b.wrap(s[0]), before);
-          return {parity, f.beside ? f.keyHeadOf(tile) : before};
+          Scalar parity = f.ordered ? addInOrder(tile, b.wrap(s[0]))
+                                    : addTile(tile, b.wrap(s[0]), before);
+          return {storeTile(tile, parity),
+                  countsLate() ? f.keyHeadOf(tile) : before};
         });
-    if (f.beside)
+    if (countsLate())
       countTile(b.wrap(last[1]), /*inFlight=*/0);
   }
 
 private:
+  /// Tiles are counted when the first step of the next one is on its way, but
+  /// where every step has waited for its sums.
+  bool countsLate() const { return f.beside && !f.ordered; }
+
+  /// Starts adding a warpgroup's part of a block of dQ.
+  AddWordsOp add(Scalar block, int64_t group) {
+    return AddWordsOp::create(b, f.staging, b.i32(group),
+                              f.arguments.get(b, "scratch_dq"),
+                              block * f.groups + group, f.partElements());
+  }
+
   /// `parity` is that of the staging ring, which is gone round once a step;
   /// `before` is the key head of the tile before, which is not counted yet.
-  Scalar writeTile(const Tile &tile, Scalar parity, Scalar before) {
+  Scalar addTile(const Tile &tile, Scalar parity, Scalar before) {
     Walk walk = f.walkOf(tile);
     Step step = f.firstStep(walk);
     ValueRange last = b.loop(
@@ -45,11 +58,7 @@ private:
           Scalar parity = b.wrap(p[0]);
           Step step{b.wrap(p[1]), b.wrap(p[2])};
           Scalar block = f.numberOf(tile.batch, step.head, step.block);
-          forEachGroup(parity, [&](int64_t group) {
-            AddWordsOp::create(b, f.staging, b.i32(group),
-                               f.arguments.get(b, "scratch_dq"),
-                               block * f.groups + group, f.partElements());
-          });
+          forEachGroup(parity, [&](int64_t group) { add(block, group); });
           if (f.beside)
             b.when(number == b.i32(0), [&] { countTile(before, f.groups); });
           Step after = f.nextStep(walk, step);
@@ -57,7 +66,42 @@ private:
         });
     if (f.beside)
       b.when(walk.steps == b.i32(0), [&] { countTile(before, 0); });
-    parity = b.wrap(last[0]);
+    return b.wrap(last[0]);
+  }
+
+  /// The same, one tile behind the other.  Whose turn it is is asked for while
+  /// consumers are at the step, and told when its sums are in memory.
+  Scalar addInOrder(const Tile &tile, Scalar parity) {
+    Walk walk = f.walkOf(tile);
+    Step step = f.firstStep(walk);
+    BackwardFrame::Turn turn = f.turnOf(tile);
+    ValueRange last =
+        b.loop(b.i32(0), walk.steps, {parity, step.head, step.block},
+               [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                 Scalar parity = b.wrap(p[0]);
+                 Step step{b.wrap(p[1]), b.wrap(p[2])};
+                 Scalar block = f.numberOf(tile.batch, step.head, step.block);
+                 f.awaitTurn(turn, step.block, block);
+                 for (int64_t group = 0; group < f.groups; ++group)
+                   f.ringStaged.awaitFull(b, {b.i32(group), parity});
+                 FenceAsyncOp::create(b);
+                 for (int64_t group = 0; group < f.groups; ++group)
+                   add(block, group)->setAttr("in_order", b.getUnitAttr());
+                 TmaStoreWaitOp::create(b, 0u);
+                 for (int64_t group = 0; group < f.groups; ++group)
+                   f.ringStaged.release(b, {b.i32(group), parity});
+                 TmaStoreWaitOp::create(b, 0u, /*complete=*/true);
+                 f.passTurn(turn, step.block, block);
+                 Step after = f.nextStep(walk, step);
+                 return {parity ^ 1, after.head, after.block};
+               });
+    if (f.beside)
+      f.countTile(f.keyHeadOf(tile));
+    return b.wrap(last[0]);
+  }
+
+  /// dV and dK, when consumers leave them.
+  Scalar storeTile(const Tile &tile, Scalar parity) {
     for (StringRef gradient : {"dv", "dk"}) {
       forEachGroup(parity, [&](int64_t group) {
         TmaStoreOp::create(b, f.staging, /*source_row=*/b.i32(0),

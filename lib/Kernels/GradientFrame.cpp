@@ -17,6 +17,7 @@ GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
                              const GradientRows &rows)
     : GradientFrame(b, request) {
   ownsKeys = rows.ownsKeys;
+  keyOrder.mayBeNone = launchesOf(request.tiles)[request.launch].isNeverEmpty;
   own = rows.own;
   streamed = rows.streamed;
   groups = own / kGroupRows;
@@ -76,9 +77,8 @@ void GradientFrame::createRoles(function_ref<void()> produce,
 
 TileOrder GradientFrame::order() const {
   if (ownsKeys)
-    return TileOrder::ofKeys(
-        b, arguments, problem, own, request.sms, request.l2Bytes,
-        launchesOf(request.tiles)[request.launch].isNeverEmpty);
+    return TileOrder::ofKeys(b, arguments, problem, own, request.sms,
+                             request.l2Bytes, keyOrder);
   return TileOrder(b, arguments, problem, own, request.sms, request.l2Bytes);
 }
 
@@ -179,14 +179,19 @@ Walk GradientFrame::walkOf(const Tile &tile) const {
           b.select(b.i32(0) < streamedRows, steps, b.i32(0))};
 }
 
+Scalar GradientFrame::firstBlock(const Walk &walk) const {
+  return walksUp ? walk.blocks.begin : walk.blocks.end - 1;
+}
+
 Step GradientFrame::firstStep(const Walk &walk) const {
-  return {walk.firstHead, walk.blocks.end - 1};
+  return {walk.firstHead, firstBlock(walk)};
 }
 
 Step GradientFrame::nextStep(const Walk &walk, const Step &step) const {
-  Scalar isLast = step.block == walk.blocks.begin;
+  Scalar last = walksUp ? walk.blocks.end - 1 : walk.blocks.begin;
+  Scalar isLast = step.block == last;
   return {b.select(isLast, step.head + 1, step.head),
-          b.select(isLast, walk.blocks.end - 1, step.block - 1)};
+          b.select(isLast, firstBlock(walk), step.block + (walksUp ? 1 : -1))};
 }
 
 static Scalar positionOf(TileBuilder &b, int dimension, bool fromEnd) {

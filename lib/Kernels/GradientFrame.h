@@ -28,8 +28,8 @@
 
 namespace attn {
 
-/// What a tile walks: a run of blocks, from the last to the first, of one head
-/// after the other.
+/// What a tile walks: a run of blocks, from the last to the first or the other
+/// way round, of one head after the other.
 struct Walk {
   Run blocks;
   Scalar firstHead; ///< of what streams past
@@ -126,6 +126,7 @@ struct GradientFrame {
 
   Walk walkOf(const Tile &tile) const;
 
+  Scalar firstBlock(const Walk &walk) const;
   Step firstStep(const Walk &walk) const;
   Step nextStep(const Walk &walk, const Step &step) const;
 
@@ -138,6 +139,8 @@ struct GradientFrame {
 
   // Of a launch with tiles.
   bool ownsKeys = false;
+  bool walksUp = false; ///< from the first block of a run to the last
+  KeyOrder keyOrder;
   int64_t own = 0, streamed = 0; ///< rows of a tile, of a block
   int64_t groups = 0;            ///< consumer warpgroups
   Scalar ownRows, streamedRows;  ///< of a head

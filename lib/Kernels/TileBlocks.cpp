@@ -23,6 +23,15 @@ Run TileBlocks::ofTile(TileBuilder &b, Scalar row) const {
   return of(b, band.seenBy(b, row, last));
 }
 
+Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
+  Scalar last = b.min(row + query, queries) - 1;
+  KeyBand::Keys seen = band.seenBy(b, row, last);
+  Scalar isSeen =
+      (b.i32(-1) < row) & (row <= last) & (seen.someFirst < seen.someEnd);
+  Run all = of(b, seen);
+  return {all.begin, b.select(isSeen, all.end, all.begin)};
+}
+
 Share TileBlocks::ofGroup(TileBuilder &b, Scalar tileRow,
                           Scalar groupRow) const {
   Run tile = ofTile(b, tileRow);

@@ -42,6 +42,8 @@ public:
 
   /// Blocks that the tile from a row on loads.
   Run ofTile(TileBuilder &builder, Scalar row) const;
+  /// Those that the tile sees: none, if it has no rows or they see nothing.
+  Run seenByTile(TileBuilder &builder, Scalar row) const;
   /// The share of the warpgroup that begins `groupRow` rows into the tile.
   Share ofGroup(TileBuilder &builder, Scalar tileRow, Scalar groupRow) const;
   /// Of the `steps` of the tile from a row on, those before the ones that some

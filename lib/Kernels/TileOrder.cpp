@@ -29,13 +29,13 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
 
 TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
                             const Problem &problem, int64_t key, int64_t atOnce,
-                            int64_t l2Bytes, bool mayBeNone) {
+                            int64_t l2Bytes, const KeyOrder &how) {
   Scalar sharers = arguments.get(b, "group");
   return {b,
           arguments,
           problem,
           {key, arguments.get(b, "keys"), arguments.get(b, "heads") / sharers,
-           arguments.get(b, "queries") * sharers, /*areKeys=*/true, mayBeNone},
+           arguments.get(b, "queries") * sharers, /*areKeys=*/true, how},
           atOnce,
           l2Bytes};
 }
@@ -43,14 +43,16 @@ TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
                      const Problem &problem, const Rows &rows, int64_t atOnce,
                      int64_t l2Bytes)
-    : tileRows(rows.tile), isMasked(problem.mask.kind != MaskKind::none),
-      areKeys(rows.areKeys), heads(rows.heads),
+    : tileRows(rows.tile),
+      hasSections(problem.mask.kind != MaskKind::none || rows.how.isBinding),
+      startsAtEnd(!rows.areKeys || rows.how.takesShortFirst),
+      drawsAll(rows.how.isBinding), heads(rows.heads),
       allHeads(heads * arguments.get(b, "batch")),
       tilesOfHead(b.ceilDiv(rows.count, rows.tile)) {
   count = tilesOfHead * allHeads;
-  if (rows.mayBeNone) // and then nobody divides by none
+  if (rows.how.mayBeNone) // and then nobody divides by none
     tilesOfHead = b.max(tilesOfHead, b.i32(1));
-  if (!isMasked)
+  if (!hasSections)
     return;
   // One tile for everybody at least, or long ones are left for the end.
   Scalar tiles = b.max(tilesOfHead, b.i32(1));
@@ -63,7 +65,7 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
 
 Tile TileOrder::at(TileBuilder &b, Scalar number) const {
   Scalar row, flat;
-  if (isMasked) {
+  if (hasSections) {
     // Section s begins with head s * allHeads / sections, rounded down.
     Scalar head = number / tilesOfHead;
     Scalar section = ((head + 1) * sections - 1) / allHeads;
@@ -71,7 +73,7 @@ Tile TileOrder::at(TileBuilder &b, Scalar number) const {
     Scalar width = (section + 1) * allHeads / sections - begin;
     Scalar rest = number - begin * tilesOfHead;
     Scalar down = rest / width;
-    row = areKeys ? down : tilesOfHead - 1 - down;
+    row = startsAtEnd ? tilesOfHead - 1 - down : down;
     flat = begin + (rest - down * width);
   } else {
     flat = number / tilesOfHead;
@@ -160,16 +162,21 @@ void attn::feedTiles(TileBuilder &b, Value queue, const Tile &first,
 }
 
 Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
+  // Every block finds the end once, and where first tiles are not drawn there
+  // are as many numbers less.
+  Scalar draws = drawsAll ? count + b.gridSize(0) : count;
   return b.wrap(
-      DrawOp::create(b, b.getI32Type(), arguments.get(b, kCounterRole), count));
+      DrawOp::create(b, b.getI32Type(), arguments.get(b, kCounterRole), draws));
 }
 
 Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {
-  return at(b, draw(b, arguments) + b.gridSize(0));
+  Scalar number = draw(b, arguments);
+  return at(b, drawsAll ? number : number + b.gridSize(0));
 }
 
 void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
                           Value queue, ValueRange init, TileBody body) const {
-  attn::feedTiles(b, queue, at(b, b.programId(0)), init, body,
+  Tile first = drawsAll ? drawNext(b, arguments) : at(b, b.programId(0));
+  attn::feedTiles(b, queue, first, init, body,
                   [&] { return drawNext(b, arguments); });
 }

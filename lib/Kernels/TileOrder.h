@@ -9,6 +9,11 @@
 // sections have as many heads, or one more: a small one at the end would have
 // too few short tiles to fill the gaps beside its long ones.
 //
+// Tiles of keys may have to wait for those of their head that were drawn
+// before. Then heads take turns as under a mask, so that few tiles of one head
+// run at once.  The shortest may be the first: they wait least then, but long
+// ones are left for the end.
+//
 // Example: causal, 4 tiles a head, 5 heads, 2 sections: (row tile, head) =
 // (3, 0) (3, 1) (2, 0) (2, 1) (1, 0) .. (0, 1), then heads 2 to 4.
 //
@@ -54,6 +59,15 @@ void feedTiles(TileBuilder &builder, mlir::Value queue, const Tile &first,
                mlir::ValueRange init, TileBody body,
                llvm::function_ref<Tile()> drawNext);
 
+/// What tiles of keys ask of their order.
+struct KeyOrder {
+  /// The kernel also runs if there are no keys.
+  bool mayBeNone = false;
+  /// Tiles of a head wait for those before them, see `TileOrder::ofKeys`.
+  bool isBinding = false;
+  bool takesShortFirst = false;
+};
+
 class TileOrder {
 public:
   /// For tiles of `query` rows, `atOnce` of which are worked off at a time, on
@@ -62,11 +76,15 @@ public:
             const Problem &problem, int64_t query, int64_t atOnce,
             int64_t l2Bytes);
   /// Likewise for tiles of `key` rows of keys, past which queries stream. Under
-  /// a mask the longest are then the first.  `mayBeNone`: the kernel also runs
-  /// if there are no keys.
+  /// a mask the longest are then the first, unless the shortest are to be.
+  ///
+  /// Where tiles wait for those of the same head before them, heads take turns
+  /// without a mask too, so that few tiles of one run at once; and all tiles
+  /// are drawn, the first ones too: who waits, waits for one that has a block,
+  /// however few of them run.
   static TileOrder ofKeys(TileBuilder &builder, const Arguments &arguments,
                           const Problem &problem, int64_t key, int64_t atOnce,
-                          int64_t l2Bytes, bool mayBeNone = false);
+                          int64_t l2Bytes, const KeyOrder &how = {});
 
   /// The tile of that number, or none behind the last.
   Tile at(TileBuilder &builder, Scalar number) const;
@@ -86,14 +104,15 @@ private:
   struct Rows {
     int64_t tile;
     Scalar count, heads, streamed;
-    bool areKeys, mayBeNone = false;
+    bool areKeys;
+    KeyOrder how = {};
   };
   TileOrder(TileBuilder &builder, const Arguments &arguments,
             const Problem &problem, const Rows &rows, int64_t atOnce,
             int64_t l2Bytes);
 
   int64_t tileRows;
-  bool isMasked, areKeys;
+  bool hasSections, startsAtEnd, drawsAll;
   Scalar heads, allHeads, tilesOfHead, sections;
 };
 

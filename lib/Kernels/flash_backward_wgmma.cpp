@@ -156,7 +156,7 @@ private:
                 b.fill(b.f32(0), b.accType(kWarpRows, dim)),
                 b.fill(b.f32(0), b.accType(kWarpRows, dimV))};
     SmallVector<Value> init = pack(state);
-    init.push_back(walk.blocks.end - 1);
+    init.push_back(firstBlock(walk));
     ValueRange last = b.loop(
         b.i32(0), walk.steps, init,
         [&](Scalar step, ValueRange p) -> SmallVector<Value> {

@@ -27,6 +27,8 @@ std::string attn::describe(const Problem &p) {
     text += ", " + str(p.mask);
   if (p.alignment != kMaxAlignment)
     text += ", rows aligned to " + std::to_string(p.alignment) + " bytes";
+  if (p.deterministic)
+    text += ", deterministic";
   return text;
 }
 

@@ -491,6 +491,10 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
       ofHead.ofRows += countBytes(grid, problem);
       continue;
     }
+    if (grid.pipeline.isOrdered) { // of strips of the grid behind
+      ofHead.all += countBytes(schedule.grids[i + 1], problem);
+      ofHead.ofRows += countBytes(schedule.grids[i + 1], problem);
+    }
     Footprint one = gridFootprint(grid, problem, machine);
     most.smemBytes = std::max(most.smemBytes, one.smemBytes);
     most.registersPerThread =

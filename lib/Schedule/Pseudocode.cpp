@@ -41,6 +41,7 @@ private:
   int64_t step[4] = {0, 0, 0, 0};
   int depth = 0;
   int64_t group = 1;
+  bool isOrdered = false;   ///< tiles add one behind the other
   std::vector<Tensor> held; ///< so far, by a block of the grid
 
   void line(const std::string &sentence) {
@@ -50,6 +51,7 @@ private:
   void begin(const Node &node, const std::string &sentence) {
     step[size_t(node.axis)] = node.step;
     group = node.pipeline.group;
+    isOrdered = node.pipeline.isOrdered;
     held.clear();
     line(sentence + ":");
     body(node.body);
@@ -93,7 +95,8 @@ private:
            across(node, "warpgroup") +
            (how.isPersistent ? ", tile after tile" : "") +
            (how.takesTurns ? ", taking turns" : "") +
-           (how.overlaps ? overlap(node) : "");
+           (how.overlaps ? overlap(node) : "") +
+           (how.takesShortFirst ? ", the shortest first" : "");
   }
 
   /// What is worked out beside what.
@@ -245,7 +248,8 @@ private:
                   (node.isBetween ? ", but in the last step" : ""));
     case Verb::reduce:
       return line("add " + tile(node.tensor) + " to " +
-                  (node.wholeRows ? "the sums" : "a place") + " in scratch");
+                  (node.wholeRows ? "the sums" : "a place") + " in scratch" +
+                  (isOrdered ? ", when the tile before has" : ""));
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)
         return;

@@ -168,8 +168,14 @@ LogicalResult AwaitOp::verify() {
   bool isCounted = llvm::any_of(getFlags().getUsers(), [](Operation *user) {
     return isa<CountOp>(user);
   });
-  if (!isCounted && (!kernel || !kernel.getCooperative()))
-    return emitOpError("expects a cooperative kernel, whose blocks all run, or "
-                       "a flag that they count");
+  auto draws = [&] {
+    return kernel.walk([](DrawOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  };
+  if (!isCounted && (!kernel || (!kernel.getCooperative() && !draws())))
+    return emitOpError(
+        "expects a cooperative kernel, whose blocks all run, one "
+        "whose blocks draw what they do, or a flag that they "
+        "count");
   return verifyFlags(*this, getFlags().getType());
 }

@@ -5,11 +5,13 @@
 // RUN: attn-run %s --on interpreter --machine h100_sxm --function rows_beside | FileCheck %s
 // RUN: attn-run %s --on interpreter --machine h100_sxm --function window_beside | FileCheck %s
 // RUN: attn-run %s --on interpreter --machine h100_sxm --function of_the_lse_beside | FileCheck %s
+// RUN: attn-run %s --on interpreter --machine h100_sxm --function ordered | FileCheck %s
+// RUN: attn-run %s --on interpreter --machine h100_sxm --function short_first | FileCheck %s
 // RUN: attn-opt %s -attn-to-tile -attn-check-traffic -attn-check-footprint -o /dev/null
 // RUN: attn-opt %s -attn-to-nvvm -o /dev/null
 
 // Gradients against fp64, of dQ that a launch of its own finishes and of dQ that
-// is finished beside the tiles; and the bytes that were promised.
+// is finished beside the tiles, added up in any order and in that of tiles; and the bytes that were promised.
 // CHECK-NOT: WRONG
 // CHECK: dq
 // CHECK: dk
@@ -87,6 +89,27 @@ func.func @of_the_lse_beside(%do: memref<1x2x130x80xbf16>, %q: memref<1x2x130x80
       outs(%dq, %dk, %dv : memref<1x2x130x80xbf16>, memref<1x2x140x80xbf16>, memref<1x2x140x80xbf16>)
       {schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, beside = 1>}
       : memref<1x2x130x80xbf16>, memref<1x2x130x80xbf16>, memref<1x2x140x80xbf16>, memref<1x2x140x80xbf16>, memref<1x2x130x80xbf16>, memref<1x2x130xf32>
+  return
+}
+
+// Of the keys behind the diagonal most are seen by none.
+func.func @ordered(%do: memref<2x4x150x40xbf16>, %q: memref<2x4x150x72xbf16>, %k: memref<2x2x300x72xbf16>,
+    %v: memref<2x2x300x40xbf16>, %o: memref<2x4x150x40xbf16>, %lse: memref<2x4x150xf32>,
+    %dq: memref<2x4x150x72xbf16>, %dk: memref<2x2x300x72xbf16>, %dv: memref<2x2x300x40xbf16>) {
+  attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
+      outs(%dq, %dk, %dv : memref<2x4x150x72xbf16>, memref<2x2x300x72xbf16>, memref<2x2x300x40xbf16>)
+      {deterministic, schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, beside = 1, short_first = 0>}
+      : memref<2x4x150x40xbf16>, memref<2x4x150x72xbf16>, memref<2x2x300x72xbf16>, memref<2x2x300x40xbf16>, memref<2x4x150x40xbf16>, memref<2x4x150xf32>
+  return
+}
+
+func.func @short_first(%do: memref<2x4x150x40xbf16>, %q: memref<2x4x150x72xbf16>, %k: memref<2x2x300x72xbf16>,
+    %v: memref<2x2x300x40xbf16>, %o: memref<2x4x150x40xbf16>, %lse: memref<2x4x150xf32>,
+    %dq: memref<2x4x150x72xbf16>, %dk: memref<2x2x300x72xbf16>, %dv: memref<2x2x300x40xbf16>) {
+  attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
+      outs(%dq, %dk, %dv : memref<2x4x150x72xbf16>, memref<2x2x300x72xbf16>, memref<2x2x300x40xbf16>)
+      {deterministic, schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, beside = 0, short_first = 1>}
+      : memref<2x4x150x40xbf16>, memref<2x4x150x72xbf16>, memref<2x2x300x72xbf16>, memref<2x2x300x40xbf16>, memref<2x4x150x40xbf16>, memref<2x4x150xf32>
   return
 }
 }

@@ -251,6 +251,10 @@ struct Calibration {
   /// 385, 504 and 486, causal 283 and 271, 417 and 411.
   double besideBytesPerSecond = 4.05e9, besideRoom = 1.3,
          besideTailSeconds = 15e-6;
+  /// Ordered sums: from when a tile's sums of a step are there to be added
+  /// until the tile behind may add its own.  Not measured: an addition on its
+  /// way to L2 and back, a flag behind it, a look at the flag.
+  double turnSeconds = 2e-6;
 
   // Products of which a block keeps a tile.  Fitted to the launches of
   // spill_backward on an H100 (d = 256 to 1024, 16384 tokens of 2048 columns,

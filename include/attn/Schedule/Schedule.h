@@ -179,6 +179,11 @@ struct Pipeline {
   /// The grid behind is no launch of its own: warps that load nothing for tiles
   /// do it beside them, for a head as soon as all its tiles are done.
   bool hasBeside = false;
+  /// What tiles add to sums in slow memory they add one behind the other, in
+  /// the order in which they are drawn; tiles of several heads take turns.
+  bool isOrdered = false;
+  /// Under a mask shorter tiles are drawn before longer ones.
+  bool takesShortFirst = false;
 
   /// Blocks that work on the same or on neighbouring tiles, all in step.
   int64_t blocks() const { return group * cluster; }

@@ -15,8 +15,8 @@
 // barrier.
 //
 // Blocks that wait for one another must all run: their kernel is `cooperative`.
-// Or they wait for what others have drawn before, with `tile.draw`, and count
-// when it is done: who has drawn it runs, and waits for nobody behind.
+// Or they wait for what others have drawn before, with `tile.draw`, and count or
+// publish when it is done: who has drawn it runs, and waits for nobody behind.
 // Flags are 0 when a kernel begins and when it ends.
 //
 //===----------------------------------------------------------------------===//
@@ -166,7 +166,7 @@ def Tile_AwaitOp : Tile_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits until a flag is at least a value";
   let description = [{
     One lane, or all of a warp alike.  Gives the flag's value, compared as
-    signed.
+    signed.  What is `mostly_set` when it is asked for takes one look.
   }];
   let arguments = (ins Tile_Ptr:$flags, I32:$index, I32:$value);
   let results = (outs I32:$result);

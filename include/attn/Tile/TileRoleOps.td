@@ -328,6 +328,10 @@ def Tile_AddWordsOp : Tile_Op<"add_words",
     launch comes behind all that is added there: behind the `complete`
     `tile.tma_store_wait` of every warp that adds.  The buffer may be written
     again after `tile.tma_store_wait`.
+
+    With `in_order` the program says in which order: whoever adds comes behind
+    the `complete` wait of all who have added to the same words before, but for
+    zeros, which change nothing.  What adds there all has it.
   }];
   let arguments = (ins Tile_Smem:$buffer, I32:$stage, Tile_Ptr:$base,
                        I32:$index, I32Attr:$count);

@@ -408,27 +408,44 @@ struct AwaitLowering : OpConversionPattern<AwaitOp> {
   matchAndRewrite(AwaitOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
+    SmallVector<Value> operands = {
+        flagAddress(b, adaptor.getFlags(), adaptor.getIndex()),
+        adaptor.getValue()};
     // Every acquire empties the cache that all warps share, so looks are
     // relaxed and one acquire follows; a whole warp, beside which others work,
     // looks now and then.
+    // What is `mostly_set` is looked at with acquire first, which is all then.
     bool isPatient = !isSingleLane(op);
+    if (op->hasAttr("mostly_set")) {
+      rewriter.replaceOp(op, b.assembly(b.getI32Type(),
+                                        "{ .reg .pred p; "
+                                        "LOOK${:uid}: "
+                                        "ld.acquire.gpu.global.b32 $0, [$1]; "
+                                        "setp.ge.s32 p, $0, $2; "
+                                        "@p bra DONE${:uid}; "
+                                        "WAIT${:uid}: "
+                                        "ld.relaxed.gpu.global.b32 $0, [$1]; "
+                                        "setp.ge.s32 p, $0, $2; "
+                                        "@p bra LOOK${:uid}; "
+                                        "bra WAIT${:uid}; "
+                                        "DONE${:uid}: }",
+                                        "=&r,l,r,~{memory}", operands));
+      return success();
+    }
     std::string again = isPatient ? "nanosleep.u32 500; " : "";
     std::string then = isPatient ? "fence.acq_rel.gpu; "
                                  : "ld.acquire.gpu.global.b32 $0, [$1]; ";
-    rewriter.replaceOp(
-        op, b.assembly(b.getI32Type(),
-                       "{ .reg .pred p; "
-                       "WAIT${:uid}: "
-                       "ld.relaxed.gpu.global.b32 $0, [$1]; "
-                       "setp.ge.s32 p, $0, $2; "
-                       "@p bra DONE${:uid}; " +
-                           again +
-                           "bra WAIT${:uid}; "
-                           "DONE${:uid}: " +
-                           then + "}",
-                       "=&r,l,r,~{memory}",
-                       {flagAddress(b, adaptor.getFlags(), adaptor.getIndex()),
-                        adaptor.getValue()}));
+    rewriter.replaceOp(op, b.assembly(b.getI32Type(),
+                                      "{ .reg .pred p; "
+                                      "WAIT${:uid}: "
+                                      "ld.relaxed.gpu.global.b32 $0, [$1]; "
+                                      "setp.ge.s32 p, $0, $2; "
+                                      "@p bra DONE${:uid}; " +
+                                          again +
+                                          "bra WAIT${:uid}; "
+                                          "DONE${:uid}: " +
+                                          then + "}",
+                                      "=&r,l,r,~{memory}", operands));
     return success();
   }
 };

@@ -5,7 +5,8 @@
 // dP are computed once, so there are five products where split_backward has
 // seven.  The price is dQ: every tile of keys has a part of it, which it adds
 // to sums in slow memory, as f32.  What order they are added in is chance, and
-// so the last bits of dQ.
+// so the last bits of dQ; where gradients are to be deterministic they are
+// `ordered`.
 //
 // Words (Li, Liang, Shi, Song, arXiv 2410.09397, for the order; the constants
 // are counted): with tiles of `key`
@@ -26,6 +27,15 @@
 // the tensor cores busy with other heads.  That takes a count in scratch for
 // every strip.  They are few, and where tiles are done before they are, as with
 // few rows under a mask, a launch for the rest is shorter.
+//
+// With `ordered` a tile of keys adds to a block of queries when the tile before
+// has, in the order in which tiles are drawn.  That takes a flag in scratch for
+// every strip, and time: tiles of a head that begin at the same time do so one
+// turn apart.  So tiles of many heads are worked on at once.  Under a mask
+// tiles of a head have different lengths, and the longest are drawn first, or
+// with `short_first` the shortest, from the first block that they see to the
+// last: they come to a block in the order in which they are drawn, and hardly
+// wait, but long ones are left for the end.
 //
 // Sums and statistics lie in scratch memory in whole tiles, thread by thread.
 // They take 4d and 8 bytes for each query: twice what Q does in 16 bits.
@@ -52,6 +62,8 @@ static Schedule build(const Tiles &t) {
   pipeline.isPersistent = true;
   pipeline.hasBeside = t.get("beside") != 0;
   pipeline.overlaps = t.get("overlap", 1) != 0;
+  pipeline.isOrdered = t.get("ordered") != 0;
+  pipeline.takesShortFirst = t.get("short_first") != 0;
   auto dealt = [&](Node node) {
     return queries == key ? node : byColumns(pipeline.warpgroups, node);
   };
@@ -85,12 +97,25 @@ static Schedule build(const Tiles &t) {
 
 static std::string number(int64_t value) { return std::to_string(value); }
 
+static std::optional<std::string> checkOrder(const Tiles &t,
+                                             const Problem &problem) {
+  bool isOrdered = t.get("ordered") != 0;
+  if (problem.deterministic && !isOrdered)
+    return std::string("expects sums of dQ in order for deterministic "
+                       "gradients, but got ordered = 0");
+  if (!problem.deterministic && isOrdered)
+    return std::string("expects sums of dQ in any order for gradients that "
+                       "need not be deterministic, but got ordered = 1");
+  bool isMasked = problem.mask.kind != MaskKind::none;
+  if (t.get("short_first") != 0 && !(isOrdered && isMasked))
+    return std::string("expects ordered sums under a mask for tiles of which "
+                       "the shortest are first, but got short_first = 1");
+  return std::nullopt;
+}
+
 static std::optional<std::string> checkPipeline(const Tiles &t,
                                                 const Problem &problem) {
   int64_t key = t.get("key"), queries = t.get("query_block");
-  if (problem.deterministic)
-    return std::string("expects sums of dQ in any order, but got deterministic "
-                       "gradients; split_backward has them");
   if (bytesOf(problem.dtype) != 2)
     return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
   if (key != kWarpgroupRows && key != 2 * kWarpgroupRows)
@@ -112,7 +137,7 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   if (t.get("persistent") != 1)
     return std::string("expects blocks that take tile after tile, but got "
                        "persistent = 0");
-  return std::nullopt;
+  return checkOrder(t, problem);
 }
 
 namespace attn::schedules {
@@ -125,7 +150,9 @@ ScheduleKind flash_backward() {
        extentParameter("query_block", {64, 128}),
        choiceParameter("beside", {1, 0})},
       {choiceParameter("overlap", {1, 0}), countParameter("stages", {3, 2})},
-      {choiceParameter("persistent", {1})},
+      {choiceParameter("ordered", {0, 1}),
+       choiceParameter("short_first", {0, 1}),
+       choiceParameter("persistent", {1})},
       build,
       checkPipeline,
       nullptr};

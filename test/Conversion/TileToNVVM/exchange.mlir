@@ -150,6 +150,7 @@ gpu.module @m {
 // CHECK: "{ .reg .b16 all; mov.b16 all, 3; cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$3,$4,$5,$6}], [$2], all; }"
 // CHECK: "st.release.gpu.global.b32 [$0], $1;", "l,r,~{memory}"
 // CHECK: "{ .reg .pred p; WAIT${:uid}: ld.relaxed.gpu.global.b32 $0, [$1]; setp.ge.s32 p, $0, $2; @p bra DONE${:uid}; bra WAIT${:uid}; DONE${:uid}: ld.acquire.gpu.global.b32 $0, [$1]; }"
+// CHECK: "{ .reg .pred p; LOOK${:uid}: ld.acquire.gpu.global.b32 $0, [$1]; setp.ge.s32 p, $0, $2; @p bra DONE${:uid}; WAIT${:uid}: ld.relaxed.gpu.global.b32 $0, [$1]; setp.ge.s32 p, $0, $2; @p bra LOOK${:uid}; bra WAIT${:uid}; DONE${:uid}: }"
 // CHECK: "{ .reg .pred p; .reg .b32 r, a; bar.warp.sync 0xffffffff; setp.le.u32 p, $1, $2; min.u32 r, $1, $2; mapa.shared::cluster.u32 a, $0, r; @p mbarrier.arrive.shared::cluster.b64 _, [a]; }", "r,r,n,~{memory}" %{{.*}}, %{{.*}}, %c1_i32
 // CHECK-NOT: .release.cluster
 // CHECK: nvvm.cluster.arrive{{$}}
@@ -164,6 +165,7 @@ gpu.module @m {
         tile.tma_load %map[%c, %c, %c, %c] to %s[%c] multicast(%rank) arrive %full[%c] : <64x512xbf16> to <2x128x64xbf16, sw128>, <2>
         tile.publish %flags[%c], %c : <i32>
         %x = tile.await %flags[%c] at_least %c : <i32>
+        %y = tile.await %flags[%c] at_least %c {mostly_set} : <i32>
       }
       tile.role "consumer" warps 4 registers 240 {
         tile.mbarrier_arrive %full[%c] cluster : <2>

@@ -61,7 +61,7 @@ gpu.module @kernels {
     %full = tile.mbarrier "full" arrivals 1 : <2>
     tile.roles {
       tile.role "producer" warps 4 registers 24 single_lane {
-        // expected-error @below {{expects a cooperative kernel, whose blocks all run, or a flag that they count}}
+        // expected-error @below {{expects a cooperative kernel, whose blocks all run, one whose blocks draw what they do, or a flag that they count}}
         %x = tile.await %flags[%c] at_least %c : <i32>
       }
       tile.role "consumer" warps 4 registers 240 {

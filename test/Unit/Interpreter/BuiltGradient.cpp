@@ -195,13 +195,10 @@ void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
   }
 }
 
-void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
-                          InterpreterOptions options) {
+std::map<std::string, std::vector<float>>
+BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
+                   const InterpreterOptions &options) {
   const Problem &p = truth.problem;
-  SCOPED_TRACE(tiles.str() + "; queries " + std::to_string(p.queries) +
-               ", keys " + std::to_string(p.keys) + ", d " +
-               std::to_string(p.headDim) + ", d_v " +
-               std::to_string(p.headDimV) + ", " + str(p.mask));
   OwningOpRef<ModuleOp> module = build(p, truth.scale, tiles);
   GlobalMemory memory;
   llvm::StringMap<uint64_t> addresses = {
@@ -218,18 +215,41 @@ void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
   const int32_t none = 0;
   for (StringRef counter : {kCounterRole, kStripCounterRole})
     memory.write(addresses[counter], &none, 4);
+  std::pair<const char *, size_t> gradients[] = {{"dq", truth.dq.size()},
+                                                 {"dk", truth.dk.size()},
+                                                 {"dv", truth.dv.size()}};
+  for (auto [name, size] : gradients)
+    addresses[name] = memory.allocate(int64_t(size) * bytesOf(p.dtype));
+  launchAll(*module, truth, tiles, addresses, memory, options);
+  std::map<std::string, std::vector<float>> left;
+  auto leave = [&](const std::string &name, size_t size, DataType type) {
+    if (std::optional<std::vector<float>> values =
+            download(memory, addresses[name], int64_t(size), type))
+      left[name] = std::move(*values);
+  };
+  for (auto [name, size] : gradients)
+    leave(name, size, p.dtype);
+  if (addresses.contains("scratch_dq"))
+    leave("scratch_dq", truth.dq.size(), DataType::f32);
+  return left;
+}
+
+void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
+                          InterpreterOptions options) {
+  DataType type = truth.problem.dtype;
+  SCOPED_TRACE(
+      tiles.str() + "; queries " + std::to_string(truth.problem.queries) +
+      ", keys " + std::to_string(truth.problem.keys) + ", d " +
+      std::to_string(truth.problem.headDim) + ", d_v " +
+      std::to_string(truth.problem.headDimV) + ", " + str(truth.problem.mask));
+  std::map<std::string, std::vector<float>> left = run(truth, tiles, options);
   std::pair<const char *, const std::vector<double> &> gradients[] = {
       {"dq", truth.dq}, {"dk", truth.dk}, {"dv", truth.dv}};
-  for (const auto &[name, exact] : gradients)
-    addresses[name] = memory.allocate(int64_t(exact.size()) * bytesOf(p.dtype));
-  launchAll(*module, truth, tiles, addresses, memory, options);
   for (const auto &[name, exact] : gradients) {
     SCOPED_TRACE(name);
-    std::optional<std::vector<float>> values =
-        download(memory, addresses[name], int64_t(exact.size()), p.dtype);
-    ASSERT_TRUE(values);
-    EXPECT_LT(relativeError(*values, exact), p.dtype == DataType::bf16  ? 1e-2
-                                             : p.dtype == DataType::f16 ? 2e-3
+    ASSERT_TRUE(left.count(name));
+    EXPECT_LT(relativeError(left[name], exact), type == DataType::bf16  ? 1e-2
+                                                : type == DataType::f16 ? 2e-3
                                                                         : 1e-5);
   }
 }

@@ -42,6 +42,10 @@ protected:
   }
   void check(const GradientCase &truth, const Tiles &tiles,
              InterpreterOptions options = {});
+  /// What launches leave, by array; of scratch, sums of dQ in f32 if there are.
+  std::map<std::string, std::vector<float>>
+  run(const GradientCase &truth, const Tiles &tiles,
+      const InterpreterOptions &options = {});
 
   static Problem problem(int64_t queries, int64_t keys, int64_t headDim,
                          int64_t headDimV, Mask mask = {},

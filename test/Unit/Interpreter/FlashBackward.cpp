@@ -1,7 +1,8 @@
 //===- FlashBackward.cpp - Gradients in five products, byte for byte ------===//
 //
 // All three launches, or two that finish dQ beside the tiles, in every order of
-// warps and with every option of the schedule.
+// warps and with every option of the schedule.  Ordered sums have the same bits
+// in all of them, others have not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,19 +15,37 @@ namespace {
 
 struct Choice {
   int64_t key = 128, queryBlock = 64, stages = 2, overlap = 1, beside = 0;
+  int64_t ordered = 0, shortFirst = 0;
 
   operator Tiles() const {
-    return {{"key", key},       {"query_block", queryBlock}, {"beside", beside},
-            {"stages", stages}, {"overlap", overlap},        {"persistent", 1}};
+    return {{"key", key},
+            {"query_block", queryBlock},
+            {"beside", beside},
+            {"stages", stages},
+            {"overlap", overlap},
+            {"ordered", ordered},
+            {"short_first", shortFirst},
+            {"persistent", 1}};
   }
 };
 
 /// Strips whose sums are dealt out by columns, by rows, and not at all; by
-/// columns they have two panels.  dQ is finished in its own launch and beside.
-const Choice kChoices[] = {
-    {128, 64, 2},       {128, 64, 3, 0},     {128, 128, 2, 0},
-    {64, 64, 2},        {64, 64, 3},         {128, 64, 2, 1, 1},
-    {128, 64, 3, 0, 1}, {128, 128, 2, 0, 1}, {64, 64, 2, 1, 1}};
+/// columns they have two panels.  dQ is finished in its own launch and beside,
+/// added up in any order and in that of tiles.
+const Choice kChoices[] = {{128, 64, 2},
+                           {128, 64, 3, 0},
+                           {128, 128, 2, 0},
+                           {64, 64, 2},
+                           {64, 64, 3},
+                           {128, 64, 2, 1, 1},
+                           {128, 64, 3, 0, 1},
+                           {128, 128, 2, 0, 1},
+                           {64, 64, 2, 1, 1},
+                           {128, 64, 2, 1, 1, 1},
+                           {128, 128, 2, 0, 0, 1},
+                           {64, 64, 3, 1, 1, 1},
+                           {128, 64, 3, 0, 0, 1, 1},
+                           {64, 64, 2, 1, 1, 1, 1}};
 int64_t headDimOf(const Choice &choice) {
   return choice.key != choice.queryBlock ? 80 : 32;
 }
@@ -69,14 +88,15 @@ TEST_F(FlashBackward, AllWarpOrders) {
   }
 }
 
-// Who finishes waits for tiles of other blocks, whichever of them goes on.
+// Who finishes waits for tiles of other blocks, and so does who adds in order,
+// whichever of them goes on.
 TEST_F(FlashBackward, AllBlockOrders) {
   for (const Choice &c : kChoices)
     for (int64_t blocks : {1, 2, 5})
       for (BlockOrder order : {BlockOrder::inTurn, BlockOrder::oldestFirst,
                                BlockOrder::newestFirst, BlockOrder::oneStarved,
                                BlockOrder::shuffled}) {
-        if (!c.beside)
+        if (!c.beside && !c.ordered)
           continue;
         Problem p = problem(150, 300, headDimOf(c), 16, {MaskKind::causal});
         p.heads = 4;
@@ -88,6 +108,46 @@ TEST_F(FlashBackward, AllBlockOrders) {
         options.seed = uint64_t(blocks);
         check(p, c, options);
       }
+}
+
+// Whatever warps and blocks go on, and however many there are.
+TEST_F(FlashBackward, OrderedSumsHaveTheSameBits) {
+  for (const Mask &mask :
+       {Mask{}, {MaskKind::causal}, {MaskKind::window, 150, 30}})
+    for (const Choice &c : kChoices) {
+      if (c.shortFirst && mask.kind == MaskKind::none)
+        continue;
+      if (!c.ordered && c.stages == 2) // others stand for those
+        continue;
+      Problem p = problem(400, 440, headDimOf(c), 16, mask);
+      p.heads = 2;
+      p.kvHeads = 1;
+      SCOPED_TRACE(Tiles(c).str() + ", " + str(mask));
+      GradientCase truth(p);
+      std::map<std::string, std::vector<float>> first;
+      bool differs = false;
+      uint64_t seed = 0;
+      for (int64_t blocks : {1, 3, 16})
+        for (BlockOrder order :
+             {BlockOrder::newestFirst, BlockOrder::oneStarved,
+              BlockOrder::shuffled}) {
+          multiprocessors = blocks;
+          InterpreterOptions options;
+          options.order = seed % 2 ? WarpOrder::shuffled : WarpOrder::reverse;
+          options.blocks = order;
+          options.seed = ++seed;
+          auto left = run(truth, c, options);
+          ASSERT_EQ(left.size(), 4u);
+          if (first.empty())
+            first = left;
+          EXPECT_EQ(left["dk"], first["dk"]);
+          EXPECT_EQ(left["dv"], first["dv"]);
+          differs |= left["scratch_dq"] != first["scratch_dq"];
+          if (c.ordered)
+            EXPECT_EQ(left["dq"], first["dq"]);
+        }
+      EXPECT_EQ(differs, c.ordered == 0);
+    }
 }
 
 // Also those that no query sees: they have no sums, and count all the same.

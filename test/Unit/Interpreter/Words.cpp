@@ -307,6 +307,99 @@ TEST_F(Words, WordsThatNobodyAwaits) {
 }
 
 //===----------------------------------------------------------------------===//
+// One behind the other
+//===----------------------------------------------------------------------===//
+
+/// Blocks add in the order of their numbers: a flag for every run says how many
+/// have, and the last of three sets it back.
+static const char *const kAdd =
+    "tile.add_words %t[%slot] to %sums[%n] count 1024 : !staging to "
+    "!tile.ptr<f32> // add";
+static const char *const kTurn =
+    "%turn = tile.await %flags[%n] at_least %p : !tile.ptr<i32> // turn\n";
+static const char *const kComplete = "tile.tma_store_wait 0 complete // done\n";
+static const char *const kPass =
+    "tile.publish %flags[%n], %then : !tile.ptr<i32> // pass\n";
+
+class OrderedWords : public Words {
+protected:
+  void ordered(const std::vector<Change> &changes = {}) {
+    std::vector<Change> all = {
+        {"%steps: i32)", "%steps: i32, %flags: !tile.ptr<i32>)"},
+        {"{warps = 8", "{cooperative, warps = 8"},
+        {"%w = tile.warp_id", "%p = tile.program_id 0\n"
+                              "%next = arith.addi %p, %c1 : i32\n"
+                              "%isLast = arith.cmpi eq, %p, %c2 : i32\n"
+                              "%then = arith.select %isLast, %c0, %next : i32\n"
+                              "%w = tile.warp_id"},
+        {kAdd, std::string(kTurn) +
+                   "tile.add_words %t[%slot] to %sums[%n] count 1024 "
+                   "{in_order} : !staging to !tile.ptr<f32> // in order"},
+        {kHandBack, std::string(kComplete) + kPass + kHandBack}};
+    all.insert(all.end(), changes.begin(), changes.end());
+    kernel(all);
+  }
+  bool runsInOrder(InterpreterOptions options, BlockOrder blocks) {
+    options.blocks = blocks;
+    std::vector<float> values;
+    for (int64_t i = 0; i < kSteps * kRun; ++i)
+      values.push_back(statistic(i));
+    stats = allocateFloats(values);
+    sums = allocateFloats(std::vector<float>(kSteps * kSums, 1));
+    uint64_t flags = allocateFloats(std::vector<float>(kSteps, 0));
+    arguments = {stats, sums, int32_t(kSteps), flags};
+    return run(arguments, {3, 1, 1}, options);
+  }
+  void expectInOrder(const std::string &message) {
+    for (const InterpreterOptions &options : orders())
+      for (BlockOrder blocks :
+           {BlockOrder::sameAsWarps, BlockOrder::oldestFirst,
+            BlockOrder::newestFirst, BlockOrder::oneStarved}) {
+        bool isRun = runsInOrder(options, blocks);
+        if (message.empty()) {
+          ASSERT_TRUE(isRun) << errors.front().text;
+          EXPECT_TRUE(isRight(3));
+          continue;
+        }
+        ASSERT_FALSE(isRun) << message;
+        EXPECT_NE(errors.front().text.find(message), std::string::npos)
+            << errors.front().text;
+      }
+  }
+};
+
+static const char *const kNoOrder =
+    "expects words that nobody has added to, or behind the wait for all that "
+    "was added, but got no order between them";
+
+TEST_F(OrderedWords, OneBehindTheOther) {
+  ordered();
+  expectInOrder("");
+}
+
+TEST_F(OrderedWords, NobodyWaitsForHisTurn) {
+  // Of flags that nobody awaits the same is to be said.
+  ordered({{"at_least %p", "at_least %c0"},
+           {"%flags[%n], %then", "%flags[%n], %c0"}});
+  for (const InterpreterOptions &options : orders()) {
+    ASSERT_FALSE(runsInOrder(options, BlockOrder::shuffled));
+    EXPECT_TRUE(errors.front().text.find(kNoOrder) != std::string::npos ||
+                errors.front().text.find("to publish") != std::string::npos)
+        << errors.front().text;
+  }
+}
+
+TEST_F(OrderedWords, TheTurnIsPassedTooEarly) {
+  ordered({{kComplete, ""}});
+  expectInOrder(kNoOrder);
+}
+
+TEST_F(OrderedWords, TheTurnIsNotPassed) {
+  ordered({{kPass, ""}});
+  expectInOrder("flag");
+}
+
+//===----------------------------------------------------------------------===//
 // Global memory
 //===----------------------------------------------------------------------===//
 

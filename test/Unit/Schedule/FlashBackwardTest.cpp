@@ -330,6 +330,44 @@ TEST(FlashBackward, BesideNeedsTiles) {
   EXPECT_EQ(chosen(small, 256), 0);
 }
 
+// Flags for strips, and time for whoever waits; bytes are the same.
+TEST(FlashBackward, OrderedMovesTheSame) {
+  for (int64_t d : {64, 128})
+    for (int64_t rows : {1024, 4096, 16384})
+      for (const Mask &mask :
+           {Mask{}, {MaskKind::causal}, {MaskKind::window, 1024, 0}})
+        for (int64_t beside : {0, 1}) {
+          Problem p = tokenGradients(d, rows, false);
+          p.mask = mask;
+          std::string error;
+          Tiles tiles = tilesOf(128, d > 64 ? 64 : 128, 2, beside);
+          tiles.set("overlap", 0);
+          auto any = planOf(p, tiles, error);
+          ASSERT_TRUE(any) << error;
+          p.deterministic = true;
+          for (int64_t shortFirst : {0, 1}) {
+            if (shortFirst && mask.kind == MaskKind::none)
+              continue;
+            Tiles inOrder = with(tiles, "ordered", 1);
+            auto ordered =
+                planOf(p, with(inOrder, "short_first", shortFirst), error);
+            ASSERT_TRUE(ordered) << error;
+            EXPECT_EQ(ordered->bytes.l2, any->bytes.l2);
+            EXPECT_EQ(ordered->bytes.smem, any->bytes.smem);
+            EXPECT_EQ(ordered->footprint.smemBytes, any->footprint.smemBytes);
+            EXPECT_EQ(ordered->footprint.scratchBytes,
+                      any->footprint.scratchBytes +
+                          4 * p.batch * p.heads * (rows / 64));
+            EXPECT_EQ(ordered->footprint.rowScratchBytes -
+                          any->footprint.rowScratchBytes,
+                      ordered->footprint.scratchBytes -
+                          any->footprint.scratchBytes);
+            EXPECT_GE(ordered->seconds, any->seconds) << p;
+            EXPECT_LT(ordered->seconds, 1.6 * any->seconds) << p;
+          }
+        }
+}
+
 TEST(FlashBackward, Refusals) {
   Problem p = tokenGradients(128, 1024, false);
   auto refusal = [&](int64_t key, int64_t queryBlock, int64_t stages) {
@@ -347,10 +385,22 @@ TEST(FlashBackward, Refusals) {
             "expects 64 queries for each of 2 warpgroups, or as many columns "
             "of dQ, but got 64 queries and a head dim of 64");
   p.deterministic = true;
-  EXPECT_EQ(refusal(64, 64, 2),
-            "expects sums of dQ in any order, but got deterministic "
-            "gradients; split_backward has them");
+  auto orderRefusal = [&](int64_t ordered, int64_t shortFirst) {
+    std::string error;
+    Tiles tiles = with(tilesOf(64, 64, 2), "ordered", ordered);
+    EXPECT_FALSE(planOf(p, with(tiles, "short_first", shortFirst), error));
+    return error;
+  };
+  EXPECT_EQ(orderRefusal(0, 0), "expects sums of dQ in order for deterministic "
+                                "gradients, but got ordered = 0");
+  EXPECT_EQ(orderRefusal(1, 1),
+            "expects ordered sums under a mask for tiles of "
+            "which the shortest are first, but got "
+            "short_first = 1");
   p.deterministic = false;
+  EXPECT_EQ(orderRefusal(1, 0), "expects sums of dQ in any order for gradients "
+                                "that need not be deterministic, but got "
+                                "ordered = 1");
   p.alignment = 8;
   EXPECT_EQ(refusal(64, 64, 2),
             "wgmma expects rows aligned to 16 bytes, but got 8");
@@ -377,9 +427,11 @@ TEST(FlashBackward, IsChosenWhereItCan) {
         // Of 96 columns sums have 128, which few rows do not make up for.
         if (d != 96 || rows > 1024)
           EXPECT_EQ(report.plans.front().schedule, "flash_backward") << p;
+        EXPECT_EQ(firstOf(report, "flash_backward")->tiles.get("ordered"), 0);
         p.deterministic = true;
         report = plans(p, *findMachine("h100_sxm"));
-        EXPECT_FALSE(firstOf(report, "flash_backward")) << p;
+        ASSERT_TRUE(firstOf(report, "flash_backward")) << p;
+        EXPECT_EQ(firstOf(report, "flash_backward")->tiles.get("ordered"), 1);
         EXPECT_TRUE(firstOf(report, "split_backward")) << p;
       }
   EXPECT_FALSE(
