@@ -27,6 +27,7 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
                                           groups
                                     : dim) {
   keyOrder.isBinding = ordered;
+  keyOrder.drawsAll = ordered || beside;
   keyOrder.takesShortFirst = request.tiles.get("short_first") != 0;
   // So that a tile meets what the one before, which is shorter, has left.
   walksUp = keyOrder.takesShortFirst;

@@ -70,31 +70,50 @@ private:
   }
 
   /// The same, one tile behind the other.  Whose turn it is is asked for while
-  /// consumers are at the step, and told when its sums are in memory.
+  /// consumers are at the step; it is passed on when the sums are in memory.
+  ///
+  /// Without a mask tiles run side by side, one step apart, and it is passed on
+  /// under the next step, so that the writer keeps up: at d = 128 0.90 and 0.97
+  /// of the speed in any order, 4096 and 16384 rows, and not 0.80 and 0.89.
+  /// Under a mask tiles are of different lengths and follow at their heels: it
+  /// is passed on at once (1024 and 16384 rows: 0.87 and 0.83, not 0.76, 0.78).
   Scalar addInOrder(const Tile &tile, Scalar parity) {
+    bool passesLate = f.problem.mask.kind == MaskKind::none;
     Walk walk = f.walkOf(tile);
     Step step = f.firstStep(walk);
     BackwardFrame::Turn turn = f.turnOf(tile);
-    ValueRange last =
-        b.loop(b.i32(0), walk.steps, {parity, step.head, step.block},
-               [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                 Scalar parity = b.wrap(p[0]);
-                 Step step{b.wrap(p[1]), b.wrap(p[2])};
-                 Scalar block = f.numberOf(tile.batch, step.head, step.block);
-                 f.awaitTurn(turn, step.block, block);
-                 for (int64_t group = 0; group < f.groups; ++group)
-                   f.ringStaged.awaitFull(b, {b.i32(group), parity});
-                 FenceAsyncOp::create(b);
-                 for (int64_t group = 0; group < f.groups; ++group)
-                   add(block, group)->setAttr("in_order", b.getUnitAttr());
-                 TmaStoreWaitOp::create(b, 0u);
-                 for (int64_t group = 0; group < f.groups; ++group)
-                   f.ringStaged.release(b, {b.i32(group), parity});
-                 TmaStoreWaitOp::create(b, 0u, /*complete=*/true);
-                 f.passTurn(turn, step.block, block);
-                 Step after = f.nextStep(walk, step);
-                 return {parity ^ 1, after.head, after.block};
-               });
+    auto pass = [&](const Step &step, int64_t inFlight) {
+      TmaStoreWaitOp::create(b, uint32_t(inFlight), /*complete=*/true);
+      f.passTurn(turn, step.block,
+                 f.numberOf(tile.batch, step.head, step.block));
+    };
+    ValueRange last = b.loop(
+        b.i32(0), walk.steps,
+        {parity, step.head, step.block, step.head, step.block},
+        [&](Scalar number, ValueRange p) -> SmallVector<Value> {
+          Scalar parity = b.wrap(p[0]);
+          Step step{b.wrap(p[1]), b.wrap(p[2])};
+          Step before{b.wrap(p[3]), b.wrap(p[4])};
+          Scalar block = f.numberOf(tile.batch, step.head, step.block);
+          f.awaitTurn(turn, step.block, block);
+          for (int64_t group = 0; group < f.groups; ++group)
+            f.ringStaged.awaitFull(b, {b.i32(group), parity});
+          FenceAsyncOp::create(b);
+          for (int64_t group = 0; group < f.groups; ++group)
+            add(block, group)->setAttr("in_order", b.getUnitAttr());
+          if (passesLate)
+            b.when(b.i32(0) < number, [&] { pass(before, f.groups); });
+          TmaStoreWaitOp::create(b, 0u);
+          for (int64_t group = 0; group < f.groups; ++group)
+            f.ringStaged.release(b, {b.i32(group), parity});
+          if (!passesLate)
+            pass(step, 0);
+          Step after = f.nextStep(walk, step);
+          return {parity ^ 1, after.head, after.block, step.head, step.block};
+        });
+    if (passesLate)
+      b.when(b.i32(0) < walk.steps,
+             [&] { pass({b.wrap(last[3]), b.wrap(last[4])}, 0); });
     if (f.beside)
       f.countTile(f.keyHeadOf(tile));
     return b.wrap(last[0]);

@@ -46,7 +46,7 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
     : tileRows(rows.tile),
       hasSections(problem.mask.kind != MaskKind::none || rows.how.isBinding),
       startsAtEnd(!rows.areKeys || rows.how.takesShortFirst),
-      drawsAll(rows.how.isBinding), heads(rows.heads),
+      drawsAll(rows.how.drawsAll), heads(rows.heads),
       allHeads(heads * arguments.get(b, "batch")),
       tilesOfHead(b.ceilDiv(rows.count, rows.tile)) {
   count = tilesOfHead * allHeads;

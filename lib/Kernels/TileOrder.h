@@ -65,6 +65,9 @@ struct KeyOrder {
   bool mayBeNone = false;
   /// Tiles of a head wait for those before them, see `TileOrder::ofKeys`.
   bool isBinding = false;
+  /// First tiles are drawn too, and not dealt out by numbers of blocks: who
+  /// waits for a tile waits for one that has a block, however few of them run.
+  bool drawsAll = false;
   bool takesShortFirst = false;
 };
 
@@ -79,9 +82,7 @@ public:
   /// a mask the longest are then the first, unless the shortest are to be.
   ///
   /// Where tiles wait for those of the same head before them, heads take turns
-  /// without a mask too, so that few tiles of one run at once; and all tiles
-  /// are drawn, the first ones too: who waits, waits for one that has a block,
-  /// however few of them run.
+  /// without a mask too, so that few tiles of one run at once.
   static TileOrder ofKeys(TileBuilder &builder, const Arguments &arguments,
                           const Problem &problem, int64_t key, int64_t atOnce,
                           int64_t l2Bytes, const KeyOrder &how = {});

@@ -68,7 +68,7 @@ static void bound(const attn_problem *planned) {
   for (i = 0; i < 6; ++i) {
     char *text = NULL;
     problem.batch = i < 3 ? 8 : 1;
-    problem.queries = problem.keys = i < 3 ? 4096 : 128;
+    problem.queries = problem.keys = i < 3 ? 4096 : 512;
     attn_bound_schedule(&problem, "h100_sxm", given[i % 3], &text, &status);
     printf("bound for %d: %s\n", (int)problem.queries, text ? text : "-");
     attn_free(text);

@@ -20,18 +20,18 @@ static attn_forward_request request(const char *mask) {
 static void classes(void) {
   attn_status status = {0, NULL};
   attn_forward_request causal = request("causal");
-  attn_buffer q = array(0x10000, 4, 8, 400, 64),
-              o = array(0x40000, 4, 8, 400, 64);
-  attn_buffer k = array(0x20000, 4, 2, 100, 64),
-              v = array(0x30000, 4, 2, 100, 64);
+  attn_buffer q = array(0x10000, 4, 8, 1400, 64),
+              o = array(0x40000, 4, 8, 1400, 64);
+  attn_buffer k = array(0x20000, 4, 2, 1100, 64),
+              v = array(0x30000, 4, 2, 1100, 64);
   attn_binding *binding = NULL;
   char *json = NULL;
   void *data[4];
   attn_forward(&causal, 0, &q, &k, &v, &o, NULL, (void *)7, &status);
   show("forward", &status);
   showCache("first");
-  q = array(0x10000, 3, 8, 397, 64), o = array(0x40000, 3, 8, 397, 64);
-  k = array(0x20000, 3, 2, 110, 64), v = array(0x30000, 3, 2, 110, 64);
+  q = array(0x10000, 3, 8, 1397, 64), o = array(0x40000, 3, 8, 1397, 64);
+  k = array(0x20000, 3, 2, 1110, 64), v = array(0x30000, 3, 2, 1110, 64);
   attn_forward(&causal, 0, &q, &k, &v, &o, NULL, NULL, &status);
   show("other sizes", &status);
   showCache("other sizes");
