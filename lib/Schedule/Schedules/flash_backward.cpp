@@ -11,13 +11,11 @@
 // Words (Li, Liang, Shi, Song, arXiv 2410.09397, for the order; the constants
 // are counted): with tiles of `key`
 //
-//   6Nd + N + (N/key) (3Nd + 2N)     K and V stay, dK and dV leave, O and dO
-//   give
-//                                    D; Q, dO, LSE and D stream past, dQ is
-//                                    added
-//   3Nd + 2N                         sums begin as zeros and are read at the
-//   end,
-//                                    dQ leaves; LSE and D are passed on
+//   6Nd + N + (N/key) (3Nd + 2N)   K and V stay, dK and dV leave, O and dO
+//                                  give D; Q, dO, LSE and D stream past, dQ
+//                                  is added
+//   3Nd + 2N                       sums begin as zeros and are read in the
+//                                  end, dQ leaves; LSE and D are passed on
 //
 // The launches before and behind are for what a block of keys cannot know: D is
 // of whole rows, and sums are whole only when all blocks of a head are done.
