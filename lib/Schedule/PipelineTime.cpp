@@ -41,8 +41,9 @@ using namespace attn;
 
 /// Warpgroups beyond which a scheduler finds no more to do.
 static constexpr double kMostWarpgroups = 3;
-/// Tiles of a multiprocessor up to which those under a mask are followed one by
-/// one; beyond, how they fall hardly matters.
+/// Tiles of a multiprocessor up to which those that differ, under a mask or at
+/// the end of the rows, are followed one by one; beyond, how they fall hardly
+/// matters.
 static constexpr double kFewTiles = 6;
 
 namespace {
@@ -174,12 +175,16 @@ public:
   double loadGaps() const { return rounds() * loadGap(busy(groups)); }
 
   double longestRound() const { return round(groups); }
-  double averageRound() const {
-    double alone = round(1);
+  /// A round in which only so many warpgroups have something to do.
+  double partRound(double active) const {
+    double part = round(active);
     // Who is done goes on to the next tile, if its queries are there already.
     if (how.isPersistent && queryStages > 1 && grid.together == 1)
-      alone += (1 - c.idleShare) * (longestRound() / groups - alone);
-    return longestRound() + lonely() * (alone - longestRound());
+      part += (1 - c.idleShare) * (longestRound() * active / groups - part);
+    return part;
+  }
+  double averageRound() const {
+    return longestRound() + lonely() * (partRound(1) - longestRound());
   }
 
   /// Clocks of one warpgroup between the rounds of two tiles.
@@ -333,7 +338,8 @@ private:
     }
     case Verb::stream:
       loadBytes += smem;
-      copyClocks += clocksToCopy(use, problem, c);
+      copyClocks += clocksToCopy(use, problem, c) *
+                    (hasWholeLines(use, problem) ? c.wholeLinesShare : 1);
       return;
     case Verb::load:
       queryBytes += area * bytesPerElement(node.tensor, problem);
@@ -373,21 +379,40 @@ static TileClocks clocksOf(const PipelineModel &model, double boundary) {
           most < 1.05 * model.averageSteps()};
 }
 
+/// Clocks of the tiles of a head, of so many rows each.
+static std::vector<double> clocksOfEach(const PipelineModel &model,
+                                        double boundary, int64_t rows,
+                                        const Problem &problem) {
+  std::vector<double> clocks;
+  if (problem.mask.kind == MaskKind::none) {
+    double longest = model.rounds() * model.longestRound() + boundary;
+    clocks.assign(size_t(problem.queries / rows), longest);
+    // Warpgroups behind the last row have nothing to do.
+    double active = double(ceilDiv(problem.queries % rows, kWarpgroupRows));
+    if (active > 0)
+      clocks.push_back(model.rounds() * model.partRound(active) + boundary);
+    return clocks;
+  }
+  double round = model.averageRound() * model.rounds() / model.averageSteps();
+  for (int64_t pairs :
+       pairsOfTiles(problem, Axis::Query, rows, model.blockKeys()))
+    clocks.push_back(double(std::max<int64_t>(1, pairs)) * round + boundary);
+  return clocks;
+}
+
 /// Clocks until all tiles are done, of so many rows each.
 static double clocksOfTiles(const PipelineModel &model, double boundary,
                             int64_t rows, const Problem &problem, double sms,
                             const Calibration &c) {
-  TileClocks tile = clocksOf(model, boundary);
   double tiles = model.allTiles();
-  if (problem.mask.kind == MaskKind::none || tiles > kFewTiles * sms)
-    return makespan(tile, tiles, sms, c.tailShare);
-  double round = (tile.average - boundary) / model.averageSteps();
-  std::vector<double> clocks;
-  for (int64_t pairs :
-       pairsOfTiles(problem, Axis::Query, rows, model.blockKeys()))
-    clocks.push_back(double(std::max<int64_t>(1, pairs)) * round + boundary);
-  return makespan(std::move(clocks), problem.batch * problem.heads,
-                  int64_t(sms));
+  bool isMasked = problem.mask.kind != MaskKind::none;
+  bool areEqual = !isMasked && problem.queries % rows == 0;
+  if (areEqual || tiles > kFewTiles * sms)
+    return makespan(clocksOf(model, boundary), tiles, sms, c.tailShare);
+  std::vector<double> clocks = clocksOfEach(model, boundary, rows, problem);
+  int64_t heads = problem.batch * problem.heads;
+  return isMasked ? makespan(std::move(clocks), heads, int64_t(sms))
+                  : makespanByHeads(clocks, heads, int64_t(sms));
 }
 
 Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,

@@ -73,21 +73,47 @@ double attn::makespan(const TileClocks &tile, double tiles, double sms,
                   std::min(equal, ideal + tailShare * tile.least));
 }
 
+namespace {
+
+/// Multiprocessors that each take the next tile when they have done one.
+class Multiprocessors {
+public:
+  explicit Multiprocessors(int64_t count) : count(count) {}
+
+  void take(double clocks) {
+    if (int64_t(ends.size()) == count) {
+      clocks += ends.top();
+      ends.pop();
+    }
+    ends.push(clocks);
+    last = std::max(last, clocks);
+  }
+  double end() const { return last; }
+
+private:
+  int64_t count;
+  double last = 0;
+  std::priority_queue<double, std::vector<double>, std::greater<>> ends;
+};
+
+} // namespace
+
 double attn::makespan(std::vector<double> tiles, int64_t heads, int64_t sms) {
   std::sort(tiles.begin(), tiles.end(), std::greater<>());
-  std::priority_queue<double, std::vector<double>, std::greater<>> ends;
-  double last = 0;
+  Multiprocessors all(sms);
   for (double clocks : tiles)
-    for (int64_t head = 0; head < heads; ++head) {
-      double end = clocks;
-      if (int64_t(ends.size()) == sms) {
-        end += ends.top();
-        ends.pop();
-      }
-      ends.push(end);
-      last = std::max(last, end);
-    }
-  return last;
+    for (int64_t head = 0; head < heads; ++head)
+      all.take(clocks);
+  return all.end();
+}
+
+double attn::makespanByHeads(const std::vector<double> &tiles, int64_t heads,
+                             int64_t sms) {
+  Multiprocessors all(sms);
+  for (int64_t head = 0; head < heads; ++head)
+    for (double clocks : tiles)
+      all.take(clocks);
+  return all.end();
 }
 
 double attn::cutScores(int64_t rows, int64_t keys) {
@@ -107,6 +133,10 @@ double attn::rowsOfBoxes(const Use &use, const Problem &problem) {
   int64_t columns = extent(problem, *shapeOf(use.node->tensor).cols);
   return double(use.elements) / double(columns) *
          double(ceilDiv(bytesOfRow(use, problem), kPanelBytes));
+}
+
+bool attn::hasWholeLines(const Use &use, const Problem &problem) {
+  return bytesOfRow(use, problem) % kPanelBytes == 0;
 }
 
 double attn::clocksToCopy(const Use &use, const Problem &problem,

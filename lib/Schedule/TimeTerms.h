@@ -40,6 +40,9 @@ double makespan(const TileClocks &tile, double tiles, double sms,
 /// The same of tiles one by one, each for so many heads: the longest goes to
 /// who is free first.
 double makespan(std::vector<double> tiles, int64_t heads, int64_t sms);
+/// The same if they are drawn head by head, in the order given.
+double makespanByHeads(const std::vector<double> &tiles, int64_t heads,
+                       int64_t sms);
 
 /// Scores of a tile that an edge of a mask cuts: blocks of so many keys that a
 /// band as wide as the tile has rows meets, on average.
@@ -50,6 +53,8 @@ double cutScores(int64_t rows, int64_t keys);
 double rowsOfBoxes(const Use &use, const Problem &problem);
 /// The bytes between two such rows in memory.
 int64_t bytesOfRow(const Use &use, const Problem &problem);
+/// Whether such rows are whole lines of 128 bytes.
+bool hasWholeLines(const Use &use, const Problem &problem);
 /// Clocks in which they do, however many bytes of a line a row has.
 double clocksToCopy(const Use &use, const Problem &problem,
                     const Calibration &calibration);
