@@ -61,7 +61,7 @@ void GradientFrame::createRoles(function_ref<void()> produce,
                                 function_ref<void()> finish) const {
   auto roles = RolesOp::create(b);
   b.createBlock(&roles.getBody());
-  RegisterBudget budget = registerBudget(groups);
+  RegisterBudget budget = registerBudget(groups, hasBusyProducer);
   b.role("producer", 1, budget.producer, /*singleLane=*/true, produce);
   int64_t others = kWarpsPerGroup - 1, finishers = finish ? kFinishers : 0;
   b.role("writer", others - finishers, budget.producer, /*singleLane=*/true,

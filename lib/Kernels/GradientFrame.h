@@ -140,6 +140,9 @@ struct GradientFrame {
   // Of a launch with tiles.
   bool ownsKeys = false;
   bool walksUp = false; ///< from the first block of a run to the last
+  /// Who draws tiles and starts loads works out more than usual, and has the
+  /// registers of one beside warps that transpose.
+  bool hasBusyProducer = false;
   KeyOrder keyOrder;
   int64_t own = 0, streamed = 0; ///< rows of a tile, of a block
   int64_t groups = 0;            ///< consumer warpgroups

@@ -111,6 +111,13 @@ Value GroupSoftmax::exponents(TileBuilder &b, Value from, Value to) const {
       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return x[0] - x[1]; });
 }
 
+Value GroupSoftmax::difference(TileBuilder &b, Value from, Value to) {
+  return b.map({from, to}, from.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                 return b.select(x[0] == x[1], b.f32(0), x[0] - x[1]);
+               });
+}
+
 Value GroupSoftmax::higher(TileBuilder &b, Value one, Value other) const {
   return b.map({one, other}, one.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
@@ -127,12 +134,15 @@ GroupSoftmax::Rows GroupSoftmax::add(TileBuilder &b, Rows rows,
   return {rows.max, sum};
 }
 
-GroupSoftmax::End GroupSoftmax::finish(TileBuilder &b, Rows rows) const {
-  Value sum =
-      RowCombineOp::create(b, rows.max.getType(), /*max=*/false, rows.sum);
-  Value inverse = inverseOf(b, sum);
+GroupSoftmax::Rows GroupSoftmax::whole(TileBuilder &b, Rows rows) const {
+  return {rows.max,
+          RowCombineOp::create(b, rows.max.getType(), /*max=*/false, rows.sum)};
+}
+
+GroupSoftmax::End GroupSoftmax::end(TileBuilder &b, Rows rows) const {
+  Value inverse = inverseOf(b, rows.sum);
   Value lse =
-      b.map({sum, rows.max}, rows.max.getType(),
+      b.map({rows.sum, rows.max}, rows.max.getType(),
             [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
               double none = -std::numeric_limits<double>::infinity();
               return b.select(x[0] == b.f32(0), b.f32(none),

@@ -62,6 +62,9 @@ public:
   /// The powers of two that weights are to be multiplied by.
   mlir::Value exponents(TileBuilder &builder, mlir::Value from,
                         mlir::Value to) const;
+  /// The same, 0 where both are infinite: of weights that are there already.
+  static mlir::Value difference(TileBuilder &builder, mlir::Value from,
+                                mlir::Value to);
   mlir::Value higher(TileBuilder &builder, mlir::Value one,
                      mlir::Value other) const;
   /// Both, for the next keys of a block that writes and reads, if these or
@@ -84,7 +87,12 @@ public:
   struct End {
     mlir::Value inverse, lse;
   };
-  End finish(TileBuilder &builder, Rows rows) const;
+  End finish(TileBuilder &builder, Rows rows) const {
+    return end(builder, whole(builder, rows));
+  }
+  /// Rows whose sums are whole, and what such end with.
+  Rows whole(TileBuilder &builder, Rows rows) const;
+  End end(TileBuilder &builder, Rows rows) const;
 
 private:
   Join moveTo(TileBuilder &builder, mlir::Value max, mlir::Value output,

@@ -23,6 +23,8 @@ int64_t attn::roleValue(StringRef role, const Problem &problem,
     return round.heads;
   if (role == "first_key")
     return round.firstKey;
+  if (role == "first_query")
+    return round.firstQuery;
   if (role == "heads")
     return problem.heads;
   if (role == "batch")

@@ -59,11 +59,26 @@ static GridForm formOf(const Tiles &tiles) {
   if (tiles.has("group"))
     return GridForm::teams;
   // Without rounds, each block has places of its own.
-  if (tiles.has("strip") && !tiles.has("query_block"))
+  if (tiles.has("strip") && !tiles.has("heads"))
     return GridForm::resident;
   if (!tiles.has("persistent") && !tiles.has("strip"))
     return GridForm::rowsHeadsBatch;
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
+}
+
+bool attn::hasStripsOfQueries(const Tiles &tiles) {
+  return tiles.has("strip") && tiles.has("heads") && !tiles.has("query_block");
+}
+
+/// P waits for the output.
+static SmallVector<LaunchShape, 3> launchesOfOutput(const Tiles &tiles) {
+  GridForm form = formOf(tiles);
+  LaunchShape scores = {"_scores", form, false, tiles.get("query")};
+  LaunchShape outputs = {"_outputs", form, false, tiles.get("query")};
+  scores.keyBlock = tiles.get("key_block");
+  outputs.columns = tiles.get("column");
+  scores.isInRounds = outputs.isInRounds = true;
+  return {scores, outputs};
 }
 
 /// Scores wait for gradients of both sides.
@@ -88,15 +103,18 @@ int64_t LaunchShape::tilesOfRows(const Problem &problem) const {
   if (columns == 0)
     return keyBlocks;
   int64_t ofHeadDim = llvm::divideCeil(problem.headDim, columns);
-  return ownsKeys
-             ? ofHeadDim + int64_t(llvm::divideCeil(problem.headDimV, columns))
-             : ofHeadDim;
+  int64_t ofHeadDimV = llvm::divideCeil(problem.headDimV, columns);
+  if (problem.direction == Direction::forward)
+    return ofHeadDimV;
+  return ownsKeys ? ofHeadDim + ofHeadDimV : ofHeadDim;
 }
 
 SmallVector<LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
   GridForm form = formOf(tiles);
   int64_t queries = tiles.get("query", 1) * tiles.get("cluster", 1);
   int64_t keys = tiles.get("key");
+  if (hasStripsOfQueries(tiles))
+    return launchesOfOutput(tiles);
   if (!tiles.has("query_block"))
     return {{"", form, false, queries}};
   if (tiles.has("strip"))
@@ -130,24 +148,31 @@ SmallVector<LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
 }
 
 RoundOrder::RoundOrder(const Tiles &tiles, const Problem &problem)
-    : rows(0), columns(0), allHeads(problem.batch * problem.kvHeads) {
-  heads = allHeads, keys = problem.keys;
+    : blocks(1), rows(0), columns(0), cutsQueries(hasStripsOfQueries(tiles)),
+      allHeads(problem.batch * problem.kvHeads) {
+  heads = allHeads, strip = problem.keys;
   groups = strips = 1;
   if (!launchesOf(tiles).back().isInRounds)
     return;
   heads = std::min(tiles.get("heads"), allHeads);
-  keys = tiles.get("strip");
+  strip = tiles.get("strip");
+  int64_t keyBlock = tiles.get("key_block");
   rows = llvm::alignTo(problem.queries, tiles.get("query"));
-  columns = std::min<int64_t>(
-      keys, llvm::alignTo(problem.keys, tiles.get("key_block")));
+  columns = std::min<int64_t>(strip, llvm::alignTo(problem.keys, keyBlock));
+  if (cutsQueries) {
+    rows = std::min(rows, strip);
+    columns = keyBlock;
+    blocks = llvm::divideCeil(std::max<int64_t>(problem.keys, 1), keyBlock);
+  }
   groups = heads == 0 ? 0 : llvm::divideCeil(allHeads, heads);
-  strips = llvm::divideCeil(std::max<int64_t>(problem.keys, 1), keys);
+  int64_t all = cutsQueries ? problem.queries : problem.keys;
+  strips = llvm::divideCeil(std::max<int64_t>(all, 1), strip);
 }
 
 Round RoundOrder::at(int64_t number) const {
-  int64_t first = number / strips * heads;
-  return {first, std::min(heads, allHeads - first), number % strips * keys,
-          rows};
+  int64_t first = number / strips * heads, begin = number % strips * strip;
+  return {first, std::min(heads, allHeads - first), cutsQueries ? 0 : begin,
+          cutsQueries ? begin : 0, rows};
 }
 
 std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
@@ -161,11 +186,13 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
     RoundOrder rounds(tiles, problem);
     int64_t group = problem.heads / problem.kvHeads;
     allHeads = shape.ownsKeys ? rounds.heads : rounds.heads * group;
-    if (shape.ownsKeys)
-      extent = std::min(extent, rounds.keys);
+    if (shape.ownsKeys || hasStripsOfQueries(tiles))
+      extent = std::min(extent, rounds.strip);
   }
   int64_t rows = llvm::divideCeil(extent, shape.rows * shape.unit) * shape.unit;
   int64_t all = rows * allHeads * shape.tilesOfRows(problem);
+  if (shape.keyBlock > 0)
+    all *= llvm::divideCeil(std::max<int64_t>(problem.keys, 1), shape.keyBlock);
   if (shape.isNeverEmpty)
     all = std::max(all, std::min<int64_t>(problem.queries * problem.batch, 1));
   switch (shape.form) {

@@ -1,4 +1,4 @@
-//===- SpillCopies.cpp - What comes and goes in spill_backward ------------===//
+//===- SpillCopies.cpp - What comes and goes in plain products ------------===//
 //
 // Two roles of one lane each, in each of the launches.
 //
@@ -79,6 +79,8 @@ private:
     switch (f.launch) {
     case SpillLaunch::scores:
       place = loadSlices("q", "k", f.problem.headDim, tile, step, place);
+      if (f.isForward)
+        return place;
       return loadSlices("do", "v", f.problem.headDimV, tile, step, place);
     case SpillLaunch::keySums: {
       Scalar isValue = f.isValuePart(tile);
@@ -92,6 +94,10 @@ private:
       SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
       Scalar key = step.block * SpillFrame::kStep;
       f.ring.awaitEmpty(b, place);
+      if (f.isForward) {
+        loadWeights(head, tile, key, place);
+        return f.ring.next(b, place);
+      }
       load("scratch_ds", head.keyHead, head.sharer, tile.row, key - f.firstKey,
            f.left, place);
       load("k", tile.batch, tile.head / f.sharers, key, f.columnOf(tile),
@@ -100,6 +106,16 @@ private:
     }
     }
     llvm_unreachable("closed enum");
+  }
+
+  /// 64 keys: weights of the tile's queries, and rows of V.
+  void loadWeights(const SpillFrame::RoundHead &head, const Tile &tile,
+                   Scalar key, Place place) {
+    Scalar block = key / f.keyBlock;
+    load("scratch_p", head.keyHead, f.blockInRound(head, block),
+         tile.row - f.firstQuery, key - block * f.keyBlock, f.left, place);
+    load("v", tile.batch, tile.head / f.sharers, key, f.columnOf(tile), f.right,
+         place);
   }
 
   /// Both factors of a block of scores, or of dP, 64 columns after the other.
@@ -170,6 +186,10 @@ private:
       return turn ^ 1;
     }
     case SpillLaunch::querySums: {
+      if (f.isForward) {
+        writeSums("o", tile, turn);
+        return turn ^ 1;
+      }
       Scalar isLast = f.turnOf(tile).isLast;
       b.when(isLast, [&] { writeSums("dq", tile, turn); });
       return b.select(isLast, turn ^ 1, turn);
@@ -180,6 +200,11 @@ private:
 
   Scalar writeScores(const Tile &tile, Scalar turn) {
     SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
+    if (f.isForward) {
+      write("scratch_p", head.keyHead, f.blockInRound(head, tile.part),
+            tile.row - f.firstQuery, b.i32(0), turn);
+      return turn ^ 1;
+    }
     Scalar column = tile.part * f.keyBlock;
     for (StringRef array : {"scratch_p", "scratch_ds"}) {
       write(array, head.keyHead, head.sharer, tile.row, column, turn);

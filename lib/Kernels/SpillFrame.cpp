@@ -1,4 +1,4 @@
-//===- SpillFrame.cpp - What the roles of spill_backward share ------------===//
+//===- SpillFrame.cpp - What launches of plain products share -------------===//
 
 #include "SpillFrame.h"
 
@@ -8,7 +8,14 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+static bool isForwardOf(const KernelRequest &request) {
+  return request.problem.direction == Direction::forward;
+}
+
+/// Backward one of the statistics goes before.
 static SpillLaunch spillLaunchOf(const KernelRequest &request) {
+  if (isForwardOf(request))
+    return request.launch == 0 ? SpillLaunch::scores : SpillLaunch::querySums;
   return SpillLaunch(request.launch - 1);
 }
 
@@ -16,17 +23,24 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
     : GradientFrame(
           b, request,
           {spillLaunchOf(request) == SpillLaunch::keySums, kRows, kStep}),
-      launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
+      isForward(isForwardOf(request)), launch(spillLaunchOf(request)),
+      keyBlock(request.tiles.get("key_block")),
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
       step(request.tiles.get("slice", kStep)),
       stages(request.tiles.get("stages")),
       parts(is(SpillLaunch::scores) ? strip / keyBlock
             : is(SpillLaunch::keySums)
                 ? partsOf(problem.headDimV) + partsOf(problem.headDim)
-                : partsOf(problem.headDim)) {}
+                : partsOf(isForward ? problem.headDimV : problem.headDim)) {
+  walksUp = isForward; // what blocks stand at comes in the order of blocks
+  hasBusyProducer = isForward;
+}
 
 KernelOp SpillFrame::declare() {
-  declareMaps();
+  if (isForward)
+    declareMapsOfOutput();
+  else
+    declareMaps();
   declareRound();
   KernelOp kernel = createKernel();
   reserve();
@@ -35,6 +49,14 @@ KernelOp SpillFrame::declare() {
 }
 
 void SpillFrame::declareRound() {
+  if (isForward) {
+    arguments.pointer("scratch_rows", b.getF32Type());
+    if (is(SpillLaunch::querySums) && problem.lse)
+      arguments.operand("lse", b.getF32Type());
+    for (StringRef size : {"first_head", "round_heads", "first_query"})
+      arguments.scalar(size, b.getI32Type());
+    return;
+  }
   if (is(SpillLaunch::scores))
     declareStatistics();
   if (is(SpillLaunch::querySums))
@@ -49,6 +71,8 @@ void SpillFrame::enterRound() {
   keys = arguments.get(b, "keys");
   keyHeads = arguments.get(b, "heads") / sharers;
   firstHead = arguments.get(b, "first_head");
+  if (isForward)
+    return enterStripOfQueries();
   firstKey = arguments.get(b, "first_key");
   endOfKeys = b.min(firstKey + strip, keys);
   heads = arguments.get(b, "round_heads");
@@ -67,6 +91,76 @@ void SpillFrame::enterRound() {
   }
   rowTiles =
       b.max(b.ceilDiv(b.max(end, b.i32(0)), kRows) - firstTile, b.i32(0));
+}
+
+void SpillFrame::enterStripOfQueries() {
+  firstKey = b.i32(0);
+  endOfKeys = keys;
+  firstQuery = arguments.get(b, "first_query");
+  endOfQueries = b.min(firstQuery + strip, queries);
+  waitingRows = b.min(b.ceilDiv(queries, kRows) * kRows, b.i32(strip));
+  keyBlocks = b.ceilDiv(b.max(keys, b.i32(1)), keyBlock);
+  heads = arguments.get(b, "round_heads") * sharers;
+  partCount = is(SpillLaunch::scores) ? keyBlocks : b.i32(parts);
+  firstTile = firstQuery / kRows;
+  rowTiles = b.ceilDiv(b.max(endOfQueries - firstQuery, b.i32(0)), kRows);
+  if (is(SpillLaunch::scores) && problem.mask.kind != MaskKind::none)
+    foldTiles();
+}
+
+// Under a mask tiles of rows see more blocks of keys or less, and whoever draws
+// a block that is hidden draws again.  So the first tile of rows that sees
+// anything shares its parts with the last one, the second with the last but
+// one, and so on: together they see about the same.  Of two such tiles those in
+// the middle see most keys, since what a tile sees is a run whose ends are
+// clamped; and a run may begin and end within blocks.
+void SpillFrame::foldTiles() {
+  KeyBand side = KeyBand::seeing(b, arguments, problem.mask.kind);
+  KeyBand::Keys rows = side.seenBy(b, firstKey, endOfKeys - 1);
+  firstTile = b.max(firstQuery, rows.someFirst) / kRows;
+  Scalar zero = b.i32(0), end = b.min(endOfQueries, rows.someEnd);
+  foldedTiles = b.max(b.ceilDiv(b.max(end, zero), kRows) - firstTile, zero);
+  rowTiles = b.ceilDiv(foldedTiles, 2);
+  Scalar middle = b.max(foldedTiles - 1, zero) / 2;
+  Scalar most =
+      keysSeen(firstTile + middle) + keysSeen(firstTile + foldedTiles / 2);
+  int64_t ends = band->hasFirst ? 4 : 2;
+  partCount = b.min((most + ends * (keyBlock - 1)) / keyBlock, keyBlocks * 2);
+}
+
+void SpillFrame::unfold(Scalar &tile, Scalar &part) const {
+  auto blocksOf = [&](Scalar tile) {
+    return blocksSeen({(firstTile + tile) * kRows, Scalar(), Scalar()});
+  };
+  Scalar other = foldedTiles - 1 - tile;
+  Run own = blocksOf(tile), others = blocksOf(other);
+  Scalar ownCount = own.end - own.begin;
+  Scalar isOwn = part < ownCount;
+  Scalar block = part - ownCount + others.begin;
+  Scalar exists = (tile < other) & (block < others.end);
+  part = b.select(isOwn, own.begin + part, b.select(exists, block, keyBlocks));
+  tile = b.select(isOwn, tile, other);
+}
+
+Scalar SpillFrame::keysSeen(Scalar tile) const {
+  Scalar row = tile * kRows;
+  KeyBand::Keys seen = band->seenBy(b, row, b.min(row + kRows, queries) - 1);
+  return b.max(seen.someEnd - seen.someFirst, b.i32(0));
+}
+
+void SpillFrame::declareMapsOfOutput() {
+  bool isScores = is(SpillLaunch::scores);
+  auto map = [&](StringRef role, int64_t rows, int64_t columns) {
+    arguments.map(b, role, rows, columns, element);
+  };
+  if (isScores) {
+    map("q", kRows, problem.headDim);
+    map("k", keyBlock, problem.headDim);
+    return map("scratch_p", kGroupRows, keyBlock);
+  }
+  map("scratch_p", kRows, keyBlock);
+  map("v", kStep, problem.headDimV);
+  map("o", kGroupRows, problem.headDimV);
 }
 
 void SpillFrame::declareMaps() {
@@ -130,6 +224,8 @@ Tile SpillFrame::tileAt(Scalar number) const {
   Scalar head = first + (place - tile * width);
   if (isMasked && is(SpillLaunch::querySums))
     tile = rowTiles - 1 - tile;
+  if (Value(foldedTiles))
+    unfold(tile, part);
   tile = tile + firstTile;
   Scalar row = tile * kRows;
   Scalar sharer = b.i32(0);
@@ -146,6 +242,18 @@ Tile SpillFrame::tileAt(Scalar number) const {
   if (!is(SpillLaunch::keySums))
     head = head * sharers + sharer;
   return {b.select(exists, row, b.i32(-1)), head, batch, part};
+}
+
+Value SpillFrame::statisticsOfBlock(const Tile &tile, Scalar block,
+                                    int64_t which) const {
+  RoundHead head = inRound(tile.batch, tile.head);
+  Scalar number =
+      head.keyHead * sharers * keyBlocks + blockInRound(head, block);
+  Scalar offset = b.wide(number * kRowStatistics + which) * b.wide(waitingRows);
+  auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
+                            /*align=*/4);
+  return ViewOp::create(b, type, arguments.get(b, "scratch_rows"), offset,
+                        endOfQueries - firstQuery, b.wide(b.i32(1)));
 }
 
 SpillFrame::RoundHead SpillFrame::inRound(Scalar batch,
@@ -207,6 +315,8 @@ Value SpillFrame::clearHidden(Value gradient, Scalar isOpen, Scalar row,
 }
 
 SpillFrame::Turn SpillFrame::turnOf(const Tile &tile) const {
+  if (isForward)
+    return {b.boolean(true), b.boolean(true)};
   // In strips; what sees nothing has its turn in the first one.
   Run all = seenBy(tile, queries, b.i32(0), keys, strip);
   Scalar now = firstKey / strip;

@@ -1,18 +1,23 @@
-//===- SpillFrame.h - What the roles of spill_backward share ----*- C++ -*-===//
+//===- SpillFrame.h - What launches of plain products share -----*- C++ -*-===//
 //
-// The frame of spill_backward: the round that a launch works on, its tiles and
-// sizes; and on wgmma (spill_backward_wgmma.cpp) the buffers and the ring
+// The frame of spill_backward, and of score_spill on wgmma: the round that a
+// launch works on, its tiles and sizes; and on wgmma the buffers and the ring
 // through which its roles hand them to each other.
 //
-// **Rounds.**  What a round has in scratch memory are P and dS for a *strip* of
-// keys, those from `first_key` on, of `round_heads` key heads, counted over all
-// batch entries from `first_head` on.  They are arrays [key head of the round,
-// query head of those that share it, query, key of the strip], in whole tiles.
+// **Rounds.**  What a round has in scratch memory is for `round_heads` key
+// heads, counted over all batch entries from `first_head` on.  Backward it is P
+// and dS for a *strip* of keys, those from `first_key` on: arrays [key head of
+// the round, query head of those that share it, query, key of the strip], in
+// whole tiles.  Forward it is P for a strip of queries, those from
+// `first_query` on, and of all keys: an array [key head of the round, block of
+// keys of each query head, query of the strip, key of the block]; and for every
+// row of a block two numbers, the maximum and the sum of its weights.
 //
 // **Tiles** of a launch have 128 rows, of queries or of keys, and a *part*: of
-// scores a block of the strip's keys; of dQ a run of columns; on the side of
-// the keys first the runs of dV, then those of dK.  Tiles that are worked off
-// at once are neighbours in both directions, so that L2 holds what they read.
+// scores a block of keys, backward of the strip's; of dQ and O a run of
+// columns; on the side of the keys first the runs of dV, then those of dK.
+// Tiles that are worked off at once are neighbours in both directions, so that
+// L2 holds what they read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +28,8 @@
 
 namespace attn {
 
-/// The launches behind that of the statistics.
+/// The launches in rounds.  Forward there are no sums on the side of the keys,
+/// and those of queries are O.
 enum class SpillLaunch { scores, keySums, querySums };
 
 struct SpillFrame : GradientFrame {
@@ -55,11 +61,23 @@ struct SpillFrame : GradientFrame {
     Scalar keyHead, sharer;
   };
   RoundHead inRound(Scalar batch, Scalar queryHead) const;
+  /// Forward, the number of a block of keys among those of a key head.
+  Scalar blockInRound(const RoundHead &head, Scalar block) const {
+    return head.sharer * keyBlocks + block;
+  }
+  /// Forward, one of a block's numbers (`kRowStatistics`) for every row of the
+  /// strip, as a vector.
+  mlir::Value statisticsOfBlock(const Tile &tile, Scalar block,
+                                int64_t which) const;
 
   /// What a tile walks: of scores its block of keys, if it is seen, of sums
   /// steps of 64 queries, of all heads that share the keys, or of the strip's
   /// keys.
   Walk walkInRound(const Tile &tile) const;
+  /// Blocks of scores that a tile of O walks along.
+  Run blocksSeen(const Tile &tile) const {
+    return seenBy(tile, queries, firstKey, endOfKeys, keyBlock);
+  }
   /// Whether there is nothing to do for a tile; none is told of such a one.
   Scalar isIdle(const Tile &tile) const;
   /// Whether all of some queries, from `row` on, see a whole block of scores.
@@ -89,18 +107,22 @@ struct SpillFrame : GradientFrame {
   Scalar placeOf(const Tile &tile, Scalar row, Scalar warp,
                  int64_t warps = kWarpsPerGroup) const;
 
+  const bool isForward;
   const SpillLaunch launch;
   int64_t keyBlock; ///< keys of a block of scores
   int64_t column;   ///< columns of a part
-  int64_t strip;    ///< keys of a strip
+  int64_t strip;    ///< keys or queries of a strip
   int64_t step;     ///< contracted at once, of sums
   int64_t stages;
   int64_t parts; ///< of a row of tiles, of scores at most
 
   Scalar queries, keys, keyHeads;
   Scalar firstHead, firstKey, endOfKeys; ///< of the round
+  Scalar firstQuery, endOfQueries;       ///< forward
+  Scalar keyBlocks, waitingRows;         ///< forward, of P as it waits
   Scalar firstTile, rowTiles;            ///< of a head
-  Scalar heads, partCount;               ///< of the launch
+  Scalar foldedTiles; ///< of a head, if tiles of rows are folded (`unfold`)
+  Scalar heads, partCount; ///< of the launch
   mlir::Value left, right, staged;
   /// `ring` has left and right factors, `ringStaged` a slot for each
   /// warpgroup's results.
@@ -108,6 +130,13 @@ struct SpillFrame : GradientFrame {
 
 private:
   void declareMaps();
+  void declareMapsOfOutput();
+  void enterStripOfQueries();
+  void foldTiles();
+  /// The block that such a part is, and its tile of rows.
+  void unfold(Scalar &tile, Scalar &part) const;
+  /// Keys that some query of a tile of rows sees.
+  Scalar keysSeen(Scalar tile) const;
   void reserve();
   /// Blocks of `size` of what the rows of a tile see from `first` on and before
   /// `end`; none if there is nothing.  There are so many rows.

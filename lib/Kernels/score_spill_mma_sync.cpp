@@ -169,7 +169,7 @@ private:
           return scores(own, block, s);
         }));
     own.rows = {scored[kState], scored[kState + 1]};
-    own.exponents = difference(before, own.rows.max);
+    own.exponents = GroupSoftmax::difference(b, before, own.rows.max);
     SmallVector<Value> ended = llvm::to_vector(b.loop(
         b.i32(0), b.i32(columnTiles), ArrayRef(scored).take_front(kState),
         [&](Scalar column, ValueRange s) { return output(own, column, s); }));
@@ -277,14 +277,6 @@ private:
     Value exponents;         ///< what that makes of sums up to its begin
   };
 
-  /// a - b of whole numbers; 0 if both are infinite.
-  Value difference(Value from, Value to) {
-    return b.map({from, to}, from.getType(),
-                 [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                   return b.select(x[0] == x[1], b.f32(0), x[0] - x[1]);
-                 });
-  }
-
   /// A: S of a block, softmax, P and the maximum to the scratch.
   SmallVector<Value> scores(const Strip &strip, Scalar block,
                             ValueRange carried) {
@@ -357,7 +349,7 @@ private:
     ValueRange summed =
         b.loop(strip.begin, strip.end, state, [&](Scalar block, ValueRange s) {
           Value max = loadMaxima(block - strip.first);
-          Value exponents = difference(max, strip.rows.max);
+          Value exponents = GroupSoftmax::difference(b, max, strip.rows.max);
           Scalar from = block * pieces;
           return llvm::to_vector(
               b.loop(from, b.min(from + pieces, endPiece), s,

@@ -32,7 +32,7 @@
 
 #include "GradientScores.h"
 #include "Softmax.h"
-#include "SpillFrame.h"
+#include "SpillConsumer.h"
 
 using namespace mlir;
 using namespace attn;
@@ -40,10 +40,10 @@ using namespace attn::tile;
 
 namespace {
 
-class SpillBackward : SpillFrame {
+class SpillBackward : SpillConsumer {
 public:
   SpillBackward(TileBuilder &b, const KernelRequest &request)
-      : SpillFrame(b, request) {}
+      : SpillConsumer(b, request) {}
 
   KernelOp build() {
     KernelOp kernel = declare();
@@ -53,25 +53,12 @@ public:
   }
 
 private:
-  /// What a warpgroup carries from tile to tile.
-  struct State {
-    Place place; ///< in the ring
-    Scalar turn; ///< parity of the staging buffer
-  };
-
   void consume() {
-    Scalar warp = b.warpId();
-    group = warp / kWarpsPerGroup - 1;
-    groupRow = group * kGroupRows;
-    warpOfGroup = warp % kWarpsPerGroup;
+    enterGroup();
     scale.emplace(b, arguments.get(b, "scale"), request.scale);
-    Place start = Place::reader(b);
-    forEachTile(b, queue, {start.slot, start.parity, b.i32(0)},
-                [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
-                  State state = consumeTile(
-                      tile, {{b.wrap(s[0]), b.wrap(s[1])}, b.wrap(s[2])});
-                  return {state.place.slot, state.place.parity, state.turn};
-                });
+    consumeTiles([&](const Tile &tile, const State &state) {
+      return consumeTile(tile, state);
+    });
   }
 
   State consumeTile(const Tile &tile, const State &state) {
@@ -111,27 +98,6 @@ private:
     gradient = clearHidden(gradient, isOpen, warpRow, key);
     put(gradient, state.turn);
     return state;
-  }
-
-  /// Own rows times the transpose of a block's, 64 columns after the other.
-  Value product(Place &place, int64_t columns) {
-    auto type = b.pendingType(keyBlock);
-    Value sum;
-    Place before;
-    for (int64_t first = 0; first < columns; first += kStep) {
-      ring.awaitFull(b, place);
-      sum = WgmmaOp::create(b, type, left, place.slot, groupRow, right,
-                            place.slot, /*transpose=*/true, sum);
-      if (first > 0) {
-        WgmmaWaitOp::create(b, TypeRange(), 1u, ValueRange());
-        ring.release(b, before);
-      }
-      before = place;
-      place = ring.next(b, place);
-    }
-    Value result = b.await(sum);
-    ring.release(b, before);
-    return result;
   }
 
   //===--------------------------------------------------------------------===//
@@ -204,18 +170,7 @@ private:
     return state;
   }
 
-  /// Leaves what is to go in the warpgroup's part of the staging buffer.
-  void put(Value fragment, Scalar &turn) {
-    ringStaged.awaitEmpty(b, {group, turn ^ 1});
-    StoreMatrixOp::create(b, fragment, staged,
-                          groupRow + warpOfGroup * kWarpRows,
-                          /*column=*/Value(), /*stage=*/b.i32(0));
-    ringStaged.handOver(b, {group, turn});
-    turn = turn ^ 1;
-  }
-
   std::optional<ScoreScale> scale;
-  Scalar group, groupRow, warpOfGroup; // of consumers
 };
 
 } // namespace

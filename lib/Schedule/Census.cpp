@@ -104,7 +104,7 @@ public:
     grid.together = node.pipeline.blocks();
     bool isOverKeys = node.axis == Axis::Key;
     grid.heads = problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
-    if (rounds && number > 0)
+    if (rounds && number >= rounds.first)
       cutIntoRounds(node);
     parts = 0;
     body(node.body, around);
@@ -124,12 +124,17 @@ private:
     GridCensus &grid = result.grids.back();
     int64_t keyHeads = problem.batch * problem.kvHeads;
     bool isOverKeys = node.axis == Axis::Key;
-    grid.strips = ceilDiv(problem.keys, rounds.strip);
-    grid.stripKeys = std::min(problem.keys, rounds.strip);
+    int64_t rows = extent(problem, rounds.axis);
+    int64_t ofStrip = std::min(rows, rounds.strip);
+    grid.strips = ceilDiv(rows, rounds.strip);
+    grid.stripAxis = rounds.axis;
+    bool isOfKeys = rounds.axis == Axis::Key;
+    grid.stripKeys = isOfKeys ? ofStrip : problem.keys;
+    grid.stripQueries = isOfKeys ? problem.queries : ofStrip;
     grid.headsAtOnce = std::min(rounds.heads, keyHeads) *
                        (isOverKeys ? 1 : problem.heads / problem.kvHeads);
-    if (isOverKeys)
-      grid.blocks = ceilDiv(grid.stripKeys, node.step);
+    if (node.axis == rounds.axis)
+      grid.blocks = ceilDiv(ofStrip, node.step);
   }
 
   int64_t tileOf(const Surroundings &around, Axis axis) const {

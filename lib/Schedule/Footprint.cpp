@@ -393,6 +393,13 @@ struct Scratch {
 };
 } // namespace
 
+/// Whether what is spilled is there for a round: scores and, of a strip of
+/// queries, what belongs to them.
+static bool isOfRound(const Node &node, const Rounds &rounds) {
+  return shapeOf(node.tensor).cols == Axis::Key ||
+         (rounds.axis == Axis::Query && !shapeOf(node.tensor).cols);
+}
+
 /// Scratch is laid out whole, as if nothing were masked: one place per query
 /// and key, or per query and key step.
 static void addScratch(Scratch &scratch, const Body &body,
@@ -407,9 +414,15 @@ static void addScratch(Scratch &scratch, const Body &body,
     Shape shape = shapeOf(node.tensor);
     int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
                                   : problem.queries;
-    if (rounds && shape.cols == Axis::Key) {
+    if (rounds && isOfRound(node, rounds)) {
       int64_t block = steps.step[static_cast<size_t>(Axis::Key)];
-      int64_t columns = std::min(rounds.strip, roundUp(problem.keys, block));
+      int64_t columns = roundUp(problem.keys, block);
+      if (rounds.axis == Axis::Key)
+        columns = std::min(rounds.strip, columns);
+      else
+        rows = std::min(rounds.strip, roundUp(problem.queries, kProductRows));
+      if (!shape.cols) // a number of a row for every block
+        columns /= block;
       int64_t heads = std::min(rounds.heads, problem.batch * problem.kvHeads);
       scratch.ofStrip += heads * (problem.heads / problem.kvHeads) * rows *
                          columns * bytesMoved(node, problem);

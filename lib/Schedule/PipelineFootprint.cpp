@@ -43,6 +43,8 @@ static constexpr int64_t kQueueBytes = 2 * 32;
 /// there is so much to split that three warps are what all others wait for:
 /// 3·56 + 248 = 416, 2·40 + 2·216 = 512, 56 + 3·152 = 512.  Three warpgroups
 /// begin with 168 for each, so 504 is all that they have.
+/// A producer that draws blocks of score_spill needs as many, 24 were too few
+/// by 3 to 8.
 RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, bool transposes,
                                     bool splits) {
   if (splits && consumerWarpgroups == 1)
@@ -70,7 +72,9 @@ static bool isSplit(const Node &grid, const Problem &problem) {
 
 RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
   bool transposes = needsTranspose(problem) && has(grid.body, Verb::transpose);
-  return registerBudget(grid.pipeline.warpgroups, transposes,
+  bool drawsBlocks =
+      grid.pipeline.width > 0 && problem.direction == Direction::forward;
+  return registerBudget(grid.pipeline.warpgroups, transposes || drawsBlocks,
                         isSplit(grid, problem));
 }
 
@@ -371,8 +375,11 @@ private:
         if (isSplit && node.tensor == Tensor::O)
           held += std::min(kSumColumns, columns(node.tensor, steps)) / 2;
         break;
+      case Verb::rescale: // as it came, and as it is multiplied
+        if (how.width > 0)
+          held += 2 * halves(node.tensor, steps);
+        break;
       case Verb::grid:
-      case Verb::rescale:
       case Verb::spill:
         break;
       }

@@ -177,16 +177,17 @@ checkRounds(const Space &space, const Tiles &given, const Schedule &schedule) {
     return std::nullopt;
   int64_t bytes =
       footprint(schedule, space.problem, space.machine).stripScratchBytes;
+  bool cutsQueries = rounds.axis == Axis::Query;
+  int64_t most = cutsQueries ? kMostWeightScratchBytes : kMostStripScratchBytes;
   bool isUsual = rounds.heads == 1 && rounds.strip <= kUsualStrip &&
                  bytes <= operandBytes(space.problem);
   bool isLeast = rounds.heads == 1 && rounds.strip <= kLeastStrip;
-  if (bytes <= kMostStripScratchBytes || isUsual || isLeast)
+  if (bytes <= most || (!cutsQueries && (isUsual || isLeast)))
     return std::nullopt;
   return "needs " + std::to_string(bytes) +
          " bytes of scratch memory for the scores of a round, but a plan has "
          "at most " +
-         std::to_string(kMostStripScratchBytes) +
-         " unless its strip and heads are asked for";
+         std::to_string(most) + " unless its strip and heads are asked for";
 }
 
 /// Whether rounds for half as many heads or keys would be the same: no choice,
@@ -197,9 +198,10 @@ static bool hasIdleRounds(const Space &space, const Tiles &given,
   const Problem &problem = space.problem;
   int64_t heads = problem.batch * problem.kvHeads;
   bool hasIdleHeads = !given.has("heads") && rounds.heads >= 2 * heads;
-  bool hasIdleKeys = !given.has("strip") && rounds.strip >= 2 * kLeastStrip &&
-                     rounds.strip >= 2 * problem.keys;
-  return rounds && (hasIdleHeads || hasIdleKeys);
+  int64_t rows = extent(problem, rounds.axis);
+  bool hasIdleRows = !given.has("strip") && rounds.strip >= 2 * kLeastStrip &&
+                     rounds.strip >= 2 * rows;
+  return rounds && (hasIdleHeads || hasIdleRows);
 }
 
 /// A sentence when the choice is not possible for this problem here.

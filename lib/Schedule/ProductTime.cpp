@@ -85,15 +85,13 @@ public:
 
   /// The tiles in strip number `strip`, all columns.
   StripTiles tilesOf(int64_t strip) const {
-    Visits v = visitsOfStrip(problem, node.axis, node.step, stepRows,
-                             strip * grid.stripKeys, grid.stripKeys);
+    Visits v =
+        visitsOfStrip(problem, node.axis, node.step, stepRows, range(strip));
     double pairs = double(v.wholePairs + v.raggedPairs);
     if (pairs == 0)
       return {0, {0, 0, 0, true}};
     if (makesScores()) {
-      int64_t keys = problem.keys - strip * grid.stripKeys;
-      int64_t columns = ceilDiv(std::min(keys, grid.stripKeys), stepRows);
-      double hidden = double(v.outerTiles * columns) - pairs;
+      double hidden = hiddenTiles(strip, v);
       double clocks =
           step() + boundary() + hidden / pairs * c.productHiddenClocks;
       return {pairs, {clocks, clocks, clocks, true}};
@@ -119,17 +117,36 @@ private:
   double rate;
   /// Of all blocks of a head.
   GradientWork work;
-  double bytes = 0;        ///< that stream
-  double waitingBytes = 0; ///< of sums, between strips
-  int64_t stepRows = 1;    ///< of the axis that a block walks along
+  double bytes = 0;          ///< that stream
+  double waitingBytes = 0;   ///< of sums, between strips
+  int64_t stepRows = 1;      ///< of the axis that a block walks along
+  bool scalesFactor = false; ///< P, on its way to the product for the output
 
   bool makesScores() const { return work.scores > 0; }
+
+  /// Blocks of scores that are drawn for nothing.  Of strips of queries tiles
+  /// share their parts in twos, which see about the same together.
+  double hiddenTiles(int64_t strip, const Visits &v) const {
+    if (grid.stripAxis == Axis::Query)
+      return problem.mask.kind == MaskKind::none ? 0 : double(v.outerTiles) / 2;
+    int64_t keys =
+        std::min(problem.keys - strip * grid.stripKeys, grid.stripKeys);
+    return double(v.outerTiles * ceilDiv(keys, stepRows)) -
+           double(v.wholePairs + v.raggedPairs);
+  }
+
+  StripRange range(int64_t strip) const {
+    int64_t rows =
+        grid.stripAxis == Axis::Key ? grid.stripKeys : grid.stripQueries;
+    return {grid.stripAxis, strip * rows, rows};
+  }
 
   double step() const {
     double perClock = l2RateOf(machine) / clockOf(machine) / machine.sms;
     double copies = bytes * busyShare() / (l2Gain() * perClock);
     double units = powerMean({tensor(), smem(), copies}, c.gradientPower);
-    return (units + exp() + issue()) / steps();
+    return (units + exp() + issue()) / steps() +
+           (scalesFactor ? c.productFactorClocks : 0);
   }
 
   /// Of the multiprocessors those that have a tile in a round.
@@ -152,8 +169,10 @@ private:
     case Verb::multiply:
       if (!makesScores())
         stepRows = use.tile.depth;
+      scalesFactor |= node.tensor == Tensor::O;
       return;
     case Verb::weigh:
+    case Verb::softmax:
       stepRows = use.tile.cols;
       if (problem.mask.kind != MaskKind::none)
         work.slots += paddedArea(use, problem) / 32 * c.hideSlots;
@@ -162,19 +181,19 @@ private:
       bytes += double(use.moved) * bytesMoved(node, problem);
       return;
     case Verb::absorb:
-      waitingBytes += double(use.moved) * bytesMoved(node, problem);
+      if (node.isBetween)
+        waitingBytes += double(use.moved) * bytesMoved(node, problem);
       return;
     case Verb::spill: // from registers to shared memory, or to where sums wait
-      if (node.level != Level::Smem)
+      if (node.isBetween)
         waitingBytes += double(use.moved) * bytesMoved(node, problem);
-      else
+      else if (node.level == Level::Smem)
         work.addCopy(use, problem, c);
       return;
     case Verb::differentiate:
-    case Verb::softmax: // no pipeline of products has them
-    case Verb::transpose:
-    case Verb::split:
     case Verb::rescale:
+    case Verb::transpose: // no pipeline of products has them
+    case Verb::split:
     case Verb::reduce:
     case Verb::load: // little
     case Verb::store:

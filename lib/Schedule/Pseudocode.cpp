@@ -28,10 +28,12 @@ public:
   /// What the grids behind take turns for.
   void rounds(const Rounds &rounds) {
     int64_t heads = problem.batch * problem.kvHeads;
+    int64_t rows = extent(problem, rounds.axis);
     line("for every " + counted(rounds.heads, "key head") + " (" +
          std::to_string(ceilDiv(heads, rounds.heads)) +
          " times) and then every strip of " + std::to_string(rounds.strip) +
-         " keys (" + std::to_string(ceilDiv(problem.keys, rounds.strip)) +
+         (rounds.axis == Axis::Key ? " keys (" : " queries (") +
+         std::to_string(ceilDiv(rows, rounds.strip)) +
          " of them), one launch after the other:");
     ++depth;
   }
@@ -225,6 +227,7 @@ private:
                   (contractsRows(node) ? "^T" : "") + " . " +
                   std::string(name(node.b)) + (isTransposed(node) ? "^T" : ""));
     case Verb::softmax:
+      held.push_back(Tensor::P);
       return line("P = exp(" + std::string(name(node.tensor)) +
                   " - running max), update running max and sum");
     case Verb::weigh:
@@ -280,7 +283,7 @@ private:
 std::string attn::pseudocode(const Schedule &schedule, const Problem &problem) {
   Writer writer(problem);
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    if (schedule.rounds && i == 1)
+    if (schedule.rounds && i == schedule.rounds.first)
       writer.rounds(schedule.rounds);
     if (schedule.isBeside(i))
       writer.besideGrid(schedule.grids[i], schedule.grids[i - 1]);

@@ -161,6 +161,12 @@ void GradientWork::add(const Use &use, const Problem &problem,
     scores += area;
     slots += area / 32 * c.weighSlots;
   }
+  if (node.verb == Verb::softmax) {
+    scores += area;
+    slots += area / 32 * c.softmaxSlots;
+  }
+  if (node.verb == Verb::rescale) // in pairs
+    slots += area / 64;
   if (node.verb == Verb::differentiate)
     slots += area / 32 * c.differentiateSlots;
 }

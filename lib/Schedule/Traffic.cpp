@@ -239,30 +239,36 @@ static double spilledBytes(const Census &census, Tensor tensor,
 /// Rounds find in L2 what one launch spilled for the next, if all scores of a
 /// round fit beside the inputs; else those go both ways.  Tiles that have rows
 /// in common run at the same time; what they walk along is the same for all
-/// waves of tiles of a head, and is read once if L2 keeps it.
+/// waves of tiles of a head, and is read once if L2 keeps it.  Strips of
+/// queries walk along the same keys, one after the other.
 static double hbmOfRounds(const Census &census, size_t number,
                           const Problem &problem, double usableL2,
                           const Sharing &share) {
   const GridCensus &grid = census.grids[number];
   double rounds = double(grid.strips) *
                   std::ceil(double(grid.heads) / double(grid.headsAtOnce));
+  bool cutsQueries = grid.stripAxis == Axis::Query;
   Visits seen = visits(problem, Axis::Query, kProductRows, grid.stripKeys);
   auto isWalkedAlong = [&](const Node &node) {
     return shapeOf(node.tensor).rows != grid.rows;
   };
   double workingSet = 0, walkedAlong = 0;
+  double again = cutsQueries ? double(grid.strips) : 1;
   for (Tensor tensor : {Tensor::P, Tensor::GradS})
     workingSet += spilledBytes(census, tensor, problem) / rounds;
   for (const Use &use : census.uses)
     if (use.grid == number && moves(use.node->verb) &&
         isInput(use.node->tensor, problem)) {
       double bytes = distinctOfRounds(use.node->tensor, seen, problem);
-      workingSet += bytes / rounds;
-      if (isWalkedAlong(*use.node))
+      if (isWalkedAlong(*use.node)) {
+        bytes *= again;
         walkedAlong += bytes / double(grid.strips) / double(grid.heads);
+      }
+      workingSet += bytes / rounds;
     }
   bool fits = workingSet <= usableL2;
   double waves = walkedAlong <= usableL2 ? 1 : share.wavesPerHead;
+  waves *= fits ? 1 : again;
 
   double hbm = 0;
   for (const Use &use : census.uses) {
@@ -271,7 +277,8 @@ static double hbmOfRounds(const Census &census, size_t number,
       continue;
     double moved = double(slowBytes(use, problem)) * double(grid.heads);
     std::optional<Axis> cols = shapeOf(node.tensor).cols;
-    if (node.verb == Verb::store || !cols)
+    bool isOfBlocks = cutsQueries && node.tensor == Tensor::Stats;
+    if (node.verb == Verb::store || (!cols && !isOfBlocks))
       hbm += moved;
     else if (isInput(node.tensor, problem))
       hbm += std::min(moved, distinctOfRounds(node.tensor, seen, problem) *

@@ -165,16 +165,17 @@ Visits attn::atLeastOne(Visits v, int64_t outerTiles, int64_t outerRows) {
 }
 
 static Tiling tilingOf(const Problem &problem, Axis outer, int64_t outerStep,
-                       int64_t innerStep, int64_t firstKey, int64_t keys) {
+                       int64_t innerStep, const StripRange &strip) {
   Axis inner = outer == Axis::Query ? Axis::Key : Axis::Query;
   auto rowsOf = [&](Axis axis) {
-    return axis == Axis::Key ? keys : problem.queries;
+    return axis == strip.axis ? strip.rows : extent(problem, axis);
   };
   auto tile = [&](Axis axis, int64_t step) {
     return step ? std::min(step, rowsOf(axis)) : rowsOf(axis);
   };
   Band visible = band(problem);
-  visible = {visible.first - firstKey, visible.last - firstKey};
+  int64_t shift = strip.axis == Axis::Key ? -strip.first : strip.first;
+  visible = {visible.first + shift, visible.last + shift};
   // Seen from the keys, the band runs the other way.
   if (outer == Axis::Key)
     visible = {-visible.last, -visible.first};
@@ -192,23 +193,25 @@ static Visits visitsOf(const Tiling &tiling) {
 
 Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
                     int64_t innerStep) {
-  return visitsOf(
-      tilingOf(problem, outer, outerStep, innerStep, 0, problem.keys));
+  return visitsOf(tilingOf(problem, outer, outerStep, innerStep,
+                           {Axis::Key, 0, problem.keys}));
 }
 
 Visits attn::visitsOfStrip(const Problem &problem, Axis outer,
                            int64_t outerStep, int64_t innerStep,
-                           int64_t firstKey, int64_t keys) {
-  keys = std::max<int64_t>(0, std::min(keys, problem.keys - firstKey));
-  return keys > 0 && problem.queries > 0
-             ? visitsOf(tilingOf(problem, outer, outerStep, innerStep, firstKey,
-                                 keys))
+                           const StripRange &strip) {
+  int64_t left = extent(problem, strip.axis) - strip.first;
+  int64_t rows = std::min(strip.rows, left);
+  return rows > 0 && problem.queries > 0 && problem.keys > 0
+             ? visitsOf(tilingOf(problem, outer, outerStep, innerStep,
+                                 {strip.axis, strip.first, rows}))
              : Visits();
 }
 
 std::vector<int64_t> attn::pairsOfTiles(const Problem &problem, Axis outer,
                                         int64_t outerStep, int64_t innerStep) {
-  Tiling t = tilingOf(problem, outer, outerStep, innerStep, 0, problem.keys);
+  Tiling t = tilingOf(problem, outer, outerStep, innerStep,
+                      {Axis::Key, 0, problem.keys});
   std::vector<int64_t> pairs;
   for (int64_t begin = 0; begin < t.outerRows; begin += t.outerStep) {
     int64_t end = std::min(begin + t.outerStep, t.outerRows);

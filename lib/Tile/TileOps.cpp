@@ -63,6 +63,9 @@ LogicalResult LoadMatrixOp::verify() {
   FragType fragment = getResult().getType();
   if (fragment.getLayout() == FragmentLayout::acc)
     return emitOpError("expects a fragment in layout lhs or rhs, but got acc");
+  if (buffer.isSwizzled() && buffer.elementBytes() != 2)
+    return emitOpError("expects 16-bit elements in a swizzled buffer, but got ")
+           << buffer;
   if (buffer.elementBytes() == 4 && fragment.isLhs() && getTranspose() &&
       !fragment.isPaired())
     return emitOpError("expects f32 in layout lhs_paired from rows along k, "

@@ -49,7 +49,10 @@ static SmallVector<Problem> samples(const Problem &problem,
   SmallVector<Problem> all = {own, fewQueries, fewKeys};
   if (launchesOf(tiles).back().isInRounds) {
     Problem &rounds = all.emplace_back(fewQueries);
-    rounds.keys = tiles.get("strip") + key + 7;
+    if (hasStripsOfQueries(tiles))
+      rounds.queries = tiles.get("strip") + query + 3;
+    else
+      rounds.keys = tiles.get("strip") + key + 7;
     rounds.heads = rounds.kvHeads =
         std::min<int64_t>(tiles.get("heads") + 1, 5);
   }

@@ -72,13 +72,14 @@ inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 ///   `scratch`, `scratch_<what>`       !tile.ptr, a tile.scratch each
 ///   `scratch_<what>_map`              !tile.tensor_map of scores that wait,
 ///                                     see RoundOrder; launches share them
-///   `scratch_<what>`, of rounds       !tile.ptr, the same scores
+///   `scratch_<what>`, of rounds       !tile.ptr, the same scores, or of every
+///                                     block `kRowStatistics` for every row
 ///   `queries`, `keys`                 i32, rows of Q and of K
 ///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head
 ///   `band_first`, `band_last`         i32, see Problem.h
 ///   `scale`                           f32, scale of the scores
-///   `first_head`, `round_heads`, `first_key`  i32, see Round
+///   `first_head`, `round_heads`, `first_key`, `first_query`  i32, see Round
 std::string offsetRole(llvm::StringRef operand);
 std::string strideRole(llvm::StringRef operand, llvm::StringRef axis);
 std::string mapRole(llvm::StringRef operand);
@@ -88,11 +89,15 @@ inline constexpr llvm::StringLiteral kCounterRole = "counter",
                                      kScratchRole = "scratch";
 
 /// What launches that go in rounds do at once: some key heads, numbered through
-/// all batch entries, and of their keys a strip.
+/// all batch entries, and a strip of their keys, or of the queries that they
+/// have; of the others all.
 struct Round {
-  int64_t firstHead = 0, heads = 0, firstKey = 0;
+  int64_t firstHead = 0, heads = 0, firstKey = 0, firstQuery = 0;
   int64_t rows = 0; ///< of a head in the arrays of scores that wait
 };
+
+/// Numbers of a row of a block of scores that wait: the maximum and the sum.
+inline constexpr int64_t kRowStatistics = 2;
 
 /// The value of an integer role for a problem, of a map the rows of its array;
 /// strides and offsets, which the problem does not tell, and pointers are 0.
@@ -121,21 +126,26 @@ struct LaunchShape {
   int64_t rows;  ///< of a tile: those of all its groups
   /// Tiles come in units of so many, even if those at the end have no rows.
   int64_t unit = 1;
-  /// Columns of a tile of a gradient, dQ or first dK and then dV; 0: all.
+  /// Columns of a tile of O or of a gradient, dQ or first dK and then dV; 0:
+  /// all.
   int64_t columns = 0;
   /// Blocks of keys, each a tile of scores.
   int64_t keyBlocks = 1;
+  /// Or blocks of so many of all keys, and one at least; 0: there are none.
+  int64_t keyBlock = 0;
   /// Whether it is launched again and again, see RoundOrder.
   bool isInRounds = false;
   /// Whether a block runs if there are no tiles, but queries.
   bool isNeverEmpty = false;
 
-  /// Tiles of the same rows.
+  /// Tiles of the same rows, of as many as there are blocks of all keys.
   int64_t tilesOfRows(const Problem &problem) const;
 };
 /// All launches of a schedule with these tiles, in order; those in rounds are
 /// behind the others.
 llvm::SmallVector<LaunchShape, 3> launchesOf(const Tiles &tiles);
+/// Whether rounds are those of forward, for strips of queries.
+bool hasStripsOfQueries(const Tiles &tiles);
 /// Blocks of a team.
 int64_t blocksOfTeam(const Tiles &tiles);
 
@@ -145,14 +155,17 @@ inline constexpr int64_t kStripRows = 64;
 int64_t stripsOfBlock(const Tiles &tiles);
 
 /// The rounds of a problem: for `heads` key heads after the other, strip by
-/// strip of `keys`, in ascending order; in a round all launches that go in
-/// rounds, in order.  Scores wait from launch to launch in arrays
+/// strip of so many keys or queries, in ascending order; in a round all
+/// launches that go in rounds, in order.  Scores wait from launch to launch in
+/// arrays
 ///
-///   [heads, query heads that share one, rows, columns]
+///   [heads, query heads that share one times blocks, rows, columns]
 ///
-/// of whole tiles, which all rounds use, in the type of the inputs.  There is a
-/// round without keys: gradients of queries are 0 then.  For 2 x 3 key heads
-/// and 5000 keys in rounds of 4 heads and 4096 keys:
+/// of whole tiles, which all rounds use, in the type of the inputs.  Of strips
+/// of keys a row has all columns, and there is one block; of strips of queries
+/// those of a block of keys.  There is a round without keys: gradients of
+/// queries are 0 then.  For 2 x 3 key heads and 5000 keys in rounds of 4 heads
+/// and 4096 keys:
 ///
 ///   head 0, 4 heads, key 0     head 0, 4 heads, key 4096
 ///   head 4, 2 heads, key 0     head 4, 2 heads, key 4096
@@ -165,10 +178,11 @@ public:
   int64_t count() const { return groups * strips; }
   Round at(int64_t number) const;
 
-  int64_t heads, keys;   ///< of a round, if there are as many
-  int64_t rows, columns; ///< of the arrays
+  int64_t heads, strip;          ///< of a round, if there are as many
+  int64_t blocks, rows, columns; ///< of the arrays
 
 private:
+  bool cutsQueries;
   int64_t allHeads, groups, strips;
 };
 

@@ -39,9 +39,14 @@ struct Visits {
 Visits visits(const Problem &problem, Axis outer, int64_t outerStep,
               int64_t innerStep);
 
-/// The same of a strip of keys.
+/// A strip of keys or of queries, and all of the others.
+struct StripRange {
+  Axis axis;
+  int64_t first, rows; ///< fewer, where the axis ends
+};
+/// The same of a strip.
 Visits visitsOfStrip(const Problem &problem, Axis outer, int64_t outerStep,
-                     int64_t innerStep, int64_t firstKey, int64_t keys);
+                     int64_t innerStep, const StripRange &strip);
 
 /// The visited pairs of every outer tile, in order.
 std::vector<int64_t> pairsOfTiles(const Problem &problem, Axis outer,
@@ -107,8 +112,9 @@ struct GridCensus {
   /// In rounds, the strips of a head, and the most heads at once, counted as
   /// `heads` is; 0: there are none.
   int64_t strips = 0, headsAtOnce = 0;
-  int64_t stripKeys = 0;   ///< of a whole strip
-  Axis rows = Axis::Query; ///< of whose rows blocks have tiles
+  Axis stripAxis = Axis::Key;              ///< whose rows are cut into strips
+  int64_t stripKeys = 0, stripQueries = 0; ///< of a whole strip
+  Axis rows = Axis::Query;                 ///< of whose rows blocks have tiles
   /// Blocks of a tile of rows, one for every step of parallel loops.
   int64_t parts = 1;
   /// Done by the blocks of the grid before it.

@@ -53,7 +53,7 @@ struct Footprint {
   /// Of those, tensors with rows like an operand's, and no others: they take as
   /// much for each row of it however many there are.
   int64_t rowScratchBytes = 0;
-  /// Of those, P and dS of the heads and the strip of keys of a round.
+  /// Of those, the scores of the heads and the strip of a round.
   int64_t stripScratchBytes = 0;
 };
 

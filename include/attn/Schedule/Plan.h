@@ -50,6 +50,10 @@ inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20;
 /// with the square.
 inline constexpr int64_t kMostStripScratchBytes = int64_t(512) << 20,
                          kUsualStrip = 4096, kLeastStrip = 1024;
+/// The most that P of a round of forward takes, likewise: what 16 heads of 2048
+/// queries and keys need with their statistics, so that a launch has several
+/// waves of tiles.
+inline constexpr int64_t kMostWeightScratchBytes = int64_t(132) << 20;
 /// How much faster more than the usual scratch must make a problem.
 inline constexpr double kWorthScratch = 2;
 

@@ -77,10 +77,10 @@
 /// A loop may be *parallel*: its steps are blocks of their own, so that a tile
 /// of a result has rows and columns.
 ///
-/// All launches but the first may take turns in *rounds*, each for some key
-/// heads and a strip of keys: so what one of them spills for the next takes the
-/// room of a round.  A loop over strips then says what is done once in each
-/// round; a grid over keys needs none, as a round has its own tiles of it.
+/// Launches may take turns in *rounds*, each for some key heads and a strip of
+/// keys or of queries: so what one of them spills for the next takes the room
+/// of a round.  A loop over strips then says what is done once in each round; a
+/// grid over the axis of strips needs none, as a round has its own tiles of it.
 ///
 /// Deliberately absent: threads, layouts, barriers.  Those belong to the kernel
 /// that is built from the schedule and that must move the very same bytes.
@@ -237,11 +237,13 @@ struct Node {
   std::vector<Node> body = {};
 };
 
-/// How the launches behind the first take turns: all of them for so many key
-/// heads of all batch entries and a strip of so many keys, then for the next.
+/// How launches take turns: all from `first` on, for so many key heads of all
+/// batch entries and a strip of so many rows of an axis, then for the next.
 /// Strips are the inner loop, in order.
 struct Rounds {
   int64_t heads = 0, strip = 0; ///< 0: they do not, each does all of it
+  Axis axis = Axis::Key;        ///< whose rows are cut into strips
+  size_t first = 1;             ///< those before it do not take turns
 
   explicit operator bool() const { return heads > 0; }
 };

@@ -232,6 +232,7 @@ def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>,
     multiples of 8.
 
     For dK = dSᵀ Q the `lhs` (keys x queries) is the transpose of a part of dS.
+    A swizzled buffer has elements of 16 bits.
 
     f32 becomes a factor of f32: `lhs`, `lhs_paired` and the transpose of rows
     of K as `rhs`; rows of V as `rhs_paired`, which needs no transpose; and the

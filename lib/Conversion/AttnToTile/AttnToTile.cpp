@@ -71,7 +71,8 @@ public:
     }
     bool isWaiting = isScratchRole(role) && shape.isInRounds && !shared;
     if (isWaiting && !values.contains(role))
-      set(role, waitingScores(elementTypeOf(want)));
+      set(role, hasStripsOfQueries(sizes) ? waitingBlocks(want)
+                                          : waitingScores(elementTypeOf(want)));
     if (isScratchRole(role) && !shared && !isWaiting)
       return tile::ScratchOp::create(b, type);
     // What a launch leaves for those behind it: D, a number for each query.
@@ -84,7 +85,7 @@ public:
   /// Tiles of rows of a head, or of those in a round.
   Value tiles(const LaunchShape &shape) {
     Value rows = shape.ownsKeys ? keys : queries;
-    if (shape.ownsKeys && shape.isInRounds)
+    if (shape.isInRounds && shape.ownsKeys != hasStripsOfQueries(sizes))
       rows = b.createOrFold<arith::MinSIOp>(rows, index(sizes.get("strip")));
     Value units = ceilDiv(rows, shape.rows * shape.unit);
     return shape.unit == 1 ? units : times(units, index(shape.unit));
@@ -109,11 +110,19 @@ public:
     Value left = arith::SubIOp::create(b, all, head);
     set("first_head", narrow(head, 32));
     set("round_heads", narrow(arith::MinSIOp::create(b, left, most), 32));
-    Value some = b.createOrFold<arith::MaxSIOp>(keys, index(1));
-    auto overKeys =
+    bool cutsQueries = hasStripsOfQueries(sizes);
+    Value some =
+        b.createOrFold<arith::MaxSIOp>(cutsQueries ? queries : keys, index(1));
+    auto overStrips =
         scf::ForOp::create(b, zero, some, index(sizes.get("strip")));
-    b.setInsertionPointToStart(overKeys.getBody());
-    set("first_key", narrow(overKeys.getInductionVar(), 32));
+    b.setInsertionPointToStart(overStrips.getBody());
+    set(cutsQueries ? "first_query" : "first_key",
+        narrow(overStrips.getInductionVar(), 32));
+  }
+
+  /// Blocks of so many keys, and one at least.
+  Value keyBlocks(int64_t keyBlock) {
+    return ceilDiv(b.createOrFold<arith::MaxSIOp>(keys, index(1)), keyBlock);
   }
 
   Value lookup(StringRef role) const { return values.lookup(role); }
@@ -158,6 +167,17 @@ private:
     Value rows = roundUp(queries, sizes.get("query"));
     return scratch({headsOfRound(), index(group), rows, columns}, std::nullopt,
                    element);
+  }
+
+  /// The same in blocks of keys, or what belongs to the rows of a block.
+  Value waitingBlocks(Type argument) {
+    Value blocks = keyBlocks(sizes.get("key_block"));
+    Value rows = b.createOrFold<arith::MinSIOp>(
+        roundUp(queries, sizes.get("query")), index(sizes.get("strip")));
+    auto map = dyn_cast<tile::TensorMapType>(argument);
+    Value columns = index(map ? map.getColumns() : kRowStatistics);
+    return scratch({headsOfRound(), times(index(group), blocks), rows, columns},
+                   std::nullopt, elementTypeOf(argument));
   }
 
   /// Strips of whole tiles of queries, whose sums wait from one strip of keys
@@ -331,6 +351,8 @@ private:
     Value all = arguments.times(rows, arguments.headsWithTiles(shape));
     if (int64_t ofRows = shape.tilesOfRows(request.problem); ofRows != 1)
       all = arguments.times(all, arguments.index(ofRows));
+    if (shape.keyBlock > 0)
+      all = arguments.times(all, arguments.keyBlocks(shape.keyBlock));
     if (shape.isNeverEmpty)
       all = b.createOrFold<arith::MaxSIOp>(
           all, atMost(arguments.times(arguments.queries, arguments.batch), 1));

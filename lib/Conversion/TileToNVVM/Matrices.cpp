@@ -55,6 +55,20 @@ SmallVector<Value, 4> attn::loadFour(Lane &b, Value pointer, bool transposed) {
 
 namespace {
 
+/// Bytes from the start of a row to `right` times eight columns behind a
+/// column, a multiple of 16.  Rows begin at multiples of 8, so that row % 8
+/// is the lane's own.
+Value placeInRow(Lane &b, SmemType buffer, Value column, Value right,
+                 Value row8) {
+  Value piece = b.add(b.div(column, 8), right);
+  if (!buffer.isSwizzled())
+    return b.mul(piece, 16);
+  constexpr int64_t perPanel = 8;
+  Value place = b.createOrFold<arith::XOrIOp>(b.rem(piece, perPanel), row8);
+  return b.add(b.mul(b.div(piece, perPanel), buffer.panelBytes()),
+               b.mul(place, 16));
+}
+
 struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -66,6 +80,10 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     FragType fragment = op.getResult().getType();
     if (fragment.isPaired()) {
       rewriter.replaceOpWithMultiple(op, {loadPaired(b, op, adaptor)});
+      return success();
+    }
+    if (buffer.isSwizzled()) {
+      rewriter.replaceOpWithMultiple(op, {loadSwizzled(b, op, adaptor)});
       return success();
     }
     bool lhs = fragment.getLayout() == FragmentLayout::lhs;
@@ -109,6 +127,35 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
   }
 
 private:
+  /// Of elements of 16 bits: 16 x 16 of them by one instruction.
+  static Registers loadSwizzled(Lane &b, LoadMatrixOp op,
+                                OneToNOpAdaptor adaptor) {
+    SmemType buffer = op.getBuffer().getType();
+    FragType fragment = op.getResult().getType();
+    bool transposes = fragment.isLhs() == op.getTranspose();
+    Value lane = b.lane(), row8 = b.bitAnd(lane, 7);
+    Value low = b.bitAnd(b.shiftRight(lane, 3), 1);
+    Value high = b.shiftRight(lane, 4);
+    Value down = op.getTranspose() ? high : low;
+    Value right = op.getTranspose() ? low : high;
+    Value row = b.add(adaptor.getRow().front(), b.add(row8, b.mul(down, 8)));
+    Value stage = b.mul(adaptor.getStage().front(), buffer.stageBytes());
+    Value start = b.add(b.add(adaptor.getBuffer().front(), stage),
+                        b.mul(row, buffer.pitchBytes()));
+    auto load = [&](int64_t row, int64_t column) {
+      Value from = b.add(adaptor.getColumn().front(), column);
+      Value address = b.add(start, placeInRow(b, buffer, from, right, row8));
+      return loadFour(b, b.offset(b.shared(address), row * buffer.pitchBytes()),
+                      transposes);
+    };
+    Registers registers;
+    for (int64_t i = 0; i < fragment.getRows(); i += 16)
+      for (int64_t j = 0; j < fragment.getColumns(); j += 16)
+        llvm::append_range(registers,
+                           op.getTranspose() ? load(j, i) : load(i, j));
+    return registers;
+  }
+
   /// Where the part starts, as a run-time address and a number of bytes known
   /// now, which becomes an immediate.
   static std::pair<Value, int64_t> startOf(Lane &b, LoadMatrixOp op,
@@ -488,21 +535,6 @@ struct StoreTransposedLowering : OpConversionPattern<StoreTransposedOp> {
     }
     rewriter.eraseOp(op);
     return success();
-  }
-
-private:
-  /// Bytes from the start of a row to `right` times eight columns behind a
-  /// column, a multiple of 16.  Rows begin at multiples of 8, so that row % 8
-  /// is the lane's own.
-  static Value placeInRow(Lane &b, SmemType buffer, Value column, Value right,
-                          Value row8) {
-    Value piece = b.add(b.div(column, 8), right);
-    if (!buffer.isSwizzled())
-      return b.mul(piece, 16);
-    constexpr int64_t perPanel = 8;
-    Value place = b.createOrFold<arith::XOrIOp>(b.rem(piece, perPanel), row8);
-    return b.add(b.mul(b.div(piece, perPanel), buffer.panelBytes()),
-                 b.mul(place, 16));
   }
 };
 

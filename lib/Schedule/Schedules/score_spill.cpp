@@ -24,6 +24,19 @@
 //   N²d (1/query + 1/key + 1/out_query + 1/column)
 //     + N² + N²/key (1 + d/column) + Nd + 4N
 //
+// With a copy engine and wgmma both products are plain ones, of tiles whose
+// factors both stream, and launches of their own that take turns in *rounds*
+// (spill_backward.cpp does so for gradients): for some heads and a strip of
+// queries, all keys, so that no sum waits in memory.  P of a block has the max
+// and the sum of the block's own keys, two words a row; who reads P brings
+// blocks to one max by powers of two, which is exact.  What waits grows with
+// the keys, not with the square.  Words:
+//
+//   N²d (1/query + 1/key_block)       S
+//     + N² + 2N²/key_block            P and statistics leave
+//     + N² (d/column) + N²d/query     O
+//     + 2N²/key_block (d/column) + Nd + N
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/Registry.h"
@@ -102,6 +115,57 @@ static Schedule build(const Tiles &t) {
 }
 
 //===----------------------------------------------------------------------===//
+// Pipelines of products, in rounds
+//===----------------------------------------------------------------------===//
+
+/// Of what is contracted, rows or columns of a slot of the ring.
+static constexpr int64_t kDepth = kPanelColumns;
+
+static Pipeline pipelineOf(const Tiles &t, int64_t width) {
+  Pipeline pipeline;
+  pipeline.warpgroups = t.get("query") / kWarpgroupRows;
+  pipeline.isPersistent = true;
+  pipeline.isInStep = true;
+  pipeline.width = width;
+  return pipeline;
+}
+
+/// A block of scores is a tile of its own.
+static Node blockGrid(const Tiles &t) {
+  int64_t query = t.get("query"), block = t.get("key_block");
+  Node product =
+      loop(Axis::HeadDim, kDepth, t.get("stages", 1),
+           {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
+            multiply(Tensor::S, Tensor::Q, Tensor::K)});
+  Node blocks = parallel(
+      Axis::Key, block,
+      {hold(Tensor::S), std::move(product), softmax(Tensor::S),
+       inTilesOf(query, spillStaged(Tensor::P)), spill(Tensor::Stats)});
+  return grid(Axis::Query, query, pipelineOf(t, block), {std::move(blocks)});
+}
+
+/// Columns of the output.
+static Node columnGrid(const Tiles &t) {
+  int64_t query = t.get("query"), column = t.get("column");
+  Node product = seek(Axis::Key, kDepth, t.get("stages", 1),
+                      {inTilesOf(query, stream(Tensor::P, Level::Smem)),
+                       stream(Tensor::V, Level::Smem), rescale(Tensor::P),
+                       multiply(Tensor::O, Tensor::P, Tensor::V)});
+  Node blocks = loop(Axis::Key, t.get("key_block"), 1,
+                     {absorb(Tensor::Stats), std::move(product)});
+  return grid(Axis::Query, query, pipelineOf(t, column),
+              {parallel(Axis::HeadDimV, column,
+                        {hold(Tensor::O), std::move(blocks), store(Tensor::O)}),
+               store(Tensor::Lse)});
+}
+
+static Schedule buildRounds(const Tiles &t) {
+  return {"score_spill",
+          {blockGrid(t), columnGrid(t)},
+          {t.get("heads", 1), t.get("strip"), Axis::Query, /*first=*/0}};
+}
+
+//===----------------------------------------------------------------------===//
 // What is possible
 //===----------------------------------------------------------------------===//
 
@@ -148,6 +212,31 @@ static std::optional<std::string> checkMask(const Tiles &t,
   return std::nullopt;
 }
 
+static std::optional<std::string> checkPipelines(const Tiles &t,
+                                                 const Problem &problem) {
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  if (t.get("query") != kProductRows)
+    return "expects query to be " + number(kProductRows) + ", but got " +
+           number(t.get("query"));
+  if (t.get("key_block") != 128 && t.get("key_block") != 256)
+    return "expects blocks of 128 or 256 keys, but got " +
+           number(t.get("key_block"));
+  if (t.get("strip") % kProductRows != 0)
+    return "expects strips of whole tiles of " + number(kProductRows) +
+           " queries, but got strip = " + number(t.get("strip"));
+  int64_t column = t.get("column");
+  if (column % kPanelColumns != 0 || column > kMostWgmmaColumns)
+    return "expects whole panels of " + number(kPanelColumns) +
+           " columns, at most " + number(kMostWgmmaColumns) + ", but got " +
+           number(column);
+  if (t.get("stages") < 2 || t.get("stages") > 6)
+    return "expects two to six stages, but got " + number(t.get("stages"));
+  if (t.get("persistent") != 1)
+    return "expects blocks that take tile after tile, but got persistent = 0";
+  return std::nullopt;
+}
+
 /// The kernel has factors of 16 bits.
 static bool isWritten(const Problem &problem) {
   return bytesOf(problem.dtype) == 2;
@@ -184,9 +273,22 @@ ScheduleKind score_spill() {
                 checkWhole,
                 checkMask};
   whole.hasKernel = isNotWritten;
+  Parameter heads = countParameter("heads", {1, 2, 4, 8, 16, 32, 64});
+  heads.most = 1024;
+  Form pipelines = {
+      {TensorCoreFamily::wgmma},
+      {extentParameter("query", {128}), extentParameter("key_block", {256}),
+       extentParameter("column", {256, 192, 128, 64}),
+       extentParameter("strip", {512, 1024, 2048, 4096, 8192, 16384}), heads},
+      {countParameter("stages", {4, 3, 2})},
+      {choiceParameter("persistent", {1})},
+      buildRounds,
+      checkPipelines,
+      nullptr};
+  pipelines.mostHeadDim = kMaxHeadDim;
   return {"score_spill",
           "two matrix products that keep square tiles of their output; the "
-          "probabilities of a strip of keys are spilled in between",
-          {strips, whole}};
+          "probabilities of a strip are spilled in between",
+          {strips, whole, pipelines}};
 }
 } // namespace attn::schedules

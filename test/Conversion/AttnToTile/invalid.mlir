@@ -51,6 +51,7 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
     // expected-note @below {{there is a kernel flash_mma_sync}}
     // expected-note @below {{there is a kernel flash_wgmma}}
     // expected-note @below {{there is a kernel score_spill_mma_sync}}
+    // expected-note @below {{there is a kernel score_spill_wgmma}}
     // expected-note @below {{there is a kernel streamed_query_mma_sync}}
     attn.forward %q, %q, %q outs(%o : memref<1x1x64x16xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
         : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>

@@ -91,7 +91,7 @@ OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
 /// Strips of all heads, those of whole blocks; or of the whole tiles whose sums
 /// wait from one strip of keys to the next, none if there is one.
 static int64_t strips(const Problem &p, const Tiles &tiles, bool isInRounds) {
-  if (isInRounds && p.keys <= RoundOrder(tiles, p).keys)
+  if (isInRounds && p.keys <= RoundOrder(tiles, p).strip)
     return 0;
   int64_t ofBlock =
       isInRounds ? tiles.get("query") / kStripRows : stripsOfBlock(tiles);

@@ -5,15 +5,13 @@
 using namespace mlir;
 using namespace attn;
 
-/// The bounds that GPU results are held to.
-static double limit(const Problem &problem) {
+double attn::limitOf(const Problem &problem) {
   if (problem.dtype == DataType::f32)
     return productsPerProduct(problem) > 1 ? 5e-6 : 2e-3;
   return problem.dtype == DataType::bf16 ? 4e-3 : 6e-4;
 }
 
-/// Exact factors make an exact LSE, but for its own rounding.
-static double limitOfLse(const Problem &problem) {
+double attn::limitOfLse(const Problem &problem) {
   bool isRounded =
       problem.dtype == DataType::f32 && productsPerProduct(problem) == 1;
   return isRounded ? 2e-3 : 1e-4;
@@ -36,7 +34,7 @@ void BuiltKernel::check(FlashCase &flash, InterpreterOptions options) {
       std::to_string(flash.problem.headDim) + ", d_v " +
       std::to_string(flash.problem.headDimV) + ", " + str(flash.problem.mask));
   EXPECT_EQ(outcome.error, "");
-  EXPECT_LT(outcome.relativeError, limit(flash.problem));
+  EXPECT_LT(outcome.relativeError, limitOf(flash.problem));
   EXPECT_LT(outcome.lseError, limitOfLse(flash.problem));
   FailureOr<tile::Traffic> counted =
       tile::countTraffic(kernel, flash.grid(), flash.scalars(kernel));

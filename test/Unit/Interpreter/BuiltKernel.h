@@ -13,6 +13,11 @@
 
 namespace attn {
 
+/// The bounds that GPU results are held to.
+double limitOf(const Problem &problem);
+/// Exact factors make an exact LSE, but for its own rounding.
+double limitOfLse(const Problem &problem);
+
 class BuiltKernel : public ::testing::Test {
 protected:
   BuiltKernel() { loadDialects(context); }

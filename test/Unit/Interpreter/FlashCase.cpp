@@ -131,16 +131,21 @@ void FlashCase::compare(GlobalMemory &memory, uint64_t o, uint64_t lse,
     return;
   }
   outcome.relativeError = errorOf(*values);
-  if (!storesLse)
-    return;
+  if (storesLse)
+    outcome.lseError = lseErrorOf(*sums);
+}
+
+double FlashCase::lseErrorOf(ArrayRef<float> lse) const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  double largest = 0;
   for (size_t i = 0; i < truthLse.size(); ++i) {
-    double got = (*sums)[i], want = truthLse[i];
+    double got = lse[i], want = truthLse[i];
     if (got == want || (std::isnan(got) && std::isnan(want)))
       continue;
     double error = std::fabs(got - want);
-    outcome.lseError =
-        std::max(outcome.lseError, std::isnan(error) ? infinity : error);
+    largest = std::max(largest, std::isnan(error) ? infinity : error);
   }
+  return largest;
 }
 
 int64_t BoundaryDraws::operator()(int64_t least, int64_t most) {

@@ -57,6 +57,8 @@ public:
   void consultOracle();
   /// |o - truth| / |truth|; infinite where one is NaN and the other is not.
   double errorOf(llvm::ArrayRef<float> o) const;
+  /// The largest difference of an LSE, likewise.
+  double lseErrorOf(llvm::ArrayRef<float> lse) const;
 
 private:
   void compare(GlobalMemory &memory, uint64_t o, uint64_t lse, Outcome &outcome,

@@ -84,6 +84,41 @@ TEST(RoundOrder, GridsAreThoseOfAFullRound) {
             (Grid{3 * 4 * 4, 1, 1}));
 }
 
+/// Forward: all keys, in blocks, of a strip of queries.
+TEST(RoundOrder, KeyHeadsAndStripsOfQueries) {
+  const Tiles tiles = {{"query", 128},   {"key_block", 256}, {"column", 256},
+                       {"strip", 512},   {"heads", 3},       {"stages", 3},
+                       {"persistent", 1}};
+  Problem p;
+  p.batch = 2, p.heads = 8, p.kvHeads = 2;
+  p.queries = 1000, p.keys = 3000;
+  p.headDim = 512, p.headDimV = 320;
+  RoundOrder rounds(tiles, p);
+  ASSERT_EQ(rounds.count(), 4);
+  const int64_t want[][3] = {{0, 3, 0}, {0, 3, 512}, {3, 1, 0}, {3, 1, 512}};
+  for (int64_t n = 0; n < 4; ++n) {
+    Round round = rounds.at(n);
+    EXPECT_EQ(round.firstHead, want[n][0]);
+    EXPECT_EQ(round.heads, want[n][1]);
+    EXPECT_EQ(round.firstKey, 0);
+    EXPECT_EQ(round.firstQuery, want[n][2]);
+    EXPECT_EQ(roleValue("first_query", p, round), want[n][2]);
+    EXPECT_EQ(roleValue("scratch_p_map", p, round), 512);
+  }
+  EXPECT_EQ(rounds.blocks, 12);
+  EXPECT_EQ(rounds.rows, 512);
+  EXPECT_EQ(rounds.columns, 256);
+  // Four tiles of rows of 12 heads: 12 blocks, and 2 runs of columns.
+  using Grid = std::array<int64_t, 3>;
+  EXPECT_EQ(gridOf(tiles, p, 132, 1, 0), (Grid{132, 1, 1}));
+  EXPECT_EQ(gridOf(tiles, p, 1000, 1, 0), (Grid{576, 1, 1}));
+  EXPECT_EQ(gridOf(tiles, p, 132, 1, 1), (Grid{96, 1, 1}));
+  // A round without keys: the output is 0 then.
+  p.keys = 0;
+  EXPECT_EQ(RoundOrder(tiles, p).count(), 4);
+  EXPECT_EQ(RoundOrder(tiles, p).blocks, 1);
+}
+
 TEST(RoundOrder, NothingElseGoesInRounds) {
   Problem p = problem(1000, 5000);
   Tiles flash = {{"key", 128}, {"query_block", 64}, {"persistent", 1}};

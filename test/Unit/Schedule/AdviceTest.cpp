@@ -51,8 +51,11 @@ TEST(Advice, SmallestMachineHasAPlan) {
   for (const Machine &machine : machines())
     if (machine.smemBytesPerBlock < built->smemBytesPerBlock)
       EXPECT_FALSE(plans(p, machine).best()) << machine.name;
+  // Two products take any width, but no f32.
   p.headDim = p.headDimV = 65536;
   p.queries = p.keys = 64;
+  EXPECT_TRUE(smallestMachine(p, true));
+  p.dtype = DataType::f32;
   EXPECT_FALSE(smallestMachine(p, true));
 }
 

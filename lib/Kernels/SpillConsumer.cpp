@@ -1,0 +1,73 @@
+//===- SpillConsumer.cpp - What consumers of plain products do ------------===//
+
+#include "SpillConsumer.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void SpillConsumer::enterGroup() {
+  Scalar warp = b.warpId();
+  group = warp / kWarpsPerGroup - 1;
+  groupRow = group * kGroupRows;
+  warpOfGroup = warp % kWarpsPerGroup;
+}
+
+void SpillConsumer::consumeTiles(
+    function_ref<State(const Tile &, const State &)> consume) {
+  Place start = Place::reader(b);
+  forEachTile(b, queue, {start.slot, start.parity, b.i32(0)},
+              [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
+                State state =
+                    consume(tile, {{b.wrap(s[0]), b.wrap(s[1])}, b.wrap(s[2])});
+                return {state.place.slot, state.place.parity, state.turn};
+              });
+}
+
+/// Of wider heads slices come in a loop, so many at a time: with all 32 of d =
+/// 2048 one behind the other ptxas 13.0 takes a minute.
+static constexpr int64_t kMostSlices = 8, kSlicesOfRun = 4;
+
+Value SpillConsumer::product(Place &place, int64_t columns) const {
+  int64_t slices = (columns + kStep - 1) / kStep;
+  if (!isForward || slices <= kMostSlices)
+    return addSlices(Value(), slices, place);
+  ValueRange last = b.loop(b.i32(0), b.i32(slices / kSlicesOfRun),
+                           {place.slot, place.parity,
+                            b.fill(b.f32(0), b.accType(kWarpRows, keyBlock))},
+                           [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                             Place place{b.wrap(p[0]), b.wrap(p[1])};
+                             Value sum = addSlices(p[2], kSlicesOfRun, place);
+                             return {place.slot, place.parity, sum};
+                           });
+  place = {b.wrap(last[0]), b.wrap(last[1])};
+  int64_t rest = slices % kSlicesOfRun;
+  return rest ? addSlices(last[2], rest, place) : Value(last[2]);
+}
+
+Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place) const {
+  auto type = b.pendingType(keyBlock);
+  Place before;
+  for (int64_t slice = 0; slice < count; ++slice) {
+    ring.awaitFull(b, place);
+    sum = WgmmaOp::create(b, type, left, place.slot, groupRow, right,
+                          place.slot, /*transpose=*/true, sum);
+    if (slice > 0) {
+      WgmmaWaitOp::create(b, TypeRange(), 1u, ValueRange());
+      ring.release(b, before);
+    }
+    before = place;
+    place = ring.next(b, place);
+  }
+  Value result = b.await(sum);
+  ring.release(b, before);
+  return result;
+}
+
+void SpillConsumer::put(Value fragment, Scalar &turn) const {
+  ringStaged.awaitEmpty(b, {group, turn ^ 1});
+  StoreMatrixOp::create(b, fragment, staged, groupRow + warpOfGroup * kWarpRows,
+                        /*column=*/Value(), /*stage=*/b.i32(0));
+  ringStaged.handOver(b, {group, turn});
+  turn = turn ^ 1;
+}

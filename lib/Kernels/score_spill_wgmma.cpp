@@ -1,0 +1,199 @@
+//===- score_spill_wgmma.cpp - Two plain products, P between (sm_90a) -----===//
+//
+// Rows of a head are so wide that neither Q nor O stays in a multiprocessor,
+// and keys are few: P is less to move than what else has to be done about that.
+// Here S and O are two matrix products, each with tiles of its output in
+// registers and both factors streamed; P goes through scratch memory, for a
+// strip of queries of a few heads at a time (SpillFrame.h).
+//
+//   launch    a tile               streams                  leaves
+//   scores    128 queries x a      Q and K, by 64 columns   P, and of its rows
+//             block of keys                                 maxima and sums
+//   outputs   128 queries x        P and V, by 64 keys      O, and once LSE
+//             columns
+//
+// Both are launched for every round.  A block of keys has maxima of its own,
+// rounded up to whole powers of two (GroupSoftmax.h), so blocks need not know
+// of each other.  Who sums up O brings their weights to one reference by powers
+// of two, which is exact: P comes into registers for that, and from there into
+// its product.  Sums are one block's and have one order.
+//
+// A consumer warpgroup has 64 rows of a tile.  While one scales P the products
+// of the other run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Epilogue.h"
+#include "GroupSoftmax.h"
+#include "SpillConsumer.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class ScoreSpill : SpillConsumer {
+public:
+  ScoreSpill(TileBuilder &b, const KernelRequest &request)
+      : SpillConsumer(b, request) {}
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    createRoles([&] { produceSpillTiles(*this); }, [&] { writeSpills(*this); },
+                [&] { consume(); });
+    return kernel;
+  }
+
+private:
+  void consume() {
+    enterGroup();
+    softmax.emplace(b, arguments.get(b, "scale"), request.scale, problem.dtype);
+    consumeTiles([&](const Tile &tile, const State &state) {
+      return is(SpillLaunch::scores) ? consumeScores(tile, state)
+                                     : consumeOutputs(tile, state);
+    });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Scores
+  //===--------------------------------------------------------------------===//
+
+  /// P of a block of keys.
+  State consumeScores(const Tile &tile, State state) {
+    Scalar key = tile.part * keyBlock;
+    Scalar isOpen = this->isOpen(tile.row + groupRow, kGroupRows, key);
+    Scalar row = tile.row + warpRow();
+    Value product = this->product(state.place, problem.headDim);
+    Value scores = softmax->orient(b, product);
+    scores = b.choose(
+        isOpen, [&]() -> SmallVector<Value> { return {scores}; },
+        [&]() -> SmallVector<Value> {
+          return {band->hide(b, scores, row, key)};
+        })[0];
+    GroupSoftmax::Rows rows =
+        softmax->raise(b, softmax->start(b, kWarpRows), scores);
+    Value weights = softmax->weigh(b, rows, scores);
+    put(weights, state.turn);
+    rows = softmax->whole(b, rows);
+    Scalar inStrip = row - firstQuery;
+    StoreRowOp::create(b, rows.max, statisticsOfBlock(tile, tile.part, kMax),
+                       inStrip);
+    StoreRowOp::create(b, rows.sum, statisticsOfBlock(tile, tile.part, kSum),
+                       inStrip);
+    return state;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Outputs
+  //===--------------------------------------------------------------------===//
+
+  /// Columns of O.  The first block's weights stay as they are, so that
+  /// products need not wait for its numbers; those of others come while the
+  /// block before is multiplied.
+  State consumeOutputs(const Tile &tile, State state) {
+    Run seen = blocksSeen(tile), steps = walkInRound(tile).blocks;
+    GroupSoftmax::Rows first = statisticsAt(tile, seen, seen.begin);
+    Value sum = b.fill(b.f32(0), b.accType(kWarpRows, column));
+    ValueRange last = b.loop(
+        seen.begin, seen.end,
+        {state.place.slot, state.place.parity, sum, first.max, first.sum,
+         none()},
+        [&](Scalar block, ValueRange s) -> SmallVector<Value> {
+          Place place{b.wrap(s[0]), b.wrap(s[1])};
+          GroupSoftmax::Rows next = statisticsAt(tile, seen, block + 1);
+          Value sum = addBlock(block, steps, /*exponents=*/s[5], s[2], place);
+          auto [output, rows] = takeIn({sum, {s[3], s[4]}}, next);
+          Value exponents = GroupSoftmax::difference(b, next.max, rows.max);
+          return {place.slot, place.parity, output,
+                  rows.max,   rows.sum,     exponents};
+        });
+    state.place = {b.wrap(last[0]), b.wrap(last[1])};
+    GroupSoftmax::End end = softmax->end(b, {last[3], last[4]});
+    put(scaleRows(b, last[2], end.inverse), state.turn);
+    if (problem.lse)
+      b.when(tile.part == b.i32(0), [&] {
+        storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow());
+      });
+    return state;
+  }
+
+  /// The sums of a warp's rows, what they stand at, and their weights.
+  struct Sums {
+    Value output;
+    GroupSoftmax::Rows rows;
+  };
+
+  /// The same before products with a block of such maxima and sums.
+  Sums takeIn(const Sums &sums, const GroupSoftmax::Rows &block) {
+    GroupSoftmax::Join joined =
+        softmax->join(b, sums.rows.max, sums.output, block.max);
+    GroupSoftmax::Rows rows = softmax->add(b, {joined.max, none()}, sums.rows);
+    return {joined.output, softmax->add(b, rows, block)};
+  }
+
+  /// sum += P of a block times V, 64 keys after the other.
+  Value addBlock(Scalar block, const Run &steps, Value exponents, Value sum,
+                 Place &place) {
+    int64_t ofBlock = keyBlock / kStep;
+    Scalar from = b.max(steps.begin, block * ofBlock);
+    Scalar to = b.min(steps.end, (block + 1) * ofBlock);
+    ValueRange last = b.loop(
+        from, to, {place.slot, place.parity, sum},
+        [&](Scalar, ValueRange p) -> SmallVector<Value> {
+          Place place{b.wrap(p[0]), b.wrap(p[1])};
+          ring.awaitFull(b, place);
+          FragType type = b.lhsType(kWarpRows, kStep, element);
+          Value weights = LoadMatrixOp::create(b, type, left, place.slot,
+                                               warpRow(), /*column=*/b.i32(0),
+                                               /*transpose=*/false);
+          weights = ScaleRowsOp::create(b, type, weights, exponents);
+          Value sum = b.await(startSum(p[2], weights, right, place.slot));
+          ring.release(b, place);
+          place = ring.next(b, place);
+          return {place.slot, place.parity, sum};
+        });
+    place = {b.wrap(last[0]), b.wrap(last[1])};
+    return last[2];
+  }
+
+  /// The maxima and sums of a block's rows, if the tile sees it.
+  GroupSoftmax::Rows statisticsAt(const Tile &tile, const Run &seen,
+                                  Scalar block) {
+    Scalar row = tile.row + warpRow() - firstQuery;
+    auto load = [&](int64_t which) -> Value {
+      return LoadRowOp::create(b, b.rowType(kWarpRows),
+                               statisticsOfBlock(tile, block, which), row);
+    };
+    ValueRange loaded = b.choose(
+        block < seen.end,
+        [&]() -> SmallVector<Value> { return {load(kMax), load(kSum)}; },
+        [&]() -> SmallVector<Value> {
+          return {b.fill(b.f32(kNothingSeen), b.rowType(kWarpRows)), none()};
+        });
+    return {loaded[0], loaded[1]};
+  }
+
+  Value none() { return b.fill(b.f32(0), b.rowType(kWarpRows)); }
+
+  /// Of `kRowStatistics`.
+  static constexpr int64_t kMax = 0, kSum = 1;
+
+  std::optional<GroupSoftmax> softmax;
+};
+
+} // namespace
+
+namespace attn {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+KernelOp score_spill_wgmma(OpBuilder &builder, Location loc,
+                           const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::score_spill_wgmma(OpBuilder &builder, Location loc,
+                                 const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  return ScoreSpill(b, request).build();
+}

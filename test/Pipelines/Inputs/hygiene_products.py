@@ -1,0 +1,63 @@
+"""Compiles attention of wide heads for a Hopper machine and compares what ptxas
+made of both launches of score_spill with what was written: see
+tools/dev/sass.py.
+
+`hygiene_products.py ATTN_OPT PTXAS`
+
+Prints one line per kernel; the exit status is 1 when one is not as written.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+from registers import ESCAPE
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/dev"))
+import sass  # noqa: E402
+
+# d, d_v, dtype, mask, key_block, column, stages.
+PROBLEMS = [(512, 512, "bf16", "none", 256, 256, 3),
+            (512, 512, "f16", "causal", 256, 256, 3),
+            (576, 320, "bf16", "causal_bottom_right", 256, 192, 3),
+            (1024, 1024, "bf16", "window<256, 20>", 256, 256, 3),
+            (1000, 72, "bf16", "window<256, 0>", 128, 128, 4),
+            (2048, 2048, "bf16", "none", 256, 256, 3),
+            (2048, 2048, "bf16", "causal", 256, 256, 3),
+            (64, 4096, "f16", "none", 128, 64, 5)]
+
+
+def function(number, problem):
+    d, d_v, dtype, mask, key_block, column, stages = problem
+    q, v = (f"tensor<2x4x1024x{columns}x{dtype}>" for columns in (d, d_v))
+    lse = "tensor<2x4x1024xf32>"
+    return (f"func.func @f{number}(%q: {q}, %k: {q}, %v: {v}) -> ({v}, {lse}) {{\n"
+            f"  %o, %l = attn.forward %q, %k, %v mask({mask}) {{schedule = "
+            f"#attn.schedule<score_spill, key_block = {key_block}, column = "
+            f"{column}, strip = 1024, heads = 8, stages = {stages}>}} : {q}, {q}, "
+            f"{v} -> {v}, {lse}\n  return %o, %l : {v}, {lse}\n}}\n")
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit("expects ATTN_OPT PTXAS, but got something else")
+    opt, ptxas = sys.argv[1:]
+    text = "".join(function(*pair) for pair in enumerate(PROBLEMS))
+    out = subprocess.run(
+        [opt, "-", "-attn-to-binary=machine=h100_sxm format=isa"], input=text,
+        text=True, stdout=subprocess.PIPE, check=True).stdout
+    assembly = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', out).group(1)
+    ptx = ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), assembly)
+    cubin, said = sass.assemble(ptx, ptxas)
+    found, made = sass.faults(ptx, said, cubin), sass.instructions(cubin)
+    for kernel, names in sorted(made.items()):
+        print(f"{kernel}: {sum(n[1:5] == 'GMMA' for n in names)} GMMA" +
+              "".join("\n  not as written: " + s for s in found[kernel]))
+    bad = sum(bool(found[kernel]) for kernel in made)
+    print(f"{len(PROBLEMS)} problems, {len(made)} kernels, {bad} not as written")
+    return 1 if bad or len(made) != 2 * len(PROBLEMS) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+//===- BuiltRounds.cpp - Are launches in rounds right, byte for byte? -----===//
+
+#include "BuiltRounds.h"
+
+#include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// A case on its way through the rounds.
+struct BuiltRounds::Run {
+  FlashCase &flash;
+  const InterpreterOptions &options;
+  GlobalMemory memory = {};
+  llvm::StringMap<uint64_t> addresses = {};
+  std::vector<tile::Traffic> moved = {};
+};
+
+OwningOpRef<ModuleOp> BuiltRounds::build(const FlashCase &flash) {
+  OpBuilder b(&context);
+  Location loc = b.getUnknownLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  b.setInsertionPointToEnd(module->getBody());
+  int64_t launches = int64_t(launchesOf(flash.tiles).size());
+  for (int64_t number = 0; number < launches; ++number) {
+    KernelRequest request;
+    request.name = "launch_" + std::to_string(number);
+    request.problem = flash.problem;
+    request.tiles = flash.tiles;
+    request.launch = number;
+    request.scale = flash.scale;
+    request.sms = flash.multiprocessors;
+    findKernelBuilder(kernel)(b, loc, request);
+  }
+  return module;
+}
+
+void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
+  const Problem &p = run.flash.problem;
+  const Tiles &tiles = run.flash.tiles;
+  int64_t number = launchOf(kernel);
+  SCOPED_TRACE("launch " + std::to_string(number) + ", head " +
+               std::to_string(round.firstHead) + ", query " +
+               std::to_string(round.firstQuery));
+  RoundOrder rounds(tiles, p);
+  int64_t arrays = rounds.blocks * (p.heads / p.kvHeads);
+  std::vector<KernelArgument> arguments;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    StringRef role =
+        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    auto map = dyn_cast<tile::TensorMapType>(type);
+    int64_t columns = map ? rounds.columns : kRowStatistics;
+    int64_t head = rounds.rows * columns;
+    // What nobody has written is reported when it is read.
+    if (isScratchRole(role) && !run.addresses.contains(role))
+      run.addresses[role] = run.memory.allocate((map ? bytesOf(p.dtype) : 4) *
+                                                rounds.heads * arrays * head);
+    if (!isScratchRole(role) || !map)
+      arguments.push_back(
+          argumentOf(role, type, p, run.flash.scale, run.addresses, round));
+    else
+      arguments.push_back(
+          TensorMapArgument{run.addresses[role],
+                            {rounds.heads, arrays, rounds.rows, columns},
+                            {arrays * head, head, columns, 1}});
+  }
+  std::array<int64_t, 3> grid =
+      gridOf(tiles, p, run.flash.multiprocessors, /*blocksPerSm=*/1, number);
+  if (grid[0] == 0)
+    return;
+  FailureOr<tile::Traffic> traffic =
+      interpret(kernel, grid, arguments, run.memory, run.options);
+  ASSERT_TRUE(succeeded(traffic));
+  FailureOr<tile::Traffic> counted =
+      tile::countTraffic(kernel, grid, scalarsOf(kernel, p, round));
+  ASSERT_TRUE(succeeded(counted));
+  EXPECT_EQ(counted->global, traffic->global);
+  EXPECT_EQ(counted->smem, traffic->smem);
+  run.moved[number] += *traffic;
+}
+
+void BuiltRounds::check(const Problem &problem, const Tiles &tiles,
+                        const InterpreterOptions &options) {
+  FlashCase flash(problem, tiles);
+  check(flash, options);
+}
+
+void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
+  const Problem &p = flash.problem;
+  SCOPED_TRACE(flash.tiles.str() + "; queries " + std::to_string(p.queries) +
+               ", keys " + std::to_string(p.keys) + ", d " +
+               std::to_string(p.headDim) + ", d_v " +
+               std::to_string(p.headDimV) + ", " + str(p.mask));
+  OwningOpRef<ModuleOp> module = build(flash);
+  Run run{flash, options};
+  run.moved.resize(launchesOf(flash.tiles).size());
+  int64_t results = shapeOfArray("o", p).elements();
+  int64_t rows = shapeOfArray("lse", p).elements();
+  GlobalMemory &memory = run.memory;
+  uint64_t counter = memory.allocate(4);
+  int32_t none = 0;
+  memory.write(counter, &none, 4);
+  run.addresses = {{"q", upload(memory, flash.q, p.dtype)},
+                   {"k", upload(memory, flash.k, p.dtype)},
+                   {"v", upload(memory, flash.v, p.dtype)},
+                   {"o", memory.allocate(results * bytesOf(p.dtype))},
+                   {"lse", memory.allocate(rows * 4)},
+                   {kCounterRole, counter}};
+  RoundOrder rounds(flash.tiles, p);
+  for (int64_t n = 0; n < rounds.count(); ++n) {
+    for (auto kernel : module->getOps<tile::KernelOp>())
+      launch(run, kernel, rounds.at(n));
+    // What waits in a round is not to be seen in the next.
+    for (const char *role : {"scratch_p_map", "scratch_rows"})
+      if (auto found = run.addresses.find(role); found != run.addresses.end()) {
+        memory.free(found->second);
+        run.addresses.erase(found);
+      }
+  }
+  auto o = download(memory, run.addresses["o"], results, p.dtype);
+  auto lse = download(memory, run.addresses["lse"], rows, DataType::f32);
+  ASSERT_TRUE(o) << "not all of O was written";
+  EXPECT_LT(flash.errorOf(*o), limitOf(p));
+  if (p.lse) {
+    ASSERT_TRUE(lse) << "not all of the LSE was written";
+    EXPECT_LT(flash.lseErrorOf(*lse), limitOfLse(p));
+  }
+  if (attn::check(p)) // the model has no use for empty arrays
+    return;
+  Schedule built = findScheduleKind(schedule)->build(flash.tiles);
+  std::vector<Bytes> promised =
+      launchTraffic(census(built, p), built, p, *findMachine("h100_sxm"), {});
+  ASSERT_EQ(promised.size(), run.moved.size());
+  for (auto [number, traffic] : llvm::enumerate(run.moved)) {
+    SCOPED_TRACE("launch " + std::to_string(number));
+    EXPECT_EQ(promised[number].l2, traffic.global);
+    EXPECT_EQ(promised[number].smem, traffic.smem);
+  }
+}
