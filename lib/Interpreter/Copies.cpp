@@ -5,6 +5,8 @@
 #include "Handlers.h"
 #include "Visibility.h"
 
+#include "attn/Interpreter/Rounding.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -210,6 +212,37 @@ Step attn::interpreter::runRowDot(Warp &warp, const Instruction &in) {
   }
   warp.block.traffic.global += 2 * (end - begin) * width;
   return warp.set(in, MatrixRef(std::move(result)));
+}
+
+Step attn::interpreter::runSplitView(Warp &warp, const Instruction &in) {
+  const View &source = warp.view(in, 0), &target = warp.view(in, 1);
+  if (source.rows != target.rows)
+    return warp.stop(in, "rows",
+                     "expects views of as many rows, but got " +
+                         Twine(source.rows) + " and " + Twine(target.rows));
+  int64_t row = warp.integer(in, 2);
+  auto [begin, end] = clip(source, row, tile::SplitViewOp::kRows);
+  int64_t columns = source.type.getColumns();
+  int64_t width = target.type.getColumns() / tile::SplitViewOp::kParts;
+  std::vector<uint8_t> bytes(source.type.rowBytes()),
+      written(target.type.rowBytes());
+  std::vector<float> values(columns), parts(target.type.getColumns());
+  for (int64_t i = begin; i < end; ++i) {
+    readRow(warp, in, source, row + i, bytes.data());
+    decode(source.type.getElementType(), bytes.data(), values);
+    for (int64_t column = 0; column < columns; ++column) {
+      Bf16Parts split = splitToBf16(values[column]);
+      parts[column] = split.first;
+      parts[width + column] = split.second;
+      parts[2 * width + column] = split.third;
+    }
+    encode(target.type.getElementType(), parts, written.data());
+    writeRow(warp, in, target, row + i, 0, int64_t(written.size()),
+             written.data());
+  }
+  warp.block.traffic.global +=
+      (end - begin) * int64_t(bytes.size() + written.size());
+  return Step::next;
 }
 
 Step attn::interpreter::runStoreFragment(Warp &warp, const Instruction &in) {

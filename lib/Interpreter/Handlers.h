@@ -109,6 +109,7 @@ Step runAnyAbove(Warp &, const Instruction &);
 // Split.cpp
 Step runSplitBf16(Warp &, const Instruction &);
 Step runSplitRows(Warp &, const Instruction &);
+Step runSplitView(Warp &, const Instruction &);
 
 // Map.cpp
 Step runMap(Warp &, const Instruction &);

@@ -79,6 +79,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::SplitOp) { return runSplit; })
       .Case([](tile::SplitBf16Op) { return runSplitBf16; })
       .Case([](tile::SplitRowsOp) { return runSplitRows; })
+      .Case([](tile::SplitViewOp) { return runSplitView; })
       .Case([](tile::ExtractOp) { return runExtract; })
       .Case([](tile::MapOp) { return runMap; })
       .Case([](tile::RowReduceOp) { return runRowReduce; })

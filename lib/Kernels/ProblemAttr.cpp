@@ -15,6 +15,8 @@ int64_t attn::roleValue(StringRef role, const Problem &problem,
     return problem.queries;
   if (role == "keys" || isMapOf({"k", "dk", "v", "dv"}))
     return problem.keys;
+  if (StringRef input = inputOfParts(role); !input.empty())
+    return input == "q" ? problem.queries : problem.keys;
   if (isScratchRole(role) && role.ends_with(mapRole("")))
     return round.rows;
   if (role == "first_head")

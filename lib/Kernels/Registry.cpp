@@ -78,7 +78,13 @@ static SmallVector<LaunchShape, 3> launchesOfOutput(const Tiles &tiles) {
   scores.keyBlock = tiles.get("key_block");
   outputs.columns = tiles.get("column");
   scores.isInRounds = outputs.isInRounds = true;
-  return {scores, outputs};
+  if (!tiles.has("parts"))
+    return {scores, outputs};
+  GridForm around = GridForm::rowsHeadsBatch;
+  return {{"_split_queries", around, false, kStripRows},
+          {"_split_keys", around, true, kStripRows},
+          scores,
+          outputs};
 }
 
 /// Scores wait for gradients of both sides.

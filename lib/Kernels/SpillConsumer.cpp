@@ -2,6 +2,10 @@
 
 #include "SpillConsumer.h"
 
+#include "PartProducts.h"
+
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -62,6 +66,53 @@ Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place) const {
   Value result = b.await(sum);
   ring.release(b, before);
   return result;
+}
+
+// Small parts come first, and so do their products: their slots are free for
+// those of the next slice while the others are multiplied.
+Value SpillConsumer::sliceOfParts(Place &place, int64_t columns,
+                                  bool isTransposed) const {
+  std::array<Place, kSplitParts> parts;
+  for (Place &part : llvm::reverse(parts)) {
+    ring.awaitFull(b, place);
+    part = place;
+    place = ring.next(b, place);
+  }
+  Value sum = startPairs(
+      /*splits=*/true, Value(),
+      [&](const PartPair &pair, Value sum) -> Value {
+        return WgmmaOp::create(b, b.pendingType(columns), left,
+                               parts[pair.left].slot, groupRow, right,
+                               parts[pair.right].slot, isTransposed, sum);
+      },
+      /*endsWithParts=*/true);
+  // A slot goes back when all groups but the youngest ones are done.
+  for (unsigned part = kSplitParts - 1; part > 0; --part) {
+    WgmmaWaitOp::create(b, TypeRange(), part, ValueRange());
+    ring.release(b, parts[part]);
+  }
+  Value result = b.await(sum);
+  ring.release(b, parts[0]);
+  return result;
+}
+
+Value SpillConsumer::productOfParts(Place &place, int64_t columns) const {
+  auto type = b.accType(kWarpRows, keyBlock);
+  ValueRange last =
+      b.loop(b.i32(0), b.i32(llvm::divideCeil(columns, kStep)),
+             {place.slot, place.parity, b.fill(b.f32(0), type)},
+             [&](Scalar, ValueRange p) -> SmallVector<Value> {
+               Place place{b.wrap(p[0]), b.wrap(p[1])};
+               Value sum = sliceOfParts(place, keyBlock, /*isTransposed=*/true);
+               Value scores =
+                   b.map({p[2], sum}, type,
+                         [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                           return x[0] + x[1];
+                         });
+               return {place.slot, place.parity, scores};
+             });
+  place = {b.wrap(last[0]), b.wrap(last[1])};
+  return last[2];
 }
 
 void SpillConsumer::put(Value fragment, Scalar &turn) const {

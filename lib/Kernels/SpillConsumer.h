@@ -36,6 +36,12 @@ struct SpillConsumer : SpillFrame {
   /// The next slices of such a product: all but the first start beside the one
   /// before.
   mlir::Value addSlices(mlir::Value sum, int64_t count, Place &place) const;
+  /// The same of parts, slices added up in f32.
+  mlir::Value productOfParts(Place &place, int64_t columns) const;
+  /// Own rows of a slice of parts times those of the right factor, or their
+  /// transposes, in one sum of so many columns.
+  mlir::Value sliceOfParts(Place &place, int64_t columns,
+                           bool isTransposed) const;
   /// Leaves what is to go in the warpgroup's part of the staging buffer.
   void put(mlir::Value fragment, Scalar &turn) const;
 

@@ -11,6 +11,8 @@
 
 #include "SpillFrame.h"
 
+#include "attn/Schedule/Schedule.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -78,6 +80,8 @@ private:
   Place loadStep(const Tile &tile, const Step &step, Place place) {
     switch (f.launch) {
     case SpillLaunch::scores:
+      if (f.splits)
+        return loadPartsOfSlices(tile, step, place);
       place = loadSlices("q", "k", f.problem.headDim, tile, step, place);
       if (f.isForward)
         return place;
@@ -93,6 +97,8 @@ private:
     case SpillLaunch::querySums: {
       SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
       Scalar key = step.block * SpillFrame::kStep;
+      if (f.splits)
+        return loadPartsOfWeights(head, tile, key, place);
       f.ring.awaitEmpty(b, place);
       if (f.isForward) {
         loadWeights(head, tile, key, place);
@@ -116,6 +122,49 @@ private:
          tile.row - f.firstQuery, key - block * f.keyBlock, f.left, place);
     load("v", tile.batch, tile.head / f.sharers, key, f.columnOf(tile), f.right,
          place);
+  }
+
+  /// So many slices, part by part, each into a slot, the small ones first.  A
+  /// loop, since a lane that loads has few registers.
+  Place loadParts(int64_t slices, Place start,
+                  function_ref<void(Scalar slice, Scalar part, Place)> load) {
+    ValueRange last = b.loop(
+        b.i32(0), b.i32(slices * kSplitParts), {start.slot, start.parity},
+        [&](Scalar number, ValueRange p) -> SmallVector<Value> {
+          Place place{b.wrap(p[0]), b.wrap(p[1])};
+          Scalar slice = number / kSplitParts;
+          f.ring.awaitEmpty(b, place);
+          Scalar last = slice * kSplitParts + (kSplitParts - 1);
+          load(slice, last - number, place);
+          place = f.ring.next(b, place);
+          return {place.slot, place.parity};
+        });
+    return {b.wrap(last[0]), b.wrap(last[1])};
+  }
+
+  Place loadPartsOfWeights(const SpillFrame::RoundHead &head, const Tile &tile,
+                           Scalar key, Place start) {
+    Scalar block = key / f.keyBlock;
+    return loadParts(1, start, [&](Scalar, Scalar part, Place place) {
+      load("scratch_p", head.keyHead, f.blockInRound(head, block),
+           tile.row - f.firstQuery, key + (part - block) * f.keyBlock, f.left,
+           place);
+      load("scratch_v", tile.batch, tile.head / f.sharers, key,
+           f.columnOf(tile) + part * f.partColumns("v"), f.right, place);
+    });
+  }
+
+  Place loadPartsOfSlices(const Tile &tile, const Step &step, Place start) {
+    constexpr int64_t width = SpillFrame::kStep;
+    int64_t columns = f.partColumns("q");
+    return loadParts(columns / width, start,
+                     [&](Scalar slice, Scalar part, Place place) {
+                       Scalar column = slice * width + part * columns;
+                       load("scratch_q", tile.batch, tile.head, tile.row,
+                            column, f.left, place);
+                       load("scratch_k", tile.batch, tile.head / f.sharers,
+                            step.block * f.keyBlock, column, f.right, place);
+                     });
   }
 
   /// Both factors of a block of scores, or of dP, 64 columns after the other.
@@ -186,6 +235,8 @@ private:
       return turn ^ 1;
     }
     case SpillLaunch::querySums: {
+      if (f.splits) // from registers
+        return turn;
       if (f.isForward) {
         writeSums("o", tile, turn);
         return turn ^ 1;
@@ -201,9 +252,12 @@ private:
   Scalar writeScores(const Tile &tile, Scalar turn) {
     SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
     if (f.isForward) {
-      write("scratch_p", head.keyHead, f.blockInRound(head, tile.part),
-            tile.row - f.firstQuery, b.i32(0), turn);
-      return turn ^ 1;
+      for (int64_t part = 0; part < (f.splits ? kSplitParts : 1); ++part) {
+        write("scratch_p", head.keyHead, f.blockInRound(head, tile.part),
+              tile.row - f.firstQuery, b.i32(part * f.keyBlock), turn);
+        turn = turn ^ 1;
+      }
+      return turn;
     }
     Scalar column = tile.part * f.keyBlock;
     for (StringRef array : {"scratch_p", "scratch_ds"}) {

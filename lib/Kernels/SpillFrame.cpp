@@ -2,6 +2,10 @@
 
 #include "SpillFrame.h"
 
+#include "InputParts.h"
+
+#include "attn/Schedule/Schedule.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -12,10 +16,16 @@ static bool isForwardOf(const KernelRequest &request) {
   return request.problem.direction == Direction::forward;
 }
 
+static bool isSplit(const KernelRequest &request) {
+  return request.tiles.has("parts");
+}
+
 /// Backward one of the statistics goes before.
 static SpillLaunch spillLaunchOf(const KernelRequest &request) {
   if (isForwardOf(request))
-    return request.launch == 0 ? SpillLaunch::scores : SpillLaunch::querySums;
+    return request.launch == (isSplit(request) ? kSplittingLaunches : 0)
+               ? SpillLaunch::scores
+               : SpillLaunch::querySums;
   return SpillLaunch(request.launch - 1);
 }
 
@@ -23,8 +33,8 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
     : GradientFrame(
           b, request,
           {spillLaunchOf(request) == SpillLaunch::keySums, kRows, kStep}),
-      isForward(isForwardOf(request)), launch(spillLaunchOf(request)),
-      keyBlock(request.tiles.get("key_block")),
+      isForward(isForwardOf(request)), splits(isSplit(request)),
+      launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
       step(request.tiles.get("slice", kStep)),
       stages(request.tiles.get("stages")),
@@ -34,6 +44,8 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
                 : partsOf(isForward ? problem.headDimV : problem.headDim)) {
   walksUp = isForward; // what blocks stand at comes in the order of blocks
   hasBusyProducer = isForward;
+  if (splits)
+    element = b.getBF16Type();
 }
 
 KernelOp SpillFrame::declare() {
@@ -51,6 +63,8 @@ KernelOp SpillFrame::declare() {
 void SpillFrame::declareRound() {
   if (isForward) {
     arguments.pointer("scratch_rows", b.getF32Type());
+    if (is(SpillLaunch::querySums) && splits)
+      arguments.operand("o", b.getF32Type());
     if (is(SpillLaunch::querySums) && problem.lse)
       arguments.operand("lse", b.getF32Type());
     for (StringRef size : {"first_head", "round_heads", "first_query"})
@@ -153,14 +167,22 @@ void SpillFrame::declareMapsOfOutput() {
   auto map = [&](StringRef role, int64_t rows, int64_t columns) {
     arguments.map(b, role, rows, columns, element);
   };
+  auto mapInput = [&](StringRef input, int64_t rows, int64_t columns) {
+    if (splits)
+      map(partsRole(input), rows, kSplitParts * partColumns(input));
+    else
+      map(input, rows, columns);
+  };
+  int64_t columnsOfWeights = splits ? kSplitParts * keyBlock : keyBlock;
   if (isScores) {
-    map("q", kRows, problem.headDim);
-    map("k", keyBlock, problem.headDim);
-    return map("scratch_p", kGroupRows, keyBlock);
+    mapInput("q", kRows, problem.headDim);
+    mapInput("k", keyBlock, problem.headDim);
+    return map("scratch_p", kGroupRows, columnsOfWeights);
   }
-  map("scratch_p", kRows, keyBlock);
-  map("v", kStep, problem.headDimV);
-  map("o", kGroupRows, problem.headDimV);
+  map("scratch_p", kRows, columnsOfWeights);
+  mapInput("v", kStep, problem.headDimV);
+  if (!splits)
+    map("o", kGroupRows, problem.headDimV);
 }
 
 void SpillFrame::declareMaps() {
@@ -195,10 +217,13 @@ void SpillFrame::reserve() {
                   : allocate("left", stages, kRows, kStep);
   right = isScores ? allocate("right", stages, keyBlock, kStep)
                    : allocate("right", stages, kStep, column);
-  staged = allocate("staged", 1, kRows, isScores ? keyBlock : column);
   int64_t consumers = kWarpsPerGroup * kGroups;
+  bool isStaged = isScores || !splits;
+  if (isStaged)
+    staged = allocate("staged", 1, kRows, isScores ? keyBlock : column);
   ring = Ring(b, "ring", stages, consumers, /*writers=*/2);
-  ringStaged = Ring(b, "staged", kGroups, /*readers=*/1, kWarpsPerGroup);
+  if (isStaged)
+    ringStaged = Ring(b, "staged", kGroups, /*readers=*/1, kWarpsPerGroup);
   queue = tileQueue(b, consumers + 1, /*hasParts=*/true);
 }
 
@@ -220,6 +245,8 @@ Tile SpillFrame::tileAt(Scalar number) const {
   Scalar width = b.max(b.min(sectionHeads, heads - first), b.i32(1));
   Scalar rest = number - first * ofHead;
   Scalar place = rest / partCount, part = rest - place * partCount;
+  if (is(SpillLaunch::scores) && splits)
+    takeInBands(rest, place, part);
   Scalar tile = place / width;
   Scalar head = first + (place - tile * width);
   if (isMasked && is(SpillLaunch::querySums))
@@ -242,6 +269,18 @@ Tile SpillFrame::tileAt(Scalar number) const {
   if (!is(SpillLaunch::keySums))
     head = head * sharers + sharer;
   return {b.select(exists, row, b.i32(-1)), head, batch, part};
+}
+
+// What blocks of keys have in parts is more than L2 keeps of a long sequence.
+// So some tiles of rows take a block of keys each before the next block comes.
+void SpillFrame::takeInBands(Scalar number, Scalar &place, Scalar &part) const {
+  int64_t rows = kBandTiles;
+  Scalar band = number / (partCount * rows);
+  Scalar first = band * rows;
+  Scalar count = b.max(b.min(rowTiles - first, b.i32(rows)), b.i32(1));
+  Scalar inBand = number - first * partCount;
+  part = inBand / count;
+  place = first + (inBand - part * count);
 }
 
 Value SpillFrame::statisticsOfBlock(const Tile &tile, Scalar block,
@@ -287,6 +326,11 @@ Walk SpillFrame::walkInRound(const Tile &tile) const {
         {block, block + 1}, tile.head, b.select(isSeen, b.i32(1), b.i32(0))};
   }
   Run run = seenBy(tile, queries, firstKey, endOfKeys, step);
+  if (splits) { // whole blocks
+    int64_t ofBlock = keyBlock / step;
+    run = blocksSeen(tile);
+    run = {run.begin * ofBlock, run.end * ofBlock};
+  }
   return {run, tile.head, run.end - run.begin};
 }
 

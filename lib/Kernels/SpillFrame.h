@@ -13,6 +13,10 @@
 // keys of each query head, query of the strip, key of the block]; and for every
 // row of a block two numbers, the maximum and the sum of its weights.
 //
+// **Parts.**  Factors of f32 are three parts of bf16 each (InputParts.h), P
+// too: a block of it has those of all its keys side by side.  Where one slot of
+// the ring would have slices of two factors, three have, the small parts first.
+//
 // **Tiles** of a launch have 128 rows, of queries or of keys, and a *part*: of
 // scores a block of keys, backward of the strip's; of dQ and O a run of
 // columns; on the side of the keys first the runs of dV, then those of dK.
@@ -78,6 +82,10 @@ struct SpillFrame : GradientFrame {
   Run blocksSeen(const Tile &tile) const {
     return seenBy(tile, queries, firstKey, endOfKeys, keyBlock);
   }
+  /// Columns of a part of an input.
+  int64_t partColumns(llvm::StringRef input) const {
+    return columnsOfPart(input, problem, request.tiles);
+  }
   /// Whether there is nothing to do for a tile; none is told of such a one.
   Scalar isIdle(const Tile &tile) const;
   /// Whether all of some queries, from `row` on, see a whole block of scores.
@@ -108,6 +116,7 @@ struct SpillFrame : GradientFrame {
                  int64_t warps = kWarpsPerGroup) const;
 
   const bool isForward;
+  const bool splits; ///< factors are in parts
   const SpillLaunch launch;
   int64_t keyBlock; ///< keys of a block of scores
   int64_t column;   ///< columns of a part
@@ -132,6 +141,8 @@ private:
   void declareMaps();
   void declareMapsOfOutput();
   void enterStripOfQueries();
+  /// Place and part of a tile of scores, of parts.
+  void takeInBands(Scalar number, Scalar &place, Scalar &part) const;
   void foldTiles();
   /// The block that such a part is, and its tile of rows.
   void unfold(Scalar &tile, Scalar &part) const;

@@ -33,6 +33,7 @@
 #include "Epilogue.h"
 #include "FlashFrame.h"
 #include "LazySoftmax.h"
+#include "PartProducts.h"
 #include "Turns.h"
 
 #include "attn/Schedule/Footprint.h"
@@ -74,33 +75,13 @@ private:
 
   struct State;
 
-  /// The parts of a product's factors, by number.
-  struct Pair {
-    size_t left, right;
-  };
-  ArrayRef<Pair> pairs() const {
-    static constexpr Pair whole[] = {{0, 0}};
-    static constexpr Pair ofParts[] = {{2, 0}, {0, 2}, {1, 1},
-                                       {1, 0}, {0, 1}, {0, 0}};
-    static_assert(std::size(ofParts) == kPartProducts);
-    return splits ? ArrayRef<Pair>(ofParts) : ArrayRef<Pair>(whole);
-  }
-
-  /// One product or several, in one group.
-  Value start(Value sum, function_ref<Value(const Pair &, Value)> product) {
-    for (const Pair &pair : pairs()) {
-      sum = product(pair, sum);
-      cast<WgmmaOp>(sum.getDefiningOp()).setOpen(&pair != &pairs().back());
-    }
-    return sum;
-  }
-
   Value startScores(Place q, Place k) {
-    return start(Value(), [&](const Pair &pair, Value sum) -> Value {
-      return WgmmaOp::create(b, b.pendingType(key), buffersQ[pair.left], q.slot,
-                             groupRow, buffersK[pair.right], k.slot,
-                             /*transpose=*/true, sum);
-    });
+    return startPairs(
+        splits, Value(), [&](const PartPair &pair, Value sum) -> Value {
+          return WgmmaOp::create(b, b.pendingType(key), buffersQ[pair.left],
+                                 q.slot, groupRow, buffersK[pair.right], k.slot,
+                                 /*transpose=*/true, sum);
+        });
   }
 
   /// O in parts that are added to by themselves, or the only one.
@@ -123,12 +104,13 @@ private:
     Value column =
         part == 0 ? Value() : Value(b.i32(int64_t(part) * kSumColumns));
     Value sum = splits ? Value() : output[part];
-    return start(sum, [&](const Pair &pair, Value sum) -> Value {
-      return WgmmaOp::create(b, b.pendingType(columnsOf(part)),
-                             weights[pair.left], /*lhs_stage=*/Value(),
-                             /*lhs_row=*/Value(), buffersV[pair.right], v.slot,
-                             column, transposes, sum);
-    });
+    return startPairs(
+        splits, sum, [&](const PartPair &pair, Value sum) -> Value {
+          return WgmmaOp::create(b, b.pendingType(columnsOf(part)),
+                                 weights[pair.left], /*lhs_stage=*/Value(),
+                                 /*lhs_row=*/Value(), buffersV[pair.right],
+                                 v.slot, column, transposes, sum);
+        });
   }
 
   /// The rest of that product, of which one part is in flight.  Parts are

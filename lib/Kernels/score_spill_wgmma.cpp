@@ -21,10 +21,20 @@
 // A consumer warpgroup has 64 rows of a tile.  While one scales P the products
 // of the other run.
 //
+// f32 goes through both in three parts of bf16, six products for one, of which
+// launches before the rounds make Q, K and V (InputParts.h) and `scores` P.  A
+// slice is a sum of its own, that is added to what is kept in f32: the tensor
+// cores cut off what they add behind a sum's last bit, and two slices one
+// behind the other had relative errors of 1.4e-6, those of f32 being 3e-7 to
+// 8e-7.  P of a block is brought to the reference where it is added, by one
+// factor for each row, and comes into products from shared memory.  O leaves
+// from registers, to rows of any length and at any address.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Epilogue.h"
 #include "GroupSoftmax.h"
+#include "InputParts.h"
 #include "SpillConsumer.h"
 
 using namespace mlir;
@@ -64,7 +74,8 @@ private:
     Scalar key = tile.part * keyBlock;
     Scalar isOpen = this->isOpen(tile.row + groupRow, kGroupRows, key);
     Scalar row = tile.row + warpRow();
-    Value product = this->product(state.place, problem.headDim);
+    Value product = splits ? productOfParts(state.place, problem.headDim)
+                           : this->product(state.place, problem.headDim);
     Value scores = softmax->orient(b, product);
     scores = b.choose(
         isOpen, [&]() -> SmallVector<Value> { return {scores}; },
@@ -74,7 +85,7 @@ private:
     GroupSoftmax::Rows rows =
         softmax->raise(b, softmax->start(b, kWarpRows), scores);
     Value weights = softmax->weigh(b, rows, scores);
-    put(weights, state.turn);
+    putWeights(weights, state.turn);
     rows = softmax->whole(b, rows);
     Scalar inStrip = row - firstQuery;
     StoreRowOp::create(b, rows.max, statisticsOfBlock(tile, tile.part, kMax),
@@ -82,6 +93,16 @@ private:
     StoreRowOp::create(b, rows.sum, statisticsOfBlock(tile, tile.part, kSum),
                        inStrip);
     return state;
+  }
+
+  /// P as it is multiplied.
+  void putWeights(Value weights, Scalar &turn) {
+    if (!splits)
+      return put(weights, turn);
+    FragType type = b.lhsType(kWarpRows, keyBlock, element);
+    auto parts = SplitBf16Op::create(b, type, type, type, weights);
+    for (Value part : parts.getResults())
+      put(part, turn);
   }
 
   //===--------------------------------------------------------------------===//
@@ -102,7 +123,9 @@ private:
         [&](Scalar block, ValueRange s) -> SmallVector<Value> {
           Place place{b.wrap(s[0]), b.wrap(s[1])};
           GroupSoftmax::Rows next = statisticsAt(tile, seen, block + 1);
-          Value sum = addBlock(block, steps, /*exponents=*/s[5], s[2], place);
+          Value sum =
+              splits ? addBlockOfParts(/*exponents=*/s[5], s[2], place)
+                     : addBlock(block, steps, /*exponents=*/s[5], s[2], place);
           auto [output, rows] = takeIn({sum, {s[3], s[4]}}, next);
           Value exponents = GroupSoftmax::difference(b, next.max, rows.max);
           return {place.slot, place.parity, output,
@@ -110,7 +133,11 @@ private:
         });
     state.place = {b.wrap(last[0]), b.wrap(last[1])};
     GroupSoftmax::End end = softmax->end(b, {last[3], last[4]});
-    put(scaleRows(b, last[2], end.inverse), state.turn);
+    Value output = scaleRows(b, last[2], end.inverse);
+    if (splits)
+      storeOutput(output, tile);
+    else
+      put(output, state.turn);
     if (problem.lse)
       b.when(tile.part == b.i32(0), [&] {
         storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow());
@@ -157,6 +184,36 @@ private:
     return last[2];
   }
 
+  /// sum += P of a block times V times such powers of two.
+  Value addBlockOfParts(Value exponents, Value sum, Place &place) {
+    Value factors = b.map(exponents, exponents.getType(),
+                          [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                            return b.exp2(x[0]);
+                          });
+    ValueRange last = b.loop(
+        b.i32(0), b.i32(keyBlock / kStep), {place.slot, place.parity, sum},
+        [&](Scalar, ValueRange p) -> SmallVector<Value> {
+          Place place{b.wrap(p[0]), b.wrap(p[1])};
+          Value product = sliceOfParts(place, column, /*isTransposed=*/false);
+          Value sum = b.map({p[2], product, factors}, p[2].getType(),
+                            [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                              return b.fma(x[1], x[2], x[0]);
+                            });
+          return {place.slot, place.parity, sum};
+        });
+    place = {b.wrap(last[0]), b.wrap(last[1])};
+    return last[2];
+  }
+
+  /// From registers: their pairs of f32 fill sectors.
+  void storeOutput(Value output, const Tile &tile) {
+    auto type = ViewType::get(b.getContext(), problem.headDimV, b.getF32Type(),
+                              request.alignmentOf("o"));
+    Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);
+    StoreFragmentOp::create(b, output, view, tile.row + warpRow(),
+                            columnOf(tile));
+  }
+
   /// The maxima and sums of a block's rows, if the tile sees it.
   GroupSoftmax::Rows statisticsAt(const Tile &tile, const Run &seen,
                                   Scalar block) {
@@ -195,5 +252,7 @@ KernelOp attn::score_spill_wgmma(OpBuilder &builder, Location loc,
                                  const KernelRequest &request) {
   OpBuilder::InsertionGuard guard(builder);
   TileBuilder b(loc, builder);
+  if (request.tiles.has("parts") && request.launch < kSplittingLaunches)
+    return splitInputs(b, request, /*ownsKeys=*/request.launch == 1);
   return ScoreSpill(b, request).build();
 }

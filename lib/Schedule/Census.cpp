@@ -412,6 +412,10 @@ private:
       use.tile.cols =
           paddedColumns(node, use.tile.cols, problem) / node.columnGroups;
     use.moved = use.elements;
+    if (node.partColumns > 0 && isInput(node.tensor, problem)) {
+      int64_t columns = extent(problem, *shapeOf(node.tensor).cols);
+      use.moved = use.elements / columns * columnsMoved(node, columns);
+    }
     if (node.wholeRows > 0)
       use.moved = around.isOfProducts ? wholeElements(use, around)
                                       : wholeElements(node, around, use.count);

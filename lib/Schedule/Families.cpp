@@ -21,11 +21,13 @@ static Sentence checkMmaSync(const Problem &problem, const Machine &machine) {
   return std::nullopt;
 }
 
-/// One head dimension: rows are whole 16-byte pieces, and not too wide.
+/// One head dimension: rows are whole 16-byte pieces, unless they are
+/// rewritten, and not too wide.
 static Sentence checkWgmmaColumns(const char *what, int64_t columns,
-                                  int64_t bytesPerElement, int64_t most) {
-  int64_t unit = kMaxAlignment / bytesPerElement;
-  if (columns % unit != 0)
+                                  int64_t bytesPerElement,
+                                  const WgmmaUse &use) {
+  int64_t unit = kMaxAlignment / bytesPerElement, most = use.mostHeadDim;
+  if (!use.rewrites && columns % unit != 0)
     return std::string("wgmma expects ") + what + " to be a multiple of " +
            std::to_string(unit) + " (16 bytes), but got " +
            std::to_string(columns);
@@ -35,33 +37,33 @@ static Sentence checkWgmmaColumns(const char *what, int64_t columns,
   return std::nullopt;
 }
 
-static Sentence checkWgmma(const Problem &problem, int64_t most, bool splits) {
+static Sentence checkWgmma(const Problem &problem, WgmmaUse use) {
   bool isSingle = problem.dtype == DataType::f32;
   if (!is16Bit(problem.dtype) && problem.dtype != DataType::f8e4m3 &&
-      !(isSingle && splits))
+      !(isSingle && use.splits))
     return "wgmma expects bf16, f16 or f8e4m3, but got " +
            std::string(name(problem.dtype));
   if (isSingle && problem.precision != Precision::tf32x3)
     return "wgmma expects f32 in precision tf32x3, but got " +
            std::string(name(problem.precision));
   int64_t bytes = bytesOf(problem.dtype);
-  if (bytes != 2) // values are transposed, or split, for one product
-    most = std::min(most, kMostWgmmaColumns);
+  // Values are transposed, or split, for one product.
+  if (bytes != 2 && !use.rewrites)
+    use.mostHeadDim = std::min(use.mostHeadDim, kMostWgmmaColumns);
   if (auto sentence =
-          checkWgmmaColumns("head dim", problem.headDim, bytes, most))
+          checkWgmmaColumns("head dim", problem.headDim, bytes, use))
     return sentence;
   if (auto sentence =
-          checkWgmmaColumns("head dim of v", problem.headDimV, bytes, most))
+          checkWgmmaColumns("head dim of v", problem.headDimV, bytes, use))
     return sentence;
-  if (problem.alignment < kMaxAlignment)
+  if (!use.rewrites && problem.alignment < kMaxAlignment)
     return "wgmma expects rows aligned to " + std::to_string(kMaxAlignment) +
            " bytes, but got " + std::to_string(problem.alignment);
   return std::nullopt;
 }
 
 Sentence attn::checkFamily(TensorCoreFamily family, const Problem &problem,
-                           const Machine &machine, int64_t mostHeadDim,
-                           bool splits) {
+                           const Machine &machine, const WgmmaUse &use) {
   switch (family) {
   case TensorCoreFamily::none:
     return std::nullopt;
@@ -73,9 +75,8 @@ Sentence attn::checkFamily(TensorCoreFamily family, const Problem &problem,
       return std::string(name(family)) +
              " expects a machine that has it, but " + machine.name + " has " +
              std::string(name(machine.family));
-    return family == TensorCoreFamily::wgmma
-               ? checkWgmma(problem, mostHeadDim, splits)
-               : std::nullopt;
+    return family == TensorCoreFamily::wgmma ? checkWgmma(problem, use)
+                                             : std::nullopt;
   }
   return std::nullopt;
 }

@@ -390,6 +390,7 @@ namespace {
 struct Scratch {
   int64_t all = 0, ofRows = 0;
   int64_t ofStrip = 0; ///< of all heads of a round, P and dS
+  int64_t ofParts = 0; ///< of all heads, inputs in parts
 };
 } // namespace
 
@@ -412,6 +413,14 @@ static void addScratch(Scratch &scratch, const Body &body,
     if (node.verb != Verb::spill || node.slots > 0)
       continue;
     Shape shape = shapeOf(node.tensor);
+    if (isInput(node.tensor, problem)) {
+      bool isKey = shape.rows == Axis::Key;
+      scratch.ofParts += (isKey ? problem.kvHeads : problem.heads) *
+                         extent(problem, shape.rows) *
+                         columnsMoved(node, extent(problem, *shape.cols)) *
+                         bytesMoved(node, problem);
+      continue;
+    }
     int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
                                   : problem.queries;
     if (rounds && isOfRound(node, rounds)) {
@@ -521,8 +530,9 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   }
   int64_t heads = problem.batch * problem.heads;
   most.stripScratchBytes = ofHead.ofStrip;
-  most.rowScratchBytes = heads * ofHead.ofRows + ofHead.ofStrip;
-  most.scratchBytes = heads * ofHead.all + places + ofHead.ofStrip;
+  int64_t ofParts = problem.batch * ofHead.ofParts;
+  most.rowScratchBytes = heads * ofHead.ofRows + ofHead.ofStrip + ofParts;
+  most.scratchBytes = heads * ofHead.all + places + ofHead.ofStrip + ofParts;
   return most;
 }
 

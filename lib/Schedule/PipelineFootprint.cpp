@@ -12,8 +12,9 @@
 // has where results leave from the places of own rows.
 //
 // A pipeline of products has its one ring first, of pairs of factors, and a
-// staging buffer as wide, through which everything leaves, with a part and a
-// pair of barriers for every warpgroup.
+// staging buffer as wide, with a part and a pair of barriers for every
+// warpgroup, unless everything leaves from registers.  Of factors in parts a
+// pair is one part of each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,8 +120,10 @@ public:
       int64_t pair = (kProductRows + how.width) * kPanelBytes;
       panels(pairs * pair);
       rings.push_back(pairs);
-      rings.push_back(how.warpgroups);
-      staging = kProductRows * how.width * bytesOf(problem.dtype);
+      if (leavesStaged(grid.body)) {
+        rings.push_back(how.warpgroups);
+        staging = kProductRows * how.width * factorBytes();
+      }
     }
     if (how.group > 1 || how.reusesPlaces)
       rings.push_back(how.warpgroups);
@@ -186,6 +189,20 @@ private:
 
   void panels(int64_t bytes) {
     buffers = roundUp(buffers, kSwizzleBytes) + bytes;
+  }
+
+  /// Bytes of an element of factors of plain products.
+  int64_t factorBytes() const {
+    return needsSplit(problem) ? kPartBytes : bytesOf(problem.dtype);
+  }
+
+  static bool leavesStaged(const Body &nodes) {
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node &node) {
+      bool isStore = node.verb == Verb::store && !node.isDirect &&
+                     shapeOf(node.tensor).cols;
+      bool isSpill = node.verb == Verb::spill && node.level == Level::Smem;
+      return isStore || isSpill || leavesStaged(node.body);
+    });
   }
 
   static int64_t rowsOf(Tensor tensor, Steps steps) {
@@ -374,9 +391,11 @@ private:
       case Verb::multiply: // a sum beside what it is added to
         if (isSplit && node.tensor == Tensor::O)
           held += std::min(kSumColumns, columns(node.tensor, steps)) / 2;
+        if (how.width > 0 && needsSplit(problem))
+          held += accumulator(node, steps);
         break;
       case Verb::rescale: // as it came, and as it is multiplied
-        if (how.width > 0)
+        if (how.width > 0 && node.tensor == Tensor::P)
           held += 2 * halves(node.tensor, steps);
         break;
       case Verb::grid:

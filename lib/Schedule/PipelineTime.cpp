@@ -390,7 +390,7 @@ static std::vector<double> clocksOfEach(const PipelineModel &model,
     // Warpgroups behind the last row have nothing to do.
     double active = double(ceilDiv(problem.queries % rows, kWarpgroupRows));
     if (active > 0)
-      clocks.push_back(model.rounds() * model.partRound(active) + boundary);
+      clocks.push_back(model.rounds() * model.round(active) + boundary);
     return clocks;
   }
   double round = model.averageRound() * model.rounds() / model.averageSteps();

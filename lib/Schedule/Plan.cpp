@@ -20,11 +20,23 @@ const Plan *PlanReport::best() const {
 // Families: which unit takes the products
 //===----------------------------------------------------------------------===//
 
-static const Form *formFor(const ScheduleKind &kind, TensorCoreFamily family) {
-  for (const Form &form : kind.forms)
-    if (form.serves(family))
+static bool takes(const Form &form, const Problem &problem) {
+  return !form.takes || form.takes(problem);
+}
+
+/// The first that takes the problem, or else the first.
+static const Form *formFor(const ScheduleKind &kind, TensorCoreFamily family,
+                           const Problem &problem) {
+  const Form *first = nullptr;
+  for (const Form &form : kind.forms) {
+    if (!form.serves(family))
+      continue;
+    if (takes(form, problem))
       return &form;
-  return nullptr;
+    if (!first)
+      first = &form;
+  }
+  return first;
 }
 
 /// Why a schedule cannot run on a family here.
@@ -32,16 +44,17 @@ static std::optional<std::string> checkFamilyOf(const ScheduleKind &kind,
                                                 TensorCoreFamily family,
                                                 const Problem &problem,
                                                 const Machine &machine) {
-  const Form *form = formFor(kind, family);
-  if (auto sentence = checkFamily(family, problem, machine,
-                                  form ? form->mostHeadDim : kMostWgmmaColumns,
-                                  form && form->splits))
+  const Form *form = formFor(kind, family, problem);
+  WgmmaUse use;
+  if (form)
+    use = {form->mostHeadDim, form->splits, form->rewrites};
+  if (auto sentence = checkFamily(family, problem, machine, use))
     return sentence;
   if (form)
     return std::nullopt;
   std::string text =
       kind.name + " is not written for " + std::string(name(family));
-  bool isPortable = formFor(kind, TensorCoreFamily::mmaSync);
+  bool isPortable = formFor(kind, TensorCoreFamily::mmaSync, problem);
   return text + (isPortable ? " yet; mma_sync is the portable choice" : "");
 }
 
@@ -58,7 +71,7 @@ static std::vector<TensorCoreFamily> familiesFor(const ScheduleKind &kind,
   for (TensorCoreFamily family : tensorCores)
     if (!checkFamilyOf(kind, family, problem, machine))
       families.push_back(family);
-  if (families.empty() && formFor(kind, TensorCoreFamily::none))
+  if (families.empty() && formFor(kind, TensorCoreFamily::none, problem))
     families.push_back(TensorCoreFamily::none);
   return families;
 }
@@ -179,6 +192,8 @@ checkRounds(const Space &space, const Tiles &given, const Schedule &schedule) {
       footprint(schedule, space.problem, space.machine).stripScratchBytes;
   bool cutsQueries = rounds.axis == Axis::Query;
   int64_t most = cutsQueries ? kMostWeightScratchBytes : kMostStripScratchBytes;
+  if (cutsQueries && needsSplit(space.problem))
+    most *= kSplitParts;
   bool isUsual = rounds.heads == 1 && rounds.strip <= kUsualStrip &&
                  bytes <= operandBytes(space.problem);
   bool isLeast = rounds.heads == 1 && rounds.strip <= kLeastStrip;
@@ -397,9 +412,9 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
              kernelFor(kind, kind.forms.front(), other, problem)});
     }
     for (TensorCoreFamily family : families)
-      priceAll(
-          {kind, family, problem, machine, calibration, *formFor(kind, family)},
-          {}, outcome);
+      priceAll({kind, family, problem, machine, calibration,
+                *formFor(kind, family, problem)},
+               {}, outcome);
   }
   refuseLavish(outcome);
   report.plans = std::move(outcome.plans);
@@ -472,7 +487,7 @@ std::optional<Plan> attn::planFor(const Problem &problem,
   bool hasFamily = false;
   for (TensorCoreFamily family : familiesFor(*kind, problem, machine)) {
     for (const Form &form : kind->forms) {
-      if (!form.serves(family) || !form.hasAll(tiles))
+      if (!form.serves(family) || !form.hasAll(tiles) || !takes(form, problem))
         continue;
       hasFamily = true;
       priceAll({*kind, family, problem, machine, calibration, form}, tiles,

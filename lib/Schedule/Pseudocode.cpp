@@ -119,6 +119,11 @@ private:
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
   }
 
+  /// `, in 3 parts`.
+  static std::string parts(const Node &node) {
+    return node.partColumns > 0 ? ", in " + counted(kSplitParts, "part") : "";
+  }
+
   /// `K[64 x 128]`; of some columns only, those.
   std::string tile(const Node &node) const {
     std::optional<Axis> axis = shapeOf(node.tensor).cols;
@@ -203,7 +208,7 @@ private:
       if (isNothing(node))
         return;
       return line("stream " + tile(node) + " through " +
-                  std::string(name(node.level)));
+                  std::string(name(node.level)) + parts(node));
     case Verb::absorb:
       return line("read " + tile(node.tensor) +
                   (node.slots || node.wholeRows ? " back" : "") +
@@ -244,11 +249,11 @@ private:
       if (node.wholeRows > 0 &&
           std::find(held.begin(), held.end(), node.tensor) == held.end())
         return line("spill " + tile(node.tensor) + " of zeros to scratch");
-      return line("spill " + tile(node.tensor) + " to scratch" +
-                  (node.slots
-                       ? ", in " + counted(node.slots, "place") + " in turn"
-                       : "") +
-                  (node.isBetween ? ", but in the last step" : ""));
+      return line(
+          "spill " + tile(node.tensor) + " to scratch" +
+          (node.slots ? ", in " + counted(node.slots, "place") + " in turn"
+                      : "") +
+          (node.isBetween ? ", but in the last step" : "") + parts(node));
     case Verb::reduce:
       return line("add " + tile(node.tensor) + " to " +
                   (node.wholeRows ? "the sums" : "a place") + " in scratch" +

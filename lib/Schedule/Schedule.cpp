@@ -150,6 +150,11 @@ Node attn::columnsOf(Node node, int64_t first, int64_t columns) {
   return node;
 }
 
+Node attn::inParts(int64_t columns, Node node) {
+  node.partColumns = columns;
+  return node;
+}
+
 Node attn::multiply(Tensor out, Tensor a, Tensor b) {
   Node node = leaf(Verb::multiply, out);
   node.a = a;
@@ -180,6 +185,17 @@ Node attn::statisticsGrid(int64_t block, Body more) {
                          always(load(Tensor::GradLse, Level::Registers)),
                          always(inTilesOf(block, spill(Tensor::Stats)))},
                         std::move(more)}));
+}
+
+Node attn::partsGrid(Axis rows,
+                     std::vector<std::pair<Tensor, int64_t>> inputs) {
+  constexpr int64_t step = 64, warps = 4;
+  Body body;
+  for (auto [input, columns] : inputs) {
+    body.push_back(always(absorb(input)));
+    body.push_back(always(inParts(columns, spill(input))));
+  }
+  return grid(rows, step, warps, std::move(body));
 }
 
 Body attn::sequence(std::vector<Body> parts) {
@@ -347,12 +363,19 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
 }
 
 int64_t attn::bytesMoved(const Node &node, const Problem &problem) {
+  if (node.partColumns > 0)
+    return kSplitParts * kPartBytes;
   bool isForward = problem.direction == Direction::forward;
   bool isSum =
       node.tensor == Tensor::GradQ || (node.tensor == Tensor::O && isForward);
   if (isSum && node.verb != Verb::store)
     return 4;
   return bytesPerElement(node.tensor, problem);
+}
+
+int64_t attn::columnsMoved(const Node &node, int64_t columns) {
+  int64_t step = node.partColumns;
+  return step > 0 ? (columns + step - 1) / step * step : columns;
 }
 
 bool attn::isInput(Tensor tensor, const Problem &problem) {

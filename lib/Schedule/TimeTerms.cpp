@@ -165,7 +165,7 @@ void GradientWork::add(const Use &use, const Problem &problem,
     scores += area;
     slots += area / 32 * c.softmaxSlots;
   }
-  if (node.verb == Verb::rescale) // in pairs
+  if (node.verb == Verb::rescale && node.tensor == Tensor::P) // in pairs
     slots += area / 64;
   if (node.verb == Verb::differentiate)
     slots += area / 32 * c.differentiateSlots;

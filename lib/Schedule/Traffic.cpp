@@ -84,6 +84,8 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     if (use.isPanelled && !shapeOf(node.tensor).cols)
       return use.count * tile.rows * bytesPerElement(node.tensor, problem);
     // The copy engine writes whole panels.
+    if (node.partColumns > 0)
+      return use.count * tile.rows * tile.cols * bytesMoved(node, problem);
     if (use.isPanelled)
       return use.count * tile.rows *
              roundUp(tile.cols * bytesPerElement(node.tensor, problem),
@@ -187,6 +189,14 @@ static double placeBytes(const Use &use, const Problem &problem,
   return double(slowBytes(use, problem)) / use.count * tiles * residentBlocks;
 }
 
+/// Bytes of a row of an input.
+static int64_t rowBytes(const Node &node, const Problem &problem) {
+  int64_t columns = extent(problem, *shapeOf(node.tensor).cols);
+  return columnsMoved(node, columns) *
+         (node.partColumns ? bytesMoved(node, problem)
+                           : bytesPerElement(node.tensor, problem));
+}
+
 /// Distinct bytes of an input that the grid touches, or of what lies in scratch
 /// in whole tiles, all heads.
 static int64_t distinctBytes(const Node &node, const GridCensus &grid,
@@ -201,8 +211,7 @@ static int64_t distinctBytes(const Node &node, const GridCensus &grid,
            bytesMoved(node, problem) * problem.batch * problem.heads;
   bool isKey = shape.rows == Axis::Key;
   int64_t rows = isKey ? std::min(grid.span, problem.keys) : problem.queries;
-  return rows * extent(problem, *shape.cols) *
-         bytesPerElement(tensor, problem) * problem.batch *
+  return rows * rowBytes(node, problem) * problem.batch *
          (isKey ? problem.kvHeads : problem.heads);
 }
 
@@ -212,14 +221,12 @@ static int64_t distinctBytes(const Node &node, const GridCensus &grid,
 
 /// Distinct bytes of an input that all rounds touch, each for itself, of tiles
 /// of queries and strips that see something.
-static double distinctOfRounds(Tensor tensor, const Visits &seen,
+static double distinctOfRounds(const Node &node, const Visits &seen,
                                const Problem &problem) {
-  Shape shape = shapeOf(tensor);
-  bool isKey = shape.rows == Axis::Key;
+  bool isKey = shapeOf(node.tensor).rows == Axis::Key;
   int64_t rows =
       isKey ? seen.innerSpan : seen.wholePairRows + seen.raggedPairRows;
-  return double(rows) * extent(problem, *shape.cols) *
-         bytesPerElement(tensor, problem) * problem.batch *
+  return double(rows) * rowBytes(node, problem) * problem.batch *
          (isKey ? problem.kvHeads : problem.heads);
 }
 
@@ -234,6 +241,14 @@ static double spilledBytes(const Census &census, Tensor tensor,
       bytes += double(slowBytes(use, problem)) * double(grid.heads);
   }
   return bytes;
+}
+
+static bool makesScoresOfParts(const Census &census, size_t number) {
+  return std::any_of(
+      census.uses.begin(), census.uses.end(), [&](const Use &use) {
+        return use.grid == number && use.node->verb == Verb::spill &&
+               use.node->tensor == Tensor::P && use.node->partColumns > 0;
+      });
 }
 
 /// Rounds find in L2 what one launch spilled for the next, if all scores of a
@@ -259,7 +274,7 @@ static double hbmOfRounds(const Census &census, size_t number,
   for (const Use &use : census.uses)
     if (use.grid == number && moves(use.node->verb) &&
         isInput(use.node->tensor, problem)) {
-      double bytes = distinctOfRounds(use.node->tensor, seen, problem);
+      double bytes = distinctOfRounds(*use.node, seen, problem);
       if (isWalkedAlong(*use.node)) {
         bytes *= again;
         walkedAlong += bytes / double(grid.strips) / double(grid.heads);
@@ -268,6 +283,9 @@ static double hbmOfRounds(const Census &census, size_t number,
     }
   bool fits = workingSet <= usableL2;
   double waves = walkedAlong <= usableL2 ? 1 : share.wavesPerHead;
+  if (makesScoresOfParts(census, number))
+    waves = std::min(waves, std::ceil(double(grid.stripQueries) /
+                                      double(kBandTiles * kProductRows)));
   waves *= fits ? 1 : again;
 
   double hbm = 0;
@@ -281,7 +299,7 @@ static double hbmOfRounds(const Census &census, size_t number,
     if (node.verb == Verb::store || (!cols && !isOfBlocks))
       hbm += moved;
     else if (isInput(node.tensor, problem))
-      hbm += std::min(moved, distinctOfRounds(node.tensor, seen, problem) *
+      hbm += std::min(moved, distinctOfRounds(node, seen, problem) *
                                  (isWalkedAlong(node) ? waves : 1));
     else if (!fits)
       hbm += std::min(moved, spilledBytes(census, node.tensor, problem));

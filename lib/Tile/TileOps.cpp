@@ -91,7 +91,10 @@ LogicalResult LoadMatrixOp::verify() {
 LogicalResult StoreMatrixOp::verify() {
   SmemType buffer = getBuffer().getType();
   FragType fragment = getFragment().getType();
-  if (fragment.getLayout() != FragmentLayout::acc)
+  bool isFactor = buffer.isSwizzled() &&
+                  fragment.getLayout() == FragmentLayout::lhs &&
+                  fragment.getElementType() == buffer.getElementType();
+  if (fragment.getLayout() != FragmentLayout::acc && !isFactor)
     return emitOpError("expects a fragment in layout acc, but got ")
            << stringifyFragmentLayout(fragment.getLayout());
   if (buffer.elementBytes() == 1)

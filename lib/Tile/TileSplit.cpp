@@ -55,3 +55,32 @@ Traffic SplitRowsOp::getTraffic(const TrafficScalars &scalars) {
 }
 
 SmallVector<Value> SplitRowsOp::getTrafficOperands() { return {getColumn()}; }
+
+LogicalResult SplitViewOp::verify() {
+  constexpr int64_t pieceBytes = 16;
+  ViewType source = getSource().getType(), target = getTarget().getType();
+  if (source.isVector() || !source.getElementType().isF32())
+    return emitOpError("expects a source of rows of f32, but got ") << source;
+  int64_t columns = target.getColumns();
+  if (!target.isVector() && target.getElementType().isBF16() &&
+      columns % (kParts * kColumns) == 0 &&
+      columns >= kParts * source.getColumns() &&
+      target.getAlign() >= pieceBytes)
+    return success();
+  return emitOpError("expects a target of bf16 in ")
+         << kParts << " times a multiple of " << kColumns
+         << " columns, at least " << source.getColumns() << ", aligned to "
+         << pieceBytes << " bytes, but got " << target;
+}
+
+Traffic SplitViewOp::getTraffic(const TrafficScalars &scalars) {
+  int64_t rows =
+      clippedRows(scalars.scalar(getRow()), kRows, scalars.rows(getSource()));
+  return {rows * (getSource().getType().rowBytes() +
+                  getTarget().getType().rowBytes()),
+          0};
+}
+
+SmallVector<Value> SplitViewOp::getTrafficOperands() {
+  return {getSource(), getRow()};
+}

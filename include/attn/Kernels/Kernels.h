@@ -74,6 +74,9 @@ inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 ///                                     see RoundOrder; launches share them
 ///   `scratch_<what>`, of rounds       !tile.ptr, the same scores, or of every
 ///                                     block `kRowStatistics` for every row
+///   `scratch_<q|k|v>`                 !tile.ptr, the parts of an input, which
+///                                     launches share, see InputParts.h
+///   `scratch_<q|k|v>_map`             !tile.tensor_map of them
 ///   `queries`, `keys`                 i32, rows of Q and of K
 ///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head
@@ -106,6 +109,13 @@ int64_t roleValue(llvm::StringRef role, const Problem &problem,
 
 /// Whether an argument of that role is memory of the launch, with any contents.
 bool isScratchRole(llvm::StringRef role);
+
+/// The input ("q") of which an argument of that role has the parts; empty if of
+/// none.
+llvm::StringRef inputOfParts(llvm::StringRef role);
+/// Columns of each part of an input, zeros behind it included.
+int64_t columnsOfPart(llvm::StringRef input, const Problem &problem,
+                      const Tiles &tiles);
 
 /// Name of the attribute of a kernel that tells which launch of its schedule it
 /// is for, if it has several.

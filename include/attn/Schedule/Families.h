@@ -18,14 +18,19 @@ namespace attn {
 /// Columns of the widest instruction of wgmma.
 inline constexpr int64_t kMostWgmmaColumns = 256;
 
-/// A sentence when a family cannot be used for this problem on this machine,
-/// with wgmma for head dimensions up to `mostHeadDim` and, if who asks splits
-/// its factors, f32.
+/// What who asks makes of wgmma: for head dimensions up to `mostHeadDim`; of
+/// f32, if its factors are split; and rows of any length and at any address, if
+/// the copy engine sees none of them (`rewrites`).
+struct WgmmaUse {
+  int64_t mostHeadDim = kMostWgmmaColumns;
+  bool splits = false, rewrites = false;
+};
+
+/// A sentence when a family cannot be used for this problem on this machine.
 std::optional<std::string> checkFamily(TensorCoreFamily family,
                                        const Problem &problem,
                                        const Machine &machine,
-                                       int64_t mostHeadDim = kMostWgmmaColumns,
-                                       bool splits = false);
+                                       const WgmmaUse &use = WgmmaUse());
 
 } // namespace attn
 

@@ -52,7 +52,7 @@ inline constexpr int64_t kMostStripScratchBytes = int64_t(512) << 20,
                          kUsualStrip = 4096, kLeastStrip = 1024;
 /// The most that P of a round of forward takes, likewise: what 16 heads of 2048
 /// queries and keys need with their statistics, so that a launch has several
-/// waves of tiles.
+/// waves of tiles; in parts as much for each of them.
 inline constexpr int64_t kMostWeightScratchBytes = int64_t(132) << 20;
 /// How much faster more than the usual scratch must make a problem.
 inline constexpr double kWorthScratch = 2;

@@ -9,7 +9,8 @@
 /// streams and what stays is the same, who loads and which parameters there are
 /// is not.  The parameters of two forms differ in at least one name, so a full
 /// list of tiles tells its form.  Of several for the same tensor cores only the
-/// first is ever chosen; another has to be asked for, by its tiles.
+/// first that takes the problem is ever chosen; another has to be asked for, by
+/// its tiles.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_REGISTRY_H
@@ -61,6 +62,12 @@ struct Form {
   int64_t mostHeadDim = kMostWgmmaColumns;
   /// Whether factors that need it are split in parts (`needsSplit`).
   bool splits = false;
+  /// Whether a launch before the others rewrites all inputs, and results leave
+  /// from registers: rows then are of any length and at any address.
+  bool rewrites = false;
+  /// For which problems it is a choice at all, if not for all; of two forms for
+  /// the same tensor cores that is what decides.
+  bool (*takes)(const Problem &problem) = nullptr;
   /// For which problems the kernel builder writes it, if not for all.
   bool (*hasKernel)(const Problem &problem) = nullptr;
 

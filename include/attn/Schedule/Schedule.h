@@ -153,6 +153,9 @@ enum class Verb {
 inline constexpr int64_t kWarpgroupRows = 64;
 /// Of the left factors of a pipeline of products, two warpgroups'.
 inline constexpr int64_t kProductRows = 2 * kWarpgroupRows;
+/// Tiles of rows that take a block of keys before the next one comes, of scores
+/// that are made of parts.
+inline constexpr int64_t kBandTiles = 8;
 /// Like warps that have a tile of scores of so many rows, where dP comes when S
 /// is P: with 32 rows each both would not fit their registers.
 inline constexpr int64_t kScoreWarps = 8;
@@ -234,6 +237,10 @@ struct Node {
   int64_t across = 1;
   /// grid: of products, of like warps; see above.
   bool isOfProducts = false;
+  /// spill, stream: the tensor lies in scratch in the parts that tensor cores
+  /// take it in, side by side, each in whole tiles of so many columns; 0:
+  /// whole.
+  int64_t partColumns = 0;
   std::vector<Node> body = {};
 };
 
@@ -304,6 +311,8 @@ Node deep(int64_t buffers, Node node);
 Node ofProducts(Node grid);
 /// A load or a stream of some columns only.
 Node columnsOf(Node node, int64_t first, int64_t columns);
+/// What lies in scratch in parts, of whole tiles of so many columns.
+Node inParts(int64_t columns, Node node);
 
 /// The body once per slice of `step` along an axis; the bare body if `step` is
 /// 0, that is, if the axis is not cut.
@@ -314,6 +323,10 @@ Body scoresBySlices(int64_t slice, int64_t stages);
 /// What launches behind need of the rows of queries: LSE and D, in strips of 64
 /// rows, for blocks of so many; beside them what else is to be done.
 Node statisticsGrid(int64_t block, Body more = {});
+
+/// Inputs with such rows, split in parts once for all launches behind: each
+/// with the columns that its parts are whole tiles of.
+Node partsGrid(Axis rows, std::vector<std::pair<Tensor, int64_t>> inputs);
 
 /// Concatenation, so that a tree can be written as one expression.
 Body sequence(std::vector<Body> parts);
@@ -347,8 +360,10 @@ int64_t wordsPerElement(Tensor tensor);
 /// Bytes per element position in memory; accumulators and statistics are f32.
 int64_t bytesPerElement(Tensor tensor, const Problem &problem);
 /// Bytes per element position that a verb moves: O and dQ are accumulators
-/// unless they are stored.
+/// unless they are stored, and parts are several.
 int64_t bytesMoved(const Node &node, const Problem &problem);
+/// Columns of a tensor with so many as memory has them: of a part, whole tiles.
+int64_t columnsMoved(const Node &node, int64_t columns);
 /// Inputs that are matrices: Q, K, V; backward also O and dO.
 bool isInput(Tensor tensor, const Problem &problem);
 /// Results have the type of the inputs, or bf16 if that has 8 bits.

@@ -280,6 +280,8 @@ def Tile_StoreMatrixOp : Tile_Op<"store_matrix", [AttrSizedOperandSegments,
   let description = [{
     Per warp, at (`row`, `column`) of a stage of the buffer, the first one if
     none is named; without a column at column 0.  A column is a multiple of 8.
+
+    A left factor in the type of a buffer of panels goes there as it is.
   }];
   let arguments = (ins Tile_Frag:$fragment, Tile_Smem:$buffer, I32:$row,
                        Optional<I32>:$column, Optional<I32>:$stage);

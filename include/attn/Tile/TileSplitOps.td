@@ -6,7 +6,7 @@
 // * two parts of tf32 and three products, for mma.sync (`tile.split`);
 // * three parts of bf16 and six products, for wgmma, which takes tf32 in one
 //   order only, and from shared memory in no fewer bytes (`tile.split_bf16`,
-//   `tile.split_rows`).
+//   `tile.split_rows`, `tile.split_view`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,6 +100,31 @@ def Tile_SplitRowsOp : Tile_Op<"split_rows",
   let extraClassDeclaration = [{
     /// Rows and columns that an execution of the op splits.
     static constexpr int64_t kRows = 8, kColumns = 64;
+  }];
+}
+
+def Tile_SplitViewOp : Tile_Op<"split_view",
+    [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface,
+      ["getTrafficOperands"]>]> {
+  let summary = "rows of f32 in global memory as three parts of bf16 each";
+  let description = [{
+    Per warp: rows `row .. row + 15` of the source become rows of the target, as
+    `tile.split_bf16` splits.  A row of the target has three runs of columns,
+    one for each part, in multiples of 64: those of the source, and zeros
+    behind.  Both views have as many rows; what lies behind them is dropped.
+  }];
+  let arguments = (ins Tile_View:$source, Tile_View:$target, I32:$row);
+  let assemblyFormat = [{
+    $source `to` $target `[` $row `]` attr-dict
+    `:` type($source) `to` type($target)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Rows that an execution of the op splits, and what the columns of a part
+    /// are a multiple of.
+    static constexpr int64_t kRows = 16, kColumns = 64;
+    static constexpr int64_t kParts = 3;
   }];
 }
 

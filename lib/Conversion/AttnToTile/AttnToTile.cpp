@@ -38,7 +38,7 @@ public:
     set("heads", narrow(heads, 32));
     set("batch", narrow(batch, 32));
     set("keys", narrow(keys, 32));
-    Problem problem = problemOf(op);
+    problem = problemOf(op);
     Type i32 = b.getI32Type();
     group = problem.heads / problem.kvHeads;
     set("group", constant(i32, group));
@@ -68,6 +68,11 @@ public:
           shape.isInRounds ? waitingStrips() : tiles(launchesOf(sizes)[0]);
       set(role, scratch({batch, heads, strips}, shared.getInt(),
                         cast<tile::PtrType>(want).getElementType()));
+    }
+    if (StringRef input = inputOfParts(role); !input.empty()) {
+      if (!values.contains(role))
+        addParts(input);
+      return values.lookup(role);
     }
     bool isWaiting = isScratchRole(role) && shape.isInRounds && !shared;
     if (isWaiting && !values.contains(role))
@@ -169,6 +174,18 @@ private:
                    element);
   }
 
+  /// The array of an input's parts, for pointers to it and maps of it.
+  void addParts(StringRef input) {
+    Value memref = lookup(input);
+    std::string role = (kScratchRole + "_" + input).str();
+    Value parts = scratch({size(memref, 0), size(memref, 1), size(memref, 2)},
+                          tile::SplitViewOp::kParts *
+                              columnsOfPart(input, problem, sizes),
+                          b.getBF16Type());
+    set(role, parts);
+    set(mapRole(role), parts);
+  }
+
   /// The same in blocks of keys, or what belongs to the rows of a block.
   Value waitingBlocks(Type argument) {
     Value blocks = keyBlocks(sizes.get("key_block"));
@@ -252,6 +269,7 @@ private:
 
   ImplicitLocOpBuilder &b;
   const Tiles &sizes;
+  Problem problem;
   int64_t group = 1;
   llvm::StringMap<Value> values;
 };

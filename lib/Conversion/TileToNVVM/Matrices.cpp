@@ -477,14 +477,18 @@ private:
     // Rows begin at multiples of 8, so row % 8 is the lane's own.
     Value twist = arith::XOrIOp::create(b, right, row8);
     int64_t pieces = fragment.getColumns() / 8, perPanel = 8;
+    // Pairs of columns are registers already, in the same order.
+    bool isFactor = fragment.getLayout() == FragmentLayout::lhs;
     for (int64_t m = 0; m < fragment.getRows() / 16; ++m)
       for (int64_t n = 0; n < pieces; n += 2) {
         int64_t count = std::min<int64_t>(2, pieces - n);
         SmallVector<Value> packed;
         for (int64_t i = 0; i < 2 * count; ++i) {
-          int64_t first = (m * pieces + n) * 4 + 2 * i;
-          packed.push_back(packPair(b, type.getElementType(), values[first],
-                                    values[first + 1]));
+          int64_t pair = (m * pieces + n) * 2 + i;
+          packed.push_back(isFactor ? values[pair]
+                                    : packPair(b, type.getElementType(),
+                                               values[2 * pair],
+                                               values[2 * pair + 1]));
         }
         Value piece = arith::XOrIOp::create(b, twist, b.i32(n % perPanel));
         Value address = b.add(start, b.mul(piece, 16));

@@ -9,11 +9,13 @@
 // all eight groups of four banks.  What they write is four neighbouring pieces
 // of one row and of one that differs in the bit of weight 4: all eight again.
 //
+// Rows in global memory become rows of all three parts there.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Lane.h"
 
-#include <limits>
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace attn;
@@ -78,6 +80,15 @@ private:
   Value perturbation, smaller, most;
 };
 
+/// Stores four registers, a piece.
+void storeFour(Lane &b, Value pointer, const Registers &words) {
+  Type four = VectorType::get({4}, b.getI32Type());
+  Value piece = LLVM::UndefOp::create(b, four);
+  for (auto [i, word] : llvm::enumerate(words))
+    piece = LLVM::InsertElementOp::create(b, piece, word, b.i32(int64_t(i)));
+  LLVM::StoreOp::create(b, piece, pointer, kPieceBytes);
+}
+
 /// A 16 x 16 piece of a factor is two 16 x 8 pieces of the accumulator, side by
 /// side, as in a cast.
 struct SplitBf16Lowering : OpConversionPattern<SplitBf16Op> {
@@ -138,7 +149,7 @@ struct SplitRowsLowering : OpConversionPattern<SplitRowsOp> {
                std::array<Value, 3>{adaptor.getFirst(), adaptor.getSecond(),
                                     adaptor.getThird()},
                parts))
-        storePiece(b, b.shared(b.add(buffer, place)), part);
+        storeFour(b, b.shared(b.add(buffer, place)), part);
     }
     rewriter.eraseOp(op);
     return success();
@@ -166,12 +177,85 @@ private:
     for (int64_t i = 0; i < 4; ++i)
       numbers.push_back(LLVM::ExtractElementOp::create(b, piece, b.i32(i)));
   }
-  static void storePiece(Lane &b, Value pointer, const Registers &words) {
-    Type four = VectorType::get({4}, b.getI32Type());
-    Value piece = LLVM::UndefOp::create(b, four);
-    for (auto [i, word] : llvm::enumerate(words))
-      piece = LLVM::InsertElementOp::create(b, piece, word, b.i32(int64_t(i)));
-    LLVM::StoreOp::create(b, piece, pointer, kPieceBytes);
+};
+
+/// Eight lanes have a row, each of them eight of 64 columns: a piece of 16
+/// bytes of every part.
+struct SplitViewLowering : OpConversionPattern<SplitViewOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(SplitViewOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    ViewValues source(adaptor.getSource()), target(adaptor.getTarget());
+    Value first = b.add(adaptor.getRow().front(), b.shiftRight(b.lane(), 3));
+    Value column = b.mul(b.bitAnd(b.lane(), 7), kColumnsOfLane);
+    for (int64_t i = 0; i < SplitViewOp::kRows; i += kRowsAtOnce) {
+      Value row = b.add(first, i);
+      b.when(b.less(row, source.rows), [&] {
+        auto start = [&](const ViewValues &view) {
+          return b.offset(view.base, b.mul(b.wide(row), view.stride));
+        };
+        splitRow(b, op, start(source), start(target), column);
+      });
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  static constexpr int64_t kColumnsOfLane = 8, kRowsAtOnce = 4;
+
+  static void splitRow(Lane &b, SplitViewOp op, Value from, Value to,
+                       Value column) {
+    constexpr int64_t columns = SplitViewOp::kColumns, partBytes = 2;
+    int64_t width = op.getTarget().getType().getColumns() / SplitViewOp::kParts;
+    ViewType type = op.getSource().getType();
+    auto loop =
+        scf::ForOp::create(b, b.i32(0), b.i32(width / columns), b.i32(1));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value own = b.add(b.mul(loop.getInductionVar(), columns), column);
+    std::array<Registers, 3> parts =
+        Splitter(b).split(loadNumbers(b, type, width, from, own));
+    Value place = b.offset(to, b.wide(b.mul(own, partBytes)));
+    for (auto [i, part] : llvm::enumerate(parts))
+      storeFour(b, b.offset(place, int64_t(i) * width * partBytes), part);
+  }
+
+  /// The lane's columns from `own` on, zeros behind those of the row, in pieces
+  /// that are there or not.
+  static Registers loadNumbers(Lane &b, ViewType type, int64_t width,
+                               Value from, Value own) {
+    constexpr int64_t numberBytes = 4;
+    int64_t rowBytes = type.rowBytes();
+    int64_t bytes =
+        std::min<int64_t>({kPieceBytes, type.getAlign(), rowBytes & -rowBytes});
+    int64_t count = bytes / numberBytes;
+    bool isRagged = type.getColumns() < width;
+    Registers numbers;
+    for (int64_t i = 0; i < kColumnsOfLane; i += count) {
+      Value column = b.add(own, i), exists;
+      if (isRagged) { // what is not there is read from the row's beginning
+        exists = b.less(column, b.i32(type.getColumns()));
+        column = b.select(exists, column, b.i32(0));
+      }
+      Value address = b.offset(from, b.wide(b.mul(column, numberBytes)));
+      Value piece =
+          LLVM::LoadOp::create(b, VectorType::get({count}, b.getF32Type()),
+                               address, unsigned(bytes));
+      for (int64_t n = 0; n < count; ++n) {
+        Value number = LLVM::ExtractElementOp::create(b, piece, b.i32(n));
+        numbers.push_back(isRagged ? b.select(exists, number, zero(b))
+                                   : number);
+      }
+    }
+    return numbers;
+  }
+
+  static Value zero(Lane &b) {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(0));
   }
 };
 
@@ -179,6 +263,6 @@ private:
 
 void attn::populateSplitPatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns) {
-  patterns.add<SplitBf16Lowering, SplitRowsLowering>(converter,
-                                                     patterns.getContext());
+  patterns.add<SplitBf16Lowering, SplitRowsLowering, SplitViewLowering>(
+      converter, patterns.getContext());
 }

@@ -37,6 +37,12 @@
 //     + N² (d/column) + N²d/query     O
 //     + 2N²/key_block (d/column) + Nd + N
 //
+// So it is for f32, in products of three parts of bf16 each, which launches
+// before the rounds make of Q, K and V: there a word above is 6 bytes, and 12Nd
+// more are read and 18Nd written.  An accumulator has the sum of a block, or of
+// two slices of S, beside what that is added to; so P is not rescaled, but what
+// comes of a block.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/Registry.h"
@@ -130,17 +136,23 @@ static Pipeline pipelineOf(const Tiles &t, int64_t width) {
   return pipeline;
 }
 
+/// A factor in the parts that a launch before has made of it, if there is one.
+static Node partsOf(const Tiles &t, int64_t columns, Node node) {
+  return t.has("parts") ? inParts(columns, std::move(node)) : node;
+}
+
 /// A block of scores is a tile of its own.
 static Node blockGrid(const Tiles &t) {
   int64_t query = t.get("query"), block = t.get("key_block");
-  Node product =
-      loop(Axis::HeadDim, kDepth, t.get("stages", 1),
-           {stream(Tensor::Q, Level::Smem), stream(Tensor::K, Level::Smem),
-            multiply(Tensor::S, Tensor::Q, Tensor::K)});
-  Node blocks = parallel(
-      Axis::Key, block,
-      {hold(Tensor::S), std::move(product), softmax(Tensor::S),
-       inTilesOf(query, spillStaged(Tensor::P)), spill(Tensor::Stats)});
+  Node product = loop(Axis::HeadDim, kDepth, t.get("stages", 1),
+                      {partsOf(t, kDepth, stream(Tensor::Q, Level::Smem)),
+                       partsOf(t, kDepth, stream(Tensor::K, Level::Smem)),
+                       multiply(Tensor::S, Tensor::Q, Tensor::K)});
+  Node blocks =
+      parallel(Axis::Key, block,
+               {hold(Tensor::S), std::move(product), softmax(Tensor::S),
+                partsOf(t, block, inTilesOf(query, spillStaged(Tensor::P))),
+                spill(Tensor::Stats)});
   return grid(Axis::Query, query, pipelineOf(t, block), {std::move(blocks)});
 }
 
@@ -159,10 +171,37 @@ static Node columnGrid(const Tiles &t) {
                store(Tensor::Lse)});
 }
 
+/// The same of parts: blocks come whole, and O leaves from registers.
+static Node columnGridOfParts(const Tiles &t) {
+  int64_t query = t.get("query"), block = t.get("key_block"),
+          column = t.get("column");
+  Node product =
+      loop(Axis::Key, kDepth, t.get("stages", 1),
+           {inParts(block, inTilesOf(query, stream(Tensor::P, Level::Smem))),
+            inParts(column, stream(Tensor::V, Level::Smem)),
+            multiply(Tensor::O, Tensor::P, Tensor::V)});
+  Node blocks =
+      loop(Axis::Key, block, 1,
+           {absorb(Tensor::Stats), std::move(product), rescale(Tensor::O)});
+  return grid(
+      Axis::Query, query, pipelineOf(t, column),
+      {parallel(Axis::HeadDimV, column,
+                {hold(Tensor::O), std::move(blocks), storeDirectly(Tensor::O)}),
+       store(Tensor::Lse)});
+}
+
 static Schedule buildRounds(const Tiles &t) {
+  int64_t heads = t.get("heads", 1), strip = t.get("strip");
+  if (!t.has("parts"))
+    return {"score_spill",
+            {blockGrid(t), columnGrid(t)},
+            {heads, strip, Axis::Query, /*first=*/0}};
   return {"score_spill",
-          {blockGrid(t), columnGrid(t)},
-          {t.get("heads", 1), t.get("strip"), Axis::Query, /*first=*/0}};
+          {partsGrid(Axis::Query, {{Tensor::Q, kDepth}}),
+           partsGrid(Axis::Key,
+                     {{Tensor::K, kDepth}, {Tensor::V, t.get("column")}}),
+           blockGrid(t), columnGridOfParts(t)},
+          {heads, strip, Axis::Query, /*first=*/2}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,16 +251,11 @@ static std::optional<std::string> checkMask(const Tiles &t,
   return std::nullopt;
 }
 
-static std::optional<std::string> checkPipelines(const Tiles &t,
-                                                 const Problem &problem) {
-  if (bytesOf(problem.dtype) != 2)
-    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+/// What pipelines have in common.
+static std::optional<std::string> checkRounds(const Tiles &t) {
   if (t.get("query") != kProductRows)
     return "expects query to be " + number(kProductRows) + ", but got " +
            number(t.get("query"));
-  if (t.get("key_block") != 128 && t.get("key_block") != 256)
-    return "expects blocks of 128 or 256 keys, but got " +
-           number(t.get("key_block"));
   if (t.get("strip") % kProductRows != 0)
     return "expects strips of whole tiles of " + number(kProductRows) +
            " queries, but got strip = " + number(t.get("strip"));
@@ -230,11 +264,43 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
     return "expects whole panels of " + number(kPanelColumns) +
            " columns, at most " + number(kMostWgmmaColumns) + ", but got " +
            number(column);
-  if (t.get("stages") < 2 || t.get("stages") > 6)
-    return "expects two to six stages, but got " + number(t.get("stages"));
   if (t.get("persistent") != 1)
     return "expects blocks that take tile after tile, but got persistent = 0";
   return std::nullopt;
+}
+
+static std::optional<std::string> checkPipelines(const Tiles &t,
+                                                 const Problem &problem) {
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  if (t.get("key_block") != 128 && t.get("key_block") != 256)
+    return "expects blocks of 128 or 256 keys, but got " +
+           number(t.get("key_block"));
+  if (t.get("stages") < 2 || t.get("stages") > 6)
+    return "expects two to six stages, but got " + number(t.get("stages"));
+  return checkRounds(t);
+}
+
+/// Two slices are in flight, each of three parts, of 16 KiB of every factor;
+/// and a sum beside the accumulator leaves room for 128 columns.
+static std::optional<std::string> checkParts(const Tiles &t,
+                                             const Problem &problem) {
+  constexpr int64_t columns = 128, slices = 2;
+  if (!needsSplit(problem))
+    return "expects f32, but got " + std::string(name(problem.dtype));
+  if (t.get("parts") != kSplitParts)
+    return "expects " + number(kSplitParts) + " parts, but got " +
+           number(t.get("parts"));
+  if (t.get("key_block") != columns)
+    return "expects blocks of " + number(columns) + " keys, but got " +
+           number(t.get("key_block"));
+  if (t.get("column") > columns)
+    return "expects at most " + number(columns) + " columns, but got " +
+           number(t.get("column"));
+  if (t.get("stages") != slices * kSplitParts)
+    return "expects " + number(slices * kSplitParts) + " stages, but got " +
+           number(t.get("stages"));
+  return checkRounds(t);
 }
 
 /// The kernel has factors of 16 bits.
@@ -242,6 +308,10 @@ static bool isWritten(const Problem &problem) {
   return bytesOf(problem.dtype) == 2;
 }
 static bool isNotWritten(const Problem &) { return false; }
+/// A row of all parts is what the copy engine takes at most.
+static constexpr int64_t kMostPartColumns =
+    kMaxHeadDim / kSplitParts / kProductRows * kProductRows;
+static bool isNotSplit(const Problem &problem) { return !needsSplit(problem); }
 
 namespace attn::schedules {
 // Named as the file and as users write it.
@@ -286,9 +356,24 @@ ScheduleKind score_spill() {
       checkPipelines,
       nullptr};
   pipelines.mostHeadDim = kMaxHeadDim;
+  pipelines.takes = isNotSplit;
+  Form ofParts = {{TensorCoreFamily::wgmma},
+                  {extentParameter("query", {128}),
+                   extentParameter("key_block", {128}),
+                   extentParameter("column", {128, 64}),
+                   extentParameter("strip", {1024, 2048, 4096, 8192, 16384}),
+                   heads, countParameter("parts", {kSplitParts})},
+                  {countParameter("stages", {2 * kSplitParts})},
+                  {choiceParameter("persistent", {1})},
+                  buildRounds,
+                  checkParts,
+                  nullptr};
+  ofParts.mostHeadDim = kMostPartColumns;
+  ofParts.splits = ofParts.rewrites = true;
+  ofParts.takes = needsSplit;
   return {"score_spill",
           "two matrix products that keep square tiles of their output; the "
           "probabilities of a strip are spilled in between",
-          {strips, whole, pipelines}};
+          {strips, whole, pipelines, ofParts}};
 }
 } // namespace attn::schedules

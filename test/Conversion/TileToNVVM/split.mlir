@@ -57,3 +57,39 @@ gpu.module @splits {
     tile.return
   }
 }
+
+// -----
+
+// Eight lanes have a row, and a lane eight of 64 columns: four pieces of two
+// numbers, and a piece of 16 bytes of each of three parts of 128 columns.  Four
+// rows at once make 16 in four steps.
+// CHECK-LABEL: llvm.func @views(
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xf32>
+// CHECK-COUNT-3: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+// CHECK-COUNT-12: llvm.load
+// CHECK-NOT: llvm.load
+gpu.module @rows_of_views {
+  tile.kernel @views(%p: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %n: i32, %o: i64) attributes {warps = 1 : i32} {
+    %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x70xf32, align = 8>
+    %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<bf16> -> !tile.view<?x384xbf16, align = 16>
+    tile.split_view %a to %b[%n] : <?x70xf32, align = 8> to <?x384xbf16, align = 16>
+    tile.return
+  }
+}
+
+// -----
+
+// Two columns of a part are a register already.
+// CHECK-LABEL: llvm.func @part(
+// CHECK-COUNT-12: "llvm.nvvm.prmt"
+// CHECK-NOT: fptrunc
+// CHECK: nvvm.stmatrix
+gpu.module @stores {
+  tile.kernel @part(%x: f32, %i: i32) attributes {warps = 4 : i32} {
+    %t = tile.alloc "t" : <64x64xbf16, sw128>
+    %s = tile.fill %x : f32 -> !tile.frag<16x16xf32, acc>
+    %a, %b, %c = tile.split_bf16 %s : <16x16xf32, acc> -> <16x16xbf16, lhs>
+    tile.store_matrix %b to %t[%i] : <16x16xbf16, lhs> to <64x64xbf16, sw128>
+    tile.return
+  }
+}

@@ -24,6 +24,22 @@ tile.kernel @parts(%i: i32, %x: f32) attributes {warps = 4 : i32} {
 // CHECK-SAME: !tile.tensor_map<8x36xf32>
 func.func private @map(!tile.tensor_map<8x36xf32>)
 
+// CHECK-LABEL: tile.kernel @views
+tile.kernel @views(%p: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %n: i32, %o: i64) attributes {warps = 4 : i32} {
+  %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x65xf32, align = 4>
+  %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<bf16> -> !tile.view<?x384xbf16, align = 16>
+  // CHECK: tile.split_view %{{.*}} to %{{.*}}[%{{.*}}] : <?x65xf32, align = 4> to <?x384xbf16, align = 16>
+  tile.split_view %a to %b[%n] : <?x65xf32, align = 4> to <?x384xbf16, align = 16>
+  // CHECK: %[[PART:.*]], %{{.*}}, %{{.*}} = tile.split_bf16
+  // CHECK: tile.store_matrix %[[PART]] to %{{.*}}[%{{.*}}] : <16x64xbf16, lhs> to <64x64xbf16, sw128>
+  %s = tile.alloc "s" : <64x64xbf16, sw128>
+  %x = arith.constant 1.0 : f32
+  %f = tile.fill %x : f32 -> !tile.frag<16x64xf32, acc>
+  %f0, %f1, %f2 = tile.split_bf16 %f : <16x64xf32, acc> -> <16x64xbf16, lhs>
+  tile.store_matrix %f0 to %s[%n] : <16x64xbf16, lhs> to <64x64xbf16, sw128>
+  tile.return
+}
+
 // -----
 
 // expected-error @below {{expects rows of f32 in multiples of 8, but got 4}}
@@ -81,5 +97,37 @@ func.func @left_open(%p: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16,
   %t = tile.wgmma %p, %b[%i] open : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
   %u = tile.wgmma %p, %b[%i] : !tile.frag<16x64xbf16, lhs>, <64x64xbf16, sw128> -> <16x64xf32>
   %v, %w = tile.wgmma_wait 0, %t, %u : !tile.pending<16x64xf32>, !tile.pending<16x64xf32> -> !tile.frag<16x64xf32, acc>, !tile.frag<16x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @view_of_halves(%a: !tile.view<?x64xbf16, align = 16>, %b: !tile.view<?x192xbf16, align = 16>, %i: i32) {
+  // expected-error @below {{'tile.split_view' op expects a source of rows of f32, but got '!tile.view<?x64xbf16, align = 16>'}}
+  tile.split_view %a to %b[%i] : <?x64xbf16, align = 16> to <?x192xbf16, align = 16>
+  return
+}
+
+// -----
+
+func.func @narrow_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x192xbf16, align = 16>, %i: i32) {
+  // expected-error @below {{'tile.split_view' op expects a target of bf16 in 3 times a multiple of 64 columns, at least 65, aligned to 16 bytes, but got '!tile.view<?x192xbf16, align = 16>'}}
+  tile.split_view %a to %b[%i] : <?x65xf32, align = 4> to <?x192xbf16, align = 16>
+  return
+}
+
+// -----
+
+func.func @crooked_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x384xbf16, align = 8>, %i: i32) {
+  // expected-error @below {{aligned to 16 bytes, but got '!tile.view<?x384xbf16, align = 8>'}}
+  tile.split_view %a to %b[%i] : <?x65xf32, align = 4> to <?x384xbf16, align = 8>
+  return
+}
+
+// -----
+
+func.func @factor_of_rows(%f: !tile.frag<16x64xbf16, lhs>, %s: !tile.smem<64x64xbf16>, %i: i32) {
+  // expected-error @below {{'tile.store_matrix' op expects a fragment in layout acc, but got lhs}}
+  tile.store_matrix %f to %s[%i] : <16x64xbf16, lhs> to <64x64xbf16>
   return
 }

@@ -100,7 +100,8 @@ def test_no_bound_schedule():
                   "split_backward"):
         with pytest.raises(ValueError, match=f"but got {given}"):
             attn.bound_schedule(sized, schedule=given)
-    wide = dataclasses.replace(sized, head_dim=8192, dtype="f32")
+    wide = dataclasses.replace(sized, head_dim=8192, dtype="f32",
+                               precision="tf32")
     with pytest.raises(attn.UnsupportedError, match="but got none"):
         attn.bound_schedule(wide)
     with pytest.raises(ValueError, match="queries between 1 and"):
@@ -135,7 +136,7 @@ def test_small_cache():
 
 def test_small_cache_and_unbuilt():
     report = attn.plan(batch=1, heads=2, queries=4096, head_dim=8192,
-                       dtype="f32")
+                       dtype="f32", precision="tf32")
     assert report.regime == "small_cache"
     assert report.best.kernel is None  # priced, not built
     assert report.built is None

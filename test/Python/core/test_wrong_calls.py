@@ -91,7 +91,7 @@ def call(q=None, k=None, v=None, out=None, **options):
     ({"q": Dlpack(2, 8, 100, 8192, dtype="f32"),
       "k": Dlpack(2, 2, 300, 8192, dtype="f32"),
       "v": Dlpack(2, 2, 300, 8192, dtype="f32"),
-      "out": Dlpack(2, 8, 100, 8192, dtype="f32")},
+      "out": Dlpack(2, 8, 100, 8192, dtype="f32"), "precision": "tf32"},
      attn.UnsupportedError, "a schedule that fits h100_sxm and has a kernel"),
     # The precision of f32.
     ({"precision": "tf32"}, ValueError,

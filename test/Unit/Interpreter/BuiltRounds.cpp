@@ -32,9 +32,28 @@ OwningOpRef<ModuleOp> BuiltRounds::build(const FlashCase &flash) {
     request.launch = number;
     request.scale = flash.scale;
     request.sms = flash.multiprocessors;
+    for (const char *array : {"q", "k", "v", "o"})
+      request.alignments[array] = alignmentOfRows(
+          shapeOfArray(array, flash.problem).columns, flash.problem.dtype);
     findKernelBuilder(kernel)(b, loc, request);
   }
   return module;
+}
+
+KernelArgument BuiltRounds::partsOf(Run &run, StringRef input, bool isMap) {
+  constexpr int64_t parts = tile::SplitViewOp::kParts, bytes = 2;
+  const Problem &p = run.flash.problem;
+  ArrayShape s = shapeOfArray(input, p);
+  int64_t columns = parts * columnsOfPart(input, p, run.flash.tiles);
+  int64_t head = s.rows * columns;
+  uint64_t &address = run.addresses[("parts_" + input).str()];
+  if (address == 0)
+    address = run.memory.allocate(bytes * s.batch * s.heads * head);
+  if (!isMap)
+    return address;
+  return TensorMapArgument{address,
+                           {s.batch, s.heads, s.rows, columns},
+                           {s.heads * head, head, columns, 1}};
 }
 
 void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
@@ -50,13 +69,18 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     StringRef role =
         kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    if (StringRef input = inputOfParts(role); !input.empty()) {
+      arguments.push_back(partsOf(run, input, isa<tile::TensorMapType>(type)));
+      continue;
+    }
     auto map = dyn_cast<tile::TensorMapType>(type);
-    int64_t columns = map ? rounds.columns : kRowStatistics;
+    int64_t columns = map ? map.getColumns() : kRowStatistics;
     int64_t head = rounds.rows * columns;
+    int64_t bytes = map ? map.getElementType().getIntOrFloatBitWidth() / 8 : 4;
     // What nobody has written is reported when it is read.
     if (isScratchRole(role) && !run.addresses.contains(role))
-      run.addresses[role] = run.memory.allocate((map ? bytesOf(p.dtype) : 4) *
-                                                rounds.heads * arrays * head);
+      run.addresses[role] =
+          run.memory.allocate(bytes * rounds.heads * arrays * head);
     if (!isScratchRole(role) || !map)
       arguments.push_back(
           argumentOf(role, type, p, run.flash.scale, run.addresses, round));
@@ -68,7 +92,7 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   }
   std::array<int64_t, 3> grid =
       gridOf(tiles, p, run.flash.multiprocessors, /*blocksPerSm=*/1, number);
-  if (grid[0] == 0)
+  if (llvm::is_contained(grid, 0))
     return;
   FailureOr<tile::Traffic> traffic =
       interpret(kernel, grid, arguments, run.memory, run.options);
@@ -109,9 +133,16 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
                    {"lse", memory.allocate(rows * 4)},
                    {kCounterRole, counter}};
   RoundOrder rounds(flash.tiles, p);
+  auto isInRounds = [&](tile::KernelOp kernel) {
+    return launchesOf(flash.tiles)[launchOf(kernel)].isInRounds;
+  };
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    if (!isInRounds(kernel))
+      launch(run, kernel, {});
   for (int64_t n = 0; n < rounds.count(); ++n) {
     for (auto kernel : module->getOps<tile::KernelOp>())
-      launch(run, kernel, rounds.at(n));
+      if (isInRounds(kernel))
+        launch(run, kernel, rounds.at(n));
     // What waits in a round is not to be seen in the next.
     for (const char *role : {"scratch_p_map", "scratch_rows"})
       if (auto found = run.addresses.find(role); found != run.addresses.end()) {

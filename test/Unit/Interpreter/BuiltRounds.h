@@ -33,6 +33,8 @@ private:
   struct Run;
   mlir::OwningOpRef<mlir::ModuleOp> build(const FlashCase &flash);
   void launch(Run &run, tile::KernelOp kernel, const Round &round);
+  /// The argument for the parts of an input.
+  KernelArgument partsOf(Run &run, llvm::StringRef input, bool isMap);
 };
 
 } // namespace attn

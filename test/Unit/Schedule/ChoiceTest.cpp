@@ -121,6 +121,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Search{"2026-11-22-h100-choice-seed-7.json", 0.95},
                     Search{"2026-11-22-h100-choice-seed-8.json", 0.9},
                     Search{"2026-11-22-h100-choice-seed-10.json", 0.93,
+                           /*hasGroups=*/true},
+                    Search{"2026-11-22-h100-choice-seed-11.json", 0.9,
+                           /*hasGroups=*/true},
+                    Search{"2026-11-22-h100-choice-seed-13.json", 0.85,
                            /*hasGroups=*/true}));
 
 } // namespace

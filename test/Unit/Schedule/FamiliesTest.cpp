@@ -66,7 +66,8 @@ TEST(Families, WgmmaOf8Bits) {
 /// f32 is for who splits its factors, and then in tf32x3.
 TEST(Families, WgmmaOfF32) {
   auto whyNot = [](const Problem &p) {
-    return checkFamily(TensorCoreFamily::wgmma, p, h100(), 512, /*splits=*/true)
+    return checkFamily(TensorCoreFamily::wgmma, p, h100(),
+                       {512, /*splits=*/true})
         .value_or("fine");
   };
   Problem p = square(1024, 128);
@@ -80,6 +81,24 @@ TEST(Families, WgmmaOfF32) {
   p.headDim = 260;
   EXPECT_EQ(whyNot(p), "wgmma expects head dim up to 256, but got 260");
   p.headDim = 64;
+  p.precision = Precision::tf32;
+  EXPECT_EQ(whyNot(p), "wgmma expects f32 in precision tf32x3, but got tf32");
+}
+
+/// What launches before rewrite may be as wide and lie as it likes.
+TEST(Families, WgmmaOfWhatIsRewritten) {
+  auto whyNot = [](const Problem &p) {
+    WgmmaUse use{512, /*splits=*/true, /*rewrites=*/true};
+    return checkFamily(TensorCoreFamily::wgmma, p, h100(), use)
+        .value_or("fine");
+  };
+  Problem p = square(1024, 333);
+  p.dtype = DataType::f32;
+  p.alignment = 4;
+  EXPECT_EQ(whyNot(p), "fine");
+  p.headDimV = 513;
+  EXPECT_EQ(whyNot(p), "wgmma expects head dim of v up to 512, but got 513");
+  p.headDimV = 64;
   p.precision = Precision::tf32;
   EXPECT_EQ(whyNot(p), "wgmma expects f32 in precision tf32x3, but got tf32");
 }

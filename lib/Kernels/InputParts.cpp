@@ -1,0 +1,100 @@
+//===- InputParts.cpp - Inputs of f32 in three parts of bf16 --------------===//
+
+#include "InputParts.h"
+
+#include "attn/Schedule/Schedule.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+std::string attn::partsRole(StringRef input) {
+  return (kScratchRole + "_" + input).str();
+}
+
+StringRef attn::inputOfParts(StringRef role) {
+  for (StringRef input : {"q", "k", "v"})
+    if (role == partsRole(input) || role == mapRole(partsRole(input)))
+      return input;
+  return {};
+}
+
+/// Of V as many columns as a tile of the output has, of others those of a
+/// slice.
+int64_t attn::columnsOfPart(StringRef input, const Problem &problem,
+                            const Tiles &tiles) {
+  if (input == "v")
+    return llvm::alignTo(problem.headDimV, tiles.get("column"));
+  return llvm::alignTo(problem.headDim, SplitViewOp::kColumns);
+}
+
+namespace {
+
+class InputSplitter {
+public:
+  InputSplitter(TileBuilder &b, const KernelRequest &request, bool ownsKeys)
+      : b(b), request(request), ownsKeys(ownsKeys) {
+    if (!ownsKeys)
+      inputs = {{"q", request.problem.headDim}};
+    else
+      inputs = {{"k", request.problem.headDim},
+                {"v", request.problem.headDimV}};
+  }
+
+  KernelOp build() {
+    constexpr int64_t warps = kStripRows / SplitViewOp::kRows;
+    StringRef rowsRole = ownsKeys ? "keys" : "queries";
+    for (const Input &input : inputs) {
+      arguments.operand(input.role, b.getF32Type());
+      arguments.pointer(partsRole(input.role), b.getBF16Type());
+    }
+    arguments.scalar(rowsRole, b.getI32Type());
+    KernelOp kernel = arguments.createKernel(b, request, warps);
+    rows = arguments.get(b, rowsRole);
+    head = b.programId(1);
+    batch = b.programId(2);
+    Scalar row = b.programId(0) * kStripRows + b.warpId() * SplitViewOp::kRows;
+    for (const Input &input : inputs)
+      SplitViewOp::create(b, source(input), target(input), row);
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  struct Input {
+    StringRef role;
+    int64_t columns;
+  };
+
+  Value source(const Input &input) const {
+    auto type = ViewType::get(b.getContext(), input.columns, b.getF32Type(),
+                              request.alignmentOf(input.role));
+    return arguments.view(b, input.role, type, batch, head, rows);
+  }
+
+  Value target(const Input &input) const {
+    int64_t columns =
+        kSplitParts * columnsOfPart(input.role, request.problem, request.tiles);
+    auto type =
+        ViewType::get(b.getContext(), columns, b.getBF16Type(), kMaxAlignment);
+    Scalar first = b.wide(batch * b.gridSize(1) + head) * b.wide(rows);
+    return ViewOp::create(b, type, arguments.get(b, partsRole(input.role)),
+                          first * columns, rows, b.wide(b.i32(columns)));
+  }
+
+  TileBuilder &b;
+  const KernelRequest &request;
+  bool ownsKeys;
+  SmallVector<Input, 2> inputs;
+  Arguments arguments;
+  Scalar rows, head, batch;
+};
+
+} // namespace
+
+KernelOp attn::splitInputs(TileBuilder &builder, const KernelRequest &request,
+                           bool ownsKeys) {
+  return InputSplitter(builder, request, ownsKeys).build();
+}
