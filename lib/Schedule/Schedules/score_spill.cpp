@@ -39,9 +39,8 @@
 //
 // So it is for f32, in products of three parts of bf16 each, which launches
 // before the rounds make of Q, K and V: there a word above is 6 bytes, and 12Nd
-// more are read and 18Nd written.  An accumulator has the sum of a block, or of
-// two slices of S, beside what that is added to; so P is not rescaled, but what
-// comes of a block.
+// more are read and 18Nd written.  An accumulator has the sum of a slice,
+// beside what that is added to; so P is not rescaled, but what comes of it.
 //
 //===----------------------------------------------------------------------===//
 
