@@ -273,9 +273,10 @@ struct Calibration {
   /// launch itself takes.
   double productTileClocks = 5200;
   /// Clocks of a step in which a left factor goes through registers to be
-  /// scaled: score_spill of 16 bits (d = 512 to 2048, 1024 and 4096 rows) is
-  /// met to 3 % with them, and put 5 % too fast without.
-  double productFactorClocks = 120;
+  /// scaled.  With 120 score_spill of 16 bits (d = 512 to 2048, 1024 and 4096
+  /// rows) is met to 3 %; column_split is put 4 % too slow there, and so is
+  /// this.
+  double productFactorClocks = 170;
   /// Clocks of a tile of scores of which nothing is visible, for the block that
   /// takes it from the queue: of causal problems about one to every one that
   /// is, and those took 1.4 to 2.3 us more for each than without a mask.  Taken
