@@ -18,9 +18,6 @@
 
 namespace attn {
 
-/// The role of the array with an input's parts.
-std::string partsRole(llvm::StringRef input);
-
 /// The launches that split queries, and then keys and values.
 inline constexpr int64_t kSplittingLaunches = 2;
 /// One of them: a block for each 64 rows of a head.

@@ -175,16 +175,12 @@ public:
   double loadGaps() const { return rounds() * loadGap(busy(groups)); }
 
   double longestRound() const { return round(groups); }
-  /// A round in which only so many warpgroups have something to do.
-  double partRound(double active) const {
-    double part = round(active);
+  double averageRound() const {
+    double alone = round(1);
     // Who is done goes on to the next tile, if its queries are there already.
     if (how.isPersistent && queryStages > 1 && grid.together == 1)
-      part += (1 - c.idleShare) * (longestRound() * active / groups - part);
-    return part;
-  }
-  double averageRound() const {
-    return longestRound() + lonely() * (partRound(1) - longestRound());
+      alone += (1 - c.idleShare) * (longestRound() / groups - alone);
+    return longestRound() + lonely() * (alone - longestRound());
   }
 
   /// Clocks of one warpgroup between the rounds of two tiles.
@@ -243,7 +239,6 @@ public:
 
   int64_t blockKeys() const { return keys; }
   double longestRounds() const { return double(grid.mostSteps); }
-  double averageSteps() const { return double(grid.steps) / tiles(); }
 
 private:
   const GridCensus &grid;
@@ -373,10 +368,10 @@ private:
 
 static TileClocks clocksOf(const PipelineModel &model, double boundary) {
   double round = model.longestRound(), most = model.longestRounds();
-  double least = std::max(1.0, 2 * model.averageSteps() - most);
+  double least = std::max(1.0, 2 * model.rounds() - most);
   return {model.rounds() * model.averageRound() + boundary,
           most * round + boundary, least * round + boundary,
-          most < 1.05 * model.averageSteps()};
+          most < 1.05 * model.rounds()};
 }
 
 /// Clocks of the tiles of a head, of so many rows each.
@@ -393,7 +388,7 @@ static std::vector<double> clocksOfEach(const PipelineModel &model,
       clocks.push_back(model.rounds() * model.round(active) + boundary);
     return clocks;
   }
-  double round = model.averageRound() * model.rounds() / model.averageSteps();
+  double round = model.averageRound();
   for (int64_t pairs :
        pairsOfTiles(problem, Axis::Query, rows, model.blockKeys()))
     clocks.push_back(double(std::max<int64_t>(1, pairs)) * round + boundary);

@@ -25,6 +25,14 @@ const std::vector<ScheduleKind> &attn::scheduleKinds() {
   return kinds;
 }
 
+std::optional<std::string> attn::checkWgmmaColumns(int64_t column) {
+  if (column % kPanelColumns == 0 && column <= kMostWgmmaColumns)
+    return std::nullopt;
+  return "expects whole panels of " + std::to_string(kPanelColumns) +
+         " columns, at most " + std::to_string(kMostWgmmaColumns) +
+         ", but got " + std::to_string(column);
+}
+
 std::vector<std::string> attn::kernelNames() {
   return {
 #define ATTN_SCHEDULE(NAME)

@@ -110,8 +110,10 @@ int64_t roleValue(llvm::StringRef role, const Problem &problem,
 /// Whether an argument of that role is memory of the launch, with any contents.
 bool isScratchRole(llvm::StringRef role);
 
-/// The input ("q") of which an argument of that role has the parts; empty if of
-/// none.
+/// The role of the array with an input's parts.
+std::string partsRole(llvm::StringRef input);
+/// The input ("q") of which an argument of that role, or a map of it, has the
+/// parts; empty if of none.
 llvm::StringRef inputOfParts(llvm::StringRef role);
 /// Columns of each part of an input, zeros behind it included.
 int64_t columnsOfPart(llvm::StringRef input, const Problem &problem,

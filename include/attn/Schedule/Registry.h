@@ -98,6 +98,10 @@ struct ScheduleKind {
 const std::vector<ScheduleKind> &scheduleKinds();
 const ScheduleKind *findScheduleKind(std::string_view name);
 
+/// A sentence unless tiles of plain products on wgmma may have so many columns:
+/// whole panels, and no more than an instruction has.
+std::optional<std::string> checkWgmmaColumns(int64_t column);
+
 } // namespace attn
 
 #endif // ATTN_SCHEDULE_REGISTRY_H

@@ -177,7 +177,7 @@ private:
   /// The array of an input's parts, for pointers to it and maps of it.
   void addParts(StringRef input) {
     Value memref = lookup(input);
-    std::string role = (kScratchRole + "_" + input).str();
+    std::string role = partsRole(input);
     Value parts = scratch({size(memref, 0), size(memref, 1), size(memref, 2)},
                           tile::SplitViewOp::kParts *
                               columnsOfPart(input, problem, sizes),

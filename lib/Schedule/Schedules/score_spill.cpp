@@ -258,11 +258,8 @@ static std::optional<std::string> checkRounds(const Tiles &t) {
   if (t.get("strip") % kProductRows != 0)
     return "expects strips of whole tiles of " + number(kProductRows) +
            " queries, but got strip = " + number(t.get("strip"));
-  int64_t column = t.get("column");
-  if (column % kPanelColumns != 0 || column > kMostWgmmaColumns)
-    return "expects whole panels of " + number(kPanelColumns) +
-           " columns, at most " + number(kMostWgmmaColumns) + ", but got " +
-           number(column);
+  if (auto sentence = checkWgmmaColumns(t.get("column")))
+    return sentence;
   if (t.get("persistent") != 1)
     return "expects blocks that take tile after tile, but got persistent = 0";
   return std::nullopt;

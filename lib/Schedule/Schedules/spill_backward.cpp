@@ -172,11 +172,8 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
            number(t.get("key_block"));
   if (auto sentence = checkTiles(t))
     return sentence;
-  int64_t column = t.get("column");
-  if (column % kPanelColumns != 0 || column > kMostWgmmaColumns)
-    return "expects whole panels of " + number(kPanelColumns) +
-           " columns, at most " + number(kMostWgmmaColumns) + ", but got " +
-           number(column);
+  if (auto sentence = checkWgmmaColumns(t.get("column")))
+    return sentence;
   if (t.get("stages") < 2 || t.get("stages") > 6)
     return "expects two to six stages, but got " + number(t.get("stages"));
   if (t.get("persistent") != 1)
