@@ -15,6 +15,8 @@ void SpillConsumer::enterGroup() {
   group = warp / kWarpsPerGroup - 1;
   groupRow = group * kGroupRows;
   warpOfGroup = warp % kWarpsPerGroup;
+  if (is(SpillLaunch::scores) && !splits)
+    turns = Turns(b, group, kGroups);
 }
 
 void SpillConsumer::consumeTiles(
@@ -33,10 +35,19 @@ void SpillConsumer::consumeTiles(
 static constexpr int64_t kMostSlices = 8, kSlicesOfRun = 4;
 
 Value SpillConsumer::product(Place &place, int64_t columns) const {
-  int64_t slices = (columns + kStep - 1) / kStep;
-  if (!isForward || slices <= kMostSlices)
-    return addSlices(Value(), slices, place);
-  ValueRange last = b.loop(b.i32(0), b.i32(slices / kSlicesOfRun),
+  int64_t slices = llvm::divideCeil(columns, kStep);
+  int64_t last = std::min(slices, stages);
+  Value sum = firstSlices(slices - last, place);
+  turns.take(b);
+  return addSlices(sum, last, place, [&] { turns.pass(b); });
+}
+
+Value SpillConsumer::firstSlices(int64_t count, Place &place) const {
+  if (count == 0)
+    return {};
+  if (!isForward || count <= kMostSlices)
+    return addSlices(Value(), count, place);
+  ValueRange last = b.loop(b.i32(0), b.i32(count / kSlicesOfRun),
                            {place.slot, place.parity,
                             b.fill(b.f32(0), b.accType(kWarpRows, keyBlock))},
                            [&](Scalar, ValueRange p) -> SmallVector<Value> {
@@ -45,11 +56,12 @@ Value SpillConsumer::product(Place &place, int64_t columns) const {
                              return {place.slot, place.parity, sum};
                            });
   place = {b.wrap(last[0]), b.wrap(last[1])};
-  int64_t rest = slices % kSlicesOfRun;
+  int64_t rest = count % kSlicesOfRun;
   return rest ? addSlices(last[2], rest, place) : Value(last[2]);
 }
 
-Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place) const {
+Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place,
+                               function_ref<void()> afterwards) const {
   auto type = b.pendingType(keyBlock);
   Place before;
   for (int64_t slice = 0; slice < count; ++slice) {
@@ -63,6 +75,8 @@ Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place) const {
     before = place;
     place = ring.next(b, place);
   }
+  if (afterwards)
+    afterwards();
   Value result = b.await(sum);
   ring.release(b, before);
   return result;

@@ -5,12 +5,22 @@
 // by slices of both factors, and leaves results in its part of the staging
 // buffer.
 //
+// **Turns.**  Both warpgroups take the same slots of one ring, which keeps them
+// together: left alone they end their products at once, and the tensor cores
+// wait until both have made of them what leaves.  So of the last slices, as
+// many as the ring has slots, the first warpgroup starts all its products
+// before the second starts any.  By then all of these slices are there or on
+// their way.  While the first one is busy with its results, the second one
+// multiplies; while that is busy with its own, the first one has begun the next
+// tile, as far ahead as the ring lets it.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_SPILLCONSUMER_H
 #define ATTN_LIB_KERNELS_SPILLCONSUMER_H
 
 #include "SpillFrame.h"
+#include "Turns.h"
 
 namespace attn {
 
@@ -34,8 +44,11 @@ struct SpillConsumer : SpillFrame {
   /// Own rows times the transpose of a block's, 64 columns after the other.
   mlir::Value product(Place &place, int64_t columns) const;
   /// The next slices of such a product: all but the first start beside the one
-  /// before.
-  mlir::Value addSlices(mlir::Value sum, int64_t count, Place &place) const;
+  /// before.  What is to be done then comes when all have been started.
+  mlir::Value addSlices(mlir::Value sum, int64_t count, Place &place,
+                        llvm::function_ref<void()> afterwards = {}) const;
+  /// The first slices of a product.
+  mlir::Value firstSlices(int64_t count, Place &place) const;
   /// The same of parts, slices added up in f32.
   mlir::Value productOfParts(Place &place, int64_t columns) const;
   /// Own rows of a slice of parts times those of the right factor, or their
@@ -46,6 +59,7 @@ struct SpillConsumer : SpillFrame {
   void put(mlir::Value fragment, Scalar &turn) const;
 
   Scalar group, groupRow, warpOfGroup;
+  Turns turns;
 };
 
 } // namespace attn
