@@ -48,11 +48,14 @@ void Ring::load(TileBuilder &b, Place place, Value map, Scalar batch,
                     place.slot);
 }
 
-void Ring::storeFrom(TileBuilder &b, Place place,
+void Ring::startFrom(TileBuilder &b, Place place,
                      function_ref<void()> start) const {
   awaitFull(b, place);
   FenceAsyncOp::create(b);
   start();
-  TmaStoreWaitOp::create(b, 0u);
+}
+
+void Ring::releaseStored(TileBuilder &b, Place place, int64_t younger) const {
+  TmaStoreWaitOp::create(b, uint32_t(younger));
   release(b, place);
 }

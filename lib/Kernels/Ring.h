@@ -50,7 +50,16 @@ public:
   /// Waits for a slot that others have written, starts what copies it away, and
   /// hands it back when that has been read.
   void storeFrom(TileBuilder &builder, Place place,
+                 llvm::function_ref<void()> start) const {
+    startFrom(builder, place, start);
+    releaseStored(builder, place);
+  }
+  /// The first half of that, and the second: behind it so many stores may not
+  /// have been read.
+  void startFrom(TileBuilder &builder, Place place,
                  llvm::function_ref<void()> start) const;
+  void releaseStored(TileBuilder &builder, Place place,
+                     int64_t younger = 0) const;
 
   mlir::Value fullBarrier() const { return full; }
 

@@ -130,9 +130,17 @@ Value SpillConsumer::productOfParts(Place &place, int64_t columns) const {
 }
 
 void SpillConsumer::put(Value fragment, Scalar &turn) const {
-  ringStaged.awaitEmpty(b, {group, turn ^ 1});
-  StoreMatrixOp::create(b, fragment, staged, groupRow + warpOfGroup * kWarpRows,
-                        /*column=*/Value(), /*stage=*/b.i32(0));
-  ringStaged.handOver(b, {group, turn});
-  turn = turn ^ 1;
+  for (int64_t piece = 0; piece < stagedPieces(); ++piece) {
+    Place place = stagedAt(group, piece, turn);
+    ringStaged.awaitEmpty(b, {place.slot, place.parity ^ 1});
+    Value some = fragment;
+    if (stagedPieces() > 1)
+      some = ExtractOp::create(b, b.accType(kWarpRows, staging.columns),
+                               fragment, piece * staging.columns);
+    StoreMatrixOp::create(b, some, staged, groupRow + warpOfGroup * kWarpRows,
+                          /*column=*/Value(),
+                          /*stage=*/b.i32(piece % staging.slots));
+    ringStaged.handOver(b, place);
+  }
+  turn = turnAfter(turn);
 }

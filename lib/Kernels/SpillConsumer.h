@@ -55,7 +55,8 @@ struct SpillConsumer : SpillFrame {
   /// transposes, in one sum of so many columns.
   mlir::Value sliceOfParts(Place &place, int64_t columns,
                            bool isTransposed) const;
-  /// Leaves what is to go in the warpgroup's part of the staging buffer.
+  /// Leaves what is to go in the warpgroup's part of the staging buffer, an
+  /// accumulator if it goes in pieces.
   void put(mlir::Value fragment, Scalar &turn) const;
 
   Scalar group, groupRow, warpOfGroup;

@@ -5,7 +5,7 @@
 // The producer draws tiles from a counter that the grid shares, tells the other
 // roles (a queue), and starts every load: of each step a left and a right
 // factor.  The writer starts what leaves, which each warpgroup has put in its
-// half of the staging buffer.
+// half of the staging buffer, whole or in pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -232,18 +232,18 @@ private:
       Scalar isValue = f.isValuePart(tile);
       b.when(isValue, [&] { writeSums("dv", tile, turn); });
       b.when(isValue == b.boolean(false), [&] { writeSums("dk", tile, turn); });
-      return turn ^ 1;
+      return f.turnAfter(turn);
     }
     case SpillLaunch::querySums: {
       if (f.splits) // from registers
         return turn;
       if (f.isForward) {
         writeSums("o", tile, turn);
-        return turn ^ 1;
+        return f.turnAfter(turn);
       }
       Scalar isLast = f.turnOf(tile).isLast;
       b.when(isLast, [&] { writeSums("dq", tile, turn); });
-      return b.select(isLast, turn ^ 1, turn);
+      return b.select(isLast, f.turnAfter(turn), turn);
     }
     }
     llvm_unreachable("closed enum");
@@ -255,14 +255,14 @@ private:
       for (int64_t part = 0; part < (f.splits ? kSplitParts : 1); ++part) {
         write("scratch_p", head.keyHead, f.blockInRound(head, tile.part),
               tile.row - f.firstQuery, b.i32(part * f.keyBlock), turn);
-        turn = turn ^ 1;
+        turn = f.turnAfter(turn);
       }
       return turn;
     }
     Scalar column = tile.part * f.keyBlock;
     for (StringRef array : {"scratch_p", "scratch_ds"}) {
       write(array, head.keyHead, head.sharer, tile.row, column, turn);
-      turn = turn ^ 1;
+      turn = f.turnAfter(turn);
     }
     return turn;
   }
@@ -274,13 +274,27 @@ private:
   /// What the warpgroups have put there, one after the other.
   void write(StringRef array, Scalar batch, Scalar head, Scalar row,
              Scalar column, Scalar turn) {
+    int64_t slots = f.staging.slots;
     for (int64_t group = 0; group < SpillFrame::kGroups; ++group) {
-      Place place{b.i32(group), turn};
       Scalar groupRow = b.i32(group * kGroupRows);
-      f.ringStaged.storeFrom(b, place, [&] {
-        TmaStoreOp::create(b, f.staged, groupRow, f.map(array), batch, head,
-                           row + groupRow, column, /*stage=*/b.i32(0));
-      });
+      auto placeOf = [&](int64_t piece) {
+        return f.stagedAt(b.i32(group), piece, turn);
+      };
+      auto start = [&](int64_t piece) {
+        f.ringStaged.startFrom(b, placeOf(piece), [&] {
+          TmaStoreOp::create(b, f.staged, groupRow, f.map(array), batch, head,
+                             row + groupRow,
+                             column + piece * f.staging.columns,
+                             /*stage=*/b.i32(piece % slots));
+        });
+      };
+      for (int64_t first = 0; first < f.stagedPieces(); first += slots) {
+        for (int64_t slot = 0; slot < slots; ++slot)
+          start(first + slot);
+        for (int64_t slot = 0; slot < slots; ++slot)
+          f.ringStaged.releaseStored(b, placeOf(first + slot),
+                                     /*younger=*/slots - 1 - slot);
+      }
     }
   }
 

@@ -41,7 +41,8 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
       parts(is(SpillLaunch::scores) ? strip / keyBlock
             : is(SpillLaunch::keySums)
                 ? partsOf(problem.headDimV) + partsOf(problem.headDim)
-                : partsOf(isForward ? problem.headDimV : problem.headDim)) {
+                : partsOf(isForward ? problem.headDimV : problem.headDim)),
+      staging(stagingOf(stages, width())) {
   walksUp = isForward; // what blocks stand at comes in the order of blocks
   hasBusyProducer = isForward;
   if (splits)
@@ -220,10 +221,11 @@ void SpillFrame::reserve() {
   int64_t consumers = kWarpsPerGroup * kGroups;
   bool isStaged = isScores || !splits;
   if (isStaged)
-    staged = allocate("staged", 1, kRows, isScores ? keyBlock : column);
+    staged = allocate("staged", staging.slots, kRows, staging.columns);
   ring = Ring(b, "ring", stages, consumers, /*writers=*/2);
   if (isStaged)
-    ringStaged = Ring(b, "staged", kGroups, /*readers=*/1, kWarpsPerGroup);
+    ringStaged = Ring(b, "staged", kGroups * staging.slots, /*readers=*/1,
+                      kWarpsPerGroup);
   queue = tileQueue(b, consumers + 1, /*hasParts=*/true);
 }
 

@@ -30,6 +30,8 @@
 
 #include "GradientFrame.h"
 
+#include "attn/Schedule/Staging.h"
+
 namespace attn {
 
 /// The launches in rounds.  Forward there are no sums on the side of the keys,
@@ -133,9 +135,24 @@ struct SpillFrame : GradientFrame {
   Scalar foldedTiles; ///< of a head, if tiles of rows are folded (`unfold`)
   Scalar heads, partCount; ///< of the launch
   mlir::Value left, right, staged;
-  /// `ring` has left and right factors, `ringStaged` a slot for each
+  /// `ring` has left and right factors, `ringStaged` slots for each
   /// warpgroup's results.
   Ring ring, ringStaged;
+
+  /// Columns of the launch's tiles.
+  int64_t width() const { return is(SpillLaunch::scores) ? keyBlock : column; }
+  /// Pieces of own rows that a warpgroup stages one after the other.
+  int64_t stagedPieces() const { return width() / staging.columns; }
+  /// Where a piece comes when the buffer stands at `turn`, a parity, and where
+  /// it stands behind the last one.
+  Place stagedAt(Scalar group, int64_t piece, Scalar turn) const {
+    int64_t rounds = piece / staging.slots;
+    return {group * staging.slots + piece % staging.slots, turn ^ (rounds & 1)};
+  }
+  Scalar turnAfter(Scalar turn) const {
+    return turn ^ (stagedPieces() / staging.slots & 1);
+  }
+  const Staging staging;
 
 private:
   void declareMaps();

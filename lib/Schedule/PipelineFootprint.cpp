@@ -12,8 +12,9 @@
 // has where results leave from the places of own rows.
 //
 // A pipeline of products has its one ring first, of pairs of factors, and a
-// staging buffer as wide, with a part and a pair of barriers for every
-// warpgroup, unless everything leaves from registers.  Of factors in parts a
+// staging buffer as wide or of less (Staging.h), with a part for every
+// warpgroup and a pair of barriers for each of its slots, unless everything
+// leaves from registers.  Of factors in parts a
 // pair is one part of each.
 //
 //===----------------------------------------------------------------------===//
@@ -21,6 +22,7 @@
 #include "PipelineFootprint.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/Staging.h"
 #include <algorithm>
 
 using namespace attn;
@@ -35,6 +37,9 @@ static constexpr int64_t kWindowRegisters = 16;
 static constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 /// The queue that tells the consumers of the next tile.
 static constexpr int64_t kQueueBytes = 2 * 32;
+/// Of shared memory of sm_90, 227 KiB, for a ring of factors and the staging
+/// buffer: the rest has barriers.
+static constexpr int64_t kRoomForProducts = 226 * 1024;
 
 /// Registers are set for a whole warpgroup, in steps of 8; what the producer
 /// gives up, the consumers take.  512 per lane of a warpgroup is all there is,
@@ -59,6 +64,20 @@ RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, bool transposes,
   if (consumerWarpgroups <= 2)
     return {24, 240};
   return {32, 160};
+}
+
+/// A slice of both factors of a tile of so many columns.
+static int64_t pairBytes(int64_t width) {
+  return (kProductRows + width) * kPanelBytes;
+}
+
+Staging attn::stagingOf(int64_t stages, int64_t width) {
+  constexpr int64_t slots = 2, bytes = 2; // of an element
+  int64_t left = kRoomForProducts - stages * pairBytes(width);
+  bool isWhole = kProductRows * width * bytes <= left;
+  if (isWhole || width % (slots * kPanelColumns) != 0)
+    return {1, width};
+  return {slots, kPanelColumns};
 }
 
 static bool has(const Body &body, Verb verb) {
@@ -117,12 +136,12 @@ public:
       rings.push_back(how.units);
     }
     if (how.width > 0) {
-      int64_t pair = (kProductRows + how.width) * kPanelBytes;
-      panels(pairs * pair);
+      panels(pairs * pairBytes(how.width));
       rings.push_back(pairs);
       if (leavesStaged(grid.body)) {
-        rings.push_back(how.warpgroups);
-        staging = kProductRows * how.width * factorBytes();
+        Staging own = stagingOf(pairs, how.width);
+        rings.push_back(how.warpgroups * own.slots);
+        staging = kProductRows * own.slots * own.columns * factorBytes();
       }
     }
     if (how.group > 1 || how.reusesPlaces)

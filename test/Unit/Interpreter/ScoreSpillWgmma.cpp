@@ -107,6 +107,23 @@ TEST_F(ScoreSpillWgmma, TilesOfABlock) {
       }
 }
 
+/// Four stages of 256 columns leave room for half of a tile.
+TEST_F(ScoreSpillWgmma, LeavesInPieces) {
+  Choice c;
+  c.keyBlock = c.column = 256;
+  c.stages = 4;
+  c.strip = 256;
+  for (const Mask &mask : kMasks)
+    for (WarpOrder order :
+         {WarpOrder::forward, WarpOrder::reverse, WarpOrder::shuffled}) {
+      InterpreterOptions options;
+      options.order = order;
+      for (auto [d, dv] :
+           {std::pair<int64_t, int64_t>{72, 8}, {256, 320}, {640, 200}})
+        check(oneHead(300, 420, d, dv, mask), c, options);
+    }
+}
+
 TEST_F(ScoreSpillWgmma, AllWarpOrders) {
   for (int64_t stages : {2, 3, 4})
     for (WarpOrder order : {WarpOrder::forward, WarpOrder::reverse,

@@ -78,6 +78,22 @@ TEST_F(SpillBackward, AllWarpOrders) {
     }
 }
 
+/// Four stages of 256 columns leave room for half of a tile.
+TEST_F(SpillBackward, LeavesInPieces) {
+  const SpillBackwardTiles c = {256, 256, 512, 2, 4};
+  for (WarpOrder order :
+       {WarpOrder::forward, WarpOrder::reverse, WarpOrder::shuffled}) {
+    InterpreterOptions options;
+    options.order = order;
+    for (const Mask &mask : kMasks)
+      check(problem(300, 700, 328, 72, mask), c, options);
+    Problem p = problem(150, 520, 72, 264, {MaskKind::causal}, DataType::f16);
+    p.heads = 4;
+    p.kvHeads = 2;
+    check(p, c, options);
+  }
+}
+
 /// Sums of dQ wait between the strips that its rows see, and only between them.
 TEST_F(SpillBackward, StripsThatRowsSee) {
   for (const SpillBackwardTiles &c : kChoices) {
