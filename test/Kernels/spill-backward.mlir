@@ -19,7 +19,7 @@ func.func @rounds(%do: memref<1x3x150x72xbf16>, %q: memref<1x3x150x264xbf16>, %k
     %dq: memref<1x3x150x264xbf16>, %dk: memref<1x3x600x264xbf16>, %dv: memref<1x3x600x72xbf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse mask(causal_bottom_right)
       outs(%dq, %dk, %dv : memref<1x3x150x264xbf16>, memref<1x3x600x264xbf16>, memref<1x3x600x72xbf16>)
-      {schedule = #attn.schedule<spill_backward, key_block = 256, column = 128, strip = 256, heads = 2>}
+      {schedule = #attn.schedule<spill_backward, key_block = 256, column = 256, strip = 256, heads = 2, stages = 4>}
       : memref<1x3x150x72xbf16>, memref<1x3x150x264xbf16>, memref<1x3x600x264xbf16>, memref<1x3x600x72xbf16>, memref<1x3x150x72xbf16>, memref<1x3x150xf32>
   return
 }

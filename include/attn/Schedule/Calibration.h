@@ -286,6 +286,11 @@ struct Calibration {
   /// at the same time; and the same for sums under a mask, of which each begins
   /// or ends elsewhere.
   double productInStepGain = 1.9, productL2Gain = 1.45;
+  /// What products wait for slices, as the logarithm of a factor: of two stages
+  /// as much less with three, and with every one more a quarter of that.  With
+  /// two stages score_spill took 1.22 times as long as with three, with which
+  /// all else here was measured; of four that is an estimate, 0.95.
+  double productRingWait = 0.2;
   /// Of the tensor cores' rate, what products of parts reach whose tiles of 128
   /// columns take six of them out of shared memory.  Not fitted: d = 512 with
   /// 4096 rows is put 12 % too fast, other kernels of f32 as much or more.

@@ -231,7 +231,7 @@ ScheduleKind spill_backward() {
                      extentParameter("key", {128}),
                      extentParameter("column", {256, 192, 128, 64}),
                      extentParameter("query_block", {64}), strip, heads},
-                    {countParameter("stages", {3, 2})},
+                    {countParameter("stages", {4, 3, 2})},
                     {choiceParameter("persistent", {1})},
                     build,
                     checkPipelines,

@@ -175,6 +175,18 @@ TEST(ScoreSpillRounds, Space) {
   EXPECT_EQ(plan->launches[0].footprint.registersPerThread, 28 + 128);
   // P as it came and as it is multiplied.
   EXPECT_EQ(plan->launches[1].footprint.registersPerThread, 28 + 128 + 2 * 16);
+  // Of the staging buffer a stage more leaves half: for each warpgroup two
+  // slots of 64 columns, and as many pairs of barriers.
+  Choice deeper;
+  deeper.stages = 4;
+  auto inPieces = planOf(tokenProblem(2048, 1024), deeper, error);
+  ASSERT_TRUE(inPieces) << error;
+  for (const LaunchPlan &launch : inPieces->launches)
+    EXPECT_EQ(launch.footprint.smemBytes,
+              (4 * 48 + 32) * 1024 + 2 * 32 + 2 * 32 + 64);
+  EXPECT_LT(inPieces->seconds, plan->seconds);
+  deeper.stages = 5;
+  EXPECT_FALSE(planOf(tokenProblem(2048, 1024), deeper, error));
   // P, and two numbers of a row for each of four blocks.
   int64_t waiting = int64_t(16) * 1024 * (1024 * 2 + 4 * 8);
   EXPECT_EQ(plan->footprint.stripScratchBytes, waiting);

@@ -249,6 +249,15 @@ TEST(SpillBackward, Space) {
   EXPECT_EQ(plan->launches[1].footprint.registersPerThread, 28 + 64 + 128 + 4);
   EXPECT_EQ(plan->launches[2].footprint.registersPerThread, 16 + 128);
   EXPECT_EQ(plan->launches[3].footprint.registersPerThread, 28 + 128);
+  // A stage more leaves room for half of the staging, in two slots for each
+  // warpgroup.
+  SpillBackwardTiles deeper;
+  deeper.stages = 4;
+  auto inPieces = planOf(tokenGradients(512, 16384), deeper, error);
+  ASSERT_TRUE(inPieces) << error;
+  for (size_t launch = 1; launch < 4; ++launch)
+    EXPECT_EQ(inPieces->launches[launch].footprint.smemBytes,
+              (4 * 48 + 32) * 1024 + 2 * 32 + 2 * 32 + 64);
   // P and dS of four heads and a strip; statistics and sums of dQ of all.
   int64_t scores = 2 * int64_t(4) * 16384 * 4096 * 2;
   EXPECT_EQ(plan->footprint.stripScratchBytes, scores);
@@ -453,7 +462,7 @@ TEST(SpillBackward, ManyHeads) {
         std::string error;
         auto plan = planOf(tokenGradients(d, rows, isCausal), {}, error);
         ASSERT_TRUE(plan) << error;
-        EXPECT_EQ(plan->tiles.get("stages"), 3) << d << " " << rows;
+        EXPECT_EQ(plan->tiles.get("stages"), 4) << d << " " << rows;
         if (rows == 16384 && d < 2048)
           EXPECT_GE(plan->tiles.get("heads") * plan->tiles.get("strip"), 8192)
               << d << " " << isCausal << " " << plan->tiles.str();
