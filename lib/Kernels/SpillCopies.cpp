@@ -283,8 +283,7 @@ private:
       auto start = [&](int64_t piece) {
         f.ringStaged.startFrom(b, placeOf(piece), [&] {
           TmaStoreOp::create(b, f.staged, groupRow, f.map(array), batch, head,
-                             row + groupRow,
-                             column + piece * f.staging.columns,
+                             row + groupRow, column + piece * f.staging.columns,
                              /*stage=*/b.i32(piece % slots));
         });
       };

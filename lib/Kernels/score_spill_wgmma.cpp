@@ -19,7 +19,8 @@
 // its product.  Sums are one block's and have one order.
 //
 // A consumer warpgroup has 64 rows of a tile.  While one scales P the products
-// of the other run.
+// of the other run, and while one makes P of its scores the last ones of the
+// other, or the first ones of its next tile (SpillConsumer.h).
 //
 // f32 goes through both in three parts of bf16, six products for one, of which
 // launches before the rounds make Q, K and V (InputParts.h) and `scores` P.  A

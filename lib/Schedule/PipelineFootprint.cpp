@@ -14,8 +14,7 @@
 // A pipeline of products has its one ring first, of pairs of factors, and a
 // staging buffer as wide or of less (Staging.h), with a part for every
 // warpgroup and a pair of barriers for each of its slots, unless everything
-// leaves from registers.  Of factors in parts a
-// pair is one part of each.
+// leaves from registers.  Of factors in parts a pair is one part of each.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,7 +13,8 @@
 // both work on scores while the tensor cores wait.  Then exponentials and
 // instructions come on top, and what a warpgroup waits for.
 // That is how it was measured.  Since then warpgroups end a tile of scores one
-// after the other (SpillConsumer.h), which hides some; nothing is taken off yet.
+// after the other (SpillConsumer.h), which hides some; nothing is taken off
+// yet.
 //
 // 128 x 256 tiles, d = 512, one H100, in clocks.  64 columns of S: products
 // 1024, shared memory 1024 of which 614 count, copies 760, together 1200.  A

@@ -16,6 +16,9 @@ and, on Hopper, of split_backward and spill_backward:
   may wait in local memory, but nothing from the first product of a block to
   the last, except in the problems of SHORT.
 
+- Before the first product of a tile ptxas may add an arrive (C7519): zeros of
+  the sum come behind the one that is written.
+
 With `beside` blocks tell each other of sums: each such fence is one for the
 whole GPU, and in the main kernel also one for the block.
 
@@ -94,6 +97,10 @@ def main_faults(kernel, shape, said, wanted, got, before):
             wrong.append(f"expects {wanted.count(name)} {name}, but got "
                          f"{got.count(name)}")
     order, found = sass.steps(wanted), sass.steps(got)
+    added = [line for line in wrong if "(C7519)" in line]
+    if len(added) == 1 and found.startswith("AAA"):
+        wrong.remove(added[0])
+        found = found[1:]
     if len(order) != len(found) or found not in 2 * order:
         wrong.append(f"expects a rotation of {order} of arrive and waits, but "
                      f"got {found}")
