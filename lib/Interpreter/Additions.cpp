@@ -43,32 +43,52 @@ std::optional<unsigned> Additions::add(const Addition &addition) {
   return whose(others, addition.begin, addition.end);
 }
 
+bool Additions::Addition::isBehind(bool otherIsStored,
+                                   bool otherIsNothing) const {
+  switch (order) {
+  case Order::behindStores:
+    return otherIsStored;
+  case Order::behindSums:
+    return otherIsStored || (!isNothing && !otherIsNothing);
+  case Order::behindAll:
+    return true;
+  }
+  return true;
+}
+
 std::optional<unsigned>
 Additions::before(const Addition &addition,
                   function_ref<bool(const Event &)> inSight) const {
-  if (addition.isNothing)
-    return std::nullopt;
   for (const Addition &one : inFlight)
-    if (!one.isNothing && one.begin < addition.end && addition.begin < one.end)
+    if (addition.isBehind(one.isStored(), one.isNothing) &&
+        one.begin < addition.end && addition.begin < one.end)
       return one.event.instruction;
-  for (const Batch &batch : completed)
-    if (auto by = whose(batch.added, addition.begin, addition.end);
-        by && !inSight(batch.wait))
-      return by;
+  for (const Batch &batch : completed) {
+    std::pair<const RunsBy *, bool> kinds[] = {
+        {&batch.stored, addition.isBehind(true, false)},
+        {&batch.added, addition.isBehind(false, false)},
+        {&batch.zeros, addition.isBehind(false, true)}};
+    for (auto [runs, isBehind] : kinds) {
+      if (!isBehind)
+        continue;
+      if (auto by = whose(*runs, addition.begin, addition.end);
+          by && !inSight(batch.wait))
+        return by;
+    }
+  }
   return std::nullopt;
 }
 
 void Additions::complete(const Event &event, uint64_t end) {
-  Batch batch{event, {}, {}};
+  Batch batch{event, {}, {}, {}};
   llvm::erase_if(inFlight, [&](const Addition &one) {
     if (one.event.block != event.block || one.event.warp != event.warp ||
         one.number >= end)
       return false;
-    insert((one.isNothing ? batch.zeros : batch.added)[one.event.instruction],
-           one.begin, one.end);
+    insert(batch.runsFor(one)[one.event.instruction], one.begin, one.end);
     return true;
   });
-  if (!batch.added.empty() || !batch.zeros.empty())
+  if (!batch.added.empty() || !batch.zeros.empty() || !batch.stored.empty())
     completed.push_back(std::move(batch));
 }
 
@@ -81,7 +101,7 @@ Additions::access(unsigned instruction, uint64_t address, int64_t bytes,
     if (one.begin < end && address < one.end)
       return one.event.instruction;
   for (const Batch &batch : completed)
-    for (const RunsBy *runs : {&batch.added, &batch.zeros})
+    for (const RunsBy *runs : {&batch.added, &batch.zeros, &batch.stored})
       if (auto by = whose(*runs, address, end); by && !inSight(batch.wait))
         return by;
   return std::nullopt;

@@ -7,6 +7,10 @@
 // what rounding makes of them; one `in_order` lies behind the wait, of whoever
 // it was, for all that were added to its words before.  Zeros need no order.
 //
+// What it stores, for sums to begin with, is recorded like what it adds, and
+// lies behind the waits for all others to the same words.  Every addition lies
+// behind the wait for what is stored.
+//
 // Example: a launch that adds to bytes 0 to 255 of an array may read byte 256
 // at any time, and byte 255 behind the last wait.
 //
@@ -23,12 +27,23 @@ namespace attn::interpreter {
 
 class Additions {
 public:
-  /// An addition, its warp's copy of that number.
+  /// Which others lie before one, if they come before.
+  enum class Order {
+    behindStores, ///< what was stored
+    behindSums,   ///< and added, but for zeros
+    behindAll     ///< all of it: it is stored itself
+  };
+  /// An addition, or what is stored; its warp's copy of that number.
   struct Addition {
     Event event;
     uint64_t number;
     uint64_t begin, end;
     bool isNothing; ///< all of it zeros
+    Order order;
+
+    bool isStored() const { return order == Order::behindAll; }
+    /// Whether it lies behind another that came before, to the same words.
+    bool isBehind(bool isStored, bool isNothing) const;
   };
   /// Records it; the instruction of an ordinary access of some of its bytes, if
   /// there was one.
@@ -53,7 +68,11 @@ private:
   /// What a wait has completed.
   struct Batch {
     Event wait;
-    RunsBy added, zeros;
+    RunsBy added, zeros, stored;
+
+    RunsBy &runsFor(const Addition &one) {
+      return one.isStored() ? stored : one.isNothing ? zeros : added;
+    }
   };
 
   std::vector<Addition> inFlight;

@@ -55,7 +55,8 @@ int64_t Flags::value(uint64_t address) const {
 Step Flags::publish(Warp &warp, const Instruction &in) {
   uint64_t address = addressOf(warp, in);
   auto value = int32_t(warp.integer(in, 2));
-  warp.block.launch.counters[address] = in.op;
+  if (!in.op->hasAttr("kept"))
+    warp.block.launch.counters[address] = in.op;
   // Where no block may wait, nobody awaits it.
   if (!warp.block.program.together) {
     if (std::optional<std::string> error =

@@ -14,7 +14,8 @@
 // of it: one that comes later, or has not looked yet, would wait for ever.
 //
 // Publishes of one flag are ordered, one behind the other; a count shows what
-// all before it showed.  Flags are 0 when a kernel begins and when it ends.
+// all before it showed.  Flags are 0 when a kernel begins and when it ends, but
+// for what is `kept`.
 //
 //===----------------------------------------------------------------------===//
 

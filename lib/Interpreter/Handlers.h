@@ -70,6 +70,7 @@ Step runTmaStoreWait(Warp &, const Instruction &);
 // Words.cpp
 Step runLoadWords(Warp &, const Instruction &);
 Step runAddWords(Warp &, const Instruction &);
+Step runStoreWords(Warp &, const Instruction &);
 
 // Wgmma.cpp
 Step runWgmma(Warp &, const Instruction &);

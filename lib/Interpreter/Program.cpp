@@ -57,6 +57,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::TmaStoreWaitOp) { return runTmaStoreWait; })
       .Case([](tile::LoadWordsOp) { return runLoadWords; })
       .Case([](tile::AddWordsOp) { return runAddWords; })
+      .Case([](tile::StoreWordsOp) { return runStoreWords; })
       .Case([](tile::WgmmaOp) { return runWgmma; })
       .Case([](tile::WgmmaWaitOp) { return runWgmmaWait; })
       .Case([](tile::ViewOp) { return runView; })
@@ -115,7 +116,7 @@ private:
     in.index = unsigned(program.ops.size());
     program.ops.push_back(&op);
     in.run = handlerOf(&op);
-    program.adds |= isa<tile::AddWordsOp>(op);
+    program.adds |= isa<tile::AddWordsOp, tile::StoreWordsOp>(op);
     program.together |= isa<tile::AwaitOp>(op);
     if (!in.run) {
       in.scalar = decodeScalar(&op);

@@ -175,27 +175,40 @@ std::optional<std::string> attn::interpreter::writeGlobal(Warp &warp,
   return error;
 }
 
-std::optional<std::string>
-attn::interpreter::addGlobal(Warp &warp, const Instruction &in,
-                             uint64_t address, ArrayRef<float> summands) {
-  auto bytes = int64_t(summands.size() * sizeof(float));
+/// Records what the copy engine adds or stores, and checks its order among what
+/// else it does to the same words; `expected` says behind what it should be.
+static void checkOrder(Warp &warp, const Instruction &in,
+                       const Additions::Addition &addition,
+                       StringRef expected) {
   Additions &additions = warp.block.launch.additions;
-  Additions::Addition addition = {
-      eventOf(warp, in), warp.storesStarted - 1, address,
-      address + uint64_t(bytes),
-      llvm::all_of(summands, [](float summand) { return summand == 0; })};
   auto isBehind = [&](const Event &event) { return inSight(warp, event); };
-  if (in.op->hasAttr("in_order"))
-    if (std::optional<unsigned> other = additions.before(addition, isBehind))
-      warp.report(in, "order",
-                  "expects words that nobody has added to, or behind the wait "
-                  "for all that was added, but got no order between them",
-                  warp.block.program.ops[*other], "the other addition is here");
+  if (std::optional<unsigned> other = additions.before(addition, isBehind))
+    warp.report(in, "order",
+                "expects words that nobody has " + expected +
+                    ", but got no order between them",
+                warp.block.program.ops[*other], "the other one is here");
   if (std::optional<unsigned> other = additions.add(addition))
     warp.report(in, "otherwise accessed",
                 "expects words that no op of the launch has read or written "
                 "otherwise, but got some that one has",
                 warp.block.program.ops[*other], "the access is here");
+}
+
+std::optional<std::string>
+attn::interpreter::addGlobal(Warp &warp, const Instruction &in,
+                             uint64_t address, ArrayRef<float> summands) {
+  auto bytes = int64_t(summands.size() * sizeof(float));
+  bool inOrder = in.op->hasAttr("in_order");
+  Additions::Addition addition = {
+      eventOf(warp, in),
+      warp.storesStarted - 1,
+      address,
+      address + uint64_t(bytes),
+      llvm::all_of(summands, [](float summand) { return summand == 0; }),
+      inOrder ? Additions::Order::behindSums : Additions::Order::behindStores};
+  checkOrder(warp, in, addition,
+             inOrder ? "added to, or behind the wait for all that was added"
+                     : "stored, or behind the wait for that");
   std::vector<float> sums(summands.size());
   if (std::optional<std::string> error =
           warp.block.memory.read(address, sums.data(), bytes))
@@ -203,4 +216,16 @@ attn::interpreter::addGlobal(Warp &warp, const Instruction &in,
   for (auto [sum, summand] : llvm::zip_equal(sums, summands))
     sum += summand;
   return warp.block.memory.write(address, sums.data(), bytes);
+}
+
+std::optional<std::string>
+attn::interpreter::beginGlobal(Warp &warp, const Instruction &in,
+                               uint64_t address, ArrayRef<float> words) {
+  auto bytes = int64_t(words.size() * sizeof(float));
+  checkOrder(warp, in,
+             {eventOf(warp, in), warp.storesStarted - 1, address,
+              address + uint64_t(bytes), /*isNothing=*/false,
+              Additions::Order::behindAll},
+             "stored or added to, or behind the wait for all that");
+  return warp.block.memory.write(address, words.data(), bytes);
 }

@@ -104,6 +104,10 @@ std::optional<std::string> writeGlobal(Warp &warp, const Instruction &in,
 std::optional<std::string> addGlobal(Warp &warp, const Instruction &in,
                                      uint64_t address,
                                      llvm::ArrayRef<float> summands);
+/// The same, storing what sums of f32 begin with.
+std::optional<std::string> beginGlobal(Warp &warp, const Instruction &in,
+                                       uint64_t address,
+                                       llvm::ArrayRef<float> words);
 
 } // namespace attn::interpreter
 

@@ -1,4 +1,4 @@
-//===- Words.cpp - Runs of words, loaded and added up ---------------------===//
+//===- Words.cpp - Runs of words, loaded, stored and added up -------------===//
 
 #include "Buffers.h"
 #include "Handlers.h"
@@ -52,24 +52,42 @@ Step attn::interpreter::runLoadWords(Warp &warp, const Instruction &in) {
              : Step::stop;
 }
 
-Step attn::interpreter::runAddWords(Warp &warp, const Instruction &in) {
-  int64_t count = int32_t(cast<tile::AddWordsOp>(in.op).getCount());
+/// Takes so many words out of a stage and gives them to `leave` with their
+/// address in global memory.
+static Step takeWords(
+    Warp &warp, const Instruction &in, int64_t count,
+    function_ref<std::optional<std::string>(uint64_t, ArrayRef<float>)> leave) {
   int64_t bytes = count * int64_t(sizeof(float));
   RawPart part{warp.buffer(in, 0), warp.integer(in, 1), 0, bytes};
   std::optional<uint64_t> address = addressOf(warp, in, 2, bytes);
   if (!checkInside(warp, in, part) || !address)
     return Step::stop;
-  std::vector<float> summands(count);
+  std::vector<float> words(count);
   SharedMemory &shared = warp.block.shared;
   unsigned token = shared.beginRead(warp.id);
   warp.startStore(token, in.op);
   if (std::optional<Breach> breach =
           shared.readLater(part.rectangle(), warp.id, in.index, token,
-                           reinterpret_cast<uint8_t *>(summands.data())))
+                           reinterpret_cast<uint8_t *>(words.data())))
     reportBreach(warp, in, part, *breach, "read");
-  if (std::optional<std::string> error =
-          addGlobal(warp, in, *address, summands))
+  if (std::optional<std::string> error = leave(*address, words))
     return warp.stop(in, "global write", *error);
   warp.block.traffic += {bytes, bytes};
   return Step::next;
+}
+
+Step attn::interpreter::runAddWords(Warp &warp, const Instruction &in) {
+  int64_t count = int32_t(cast<tile::AddWordsOp>(in.op).getCount());
+  return takeWords(warp, in, count,
+                   [&](uint64_t address, ArrayRef<float> words) {
+                     return addGlobal(warp, in, address, words);
+                   });
+}
+
+Step attn::interpreter::runStoreWords(Warp &warp, const Instruction &in) {
+  int64_t count = int32_t(cast<tile::StoreWordsOp>(in.op).getCount());
+  return takeWords(warp, in, count,
+                   [&](uint64_t address, ArrayRef<float> words) {
+                     return beginGlobal(warp, in, address, words);
+                   });
 }

@@ -19,6 +19,7 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
       overlap(request.tiles.get("overlap") != 0),
       beside(request.tiles.get("beside") != 0),
       ordered(request.tiles.get("ordered") != 0),
+      firstStores(request.tiles.get("first_stores") != 0),
       dim(llvm::alignTo(problem.headDim, kColumns)),
       dimV(llvm::alignTo(problem.headDimV, kColumns)),
       splitsColumns(block != own),
@@ -27,10 +28,13 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
                                           groups
                                     : dim) {
   keyOrder.isBinding = ordered;
-  keyOrder.drawsAll = ordered || beside;
+  keyOrder.drawsAll = ordered || beside || firstStores;
   keyOrder.takesShortFirst = request.tiles.get("short_first") != 0;
   // So that a tile meets what the one before, which is shorter, has left.
   walksUp = keyOrder.takesShortFirst;
+  MaskKind mask = problem.mask.kind;
+  bool hidesTiles = mask == MaskKind::causal || mask == MaskKind::window;
+  walksOnlySeen = firstStores && hidesTiles;
 }
 
 //===----------------------------------------------------------------------===//
@@ -55,7 +59,7 @@ KernelOp BackwardFrame::declareMain() {
   arguments.map(b, "dv", kGroupRows, problem.headDimV, element);
   declareStatistics();
   declareSums();
-  if (ordered)
+  if (ordered || firstStores)
     declareTurns();
   if (beside) {
     declareCounts();

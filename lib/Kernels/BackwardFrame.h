@@ -14,7 +14,8 @@
 // has left, and in the end the consumers.  They draw 16 queries after the
 // other, in the order of heads, and wait until all tiles of the key head are
 // through, which the writers count.  Whoever they wait for has drawn a tile and
-// waits for nobody; so it does not matter how many blocks run.
+// waits for tiles drawn before at most; so it does not matter how many blocks
+// run.
 //
 // **Ordered.**  Sums of floating-point numbers depend on their order, and tiles
 // come to a block of queries as chance has it.  With `ordered` they add to it
@@ -23,6 +24,20 @@
 // other without a gap, so who is next waits for the one before, which was drawn
 // before; the last one sets the flag back.  Tiles that see nothing add zeros,
 // and need no order.
+//
+// **The first stores.**  With `first_stores` sums do not begin as zeros: of the
+// tiles that see a block of queries the first that is drawn stores its part of
+// dQ, and sets a flag when that is in memory; the others wait for the flag
+// before they add.  Tiles that see a block follow each other from lower keys to
+// higher ones, in which order those of a key head are drawn (TileOrder.h), with
+// a mask or without and for all query heads of the group: so the first is the
+// one that does not find the block among those of the tile of keys before it.
+// Nobody waits for ever.  All tiles are drawn from one counter, a block works
+// off its own in the order in which it drew them, and a tile waits only for
+// smaller numbers than its own.  So the smallest number that is not done is
+// being worked on and waits for nobody, however few blocks run.  Flags stay
+// set until the launch before sets them back.  Tiles that see nothing make no
+// step, and rows that see nothing are not asked for their sums.
 //
 // **dQ of a block** (queries x d) is made of *parts*, one for each warpgroup: a
 // run of columns, or 64 queries each where a block has as many for all.  A part
@@ -74,6 +89,7 @@ struct BackwardFrame : GradientFrame {
   bool overlap;
   bool beside;             ///< dQ is finished in the main launch
   bool ordered;            ///< dQ is added up in the order of tiles
+  bool firstStores;        ///< of those the first stores its part
   int64_t dim, dimV;       ///< head dimensions, padded
   bool splitsColumns;      ///< how dQ is dealt out
   int64_t gradientColumns; ///< of a part of dQ
@@ -103,6 +119,23 @@ struct BackwardFrame : GradientFrame {
   void passTurn(const Turn &turn, Scalar block, Scalar number) const;
   /// Whether the tile drawn before it, or behind it, sees a block too.
   Scalar seesToo(const Turn &turn, Scalar block, bool isBefore) const;
+
+  //===--------------------------------------------------------------------===//
+  // The first stores
+  //===--------------------------------------------------------------------===//
+
+  /// Of the blocks of queries that a tile sees, those from here on are not seen
+  /// by any tile drawn before it: it stores their sums.
+  Scalar beginFirst(const Tile &tile) const;
+  /// Waits until the sums of a block can be added to; its number in scratch.
+  void awaitFirst(Scalar number) const;
+  /// Tells that they can be, when they are in memory.
+  void tellFirst(Scalar number) const;
+  /// Whether some of 16 queries from `row` on see a key, and so have sums.
+  Scalar haveSums(Scalar row) const;
+  /// The parity of the rings of K and V behind a tile, which brings none if it
+  /// makes no step.
+  Scalar parityBehind(Scalar parity, const Walk &walk) const;
 
   //===--------------------------------------------------------------------===//
   // Beside

@@ -67,7 +67,7 @@ private:
                  step = f.nextStep(walk, step);
                  return {now.slot, now.parity, step.head, step.block};
                });
-    return {once.parity ^ 1, last[0], last[1]};
+    return {f.parityBehind(once.parity, walk), last[0], last[1]};
   }
 
   const BackwardFrame &f;

@@ -1,9 +1,9 @@
 //===- BackwardStrips.cpp - Before and after flash_backward ---------------===//
 //
 // Sums of dQ go through the cache in the form in which the main launch adds to
-// them.  Before it they begin as zeros, in the launch that leaves statistics;
-// behind it, or beside it (BackwardFrame.h), they become rows of the problem's
-// type, strip by strip.
+// them.  Before it they begin as zeros, in the launch that leaves statistics,
+// unless the first that adds to them stores; behind it, or beside it
+// (BackwardFrame.h), they become rows of the problem's type, strip by strip.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,14 @@ void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar row,
         arguments.get(b, "scratch_dq"), place(image) * pieces + piece);
     return sums.getResult(0);
   };
+  // What nobody has stored may be anything.
+  Scalar isStored = firstStores ? haveSums(row) : Scalar();
   auto store = [&](Value sums, int64_t image, int64_t piece) {
+    if (firstStores)
+      sums = b.map(sums, sums.getType(),
+                   [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                     return b.select(isStored, x[0], b.f32(0));
+                   });
     Value scaled = scaleRows(b, sums, arguments.get(b, "scale"));
     StoreFragmentOp::create(b, scaled, view, row,
                             b.i32(image * gradientColumns + piece * columns));
@@ -52,23 +59,31 @@ void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar row,
 // Launches of their own
 //===----------------------------------------------------------------------===//
 
+/// Sums of a warp's queries begin as zeros.
+static void clearSums(const BackwardFrame &f, const StripRows &at) {
+  TileBuilder &b = f.b;
+  Value zeros = b.fill(b.f32(0), f.imageType());
+  for (int64_t image = 0; image < f.imagesOfWarp(); ++image)
+    StoreRegistersOp::create(
+        b, ValueRange{zeros}, f.arguments.get(b, "scratch_dq"),
+        f.imagePlace(at.block, at.strip, at.warp, image));
+}
+
 KernelOp attn::prepareSums(BackwardFrame &f) {
   TileBuilder &b = f.b;
   auto declare = [&] {
-    f.declareSums();
-    if (f.ordered)
+    if (!f.firstStores)
+      f.declareSums();
+    if (f.ordered || f.firstStores)
       f.declareTurns();
     if (f.beside)
       f.declareCounts();
   };
   return prepareStrips(f, declare, [&](const StripRows &at) {
-    Value zeros = b.fill(b.f32(0), f.imageType());
-    for (int64_t image = 0; image < f.imagesOfWarp(); ++image)
-      StoreRegistersOp::create(
-          b, ValueRange{zeros}, f.arguments.get(b, "scratch_dq"),
-          f.imagePlace(at.block, at.strip, at.warp, image));
+    if (!f.firstStores)
+      clearSums(f, at);
     Scalar zero = b.i32(0);
-    if (f.ordered)
+    if (f.ordered || f.firstStores)
       b.when((at.strip == zero) & (at.warp == zero), [&] {
         PublishOp::create(b, f.arguments.get(b, "scratch_turns"), at.block,
                           zero);
@@ -87,9 +102,14 @@ KernelOp attn::finishStrips(BackwardFrame &f) {
   TileBuilder &b = f.b;
   f.arguments.operand("dq", f.element);
   f.declareSums();
-  for (StringRef size : {"queries", "heads"})
-    f.arguments.scalar(size, b.getI32Type());
-  f.arguments.scalar("scale", b.getF32Type());
+  if (f.firstStores) {
+    declareProblem(f.arguments, b, f.problem.mask.kind,
+                   /*hasGridOfTiles=*/true);
+  } else {
+    for (StringRef size : {"queries", "heads"})
+      f.arguments.scalar(size, b.getI32Type());
+    f.arguments.scalar("scale", b.getF32Type());
+  }
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
   // The sums that the main launch added to last are still in L2.
   StripRows at(f, /*fromEnd=*/true);
@@ -142,6 +162,42 @@ void BackwardFrame::passTurn(const Turn &turn, Scalar block,
                            turn.number + 1, b.i32(0));
     PublishOp::create(b, arguments.get(b, "scratch_turns"), number, next);
   });
+}
+
+//===----------------------------------------------------------------------===//
+// The first stores
+//===----------------------------------------------------------------------===//
+
+Scalar BackwardFrame::beginFirst(const Tile &tile) const {
+  // But in a window whoever sees a key sees the first one too.
+  if (problem.mask.kind != MaskKind::window)
+    return b.select(tile.row == b.i32(0), b.i32(0),
+                    b.ceilDiv(streamedRows, block));
+  Run below = blocks->seenByTile(b, tile.row - own);
+  return b.select(below.begin < below.end, below.end, b.i32(0));
+}
+
+void BackwardFrame::awaitFirst(Scalar number) const {
+  AwaitOp::create(b, b.getI32Type(), arguments.get(b, "scratch_turns"), number,
+                  b.i32(1))
+      ->setAttr("mostly_set", b.getUnitAttr());
+}
+
+void BackwardFrame::tellFirst(Scalar number) const {
+  PublishOp::create(b, arguments.get(b, "scratch_turns"), number, b.i32(1))
+      ->setAttr("kept", b.getUnitAttr());
+}
+
+Scalar BackwardFrame::haveSums(Scalar row) const {
+  KeyBand keys(b, arguments, problem.mask.kind);
+  Scalar last = b.min(row + kWarpRows, arguments.get(b, "queries")) - 1;
+  KeyBand::Keys seen = keys.seenBy(b, row, last);
+  return seen.someFirst < seen.someEnd;
+}
+
+Scalar BackwardFrame::parityBehind(Scalar parity, const Walk &walk) const {
+  Scalar next = parity ^ 1;
+  return walksOnlySeen ? b.select(b.i32(0) < walk.steps, next, parity) : next;
 }
 
 //===----------------------------------------------------------------------===//

@@ -47,18 +47,45 @@ private:
                               block * f.groups + group, f.partElements());
   }
 
+  /// The part of a warpgroup, added to the sums of a block or, if it is the
+  /// first one, stored.
+  void addOrStore(Scalar block, int64_t group, Scalar isFirst) {
+    b.when(isFirst, [&] {
+      StoreWordsOp::create(b, f.staging, b.i32(group),
+                           f.arguments.get(b, "scratch_dq"),
+                           block * f.groups + group, f.partElements());
+    });
+    b.when(isFirst == b.boolean(false), [&] { add(block, group); });
+  }
+
+  /// A step's parts.  Whether there is something to add to is asked for while
+  /// consumers are at the step.
+  void addStep(Scalar parity, Scalar block, Scalar isFirst) {
+    b.when(isFirst == b.boolean(false), [&] { f.awaitFirst(block); });
+    forEachGroup(parity,
+                 [&](int64_t group) { addOrStore(block, group, isFirst); });
+    b.when(isFirst, [&] {
+      TmaStoreWaitOp::create(b, 0u, /*complete=*/true);
+      f.tellFirst(block);
+    });
+  }
+
   /// `parity` is that of the staging ring, which is gone round once a step;
   /// `before` is the key head of the tile before, which is not counted yet.
   Scalar addTile(const Tile &tile, Scalar parity, Scalar before) {
     Walk walk = f.walkOf(tile);
     Step step = f.firstStep(walk);
+    Scalar beginFirst = f.firstStores ? f.beginFirst(tile) : Scalar();
     ValueRange last = b.loop(
         b.i32(0), walk.steps, {parity, step.head, step.block},
         [&](Scalar number, ValueRange p) -> SmallVector<Value> {
           Scalar parity = b.wrap(p[0]);
           Step step{b.wrap(p[1]), b.wrap(p[2])};
           Scalar block = f.numberOf(tile.batch, step.head, step.block);
-          forEachGroup(parity, [&](int64_t group) { add(block, group); });
+          if (f.firstStores)
+            addStep(parity, block, beginFirst <= step.block);
+          else
+            forEachGroup(parity, [&](int64_t group) { add(block, group); });
           if (f.beside)
             b.when(number == b.i32(0), [&] { countTile(before, f.groups); });
           Step after = f.nextStep(walk, step);

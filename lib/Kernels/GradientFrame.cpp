@@ -171,7 +171,8 @@ Value GradientFrame::columnsOf(Scalar slot, int64_t first) const {
 //===----------------------------------------------------------------------===//
 
 Walk GradientFrame::walkOf(const Tile &tile) const {
-  Run run = blocks->ofTile(b, tile.row);
+  Run run = walksOnlySeen ? blocks->seenByTile(b, tile.row)
+                          : blocks->ofTile(b, tile.row);
   Scalar steps = run.end - run.begin;
   if (ownsKeys)
     steps = steps * sharers;

@@ -33,7 +33,8 @@ namespace attn {
 struct Walk {
   Run blocks;
   Scalar firstHead; ///< of what streams past
-  Scalar steps;     ///< in all heads; one at least, if anything streams
+  Scalar steps;     ///< in all heads; one at least, if anything streams, but
+                    ///< where only what is seen is walked
 };
 
 /// Where a walk is, as two scalars that loops carry.
@@ -140,6 +141,7 @@ struct GradientFrame {
   // Of a launch with tiles.
   bool ownsKeys = false;
   bool walksUp = false; ///< from the first block of a run to the last
+  bool walksOnlySeen = false; ///< a tile that sees nothing makes no step
   /// Who draws tiles and starts loads works out more than usual, and has the
   /// registers of one beside warps that transpose.
   bool hasBusyProducer = false;

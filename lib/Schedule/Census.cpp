@@ -102,6 +102,7 @@ public:
     grid.blocks = ceilDiv(tiles, node.pipeline.cluster);
     grid.rows = node.axis;
     grid.together = node.pipeline.blocks();
+    grid.firstStores = node.pipeline.firstStores;
     bool isOverKeys = node.axis == Axis::Key;
     grid.heads = problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
     if (rounds && number >= rounds.first)
@@ -214,7 +215,8 @@ private:
   void visitByGroup(Surroundings &around) const {
     int64_t tiles = around.visits.outerTiles;
     int64_t rows = extent(problem, around.outer);
-    around.visits = atLeastOne(around.visits, tiles, rows);
+    if (!around.pipeline.firstStores)
+      around.visits = atLeastOne(around.visits, tiles, rows);
     if (around.hasInner && !isInStep(around))
       around.groupVisits = atLeastOne(
           visits(problem, Axis::Query, kWarpgroupRows, around.innerStep),

@@ -459,6 +459,18 @@ static void addScratch(Scratch &scratch, const Body &body,
   }
 }
 
+/// Sums of one head in whole tiles, which no grid before spills.
+static int64_t sumBytes(const Body &body, const Problem &problem) {
+  int64_t bytes = 0;
+  for (const Node &node : body)
+    bytes += node.verb == Verb::reduce
+                 ? roundUp(problem.queries, node.wholeRows) *
+                       paddedColumns(node, problem.headDim, problem) *
+                       bytesMoved(node, problem)
+                 : sumBytes(node.body, problem);
+  return bytes;
+}
+
 /// Places that a block uses in turn, which do not grow with the problem.
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
   int64_t bytes = 0;
@@ -482,8 +494,8 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
   return bytes;
 }
 
-/// Words of one head that tell which tiles of a grid may begin beside another:
-/// one for each, of those blocks too that scratch is filled up with.
+/// Words of one head, one for each tile of a grid, that tell when it may begin
+/// beside another; of those blocks too that scratch is filled up with.
 static int64_t countBytes(const Node &grid, const Problem &problem) {
   constexpr int64_t wordBytes = 4;
   int64_t rows = extent(problem, grid.axis);
@@ -508,15 +520,17 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   Scratch ofHead;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     const Node &grid = schedule.grids[i];
+    auto addRows = [&](int64_t bytes) {
+      ofHead.all += bytes, ofHead.ofRows += bytes;
+    };
     if (schedule.isBeside(i)) { // by blocks that are counted already
-      ofHead.all += countBytes(grid, problem);
-      ofHead.ofRows += countBytes(grid, problem);
+      addRows(countBytes(grid, problem));
       continue;
     }
-    if (grid.pipeline.isOrdered) { // of strips of the grid behind
-      ofHead.all += countBytes(schedule.grids[i + 1], problem);
-      ofHead.ofRows += countBytes(schedule.grids[i + 1], problem);
-    }
+    if (grid.pipeline.isOrdered || grid.pipeline.firstStores) // strips behind
+      addRows(countBytes(schedule.grids[i + 1], problem));
+    if (grid.pipeline.firstStores)
+      addRows(sumBytes(grid.body, problem));
     Footprint one = gridFootprint(grid, problem, machine);
     most.smemBytes = std::max(most.smemBytes, one.smemBytes);
     most.registersPerThread =

@@ -27,6 +27,9 @@
 // of a turn.  If the shortest are first, they meet each other's blocks one step
 // apart and none waits, but the longest are left for the end.
 //
+// Where the first tile of a block of queries stores, those that begin with it
+// stand one turn behind it, and stay there.
+//
 // A grid beside the tiles moves its bytes while they are worked on, by few
 // warps.  Of 16384 x 2048 sums those of a multiprocessor have 376 us to do.  So
 // much hides, if tiles last 1.3 times as long; if they last no longer, the
@@ -51,7 +54,8 @@ public:
                 TensorCoreFamily family, const Calibration &c)
       : grid(census.grids[number]), how(node.pipeline), problem(problem),
         machine(machine), c(c), rate(productRate(machine, problem, family)),
-        groups(double(node.pipeline.warpgroups)) {
+        groups(double(node.pipeline.warpgroups)),
+        made(double(std::max<int64_t>(grid.steps, 1))) {
     for (const Use &use : census.uses)
       if (use.grid == number)
         add(use);
@@ -62,14 +66,12 @@ public:
   double steps() const { return double(grid.steps) / tiles(); }
 
   // Clocks of an average step.
-  double tensor() const { return work.flops / rate / grid.steps; }
+  double tensor() const { return work.flops / rate / made; }
   double smem() const {
-    return work.smemBytes / machine.smemBytesPerClockPerSm / grid.steps;
+    return work.smemBytes / machine.smemBytesPerClockPerSm / made;
   }
-  double exp() const {
-    return work.scores / machine.expPerClockPerSm / grid.steps;
-  }
-  double issue() const { return work.slots / kSchedulersPerSm / grid.steps; }
+  double exp() const { return work.scores / machine.expPerClockPerSm / made; }
+  double issue() const { return work.slots / kSchedulersPerSm / made; }
   double busiest() const {
     return std::max({tensor(), smem(), exp(), issue()});
   }
@@ -91,6 +93,8 @@ public:
   /// Seconds that an average multiprocessor waits for its turn, at that clock,
   /// when tiles of so many heads are worked on at once.
   double turns(double headsAtOnce, double clock) const {
+    if (how.firstStores)
+      return tiles() > 1 ? c.turnSeconds : 0;
     if (!how.isOrdered)
       return 0;
     double stepSeconds = step() / clock;
@@ -118,6 +122,7 @@ private:
   const Machine &machine;
   const Calibration &c;
   double rate, groups;
+  double made; ///< steps, of all tiles of a head
   /// Of all tiles of a head.
   GradientWork work;
   double tileBytes = 0;
@@ -135,7 +140,7 @@ private:
   double masking() const {
     if (problem.mask.kind == MaskKind::none)
       return 0;
-    return work.scores / grid.steps / 32 / kSchedulersPerSm * c.hideSlots;
+    return work.scores / made / 32 / kSchedulersPerSm * c.hideSlots;
   }
 
   void add(const Use &use) {

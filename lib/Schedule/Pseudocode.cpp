@@ -43,7 +43,7 @@ private:
   int64_t step[4] = {0, 0, 0, 0};
   int depth = 0;
   int64_t group = 1;
-  bool isOrdered = false;   ///< tiles add one behind the other
+  Pipeline pipeline;        ///< of the grid
   std::vector<Tensor> held; ///< so far, by a block of the grid
 
   void line(const std::string &sentence) {
@@ -53,7 +53,7 @@ private:
   void begin(const Node &node, const std::string &sentence) {
     step[size_t(node.axis)] = node.step;
     group = node.pipeline.group;
-    isOrdered = node.pipeline.isOrdered;
+    pipeline = node.pipeline;
     held.clear();
     line(sentence + ":");
     body(node.body);
@@ -257,7 +257,9 @@ private:
     case Verb::reduce:
       return line("add " + tile(node.tensor) + " to " +
                   (node.wholeRows ? "the sums" : "a place") + " in scratch" +
-                  (isOrdered ? ", when the tile before has" : ""));
+                  (pipeline.isOrdered     ? ", when the tile before has"
+                   : pipeline.firstStores ? ", or store it as the first"
+                                          : ""));
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)
         return;

@@ -358,11 +358,13 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       continue;
     }
     if (use.node->wholeRows > 0) {
-      // What is added up goes both ways.
+      // What is added up goes both ways, but what it begins with.
       double distinct = distinctBytes(*use.node, grid, problem);
-      double ways = use.node->verb == Verb::reduce ? 2 : 1;
+      bool isReduced = use.node->verb == Verb::reduce;
+      double begun = isReduced && grid.firstStores ? distinct : 0;
       if (distinct * alive > usableL2)
-        hbm += ways * std::min(moved, distinct * reads);
+        hbm += (isReduced ? 2 : 1) * std::min(moved, distinct * reads) -
+               std::min(moved, begun);
       continue;
     }
     if (!isInput(use.node->tensor, problem)) {

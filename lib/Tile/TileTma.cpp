@@ -123,22 +123,34 @@ Traffic LoadWordsOp::getTraffic(const TrafficScalars &) {
   return {bytes, bytes};
 }
 
-LogicalResult AddWordsOp::verify() {
-  SmemType buffer = getBuffer().getType();
-  int64_t bytes = int32_t(getCount()) * int64_t(sizeof(float));
+/// What the copy engine takes from a stage.
+template <typename Op> static int64_t wordBytes(Op op) {
+  return int32_t(op.getCount()) * int64_t(sizeof(float));
+}
+
+template <typename Op> static LogicalResult verifyWords(Op op) {
+  SmemType buffer = op.getBuffer().getType();
+  int64_t bytes = wordBytes(op);
   if (bytes > buffer.stageBytes())
-    return emitOpError("expects at most the ")
+    return op.emitOpError("expects at most the ")
            << buffer.stageBytes() << " bytes of a stage of " << buffer
            << ", but got " << bytes;
   // What the copy engine moves.
   constexpr int64_t unit = 16;
   if (bytes <= 0 || bytes % unit != 0)
-    return emitOpError("expects bytes in multiples of ")
+    return op.emitOpError("expects bytes in multiples of ")
            << unit << ", but got " << bytes;
-  return verifyArray(*this, getBase().getType());
+  return verifyArray(op, op.getBase().getType());
 }
 
+LogicalResult AddWordsOp::verify() { return verifyWords(*this); }
+
 Traffic AddWordsOp::getTraffic(const TrafficScalars &) {
-  int64_t bytes = int32_t(getCount()) * int64_t(sizeof(float));
-  return {bytes, bytes};
+  return {wordBytes(*this), wordBytes(*this)};
+}
+
+LogicalResult StoreWordsOp::verify() { return verifyWords(*this); }
+
+Traffic StoreWordsOp::getTraffic(const TrafficScalars &) {
+  return {wordBytes(*this), wordBytes(*this)};
 }

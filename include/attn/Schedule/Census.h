@@ -117,6 +117,8 @@ struct GridCensus {
   Axis rows = Axis::Query;                 ///< of whose rows blocks have tiles
   /// Blocks of a tile of rows, one for every step of parallel loops.
   int64_t parts = 1;
+  /// Sums begin with what its blocks store, not with what others spilled.
+  bool firstStores = false;
   /// Done by the blocks of the grid before it.
   bool isBeside = false;
 };

@@ -145,7 +145,8 @@ enum class Verb {
   rescale,       ///< scale an accumulator after the max of its rows has moved
   spill,         ///< write a tile to scratch memory, to be read by a later grid
                  ///< or by the others of a group
-  reduce,        ///< add a tile to one in slow memory, without reading it
+  reduce,        ///< add a tile to one in slow memory, without reading it; or
+                 ///< store it there, see `firstStores`
   store,         ///< write a result
 };
 
@@ -187,6 +188,10 @@ struct Pipeline {
   bool isOrdered = false;
   /// Under a mask shorter tiles are drawn before longer ones.
   bool takesShortFirst = false;
+  /// Of the tiles that add to the same sums in slow memory, the first that is
+  /// drawn stores its part, and the others wait for it: nobody writes zeros
+  /// before.  A tile that sees nothing makes no step.
+  bool firstStores = false;
 
   /// Blocks that work on the same or on neighbouring tiles, all in step.
   int64_t blocks() const { return group * cluster; }

@@ -17,7 +17,8 @@
 // Blocks that wait for one another must all run: their kernel is `cooperative`.
 // Or they wait for what others have drawn before, with `tile.draw`, and count or
 // publish when it is done: who has drawn it runs, and waits for nobody behind.
-// Flags are 0 when a kernel begins and when it ends.
+// Flags are 0 when a kernel begins and when it ends, but for what is published
+// `kept`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,6 +141,9 @@ def Tile_PublishOp : Tile_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
     One lane, or all of a warp alike.  Whoever sees the value in `tile.await`
     also sees what the lane did before, and what others did before they arrived
     at a barrier that the lane has waited for.
+
+    What is `kept` stays when the kernel ends.  A launch before the next one
+    that looks at the flag sets it back.
   }];
   let arguments = (ins Tile_Ptr:$flags, I32:$index, I32:$value);
   let assemblyFormat = [{

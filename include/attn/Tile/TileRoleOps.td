@@ -342,4 +342,23 @@ def Tile_AddWordsOp : Tile_Op<"add_words",
   let hasVerifier = 1;
 }
 
+def Tile_StoreWordsOp : Tile_Op<"store_words",
+    [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "starts storing the words of a stage to global memory";
+  let description = [{
+    As `tile.add_words`, but what was there is gone: sums begin with the words
+    that are stored.  So it comes before all that is added to them: whoever adds
+    comes behind the `complete` `tile.tma_store_wait` of who stored, and so does
+    who reads or writes them otherwise.
+  }];
+  let arguments = (ins Tile_Smem:$buffer, I32:$stage, Tile_Ptr:$base,
+                       I32:$index, I32Attr:$count);
+  let assemblyFormat = [{
+    $buffer `[` $stage `]` `to` $base `[` $index `]` `count` $count attr-dict
+    `:` type($buffer) `to` type($base)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif

@@ -133,12 +133,14 @@ struct LoadWordsLowering : OpConversionPattern<LoadWordsOp> {
   }
 };
 
-struct AddWordsLowering : OpConversionPattern<AddWordsOp> {
-  using OpConversionPattern::OpConversionPattern;
+/// The words of a stage to run number `index`, added or stored.
+template <typename Op> struct WordsLowering : OpConversionPattern<Op> {
+  using OpConversionPattern<Op>::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(AddWordsOp op, OpAdaptor adaptor,
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    constexpr bool adds = std::is_same_v<Op, AddWordsOp>;
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
     int64_t bytes = int32_t(op.getCount()) * int64_t(sizeof(float));
@@ -146,8 +148,10 @@ struct AddWordsLowering : OpConversionPattern<AddWordsOp> {
         stageAddress(b, buffer, adaptor.getBuffer(), adaptor.getStage());
     b.when(isSingleLane(op) ? Value() : b.isFirstLane(), [&] {
       b.memoryAssembly(
-          "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
-          "[$0], [$1], $2;",
+          adds ? "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
+                 "[$0], [$1], $2;"
+               : "cp.async.bulk.global.shared::cta.bulk_group "
+                 "[$0], [$1], $2;",
           "l,r,r",
           {runAddress(b, adaptor.getBase(), adaptor.getIndex(), bytes), source,
            b.i32(bytes)});
@@ -181,7 +185,7 @@ struct TmaStoreWaitLowering : OpConversionPattern<TmaStoreWaitOp> {
 
 void attn::populateTmaPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
-  patterns.add<AddWordsLowering, LoadWordsLowering, TmaLoadLowering,
+  patterns.add<WordsLowering<AddWordsOp>, WordsLowering<StoreWordsOp>, LoadWordsLowering, TmaLoadLowering,
                TmaStoreLowering, TmaStoreWaitLowering>(converter,
                                                        patterns.getContext());
 }

@@ -35,6 +35,12 @@
 // last: they come to a block in the order in which they are drawn, and hardly
 // wait, but long ones are left for the end.
 //
+// With `first_stores` sums do not begin as zeros: the first tile that sees a
+// block of queries stores its part of dQ, and says so in a flag in scratch,
+// for which the others wait before they add to it.  So the 3Nd words behind are
+// 2Nd, and tiles that nobody sees make no step.  Ordered sums have none of
+// that: their first tile adds to zeros.
+//
 // Sums and statistics lie in scratch memory in whole tiles, thread by thread.
 // They take 4d and 8 bytes for each query: twice what Q does in 16 bits.
 //
@@ -62,6 +68,7 @@ static Schedule build(const Tiles &t) {
   pipeline.overlaps = t.get("overlap", 1) != 0;
   pipeline.isOrdered = t.get("ordered") != 0;
   pipeline.takesShortFirst = t.get("short_first") != 0;
+  pipeline.firstStores = t.get("first_stores") != 0;
   auto dealt = [&](Node node) {
     return queries == key ? node : byColumns(pipeline.warpgroups, node);
   };
@@ -69,7 +76,10 @@ static Schedule build(const Tiles &t) {
     return always(inTilesOf(queries, dealt(std::move(node))));
   };
 
-  Node prepare = statisticsGrid(queries, {passedOn(spill(Tensor::GradQ))});
+  Body zeros;
+  if (!pipeline.firstStores)
+    zeros.push_back(passedOn(spill(Tensor::GradQ)));
+  Node prepare = statisticsGrid(queries, std::move(zeros));
   Body step = {
       stream(Tensor::Q, Level::Smem), stream(Tensor::GradO, Level::Smem),
       inTilesOf(queries, stream(Tensor::Stats, Level::Smem)), hold(Tensor::S),
@@ -104,6 +114,10 @@ static std::optional<std::string> checkOrder(const Tiles &t,
   if (!problem.deterministic && isOrdered)
     return std::string("expects sums of dQ in any order for gradients that "
                        "need not be deterministic, but got ordered = 1");
+  if (isOrdered && t.get("first_stores") != 0)
+    return std::string("expects sums of dQ in any order behind the part that "
+                       "the first tile stores, but got ordered = 1 and "
+                       "first_stores = 1");
   bool isMasked = problem.mask.kind != MaskKind::none;
   if (t.get("short_first") != 0 && !(isOrdered && isMasked))
     return std::string("expects ordered sums under a mask for tiles of which "
@@ -150,6 +164,7 @@ ScheduleKind flash_backward() {
       {choiceParameter("overlap", {1, 0}), countParameter("stages", {3, 2})},
       {choiceParameter("ordered", {0, 1}),
        choiceParameter("short_first", {0, 1}),
+       choiceParameter("first_stores", {1, 0}),
        choiceParameter("persistent", {1})},
       build,
       checkPipeline,

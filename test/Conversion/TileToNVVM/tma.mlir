@@ -97,8 +97,8 @@ gpu.module @boxes {
 // -----
 
 // 128 words of a stage of 528 bytes come from run `index`, whose place is
-// counted in 64 bits; the bytes are announced before.  64 of them are added by
-// the only lane, or by the first one of a warp.
+// counted in 64 bits; the bytes are announced before.  64 of them are added, or
+// stored, by the only lane, or by the first one of a warp.
 // CHECK-LABEL: llvm.func @words(
 // CHECK-SAME: %[[ARRAY:[^:]*]]: !llvm.ptr<1>, %[[INDEX:[^:]*]]: i32, %[[STAGE:[^:]*]]: i32
 // CHECK: %[[BASE:.*]] = llvm.ptrtoint
@@ -117,6 +117,8 @@ gpu.module @boxes {
 // CHECK: %[[TO:.*]] = llvm.getelementptr %[[ARRAY]][%[[BYTES]]]
 // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], $2;", "l,r,r,~{memory}" %[[TO]], %[[PLACE]], %c256_i32
 // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.commit_group;", "~{memory}"
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r,~{memory}" %{{.*}}, %[[PLACE]], %c256_i32
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.commit_group;", "~{memory}"
 // CHECK: } else {
 // CHECK: %[[LEADER:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
 // CHECK: scf.if %[[LEADER]] {
@@ -131,6 +133,7 @@ gpu.module @runs {
       tile.role "producer" warps 4 registers 24 single_lane {
         tile.load_words %array[%index] to %s[%stage] arrive %full[%stage] : <f32> to <2x1x128xf32>, <2>
         tile.add_words %s[%stage] to %array[%index] count 64 : <2x1x128xf32> to <f32>
+        tile.store_words %s[%stage] to %array[%index] count 64 : <2x1x128xf32> to <f32>
       }
       tile.role "consumer" warps 4 registers 240 {
         tile.add_words %s[%stage] to %array[%index] count 64 : <2x1x128xf32> to <f32>

@@ -84,6 +84,30 @@ func.func @add_numbers(%p: !tile.ptr<bf16>, %s: !tile.smem<2x64x64xbf16, sw128>,
 
 // -----
 
+func.func @store_inside(%p: !tile.ptr<f32>, %s: !tile.smem<2x64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.store_words' op expects at most the 8192 bytes of a stage of '!tile.smem<2x64x64xbf16, sw128>', but got 8208}}
+  tile.store_words %s[%i] to %p[%i] count 2052 : <2x64x64xbf16, sw128> to <f32>
+  return
+}
+
+// -----
+
+func.func @store_pieces(%p: !tile.ptr<f32>, %s: !tile.smem<2x64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.store_words' op expects bytes in multiples of 16, but got 408}}
+  tile.store_words %s[%i] to %p[%i] count 102 : <2x64x64xbf16, sw128> to <f32>
+  return
+}
+
+// -----
+
+func.func @store_numbers(%p: !tile.ptr<bf16>, %s: !tile.smem<2x64x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.store_words' op expects an array of f32, but got '!tile.ptr<bf16>'}}
+  tile.store_words %s[%i] to %p[%i] count 64 : <2x64x64xbf16, sw128> to <bf16>
+  return
+}
+
+// -----
+
 func.func @image_inside(%x: !tile.frag<16x64xf32, acc>, %s: !tile.smem<2x16x64xbf16, sw128>, %i: i32) {
   // expected-error @below {{'tile.put_registers' op expects at most the 2048 bytes of a stage of '!tile.smem<2x16x64xbf16, sw128>', but got 4096}}
   tile.put_registers %x to %s[%i, %i] : !tile.frag<16x64xf32, acc> to <2x16x64xbf16, sw128>

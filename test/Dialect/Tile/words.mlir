@@ -18,6 +18,8 @@ gpu.module @kernels {
         tile.fence_async
         // CHECK: tile.add_words %[[S:.*]][%[[I]]] to %[[SUMS]][%[[I]]] count 4096 : <2x64x128xbf16, sw128> to <f32>
         tile.add_words %s[%i] to %sums[%i] count 4096 : <2x64x128xbf16, sw128> to <f32>
+        // CHECK: tile.store_words %[[S]][%[[I]]] to %[[SUMS]][%[[I]]] count 4096 : <2x64x128xbf16, sw128> to <f32>
+        tile.store_words %s[%i] to %sums[%i] count 4096 : <2x64x128xbf16, sw128> to <f32>
         // CHECK: tile.tma_store %[[S]][%[[I]]] stage(%[[I]]) to %[[MAP]][%[[I]], %[[I]], %[[I]], %[[I]]] : <2x64x128xbf16, sw128> to <64x128xbf16>
         tile.tma_store %s[%i] stage(%i) to %map[%i, %i, %i, %i] : <2x64x128xbf16, sw128> to <64x128xbf16>
         tile.tma_store_wait 0

@@ -15,7 +15,7 @@ namespace {
 
 struct Choice {
   int64_t key = 128, queryBlock = 64, stages = 2, overlap = 1, beside = 0;
-  int64_t ordered = 0, shortFirst = 0;
+  int64_t ordered = 0, shortFirst = 0, firstStores = 0;
 
   operator Tiles() const {
     return {{"key", key},
@@ -25,13 +25,15 @@ struct Choice {
             {"overlap", overlap},
             {"ordered", ordered},
             {"short_first", shortFirst},
+            {"first_stores", firstStores},
             {"persistent", 1}};
   }
 };
 
 /// Strips whose sums are dealt out by columns, by rows, and not at all; by
 /// columns they have two panels.  dQ is finished in its own launch and beside,
-/// added up in any order and in that of tiles.
+/// added up in any order, to zeros and to what the first tile stores, and in
+/// that of tiles.
 const Choice kChoices[] = {{128, 64, 2},
                            {128, 64, 3, 0},
                            {128, 128, 2, 0},
@@ -45,7 +47,13 @@ const Choice kChoices[] = {{128, 64, 2},
                            {128, 128, 2, 0, 0, 1},
                            {64, 64, 3, 1, 1, 1},
                            {128, 64, 3, 0, 0, 1, 1},
-                           {64, 64, 2, 1, 1, 1, 1}};
+                           {64, 64, 2, 1, 1, 1, 1},
+                           {128, 64, 2, 1, 0, 0, 0, 1},
+                           {128, 64, 3, 0, 1, 0, 0, 1},
+                           {128, 128, 2, 0, 0, 0, 0, 1},
+                           {128, 128, 2, 0, 1, 0, 0, 1},
+                           {64, 64, 3, 1, 0, 0, 0, 1},
+                           {64, 64, 2, 1, 1, 0, 0, 1}};
 int64_t headDimOf(const Choice &choice) {
   return choice.key != choice.queryBlock ? 80 : 32;
 }
@@ -64,14 +72,14 @@ TEST_F(FlashBackward, MasksAndRows) {
 
 TEST_F(FlashBackward, HeadDimensions) {
   using Dims = std::pair<int64_t, int64_t>;
-  for (int64_t beside : {0, 1}) {
+  for (auto [beside, firstStores] : {Dims{0, 0}, {1, 0}, {0, 1}, {1, 1}}) {
     for (auto [d, dv] : {Dims{72, 8}, {128, 128}, {96, 128}, {128, 64}})
       check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
-            Choice{128, 64, 2, 1, beside});
+            Choice{128, 64, 2, 1, beside, 0, 0, firstStores});
     for (auto [d, dv] : {Dims{8, 64}, {64, 64}, {40, 72}, {64, 128}})
       for (int64_t rows : {64, 128})
         check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
-              Choice{rows, rows, 2, 1, beside});
+              Choice{rows, rows, 2, 1, beside, 0, 0, firstStores});
   }
 }
 
@@ -88,15 +96,15 @@ TEST_F(FlashBackward, AllWarpOrders) {
   }
 }
 
-// Who finishes waits for tiles of other blocks, and so does who adds in order,
-// whichever of them goes on.
+// Who finishes waits for tiles of other blocks, and so does who adds in order or
+// behind the first, whichever of them goes on.
 TEST_F(FlashBackward, AllBlockOrders) {
   for (const Choice &c : kChoices)
     for (int64_t blocks : {1, 2, 5})
       for (BlockOrder order : {BlockOrder::inTurn, BlockOrder::oldestFirst,
                                BlockOrder::newestFirst, BlockOrder::oneStarved,
                                BlockOrder::shuffled}) {
-        if (!c.beside && !c.ordered)
+        if (!c.beside && !c.ordered && !c.firstStores)
           continue;
         Problem p = problem(150, 300, headDimOf(c), 16, {MaskKind::causal});
         p.heads = 4;
@@ -150,7 +158,8 @@ TEST_F(FlashBackward, OrderedSumsHaveTheSameBits) {
     }
 }
 
-// Also those that no query sees: they have no sums, and count all the same.
+// Also those that no query sees: they have no sums, and count all the same. Of
+// many keys they are the ones that are drawn first, or last.
 TEST_F(FlashBackward, TilesOfKeysThatNobodySees) {
   for (const Choice &c : kChoices)
     for (const Mask &mask :
@@ -159,6 +168,28 @@ TEST_F(FlashBackward, TilesOfKeysThatNobodySees) {
       p.heads = 2;
       check(p, c);
     }
+}
+
+// The tiles of a window begin the sums of some blocks each, of all query heads
+// that share their keys.
+TEST_F(FlashBackward, ManyFirstTiles) {
+  for (const Choice &c : kChoices)
+    for (const Mask &mask : {Mask{MaskKind::window, 90, 0},
+                             {MaskKind::window, 10, 150},
+                             {MaskKind::causalBottomRight}})
+      for (auto [queries, keys] :
+           {std::pair<int64_t, int64_t>{700, 500}, {300, 700}}) {
+        if (!c.firstStores)
+          continue;
+        Problem p = problem(queries, keys, headDimOf(c), 16, mask);
+        p.heads = 2;
+        p.kvHeads = 1;
+        multiprocessors = 3;
+        InterpreterOptions options;
+        options.order = WarpOrder::shuffled;
+        options.blocks = BlockOrder::shuffled;
+        check(p, c, options);
+      }
 }
 
 TEST_F(FlashBackward, RowsThatSeeNothingHaveNoGradient) {

@@ -23,7 +23,7 @@ static bool isStep(Operation *op) {
                 tile::WgmmaOp, tile::WgmmaWaitOp, tile::PushOp, tile::PopOp,
                 tile::StoreRegistersOp, tile::LoadRegistersOp, tile::PublishOp,
                 tile::AwaitOp, tile::PutRegistersOp, tile::StoreTransposedOp,
-                tile::GetColumnsOp, tile::LoadWordsOp, tile::AddWordsOp>(inner);
+                tile::GetColumnsOp, tile::LoadWordsOp, tile::AddWordsOp, tile::StoreWordsOp>(inner);
         return step ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -35,7 +35,7 @@ static bool isTarget(Operation *op) {
           tile::MbarrierArriveOp, tile::BarSyncOp, tile::BarArriveOp,
           tile::FenceAsyncOp, tile::TmaLoadOp, tile::TmaStoreOp,
           tile::TmaStoreWaitOp, tile::WgmmaWaitOp, tile::PublishOp,
-          tile::AwaitOp, tile::LoadWordsOp, tile::AddWordsOp>(op))
+          tile::AwaitOp, tile::LoadWordsOp, tile::AddWordsOp, tile::StoreWordsOp>(op))
     return true;
   return isa<scf::IfOp>(op) && isStep(op);
 }
@@ -129,7 +129,7 @@ static bool raise(Operation *op) {
 /// The op twice in a row.
 static bool repeat(Operation *op) {
   if (!isa<tile::MbarrierArriveOp, tile::TmaLoadOp, tile::LoadWordsOp,
-           tile::AddWordsOp, tile::BarSyncOp>(op))
+           tile::AddWordsOp, tile::StoreWordsOp, tile::BarSyncOp>(op))
     return false;
   OpBuilder(op).clone(*op);
   return true;

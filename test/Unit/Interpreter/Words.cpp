@@ -12,6 +12,8 @@
 #include "attn/Tile/Tile.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace attn;
@@ -114,15 +116,15 @@ protected:
     arguments = {stats, sums, int32_t(kSteps)};
     return run(arguments, {blocks, 1, 1}, options);
   }
-  /// Whether all sums have got what that many blocks add.
-  bool isRight(int64_t blocks = 1) {
+  /// Whether all sums have got what that many blocks add to what they were.
+  bool isRight(int64_t blocks = 1, float before = 1) {
     std::vector<float> got = floats(sums, kSteps * kSums);
     for (int64_t i = 0; i < kSteps * kSums; ++i) {
       int64_t word = i % kWordsOfImage, warp = i % kSums / kWordsOfImage;
       int64_t column = word / 128 * 8 + word / 4 % 4 * 2 + word % 2;
       int64_t first = i / kSums * kRun + column;
       float one = statistic(first) + statistic(first + 16) + float(warp);
-      if (got[i] != 1 + float(blocks) * one)
+      if (got[i] != before + float(blocks) * one)
         return false;
     }
     return true;
@@ -345,7 +347,7 @@ protected:
     for (int64_t i = 0; i < kSteps * kRun; ++i)
       values.push_back(statistic(i));
     stats = allocateFloats(values);
-    sums = allocateFloats(std::vector<float>(kSteps * kSums, 1));
+    sums = allocateFloats(std::vector<float>(kSteps * kSums, before));
     uint64_t flags = allocateFloats(std::vector<float>(kSteps, 0));
     arguments = {stats, sums, int32_t(kSteps), flags};
     return run(arguments, {3, 1, 1}, options);
@@ -358,7 +360,7 @@ protected:
         bool isRun = runsInOrder(options, blocks);
         if (message.empty()) {
           ASSERT_TRUE(isRun) << errors.front().text;
-          EXPECT_TRUE(isRight(3));
+          EXPECT_TRUE(isRight(3, std::isnan(before) ? 0 : before));
           continue;
         }
         ASSERT_FALSE(isRun) << message;
@@ -366,6 +368,9 @@ protected:
             << errors.front().text;
       }
   }
+
+  /// What memory has when the kernel begins.
+  float before = 1;
 };
 
 static const char *const kNoOrder =
@@ -397,6 +402,103 @@ TEST_F(OrderedWords, TheTurnIsPassedTooEarly) {
 TEST_F(OrderedWords, TheTurnIsNotPassed) {
   ordered({{kPass, ""}});
   expectInOrder("flag");
+}
+
+//===----------------------------------------------------------------------===//
+// Behind the first
+//===----------------------------------------------------------------------===//
+
+static const char *const kTellFirst =
+    "tile.publish %flags[%n], %c1 {kept} : !tile.ptr<i32> // tell all\n";
+
+/// Block 0 stores every run and tells the others, which add to it.
+class BegunWords : public OrderedWords {
+protected:
+  BegunWords() { before = std::numeric_limits<float>::quiet_NaN(); }
+
+  void begun(const std::vector<Change> &changes = {}) {
+    std::vector<Change> all = {
+        {"%steps: i32)", "%steps: i32, %flags: !tile.ptr<i32>)"},
+        {"{warps = 8", "{cooperative, warps = 8"},
+        {"%w = tile.warp_id", "%p = tile.program_id 0\n"
+                              "%isFirst = arith.cmpi eq, %p, %c0 : i32\n"
+                              "%w = tile.warp_id"},
+        {kAdd, std::string("scf.if %isFirst {\n"
+                           "  tile.store_words %t[%slot] to %sums[%n] count "
+                           "1024 : !staging to !tile.ptr<f32> // begin\n"
+                           "} else {\n"
+                           "  %told = tile.await %flags[%n] at_least %c1 : "
+                           "!tile.ptr<i32>\n  ") +
+                   kAdd + "\n}"},
+        {kHandBack, std::string("scf.if %isFirst {\n") + kComplete +
+                        kTellFirst + "}\n" + kHandBack}};
+    all.insert(all.end(), changes.begin(), changes.end());
+    kernel(all);
+  }
+};
+
+TEST_F(BegunWords, TheFirstStoresAndOthersAdd) {
+  begun();
+  expectInOrder("");
+  EXPECT_EQ(traffic.global, 3 * kSteps * (kRun + kSums) * 4);
+  EXPECT_EQ(traffic.smem, 3 * kSteps * (kRun + 2 * kSums + 4 * kRun) * 4);
+}
+
+TEST_F(BegunWords, NobodyWaitsForTheFirst) {
+  begun({{"at_least %c1", "at_least %c0"}});
+  for (const InterpreterOptions &options : orders()) {
+    ASSERT_FALSE(runsInOrder(options, BlockOrder::shuffled));
+    const std::string &text = errors.front().text;
+    EXPECT_TRUE(text.find("expects words that nobody has stored, or behind the "
+                          "wait for that, but got no order between them") !=
+                    std::string::npos ||
+                text.find("expects words that nobody has stored or added to, "
+                          "or behind the wait for all that, but got no order "
+                          "between them") != std::string::npos)
+        << text;
+  }
+}
+
+TEST_F(BegunWords, TheFirstTellsTooEarly) {
+  begun({{kComplete, ""}});
+  expectInOrder("expects words that nobody has stored, or behind the wait for "
+                "that, but got no order between them");
+}
+
+TEST_F(BegunWords, TheFirstTellsNobody) {
+  begun({{kTellFirst, ""}});
+  expectInOrder("flag");
+}
+
+TEST_F(BegunWords, TwoAreTheFirst) {
+  begun({{"cmpi eq, %p, %c0", "cmpi ult, %p, %c2"}});
+  for (const InterpreterOptions &options : orders())
+    EXPECT_FALSE(runsInOrder(options, BlockOrder::shuffled));
+}
+
+TEST_F(BegunWords, FlagsThatAreKeptAreSaidToBe) {
+  begun({{"{kept} ", ""}});
+  expectInOrder("expects the flag to be 0 at the end of the kernel, but got 1");
+}
+
+TEST_F(BegunWords, MutantsAreKilled) {
+  begun();
+  expectKilled("begun words", *module, /*moves=*/true, /*atLeast=*/40,
+               [&](ModuleOp mutant) -> std::string {
+                 OwningOpRef<ModuleOp> before = std::move(module);
+                 module = mutant.clone();
+                 std::string verdict;
+                 for (const InterpreterOptions &options : orders()) {
+                   if (!runsInOrder(options, BlockOrder::shuffled))
+                     verdict = errors.front().text;
+                   else if (!isRight(3, 0))
+                     verdict = "wrong sums";
+                   if (!verdict.empty())
+                     break;
+                 }
+                 module = std::move(before);
+                 return verdict;
+               });
 }
 
 //===----------------------------------------------------------------------===//
