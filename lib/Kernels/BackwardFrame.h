@@ -37,7 +37,7 @@
 // smaller numbers than its own.  So the smallest number that is not done is
 // being worked on and waits for nobody, however few blocks run.  Flags stay
 // set until the launch before sets them back.  Tiles that see nothing make no
-// step, and rows that see nothing are not asked for their sums.
+// step, and strips that see nothing have no sums.
 //
 // **dQ of a block** (queries x d) is made of *parts*, one for each warpgroup: a
 // run of columns, or 64 queries each where a block has as many for all.  A part
@@ -71,9 +71,10 @@ struct BackwardFrame : GradientFrame {
   /// warps of one of its strips.
   Scalar imagePlace(Scalar block, Scalar strip, Scalar warp,
                     int64_t image) const;
-  /// Rounds the sums of 16 queries from `row` on and stores them, `columns` at
-  /// a time; `place` gives those of images.
-  void storeSums(Scalar batch, Scalar head, Scalar row, int64_t columns,
+  /// Rounds the sums of 16 queries from `row` on, of the strip from `strip` on,
+  /// and stores them, `columns` at a time; `place` gives those of images.
+  void storeSums(Scalar batch, Scalar head, Scalar strip, Scalar row,
+                 int64_t columns,
                  llvm::function_ref<Scalar(int64_t image)> place) const;
   tile::FragType imageType() const {
     return b.accType(kWarpRows, gradientColumns);
@@ -131,8 +132,10 @@ struct BackwardFrame : GradientFrame {
   void awaitFirst(Scalar number) const;
   /// Tells that they can be, when they are in memory.
   void tellFirst(Scalar number) const;
-  /// Whether some of 16 queries from `row` on see a key, and so have sums.
-  Scalar haveSums(Scalar row) const;
+  /// What `load` gives of the sums of 16 queries of a strip, so many fragments
+  /// of so many columns; or zeros, if the strip sees no key.
+  llvm::SmallVector<mlir::Value> orZeros(Scalar strip, TileBuilder::Branch load,
+                                         int64_t columns, int64_t count) const;
   /// The parity of the rings of K and V behind a tile, which brings none if it
   /// makes no step.
   Scalar parityBehind(Scalar parity, const Walk &walk) const;

@@ -20,8 +20,8 @@ Scalar BackwardFrame::imagePlace(Scalar block, Scalar strip, Scalar warp,
   return (block * groups + part) * kWarpsPerGroup + warp;
 }
 
-void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar row,
-                              int64_t columns,
+void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar strip,
+                              Scalar row, int64_t columns,
                               function_ref<Scalar(int64_t image)> place) const {
   auto type = ViewType::get(b.getContext(), problem.headDim, element,
                             request.alignmentOf("dq"));
@@ -34,25 +34,22 @@ void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar row,
         arguments.get(b, "scratch_dq"), place(image) * pieces + piece);
     return sums.getResult(0);
   };
-  // What nobody has stored may be anything.
-  Scalar isStored = firstStores ? haveSums(row) : Scalar();
-  auto store = [&](Value sums, int64_t image, int64_t piece) {
-    if (firstStores)
-      sums = b.map(sums, sums.getType(),
-                   [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                     return b.select(isStored, x[0], b.f32(0));
-                   });
-    Value scaled = scaleRows(b, sums, arguments.get(b, "scale"));
-    StoreFragmentOp::create(b, scaled, view, row,
-                            b.i32(image * gradientColumns + piece * columns));
-  };
   // Whole images are on their way together.
-  SmallVector<Value, 2> whole;
-  for (int64_t image = 0; pieces == 1 && image < imagesOfWarp(); ++image)
-    whole.push_back(load(image, 0));
-  for (int64_t image = 0; image < imagesOfWarp(); ++image)
-    for (int64_t piece = 0; piece < pieces; ++piece)
-      store(pieces == 1 ? whole[image] : load(image, piece), image, piece);
+  int64_t images = imagesOfWarp(), together = pieces == 1 ? images : 1;
+  for (int64_t first = 0; first < images * pieces; first += together) {
+    auto loadAll = [&]() -> SmallVector<Value> {
+      SmallVector<Value> all;
+      for (int64_t i = first; i < first + together; ++i)
+        all.push_back(load(i / pieces, i % pieces));
+      return all;
+    };
+    SmallVector<Value> all = orZeros(strip, loadAll, columns, together);
+    for (int64_t i = 0; i < together; ++i) {
+      Value scaled = scaleRows(b, all[i], arguments.get(b, "scale"));
+      StoreFragmentOp::create(b, scaled, view, row,
+                              b.i32((first + i) * columns));
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -64,9 +61,9 @@ static void clearSums(const BackwardFrame &f, const StripRows &at) {
   TileBuilder &b = f.b;
   Value zeros = b.fill(b.f32(0), f.imageType());
   for (int64_t image = 0; image < f.imagesOfWarp(); ++image)
-    StoreRegistersOp::create(
-        b, ValueRange{zeros}, f.arguments.get(b, "scratch_dq"),
-        f.imagePlace(at.block, at.strip, at.warp, image));
+    StoreRegistersOp::create(b, ValueRange{zeros},
+                             f.arguments.get(b, "scratch_dq"),
+                             f.imagePlace(at.block, at.strip, at.warp, image));
 }
 
 KernelOp attn::prepareSums(BackwardFrame &f) {
@@ -113,9 +110,10 @@ KernelOp attn::finishStrips(BackwardFrame &f) {
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
   // The sums that the main launch added to last are still in L2.
   StripRows at(f, /*fromEnd=*/true);
-  f.storeSums(at.batch, at.head, at.row, f.gradientColumns, [&](int64_t image) {
-    return f.imagePlace(at.block, at.strip, at.warp, image);
-  });
+  f.storeSums(at.batch, at.head, at.tile * kStripRows, at.row,
+              f.gradientColumns, [&](int64_t image) {
+                return f.imagePlace(at.block, at.strip, at.warp, image);
+              });
   ReturnOp::create(b);
   return kernel;
 }
@@ -188,11 +186,21 @@ void BackwardFrame::tellFirst(Scalar number) const {
       ->setAttr("kept", b.getUnitAttr());
 }
 
-Scalar BackwardFrame::haveSums(Scalar row) const {
+SmallVector<Value> BackwardFrame::orZeros(Scalar strip,
+                                          TileBuilder::Branch load,
+                                          int64_t columns,
+                                          int64_t count) const {
+  if (!firstStores)
+    return load();
   KeyBand keys(b, arguments, problem.mask.kind);
-  Scalar last = b.min(row + kWarpRows, arguments.get(b, "queries")) - 1;
-  KeyBand::Keys seen = keys.seenBy(b, row, last);
-  return seen.someFirst < seen.someEnd;
+  Scalar last = b.min(strip + kStripRows, arguments.get(b, "queries")) - 1;
+  KeyBand::Keys seen = keys.seenBy(b, strip, last);
+  Scalar haveSums = (strip <= last) & (seen.someFirst < seen.someEnd);
+  auto fill = [&]() -> SmallVector<Value> {
+    Value zeros = b.fill(b.f32(0), b.accType(kWarpRows, columns));
+    return SmallVector<Value>(count, zeros);
+  };
+  return llvm::to_vector(b.choose(haveSums, load, fill));
 }
 
 Scalar BackwardFrame::parityBehind(Scalar parity, const Walk &walk) const {
@@ -255,7 +263,8 @@ Scalar BackwardFrame::finishPart(Scalar number, Scalar seen,
   int64_t ofBlock = block / kWarpRows;
   Scalar place = numberOf(batch, head, part / ofBlock);
   Scalar inBlock = part % ofBlock;
-  storeSums(batch, head, part * kWarpRows, columns, [&](int64_t image) {
+  Scalar row = part * kWarpRows, strip = row / kStripRows * kStripRows;
+  storeSums(batch, head, strip, row, columns, [&](int64_t image) {
     return imagePlace(place, inBlock / kWarpsPerGroup, inBlock % kWarpsPerGroup,
                       image);
   });

@@ -140,7 +140,7 @@ struct GradientFrame {
 
   // Of a launch with tiles.
   bool ownsKeys = false;
-  bool walksUp = false; ///< from the first block of a run to the last
+  bool walksUp = false;       ///< from the first block of a run to the last
   bool walksOnlySeen = false; ///< a tile that sees nothing makes no step
   /// Who draws tiles and starts loads works out more than usual, and has the
   /// registers of one beside warps that transpose.

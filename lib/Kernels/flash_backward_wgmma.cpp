@@ -177,12 +177,9 @@ private:
     message = message.next(b, kTileMessages);
     state.turn = store(state.sumV, b.f32(1), state.turn);
     state.turn = store(state.sumK, arguments.get(b, "scale"), state.turn);
-    return {next.row,
-            message.slot,
-            message.parity,
-            parityBehind(once.parity, walk),
-            state.place.slot,
-            state.place.parity,
+    return {next.row,         message.slot,
+            message.parity,   parityBehind(once.parity, walk),
+            state.place.slot, state.place.parity,
             state.turn};
   }
 

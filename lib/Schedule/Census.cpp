@@ -355,8 +355,10 @@ private:
                         int64_t count) const {
     Shape shape = shapeOf(node.tensor);
     int64_t whole = extent(problem, shape.rows);
-    int64_t rows = around.hasInner ? count * around.step[index(shape.rows)]
-                                   : roundUp(whole, node.wholeRows);
+    bool isOfVisited =
+        around.hasInner || (node.verb == Verb::absorb && !node.isAlways);
+    int64_t rows = isOfVisited ? count * around.step[index(shape.rows)]
+                               : roundUp(whole, node.wholeRows);
     return shape.cols ? rows * paddedColumns(node, extent(problem, *shape.cols),
                                              problem)
                       : rows;

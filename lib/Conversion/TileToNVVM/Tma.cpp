@@ -185,7 +185,7 @@ struct TmaStoreWaitLowering : OpConversionPattern<TmaStoreWaitOp> {
 
 void attn::populateTmaPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
-  patterns.add<WordsLowering<AddWordsOp>, WordsLowering<StoreWordsOp>, LoadWordsLowering, TmaLoadLowering,
-               TmaStoreLowering, TmaStoreWaitLowering>(converter,
-                                                       patterns.getContext());
+  patterns.add<WordsLowering<AddWordsOp>, WordsLowering<StoreWordsOp>,
+               LoadWordsLowering, TmaLoadLowering, TmaStoreLowering,
+               TmaStoreWaitLowering>(converter, patterns.getContext());
 }

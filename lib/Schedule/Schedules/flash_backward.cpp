@@ -97,9 +97,11 @@ static Schedule build(const Tiles &t) {
                     load(Tensor::K, Level::Smem), load(Tensor::V, Level::Smem),
                     loop(Axis::Query, queries, t.get("stages", 2), step),
                     store(Tensor::GradK), store(Tensor::GradV)});
+  Node sums = inTilesOf(queries, dealt(absorb(Tensor::GradQ)));
   Node finish =
       grid(Axis::Query, kStripRows, kStripWarps,
-           {passedOn(absorb(Tensor::GradQ)), storeDirectly(Tensor::GradQ)});
+           {pipeline.firstStores ? std::move(sums) : always(std::move(sums)),
+            storeDirectly(Tensor::GradQ)});
   return {"flash_backward", {prepare, main, finish}};
 }
 

@@ -41,7 +41,7 @@ func.func @columns(%do: memref<2x8x1000x40xbf16>, %q: memref<2x8x1000x72xbf16>,
     %dv: memref<2x2x500x40xbf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
       outs(%dq, %dk, %dv : memref<2x8x1000x72xbf16>, memref<2x2x500x72xbf16>, memref<2x2x500x40xbf16>)
-      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, beside = 0, stages = 2, persistent = 1>}
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, beside = 0, stages = 2, first_stores = 0, persistent = 1>}
       : memref<2x8x1000x40xbf16>, memref<2x8x1000x72xbf16>, memref<2x2x500x72xbf16>,
         memref<2x2x500x40xbf16>, memref<2x8x1000x40xbf16>, memref<2x8x1000xf32>
   return
@@ -61,7 +61,7 @@ func.func @blocks(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
     %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse dlse(%dlse : memref<?x3x?xf32>)
       outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
-      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 0, stages = 2, persistent = 1>}
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 0, stages = 2, first_stores = 0, persistent = 1>}
       : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
         memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
   return
@@ -89,7 +89,29 @@ func.func @beside(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
     %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse
       outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
-      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 1, stages = 2, persistent = 1>}
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 1, stages = 2, first_stores = 0, persistent = 1>}
+      : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
+        memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
+  return
+}
+
+// Where the first tile stores, flags for every strip are zeroed instead of sums,
+// and who finishes asks which rows have sums.
+// CHECK-LABEL: func.func @first_stores
+// CHECK-DAG: %[[SUMS:.*]] = tile.scratch({{.*}}) : memref<?x3x?x4096xf32>
+// CHECK-DAG: %[[TOLD:.*]] = tile.scratch({{.*}}) : memref<?x3x?x1xi32>
+// CHECK: tile.launch {{.*}}_prepare{{.*}} grid
+// CHECK-NOT: %[[SUMS]]
+// CHECK-SAME: %[[TOLD]]
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64{{.*}} grid({{.*}}) args({{.*}}%[[SUMS]], %[[TOLD]]
+// CHECK: tile.launch {{.*}}_finish{{.*}} args({{.*}}%[[SUMS]]
+func.func @first_stores(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
+    %k: memref<?x3x?x64xf16>, %v: memref<?x3x?x64xf16>,
+    %o: memref<?x3x?x64xf16>, %lse: memref<?x3x?xf32>,
+    %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
+  attn.backward %do, %q, %k, %v, %o, %lse
+      outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 0, stages = 2, first_stores = 1, persistent = 1>}
       : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
         memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
   return

@@ -96,8 +96,8 @@ TEST_F(FlashBackward, AllWarpOrders) {
   }
 }
 
-// Who finishes waits for tiles of other blocks, and so does who adds in order or
-// behind the first, whichever of them goes on.
+// Who finishes waits for tiles of other blocks, and so does who adds in order
+// or behind the first, whichever of them goes on.
 TEST_F(FlashBackward, AllBlockOrders) {
   for (const Choice &c : kChoices)
     for (int64_t blocks : {1, 2, 5})

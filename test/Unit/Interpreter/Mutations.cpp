@@ -23,7 +23,8 @@ static bool isStep(Operation *op) {
                 tile::WgmmaOp, tile::WgmmaWaitOp, tile::PushOp, tile::PopOp,
                 tile::StoreRegistersOp, tile::LoadRegistersOp, tile::PublishOp,
                 tile::AwaitOp, tile::PutRegistersOp, tile::StoreTransposedOp,
-                tile::GetColumnsOp, tile::LoadWordsOp, tile::AddWordsOp, tile::StoreWordsOp>(inner);
+                tile::GetColumnsOp, tile::LoadWordsOp, tile::AddWordsOp,
+                tile::StoreWordsOp>(inner);
         return step ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -35,7 +36,8 @@ static bool isTarget(Operation *op) {
           tile::MbarrierArriveOp, tile::BarSyncOp, tile::BarArriveOp,
           tile::FenceAsyncOp, tile::TmaLoadOp, tile::TmaStoreOp,
           tile::TmaStoreWaitOp, tile::WgmmaWaitOp, tile::PublishOp,
-          tile::AwaitOp, tile::LoadWordsOp, tile::AddWordsOp, tile::StoreWordsOp>(op))
+          tile::AwaitOp, tile::LoadWordsOp, tile::AddWordsOp,
+          tile::StoreWordsOp>(op))
     return true;
   return isa<scf::IfOp>(op) && isStep(op);
 }
