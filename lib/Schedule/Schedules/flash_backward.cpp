@@ -37,9 +37,9 @@
 //
 // With `first_stores` sums do not begin as zeros: the first tile that sees a
 // block of queries stores its part of dQ, and says so in a flag in scratch,
-// for which the others wait before they add to it.  So the 3Nd words behind are
-// 2Nd, and tiles that nobody sees make no step.  Ordered sums have none of
-// that: their first tile adds to zeros.
+// for which the others wait before they add to it.  So the 3Nd words of the
+// second line are 2Nd; tiles of keys that nobody sees make no step, and strips
+// that see nothing are not read.  Ordered sums begin as zeros.
 //
 // Sums and statistics lie in scratch memory in whole tiles, thread by thread.
 // They take 4d and 8 bytes for each query: twice what Q does in 16 bits.
@@ -72,13 +72,13 @@ static Schedule build(const Tiles &t) {
   auto dealt = [&](Node node) {
     return queries == key ? node : byColumns(pipeline.warpgroups, node);
   };
-  auto passedOn = [&](Node node) {
-    return always(inTilesOf(queries, dealt(std::move(node))));
+  auto inTiles = [&](Node node) {
+    return inTilesOf(queries, dealt(std::move(node)));
   };
 
   Body zeros;
   if (!pipeline.firstStores)
-    zeros.push_back(passedOn(spill(Tensor::GradQ)));
+    zeros.push_back(always(inTiles(spill(Tensor::GradQ))));
   Node prepare = statisticsGrid(queries, std::move(zeros));
   Body step = {
       stream(Tensor::Q, Level::Smem), stream(Tensor::GradO, Level::Smem),
@@ -91,13 +91,13 @@ static Schedule build(const Tiles &t) {
       // Behind dK, whose factor is in registers.
       hold(Tensor::GradS, Level::Smem, 2), dealt(hold(Tensor::GradQ)),
       dealt(multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)),
-      inTilesOf(queries, dealt(reduce(Tensor::GradQ, 0)))};
+      inTiles(reduce(Tensor::GradQ, 0))};
   Node main = grid(Axis::Key, key, pipeline,
                    {hold(Tensor::GradK), hold(Tensor::GradV),
                     load(Tensor::K, Level::Smem), load(Tensor::V, Level::Smem),
                     loop(Axis::Query, queries, t.get("stages", 2), step),
                     store(Tensor::GradK), store(Tensor::GradV)});
-  Node sums = inTilesOf(queries, dealt(absorb(Tensor::GradQ)));
+  Node sums = inTiles(absorb(Tensor::GradQ));
   Node finish =
       grid(Axis::Query, kStripRows, kStripWarps,
            {pipeline.firstStores ? std::move(sums) : always(std::move(sums)),
