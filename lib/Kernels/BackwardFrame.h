@@ -125,9 +125,8 @@ struct BackwardFrame : GradientFrame {
   // The first stores
   //===--------------------------------------------------------------------===//
 
-  /// Of the blocks of queries that a tile sees, those from here on are not seen
-  /// by any tile drawn before it: it stores their sums.
-  Scalar beginFirst(const Tile &tile) const;
+  /// Whether no tile drawn before it sees a block of queries that it sees.
+  Scalar isFirst(const Tile &tile, Scalar block) const;
   /// Waits until the sums of a block can be added to; its number in scratch.
   void awaitFirst(Scalar number) const;
   /// Tells that they can be, when they are in memory.

@@ -166,13 +166,12 @@ void BackwardFrame::passTurn(const Turn &turn, Scalar block,
 // The first stores
 //===----------------------------------------------------------------------===//
 
-Scalar BackwardFrame::beginFirst(const Tile &tile) const {
+Scalar BackwardFrame::isFirst(const Tile &tile, Scalar block) const {
   // But in a window whoever sees a key sees the first one too.
   if (problem.mask.kind != MaskKind::window)
-    return b.select(tile.row == b.i32(0), b.i32(0),
-                    b.ceilDiv(streamedRows, block));
+    return tile.row == b.i32(0);
   Run below = blocks->seenByTile(b, tile.row - own);
-  return b.select(below.begin < below.end, below.end, b.i32(0));
+  return b.select(below.begin < below.end, below.end, b.i32(0)) <= block;
 }
 
 void BackwardFrame::awaitFirst(Scalar number) const {

@@ -75,7 +75,6 @@ private:
   Scalar addTile(const Tile &tile, Scalar parity, Scalar before) {
     Walk walk = f.walkOf(tile);
     Step step = f.firstStep(walk);
-    Scalar beginFirst = f.firstStores ? f.beginFirst(tile) : Scalar();
     ValueRange last = b.loop(
         b.i32(0), walk.steps, {parity, step.head, step.block},
         [&](Scalar number, ValueRange p) -> SmallVector<Value> {
@@ -83,7 +82,7 @@ private:
           Step step{b.wrap(p[1]), b.wrap(p[2])};
           Scalar block = f.numberOf(tile.batch, step.head, step.block);
           if (f.firstStores)
-            addStep(parity, block, beginFirst <= step.block);
+            addStep(parity, block, f.isFirst(tile, step.block));
           else
             forEachGroup(parity, [&](int64_t group) { add(block, group); });
           if (f.beside)

@@ -171,13 +171,18 @@ Value GradientFrame::columnsOf(Scalar slot, int64_t first) const {
 //===----------------------------------------------------------------------===//
 
 Walk GradientFrame::walkOf(const Tile &tile) const {
-  Run run = walksOnlySeen ? blocks->seenByTile(b, tile.row)
-                          : blocks->ofTile(b, tile.row);
+  Run run = blocks->ofTile(b, tile.row);
   Scalar steps = run.end - run.begin;
   if (ownsKeys)
     steps = steps * sharers;
+  Scalar walks = b.i32(0) < streamedRows;
+  if (walksOnlySeen) {
+    Scalar last = b.min(tile.row + own, ownRows) - 1;
+    KeyBand::Keys seen = band->seenBy(b, tile.row, last);
+    walks = seen.someFirst < seen.someEnd;
+  }
   return {run, ownsKeys ? tile.head * sharers : tile.head / sharers,
-          b.select(b.i32(0) < streamedRows, steps, b.i32(0))};
+          b.select(walks, steps, b.i32(0))};
 }
 
 Scalar GradientFrame::firstBlock(const Walk &walk) const {
