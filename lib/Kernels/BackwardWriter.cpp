@@ -2,7 +2,8 @@
 //
 // One lane.  A consumer warpgroup leaves what is to go in its stage of the
 // staging buffer: of every step its part of dQ, which is added to the sums in
-// global memory, and at the end of a tile 64 rows of dV and then of dK.
+// global memory, or stored there as the first, and at the end of a tile 64 rows
+// of dV and then of dK.
 //
 // The fence between ordinary stores and the copy engine waits for hundreds of
 // cycles while products read shared memory; here nobody waits with it.

@@ -22,6 +22,8 @@ gpu.module @kernels {
         tile.tma_load %map[%c0, %c0, %c0, %rank] to %s[%c0] multicast(%rank) arrive %full[%c0] : <64x512xbf16> to <2x128x64xbf16, sw128>, <2>
         // CHECK: tile.publish %[[FLAGS]][%[[C0]]], %[[C0]] : <i32>
         tile.publish %flags[%c0], %c0 : <i32>
+        // CHECK: tile.publish %[[FLAGS]][%[[C0]]], %[[C0]] {kept} : <i32>
+        tile.publish %flags[%c0], %c0 {kept} : <i32>
         // CHECK: %[[SEEN:.*]] = tile.await %[[FLAGS]][%[[C0]]] at_least %[[C0]] : <i32>
         // CHECK: tile.publish %[[FLAGS]][%[[C0]]], %[[SEEN]] : <i32>
         %seen = tile.await %flags[%c0] at_least %c0 : <i32>
