@@ -115,6 +115,12 @@ public:
            (turn + std::max(0.0, waves - 1) * later / 2);
   }
 
+  /// By which tiles that walk along the same queries hold each other up.
+  double heldUp() const {
+    bool isInStep = problem.mask.kind == MaskKind::none && tiles() > 1;
+    return how.firstStores && isInStep ? c.firstStoresShare : 0;
+  }
+
 private:
   const GridCensus &grid;
   const Pipeline &how;
@@ -236,7 +242,8 @@ Time attn::gradientTime(const Census &census, size_t number, const Node &grid,
   double heads =
       headsAtOnce(census.grids[number], grid.pipeline, problem, machine);
   double turns = model.turns(heads, clock);
-  whole += turns, ideal += turns;
+  double longer = 1 + model.heldUp();
+  whole = whole * longer + turns, ideal = ideal * longer + turns;
 
   BusyClocks work = {model.tensor() * stepsPerSm,  model.exp() * stepsPerSm,
                      model.issue() * stepsPerSm,   model.smem() * stepsPerSm,

@@ -259,6 +259,11 @@ struct Calibration {
   /// until the tile behind may add its own.  Not measured: an addition on its
   /// way to L2 and back, a flag behind it, a look at the flag.
   double turnSeconds = 2e-6;
+  /// What tiles lose without a mask, which all begin with the same queries, if
+  /// the first of them stores its part of dQ.  1024 rows of d = 64 and 128 were
+  /// 1 and 2 % faster than with zeros, not 6 and 7 as without this; under a
+  /// causal mask 8 and 12 %, as predicted.
+  double firstStoresShare = 0.05;
 
   // Products of which a block keeps a tile.  Fitted to the launches of
   // spill_backward on an H100 (d = 256 to 1024, 16384 tokens of 2048 columns,
@@ -289,7 +294,8 @@ struct Calibration {
   /// What products wait for slices, as the logarithm of a factor: of two stages
   /// as much less with three, and with every one more a quarter of that.  With
   /// two stages score_spill took 1.22 times as long as with three, with which
-  /// all else here was measured; of four that is an estimate, 0.95.
+  /// all else here was measured; with four 0.95 to 1.00 times, but with three
+  /// it is put 3 % too slow.
   double productRingWait = 0.2;
   /// Of the tensor cores' rate, what products of parts reach whose tiles of 128
   /// columns take six of them out of shared memory.  Not fitted: d = 512 with

@@ -334,7 +334,9 @@ TEST(FlashBackward, BesideAsMeasured) {
     auto chosen = planOf(p, {}, error);
     ASSERT_TRUE(chosen) << error;
     EXPECT_EQ(chosen->tiles.get("beside", -1), measured >= 1) << p;
-    EXPECT_EQ(chosen->tiles.get("first_stores", -1), 1) << p;
+    EXPECT_EQ(chosen->tiles.get("first_stores", -1),
+              row.isCausal || row.rows == 1024)
+        << p;
   }
 }
 
@@ -422,8 +424,16 @@ TEST(FlashBackward, FirstStores) {
           double gain = zeros->seconds / stored->seconds;
           bool isWindow = mask.kind == MaskKind::window;
           int64_t keys = isWindow ? 1024 : rows;
-          EXPECT_GT(gain, keys == 1024 ? 1.04 : 1) << p;
-          EXPECT_LT(gain, keys == 1024   ? 1.13
+          // An H100 had 1.08 and 1.12 with 1024 rows under a causal mask, 1.03
+          // with 4096; without a mask, where tiles begin with the same queries,
+          // 1.01 and 1.02 with 1024.
+          bool isInStep = mask.kind == MaskKind::none;
+          EXPECT_GT(gain, isInStep       ? (keys == 1024 ? 1 : 0.95)
+                          : keys == 1024 ? 1.04
+                                         : 1)
+              << p;
+          EXPECT_LT(gain, isInStep       ? (keys == 1024 ? 1.05 : 1)
+                          : keys == 1024 ? 1.13
                           : keys == 4096 ? 1.05
                                          : 1.02)
               << p;
