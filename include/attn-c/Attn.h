@@ -247,14 +247,17 @@ ATTN_EXPORT int32_t attn_launch_in_scratch(const attn_binding *binding,
 
 /* What attn_launch does, for who would rather launch the cubin alone:
    {"device", "alignment", "scratch_bytes": [...], "steps": [{"kernel", "grid":
-   [x, y, z], "threads", "smem_bytes", "arguments": [{"role", "type", "value"}
-   or {"role", "buffer", "offset_bytes"} or {"role", "type": "tensor_map",
-   "buffer", "offset_bytes", "element", "sizes", "strides", "box_rows"} or
-   {"role", "counter"}]}]}.  Buffers behind those of the call are the pieces of
-   scratch, in order.  A tensor map (128 bytes, by value) is of the array at
-   that place, strides in elements, with boxes of 128 bytes by box_rows, a
-   128-byte swizzle and zeros for what is outside.  A counter is the address of
-   an i32 of 0 that no launch beside this one has; the kernel leaves it at 0. */
+   [x, y, z], "threads", "smem_bytes", "cooperative", "ahead", "arguments":
+   [{"role", "type", "value"} or {"role", "buffer", "offset_bytes"} or {"role",
+   "type": "tensor_map", "buffer", "offset_bytes", "element", "sizes",
+   "strides", "box_rows"} or {"role", "counter"}]}]}.  All blocks of a
+   cooperative launch run at once; one ahead may begin before the one before it
+   has ended (programmatic stream serialization), for which it waits by itself.
+   Buffers behind those of the call are the pieces of scratch, in order.  A
+   tensor map (128 bytes, by value) is of the array at that place, strides in
+   elements, with boxes of 128 bytes by box_rows, a 128-byte swizzle and zeros
+   for what is outside.  A counter is the address of i32s of 0 that no call
+   beside this one has; its launches leave them at 0. */
 ATTN_EXPORT int32_t attn_binding_info(const attn_binding *binding, char **json,
                                       attn_status *status);
 

@@ -155,12 +155,25 @@ Status Binding::addMap(Launch &launch, size_t position,
   return Status::success();
 }
 
+/// Ahead of time is a launch that waits for the launch right before it, of the
+/// same call; so the first is behind all that is in the stream.
+runtime::LaunchMode Binding::modeOf(const RecordedLaunch &recorded) const {
+  tile::KernelOp kernel = recorded.kernel;
+  if (kernel.getCooperative())
+    return runtime::LaunchMode::together;
+  bool isBehindLaunch =
+      !steps.empty() && std::holds_alternative<Launch>(steps.back());
+  return isBehindLaunch && kernel.awaitsLaunch() ? runtime::LaunchMode::ahead
+                                                 : runtime::LaunchMode::plain;
+}
+
 Status Binding::add(const RecordedLaunch &recorded) {
   Launch launch;
   tile::KernelOp kernel = recorded.kernel;
   launch.name = qualifiedName(kernel);
   launch.kernel = &kernels->at(launch.name);
   launch.grid = recorded.grid;
+  launch.mode = modeOf(recorded);
   if (launch.kernel->isCooperative)
     launch.grid[0] = std::min(launch.grid[0], launch.kernel->mostBlocks);
   for (auto [position, value] : llvm::enumerate(recorded.arguments)) {
@@ -276,8 +289,7 @@ Status Binding::run(const Launch &step, ArrayRef<uint64_t> slots,
   }
   return kernels->gpu.launch(step.kernel->kernel, step.grid,
                              step.kernel->threads, step.kernel->smemBytes,
-                             addresses.data(), stream,
-                             step.kernel->isCooperative);
+                             addresses.data(), stream, step.mode);
 }
 
 int64_t Binding::scratchBytes() const {
@@ -416,6 +428,7 @@ std::string Binding::json() const {
     json.attribute("threads", launch.kernel->threads);
     json.attribute("smem_bytes", launch.kernel->smemBytes);
     json.attribute("cooperative", launch.kernel->isCooperative);
+    json.attribute("ahead", launch.mode == runtime::LaunchMode::ahead);
     json.attributeArray("arguments", [&] {
       for (size_t i = 0; i < launch.arguments.size(); ++i)
         json.object([&] { writeArgument(launch, i); });

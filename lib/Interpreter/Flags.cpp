@@ -179,3 +179,13 @@ Step attn::interpreter::runCount(Warp &warp, const Instruction &in) {
 Step attn::interpreter::runAwait(Warp &warp, const Instruction &in) {
   return warp.block.residents.flags.await(warp, in);
 }
+
+//===----------------------------------------------------------------------===//
+// tile.await_launch, tile.release_launch
+//===----------------------------------------------------------------------===//
+
+// Launches run one after the other here.  That nothing is touched before the
+// wait is for the verifier to see.
+Step attn::interpreter::runLaunchOrder(Warp &, const Instruction &) {
+  return Step::next;
+}

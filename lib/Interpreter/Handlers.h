@@ -55,6 +55,7 @@ Step runDraw(Warp &, const Instruction &);
 Step runPublish(Warp &, const Instruction &);
 Step runCount(Warp &, const Instruction &);
 Step runAwait(Warp &, const Instruction &);
+Step runLaunchOrder(Warp &, const Instruction &);
 
 // Exchange.cpp
 Step runStoreRegisters(Warp &, const Instruction &);

@@ -51,6 +51,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::PublishOp) { return runPublish; })
       .Case([](tile::CountOp) { return runCount; })
       .Case([](tile::AwaitOp) { return runAwait; })
+      .Case([](tile::AwaitLaunchOp) { return runLaunchOrder; })
+      .Case([](tile::ReleaseLaunchOp) { return runLaunchOrder; })
       .Case([](tile::ClusterRankOp) { return runClusterRank; })
       .Case([](tile::TmaLoadOp) { return runTmaLoad; })
       .Case([](tile::TmaStoreOp) { return runTmaStore; })

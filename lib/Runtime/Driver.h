@@ -44,13 +44,18 @@ enum class FunctionAttribute : int {
 enum class PointerAttribute : int { deviceOrdinal = 9 };
 
 /// CUlaunchAttributeID.
-enum class LaunchAttributeId : int { cooperative = 2, clusterDimension = 4 };
+enum class LaunchAttributeId : int {
+  cooperative = 2,
+  clusterDimension = 4,
+  programmaticSerialization = 6
+};
 /// CUlaunchAttribute.
 struct LaunchAttribute {
   LaunchAttributeId id;
   union alignas(8) {
     char bytes[64];
     int cooperative;
+    int programmaticSerialization;
     struct {
       unsigned x, y, z;
     } cluster;

@@ -155,13 +155,19 @@ Expected<int64_t> Kernel::mostBlocks(int64_t threads, int64_t smemBytes,
   return clusters * cluster;
 }
 
-/// A launch of which all blocks run at once, or none.
-static Result launchTogether(const Driver &driver, void *function,
-                             std::array<int64_t, 3> grid, int64_t threads,
-                             int64_t smemBytes, void **arguments,
-                             Stream stream) {
-  LaunchAttribute attribute = {LaunchAttributeId::cooperative, {}};
-  attribute.value.cooperative = 1;
+/// A launch with an attribute that says how its blocks come to run.
+static Result launchWith(const Driver &driver, LaunchMode mode, void *function,
+                         std::array<int64_t, 3> grid, int64_t threads,
+                         int64_t smemBytes, void **arguments, Stream stream) {
+  bool isTogether = mode == LaunchMode::together;
+  LaunchAttribute attribute = {
+      isTogether ? LaunchAttributeId::cooperative
+                 : LaunchAttributeId::programmaticSerialization,
+      {}};
+  if (isTogether)
+    attribute.value.cooperative = 1;
+  else
+    attribute.value.programmaticSerialization = 1;
   LaunchConfig config = {static_cast<unsigned>(grid[0]),
                          static_cast<unsigned>(grid[1]),
                          static_cast<unsigned>(grid[2]),
@@ -175,9 +181,16 @@ static Result launchTogether(const Driver &driver, void *function,
   return driver.launchKernelEx(&config, function, arguments, nullptr);
 }
 
+/// Whether launches can begin ahead of time, in graphs too: from cc 9.0 and
+/// CUDA 12.3 on.
+static bool canLaunchAhead(const GpuState &gpu) {
+  return gpu.facts.computeCapability >= 90 &&
+         gpu.facts.driverVersion >= 12030 && gpu.driver->launchKernelEx;
+}
+
 Status Gpu::launch(const Kernel &kernel, std::array<int64_t, 3> grid,
                    int64_t threads, int64_t smemBytes, void **arguments,
-                   Stream stream, bool isCooperative) const {
+                   Stream stream, LaunchMode mode) const {
   // The driver's own limits, in its own order; it would only say "invalid
   // value".
   const int64_t limits[] = {std::numeric_limits<int32_t>::max(), 65535, 65535};
@@ -190,14 +203,16 @@ Status Gpu::launch(const Kernel &kernel, std::array<int64_t, 3> grid,
                              " blocks in grid dimension " + std::to_string(i) +
                              ", but got " + std::to_string(grid[i]));
   }
-  if (isCooperative && !state->driver->launchKernelEx)
+  if (mode == LaunchMode::together && !state->driver->launchKernelEx)
     return Status::failure("launching '" + kernel.name() +
                            "': the CUDA driver is too old");
+  if (mode == LaunchMode::ahead && !canLaunchAhead(*state))
+    mode = LaunchMode::plain;
   Current current(*state);
   Status status = current.check(
-      isCooperative
-          ? launchTogether(*state->driver, kernel.handle, grid, threads,
-                           smemBytes, arguments, stream)
+      mode != LaunchMode::plain
+          ? launchWith(*state->driver, mode, kernel.handle, grid, threads,
+                       smemBytes, arguments, stream)
           : state->driver->launchKernel(
                 kernel.handle, static_cast<unsigned>(grid[0]),
                 static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),

@@ -179,3 +179,38 @@ LogicalResult AwaitOp::verify() {
         "count");
   return verifyFlags(*this, getFlags().getType());
 }
+
+//===----------------------------------------------------------------------===//
+// Launches that overlap
+//===----------------------------------------------------------------------===//
+
+bool attn::tile::touchesGlobalMemory(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        bool isAccess = llvm::any_of(inner->getOperandTypes(), [](Type type) {
+          return isa<PtrType, ViewType, TensorMapType>(type);
+        });
+        return isAccess && !isPure(inner) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool KernelOp::awaitsLaunch() {
+  return !getBody().front().getOps<AwaitLaunchOp>().empty();
+}
+
+LogicalResult AwaitLaunchOp::verify() {
+  for (Operation &op : *(*this)->getBlock()) {
+    if (&op == *this)
+      return success();
+    if (isa<AwaitLaunchOp>(op))
+      return emitOpError("expects to be the only one of its kernel");
+    if (isa<ReleaseLaunchOp>(op))
+      return op.emitOpError("expects to stand behind the kernel's own wait");
+    if (touchesGlobalMemory(&op))
+      return op.emitOpError("expects to touch global memory behind "
+                            "tile.await_launch only");
+  }
+  return success();
+}

@@ -7,10 +7,12 @@
 
 Every problem is launched on one stream, then on four at once, then all of them
 at once, each on a stream of its own.  Outputs are poisoned before; every output
-and log-sum-exp is compared with the first, which is compared with fp64.  With
---any-order dq may be summed in another order in every launch; then it must stay
-as close to the first as --any-order's tolerance, dk and dv the same bits.  Needs
-the package and PyTorch.  The exit status is 1 when something differed, and when
+and log-sum-exp is compared with the first, which is compared with fp64.  The
+same in a CUDA graph, which writes the inputs right before the call, compares
+and poisons the outputs right behind it, and is replayed.  With --any-order dq
+may be summed in another order in every launch; then it must stay as close to
+the first as --any-order's tolerance, dk and dv the same bits.  Needs the
+package and PyTorch.  The exit status is 1 when something differed, and when
 launches did not end within --patience seconds: then the last line printed says
 which, and Python's traceback where.
 """
@@ -94,6 +96,7 @@ class Inputs:
             batch, heads, queries, dim_v, device=device,
             dtype=torch.bfloat16 if dtype == "f8e4m3" else self.q.dtype)
         self.lse = torch.empty(batch, heads, queries, device=device)
+        self.read = [self.q, self.k, self.v]
         self.outputs = [self.o, self.lse]
         self.launch(self.outputs, None)
 
@@ -124,6 +127,7 @@ class GradientInputs(Inputs):
         generator = torch.Generator(device).manual_seed(2)
         self.do = torch.randn(self.o.shape, device=device,
                               generator=generator).to(self.o.dtype)
+        self.read += [self.o, self.lse, self.do]
         self.outputs = [torch.empty_like(t) for t in (self.q, self.k, self.v)]
         self.launch(self.outputs, None)
 
@@ -151,10 +155,11 @@ class GradientInputs(Inputs):
 class Ring:
     """Outputs for many launches of a problem on one stream."""
 
-    def __init__(self, inputs: Inputs, stream: Any) -> None:
+    def __init__(self, inputs: Inputs, stream: Any,
+                 length: int | None = None) -> None:
         self.inputs, self.stream = inputs, stream
         size = sum(first.nbytes for first in inputs.outputs)
-        self.length = max(2, min(MAX_RING, RING_BYTES // size))
+        self.length = length or max(2, min(MAX_RING, RING_BYTES // size))
         self.pairs = [(torch.empty((self.length, *first.shape),
                                    dtype=first.dtype, device=first.device),
                        first) for first in inputs.outputs]
@@ -185,6 +190,35 @@ class Ring:
                 self.changed += differs.sum()
 
 
+class Graph(Ring):
+    """A graph in which kernels write what a call reads right before it, and
+    read what it wrote right behind it.  Launches of the call may overlap one
+    another, but neither of these."""
+
+    def __init__(self, inputs: Inputs, stream: Any) -> None:
+        super().__init__(inputs, None, 1)  # on the stream that captures
+        self.length, self.replays_on = MAX_RING, stream
+        self.kept = [t.clone() for t in inputs.read]
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, stream=stream):
+            for t, whole in zip(inputs.read, self.kept):
+                t.view(torch.uint8).fill_(POISON)
+                t.copy_(whole)
+            super().launch(0)
+            super().compare(1)
+            super().poison()
+
+    def poison(self) -> None:
+        """The graph does."""
+
+    def launch(self, at: int) -> None:
+        with torch.cuda.stream(self.replays_on):
+            self.graph.replay()
+
+    def compare(self, length: int) -> None:
+        """The graph does."""
+
+
 def run(rings: list[Ring], count: int, patience: float) -> int:
     """Launches `count` times in each ring, in turns; outputs that changed."""
     torch.cuda.synchronize()
@@ -209,7 +243,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--count", type=int, default=10000,
-                        help="launches of a problem, in each of three ways")
+                        help="launches of a problem, in each of four ways")
     parser.add_argument("--only", choices=PROBLEMS, nargs="+",
                         help="those of 8 bits need Hopper")
     parser.add_argument("--backward", action="store_true",
@@ -226,11 +260,11 @@ def main() -> None:
     rows = []
 
     def step(name: str, rings: list[Ring], error: float) -> None:
-        streams = len(rings)
+        streams, graph = len(rings), isinstance(rings[0], Graph)
         # Of all together, each is launched `count` times.
         count = options.count // (1 if name == "all" else streams)
-        print(f"{name:12} {streams:2} streams x {count:6}: ", end="",
-              flush=True)
+        print(f"{name:12} {streams:2} {'graphs' if graph else 'streams'} x "
+              f"{count:6}: ", end="", flush=True)
         started = time.monotonic()
         changed = run(rings, count, options.patience)
         seconds = time.monotonic() - started
@@ -238,9 +272,10 @@ def main() -> None:
         ok = not changed and error <= 1
         print(f"{changed} changed, error {error:.2f} of the allowed, "
               f"{seconds:.1f} s{'' if ok else ', FAILED'}", flush=True)
-        rows.append({"problem": name, "streams": streams, "ok": ok,
-                     "launches": streams * count, "changed": changed,
-                     "error": repr(error), "seconds": round(seconds, 2)})
+        rows.append({"problem": name, "streams": streams, "graph": graph,
+                     "ok": ok, "launches": streams * count,
+                     "changed": changed, "error": repr(error),
+                     "seconds": round(seconds, 2)})
 
     streams = [torch.cuda.Stream() for _ in range(STREAMS)]
     cases = []
@@ -261,6 +296,7 @@ def main() -> None:
         cases.append((inputs, error))
         step(name, [Ring(inputs, streams[0])], error)
         step(name, [Ring(inputs, stream) for stream in streams], error)
+        step(name, [Graph(inputs, streams[0])], error)
     if len(cases) > 1:
         step("all", [Ring(inputs, torch.cuda.Stream()) for inputs, _ in cases],
              max(error for _, error in cases))

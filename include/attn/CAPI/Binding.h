@@ -126,6 +126,7 @@ private:
     const LoadedKernels::Entry *kernel;
     std::string name;
     std::array<int64_t, 3> grid;
+    runtime::LaunchMode mode = runtime::LaunchMode::plain;
     std::vector<Argument> arguments;
     /// The arguments' bits, eight bytes each, pointers and maps left open; and
     /// which those are.
@@ -143,6 +144,7 @@ private:
           const Recording &recording, std::vector<Buffer> buffers);
 
   Place placeOf(uint64_t symbolic, uint64_t offset = 0) const;
+  runtime::LaunchMode modeOf(const RecordedLaunch &recorded) const;
   runtime::Status add(const RecordedLaunch &recorded);
   runtime::Status addMap(Launch &launch, size_t position, tile::TensorMapType,
                          const TensorMapArgument &argument);

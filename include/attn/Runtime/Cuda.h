@@ -71,6 +71,17 @@ struct GpuFacts {
   int driverVersion = 0;
 };
 
+/// How the blocks of a launch come to run.
+enum class LaunchMode {
+  plain,
+  /// All of them run at once, or the launch fails.
+  together,
+  /// They may begin before the launch before has ended, for which they wait by
+  /// themselves (griddepcontrol).  Plain where the GPU or the driver has it no
+  /// other way.
+  ahead,
+};
+
 /// What the driver says about a kernel.
 struct KernelFacts {
   int64_t registersPerThread = 0;
@@ -176,11 +187,11 @@ public:
   /// only for the message that says that it does not fit this GPU.
   Expected<Module> load(std::string_view image, std::string_view chip) const;
 
-  /// `arguments` holds the address of each argument's value.  A cooperative
-  /// launch fails if not all of its blocks can run at the same time.
+  /// `arguments` holds the address of each argument's value.
   Status launch(const Kernel &kernel, std::array<int64_t, 3> grid,
                 int64_t threads, int64_t smemBytes, void **arguments,
-                Stream stream = nullptr, bool isCooperative = false) const;
+                Stream stream = nullptr,
+                LaunchMode mode = LaunchMode::plain) const;
 
   /// How TMA finds an array; see TensorMap.h.
   Expected<TensorMap> tensorMap(const TensorMapShape &shape) const;

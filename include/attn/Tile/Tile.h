@@ -30,4 +30,11 @@
 #define GET_OP_CLASSES
 #include "attn/Tile/TileOps.h.inc"
 
+namespace attn::tile {
+
+/// Whether an op, or one inside of it, reads or writes global memory.
+bool touchesGlobalMemory(mlir::Operation *op);
+
+} // namespace attn::tile
+
 #endif

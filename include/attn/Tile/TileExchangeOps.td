@@ -181,6 +181,35 @@ def Tile_AwaitOp : Tile_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Launches that overlap
+//===----------------------------------------------------------------------===//
+
+def Tile_AwaitLaunchOp : Tile_Op<"await_launch", [HasParent<"KernelOp">,
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits for the launch before, which may still run";
+  let description = [{
+    All warps.  Behind this the launch before has ended, and all that it wrote
+    is in sight; and so for those before that one, which waited likewise.  A
+    kernel that says so may be launched ahead of time (programmatic stream
+    serialization); launched as usual it waits for nothing.  Nothing before it
+    touches global memory.
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_ReleaseLaunchOp : Tile_Op<"release_launch", [HasParent<"KernelOp">,
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "lets the launch behind begin";
+  let description = [{
+    It begins when all blocks have come here or have ended, if it is launched
+    ahead of time.  A kernel's own wait comes before; so when a launch begins,
+    only the one before it may still run.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
 // Clusters
 //===----------------------------------------------------------------------===//
 

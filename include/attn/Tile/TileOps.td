@@ -54,6 +54,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, IsolatedFromAbove,
     mlir::Region *getCallableRegion() { return &getBody(); }
     /// Threads of a block.
     int64_t threads() { return 32 * int64_t(getWarps()); }
+    /// Whether it may be launched before the launch before it has ended.
+    bool awaitsLaunch();
   }];
 }
 

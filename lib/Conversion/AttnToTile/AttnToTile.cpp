@@ -1,5 +1,6 @@
 //===- AttnToTile.cpp - Build the kernels that schedules name -------------===//
 
+#include "Chaining.h"
 #include "KernelRequests.h"
 
 #include "attn/Conversion/Passes.h"
@@ -396,6 +397,8 @@ private:
     KernelBuilder build = findKernelBuilder(choice.builder);
     assert(build && "the plan names a builder that the registry has");
     tile::KernelOp kernel = build(builder, op->getLoc(), choice.request);
+    if (canChain(machine) && launchesOf(choice.request.tiles).size() > 1)
+      chain(kernel);
     kernel->setAttr("schedule", op.getScheduleAttr());
     kernel->setAttr("machine", machineAttr);
     kernel->setAttr(kProblemAttr,

@@ -450,6 +450,30 @@ struct AwaitLowering : OpConversionPattern<AwaitOp> {
   }
 };
 
+struct AwaitLaunchLowering : OpConversionPattern<AwaitLaunchOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AwaitLaunchOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::GriddepcontrolOp>(
+        op, NVVM::GridDepActionKind::wait);
+    return success();
+  }
+};
+
+struct ReleaseLaunchLowering : OpConversionPattern<ReleaseLaunchOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ReleaseLaunchOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::GriddepcontrolOp>(
+        op, NVVM::GridDepActionKind::launch_dependents);
+    return success();
+  }
+};
+
 struct ClusterRankLowering : OpConversionPattern<ClusterRankOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -474,9 +498,9 @@ int64_t attn::clusterOf(Operation *op) {
 
 void attn::populateExchangePatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
-  patterns
-      .add<AwaitLowering, ClusterRankLowering, CountLowering,
-           LoadRegistersLowering, PublishLowering, PutRegistersLowering,
-           ScaleRowsLowering, StoreFragmentLowering, StoreRegistersLowering>(
-          converter, patterns.getContext());
+  patterns.add<AwaitLaunchLowering, AwaitLowering, ClusterRankLowering,
+               CountLowering, LoadRegistersLowering, PublishLowering,
+               PutRegistersLowering, ReleaseLaunchLowering, ScaleRowsLowering,
+               StoreFragmentLowering, StoreRegistersLowering>(
+      converter, patterns.getContext());
 }

@@ -294,3 +294,17 @@ gpu.module @stores {
     tile.return
   }
 }
+
+// -----
+
+// The launch before, as a whole, and the one behind.
+// CHECK-LABEL: llvm.func @ahead(
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+gpu.module @m {
+  tile.kernel @ahead() attributes {warps = 4 : i32} {
+    tile.await_launch
+    tile.release_launch
+    tile.return
+  }
+}

@@ -96,6 +96,21 @@ gpu.module @kernels {
     }
     tile.return
   }
+
+  // Launches that overlap.  Where an array lies may be known before the wait.
+  // CHECK-LABEL: @ahead
+  tile.kernel @ahead(%flags: !tile.ptr<i32>, %k: !tile.ptr<bf16>, %o: i64, %n: i32,
+      %i: i32) attributes {warps = 4 : i32} {
+    // CHECK: tile.view
+    // CHECK-NEXT: tile.await_launch
+    // CHECK-NEXT: tile.release_launch
+    // CHECK-NEXT: tile.count
+    %v = tile.view %k[%o] rows(%n) stride(%o) : <bf16> -> <?x64xbf16, align = 16>
+    tile.await_launch
+    tile.release_launch
+    tile.count %flags[%i] below %i : <i32>
+    tile.return
+  }
 }
 
 // CHECK-LABEL: @host

@@ -270,3 +270,63 @@ func.func @store_fragment_view(%f: !tile.frag<16x16xf32, acc>, %v: !tile.view<?x
   tile.store_fragment %f to %v[%i, %i] : <16x16xf32, acc> to <?x16xf8E4M3FN, align = 16>
   return
 }
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @nothing_before(%flags: !tile.ptr<i32>, %i: i32) attributes {warps = 4 : i32} {
+    // expected-error @below {{expects to touch global memory behind tile.await_launch only}}
+    tile.publish %flags[%i], %i : <i32>
+    tile.await_launch
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @nothing_inside_before(%flags: !tile.ptr<i32>, %i: i32, %c: i32) attributes {warps = 4 : i32} {
+    %is = arith.cmpi slt, %i, %c : i32
+    // expected-error @below {{expects to touch global memory behind tile.await_launch only}}
+    scf.if %is {
+      %drawn = tile.draw %flags below %i : <i32>
+    }
+    tile.await_launch
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @one_wait() attributes {warps = 4 : i32} {
+    tile.await_launch
+    // expected-error @below {{expects to be the only one of its kernel}}
+    tile.await_launch
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @release_behind() attributes {warps = 4 : i32} {
+    // expected-error @below {{expects to stand behind the kernel's own wait}}
+    tile.release_launch
+    tile.await_launch
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  tile.kernel @wait_of_all(%i: i32, %c: i32) attributes {warps = 4 : i32} {
+    %is = arith.cmpi slt, %i, %c : i32
+    scf.if %is {
+      // expected-error @below {{expects parent op 'tile.kernel'}}
+      tile.await_launch
+    }
+    tile.return
+  }
+}

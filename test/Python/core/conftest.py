@@ -22,7 +22,7 @@ if importlib.util.find_spec("attn") is None:  # not installed: the checkout's
 _LAUNCH = re.compile(
     r"launch (?P<kernel>\S+) grid (?P<grid>\d+ \d+ \d+) threads "
     r"(?P<threads>\d+) smem (?P<smem>\d+) stream (?P<stream>\d+) device "
-    r"(?P<device>\d+) first (?P<first>0x[0-9a-f]+)")
+    r"(?P<device>\d+) first (?P<first>0x[0-9a-f]+)(?: (?P<mode>\w+))?")
 
 
 @pytest.fixture(autouse=True)

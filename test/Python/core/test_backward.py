@@ -31,6 +31,9 @@ def test_runs(gpu):
     assert len(launched) > 1
     assert all("backward" in each["kernel"] and "causal" in each["kernel"]
                for each in launched)
+    # The first waits for all that is in the stream.
+    assert [each["mode"] for each in launched] == [
+        None, *["ahead"] * (len(launched) - 1)]
 
 
 def test_later_calls_of_a_kind_bind_nothing(gpu, calls):

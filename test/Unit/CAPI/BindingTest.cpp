@@ -29,7 +29,11 @@ struct Seen {
   int32_t i32 = 0;
   int64_t i64 = 0;
   float f32 = 0;
+  bool isAhead = false;
 };
+
+constexpr StringLiteral kAnyStrides =
+    "memref<2x8x?x96xbf16, strided<[?, ?, ?, 1], offset: ?>>";
 
 class BindingTest : public ::testing::Test {
 protected:
@@ -50,6 +54,7 @@ protected:
           std::memcpy(&seen.f32, arguments[5], sizeof(float));
           std::memcpy(&seen.second, arguments[6], sizeof(uint64_t));
           std::memcpy(&seen.pointer, arguments[7], sizeof(uint64_t));
+          seen.isAhead = fakeCudaAhead() != 0;
           static_cast<std::vector<Seen> *>(data)->push_back(seen);
         },
         &launches);
@@ -57,16 +62,17 @@ protected:
   void TearDown() override { fakeCudaOnLaunch(nullptr, nullptr); }
 
   /// A function of q and o, which launches the kernel twice, and does what else
-  /// is given.
-  void parse(StringRef type = "memref<2x8x?x96xbf16, strided<[?, ?, ?, 1], "
-                              "offset: ?>>",
-             StringRef more = "") {
+  /// is given; so does the kernel.
+  void parse(StringRef type = kAnyStrides, StringRef more = "",
+             StringRef inKernel = "") {
     std::string text = R"(
 gpu.module @kernels {
   tile.kernel @k(%q: !tile.tensor_map<128x96xbf16> {tile.role = "q_map"},
                  %c: !tile.ptr<i32>, %o: !tile.tensor_map<64x96xbf16>,
                  %n: i32, %m: i64, %f: f32, %d: !tile.ptr<i32>,
                  %p: !tile.ptr<bf16>) attributes {warps = 12 : i32} {
+)";
+    text += inKernel.str() + R"(
     tile.return
   }
 }
@@ -154,6 +160,36 @@ TEST_F(BindingTest, PassesMapsCountersAndScalars) {
   EXPECT_EQ(first.f32, 9.5f);
   EXPECT_EQ(first.second, first.counter + 4) << "two counters, two words";
   EXPECT_EQ(second.counter, first.counter) << "one counter of the function";
+}
+
+/// Ahead of time is only what waits for a launch of the same call, right behind
+/// that; one without blocks is none.
+TEST_F(BindingTest, LaunchesAheadWhatWaits) {
+  std::string launch = "  tile.launch @kernels::@k grid(%x, %one, %one) "
+                       "args(%q, %c, %o, %n, %m, %f, %d, %q) : !t, "
+                       "memref<1xi32>, !t, i32, i64, f32, memref<1xi32>, !t\n";
+  auto onGrid = [&](StringRef x) {
+    std::string text = launch;
+    return text.replace(text.find("%x"), 2, x.str());
+  };
+  std::string more = "  memref.copy %q, %o : !t to !t\n" + onGrid("%one") +
+                     onGrid("%zero") + onGrid("%one") + onGrid("%one");
+  parse(kAnyStrides, "  %zero = arith.constant 0 : index\n" + more,
+        "tile.await_launch");
+  auto binding = bind({array(5), array(5)});
+  ASSERT_TRUE(binding) << binding.message();
+  ASSERT_TRUE((*binding)->launch({0x10000, 0x90000}, nullptr).ok());
+  std::vector<bool> ahead;
+  for (const Seen &seen : launches)
+    ahead.push_back(seen.isAhead);
+  EXPECT_EQ(ahead, std::vector<bool>({false, true, false, true, true}));
+  EXPECT_NE((*binding)->json().find("\"ahead\":true"), std::string::npos);
+
+  launches.clear();
+  parse();
+  binding = bind({array(5), array(5)});
+  ASSERT_TRUE((*binding)->launch({0x10000, 0x90000}, nullptr).ok());
+  EXPECT_FALSE(launches[1].isAhead);
 }
 
 /// A loop of the function is as many launches.

@@ -6,6 +6,7 @@
 |*   ATTN_FAKE_CUDA_GPU   "name,compute capability,multiprocessors,GiB"; an H100
 |*                        by default
 |*   ATTN_FAKE_CUDA_COUNT number of GPUs, 1 by default; 0 is "no device"
+|*   ATTN_FAKE_CUDA_VERSION  that of the driver, 13000 by default
 |*   ATTN_FAKE_CUDA_FAIL  "cuLaunchKernel=700": what the function returns
 |* A test in the same process has FakeCuda.h as well.  Built with FAKE_CUDA_OLD
 |* it is a driver from before CUDA 12.
@@ -145,6 +146,9 @@ SHOWN void fakeCudaOnLaunch(FakeLaunch *function, void *data) {
   onLaunchData = data;
 }
 
+static int launchedAhead;
+SHOWN int fakeCudaAhead(void) { return launchedAhead; }
+
 SHOWN int fakeCudaPieces(void) { return __atomic_load_n(&pieces, 5); }
 
 /*===-- Tensor maps -------------------------------------------------------===*/
@@ -164,7 +168,8 @@ FAKE cuInit(unsigned flags) {
   return deviceCount() == 0 ? 100 : result("cuInit");
 }
 FAKE cuDriverGetVersion(int *version) {
-  *version = 13000;
+  const char *text = getenv("ATTN_FAKE_CUDA_VERSION");
+  *version = text ? (int)strtol(text, NULL, 10) : 13000;
   return 0;
 }
 FAKE cuGetErrorName(int code, const char **text) {
@@ -296,26 +301,69 @@ FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function,
   *blocks = 1;
   return 0;
 }
-FAKE cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
-                    unsigned gridZ, unsigned blockX, unsigned blockY,
-                    unsigned blockZ, unsigned smemBytes, void *stream,
-                    void **arguments, void **extra) {
+/* A launch, with a word behind its line about how its blocks come to run. */
+static void noteLaunch(void *function, const unsigned *grid, unsigned threads,
+                       unsigned smemBytes, void *stream, void **arguments,
+                       const char *mode) {
   char line[512];
-  (void)blockY, (void)blockZ, (void)extra;
   if (getenv("ATTN_FAKE_CUDA_LOG")) {
     snprintf(line, sizeof(line),
              "launch %s grid %u %u %u threads %u smem %u stream %llu device %d "
-             "first 0x%llx\n",
-             (const char *)function, gridX, gridY, gridZ, blockX, smemBytes,
-             (unsigned long long)(uintptr_t)stream,
+             "first 0x%llx%s\n",
+             (const char *)function, grid[0], grid[1], grid[2], threads,
+             smemBytes, (unsigned long long)(uintptr_t)stream,
              (int)(intptr_t)current() - 1,
-             arguments ? *(unsigned long long *)arguments[0] : 0ull);
+             arguments ? *(unsigned long long *)arguments[0] : 0ull, mode);
     note(line);
   }
   if (onLaunch)
     onLaunch((const char *)function, stream, arguments, onLaunchData);
+}
+FAKE cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
+                    unsigned gridZ, unsigned blockX, unsigned blockY,
+                    unsigned blockZ, unsigned smemBytes, void *stream,
+                    void **arguments, void **extra) {
+  unsigned grid[] = {gridX, gridY, gridZ};
+  (void)blockY, (void)blockZ, (void)extra;
+  noteLaunch(function, grid, blockX, smemBytes, stream, arguments, "");
   return result("cuLaunchKernel");
 }
+#ifndef FAKE_CUDA_OLD
+/* CUlaunchConfig, with what it says first of each attribute. */
+struct LaunchConfig {
+  unsigned grid[3], block[3], smemBytes;
+  void *stream;
+  struct {
+    int id;
+    union {
+      long long alignment[8];
+      int first;
+    } value;
+  } *attributes;
+  unsigned attributeCount;
+};
+FAKE cuLaunchKernelEx(const struct LaunchConfig *config, void *function,
+                      void **arguments, void **extra) {
+  const char *mode = "";
+  unsigned i;
+  (void)extra;
+  for (i = 0; i < config->attributeCount; ++i) {
+    if (!config->attributes[i].value.first)
+      return 1;
+    if (config->attributes[i].id == 2)
+      mode = " together";
+    else if (config->attributes[i].id == 6)
+      mode = " ahead";
+    else
+      return 1;
+  }
+  launchedAhead = strcmp(mode, " ahead") == 0;
+  noteLaunch(function, config->grid, config->block[0], config->smemBytes,
+             config->stream, arguments, mode);
+  launchedAhead = 0;
+  return result("cuLaunchKernelEx");
+}
+#endif
 FAKE cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   int code = result("cuMemAlloc");
   __atomic_add_fetch(&pieces, !code, 5);

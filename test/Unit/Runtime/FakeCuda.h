@@ -33,6 +33,9 @@ void fakeCudaRenew(void *stream);
 typedef void FakeLaunch(const char *kernel, void *stream, void **arguments,
                         void *data);
 void fakeCudaOnLaunch(FakeLaunch *function, void *data);
+/* Whether the launch it is called for may begin before the one before it has
+   ended. */
+int fakeCudaAhead(void);
 
 /* Pieces of memory that were allocated and not freed. */
 int fakeCudaPieces(void);

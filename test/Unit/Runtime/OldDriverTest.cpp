@@ -17,6 +17,19 @@ TEST(OldDriver, LacksOnlyTensorMaps) {
             "which came with CUDA 12");
 }
 
+TEST(OldDriver, LaunchesOneAfterTheOther) {
+  Expected<Gpu> gpu = Gpu::open();
+  ASSERT_TRUE(gpu) << gpu.message();
+  Expected<Kernel> kernel = gpu->load("not looked at", "sm_90a")->kernel("k");
+  ASSERT_TRUE(kernel) << kernel.message();
+  auto launch = [&](LaunchMode mode) {
+    return gpu->launch(*kernel, {1, 1, 1}, 128, 0, nullptr, nullptr, mode);
+  };
+  EXPECT_TRUE(launch(LaunchMode::ahead).ok());
+  EXPECT_EQ(launch(LaunchMode::together).message(),
+            "launching 'k': the CUDA driver is too old");
+}
+
 TEST(OldDriver, TellsStreamsApartByTheirHandles) {
   Expected<Gpu> gpu = Gpu::open();
   ASSERT_TRUE(gpu) << gpu.message();

@@ -1,0 +1,24 @@
+//===- Chaining.cpp - Launches that begin ahead of time -------------------===//
+
+#include "Chaining.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+bool attn::canChain(const Machine &machine) {
+  return machine.computeCapability >= 90;
+}
+
+void attn::chain(KernelOp kernel) {
+  if (kernel.getCooperative())
+    return;
+  for (Operation &op : kernel.getBody().front()) {
+    if (!touchesGlobalMemory(&op))
+      continue;
+    OpBuilder builder(&op);
+    AwaitLaunchOp::create(builder, kernel.getLoc());
+    ReleaseLaunchOp::create(builder, kernel.getLoc());
+    return;
+  }
+}

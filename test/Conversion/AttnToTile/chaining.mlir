@@ -1,0 +1,53 @@
+// Launches of one call that begin ahead of time.
+// RUN: attn-opt %s -attn-attach-machine=machine=h100_sxm -attn-select-schedule -convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s -attn-attach-machine=machine=a100_80g -attn-select-schedule -convert-attn-to-tile | FileCheck %s --check-prefix=AMPERE
+
+// Each waits before it reads or writes anything, with barriers set up, and then
+// lets the next begin.
+// CHECK-LABEL: tile.kernel @split_backward_mma_sync_f16_64_dq(
+// CHECK-NOT: tile.copy_async
+// CHECK: tile.await_launch
+// CHECK-NEXT: tile.release_launch
+// CHECK-LABEL: tile.kernel @split_backward_mma_sync_f16_64_dk_dv(
+// CHECK-NOT: tile.copy_async
+// CHECK: tile.await_launch
+// CHECK-NEXT: tile.release_launch
+
+// A call of one launch has nothing to wait for.
+// CHECK-LABEL: tile.kernel @flash_mma_sync_f16_64(
+// CHECK-NOT: tile.await_launch
+
+// Those of roles do so before they part.
+// CHECK-LABEL: tile.kernel @score_spill_wgmma_f16_1024_scores(
+// CHECK-NOT: tile.roles
+// CHECK: tile.await_launch
+// CHECK-NEXT: tile.release_launch
+// CHECK: tile.roles
+// CHECK-LABEL: tile.kernel @score_spill_wgmma_f16_1024_outputs(
+// CHECK-NOT: tile.roles
+// CHECK: tile.await_launch
+// CHECK-NEXT: tile.release_launch
+// CHECK: tile.roles
+
+// AMPERE: tile.kernel @split_backward_mma_sync_f16_64_dq(
+// AMPERE-NOT: tile.await_launch
+!t = memref<1x2x256x64xf16>
+!l = memref<1x2x256xf32>
+func.func @backward(%do: !t, %q: !t, %k: !t, %v: !t, %o: !t, %lse: !l,
+    %dq: !t, %dk: !t, %dv: !t) {
+  attn.backward %do, %q, %k, %v, %o, %lse outs(%dq, %dk, %dv : !t, !t, !t)
+      {schedule = #attn.schedule<split_backward, query = 64, key_block = 64, query_warps = 4, key = 64, query_block = 64, key_warps = 4, stages = 2, separate = 0>}
+      : !t, !t, !t, !t, !t, !l
+  return
+}
+
+func.func @forward(%q: !t, %k: !t, %v: !t, %o: !t) {
+  attn.forward %q, %k, %v outs(%o : !t) {schedule = #attn.schedule<flash, query = 128, key = 64, stages = 1, warps = 4>} : !t, !t, !t
+  return
+}
+
+!w = memref<1x1x512x1024xf16>
+func.func @rounds(%q: !w, %k: !w, %v: !w, %o: !w) {
+  attn.forward %q, %k, %v outs(%o : !w) {schedule = #attn.schedule<score_spill>} : !w, !w, !w
+  return
+}
