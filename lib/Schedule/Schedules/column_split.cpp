@@ -92,6 +92,16 @@ static std::optional<std::string> checkGroup(const Tiles &t,
            number(problem.headDimV) + " columns, at most " + number(most) +
            ", in whole panels of " + number(kPanelColumns) + ", but got " +
            number(group) + " blocks";
+  // A panel of Q that streams takes a slot beside that of K, and is handed back
+  // when the products of the next panel have been started.
+  int64_t streamed = panels - t.get("resident");
+  if (t.get("slots") < 4 && 2 * streamed > panels)
+    return "expects four slots or more where panels of Q that stream follow "
+           "one "
+           "another, or at least " +
+           number((panels + 1) / 2) + " of " + number(panels) +
+           " to be resident, but got slots = " + number(t.get("slots")) +
+           " and resident = " + number(t.get("resident"));
   return std::nullopt;
 }
 

@@ -253,6 +253,27 @@ std::vector<Narrow> narrowProblems() {
 
 /// Where rows begin anywhere in a sector or a line, copies take longest, and
 /// clusters save half of them; elsewhere their lock step costs more.
+// Two panels of Q that stream, one behind the other, hold four slots.
+TEST(Group, PanelsThatStreamNeedSlots) {
+  Problem p = tokenProblem(440, 2048);
+  std::string error;
+  auto plan = [&](int64_t slots, int64_t resident) {
+    return planFor(p, *findMachine("h100_sxm"), "column_split",
+                   {{"group", 2},
+                    {"cluster", 2},
+                    {"slots", slots},
+                    {"resident", resident}},
+                   error)
+        .has_value();
+  };
+  EXPECT_FALSE(plan(3, 3));
+  EXPECT_EQ(error, "expects four slots or more where panels of Q that stream "
+                   "follow one another, or at least 4 of 7 to be resident, but "
+                   "got slots = 3 and resident = 3");
+  EXPECT_TRUE(plan(4, 3)) << error;
+  EXPECT_TRUE(plan(3, 4)) << error;
+}
+
 TEST(Group, PredictsNarrowHeads) {
   std::vector<Narrow> all = narrowProblems();
   EXPECT_EQ(all.size(), 80u);
