@@ -34,6 +34,11 @@ void Arguments::perBlock(StringRef role, Type element, int64_t count) {
   pointer(role, element);
 }
 
+void Arguments::perLaunch(StringRef role, Type element, int64_t count) {
+  counts.emplace_back(roles.size(), kPerLaunchAttr, count);
+  pointer(role, element);
+}
+
 void Arguments::perStrip(StringRef role, Type element, int64_t count) {
   counts.emplace_back(roles.size(), kPerStripAttr, count);
   pointer(role, element);

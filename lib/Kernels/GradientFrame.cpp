@@ -44,11 +44,20 @@ KernelOp GradientFrame::createKernel(int64_t warps) {
   return kernel;
 }
 
+static SmemType bufferType(const GradientFrame &f, int64_t count, int64_t rows,
+                           int64_t columns) {
+  return SmemType::get(f.b.getContext(), count, rows, columns, f.element,
+                       SmemLayout::sw128);
+}
+
 Value GradientFrame::allocate(StringRef name, int64_t count, int64_t rows,
                               int64_t columns) const {
-  auto type = SmemType::get(b.getContext(), count, rows, columns, element,
-                            SmemLayout::sw128);
-  return AllocOp::create(b, type, name);
+  return AllocOp::create(b, bufferType(*this, count, rows, columns), name);
+}
+
+Value GradientFrame::alias(Value buffer, int64_t count, int64_t rows,
+                           int64_t columns) const {
+  return AliasOp::create(b, bufferType(*this, count, rows, columns), buffer);
 }
 
 //===----------------------------------------------------------------------===//
@@ -56,16 +65,22 @@ Value GradientFrame::allocate(StringRef name, int64_t count, int64_t rows,
 //===----------------------------------------------------------------------===//
 
 void GradientFrame::createRoles(function_ref<void()> produce,
-                                function_ref<void()> write,
+                                function_ref<void(int64_t)> write,
                                 function_ref<void()> consume,
                                 function_ref<void()> finish) const {
   auto roles = RolesOp::create(b);
   b.createBlock(&roles.getBody());
-  RegisterBudget budget = registerBudget(groups, hasBusyProducer);
+  RegisterBudget budget = registerBudget(groups, hasBusyProducer,
+                                         /*splits=*/false, hasMergedTiles);
   b.role("producer", 1, budget.producer, /*singleLane=*/true, produce);
   int64_t others = kWarpsPerGroup - 1, finishers = finish ? kFinishers : 0;
-  b.role("writer", others - finishers, budget.producer, /*singleLane=*/true,
-         write);
+  int64_t left = others - finishers;
+  for (int64_t writer = 0; writer < writers; ++writer) {
+    int64_t warps = writer + 1 < writers ? 1 : left;
+    b.role("writer", warps, budget.producer, /*singleLane=*/true,
+           [&] { write(writer); });
+    left -= warps;
+  }
   if (finish)
     b.role("finisher", finishers, budget.producer, /*singleLane=*/false,
            finish);
@@ -100,7 +115,9 @@ Value GradientFrame::startScores(Value own, Scalar row, Value streamed,
 
 Value GradientFrame::startSum(Value sum, Value factor, Value streamed,
                               Scalar slot) const {
-  int64_t columns = cast<FragType>(sum.getType()).getColumns();
+  auto pending = dyn_cast<PendingType>(sum.getType());
+  int64_t columns = pending ? pending.getColumns()
+                            : cast<FragType>(sum.getType()).getColumns();
   return WgmmaOp::create(b, b.pendingType(columns), factor,
                          /*lhs_stage=*/Value(), /*lhs_row=*/Value(), streamed,
                          slot, /*rhs_column=*/Value(), /*transpose=*/false,

@@ -66,13 +66,18 @@ struct GradientFrame {
   mlir::Value allocate(llvm::StringRef name, int64_t count, int64_t rows,
                        int64_t columns) const;
 
+  /// The same bytes as such a buffer.
+  mlir::Value alias(mlir::Value buffer, int64_t count, int64_t rows,
+                    int64_t columns) const;
+
   //===--------------------------------------------------------------------===//
   // Roles
   //===--------------------------------------------------------------------===//
 
-  /// `finish` is for the warps that are left of the first warpgroup.
+  /// `write` is for each of the writers, by number, `finish` for the warps that
+  /// are left of the first warpgroup.
   void createRoles(llvm::function_ref<void()> produce,
-                   llvm::function_ref<void()> write,
+                   llvm::function_ref<void(int64_t)> write,
                    llvm::function_ref<void()> consume,
                    llvm::function_ref<void()> finish = {}) const;
   static constexpr int64_t kFinishers = kWarpsPerGroup - 2;
@@ -145,6 +150,8 @@ struct GradientFrame {
   /// Who draws tiles and starts loads works out more than usual, and has the
   /// registers of one beside warps that transpose.
   bool hasBusyProducer = false;
+  bool hasMergedTiles = false; ///< likewise, for tiles of two launches
+  int64_t writers = 1;
   KeyOrder keyOrder;
   int64_t own = 0, streamed = 0; ///< rows of a tile, of a block
   int64_t groups = 0;            ///< consumer warpgroups

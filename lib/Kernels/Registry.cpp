@@ -78,13 +78,21 @@ static SmallVector<LaunchShape, 3> launchesOfOutput(const Tiles &tiles) {
   scores.keyBlock = tiles.get("key_block");
   outputs.columns = tiles.get("column");
   scores.isInRounds = outputs.isInRounds = true;
-  if (!tiles.has("parts"))
-    return {scores, outputs};
-  GridForm around = GridForm::rowsHeadsBatch;
-  return {{"_split_queries", around, false, kStripRows},
-          {"_split_keys", around, true, kStripRows},
-          scores,
-          outputs};
+  SmallVector<LaunchShape, 3> launches;
+  if (tiles.has("parts")) {
+    GridForm around = GridForm::rowsHeadsBatch;
+    launches = {{"_split_queries", around, false, kStripRows},
+                {"_split_keys", around, true, kStripRows}};
+  }
+  if (tiles.get("merged", 0) == 0) {
+    launches.append({scores, outputs});
+    return launches;
+  }
+  LaunchShape both = scores;
+  both.suffix = tiles.has("parts") ? llvm::StringLiteral("_attend") : "";
+  both.columns = outputs.columns;
+  launches.push_back(both);
+  return launches;
 }
 
 /// Scores wait for gradients of both sides.

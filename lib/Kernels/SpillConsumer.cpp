@@ -32,7 +32,7 @@ void SpillConsumer::consumeTiles(
 
 /// Of wider heads slices come in a loop, so many at a time: with all 32 of d =
 /// 2048 one behind the other ptxas 13.0 takes a minute.
-static constexpr int64_t kMostSlices = 8, kSlicesOfRun = 4;
+static constexpr int64_t kMostSlices = 8, kSlicesOfRun = 8;
 
 Value SpillConsumer::product(Place &place, int64_t columns) const {
   int64_t slices = llvm::divideCeil(columns, kStep);
@@ -62,13 +62,24 @@ Value SpillConsumer::firstSlices(int64_t count, Place &place) const {
 
 Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place,
                                function_ref<void()> afterwards) const {
-  auto type = b.pendingType(keyBlock);
+  return addRun(
+      count, place, sum,
+      [&](Place place, Value sum) -> Value {
+        return WgmmaOp::create(b, b.pendingType(keyBlock), left, place.slot,
+                               groupRow, right, place.slot, /*transpose=*/true,
+                               sum);
+      },
+      afterwards);
+}
+
+Value SpillConsumer::addRun(int64_t count, Place &place, Value sum,
+                            function_ref<Value(Place, Value)> start,
+                            function_ref<void()> afterwards) const {
   Place before;
-  for (int64_t slice = 0; slice < count; ++slice) {
+  for (int64_t step = 0; step < count; ++step) {
     ring.awaitFull(b, place);
-    sum = WgmmaOp::create(b, type, left, place.slot, groupRow, right,
-                          place.slot, /*transpose=*/true, sum);
-    if (slice > 0) {
+    sum = start(place, sum);
+    if (step > 0) {
       WgmmaWaitOp::create(b, TypeRange(), 1u, ValueRange());
       ring.release(b, before);
     }
@@ -80,6 +91,33 @@ Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place,
   Value result = b.await(sum);
   ring.release(b, before);
   return result;
+}
+
+Value SpillConsumer::addSteps(Scalar steps, Place &place, Value sum,
+                              bool isTransposed) const {
+  auto start = [&](Place place, Value sum) -> Value {
+    return WgmmaOp::create(b, b.pendingType(column), left, place.slot, groupRow,
+                           isTransposed, right, place.slot,
+                           /*rhs_column=*/Value(), /*transpose=*/false, sum);
+  };
+  auto addRuns = [&](Scalar runs, int64_t count) {
+    ValueRange last = b.loop(b.i32(0), runs, {place.slot, place.parity, sum},
+                             [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                               Place place{b.wrap(p[0]), b.wrap(p[1])};
+                               Value sum = addRun(count, place, p[2], start);
+                               return {place.slot, place.parity, sum};
+                             });
+    place = {b.wrap(last[0]), b.wrap(last[1])};
+    sum = last[2];
+  };
+  Scalar rest = steps;
+  if (int64_t run = slicesOfRun(kSlicesOfRun); run > 1) {
+    Scalar runs = steps / run;
+    addRuns(runs, run);
+    rest = steps - runs * run;
+  }
+  addRuns(rest, 1);
+  return sum;
 }
 
 // Small parts come first, and so do their products: their slots are free for
@@ -134,12 +172,13 @@ void SpillConsumer::put(Value fragment, Scalar &turn) const {
     Place place = stagedAt(group, piece, turn);
     ringStaged.awaitEmpty(b, {place.slot, place.parity ^ 1});
     Value some = fragment;
-    if (stagedPieces() > 1)
+    if (staging.columns < width() && !isEmptyPiece(piece))
       some = ExtractOp::create(b, b.accType(kWarpRows, staging.columns),
                                fragment, piece * staging.columns);
-    StoreMatrixOp::create(b, some, staged, groupRow + warpOfGroup * kWarpRows,
-                          /*column=*/Value(),
-                          /*stage=*/b.i32(piece % staging.slots));
+    if (!isEmptyPiece(piece))
+      StoreMatrixOp::create(b, some, staged, groupRow + warpOfGroup * kWarpRows,
+                            /*column=*/Value(),
+                            /*stage=*/b.i32(piece % staging.slots));
     ringStaged.handOver(b, place);
   }
   turn = turnAfter(turn);

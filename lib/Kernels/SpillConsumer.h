@@ -26,6 +26,8 @@ namespace attn {
 
 struct SpillConsumer : SpillFrame {
   using SpillFrame::SpillFrame;
+  SpillConsumer(const SpillConsumer &other, SpillLaunch launch)
+      : SpillFrame(other, launch) {}
 
   /// What a warpgroup carries from tile to tile.
   struct State {
@@ -47,6 +49,17 @@ struct SpillConsumer : SpillFrame {
   /// before.  What is to be done then comes when all have been started.
   mlir::Value addSlices(mlir::Value sum, int64_t count, Place &place,
                         llvm::function_ref<void()> afterwards = {}) const;
+  /// sum += left times right, so many steps of sums.
+  mlir::Value addSteps(Scalar steps, Place &place, mlir::Value sum,
+                       bool isTransposed) const;
+  /// The next steps of a sum: each but the first starts beside the one before,
+  /// whose slot goes back then.
+  mlir::Value addRun(int64_t count, Place &place, mlir::Value sum,
+                     llvm::function_ref<mlir::Value(Place, mlir::Value)> start,
+                     llvm::function_ref<void()> afterwards = {}) const;
+  /// Steps of sums that start beside those before, `most` if the ring has a
+  /// slot for what comes meanwhile.
+  int64_t slicesOfRun(int64_t most) const { return stages > 2 ? most : 1; }
   /// The first slices of a product.
   mlir::Value firstSlices(int64_t count, Place &place) const;
   /// The same of parts, slices added up in f32.

@@ -1,11 +1,12 @@
 //===- SpillCopies.cpp - What comes and goes in plain products ------------===//
 //
-// Two roles of one lane each, in each of the launches.
+// Roles of one lane each, in each of the launches.
 //
 // The producer draws tiles from a counter that the grid shares, tells the other
 // roles (a queue), and starts every load: of each step a left and a right
-// factor.  The writer starts what leaves, which each warpgroup has put in its
-// half of the staging buffer, whole or in pieces.
+// factor.  Each warpgroup has a writer of its own, which starts what leaves:
+// the warpgroup has put it in its half of the staging buffer, whole or in
+// pieces.  With one for both the second one's pieces wait for the first one's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,6 +40,22 @@ public:
         [&] { return busy(drawNext()); });
   }
 
+  Place loadTile(const Tile &tile, Place start) {
+    Walk walk = f.walkInRound(tile);
+    Step first = f.firstStep(walk);
+    ValueRange last =
+        b.loop(b.i32(0), walk.steps,
+               {start.slot, start.parity, first.head, first.block},
+               [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                 auto at = [&](int i) { return b.wrap(p[i]); };
+                 Step step{at(2), at(3)};
+                 Place place = loadStep(tile, step, {at(0), at(1)});
+                 step = f.nextStep(walk, step);
+                 return {place.slot, place.parity, step.head, step.block};
+               });
+    return {b.wrap(last[0]), b.wrap(last[1])};
+  }
+
 private:
   /// The tile, or the next one for which there is something to do: found here,
   /// ahead of those who compute.
@@ -59,22 +76,6 @@ private:
         b, b.getI32Type(), f.arguments.get(b, kCounterRole), f.tileCount()));
     // The first tiles went to the blocks by their numbers.
     return f.tileAt(drawn + b.gridSize(0));
-  }
-
-  Place loadTile(const Tile &tile, Place start) {
-    Walk walk = f.walkInRound(tile);
-    Step first = f.firstStep(walk);
-    ValueRange last =
-        b.loop(b.i32(0), walk.steps,
-               {start.slot, start.parity, first.head, first.block},
-               [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                 auto at = [&](int i) { return b.wrap(p[i]); };
-                 Step step{at(2), at(3)};
-                 Place place = loadStep(tile, step, {at(0), at(1)});
-                 step = f.nextStep(walk, step);
-                 return {place.slot, place.parity, step.head, step.block};
-               });
-    return {b.wrap(last[0]), b.wrap(last[1])};
   }
 
   Place loadStep(const Tile &tile, const Step &step, Place place) {
@@ -199,9 +200,20 @@ private:
 
   void load(StringRef operand, Scalar batch, Scalar head, Scalar row,
             Scalar column, Value buffer, Place place) {
-    TmaLoadOp::create(b, f.map(operand), batch, head, row, buffer, place.slot,
-                      f.ring.fullBarrier(), place.slot, column,
-                      /*rank=*/Value(), /*columns=*/IntegerAttr());
+    // Tiles of outputs may be narrower than the slots of a merged ring.
+    bool isNarrow = f.merged && f.is(SpillLaunch::querySums) &&
+                    buffer == f.right && f.column < f.keyBlock;
+    IntegerAttr columns =
+        isNarrow ? b.getI64IntegerAttr(f.column) : IntegerAttr();
+    auto start = [&](Scalar row, Value buffer, Scalar stage) {
+      TmaLoadOp::create(b, f.map(operand), batch, head, row, buffer, stage,
+                        f.ring.fullBarrier(), place.slot, column,
+                        /*rank=*/Value(), columns);
+    };
+    if (!f.merged || buffer != f.left)
+      return start(row, buffer, place.slot);
+    for (int64_t half = 0; half < 2; ++half)
+      start(row + half * kGroupRows, f.leftHalves, place.slot * 2 + half);
   }
 
   const SpillFrame &f;
@@ -214,7 +226,8 @@ private:
 
 class Writer {
 public:
-  explicit Writer(const SpillFrame &frame) : f(frame), b(frame.b) {}
+  Writer(const SpillFrame &frame, int64_t group)
+      : f(frame), b(frame.b), group(group) {}
 
   void write() {
     forEachTile(b, f.queue, Value(b.i32(0)),
@@ -223,7 +236,6 @@ public:
                 });
   }
 
-private:
   Scalar write(const Tile &tile, Scalar turn) {
     switch (f.launch) {
     case SpillLaunch::scores:
@@ -249,6 +261,7 @@ private:
     llvm_unreachable("closed enum");
   }
 
+private:
   Scalar writeScores(const Tile &tile, Scalar turn) {
     SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
     if (f.isForward) {
@@ -271,34 +284,39 @@ private:
     write(gradient, tile.batch, tile.head, tile.row, f.columnOf(tile), turn);
   }
 
-  /// What the warpgroups have put there, one after the other.
+  /// What the warpgroup has put there.
   void write(StringRef array, Scalar batch, Scalar head, Scalar row,
              Scalar column, Scalar turn) {
     int64_t slots = f.staging.slots;
-    for (int64_t group = 0; group < SpillFrame::kGroups; ++group) {
-      Scalar groupRow = b.i32(group * kGroupRows);
-      auto placeOf = [&](int64_t piece) {
-        return f.stagedAt(b.i32(group), piece, turn);
-      };
-      auto start = [&](int64_t piece) {
-        f.ringStaged.startFrom(b, placeOf(piece), [&] {
-          TmaStoreOp::create(b, f.staged, groupRow, f.map(array), batch, head,
-                             row + groupRow, column + piece * f.staging.columns,
-                             /*stage=*/b.i32(piece % slots));
-        });
-      };
-      for (int64_t first = 0; first < f.stagedPieces(); first += slots) {
-        for (int64_t slot = 0; slot < slots; ++slot)
-          start(first + slot);
-        for (int64_t slot = 0; slot < slots; ++slot)
-          f.ringStaged.releaseStored(b, placeOf(first + slot),
-                                     /*younger=*/slots - 1 - slot);
+    Scalar groupRow = b.i32(group * kGroupRows);
+    auto placeOf = [&](int64_t piece) {
+      return f.stagedAt(b.i32(group), piece, turn);
+    };
+    auto start = [&](int64_t piece) {
+      f.ringStaged.startFrom(b, placeOf(piece), [&] {
+        if (f.isEmptyPiece(piece))
+          return;
+        TmaStoreOp::create(b, f.staged, groupRow, f.map(array), batch, head,
+                           row + groupRow, column + piece * f.staging.columns,
+                           /*stage=*/b.i32(piece % slots));
+      });
+    };
+    for (int64_t first = 0; first < f.stagedPieces(); first += slots) {
+      int64_t younger = 0; // than that of a slot, in this round
+      for (int64_t slot = 0; slot < slots; ++slot) {
+        start(first + slot);
+        younger += !f.isEmptyPiece(first + slot);
+      }
+      for (int64_t slot = 0; slot < slots; ++slot) {
+        younger = std::max<int64_t>(younger - 1, 0);
+        f.ringStaged.releaseStored(b, placeOf(first + slot), younger);
       }
     }
   }
 
   const SpillFrame &f;
   TileBuilder &b;
+  const int64_t group; ///< whose results they are
 };
 
 } // namespace
@@ -307,4 +325,16 @@ void attn::produceSpillTiles(const SpillFrame &frame) {
   Producer(frame).produce();
 }
 
-void attn::writeSpills(const SpillFrame &frame) { Writer(frame).write(); }
+void attn::writeSpills(const SpillFrame &frame, int64_t group) {
+  Writer(frame, group).write();
+}
+
+Place attn::loadSpillTile(const SpillFrame &frame, const Tile &tile,
+                          Place start) {
+  return Producer(frame).loadTile(tile, start);
+}
+
+Scalar attn::writeSpillTile(const SpillFrame &frame, int64_t group,
+                            const Tile &tile, Scalar turn) {
+  return Writer(frame, group).write(tile, turn);
+}

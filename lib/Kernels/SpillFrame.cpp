@@ -3,6 +3,7 @@
 #include "SpillFrame.h"
 
 #include "InputParts.h"
+#include "MergedSpill.h"
 
 #include "attn/Schedule/Schedule.h"
 
@@ -34,6 +35,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
           b, request,
           {spillLaunchOf(request) == SpillLaunch::keySums, kRows, kStep}),
       isForward(isForwardOf(request)), splits(isSplit(request)),
+      merged(request.tiles.get("merged", 0) != 0),
       launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
       step(request.tiles.get("slice", kStep)),
@@ -45,8 +47,28 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
       staging(stagingOf(stages, width())) {
   walksUp = isForward; // what blocks stand at comes in the order of blocks
   hasBusyProducer = isForward;
+  hasMergedTiles = merged;
+  writers = kGroups;
   if (splits)
     element = b.getBF16Type();
+}
+
+/// Of narrower tiles, in the places of wider ones.
+static Staging narrowed(Staging staging, int64_t width) {
+  return {staging.slots, std::min(staging.columns, width)};
+}
+
+SpillFrame::SpillFrame(const SpillFrame &other, SpillLaunch launch)
+    : GradientFrame(other), isForward(other.isForward), splits(other.splits),
+      merged(other.merged), launch(launch), keyBlock(other.keyBlock),
+      column(other.column), strip(other.strip), step(other.step),
+      stages(other.stages), parts(partsOf(problem.headDimV)), left(other.left),
+      leftHalves(other.leftHalves), ring(other.ring),
+      ringStaged(other.ringStaged), staging(narrowed(other.staging, width())) {
+  assert(merged && is(SpillLaunch::querySums) && "behind scores");
+  right = alias(other.right, stages, kStep, keyBlock); // as large
+  staged = alias(other.staged, staging.slots, kRows, staging.columns);
+  enterRound();
 }
 
 KernelOp SpillFrame::declare() {
@@ -64,9 +86,12 @@ KernelOp SpillFrame::declare() {
 void SpillFrame::declareRound() {
   if (isForward) {
     arguments.pointer("scratch_rows", b.getF32Type());
-    if (is(SpillLaunch::querySums) && splits)
+    if (merged)
+      declareFlags(b, arguments, request);
+    bool hasOutputs = merged || is(SpillLaunch::querySums);
+    if (hasOutputs && splits)
       arguments.operand("o", b.getF32Type());
-    if (is(SpillLaunch::querySums) && problem.lse)
+    if (hasOutputs && problem.lse)
       arguments.operand("lse", b.getF32Type());
     for (StringRef size : {"first_head", "round_heads", "first_query"})
       arguments.scalar(size, b.getI32Type());
@@ -175,15 +200,20 @@ void SpillFrame::declareMapsOfOutput() {
       map(input, rows, columns);
   };
   int64_t columnsOfWeights = splits ? kSplitParts * keyBlock : keyBlock;
+  // P leaves by warpgroups, and merged comes with the same map.
+  int64_t rowsOfLeft = merged ? kGroupRows : kRows;
   if (isScores) {
-    mapInput("q", kRows, problem.headDim);
+    mapInput("q", rowsOfLeft, problem.headDim);
     mapInput("k", keyBlock, problem.headDim);
-    return map("scratch_p", kGroupRows, columnsOfWeights);
+    map("scratch_p", kGroupRows, columnsOfWeights);
   }
-  map("scratch_p", kRows, columnsOfWeights);
-  mapInput("v", kStep, problem.headDimV);
-  if (!splits)
-    map("o", kGroupRows, problem.headDimV);
+  if (is(SpillLaunch::querySums))
+    map("scratch_p", rowsOfLeft, columnsOfWeights);
+  if (merged || is(SpillLaunch::querySums)) {
+    mapInput("v", kStep, problem.headDimV);
+    if (!splits)
+      map("o", kGroupRows, problem.headDimV);
+  }
 }
 
 void SpillFrame::declareMaps() {
@@ -222,26 +252,31 @@ void SpillFrame::reserve() {
   bool isStaged = isScores || !splits;
   if (isStaged)
     staged = allocate("staged", staging.slots, kRows, staging.columns);
-  ring = Ring(b, "ring", stages, consumers, /*writers=*/2);
+  if (merged)
+    leftHalves = alias(left, 2 * stages, kGroupRows, kStep);
+  ring = Ring(b, "ring", stages, consumers, /*writers=*/merged ? 3 : 2);
   if (isStaged)
     ringStaged = Ring(b, "staged", kGroups * staging.slots, /*readers=*/1,
                       kWarpsPerGroup);
-  queue = tileQueue(b, consumers + 1, /*hasParts=*/true);
+  queue = tileQueue(b, consumers + writers, /*hasParts=*/true);
 }
 
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
 
+Scalar SpillFrame::headsInTurn() const {
+  if (problem.mask.kind == MaskKind::none || is(SpillLaunch::scores))
+    return b.i32(1);
+  Scalar ofHead = b.max(tilesOfHead(), b.i32(1));
+  return (ofHead + (request.sms - 1)) / ofHead;
+}
+
 Tile SpillFrame::tileAt(Scalar number) const {
   Scalar exists = number < tileCount();
-  Scalar ofHead = b.max(rowTiles * partCount, b.i32(1));
-  Scalar sectionHeads = b.i32(1);
+  Scalar ofHead = b.max(tilesOfHead(), b.i32(1));
   bool isMasked = problem.mask.kind != MaskKind::none;
-  if (isMasked && !is(SpillLaunch::scores)) {
-    // Heads with tiles for all that run at once; more would share less of L2.
-    sectionHeads = (ofHead + (request.sms - 1)) / ofHead;
-  }
+  Scalar sectionHeads = headsInTurn();
   Scalar section = number / (sectionHeads * ofHead);
   Scalar first = section * sectionHeads;
   Scalar width = b.max(b.min(sectionHeads, heads - first), b.i32(1));

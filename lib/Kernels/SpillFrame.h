@@ -31,6 +31,7 @@
 #include "GradientFrame.h"
 
 #include "attn/Schedule/Staging.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace attn {
 
@@ -44,6 +45,9 @@ struct SpillFrame : GradientFrame {
   static constexpr int64_t kStep = 64; ///< contracted at once
 
   SpillFrame(TileBuilder &builder, const KernelRequest &request);
+  /// The tiles of another launch in the kernel that has been declared for both
+  /// (MergedSpill.h).
+  SpillFrame(const SpillFrame &other, SpillLaunch launch);
 
   /// Creates the kernel, and reserves shared memory.
   tile::KernelOp declare();
@@ -60,7 +64,11 @@ struct SpillFrame : GradientFrame {
 
   /// The tile of that number.  Under a mask the longest are the first.
   Tile tileAt(Scalar number) const;
-  Scalar tileCount() const { return rowTiles * heads * partCount; }
+  Scalar tileCount() const { return tilesOfHead() * heads; }
+  Scalar tilesOfHead() const { return rowTiles * partCount; }
+  /// Heads whose tiles take turns: under a mask sums have tiles for all that
+  /// run at once; more would share less of L2.
+  Scalar headsInTurn() const;
 
   /// Where the rows of a query head are in the arrays of the round.
   struct RoundHead {
@@ -119,6 +127,7 @@ struct SpillFrame : GradientFrame {
 
   const bool isForward;
   const bool splits; ///< factors are in parts
+  const bool merged; ///< outputs are in the launch of scores
   const SpillLaunch launch;
   int64_t keyBlock; ///< keys of a block of scores
   int64_t column;   ///< columns of a part
@@ -135,14 +144,22 @@ struct SpillFrame : GradientFrame {
   Scalar foldedTiles; ///< of a head, if tiles of rows are folded (`unfold`)
   Scalar heads, partCount; ///< of the launch
   mlir::Value left, right, staged;
+  mlir::Value leftHalves; ///< left factors as they come merged
   /// `ring` has left and right factors, `ringStaged` slots for each
   /// warpgroup's results.
   Ring ring, ringStaged;
 
   /// Columns of the launch's tiles.
   int64_t width() const { return is(SpillLaunch::scores) ? keyBlock : column; }
-  /// Pieces of own rows that a warpgroup stages one after the other.
-  int64_t stagedPieces() const { return width() / staging.columns; }
+  /// Pieces of own rows that a warpgroup stages one after the other, as many
+  /// for each slot.  Those behind the last columns are empty.
+  int64_t stagedPieces() const {
+    return llvm::alignTo(llvm::divideCeil(width(), staging.columns),
+                         staging.slots);
+  }
+  bool isEmptyPiece(int64_t piece) const {
+    return piece * staging.columns >= width();
+  }
   /// Where a piece comes when the buffer stands at `turn`, a parity, and where
   /// it stands behind the last one.
   Place stagedAt(Scalar group, int64_t piece, Scalar turn) const {
@@ -172,10 +189,15 @@ private:
              int64_t size) const;
 };
 
-/// The producer and the writer (SpillCopies.cpp): who draws tiles and starts
-/// every load, and who starts what leaves.
+/// The producer and the writers (SpillCopies.cpp): who draws tiles and starts
+/// every load, and for each warpgroup who starts what leaves.
 void produceSpillTiles(const SpillFrame &frame);
-void writeSpills(const SpillFrame &frame);
+void writeSpills(const SpillFrame &frame, int64_t group);
+/// What they do with a tile: from a place in the ring to that behind it, and
+/// from one parity of the staging buffer to the next.
+Place loadSpillTile(const SpillFrame &frame, const Tile &tile, Place start);
+Scalar writeSpillTile(const SpillFrame &frame, int64_t group, const Tile &tile,
+                      Scalar turn);
 
 } // namespace attn
 

@@ -132,6 +132,7 @@ public:
   /// Memory of the launch, so many elements for every block of the grid.
   void perBlock(llvm::StringRef role, mlir::Type element, int64_t count);
   /// Memory of all launches, so many elements for every strip of queries.
+  void perLaunch(llvm::StringRef role, mlir::Type element, int64_t count);
   void perStrip(llvm::StringRef role, mlir::Type element, int64_t count);
 
   /// The tensor map of an operand.

@@ -64,7 +64,7 @@ private:
   KernelOp buildMain() {
     KernelOp kernel = declareMain();
     auto produce = [&] { produceGradientTiles(*this); };
-    auto write = [&] { writeGradients(*this); };
+    auto write = [&](int64_t) { writeGradients(*this); };
     auto consumeAll = [&] { consume(); };
     if (!beside) {
       createRoles(produce, write, consumeAll);

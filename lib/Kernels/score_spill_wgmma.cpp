@@ -12,7 +12,8 @@
 //   outputs   128 queries x        P and V, by 64 keys      O, and once LSE
 //             columns
 //
-// Both are launched for every round.  A block of keys has maxima of its own,
+// Both are launched for every round, or *merged* in one launch (MergedSpill.h).
+// A block of keys has maxima of its own,
 // rounded up to whole powers of two (GroupSoftmax.h), so blocks need not know
 // of each other.  Who sums up O brings their weights to one reference by powers
 // of two, which is exact: P comes into registers for that, and from there into
@@ -36,6 +37,7 @@
 #include "Epilogue.h"
 #include "GroupSoftmax.h"
 #include "InputParts.h"
+#include "MergedSpill.h"
 #include "SpillConsumer.h"
 
 using namespace mlir;
@@ -50,19 +52,57 @@ public:
       : SpillConsumer(b, request) {}
 
   KernelOp build() {
+    if (merged)
+      return buildMerged();
     KernelOp kernel = declare();
-    createRoles([&] { produceSpillTiles(*this); }, [&] { writeSpills(*this); },
+    createRoles([&] { produceSpillTiles(*this); },
+                [&](int64_t group) { writeSpills(*this, group); },
                 [&] { consume(); });
     return kernel;
   }
 
 private:
-  void consume() {
+  /// The same for tiles of outputs, of the kernel that is declared for both.
+  ScoreSpill(const ScoreSpill &scores, SpillLaunch launch)
+      : SpillConsumer(scores, launch) {}
+
+  KernelOp buildMerged() {
+    KernelOp kernel = declare();
+    ScoreSpill outputs(*this, SpillLaunch::querySums);
+    MergedSpill tiles(*this, outputs);
+    createRoles([&] { tiles.produce(); },
+                [&](int64_t group) { tiles.write(group); },
+                [&] { consume(tiles, outputs); });
+    return kernel;
+  }
+
+  void enter() {
     enterGroup();
     softmax.emplace(b, arguments.get(b, "scale"), request.scale, problem.dtype);
+  }
+
+  void consume() {
+    enter();
     consumeTiles([&](const Tile &tile, const State &state) {
       return is(SpillLaunch::scores) ? consumeScores(tile, state)
                                      : consumeOutputs(tile, state);
+    });
+  }
+
+  void consume(const MergedSpill &tiles, ScoreSpill &outputs) {
+    enter();
+    outputs.enter();
+    auto values = [](const State &state) -> SmallVector<Value> {
+      return {state.place.slot, state.place.parity, state.turn};
+    };
+    consumeTiles([&](const Tile &tile, const State &state) {
+      ValueRange after = tiles.choose(
+          tile,
+          [&](const Tile &tile) { return values(consumeScores(tile, state)); },
+          [&](const Tile &tile) {
+            return values(outputs.consumeOutputs(tile, state));
+          });
+      return State{{b.wrap(after[0]), b.wrap(after[1])}, b.wrap(after[2])};
     });
   }
 
@@ -86,13 +126,13 @@ private:
     GroupSoftmax::Rows rows =
         softmax->raise(b, softmax->start(b, kWarpRows), scores);
     Value weights = softmax->weigh(b, rows, scores);
-    putWeights(weights, state.turn);
     rows = softmax->whole(b, rows);
     Scalar inStrip = row - firstQuery;
     StoreRowOp::create(b, rows.max, statisticsOfBlock(tile, tile.part, kMax),
                        inStrip);
     StoreRowOp::create(b, rows.sum, statisticsOfBlock(tile, tile.part, kSum),
                        inStrip);
+    putWeights(weights, state.turn); // last, behind which writers tell of all
     return state;
   }
 
@@ -160,27 +200,44 @@ private:
     return {joined.output, softmax->add(b, rows, block)};
   }
 
-  /// sum += P of a block times V, 64 keys after the other.
+  /// sum += P of a block times V, 64 keys after the other; of a whole block all
+  /// but the first start beside those before.
   Value addBlock(Scalar block, const Run &steps, Value exponents, Value sum,
                  Place &place) {
     int64_t ofBlock = keyBlock / kStep;
     Scalar from = b.max(steps.begin, block * ofBlock);
     Scalar to = b.min(steps.end, (block + 1) * ofBlock);
-    ValueRange last = b.loop(
-        from, to, {place.slot, place.parity, sum},
-        [&](Scalar, ValueRange p) -> SmallVector<Value> {
-          Place place{b.wrap(p[0]), b.wrap(p[1])};
-          ring.awaitFull(b, place);
-          FragType type = b.lhsType(kWarpRows, kStep, element);
-          Value weights = LoadMatrixOp::create(b, type, left, place.slot,
-                                               warpRow(), /*column=*/b.i32(0),
-                                               /*transpose=*/false);
-          weights = ScaleRowsOp::create(b, type, weights, exponents);
-          Value sum = b.await(startSum(p[2], weights, right, place.slot));
-          ring.release(b, place);
-          place = ring.next(b, place);
-          return {place.slot, place.parity, sum};
-        });
+    auto start = [&](Place place, Value sum) -> Value {
+      FragType type = b.lhsType(kWarpRows, kStep, element);
+      Value weights = LoadMatrixOp::create(b, type, left, place.slot, warpRow(),
+                                           /*column=*/b.i32(0),
+                                           /*transpose=*/false);
+      weights = ScaleRowsOp::create(b, type, weights, exponents);
+      return startSum(sum, weights, right, place.slot);
+    };
+    auto addOneByOne = [&]() -> SmallVector<Value> {
+      return llvm::to_vector(
+          b.loop(from, to, {place.slot, place.parity, sum},
+                 [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                   Place place{b.wrap(p[0]), b.wrap(p[1])};
+                   Value added = addRun(1, place, p[2], start);
+                   return {place.slot, place.parity, added};
+                 }));
+    };
+    int64_t run = slicesOfRun(ofBlock);
+    SmallVector<Value> last;
+    if (run < ofBlock) {
+      last = addOneByOne();
+    } else {
+      ValueRange either = b.choose(
+          to - from < b.i32(run), // under a mask, or behind the last key
+          addOneByOne, [&]() -> SmallVector<Value> {
+            Place after = place;
+            Value added = addRun(run, after, sum, start);
+            return {after.slot, after.parity, added};
+          });
+      last = llvm::to_vector(either);
+    }
     place = {b.wrap(last[0]), b.wrap(last[1])};
     return last[2];
   }

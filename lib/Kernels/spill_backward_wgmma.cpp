@@ -47,7 +47,8 @@ public:
 
   KernelOp build() {
     KernelOp kernel = declare();
-    createRoles([&] { produceSpillTiles(*this); }, [&] { writeSpills(*this); },
+    createRoles([&] { produceSpillTiles(*this); },
+                [&](int64_t group) { writeSpills(*this, group); },
                 [&] { consume(); });
     return kernel;
   }
@@ -103,26 +104,6 @@ private:
   //===--------------------------------------------------------------------===//
   // Sums
   //===--------------------------------------------------------------------===//
-
-  /// sum += left times right, step by step.
-  Value addSteps(Scalar steps, Place &place, Value sum, bool isTransposed) {
-    auto type = b.pendingType(column);
-    ValueRange last = b.loop(
-        b.i32(0), steps, {place.slot, place.parity, sum},
-        [&](Scalar, ValueRange p) -> SmallVector<Value> {
-          Place place{b.wrap(p[0]), b.wrap(p[1])};
-          ring.awaitFull(b, place);
-          Value product = WgmmaOp::create(
-              b, type, left, place.slot, groupRow, isTransposed, right,
-              place.slot, /*rhs_column=*/Value(), /*transpose=*/false, p[2]);
-          Value sum = b.await(product);
-          ring.release(b, place);
-          place = ring.next(b, place);
-          return {place.slot, place.parity, sum};
-        });
-    place = {b.wrap(last[0]), b.wrap(last[1])};
-    return last[2];
-  }
 
   Value noSum() { return b.fill(b.f32(0), b.accType(kWarpRows, column)); }
 

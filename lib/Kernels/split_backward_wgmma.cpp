@@ -46,7 +46,8 @@ public:
   KernelOp build() {
     KernelOp kernel = declare();
     createRoles([&] { produceSplitTiles(*this); },
-                [&] { writeSplitGradients(*this); }, [&] { consume(); });
+                [&](int64_t) { writeSplitGradients(*this); },
+                [&] { consume(); });
     return kernel;
   }
 

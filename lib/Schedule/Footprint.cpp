@@ -524,7 +524,8 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
       ofHead.all += bytes, ofHead.ofRows += bytes;
     };
     if (schedule.isBeside(i)) { // by blocks that are counted already
-      addRows(countBytes(grid, problem));
+      if (grid.pipeline.width == 0)
+        addRows(countBytes(grid, problem));
       continue;
     }
     if (grid.pipeline.isOrdered || grid.pipeline.firstStores) // strips behind

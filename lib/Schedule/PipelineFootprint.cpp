@@ -49,9 +49,12 @@ static constexpr int64_t kRoomForProducts = 226 * 1024;
 /// 3·56 + 248 = 416, 2·40 + 2·216 = 512, 56 + 3·152 = 512.  Three warpgroups
 /// begin with 168 for each, so 504 is all that they have.
 /// A producer that draws blocks of score_spill needs as many, 24 were too few
-/// by 3 to 8.
+/// by 3 to 8; merged with outputs, 40 were by 24 under a window: 72 + 2·216 =
+/// 504.
 RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, bool transposes,
-                                    bool splits) {
+                                    bool splits, bool merges) {
+  if (merges)
+    return {72, 216};
   if (splits && consumerWarpgroups == 1)
     return {56, 248, 3};
   if (splits && consumerWarpgroups == 2)
@@ -94,7 +97,8 @@ RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
   bool drawsBlocks =
       grid.pipeline.width > 0 && problem.direction == Direction::forward;
   return registerBudget(grid.pipeline.warpgroups, transposes || drawsBlocks,
-                        isSplit(grid, problem));
+                        isSplit(grid, problem),
+                        grid.pipeline.width > 0 && grid.pipeline.hasBeside);
 }
 
 Landing attn::landingOf(const Problem &problem, int64_t keys) {

@@ -254,9 +254,13 @@ static Plan price(const Space &space, const Tiles &tiles,
     if (schedule.isBeside(i))
       continue;
     size_t launch = plan.launches.size();
-    plan.launches.push_back({bytes[launch],
-                             gridFootprint(schedule.grids[i], problem, machine),
-                             times[launch].seconds});
+    Footprint space = gridFootprint(schedule.grids[i], problem, machine);
+    if (schedule.isBeside(i + 1))
+      space.registersPerThread =
+          std::max(space.registersPerThread,
+                   gridFootprint(schedule.grids[i + 1], problem, machine)
+                       .registersPerThread);
+    plan.launches.push_back({bytes[launch], space, times[launch].seconds});
     plan.bytes += bytes[launch];
   }
   plan.time = inOrder(times);

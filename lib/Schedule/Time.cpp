@@ -342,11 +342,16 @@ attn::launchTimes(const Census &counted, const Schedule &schedule,
                   TensorCoreFamily family, const Calibration &calibration) {
   std::vector<Time> launches;
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    if (schedule.isBeside(i)) // in the time of the launch that does it
-      continue;
-    Footprint space = gridFootprint(schedule.grids[i], problem, machine);
     const Pipeline &how = schedule.grids[i].pipeline;
     const Node &grid = schedule.grids[i];
+    if (schedule.isBeside(i)) { // in the time of the launch that does it
+      if (how.width > 0)
+        launches.back() = inOrder(
+            {launches.back(), productTime(counted, i, grid, problem, machine,
+                                          family, calibration)});
+      continue;
+    }
+    Footprint space = gridFootprint(grid, problem, machine);
     bool isGradient = problem.direction == Direction::backward;
     launches.push_back(
         how.group > 1

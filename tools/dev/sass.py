@@ -104,6 +104,13 @@ def steps(names):
                    if n[:6] in ("ARRIVE", "DEPBAR"))
 
 
+def releases(ptx, kernel):
+    """Fences for the whole GPU in the text of a kernel."""
+    start = ptx.index(f".visible .entry {kernel}(")
+    text = ptx[start:].split("\n}", 1)[0]
+    return len(re.findall(r"\.release\.gpu\b|fence\.acq_rel\.gpu\b", text))
+
+
 def faults(ptx, said, cubin):
     """{kernel: sentences about what is not as written}."""
     result, made = {}, instructions(cubin)

@@ -56,6 +56,8 @@ inline constexpr llvm::StringLiteral kRoleAttr = "tile.role";
 /// Name of the argument attribute that holds how many elements of a launch's
 /// own memory a block of the grid has.
 inline constexpr llvm::StringLiteral kPerBlockAttr = "tile.per_block";
+/// The same of all blocks together.
+inline constexpr llvm::StringLiteral kPerLaunchAttr = "tile.per_launch";
 /// The same of memory that launches share: how many elements it has for every
 /// strip of queries, of each query head.
 inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
@@ -68,7 +70,7 @@ inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 ///   `<operand>_map`                   !tile.tensor_map of the memref
 ///   `counter`                         !tile.ptr<i32>, a tile.counter
 ///   `strip_counter`                   the same, for strips beside tiles
-///   `flags`                           the same, one per block and more
+///   `flags`                           the same, several
 ///   `scratch`, `scratch_<what>`       !tile.ptr, a tile.scratch each
 ///   `scratch_<what>_map`              !tile.tensor_map of scores that wait,
 ///                                     see RoundOrder; launches share them

@@ -197,7 +197,7 @@ public:
   Expected<TensorMap> tensorMap(const TensorMapShape &shape) const;
 
   /// So many words (u32) are the counters of most launches, and of any.
-  static constexpr int64_t kCounters = 8, kMostCounters = 2048;
+  static constexpr int64_t kCounters = 8, kMostCounters = 8192;
   /// Address of so many words of 0 for the launches that the caller queues on
   /// the stream next: no other stream has them.  Launches must leave them at 0,
   /// since those behind them on the stream, which run after them, get the same

@@ -325,6 +325,10 @@ struct Calibration {
   /// and more in a cluster, whose blocks wait for each other with every unit.
   /// At d = 256 groups of two took 7 to 19 % longer in clusters.
   double shareClocks = 545, clusterShareClocks = 342;
+  /// A tile of few strips under a mask, for every 128 columns of a block beyond
+  /// the first: d = 512 at 1024 causal rows, 64 heads, took 219 us where 192
+  /// were predicted (2026-11-22).
+  double groupShortTileClocks = 8000;
   /// Clocks more of a row of a box that reaches into a second line of 128
   /// bytes, beside the exchange.  With rows of 448, 480 and 496 bytes (d = 224,
   /// 240, 248) groups without clusters took 8, 16 and 41 % longer than with

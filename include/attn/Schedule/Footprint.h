@@ -93,9 +93,11 @@ struct RegisterBudget {
   int64_t helperWarps() const { return 4 * others - 1; }
 };
 /// Warps that transpose or split share the producer's registers: those that it
-/// leaves of its warpgroup, and of more where they split.
+/// leaves of its warpgroup, and of more where they split.  One that `merges`
+/// draws tiles of two kinds.
 RegisterBudget registerBudget(int64_t consumerWarpgroups,
-                              bool transposes = false, bool splits = false);
+                              bool transposes = false, bool splits = false,
+                              bool merges = false);
 
 /// The ring through which f32 comes that is split in pieces of so many rows,
 /// which divide the `keys` of a step; of wide rows as few as a swizzle has.

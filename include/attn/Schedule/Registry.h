@@ -98,6 +98,10 @@ struct ScheduleKind {
 const std::vector<ScheduleKind> &scheduleKinds();
 const ScheduleKind *findScheduleKind(std::string_view name);
 
+/// Tiles of queries that one launch of score_spill has flags for, when scores
+/// and outputs are merged.
+inline constexpr int64_t kMostFlags = 8000;
+
 /// A sentence unless tiles of plain products on wgmma may have so many columns:
 /// whole panels, and no more than an instruction has.
 std::optional<std::string> checkWgmmaColumns(int64_t column);

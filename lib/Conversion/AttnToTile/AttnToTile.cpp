@@ -58,8 +58,11 @@ public:
       return {};
     StringRef role = name.getValue();
     auto count = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerBlockAttr);
-    auto type = MemRefType::get({count ? count.getInt() * mostBlocks : 1},
-                                b.getI32Type());
+    auto all = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerLaunchAttr);
+    int64_t words = all     ? all.getInt()
+                    : count ? count.getInt() * mostBlocks
+                            : 1;
+    auto type = MemRefType::get({words}, b.getI32Type());
     if (role == kCounterRole || role == kStripCounterRole || role == kFlagsRole)
       return tile::CounterOp::create(b, type);
     auto shared = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerStripAttr);

@@ -37,6 +37,10 @@
 //     + N² (d/column) + N²d/query     O
 //     + 2N²/key_block (d/column) + Nd + N
 //
+// *Merged*, both are one launch: a block takes tiles of either, scores of some
+// heads first and then in turns scores of others and outputs, so that P is read
+// while L2 has it, and nobody waits for the last scores alone.
+//
 // So it is for f32, in products of three parts of bf16 each, which launches
 // before the rounds make of Q, K and V: there a word above is 6 bytes, and 12Nd
 // more are read and 18Nd written.  An accumulator has the sum of a slice,
@@ -140,6 +144,9 @@ static Node partsOf(const Tiles &t, int64_t columns, Node node) {
   return t.has("parts") ? inParts(columns, std::move(node)) : node;
 }
 
+/// Whether outputs are in the launch of scores.
+static bool isMerged(const Tiles &t) { return t.get("merged", 0) != 0; }
+
 /// A block of scores is a tile of its own.
 static Node blockGrid(const Tiles &t) {
   int64_t query = t.get("query"), block = t.get("key_block");
@@ -152,7 +159,9 @@ static Node blockGrid(const Tiles &t) {
                {hold(Tensor::S), std::move(product), softmax(Tensor::S),
                 partsOf(t, block, inTilesOf(query, spillStaged(Tensor::P))),
                 spill(Tensor::Stats)});
-  return grid(Axis::Query, query, pipelineOf(t, block), {std::move(blocks)});
+  Pipeline pipeline = pipelineOf(t, block);
+  pipeline.hasBeside = isMerged(t);
+  return grid(Axis::Query, query, pipeline, {std::move(blocks)});
 }
 
 /// Columns of the output.
@@ -251,7 +260,8 @@ static std::optional<std::string> checkMask(const Tiles &t,
 }
 
 /// What pipelines have in common.
-static std::optional<std::string> checkRounds(const Tiles &t) {
+static std::optional<std::string> checkRounds(const Tiles &t,
+                                              const Problem &problem) {
   if (t.get("query") != kProductRows)
     return "expects query to be " + number(kProductRows) + ", but got " +
            number(t.get("query"));
@@ -262,6 +272,17 @@ static std::optional<std::string> checkRounds(const Tiles &t) {
     return sentence;
   if (t.get("persistent") != 1)
     return "expects blocks that take tile after tile, but got persistent = 0";
+  if (isMerged(t) && t.get("column") > t.get("key_block"))
+    return "expects tiles of outputs, in one launch with scores, to have at "
+           "most their columns, " +
+           number(t.get("key_block")) +
+           ", but got column = " + number(t.get("column"));
+  int64_t flags = t.get("heads") * (problem.heads / problem.kvHeads) *
+                  ((t.get("strip") + kProductRows - 1) / kProductRows);
+  if (isMerged(t) && flags > kMostFlags)
+    return "expects at most " + number(kMostFlags) +
+           " tiles of queries in one launch of scores and outputs, but got " +
+           number(flags);
   return std::nullopt;
 }
 
@@ -274,7 +295,7 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
            number(t.get("key_block"));
   if (t.get("stages") < 2 || t.get("stages") > 6)
     return "expects two to six stages, but got " + number(t.get("stages"));
-  return checkRounds(t);
+  return checkRounds(t, problem);
 }
 
 /// Two slices are in flight, each of three parts, of 16 KiB of every factor;
@@ -296,7 +317,7 @@ static std::optional<std::string> checkParts(const Tiles &t,
   if (t.get("stages") != slices * kSplitParts)
     return "expects " + number(slices * kSplitParts) + " stages, but got " +
            number(t.get("stages"));
-  return checkRounds(t);
+  return checkRounds(t, problem);
 }
 
 /// The kernel has factors of 16 bits.
@@ -341,13 +362,14 @@ ScheduleKind score_spill() {
   whole.hasKernel = isNotWritten;
   Parameter heads = countParameter("heads", {1, 2, 4, 8, 16, 32, 64});
   heads.most = 1024;
+  Parameter merged = choiceParameter("merged", {1, 0});
   Form pipelines = {
       {TensorCoreFamily::wgmma},
       {extentParameter("query", {128}), extentParameter("key_block", {256}),
        extentParameter("column", {256, 192, 128, 64}),
        extentParameter("strip", {512, 1024, 2048, 4096, 8192, 16384}), heads},
       {countParameter("stages", {4, 3, 2})},
-      {choiceParameter("persistent", {1})},
+      {merged, choiceParameter("persistent", {1})},
       buildRounds,
       checkPipelines,
       nullptr};
@@ -360,7 +382,7 @@ ScheduleKind score_spill() {
                    extentParameter("strip", {1024, 2048, 4096, 8192, 16384}),
                    heads, countParameter("parts", {kSplitParts})},
                   {countParameter("stages", {2 * kSplitParts})},
-                  {choiceParameter("persistent", {1})},
+                  {merged, choiceParameter("persistent", {1})},
                   buildRounds,
                   checkParts,
                   nullptr};

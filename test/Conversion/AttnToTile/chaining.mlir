@@ -17,18 +17,6 @@
 // CHECK-LABEL: tile.kernel @flash_mma_sync_f16_64(
 // CHECK-NOT: tile.await_launch
 
-// Those of roles do so before they part.
-// CHECK-LABEL: tile.kernel @score_spill_wgmma_f16_1024_scores(
-// CHECK-NOT: tile.roles
-// CHECK: tile.await_launch
-// CHECK-NEXT: tile.release_launch
-// CHECK: tile.roles
-// CHECK-LABEL: tile.kernel @score_spill_wgmma_f16_1024_outputs(
-// CHECK-NOT: tile.roles
-// CHECK: tile.await_launch
-// CHECK-NEXT: tile.release_launch
-// CHECK: tile.roles
-
 // AMPERE: tile.kernel @split_backward_mma_sync_f16_64_dq(
 // AMPERE-NOT: tile.await_launch
 !t = memref<1x2x256x64xf16>
@@ -43,11 +31,5 @@ func.func @backward(%do: !t, %q: !t, %k: !t, %v: !t, %o: !t, %lse: !l,
 
 func.func @forward(%q: !t, %k: !t, %v: !t, %o: !t) {
   attn.forward %q, %k, %v outs(%o : !t) {schedule = #attn.schedule<flash, query = 128, key = 64, stages = 1, warps = 4>} : !t, !t, !t
-  return
-}
-
-!w = memref<1x1x512x1024xf16>
-func.func @rounds(%q: !w, %k: !w, %v: !w, %o: !w) {
-  attn.forward %q, %k, %v outs(%o : !w) {schedule = #attn.schedule<score_spill>} : !w, !w, !w
   return
 }

@@ -55,7 +55,7 @@ func.func @parts(%q: memref<2x8x1000x333xf32>, %k: memref<2x2x3000x333xf32>,
     %lse: memref<2x8x1000xf32>) {
   attn.forward %q, %k, %v mask(causal)
       outs(%o, %lse : memref<2x8x1000x257xf32>, memref<2x8x1000xf32>)
-      {schedule = #attn.schedule<score_spill, query = 128, key_block = 128, column = 128, strip = 512, heads = 3, parts = 3, stages = 6, persistent = 1>}
+      {schedule = #attn.schedule<score_spill, query = 128, key_block = 128, column = 128, strip = 512, heads = 3, parts = 3, stages = 6, merged = 0, persistent = 1>}
       : memref<2x8x1000x333xf32>, memref<2x2x3000x333xf32>, memref<2x2x3000x257xf32>
   return
 }
@@ -75,7 +75,7 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @dynamic(%q: memref<?x2x?x320xf32>, %k: memref<?x2x?x320xf32>,
     %v: memref<?x2x?x320xf32>, %o: memref<?x2x?x320xf32>) {
   attn.forward %q, %k, %v outs(%o : memref<?x2x?x320xf32>)
-      {schedule = #attn.schedule<score_spill, query = 128, key_block = 128, column = 64, strip = 512, heads = 3, parts = 3, stages = 6, persistent = 1>}
+      {schedule = #attn.schedule<score_spill, query = 128, key_block = 128, column = 64, strip = 512, heads = 3, parts = 3, stages = 6, merged = 0, persistent = 1>}
       : memref<?x2x?x320xf32>, memref<?x2x?x320xf32>, memref<?x2x?x320xf32>
   return
 }

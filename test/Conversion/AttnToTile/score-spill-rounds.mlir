@@ -42,7 +42,7 @@ func.func @rounds(%q: memref<2x8x1000x512xbf16>, %k: memref<2x2x3000x512xbf16>,
     %lse: memref<2x8x1000xf32>) {
   attn.forward %q, %k, %v mask(causal_bottom_right)
       outs(%o, %lse : memref<2x8x1000x320xbf16>, memref<2x8x1000xf32>)
-      {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 512, heads = 3, stages = 3, persistent = 1>}
+      {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 512, heads = 3, stages = 3, merged = 0, persistent = 1>}
       : memref<2x8x1000x512xbf16>, memref<2x2x3000x512xbf16>, memref<2x2x3000x320xbf16>
   return
 }
@@ -62,8 +62,40 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @dynamic(%q: memref<?x2x?x320xf16>, %k: memref<?x2x?x320xf16>,
     %v: memref<?x2x?x320xf16>, %o: memref<?x2x?x320xf16>) {
   attn.forward %q, %k, %v outs(%o : memref<?x2x?x320xf16>)
-      {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 512, heads = 3, stages = 3, persistent = 1>}
+      {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 512, heads = 3, stages = 3, merged = 0, persistent = 1>}
       : memref<?x2x?x320xf16>, memref<?x2x?x320xf16>, memref<?x2x?x320xf16>
+  return
+}
+}
+
+// -----
+
+// Merged, outputs wait in the producer for flags that writers of scores count:
+// one for each of 3 x 4 x 512 / 128 tiles of queries.
+// CHECK-LABEL: tile.kernel @score_spill_wgmma_bf16_512_320_causal(
+// CHECK-SAME: !tile.tensor_map<64x512xbf16> {tile.role = "q_map"}
+// CHECK-SAME: !tile.tensor_map<64x256xbf16> {tile.role = "scratch_p_map"}
+// CHECK-SAME: !tile.ptr<i32> {tile.per_launch = 48 : i64, tile.role = "flags"}
+// CHECK: tile.role "producer"
+// CHECK: tile.await
+// CHECK: tile.count
+// CHECK: tile.fence_async
+// CHECK-COUNT-2: tile.role "writer"
+// CHECK: tile.tma_store_wait 0 complete
+// CHECK: tile.count
+// CHECK: tile.role "consumer"
+// CHECK-LABEL: func.func @merged
+// CHECK: tile.counter : memref<48xi32>
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: tile.launch
+// CHECK-NOT: tile.launch
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @merged(%q: memref<2x8x1000x512xbf16>, %k: memref<2x2x3000x512xbf16>,
+    %v: memref<2x2x3000x320xbf16>, %o: memref<2x8x1000x320xbf16>) {
+  attn.forward %q, %k, %v mask(causal) outs(%o : memref<2x8x1000x320xbf16>)
+      {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 512, heads = 3, stages = 4, merged = 1, persistent = 1>}
+      : memref<2x8x1000x512xbf16>, memref<2x2x3000x512xbf16>, memref<2x2x3000x320xbf16>
   return
 }
 }

@@ -81,13 +81,6 @@ def function(number, problem, attributes):
             f"{q}, {q}, {o}\n  return %dq, %dk, %dv : {q}, {q}, {o}\n}}\n")
 
 
-def releases(ptx, kernel):
-    """Fences for the whole GPU in the text of a kernel."""
-    start = ptx.index(f".visible .entry {kernel}(")
-    text = ptx[start:].split("\n}", 1)[0]
-    return len(re.findall(r"\.release\.gpu\b|fence\.acq_rel\.gpu\b", text))
-
-
 def main_faults(kernel, shape, said, wanted, got, before):
     """Sentences about the main kernel of a pipeline."""
     wrong = [line for line in re.findall(r"\(C75\d\d\) .*", said)
@@ -148,7 +141,7 @@ def check(opt, ptxas, machine, attributes, problems):
     written = sass.written(ptx)
     for kernel, wrong in found.items():
         schedule, got = schedules[kernel], made[kernel]
-        fences = releases(ptx, kernel)
+        fences = sass.releases(ptx, kernel)
         if fences:
             told = f"expects 0 MEMBAR.WIDE, but got {fences}"
             wrong = [sentence for sentence in wrong if sentence != told]

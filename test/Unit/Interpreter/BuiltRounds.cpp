@@ -56,6 +56,14 @@ KernelArgument BuiltRounds::partsOf(Run &run, StringRef input, bool isMap) {
                            {s.heads * head, head, columns, 1}};
 }
 
+/// So many words of 0.
+static uint64_t zeros(GlobalMemory &memory, int64_t words) {
+  std::vector<int32_t> none(words);
+  uint64_t address = memory.allocate(4 * words);
+  memory.write(address, none.data(), 4 * words);
+  return address;
+}
+
 void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   const Problem &p = run.flash.problem;
   const Tiles &tiles = run.flash.tiles;
@@ -73,6 +81,8 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
       arguments.push_back(partsOf(run, input, isa<tile::TensorMapType>(type)));
       continue;
     }
+    if (auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerLaunchAttr))
+      run.addresses.try_emplace(role, zeros(run.memory, words.getInt()));
     auto map = dyn_cast<tile::TensorMapType>(type);
     int64_t columns = map ? map.getColumns() : kRowStatistics;
     int64_t head = rounds.rows * columns;
@@ -118,20 +128,19 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
                std::to_string(p.headDim) + ", d_v " +
                std::to_string(p.headDimV) + ", " + str(p.mask));
   OwningOpRef<ModuleOp> module = build(flash);
+  if (change)
+    change(*module);
   Run run{flash, options};
   run.moved.resize(launchesOf(flash.tiles).size());
   int64_t results = shapeOfArray("o", p).elements();
   int64_t rows = shapeOfArray("lse", p).elements();
   GlobalMemory &memory = run.memory;
-  uint64_t counter = memory.allocate(4);
-  int32_t none = 0;
-  memory.write(counter, &none, 4);
   run.addresses = {{"q", upload(memory, flash.q, p.dtype)},
                    {"k", upload(memory, flash.k, p.dtype)},
                    {"v", upload(memory, flash.v, p.dtype)},
                    {"o", memory.allocate(results * bytesOf(p.dtype))},
                    {"lse", memory.allocate(rows * 4)},
-                   {kCounterRole, counter}};
+                   {kCounterRole, zeros(memory, 1)}};
   RoundOrder rounds(flash.tiles, p);
   auto isInRounds = [&](tile::KernelOp kernel) {
     return launchesOf(flash.tiles)[launchOf(kernel)].isInRounds;

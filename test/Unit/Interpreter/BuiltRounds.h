@@ -13,6 +13,8 @@
 
 #include "BuiltKernel.h"
 
+#include <functional>
+
 namespace attn {
 
 class BuiltRounds : public ::testing::Test {
@@ -28,6 +30,8 @@ protected:
 
   mlir::MLIRContext context;
   const std::string schedule, kernel;
+  /// What is done to the kernels before they run, if anything.
+  std::function<void(mlir::ModuleOp)> change;
 
 private:
   struct Run;

@@ -26,11 +26,12 @@ protected:
 
 struct Choice {
   int64_t column = 64, strip = 128, heads = 1;
+  bool merged = false;
 
   operator Tiles() const {
     return {{"query", 128},   {"key_block", 128}, {"column", column},
             {"strip", strip}, {"heads", heads},   {"parts", 3},
-            {"stages", 6},    {"persistent", 1}};
+            {"stages", 6},    {"merged", merged}, {"persistent", 1}};
   }
 };
 } // namespace
@@ -46,6 +47,7 @@ TEST_F(ScoreSpillParts, MasksAndRows) {
       check(problem(queries, keys, 72, 64, mask), c);
       c.strip = 256;
       c.column = 128;
+      c.merged = true;
       check(problem(queries, keys, 64, 136, mask), c);
     }
 }
@@ -63,6 +65,7 @@ TEST_F(ScoreSpillParts, HeadDimensions) {
     for (int64_t column : {64, 128}) {
       Choice c;
       c.column = column;
+      c.merged = column == 64;
       check(problem(140, 150, d, dv, {MaskKind::causal}), c);
     }
 }
@@ -79,6 +82,7 @@ TEST_F(ScoreSpillParts, HeadsAndBatches) {
       c.heads = atOnce;
       check(p, c);
       p.lse = false;
+      c.merged = true;
       check(p, c);
     }
 }
@@ -94,9 +98,12 @@ TEST_F(ScoreSpillParts, OrdersOfWarps) {
       Choice c;
       c.heads = 2;
       c.strip = 256;
-      FlashCase flash(p, c);
-      flash.multiprocessors = multiprocessors;
-      check(flash, options);
+      for (bool merged : {false, true}) {
+        c.merged = merged;
+        FlashCase flash(p, c);
+        flash.multiprocessors = multiprocessors;
+        check(flash, options);
+      }
     }
 }
 
@@ -116,6 +123,7 @@ TEST_F(ScoreSpillParts, RandomProblems) {
     c.column = 64 * draw(1, 2);
     c.strip = 128 * draw(1, 3);
     c.heads = draw(1, 3);
+    c.merged = draw(0, 1);
     check(p, c);
     if (HasFailure())
       return;

@@ -7,6 +7,8 @@
 
 #include "BuiltRounds.h"
 
+#include "gtest/gtest-spi.h"
+
 #include <limits>
 #include <random>
 
@@ -17,18 +19,42 @@ namespace {
 class ScoreSpillWgmma : public BuiltRounds {
 protected:
   ScoreSpillWgmma() : BuiltRounds("score_spill", "score_spill_wgmma") {}
+
+public:
+  /// A merged kernel on so many blocks, changed.
+  void runMerged(int64_t blocks, BlockOrder order,
+                 std::function<void(ModuleOp)> change);
 };
 
 struct Choice {
   int64_t keyBlock = 128, column = 64, strip = 128, heads = 1, stages = 2;
+  bool merged = false;
 
   operator Tiles() const {
-    return {{"query", 128},   {"key_block", keyBlock}, {"column", column},
-            {"strip", strip}, {"heads", heads},        {"stages", stages},
-            {"persistent", 1}};
+    return {{"query", 128},     {"key_block", keyBlock}, {"column", column},
+            {"strip", strip},   {"heads", heads},        {"stages", stages},
+            {"merged", merged}, {"persistent", 1}};
   }
 };
 } // namespace
+
+void ScoreSpillWgmma::runMerged(int64_t blocks, BlockOrder order,
+                                std::function<void(ModuleOp)> change) {
+  Problem p = oneHead(300, 420, 72, 136, {MaskKind::causal});
+  p.heads = p.kvHeads = 2;
+  Choice c;
+  c.merged = true;
+  c.strip = 512, c.heads = 2;
+  InterpreterOptions options;
+  options.order = WarpOrder::shuffled;
+  options.blocks = order;
+  options.seed = 5;
+  FlashCase flash(p, c);
+  flash.multiprocessors = blocks;
+  this->change = std::move(change);
+  check(flash, options);
+  this->change = {};
+}
 
 TEST_F(ScoreSpillWgmma, MasksAndRows) {
   for (const Mask &mask : kMasks)
@@ -43,6 +69,7 @@ TEST_F(ScoreSpillWgmma, MasksAndRows) {
         check(oneHead(queries, keys, 72, 64, mask), c);
         c.strip = 256;
         c.stages = 3;
+        c.merged = true;
         check(oneHead(queries, keys, 64, 136, mask, DataType::f16), c);
       }
 }
@@ -86,7 +113,10 @@ TEST_F(ScoreSpillWgmma, HeadsBatchesAndRounds) {
         p.lse = hasLse;
         Choice c;
         c.heads = atOnce;
-        check(p, c);
+        for (bool merged : {false, true}) {
+          c.merged = merged;
+          check(p, c);
+        }
       }
 }
 
@@ -101,9 +131,12 @@ TEST_F(ScoreSpillWgmma, TilesOfABlock) {
         Choice c;
         c.strip = 512;
         c.heads = 2;
-        FlashCase flash(p, c);
-        flash.multiprocessors = multiprocessors;
-        check(flash);
+        for (bool merged : {false, true}) {
+          c.merged = merged;
+          FlashCase flash(p, c);
+          flash.multiprocessors = multiprocessors;
+          check(flash);
+        }
       }
 }
 
@@ -121,6 +154,13 @@ TEST_F(ScoreSpillWgmma, LeavesInPieces) {
       for (auto [d, dv] :
            {std::pair<int64_t, int64_t>{72, 8}, {256, 320}, {640, 200}})
         check(oneHead(300, 420, d, dv, mask), c, options);
+      // Pieces of outputs that are fewer than those of scores: also an odd one.
+      Choice merged = c;
+      merged.merged = true;
+      for (int64_t column : {64, 128, 192, 256}) {
+        merged.column = column;
+        check(oneHead(300, 420, 72, 264, mask), merged, options);
+      }
     }
 }
 
@@ -134,14 +174,91 @@ TEST_F(ScoreSpillWgmma, AllWarpOrders) {
       Choice c;
       c.stages = stages;
       c.strip = 256;
-      check(oneHead(300, 420, 136, 136, {MaskKind::causal}), c, options);
+      for (bool merged : {false, true}) {
+        c.merged = merged;
+        check(oneHead(300, 420, 136, 136, {MaskKind::causal}), c, options);
+      }
     }
+}
+
+// Outputs wait for scores of other blocks, whichever of them goes on.
+TEST_F(ScoreSpillWgmma, MergedInAllBlockOrders) {
+  for (int64_t blocks : {1, 2, 5})
+    for (BlockOrder order :
+         {BlockOrder::inTurn, BlockOrder::oldestFirst, BlockOrder::newestFirst,
+          BlockOrder::oneStarved, BlockOrder::shuffled}) {
+      Problem p = oneHead(300, 420, 72, 136, {MaskKind::causal});
+      p.heads = 4, p.kvHeads = 2;
+      Choice c;
+      c.merged = true;
+      c.strip = 256, c.heads = 2;
+      InterpreterOptions options;
+      options.order = blocks == 2 ? WarpOrder::reverse : WarpOrder::shuffled;
+      options.blocks = order;
+      options.seed = uint64_t(blocks);
+      FlashCase flash(p, c);
+      flash.multiprocessors = blocks;
+      check(flash, options);
+    }
+}
+
+/// What goes wrong when a merged kernel is changed so, in some order.
+template <typename Change>
+static bool isSeen(ScoreSpillWgmma &test, Change change) {
+  for (int64_t blocks : {3, 7, 24})
+    for (BlockOrder order :
+         {BlockOrder::inTurn, BlockOrder::oldestFirst, BlockOrder::newestFirst,
+          BlockOrder::oneStarved, BlockOrder::shuffled}) {
+      testing::TestPartResultArray failures;
+      testing::ScopedFakeTestPartResultReporter reporter(
+          testing::ScopedFakeTestPartResultReporter::
+              INTERCEPT_ONLY_CURRENT_THREAD,
+          &failures);
+      test.runMerged(blocks, order, change);
+      if (failures.size() > 0)
+        return true;
+    }
+  return false;
+}
+
+/// Whoever reads P and its numbers does so behind those who wrote them.
+TEST_F(ScoreSpillWgmma, MergedKeepsItsOrder) {
+  using tile::AwaitOp, tile::CountOp;
+  EXPECT_FALSE(isSeen(*this, [](ModuleOp) {})) << "the kernel itself";
+  EXPECT_TRUE(isSeen(*this, [](ModuleOp module) {
+    module.walk([](AwaitOp op) {
+      OpBuilder b(op);
+      op.getValueMutable().assign(
+          arith::ConstantIntOp::create(b, op.getLoc(), 0, 32));
+    });
+  })) << "outputs that do not wait";
+  EXPECT_TRUE(isSeen(*this, [](ModuleOp module) {
+    module.walk([](AwaitOp op) {
+      OpBuilder b(op);
+      auto one = arith::ConstantIntOp::create(b, op.getLoc(), 1, 32);
+      op.getValueMutable().assign(
+          arith::SubIOp::create(b, op.getLoc(), op.getValue(), one));
+    });
+  })) << "outputs that wait for all scores but one";
+  EXPECT_TRUE(isSeen(*this, [](ModuleOp module) {
+    module.walk([](CountOp op) {
+      if (!op->getBlock()->getOps<AwaitOp>().empty())
+        op.erase();
+    });
+  })) << "flags that do not come back to 0";
+  EXPECT_TRUE(isSeen(*this, [](ModuleOp module) {
+    module.walk([](CountOp op) {
+      if (op->getBlock()->getOps<AwaitOp>().empty())
+        op->moveBefore(&op->getBlock()->front());
+    });
+  })) << "scores that are told of before they are stored";
 }
 
 TEST_F(ScoreSpillWgmma, RowsThatSeeNoKeyAreZero) {
   for (int64_t strip : {128, 512}) {
     Choice c;
     c.strip = strip;
+    c.merged = strip > 128;
     // Bottom-right: the first 380 of 400 queries see none of the 20 keys.
     check(oneHead(400, 20, 72, 64, {MaskKind::causalBottomRight}), c);
     check(oneHead(200, 50, 72, 64, {MaskKind::window, 10, 0}), c);
@@ -194,6 +311,7 @@ TEST_F(ScoreSpillWgmma, RandomProblems) {
     c.strip = 128 * draw(1, 4);
     c.heads = draw(1, 4);
     c.stages = draw(2, 4);
+    c.merged = draw(0, 1) && c.column <= c.keyBlock;
     Problem p =
         oneHead(draw(1, 500), draw(0, 600), 8 * draw(1, 30), 8 * draw(1, 30),
                 masks[draw(0, 3)], draw(0, 1) ? DataType::bf16 : DataType::f16);

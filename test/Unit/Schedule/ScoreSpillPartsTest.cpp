@@ -30,7 +30,7 @@ struct Choice {
   operator Tiles() const {
     return {{"query", 128},   {"key_block", 128}, {"column", column},
             {"strip", strip}, {"heads", heads},   {"parts", 3},
-            {"stages", 6},    {"persistent", 1}};
+            {"stages", 6},    {"merged", 0},      {"persistent", 1}};
   }
 };
 

@@ -24,11 +24,12 @@ int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
 
 struct Choice {
   int64_t keyBlock = 256, column = 256, strip = 1024, heads = 16, stages = 3;
+  bool merged = false;
 
   operator Tiles() const {
-    return {{"query", 128},   {"key_block", keyBlock}, {"column", column},
-            {"strip", strip}, {"heads", heads},        {"stages", stages},
-            {"persistent", 1}};
+    return {{"query", 128},     {"key_block", keyBlock}, {"column", column},
+            {"strip", strip},   {"heads", heads},        {"stages", stages},
+            {"merged", merged}, {"persistent", 1}};
   }
 };
 
@@ -208,6 +209,28 @@ TEST(ScoreSpillRounds, Space) {
   EXPECT_EQ(plan->footprint.scratchBytes, 3 * 384 * (512 * 2 + 2 * 8));
 }
 
+// One launch instead of two, of the same tiles.
+TEST(ScoreSpillRounds, Merged) {
+  std::string error;
+  Choice apart, merged;
+  merged.merged = true;
+  for (bool isCausal : {false, true}) {
+    Problem p = tokenProblem(2048, 1024, isCausal);
+    auto two = planOf(p, apart, error), one = planOf(p, merged, error);
+    ASSERT_TRUE(one && two) << error;
+    ASSERT_EQ(one->launches.size(), 1u);
+    EXPECT_EQ(one->bytes.l2, two->bytes.l2);
+    EXPECT_EQ(one->bytes.smem, two->bytes.smem);
+    EXPECT_EQ(one->flops, two->flops);
+    EXPECT_EQ(one->footprint.scratchBytes, two->footprint.scratchBytes);
+    EXPECT_EQ(one->footprint.smemBytes, two->footprint.smemBytes);
+    EXPECT_EQ(one->launches[0].footprint.registersPerThread,
+              two->launches[1].footprint.registersPerThread);
+    // Of scores 320 tiles, if causal, take 3 waves and not 2.4.
+    EXPECT_LT(one->seconds, two->seconds * (isCausal ? 0.94 : 0.99));
+  }
+}
+
 // Unasked, memory grows as rows do; all of P has to be asked for.
 TEST(ScoreSpillRounds, ScratchHasALimit) {
   std::string error;
@@ -254,10 +277,27 @@ TEST(ScoreSpillRounds, Refusals) {
   EXPECT_EQ(refusal("heads", 1025),
             "expects heads to be a multiple of 1 up to 1024, but got 1025");
   EXPECT_EQ(refusal("stages", 1), "expects two to six stages, but got 1");
+  EXPECT_EQ(refusal("merged", 2), "expects merged to be 0 or 1, but got 2");
   EXPECT_EQ(refusal("persistent", 0),
             "expects blocks that take tile after tile, but got persistent = 0");
   p.dtype = DataType::f8e4m3;
   EXPECT_NE(refusal("stages", 3), "");
+}
+
+TEST(ScoreSpillRounds, RefusalsMerged) {
+  std::string error;
+  Choice c;
+  c.merged = true;
+  c.keyBlock = 128;
+  EXPECT_FALSE(planOf(tokenProblem(512, 1024), c, error));
+  EXPECT_EQ(error, "expects tiles of outputs, in one launch with scores, to "
+                   "have at most their columns, 128, but got column = 256");
+  c.column = 128;
+  EXPECT_TRUE(planOf(tokenProblem(512, 1024), c, error)) << error;
+  c.heads = 1001;
+  EXPECT_FALSE(planOf(tokenProblem(512, 1024), c, error));
+  EXPECT_EQ(error, "expects at most 8000 tiles of queries in one launch of "
+                   "scores and outputs, but got 8008");
 }
 
 // Heads that fit a multiprocessor stay with flash.

@@ -1,0 +1,162 @@
+//===- MergedSpill.cpp - Scores and outputs in one launch -----------------===//
+
+#include "MergedSpill.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void attn::declareFlags(TileBuilder &b, Arguments &arguments,
+                        const KernelRequest &request) {
+  int64_t group = request.problem.heads / request.problem.kvHeads;
+  int64_t tiles =
+      llvm::divideCeil(request.tiles.get("strip"), SpillFrame::kRows);
+  arguments.perLaunch(kFlagsRole, b.getI32Type(),
+                      request.tiles.get("heads") * group * tiles);
+}
+
+ValueRange
+MergedSpill::choose(const Tile &queued,
+                    function_ref<Values(const Tile &)> ofScores,
+                    function_ref<Values(const Tile &)> ofOutputs) const {
+  return b.choose(
+      isOutput(b, queued), [&] { return ofOutputs(turned(queued)); },
+      [&] { return ofScores(queued); });
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+MergedSpill::Flag MergedSpill::flagOf(const Tile &tile) const {
+  SpillFrame::RoundHead head = outputs.inRound(tile.batch, tile.head);
+  Run seen = outputs.blocksSeen(tile);
+  Scalar number =
+      (head.keyHead * outputs.sharers + head.sharer) * outputs.rowTiles +
+      (tile.row - outputs.firstQuery) / SpillFrame::kRows;
+  return {outputs.arguments.get(b, kFlagsRole), number,
+          (seen.end - seen.begin) * outputs.writers};
+}
+
+void MergedSpill::count(const Flag &flag) const {
+  CountOp::create(b, flag.flags, flag.index, flag.ofScores + outputs.parts);
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+// Tiles ahead are two for each multiprocessor: those of the scores that an
+// output waits for are then done, or nearly so, when it is drawn.  In a turn
+// there are outputs for all that run at once, as `SpillFrame::tileAt` lets
+// heads take turns, and the scores of as many heads.
+MergedSpill::Order::Order(const MergedSpill &tiles) : tiles(tiles) {
+  TileBuilder &b = tiles.b;
+  constexpr int64_t perMultiprocessor = 2;
+  int64_t sms = tiles.scores.request.sms;
+  Scalar ofHead = b.max(tiles.outputs.tilesOfHead(), b.i32(1));
+  Scalar heads = tiles.outputs.headsInTurn();
+  scoresInTurn = heads * b.max(tiles.scores.tilesOfHead(), b.i32(1));
+  outputsInTurn = heads * ofHead;
+  Scalar all = tiles.scores.tileCount();
+  Scalar turns = (scoresInTurn + (sms * perMultiprocessor - 1)) / scoresInTurn;
+  ahead = b.min(all, turns * scoresInTurn);
+  inTurns = (all - ahead + scoresInTurn - 1) / scoresInTurn;
+  count = ahead + inTurns * scoresInTurn + tiles.outputs.tileCount();
+}
+
+Tile MergedSpill::Order::at(Scalar number) const {
+  TileBuilder &b = tiles.b;
+  Scalar behind = b.max(number - ahead, b.i32(0));
+  Scalar ofTurn = scoresInTurn + outputsInTurn;
+  Scalar turn = b.min(behind / ofTurn, inTurns);
+  Scalar rest = behind - turn * ofTurn;
+  Scalar hasScores = (turn < inTurns) & (rest < scoresInTurn);
+  Scalar isAhead = number < ahead;
+  Scalar isScores = b.wrap(arith::OrIOp::create(b, isAhead, hasScores));
+  Scalar score = b.select(isAhead, number, ahead + turn * scoresInTurn + rest);
+  Scalar output = turn * outputsInTurn + rest -
+                  b.select(turn < inTurns, scoresInTurn, b.i32(0));
+  Scalar all = tiles.scores.tileCount();
+  Tile ofScores = tiles.scores.tileAt(b.min(score, all));
+  Tile ofOutputs = turned(tiles.outputs.tileAt(output));
+  // The last turn may have numbers for which there are no scores: of a block
+  // behind all.
+  Scalar exists = score < all;
+  auto select = [&](Scalar score, Scalar output) {
+    return b.select(isScores, score, output);
+  };
+  return {select(b.select(exists, ofScores.row, b.i32(0)), ofOutputs.row),
+          select(ofScores.head, ofOutputs.head),
+          select(ofScores.batch, ofOutputs.batch),
+          select(b.select(exists, ofScores.part, tiles.scores.keyBlocks),
+                 ofOutputs.part)};
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+Tile MergedSpill::drawNext(const Order &order) const {
+  // The first tiles are drawn too: who has one runs.  Every block finds the end
+  // once.
+  return order.at(b.wrap(DrawOp::create(b, b.getI32Type(),
+                                        scores.arguments.get(b, kCounterRole),
+                                        order.count + b.gridSize(0))));
+}
+
+Tile MergedSpill::ready(const Order &order, const Tile &queued) const {
+  Tile next = Tile::of(
+      b, b.repeat(
+             queued.numbers(),
+             [&](ValueRange s) {
+               Tile tile = Tile::of(b, s);
+               Scalar isScores = isOutput(b, tile) == b.boolean(false);
+               return (b.i32(-1) < tile.row) & isScores & scores.isIdle(tile);
+             },
+             [&](ValueRange) { return drawNext(order).numbers(); }));
+  b.when((b.i32(-1) < next.row) & isOutput(b, next), [&] {
+    Flag flag = flagOf(turned(next));
+    AwaitOp::create(b, b.getI32Type(), flag.flags, flag.index, flag.ofScores);
+    count(flag);
+    FenceAsyncOp::create(b); // before the copy engine reads P
+  });
+  return next;
+}
+
+void MergedSpill::produce() const {
+  Place start = Place::writer(b);
+  Order order(*this);
+  feedTiles(
+      b, scores.queue, ready(order, drawNext(order)),
+      {start.slot, start.parity},
+      [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
+        Place place{b.wrap(carried[0]), b.wrap(carried[1])};
+        auto load = [&](const SpillFrame &frame, const Tile &tile) -> Values {
+          Place after = loadSpillTile(frame, tile, place);
+          return {after.slot, after.parity};
+        };
+        return llvm::to_vector(choose(
+            tile, [&](const Tile &tile) { return load(scores, tile); },
+            [&](const Tile &tile) { return load(outputs, tile); }));
+      },
+      [&] { return ready(order, drawNext(order)); });
+}
+
+void MergedSpill::write(int64_t group) const {
+  forEachTile(b, scores.queue, Value(b.i32(0)),
+              [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
+                Scalar turn = b.wrap(carried[0]);
+                return llvm::to_vector(choose(
+                    tile,
+                    [&](const Tile &tile) -> Values {
+                      Scalar after = writeSpillTile(scores, group, tile, turn);
+                      TmaStoreWaitOp::create(b, 0u, /*complete=*/true);
+                      count(flagOf(tile));
+                      return {after};
+                    },
+                    [&](const Tile &tile) -> Values {
+                      return {writeSpillTile(outputs, group, tile, turn)};
+                    }));
+              });
+}

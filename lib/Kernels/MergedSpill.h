@@ -1,0 +1,88 @@
+//===- MergedSpill.h - Scores and outputs in one launch ---------*- C++ -*-===//
+//
+// The two launches of score_spill as one.  A block takes tiles of either kind
+// from one queue: scores of some heads ahead, then in turns scores of others
+// and outputs of those ahead.  So the last wave of scores is filled with
+// outputs, one kind's reads from device memory run under the other's products,
+// and P is read soon after it was written.
+//
+// **Flags.**  Each tile of queries of a round has one.  The writers of scores
+// add 1 to it, each behind what its warpgroup has made of a block of keys, when
+// that is in memory.  A tile of outputs waits until all blocks that its queries
+// see are done, and adds 1 as well; with the last of them the flag is 0 again.
+// Who waits does so for tiles that were drawn before, which have a block.
+//
+// **Shared memory** is that of scores.  Tiles of outputs take the same slots in
+// the same order; their right factors and what they stage may fill less of
+// them.  Left factors come in halves, since P has the map by which it leaves.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_MERGEDSPILL_H
+#define ATTN_LIB_KERNELS_MERGEDSPILL_H
+
+#include "SpillFrame.h"
+
+namespace attn {
+
+/// Declares the flags of a round.
+void declareFlags(TileBuilder &builder, Arguments &arguments,
+                  const KernelRequest &request);
+
+class MergedSpill {
+public:
+  /// The tiles of both kinds, of one kernel.
+  MergedSpill(const SpillFrame &scores, const SpillFrame &outputs)
+      : scores(scores), outputs(outputs), b(scores.b) {}
+
+  void produce() const;
+  void write(int64_t group) const;
+
+  /// What is to be done with a tile of the queue, by its kind.
+  using Values = llvm::SmallVector<mlir::Value>;
+  mlir::ValueRange
+  choose(const Tile &queued, llvm::function_ref<Values(const Tile &)> ofScores,
+         llvm::function_ref<Values(const Tile &)> ofOutputs) const;
+
+private:
+  /// In the queue parts of outputs are negative.
+  static Scalar isOutput(TileBuilder &b, const Tile &queued) {
+    return queued.part < b.i32(0);
+  }
+  /// From the queue's form to the tile's own, and back.
+  static Tile turned(const Tile &tile) {
+    return {tile.row, tile.head, tile.batch, tile.part * -1 - 1};
+  }
+
+  /// Numbers of tiles, as they are drawn.
+  struct Order {
+    explicit Order(const MergedSpill &tiles);
+    Tile at(Scalar number) const;
+
+    const MergedSpill &tiles;
+    Scalar ahead;                 ///< scores before the first outputs
+    Scalar scoresInTurn, inTurns; ///< of each turn, and how many there are
+    Scalar outputsInTurn;
+    Scalar count;
+  };
+
+  Tile drawNext(const Order &order) const;
+  /// The tile, or the next one for which there is something to do, when what
+  /// it reads is there.
+  Tile ready(const Order &order, const Tile &queued) const;
+
+  /// The flag of a tile of queries, and how often scores count it.
+  struct Flag {
+    mlir::Value flags;
+    Scalar index, ofScores;
+  };
+  Flag flagOf(const Tile &tile) const;
+  void count(const Flag &flag) const;
+
+  const SpillFrame &scores, &outputs;
+  TileBuilder &b;
+};
+
+} // namespace attn
+
+#endif
