@@ -524,8 +524,7 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
       ofHead.all += bytes, ofHead.ofRows += bytes;
     };
     if (schedule.isBeside(i)) { // by blocks that are counted already
-      if (grid.pipeline.width == 0)
-        addRows(countBytes(grid, problem));
+      addRows(grid.pipeline.width > 0 ? 0 : countBytes(grid, problem));
       continue;
     }
     if (grid.pipeline.isOrdered || grid.pipeline.firstStores) // strips behind
