@@ -6,9 +6,9 @@
 // scratch memory.
 //
 // **Roles.**  A producer, one lane, starts every load; a writer, one lane,
-// starts everything that leaves; they share the first warpgroup, with warps for
-// what is left to do where a launch has that.  Each consumer warpgroup has 64
-// rows of the tile.
+// starts everything that leaves, or one for each warpgroup what that leaves;
+// they share the first warpgroup, with warps for what is left to do where a
+// launch has that.  Each consumer warpgroup has 64 rows of the tile.
 //
 // **Statistics** go from launch to launch in blocks of queries, those of a head
 // behind each other, then heads, then batch entries.  A block is, for each of
