@@ -3,6 +3,7 @@
 #include "attn/CAPI/Binding.h"
 
 #include "attn/Kernels/Kernels.h"
+#include "attn/Schedule/Registry.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
@@ -13,6 +14,9 @@
 using namespace attn;
 using namespace mlir;
 using runtime::Status;
+
+// A launch has its flags, and the number of the next tile.
+static_assert(kMostFlags < runtime::Gpu::kMostCounters);
 
 //===----------------------------------------------------------------------===//
 // LoadedKernels

@@ -2,17 +2,16 @@
 
 #include "MergedSpill.h"
 
+#include "attn/Schedule/Registry.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
 void attn::declareFlags(TileBuilder &b, Arguments &arguments,
                         const KernelRequest &request) {
-  int64_t group = request.problem.heads / request.problem.kvHeads;
-  int64_t tiles =
-      llvm::divideCeil(request.tiles.get("strip"), SpillFrame::kRows);
   arguments.perLaunch(kFlagsRole, b.getI32Type(),
-                      request.tiles.get("heads") * group * tiles);
+                      mergedFlags(request.tiles, request.problem));
 }
 
 ValueRange
@@ -106,15 +105,12 @@ Tile MergedSpill::drawNext(const Order &order) const {
 }
 
 Tile MergedSpill::ready(const Order &order, const Tile &queued) const {
-  Tile next = Tile::of(
-      b, b.repeat(
-             queued.numbers(),
-             [&](ValueRange s) {
-               Tile tile = Tile::of(b, s);
-               Scalar isScores = isOutput(b, tile) == b.boolean(false);
-               return (b.i32(-1) < tile.row) & isScores & scores.isIdle(tile);
-             },
-             [&](ValueRange) { return drawNext(order).numbers(); }));
+  Tile next = skipIdle(
+      b, queued,
+      [&](const Tile &tile) {
+        return (isOutput(b, tile) == b.boolean(false)) & scores.isIdle(tile);
+      },
+      [&] { return drawNext(order); });
   b.when((b.i32(-1) < next.row) & isOutput(b, next), [&] {
     Flag flag = flagOf(turned(next));
     AwaitOp::create(b, b.getI32Type(), flag.flags, flag.index, flag.ofScores);

@@ -100,24 +100,26 @@ Value SpillConsumer::addSteps(Scalar steps, Place &place, Value sum,
                            isTransposed, right, place.slot,
                            /*rhs_column=*/Value(), /*transpose=*/false, sum);
   };
-  auto addRuns = [&](Scalar runs, int64_t count) {
-    ValueRange last = b.loop(b.i32(0), runs, {place.slot, place.parity, sum},
-                             [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                               Place place{b.wrap(p[0]), b.wrap(p[1])};
-                               Value sum = addRun(count, place, p[2], start);
-                               return {place.slot, place.parity, sum};
-                             });
-    place = {b.wrap(last[0]), b.wrap(last[1])};
-    sum = last[2];
-  };
   Scalar rest = steps;
   if (int64_t run = slicesOfRun(kSlicesOfRun); run > 1) {
     Scalar runs = steps / run;
-    addRuns(runs, run);
+    sum = addRuns(runs, run, place, sum, start);
     rest = steps - runs * run;
   }
-  addRuns(rest, 1);
-  return sum;
+  return addRuns(rest, 1, place, sum, start);
+}
+
+Value SpillConsumer::addRuns(Scalar runs, int64_t count, Place &place,
+                             Value sum,
+                             function_ref<Value(Place, Value)> start) const {
+  ValueRange last = b.loop(b.i32(0), runs, {place.slot, place.parity, sum},
+                           [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                             Place place{b.wrap(p[0]), b.wrap(p[1])};
+                             Value sum = addRun(count, place, p[2], start);
+                             return {place.slot, place.parity, sum};
+                           });
+  place = {b.wrap(last[0]), b.wrap(last[1])};
+  return last[2];
 }
 
 // Small parts come first, and so do their products: their slots are free for
@@ -171,14 +173,15 @@ void SpillConsumer::put(Value fragment, Scalar &turn) const {
   for (int64_t piece = 0; piece < stagedPieces(); ++piece) {
     Place place = stagedAt(group, piece, turn);
     ringStaged.awaitEmpty(b, {place.slot, place.parity ^ 1});
-    Value some = fragment;
-    if (staging.columns < width() && !isEmptyPiece(piece))
-      some = ExtractOp::create(b, b.accType(kWarpRows, staging.columns),
-                               fragment, piece * staging.columns);
-    if (!isEmptyPiece(piece))
+    if (!isEmptyPiece(piece)) {
+      Value some = fragment;
+      if (staging.columns < width())
+        some = ExtractOp::create(b, b.accType(kWarpRows, staging.columns),
+                                 fragment, piece * staging.columns);
       StoreMatrixOp::create(b, some, staged, groupRow + warpOfGroup * kWarpRows,
                             /*column=*/Value(),
                             /*stage=*/b.i32(piece % staging.slots));
+    }
     ringStaged.handOver(b, place);
   }
   turn = turnAfter(turn);

@@ -57,6 +57,10 @@ struct SpillConsumer : SpillFrame {
   mlir::Value addRun(int64_t count, Place &place, mlir::Value sum,
                      llvm::function_ref<mlir::Value(Place, mlir::Value)> start,
                      llvm::function_ref<void()> afterwards = {}) const;
+  /// So many runs.
+  mlir::Value
+  addRuns(Scalar runs, int64_t count, Place &place, mlir::Value sum,
+          llvm::function_ref<mlir::Value(Place, mlir::Value)> start) const;
   /// Steps of sums that start beside those before, `most` if the ring has a
   /// slot for what comes meanwhile.
   int64_t slicesOfRun(int64_t most) const { return stages > 2 ? most : 1; }

@@ -62,13 +62,9 @@ private:
   Tile busy(const Tile &tile) {
     if (f.is(SpillLaunch::keySums))
       return tile;
-    return Tile::of(b, b.repeat(
-                           tile.numbers(),
-                           [&](ValueRange s) {
-                             Tile tile = Tile::of(b, s);
-                             return (b.i32(-1) < tile.row) & f.isIdle(tile);
-                           },
-                           [&](ValueRange) { return drawNext().numbers(); }));
+    return skipIdle(
+        b, tile, [&](const Tile &tile) { return f.isIdle(tile); },
+        [&] { return drawNext(); });
   }
 
   Tile drawNext() {
@@ -320,6 +316,18 @@ private:
 };
 
 } // namespace
+
+Tile attn::skipIdle(TileBuilder &b, const Tile &tile,
+                    function_ref<Scalar(const Tile &)> isIdle,
+                    function_ref<Tile()> drawNext) {
+  return Tile::of(b, b.repeat(
+                         tile.numbers(),
+                         [&](ValueRange s) {
+                           Tile tile = Tile::of(b, s);
+                           return (b.i32(-1) < tile.row) & isIdle(tile);
+                         },
+                         [&](ValueRange) { return drawNext().numbers(); }));
+}
 
 void attn::produceSpillTiles(const SpillFrame &frame) {
   Producer(frame).produce();

@@ -198,6 +198,10 @@ void writeSpills(const SpillFrame &frame, int64_t group);
 Place loadSpillTile(const SpillFrame &frame, const Tile &tile, Place start);
 Scalar writeSpillTile(const SpillFrame &frame, int64_t group, const Tile &tile,
                       Scalar turn);
+/// The tile, or the next one for which there is something to do; or the end.
+Tile skipIdle(TileBuilder &builder, const Tile &tile,
+              llvm::function_ref<Scalar(const Tile &)> isIdle,
+              llvm::function_ref<Tile()> drawNext);
 
 } // namespace attn
 

@@ -131,8 +131,9 @@ public:
   void operand(llvm::StringRef name, mlir::Type element);
   /// Memory of the launch, so many elements for every block of the grid.
   void perBlock(llvm::StringRef role, mlir::Type element, int64_t count);
-  /// Memory of all launches, so many elements for every strip of queries.
+  /// The same for all blocks together.
   void perLaunch(llvm::StringRef role, mlir::Type element, int64_t count);
+  /// Memory of all launches, so many elements for every strip of queries.
   void perStrip(llvm::StringRef role, mlir::Type element, int64_t count);
 
   /// The tensor map of an operand.

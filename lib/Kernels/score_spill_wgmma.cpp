@@ -13,11 +13,11 @@
 //             columns
 //
 // Both are launched for every round, or *merged* in one launch (MergedSpill.h).
-// A block of keys has maxima of its own,
-// rounded up to whole powers of two (GroupSoftmax.h), so blocks need not know
-// of each other.  Who sums up O brings their weights to one reference by powers
-// of two, which is exact: P comes into registers for that, and from there into
-// its product.  Sums are one block's and have one order.
+// A block of keys has maxima of its own, rounded up to whole powers of two
+// (GroupSoftmax.h), so blocks need not know of each other.  Who sums up O
+// brings their weights to one reference by powers of two, which is exact: P
+// comes into registers for that, and from there into its product.  Sums are one
+// block's and have one order.
 //
 // A consumer warpgroup has 64 rows of a tile.  While one scales P the products
 // of the other run, and while one makes P of its scores the last ones of the
@@ -215,29 +215,20 @@ private:
       weights = ScaleRowsOp::create(b, type, weights, exponents);
       return startSum(sum, weights, right, place.slot);
     };
-    auto addOneByOne = [&]() -> SmallVector<Value> {
-      return llvm::to_vector(
-          b.loop(from, to, {place.slot, place.parity, sum},
-                 [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                   Place place{b.wrap(p[0]), b.wrap(p[1])};
-                   Value added = addRun(1, place, p[2], start);
-                   return {place.slot, place.parity, added};
-                 }));
-    };
-    int64_t run = slicesOfRun(ofBlock);
-    SmallVector<Value> last;
-    if (run < ofBlock) {
-      last = addOneByOne();
-    } else {
-      ValueRange either = b.choose(
-          to - from < b.i32(run), // under a mask, or behind the last key
-          addOneByOne, [&]() -> SmallVector<Value> {
-            Place after = place;
-            Value added = addRun(run, after, sum, start);
-            return {after.slot, after.parity, added};
-          });
-      last = llvm::to_vector(either);
-    }
+    if (slicesOfRun(ofBlock) < ofBlock)
+      return addRuns(to - from, 1, place, sum, start);
+    ValueRange last = b.choose(
+        to - from < b.i32(ofBlock), // under a mask, or behind the last key
+        [&]() -> SmallVector<Value> {
+          Place after = place;
+          Value added = addRuns(to - from, 1, after, sum, start);
+          return {after.slot, after.parity, added};
+        },
+        [&]() -> SmallVector<Value> {
+          Place after = place;
+          Value added = addRun(ofBlock, after, sum, start);
+          return {after.slot, after.parity, added};
+        });
     place = {b.wrap(last[0]), b.wrap(last[1])};
     return last[2];
   }

@@ -145,12 +145,8 @@ public:
     return std::max({alone, keySplitter + active * step.scores,
                      valueSplitter + active * step.output});
   }
-  /// How much longer rounds of one warpgroup are, for which others split: while
-  /// it waits for them nobody multiplies.  d = 192 and 256 in f32, 4096 and
-  /// 16384 rows, took 1.2 to 1.37 times as long as predicted without this
-  /// (2026-11-23).
-  double loneSplitShare() const {
-    return groups == 1 && keySplitter > 0 ? 1.25 : 1;
+  double loneShare() const {
+    return groups == 1 && keySplitter > 0 ? c.loneSplitShare : 1;
   }
   /// A round in which so many warpgroups have something to do, without what
   /// loads add.
@@ -165,7 +161,7 @@ public:
                             c.operandShare * smem() * part, helper(active)});
     busy = powerMean({busy, c.aloneShare * copyClocks / blockSteps()},
                      c.ringPower);
-    return loneSplitShare() * busy *
+    return loneShare() * busy *
            (1 + c.ringShare / std::max(1.0, grid.stages - 1.0));
   }
   double round(double active) const {

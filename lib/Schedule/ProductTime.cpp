@@ -166,16 +166,13 @@ private:
   /// a slice of parts has a stage for each.
   double ringShare() const {
     constexpr double measured = 3, fall = 4;
-    // Of two slots both are held while products follow one another, so nothing
-    // is on its way: five problems, d = 360 to 568, took
-    // 1.31 to 1.6 times as long as predicted without this (2026-11-23).
-    constexpr double fewest = 2, heldShare = 1.35;
+    constexpr double fewest = 2;
     auto behind = [&](double stages) { // sum of all gains
       return std::pow(fall, 2 - stages) * fall / (fall - 1);
     };
     if (isSplit)
       return 1;
-    double held = double(grid.stages) <= fewest ? heldShare : 1;
+    double held = double(grid.stages) <= fewest ? c.productHeldShare : 1;
     return held * std::exp(c.productRingWait *
                            (behind(double(grid.stages)) - behind(measured)));
   }

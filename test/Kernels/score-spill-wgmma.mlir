@@ -13,7 +13,7 @@
 func.func @rounds(%q: tensor<1x3x300x264xbf16>,
     %k: tensor<1x3x290x264xbf16>, %v: tensor<1x3x290x72xbf16>)
     -> (tensor<1x3x300x72xbf16>, tensor<1x3x300xf32>) {
-  %o, %lse = attn.forward %q, %k, %v mask(causal_bottom_right) {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 128, heads = 2, stages = 4, persistent = 1>}
+  %o, %lse = attn.forward %q, %k, %v mask(causal_bottom_right) {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 128, heads = 2, stages = 4, persistent = 1, merged = 0>}
       : tensor<1x3x300x264xbf16>, tensor<1x3x290x264xbf16>, tensor<1x3x290x72xbf16>
      -> tensor<1x3x300x72xbf16>, tensor<1x3x300xf32>
   return %o, %lse : tensor<1x3x300x72xbf16>, tensor<1x3x300xf32>

@@ -156,6 +156,11 @@ struct Calibration {
   /// late, or a warpgroup, holds up all.  Of more slots it is as much less as
   /// there are more beyond the first.
   double ringShare = 0.039;
+  /// How much longer rounds of one warpgroup are, for which others split: while
+  /// it waits for them nobody multiplies.  d = 192 and 256 in f32, 4096 and
+  /// 16384 rows, took 1.2 to 1.37 times as long as predicted without this
+  /// (2026-11-23).
+  double loneSplitShare = 1.25;
   /// Share of the first fill of a ring that the first step waits for: with one
   /// tile each, four stages took 19.0 us, two 17.4 (d = 72, 3345 rows, a window
   /// of 923).
@@ -297,6 +302,11 @@ struct Calibration {
   /// all else here was measured; with four 0.95 to 1.00 times, but with three
   /// it is put 3 % too slow.
   double productRingWait = 0.2;
+  /// How much longer products take with two stages beside that: both were held
+  /// while they followed one another, so nothing was on its way.  Five
+  /// problems, d = 360 to 568, took 1.31 to 1.6 times as long as predicted
+  /// without this (2026-11-23).  One of two is held since; not measured again.
+  double productHeldShare = 1.35;
   /// Of the tensor cores' rate, what products of parts reach whose tiles of 128
   /// columns take six of them out of shared memory.  Not fitted: d = 512 with
   /// 4096 rows is put 12 % too fast, other kernels of f32 as much or more.

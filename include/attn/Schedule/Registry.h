@@ -99,7 +99,8 @@ const std::vector<ScheduleKind> &scheduleKinds();
 const ScheduleKind *findScheduleKind(std::string_view name);
 
 /// Tiles of queries that one launch of score_spill has flags for, when scores
-/// and outputs are merged.
+/// and outputs are merged: with such tiles, and at most.
+int64_t mergedFlags(const Tiles &tiles, const Problem &problem);
 inline constexpr int64_t kMostFlags = 8000;
 
 /// A sentence unless tiles of plain products on wgmma may have so many columns:

@@ -450,29 +450,22 @@ struct AwaitLowering : OpConversionPattern<AwaitOp> {
   }
 };
 
-struct AwaitLaunchLowering : OpConversionPattern<AwaitLaunchOp> {
-  using OpConversionPattern::OpConversionPattern;
+template <typename Op, NVVM::GridDepActionKind action>
+struct LaunchControlLowering : OpConversionPattern<Op> {
+  using OpConversionPattern<Op>::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(AwaitLaunchOp op, OpAdaptor,
+  matchAndRewrite(Op op, typename Op::Adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<NVVM::GriddepcontrolOp>(
-        op, NVVM::GridDepActionKind::wait);
+    rewriter.replaceOpWithNewOp<NVVM::GriddepcontrolOp>(op, action);
     return success();
   }
 };
-
-struct ReleaseLaunchLowering : OpConversionPattern<ReleaseLaunchOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(ReleaseLaunchOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<NVVM::GriddepcontrolOp>(
-        op, NVVM::GridDepActionKind::launch_dependents);
-    return success();
-  }
-};
+using AwaitLaunchLowering =
+    LaunchControlLowering<AwaitLaunchOp, NVVM::GridDepActionKind::wait>;
+using ReleaseLaunchLowering =
+    LaunchControlLowering<ReleaseLaunchOp,
+                          NVVM::GridDepActionKind::launch_dependents>;
 
 struct ClusterRankLowering : OpConversionPattern<ClusterRankOp> {
   using OpConversionPattern::OpConversionPattern;

@@ -48,6 +48,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Registry.h"
 
 using namespace attn;
@@ -259,6 +260,11 @@ static std::optional<std::string> checkMask(const Tiles &t,
   return std::nullopt;
 }
 
+int64_t attn::mergedFlags(const Tiles &tiles, const Problem &problem) {
+  return tiles.get("heads") * (problem.heads / problem.kvHeads) *
+         ceilDiv(tiles.get("strip"), kProductRows);
+}
+
 /// What pipelines have in common.
 static std::optional<std::string> checkRounds(const Tiles &t,
                                               const Problem &problem) {
@@ -277,8 +283,7 @@ static std::optional<std::string> checkRounds(const Tiles &t,
            "most their columns, " +
            number(t.get("key_block")) +
            ", but got column = " + number(t.get("column"));
-  int64_t flags = t.get("heads") * (problem.heads / problem.kvHeads) *
-                  ((t.get("strip") + kProductRows - 1) / kProductRows);
+  int64_t flags = mergedFlags(t, problem);
   if (isMerged(t) && flags > kMostFlags)
     return "expects at most " + number(kMostFlags) +
            " tiles of queries in one launch of scores and outputs, but got " +

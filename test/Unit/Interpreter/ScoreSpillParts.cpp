@@ -43,12 +43,14 @@ TEST_F(ScoreSpillParts, MasksAndRows) {
                                  {1, 130},
                                  {270, 1},
                                  {128, 256}}) {
-      Choice c;
-      check(problem(queries, keys, 72, 64, mask), c);
-      c.strip = 256;
-      c.column = 128;
-      c.merged = true;
-      check(problem(queries, keys, 64, 136, mask), c);
+      for (bool merged : {false, true}) {
+        Choice c;
+        c.merged = merged;
+        check(problem(queries, keys, 72, 64, mask), c);
+        c.strip = 256;
+        c.column = 128;
+        check(problem(queries, keys, 64, 136, mask), c);
+      }
     }
 }
 
@@ -62,12 +64,13 @@ TEST_F(ScoreSpillParts, HeadDimensions) {
                        {190, 33},
                        {256, 192},
                        {321, 257}})
-    for (int64_t column : {64, 128}) {
-      Choice c;
-      c.column = column;
-      c.merged = column == 64;
-      check(problem(140, 150, d, dv, {MaskKind::causal}), c);
-    }
+    for (int64_t column : {64, 128})
+      for (bool merged : {false, true}) {
+        Choice c;
+        c.column = column;
+        c.merged = merged;
+        check(problem(140, 150, d, dv, {MaskKind::causal}), c);
+      }
 }
 
 TEST_F(ScoreSpillParts, HeadsAndBatches) {
@@ -82,6 +85,7 @@ TEST_F(ScoreSpillParts, HeadsAndBatches) {
       c.heads = atOnce;
       check(p, c);
       p.lse = false;
+      check(p, c);
       c.merged = true;
       check(p, c);
     }

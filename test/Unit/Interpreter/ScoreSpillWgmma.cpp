@@ -64,13 +64,15 @@ TEST_F(ScoreSpillWgmma, MasksAndRows) {
                                    {9, 130},
                                    {270, 1},
                                    {128, 256}}) {
-        Choice c;
-        c.keyBlock = keyBlock;
-        check(oneHead(queries, keys, 72, 64, mask), c);
-        c.strip = 256;
-        c.stages = 3;
-        c.merged = true;
-        check(oneHead(queries, keys, 64, 136, mask, DataType::f16), c);
+        for (bool merged : {false, true}) {
+          Choice c;
+          c.keyBlock = keyBlock;
+          c.merged = merged;
+          check(oneHead(queries, keys, 72, 64, mask), c);
+          c.strip = 256;
+          c.stages = 3;
+          check(oneHead(queries, keys, 64, 136, mask, DataType::f16), c);
+        }
       }
 }
 
@@ -255,15 +257,16 @@ TEST_F(ScoreSpillWgmma, MergedKeepsItsOrder) {
 }
 
 TEST_F(ScoreSpillWgmma, RowsThatSeeNoKeyAreZero) {
-  for (int64_t strip : {128, 512}) {
-    Choice c;
-    c.strip = strip;
-    c.merged = strip > 128;
-    // Bottom-right: the first 380 of 400 queries see none of the 20 keys.
-    check(oneHead(400, 20, 72, 64, {MaskKind::causalBottomRight}), c);
-    check(oneHead(200, 50, 72, 64, {MaskKind::window, 10, 0}), c);
-    check(oneHead(40, 0, 72, 64), c);
-  }
+  for (int64_t strip : {128, 512})
+    for (bool merged : {false, true}) {
+      Choice c;
+      c.strip = strip;
+      c.merged = merged;
+      // Bottom-right: the first 380 of 400 queries see none of the 20 keys.
+      check(oneHead(400, 20, 72, 64, {MaskKind::causalBottomRight}), c);
+      check(oneHead(200, 50, 72, 64, {MaskKind::window, 10, 0}), c);
+      check(oneHead(40, 0, 72, 64), c);
+    }
 }
 
 TEST_F(ScoreSpillWgmma, NotANumberStaysInTheRowsThatSeeIt) {
