@@ -103,6 +103,7 @@ Step runMma(Warp &, const Instruction &);
 Step runCast(Warp &, const Instruction &);
 Step runSplit(Warp &, const Instruction &);
 Step runExtract(Warp &, const Instruction &);
+Step runConcat(Warp &, const Instruction &);
 Step runRowReduce(Warp &, const Instruction &);
 Step runRowCombine(Warp &, const Instruction &);
 Step runKeepColumns(Warp &, const Instruction &);

@@ -74,6 +74,17 @@ Step attn::interpreter::runExtract(Warp &warp, const Instruction &in) {
   return finish(warp, in, std::move(result));
 }
 
+Step attn::interpreter::runConcat(Warp &warp, const Instruction &in) {
+  auto concat = cast<tile::ConcatOp>(in.op);
+  const Matrix &left = *warp.matrix(in, 0), &right = *warp.matrix(in, 1);
+  std::shared_ptr<Matrix> result = makeMatrix(concat.getResult().getType());
+  for (int64_t i = 0; i < result->rows; ++i) {
+    std::copy_n(left.row(i), left.columns, result->row(i));
+    std::copy_n(right.row(i), right.columns, result->row(i) + left.columns);
+  }
+  return finish(warp, in, std::move(result));
+}
+
 Step attn::interpreter::runRowReduce(Warp &warp, const Instruction &in) {
   auto reduce = cast<tile::RowReduceOp>(in.op);
   bool max = reduce.getKind() == tile::Reduction::max;

@@ -84,6 +84,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::SplitRowsOp) { return runSplitRows; })
       .Case([](tile::SplitViewOp) { return runSplitView; })
       .Case([](tile::ExtractOp) { return runExtract; })
+      .Case([](tile::ConcatOp) { return runConcat; })
       .Case([](tile::MapOp) { return runMap; })
       .Case([](tile::RowReduceOp) { return runRowReduce; })
       .Case([](tile::RowCombineOp) { return runRowCombine; })

@@ -45,37 +45,46 @@ void MergedSpill::count(const Flag &flag) const {
 // Order
 //===----------------------------------------------------------------------===//
 
-// Tiles ahead are two for each multiprocessor: those of the scores that an
-// output waits for are then done, or nearly so, when it is drawn.  In a turn
-// there are outputs for all that run at once, as `SpillFrame::tileAt` lets
-// heads take turns, and the scores of as many heads.
+// Tiles ahead are two for each multiprocessor, and whole sections: those of the
+// scores that an output waits for are then done, or nearly so, when it is
+// drawn.  Then come sections of outputs (`SpillFrame::sectionOf`), and before
+// each the scores of as many heads, as long as there are any.
 MergedSpill::Order::Order(const MergedSpill &tiles) : tiles(tiles) {
   TileBuilder &b = tiles.b;
   constexpr int64_t perMultiprocessor = 2;
-  int64_t sms = tiles.scores.request.sms;
-  Scalar ofHead = b.max(tiles.outputs.tilesOfHead(), b.i32(1));
-  Scalar heads = tiles.outputs.headsInTurn();
-  scoresInTurn = heads * b.max(tiles.scores.tilesOfHead(), b.i32(1));
-  outputsInTurn = heads * ofHead;
-  Scalar all = tiles.scores.tileCount();
-  Scalar turns = (scoresInTurn + (sms * perMultiprocessor - 1)) / scoresInTurn;
-  ahead = b.min(all, turns * scoresInTurn);
-  inTurns = (all - ahead + scoresInTurn - 1) / scoresInTurn;
-  count = ahead + inTurns * scoresInTurn + tiles.outputs.tileCount();
+  const SpillFrame &outputs = tiles.outputs;
+  Scalar one = b.i32(1);
+  scoresOfHead = b.max(tiles.scores.tilesOfHead(), one);
+  ofHead = scoresOfHead + outputs.tilesOfHead();
+  // Of whole sections, so many heads or more.
+  auto wholeSections = [&](Scalar heads) {
+    SpillFrame::Section last = outputs.sectionOf(heads - 1, one);
+    return b.min(last.first + last.heads, outputs.heads);
+  };
+  int64_t tilesAhead = tiles.scores.request.sms * perMultiprocessor;
+  Scalar headsAhead =
+      wholeSections((scoresOfHead + (tilesAhead - 1)) / scoresOfHead);
+  ahead = headsAhead * scoresOfHead;
+  Scalar left = outputs.heads - headsAhead;
+  mixed = b.select(b.i32(0) < left, wholeSections(left), b.i32(0));
+  count = ahead + mixed * scoresOfHead + outputs.tileCount();
 }
 
 Tile MergedSpill::Order::at(Scalar number) const {
   TileBuilder &b = tiles.b;
   Scalar behind = b.max(number - ahead, b.i32(0));
-  Scalar ofTurn = scoresInTurn + outputsInTurn;
-  Scalar turn = b.min(behind / ofTurn, inTurns);
-  Scalar rest = behind - turn * ofTurn;
-  Scalar hasScores = (turn < inTurns) & (rest < scoresInTurn);
+  SpillFrame::Section section = tiles.outputs.sectionOf(behind, ofHead);
+  Scalar isMixed = section.first < mixed;
+  Scalar rest = behind - section.first * ofHead;
+  Scalar isBefore = isMixed & (rest < section.heads * scoresOfHead);
   Scalar isAhead = number < ahead;
-  Scalar isScores = b.wrap(arith::OrIOp::create(b, isAhead, hasScores));
-  Scalar score = b.select(isAhead, number, ahead + turn * scoresInTurn + rest);
-  Scalar output = turn * outputsInTurn + rest -
-                  b.select(turn < inTurns, scoresInTurn, b.i32(0));
+  Scalar isScores = b.wrap(arith::OrIOp::create(b, isAhead, isBefore));
+  Scalar score =
+      b.select(isAhead, number, ahead + section.first * scoresOfHead + rest);
+  // Outputs come behind the scores of their section, or of all.
+  Scalar output =
+      behind -
+      b.select(isMixed, section.first + section.heads, mixed) * scoresOfHead;
   Scalar all = tiles.scores.tileCount();
   Tile ofScores = tiles.scores.tileAt(b.min(score, all));
   Tile ofOutputs = turned(tiles.outputs.tileAt(output));

@@ -60,9 +60,9 @@ private:
     Tile at(Scalar number) const;
 
     const MergedSpill &tiles;
-    Scalar ahead;                 ///< scores before the first outputs
-    Scalar scoresInTurn, inTurns; ///< of each turn, and how many there are
-    Scalar outputsInTurn;
+    Scalar scoresOfHead, ofHead; ///< and outputs as well
+    Scalar ahead;                ///< scores before the first outputs
+    Scalar mixed;                ///< heads of sections that scores come before
     Scalar count;
   };
 

@@ -34,40 +34,45 @@ void SpillConsumer::consumeTiles(
 /// 2048 one behind the other ptxas 13.0 takes a minute.
 static constexpr int64_t kMostSlices = 8, kSlicesOfRun = 8;
 
-Value SpillConsumer::product(Place &place, int64_t columns) const {
+Value SpillConsumer::product(Place &place, int64_t columns, bool isHalf) const {
   int64_t slices = llvm::divideCeil(columns, kStep);
   int64_t last = std::min(slices, stages);
-  Value sum = firstSlices(slices - last, place);
+  Value sum = firstSlices(slices - last, place, isHalf);
   turns.take(b);
-  return addSlices(sum, last, place, [&] { turns.pass(b); });
+  return addSlices(sum, last, place, isHalf, [&] { turns.pass(b); });
 }
 
-Value SpillConsumer::firstSlices(int64_t count, Place &place) const {
+Value SpillConsumer::firstSlices(int64_t count, Place &place,
+                                 bool isHalf) const {
   if (count == 0)
     return {};
   if (!isForward || count <= kMostSlices)
-    return addSlices(Value(), count, place);
+    return addSlices(Value(), count, place, isHalf);
+  FragType type = b.accType(kWarpRows, isHalf ? keyBlock / 2 : keyBlock);
   ValueRange last = b.loop(b.i32(0), b.i32(count / kSlicesOfRun),
-                           {place.slot, place.parity,
-                            b.fill(b.f32(0), b.accType(kWarpRows, keyBlock))},
+                           {place.slot, place.parity, b.fill(b.f32(0), type)},
                            [&](Scalar, ValueRange p) -> SmallVector<Value> {
                              Place place{b.wrap(p[0]), b.wrap(p[1])};
-                             Value sum = addSlices(p[2], kSlicesOfRun, place);
+                             Value sum =
+                                 addSlices(p[2], kSlicesOfRun, place, isHalf);
                              return {place.slot, place.parity, sum};
                            });
   place = {b.wrap(last[0]), b.wrap(last[1])};
   int64_t rest = count % kSlicesOfRun;
-  return rest ? addSlices(last[2], rest, place) : Value(last[2]);
+  return rest ? addSlices(last[2], rest, place, isHalf) : Value(last[2]);
 }
 
 Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place,
+                               bool isHalf,
                                function_ref<void()> afterwards) const {
   return addRun(
       count, place, sum,
       [&](Place place, Value sum) -> Value {
-        return WgmmaOp::create(b, b.pendingType(keyBlock), left, place.slot,
-                               groupRow, right, place.slot, /*transpose=*/true,
-                               sum);
+        return WgmmaOp::create(
+            b, b.pendingType(isHalf ? keyBlock / 2 : keyBlock), left,
+            place.slot, groupRow, isHalf ? rightHalves : right,
+            isHalf ? Value(place.slot * 2) : Value(place.slot),
+            /*transpose=*/true, sum);
       },
       afterwards);
 }

@@ -43,11 +43,13 @@ struct SpillConsumer : SpillFrame {
 
   /// The first row of the warp in a tile.
   Scalar warpRow() const { return groupRow + warpOfGroup * kWarpRows; }
-  /// Own rows times the transpose of a block's, 64 columns after the other.
-  mlir::Value product(Place &place, int64_t columns) const;
+  /// Own rows times the transpose of a block's, 64 columns after the other; or
+  /// times that of the half that came of it.
+  mlir::Value product(Place &place, int64_t columns, bool isHalf = false) const;
   /// The next slices of such a product: all but the first start beside the one
   /// before.  What is to be done then comes when all have been started.
   mlir::Value addSlices(mlir::Value sum, int64_t count, Place &place,
+                        bool isHalf,
                         llvm::function_ref<void()> afterwards = {}) const;
   /// sum += left times right, so many steps of sums.
   mlir::Value addSteps(Scalar steps, Place &place, mlir::Value sum,
@@ -65,7 +67,7 @@ struct SpillConsumer : SpillFrame {
   /// slot for what comes meanwhile.
   int64_t slicesOfRun(int64_t most) const { return stages > 2 ? most : 1; }
   /// The first slices of a product.
-  mlir::Value firstSlices(int64_t count, Place &place) const;
+  mlir::Value firstSlices(int64_t count, Place &place, bool isHalf) const;
   /// The same of parts, slices added up in f32.
   mlir::Value productOfParts(Place &place, int64_t columns) const;
   /// Own rows of a slice of parts times those of the right factor, or their

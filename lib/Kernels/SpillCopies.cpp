@@ -79,6 +79,8 @@ private:
     case SpillLaunch::scores:
       if (f.splits)
         return loadPartsOfSlices(tile, step, place);
+      if (f.halves)
+        return loadSlicesOfHalves(tile, place);
       place = loadSlices("q", "k", f.problem.headDim, tile, step, place);
       if (f.isForward)
         return place;
@@ -119,6 +121,8 @@ private:
          tile.row - f.firstQuery, key - block * f.keyBlock, f.left, place);
     load("v", tile.batch, tile.head / f.sharers, key, f.columnOf(tile), f.right,
          place);
+    if (f.merged && f.halves) // the right factor of scores comes in two
+      f.ring.handOver(b, place);
   }
 
   /// So many slices, part by part, each into a slot, the small ones first.  A
@@ -167,6 +171,16 @@ private:
   /// Both factors of a block of scores, or of dP, 64 columns after the other.
   Place loadSlices(StringRef own, StringRef streamed, int64_t columns,
                    const Tile &tile, const Step &step, Place start) {
+    return loadEach(columns, start, [&](Scalar column, Place place) {
+      load(own, tile.batch, tile.head, tile.row, column, f.left, place);
+      load(streamed, tile.batch, tile.head / f.sharers, step.block * f.keyBlock,
+           column, f.right, place);
+    });
+  }
+
+  /// A slot for every 64 of so many columns.
+  Place loadEach(int64_t columns, Place start,
+                 function_ref<void(Scalar column, Place)> load) {
     constexpr int64_t width = SpillFrame::kStep;
     ValueRange last =
         b.loop(b.i32(0), b.i32((columns + width - 1) / width),
@@ -174,14 +188,30 @@ private:
                [&](Scalar slice, ValueRange p) -> SmallVector<Value> {
                  Place place{b.wrap(p[0]), b.wrap(p[1])};
                  f.ring.awaitEmpty(b, place);
-                 load(own, tile.batch, tile.head, tile.row, slice * width,
-                      f.left, place);
-                 load(streamed, tile.batch, tile.head / f.sharers,
-                      step.block * f.keyBlock, slice * width, f.right, place);
+                 load(slice * width, place);
                  place = f.ring.next(b, place);
                  return {place.slot, place.parity};
                });
     return {b.wrap(last[0]), b.wrap(last[1])};
+  }
+
+  /// Q and both halves of a block of K, or the one that is seen.
+  Place loadSlicesOfHalves(const Tile &tile, Place start) {
+    constexpr int64_t rows = SpillFrame::kRows;
+    SpillFrame::Half half = f.halfOf(tile);
+    Scalar keyHead = tile.head / f.sharers;
+    Scalar key =
+        tile.part * f.keyBlock + b.select(half.isUpper, b.i32(rows), b.i32(0));
+    return loadEach(f.problem.headDim, start, [&](Scalar column, Place place) {
+      load("q", tile.batch, tile.head, tile.row, column, f.left, place);
+      auto loadHalf = [&](int64_t which) {
+        this->start("k", tile.batch, keyHead, key + which * rows, column,
+                    f.rightHalves, place.slot * 2 + which, place);
+      };
+      loadHalf(0);
+      b.when(half.isAlone == b.boolean(false), [&] { loadHalf(1); });
+      b.when(half.isAlone, [&] { f.ring.handOver(b, place); });
+    });
   }
 
   /// 64 queries: weights (or what is left of dP) of the tile's keys, and rows.
@@ -201,15 +231,21 @@ private:
                     buffer == f.right && f.column < f.keyBlock;
     IntegerAttr columns =
         isNarrow ? b.getI64IntegerAttr(f.column) : IntegerAttr();
-    auto start = [&](Scalar row, Value buffer, Scalar stage) {
-      TmaLoadOp::create(b, f.map(operand), batch, head, row, buffer, stage,
-                        f.ring.fullBarrier(), place.slot, column,
-                        /*rank=*/Value(), columns);
-    };
     if (!f.merged || buffer != f.left)
-      return start(row, buffer, place.slot);
+      return start(operand, batch, head, row, column, buffer, place.slot, place,
+                   columns);
     for (int64_t half = 0; half < 2; ++half)
-      start(row + half * kGroupRows, f.leftHalves, place.slot * 2 + half);
+      start(operand, batch, head, row + half * kGroupRows, column, f.leftHalves,
+            place.slot * 2 + half, place);
+  }
+
+  /// Into a stage of a buffer, for a slot of the ring.
+  void start(StringRef operand, Scalar batch, Scalar head, Scalar row,
+             Scalar column, Value buffer, Scalar stage, Place place,
+             IntegerAttr columns = {}) {
+    TmaLoadOp::create(b, f.map(operand), batch, head, row, buffer, stage,
+                      f.ring.fullBarrier(), place.slot, column,
+                      /*rank=*/Value(), columns);
   }
 
   const SpillFrame &f;

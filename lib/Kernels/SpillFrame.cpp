@@ -37,6 +37,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
       isForward(isForwardOf(request)), splits(isSplit(request)),
       merged(request.tiles.get("merged", 0) != 0),
       launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
+      halves(isForward && keyBlock == kHalvedKeys),
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
       step(request.tiles.get("slice", kStep)),
       stages(request.tiles.get("stages")),
@@ -61,9 +62,9 @@ static Staging narrowed(Staging staging, int64_t width) {
 SpillFrame::SpillFrame(const SpillFrame &other, SpillLaunch launch)
     : GradientFrame(other), isForward(other.isForward), splits(other.splits),
       merged(other.merged), launch(launch), keyBlock(other.keyBlock),
-      column(other.column), strip(other.strip), step(other.step),
-      stages(other.stages), parts(partsOf(problem.headDimV)), left(other.left),
-      leftHalves(other.leftHalves), ring(other.ring),
+      halves(other.halves), column(other.column), strip(other.strip),
+      step(other.step), stages(other.stages), parts(partsOf(problem.headDimV)),
+      left(other.left), leftHalves(other.leftHalves), ring(other.ring),
       ringStaged(other.ringStaged), staging(narrowed(other.staging, width())) {
   assert(merged && is(SpillLaunch::querySums) && "behind scores");
   right = alias(other.right, stages, kStep, keyBlock); // as large
@@ -204,7 +205,7 @@ void SpillFrame::declareMapsOfOutput() {
   int64_t rowsOfLeft = merged ? kGroupRows : kRows;
   if (isScores) {
     mapInput("q", rowsOfLeft, problem.headDim);
-    mapInput("k", keyBlock, problem.headDim);
+    mapInput("k", halves ? kRows : keyBlock, problem.headDim);
     map("scratch_p", kGroupRows, columnsOfWeights);
   }
   if (is(SpillLaunch::querySums))
@@ -254,7 +255,11 @@ void SpillFrame::reserve() {
     staged = allocate("staged", staging.slots, kRows, staging.columns);
   if (merged)
     leftHalves = alias(left, 2 * stages, kGroupRows, kStep);
-  ring = Ring(b, "ring", stages, consumers, /*writers=*/merged ? 3 : 2);
+  bool isHalved = halves && isScores;
+  if (isHalved)
+    rightHalves = alias(right, 2 * stages, kRows, kStep);
+  ring = Ring(b, "ring", stages, consumers,
+              /*writers=*/(merged ? 2 : 1) + (isHalved ? 2 : 1));
   if (isStaged)
     ringStaged = Ring(b, "staged", kGroups * staging.slots, /*readers=*/1,
                       kWarpsPerGroup);
@@ -265,21 +270,26 @@ void SpillFrame::reserve() {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-Scalar SpillFrame::headsInTurn() const {
+SpillFrame::Section SpillFrame::sectionOf(Scalar number, Scalar ofHead) const {
+  Scalar one = b.i32(1);
   if (problem.mask.kind == MaskKind::none || is(SpillLaunch::scores))
-    return b.i32(1);
-  Scalar ofHead = b.max(tilesOfHead(), b.i32(1));
-  return (ofHead + (request.sms - 1)) / ofHead;
+    return {number / ofHead, one};
+  Scalar tiles = b.max(tilesOfHead(), one);
+  Scalar sections = b.max(heads / ((tiles + (request.sms - 1)) / tiles), one);
+  Scalar width = b.max(heads / sections, one);
+  Scalar wide = (heads - sections * width) * (width + 1); // with one more
+  Scalar isWide = number < wide * ofHead;
+  width = b.select(isWide, width + 1, width);
+  Scalar begin = b.select(isWide, b.i32(0), wide);
+  Scalar before = (number - begin * ofHead) / (width * ofHead);
+  return {begin + before * width, width};
 }
 
 Tile SpillFrame::tileAt(Scalar number) const {
   Scalar exists = number < tileCount();
   Scalar ofHead = b.max(tilesOfHead(), b.i32(1));
   bool isMasked = problem.mask.kind != MaskKind::none;
-  Scalar sectionHeads = headsInTurn();
-  Scalar section = number / (sectionHeads * ofHead);
-  Scalar first = section * sectionHeads;
-  Scalar width = b.max(b.min(sectionHeads, heads - first), b.i32(1));
+  auto [first, width] = sectionOf(number, ofHead);
   Scalar rest = number - first * ofHead;
   Scalar place = rest / partCount, part = rest - place * partCount;
   if (is(SpillLaunch::scores) && splits)
@@ -378,6 +388,14 @@ Scalar SpillFrame::isIdle(const Tile &tile) const {
   if (is(SpillLaunch::scores))
     return isEmpty;
   return isEmpty & (turnOf(tile).isLast == b.boolean(false));
+}
+
+SpillFrame::Half SpillFrame::halfOf(const Tile &tile) const {
+  Run seen = seenBy(tile, queries, firstKey, endOfKeys, keyBlock / 2);
+  Scalar lower = tile.part * 2;
+  Scalar isUpper = lower < seen.begin;
+  Scalar isLower = seen.end <= lower + 1;
+  return {b.wrap(arith::OrIOp::create(b, isUpper, isLower)), isUpper};
 }
 
 Scalar SpillFrame::isOpen(Scalar row, int64_t rows, Scalar key) const {

@@ -66,9 +66,15 @@ struct SpillFrame : GradientFrame {
   Tile tileAt(Scalar number) const;
   Scalar tileCount() const { return tilesOfHead() * heads; }
   Scalar tilesOfHead() const { return rowTiles * partCount; }
-  /// Heads whose tiles take turns: under a mask sums have tiles for all that
-  /// run at once; more would share less of L2.
-  Scalar headsInTurn() const;
+  /// Heads whose tiles take turns, neighbours: under a mask sums have tiles for
+  /// all that run at once; with more heads they would share less of L2.  All
+  /// sections have as many heads, or one more: few tiles at the end would leave
+  /// most multiprocessors without one.
+  struct Section {
+    Scalar first, heads;
+  };
+  /// The section of a tile, by number, if heads have so many.
+  Section sectionOf(Scalar number, Scalar ofHead) const;
 
   /// Where the rows of a query head are in the arrays of the round.
   struct RoundHead {
@@ -92,6 +98,12 @@ struct SpillFrame : GradientFrame {
   Run blocksSeen(const Tile &tile) const {
     return seenBy(tile, queries, firstKey, endOfKeys, keyBlock);
   }
+  /// Whether the rows of a tile of scores see one half only of its block, and
+  /// whether that is the upper one.
+  struct Half {
+    Scalar isAlone, isUpper;
+  };
+  Half halfOf(const Tile &tile) const;
   /// Columns of a part of an input.
   int64_t partColumns(llvm::StringRef input) const {
     return columnsOfPart(input, problem, request.tiles);
@@ -130,9 +142,12 @@ struct SpillFrame : GradientFrame {
   const bool merged; ///< outputs are in the launch of scores
   const SpillLaunch launch;
   int64_t keyBlock; ///< keys of a block of scores
-  int64_t column;   ///< columns of a part
-  int64_t strip;    ///< keys or queries of a strip
-  int64_t step;     ///< contracted at once, of sums
+  /// Blocks of scores may come by halves (`kHalvedKeys`): a slot of the ring
+  /// takes its right factor in two loads.
+  const bool halves;
+  int64_t column; ///< columns of a part
+  int64_t strip;  ///< keys or queries of a strip
+  int64_t step;   ///< contracted at once, of sums
   int64_t stages;
   int64_t parts; ///< of a row of tiles, of scores at most
 
@@ -144,7 +159,8 @@ struct SpillFrame : GradientFrame {
   Scalar foldedTiles; ///< of a head, if tiles of rows are folded (`unfold`)
   Scalar heads, partCount; ///< of the launch
   mlir::Value left, right, staged;
-  mlir::Value leftHalves; ///< left factors as they come merged
+  mlir::Value leftHalves;  ///< left factors as they come merged
+  mlir::Value rightHalves; ///< right ones of blocks that may be halved
   /// `ring` has left and right factors, `ringStaged` slots for each
   /// warpgroup's results.
   Ring ring, ringStaged;

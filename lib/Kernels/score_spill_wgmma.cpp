@@ -115,8 +115,9 @@ private:
     Scalar key = tile.part * keyBlock;
     Scalar isOpen = this->isOpen(tile.row + groupRow, kGroupRows, key);
     Scalar row = tile.row + warpRow();
-    Value product = splits ? productOfParts(state.place, problem.headDim)
-                           : this->product(state.place, problem.headDim);
+    Value product = splits   ? productOfParts(state.place, problem.headDim)
+                    : halves ? productOfHalves(halfOf(tile), state.place)
+                             : this->product(state.place, problem.headDim);
     Value scores = softmax->orient(b, product);
     scores = b.choose(
         isOpen, [&]() -> SmallVector<Value> { return {scores}; },
@@ -134,6 +135,36 @@ private:
                        inStrip);
     putWeights(weights, state.turn); // last, behind which writers tell of all
     return state;
+  }
+
+  /// A block's, or those of the half that is seen beside zeros, which are
+  /// hidden then as others are.
+  Value productOfHalves(const Half &half, Place &place) {
+    auto with = [](Value product, const Place &place) -> SmallVector<Value> {
+      return {place.slot, place.parity, product};
+    };
+    ValueRange made = b.choose(
+        half.isAlone,
+        [&] {
+          Place after = place;
+          Value seen = product(after, problem.headDim, /*isHalf=*/true);
+          Value zeros = b.fill(b.f32(0), seen.getType());
+          auto beside = [&](Value left, Value right) -> SmallVector<Value> {
+            FragType type = b.accType(kWarpRows, keyBlock);
+            return {ConcatOp::create(b, type, left, right)};
+          };
+          ValueRange whole = b.choose(
+              half.isUpper, [&] { return beside(zeros, seen); },
+              [&] { return beside(seen, zeros); });
+          return with(whole[0], after);
+        },
+        [&] {
+          Place after = place;
+          Value whole = product(after, problem.headDim);
+          return with(whole, after);
+        });
+    place = {b.wrap(made[0]), b.wrap(made[1])};
+    return made[2];
   }
 
   /// P as it is multiplied.

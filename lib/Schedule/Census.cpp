@@ -50,6 +50,9 @@ struct Surroundings {
   Visits groupVisits;
   /// Whether both factors of all products stream, see Schedule.h.
   bool isOfProducts = false;
+  /// In a loop whose tiles may be halves: the visits of halves; 0: in none.
+  int64_t half = 0;
+  Visits halfVisits;
 };
 
 /// Whether the warpgroups of a pipeline do it, each for its own rows.
@@ -176,6 +179,11 @@ private:
     }
     around.visits = visits(problem, around.outer, around.outerStep,
                            around.hasInner ? around.innerStep : 0);
+    if (node.isHalved) {
+      around.half = node.step / 2;
+      around.halfVisits =
+          visits(problem, around.outer, around.outerStep, around.half);
+    }
     if (around.pipeline && !around.isOfProducts)
       visitByGroup(around);
     GridCensus &grid = result.grids.back();
@@ -280,6 +288,21 @@ private:
     bool byRow = has(around.outer);
     return (byRow ? v.wholePairRows : v.wholePairs) * perWhole +
            (byRow ? v.raggedPairRows : v.raggedPairs) * perRagged;
+  }
+
+  /// Of what runs for every tile of the inner axis, how often for a half: what
+  /// the mask shows of a tile are one half or two.
+  static int64_t halvesOf(const Surroundings &around, int64_t count) {
+    auto pairs = [](const Visits &v) { return v.wholePairs + v.raggedPairs; };
+    int64_t tiles = pairs(around.visits);
+    return tiles ? count / tiles * (2 * tiles - pairs(around.halfVisits)) : 0;
+  }
+
+  /// Whether a verb leaves out the half of a tile that is not seen.
+  static bool isOfHalves(const Node &node, const Surroundings &around) {
+    Axis inner = around.outer == Axis::Query ? Axis::Key : Axis::Query;
+    bool streams = node.verb == Verb::stream && hasAxis(node.tensor, inner);
+    return around.half > 0 && (streams || node.verb == Verb::multiply);
   }
 
   static std::vector<Axis> axesOf(const Node &node) {
@@ -388,6 +411,12 @@ private:
     use.across = around.across;
     use.count = sum(around, visits, {}, isResult) * around.pipeline.cluster;
     use.elements = sum(around, visits, axesOf(node), isResult);
+    if (isOfHalves(node, around)) {
+      use.halves = halvesOf(around, use.count);
+      Surroundings halved = around;
+      halved.innerStep = around.half;
+      use.elements = sum(halved, around.halfVisits, axesOf(node), isResult);
+    }
     use.tile = tile(node, around);
     if (node.isBetween) {
       Surroundings once = around;
@@ -408,8 +437,11 @@ private:
       use.elements = use.elements /
                      extent(problem, *shapeOf(node.tensor).cols) *
                      use.tile.cols;
-    if (byGroup && isInStep(around))
-      use.count *= groupTiles(node, around, use.tile.rows);
+    if (byGroup && isInStep(around)) {
+      int64_t groups = groupTiles(node, around, use.tile.rows);
+      use.count *= groups;
+      use.halves *= groups;
+    }
     if (byGroup)
       use.tile.rows = kWarpgroupRows;
     if (node.columnGroups > 0 && node.verb == Verb::multiply)

@@ -171,6 +171,8 @@ private:
     case Verb::loop: {
       std::string suffix =
           isMaskedLoop(node) ? " that " + str(problem.mask) + " lets see" : "";
+      if (node.isHalved)
+        suffix += ", or the half of it that is seen";
       std::string ring = node.stages > 1
                              ? ", " + std::to_string(node.stages) + " in flight"
                              : "";

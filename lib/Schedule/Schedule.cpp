@@ -128,6 +128,11 @@ Node attn::seek(Axis axis, int64_t step, int64_t stages, Body body) {
   return node;
 }
 
+Node attn::halved(Node loop) {
+  loop.isHalved = true;
+  return loop;
+}
+
 Node attn::parallel(Axis axis, int64_t step, Body body) {
   Node node = loop(axis, step, 1, std::move(body));
   node.isParallel = true;

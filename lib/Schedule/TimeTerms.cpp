@@ -156,7 +156,8 @@ void GradientWork::add(const Use &use, const Problem &problem,
   double area = paddedArea(use, problem);
   smemBytes += attn::smemBytes(use, problem);
   if (node.verb == Verb::multiply)
-    flops += 2 * area * padded(node.a, use.tile.depth, problem);
+    flops +=
+        2 * area * use.shareOfKeys() * padded(node.a, use.tile.depth, problem);
   if (node.verb == Verb::weigh) {
     scores += area;
     slots += area / 32 * c.weighSlots;

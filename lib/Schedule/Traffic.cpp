@@ -72,6 +72,11 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
                ? 0
                : use.count * tile.rows * valueBytes * parts * (1 + parts);
   };
+  // What a tile has along the keys is half as much in some.
+  auto keyBytes = [&](int64_t bytes) {
+    return use.count ? bytes / (2 * use.count) * (2 * use.count - use.halves)
+                     : 0;
+  };
   auto columnBytes = [&](Tensor statistic) {
     return use.count * use.warps * tile.cols *
            bytesPerElement(statistic, problem);
@@ -87,9 +92,9 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     if (node.partColumns > 0)
       return use.count * tile.rows * tile.cols * bytesMoved(node, problem);
     if (use.isPanelled)
-      return use.count * tile.rows *
-             roundUp(tile.cols * bytesPerElement(node.tensor, problem),
-                     kPanelBytes);
+      return keyBytes(use.count * tile.rows *
+                      roundUp(tile.cols * bytesPerElement(node.tensor, problem),
+                              kPanelBytes));
     return tileBytes(node.tensor, tile.rows, tile.cols);
   case Verb::transpose: // read and written
     return 2 * tileBytes(node.tensor, tile.rows, tile.cols);
@@ -107,9 +112,10 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     if (use.aInSmem)
       bytes += use.across * tileBytes(node.a, tile.rows, tile.depth);
     if (use.bInSmem)
-      bytes += use.warps * (bIsTransposed
-                                ? tileBytes(node.b, tile.cols, tile.depth)
-                                : tileBytes(node.b, tile.depth, tile.cols));
+      bytes +=
+          use.warps * keyBytes(bIsTransposed
+                                   ? tileBytes(node.b, tile.cols, tile.depth)
+                                   : tileBytes(node.b, tile.depth, tile.cols));
     // Of parts, for every product of theirs.
     if (use.isPanelled && needsSplit(problem))
       bytes = bytes / bytesOf(problem.dtype) * (kPartProducts * kPartBytes);

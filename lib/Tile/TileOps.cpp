@@ -360,6 +360,25 @@ LogicalResult ExtractOp::verify() {
   return success();
 }
 
+LogicalResult ConcatOp::verify() {
+  FragType result = getResult().getType();
+  if (result.isRhs())
+    return emitOpError("expects a fragment in layout acc or lhs, but got rhs");
+  int64_t columns = 0;
+  for (FragType part : {getLeft().getType(), getRight().getType()}) {
+    if (part.getLayout() != result.getLayout() ||
+        part.getElementType() != result.getElementType() ||
+        part.getRows() != result.getRows())
+      return emitOpError("expects the same layout, type and rows, but got ")
+             << part << " to " << result;
+    columns += part.getColumns();
+  }
+  if (columns != result.getColumns())
+    return emitOpError("expects a result of ")
+           << columns << " columns, but got " << result;
+  return success();
+}
+
 /// A partial row is one lane's part of a sum: only linear functions of it have
 /// a meaning.  Accepts sums of partial values and products with whole ones.
 static LogicalResult verifyLinear(MapOp map) {

@@ -68,12 +68,13 @@ struct TileExtent {
 /// of a warpgroup read an operand once.
 struct Use {
   const Node *node;
-  size_t grid;      ///< which one it belongs to
-  int64_t warps;    ///< of that grid
-  int64_t count;    ///< how often it runs, in all blocks
-  int64_t elements; ///< Σ clipped element positions; of a product, its terms;
-                    ///< what a cluster loads for all of it, once
-  int64_t moved;    ///< the same as memory sees it: places take whole tiles
+  size_t grid;        ///< which one it belongs to
+  int64_t warps;      ///< of that grid
+  int64_t count;      ///< how often it runs, in all blocks
+  int64_t halves = 0; ///< of these, with half of the keys of its tile
+  int64_t elements;   ///< Σ clipped element positions; of a product, its terms;
+                      ///< what a cluster loads for all of it, once
+  int64_t moved;      ///< the same as memory sees it: places take whole tiles
   TileExtent tile;
   /// Warps that have the same rows: they read the same ones of a, each a part
   /// of b.
@@ -83,6 +84,11 @@ struct Use {
   bool aInSmem = false, bInSmem = false;
   /// Shared memory is in panels, as the copy engine fills it.
   bool isPanelled = false;
+
+  /// Of the keys of all these tiles, those that are not left out.
+  double shareOfKeys() const {
+    return count ? 1 - double(halves) / (2 * double(count)) : 1;
+  }
 
   /// Equal parts of the columns of O.
   int64_t columnParts() const { return isPanelled ? 1 : across; }

@@ -154,6 +154,9 @@ enum class Verb {
 inline constexpr int64_t kWarpgroupRows = 64;
 /// Of the left factors of a pipeline of products, two warpgroups'.
 inline constexpr int64_t kProductRows = 2 * kWarpgroupRows;
+/// Keys of forward blocks of scores that are halved: a half still is as wide as
+/// a left factor is high, so copies keep up with its products.
+inline constexpr int64_t kHalvedKeys = 2 * kProductRows;
 /// Tiles of rows that take a block of keys before the next one comes, of scores
 /// that are made of parts.
 inline constexpr int64_t kBandTiles = 8;
@@ -235,6 +238,9 @@ struct Node {
   bool seeks = false;
   /// loop: its steps are blocks of their own.
   bool isParallel = false;
+  /// loop: of a tile of which the mask shows one half only, the other one
+  /// neither streams nor is multiplied.
+  bool isHalved = false;
   /// grid: warps, of a pipeline warpgroups, that have the same rows.  Each
   /// takes a part of the keys of S and of the columns of O; P, which all need,
   /// is held in shared memory.  Maxima of rows go from one to the other there
@@ -310,6 +316,8 @@ Node byColumns(int64_t warpgroups, Node node);
 Node seek(Axis axis, int64_t step, int64_t stages, Body body);
 /// A loop whose steps are blocks of their own.
 Node parallel(Axis axis, int64_t step, Body body);
+/// A loop whose tiles may be halves.
+Node halved(Node loop);
 /// A stream through a ring of so many buffers.
 Node deep(int64_t buffers, Node node);
 /// A grid of products.

@@ -473,6 +473,17 @@ def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_ConcatOp : Tile_Op<"concat", [Pure]> {
+  let summary = "two fragments of the same rows, side by side";
+  let arguments = (ins Tile_Frag:$left, Tile_Frag:$right);
+  let results = (outs Tile_Frag:$result);
+  let assemblyFormat = [{
+    $left `,` $right attr-dict
+    `:` type($left) `,` type($right) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_MapOp : Tile_Op<"map", [Pure, SingleBlock]> {
   let summary = "an elementwise function of fragments and rows";
   let description = [{

@@ -415,6 +415,24 @@ struct ExtractLowering : OpConversionPattern<ExtractOp> {
   }
 };
 
+struct ConcatLowering : OpConversionPattern<ConcatOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ConcatOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Registers registers;
+    int64_t tiles = op.getResult().getType().getRows() / 16;
+    for (int64_t row = 0; row < tiles; ++row)
+      for (ValueRange part : {adaptor.getLeft(), adaptor.getRight()}) {
+        size_t perRow = part.size() / tiles;
+        llvm::append_range(registers, part.slice(row * perRow, perRow));
+      }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
 struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -557,7 +575,8 @@ Value attn::packPair(Lane &b, Type element, Value low, Value high) {
 
 void attn::populateMatrixPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns.add<CastLowering, ExtractLowering, LoadMatrixLowering, MmaLowering,
-               SplitLowering, StoreMatrixLowering, StoreTransposedLowering>(
+  patterns.add<CastLowering, ConcatLowering, ExtractLowering,
+               LoadMatrixLowering, MmaLowering, SplitLowering,
+               StoreMatrixLowering, StoreTransposedLowering>(
       converter, patterns.getContext());
 }

@@ -162,6 +162,8 @@ static Node blockGrid(const Tiles &t) {
                 spill(Tensor::Stats)});
   Pipeline pipeline = pipelineOf(t, block);
   pipeline.hasBeside = isMerged(t);
+  if (block == kHalvedKeys)
+    blocks = halved(std::move(blocks));
   return grid(Axis::Query, query, pipeline, {std::move(blocks)});
 }
 

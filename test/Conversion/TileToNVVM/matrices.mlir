@@ -317,7 +317,8 @@ gpu.module @stores {
 // -----
 
 // A cast rounds pairs that lie side by side already, and extracting selects
-// registers: the last 16 of 32 columns are the pieces of columns 16 and 24.
+// registers, as joining puts them in order: the last 16 of 32 columns, which come
+// before the others and are taken again, are the pieces of columns 16 and 24.
 // The two pieces along n of the right operand are the halves of one ldmatrix.
 // CHECK-LABEL: llvm.func @weights
 // CHECK: %[[B:.*]] = nvvm.ldmatrix
@@ -355,7 +356,10 @@ gpu.module @casts {
       tile.yield %v : f32
     }
     %w = tile.cast %s : <16x32xf32, acc> -> <16x32xbf16, lhs>
-    %l = tile.extract %w[16] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
+    %upper = tile.extract %w[16] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
+    %lower = tile.extract %w[0] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
+    %turned = tile.concat %upper, %lower : <16x16xbf16, lhs>, <16x16xbf16, lhs> -> <16x32xbf16, lhs>
+    %l = tile.extract %turned[0] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
     %d = tile.mma %l, %r, %zero : <16x16xbf16, lhs>, <16x16xbf16, rhs>, <16x16xf32, acc>
     tile.return
   }

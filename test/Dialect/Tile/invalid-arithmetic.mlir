@@ -137,6 +137,30 @@ func.func @extract_not_rhs(%a: !tile.frag<16x32xf16, rhs>) {
 
 // -----
 
+func.func @concat_layout(%a: !tile.frag<16x32xf32, acc>, %b: !tile.frag<16x32xf16, lhs>) {
+  // expected-error @below {{'tile.concat' op expects the same layout, type and rows, but got '!tile.frag<16x32xf16, lhs>' to '!tile.frag<16x64xf32, acc>'}}
+  %c = tile.concat %a, %b : <16x32xf32, acc>, <16x32xf16, lhs> -> <16x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @concat_columns(%a: !tile.frag<16x32xf32, acc>) {
+  // expected-error @below {{'tile.concat' op expects a result of 64 columns, but got '!tile.frag<16x32xf32, acc>'}}
+  %c = tile.concat %a, %a : <16x32xf32, acc>, <16x32xf32, acc> -> <16x32xf32, acc>
+  return
+}
+
+// -----
+
+func.func @concat_not_rhs(%a: !tile.frag<16x32xf16, rhs>) {
+  // expected-error @below {{'tile.concat' op expects a fragment in layout acc or lhs, but got rhs}}
+  %c = tile.concat %a, %a : <16x32xf16, rhs>, <16x32xf16, rhs> -> <16x64xf16, rhs>
+  return
+}
+
+// -----
+
 func.func @extract_step_of_lhs(%a: !tile.frag<16x32xf16, lhs>) {
   // expected-error @below {{'tile.extract' op expects a column in steps of 16 from 0 to 16, but got 8}}
   %b = tile.extract %a[8] : <16x32xf16, lhs> -> <16x16xf16, lhs>

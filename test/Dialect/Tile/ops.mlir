@@ -117,10 +117,12 @@ gpu.module @kernels {
     // CHECK: tile.cast %[[CAST]] : <16x32xbf16, lhs> -> <16x32xf32, acc>
     // CHECK: tile.extract %[[CAST]][16] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
     // CHECK: tile.extract %[[S]][24] : <16x32xf32, acc> -> <16x8xf32, acc>
+    // CHECK: tile.concat %[[S]], %[[S]] : <16x32xf32, acc>, <16x32xf32, acc> -> <16x64xf32, acc>
     %cast = tile.cast %s : <16x32xf32, acc> -> <16x32xbf16, lhs>
     %back = tile.cast %cast : <16x32xbf16, lhs> -> <16x32xf32, acc>
     %e = tile.extract %cast[16] : <16x32xbf16, lhs> -> <16x16xbf16, lhs>
     %f = tile.extract %s[24] : <16x32xf32, acc> -> <16x8xf32, acc>
+    %g = tile.concat %s, %s : <16x32xf32, acc>, <16x32xf32, acc> -> <16x64xf32, acc>
     // CHECK: %[[MAX:.*]] = tile.row_reduce max %[[S]] : <16x32xf32, acc> -> <16xf32>
     // CHECK: tile.row_reduce max %[[S]] init(%[[MAX]] : !tile.row<16xf32>) : <16x32xf32, acc> -> <16xf32>
     // CHECK: %[[SUM:.*]] = tile.row_reduce add %[[S]] init(%[[PART]] : !tile.row<16xf32, partial>) : <16x32xf32, acc> -> <16xf32, partial>

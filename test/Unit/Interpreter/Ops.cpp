@@ -196,7 +196,7 @@ TEST_F(Ops, LoadMatrixOfAPart) {
   EXPECT_EQ(values[8 * 16], 0.0f);
 }
 
-TEST_F(Ops, CastRoundsAndExtractTakesColumns) {
+TEST_F(Ops, CastRoundsAndColumnsAreTakenAndJoined) {
   kernel(R"(
   %s = tile.map -> !tile.frag<16x32xf32, acc> {
   ^bb0(%r: i32, %c: i32):
@@ -208,7 +208,13 @@ TEST_F(Ops, CastRoundsAndExtractTakesColumns) {
     tile.yield %v : f32
   }
   %h = tile.cast %s : !tile.frag<16x32xf32, acc> -> !tile.frag<16x32xbf16, lhs>
-  %part = tile.extract %h[16]
+  %upper = tile.extract %h[16]
+      : !tile.frag<16x32xbf16, lhs> -> !tile.frag<16x16xbf16, lhs>
+  %lower = tile.extract %h[0]
+      : !tile.frag<16x32xbf16, lhs> -> !tile.frag<16x16xbf16, lhs>
+  %turned = tile.concat %upper, %lower : !tile.frag<16x16xbf16, lhs>,
+      !tile.frag<16x16xbf16, lhs> -> !tile.frag<16x32xbf16, lhs>
+  %part = tile.extract %turned[0]
       : !tile.frag<16x32xbf16, lhs> -> !tile.frag<16x16xbf16, lhs>
   %t = tile.alloc "t" : !tile.smem<16x16xbf16>
   %id = tile.map -> !acc {

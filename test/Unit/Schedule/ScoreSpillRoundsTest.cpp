@@ -104,10 +104,17 @@ private:
     for (int64_t j = 0; j < p.keys; j += c.keyBlock) {
       if (!sees(i, j, c.keyBlock))
         continue;
-      int64_t cols = std::min(c.keyBlock, p.keys - j);
+      // Of a wide block the half that is seen, if it is one.
+      int64_t first = j, width = c.keyBlock;
+      if (int64_t half = width / 2; half == own) {
+        bool isLower = sees(i, j, half), isUpper = sees(i, j + half, half);
+        first += isLower ? 0 : half;
+        width = isLower && isUpper ? width : half;
+      }
+      int64_t cols = std::min(width, p.keys - first);
       scores.l2 += 2 * (rows + cols) * p.headDim + 2 * own * c.keyBlock;
       scores.l2 += 8 * rows; // statistics
-      scores.smem += tilesOf(p.headDim, 64) * smemOf(c.keyBlock);
+      scores.smem += tilesOf(p.headDim, 64) * smemOf(width);
       scores.smem += 2 * (2 * own * c.keyBlock); // staged
     }
   }
@@ -345,7 +352,8 @@ TEST(ScoreSpillRounds, Pseudocode) {
         "  parallel for every batch, head and query tile of 128 (32 of them), "
         "2 warpgroups behind one that loads, factors of 128 and 256 in one "
         "ring, tile after tile:\n",
-        "    at once for every key tile of 256 (16 of them):\n",
+        "    at once for every key tile of 256 (16 of them), or the half of it "
+        "that is seen:\n",
         "spill P[128 x 256] to scratch\n", "O += P . V\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
