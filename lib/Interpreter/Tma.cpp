@@ -16,13 +16,14 @@ namespace {
 struct Box {
   const TensorMap &map;
   int64_t batch, head, row;
+  int64_t rows = map.type.getBoxRows(); ///< of several boxes, if so many
 
   /// Indices of the box's rows that lie in the array.
   std::pair<int64_t, int64_t> inside() const {
     const std::array<int64_t, 4> &sizes = map.array->sizes;
     if (batch < 0 || batch >= sizes[0] || head < 0 || head >= sizes[1])
       return {0, 0};
-    return clip(row, map.type.getBoxRows(), sizes[2]);
+    return clip(row, rows, sizes[2]);
   }
   /// Which of `count` columns from `first` on the array has.
   std::pair<int64_t, int64_t> columns(int64_t first, int64_t count) const {
@@ -58,7 +59,7 @@ private:
 static std::vector<uint8_t> loadBox(Warp &warp, const Instruction &in,
                                     const Box &box, int64_t column,
                                     int64_t width) {
-  std::vector<uint8_t> data(box.map.type.getBoxRows() * width);
+  std::vector<uint8_t> data(box.rows * width);
   auto [begin, end] = box.inside();
   auto [first, last] = box.columns(column, width / box.elementBytes());
   int64_t bytes = (last - first) * box.elementBytes();
@@ -88,7 +89,7 @@ Step attn::interpreter::runTmaLoad(Warp &warp, const Instruction &in) {
   }
   Box box{warp.map(in, 0), warp.integer(in, 1), warp.integer(in, 2),
           warp.integer(in, 3)};
-  int64_t rows = box.map.type.getBoxRows();
+  int64_t rows = box.rows = load.ownRows();
   const Buffer &buffer = warp.buffer(in, 4);
   // Whole panels come, also what lies behind the buffer's columns.
   int64_t columns =

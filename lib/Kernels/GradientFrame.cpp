@@ -30,9 +30,14 @@ KernelOp GradientFrame::createKernel() {
 }
 
 KernelOp GradientFrame::createKernel(int64_t warps) {
-  MaskKind kind = problem.mask.kind;
-  declareProblem(arguments, b, kind, /*hasGridOfTiles=*/true);
+  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/true);
   KernelOp kernel = arguments.createKernel(b, request, warps);
+  enterSide();
+  return kernel;
+}
+
+void GradientFrame::enterSide() {
+  MaskKind kind = problem.mask.kind;
   ownRows = arguments.get(b, ownsKeys ? "keys" : "queries");
   streamedRows = arguments.get(b, ownsKeys ? "queries" : "keys");
   sharers = arguments.get(b, "group");
@@ -41,7 +46,6 @@ KernelOp GradientFrame::createKernel(int64_t warps) {
   else
     band.emplace(b, arguments, kind);
   blocks.emplace(*band, ownRows, own, streamed);
-  return kernel;
 }
 
 static SmemType bufferType(const GradientFrame &f, int64_t count, int64_t rows,

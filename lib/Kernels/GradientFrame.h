@@ -59,6 +59,9 @@ struct GradientFrame {
   tile::KernelOp createKernel();
   /// Likewise of so many warps, without roles and what they share.
   tile::KernelOp createKernel(int64_t warps);
+  /// Reads what belongs to the side that tiles own, of the kernel that has been
+  /// created.
+  void enterSide();
   mlir::Value map(llvm::StringRef operand) const {
     return arguments.get(b, mapRole(operand));
   }

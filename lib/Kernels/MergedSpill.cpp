@@ -47,7 +47,7 @@ void MergedSpill::count(const Flag &flag) const {
 
 // Tiles ahead are two for each multiprocessor, and whole sections: those of the
 // scores that an output waits for are then done, or nearly so, when it is
-// drawn.  Then come sections of outputs (`SpillFrame::sectionOf`), and before
+// drawn. Then come sections of outputs (`SpillFrame::sectionOf`), and before
 // each the scores of as many heads, as long as there are any.
 MergedSpill::Order::Order(const MergedSpill &tiles) : tiles(tiles) {
   TileBuilder &b = tiles.b;

@@ -106,21 +106,31 @@ static SmallVector<LaunchShape, 3> launchesInRounds(const Tiles &tiles) {
   ofKeys.columns = ofQueries.columns = tiles.get("column");
   for (LaunchShape *shape : {&scores, &ofKeys, &ofQueries})
     shape->isInRounds = true;
-  return {{"_prepare", GridForm::rowsHeadsBatch, false, kStripRows,
-           stripsOfBlock(tiles)},
-          scores,
-          ofKeys,
-          ofQueries};
+  LaunchShape prepare = {"_prepare", GridForm::rowsHeadsBatch, false,
+                         kStripRows, stripsOfBlock(tiles)};
+  if (tiles.get("merged", 0) == 0)
+    return {prepare, scores, ofKeys, ofQueries};
+  scores.suffix = "";
+  scores.keyRows = keys, scores.columns = tiles.get("column");
+  return {prepare, scores};
 }
 
 int64_t LaunchShape::tilesOfRows(const Problem &problem) const {
-  if (columns == 0)
-    return keyBlocks;
+  return columns == 0 || keyRows > 0 ? keyBlocks
+                                     : tilesOfColumns(problem, ownsKeys);
+}
+
+int64_t LaunchShape::tilesOfKeys(const Problem &problem) const {
+  return tilesOfColumns(problem, /*areOfKeys=*/true);
+}
+
+int64_t LaunchShape::tilesOfColumns(const Problem &problem,
+                                    bool areOfKeys) const {
   int64_t ofHeadDim = llvm::divideCeil(problem.headDim, columns);
   int64_t ofHeadDimV = llvm::divideCeil(problem.headDimV, columns);
   if (problem.direction == Direction::forward)
     return ofHeadDimV;
-  return ownsKeys ? ofHeadDim + ofHeadDimV : ofHeadDim;
+  return areOfKeys ? ofHeadDim + ofHeadDimV : ofHeadDim;
 }
 
 SmallVector<LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
@@ -207,6 +217,12 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
   int64_t all = rows * allHeads * shape.tilesOfRows(problem);
   if (shape.keyBlock > 0)
     all *= llvm::divideCeil(std::max<int64_t>(problem.keys, 1), shape.keyBlock);
+  if (shape.keyRows > 0) {
+    RoundOrder rounds(tiles, problem);
+    all +=
+        llvm::divideCeil(std::min(problem.keys, rounds.strip), shape.keyRows) *
+        rounds.heads * shape.tilesOfKeys(problem);
+  }
   if (shape.isNeverEmpty)
     all = std::max(all, std::min<int64_t>(problem.queries * problem.batch, 1));
   switch (shape.form) {

@@ -226,12 +226,12 @@ private:
 
   void load(StringRef operand, Scalar batch, Scalar head, Scalar row,
             Scalar column, Value buffer, Place place) {
-    // Tiles of outputs may be narrower than the slots of a merged ring.
-    bool isNarrow = f.merged && f.is(SpillLaunch::querySums) &&
+    // Tiles of sums may be narrower than the slots of a merged ring.
+    bool isNarrow = f.merged && !f.is(SpillLaunch::scores) &&
                     buffer == f.right && f.column < f.keyBlock;
     IntegerAttr columns =
         isNarrow ? b.getI64IntegerAttr(f.column) : IntegerAttr();
-    if (!f.merged || buffer != f.left)
+    if (!f.leftHalves || buffer != f.left)
       return start(operand, batch, head, row, column, buffer, place.slot, place,
                    columns);
     for (int64_t half = 0; half < 2; ++half)

@@ -3,6 +3,7 @@
 #include "SpillFrame.h"
 
 #include "InputParts.h"
+#include "MergedGradients.h"
 #include "MergedSpill.h"
 
 #include "attn/Schedule/Schedule.h"
@@ -40,11 +41,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
       halves(isForward && keyBlock == kHalvedKeys),
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
       step(request.tiles.get("slice", kStep)),
-      stages(request.tiles.get("stages")),
-      parts(is(SpillLaunch::scores) ? strip / keyBlock
-            : is(SpillLaunch::keySums)
-                ? partsOf(problem.headDimV) + partsOf(problem.headDim)
-                : partsOf(isForward ? problem.headDimV : problem.headDim)),
+      stages(request.tiles.get("stages")), parts(partsOf(launch)),
       staging(stagingOf(stages, width())) {
   walksUp = isForward; // what blocks stand at comes in the order of blocks
   hasBusyProducer = isForward;
@@ -52,6 +49,18 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
   writers = kGroups;
   if (splits)
     element = b.getBF16Type();
+}
+
+int64_t SpillFrame::partsOf(SpillLaunch launch) const {
+  switch (launch) {
+  case SpillLaunch::scores:
+    return strip / keyBlock;
+  case SpillLaunch::keySums:
+    return partsOf(problem.headDimV) + partsOf(problem.headDim);
+  case SpillLaunch::querySums:
+    return partsOf(isForward ? problem.headDimV : problem.headDim);
+  }
+  llvm_unreachable("closed enum");
 }
 
 /// Of narrower tiles, in the places of wider ones.
@@ -63,12 +72,17 @@ SpillFrame::SpillFrame(const SpillFrame &other, SpillLaunch launch)
     : GradientFrame(other), isForward(other.isForward), splits(other.splits),
       merged(other.merged), launch(launch), keyBlock(other.keyBlock),
       halves(other.halves), column(other.column), strip(other.strip),
-      step(other.step), stages(other.stages), parts(partsOf(problem.headDimV)),
+      step(other.step), stages(other.stages), parts(partsOf(launch)),
       left(other.left), leftHalves(other.leftHalves), ring(other.ring),
       ringStaged(other.ringStaged), staging(narrowed(other.staging, width())) {
-  assert(merged && is(SpillLaunch::querySums) && "behind scores");
+  assert(merged && !is(SpillLaunch::scores) && "behind scores");
   right = alias(other.right, stages, kStep, keyBlock); // as large
   staged = alias(other.staged, staging.slots, kRows, staging.columns);
+  if (is(SpillLaunch::keySums)) {
+    left = alias(other.left, stages, kStep, kRows);
+    ownsKeys = true;
+    enterSide();
+  }
   enterRound();
 }
 
@@ -100,9 +114,11 @@ void SpillFrame::declareRound() {
   }
   if (is(SpillLaunch::scores))
     declareStatistics();
-  if (is(SpillLaunch::querySums))
+  if (merged)
+    declareFlagsOfStrips(*this);
+  if (merged || is(SpillLaunch::querySums))
     arguments.perStrip("scratch_dq", b.getF32Type(),
-                       kGroupRows * column * parts);
+                       kGroupRows * column * partsOf(SpillLaunch::querySums));
   for (StringRef size : {"first_head", "round_heads", "first_key"})
     arguments.scalar(size, b.getI32Type());
 }
@@ -128,7 +144,7 @@ void SpillFrame::enterRound() {
     KeyBand band = KeyBand::seeing(b, arguments, problem.mask.kind);
     KeyBand::Keys rows = band.seenBy(b, firstKey, endOfKeys - 1);
     firstTile = rows.someFirst / kRows;
-    end = rows.someEnd;
+    end = b.select(rows.someFirst < rows.someEnd, rows.someEnd, b.i32(0));
   }
   rowTiles =
       b.max(b.ceilDiv(b.max(end, b.i32(0)), kRows) - firstTile, b.i32(0));
@@ -191,14 +207,11 @@ Scalar SpillFrame::keysSeen(Scalar tile) const {
 
 void SpillFrame::declareMapsOfOutput() {
   bool isScores = is(SpillLaunch::scores);
-  auto map = [&](StringRef role, int64_t rows, int64_t columns) {
-    arguments.map(b, role, rows, columns, element);
-  };
   auto mapInput = [&](StringRef input, int64_t rows, int64_t columns) {
     if (splits)
-      map(partsRole(input), rows, kSplitParts * partColumns(input));
+      declareMap(partsRole(input), rows, kSplitParts * partColumns(input));
     else
-      map(input, rows, columns);
+      declareMap(input, rows, columns);
   };
   int64_t columnsOfWeights = splits ? kSplitParts * keyBlock : keyBlock;
   // P leaves by warpgroups, and merged comes with the same map.
@@ -206,41 +219,55 @@ void SpillFrame::declareMapsOfOutput() {
   if (isScores) {
     mapInput("q", rowsOfLeft, problem.headDim);
     mapInput("k", halves ? kRows : keyBlock, problem.headDim);
-    map("scratch_p", kGroupRows, columnsOfWeights);
+    declareMap("scratch_p", kGroupRows, columnsOfWeights);
   }
   if (is(SpillLaunch::querySums))
-    map("scratch_p", rowsOfLeft, columnsOfWeights);
+    declareMap("scratch_p", rowsOfLeft, columnsOfWeights);
   if (merged || is(SpillLaunch::querySums)) {
     mapInput("v", kStep, problem.headDimV);
     if (!splits)
-      map("o", kGroupRows, problem.headDimV);
+      declareMap("o", kGroupRows, problem.headDimV);
   }
 }
 
 void SpillFrame::declareMaps() {
-  auto map = [&](StringRef role, int64_t rows, int64_t columns) {
-    arguments.map(b, role, rows, columns, element);
-  };
-  switch (launch) {
-  case SpillLaunch::scores:
-    map("q", kRows, problem.headDim);
-    map("k", keyBlock, problem.headDim);
-    map("do", kRows, problem.headDimV);
-    map("v", keyBlock, problem.headDimV);
-    map("scratch_p", kGroupRows, strip);
-    return map("scratch_ds", kGroupRows, strip);
-  case SpillLaunch::keySums:
-    map("scratch_p", kStep, strip);
-    map("scratch_ds", kStep, strip);
-    map("do", kStep, problem.headDimV);
-    map("q", kStep, problem.headDim);
-    map("dv", kGroupRows, problem.headDimV);
-    return map("dk", kGroupRows, problem.headDim);
-  case SpillLaunch::querySums:
-    map("scratch_ds", kRows, strip);
-    map("k", kStep, problem.headDim);
-    return map("dq", kGroupRows, problem.headDim);
+  if (is(SpillLaunch::scores))
+    declareMapsOfScores();
+  else
+    declareMapsOfSums();
+}
+
+void SpillFrame::declareMap(StringRef role, int64_t rows, int64_t columns) {
+  arguments.map(b, role, rows, columns, element);
+}
+
+// Merged, boxes are those of sums, and scores take several at once.
+void SpillFrame::declareMapsOfScores() {
+  declareMap("q", merged ? kStep : kRows, problem.headDim);
+  declareMap("k", merged ? kStep : keyBlock, problem.headDim);
+  declareMap("do", merged ? kStep : kRows, problem.headDimV);
+  declareMap("v", keyBlock, problem.headDimV);
+  declareMap("scratch_p", kGroupRows, strip);
+  declareMap("scratch_ds", kGroupRows, strip);
+  if (!merged)
+    return;
+  for (StringRef gradient : {"dq", "dk"})
+    declareMap(gradient, kGroupRows, problem.headDim);
+  declareMap("dv", kGroupRows, problem.headDimV);
+}
+
+void SpillFrame::declareMapsOfSums() {
+  if (is(SpillLaunch::querySums)) {
+    declareMap("scratch_ds", kRows, strip);
+    declareMap("k", kStep, problem.headDim);
+    return declareMap("dq", kGroupRows, problem.headDim);
   }
+  declareMap("scratch_p", kStep, strip);
+  declareMap("scratch_ds", kStep, strip);
+  declareMap("do", kStep, problem.headDimV);
+  declareMap("q", kStep, problem.headDim);
+  declareMap("dv", kGroupRows, problem.headDimV);
+  declareMap("dk", kGroupRows, problem.headDim);
 }
 
 void SpillFrame::reserve() {
@@ -253,13 +280,13 @@ void SpillFrame::reserve() {
   bool isStaged = isScores || !splits;
   if (isStaged)
     staged = allocate("staged", staging.slots, kRows, staging.columns);
-  if (merged)
+  if (merged && isForward)
     leftHalves = alias(left, 2 * stages, kGroupRows, kStep);
   bool isHalved = halves && isScores;
   if (isHalved)
     rightHalves = alias(right, 2 * stages, kRows, kStep);
   ring = Ring(b, "ring", stages, consumers,
-              /*writers=*/(merged ? 2 : 1) + (isHalved ? 2 : 1));
+              /*writers=*/(Value(leftHalves) ? 2 : 1) + (isHalved ? 2 : 1));
   if (isStaged)
     ringStaged = Ring(b, "staged", kGroups * staging.slots, /*readers=*/1,
                       kWarpsPerGroup);
@@ -272,17 +299,20 @@ void SpillFrame::reserve() {
 
 SpillFrame::Section SpillFrame::sectionOf(Scalar number, Scalar ofHead) const {
   Scalar one = b.i32(1);
+  if (Value(toldInTurn)) {
+    Scalar first = number / (toldInTurn * ofHead) * toldInTurn;
+    return {first, b.max(b.min(toldInTurn, heads - first), one)};
+  }
   if (problem.mask.kind == MaskKind::none || is(SpillLaunch::scores))
     return {number / ofHead, one};
-  Scalar tiles = b.max(tilesOfHead(), one);
-  Scalar sections = b.max(heads / ((tiles + (request.sms - 1)) / tiles), one);
-  Scalar width = b.max(heads / sections, one);
-  Scalar wide = (heads - sections * width) * (width + 1); // with one more
-  Scalar isWide = number < wide * ofHead;
-  width = b.select(isWide, width + 1, width);
-  Scalar begin = b.select(isWide, b.i32(0), wide);
-  Scalar before = (number - begin * ofHead) / (width * ofHead);
-  return {begin + before * width, width};
+  Scalar tiles = b.max(tilesOfHead(), one), all = b.max(heads, one);
+  Scalar sections = all / ((tiles + (request.sms - 1)) / tiles);
+  // As few as keep products of heads and sections in 31 bits.
+  sections = b.max(b.min(sections, b.i32(1 << 30) / all), one);
+  // Section s begins with head s * all / sections, rounded down.
+  Scalar section = ((number / ofHead + 1) * sections - 1) / all;
+  Scalar first = section * all / sections;
+  return {first, (section + 1) * all / sections - first};
 }
 
 Tile SpillFrame::tileAt(Scalar number) const {
@@ -296,7 +326,7 @@ Tile SpillFrame::tileAt(Scalar number) const {
     takeInBands(rest, place, part);
   Scalar tile = place / width;
   Scalar head = first + (place - tile * width);
-  if (isMasked && is(SpillLaunch::querySums))
+  if (isMasked && startsAtEnd())
     tile = rowTiles - 1 - tile;
   if (Value(foldedTiles))
     unfold(tile, part);
@@ -316,6 +346,12 @@ Tile SpillFrame::tileAt(Scalar number) const {
   if (!is(SpillLaunch::keySums))
     head = head * sharers + sharer;
   return {b.select(exists, row, b.i32(-1)), head, batch, part};
+}
+
+// Of scores that gradients wait for those of queries are first.
+bool SpillFrame::startsAtEnd() const {
+  return is(SpillLaunch::querySums) ||
+         (is(SpillLaunch::scores) && merged && !isForward);
 }
 
 // What blocks of keys have in parts is more than L2 keeps of a long sequence.

@@ -45,8 +45,8 @@ struct SpillFrame : GradientFrame {
   static constexpr int64_t kStep = 64; ///< contracted at once
 
   SpillFrame(TileBuilder &builder, const KernelRequest &request);
-  /// The tiles of another launch in the kernel that has been declared for both
-  /// (MergedSpill.h).
+  /// The tiles of another launch in the kernel that has been declared for all
+  /// (MergedSpill.h, MergedGradients.h).
   SpillFrame(const SpillFrame &other, SpillLaunch launch);
 
   /// Creates the kernel, and reserves shared memory.
@@ -139,7 +139,7 @@ struct SpillFrame : GradientFrame {
 
   const bool isForward;
   const bool splits; ///< factors are in parts
-  const bool merged; ///< outputs are in the launch of scores
+  const bool merged; ///< outputs, or both sums, are in the launch of scores
   const SpillLaunch launch;
   int64_t keyBlock; ///< keys of a block of scores
   /// Blocks of scores may come by halves (`kHalvedKeys`): a slot of the ring
@@ -158,6 +158,7 @@ struct SpillFrame : GradientFrame {
   Scalar firstTile, rowTiles;            ///< of a head
   Scalar foldedTiles; ///< of a head, if tiles of rows are folded (`unfold`)
   Scalar heads, partCount; ///< of the launch
+  Scalar toldInTurn; ///< heads of a section, where others' tiles come between
   mlir::Value left, right, staged;
   mlir::Value leftHalves;  ///< left factors as they come merged
   mlir::Value rightHalves; ///< right ones of blocks that may be halved
@@ -188,9 +189,16 @@ struct SpillFrame : GradientFrame {
   const Staging staging;
 
 private:
+  /// Of a row of tiles of such a launch.
+  int64_t partsOf(SpillLaunch launch) const;
   void declareMaps();
+  void declareMap(llvm::StringRef role, int64_t rows, int64_t columns);
+  void declareMapsOfScores();
+  void declareMapsOfSums();
   void declareMapsOfOutput();
   void enterStripOfQueries();
+  /// Whether the tiles of the last queries come first, under a mask.
+  bool startsAtEnd() const;
   /// Place and part of a tile of scores, of parts.
   void takeInBands(Scalar number, Scalar &place, Scalar &part) const;
   void foldTiles();

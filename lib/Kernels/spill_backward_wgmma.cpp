@@ -15,7 +15,8 @@
 //   querySums  128 queries x        dS and K, by 64 keys      dQ
 //              columns
 //
-// The last three are launched for every round.  Tiles of dV and dK belong to
+// The last three are launched for every round, or *merged* in one launch
+// (MergedGradients.h).  Tiles of dV and dK belong to
 // one round; dQ of a tile is summed up over the strips that it sees: between
 // them it waits in scratch memory, in f32 as registers have it.  So every sum
 // is taken in one order, and gradients are the same bit by bit in every run.
@@ -31,6 +32,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GradientScores.h"
+#include "MergedGradients.h"
 #include "Softmax.h"
 #include "SpillConsumer.h"
 
@@ -46,6 +48,8 @@ public:
       : SpillConsumer(b, request) {}
 
   KernelOp build() {
+    if (merged)
+      return buildMerged();
     KernelOp kernel = declare();
     createRoles([&] { produceSpillTiles(*this); },
                 [&](int64_t group) { writeSpills(*this, group); },
@@ -54,11 +58,48 @@ public:
   }
 
 private:
-  void consume() {
+  /// The same for tiles of sums, of the kernel that is declared for all.
+  SpillBackward(const SpillBackward &scores, SpillLaunch launch)
+      : SpillConsumer(scores, launch) {}
+
+  KernelOp buildMerged() {
+    KernelOp kernel = declare();
+    SpillBackward keySums(*this, SpillLaunch::keySums);
+    SpillBackward querySums(*this, SpillLaunch::querySums);
+    MergedGradients tiles(*this, keySums, querySums);
+    createRoles([&] { tiles.produce(); },
+                [&](int64_t group) { tiles.write(group); },
+                [&] { consume(tiles, {this, &keySums, &querySums}); });
+    return kernel;
+  }
+
+  void enter() {
     enterGroup();
     scale.emplace(b, arguments.get(b, "scale"), request.scale);
+  }
+
+  void consume() {
+    enter();
     consumeTiles([&](const Tile &tile, const State &state) {
       return consumeTile(tile, state);
+    });
+  }
+
+  /// Tiles of all kinds, each by its own.
+  void consume(const MergedGradients &tiles,
+               ArrayRef<SpillBackward *> consumers) {
+    for (SpillBackward *consumer : consumers)
+      consumer->enter();
+    consumeTiles([&](const Tile &queued, const State &state) {
+      ValueRange after = tiles.choose(
+          queued,
+          [&](const SpillFrame &frame, const Tile &tile) -> SmallVector<Value> {
+            auto consumer = llvm::find_if(
+                consumers, [&](auto *c) { return c->is(frame.launch); });
+            State after = (*consumer)->consumeTile(tile, state);
+            return {after.place.slot, after.place.parity, after.turn};
+          });
+      return State{{b.wrap(after[0]), b.wrap(after[1])}, b.wrap(after[2])};
     });
   }
 
@@ -165,5 +206,10 @@ KernelOp spill_backward_wgmma(OpBuilder &builder, Location loc,
 
 KernelOp attn::spill_backward_wgmma(OpBuilder &builder, Location loc,
                                     const KernelRequest &request) {
-  return buildBehindStatistics<SpillBackward>(builder, loc, request);
+  if (request.launch > 0 || request.tiles.get("merged", 0) == 0)
+    return buildBehindStatistics<SpillBackward>(builder, loc, request);
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  GradientFrame frame(b, request);
+  return prepareFlags(frame);
 }

@@ -494,17 +494,6 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
   return bytes;
 }
 
-/// Words of one head, one for each tile of a grid, that tell when it may begin
-/// beside another; of those blocks too that scratch is filled up with.
-static int64_t countBytes(const Node &grid, const Problem &problem) {
-  constexpr int64_t wordBytes = 4;
-  int64_t rows = extent(problem, grid.axis);
-  for (const Node &node : grid.body)
-    if (node.wholeRows > 0)
-      rows = roundUp(rows, node.wholeRows);
-  return ceilDiv(rows, grid.step) * wordBytes;
-}
-
 /// Blocks that run at once: whole sets of those that work together.
 static int64_t blocksAtOnce(const Node &grid, const Footprint &space,
                             const Machine &machine) {
@@ -523,10 +512,15 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
     auto addRows = [&](int64_t bytes) {
       ofHead.all += bytes, ofHead.ofRows += bytes;
     };
+    Steps inside = Steps().inside(grid, problem);
     if (schedule.isBeside(i)) { // by blocks that are counted already
-      addRows(grid.pipeline.width > 0 ? 0 : countBytes(grid, problem));
+      if (grid.pipeline.width > 0)
+        addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
+      else
+        addRows(countBytes(grid, problem));
       continue;
     }
+    addRows(flagBytes(grid, problem));
     if (grid.pipeline.isOrdered || grid.pipeline.firstStores) // strips behind
       addRows(countBytes(schedule.grids[i + 1], problem));
     if (grid.pipeline.firstStores)
@@ -537,10 +531,9 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
         std::max(most.registersPerThread, one.registersPerThread);
     most.threads = std::max(most.threads, one.threads);
     most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
-    addScratch(ofHead, grid.body, problem, schedule.rounds,
-               Steps().inside(grid, problem));
-    places += placesOf(grid.body, problem, Steps().inside(grid, problem)) *
-              blocksAtOnce(grid, one, machine);
+    addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
+    places +=
+        placesOf(grid.body, problem, inside) * blocksAtOnce(grid, one, machine);
   }
   int64_t heads = problem.batch * problem.heads;
   most.stripScratchBytes = ofHead.ofStrip;
@@ -566,7 +559,8 @@ std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
   if (space.registersPerThread > kMaxRegistersPerThread)
     return exceeds("registers per thread", space.registersPerThread, "a thread",
                    kMaxRegistersPerThread);
-  for (const Node &grid : schedule.grids) {
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    const Node &grid = schedule.grids[i];
     if (!grid.pipeline)
       continue;
     int64_t together = grid.pipeline.blocks();
@@ -577,7 +571,8 @@ std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
       return exceeds("blocks at once", together, machine.name.c_str(),
                      machine.sms);
     int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
-    RegisterBudget budget = budgetOf(grid, problem);
+    RegisterBudget budget =
+        budgetOf(schedule.grids[schedule.firstOfLaunch(i)], problem);
     if (needed > budget.consumer)
       return exceeds("registers per thread", needed,
                      ("each of " + std::to_string(grid.pipeline.warpgroups) +

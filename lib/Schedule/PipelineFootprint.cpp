@@ -50,11 +50,14 @@ static constexpr int64_t kRoomForProducts = 226 * 1024;
 /// begin with 168 for each, so 504 is all that they have.
 /// A producer that draws blocks of score_spill needs as many, 24 were too few
 /// by 3 to 8; merged with outputs, 40 were by 24 under a window: 72 + 2·216 =
-/// 504.
+/// 504.  Consumers of merged gradients keep P beside dP in 224: 56 + 2·224 =
+/// 504, where 40 for the producer were too few by 58 words, 56 are by 17.
 RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, bool transposes,
                                     bool splits, bool merges) {
-  if (merges)
+  if (merges && transposes)
     return {72, 216};
+  if (merges)
+    return {56, 224};
   if (splits && consumerWarpgroups == 1)
     return {56, 248, 3};
   if (splits && consumerWarpgroups == 2)
@@ -99,6 +102,25 @@ RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
   return registerBudget(grid.pipeline.warpgroups, transposes || drawsBlocks,
                         isSplit(grid, problem),
                         grid.pipeline.width > 0 && grid.pipeline.hasBeside);
+}
+
+/// Of a count or a flag.
+static constexpr int64_t kWordBytes = 4;
+
+int64_t attn::countBytes(const Node &grid, const Problem &problem) {
+  int64_t rows = extent(problem, grid.axis);
+  for (const Node &node : grid.body)
+    if (node.wholeRows > 0)
+      rows = roundUp(rows, node.wholeRows);
+  return ceilDiv(rows, grid.step) * kWordBytes;
+}
+
+int64_t attn::flagBytes(const Node &grid, const Problem &problem) {
+  constexpr int64_t stripRows = 64, stripBytes = 2 * kWordBytes;
+  bool isMerged = grid.pipeline.width > 0 && grid.pipeline.hasBeside;
+  return isMerged && problem.direction == Direction::backward
+             ? ceilDiv(problem.queries, stripRows) * stripBytes
+             : 0;
 }
 
 Landing attn::landingOf(const Problem &problem, int64_t keys) {

@@ -10,6 +10,14 @@ namespace attn {
 /// The registers of the warpgroups of a pipeline.
 RegisterBudget budgetOf(const Node &grid, const Problem &problem);
 
+/// Words of one head, one for each tile of a grid, that tell when it may begin
+/// beside another; of those blocks too that scratch is filled up with.
+int64_t countBytes(const Node &grid, const Problem &problem);
+
+/// Words of one head by which the grids of a launch wait for each other, in
+/// scratch memory, two for each strip of 64 queries; forward the host has them.
+int64_t flagBytes(const Node &grid, const Problem &problem);
+
 /// `gridFootprint` of a grid with a pipeline.
 Footprint pipelineFootprint(const Node &grid, const Problem &problem,
                             const Machine &machine);

@@ -255,10 +255,10 @@ static Plan price(const Space &space, const Tiles &tiles,
       continue;
     size_t launch = plan.launches.size();
     Footprint space = gridFootprint(schedule.grids[i], problem, machine);
-    if (schedule.isBeside(i + 1))
+    for (size_t beside = i + 1; schedule.isBeside(beside); ++beside)
       space.registersPerThread =
           std::max(space.registersPerThread,
-                   gridFootprint(schedule.grids[i + 1], problem, machine)
+                   gridFootprint(schedule.grids[beside], problem, machine)
                        .registersPerThread);
     plan.launches.push_back({bytes[launch], space, times[launch].seconds});
     plan.bytes += bytes[launch];

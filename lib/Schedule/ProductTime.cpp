@@ -32,7 +32,7 @@
 // which 1843 count, and copies 1520.
 //
 // Every round is a launch of its own, whose last wave is paid in full; but not
-// that of scores which outputs fill up in the same launch.  Under a mask rounds
+// that of scores which sums fill up in the same launch.  Under a mask rounds
 // differ: those of the last strips have fewer tiles, and shorter
 // ones.  Strips are looked at one by one.
 //
@@ -130,6 +130,7 @@ private:
   /// Of all blocks of a head.
   GradientWork work;
   double bytes = 0;          ///< that stream
+  double boxes = 0;          ///< clocks of their rows
   double waitingBytes = 0;   ///< of sums, between strips
   int64_t stepRows = 1;      ///< of the axis that a block walks along
   bool scalesFactor = false; ///< P, on its way to the product for the output
@@ -155,7 +156,8 @@ private:
 
   double step() const {
     double perClock = l2RateOf(machine) / clockOf(machine) / machine.sms;
-    double copies = bytes * busyShare() / (l2Gain() * perClock);
+    double copies = busyShare() * std::max(bytes / (l2Gain() * perClock),
+                                           c.productBoxShare * boxes);
     double units =
         ringShare() * powerMean({tensor(), smem(), copies}, c.gradientPower);
     return (units + exp() + issue()) / steps() +
@@ -207,9 +209,17 @@ private:
       if (problem.mask.kind != MaskKind::none)
         work.slots += paddedArea(use, problem) / 32 * c.hideSlots;
       return;
-    case Verb::stream:
-      bytes += double(use.moved) * bytesMoved(node, problem);
+    case Verb::stream: {
+      double moved = double(use.moved) * bytesMoved(node, problem);
+      bytes += moved;
+      // What a launch has left is whole lines.
+      bool isLeft = !isInput(node.tensor, problem) || node.partColumns > 0;
+      boxes += isLeft
+                   ? moved / kPanelBytes * c.boxClocks * c.wholeLinesShare
+                   : clocksToCopy(use, problem, c) *
+                         (hasWholeLines(use, problem) ? c.wholeLinesShare : 1);
       return;
+    }
     case Verb::absorb:
       if (node.isBetween)
         waitingBytes += double(use.moved) * bytesMoved(node, problem);
@@ -238,9 +248,10 @@ private:
   }
 };
 
-/// Clocks of all rounds: as they come, and if tiles could be cut at will.
+/// Clocks of all rounds: as they come, if tiles could be cut at will, and of
+/// the longest tile of each.
 struct RoundClocks {
-  double whole = 0, ideal = 0;
+  double whole = 0, ideal = 0, longest = 0;
 };
 
 } // namespace
@@ -265,6 +276,7 @@ static RoundClocks allRounds(const ProductModel &model, const GridCensus &grid,
     double strips = double(grid.strips) / double(looks);
     clocks.whole += strips * (full * round(atOnce) + round(rest));
     clocks.ideal += strips * tiles.clocks.average * tiles.count * heads / sms;
+    clocks.longest += strips * std::ceil(heads / atOnce) * tiles.clocks.longest;
   }
   return clocks;
 }
@@ -276,10 +288,12 @@ Time attn::productTime(const Census &census, size_t number, const Node &node,
   ProductModel model(census, number, node, problem, machine, family, c);
   double clock = clockOf(machine);
   RoundClocks rounds = allRounds(model, grid, machine, c);
-  // Merged, the grid behind fills the last wave and pays for the launch.
+  // Merged, the grid behind fills the last wave and pays for the launch; but
+  // its first tiles wait for those before.
   bool isFilled = node.pipeline.hasBeside;
   double ideal = rounds.ideal / clock;
-  double whole = isFilled ? ideal : rounds.whole / clock;
+  double whole =
+      isFilled ? std::max(ideal, rounds.longest / clock) : rounds.whole / clock;
   double perSm = double(grid.heads) / double(machine.sms);
 
   BusyClocks work = {model.tensor() * perSm,  model.exp() * perSm,

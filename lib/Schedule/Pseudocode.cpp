@@ -13,13 +13,15 @@ public:
   explicit Writer(const Problem &problem) : problem(problem) {}
   std::string text;
 
-  void grid(const Node &node) {
-    begin(node, "parallel for every batch, " + headOf(node) + " and " +
+  void grid(const Node &node, const std::string &where = "") {
+    begin(node, where + "parallel for every batch, " + headOf(node) + " and " +
                     range(node) + ", " + crew(node));
   }
 
   /// By blocks of the grid before it.
   void besideGrid(const Node &node, const Node &before) {
+    if (node.pipeline.width > 0) // tiles of one queue
+      return grid(node, "in the same launch, behind what it reads, ");
     begin(node, "beside it, once all " + std::string(name(before.axis)) +
                     " tiles of a " + headOf(before) + " are done, for every " +
                     range(node) + " of its heads, by warps that are left");

@@ -36,8 +36,9 @@ LogicalResult TmaLoadOp::verify() {
   int64_t blocks =
       getRank() ? (*this)->getParentOfType<KernelOp>().getCluster() : 1;
   int64_t parts = hasPartsOfPanels() ? 1 : blocks;
-  if (buffer.getRows() != parts * map.getBoxRows() ||
-      (!getColumn() && buffer.getColumns() < map.getColumns()))
+  bool areWhole = getRank() ? buffer.getRows() == parts * map.getBoxRows()
+                            : buffer.getRows() % map.getBoxRows() == 0;
+  if (!areWhole || (!getColumn() && buffer.getColumns() < map.getColumns()))
     return emitOpError("expects a buffer for ")
            << (parts == 1 ? "" : std::to_string(parts) + " ") << "boxes of "
            << map.getBoxRows() << " x " << map.getColumns() << ", but got "
@@ -66,6 +67,15 @@ bool TmaLoadOp::hasPartsOfPanels() {
 
 int64_t TmaLoadOp::ownPanels(int64_t blocks) {
   return hasPartsOfPanels() ? panels() / blocks : panels();
+}
+
+int64_t TmaLoadOp::ownRows() {
+  return getRank() ? getMap().getType().getBoxRows()
+                   : getBuffer().getType().getRows();
+}
+
+int64_t TmaLoadOp::boxes() {
+  return ownRows() / getMap().getType().getBoxRows();
 }
 
 int64_t TmaLoadOp::panels() {

@@ -135,7 +135,7 @@ Traffic TmaLoadOp::getTraffic(const TrafficScalars &scalars) {
   } else {
     row += rank * map.getBoxRows();
   }
-  int64_t rows = clippedRows(row, map.getBoxRows(), scalars.rows(getMap()));
+  int64_t rows = clippedRows(row, ownRows(), scalars.rows(getMap()));
   int64_t columns = clippedRows(column, width, map.getColumns());
   return {rows * columns * buffer.elementBytes(),
           panels() * buffer.panelBytes()};

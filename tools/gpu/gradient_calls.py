@@ -17,9 +17,6 @@ from calls import DTYPES, Call, Guarded
 from problems import LAYOUTS, Problem, strides_of
 
 DTYPES.setdefault("f32", torch.float32)
-#: ||got - reference|| of a gradient, in proportion to its size.  That of f32
-#: is what the exponential leaves, not the products.
-TOLERANCE = {**reference.GRADIENT_TOLERANCE, torch.float32: 2e-5}
 
 
 @dataclass
@@ -131,7 +128,7 @@ class BackwardCall(Call):
                             for name in outcome.changed]
         row: dict[str, Any] = {"wrong": wrong,
                                "deterministic": self.deterministic}
-        limit = TOLERANCE[self.q.dtype]
+        limit = reference.GRADIENT_TOLERANCE[self.q.dtype]
         for name, got, want, size in zip(("dq", "dk", "dv"),
                                          outcome.gradients, exact,
                                          self._sizes(lse.detach())):

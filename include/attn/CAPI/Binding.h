@@ -120,8 +120,8 @@ private:
     int64_t boxRows = 0;
     runtime::TensorMap map;
   };
-  /// So many are written at a launch; a kernel has six.
-  static constexpr size_t kMaxMaps = 8;
+  /// So many are written at a launch, as merged gradients have.
+  static constexpr size_t kMaxMaps = 9;
   struct Launch {
     const LoadedKernels::Entry *kernel;
     std::string name;

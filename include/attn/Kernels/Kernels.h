@@ -147,6 +147,8 @@ struct LaunchShape {
   int64_t keyBlocks = 1;
   /// Or blocks of so many of all keys, and one at least; 0: there are none.
   int64_t keyBlock = 0;
+  /// Tiles of dK and dV too, of so many keys; 0: there are none.
+  int64_t keyRows = 0;
   /// Whether it is launched again and again, see RoundOrder.
   bool isInRounds = false;
   /// Whether a block runs if there are no tiles, but queries.
@@ -154,6 +156,11 @@ struct LaunchShape {
 
   /// Tiles of the same rows, of as many as there are blocks of all keys.
   int64_t tilesOfRows(const Problem &problem) const;
+  /// The same of keys, where there are tiles of them too.
+  int64_t tilesOfKeys(const Problem &problem) const;
+
+private:
+  int64_t tilesOfColumns(const Problem &problem, bool areOfKeys) const;
 };
 /// All launches of a schedule with these tiles, in order; those in rounds are
 /// behind the others.

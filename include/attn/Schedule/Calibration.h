@@ -307,6 +307,12 @@ struct Calibration {
   /// problems, d = 360 to 568, took 1.31 to 1.6 times as long as predicted
   /// without this (2026-11-23).  One of two is held since; not measured again.
   double productHeldShare = 1.35;
+  /// Of the clocks that rows of boxes take (`boxClocks`), what they take here.
+  /// Where d is an odd multiple of 8, so that rows begin within a sector of 32
+  /// bytes, score_spill with four stages took 1.2 to 1.5 times as long as
+  /// predicted without this, d = 376 to 568; where rows are whole lines 0.97 to
+  /// 1.05 times (2026-11-23).
+  double productBoxShare = 0.62;
   /// Of the tensor cores' rate, what products of parts reach whose tiles of 128
   /// columns take six of them out of shared memory.  Not fitted: d = 512 with
   /// 4096 rows is put 12 % too fast, other kernels of f32 as much or more.

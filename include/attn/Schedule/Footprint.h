@@ -94,7 +94,7 @@ struct RegisterBudget {
 };
 /// Warps that transpose or split share the producer's registers: those that it
 /// leaves of its warpgroup, and of more where they split.  One that `merges`
-/// draws tiles of two kinds.
+/// draws tiles of several kinds.
 RegisterBudget registerBudget(int64_t consumerWarpgroups,
                               bool transposes = false, bool splits = false,
                               bool merges = false);

@@ -99,7 +99,7 @@ const std::vector<ScheduleKind> &scheduleKinds();
 const ScheduleKind *findScheduleKind(std::string_view name);
 
 /// Tiles of queries that one launch of score_spill has flags for, when scores
-/// and outputs are merged: with such tiles, and at most.
+/// and outputs are merged: with such tiles (0: they are not), and at most.
 int64_t mergedFlags(const Tiles &tiles, const Problem &problem);
 inline constexpr int64_t kMostFlags = 8000;
 

@@ -275,6 +275,10 @@ struct Schedule {
   bool isBeside(size_t grid) const {
     return grid > 0 && grids[grid - 1].pipeline.hasBeside;
   }
+  /// The one whose blocks do it.
+  size_t firstOfLaunch(size_t grid) const {
+    return isBeside(grid) ? firstOfLaunch(grid - 1) : grid;
+  }
 };
 
 //===----------------------------------------------------------------------===//

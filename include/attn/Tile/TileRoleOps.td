@@ -207,7 +207,8 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
   let description = [{
     One lane.  Rows `row ..` of a head come to the stage, all its bytes (zeros
     for what the array has not).  Arrives at the barrier and announces the
-    bytes; the phase ends when they have landed.  `row` may be negative.
+    bytes; the phase ends when they have landed.  `row` may be negative.  A
+    stage of more rows than a box takes several, one below the other.
 
     With a `column` the columns from there on come, as many as the buffer has or
     as `columns` says (whole panels; the others stay as they are).
@@ -244,6 +245,9 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
     bool hasPartsOfPanels();
     /// Panels that one of so many blocks loads.
     int64_t ownPanels(int64_t blocks);
+    /// Rows that one block loads, boxes of them.
+    int64_t ownRows();
+    int64_t boxes();
   }];
 }
 

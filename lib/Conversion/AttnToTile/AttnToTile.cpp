@@ -100,6 +100,13 @@ public:
     return shape.unit == 1 ? units : times(units, index(shape.unit));
   }
 
+  /// Tiles of keys of a round, of all its heads.
+  Value tilesOfKeys(const LaunchShape &shape) {
+    Value rows =
+        b.createOrFold<arith::MinSIOp>(keys, index(sizes.get("strip")));
+    return times(ceilDiv(rows, shape.keyRows), headsOfRound());
+  }
+
   /// Heads of all batch entries, or of those in a round, that have tiles.
   Value headsWithTiles(const LaunchShape &shape) {
     if (!shape.isInRounds)
@@ -375,6 +382,11 @@ private:
       all = arguments.times(all, arguments.index(ofRows));
     if (shape.keyBlock > 0)
       all = arguments.times(all, arguments.keyBlocks(shape.keyBlock));
+    if (shape.keyRows > 0)
+      all = b.createOrFold<arith::AddIOp>(
+          all,
+          arguments.times(arguments.tilesOfKeys(shape),
+                          arguments.index(shape.tilesOfKeys(request.problem))));
     if (shape.isNeverEmpty)
       all = b.createOrFold<arith::MaxSIOp>(
           all, atMost(arguments.times(arguments.queries, arguments.batch), 1));

@@ -2,6 +2,8 @@
 
 #include "KernelRequests.h"
 
+#include "attn/Schedule/Registry.h"
+
 #include <tuple>
 
 using namespace mlir;
@@ -64,11 +66,14 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
   auto key = [](const KernelChoice &choice) {
     const KernelRequest &r = choice.request;
     const Problem &p = r.problem;
+    // A kernel says how many flags it has.
+    bool isForward = p.direction == Direction::forward;
+    int64_t flags = isForward ? mergedFlags(r.tiles, p) : 0;
     return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
                       p.headDimV, p.mask.kind, p.lse, p.direction,
                       p.deterministic, p.dlse, r.tiles.str(), r.launch,
                       r.minBlocksPerSm, r.sms, r.l2Bytes, r.scale > 0,
-                      r.alignments);
+                      r.alignments, flags);
   };
   return key(a) == key(b);
 }

@@ -63,12 +63,16 @@ struct TmaLoadLowering : OpConversionPattern<TmaLoadOp> {
         target = b.add(target, b.mul(first, SmemType::kPanelBytes));
       }
     }
+    int64_t boxRows = op.getMap().getType().getBoxRows();
     for (int64_t panel = 0; panel < op.ownPanels(blocks); ++panel)
-      b.memoryAssembly(copy, "r,l,r,r,r,r,r",
-                       {b.add(target, panel * buffer.panelBytes()),
-                        adaptor.getMap(), barrier,
-                        b.add(column, panel * buffer.panelColumns()), row,
-                        adaptor.getHead(), adaptor.getBatch()});
+      for (int64_t box = 0; box < op.boxes(); ++box)
+        b.memoryAssembly(
+            copy, "r,l,r,r,r,r,r",
+            {b.add(target, panel * buffer.panelBytes() +
+                               box * boxRows * SmemType::kPanelBytes),
+             adaptor.getMap(), barrier,
+             b.add(column, panel * buffer.panelColumns()),
+             b.add(row, box * boxRows), adaptor.getHead(), adaptor.getBatch()});
     rewriter.eraseOp(op);
     return success();
   }

@@ -263,6 +263,8 @@ static std::optional<std::string> checkMask(const Tiles &t,
 }
 
 int64_t attn::mergedFlags(const Tiles &tiles, const Problem &problem) {
+  if (!isMerged(tiles))
+    return 0;
   return tiles.get("heads") * (problem.heads / problem.kvHeads) *
          ceilDiv(tiles.get("strip"), kProductRows);
 }
@@ -286,7 +288,7 @@ static std::optional<std::string> checkRounds(const Tiles &t,
            number(t.get("key_block")) +
            ", but got column = " + number(t.get("column"));
   int64_t flags = mergedFlags(t, problem);
-  if (isMerged(t) && flags > kMostFlags)
+  if (flags > kMostFlags)
     return "expects at most " + number(kMostFlags) +
            " tiles of queries in one launch of scores and outputs, but got " +
            number(flags);

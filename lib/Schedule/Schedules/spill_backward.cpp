@@ -25,6 +25,11 @@
 // strips, in order, and waits between them as f32.  All sums are one block's
 // and have one order: the result is the same in every run.
 //
+// *Merged*, the launches of a round are one: a block takes tiles of each,
+// scores of some heads first and then in turns scores of others and sums, so
+// that P and dS are read while L2 has them, and nobody waits for the last ones
+// alone.
+//
 // Scratch arrays are whole tiles, hidden pairs as zeros.  Blocks of scores that
 // nothing sees are neither written nor read.
 //
@@ -45,6 +50,9 @@ static constexpr int64_t kDepth = 64;
 /// Whether there is a copy engine.
 static bool isPipeline(const Tiles &t) { return !t.has("warps"); }
 static int64_t depthOf(const Tiles &t) { return t.get("slice", kDepth); }
+
+/// Whether the sums are in the launch of scores.
+static bool isMerged(const Tiles &t) { return t.get("merged", 0) != 0; }
 
 static Pipeline pipelineOf(const Tiles &t, int64_t width) {
   Pipeline pipeline;
@@ -139,9 +147,11 @@ static Node queriesGrid(const Tiles &t) {
 }
 
 static Schedule build(const Tiles &t) {
+  Node scores = scoresGrid(t), ofKeys = keysGrid(t);
+  scores.pipeline.hasBeside = ofKeys.pipeline.hasBeside = isMerged(t);
   return {"spill_backward",
-          {statisticsGrid(t.get("query_block")), scoresGrid(t), keysGrid(t),
-           queriesGrid(t)},
+          {statisticsGrid(t.get("query_block")), std::move(scores),
+           std::move(ofKeys), queriesGrid(t)},
           {t.get("heads", 1), t.get("strip")}};
 }
 
@@ -178,6 +188,11 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
     return "expects two to six stages, but got " + number(t.get("stages"));
   if (t.get("persistent") != 1)
     return "expects blocks that take tile after tile, but got persistent = 0";
+  if (isMerged(t) && t.get("column") > t.get("key_block"))
+    return "expects tiles of gradients, in one launch with scores, to have at "
+           "most their columns, " +
+           number(t.get("key_block")) +
+           ", but got column = " + number(t.get("column"));
   return std::nullopt;
 }
 
@@ -225,17 +240,17 @@ ScheduleKind spill_backward() {
       build,
       checkWarps,
       nullptr};
-  Form pipelines = {{TensorCoreFamily::wgmma},
-                    {extentParameter("query", {128}),
-                     extentParameter("key_block", {256}),
-                     extentParameter("key", {128}),
-                     extentParameter("column", {256, 192, 128, 64}),
-                     extentParameter("query_block", {64}), strip, heads},
-                    {countParameter("stages", {4, 3, 2})},
-                    {choiceParameter("persistent", {1})},
-                    build,
-                    checkPipelines,
-                    nullptr};
+  Form pipelines = {
+      {TensorCoreFamily::wgmma},
+      {extentParameter("query", {128}), extentParameter("key_block", {256}),
+       extentParameter("key", {128}),
+       extentParameter("column", {256, 192, 128, 64}),
+       extentParameter("query_block", {64}), strip, heads},
+      {countParameter("stages", {4, 3, 2})},
+      {choiceParameter("merged", {1, 0}), choiceParameter("persistent", {1})},
+      build,
+      checkPipelines,
+      nullptr};
   pipelines.mostHeadDim = kMaxHeadDim;
   return {"spill_backward",
           "five matrix products that keep tiles of their output; P and dS of "

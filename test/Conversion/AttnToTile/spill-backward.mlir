@@ -56,7 +56,7 @@ func.func @rounds(%do: memref<2x8x1000x320xbf16>, %q: memref<2x8x1000x512xbf16>,
     %dv: memref<2x2x5000x320xbf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
       outs(%dq, %dk, %dv : memref<2x8x1000x512xbf16>, memref<2x2x5000x512xbf16>, memref<2x2x5000x320xbf16>)
-      {schedule = #attn.schedule<spill_backward, query = 128, key_block = 256, key = 128, column = 256, query_block = 64, strip = 4096, heads = 3, stages = 3, persistent = 1>}
+      {schedule = #attn.schedule<spill_backward, query = 128, key_block = 256, key = 128, column = 256, query_block = 64, strip = 4096, heads = 3, stages = 3, merged = 0, persistent = 1>}
       : memref<2x8x1000x320xbf16>, memref<2x8x1000x512xbf16>, memref<2x2x5000x512xbf16>,
         memref<2x2x5000x320xbf16>, memref<2x8x1000x320xbf16>, memref<2x8x1000xf32>
   return
@@ -76,7 +76,7 @@ func.func @one_round(%do: memref<1x8x100x320xbf16>, %q: memref<1x8x100x512xbf16>
     %dv: memref<1x2x300x320xbf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
       outs(%dq, %dk, %dv : memref<1x8x100x512xbf16>, memref<1x2x300x512xbf16>, memref<1x2x300x320xbf16>)
-      {schedule = #attn.schedule<spill_backward, query = 128, key_block = 256, key = 128, column = 256, query_block = 64, strip = 4096, heads = 3, stages = 3, persistent = 1>}
+      {schedule = #attn.schedule<spill_backward, query = 128, key_block = 256, key = 128, column = 256, query_block = 64, strip = 4096, heads = 3, stages = 3, merged = 0, persistent = 1>}
       : memref<1x8x100x320xbf16>, memref<1x8x100x512xbf16>, memref<1x2x300x512xbf16>,
         memref<1x2x300x320xbf16>, memref<1x8x100x320xbf16>, memref<1x8x100xf32>
   return
@@ -113,7 +113,7 @@ func.func @any_sizes(%do: memref<?x6x?x384xf16>, %q: memref<?x6x?x384xf16>,
     %dq: memref<?x6x?x384xf16>, %dk: memref<?x2x?x384xf16>, %dv: memref<?x2x?x384xf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse
       outs(%dq, %dk, %dv : memref<?x6x?x384xf16>, memref<?x2x?x384xf16>, memref<?x2x?x384xf16>)
-      {schedule = #attn.schedule<spill_backward, query = 128, key_block = 256, key = 128, column = 192, query_block = 64, strip = 2048, heads = 4, stages = 3, persistent = 1>}
+      {schedule = #attn.schedule<spill_backward, query = 128, key_block = 256, key = 128, column = 192, query_block = 64, strip = 2048, heads = 4, stages = 3, merged = 0, persistent = 1>}
       : memref<?x6x?x384xf16>, memref<?x6x?x384xf16>, memref<?x2x?x384xf16>,
         memref<?x2x?x384xf16>, memref<?x6x?x384xf16>, memref<?x6x?xf32>
   return

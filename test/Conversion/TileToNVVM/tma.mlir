@@ -36,6 +36,37 @@ gpu.module @boxes {
 
 // -----
 
+// Two boxes, one below the other, in each of two panels: one arrival for all.
+// CHECK-LABEL: llvm.func @load_boxes(
+// CHECK-SAME: %[[MAP:[^:]*]]: !llvm.ptr {{{[^}]*}}}, %[[ROW:[^:]*]]: i32
+// CHECK: %[[BASE:.*]] = llvm.ptrtoint
+// CHECK: "mbarrier.arrive.expect_tx{{.*}} %c32768_i32
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.tensor.4d.shared::cluster{{.*}} %[[BASE]], %[[MAP]], %{{.*}}, %c0_i32, %[[ROW]],
+// CHECK-NEXT: %[[BELOW:.*]] = arith.addi %[[BASE]], %c8192_i32
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[ROW]], %c64_i32
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.tensor.4d.shared::cluster{{.*}} %[[BELOW]], %[[MAP]], %{{.*}}, %c0_i32, %[[NEXT]],
+// CHECK: %[[BESIDE:.*]] = arith.addi %[[BASE]], %c16384_i32
+// CHECK: "cp.async.bulk.tensor.4d.shared::cluster{{.*}} %[[BESIDE]], %[[MAP]], %{{.*}}, %c64_i32, %[[ROW]],
+// CHECK: %[[LAST:.*]] = arith.addi %[[BASE]], %c24576_i32
+// CHECK: "cp.async.bulk.tensor.4d.shared::cluster{{.*}} %[[LAST]], %[[MAP]], %{{.*}}, %c64_i32,
+gpu.module @boxes {
+  tile.kernel @load_boxes(%map: !tile.tensor_map<64x128xbf16>, %r: i32) attributes {warps = 8 : i32} {
+    %c0 = arith.constant 0 : i32
+    %s = tile.alloc "s" : <128x128xbf16, sw128>
+    %full = tile.mbarrier "full" arrivals 1 : <1>
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        tile.tma_load %map[%c0, %c0, %r] to %s[%c0] arrive %full[%c0] : <64x128xbf16> to <128x128xbf16, sw128>, <1>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
 // The first lane of a warp stores: of a buffer of 128 columns from column 64 of
 // 160 on, so both panels hold columns of the array.  Every lane waits, those
 // that stored nothing for nothing.

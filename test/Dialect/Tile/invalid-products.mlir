@@ -49,12 +49,27 @@ tile.kernel @load_element(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 
 
 tile.kernel @load_rows(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
-  %s = tile.alloc "s" : <128x64xbf16, sw128>
+  %s = tile.alloc "s" : <96x64xbf16, sw128>
   %b = tile.mbarrier "b" arrivals 1 : <1>
   tile.roles {
     tile.role "a" warps 8 registers 64 single_lane {
-  // expected-error @below {{'tile.tma_load' op expects a buffer for boxes of 64 x 64, but got '!tile.smem<128x64xbf16, sw128>'}}
-      tile.tma_load %m[%c0, %c0, %c0] to %s[%c0] arrive %b[%c0] : <64x64xbf16> to <128x64xbf16, sw128>, <1>
+  // expected-error @below {{'tile.tma_load' op expects a buffer for boxes of 64 x 64, but got '!tile.smem<96x64xbf16, sw128>'}}
+      tile.tma_load %m[%c0, %c0, %c0] to %s[%c0] arrive %b[%c0] : <64x64xbf16> to <96x64xbf16, sw128>, <1>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_fewer_rows(%m: !tile.tensor_map<64x64xbf16>) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "s" : <32x64xbf16, sw128>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.tma_load' op expects a buffer for boxes of 64 x 64, but got '!tile.smem<32x64xbf16, sw128>'}}
+      tile.tma_load %m[%c0, %c0, %c0] to %s[%c0] arrive %b[%c0] : <64x64xbf16> to <32x64xbf16, sw128>, <1>
     }
   }
   tile.return

@@ -1,7 +1,8 @@
 """Compiles gradients for a machine and compares what ptxas made of each kernel
 with what was written: see tools/dev/sass.py.
 
-`hygiene_backward.py ATTN_OPT PTXAS MACHINE [deterministic | like_warps]`
+`hygiene_backward.py ATTN_OPT PTXAS MACHINE
+                     [deterministic | like_warps | apart | merged]`
 
 Kernels must be as sass.py wants them, but for the main ones of flash_backward
 and, on Hopper, of split_backward and spill_backward:
@@ -18,10 +19,14 @@ and, on Hopper, of split_backward and spill_backward:
 
 - Before the first product of a tile of spill_backward's scores, which
   warpgroups end in turns, ptxas may add an arrive (C7519): zeros of the sum
-  come behind the one that is written.  No other kernel may have one.
+  come behind the one that is written.  No other kernel may have one.  Where
+  that is merged with sums, either may come first.
 
-With `beside` blocks tell each other of sums: each such fence is one for the
-whole GPU, and in the main kernel also one for the block.
+With `beside`, and merged, blocks tell each other of sums: each such fence is
+one for the whole GPU, and in the main kernel also one for the block.
+
+With `apart` and `merged` they are those of spill_backward on wgmma, with a
+launch for each kind of product and with one for all.
 
 With `like_warps` they are those of spill_backward on mma.sync; where scores are
 f32, P and dP are half of all registers, and SINGLE allows for a few others.
@@ -40,7 +45,7 @@ from registers import ESCAPE
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/dev"))
 import sass  # noqa: E402
 
-# d, d_v, dtype, mask.
+# d, d_v, dtype, mask; and a schedule where it is not to be chosen.
 HOPPER = [(64, 64, "bf16", "none"), (64, 64, "f16", "causal"),
           (32, 32, "bf16", "causal"), (128, 64, "bf16", "none"),
           (64, 128, "bf16", "causal"), (72, 72, "bf16", "causal"),
@@ -49,8 +54,12 @@ HOPPER = [(64, 64, "bf16", "none"), (64, 64, "f16", "causal"),
 SPLIT = [(64, 64, "bf16", "causal"), (128, 128, "bf16", "none"),
          (128, 128, "f16", "window<256, 0>")]
 # Wider ones, on Hopper only.
-WIDE = [(192, 192, "bf16", "causal"), (256, 256, "bf16", "none"),
+WIDE = [(192, 192, "bf16", "causal", "split_backward"), (256, 256, "bf16", "none"),
         (512, 512, "bf16", "none"), (1024, 320, "f16", "causal")]
+# Of spill_backward on wgmma.
+PRODUCTS = WIDE[1:] + [(136, 1000, "bf16", "causal_bottom_right"),
+                       (512, 512, "bf16", "causal"),
+                       (320, 2048, "f16", "window<256, 20>")]
 # Of spill_backward on mma.sync, asked for by WARPS, those that its sums have.
 LIKE_WARPS = [(512, 512, "bf16", "none"), (320, 1024, "f16", "causal"),
               (264, 64, "bf16", "window<256, 0>"), (512, 512, "f32", "none"),
@@ -70,7 +79,10 @@ SHORT = {(128, 64): 20, (128, 32): 4, (64, 128): 1}
 
 
 def function(number, problem, attributes):
-    d, d_v, dtype, mask = problem
+    d, d_v, dtype, mask, *schedule = problem
+    for name in schedule:
+        attributes = attributes.replace(
+            "}", f", schedule = #attn.schedule<{name}>}}")
     attributes = attributes.replace("WARPS", "8" if dtype == "f32" else "4")
     q, o = (f"tensor<2x16x4096x{cols}x{dtype}>" for cols in (d, d_v))
     lse = "tensor<2x16x4096xf32>"
@@ -81,7 +93,24 @@ def function(number, problem, attributes):
             f"{q}, {q}, {o}\n  return %dq, %dk, %dv : {q}, {q}, {o}\n}}\n")
 
 
-def main_faults(kernel, shape, said, wanted, got, before):
+def runs(steps):
+    """Runs of products up to the wait for all, in any order."""
+    return sorted(re.findall("[^0]*0", steps))
+
+
+def without_added(found, order, is_merged):
+    """Without the arrive that is added before a run of products."""
+    if not is_merged:
+        return found[1:] if found.startswith("AA") else found
+    starts = [0] + [i + 1 for i, step in enumerate(found) if step == "0"]
+    for start in starts:
+        rest = found[:start] + found[start + 1:]
+        if found.startswith("AA", start) and runs(rest) == runs(order):
+            return rest
+    return found
+
+
+def main_faults(kernel, schedule, shape, said, wanted, got, before):
     """Sentences about the main kernel of a pipeline."""
     wrong = [line for line in re.findall(r"\(C75\d\d\) .*", said)
              if f"'{kernel}'" in line or "function '" not in line]
@@ -92,11 +121,14 @@ def main_faults(kernel, shape, said, wanted, got, before):
                          f"{got.count(name)}")
     order, found = sass.steps(wanted), sass.steps(got)
     added = [line for line in wrong if "(C7519)" in line]
-    in_turns = kernel.startswith("spill_backward") and "_scores" in kernel
-    if in_turns and len(added) == 1 and found.startswith("AAA"):
+    is_merged = "merged = 1" in schedule
+    if (kernel.startswith("spill_backward") and len(added) == 1 and
+            (is_merged or "_scores" in kernel) and len(found) > len(order)):
         wrong.remove(added[0])
-        found = found[1:]
-    if len(order) != len(found) or found not in 2 * order:
+        found = without_added(found, order, is_merged)
+    if len(order) != len(found) or (
+            runs(found) != runs(order) if is_merged else
+            found not in 2 * order):
         wrong.append(f"expects a rotation of {order} of arrive and waits, but "
                      f"got {found}")
     # Who multiplies comes last, and asks for registers first.
@@ -155,7 +187,8 @@ def check(opt, ptxas, machine, attributes, problems):
             before = BESIDE if "beside = 1" in schedule else BEFORE
             if "ordered = 1" in schedule:
                 before += ORDERED
-            wrong = main_faults(kernel, shape, said, wants, got, before)
+            wrong = main_faults(kernel, schedule, shape, said, wants, got,
+                                before)
         elif "_f32_" in kernel:
             wrong = single_faults(wrong, got)
         yield not wrong, (
@@ -171,7 +204,11 @@ def main():
     opt, ptxas, machine, *rest = sys.argv[1:]
     attributes = " {deterministic}" if rest else ""
     problems = SPLIT
-    if rest == ["like_warps"]:
+    if rest in (["apart"], ["merged"]):
+        problems = PRODUCTS
+        attributes = (" {schedule = #attn.schedule<spill_backward, merged = "
+                      f"{int(rest == ['merged'])}>}}")
+    elif rest == ["like_warps"]:
         problems = LIKE_WARPS
         attributes = " {schedule = #attn.schedule<spill_backward, warps = WARPS>}"
     elif machine == "h100_sxm":

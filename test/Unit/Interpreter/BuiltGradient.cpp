@@ -80,6 +80,7 @@ OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
     request.tiles = tiles;
     request.launch = number;
     request.scale = scale;
+    request.sms = multiprocessors;
     for (const char *array : {"q", "k", "v", "o", "do", "dq", "dk", "dv"})
       request.alignments[array] =
           alignmentOfRows(shapeOfArray(array, problem).columns, problem.dtype);
@@ -200,6 +201,8 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
                    const InterpreterOptions &options) {
   const Problem &p = truth.problem;
   OwningOpRef<ModuleOp> module = build(p, truth.scale, tiles);
+  if (change)
+    change(*module);
   GlobalMemory memory;
   llvm::StringMap<uint64_t> addresses = {
       {"q", upload(memory, truth.q, p.dtype)},

@@ -13,6 +13,8 @@
 #include "CaseArrays.h"
 #include "KernelTest.h"
 
+#include <functional>
+
 namespace attn {
 
 /// Inputs with the statistics that belong to them, and true gradients.
@@ -55,6 +57,8 @@ protected:
   /// That work on tiles at once.
   int64_t multiprocessors = 4;
   mlir::MLIRContext context;
+  /// What is done to the kernels before they run, if anything.
+  std::function<void(mlir::ModuleOp)> change;
 
 private:
   mlir::OwningOpRef<mlir::ModuleOp> build(const Problem &problem, double scale,

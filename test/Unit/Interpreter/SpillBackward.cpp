@@ -16,13 +16,16 @@ using namespace attn;
 
 namespace {
 
-/// Small enough for several strips and rounds of a few rows.
-const SpillBackwardTiles kSmall = {256, 128, 256, 2, 3};
+/// Small enough for several strips and rounds of a few rows, apart and merged.
+const SpillBackwardTiles kSmall = {256, 128, 256, 2, 3},
+                         kSmallMerged = {256, 128, 256, 2, 3, true};
 
 /// One strip and several, of one block of keys and of several; tiles of a
-/// gradient narrower than its rows, and wider.
+/// gradient narrower than its rows, and wider.  All of them also merged.
 const SpillBackwardTiles kChoices[] = {
-    {256, 256, 512, 2, 3}, {256, 64, 256, 1, 2}, {128, 128, 128, 3, 4}};
+    {256, 256, 512, 2, 3},      {256, 64, 256, 1, 2},
+    {128, 128, 128, 3, 4},      {256, 256, 512, 2, 3, true},
+    {256, 64, 256, 1, 2, true}, {128, 128, 128, 3, 4, true}};
 
 class SpillBackward : public BuiltGradient {
 protected:
@@ -80,18 +83,24 @@ TEST_F(SpillBackward, AllWarpOrders) {
 
 /// Four stages of 256 columns leave room for half of a tile.
 TEST_F(SpillBackward, LeavesInPieces) {
-  const SpillBackwardTiles c = {256, 256, 512, 2, 4};
+  const SpillBackwardTiles apart = {256, 256, 512, 2, 4};
+  // Tiles of sums have fewer pieces than those of scores, or an odd one.
+  const SpillBackwardTiles merged[] = {{256, 256, 512, 2, 4, true},
+                                       {256, 192, 512, 2, 4, true},
+                                       {256, 64, 512, 2, 4, true}};
   for (WarpOrder order :
-       {WarpOrder::forward, WarpOrder::reverse, WarpOrder::shuffled}) {
-    InterpreterOptions options;
-    options.order = order;
-    for (const Mask &mask : kMasks)
-      check(problem(300, 700, 328, 72, mask), c, options);
-    Problem p = problem(150, 520, 72, 264, {MaskKind::causal}, DataType::f16);
-    p.heads = 4;
-    p.kvHeads = 2;
-    check(p, c, options);
-  }
+       {WarpOrder::forward, WarpOrder::reverse, WarpOrder::shuffled})
+    for (const SpillBackwardTiles &c :
+         {apart, merged[0], merged[1], merged[2]}) {
+      InterpreterOptions options;
+      options.order = order;
+      for (const Mask &mask : kMasks)
+        check(problem(300, 700, 328, 72, mask), c, options);
+      Problem p = problem(150, 520, 72, 264, {MaskKind::causal}, DataType::f16);
+      p.heads = 4;
+      p.kvHeads = 2;
+      check(p, c, options);
+    }
 }
 
 /// Sums of dQ wait between the strips that its rows see, and only between them.
@@ -119,6 +128,7 @@ TEST_F(SpillBackward, GradientOfTheLse) {
   p.heads = 2;
   p.dlse = true;
   check(p, kSmall);
+  check(p, kSmallMerged);
 }
 
 TEST_F(SpillBackward, Scales) {
@@ -127,6 +137,7 @@ TEST_F(SpillBackward, Scales) {
     truth.scale = scale;
     truth.consultOracle();
     check(truth, kSmall);
+    check(truth, kSmallMerged);
   }
 }
 
@@ -173,6 +184,7 @@ TEST_F(SpillBackward, RandomProblems) {
     c.strip = c.keyBlock * draw(1, 3);
     c.heads = draw(1, 3);
     c.stages = draw(2, 3);
+    c.merged = draw(0, 1) && c.column <= c.keyBlock;
     Problem p =
         problem(draw(1, 400), draw(1, 700), 8 * draw(1, 24), 8 * draw(1, 24),
                 masks[draw(0, 3)], draw(0, 1) ? DataType::bf16 : DataType::f16);

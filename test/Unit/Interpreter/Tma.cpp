@@ -162,6 +162,48 @@ TEST_F(Tma, PanelsAndColumns) {
                                2 * 512 + 2 * 512));
 }
 
+/// A stage of 32 rows takes two boxes, of which an array of 20 rows fills one
+/// and a quarter.
+TEST_F(Tma, BoxesOneBelowTheOther) {
+  parse(R"(
+!map = !tile.tensor_map<16x64xbf16>
+!stage = !tile.smem<32x64xbf16, sw128>
+tile.kernel @k(%in: !map, %to: !map) attributes {warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c4 = arith.constant 4 : i32
+  %c16 = arith.constant 16 : i32
+  %s = tile.alloc "stage" : !stage
+  %full = tile.mbarrier "full" arrivals 1 : !tile.mbarrier<1>
+  tile.roles {
+    tile.role "producer" warps 4 registers 24 single_lane {
+      tile.tma_load %in[%c0, %c0, %c0] to %s[%c0] arrive %full[%c0] : !map to !stage, !tile.mbarrier<1>
+    }
+    tile.role "consumer" warps 4 registers 240 {
+      %w = tile.warp_id
+      %is4 = arith.cmpi eq, %w, %c4 : i32
+      tile.mbarrier_wait %full[%c0] parity %c0 : !tile.mbarrier<1>
+      scf.if %is4 {
+        tile.tma_store %s[%c0] to %to[%c0, %c0, %c0, %c0] : !stage to !map
+        tile.tma_store %s[%c16] to %to[%c0, %c0, %c16, %c0] : !stage to !map
+        tile.tma_store_wait 0
+      }
+    }
+  }
+  tile.return
+})");
+  std::vector<float> values;
+  for (int64_t i = 0; i < 20 * 64; ++i)
+    values.push_back(float(i % 31));
+  to = allocateUninitialised(32 * 128);
+  arguments = {array(allocateBf16(values), 20), array(to, 32)};
+  expectCorrect();
+  for (int64_t i = 0; i < 32; ++i)
+    for (int64_t j = 0; j < 64; ++j)
+      ASSERT_EQ(output(i, j), i < 20 ? values[i * 64 + j] : 0.0f);
+  EXPECT_EQ(traffic.global, 2 * (20 * 128 + 32 * 128));
+  EXPECT_EQ(traffic.smem, 2 * 2 * 32 * 128);
+}
+
 //===----------------------------------------------------------------------===//
 // Order
 //===----------------------------------------------------------------------===//

@@ -285,6 +285,39 @@ TEST(SpillBackward, Space) {
             3 * 192 * 128 + 128 * 192 * 2);
 }
 
+// One launch instead of three, of the same tiles, behind that of the
+// statistics.
+TEST(SpillBackward, Merged) {
+  std::string error;
+  SpillBackwardTiles apart, merged;
+  merged.merged = true;
+  for (int64_t rows : {1024, 16384})
+    for (bool isCausal : {false, true}) {
+      Problem p = tokenGradients(512, rows, isCausal);
+      auto four = planOf(p, apart, error), two = planOf(p, merged, error);
+      ASSERT_TRUE(four && two) << error;
+      ASSERT_EQ(two->launches.size(), 2u);
+      EXPECT_EQ(two->bytes.l2, four->bytes.l2);
+      EXPECT_EQ(two->bytes.smem, four->bytes.smem);
+      EXPECT_EQ(two->flops, four->flops);
+      EXPECT_EQ(two->footprint.smemBytes, four->footprint.smemBytes);
+      EXPECT_EQ(two->launches[1].footprint.registersPerThread,
+                four->launches[1].footprint.registersPerThread);
+      // Two flags of every 64 queries.
+      EXPECT_EQ(two->footprint.scratchBytes - four->footprint.scratchBytes,
+                p.batch * p.heads * rows / 64 * 8);
+      EXPECT_LT(two->seconds, four->seconds * 0.99);
+    }
+  // A row of the strips that there are, of whole blocks.
+  Problem ragged = tokenGradients(72, 300);
+  ragged.batch = 1;
+  ragged.heads = 6, ragged.kvHeads = 2;
+  auto four = planOf(ragged, apart, error), two = planOf(ragged, merged, error);
+  ASSERT_TRUE(four && two) << error;
+  EXPECT_EQ(two->footprint.scratchBytes - four->footprint.scratchBytes,
+            6 * 5 * 8);
+}
+
 // Unasked, memory grows as rows do; all scores at once have to be asked for.
 TEST(SpillBackward, ScratchHasALimit) {
   std::string error;
@@ -352,6 +385,11 @@ TEST(SpillBackward, Refusals) {
             "expects two to six stages, but got 1");
   EXPECT_EQ(refusal({{"persistent", 0}}),
             "expects blocks that take tile after tile, but got persistent = 0");
+  EXPECT_EQ(refusal({{"merged", 2}, {"persistent", 1}}),
+            "expects merged to be 0 or 1, but got 2");
+  EXPECT_EQ(refusal({{"key_block", 128}, {"column", 192}, {"merged", 1}}),
+            "expects tiles of gradients, in one launch with scores, to have at "
+            "most their columns, 128, but got column = 192");
   p.dtype = DataType::f8e4m3;
   EXPECT_NE(refusal({}), "");
 }
@@ -509,6 +547,16 @@ TEST(SpillBackward, Pseudocode) {
         "spill P[128 x 256] to scratch\n", "dV += P^T . dO\n",
         "dK += dS^T . Q\n",
         "read dQ[128 x 256] back and fold it in, but in the first step\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  SpillBackwardTiles merged;
+  merged.merged = true;
+  text = pseudocode(scheduleOf(merged), p);
+  for (const char *line :
+       {"  parallel for every batch, head and query tile of 128 (64 of them), ",
+        "  in the same launch, behind what it reads, parallel for every batch, "
+        "key head and key tile of 128 (64 of them), ",
+        "  in the same launch, behind what it reads, parallel for every batch, "
+        "head and query tile of 128 (64 of them), "})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 

@@ -9,11 +9,13 @@ namespace attn {
 
 struct SpillBackwardTiles {
   int64_t keyBlock = 256, column = 256, strip = 4096, heads = 4, stages = 3;
+  bool merged = false;
 
   operator Tiles() const {
     return {{"query", 128},     {"key_block", keyBlock}, {"key", 128},
             {"column", column}, {"query_block", 64},     {"strip", strip},
-            {"heads", heads},   {"stages", stages},      {"persistent", 1}};
+            {"heads", heads},   {"stages", stages},      {"merged", merged},
+            {"persistent", 1}};
   }
 };
 

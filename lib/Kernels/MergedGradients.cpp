@@ -1,0 +1,269 @@
+//===- MergedGradients.cpp - P, dS and their sums in one launch -----------===//
+
+#include "MergedGradients.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// Words of a strip of queries: the flag of its tile, if it is the first of
+/// one, and that of its key head, if it is the first of all.
+static constexpr int64_t kWords = 2;
+static constexpr StringLiteral kFlags = "scratch_flags";
+
+void attn::declareFlagsOfStrips(GradientFrame &f) {
+  f.arguments.perStrip(kFlags, f.b.getI32Type(), kWords);
+}
+
+KernelOp attn::prepareFlags(GradientFrame &f) {
+  TileBuilder &b = f.b;
+  return prepareStrips(
+      f, [&] { declareFlagsOfStrips(f); },
+      [&](const StripRows &at) {
+        Scalar zero = b.i32(0);
+        b.when(at.warp == zero, [&] {
+          for (int64_t word = 0; word < kWords; ++word)
+            PublishOp::create(b, f.arguments.get(b, kFlags),
+                              at.block * kWords + word, zero);
+        });
+      });
+}
+
+// Under a mask sums of a turn are for all blocks that run at once: then long
+// ones are not left for the end.
+MergedGradients::MergedGradients(const SpillFrame &scores, SpillFrame &keySums,
+                                 SpillFrame &querySums)
+    : scores(scores), keySums(keySums), querySums(querySums), b(scores.b),
+      headsInTurn(b.i32(1)) {
+  if (scores.problem.mask.kind == MaskKind::none)
+    return;
+  Scalar ofHead =
+      keySums.tilesOfHead() + querySums.tilesOfHead() * scores.sharers;
+  ofHead = b.max(ofHead, b.i32(1));
+  headsInTurn = (ofHead + (scores.request.sms - 1)) / ofHead;
+  keySums.toldInTurn = headsInTurn;
+  querySums.toldInTurn = headsInTurn * scores.sharers;
+}
+
+//===----------------------------------------------------------------------===//
+// Kinds
+//===----------------------------------------------------------------------===//
+
+Tile MergedGradients::queued(const SpillFrame &frame, const Tile &tile) const {
+  if (frame.is(SpillLaunch::scores))
+    return tile;
+  int64_t before = frame.is(SpillLaunch::keySums) ? 0 : keySums.parts;
+  return {tile.row, tile.head, tile.batch, tile.part * -1 - (before + 1)};
+}
+
+ValueRange MergedGradients::choose(
+    const Tile &queued,
+    function_ref<Values(const SpillFrame &, const Tile &)> how) const {
+  auto sums = [&]() -> Values {
+    Tile tile = queued;
+    tile.part = queued.part * -1 - 1;
+    return llvm::to_vector(b.choose(
+        tile.part < b.i32(keySums.parts), [&] { return how(keySums, tile); },
+        [&] {
+          tile.part = tile.part - keySums.parts;
+          return how(querySums, tile);
+        }));
+  };
+  return b.choose(queued.part < b.i32(0), sums,
+                  [&] { return how(scores, queued); });
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+MergedGradients::Flag MergedGradients::flagOfRow(const Tile &tile) const {
+  Run seen = querySums.blocksSeen(tile);
+  Scalar strip = scores.numberOf(tile.batch, tile.head, tile.row / kStripRows);
+  return {strip * kWords, (seen.end - seen.begin) * scores.writers,
+          b.i32(querySums.parts)};
+}
+
+MergedGradients::Flag MergedGradients::flagOfHead(const Tile &tile) const {
+  Scalar strip = scores.numberOf(tile.batch, tile.head * scores.sharers,
+                                 /*block=*/b.i32(0));
+  return {strip * kWords + 1, scores.rowTiles * scores.sharers,
+          keySums.tilesOfHead()};
+}
+
+void MergedGradients::await(const Flag &flag) const {
+  AwaitOp::create(b, b.getI32Type(), scores.arguments.get(b, kFlags),
+                  flag.index, flag.isReady)
+      ->setAttr("mostly_set", b.getUnitAttr());
+}
+
+void MergedGradients::count(const Flag &flag) const {
+  CountOp::create(b, scores.arguments.get(b, kFlags), flag.index,
+                  flag.isReady + flag.waiting);
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+// Tiles ahead are one for each multiprocessor: those of the scores that a sum
+// waits for are then done, or nearly so, when it is drawn.  Of two for each, P
+// and dS would be 34 MB on an H100, beside what streams more than L2 keeps.
+// Turns are whole, so what does not fill one is ahead as well.
+MergedGradients::Order::Order(const MergedGradients &tiles) : tiles(tiles) {
+  TileBuilder &b = tiles.b;
+  Scalar one = b.i32(1), sharers = tiles.scores.sharers;
+  Scalar ofHead = b.max(tiles.scores.tilesOfHead(), one) * sharers;
+  Scalar sumsOfHead =
+      tiles.keySums.tilesOfHead() + tiles.querySums.tilesOfHead() * sharers;
+  scoresInTurn = tiles.headsInTurn * ofHead;
+  sumsInTurn = tiles.headsInTurn * b.max(sumsOfHead, one);
+  Scalar all = tiles.scores.tileCount();
+  Scalar least = b.max(scoresInTurn, b.i32(tiles.scores.request.sms));
+  inTurns = b.max(all - least, b.i32(0)) / scoresInTurn;
+  ahead = all - inTurns * scoresInTurn;
+  count = all + tiles.keySums.tileCount() + tiles.querySums.tileCount();
+}
+
+Tile MergedGradients::Order::at(Scalar number) const {
+  TileBuilder &b = tiles.b;
+  Scalar behind = b.max(number - ahead, b.i32(0));
+  Scalar ofTurn = scoresInTurn + sumsInTurn;
+  Scalar turn = b.min(behind / ofTurn, inTurns);
+  Scalar rest = behind - turn * ofTurn;
+  Scalar isAhead = number < ahead;
+  Scalar isScores = b.wrap(arith::OrIOp::create(
+      b, isAhead, (turn < inTurns) & (rest < scoresInTurn)));
+  return Tile::of(
+      b,
+      b.choose(
+          isScores,
+          [&] {
+            Scalar score =
+                b.select(isAhead, number, ahead + turn * scoresInTurn + rest);
+            return tiles.scores.tileAt(score).numbers();
+          },
+          [&] {
+            Scalar isMixed = turn < inTurns;
+            return sumAt(turn, rest - b.select(isMixed, scoresInTurn, b.i32(0)))
+                .numbers();
+          }));
+}
+
+/// A sum of that turn or of one behind it.
+Tile MergedGradients::Order::sumAt(Scalar turn, Scalar number) const {
+  TileBuilder &b = tiles.b;
+  const SpillFrame &ofKeys = tiles.keySums, &ofQueries = tiles.querySums;
+  Scalar later = number / sumsInTurn;
+  Scalar rest = number - later * sumsInTurn;
+  Scalar first = (turn + later) * tiles.headsInTurn;
+  // The last turn may have fewer heads.
+  Scalar width =
+      b.max(b.min(tiles.headsInTurn, ofKeys.heads - first), b.i32(1));
+  Scalar queriesOfHead = ofQueries.tilesOfHead() * ofQueries.sharers;
+  Scalar keySum = rest - width * queriesOfHead;
+  return Tile::of(
+      b, b.choose(
+             keySum < b.i32(0),
+             [&] {
+               Tile tile = ofQueries.tileAt(first * queriesOfHead + rest);
+               return tiles.queued(ofQueries, tile).numbers();
+             },
+             [&] {
+               Tile tile = ofKeys.tileAt(first * ofKeys.tilesOfHead() + keySum);
+               return tiles.queued(ofKeys, tile).numbers();
+             }));
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+Tile MergedGradients::drawNext(const Order &order) const {
+  // The first tiles are drawn too: who has one runs.  Every block finds the end
+  // once.
+  return order.at(b.wrap(DrawOp::create(b, b.getI32Type(),
+                                        scores.arguments.get(b, kCounterRole),
+                                        order.count + b.gridSize(0))));
+}
+
+Tile MergedGradients::ready(const Order &order, const Tile &first) const {
+  Tile next = skipIdle(
+      b, first,
+      [&](const Tile &queued) -> Scalar {
+        return b.wrap(choose(
+            queued, [&](const SpillFrame &frame, const Tile &tile) -> Values {
+              return {frame.isIdle(tile)};
+            })[0]);
+      },
+      [&] { return drawNext(order); });
+  b.when((b.i32(-1) < next.row) & (next.part < b.i32(0)), [&] {
+    choose(next, [&](const SpillFrame &frame, const Tile &tile) -> Values {
+      if (frame.is(SpillLaunch::querySums))
+        awaitRow(tile);
+      if (frame.is(SpillLaunch::keySums)) {
+        Flag flag = flagOfHead(tile);
+        b.when(b.i32(0) < flag.isReady, [&] { await(flag); });
+      }
+      return {};
+    });
+    FenceAsyncOp::create(b); // before the copy engine reads P and dS
+  });
+  return next;
+}
+
+/// Tells the head at once: sums of keys should not wait for this one's loads.
+void MergedGradients::awaitRow(const Tile &tile) const {
+  Flag flag = flagOfRow(tile);
+  await(flag);
+  b.when((tile.part == b.i32(0)) & (b.i32(0) < flag.isReady), [&] {
+    Tile ofKeys = tile;
+    ofKeys.head = tile.head / scores.sharers;
+    count(flagOfHead(ofKeys));
+  });
+}
+
+Place MergedGradients::load(const Tile &queued, Place place) const {
+  ValueRange after =
+      choose(queued, [&](const SpillFrame &frame, const Tile &tile) -> Values {
+        Place after = loadSpillTile(frame, tile, place);
+        if (frame.is(SpillLaunch::querySums))
+          count(flagOfRow(tile));
+        if (frame.is(SpillLaunch::keySums)) {
+          Flag flag = flagOfHead(tile);
+          b.when(b.i32(0) < flag.isReady, [&] { count(flag); });
+        }
+        return {after.slot, after.parity};
+      });
+  return {b.wrap(after[0]), b.wrap(after[1])};
+}
+
+void MergedGradients::produce() const {
+  Place start = Place::writer(b);
+  Order order(*this);
+  feedTiles(
+      b, scores.queue, ready(order, drawNext(order)),
+      {start.slot, start.parity},
+      [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
+        Place after = load(tile, {b.wrap(carried[0]), b.wrap(carried[1])});
+        return {after.slot, after.parity};
+      },
+      [&] { return ready(order, drawNext(order)); });
+}
+
+void MergedGradients::write(int64_t group) const {
+  forEachTile(
+      b, scores.queue, Value(b.i32(0)),
+      [&](const Tile &queued, ValueRange carried) -> SmallVector<Value> {
+        Scalar turn = b.wrap(carried[0]);
+        return llvm::to_vector(choose(
+            queued, [&](const SpillFrame &frame, const Tile &tile) -> Values {
+              Scalar after = writeSpillTile(frame, group, tile, turn);
+              if (frame.is(SpillLaunch::scores)) {
+                TmaStoreWaitOp::create(b, 0u, /*complete=*/true);
+                count(flagOfRow(tile));
+              }
+              return {after};
+            }));
+      });
+}
