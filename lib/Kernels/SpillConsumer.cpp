@@ -46,7 +46,7 @@ Value SpillConsumer::firstSlices(int64_t count, Place &place,
                                  bool isHalf) const {
   if (count == 0)
     return {};
-  if (!isForward || count <= kMostSlices)
+  if (count <= kMostSlices)
     return addSlices(Value(), count, place, isHalf);
   FragType type = b.accType(kWarpRows, isHalf ? keyBlock / 2 : keyBlock);
   ValueRange last = b.loop(b.i32(0), b.i32(count / kSlicesOfRun),
