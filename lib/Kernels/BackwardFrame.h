@@ -37,7 +37,8 @@
 // smaller numbers than its own.  So the smallest number that is not done is
 // being worked on and waits for nobody, however few blocks run.  Flags stay
 // set until the launch before sets them back.  Tiles that see nothing make no
-// step, and strips that see nothing have no sums.
+// step, and strips that see nothing have no sums.  In order, the first is the
+// one whose turn it is without waiting, and flags are those of turns.
 //
 // **dQ of a block** (queries x d) is made of *parts*, one for each warpgroup: a
 // run of columns, or 64 queries each where a block has as many for all.  A part
@@ -120,6 +121,8 @@ struct BackwardFrame : GradientFrame {
   void passTurn(const Turn &turn, Scalar block, Scalar number) const;
   /// Whether the tile drawn before it, or behind it, sees a block too.
   Scalar seesToo(const Turn &turn, Scalar block, bool isBefore) const;
+  /// Whether it is the first one that sees a block.
+  Scalar isFirst(const Turn &turn, Scalar block) const;
 
   //===--------------------------------------------------------------------===//
   // The first stores

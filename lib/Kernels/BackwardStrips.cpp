@@ -144,6 +144,11 @@ Scalar BackwardFrame::seesToo(const Turn &turn, Scalar block,
                                               : turn.beginAbove <= block;
 }
 
+Scalar BackwardFrame::isFirst(const Turn &turn, Scalar block) const {
+  return turn.seesAny &
+         (seesToo(turn, block, /*isBefore=*/true) == b.boolean(false));
+}
+
 void BackwardFrame::awaitTurn(const Turn &turn, Scalar block,
                               Scalar number) const {
   b.when(turn.seesAny & seesToo(turn, block, /*isBefore=*/true), [&] {

@@ -42,10 +42,12 @@ private:
   bool countsLate() const { return f.beside && !f.ordered; }
 
   /// Starts adding a warpgroup's part of a block of dQ.
-  AddWordsOp add(Scalar block, int64_t group) {
-    return AddWordsOp::create(b, f.staging, b.i32(group),
-                              f.arguments.get(b, "scratch_dq"),
-                              block * f.groups + group, f.partElements());
+  void add(Scalar block, int64_t group) {
+    auto op = AddWordsOp::create(b, f.staging, b.i32(group),
+                                 f.arguments.get(b, "scratch_dq"),
+                                 block * f.groups + group, f.partElements());
+    if (f.ordered)
+      op->setAttr("in_order", b.getUnitAttr());
   }
 
   /// The part of a warpgroup, added to the sums of a block or, if it is the
@@ -101,11 +103,14 @@ private:
   ///
   /// Without a mask tiles run side by side, one step apart, and it is passed on
   /// under the next step, so that the writer keeps up: at d = 128 0.90 and 0.97
-  /// of the speed in any order, 4096 and 16384 rows, and not 0.80 and 0.89.
-  /// Under a mask tiles are of different lengths and follow at their heels: it
-  /// is passed on at once (1024 and 16384 rows: 0.87 and 0.83, not 0.76, 0.78).
+  /// of the speed in any order, 4096 and 16384 rows, and not 0.80 and 0.89.  So
+  /// it is for steps of 64 queries under a mask, which take 2 us (d =
+  /// 128, 16384 rows: 4.5 to 4.9 ms, not 5.2).  With 128 queries tiles follow
+  /// at their heels, and it is passed on at once (d = 64, 1024 rows: 640 us,
+  /// not 690).
   Scalar addInOrder(const Tile &tile, Scalar parity) {
-    bool passesLate = f.problem.mask.kind == MaskKind::none;
+    bool passesLate =
+        f.problem.mask.kind == MaskKind::none || f.block == kGroupRows;
     Walk walk = f.walkOf(tile);
     Step step = f.firstStep(walk);
     BackwardFrame::Turn turn = f.turnOf(tile);
@@ -122,12 +127,16 @@ private:
           Step step{b.wrap(p[1]), b.wrap(p[2])};
           Step before{b.wrap(p[3]), b.wrap(p[4])};
           Scalar block = f.numberOf(tile.batch, step.head, step.block);
+          Scalar isFirst = f.isFirst(turn, step.block);
           f.awaitTurn(turn, step.block, block);
           for (int64_t group = 0; group < f.groups; ++group)
             f.ringStaged.awaitFull(b, {b.i32(group), parity});
           FenceAsyncOp::create(b);
           for (int64_t group = 0; group < f.groups; ++group)
-            add(block, group)->setAttr("in_order", b.getUnitAttr());
+            if (f.firstStores)
+              addOrStore(block, group, isFirst);
+            else
+              add(block, group);
           if (passesLate)
             b.when(b.i32(0) < number, [&] { pass(before, f.groups); });
           TmaStoreWaitOp::create(b, 0u);

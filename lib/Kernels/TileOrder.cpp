@@ -2,6 +2,8 @@
 
 #include "TileOrder.h"
 
+#include "attn/Schedule/Schedule.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -58,6 +60,8 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
   Scalar tiles = b.max(tilesOfHead, b.i32(1));
   Scalar section = b.max(sectionOf(b, rows.streamed, problem, l2Bytes),
                          (tiles + (atOnce - 1)) / tiles);
+  if (rows.how.isBinding)
+    section = b.max(section, b.i32((atOnce + kMostInTurn - 1) / kMostInTurn));
   // As few as keep products of heads and sections in 31 bits.
   Scalar all = b.max(allHeads, b.i32(1));
   sections = b.max(b.min(all / section, b.i32(1 << 30) / all), b.i32(1));

@@ -93,32 +93,36 @@ public:
   /// Seconds that an average multiprocessor waits for its turn, at that clock,
   /// when tiles of so many heads are worked on at once.
   double turns(double headsAtOnce, double clock) const {
-    if (how.firstStores)
-      return tiles() > 1 ? c.turnSeconds : 0;
     if (!how.isOrdered)
-      return 0;
+      return how.firstStores && tiles() > 1 ? c.turnSeconds : 0;
     double stepSeconds = step() / clock;
     double longer = double(grid.mostSteps) - steps();
-    if (how.takesShortFirst)
-      return longer * stepSeconds;
     double sms = double(machine.sms);
     double atOnce = std::min(tiles(), sms / headsAtOnce);
-    double waves = tiles() * double(grid.heads) / sms;
+    if (how.takesShortFirst) {
+      // For every time that tiles of a head come again, and for every step by
+      // which a tile is behind the one before: each is late once.
+      double behind = 2 * longer / tiles();
+      return longer * stepSeconds * (1 + tiles() / atOnce) * behind;
+    }
     // Tiles of a window begin as far apart as their keys are.
     bool isWindow = problem.mask.kind == MaskKind::window;
     double apart = isWindow ? stepSeconds : 0;
     double turn = std::max(0.0, c.turnSeconds - apart);
-    double shorter = 2 * longer / tiles() * stepSeconds;
-    bool isUnequal = longer > 0 && !isWindow;
-    double later = isUnequal ? std::max(0.0, 2 * turn - shorter) : 0;
-    return std::max(0.0, atOnce - 1) / 2 *
-           (turn + std::max(0.0, waves - 1) * later / 2);
+    double begin = std::max(0.0, atOnce - 1) / 2 * turn;
+    if (isWindow || longer <= 0)
+      return begin;
+    double ofStep =
+        c.turnStepSeconds + (how.hasBeside ? c.besideTurnSeconds : 0);
+    double tilesOfSm = tiles() * double(grid.heads) / sms;
+    return begin + tilesOfSm * (c.unequalTurnSeconds + steps() * ofStep);
   }
 
   /// By which tiles that walk along the same queries hold each other up.
   double heldUp() const {
     bool isInStep = problem.mask.kind == MaskKind::none && tiles() > 1;
-    return how.firstStores && isInStep ? c.firstStoresShare : 0;
+    return how.firstStores && !how.isOrdered && isInStep ? c.firstStoresShare
+                                                         : 0;
   }
 
 private:
@@ -182,7 +186,7 @@ private:
 
 /// Heads whose tiles are worked on at once: as many as multiprocessors have
 /// tiles of, and under a mask or in order no fewer than keep what streams past
-/// in L2, up to 16 (TileOrder.cpp).
+/// in L2, up to 16, or than have so many tiles in turn (TileOrder.cpp).
 static double headsAtOnce(const GridCensus &tiles, const Pipeline &how,
                           const Problem &problem, const Machine &machine) {
   double most = std::ceil(double(machine.sms) / double(tiles.blocks));
@@ -194,6 +198,8 @@ static double headsAtOnce(const GridCensus &tiles, const Pipeline &how,
     double fit = std::floor(double(machine.l2Bytes) * 5 / 8 / bytes);
     most = std::max(most, std::min(fit, 16.0));
   }
+  if (how.isOrdered)
+    most = std::max(most, std::ceil(double(machine.sms) / double(kMostInTurn)));
   return std::min(most, double(tiles.heads));
 }
 

@@ -261,9 +261,8 @@ private:
     case Verb::reduce:
       return line("add " + tile(node.tensor) + " to " +
                   (node.wholeRows ? "the sums" : "a place") + " in scratch" +
-                  (pipeline.isOrdered     ? ", when the tile before has"
-                   : pipeline.firstStores ? ", or store it as the first"
-                                          : ""));
+                  (pipeline.isOrdered ? ", when the tile before has" : "") +
+                  (pipeline.firstStores ? ", or store it as the first" : ""));
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)
         return;

@@ -39,7 +39,7 @@
 // block of queries stores its part of dQ, and says so in a flag in scratch,
 // for which the others wait before they add to it.  So the 3Nd words of the
 // second line are 2Nd; tiles of keys that nobody sees make no step, and strips
-// that see nothing are not read.  Ordered sums begin as zeros.
+// that see nothing are not read.  Of ordered sums the flag is that of turns.
 //
 // Sums and statistics lie in scratch memory in whole tiles, thread by thread.
 // They take 4d and 8 bytes for each query: twice what Q does in 16 bits.
@@ -116,10 +116,6 @@ static std::optional<std::string> checkOrder(const Tiles &t,
   if (!problem.deterministic && isOrdered)
     return std::string("expects sums of dQ in any order for gradients that "
                        "need not be deterministic, but got ordered = 1");
-  if (isOrdered && t.get("first_stores") != 0)
-    return std::string("expects sums of dQ in any order behind the part that "
-                       "the first tile stores, but got ordered = 1 and "
-                       "first_stores = 1");
   bool isMasked = problem.mask.kind != MaskKind::none;
   if (t.get("short_first") != 0 && !(isOrdered && isMasked))
     return std::string("expects ordered sums under a mask for tiles of which "

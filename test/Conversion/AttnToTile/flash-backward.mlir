@@ -129,7 +129,25 @@ func.func @ordered(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
     %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse
       outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
-      {deterministic, schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 0, stages = 2, ordered = 1, persistent = 1>}
+      {deterministic, schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 0, stages = 2, ordered = 1, first_stores = 0, persistent = 1>}
+      : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
+        memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
+  return
+}
+
+// So may those of which the first stores: no launch before it writes sums.
+// CHECK-LABEL: func.func @ordered_first_stores
+// CHECK: %[[TURNS:.*]] = tile.scratch({{.*}}) : memref<?x3x?x1xi32>
+// CHECK: tile.launch {{.*}}_prepare_deterministic{{.*}} grid({{.*}}) args({{.*}}%[[TURNS]]
+// CHECK: %[[SUMS:.*]] = tile.scratch({{.*}}) : memref<?x3x?x4096xf32>
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64_deterministic{{.*}} grid({{.*}}) args({{.*}}%[[SUMS]], %[[TURNS]]
+func.func @ordered_first_stores(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
+    %k: memref<?x3x?x64xf16>, %v: memref<?x3x?x64xf16>,
+    %o: memref<?x3x?x64xf16>, %lse: memref<?x3x?xf32>,
+    %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
+  attn.backward %do, %q, %k, %v, %o, %lse
+      outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
+      {deterministic, schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 0, stages = 2, ordered = 1, first_stores = 1, persistent = 1>}
       : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
         memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
   return

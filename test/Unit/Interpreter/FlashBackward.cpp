@@ -32,8 +32,8 @@ struct Choice {
 
 /// Strips whose sums are dealt out by columns, by rows, and not at all; by
 /// columns they have two panels.  dQ is finished in its own launch and beside,
-/// added up in any order, to zeros and to what the first tile stores, and in
-/// that of tiles.
+/// added up in any order and in that of tiles, to zeros and to what the first
+/// tile stores.
 const Choice kChoices[] = {{128, 64, 2},
                            {128, 64, 3, 0},
                            {128, 128, 2, 0},
@@ -53,7 +53,11 @@ const Choice kChoices[] = {{128, 64, 2},
                            {128, 128, 2, 0, 0, 0, 0, 1},
                            {128, 128, 2, 0, 1, 0, 0, 1},
                            {64, 64, 3, 1, 0, 0, 0, 1},
-                           {64, 64, 2, 1, 1, 0, 0, 1}};
+                           {64, 64, 2, 1, 1, 0, 0, 1},
+                           {128, 64, 2, 1, 1, 1, 0, 1},
+                           {128, 128, 2, 0, 0, 1, 0, 1},
+                           {128, 64, 3, 0, 0, 1, 1, 1},
+                           {64, 64, 2, 1, 1, 1, 1, 1}};
 int64_t headDimOf(const Choice &choice) {
   return choice.key != choice.queryBlock ? 80 : 32;
 }
