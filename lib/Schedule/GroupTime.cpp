@@ -9,6 +9,9 @@
 //   shares     of each: it is waited for and scaled; in a cluster, where blocks
 //              wait for each other with every unit, that takes longer
 //
+// In a cluster panels of Q that stream are not shared, and those of K wait for
+// them: what their rows take longer for reaching into a second line is on top.
+//
 // Scores and output take as long as their products, or as the ring brings what
 // they read.  A unit of the ring comes, waits for the product before, is read,
 // and is handed back: so many clocks a unit, and a ring of so many units at the
@@ -22,14 +25,16 @@
 // units 26·2454/8 = 7976, so that it is 20616.
 //
 // A tile is its strips and what is around them: the queries and the keys of the
-// first strip come, the last exchange is waited for, the output is written;
+// first strip come, the last exchange is waited for, the output is written; of
+// query heads that share a key head, the keys are in L2 for all but the first;
 // under a mask a strip is looked at for what it hides, and tiles of few strips
 // have nothing under which to wait for others.
 //
 // Nor do all blocks together take less than copy engines need for the rows of
-// all boxes (clocksToCopy), of which some reach into a second line of 128 bytes
-// or begin within a sector.  Where d is an odd multiple of 8 that is longest,
-// and clusters, which share boxes, are faster than blocks by themselves.
+// all boxes (clocksToCopyLines), of which some reach into a second line of 128
+// bytes or begin within a sector.  Where d is an odd multiple of 8 that is
+// longest, and clusters, which share boxes, are faster than blocks by
+// themselves.
 //
 // Tiles are taken by *teams*, the blocks of all groups of a cluster; as many
 // teams run as have whole sets of multiprocessors: 33 of four blocks on 132,
@@ -39,7 +44,6 @@
 
 #include "GroupTime.h"
 #include <algorithm>
-#include <numeric>
 
 using namespace attn;
 
@@ -54,6 +58,7 @@ public:
       : grid(census.grids[number]), how(node.pipeline), machine(machine), c(c),
         blockSteps(double(grid.steps) * grid.together),
         latency(c.loadLatencySeconds * clockOf(machine)),
+        sharers(double(problem.heads) / double(problem.kvHeads)),
         isMasked(problem.mask.kind != MaskKind::none) {
     double rate = productRate(machine, problem, family);
     for (const Use &use : census.uses)
@@ -85,13 +90,15 @@ public:
         c.shareClocks + (how.cluster > 1 ? c.clusterShareClocks : 0);
     double work =
         clocksOf(scores) + own + (how.group - 1) * share + how.group * ofShare;
+    if (how.cluster > 1)
+      work += queryLines / blockSteps;
     return std::max({work, issue(), smem()});
   }
 
   /// Clocks of a tile beside its strips.
   double boundary() const {
-    return (1 + c.exchangeLatencies) * latency + c.groupBoundaryClocks +
-           keyCopies / blockSteps +
+    return (1 + c.exchangeLatencies) * latency + c.groupBoundaryClocks -
+           c.groupSharedKeyClocks * (1 - 1 / sharers) + keyCopies / blockSteps +
            how.warpgroups * (c.groupTileClocks + epilogueSlots) +
            (isMasked ? shareScores / 32 / kSchedulersPerSm * c.maskSlots +
                            shortTiles() * shortTileClocks()
@@ -104,7 +111,6 @@ public:
 private:
   /// Rows and bytes of what a unit of the ring holds.
   static constexpr double kPieceRows = 32, kUnitBytes = 16384;
-  static constexpr int64_t kLineBytes = 128;
   static constexpr double kStripsUnderWay = 4;
   /// A ring nearly as slow as products holds them up now and then, and weights
   /// a product.
@@ -122,11 +128,13 @@ private:
   const Calibration &c;
   double blockSteps; ///< strips of all blocks, one head
   double latency;
+  double sharers; ///< query heads of a key head
   bool isMasked;
   double shareScores = 0; ///< of a strip
   double columns = 0;     ///< of the output, of a block
   Phase scores, output;
-  double keyCopies = 0; ///< clocks, of all strips
+  double keyCopies = 0;  ///< clocks, of all strips
+  double queryLines = 0; ///< likewise, of second lines of what streams of Q
   double exps = 0, slots = 0, smemBytes = 0;
   double epilogueSlots = 0; ///< of one tile
 
@@ -153,13 +161,6 @@ private:
       most = powerMean({most, phase.units * life / how.units}, kRingPower);
     }
     return most / blockSteps;
-  }
-
-  double clocksToCopy(const Use &use, const Problem &problem) const {
-    int64_t apart = std::gcd(bytesOfRow(use, problem), kLineBytes);
-    double lines =
-        rowsOfBoxes(use, problem) * (1 - double(apart) / double(kLineBytes));
-    return attn::clocksToCopy(use, problem, c) + lines * c.groupLineClocks;
   }
 
   void add(const Use &use, const Problem &problem, double rate) {
@@ -191,12 +192,14 @@ private:
       Phase &phase = isValue ? output : scores;
       double units = isValue ? double(use.tile.rows) * use.count / kPieceRows
                              : smem / kUnitBytes;
-      double copies = clocksToCopy(use, problem);
+      double copies = clocksToCopyLines(use, problem, c);
       phase.copies += copies;
       if (node.tensor == Tensor::K)
         keyCopies = copies;
       phase.units += units;
-      if (node.tensor != Tensor::Q)
+      if (node.tensor == Tensor::Q)
+        queryLines += copies - clocksToCopy(use, problem, c);
+      else
         phase.steps += units;
       return;
     }

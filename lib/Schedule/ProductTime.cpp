@@ -90,8 +90,9 @@ public:
   /// By how much L2 seems to give more than its rate.  Tiles of sums begin and
   /// end at rows of their own where a mask has it so.
   double l2Gain() const {
-    bool isInStep = makesScores() || problem.mask.kind == MaskKind::none;
-    return isInStep ? c.productInStepGain : c.productL2Gain;
+    if (makesScores() || problem.mask.kind == MaskKind::none)
+      return c.productInStepGain;
+    return scalesFactor ? c.productOutputL2Gain : c.productL2Gain;
   }
 
   /// The tiles in strip number `strip`, all columns.
@@ -159,13 +160,15 @@ private:
     double copies = busyShare() * std::max(bytes / (l2Gain() * perClock),
                                            c.productBoxShare * boxes);
     double units =
-        ringShare() * powerMean({tensor(), smem(), copies}, c.gradientPower);
+        powerMean({ringShare() * tensor(), ringShare() * smem(), copies},
+                  c.gradientPower);
     return (units + exp() + issue()) / steps() +
            (scalesFactor ? c.productFactorClocks : 0);
   }
 
   /// How long products take with a ring of so many stages, beside one of three:
-  /// a slice of parts has a stage for each.
+  /// a slice of parts has a stage for each.  Where copies take longest, they do
+  /// with any.
   double ringShare() const {
     constexpr double measured = 3, fall = 4;
     constexpr double fewest = 2;
@@ -216,7 +219,7 @@ private:
       bool isLeft = !isInput(node.tensor, problem) || node.partColumns > 0;
       boxes += isLeft
                    ? moved / kPanelBytes * c.boxClocks * c.wholeLinesShare
-                   : clocksToCopy(use, problem, c) *
+                   : clocksToCopyLines(use, problem, c) *
                          (hasWholeLines(use, problem) ? c.wholeLinesShare : 1);
       return;
     }

@@ -170,6 +170,7 @@ struct Waves {
   double latencyClocks; ///< of a load
   double handovers;     ///< of its ring, in an average block
   const Calibration &c;
+  const LikeWarps &how;
 
   /// Clocks of a round in which `together` blocks share a multiprocessor.  The
   /// other warps of a scheduler fill the gaps of one; those of the same block
@@ -178,8 +179,8 @@ struct Waves {
   double round(double together) const {
     double warps = together * grid.warps / double(kSchedulersPerSm);
     double ofBlock = std::max(1.0, grid.warps / double(kSchedulersPerSm));
-    double independence =
-        grid.isSliced() ? c.independenceWithinUnit : c.independenceWithinBlock;
+    double independence = grid.isSliced() ? how.independenceWithinUnit
+                                          : how.independenceWithinBlock;
     double independent = (1 + (ofBlock - 1) * independence) / ofBlock;
     double helpers = std::max(1.0, warps * independent);
     double clocks = together * (block.busiest() + block.rest(c) / helpers) /
@@ -261,13 +262,14 @@ static bool returnsToPlaces(const Census &census, size_t number) {
 /// Clocks in which an average block waits, whatever units do.
 static double barrierClocks(const Census &census, size_t number,
                             const UnitWork &work, const Blocks &blocks,
-                            const Machine &machine, const Calibration &c) {
+                            const Machine &machine, const Calibration &c,
+                            const LikeWarps &how) {
   const GridCensus &grid = census.grids[number];
   // A single buffer is handed over before every product; a ring hands over all
   // that a step streams at once.
   double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
   // The next unit's copy is no further ahead than the ring is deep.
-  double late = grid.isSliced() ? c.lateUnitClocks / (grid.stages - 1.0) : 0;
+  double late = grid.isSliced() ? how.lateUnitClocks / (grid.stages - 1.0) : 0;
   double clocks =
       (handovers + work.agreements) * c.barrierClocks + handovers * late;
   // What a block leaves for the next launch has nothing beside it.
@@ -278,7 +280,16 @@ static double barrierClocks(const Census &census, size_t number,
   // The first piece has nothing beside it on its way to L2 and back.
   if (returnsToPlaces(census, number))
     clocks += work.returns * c.loadLatencySeconds * clockOf(machine);
-  return clocks / blocks.working + c.startClocks;
+  return clocks / blocks.working + how.startClocks;
+}
+
+/// By how much clocks rise where tensor cores are busy for that share of the
+/// time.
+static double gainOfClock(const Machine &machine, double used,
+                          const LikeWarps &how) {
+  if (machine.measuredClockHz <= 0)
+    return 1;
+  return 1 + how.spareClock * std::max(0.0, 1 - used);
 }
 
 static Time gridTime(const Census &census, size_t number,
@@ -286,6 +297,9 @@ static Time gridTime(const Census &census, size_t number,
                      const Machine &machine, TensorCoreFamily family,
                      const Calibration &c) {
   const GridCensus &grid = census.grids[number];
+  const LikeWarps &how = problem.direction == Direction::backward
+                             ? c.gradientWarps
+                             : c.forwardWarps;
   double sms = machine.sms, clock = clockOf(machine);
   UnitWork work;
   for (const Use &use : census.uses)
@@ -301,7 +315,7 @@ static Time gridTime(const Census &census, size_t number,
   block.smem = work.smemBytes / machine.smemBytesPerClockPerSm / count;
   if (problem.direction == Direction::backward)
     block.smem *= c.gradientOperandShare;
-  block.barriers = barrierClocks(census, number, work, blocks, machine, c);
+  block.barriers = barrierClocks(census, number, work, blocks, machine, c, how);
 
   Waves waves{grid,
               block,
@@ -311,11 +325,14 @@ static Time gridTime(const Census &census, size_t number,
               double(std::max<int64_t>(1, space.blocksPerSm)),
               c.loadLatencySeconds * clock,
               double(grid.handovers) / count,
-              c};
+              c,
+              how};
   Time t;
   double perSm = count * double(grid.heads) / sms / clock;
   double whole = blocks.rounds * waves.total() / clock,
          ideal = blocks.rounds * waves.ideal() / clock;
+  double faster = gainOfClock(machine, block.tensor * perSm / ideal, how);
+  perSm /= faster, whole /= faster, ideal /= faster;
   t.tensor = block.tensor * perSm;
   t.exp = block.exp * perSm;
   t.issue = block.issue * perSm;
@@ -330,7 +347,8 @@ static Time gridTime(const Census &census, size_t number,
   t.l2 = bytes.l2 / l2RateOf(machine);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   double slowest = std::max({whole, t.l2, t.hbm});
-  t.contention = powerMean({whole, t.l2, t.hbm}, c.contentionPower) - slowest;
+  double smAndL2 = powerMean({whole, t.l2}, how.l2Power);
+  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - slowest;
   t.seconds = slowest + t.contention + t.overhead;
   t.boundBy = binding(t, whole, family);
   return t;

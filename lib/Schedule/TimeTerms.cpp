@@ -145,6 +145,14 @@ double attn::clocksToCopy(const Use &use, const Problem &problem,
   return rowsOfBoxes(use, problem) * (crosses ? c.crossingClocks : c.boxClocks);
 }
 
+double attn::clocksToCopyLines(const Use &use, const Problem &problem,
+                               const Calibration &c) {
+  int64_t apart = std::gcd(bytesOfRow(use, problem), kPanelBytes);
+  double reaching = 1 - double(apart) / double(kPanelBytes);
+  return clocksToCopy(use, problem, c) +
+         rowsOfBoxes(use, problem) * reaching * c.groupLineClocks;
+}
+
 double attn::paddedArea(const Use &use, const Problem &problem) {
   return double(use.count) * use.tile.rows *
          padded(use.node->tensor, use.tile.cols, problem);

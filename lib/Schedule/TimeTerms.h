@@ -59,6 +59,10 @@ bool hasWholeLines(const Use &use, const Problem &problem);
 double clocksToCopy(const Use &use, const Problem &problem,
                     const Calibration &calibration);
 
+/// The same where a row that reaches into a second line takes longer.
+double clocksToCopyLines(const Use &use, const Problem &problem,
+                         const Calibration &calibration);
+
 /// What products and scores of gradients have units do, all blocks of a head.
 struct GradientWork {
   double flops = 0, smemBytes = 0, scores = 0;

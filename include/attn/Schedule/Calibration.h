@@ -40,6 +40,32 @@ inline constexpr int64_t kColumnsInFlight = 128;
 /// per clock and has a quarter of the register file.
 inline constexpr int64_t kSchedulersPerSm = 4;
 
+/// How blocks of like warps wait.  Forward is fitted to 3,500 mma_sync kernels
+/// of flash, streamed_query and score_spill on an H100, with 48 to 227 KiB for
+/// a block: they are met to 15 % (rms), with the constants of gradients to 16.5
+/// %; flash of long rows without a mask to 14 %, before to 19 % (2026-11-23).
+struct LikeWarps {
+  /// Of the time that one warp leaves a scheduler idle, the share that another
+  /// warp of the same block can use; a warp of another block uses all of it.
+  double independenceWithinBlock;
+  /// The same where a ring brings slices of a step, so that a barrier keeps
+  /// warps together for every few products; and clocks that a unit of a ring of
+  /// two slots waits for its copy, which began one unit ago.  Of
+  /// streamed_query's kernels with 128 rows (d = 64 to 256) those with three
+  /// stages took 8 to 16 % less time than those with two.
+  double independenceWithinUnit, lateUnitClocks;
+  /// Clocks in which a block begins and ends: it is launched, works out where
+  /// it is, writes its statistics.  Of 630 mma_sync kernels of 130 problems on
+  /// an H100 half were short, and 16 % too fast without it.
+  double startClocks;
+  /// How what multiprocessors do combines with what they bring through L2: 32
+  /// queries at a time take longer than 64 although L2 has half to do.
+  double l2Power;
+  /// By how much the clock of a long run at full power rises towards idle
+  /// tensor cores, as `spareClock`; mma_sync takes more power for them.
+  double spareClock;
+};
+
 struct Calibration {
   /// Share of the vendor's memory rate that a copy reaches: the H100's 2.97 of
   /// 3.35 TB/s, used where the machine itself has not been measured.
@@ -71,15 +97,9 @@ struct Calibration {
   /// of 32 that are rounded, on a part that does not do it in one instruction.
   double splitSlots = 3, roundSlots = 4;
   double flopsPerFma = 64;
-  /// Of the time that one warp leaves a scheduler idle, the share that another
-  /// warp of the same block can use; a warp of another block uses all of it.
-  double independenceWithinBlock = 0.6;
-  /// The same where a ring brings slices of a step, so that a barrier keeps
-  /// warps together for every few products; and clocks that a unit of a ring of
-  /// two slots waits for its copy, which began one unit ago.  Of
-  /// streamed_query's kernels with 128 rows (d = 64 to 256) those with three
-  /// stages took 8 to 16 % less time than those with two.
-  double independenceWithinUnit = 0.1, lateUnitClocks = 250;
+  /// Gradients were fitted earlier, to kernels of their own (GradientTimeTest).
+  LikeWarps forwardWarps = {0.45, 0.05, 400, 1900, 2.8, 0.18};
+  LikeWarps gradientWarps = {0.6, 0.1, 250, 1200, 4, 0};
   /// Matrix products and the fragment reads that feed them overlap within a
   /// warp, but for this share of the shorter.  Together with the rule for idle
   /// schedulers this puts FlashAttention-2 where it was published: about 220
@@ -88,11 +108,6 @@ struct Calibration {
   /// Clocks from the first warp's arrival at a barrier to the last one's
   /// departure, in a loop with one barrier per product.
   double barrierClocks = 100;
-  /// Clocks in which a block begins and ends: it is launched, works out where
-  /// it is, writes its statistics.  Fitted to 630 mma_sync kernels of 130
-  /// problems on an H100, half of them short: 16 % too fast without it, now 2
-  /// %.
-  double startClocks = 1200;
   /// Levels combine as a power mean.  With 4, device memory at 65 % of the
   /// longest resource adds 4 %: there it was seen to begin to limit an H100.
   double contentionPower = 4;
@@ -292,9 +307,9 @@ struct Calibration {
   double productTileClocks = 5200;
   /// Clocks of a step in which a left factor goes through registers to be
   /// scaled.  With 120 score_spill of 16 bits (d = 512 to 2048, 1024 and 4096
-  /// rows) is met to 3 %; column_split is put 4 % too slow there, and so is
-  /// this.
-  double productFactorClocks = 170;
+  /// rows) was met to 3 % in two launches.  Merged it is put 2 to 8 % too slow
+  /// with this, column_split 2 % too fast to 4 % too slow (2026-11-23).
+  double productFactorClocks = 130;
   /// Clocks of a tile of scores of which nothing is visible, for the block that
   /// takes it from the queue: of causal problems about one to every one that
   /// is, and those took 1.4 to 2.3 us more for each than without a mask.  Taken
@@ -304,6 +319,10 @@ struct Calibration {
   /// at the same time; and the same for sums under a mask, of which each begins
   /// or ends elsewhere.
   double productInStepGain = 1.9, productL2Gain = 1.45;
+  /// The same for outputs under a mask, of which most begin with the same keys:
+  /// with 1.45 merged score_spill, d = 512 to 2048, was put 2 % slower than
+  /// without a mask, beside its times (2026-11-23).
+  double productOutputL2Gain = 1.6;
   /// What products wait for slices, as the logarithm of a factor: of two stages
   /// as much less with three, and with every one more a quarter of that.  With
   /// two stages score_spill took 1.22 times as long as with three, with which
@@ -315,12 +334,13 @@ struct Calibration {
   /// problems, d = 360 to 568, took 1.31 to 1.6 times as long as predicted
   /// without this (2026-11-23).  One of two is held since; not measured again.
   double productHeldShare = 1.35;
-  /// Of the clocks that rows of boxes take (`boxClocks`), what they take here.
-  /// Where d is an odd multiple of 8, so that rows begin within a sector of 32
-  /// bytes, score_spill with four stages took 1.2 to 1.5 times as long as
-  /// predicted without this, d = 376 to 568; where rows are whole lines 0.97 to
-  /// 1.05 times (2026-11-23).
-  double productBoxShare = 0.62;
+  /// Of the clocks that rows of boxes take (`boxClocks`, `groupLineClocks`),
+  /// what they take here.  Where rows of 240 to 648 columns begin within a line
+  /// of 128 bytes, merged score_spill took 1.0 to 1.2 times as long with two
+  /// stages as predicted without a second line, with four 1.0 to 1.4 times; of
+  /// 307 kernels of 88 problems two thirds are now met to 9 %, before to 16 %
+  /// (2026-11-23).
+  double productBoxShare = 0.8;
   /// Of the tensor cores' rate, what products of parts reach whose tiles of 128
   /// columns take six of them out of shared memory.  Not fitted: d = 512 with
   /// 4096 rows is put 12 % too fast, other kernels of f32 as much or more.
@@ -351,8 +371,10 @@ struct Calibration {
   double shareClocks = 545, clusterShareClocks = 342;
   /// A tile of few strips under a mask, for every 128 columns of a block beyond
   /// the first: d = 512 at 1024 causal rows, 64 heads, took 219 us where 192
-  /// were predicted (2026-11-22).
-  double groupShortTileClocks = 8000;
+  /// were predicted (2026-11-22).  With 8000 for that one, 300 kernels of 200
+  /// to 1100 causal rows (d = 224 to 608) took 0.85 times as long as predicted,
+  /// with this and `groupSharedKeyClocks` 0.97 times (2026-11-23).
+  double groupShortTileClocks = 2000;
   /// Clocks more of a row of a box that reaches into a second line of 128
   /// bytes, beside the exchange.  With rows of 448, 480 and 496 bytes (d = 224,
   /// 240, 248) groups without clusters took 8, 16 and 41 % longer than with
@@ -364,6 +386,12 @@ struct Calibration {
   /// Clocks more between two tiles: a tile's first scores and its last output
   /// have nothing beside them.  By the times of 1024, 4096 and 16384 rows.
   double groupBoundaryClocks = 6700;
+  /// Of these, what is left out of a tile whose first keys another query head
+  /// has just brought into L2.  Tiles of one to three strips took 5000 to 10000
+  /// clocks less than predicted where two to eight heads share keys, but not
+  /// where none do; with this short tiles without a mask are met to 11 % (rms),
+  /// before to 14 % (2026-11-23).
+  double groupSharedKeyClocks = 6000;
   /// Latencies of L2 from the last write of a share to its first read
   /// elsewhere: the write, the flag, the poll.
   double exchangeLatencies = 3;
