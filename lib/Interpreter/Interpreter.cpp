@@ -31,7 +31,7 @@ static LogicalResult checkArray(tile::KernelOp kernel, unsigned index,
     return kernel.emitError("expects the array of argument ")
            << index << " at a multiple of " << unit << " bytes, but got "
            << array.address;
-  if (array.sizes[3] > type.getColumns() || array.strides[3] != 1)
+  if (!type.fits(array.sizes[3]) || array.strides[3] != 1)
     return kernel.emitError("expects the array of argument ")
            << index << " to have " << type.getColumns()
            << " columns at most, side by side, but got " << array.sizes[3]

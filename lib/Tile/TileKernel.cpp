@@ -159,11 +159,6 @@ RoleOp RoleOp::of(Operation *op) { return op->getParentOfType<RoleOp>(); }
 // tile.launch
 //===----------------------------------------------------------------------===//
 
-/// Whether an array's columns are those of a map, or fewer.
-static bool fits(int64_t columns, TensorMapType map) {
-  return ShapedType::isDynamic(columns) || columns <= map.getColumns();
-}
-
 /// Whether a kernel argument of type `want` takes a host value of type `got`.
 static bool takes(Type want, Type got) {
   auto memref = dyn_cast<MemRefType>(got);
@@ -172,7 +167,8 @@ static bool takes(Type want, Type got) {
   if (auto map = dyn_cast<TensorMapType>(want))
     return memref && memref.getRank() == 4 &&
            memref.getElementType() == map.getElementType() &&
-           fits(memref.getShape().back(), map);
+           (ShapedType::isDynamic(memref.getShape().back()) ||
+            map.fits(memref.getShape().back()));
   return want == got;
 }
 

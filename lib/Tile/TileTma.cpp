@@ -38,6 +38,8 @@ LogicalResult TmaLoadOp::verify() {
   int64_t parts = hasPartsOfPanels() ? 1 : blocks;
   bool areWhole = getRank() ? buffer.getRows() == parts * map.getBoxRows()
                             : buffer.getRows() % map.getBoxRows() == 0;
+  if (!getColumn() && map.hasAnyColumns())
+    return emitOpError("expects a column of ") << map << ", but got none";
   if (!areWhole || (!getColumn() && buffer.getColumns() < map.getColumns()))
     return emitOpError("expects a buffer for ")
            << (parts == 1 ? "" : std::to_string(parts) + " ") << "boxes of "
@@ -93,8 +95,9 @@ LogicalResult TmaStoreOp::verify() {
     return emitOpError("expects a buffer for boxes of ")
            << map.getBoxRows() << " rows, but got " << buffer;
   std::optional<int64_t> column = getConstantIntValue(getColumn());
-  if (column && (*column < 0 || *column >= map.getColumns() ||
-                 *column % buffer.panelColumns() != 0))
+  bool isBehind = column && !map.hasAnyColumns() && *column >= map.getColumns();
+  if (column &&
+      (*column < 0 || isBehind || *column % buffer.panelColumns() != 0))
     return emitOpError("expects a column in steps of ")
            << buffer.panelColumns() << " below " << map.getColumns()
            << ", but got " << *column;
@@ -103,9 +106,11 @@ LogicalResult TmaStoreOp::verify() {
 
 int64_t TmaStoreOp::columns() {
   int64_t columns = getBuffer().getType().getColumns();
+  TensorMapType map = getMap().getType();
   std::optional<int64_t> first = getConstantIntValue(getColumn());
-  return first ? std::min(columns, getMap().getType().getColumns() - *first)
-               : columns;
+  return first && !map.hasAnyColumns()
+             ? std::min(columns, map.getColumns() - *first)
+             : columns;
 }
 
 //===----------------------------------------------------------------------===//

@@ -136,7 +136,7 @@ Traffic TmaLoadOp::getTraffic(const TrafficScalars &scalars) {
     row += rank * map.getBoxRows();
   }
   int64_t rows = clippedRows(row, ownRows(), scalars.rows(getMap()));
-  int64_t columns = clippedRows(column, width, map.getColumns());
+  int64_t columns = clippedRows(column, width, scalars.columns(getMap()));
   return {rows * columns * buffer.elementBytes(),
           panels() * buffer.panelBytes()};
 }
@@ -155,7 +155,7 @@ Traffic TmaStoreOp::getTraffic(const TrafficScalars &scalars) {
   int64_t rows = clippedRows(scalars.scalar(getRow()), map.getBoxRows(),
                              scalars.rows(getMap()));
   int64_t columns = clippedRows(scalars.scalar(getColumn()),
-                                buffer.getColumns(), map.getColumns());
+                                buffer.getColumns(), scalars.columns(getMap()));
   int64_t bytes = rows * columns * buffer.elementBytes();
   return {bytes, bytes};
 }

@@ -220,7 +220,8 @@ int64_t SmemType::stageBytes() const {
 Type TensorMapType::parse(AsmParser &parser) {
   SmallVector<int64_t> dims;
   Type element;
-  if (parseShaped(parser, dims, element) || parser.parseGreater())
+  if (parseShaped(parser, dims, element, /*allowDynamic=*/true) ||
+      parser.parseGreater())
     return {};
   if (dims.size() != 2) {
     parser.emitError(parser.getNameLoc())
@@ -233,8 +234,12 @@ Type TensorMapType::parse(AsmParser &parser) {
 }
 
 void TensorMapType::print(AsmPrinter &printer) const {
-  printer << '<' << getBoxRows() << 'x' << getColumns() << 'x'
-          << getElementType() << '>';
+  printer << '<' << getBoxRows() << 'x';
+  if (hasAnyColumns())
+    printer << '?';
+  else
+    printer << getColumns();
+  printer << 'x' << getElementType() << '>';
 }
 
 LogicalResult TensorMapType::verify(EmitError emitError, int64_t boxRows,
@@ -246,14 +251,11 @@ LogicalResult TensorMapType::verify(EmitError emitError, int64_t boxRows,
                        << " rows in steps of 8, but got " << boxRows;
   constexpr int64_t limit = 1 << 16;
   int64_t piece = 128 / elementType.getIntOrFloatBitWidth();
-  if (columns < 1 || columns > limit || columns % piece != 0)
+  if (columns != kAnyColumns &&
+      (columns < 1 || columns > limit || columns % piece != 0))
     return emitError() << "expects columns in multiples of " << piece
                        << " up to " << limit << ", but got " << columns;
   return success();
-}
-
-int64_t TensorMapType::rowBytes() const {
-  return getColumns() * getElementType().getIntOrFloatBitWidth() / 8;
 }
 
 //===----------------------------------------------------------------------===//

@@ -168,7 +168,17 @@ private:
     int64_t rows(Value array) const override {
       // A map is an argument, known by the rows of its array.
       auto view = array.getDefiningOp<ViewOp>();
-      return scalar(view ? view.getRows() : array);
+      int64_t value = scalar(view ? view.getRows() : array);
+      return isOfAnyColumns(array) ? value % kColumnsOfMap : value;
+    }
+    int64_t columns(Value map) const override {
+      return isOfAnyColumns(map)
+                 ? scalar(map) / kColumnsOfMap
+                 : cast<TensorMapType>(map.getType()).getColumns();
+    }
+    static bool isOfAnyColumns(Value array) {
+      auto map = dyn_cast<TensorMapType>(array.getType());
+      return map && map.hasAnyColumns();
     }
     Counter &counter;
     int64_t warp;

@@ -140,13 +140,21 @@ def Tile_TensorMap : Tile_Type<"TensorMap", "tensor_map"> {
     the array's address, extents and strides; rows, heads and batch entries
     begin at multiples of 16 bytes.  The array may be narrower: then nobody asks
     for columns that it does not have.
+
+    `!tile.tensor_map<64x?xbf16>`: an array of any number of columns, which who
+    launches the kernel knows; outside of these too, zeros are read and nothing
+    is written.
   }];
   let parameters = (ins "int64_t":$boxRows, "int64_t":$columns,
                         "mlir::Type":$elementType);
   let extraClassDeclaration = [{
     static constexpr int64_t kMaxBoxRows = 256;
-    /// Bytes of a row of the array.
-    int64_t rowBytes() const;
+    static constexpr int64_t kAnyColumns = mlir::ShapedType::kDynamic;
+    bool hasAnyColumns() const { return getColumns() == kAnyColumns; }
+    /// Whether arrays of so many columns have such a map.
+    bool fits(int64_t columns) const {
+      return hasAnyColumns() || columns <= getColumns();
+    }
   }];
 }
 

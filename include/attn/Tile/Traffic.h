@@ -58,15 +58,24 @@ public:
   virtual int64_t scalar(mlir::Value value) const = 0;
   /// The number of rows of a view, or of the array of a tensor map.
   virtual int64_t rows(mlir::Value array) const = 0;
+  /// The number of columns of the array of a tensor map.
+  virtual int64_t columns(mlir::Value map) const = 0;
 };
+
+/// What stands for an array among the arguments that `countTraffic` is given,
+/// if its map is for any number of columns.
+inline constexpr int64_t kColumnsOfMap = int64_t(1) << 32;
+inline constexpr int64_t extentsOfMap(int64_t rows, int64_t columns) {
+  return columns * kColumnsOfMap + rows;
+}
 
 /// Rows of `first .. first + count - 1` that lie in `0 .. rows - 1`.
 int64_t clippedRows(int64_t first, int64_t count, int64_t rows);
 
 /// Counts the traffic of a launch.  `arguments` holds the value of each scalar
-/// argument of the kernel, and for a tensor map the rows of its array (those of
-/// pointers are not read).  Fails with a
-/// located error when a count depends on data or on grid dimension 1 or 2.
+/// argument of the kernel, and for a tensor map the rows of its array, or its
+/// `extentsOfMap` (those of pointers are not read).  Fails with a located error
+/// when a count depends on data or on grid dimension 1 or 2.
 mlir::FailureOr<Traffic> countTraffic(KernelOp kernel,
                                       std::array<int64_t, 3> grid,
                                       mlir::ArrayRef<int64_t> arguments);

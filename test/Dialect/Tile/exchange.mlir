@@ -53,6 +53,22 @@ gpu.module @kernels {
         %view = tile.view %o[%n0] rows(%c0) stride(%n0) : <bf16> -> <?x512xbf16, align = 16>
         // CHECK: tile.store_fragment %{{.*}} to %{{.*}}[%[[C0]], %[[RANK]]] : <16x192xf32, acc> to <?x512xbf16, align = 16>
         tile.store_fragment %x to %view[%c0, %rank] : <16x192xf32, acc> to <?x512xbf16, align = 16>
+        // CHECK: tile.load_fragment %{{.*}}[%[[C0]]] columns(%[[RANK]]) : <?x512xbf16, align = 16> -> <16x512xbf16, lhs>
+        %loaded = tile.load_fragment %view[%c0] columns(%rank) : <?x512xbf16, align = 16> -> <16x512xbf16, lhs>
+      }
+    }
+    tile.return
+  }
+
+  // Of an array of any number of columns.
+  // CHECK-LABEL: @any_columns
+  // CHECK-SAME: !tile.tensor_map<64x?xbf16>
+  tile.kernel @any_columns(%map: !tile.tensor_map<64x?xbf16>, %c: i32) attributes {warps = 4 : i32} {
+    %s = tile.alloc "s" : <1x64x64xbf16, sw128>
+    tile.roles {
+      tile.role "writer" warps 4 registers 24 single_lane {
+        // CHECK: tile.tma_store
+        tile.tma_store %s[%c] to %map[%c, %c, %c, %c] : <1x64x64xbf16, sw128> to <64x?xbf16>
       }
     }
     tile.return
