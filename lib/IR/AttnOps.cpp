@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/IR/Attn.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
@@ -59,15 +60,25 @@ ArrayRef<StringLiteral> ForwardOp::inputRoles() {
 }
 
 ArrayRef<StringLiteral> ForwardOp::outputRoles() {
-  static constexpr StringLiteral roles[] = {"o", "lse"};
+  static constexpr StringLiteral roles[] = {"o", "lse", "weights",
+                                            "block_rows"};
   return roles;
 }
 
 Direction BackwardOp::direction() { return Direction::backward; }
 
 ArrayRef<StringLiteral> BackwardOp::inputRoles() {
-  static constexpr StringLiteral roles[] = {"do", "q",   "k",   "v",
-                                            "o",  "lse", "dlse"};
+  static constexpr StringLiteral roles[] = {
+      "do", "q", "k", "v", "o", "lse", "dlse", "weights", "block_rows"};
+  return roles;
+}
+
+SmallVector<StringLiteral> BackwardOp::givenInputs() {
+  SmallVector<StringLiteral> roles(inputRoles());
+  if (!getDlse())
+    llvm::erase(roles, "dlse");
+  if (getKept().empty())
+    roles.pop_back_n(2);
   return roles;
 }
 
@@ -83,13 +94,21 @@ ArrayRef<Extent> attn::shapeOf(StringRef role) {
   static constexpr E v[] = {E::batch, E::kvHeads, E::keys, E::headDimV};
   static constexpr E o[] = {E::batch, E::heads, E::queries, E::headDimV};
   static constexpr E lse[] = {E::batch, E::heads, E::queries};
+  static constexpr E weights[] = {E::batch, E::heads, E::queries, E::keys};
+  static constexpr E rows[] = {E::batch, E::heads, E::keptRows, E::queries};
   return llvm::StringSwitch<ArrayRef<E>>(role)
       .Cases({"q", "dq"}, q)
       .Cases({"k", "dk"}, k)
       .Cases({"v", "dv"}, v)
       .Cases({"o", "do"}, o)
       .Cases({"lse", "dlse"}, lse)
+      .Case("weights", weights)
+      .Case("block_rows", rows)
       .Default({});
+}
+
+bool attn::isStatistic(StringRef role) {
+  return role == "block_rows" || shapeOf(role).size() == 3;
 }
 
 double attn::defaultScale(Type q) {
@@ -121,6 +140,15 @@ void attn::addEffects(
 /// The first size of an input that counts the same.
 static Value sizeOf(OpBuilder &builder, AttentionOpInterface op,
                     Extent extent) {
+  if (extent == Extent::keptRows) {
+    Location loc = op->getLoc();
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(builder, loc, value);
+    };
+    Value blocks = builder.createOrFold<arith::CeilDivSIOp>(
+        loc, sizeOf(builder, op, Extent::keys), index(kKeptKeys));
+    return builder.createOrFold<arith::MulIOp>(loc, blocks, index(2));
+  }
   for (const AttentionArray &array : op.arrays())
     for (auto [dimension, each] : llvm::enumerate(shapeOf(array.role)))
       if (each == extent && !array.isOutput)

@@ -31,6 +31,7 @@ public:
 private:
   LogicalResult form();      // C1
   LogicalResult outputs();   // C2
+  LogicalResult inputs();    // of C19 the first half
   LogicalResult layouts();   // C3, C4
   LogicalResult elements();  // C5, C6
   LogicalResult sizes();     // C7 to C10
@@ -97,13 +98,18 @@ LogicalResult Verifier::form() {
   return success();
 }
 
-/// `one or two results, o and lse`, as the op wants them.
+/// `three results, dq, dk and dv`, as the op wants them.
 static std::string wantedOutputs(AttentionOpInterface op) {
-  static constexpr StringLiteral numbers[] = {"no", "one", "two", "three"};
+  static constexpr StringLiteral numbers[] = {"no", "one", "two", "three",
+                                              "four"};
   ArrayRef<StringLiteral> roles = op.outputRoles();
-  std::string text;
-  for (unsigned count = op.leastOutputs(); count <= roles.size(); ++count)
-    text += (text.empty() ? "" : " or ") + numbers[count].str();
+  SmallVector<StringRef> counts;
+  for (unsigned count = 0; count <= roles.size(); ++count)
+    if (op.mayHaveOutputs(count))
+      counts.push_back(numbers[count]);
+  StringRef most = counts.pop_back_val();
+  std::string text = llvm::join(counts, ", ");
+  text += (text.empty() ? "" : " or ") + most.str();
   text += op.isOnTensors() ? " results, " : " outs, ";
   return text + llvm::join(roles.drop_back(), ", ") + " and " +
          roles.back().str();
@@ -111,8 +117,7 @@ static std::string wantedOutputs(AttentionOpInterface op) {
 
 LogicalResult Verifier::outputs() {
   TypeRange types = op.outputTypes();
-  if (types.size() < op.leastOutputs() ||
-      types.size() > op.outputRoles().size())
+  if (!op.mayHaveOutputs(types.size()))
     return op->emitOpError("expects ")
            << wantedOutputs(op) << ", but got " << types.size();
   if (!op.isOnTensors() && op->getNumResults())
@@ -123,6 +128,15 @@ LogicalResult Verifier::outputs() {
     return op->emitOpError("expects outs to be absent or of the types of the "
                            "results, but got ")
            << outs << " and " << types;
+  return success();
+}
+
+LogicalResult Verifier::inputs() {
+  auto roles = op.givenInputs();
+  if (op.inputs().size() != roles.size())
+    return op->emitOpError("expects ")
+           << roles.size() << " inputs, " << llvm::join(roles, ", ")
+           << ", but got " << op.inputs().size();
   arrays = op.arrays();
   return success();
 }
@@ -219,12 +233,16 @@ LogicalResult Verifier::shapes() {
   for (const AttentionArray &array : arrays)
     if (isOperandOfScores(array))
       learn(array);
+  if (int64_t keys = known[unsigned(Extent::keys)];
+      !ShapedType::isDynamic(keys))
+    known[unsigned(Extent::keptRows)] = keptRows(keys);
   for (const AttentionArray &array : arrays) {
     if (isOperandOfScores(array))
       continue;
+    Extent last = shapeOf(array.role).back();
+    bool hasHeadDim = last == Extent::headDim || last == Extent::headDimV;
     if (failed(positive(array.role, 1, "head count")) ||
-        (!isStatistic(array.role) &&
-         failed(positive(array.role, 3, "head dimension"))))
+        (hasHeadDim && failed(positive(array.role, 3, "head dimension"))))
       return failure();
     SmallVector<int64_t> expected;
     for (Extent extent : shapeOf(array.role))
@@ -294,11 +312,11 @@ LogicalResult Verifier::precision() {
 }
 
 LogicalResult Verifier::verify() {
-  return success(succeeded(form()) && succeeded(outputs()) &&
-                 succeeded(layouts()) && succeeded(elements()) &&
-                 succeeded(sizes()) && succeeded(shapes()) &&
-                 succeeded(numbers()) && succeeded(aliases()) &&
-                 succeeded(alignment()) && succeeded(precision()));
+  return success(
+      succeeded(form()) && succeeded(outputs()) && succeeded(inputs()) &&
+      succeeded(layouts()) && succeeded(elements()) && succeeded(sizes()) &&
+      succeeded(shapes()) && succeeded(numbers()) && succeeded(aliases()) &&
+      succeeded(alignment()) && succeeded(precision()));
 }
 
 LogicalResult attn::verifyAttention(AttentionOpInterface op) {

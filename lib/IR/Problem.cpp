@@ -76,6 +76,7 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
           std::min(problem.alignment, rowAlignment(op, array.value));
     problem.lse |= array.role == "lse" && array.isOutput;
     problem.dlse |= array.role == "dlse";
+    problem.keepsWeights |= array.role == "weights";
   }
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {
     int64_t size = sizes[unsigned(extent)];

@@ -152,6 +152,11 @@ Band attn::band(const Problem &problem) {
   return {};
 }
 
+int64_t attn::keptRows(int64_t keys) {
+  constexpr int64_t ofBlock = 2;
+  return (keys + kKeptKeys - 1) / kKeptKeys * ofBlock;
+}
+
 //===----------------------------------------------------------------------===//
 // Limits
 //===----------------------------------------------------------------------===//
@@ -208,6 +213,11 @@ std::optional<std::string> attn::check(const Problem &p) {
            std::string(name(p.dtype));
   if (p.dlse && !isBackward)
     return "expects a gradient of the LSE only backward, but got one forward";
+  if (p.keepsWeights && bytesOf(p.dtype) != 2)
+    return "expects bf16 or f16 to keep weights, but got " +
+           std::string(name(p.dtype));
+  if (p.keepsWeights && !isBackward && !p.lse)
+    return "expects the LSE beside weights that are kept, but got none";
   // Every count of bytes must fit 63 bits, with room for re-reads; small sizes
   // still take whole tiles.
   double products = double(p.batch) * p.heads *

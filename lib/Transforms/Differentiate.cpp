@@ -180,11 +180,15 @@ LogicalResult Differentiator::reverseForward(ForwardOp op) {
   b.setLoc(op.getLoc());
   Value o = op->getResult(0), lse = op->getResult(1);
   Value dlse = gradients.lookup(lse);
+  ValueRange kept = op->getResults().drop_front(2);
+  if (llvm::any_of(kept, [&](Value v) { return gradients.contains(v); }))
+    return op->emitOpError("expects gradients of its first two results only, "
+                           "but got one of weights that are kept");
   SmallVector<Value> inputs = {gradientOf(o), op.getQ(), op.getK(),
                                op.getV(),     o,         lse};
   BackwardOp backward = BackwardOp::create(
       b, TypeRange(op.inputs().getTypes()), inputs[0], inputs[1], inputs[2],
-      inputs[3], inputs[4], inputs[5], dlse, /*outs=*/ValueRange(),
+      inputs[3], inputs[4], inputs[5], dlse, kept, /*outs=*/ValueRange(),
       op.getMaskAttr(), op.getScaleAttr(), op.getPrecisionAttr(),
       op.getAlignmentAttr(), /*schedule=*/ScheduleAttr(),
       /*deterministic=*/UnitAttr());

@@ -108,3 +108,18 @@ func.func @constants(%q: !q) -> !q {
   %o = attn.forward %q, %n, %n : !q, !q, !q -> !q
   return %o : !q
 }
+
+// -----
+
+// Weights that are kept go to the gradients.
+!q = tensor<1x4x300x64xbf16>
+!lse = tensor<1x4x300xf32>
+!w = tensor<1x4x300x300xbf16>
+!r = tensor<1x4x4x300xf32>
+// CHECK-LABEL: func.func @kept_vjp(
+// CHECK: %[[F:.*]]:4 = attn.forward
+// CHECK: attn.backward %{{.*}}, %[[F]]#0, %[[F]]#1 weights(%[[F]]#2, %[[F]]#3 : tensor<1x4x300x300xbf16>, tensor<1x4x4x300xf32>) :
+func.func @kept(%q: !q) -> !q {
+  %o, %lse, %w, %r = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, !w, !r
+  return %o : !q
+}

@@ -11,8 +11,8 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     passes know no op by name. An op is its direction, its arrays by role, and
     the attributes that say which attention it is; all else follows from these.
 
-    Operands are the inputs in the order of `inputRoles`, the last of which may
-    be absent, then `outs`.
+    Operands are the inputs in the order of `inputRoles`, some of which may be
+    absent (`givenInputs`), then `outs`.
   }];
   let methods = [
     InterfaceMethod<"What is computed.", "::attn::Direction", "direction">,
@@ -20,8 +20,13 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
       "::llvm::ArrayRef<::llvm::StringLiteral>", "inputRoles">,
     InterfaceMethod<"Roles of the outputs, in order.",
       "::llvm::ArrayRef<::llvm::StringLiteral>", "outputRoles">,
-    InterfaceMethod<"The number of outputs that there always are.",
-      "unsigned", "leastOutputs", (ins), "", "return $_op.outputRoles().size();">,
+    InterfaceMethod<"The roles of the inputs that are there.",
+      "::llvm::SmallVector<::llvm::StringLiteral>", "givenInputs", (ins), "",
+      "return ::llvm::to_vector($_op.inputRoles());">,
+    InterfaceMethod<"Whether there may be so many outputs, those of the first "
+                    "roles.",
+      "bool", "mayHaveOutputs", (ins "size_t":$count), "",
+      "return count == $_op.outputRoles().size();">,
     InterfaceMethod<"Whether every run takes sums in the same order.",
       "bool", "isDeterministic", (ins), "", "return false;">,
     InterfaceMethod<"The destinations.", "::mlir::OperandRange", "getOuts">,
@@ -57,7 +62,7 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     /// All arrays: inputs, then outputs.
     ::llvm::SmallVector<::attn::AttentionArray> arrays() {
       ::llvm::SmallVector<::attn::AttentionArray> all;
-      for (auto [role, value] : ::llvm::zip($_op.inputRoles(), inputs()))
+      for (auto [role, value] : ::llvm::zip($_op.givenInputs(), inputs()))
         all.push_back({role, value, /*isOutput=*/false});
       for (auto [role, value] : ::llvm::zip($_op.outputRoles(), outputs()))
         all.push_back({role, value, /*isOutput=*/true});

@@ -25,6 +25,8 @@
 //   v, dv        [batch, kvHeads,  keys,    headDimV]
 //   o, do        [batch, heads,    queries, headDimV]
 //   lse, dlse    [batch, heads,    queries]             of f32
+//   weights      [batch, heads,    queries, keys    ]
+//   block_rows   [batch, heads,    keptRows, queries]   of f32
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,16 +109,23 @@ struct DynamicSizes {
 };
 
 /// What a size of an array counts.
-enum class Extent { batch, heads, kvHeads, queries, keys, headDim, headDimV };
-inline constexpr unsigned kExtents = unsigned(Extent::headDimV) + 1;
+enum class Extent {
+  batch,
+  heads,
+  kvHeads,
+  queries,
+  keys,
+  headDim,
+  headDimV,
+  keptRows ///< follows from keys
+};
+inline constexpr unsigned kExtents = unsigned(Extent::keptRows) + 1;
 
 /// The shape of the array that plays a role; empty if nothing has that role.
 llvm::ArrayRef<Extent> shapeOf(llvm::StringRef role);
 
-/// Whether the array has one number of f32 for each query.
-inline bool isStatistic(llvm::StringRef role) {
-  return shapeOf(role).size() == 3;
-}
+/// Whether the array has numbers of f32 for each query.
+bool isStatistic(llvm::StringRef role);
 
 /// The problem that an op poses to the cost model.
 Problem problemOf(AttentionOpInterface op, DynamicSizes assumed = {});

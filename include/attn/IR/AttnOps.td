@@ -104,25 +104,49 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     **Schedule.** The optional attribute `schedule` records how the op is to be
     computed. It does not change what is computed.
 
+    **Weights that are kept.** With four outputs, weights W and what they stand
+    at, R, come as well, for an `attn.backward` that then need not multiply
+    scores again. They grow with the square of the rows, so nobody gets them
+    unasked. Keys are in blocks of 256, and each block has for every query a
+    maximum m of its own, a whole number:
+
+    ```
+    W_ij = 2^(scale log2(e) (Q K^T)_ij - m_i)     [batch, heads, queries, keys]
+    R    = m_i and sum_j W_ij of every block      [batch, heads, 2 ceil(keys / 256), queries]
+    P_ij = W_ij 2^(m_i - log2(e) LSE_i)
+    ```
+
+    ```mlir
+    %o, %lse, %w, %r = attn.forward %q, %k, %v
+        : tensor<4x32x1024x512xbf16>, tensor<4x32x1024x512xbf16>, tensor<4x32x1024x512xbf16>
+       -> tensor<4x32x1024x512xbf16>, tensor<4x32x1024xf32>, tensor<4x32x1024x1024xbf16>, tensor<4x32x8x1024xf32>
+    ```
+
+    W has the element type of Q, and rows of R are those of m and of the sum in
+    turn. What the mask hides of a tile of 128 queries and a block has W = 0; of
+    a tile that sees nothing of a block neither W nor R is written.
+
     #### Constraints
 
     - (C1) Operands are all tensors without encoding, or all memrefs.
-    - (C2) There are one or two outputs. On tensors they are results, and
+    - (C2) There are one, two or four outputs. On tensors they are results, and
       `outs` is absent or has one destination of the same type for each. On
       memrefs they are `outs`, and there are no results.
-    - (C3) Q, K, V and O have rank 4, LSE has rank 3.
+    - (C3) Q, K, V, O, W and R have rank 4, LSE has rank 3.
     - (C4) A memref has a strided layout whose innermost stride is 1.
     - (C5) Q, K and V have one element type: bf16, f16, f32 or f8E4M3FN.
-    - (C6) O has the element type of Q, or bf16 if that is f8E4M3FN; LSE has
-      f32.
+    - (C6) O has the element type of Q, or bf16 if that is f8E4M3FN; W has that
+      of Q, LSE and R have f32.
     - (C7) Q, K and V have the same batch size.
     - (C8) Head counts are static and positive, also in the outputs; K and V
       have the same, and that of Q is a multiple of it.
     - (C9) K and V have the same number of rows.
     - (C10) Head dimensions are static and positive, also in O; those of Q and
       K agree.
-    - (C11) The shape of O is `[batch, heads, queries, e]`.
-    - (C12) The shape of LSE is `[batch, heads, queries]`.
+    - (C11) The shape of O is `[batch, heads, queries, e]`, that of W
+      `[batch, heads, queries, keys]`.
+    - (C12) The shape of LSE is `[batch, heads, queries]`, that of R
+      `[batch, heads, 2 ceil(keys / 256), queries]`.
     - (C13) Sizes stay where the cost model is exact (`attn::check`): rows below
       2^30, batch and heads up to 2^20, head dimensions up to 65536, and
       batch x heads x queries x keys x head dimension up to 2^58. Batch, queries
@@ -133,6 +157,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C17) The alignment is a power of two, at least the bytes of an element
       and at most 16.
     - (C18) A precision is given for operands of f32 only.
+    - (C19) Weights are kept of bf16 and f16 only.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -161,8 +186,10 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     (`outs` `(` $outs^ `:` type($outs) `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v) (`->` type($results)^)?
   }];
   let extraClassDeclaration = attentionMethods # [{
-    /// O; LSE is asked for or not.
-    static unsigned leastOutputs() { return 1; }
+    /// O; LSE is asked for or not, and behind it both arrays of weights.
+    static bool mayHaveOutputs(size_t count) {
+      return count == 1 || count == 2 || count == 4;
+    }
   }];
 }
 
@@ -204,6 +231,18 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     be: P comes from LSE alone, without a maximum or a sum of its own. `dlse` is
     the gradient in LSE, where the loss depends on it; absent is 0.
 
+    **Weights that were kept.** `weights` takes W and R of a forward op with four
+    outputs, of the same mask and scale: P comes from them and LSE, and four
+    products are left of five.
+
+    ```mlir
+    attn.backward %do, %q, %k, %v, %o, %lse
+        weights(%w, %r : memref<1x8x1024x1024xf16>, memref<1x8x8x1024xf32>)
+        outs(%dq, %dk, %dv : memref<1x8x1024x512xf16>, memref<1x8x1024x512xf16>, memref<1x8x1024x512xf16>)
+        : memref<1x8x1024x512xf16>, memref<1x8x1024x512xf16>, memref<1x8x1024x512xf16>,
+          memref<1x8x1024x512xf16>, memref<1x8x1024x512xf16>, memref<1x8x1024xf32>
+    ```
+
     **Mask, scale, outputs, alignment, schedule.** As for `attn.forward`; the
     alignment also speaks for the gradients. A query that sees no key has
     LSE = -inf: it gets dQ = 0 and adds nothing to dK and dV, and a key that no
@@ -224,11 +263,12 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     - (C2) There are three outputs. On tensors they are results, and `outs` is
       absent or has one destination of the same type for each. On memrefs they
       are `outs`, and there are no results.
-    - (C3) Q, K, V, O and their gradients have rank 4, LSE and dLSE have rank 3.
+    - (C3) Q, K, V, O, their gradients, W and R have rank 4, LSE and dLSE have
+      rank 3.
     - (C4) A memref has a strided layout whose innermost stride is 1.
     - (C5) Q, K and V have one element type: bf16, f16 or f32.
-    - (C6) O and the gradients of Q, K, V and O have the element type of Q; LSE
-      and dLSE have f32.
+    - (C6) O, the gradients of Q, K, V and O, and W have the element type of Q;
+      LSE, dLSE and R have f32.
     - (C7) Q, K and V have the same batch size.
     - (C8) Head counts are static and positive, also in the other arrays; K and
       V have the same, and that of Q is a multiple of it.
@@ -236,8 +276,10 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     - (C10) Head dimensions are static and positive, also in the other arrays;
       those of Q and K agree.
     - (C11) The shape of O and dO is `[batch, heads, queries, e]`, and those of
-      dQ, dK and dV are those of Q, K and V.
-    - (C12) The shape of LSE and dLSE is `[batch, heads, queries]`.
+      dQ, dK and dV are those of Q, K and V, and that of W is
+      `[batch, heads, queries, keys]`.
+    - (C12) The shape of LSE and dLSE is `[batch, heads, queries]`, that of R
+      `[batch, heads, 2 ceil(keys / 256), queries]`.
     - (C13) Sizes are within the limits of `attn.forward`.
     - (C14) The sides of a window are between 0 and 2^30.
     - (C15) The scale is finite.
@@ -246,6 +288,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     - (C17) The alignment is a power of two, at least the bytes of an element
       and at most 16.
     - (C18) A precision is given for operands of f32 only.
+    - (C19) W and R come together, of bf16 and f16 only.
 
     #### Rationale: O and LSE are operands
 
@@ -261,6 +304,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
   let arguments = (ins Attn_Shaped:$d_o, Attn_Shaped:$q, Attn_Shaped:$k,
                        Attn_Shaped:$v, Attn_Shaped:$o, Attn_Shaped:$lse,
                        Optional<Attn_Shaped>:$dlse,
+                       Variadic<Attn_Shaped>:$kept,
                        Variadic<Attn_Shaped>:$outs,
                        OptionalAttr<Attn_MaskAttr>:$mask,
                        OptionalAttr<F32Attr>:$scale,
@@ -271,6 +315,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $d_o `,` $q `,` $k `,` $v `,` $o `,` $lse
     (`dlse` `(` $dlse^ `:` type($dlse) `)`)?
+    (`weights` `(` $kept^ `:` type($kept) `)`)?
     (`mask` `(` custom<MaskBody>($mask)^ `)`)?
     (`scale` `(` $scale^ `)`)?
     (`precision` `(` custom<PrecisionBody>($precision)^ `)`)?
@@ -280,6 +325,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
   }];
   let extraClassDeclaration = attentionMethods # [{
     bool isDeterministic() { return getDeterministic(); }
+    ::llvm::SmallVector<::llvm::StringLiteral> givenInputs();
   }];
 }
 

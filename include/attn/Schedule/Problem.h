@@ -83,7 +83,16 @@ struct Problem {
   bool deterministic = false;
   /// Backward: a gradient of the log-sum-exp comes in.
   bool dlse = false;
+  /// Forward: weights and what they stand at are results too, of which the
+  /// former grow with the square of the rows; backward: they come in.
+  bool keepsWeights = false;
 };
+
+/// Keys of a block of weights that are kept, which have a maximum and a sum of
+/// their own for every query.
+inline constexpr int64_t kKeptKeys = 256;
+/// Rows of the array of these: two for every block.
+int64_t keptRows(int64_t keys);
 
 /// The sentinel for "unbounded", and the limits of what `check` accepts.
 inline constexpr int64_t kUnbounded = int64_t(1) << 30;

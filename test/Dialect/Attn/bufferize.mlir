@@ -142,3 +142,28 @@ func.func @gradients_in_place(%q: !q, %lse: tensor<1x4x8xf32>, %dq: !q, %dk: !q,
       : !q, !q, !q, !q, !q, tensor<1x4x8xf32> -> !q, !q, !q
   return %0#0, %0#1, %0#2 : !q, !q, !q
 }
+
+// -----
+
+// Rows of what weights stand at follow from the keys.
+// CHECK-LABEL: @weights_that_are_kept(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: memref<1x4x?x64xf16>, %[[K:[a-z0-9]*]]: memref<1x2x?x64xf16>)
+// CHECK: %[[KEYS:.*]] = memref.dim %[[K]], %c2
+// CHECK: %[[BLOCKS:.*]] = arith.ceildivsi %{{.*}}, %c256
+// CHECK: arith.muli %[[BLOCKS]], %c2
+// CHECK: attn.forward {{.*}} outs(%{{.*}} : memref<1x4x?x64xf16>, memref<1x4x?xf32>, memref<1x4x?x?xf16>, memref<1x4x?x?xf32>)
+// CHECK: attn.backward {{.*}} weights(%{{.*}}, %{{.*}} : memref<1x4x?x?xf16>, memref<1x4x?x?xf32>) outs(
+!q = tensor<1x4x?x64xf16>
+!k = tensor<1x2x?x64xf16>
+!lse = tensor<1x4x?xf32>
+!w = tensor<1x4x?x?xf16>
+!r = tensor<1x4x?x?xf32>
+func.func @weights_that_are_kept(%q: !q, %k: !k) -> (!q, !k, !k) {
+  // expected-warning @below {{copies 2 buffers,}}
+  // expected-note @below {{function arguments}}
+  %o, %lse, %w, %r = attn.forward %q, %k, %k : !q, !k, !k -> !q, !lse, !w, !r
+  // expected-warning @below {{copies 2 buffers,}}
+  // expected-note @below {{function arguments}}
+  %0:3 = attn.backward %q, %q, %k, %k, %o, %lse weights(%w, %r : !w, !r) : !q, !q, !k, !k, !q, !lse -> !q, !k, !k
+  return %0#0, %0#1, %0#2 : !q, !k, !k
+}

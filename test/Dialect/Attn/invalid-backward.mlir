@@ -250,3 +250,87 @@ func.func @backward_c18(%q: !q, %lse: !lse) {
   %0:3 = attn.backward %q, %q, %q, %q, %q, %lse precision(tf32) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
   return
 }
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+!w = tensor<1x2x300x300xf16>
+!r = tensor<1x2x4x300xf32>
+func.func @backward_c3(%q: !q, %lse: !lse, %w: !w, %r: !r) {
+  // expected-error @below {{expects weights of rank 4, but got rank 3}}
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse weights(%lse, %r : !lse, !r) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+!w = tensor<1x2x300x300xf16>
+!r = tensor<1x2x4x300xf32>
+func.func @backward_c6(%q: !q, %lse: !lse, %w: !w, %r: !r) {
+  // expected-error @below {{expects weights to have the element type 'f16' of q, but got 'f32'}}
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse weights(%r, %r : !r, !r) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+!w = tensor<1x2x300x300xf16>
+!r = tensor<1x2x4x300xf32>
+func.func @backward_c11(%q: !q, %lse: !lse, %w: !w, %r: !r) {
+  // expected-error @below {{expects weights of shape 1x2x300x300, but got 1x2x300x8}}
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse weights(%q, %r : !q, !r) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+!w = tensor<1x2x300x300xf16>
+!r = tensor<1x2x4x300xf32>
+func.func @backward_c6(%q: !q, %lse: !lse, %w: !w, %r: !r) {
+  // expected-error @below {{expects block_rows to have the element type 'f32', but got 'f16'}}
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse weights(%w, %w : !w, !w) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+!w = tensor<1x2x300x300xf16>
+!r = tensor<1x2x4x300xf32>
+func.func @backward_c19(%q: !q, %lse: !lse, %w: !w, %r: !r) {
+  // expected-error @below {{expects 8 inputs, do, q, k, v, o, lse, weights, block_rows, but got 7}}
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse weights(%w : !w) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf32>
+!lse = tensor<1x2x300xf32>
+!w = tensor<1x2x300x300xf32>
+!r = tensor<1x2x4x300xf32>
+func.func @backward_c19(%q: !q, %lse: !lse, %w: !w, %r: !r) {
+  // expected-error @below {{expects bf16 or f16 to keep weights, but got f32}}
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse weights(%w, %r : !w, !r) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+!w = tensor<1x2x300x300xf16>
+!r = tensor<1x2x2x300xf32>
+func.func @backward_c12(%q: !q, %lse: !lse, %w: !w, %r: !r) {
+  // expected-error @below {{expects block_rows of shape 1x2x4x300, but got 1x2x2x300}}
+  %0:3 = attn.backward %q, %q, %q, %q, %q, %lse weights(%w, %r : !w, !r) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
+  return
+}

@@ -43,7 +43,7 @@ func.func @forward_c1(%t: tensor<*xf16>) {
 // -----
 
 func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects one or two results, o and lse, but got 0}}
+  // expected-error @below {{expects one, two or four results, o, lse, weights and block_rows, but got 0}}
   attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>
   return
 }
@@ -51,7 +51,7 @@ func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
 // -----
 
 func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects one or two results, o and lse, but got 3}}
+  // expected-error @below {{expects one, two or four results, o, lse, weights and block_rows, but got 3}}
   %0:3 = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
   return
 }
@@ -75,7 +75,7 @@ func.func @forward_c2(%t: tensor<1x1x8x8xf16>, %d: tensor<1x1x?x8xf16>) {
 // -----
 
 func.func @forward_c2(%m: memref<1x1x8x8xf16>) {
-  // expected-error @below {{expects one or two outs, o and lse, but got 0}}
+  // expected-error @below {{expects one, two or four outs, o, lse, weights and block_rows, but got 0}}
   attn.forward %m, %m, %m : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
   return
 }
@@ -391,5 +391,75 @@ func.func @forward_c17_above(%q: tensor<1x1x8x8xf16>) {
 func.func @forward_c18(%q: tensor<1x1x8x8xbf16>) {
   // expected-error @below {{expects a precision only for operands of f32, but got operands of 'bf16'}}
   %o = attn.forward %q, %q, %q precision(tf32) : tensor<1x1x8x8xbf16>, tensor<1x1x8x8xbf16>, tensor<1x1x8x8xbf16> -> tensor<1x1x8x8xbf16>
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+func.func @forward_c3(%q: !q) {
+  // expected-error @below {{expects weights of rank 4, but got rank 3}}
+  %0:4 = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, tensor<1x2x300xf16>, tensor<1x2x4x300xf32>
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+func.func @forward_c3(%q: !q) {
+  // expected-error @below {{expects block_rows of rank 4, but got rank 3}}
+  %0:4 = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, tensor<1x2x300x300xf16>, tensor<1x2x300xf32>
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+func.func @forward_c6(%q: !q) {
+  // expected-error @below {{expects weights to have the element type 'f16' of q, but got 'f32'}}
+  %0:4 = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, tensor<1x2x300x300xf32>, tensor<1x2x4x300xf32>
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+func.func @forward_c6(%q: !q) {
+  // expected-error @below {{expects block_rows to have the element type 'f32', but got 'f16'}}
+  %0:4 = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, tensor<1x2x300x300xf16>, tensor<1x2x4x300xf16>
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+func.func @forward_c11(%q: !q) {
+  // expected-error @below {{expects weights of shape 1x2x300x300, but got 1x2x300x304}}
+  %0:4 = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, tensor<1x2x300x304xf16>, tensor<1x2x4x300xf32>
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf16>
+!lse = tensor<1x2x300xf32>
+func.func @forward_c12(%q: !q) {
+  // expected-error @below {{expects block_rows of shape 1x2x4x300, but got 1x2x2x300}}
+  %0:4 = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, tensor<1x2x300x300xf16>, tensor<1x2x2x300xf32>
+  return
+}
+
+// -----
+
+!q = tensor<1x2x300x8xf32>
+!lse = tensor<1x2x300xf32>
+func.func @forward_c19(%q: !q) {
+  // expected-error @below {{expects bf16 or f16 to keep weights, but got f32}}
+  %0:4 = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, tensor<1x2x300x300xf32>, tensor<1x2x4x300xf32>
   return
 }

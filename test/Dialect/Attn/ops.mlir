@@ -154,3 +154,19 @@ func.func private @mask_attributes() attributes {mask = #attn.mask<causal>, wind
 
 // CHECK: precision = #attn.precision<tf32x3>
 func.func private @precision_attribute() attributes {precision = #attn.precision<tf32x3>}
+
+// CHECK-LABEL: @weights_that_are_kept
+// CHECK: attn.forward {{.*}} -> tensor<1x4x300x64xbf16>, tensor<1x4x300xf32>, tensor<1x4x300x?xbf16>, tensor<1x4x?x300xf32>
+// CHECK: attn.backward {{.*}} weights(%{{.*}}, %{{.*}} : tensor<1x4x300x?xbf16>, tensor<1x4x?x300xf32>) mask(causal) :
+// CHECK: attn.backward {{.*}} dlse(%{{.*}} : tensor<1x4x300xf32>) weights(%{{.*}}, %{{.*}} : tensor<1x4x300x?xbf16>, tensor<1x4x?x300xf32>) :
+!kept_q = tensor<1x4x300x64xbf16>
+!kept_k = tensor<1x4x?x64xbf16>
+!kept_lse = tensor<1x4x300xf32>
+!kept_w = tensor<1x4x300x?xbf16>
+!kept_r = tensor<1x4x?x300xf32>
+func.func @weights_that_are_kept(%q: !kept_q, %k: !kept_k) -> (!kept_q, !kept_k, !kept_k) {
+  %o, %lse, %w, %r = attn.forward %q, %k, %k mask(causal) : !kept_q, !kept_k, !kept_k -> !kept_q, !kept_lse, !kept_w, !kept_r
+  %0:3 = attn.backward %q, %q, %k, %k, %o, %lse weights(%w, %r : !kept_w, !kept_r) mask(causal) : !kept_q, !kept_q, !kept_k, !kept_k, !kept_q, !kept_lse -> !kept_q, !kept_k, !kept_k
+  %1:3 = attn.backward %q, %q, %k, %k, %o, %lse dlse(%lse : !kept_lse) weights(%w, %r : !kept_w, !kept_r) : !kept_q, !kept_q, !kept_k, !kept_k, !kept_q, !kept_lse -> !kept_q, !kept_k, !kept_k
+  return %0#0, %1#1, %1#2 : !kept_q, !kept_k, !kept_k
+}
