@@ -410,7 +410,7 @@ static void addScratch(Scratch &scratch, const Body &body,
     if (node.verb == Verb::loop || node.verb == Verb::share)
       addScratch(scratch, node.body, problem, rounds,
                  steps.inside(node, problem));
-    if (node.verb != Verb::spill || node.slots > 0)
+    if (node.verb != Verb::spill || node.slots > 0 || node.isKept)
       continue;
     Shape shape = shapeOf(node.tensor);
     if (isInput(node.tensor, problem)) {

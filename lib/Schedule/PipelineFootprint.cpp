@@ -337,6 +337,12 @@ private:
     });
   }
 
+  static bool holds(const Body &nodes, Tensor tensor) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
+      return node.verb == Verb::hold && node.tensor == tensor;
+    });
+  }
+
   /// Sums of a warpgroup, that the copy engine adds to those in slow memory.
   void added(const Node &node, Steps steps) {
     int64_t columns =
@@ -391,7 +397,8 @@ private:
           panels(node.stages * panelBytes(node.tensor,
                                           rowsOf(node.tensor, steps),
                                           columns(node.tensor, steps)));
-        else if (how.width > 0 && node.tensor == Tensor::GradP)
+        else if (how.width > 0 && node.tensor == Tensor::GradP &&
+                 holds(nodes, Tensor::S))
           break;                          // where S was
         else if (isStreamed(node.tensor)) // when scores are no longer needed
           behind = accumulator(node, steps) + halves(Tensor::GradS, steps);
@@ -414,8 +421,10 @@ private:
           held += weights(columns(node.tensor, steps));
         break;
       case Verb::absorb:
-        // One beside the next; sums go on as accumulators.
-        if (shapeOf(node.tensor).cols && !node.isBetween)
+        // One beside the next, but of what is kept; sums go on as accumulators.
+        if (node.isKept && shapeOf(node.tensor).cols)
+          held += halves(node.tensor, steps);
+        else if (shapeOf(node.tensor).cols && !node.isBetween)
           held += 2 * columns(node.tensor, steps) / 4;
         break;
       case Verb::store:
@@ -438,8 +447,9 @@ private:
         if (how.width > 0 && needsSplit(problem))
           held += accumulator(node, steps);
         break;
-      case Verb::rescale: // as it came, and as it is multiplied
-        if (how.width > 0 && node.tensor == Tensor::P)
+      case Verb::rescale: // as it came, and as it is multiplied, if it is
+        if (how.width > 0 && node.tensor == Tensor::P &&
+            !leaves(nodes, Tensor::P))
           held += 2 * halves(node.tensor, steps);
         break;
       case Verb::grid:

@@ -21,7 +21,8 @@ const Plan *PlanReport::best() const {
 //===----------------------------------------------------------------------===//
 
 static bool takes(const Form &form, const Problem &problem) {
-  return !form.takes || form.takes(problem);
+  return form.keeps == problem.keepsWeights &&
+         (!form.takes || form.takes(problem));
 }
 
 /// The first that takes the problem, or else the first.
@@ -50,6 +51,10 @@ static std::optional<std::string> checkFamilyOf(const ScheduleKind &kind,
     use = {form->mostHeadDim, form->splits, form->rewrites};
   if (auto sentence = checkFamily(family, problem, machine, use))
     return sentence;
+  if (form && form->keeps != problem.keepsWeights)
+    return kind.name + " keeps no weights with " + std::string(name(family)) +
+           "; score_spill does forward and spill_backward backward, both with "
+           "wgmma only";
   if (form)
     return std::nullopt;
   std::string text =
@@ -71,7 +76,8 @@ static std::vector<TensorCoreFamily> familiesFor(const ScheduleKind &kind,
   for (TensorCoreFamily family : tensorCores)
     if (!checkFamilyOf(kind, family, problem, machine))
       families.push_back(family);
-  if (families.empty() && formFor(kind, TensorCoreFamily::none, problem))
+  if (const Form *form = formFor(kind, TensorCoreFamily::none, problem);
+      form && families.empty() && form->keeps == problem.keepsWeights)
     families.push_back(TensorCoreFamily::none);
   return families;
 }

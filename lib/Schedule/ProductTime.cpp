@@ -135,8 +135,9 @@ private:
   double waitingBytes = 0;   ///< of sums, between strips
   int64_t stepRows = 1;      ///< of the axis that a block walks along
   bool scalesFactor = false; ///< P, on its way to the product for the output
+  bool hasBlocks = false;    ///< of scores, or of their gradients
 
-  bool makesScores() const { return work.scores > 0; }
+  bool makesScores() const { return hasBlocks; }
 
   /// Blocks of scores that are drawn for nothing.  Of strips of queries tiles
   /// share their parts in twos, which see about the same together.
@@ -206,9 +207,14 @@ private:
         work.slots += paddedArea(use, problem) / 32 * c.addClocks;
       scalesFactor |= node.tensor == Tensor::O;
       return;
+    case Verb::differentiate:
+      stepRows = use.tile.cols;
+      hasBlocks = true;
+      return;
     case Verb::weigh:
     case Verb::softmax:
       stepRows = use.tile.cols;
+      hasBlocks = true;
       if (problem.mask.kind != MaskKind::none)
         work.slots += paddedArea(use, problem) / 32 * c.hideSlots;
       return;
@@ -226,6 +232,8 @@ private:
     case Verb::absorb:
       if (node.isBetween)
         waitingBytes += double(use.moved) * bytesMoved(node, problem);
+      else if (node.isKept && shapeOf(node.tensor).cols)
+        bytes += double(use.moved) * bytesMoved(node, problem);
       return;
     case Verb::spill: // from registers to shared memory, or to where sums wait
       if (node.isBetween)
@@ -235,7 +243,6 @@ private:
       if (node.partColumns > 0)
         work.slots += paddedArea(use, problem) / 32 * c.splitWeightClocks;
       return;
-    case Verb::differentiate:
     case Verb::rescale:
     case Verb::transpose: // no pipeline of products has them
     case Verb::split:

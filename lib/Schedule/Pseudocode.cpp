@@ -214,6 +214,10 @@ private:
       return line("stream " + tile(node) + " through " +
                   std::string(name(node.level)) + parts(node));
     case Verb::absorb:
+      if (node.isKept) {
+        held.push_back(node.tensor);
+        return line("read " + tile(node.tensor) + ", which was kept");
+      }
       return line("read " + tile(node.tensor) +
                   (node.slots || node.wholeRows ? " back" : "") +
                   " and fold it in" +
@@ -247,8 +251,12 @@ private:
       return line("dS = P * (" + std::string(name(node.tensor)) + " - D)");
     case Verb::rescale:
       return line("rescale " + std::string(name(node.tensor)) +
-                  " to the new max");
+                  (problem.direction == Direction::backward
+                       ? " from its max to LSE"
+                       : " to the new max"));
     case Verb::spill:
+      if (node.isKept)
+        return line("store " + tile(node.tensor) + ", to be kept");
       // Sums that nothing has been added to.
       if (node.wholeRows > 0 &&
           std::find(held.begin(), held.end(), node.tensor) == held.end())

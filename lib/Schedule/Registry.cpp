@@ -25,6 +25,20 @@ const std::vector<ScheduleKind> &attn::scheduleKinds() {
   return kinds;
 }
 
+Parameter attn::keptParameter() {
+  Parameter kept = countParameter("kept", {1});
+  kept.most = 1;
+  return kept;
+}
+
+std::optional<std::string> attn::checkKeptBlocks(const Tiles &tiles) {
+  int64_t block = tiles.get("key_block");
+  if (block == kKeptKeys)
+    return std::nullopt;
+  return "expects blocks of " + std::to_string(kKeptKeys) +
+         " keys to keep weights, but got key_block = " + std::to_string(block);
+}
+
 std::optional<std::string> attn::checkWgmmaColumns(int64_t column) {
   if (column % kPanelColumns == 0 && column <= kMostWgmmaColumns)
     return std::nullopt;

@@ -160,6 +160,11 @@ Node attn::inParts(int64_t columns, Node node) {
   return node;
 }
 
+Node attn::kept(Node node) {
+  node.isKept = true;
+  return node;
+}
+
 Node attn::multiply(Tensor out, Tensor a, Tensor b) {
   Node node = leaf(Verb::multiply, out);
   node.a = a;

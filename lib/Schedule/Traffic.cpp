@@ -142,7 +142,12 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   case Verb::reduce: // by the copy engine, what warpgroups put there for it
     return use.isPanelled ? 2 * slowBytes(use, problem) : 0;
   case Verb::spill:
-    return node.level == Level::Smem ? 2 * slowBytes(use, problem) : 0;
+    if (node.level != Level::Smem)
+      return 0;
+    if (node.isKept) // written whole, read back as far as the array goes
+      return tileBytes(node.tensor, tile.rows, tile.cols) +
+             slowBytes(use, problem);
+    return 2 * slowBytes(use, problem);
   case Verb::grid:
   case Verb::loop:
   case Verb::share:
@@ -302,7 +307,10 @@ static double hbmOfRounds(const Census &census, size_t number,
     double moved = double(slowBytes(use, problem)) * double(grid.heads);
     std::optional<Axis> cols = shapeOf(node.tensor).cols;
     bool isOfBlocks = cutsQueries && node.tensor == Tensor::Stats;
-    if (node.verb == Verb::store || (!cols && !isOfBlocks))
+    // What is kept goes out for good; forward it is read back at once.
+    bool isLasting = node.isKept && (node.verb == Verb::spill ||
+                                     problem.direction == Direction::backward);
+    if (node.verb == Verb::store || isLasting || (!cols && !isOfBlocks))
       hbm += moved;
     else if (isInput(node.tensor, problem))
       hbm += std::min(moved, distinctOfRounds(node, seen, problem) *

@@ -72,6 +72,11 @@ static cl::opt<bool> dlse("dlse",
                           cl::desc("Backward: a gradient of the log-sum-exp "
                                    "comes in"),
                           cl::cat(options));
+static cl::opt<bool>
+    keepWeights("keep-weights",
+                cl::desc("Weights are results too, or backward come in; they "
+                         "grow with the square of the rows"),
+                cl::cat(options));
 static cl::opt<std::string> scheduleName("schedule", cl::value_desc("name"),
                                          cl::desc("Price only this schedule"),
                                          cl::cat(options));
@@ -126,6 +131,7 @@ static int readDirection(Problem &problem) {
   problem.direction = *parsed;
   problem.deterministic = deterministic;
   problem.dlse = dlse;
+  problem.keepsWeights = keepWeights;
   if (*parsed == Direction::forward && (deterministic || dlse))
     return fail("expects --deterministic and --dlse only with --direction "
                 "backward, but got forward");

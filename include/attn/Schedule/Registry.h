@@ -65,6 +65,9 @@ struct Form {
   /// Whether a launch before the others rewrites all inputs, and results leave
   /// from registers: rows then are of any length and at any address.
   bool rewrites = false;
+  /// Whether weights are kept (Problem.h); another form is no choice where they
+  /// are to be, nor this one where they are not.
+  bool keeps = false;
   /// For which problems it is a choice at all, if not for all; of two forms for
   /// the same tensor cores that is what decides.
   bool (*takes)(const Problem &problem) = nullptr;
@@ -102,6 +105,11 @@ const ScheduleKind *findScheduleKind(std::string_view name);
 /// and outputs are merged: with such tiles (0: they are not), and at most.
 int64_t mergedFlags(const Tiles &tiles, const Problem &problem);
 inline constexpr int64_t kMostFlags = 8000;
+
+/// What a form has that keeps weights, and a sentence unless its blocks of
+/// scores are those that are kept.
+Parameter keptParameter();
+std::optional<std::string> checkKeptBlocks(const Tiles &tiles);
 
 /// A sentence unless tiles of plain products on wgmma may have so many columns:
 /// whole panels, and no more than an instruction has.

@@ -39,6 +39,8 @@
 /// * What goes through a block's own places in scratch memory (`slots`), or
 ///   lies there in tiles of `wholeRows`, is whole tiles, in the form in which
 ///   registers hold them; accumulators are f32.
+/// * What is *kept* lies in arrays of the caller, row by row as results do; so
+///   it takes no scratch, and leaves for device memory.
 ///
 /// Worked example, the traffic of Q, K, V above between L2 and an SM, for 4096
 /// queries and keys, d = 128, bf16, one head: Q once, 1 MiB; K and V once per
@@ -238,6 +240,9 @@ struct Node {
   bool isBetween = false;
   /// An input is read, or something spilled, also for tiles that see nothing.
   bool isAlways = false;
+  /// spill, stream, absorb: the tensor lies in an array of the caller, where
+  /// one launch leaves it for others to come.
+  bool isKept = false;
   /// loop: of the tile that it cuts, it visits only what the mask shows.
   bool seeks = false;
   /// loop: its steps are blocks of their own.
@@ -334,6 +339,8 @@ Node ofProducts(Node grid);
 Node columnsOf(Node node, int64_t first, int64_t columns);
 /// What lies in scratch in parts, of whole tiles of so many columns.
 Node inParts(int64_t columns, Node node);
+/// What lies in an array of the caller.
+Node kept(Node node);
 
 /// The body once per slice of `step` along an axis; the bare body if `step` is
 /// 0, that is, if the axis is not cut.

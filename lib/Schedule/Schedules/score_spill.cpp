@@ -41,6 +41,10 @@
 // heads first and then in turns scores of others and outputs, so that P is read
 // while L2 has it, and nobody waits for the last scores alone.
 //
+// Where weights are *kept* (Problem.h), P and its statistics leave for arrays
+// of the caller, row by row, and are read from there; the words are the same,
+// and nothing is in scratch.
+//
 // So it is for f32, in products of three parts of bf16 each, which launches
 // before the rounds make of Q, K and V: there a word above is 6 bytes, and 12Nd
 // more are read and 18Nd written.  An accumulator has the sum of a slice,
@@ -145,6 +149,15 @@ static Node partsOf(const Tiles &t, int64_t columns, Node node) {
   return t.has("parts") ? inParts(columns, std::move(node)) : node;
 }
 
+/// P and its statistics, for whom they are.
+static Node forOutputs(const Tiles &t, Node node) {
+  if (t.has("kept"))
+    return kept(std::move(node));
+  if (shapeOf(node.tensor).cols)
+    return inTilesOf(t.get("query"), std::move(node));
+  return node;
+}
+
 /// Whether outputs are in the launch of scores.
 static bool isMerged(const Tiles &t) { return t.get("merged", 0) != 0; }
 
@@ -158,8 +171,8 @@ static Node blockGrid(const Tiles &t) {
   Node blocks =
       parallel(Axis::Key, block,
                {hold(Tensor::S), std::move(product), softmax(Tensor::S),
-                partsOf(t, block, inTilesOf(query, spillStaged(Tensor::P))),
-                spill(Tensor::Stats)});
+                partsOf(t, block, forOutputs(t, spillStaged(Tensor::P))),
+                forOutputs(t, spill(Tensor::Stats))});
   Pipeline pipeline = pipelineOf(t, block);
   pipeline.hasBeside = isMerged(t);
   if (block == kHalvedKeys)
@@ -171,11 +184,12 @@ static Node blockGrid(const Tiles &t) {
 static Node columnGrid(const Tiles &t) {
   int64_t query = t.get("query"), column = t.get("column");
   Node product = seek(Axis::Key, kDepth, t.get("stages", 1),
-                      {inTilesOf(query, stream(Tensor::P, Level::Smem)),
+                      {forOutputs(t, stream(Tensor::P, Level::Smem)),
                        stream(Tensor::V, Level::Smem), rescale(Tensor::P),
                        multiply(Tensor::O, Tensor::P, Tensor::V)});
-  Node blocks = loop(Axis::Key, t.get("key_block"), 1,
-                     {absorb(Tensor::Stats), std::move(product)});
+  Node blocks =
+      loop(Axis::Key, t.get("key_block"), 1,
+           {forOutputs(t, absorb(Tensor::Stats)), std::move(product)});
   return grid(Axis::Query, query, pipelineOf(t, column),
               {parallel(Axis::HeadDimV, column,
                         {hold(Tensor::O), std::move(blocks), store(Tensor::O)}),
@@ -307,6 +321,14 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
   return checkRounds(t, problem);
 }
 
+/// The blocks are those of the arrays.
+static std::optional<std::string> checkKept(const Tiles &t,
+                                            const Problem &problem) {
+  if (auto sentence = checkKeptBlocks(t))
+    return sentence;
+  return checkPipelines(t, problem);
+}
+
 /// Two slices are in flight, each of three parts, of 16 KiB of every factor;
 /// and a sum beside the accumulator leaves room for 128 columns.
 static std::optional<std::string> checkParts(const Tiles &t,
@@ -384,6 +406,10 @@ ScheduleKind score_spill() {
       nullptr};
   pipelines.mostHeadDim = kMaxHeadDim;
   pipelines.takes = isNotSplit;
+  Form keeping = pipelines;
+  keeping.sizes.push_back(keptParameter());
+  keeping.checkStructure = checkKept;
+  keeping.keeps = true;
   Form ofParts = {{TensorCoreFamily::wgmma},
                   {extentParameter("query", {128}),
                    extentParameter("key_block", {128}),
@@ -401,6 +427,6 @@ ScheduleKind score_spill() {
   return {"score_spill",
           "two matrix products that keep square tiles of their output; the "
           "probabilities of a strip are spilled in between",
-          {strips, whole, pipelines, ofParts}};
+          {strips, whole, pipelines, keeping, ofParts}};
 }
 } // namespace attn::schedules

@@ -30,6 +30,10 @@
 // that P and dS are read while L2 has them, and nobody waits for the last ones
 // alone.
 //
+// Where weights were *kept* (Problem.h), P is read instead of multiplied, with
+// the maxima of its blocks: N²d (1/query + 1/key_block) words of Q and K less,
+// N² + N²/key_block more.
+//
 // Scratch arrays are whole tiles, hidden pairs as zeros.  Blocks of scores that
 // nothing sees are neither written nor read.
 //
@@ -84,6 +88,16 @@ static Node tilesOf(Axis axis, int64_t rows, const Tiles &t, int64_t width,
   return ofProducts(grid(axis, rows, warps, std::move(body)));
 }
 
+/// P, which stays until dS is made of it: multiplied, or read.
+static Body weights(const Tiles &t) {
+  if (t.has("kept"))
+    return {kept(absorb(Tensor::TileMax)), kept(absorb(Tensor::P))};
+  return {hold(Tensor::S),
+          product(Axis::HeadDim, t, smem(Tensor::Q), smem(Tensor::K),
+                  multiply(Tensor::S, Tensor::Q, Tensor::K)),
+          weigh(Tensor::S)};
+}
+
 /// P and dS of a strip.  A block of scores is a tile of its own: the tiles of
 /// all multiprocessors then are some rows by some columns, and what they read
 /// stays in L2.
@@ -93,17 +107,20 @@ static Node scoresGrid(const Tiles &t) {
     return inTilesOf(query,
                      isPipeline(t) ? spillStaged(tensor) : spill(tensor));
   };
-  Body block = {load(Tensor::Stats, Level::Registers),
-                hold(Tensor::S),
-                product(Axis::HeadDim, t, smem(Tensor::Q), smem(Tensor::K),
-                        multiply(Tensor::S, Tensor::Q, Tensor::K)),
-                weigh(Tensor::S),
-                leave(Tensor::P),
-                hold(Tensor::GradP),
-                product(Axis::HeadDimV, t, smem(Tensor::GradO), smem(Tensor::V),
-                        multiply(Tensor::GradP, Tensor::GradO, Tensor::V)),
-                differentiate(Tensor::GradP),
-                leave(Tensor::GradS)};
+  Body gradient = {hold(Tensor::GradP),
+                   product(Axis::HeadDimV, t, smem(Tensor::GradO),
+                           smem(Tensor::V),
+                           multiply(Tensor::GradP, Tensor::GradO, Tensor::V))};
+  // What is read arrives under the product.
+  Body leaving = {leave(Tensor::P)};
+  if (t.has("kept"))
+    leaving = sequence({gradient, {rescale(Tensor::P)}, leaving});
+  else
+    leaving = sequence({leaving, gradient});
+  Body block = sequence({{load(Tensor::Stats, Level::Registers)},
+                         weights(t),
+                         leaving,
+                         {differentiate(Tensor::GradP), leave(Tensor::GradS)}});
   Node blocks = seek(Axis::Key, t.get("key_block"), 1, block);
   blocks.isParallel = true;
   return tilesOf(Axis::Query, query, t, t.get("key_block"), kScoreWarps,
@@ -196,6 +213,14 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
   return std::nullopt;
 }
 
+/// The blocks are those of the arrays.
+static std::optional<std::string> checkKept(const Tiles &t,
+                                            const Problem &problem) {
+  if (auto sentence = checkKeptBlocks(t))
+    return sentence;
+  return checkPipelines(t, problem);
+}
+
 static std::optional<std::string> checkWarps(const Tiles &t,
                                              const Problem &problem) {
   if (t.get("key_block") != kProductRows)
@@ -252,10 +277,14 @@ ScheduleKind spill_backward() {
       checkPipelines,
       nullptr};
   pipelines.mostHeadDim = kMaxHeadDim;
+  Form keeping = pipelines;
+  keeping.sizes.push_back(keptParameter());
+  keeping.checkStructure = checkKept;
+  keeping.keeps = true;
   return {"spill_backward",
           "five matrix products that keep tiles of their output; P and dS of "
           "a strip of keys are spilled in between",
-          {likeWarps, pipelines},
+          {likeWarps, pipelines, keeping},
           Regime::smallCache,
           Direction::backward};
 }

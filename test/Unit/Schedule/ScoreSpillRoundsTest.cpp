@@ -24,12 +24,20 @@ int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
 
 struct Choice {
   int64_t keyBlock = 256, column = 256, strip = 1024, heads = 16, stages = 3;
-  bool merged = false;
+  bool merged = false, kept = false;
 
   operator Tiles() const {
-    return {{"query", 128},     {"key_block", keyBlock}, {"column", column},
-            {"strip", strip},   {"heads", heads},        {"stages", stages},
-            {"merged", merged}, {"persistent", 1}};
+    Tiles tiles = {{"query", 128},
+                   {"key_block", keyBlock},
+                   {"column", column},
+                   {"strip", strip},
+                   {"heads", heads}};
+    if (kept)
+      tiles.set("kept", 1);
+    tiles.set("stages", stages);
+    tiles.set("merged", merged);
+    tiles.set("persistent", 1);
+    return tiles;
   }
 };
 
@@ -112,10 +120,13 @@ private:
         width = isLower && isUpper ? width : half;
       }
       int64_t cols = std::min(width, p.keys - first);
-      scores.l2 += 2 * (rows + cols) * p.headDim + 2 * own * c.keyBlock;
+      // Arrays of the caller end where they end.
+      int64_t left = 2 * (c.kept ? rows * std::min(c.keyBlock, p.keys - j)
+                                 : own * c.keyBlock);
+      scores.l2 += 2 * (rows + cols) * p.headDim + left;
       scores.l2 += 8 * rows; // statistics
       scores.smem += tilesOf(p.headDim, 64) * smemOf(width);
-      scores.smem += 2 * (2 * own * c.keyBlock); // staged
+      scores.smem += 2 * own * c.keyBlock + left; // staged
     }
   }
 
@@ -125,8 +136,8 @@ private:
       outputs.l2 += sees(i, j, c.keyBlock) ? 8 * rows : 0;
     for (int64_t j = 0; j < p.keys; j += 64)
       if (sees(i, j, 64)) {
-        outputs.l2 += 2 * own * 64;
-        outputs.l2 += 2 * std::min<int64_t>(64, p.keys - j) * cols;
+        int64_t some = std::min<int64_t>(64, p.keys - j);
+        outputs.l2 += 2 * (c.kept ? rows * some : own * 64) + 2 * some * cols;
         outputs.smem += smemOf(c.column);
       }
     outputs.l2 += 2 * rows * cols;
@@ -147,6 +158,9 @@ TEST(ScoreSpillRounds, MovesWhatTheKernelMoves) {
     c.column = 64 * random.number(1, 4);
     c.strip = 128 * random.number(1, 3);
     c.heads = random.number(1, 8);
+    c.kept = c.keyBlock == 256 && random.number(0, 1);
+    p.keepsWeights = c.kept;
+    p.lse |= c.kept;
     Schedule schedule = scheduleOf(c);
     Census counted = census(schedule, p);
     auto bytes = [&](size_t launch) {

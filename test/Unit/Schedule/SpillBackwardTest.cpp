@@ -35,7 +35,8 @@ std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
 //===----------------------------------------------------------------------===//
 
 /// Tiles of b x b, of as many queries as keys, as in the theory.
-int64_t wordsOf(int64_t n, int64_t d, int64_t b, int64_t strip) {
+int64_t wordsOf(int64_t n, int64_t d, int64_t b, int64_t strip,
+                bool isKept = false) {
   Problem p;
   p.direction = Direction::backward;
   p.queries = p.keys = n;
@@ -43,6 +44,8 @@ int64_t wordsOf(int64_t n, int64_t d, int64_t b, int64_t strip) {
   Tiles tiles{{"query", b},  {"key_block", b},   {"key", b},
               {"column", b}, {"query_block", b}, {"strip", strip},
               {"heads", 1},  {"stages", 1},      {"persistent", 1}};
+  if (isKept)
+    tiles.set("kept", 1);
   return trafficWords(scheduleOf(tiles), p);
 }
 
@@ -61,6 +64,10 @@ TEST(SpillBackward, Words) {
           EXPECT_EQ(wordsOf(n, d, b, strip),
                     10 * n * n * d / b + 2 * n * n + 5 * n * d + 3 * n +
                         2 * n * n / b + 2 * (strips - 1) * n * d);
+          // No Q and K for scores; weights, and a maximum of every block.
+          EXPECT_EQ(wordsOf(n, d, b, strip) -
+                        wordsOf(n, d, b, strip, /*isKept=*/true),
+                    2 * n * n * d / b - n * n - n * n / b);
         }
 }
 
@@ -110,8 +117,9 @@ private:
         continue;
       int64_t cols = std::min(c.keyBlock, p.keys - j);
       scores.l2 += 8 * rows; // statistics
-      scores.l2 += 2 * (rows + cols) * (d + e) + 2 * 2 * own * c.keyBlock;
-      int64_t slices = tilesOf(d, 64) + tilesOf(e, 64);
+      scores.l2 += 2 * (rows + cols) * e + 2 * 2 * own * c.keyBlock;
+      scores.l2 += c.kept ? 2 * rows * cols + 4 * rows : 2 * (rows + cols) * d;
+      int64_t slices = (c.kept ? 0 : tilesOf(d, 64)) + tilesOf(e, 64);
       scores.smem += slices * smemOf(c.keyBlock);
       scores.smem += 2 * 2 * (2 * own * c.keyBlock); // staged
     }
@@ -168,6 +176,7 @@ TEST(SpillBackward, MovesWhatTheKernelMoves) {
     c.column = 64 * random.number(1, 4);
     c.strip = 256 * random.number(1, 3);
     c.heads = random.number(1, 8);
+    c.kept = p.keepsWeights = c.keyBlock == 256 && random.number(0, 1);
     Schedule schedule = scheduleOf(c);
     Census counted = census(schedule, p);
     auto bytes = [&](size_t launch) {
