@@ -83,6 +83,16 @@ Scalar Arguments::get(TileBuilder &builder, StringRef role) const {
   return builder.wrap(op.getBody().getArgument(found - roles.begin()));
 }
 
+Scalar Arguments::offset(TileBuilder &b, StringRef operand, Scalar batch,
+                         Scalar head, Scalar row) const {
+  Scalar offset = get(b, offsetRole(operand));
+  std::pair<StringRef, Scalar> places[] = {
+      {"batch", batch}, {"head", head}, {"row", row}};
+  for (auto [axis, place] : places)
+    offset = offset + b.wide(place) * get(b, strideRole(operand, axis));
+  return offset;
+}
+
 Value Arguments::view(TileBuilder &b, StringRef operand, ViewType type,
                       Scalar batch, Scalar head, Scalar rows,
                       Scalar column) const {

@@ -57,6 +57,13 @@ Value attn::weightsOf(TileBuilder &b, const ScoreScale &scale, Value scores,
   return weightsOf(b, scale, scores, shift);
 }
 
+Value attn::factorOfKept(TileBuilder &b, Value max, Value shift) {
+  return b.map({max, shift}, max.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                 return b.exp2(v[0] + v[1]);
+               });
+}
+
 Value attn::gradientOf(TileBuilder &b, Value weights, Value gradient,
                        Value delta) {
   return b.map({weights, gradient, delta}, weights.getType(),

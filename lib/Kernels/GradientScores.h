@@ -38,6 +38,11 @@ mlir::Value weightsOf(TileBuilder &builder, const ScoreScale &scale,
                       mlir::Value scores, mlir::Value shift, Scalar isOpen,
                       llvm::function_ref<mlir::Value(mlir::Value scores)> hide);
 
+/// What weights that were kept, which stand at a block's maximum
+/// (GroupSoftmax.h), are to be multiplied by to be P.
+mlir::Value factorOfKept(TileBuilder &builder, mlir::Value max,
+                         mlir::Value shift);
+
 /// dS from P and dP; where dP is not a number, neither is dS.
 mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
                        mlir::Value gradient, mlir::Value delta);

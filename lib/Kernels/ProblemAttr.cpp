@@ -2,6 +2,8 @@
 
 #include "attn/Kernels/Kernels.h"
 
+#include "attn/Tile/Traffic.h"
+
 using namespace mlir;
 using namespace attn;
 
@@ -15,6 +17,8 @@ int64_t attn::roleValue(StringRef role, const Problem &problem,
     return problem.queries;
   if (role == "keys" || isMapOf({"k", "dk", "v", "dv"}))
     return problem.keys;
+  if (role == mapRole("weights"))
+    return tile::extentsOfMap(problem.queries, problem.keys);
   if (StringRef input = inputOfParts(role); !input.empty())
     return input == "q" ? problem.queries : problem.keys;
   if (isScratchRole(role) && role.ends_with(mapRole("")))
@@ -60,6 +64,8 @@ struct Flag {
   bool Problem::*member;
 };
 
+constexpr StringLiteral kKeeps = "keeps_weights";
+
 constexpr Flag kBackwardFlags[] = {{"deterministic", &Problem::deterministic},
                                    {"dlse", &Problem::dlse}};
 
@@ -86,6 +92,8 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
       attributes.push_back(
           b.getNamedAttr(flag.name, b.getBoolAttr(problem.*flag.member)));
   }
+  if (problem.keepsWeights)
+    attributes.push_back(b.getNamedAttr(kKeeps, b.getBoolAttr(true)));
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
@@ -124,6 +132,8 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
   for (const Flag &flag : kBackwardFlags)
     if (auto value = attribute.getAs<BoolAttr>(flag.name))
       problem.*flag.member = value.getValue();
+  if (auto value = attribute.getAs<BoolAttr>(kKeeps))
+    problem.keepsWeights = value.getValue();
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)

@@ -22,6 +22,10 @@ void SpillConsumer::enterGroup() {
 void SpillConsumer::consumeTiles(
     function_ref<State(const Tile &, const State &)> consume) {
   Place start = Place::reader(b);
+  // Where every tile begins at the same slot descriptors would be worked out
+  // before all tiles, and take registers that weights need.
+  if (keeps && !isForward)
+    start.slot = start.slot + opaqueZero();
   forEachTile(b, queue, {start.slot, start.parity, b.i32(0)},
               [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
                 State state =
@@ -34,12 +38,17 @@ void SpillConsumer::consumeTiles(
 /// 2048 one behind the other ptxas 13.0 takes a minute.
 static constexpr int64_t kMostSlices = 8, kSlicesOfRun = 8;
 
-Value SpillConsumer::product(Place &place, int64_t columns, bool isHalf) const {
+Value SpillConsumer::product(Place &place, int64_t columns, bool isHalf,
+                             function_ref<void()> meanwhile) const {
   int64_t slices = llvm::divideCeil(columns, kStep);
   int64_t last = std::min(slices, stages);
   Value sum = firstSlices(slices - last, place, isHalf);
   turns.take(b);
-  return addSlices(sum, last, place, isHalf, [&] { turns.pass(b); });
+  return addSlices(sum, last, place, isHalf, [&] {
+    turns.pass(b);
+    if (meanwhile)
+      meanwhile();
+  });
 }
 
 Value SpillConsumer::firstSlices(int64_t count, Place &place,
@@ -175,14 +184,24 @@ Value SpillConsumer::productOfParts(Place &place, int64_t columns) const {
 }
 
 void SpillConsumer::put(Value fragment, Scalar &turn) const {
+  auto type = cast<FragType>(fragment.getType());
+  put(
+      [&](int64_t column, int64_t columns) -> Value {
+        if (columns == type.getColumns())
+          return fragment;
+        return ExtractOp::create(b, columnsOf(type, columns), fragment, column);
+      },
+      turn);
+}
+
+void SpillConsumer::put(function_ref<Value(int64_t, int64_t)> make,
+                        Scalar &turn) const {
   for (int64_t piece = 0; piece < stagedPieces(); ++piece) {
     Place place = stagedAt(group, piece, turn);
     ringStaged.awaitEmpty(b, {place.slot, place.parity ^ 1});
     if (!isEmptyPiece(piece)) {
-      Value some = fragment;
-      if (staging.columns < width())
-        some = ExtractOp::create(b, b.accType(kWarpRows, staging.columns),
-                                 fragment, piece * staging.columns);
+      int64_t columns = std::min(staging.columns, width());
+      Value some = make(piece * columns, columns);
       StoreMatrixOp::create(b, some, staged, groupRow + warpOfGroup * kWarpRows,
                             /*column=*/Value(),
                             /*stage=*/b.i32(piece % staging.slots));
@@ -190,4 +209,9 @@ void SpillConsumer::put(Value fragment, Scalar &turn) const {
     ringStaged.handOver(b, place);
   }
   turn = turnAfter(turn);
+}
+
+FragType SpillConsumer::columnsOf(FragType type, int64_t columns) {
+  return FragType::get(type.getContext(), type.getRows(), columns,
+                       type.getElementType(), type.getLayout());
 }

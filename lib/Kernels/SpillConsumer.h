@@ -44,8 +44,10 @@ struct SpillConsumer : SpillFrame {
   /// The first row of the warp in a tile.
   Scalar warpRow() const { return groupRow + warpOfGroup * kWarpRows; }
   /// Own rows times the transpose of a block's, 64 columns after the other; or
-  /// times that of the half that came of it.
-  mlir::Value product(Place &place, int64_t columns, bool isHalf = false) const;
+  /// times that of the half that came of it.  `meanwhile` comes when all have
+  /// been started.
+  mlir::Value product(Place &place, int64_t columns, bool isHalf = false,
+                      llvm::function_ref<void()> meanwhile = {}) const;
   /// The next slices of such a product: all but the first start beside the one
   /// before.  What is to be done then comes when all have been started.
   mlir::Value addSlices(mlir::Value sum, int64_t count, Place &place,
@@ -74,9 +76,15 @@ struct SpillConsumer : SpillFrame {
   /// transposes, in one sum of so many columns.
   mlir::Value sliceOfParts(Place &place, int64_t columns,
                            bool isTransposed) const;
-  /// Leaves what is to go in the warpgroup's part of the staging buffer, an
-  /// accumulator if it goes in pieces.
+  /// Leaves what is to go in the warpgroup's part of the staging buffer.
   void put(mlir::Value fragment, Scalar &turn) const;
+  /// The same of what is made when there is room for it: so many columns, from
+  /// a column on.
+  void
+  put(llvm::function_ref<mlir::Value(int64_t column, int64_t columns)> make,
+      Scalar &turn) const;
+  /// The same type with so many columns.
+  static tile::FragType columnsOf(tile::FragType type, int64_t columns);
 
   Scalar group, groupRow, warpOfGroup;
   Turns turns;

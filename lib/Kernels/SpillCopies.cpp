@@ -81,7 +81,8 @@ private:
         return loadPartsOfSlices(tile, step, place);
       if (f.halves)
         return loadSlicesOfHalves(tile, place);
-      place = loadSlices("q", "k", f.problem.headDim, tile, step, place);
+      if (f.isForward || !f.keeps)
+        place = loadSlices("q", "k", f.problem.headDim, tile, step, place);
       if (f.isForward)
         return place;
       return loadSlices("do", "v", f.problem.headDimV, tile, step, place);
@@ -100,7 +101,7 @@ private:
         return loadPartsOfWeights(head, tile, key, place);
       f.ring.awaitEmpty(b, place);
       if (f.isForward) {
-        loadWeights(head, tile, key, place);
+        loadWeights(tile, key, place);
         return f.ring.next(b, place);
       }
       load("scratch_ds", head.keyHead, head.sharer, tile.row, key - f.firstKey,
@@ -114,11 +115,11 @@ private:
   }
 
   /// 64 keys: weights of the tile's queries, and rows of V.
-  void loadWeights(const SpillFrame::RoundHead &head, const Tile &tile,
-                   Scalar key, Place place) {
+  void loadWeights(const Tile &tile, Scalar key, Place place) {
     Scalar block = key / f.keyBlock;
-    load("scratch_p", head.keyHead, f.blockInRound(head, block),
-         tile.row - f.firstQuery, key - block * f.keyBlock, f.left, place);
+    SpillFrame::WeightsPlace at =
+        f.weightsAt(tile, block, key - block * f.keyBlock);
+    load(at.array, at.batch, at.head, at.row, at.column, f.left, place);
     load("v", tile.batch, tile.head / f.sharers, key, f.columnOf(tile), f.right,
          place);
     if (f.merged && f.halves) // the right factor of scores comes in two
@@ -295,15 +296,16 @@ public:
 
 private:
   Scalar writeScores(const Tile &tile, Scalar turn) {
-    SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
     if (f.isForward) {
       for (int64_t part = 0; part < (f.splits ? kSplitParts : 1); ++part) {
-        write("scratch_p", head.keyHead, f.blockInRound(head, tile.part),
-              tile.row - f.firstQuery, b.i32(part * f.keyBlock), turn);
+        SpillFrame::WeightsPlace at =
+            f.weightsAt(tile, tile.part, b.i32(part * f.keyBlock));
+        write(at.array, at.batch, at.head, at.row, at.column, turn);
         turn = f.turnAfter(turn);
       }
       return turn;
     }
+    SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
     Scalar column = tile.part * f.keyBlock;
     for (StringRef array : {"scratch_p", "scratch_ds"}) {
       write(array, head.keyHead, head.sharer, tile.row, column, turn);

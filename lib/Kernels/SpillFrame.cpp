@@ -36,6 +36,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
           b, request,
           {spillLaunchOf(request) == SpillLaunch::keySums, kRows, kStep}),
       isForward(isForwardOf(request)), splits(isSplit(request)),
+      keeps(request.problem.keepsWeights),
       merged(request.tiles.get("merged", 0) != 0),
       launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
       halves(isForward && keyBlock == kHalvedKeys),
@@ -70,11 +71,12 @@ static Staging narrowed(Staging staging, int64_t width) {
 
 SpillFrame::SpillFrame(const SpillFrame &other, SpillLaunch launch)
     : GradientFrame(other), isForward(other.isForward), splits(other.splits),
-      merged(other.merged), launch(launch), keyBlock(other.keyBlock),
-      halves(other.halves), column(other.column), strip(other.strip),
-      step(other.step), stages(other.stages), parts(partsOf(launch)),
-      left(other.left), leftHalves(other.leftHalves), ring(other.ring),
-      ringStaged(other.ringStaged), staging(narrowed(other.staging, width())) {
+      keeps(other.keeps), merged(other.merged), launch(launch),
+      keyBlock(other.keyBlock), halves(other.halves), column(other.column),
+      strip(other.strip), step(other.step), stages(other.stages),
+      parts(partsOf(launch)), left(other.left), leftHalves(other.leftHalves),
+      ring(other.ring), ringStaged(other.ringStaged),
+      staging(narrowed(other.staging, width())) {
   assert(merged && !is(SpillLaunch::scores) && "behind scores");
   right = alias(other.right, stages, kStep, keyBlock); // as large
   staged = alias(other.staged, staging.slots, kRows, staging.columns);
@@ -100,7 +102,10 @@ KernelOp SpillFrame::declare() {
 
 void SpillFrame::declareRound() {
   if (isForward) {
-    arguments.pointer("scratch_rows", b.getF32Type());
+    if (keeps)
+      arguments.operand("block_rows", b.getF32Type());
+    else
+      arguments.pointer("scratch_rows", b.getF32Type());
     if (merged)
       declareFlags(b, arguments, request);
     bool hasOutputs = merged || is(SpillLaunch::querySums);
@@ -112,8 +117,13 @@ void SpillFrame::declareRound() {
       arguments.scalar(size, b.getI32Type());
     return;
   }
-  if (is(SpillLaunch::scores))
+  if (is(SpillLaunch::scores)) {
     declareStatistics();
+    if (keeps) {
+      arguments.operand("weights", element);
+      arguments.operand("block_rows", b.getF32Type());
+    }
+  }
   if (merged)
     declareFlagsOfStrips(*this);
   if (merged || is(SpillLaunch::querySums))
@@ -213,16 +223,19 @@ void SpillFrame::declareMapsOfOutput() {
     else
       declareMap(input, rows, columns);
   };
-  int64_t columnsOfWeights = splits ? kSplitParts * keyBlock : keyBlock;
+  StringRef weights = keeps ? "weights" : "scratch_p";
+  int64_t columnsOfWeights = keeps    ? TensorMapType::kAnyColumns
+                             : splits ? kSplitParts * keyBlock
+                                      : keyBlock;
   // P leaves by warpgroups, and merged comes with the same map.
   int64_t rowsOfLeft = merged ? kGroupRows : kRows;
   if (isScores) {
     mapInput("q", rowsOfLeft, problem.headDim);
     mapInput("k", halves ? kRows : keyBlock, problem.headDim);
-    declareMap("scratch_p", kGroupRows, columnsOfWeights);
+    declareMap(weights, kGroupRows, columnsOfWeights);
   }
   if (is(SpillLaunch::querySums))
-    declareMap("scratch_p", rowsOfLeft, columnsOfWeights);
+    declareMap(weights, rowsOfLeft, columnsOfWeights);
   if (merged || is(SpillLaunch::querySums)) {
     mapInput("v", kStep, problem.headDimV);
     if (!splits)
@@ -243,8 +256,10 @@ void SpillFrame::declareMap(StringRef role, int64_t rows, int64_t columns) {
 
 // Merged, boxes are those of sums, and scores take several at once.
 void SpillFrame::declareMapsOfScores() {
-  declareMap("q", merged ? kStep : kRows, problem.headDim);
-  declareMap("k", merged ? kStep : keyBlock, problem.headDim);
+  if (merged || !keeps) { // of sums, or of scores
+    declareMap("q", merged ? kStep : kRows, problem.headDim);
+    declareMap("k", merged ? kStep : keyBlock, problem.headDim);
+  }
   declareMap("do", merged ? kStep : kRows, problem.headDimV);
   declareMap("v", keyBlock, problem.headDimV);
   declareMap("scratch_p", kGroupRows, strip);
@@ -368,14 +383,31 @@ void SpillFrame::takeInBands(Scalar number, Scalar &place, Scalar &part) const {
 
 Value SpillFrame::statisticsOfBlock(const Tile &tile, Scalar block,
                                     int64_t which) const {
+  Scalar one = b.wide(b.i32(1));
+  auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
+                            /*align=*/4);
+  if (keeps) {
+    Scalar offset = arguments.offset(b, "block_rows", tile.batch, tile.head,
+                                     block * kRowStatistics + which);
+    return ViewOp::create(b, type, arguments.get(b, "block_rows"), offset,
+                          queries, one);
+  }
   RoundHead head = inRound(tile.batch, tile.head);
   Scalar number =
       head.keyHead * sharers * keyBlocks + blockInRound(head, block);
   Scalar offset = b.wide(number * kRowStatistics + which) * b.wide(waitingRows);
-  auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
-                            /*align=*/4);
   return ViewOp::create(b, type, arguments.get(b, "scratch_rows"), offset,
-                        endOfQueries - firstQuery, b.wide(b.i32(1)));
+                        endOfQueries - firstQuery, one);
+}
+
+SpillFrame::WeightsPlace SpillFrame::weightsAt(const Tile &tile, Scalar block,
+                                               Scalar column) const {
+  if (keeps)
+    return {"weights", tile.batch, tile.head, tile.row,
+            block * keyBlock + column};
+  RoundHead head = inRound(tile.batch, tile.head);
+  return {"scratch_p", head.keyHead, blockInRound(head, block),
+          tile.row - firstQuery, column};
 }
 
 SpillFrame::RoundHead SpillFrame::inRound(Scalar batch,

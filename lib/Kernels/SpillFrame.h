@@ -11,7 +11,10 @@
 // whole tiles.  Forward it is P for a strip of queries, those from
 // `first_query` on, and of all keys: an array [key head of the round, block of
 // keys of each query head, query of the strip, key of the block]; and for every
-// row of a block two numbers, the maximum and the sum of its weights.
+// row of a block two numbers, the maximum and the sum of its weights.  Where
+// weights are *kept* these two are arrays of the caller instead, in which all
+// rounds have places of their own; backward P comes from them, and its
+// statistics with it.
 //
 // **Parts.**  Factors of f32 are three parts of bf16 each (InputParts.h), P
 // too: a block of it has those of all its keys side by side.  Where one slot of
@@ -85,10 +88,21 @@ struct SpillFrame : GradientFrame {
   Scalar blockInRound(const RoundHead &head, Scalar block) const {
     return head.sharer * keyBlocks + block;
   }
-  /// Forward, one of a block's numbers (`kRowStatistics`) for every row of the
-  /// strip, as a vector.
+  /// One of a block's numbers (`kRowStatistics`) for every row, as a vector;
+  /// and where a row is in it.
   mlir::Value statisticsOfBlock(const Tile &tile, Scalar block,
                                 int64_t which) const;
+  Scalar rowOfStatistics(Scalar row) const {
+    return keeps ? row : row - firstQuery;
+  }
+  /// Of `kRowStatistics`.
+  static constexpr int64_t kMax = 0, kSum = 1;
+  /// Forward, where a tile of P is.
+  struct WeightsPlace {
+    llvm::StringRef array;
+    Scalar batch, head, row, column;
+  };
+  WeightsPlace weightsAt(const Tile &tile, Scalar block, Scalar column) const;
 
   /// What a tile walks: of scores its block of keys, if it is seen, of sums
   /// steps of 64 queries, of all heads that share the keys, or of the strip's
@@ -139,6 +153,7 @@ struct SpillFrame : GradientFrame {
 
   const bool isForward;
   const bool splits; ///< factors are in parts
+  const bool keeps;  ///< weights are kept, or were
   const bool merged; ///< outputs, or both sums, are in the launch of scores
   const SpillLaunch launch;
   int64_t keyBlock; ///< keys of a block of scores

@@ -145,6 +145,9 @@ public:
                               const KernelRequest &request, int64_t warps);
   Scalar get(TileBuilder &builder, llvm::StringRef role) const;
 
+  /// Elements from an operand's base to a row of one batch entry and head.
+  Scalar offset(TileBuilder &builder, llvm::StringRef operand, Scalar batch,
+                Scalar head, Scalar row) const;
   /// The rows of an operand for one batch entry and head, from a column on.
   mlir::Value view(TileBuilder &builder, llvm::StringRef operand,
                    tile::ViewType type, Scalar batch, Scalar head, Scalar rows,

@@ -128,11 +128,11 @@ private:
         softmax->raise(b, softmax->start(b, kWarpRows), scores);
     Value weights = softmax->weigh(b, rows, scores);
     rows = softmax->whole(b, rows);
-    Scalar inStrip = row - firstQuery;
+    Scalar place = rowOfStatistics(row);
     StoreRowOp::create(b, rows.max, statisticsOfBlock(tile, tile.part, kMax),
-                       inStrip);
+                       place);
     StoreRowOp::create(b, rows.sum, statisticsOfBlock(tile, tile.part, kSum),
-                       inStrip);
+                       place);
     putWeights(weights, state.turn); // last, behind which writers tell of all
     return state;
   }
@@ -297,7 +297,7 @@ private:
   /// The maxima and sums of a block's rows, if the tile sees it.
   GroupSoftmax::Rows statisticsAt(const Tile &tile, const Run &seen,
                                   Scalar block) {
-    Scalar row = tile.row + warpRow() - firstQuery;
+    Scalar row = rowOfStatistics(tile.row + warpRow());
     auto load = [&](int64_t which) -> Value {
       return LoadRowOp::create(b, b.rowType(kWarpRows),
                                statisticsOfBlock(tile, block, which), row);
@@ -312,9 +312,6 @@ private:
   }
 
   Value none() { return b.fill(b.f32(0), b.rowType(kWarpRows)); }
-
-  /// Of `kRowStatistics`.
-  static constexpr int64_t kMax = 0, kSum = 1;
 
   std::optional<GroupSoftmax> softmax;
 };

@@ -25,6 +25,8 @@
 // and of dP would fill all registers; so S comes first and becomes P, which
 // waits rounded to 16 bits, in half of them, until dP is there.  One warpgroup
 // works out P while products of the other run, as far as the ring lets it.
+// Weights that were kept wait likewise, as they come: then four products are
+// left, and P is weights times a number for each row.
 //
 // The left factors of dV and dK are P and dS from the side of the keys: wgmma
 // reads 16-bit factors in shared memory in either order.
@@ -121,6 +123,11 @@ private:
 
   /// P and dS of a block of keys.
   State consumeScores(const Tile &tile, State state) {
+    return keeps ? consumeKept(tile, state) : consumeMade(tile, state);
+  }
+
+  /// From scores.
+  State consumeMade(const Tile &tile, State state) {
     Scalar key = firstKey + tile.part * keyBlock;
     Scalar row = tile.row + groupRow;
     Scalar warpRow = row + warpOfGroup * kWarpRows;
@@ -140,6 +147,85 @@ private:
     gradient = clearHidden(gradient, isOpen, warpRow, key);
     put(gradient, state.turn);
     return state;
+  }
+
+  /// From weights that were kept, which come while dP is multiplied.
+  State consumeKept(const Tile &tile, State state) {
+    Scalar key = firstKey + tile.part * keyBlock;
+    Scalar row = tile.row + groupRow;
+    Scalar warpRow = row + warpOfGroup * kWarpRows;
+    Value kept = loadKept(tile, warpRow, key);
+    // The numbers of rows come with the last products: before, they would take
+    // registers from them.
+    KeptRows rows;
+    Value products =
+        product(state.place, problem.headDimV, /*isHalf=*/false,
+                [&] { rows = keptRowsOf(tile, warpRow, key / keyBlock); });
+    // P is made when there is room for it, and dS beside it, in the place of
+    // dP: weights, which P cannot take the place of, are no longer needed then.
+    Value gradient;
+    put(
+        [&](int64_t column, int64_t columns) -> Value {
+          Value weights;
+          for (int64_t end = column + columns; column < end; column += kPiece)
+            makeKept(kept, products, column, rows, weights, gradient);
+          return weights;
+        },
+        state.turn);
+    Scalar isOpen = this->isOpen(row, kGroupRows, key);
+    gradient = clearHidden(gradient, isOpen, warpRow, key);
+    put(gradient, state.turn);
+    return state;
+  }
+
+  /// What weights of a warp's rows are to be multiplied by, and D.
+  struct KeptRows {
+    Value factor, delta;
+  };
+
+  KeptRows keptRowsOf(const Tile &tile, Scalar row, Scalar block) const {
+    RowStatistics own = statisticsOf(tile, row);
+    Value max = LoadRowOp::create(b, b.rowType(kWarpRows),
+                                  statisticsOfBlock(tile, block, kMax),
+                                  rowOfStatistics(row));
+    return {factorOfKept(b, max, own.shift), own.delta};
+  }
+
+  /// Columns of weights that become P at once.
+  static constexpr int64_t kPiece = 16;
+
+  /// P and dS of some columns, behind those that there are.
+  void makeKept(Value kept, Value products, int64_t column,
+                const KeptRows &rows, Value &weights, Value &gradient) const {
+    auto some = [&](Value fragment) -> Value {
+      auto type = columnsOf(cast<FragType>(fragment.getType()), kPiece);
+      return ExtractOp::create(b, type, fragment, column);
+    };
+    Value own = some(kept);
+    Value exact = CastOp::create(b, b.accType(kWarpRows, kPiece), own);
+    exact = scaleRows(b, exact, rows.factor);
+    append(weights, CastOp::create(b, own.getType(), exact));
+    append(gradient, gradientOf(b, exact, some(products), rows.delta));
+  }
+
+  /// Puts columns behind those that there are.
+  void append(Value &all, Value more) const {
+    auto type = cast<FragType>(more.getType());
+    int64_t before = all ? cast<FragType>(all.getType()).getColumns() : 0;
+    all = all ? Value(ConcatOp::create(
+                    b, columnsOf(type, before + type.getColumns()), all, more))
+              : more;
+  }
+
+  /// The warp's rows of a block, zeros where there is nothing.
+  Value loadKept(const Tile &tile, Scalar row, Scalar key) const {
+    auto type = ViewType::get(b.getContext(), keyBlock, element,
+                              request.alignmentOf("weights"));
+    Value view =
+        arguments.view(b, "weights", type, tile.batch, tile.head, queries, key);
+    return LoadFragmentOp::create(b, b.lhsType(kWarpRows, keyBlock, element),
+                                  view, row,
+                                  b.min(keys - key, b.i32(keyBlock)));
   }
 
   //===--------------------------------------------------------------------===//

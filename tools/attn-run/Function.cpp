@@ -51,6 +51,8 @@ SmallVector<int64_t> Attention::sizesOf(StringRef role) const {
       return problem.headDim;
     case Extent::headDimV:
       return problem.headDimV;
+    case Extent::keptRows:
+      return keptRows(problem.keys);
     }
     llvm_unreachable("closed enum");
   };
@@ -237,6 +239,9 @@ LogicalResult Reader::readOuts(const Attention &attention) {
 }
 
 LogicalResult Reader::readAttention(AttentionOpInterface op) {
+  if (problemOf(op).keepsWeights)
+    return op->emitError("expects attention that keeps no weights, for which "
+                         "there is a reference");
   Attention attention;
   attention.op = op;
   attention.scale = op.scaleOrDefault();

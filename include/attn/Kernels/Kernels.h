@@ -32,10 +32,11 @@ namespace attn {
 
 /// What is asked of a builder.
 struct KernelRequest {
-  std::string name; ///< symbol of the kernel
-  Problem problem;  ///< type, head dimensions, mask kind, lse; extents are not
-                    ///< read, the kernel takes them as arguments
-  Tiles tiles;      ///< of the schedule, `check`ed by its plan
+  std::string name;   ///< symbol of the kernel
+  Problem problem;    ///< type, head dimensions, mask kind, lse, weights kept;
+                      ///< extents are not read, the kernel takes them as
+                      ///< arguments
+  Tiles tiles;        ///< of the schedule, `check`ed by its plan
   int64_t launch = 0; ///< which of the schedule's launches the kernel is for
   int64_t minBlocksPerSm = 1; ///< from the plan's footprint
   double scale = 1;    ///< of the scores; only its sign matters to the code
@@ -63,7 +64,7 @@ inline constexpr llvm::StringLiteral kPerLaunchAttr = "tile.per_launch";
 inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 
 /// Roles of kernel arguments: `<operand>` is the role of an array of the op, q,
-/// k, v, o or lse, or backward the gradient of one, dq.
+/// k, v, o, lse, weights or block_rows, or backward the gradient of one, dq.
 ///   `<operand>`                       !tile.ptr, aligned base of the memref
 ///   `<operand>_offset`                i64, elements from it to element 0
 ///   `<operand>_stride_<batch|head|row>` i64, elements
@@ -104,8 +105,9 @@ struct Round {
 /// Numbers of a row of a block of scores that wait: the maximum and the sum.
 inline constexpr int64_t kRowStatistics = 2;
 
-/// The value of an integer role for a problem, of a map the rows of its array;
-/// strides and offsets, which the problem does not tell, and pointers are 0.
+/// The value of an integer role for a problem, of a map the rows of its array,
+/// or these and its columns (`tile::extentsOfMap`); strides and offsets, which
+/// the problem does not tell, and pointers are 0.
 int64_t roleValue(llvm::StringRef role, const Problem &problem,
                   const Round &round = {});
 

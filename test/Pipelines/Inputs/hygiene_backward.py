@@ -2,7 +2,7 @@
 with what was written: see tools/dev/sass.py.
 
 `hygiene_backward.py ATTN_OPT PTXAS MACHINE
-                     [deterministic | like_warps | apart | merged]`
+                     [deterministic | like_warps | apart | merged | kept]`
 
 Kernels must be as sass.py wants them, but for the main ones of flash_backward
 and, on Hopper, of split_backward and spill_backward:
@@ -26,7 +26,8 @@ With `beside`, and merged, blocks tell each other of sums: each such fence is
 one for the whole GPU, and in the main kernel also one for the block.
 
 With `apart` and `merged` they are those of spill_backward on wgmma, with a
-launch for each kind of product and with one for all.
+launch for each kind of product and with one for all; with `kept` both, from
+weights that were kept.
 
 With `like_warps` they are those of spill_backward on mma.sync; where scores are
 f32, P and dP are half of all registers, and SINGLE allows for a few others.
@@ -72,6 +73,9 @@ SINGLE = 16
 BEFORE, BESIDE, AROUND = 48, 64, 37
 # With `ordered` the writer knows of three tiles instead of one.
 ORDERED = 16
+# Weights that were kept wait beside dP, where scores would become P before: a few
+# words more, between products once a tile.
+KEPT_AROUND, KEPT = 12, 4
 # ... and between products, by query_block and head dimension, in a round of 28 to
 # 32 wgmma.  S and dP of 128 queries take 128 registers beside dK, dV and P, as dK
 # and dV of d = 128 do beside the rest: a bound of a mask may not find one.
@@ -86,10 +90,15 @@ def function(number, problem, attributes):
     attributes = attributes.replace("WARPS", "8" if dtype == "f32" else "4")
     q, o = (f"tensor<2x16x4096x{cols}x{dtype}>" for cols in (d, d_v))
     lse = "tensor<2x16x4096xf32>"
+    arrays, kept = "", ""
+    if any("kept" in name for name in schedule):
+        w, r = f"tensor<2x16x4096x4096x{dtype}>", "tensor<2x16x32x4096xf32>"
+        arrays = f", %w: {w}, %r: {r}"
+        kept = f"weights(%w, %r : {w}, {r}) "
     return (f"func.func @f{number}(%do: {o}, %q: {q}, %k: {q}, %v: {o}, "
-            f"%o: {o}, %lse: {lse}) -> ({q}, {q}, {o}) {{\n"
+            f"%o: {o}, %lse: {lse}{arrays}) -> ({q}, {q}, {o}) {{\n"
             f"  %dq, %dk, %dv = attn.backward %do, %q, %k, %v, %o, %lse "
-            f"mask({mask}){attributes} : {o}, {q}, {q}, {o}, {o}, {lse} -> "
+            f"{kept}mask({mask}){attributes} : {o}, {q}, {q}, {o}, {o}, {lse} -> "
             f"{q}, {q}, {o}\n  return %dq, %dk, %dv : {q}, {q}, {o}\n}}\n")
 
 
@@ -122,6 +131,7 @@ def main_faults(kernel, schedule, shape, said, wanted, got, before):
     order, found = sass.steps(wanted), sass.steps(got)
     added = [line for line in wrong if "(C7519)" in line]
     is_merged = "merged = 1" in schedule
+    is_kept = "kept = 1" in schedule and not re.search("_dk_dv|_dq", kernel)
     if (kernel.startswith("spill_backward") and len(added) == 1 and
             (is_merged or "_scores" in kernel) and len(found) > len(order)):
         wrong.remove(added[0])
@@ -139,8 +149,10 @@ def main_faults(kernel, schedule, shape, said, wanted, got, before):
     first, last = products[0], products[-1]
     for part, names, most in (
             ("before", got[:start], before),
-            ("around products", got[start:first] + got[last:], AROUND),
-            ("between products", got[first:last], SHORT.get(shape, 0))):
+            ("around products", got[start:first] + got[last:],
+             AROUND + (KEPT_AROUND if is_kept else 0)),
+            ("between products", got[first:last],
+             KEPT if is_kept else SHORT.get(shape, 0))):
         local = names.count("STL") + names.count("LDL")
         if local > most:
             wrong.append(f"expects at most {most} STL and LDL {part}, but got "
@@ -208,6 +220,10 @@ def main():
         problems = PRODUCTS
         attributes = (" {schedule = #attn.schedule<spill_backward, merged = "
                       f"{int(rest == ['merged'])}>}}")
+    elif rest == ["kept"]:
+        problems = [(*problem[:4], f"spill_backward, kept = 1, merged = {merged}")
+                    for merged in (0, 1) for problem in PRODUCTS]
+        attributes = " {deterministic}"
     elif rest == ["like_warps"]:
         problems = LIKE_WARPS
         attributes = " {schedule = #attn.schedule<spill_backward, warps = WARPS>}"

@@ -17,7 +17,8 @@ from registers import ESCAPE
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/dev"))
 import sass  # noqa: E402
 
-# d, d_v, dtype, mask, key_block, column, stages, merged.
+# d, d_v, dtype, mask, key_block, column, stages, merged, and whether weights
+# are kept.
 PROBLEMS = [(512, 512, "bf16", "none", 256, 256, 3, 0),
             (512, 512, "f16", "causal", 256, 256, 4, 0),
             (576, 320, "bf16", "causal_bottom_right", 256, 192, 3, 0),
@@ -35,23 +36,29 @@ PROBLEMS = [(512, 512, "bf16", "none", 256, 256, 3, 0),
             (1024, 1024, "bf16", "none", 256, 256, 4, 1),
             (1024, 2048, "bf16", "causal", 256, 256, 4, 1),
             (256, 192, "f32", "causal", 128, 64, 6, 1),
-            (320, 320, "f32", "window<256, 20>", 128, 128, 6, 1)]
+            (320, 320, "f32", "window<256, 20>", 128, 128, 6, 1),
+            (512, 512, "bf16", "none", 256, 256, 4, 1, 1),
+            (1024, 1024, "bf16", "none", 256, 256, 3, 0, 1),
+            (256, 320, "f16", "causal", 256, 192, 4, 1, 1),
+            (512, 512, "bf16", "window<256, 20>", 256, 256, 3, 0, 1)]
 
 
 def function(number, problem):
-    d, d_v, dtype, mask, key_block, column, stages, merged = problem
+    d, d_v, dtype, mask, key_block, column, stages, merged, *kept = problem
     q, v = (f"tensor<2x4x1024x{columns}x{dtype}>" for columns in (d, d_v))
     lse = "tensor<2x4x1024xf32>"
+    more = (f", tensor<2x4x1024x1024x{dtype}>, tensor<2x4x8x1024xf32>"
+            if kept else "")
     return (f"func.func @f{number}(%q: {q}, %k: {q}, %v: {v}) -> ({v}, {lse}) {{\n"
-            f"  %o, %l = attn.forward %q, %k, %v mask({mask}) {{schedule = "
+            f"  %o, %l{', %w, %r' if kept else ''} = attn.forward %q, %k, %v mask({mask}) {{schedule = "
             f"#attn.schedule<score_spill, key_block = {key_block}, column = "
             f"{column}, strip = 1024, heads = 8, stages = {stages}, merged = "
             f"{merged}>}} : {q}, {q}, "
-            f"{v} -> {v}, {lse}\n  return %o, %l : {v}, {lse}\n}}\n")
+            f"{v} -> {v}, {lse}{more}\n  return %o, %l : {v}, {lse}\n}}\n")
 
 
 def launches(*problem):
-    dtype, merged = problem[2], problem[-1]
+    dtype, merged = problem[2], problem[7]
     return (2 if dtype == "f32" else 0) + (1 if merged else 2)
 
 

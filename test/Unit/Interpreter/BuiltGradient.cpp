@@ -2,6 +2,8 @@
 
 #include "BuiltGradient.h"
 
+#include "KeptWeights.h"
+
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
 
@@ -223,6 +225,10 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
                                                  {"dv", truth.dv.size()}};
   for (auto [name, size] : gradients)
     addresses[name] = memory.allocate(int64_t(size) * bytesOf(p.dtype));
+  if (p.keepsWeights) {
+    KeptWeights::allocate(p, memory, addresses);
+    KeptWeights(p, truth.scale, truth.q, truth.k).upload(memory, addresses);
+  }
   launchAll(*module, truth, tiles, addresses, memory, options);
   std::map<std::string, std::vector<float>> left;
   auto leave = [&](const std::string &name, size_t size, DataType type) {

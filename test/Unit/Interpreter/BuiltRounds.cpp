@@ -2,6 +2,8 @@
 
 #include "BuiltRounds.h"
 
+#include "KeptWeights.h"
+
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
 #include "mlir/IR/Builders.h"
@@ -141,6 +143,8 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
                    {"o", memory.allocate(results * bytesOf(p.dtype))},
                    {"lse", memory.allocate(rows * 4)},
                    {kCounterRole, zeros(memory, 1)}};
+  if (p.keepsWeights)
+    KeptWeights::allocate(p, memory, run.addresses);
   RoundOrder rounds(flash.tiles, p);
   auto isInRounds = [&](tile::KernelOp kernel) {
     return launchesOf(flash.tiles)[launchOf(kernel)].isInRounds;
@@ -167,6 +171,9 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
     ASSERT_TRUE(lse) << "not all of the LSE was written";
     EXPECT_LT(flash.lseErrorOf(*lse), limitOfLse(p));
   }
+  if (p.keepsWeights)
+    KeptWeights(p, flash.scale, flash.q, flash.k)
+        .compare(memory, run.addresses);
   if (attn::check(p)) // the model has no use for empty arrays
     return;
   Schedule built = findScheduleKind(schedule)->build(flash.tiles);

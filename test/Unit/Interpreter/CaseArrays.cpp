@@ -5,6 +5,8 @@
 #include "attn/Interpreter/Rounding.h"
 #include "attn/Schedule/Schedule.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -30,6 +32,11 @@ ArrayShape attn::shapeOfArray(StringRef array, const Problem &p) {
     array.consume_front("d");
   if (array == "lse" || array == "delta")
     return {p.batch, p.heads, p.queries, 1};
+  if (array == "weights")
+    return {p.batch, p.heads, p.queries, p.keys,
+            int64_t(llvm::alignTo(p.keys, 8)) - p.keys};
+  if (array == "block_rows")
+    return {p.batch, p.heads, keptRows(p.keys), p.queries};
   if (array == "k")
     return {p.batch, p.kvHeads, p.keys, p.headDim};
   if (array == "v")
@@ -122,13 +129,13 @@ oracle::Array attn::oracleArray(const std::vector<float> &data,
 
 int64_t attn::integerOf(StringRef role, const Problem &problem,
                         const Round &round) {
-  auto [array, rest] = role.split('_');
-  if (!rest.starts_with("stride"))
+  auto [array, axis] = role.split("_stride_");
+  if (axis.empty())
     return roleValue(role, problem, round);
   ArrayShape s = shapeOfArray(array, problem);
-  if (rest == "stride_row")
-    return s.columns;
-  return (rest == "stride_head" ? 1 : s.heads) * s.rows * s.columns;
+  if (axis == "row")
+    return s.pitch();
+  return (axis == "head" ? 1 : s.heads) * s.rows * s.pitch();
 }
 
 KernelArgument attn::argumentOf(StringRef role, Type type,
@@ -140,12 +147,13 @@ KernelArgument attn::argumentOf(StringRef role, Type type,
   if (isa<tile::PtrType>(type))
     return addresses.lookup(role);
   if (isa<tile::TensorMapType>(type)) {
-    StringRef array = role.split('_').first;
+    StringRef array = role;
+    array.consume_back("_map");
     ArrayShape s = shapeOfArray(array, problem);
-    return TensorMapArgument{
-        addresses.lookup(array),
-        {s.batch, s.heads, s.rows, s.columns},
-        {s.heads * s.rows * s.columns, s.rows * s.columns, s.columns, 1}};
+    int64_t head = s.rows * s.pitch();
+    return TensorMapArgument{addresses.lookup(array),
+                             {s.batch, s.heads, s.rows, s.columns},
+                             {s.heads * head, head, s.pitch(), 1}};
   }
   int64_t value = integerOf(role, problem, round);
   if (type.isInteger(32))

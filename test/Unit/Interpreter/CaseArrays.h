@@ -31,9 +31,11 @@ Problem oneHead(int64_t queries, int64_t keys, int64_t headDim,
                 DataType type = DataType::bf16);
 
 /// The extents of an array ("q", "dk", "lse"); a statistic has one column.
+/// Rows begin `pitch` elements apart, the multiple of 8 that weights need.
 struct ArrayShape {
-  int64_t batch, heads, rows, columns;
-  int64_t elements() const { return batch * heads * rows * columns; }
+  int64_t batch, heads, rows, columns, padding = 0;
+  int64_t pitch() const { return columns + padding; }
+  int64_t elements() const { return batch * heads * rows * pitch(); }
 };
 ArrayShape shapeOfArray(llvm::StringRef array, const Problem &problem);
 
