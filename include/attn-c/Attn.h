@@ -123,6 +123,8 @@ typedef struct attn_problem {
   int32_t deterministic;
   /* Backward: a gradient of the log-sum-exp comes in. */
   int32_t with_dlse;
+  /* Weights are kept (attn_forward_kept), or backward come in. */
+  int32_t keeps_weights;
 } attn_problem;
 
 /* Every choice for a problem on a machine, priced; what `attn-plan --json`
@@ -162,8 +164,9 @@ ATTN_EXPORT int32_t attn_compile(const char *text, size_t size,
                                  attn_status *status);
 
 /* MLIR text of a problem: a function of the arrays q, k, v, o and, with_lse,
-   lse; backward of do, q, k, v, o, lse, with_dlse dlse, dq, dk, dv.  They have
-   any strides but an innermost of 1. */
+   lse; backward of do, q, k, v, o, lse, with_dlse dlse, dq, dk, dv.  Where it
+   keeps_weights, weights and block_rows are behind lse or dlse.  They have any
+   strides but an innermost of 1. */
 ATTN_EXPORT int32_t attn_problem_text(const attn_problem *problem, char **text,
                                       attn_status *status);
 
@@ -320,6 +323,24 @@ ATTN_EXPORT int32_t attn_forward_bind(
     const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
     const attn_buffer *lse, attn_binding **binding, attn_status *status);
 
+/* The same with two outputs more, for attn_backward_kept, which multiplies no
+   scores again then: the weights of each block of 256 keys, weights [batch,
+   heads, queries, keys] of dtype, and what they stand at, block_rows [batch,
+   heads, 2 ceil(keys / 256), queries] of f32.  Weights grow with the square of
+   the rows.  Of bf16 and f16, on GPUs that have wgmma; rows of weights begin at
+   multiples of 16 bytes. */
+ATTN_EXPORT int32_t attn_forward_kept(
+    const attn_forward_request *request, int32_t device, const attn_buffer *q,
+    const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
+    const attn_buffer *lse, const attn_buffer *weights,
+    const attn_buffer *block_rows, void *stream, attn_status *status);
+
+ATTN_EXPORT int32_t attn_forward_kept_bind(
+    const attn_forward_request *request, int32_t device, const attn_buffer *q,
+    const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
+    const attn_buffer *lse, const attn_buffer *weights,
+    const attn_buffer *block_rows, attn_binding **binding, attn_status *status);
+
 typedef struct attn_backward_request {
   size_t struct_size;
   /* Of all arrays but lse and dlse: "bf16", "f16" or "f32". */
@@ -355,6 +376,23 @@ ATTN_EXPORT int32_t attn_backward_bind(
     const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,
     const attn_buffer *v, const attn_buffer *o, const attn_buffer *lse,
     const attn_buffer *dlse, const attn_buffer *dq, const attn_buffer *dk,
+    const attn_buffer *dv, attn_binding **binding, attn_status *status);
+
+/* The same from what attn_forward_kept left, for the same mask and scale. */
+ATTN_EXPORT int32_t attn_backward_kept(
+    const attn_backward_request *request, int32_t device,
+    const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,
+    const attn_buffer *v, const attn_buffer *o, const attn_buffer *lse,
+    const attn_buffer *dlse, const attn_buffer *weights,
+    const attn_buffer *block_rows, const attn_buffer *dq, const attn_buffer *dk,
+    const attn_buffer *dv, void *stream, attn_status *status);
+
+ATTN_EXPORT int32_t attn_backward_kept_bind(
+    const attn_backward_request *request, int32_t device,
+    const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,
+    const attn_buffer *v, const attn_buffer *o, const attn_buffer *lse,
+    const attn_buffer *dlse, const attn_buffer *weights,
+    const attn_buffer *block_rows, const attn_buffer *dq, const attn_buffer *dk,
     const attn_buffer *dv, attn_binding **binding, attn_status *status);
 
 /*===-- Settings of the process -------------------------------------------===*/

@@ -38,10 +38,10 @@ struct AttentionArrays {
     bool isOutput = false;
     CallerArray array;
   };
-  llvm::SmallVector<Array, 10> all;
+  llvm::SmallVector<Array, 12> all;
 
   const CallerArray *find(llvm::StringRef role) const;
-  llvm::SmallVector<CallerArray, 10> list() const;
+  llvm::SmallVector<CallerArray, 12> list() const;
 };
 
 /// The binding for these arrays on that GPU.

@@ -19,8 +19,8 @@ const CallerArray *AttentionArrays::find(llvm::StringRef role) const {
   return found == all.end() ? nullptr : &found->array;
 }
 
-llvm::SmallVector<CallerArray, 10> AttentionArrays::list() const {
-  llvm::SmallVector<CallerArray, 10> result;
+llvm::SmallVector<CallerArray, 12> AttentionArrays::list() const {
+  llvm::SmallVector<CallerArray, 12> result;
   for (const Array &each : all)
     result.push_back(each.array);
   return result;
@@ -42,12 +42,16 @@ static std::string words(Extent extent) {
     return "head dimension";
   case Extent::headDimV:
     return "head dimension of v";
+  case Extent::keptRows:
+    return "2 for every " + std::to_string(kKeptKeys) + " keys";
   }
   return "";
 }
 
 /// Why the shapes do not belong together.
 static std::optional<std::string> checkShapes(const AttentionArrays &arrays) {
+  if (!arrays.find("weights") != !arrays.find("block_rows"))
+    return "weights and block_rows together";
   for (const Array &each : arrays.all) {
     size_t rank = shapeOf(each.role).size();
     if (each.array.sizes.size() != rank)
@@ -69,7 +73,8 @@ static std::optional<std::string> checkShapes(const AttentionArrays &arrays) {
   if (q[3] != k[3])
     return "q and k with the same head dimension";
   // In the order of Extent.
-  const int64_t sizes[kExtents] = {q[0], q[1], k[1], q[2], k[2], q[3], v[3]};
+  const int64_t sizes[kExtents] = {q[0], q[1], k[1], q[2],
+                                   k[2], q[3], v[3], keptRows(k[2])};
   for (const Array &each : arrays.all)
     for (auto [extent, size] :
          llvm::zip_equal(shapeOf(each.role), each.array.sizes))
@@ -127,6 +132,7 @@ static Problem problemOfShapes(const AttentionRequest &request,
   problem.headDimV = arrays.find("v")->sizes[3];
   problem.lse = arrays.find("lse");
   problem.dlse = arrays.find("dlse");
+  problem.keepsWeights = arrays.find("weights");
   return problem;
 }
 

@@ -400,7 +400,8 @@ int32_t attn_forward(const attn_forward_request *request, int32_t device,
                      const attn_buffer *v, const attn_buffer *o,
                      const attn_buffer *lse, void *stream,
                      attn_status *status) {
-  return callNow(request, device, {q, k, v, o, lse}, stream, status);
+  return callNow(request, device, {q, k, v, o, lse, nullptr, nullptr}, stream,
+                 status);
 }
 
 int32_t attn_forward_bind(const attn_forward_request *request, int32_t device,
@@ -408,7 +409,29 @@ int32_t attn_forward_bind(const attn_forward_request *request, int32_t device,
                           const attn_buffer *v, const attn_buffer *o,
                           const attn_buffer *lse, attn_binding **binding,
                           attn_status *status) {
-  return callLater(request, device, {q, k, v, o, lse}, binding, status);
+  return callLater(request, device, {q, k, v, o, lse, nullptr, nullptr},
+                   binding, status);
+}
+
+int32_t attn_forward_kept(const attn_forward_request *request, int32_t device,
+                          const attn_buffer *q, const attn_buffer *k,
+                          const attn_buffer *v, const attn_buffer *o,
+                          const attn_buffer *lse, const attn_buffer *weights,
+                          const attn_buffer *block_rows, void *stream,
+                          attn_status *status) {
+  return callNow(request, device, {q, k, v, o, lse, weights, block_rows},
+                 stream, status);
+}
+
+int32_t attn_forward_kept_bind(const attn_forward_request *request,
+                               int32_t device, const attn_buffer *q,
+                               const attn_buffer *k, const attn_buffer *v,
+                               const attn_buffer *o, const attn_buffer *lse,
+                               const attn_buffer *weights,
+                               const attn_buffer *block_rows,
+                               attn_binding **binding, attn_status *status) {
+  return callLater(request, device, {q, k, v, o, lse, weights, block_rows},
+                   binding, status);
 }
 
 int32_t attn_backward(const attn_backward_request *request, int32_t device,
@@ -418,7 +441,8 @@ int32_t attn_backward(const attn_backward_request *request, int32_t device,
                       const attn_buffer *dlse, const attn_buffer *dq,
                       const attn_buffer *dk, const attn_buffer *dv,
                       void *stream, attn_status *status) {
-  return callNow(request, device, {d_o, q, k, v, o, lse, dlse, dq, dk, dv},
+  return callNow(request, device,
+                 {d_o, q, k, v, o, lse, dlse, nullptr, nullptr, dq, dk, dv},
                  stream, status);
 }
 
@@ -429,6 +453,33 @@ int32_t attn_backward_bind(const attn_backward_request *request, int32_t device,
                            const attn_buffer *dlse, const attn_buffer *dq,
                            const attn_buffer *dk, const attn_buffer *dv,
                            attn_binding **binding, attn_status *status) {
-  return callLater(request, device, {d_o, q, k, v, o, lse, dlse, dq, dk, dv},
+  return callLater(request, device,
+                   {d_o, q, k, v, o, lse, dlse, nullptr, nullptr, dq, dk, dv},
                    binding, status);
+}
+
+int32_t attn_backward_kept(const attn_backward_request *request, int32_t device,
+                           const attn_buffer *d_o, const attn_buffer *q,
+                           const attn_buffer *k, const attn_buffer *v,
+                           const attn_buffer *o, const attn_buffer *lse,
+                           const attn_buffer *dlse, const attn_buffer *weights,
+                           const attn_buffer *block_rows, const attn_buffer *dq,
+                           const attn_buffer *dk, const attn_buffer *dv,
+                           void *stream, attn_status *status) {
+  return callNow(request, device,
+                 {d_o, q, k, v, o, lse, dlse, weights, block_rows, dq, dk, dv},
+                 stream, status);
+}
+
+int32_t attn_backward_kept_bind(
+    const attn_backward_request *request, int32_t device,
+    const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,
+    const attn_buffer *v, const attn_buffer *o, const attn_buffer *lse,
+    const attn_buffer *dlse, const attn_buffer *weights,
+    const attn_buffer *block_rows, const attn_buffer *dq, const attn_buffer *dk,
+    const attn_buffer *dv, attn_binding **binding, attn_status *status) {
+  return callLater(
+      request, device,
+      {d_o, q, k, v, o, lse, dlse, weights, block_rows, dq, dk, dv}, binding,
+      status);
 }

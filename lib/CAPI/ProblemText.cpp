@@ -15,25 +15,33 @@
 using namespace attn;
 using llvm::SmallVector;
 
-SmallVector<ArrayPlace, 10> attn::arraysOf(Direction direction) {
+bool attn::isKept(llvm::StringRef role) {
+  return role == "weights" || role == "block_rows";
+}
+
+SmallVector<ArrayPlace, 12> attn::arraysOf(Direction direction) {
   bool isForward = direction == Direction::forward;
-  llvm::StringRef optional = isForward ? "lse" : "dlse";
-  SmallVector<ArrayPlace, 10> places;
+  auto isOptional = [&](llvm::StringRef role) {
+    return role == (isForward ? "lse" : "dlse") || isKept(role);
+  };
+  SmallVector<ArrayPlace, 12> places;
   for (llvm::StringRef role :
        isForward ? ForwardOp::inputRoles() : BackwardOp::inputRoles())
-    places.push_back({role, /*isOutput=*/false, role == optional});
+    places.push_back({role, /*isOutput=*/false, isOptional(role)});
   for (llvm::StringRef role :
        isForward ? ForwardOp::outputRoles() : BackwardOp::outputRoles())
-    places.push_back({role, /*isOutput=*/true, role == optional});
+    places.push_back({role, /*isOutput=*/true, isOptional(role)});
   return places;
 }
 
-SmallVector<ArrayPlace, 10> attn::arraysOf(const Problem &problem) {
-  bool hasOptional =
+SmallVector<ArrayPlace, 12> attn::arraysOf(const Problem &problem) {
+  bool hasStatistic =
       problem.direction == Direction::forward ? problem.lse : problem.dlse;
-  SmallVector<ArrayPlace, 10> places = arraysOf(problem.direction);
-  if (!hasOptional)
-    llvm::erase_if(places, [](ArrayPlace place) { return place.isOptional; });
+  SmallVector<ArrayPlace, 12> places = arraysOf(problem.direction);
+  llvm::erase_if(places, [&](ArrayPlace place) {
+    bool isThere = isKept(place.role) ? problem.keepsWeights : hasStatistic;
+    return place.isOptional && !isThere;
+  });
   return places;
 }
 
@@ -86,6 +94,9 @@ static std::string memref(const Problem &p, llvm::StringRef role) {
     case Extent::headDimV:
       shape.push_back(p.headDimV);
       break;
+    case Extent::keptRows:
+      shape.push_back(p.keys < 0 ? -1 : keptRows(p.keys));
+      break;
     }
   return memref(shape, spelled(elementOf(p, role)));
 }
@@ -93,8 +104,10 @@ static std::string memref(const Problem &p, llvm::StringRef role) {
 std::string attn::textOf(const KernelClass &kernelClass) {
   const Problem &p = kernelClass.problem;
   bool isForward = p.direction == Direction::forward;
-  // Operands that the op lists, what it takes in `dlse`, and destinations.
-  SmallVector<std::string> parameters, operands, types, outs, outTypes;
+  // Operands that the op lists, what it takes in `dlse` and in `weights`, and
+  // destinations.
+  SmallVector<std::string> parameters, operands, types, outs, outTypes, kept,
+      keptTypes;
   std::string dlse;
   for (const ArrayPlace &place : arraysOf(p)) {
     std::string value = "%" + place.role.str(), type = memref(p, place.role);
@@ -102,6 +115,9 @@ std::string attn::textOf(const KernelClass &kernelClass) {
     if (place.isOutput) {
       outs.push_back(value);
       outTypes.push_back(type);
+    } else if (isKept(place.role)) {
+      kept.push_back(value);
+      keptTypes.push_back(type);
     } else if (place.isOptional) {
       dlse = value + " : " + type;
     } else {
@@ -118,6 +134,9 @@ std::string attn::textOf(const KernelClass &kernelClass) {
          << " " << llvm::join(operands, ", ");
   if (!dlse.empty())
     stream << " dlse(" << dlse << ")";
+  if (!kept.empty())
+    stream << " weights(" << llvm::join(kept, ", ") << " : "
+           << llvm::join(keptTypes, ", ") << ")";
   if (p.mask.kind != MaskKind::none)
     stream << " mask(" << str(p.mask) << ")";
   if (kernelClass.scale)

@@ -86,10 +86,17 @@ static Outcome readBuffer(const xla::Buffer &buffer, int64_t rank,
   return std::nullopt;
 }
 
+/// The places that handlers have: weights are not kept here.
+static auto placesOf(Direction direction) {
+  auto places = arraysOf(direction);
+  llvm::erase_if(places, [](ArrayPlace place) { return isKept(place.role); });
+  return places;
+}
+
 /// What the handler of a direction takes, in words.
 static std::string signature(Direction direction) {
   std::string operands, results;
-  for (const ArrayPlace &place : arraysOf(direction)) {
+  for (const ArrayPlace &place : placesOf(direction)) {
     std::string &list = place.isOutput ? results : operands;
     list += (list.empty() ? "" : ", ") + place.role.str() +
             (place.isOptional ? " (optional)" : "");
@@ -102,7 +109,7 @@ static Outcome readArrays(const xla::CallFrame &frame, Direction direction,
                           AttentionArrays &arrays,
                           llvm::SmallVectorImpl<xla::DataType> &types) {
   int64_t next[2] = {0, 0}; // of operands, of results
-  for (const ArrayPlace &place : arraysOf(direction)) {
+  for (const ArrayPlace &place : placesOf(direction)) {
     const xla::Values &values =
         place.isOutput ? frame.results : frame.arguments;
     int64_t position = next[place.isOutput]++;

@@ -10,13 +10,14 @@ import importlib
 from typing import Any, Optional, Sequence
 
 from ._arrays import Array, library_of
-from ._bindings import Binding, bind_attention
-from ._forward import (check_together, launches, remember, result_strides,
-                       scratch_place)
+from ._bindings import KEPT, Binding, bind_attention
+from ._errors import UnsupportedError
+from ._forward import (NOT_KEPT, check_together, launches, remember,
+                       result_strides, scratch_place)
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
 
-INPUTS = ("do", "q", "k", "v", "o", "lse", "dlse")
+INPUTS = ("do", "q", "k", "v", "o", "lse", "dlse", *KEPT)
 #: What is written, and what it is the gradient of.
 GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}
 
@@ -61,7 +62,8 @@ def _bound(named: dict[str, Array], options: _Options) -> Binding:
 
 
 def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
-           dlse: Any = None, mask: str = "none",
+           dlse: Any = None, weights: Any = None, block_rows: Any = None,
+           mask: str = "none",
            scale: Optional[float] = None, precision: Optional[str] = None,
            deterministic: bool = False, machine: Optional[str] = None,
            schedule: Optional[str] = None,
@@ -72,7 +74,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
     arrays = dict(zip((*INPUTS, *GRADIENTS),
-                      (do, q, k, v, o, lse, dlse, *gradients)))
+                      (do, q, k, v, o, lse, dlse, weights, block_rows,
+                       *gradients)))
     named = _describe(arrays, handle)
     if stream is not None:
         handle_of(stream, named["q"].device)
@@ -105,8 +108,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
 
 
 def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
-             dlse: Any = None, causal: bool = False,
-             scale: Optional[float] = None,
+             dlse: Any = None, weights: Any = None, block_rows: Any = None,
+             causal: bool = False, scale: Optional[float] = None,
              window: Optional[Sequence[Optional[int]]] = None,
              mask: Optional[str] = None, precision: Optional[str] = None,
              deterministic: bool = False, machine: Optional[str] = None,
@@ -127,6 +130,8 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     Element types are bf16, f16 and f32, one for all arrays; lse and dlse are
     f32.
 
+    weights, block_rows  what `forward` gives with keep_weights, both or none:
+                   then scores are not multiplied again
     deterministic  the same inputs give the same bits in every run; without
                    it, sums in dq may be taken in another order each time,
                    which is faster on Hopper
@@ -153,17 +158,21 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
         for name, value in (("dq", dq), ("dk", dk), ("dv", dv),
                             ("scratch", scratch), ("stream", stream)):
             library.refuse_place(name, value)
+        if weights is not None or block_rows is not None:
+            raise UnsupportedError(NOT_KEPT)
         gradients = importlib.import_module("attn.jax").gradients
         return gradients(do, q, k, v, o, lse, dlse, **options)
     library.refuse_gradient(do, q, k, v, o, lse, dlse, dq, dk, dv,
                             function="backward")
-    return launch(do, q, k, v, o, lse, dlse=dlse, gradients=(dq, dk, dv),
+    return launch(do, q, k, v, o, lse, dlse=dlse, weights=weights,
+                  block_rows=block_rows, gradients=(dq, dk, dv),
                   scratch=scratch, stream=stream, **options)
 
 
 def backward_scratch_bytes(
         do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
-        dlse: Any = None, causal: bool = False, scale: Optional[float] = None,
+        dlse: Any = None, weights: Any = None, block_rows: Any = None,
+        causal: bool = False, scale: Optional[float] = None,
         window: Optional[Sequence[Optional[int]]] = None,
         mask: Optional[str] = None, precision: Optional[str] = None,
         deterministic: bool = False, machine: Optional[str] = None,
@@ -174,7 +183,8 @@ def backward_scratch_bytes(
     elsewhere little.  Arguments and errors are those of `backward`."""
     named = _describe(
         dict(zip((*INPUTS, *GRADIENTS),
-                 (do, q, k, v, o, lse, dlse, dq, dk, dv))),
+                 (do, q, k, v, o, lse, dlse, weights, block_rows, dq, dk,
+                  dv))),
         library_of(q).stream_of(q))
     return _bound(named, (mask_name(causal, window, mask), scale_number(scale),
                           machine, schedule, precision,

@@ -13,6 +13,10 @@ from . import _cache, _native
 from ._arrays import Array
 
 
+#: Weights that are kept, and what they stand at.
+KEPT = ("weights", "block_rows")
+
+
 def release(kind: str, handle: int, owner: int) -> None:
     """Destroys a handle of the library; not in a child of the process that
     made it, where CUDA does not work."""
@@ -111,9 +115,9 @@ def bind_attention(direction: str, named: dict[str, Array],
                    places: Sequence[str], mask: str, scale: Optional[float],
                    machine: Optional[str], schedule: Optional[str],
                    precision: Optional[str], *more: Any) -> Binding:
-    """attn_forward_bind or attn_backward_bind, with an array or none for each
-    of its places, in their order; `more` is what the request of the direction
-    has besides."""
+    """attn_forward_bind or attn_backward_bind, or those of weights that are
+    kept, with an array or none for each of its places, in their order; `more`
+    is what the request of the direction has besides."""
     _cache.ready()
     kind = _native.REQUESTS[direction]
     request = kind(
@@ -123,8 +127,10 @@ def bind_attention(direction: str, named: dict[str, Array],
         _native.encode(schedule, "schedule"),
         _native.encode(precision, "precision"), *more)
     packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
+    kept = any(name in packed for name in KEPT)
     pointers = [ctypes.byref(packed[name]) if name in packed else None
-                for name in places]
+                for name in places if kept or name not in KEPT]
+    function = f"attn_{direction}{'_kept' if kept else ''}_bind"
     return Binding(
-        result_handle(f"attn_{direction}_bind", ctypes.byref(request),
-                      named["q"].device, *pointers), len(named))
+        result_handle(function, ctypes.byref(request), named["q"].device,
+                      *pointers), len(named))

@@ -26,8 +26,17 @@ class CupyLibrary(Library):
         order = sorted(range(len(sizes)), key=lambda dim: -strides[dim])
         dense = tuple(sizes[dim] for dim in order)
         back = [order.index(dim) for dim in range(len(sizes))]
+        # Rows may be padded; what is made has no other gaps.
+        pitch = max(dense[-1], strides[order[-2]] if len(sizes) > 1 else 0)
+
+        def make() -> Any:
+            made = self.cupy.empty((*dense[:-1], pitch), element)
+            if pitch != dense[-1]:
+                made = made[..., :dense[-1]]
+            return made.transpose(back)
+
         with like.device:
             if stream == self.stream_of(like):
-                return self.cupy.empty(dense, element).transpose(back)
+                return make()
             with self.cupy.cuda.ExternalStream(stream):
-                return self.cupy.empty(dense, element).transpose(back)
+                return make()

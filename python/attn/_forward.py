@@ -19,14 +19,19 @@ from ._arrays import (Array, check_layout, library_of, place_of,
                       result_dtype)
 from ._bindings import Binding, bind_attention
 from ._dlpack import row_major
+from ._errors import UnsupportedError
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
 
+#: What JAX is told who asks for weights.
+NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
+            "keep them for PyTorch and CuPy")
 #: More kinds of call than this, and the oldest are bound anew.
 MOST_LAUNCHES = 1024
 NAMES = ("q", "k", "v", "o", "lse")
-#: Arrays with one number of f32 for each query.
+#: Arrays with one number of f32 for each query, and with several.
 STATISTICS = ("lse", "dlse")
+OF_F32 = (*STATISTICS, "block_rows")
 
 _lock = threading.Lock()
 #: Bound calls, forward and backward, by all that they depend on.
@@ -86,7 +91,7 @@ def check_together(named: Sequence[tuple[str, Array]],
                 f"expects {name} of rank {rank}, but got {shapes}; shapes are "
                 f"q [batch, heads, queries, head_dim], k [batch, kv_heads, "
                 f"keys, head_dim], v [batch, kv_heads, keys, head_dim_v]")
-    main = [(n, a) for n, a in named if n not in STATISTICS]
+    main = [(n, a) for n, a in named if n not in OF_F32]
     dtype = next(a.dtype for n, a in main if n == "q")
     result = result_dtype(dtype)
     if any(a.dtype != (result if n in ("o", "do") else dtype)
@@ -95,7 +100,7 @@ def check_together(named: Sequence[tuple[str, Array]],
         rule = "" if result == dtype else f" of q, k and v, and o of {result}"
         raise TypeError(f"expects one element type{rule}, but got {texts}")
     for name, array in named:
-        if name in STATISTICS and array.dtype != "f32":
+        if name in OF_F32 and array.dtype != "f32":
             raise TypeError(f"expects {name} of f32, but got {array.dtype}")
     if len({a.device for _, a in named}) > 1:
         places = ", ".join(f"{n} on GPU {a.device}" for n, a in named)
@@ -206,7 +211,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             mask: Optional[str] = None, return_lse: bool = False,
             out: Any = None, lse: Any = None, machine: Optional[str] = None,
             schedule: Optional[str] = None, precision: Optional[str] = None,
-            scratch: Any = None, stream: Any = None) -> Any:
+            keep_weights: bool = False, scratch: Any = None,
+            stream: Any = None) -> Any:
     """softmax(scale q k^T, masked) v on a GPU; queued, not waited for.
 
     Shapes, with heads a multiple of kv_heads (grouped queries):
@@ -249,6 +255,11 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 facts may follow, "h100_sxm, smem_bytes_per_block = 49152"
     schedule    overrules the choice, "flash, query = 128, key = 64"
     precision   of f32: "tf32x3" unless given, or "tf32"
+    keep_weights  also give what `backward` then need not multiply again:
+                weights [batch, heads, queries, keys] of the type of q, and
+                block_rows [batch, heads, 2 ceil(keys / 256), queries] of f32.
+                Memory grows with the square of the rows, so ask for it where
+                that is little.  Of bf16 and f16 on Hopper
     scratch     memory that the launch may use, of any element type, without
                 gaps, at a multiple of 256 bytes, of as many bytes as
                 `scratch_bytes` says; without it, what is needed comes from
@@ -257,7 +268,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 current stream of the arrays' library.  Given a stream, the
                 caller orders it after what wrote the arrays
 
-    Returns o, or (o, lse) with return_lse or lse.  o has the type of q (bf16
+    Returns o, or (o, lse) with return_lse or lse, or (o, lse, weights,
+    block_rows) with keep_weights.  o has the type of q (bf16
     for f8e4m3) and the order of its dimensions in memory.  A row that sees no
     key has o = 0 and lse = -inf.
 
@@ -269,7 +281,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     DeviceError where the driver refuses, and CacheError for a folder in
     $ATTN_CACHE_DIR that cannot be used.
     """
-    if stream is None and out is None and lse is None and scratch is None:
+    if (stream is None and out is None and lse is None and scratch is None
+            and not keep_weights):
         path = paths.get(type(q))
         if path is not None:
             return path(q, k, v, (causal, scale, window, mask, return_lse,
@@ -283,9 +296,15 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
         for name, value in (("out", out), ("lse", lse),
                             ("scratch", scratch), ("stream", stream)):
             library.refuse_place(name, value)
+        if keep_weights:
+            raise UnsupportedError(NOT_KEPT)
         attention = importlib.import_module("attn.jax").attention
         return attention(q, k, v, return_lse=with_lse, **options)
     library.refuse_gradient(q, k, v, out, lse)
+    if keep_weights:
+        keep = importlib.import_module("attn._kept").launch
+        return keep(q, k, v, out=out, lse=lse, scratch=scratch, stream=stream,
+                    **options)
     if type(q) not in paths:
         path = library.make_path()
         if path is not None:

@@ -43,7 +43,8 @@ class Problem(ctypes.Structure):
                 ("precision", ctypes.c_char_p),
                 ("direction", ctypes.c_char_p),
                 ("deterministic", ctypes.c_int32),
-                ("with_dlse", ctypes.c_int32)]
+                ("with_dlse", ctypes.c_int32),
+                ("keeps_weights", ctypes.c_int32)]
 
 
 class Buffer(ctypes.Structure):
@@ -121,6 +122,14 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
                              _pointer, _status]),
     "attn_backward_bind": (_i32, [_gradient_request, _i32, *[_buffers] * 10,
                                   _out, _status]),
+    "attn_forward_kept": (_i32, [_request, _i32, *[_buffers] * 7, _pointer,
+                                 _status]),
+    "attn_forward_kept_bind": (_i32, [_request, _i32, *[_buffers] * 7, _out,
+                                      _status]),
+    "attn_backward_kept": (_i32, [_gradient_request, _i32, *[_buffers] * 12,
+                                  _pointer, _status]),
+    "attn_backward_kept_bind": (_i32, [_gradient_request, _i32,
+                                       *[_buffers] * 12, _out, _status]),
     "attn_cache_open": (_i32, [_text, _i64, _status]),
     "attn_cache_json": (_i32, [_out, _status]),
     "attn_assembler_set": (_i32, [_text, _status]),

@@ -120,14 +120,16 @@ class PlanReport:
 def _problem(batch: int, heads: int, kv_heads: Optional[int], queries: int,
              keys: Optional[int], head_dim: int, head_dim_v: Optional[int],
              dtype: str, mask: str, lse: bool, precision: Optional[str],
-             direction: str, deterministic: bool, dlse: bool) -> Problem:
+             direction: str, deterministic: bool, dlse: bool,
+             keep_weights: bool) -> Problem:
     rows = integer(queries, "queries")
     return Problem(
         heads=heads, head_dim=head_dim, dtype=dtype,
         batch=integer(batch, "batch"), kv_heads=kv_heads, queries=rows,
         keys=rows if keys is None else integer(keys, "keys"),
         head_dim_v=head_dim_v, mask=mask, lse=lse, precision=precision,
-        direction=direction, deterministic=deterministic, dlse=dlse)
+        direction=direction, deterministic=deterministic, dlse=dlse,
+        keeps_weights=keep_weights)
 
 
 def report(problem: Problem, machine: str) -> PlanReport:
@@ -154,7 +156,8 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
          window: Optional[Sequence[Optional[int]]] = None,
          mask: Optional[str] = None, lse: bool = False,
          precision: Optional[str] = None, direction: str = "forward",
-         deterministic: bool = False, dlse: bool = False) -> PlanReport:
+         deterministic: bool = False, dlse: bool = False,
+         keep_weights: bool = False) -> PlanReport:
     """Prices every schedule for a problem on a machine.
 
     Shapes are q [batch, heads, queries, head_dim], k [batch, kv_heads, keys,
@@ -165,7 +168,8 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     `lse`: the log-sum-exp is a result too; `precision` of f32: "tf32x3" (the
     same as None) or "tf32"; `direction` "backward" is the gradients of q, k
     and v, where `deterministic` takes sums in the same order in every run, and
-    with `dlse` a gradient of the log-sum-exp comes in.
+    with `dlse` a gradient of the log-sum-exp comes in; with `keep_weights`
+    weights are results too, or backward come in.
 
     Raises ValueError for an unknown name or a size out of range, TypeError
     for an argument of another type.
@@ -178,7 +182,7 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     return report(_problem(
         batch, heads, kv_heads, queries, keys, head_dim, head_dim_v, dtype,
         mask_name(causal, window, mask), lse, precision, direction,
-        deterministic, dlse), machine)
+        deterministic, dlse, keep_weights), machine)
 
 
 def bound_schedule(problem: Problem, *, machine: str = "h100_sxm",
@@ -209,12 +213,13 @@ def explain(*, batch: int, heads: int, queries: int, head_dim: int,
             window: Optional[Sequence[Optional[int]]] = None,
             mask: Optional[str] = None, lse: bool = False,
             precision: Optional[str] = None, direction: str = "forward",
-            deterministic: bool = False, dlse: bool = False) -> str:
+            deterministic: bool = False, dlse: bool = False,
+            keep_weights: bool = False) -> str:
     """The same as `plan` for readers: what was chosen, what binds it, the
     runner-up and why it lost, what was refused, and pseudocode."""
     problem = _problem(
         batch, heads, kv_heads, queries, keys, head_dim, head_dim_v, dtype,
         mask_name(causal, window, mask), lse, precision, direction,
-        deterministic, dlse)._native()
+        deterministic, dlse, keep_weights)._native()
     return _native.text("attn_plan_text", ctypes.byref(problem),
                         _native.encode(machine, "machine"))

@@ -101,6 +101,8 @@ class Problem:
     `direction` "backward" is the gradients of q, k and v; then
     `deterministic` takes sums in the same order in every run, with `dlse` a
     gradient of the log-sum-exp comes in, and `lse` says nothing.
+    `keeps_weights` is of `forward` with keep_weights, or of `backward` with
+    what that gave.
 
     >>> Problem(heads=32, kv_heads=8, head_dim=128, mask="causal").keys
     """
@@ -121,11 +123,13 @@ class Problem:
     direction: str = "forward"
     deterministic: bool = False
     dlse: bool = False
+    keeps_weights: bool = False
 
     @property
     def text(self) -> str:
         """MLIR text: a function of the arrays q, k, v, o and, with lse, lse;
-        backward of do, q, k, v, o, lse, with dlse dlse, dq, dk, dv.  They
+        backward of do, q, k, v, o, lse, with dlse dlse, dq, dk, dv.  Where it
+        keeps_weights, weights and block_rows are behind lse or dlse.  They
         have any strides but an innermost of 1."""
         return _native.text("attn_problem_text",
                             ctypes.byref(self._native()))
@@ -155,4 +159,5 @@ class Problem:
             integer(self.alignment, "alignment"),
             _native.encode(self.precision, "precision"),
             _native.encode(self.direction, "direction"),
-            bool(self.deterministic), bool(self.dlse))
+            bool(self.deterministic), bool(self.dlse),
+            bool(self.keeps_weights))

@@ -196,6 +196,27 @@ def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
         return None
 
 
+def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+              lse: Tensor, dlse: Optional[Tensor], weights: Tensor,
+              block_rows: Tensor, mask: str, scale: Optional[float]
+              ) -> Gradients:
+    """(dq, dk, dv) from weights that were kept."""
+    if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
+        return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
+                     for t in (q, k, v))
+    # Gradients come in as others make them; the kernels want whole rows.
+    do = _dense_rows(do)
+    if _misaligned(do):
+        do = do.clone(memory_format=torch.contiguous_format)
+    if dlse is not None:
+        dlse = _dense_rows(dlse.to(torch.float32))
+    return _backward.launch(
+        do, q, k, v, o, lse, dlse=dlse, weights=weights,
+        block_rows=block_rows, mask=mask, scale=scale,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        gradients=tuple(empty_gradient(t) for t in (q, k, v)))
+
+
 def _dense_rows(tensor: Tensor) -> Tensor:
     """The tensor, or a copy, with an innermost stride of 1."""
     if tensor.shape[-1] == 1 or tensor.stride(-1) == 1:

@@ -17,7 +17,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from . import _errors, _forward, _torch_backward
+from . import _errors, _forward, _kept, _torch_backward
 from ._dlpack import row_major
 from ._shapes import check_shapes
 
@@ -132,6 +132,33 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
         return (*_backward(ctx, gradients), None, None, None)
+
+
+class KeptAttention(torch.autograd.Function):
+    """The same with weights that are kept: (o, lse)."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
+                scale: Optional[float], schedule: Optional[str]) -> Any:
+        _refuse_gradient(q)
+        o, lse, *kept = _kept.launch(q, k, v, mask=mask, scale=scale,
+                                     schedule=schedule)
+        ctx.save_for_backward(q, k, v, o, lse, *kept)
+        ctx.mask, ctx.scale = mask, scale
+        ctx.set_materialize_grads(False)
+        return o, lse
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
+        do, dlse = gradients
+        if do is None and dlse is None:
+            return (None,) * 6
+        *saved, weights, block_rows = ctx.saved_tensors
+        if do is None:
+            do = torch.zeros_like(saved[3])
+        return (*_torch_backward.from_kept(do, *saved, dlse, weights,
+                                           block_rows, ctx.mask, ctx.scale),
+                None, None, None)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:

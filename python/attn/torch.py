@@ -101,8 +101,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
               scale: Optional[float] = None,
               window: Optional[Sequence[Optional[int]]] = None,
               mask: Optional[str] = None, enable_gqa: bool = False,
-              return_lse: bool = False,
-              schedule: Optional[str] = None) -> Any:
+              return_lse: bool = False, schedule: Optional[str] = None,
+              keep_weights: bool = False) -> Any:
     """softmax(scale q k^T, masked) v, on a GPU.
 
         q    [batch, heads, queries, head_dim]
@@ -128,6 +128,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
     return_lse  also give the natural log of the sum of exponentials; it is
                 differentiable
     schedule    overrules the choice, "flash, query = 128, key = 64"
+    keep_weights  where a gradient is needed, keep what it would multiply
+                again, queries x keys of it for each head: faster where head
+                dimensions are wide and rows few.  Of bfloat16 and float16 on
+                Hopper, in eager mode; `schedule` is that of the forward call
 
     Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
     no gradient.
@@ -151,7 +155,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
             q, k, v, causal=causal, scale=scale, window=window, mask=mask,
             return_lse=return_lse, schedule=schedule)
     name, scale = mask_name(causal, window, mask), scale_number(scale)
-    if plain:
+    if keep_weights and needs_gradient:
+        if not plain:
+            raise _errors.UnsupportedError(
+                "attn.torch.attention keeps weights in eager mode only, "
+                "without autocast, torch.compile and torch.func; leave "
+                "keep_weights=False there")
+        o, lse = _torch_ops.KeptAttention.apply(q, k, v, name, scale, schedule)
+    elif plain:
         o, lse = _torch_ops.Attention.apply(q, k, v, name, scale, schedule)
     elif _below_functional_gradient():
         o, lse = _torch_ops.FunctionalAttention.apply(q, k, v, name, scale,

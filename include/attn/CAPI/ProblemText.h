@@ -8,7 +8,8 @@
 //     return
 //   }
 //
-// or, backward, with attn.backward on %do, %q, %k, %v, %o, %lse, %dq, %dk, %dv.
+// or, backward, with attn.backward on %do, %q, %k, %v, %o, %lse, %dq, %dk, %dv;
+// where weights are kept also on %weights and %block_rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,14 +38,19 @@ struct KernelClass {
 struct ArrayPlace {
   llvm::StringRef role; ///< IR/Attn.h
   bool isOutput = false;
-  /// Not every problem has it: lse forward, dlse backward.
+  /// Not every problem has it: lse forward, dlse backward, and both arrays of
+  /// weights that are kept.
   bool isOptional = false;
 };
 
+/// Whether a role is of weights that are kept or of what belongs to them, which
+/// come together.
+bool isKept(llvm::StringRef role);
+
 /// The places of a direction and those that a problem has, in order: inputs,
 /// then outputs.
-llvm::SmallVector<ArrayPlace, 10> arraysOf(Direction direction);
-llvm::SmallVector<ArrayPlace, 10> arraysOf(const Problem &problem);
+llvm::SmallVector<ArrayPlace, 12> arraysOf(Direction direction);
+llvm::SmallVector<ArrayPlace, 12> arraysOf(const Problem &problem);
 
 /// The type of the elements of an array.
 DataType elementOf(const Problem &problem, llvm::StringRef role);

@@ -72,6 +72,17 @@ def test_cupy(cupy, gpu):
     assert [stream for _, stream in cupy.made] == [77, 77, 88]
 
 
+def test_cupy_keeps_weights(cupy, gpu):
+    q = CupyArray(cupy, 2, 8, 100, 64)
+    k = CupyArray(cupy, 2, 2, 304, 64)
+    o, lse, weights, rows = attn.forward(q, k, k, keep_weights=True)
+    assert (weights.sizes, weights.dtype) == ((2, 8, 100, 304), "bf16")
+    assert (rows.sizes, rows.dtype) == ((2, 8, 4, 100), "f32")
+    attn.backward(o, q, k, k, o, lse, weights=weights, block_rows=rows)
+    assert all("_kept" in each["kernel"] for each in gpu.launches()
+               if "_prepare" not in each["kernel"])
+
+
 class JaxArray(Dlpack):
     deleted = False
 
@@ -101,6 +112,10 @@ def test_jax_arrays_go_through_xla(jax, gpu):
     for name in ("out", "lse", "stream"):
         with pytest.raises(TypeError, match=f"{name} expects None for JAX"):
             attn.forward(q, q, q, **{name: 5})
+    with pytest.raises(attn.UnsupportedError, match="not kept for JAX"):
+        attn.forward(q, q, q, keep_weights=True)
+    with pytest.raises(attn.UnsupportedError, match="not kept for JAX"):
+        attn.backward(q, q, q, q, q, q, weights=q, block_rows=q)
     assert gpu.launches() == []
 
 

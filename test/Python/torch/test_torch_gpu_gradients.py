@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 BF16, F16 = torch.bfloat16, torch.float16
 
 
-def check(q, k, v, mask="none", scale=None, with_lse=False):
+def check(q, k, v, mask="none", scale=None, with_lse=False, keep=False):
     """Compares dq, dk and dv, and their strides."""
     tensors = [t.detach().requires_grad_() for t in (q, k, v)]
     weights = [torch.randn(*q.shape[:3], v.shape[3], device="cuda")]
@@ -31,7 +31,7 @@ def check(q, k, v, mask="none", scale=None, with_lse=False):
 
     def ours(q, k, v):
         o, lse = attention(q, k, v, mask=mask, scale=scale, enable_gqa=True,
-                           return_lse=True)
+                           return_lse=True, keep_weights=keep)
         return select(o, lse)
 
     got = gradients(ours, tensors, weights)
@@ -219,3 +219,18 @@ def test_checkpoint_and_hooks():
         for g, e in zip(gradients(function, tensors, weights), first):
             assert reference.relative_error(g, e) < 1e-2
             assert math.isfinite(g.norm().item())
+
+
+@pytest.mark.skipif(torch.cuda.is_available() and
+                    torch.cuda.get_device_capability()[0] != 9,
+                    reason="weights are kept on Hopper")
+@pytest.mark.parametrize("mask, queries, keys", (
+    ("none", 130, 300), ("causal", 400, 400), ("causal_bottom_right", 70, 333),
+    ("causal_bottom_right", 300, 20), ("window<40, 9>", 700, 700)))
+@pytest.mark.parametrize("dtype", (BF16, F16))
+@pytest.mark.parametrize("d", (64, 512))
+def test_weights_that_are_kept(mask, queries, keys, dtype, d):
+    check(*cuda(queries, keys, kv_heads=2, d=d, dtype=dtype), mask,
+          with_lse=True, keep=True)
+    check(*cuda(queries, keys, kv_heads=2, d=d, dtype=dtype), mask,
+          scale=-0.3 if d == 64 else None, keep=True)
