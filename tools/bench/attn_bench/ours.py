@@ -10,10 +10,10 @@ import attn
 from .grid import Cell
 from .peer import Candidate, Inputs, Peer, Refused
 from .search import machine_of
-from .settings import OURS, OURS_IN_16_BITS, Settings
+from .settings import OURS, OURS_IN_16_BITS, OURS_KEPT, Settings
 
 # Described while preparing, used while timing: by cell, machine and schedule.
-_kernels: dict[tuple[str, str, str | None], dict[str, Any]] = {}
+_kernels: dict[tuple[str, str, str | None, bool], dict[str, Any]] = {}
 _compiled: dict[tuple[Any, ...], Any] = {}
 
 
@@ -45,11 +45,11 @@ class Ours(Peer):
         call()  # If it refuses, then in the words that a user sees.
         return Candidate(call, details={"kernel": self._kernel(cell)})
 
-    def _kernel(self, cell: Cell) -> dict[str, Any]:
+    def _kernel(self, cell: Cell, keeps: bool = False) -> dict[str, Any]:
         machine = self.settings.machine or machine_of(self.settings.device)
-        key = cell.key, machine, self.schedule
+        key = cell.key, machine, self.schedule, keeps
         if key not in _kernels:
-            _kernels[key] = describe(cell, machine, self.schedule)
+            _kernels[key] = describe(cell, machine, self.schedule, keeps)
         return _kernels[key]
 
 
@@ -69,19 +69,49 @@ class OursIn16Bits(Ours):
         return found
 
 
-def describe(cell: Cell, machine: str,
-             schedule: str | None) -> dict[str, Any]:
+class OursKept(Ours):
+    """With weights that forward keeps, in memory of rows x rows, as unfused
+    does."""
+
+    def __init__(self, settings: Settings):
+        super().__init__(settings)
+        self.name = OURS_KEPT
+
+    def candidate(self, cell: Cell, inputs: Inputs) -> Candidate:
+        options: dict[str, Any] = dict(causal=cell.causal,
+                                       machine=self.settings.machine)
+        qkv = inputs.q, inputs.k, inputs.v
+        o, lse, weights, rows = attn.forward(*qkv, keep_weights=True,
+                                             **options)
+        details = {"kernel": self._kernel(cell, keeps=True)}
+        if cell.direction == "forward":
+            return Candidate(
+                lambda: attn.forward(*qkv, keep_weights=True, **options),
+                lambda result: result[:1], details=details)
+
+        def call() -> Any:
+            return attn.backward(inputs.do, *qkv, o, lse, weights=weights,
+                                 block_rows=rows, **options)
+
+        call()  # If it refuses, then in the words that a user sees.
+        return Candidate(call, details=details,
+                         note="P is kept by forward, nothing is recomputed")
+
+
+def describe(cell: Cell, machine: str, schedule: str | None,
+             keeps: bool = False) -> dict[str, Any]:
     """What runs: attn compiles for any batch and rows, but with the schedule
     that it binds for those of the cell; the prediction is for this cell.  Of
     several kernels the largest is described."""
     problem = attn.Problem(heads=cell.heads, kv_heads=cell.kv_heads,
                            head_dim=cell.head_dim, dtype=cell.dtype,
-                           mask=cell.mask, direction=cell.direction)
+                           mask=cell.mask, direction=cell.direction,
+                           lse=keeps, keeps_weights=keeps)
     bound = attn.bound_schedule(
         dataclasses.replace(problem, batch=cell.batch, queries=cell.rows,
                             keys=cell.rows),
         machine=machine, schedule=schedule)
-    key = cell.direction, cell.group, cell.heads, machine, bound
+    key = cell.direction, cell.group, cell.heads, machine, bound, keeps
     if key not in _compiled:
         kernels = attn.compile(problem, machine=machine,
                                schedule=bound).kernels
@@ -93,7 +123,8 @@ def describe(cell: Cell, machine: str,
     report = attn.plan(
         batch=cell.batch, heads=cell.heads, kv_heads=cell.kv_heads,
         queries=cell.rows, head_dim=cell.head_dim, dtype=cell.dtype,
-        causal=cell.causal, direction=cell.direction, machine=machine)
+        causal=cell.causal, direction=cell.direction, machine=machine,
+        lse=keeps, keep_weights=keeps)
     for plan in report.plans:
         if plan.text == kernel.schedule:
             details["predicted"] = {

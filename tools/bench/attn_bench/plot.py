@@ -17,7 +17,8 @@ from .settings import OURS, PEERS, label
 
 COLUMNS = 5
 COLOURS = {
-    "attn": "#D55E00", "attn-bf16": "#F0A875", "cudnn": "#0072B2",
+    "attn": "#D55E00", "attn-bf16": "#F0A875", "attn-kept": "#F0A875",
+    "cudnn": "#0072B2",
     "flash": "#56B4E9", "flash3": "#004C99", "efficient": "#8C8C8C",
     "unfused": "#000000", "jax-cudnn": "#009E73", "mosaic": "#CC79A7",
     "flex": "#E69F00", "math": "#8C8C8C", "jax-xla": "#8C8C8C"}

@@ -11,6 +11,7 @@ from typing import Any
 PEERS = {
     "attn": ("ours", "Ours"),
     "attn-bf16": ("ours", "OursIn16Bits"),
+    "attn-kept": ("ours", "OursKept"),
     "cudnn": ("sdpa", "Cudnn"),
     "flash": ("sdpa", "Flash"),
     "efficient": ("sdpa", "Efficient"),
@@ -23,13 +24,14 @@ PEERS = {
     "flex": ("flex", "Flex"),
 }
 LABELS = {
-    "attn": "attn", "attn-bf16": "attn in bf16", "cudnn": "cuDNN",
+    "attn": "attn", "attn-bf16": "attn in bf16",
+    "attn-kept": "attn, P kept", "cudnn": "cuDNN",
     "flash": "FlashAttention", "efficient": "mem-efficient",
     "math": "PyTorch math", "flash3": "FlashAttention-3",
     "unfused": "unfused", "jax-cudnn": "JAX cuDNN", "jax-xla": "JAX XLA",
     "mosaic": "JAX Mosaic", "flex": "FlexAttention",
 }
-#: Those that can be the best; the other two are for comparison and tests.
+#: Those that can be the best; the others are for comparison and tests.
 STANDARD = ("attn", "cudnn", "flash", "efficient", "unfused", "jax-cudnn",
             "mosaic", "flex")
 #: Those of cells of 8 bits, in which most of the others say that they do not
@@ -39,13 +41,14 @@ EIGHT_BITS = ("attn", "attn-bf16", "flash3", "cudnn", "flash", "unfused",
 #: Those that need next to no compiling.
 QUICK = ("attn", "cudnn", "flash", "efficient", "unfused")
 
-OURS, OURS_IN_16_BITS = "attn", "attn-bf16"
+OURS, OURS_IN_16_BITS, OURS_KEPT = "attn", "attn-bf16", "attn-kept"
 
 
 def is_ours(name: str) -> bool:
-    """Also our kernel with a schedule of its own, "attn: flash, ...", and
-    that of bf16 in a cell of 8 bits."""
-    return name in (OURS, OURS_IN_16_BITS) or name.startswith(OURS + ":")
+    """Also our kernel with a schedule of its own, "attn: flash, ...", that
+    of bf16 in a cell of 8 bits, and that with weights kept."""
+    return (name in (OURS, OURS_IN_16_BITS, OURS_KEPT)
+            or name.startswith(OURS + ":"))
 
 
 def label(name: str) -> str:
