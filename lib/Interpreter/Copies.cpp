@@ -45,20 +45,14 @@ static bool checkAligned(Warp &warp, const Instruction &in, const View &view,
   return false;
 }
 
-/// Reads bytes of a row of a view, from its first one on; on an error reported,
-/// what they go to is not touched.
-static void readRow(Warp &warp, const Instruction &in, const View &view,
-                    int64_t row, uint8_t *target, int64_t bytes) {
-  if (!checkAligned(warp, in, view, row))
-    return;
-  if (std::optional<std::string> error =
-          readGlobal(warp, in, view.addressOfRow(row), target, bytes))
-    warp.report(in, "global read", *error + " in row " + Twine(row));
-}
-
+/// Reads a row of a view; on an error reported, the bytes are not touched.
 static void readRow(Warp &warp, const Instruction &in, const View &view,
                     int64_t row, uint8_t *target) {
-  readRow(warp, in, view, row, target, view.type.rowBytes());
+  if (!checkAligned(warp, in, view, row))
+    return;
+  if (std::optional<std::string> error = readGlobal(
+          warp, in, view.addressOfRow(row), target, view.type.rowBytes()))
+    warp.report(in, "global read", *error + " in row " + Twine(row));
 }
 
 /// Writes bytes of a row from byte `begin` on.
@@ -272,27 +266,4 @@ Step attn::interpreter::runStoreFragment(Warp &warp, const Instruction &in) {
   }
   warp.block.traffic.global += (end - begin) * int64_t(bytes.size());
   return Step::next;
-}
-
-Step attn::interpreter::runLoadFragment(Warp &warp, const Instruction &in) {
-  const View &view = warp.view(in, 0);
-  if (!checkHasRow(warp, in, view))
-    return Step::stop;
-  int64_t row = warp.integer(in, 1), columns = warp.integer(in, 2);
-  if (columns < 1)
-    return warp.stop(in, "no column",
-                     "expects a column at least, but got " + Twine(columns));
-  tile::FragType type =
-      cast<tile::LoadFragmentOp>(in.op).getFragment().getType();
-  auto result = std::make_shared<Matrix>(type.getRows(), type.getColumns());
-  auto count = size_t(std::min(columns, type.getColumns()));
-  constexpr size_t elementBytes = 2;
-  std::vector<uint8_t> bytes(count * elementBytes);
-  auto [begin, end] = clip(view, row, type.getRows());
-  for (int64_t i = begin; i < end; ++i) {
-    readRow(warp, in, view, row + i, bytes.data(), int64_t(bytes.size()));
-    decode(type.getElementType(), bytes.data(), {result->row(i), count});
-  }
-  warp.block.traffic.global += (end - begin) * int64_t(bytes.size());
-  return warp.set(in, MatrixRef(std::move(result)));
 }

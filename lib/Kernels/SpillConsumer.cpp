@@ -22,10 +22,6 @@ void SpillConsumer::enterGroup() {
 void SpillConsumer::consumeTiles(
     function_ref<State(const Tile &, const State &)> consume) {
   Place start = Place::reader(b);
-  // Where every tile begins at the same slot descriptors would be worked out
-  // before all tiles, and take registers that weights need.
-  if (keeps && !isForward)
-    start.slot = start.slot + opaqueZero();
   forEachTile(b, queue, {start.slot, start.parity, b.i32(0)},
               [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
                 State state =
@@ -185,30 +181,23 @@ Value SpillConsumer::productOfParts(Place &place, int64_t columns) const {
 
 void SpillConsumer::put(Value fragment, Scalar &turn) const {
   auto type = cast<FragType>(fragment.getType());
-  put(
-      [&](int64_t column, int64_t columns) -> Value {
-        if (columns == type.getColumns())
-          return fragment;
-        return ExtractOp::create(b, columnsOf(type, columns), fragment, column);
-      },
-      turn);
-}
-
-void SpillConsumer::put(function_ref<Value(int64_t, int64_t)> make,
-                        Scalar &turn) const {
   for (int64_t piece = 0; piece < stagedPieces(); ++piece) {
-    Place place = stagedAt(group, piece, turn);
-    ringStaged.awaitEmpty(b, {place.slot, place.parity ^ 1});
-    if (!isEmptyPiece(piece)) {
-      int64_t columns = std::min(staging.columns, width());
-      Value some = make(piece * columns, columns);
-      StoreMatrixOp::create(b, some, staged, groupRow + warpOfGroup * kWarpRows,
-                            /*column=*/Value(),
-                            /*stage=*/b.i32(piece % staging.slots));
-    }
-    ringStaged.handOver(b, place);
+    Value some = fragment;
+    if (staging.columns < width() && !isEmptyPiece(piece))
+      some = ExtractOp::create(b, columnsOf(type, staging.columns), fragment,
+                               piece * staging.columns);
+    putPiece(isEmptyPiece(piece) ? Value() : some, piece, turn);
   }
   turn = turnAfter(turn);
+}
+
+void SpillConsumer::putPiece(Value fragment, int64_t piece, Scalar turn) const {
+  Place place = stagedAt(group, piece, turn);
+  ringStaged.awaitEmpty(b, {place.slot, place.parity ^ 1});
+  if (fragment)
+    StoreMatrixOp::create(b, fragment, staged, warpRow(), /*column=*/Value(),
+                          /*stage=*/b.i32(piece % staging.slots));
+  ringStaged.handOver(b, place);
 }
 
 FragType SpillConsumer::columnsOf(FragType type, int64_t columns) {

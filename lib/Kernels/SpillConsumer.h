@@ -78,11 +78,9 @@ struct SpillConsumer : SpillFrame {
                            bool isTransposed) const;
   /// Leaves what is to go in the warpgroup's part of the staging buffer.
   void put(mlir::Value fragment, Scalar &turn) const;
-  /// The same of what is made when there is room for it: so many columns, from
-  /// a column on.
-  void
-  put(llvm::function_ref<mlir::Value(int64_t column, int64_t columns)> make,
-      Scalar &turn) const;
+  /// A piece of it, of the columns of a slot, where the buffer stood at `turn`
+  /// before the first one; empty if nothing is to go.
+  void putPiece(mlir::Value fragment, int64_t piece, Scalar turn) const;
   /// The same type with so many columns.
   static tile::FragType columnsOf(tile::FragType type, int64_t columns);
 

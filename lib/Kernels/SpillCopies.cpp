@@ -85,7 +85,8 @@ private:
         place = loadSlices("q", "k", f.problem.headDim, tile, step, place);
       if (f.isForward)
         return place;
-      return loadSlices("do", "v", f.problem.headDimV, tile, step, place);
+      place = loadSlices("do", "v", f.problem.headDimV, tile, step, place);
+      return f.keeps ? loadKept(tile, step, place) : place;
     case SpillLaunch::keySums: {
       Scalar isValue = f.isValuePart(tile);
       f.ring.awaitEmpty(b, place);
@@ -176,6 +177,19 @@ private:
       load(own, tile.batch, tile.head, tile.row, column, f.left, place);
       load(streamed, tile.batch, tile.head / f.sharers, step.block * f.keyBlock,
            column, f.right, place);
+    });
+  }
+
+  /// Weights of a block, 128 columns in each slot, in the place of its right
+  /// factor.
+  Place loadKept(const Tile &tile, const Step &step, Place start) {
+    constexpr int64_t width = SpillFrame::kStep;
+    Scalar key = step.block * f.keyBlock;
+    return loadEach(f.keyBlock / 2, start, [&](Scalar column, Place place) {
+      for (int64_t half = 0; half < 2; ++half)
+        this->start("weights", tile.batch, tile.head, tile.row,
+                    key + (column * 2 + half * width), f.rightHalves,
+                    place.slot * 2 + half, place);
     });
   }
 
@@ -307,7 +321,16 @@ private:
     }
     SpillFrame::RoundHead head = f.inRound(tile.batch, tile.head);
     Scalar column = tile.part * f.keyBlock;
-    for (StringRef array : {"scratch_p", "scratch_ds"}) {
+    constexpr StringLiteral arrays[] = {"scratch_p", "scratch_ds"};
+    if (f.keeps) { // a piece of each in turn
+      writePieces(2 * f.stagedPieces(), turn, [&](int64_t piece) {
+        store(arrays[piece % 2], head.keyHead, head.sharer, tile.row,
+              column + piece / 2 * f.staging.columns, piece);
+        return true;
+      });
+      return f.turnAfter(f.turnAfter(turn));
+    }
+    for (StringRef array : arrays) {
       write(array, head.keyHead, head.sharer, tile.row, column, turn);
       turn = f.turnAfter(turn);
     }
@@ -321,29 +344,38 @@ private:
   /// What the warpgroup has put there.
   void write(StringRef array, Scalar batch, Scalar head, Scalar row,
              Scalar column, Scalar turn) {
-    int64_t slots = f.staging.slots;
+    writePieces(f.stagedPieces(), turn, [&](int64_t piece) {
+      if (f.isEmptyPiece(piece))
+        return false;
+      store(array, batch, head, row, column + piece * f.staging.columns, piece);
+      return true;
+    });
+  }
+
+  /// Starts what takes the warpgroup's rows of a piece away.
+  void store(StringRef array, Scalar batch, Scalar head, Scalar row,
+             Scalar column, int64_t piece) {
     Scalar groupRow = b.i32(group * kGroupRows);
+    TmaStoreOp::create(b, f.staged, groupRow, f.map(array), batch, head,
+                       row + groupRow, column,
+                       /*stage=*/b.i32(piece % f.staging.slots));
+  }
+
+  /// So many pieces, of which `start` starts the store, if there is one.
+  void writePieces(int64_t pieces, Scalar turn,
+                   function_ref<bool(int64_t piece)> start) {
+    int64_t slots = f.staging.slots;
     auto placeOf = [&](int64_t piece) {
       return f.stagedAt(b.i32(group), piece, turn);
     };
-    auto start = [&](int64_t piece) {
-      f.ringStaged.startFrom(b, placeOf(piece), [&] {
-        if (f.isEmptyPiece(piece))
-          return;
-        TmaStoreOp::create(b, f.staged, groupRow, f.map(array), batch, head,
-                           row + groupRow, column + piece * f.staging.columns,
-                           /*stage=*/b.i32(piece % slots));
-      });
-    };
-    for (int64_t first = 0; first < f.stagedPieces(); first += slots) {
+    for (int64_t first = 0; first < pieces; first += slots) {
       int64_t younger = 0; // than that of a slot, in this round
-      for (int64_t slot = 0; slot < slots; ++slot) {
-        start(first + slot);
-        younger += !f.isEmptyPiece(first + slot);
-      }
-      for (int64_t slot = 0; slot < slots; ++slot) {
+      for (int64_t piece = first; piece < first + slots; ++piece)
+        f.ringStaged.startFrom(b, placeOf(piece),
+                               [&] { younger += start(piece); });
+      for (int64_t piece = first; piece < first + slots; ++piece) {
         younger = std::max<int64_t>(younger - 1, 0);
-        f.ringStaged.releaseStored(b, placeOf(first + slot), younger);
+        f.ringStaged.releaseStored(b, placeOf(piece), younger);
       }
     }
   }

@@ -119,10 +119,8 @@ void SpillFrame::declareRound() {
   }
   if (is(SpillLaunch::scores)) {
     declareStatistics();
-    if (keeps) {
-      arguments.operand("weights", element);
+    if (keeps)
       arguments.operand("block_rows", b.getF32Type());
-    }
   }
   if (merged)
     declareFlagsOfStrips(*this);
@@ -262,6 +260,8 @@ void SpillFrame::declareMapsOfScores() {
   }
   declareMap("do", merged ? kStep : kRows, problem.headDimV);
   declareMap("v", keyBlock, problem.headDimV);
+  if (keeps)
+    declareMap("weights", kRows, TensorMapType::kAnyColumns);
   declareMap("scratch_p", kGroupRows, strip);
   declareMap("scratch_ds", kGroupRows, strip);
   if (!merged)
@@ -298,7 +298,7 @@ void SpillFrame::reserve() {
   if (merged && isForward)
     leftHalves = alias(left, 2 * stages, kGroupRows, kStep);
   bool isHalved = halves && isScores;
-  if (isHalved)
+  if (isHalved || (keeps && !isForward && isScores))
     rightHalves = alias(right, 2 * stages, kRows, kStep);
   ring = Ring(b, "ring", stages, consumers,
               /*writers=*/(Value(leftHalves) ? 2 : 1) + (isHalved ? 2 : 1));

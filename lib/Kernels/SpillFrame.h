@@ -175,8 +175,10 @@ struct SpillFrame : GradientFrame {
   Scalar heads, partCount; ///< of the launch
   Scalar toldInTurn; ///< heads of a section, where others' tiles come between
   mlir::Value left, right, staged;
-  mlir::Value leftHalves;  ///< left factors as they come merged
-  mlir::Value rightHalves; ///< right ones of blocks that may be halved
+  mlir::Value leftHalves; ///< left factors as they come merged
+  /// Right ones of blocks that may be halved; backward slices of 64 columns of
+  /// weights that were kept, two in the place of a right factor.
+  mlir::Value rightHalves;
   /// `ring` has left and right factors, `ringStaged` slots for each
   /// warpgroup's results.
   Ring ring, ringStaged;

@@ -25,8 +25,8 @@
 // and of dP would fill all registers; so S comes first and becomes P, which
 // waits rounded to 16 bits, in half of them, until dP is there.  One warpgroup
 // works out P while products of the other run, as far as the ring lets it.
-// Weights that were kept wait likewise, as they come: then four products are
-// left, and P is weights times a number for each row.
+// Where weights were kept four products are left: they come through the ring
+// behind the factors of dP, and are P times a number for each row.
 //
 // The left factors of dV and dK are P and dS from the side of the keys: wgmma
 // reads 16-bit factors in shared memory in either order.
@@ -149,33 +149,50 @@ private:
     return state;
   }
 
-  /// From weights that were kept, which come while dP is multiplied.
+  /// From weights that were kept, which come behind the factors of dP.
   State consumeKept(const Tile &tile, State state) {
     Scalar key = firstKey + tile.part * keyBlock;
     Scalar row = tile.row + groupRow;
     Scalar warpRow = row + warpOfGroup * kWarpRows;
-    Value kept = loadKept(tile, warpRow, key);
     // The numbers of rows come with the last products: before, they would take
     // registers from them.
     KeptRows rows;
     Value products =
         product(state.place, problem.headDimV, /*isHalf=*/false,
                 [&] { rows = keptRowsOf(tile, warpRow, key / keyBlock); });
-    // P is made when there is room for it, and dS beside it, in the place of
-    // dP: weights, which P cannot take the place of, are no longer needed then.
-    Value gradient;
-    put(
-        [&](int64_t column, int64_t columns) -> Value {
-          Value weights;
-          for (int64_t end = column + columns; column < end; column += kPiece)
-            makeKept(kept, products, column, rows, weights, gradient);
-          return weights;
-        },
-        state.turn);
     Scalar isOpen = this->isOpen(row, kGroupRows, key);
-    gradient = clearHidden(gradient, isOpen, warpRow, key);
-    put(gradient, state.turn);
+    std::array<Value, 2> kept;
+    for (int64_t piece = 0; !isEmptyPiece(piece); ++piece) {
+      Value weights, gradient;
+      for (int64_t slice = 0; slice < staging.columns; slice += kStep) {
+        int64_t column = piece * staging.columns + slice;
+        int64_t half = column / kStep % 2;
+        if (half == 0)
+          kept = takeKept(state.place);
+        auto [some, ofSome] = fromKept(kept[half], products, column, rows);
+        append(weights, some);
+        ofSome = clearHidden(ofSome, isOpen, warpRow, key + column);
+        append(gradient,
+               CastOp::create(b, b.lhsType(kWarpRows, kStep, element), ofSome));
+      }
+      putPiece(weights, 2 * piece, state.turn);
+      putPiece(gradient, 2 * piece + 1, state.turn);
+    }
+    state.turn = turnAfter(turnAfter(state.turn));
     return state;
+  }
+
+  /// The warp's rows of the weights of a slot.
+  std::array<Value, 2> takeKept(Place &place) const {
+    ring.awaitFull(b, place);
+    std::array<Value, 2> kept;
+    for (int64_t half = 0; half < 2; ++half)
+      kept[half] = LoadMatrixOp::create(b, b.lhsType(kWarpRows, kStep, element),
+                                        rightHalves, place.slot * 2 + half,
+                                        this->warpRow(), b.i32(0));
+    ring.release(b, place);
+    place = ring.next(b, place);
+    return kept;
   }
 
   /// What weights of a warp's rows are to be multiplied by, and D.
@@ -194,18 +211,24 @@ private:
   /// Columns of weights that become P at once.
   static constexpr int64_t kPiece = 16;
 
-  /// P and dS of some columns, behind those that there are.
-  void makeKept(Value kept, Value products, int64_t column,
-                const KeptRows &rows, Value &weights, Value &gradient) const {
-    auto some = [&](Value fragment) -> Value {
+  /// P of a slice of weights and dS of the same columns of dP, from `column`
+  /// on.
+  std::pair<Value, Value> fromKept(Value kept, Value products, int64_t column,
+                                   const KeptRows &rows) const {
+    auto some = [&](Value fragment, int64_t column) -> Value {
       auto type = columnsOf(cast<FragType>(fragment.getType()), kPiece);
       return ExtractOp::create(b, type, fragment, column);
     };
-    Value own = some(kept);
-    Value exact = CastOp::create(b, b.accType(kWarpRows, kPiece), own);
-    exact = scaleRows(b, exact, rows.factor);
-    append(weights, CastOp::create(b, own.getType(), exact));
-    append(gradient, gradientOf(b, exact, some(products), rows.delta));
+    Value weights, gradient;
+    for (int64_t first = 0; first < kStep; first += kPiece) {
+      Value own = some(kept, first);
+      Value exact = CastOp::create(b, b.accType(kWarpRows, kPiece), own);
+      exact = scaleRows(b, exact, rows.factor);
+      append(weights, CastOp::create(b, own.getType(), exact));
+      append(gradient,
+             gradientOf(b, exact, some(products, column + first), rows.delta));
+    }
+    return {weights, gradient};
   }
 
   /// Puts columns behind those that there are.
@@ -215,17 +238,6 @@ private:
     all = all ? Value(ConcatOp::create(
                     b, columnsOf(type, before + type.getColumns()), all, more))
               : more;
-  }
-
-  /// The warp's rows of a block, zeros where there is nothing.
-  Value loadKept(const Tile &tile, Scalar row, Scalar key) const {
-    auto type = ViewType::get(b.getContext(), keyBlock, element,
-                              request.alignmentOf("weights"));
-    Value view =
-        arguments.view(b, "weights", type, tile.batch, tile.head, queries, key);
-    return LoadFragmentOp::create(b, b.lhsType(kWarpRows, keyBlock, element),
-                                  view, row,
-                                  b.min(keys - key, b.i32(keyBlock)));
   }
 
   //===--------------------------------------------------------------------===//

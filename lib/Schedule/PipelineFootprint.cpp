@@ -397,9 +397,9 @@ private:
           panels(node.stages * panelBytes(node.tensor,
                                           rowsOf(node.tensor, steps),
                                           columns(node.tensor, steps)));
-        else if (how.width > 0 && node.tensor == Tensor::GradP &&
-                 holds(nodes, Tensor::S))
-          break;                          // where S was
+        else if (how.width > 0 && node.tensor == Tensor::GradP)
+          // Where S was, if there was one.
+          held += holds(nodes, Tensor::S) ? 0 : accumulator(node, steps);
         else if (isStreamed(node.tensor)) // when scores are no longer needed
           behind = accumulator(node, steps) + halves(Tensor::GradS, steps);
         else if (shapeOf(node.tensor).cols)
@@ -421,10 +421,8 @@ private:
           held += weights(columns(node.tensor, steps));
         break;
       case Verb::absorb:
-        // One beside the next, but of what is kept; sums go on as accumulators.
-        if (node.isKept && shapeOf(node.tensor).cols)
-          held += halves(node.tensor, steps);
-        else if (shapeOf(node.tensor).cols && !node.isBetween)
+        // One beside the next; sums go on as accumulators.
+        if (shapeOf(node.tensor).cols && !node.isBetween)
           held += 2 * columns(node.tensor, steps) / 4;
         break;
       case Verb::store:
@@ -447,10 +445,11 @@ private:
         if (how.width > 0 && needsSplit(problem))
           held += accumulator(node, steps);
         break;
-      case Verb::rescale: // as it came, and as it is multiplied, if it is
-        if (how.width > 0 && node.tensor == Tensor::P &&
-            !leaves(nodes, Tensor::P))
-          held += 2 * halves(node.tensor, steps);
+      case Verb::rescale: // as it came, and as it is multiplied or, by pieces,
+                          // leaves
+        if (how.width > 0 && node.tensor == Tensor::P)
+          held +=
+              (node.level == Level::Smem ? 1 : 2) * halves(node.tensor, steps);
         break;
       case Verb::grid:
       case Verb::spill:

@@ -232,8 +232,6 @@ private:
     case Verb::absorb:
       if (node.isBetween)
         waitingBytes += double(use.moved) * bytesMoved(node, problem);
-      else if (node.isKept && shapeOf(node.tensor).cols)
-        bytes += double(use.moved) * bytesMoved(node, problem);
       return;
     case Verb::spill: // from registers to shared memory, or to where sums wait
       if (node.isBetween)

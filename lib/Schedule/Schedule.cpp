@@ -70,6 +70,10 @@ Node attn::differentiate(Tensor gradient) {
   return leaf(Verb::differentiate, gradient);
 }
 Node attn::rescale(Tensor tensor) { return leaf(Verb::rescale, tensor); }
+Node attn::rescaleStaged(Tensor tensor) {
+  return leaf(Verb::rescale, tensor, Level::Smem);
+}
+
 Node attn::spill(Tensor tensor, int64_t slots) {
   Node node = leaf(Verb::spill, tensor);
   node.slots = slots;

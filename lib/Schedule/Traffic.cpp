@@ -63,6 +63,12 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     return use.count * rows * padded(tensor, cols, problem, use.columnParts()) *
            bytesPerElement(tensor, problem);
   };
+  // The copy engine moves whole panels.
+  auto panelledBytes = [&] {
+    return use.count * tile.rows *
+           roundUp(tile.cols * bytesPerElement(node.tensor, problem),
+                   kPanelBytes);
+  };
   // Warps on the same rows hand each other a statistic: each writes its own and
   // reads those of all.
   auto exchangedBytes = [&] {
@@ -88,13 +94,10 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
       return 0;
     if (use.isPanelled && !shapeOf(node.tensor).cols)
       return use.count * tile.rows * bytesPerElement(node.tensor, problem);
-    // The copy engine writes whole panels.
     if (node.partColumns > 0)
       return use.count * tile.rows * tile.cols * bytesMoved(node, problem);
     if (use.isPanelled)
-      return keyBytes(use.count * tile.rows *
-                      roundUp(tile.cols * bytesPerElement(node.tensor, problem),
-                              kPanelBytes));
+      return keyBytes(panelledBytes());
     return tileBytes(node.tensor, tile.rows, tile.cols);
   case Verb::transpose: // read and written
     return 2 * tileBytes(node.tensor, tile.rows, tile.cols);
@@ -152,8 +155,9 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   case Verb::loop:
   case Verb::share:
   case Verb::absorb:
-  case Verb::rescale:
     return 0;
+  case Verb::rescale:
+    return node.level == Level::Smem ? panelledBytes() : 0;
   }
   return 0;
 }

@@ -108,39 +108,6 @@ SmallVector<Value> StoreFragmentOp::getTrafficOperands() {
   return {getView(), getRow(), getColumn()};
 }
 
-LogicalResult LoadFragmentOp::verify() {
-  FragType fragment = getFragment().getType();
-  ViewType view = getView().getType();
-  constexpr int64_t pairBytes = 4;
-  if (fragment.getLayout() != FragmentLayout::lhs ||
-      fragment.getElementType() != view.getElementType() ||
-      view.getElementType().getIntOrFloatBitWidth() != 16)
-    return emitOpError("expects a view of 16-bit elements and a fragment of "
-                       "them in layout lhs, but got ")
-           << view << " and " << fragment;
-  if (view.getColumns() != fragment.getColumns())
-    return emitOpError("expects a fragment of ")
-           << view.getColumns() << " columns, but got " << fragment;
-  if (view.getAlign() % pairBytes != 0)
-    return emitOpError("expects rows aligned to ")
-           << pairBytes << " bytes, but got " << view;
-  return success();
-}
-
-Traffic LoadFragmentOp::getTraffic(const TrafficScalars &scalars) {
-  FragType fragment = getFragment().getType();
-  int64_t rows = clippedRows(scalars.scalar(getRow()), fragment.getRows(),
-                             scalars.rows(getView()));
-  int64_t columns = clippedRows(/*first=*/0, fragment.getColumns(),
-                                scalars.scalar(getColumns()));
-  constexpr int64_t elementBytes = 2;
-  return {rows * columns * elementBytes, 0};
-}
-
-SmallVector<Value> LoadFragmentOp::getTrafficOperands() {
-  return {getView(), getRow(), getColumns()};
-}
-
 //===----------------------------------------------------------------------===//
 // Statistics in shared memory
 //===----------------------------------------------------------------------===//

@@ -310,6 +310,8 @@ Node softmax(Tensor scores);
 Node weigh(Tensor scores);
 Node differentiate(Tensor gradient);
 Node rescale(Tensor accumulator);
+/// The same of what lies in shared memory, read there.
+Node rescaleStaged(Tensor tensor);
 Node spill(Tensor tensor, int64_t slots = 0);
 /// A spill by the copy engine, from a buffer in shared memory.
 Node spillStaged(Tensor tensor);

@@ -131,29 +131,6 @@ def Tile_StoreFragmentOp : Tile_Op<"store_fragment",
   let hasVerifier = 1;
 }
 
-def Tile_LoadFragmentOp : Tile_Op<"load_fragment",
-    [MemoryEffects<[MemRead]>,
-     DeclareOpInterfaceMethods<Tile_TrafficInterface,
-       ["getTrafficOperands"]>]> {
-  let summary = "loads a left factor of 16 bits from a view";
-  let description = [{
-    Per warp: the rows of the view from `row` on.  Of the view's columns there
-    are the first `columns`, at least 1; what lies behind them, or behind the
-    view's rows, reads as zero.  There is a row at least, and columns begin at
-    multiples of 4 bytes.
-
-    The loads are under way when the warp goes on: they end where something
-    reads the fragment.
-  }];
-  let arguments = (ins Tile_View:$view, I32:$row, I32:$columns);
-  let results = (outs Tile_Frag:$fragment);
-  let assemblyFormat = [{
-    $view `[` $row `]` `columns` `(` $columns `)` attr-dict
-    `:` type($view) `->` type($fragment)
-  }];
-  let hasVerifier = 1;
-}
-
 //===----------------------------------------------------------------------===//
 // Flags
 //===----------------------------------------------------------------------===//

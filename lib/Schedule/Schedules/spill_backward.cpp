@@ -88,16 +88,6 @@ static Node tilesOf(Axis axis, int64_t rows, const Tiles &t, int64_t width,
   return ofProducts(grid(axis, rows, warps, std::move(body)));
 }
 
-/// P, which stays until dS is made of it: multiplied, or read.
-static Body weights(const Tiles &t) {
-  if (t.has("kept"))
-    return {kept(absorb(Tensor::TileMax)), kept(absorb(Tensor::P))};
-  return {hold(Tensor::S),
-          product(Axis::HeadDim, t, smem(Tensor::Q), smem(Tensor::K),
-                  multiply(Tensor::S, Tensor::Q, Tensor::K)),
-          weigh(Tensor::S)};
-}
-
 /// P and dS of a strip.  A block of scores is a tile of its own: the tiles of
 /// all multiprocessors then are some rows by some columns, and what they read
 /// stays in L2.
@@ -107,19 +97,20 @@ static Node scoresGrid(const Tiles &t) {
     return inTilesOf(query,
                      isPipeline(t) ? spillStaged(tensor) : spill(tensor));
   };
+  Body weights = {hold(Tensor::S),
+                  product(Axis::HeadDim, t, smem(Tensor::Q), smem(Tensor::K),
+                          multiply(Tensor::S, Tensor::Q, Tensor::K)),
+                  weigh(Tensor::S), leave(Tensor::P)};
   Body gradient = {hold(Tensor::GradP),
                    product(Axis::HeadDimV, t, smem(Tensor::GradO),
                            smem(Tensor::V),
                            multiply(Tensor::GradP, Tensor::GradO, Tensor::V))};
-  // What is read arrives under the product.
-  Body leaving = {leave(Tensor::P)};
-  if (t.has("kept"))
-    leaving = sequence({gradient, {rescale(Tensor::P)}, leaving});
-  else
-    leaving = sequence({leaving, gradient});
+  Body kept = {attn::kept(absorb(Tensor::TileMax)), attn::kept(smem(Tensor::P)),
+               rescaleStaged(Tensor::P), leave(Tensor::P)};
+  Body made = t.has("kept") ? sequence({gradient, kept})
+                            : sequence({weights, gradient});
   Body block = sequence({{load(Tensor::Stats, Level::Registers)},
-                         weights(t),
-                         leaving,
+                         made,
                          {differentiate(Tensor::GradP), leave(Tensor::GradS)}});
   Node blocks = seek(Axis::Key, t.get("key_block"), 1, block);
   blocks.isParallel = true;

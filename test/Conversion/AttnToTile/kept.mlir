@@ -23,14 +23,14 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 
 // -----
 
-// Backward no Q and no K come to scores, but weights to registers.
+// Backward no Q and no K come to scores, but weights through the ring.
 // CHECK-LABEL: tile.kernel @spill_backward_wgmma_bf16_512_320_scores_kept(
 // CHECK-NOT: tile.role = "q_map"
-// CHECK-SAME: !tile.ptr<bf16> {tile.role = "weights"}
+// CHECK-SAME: !tile.tensor_map<128x?xbf16> {tile.role = "weights_map"}
 // CHECK-SAME: !tile.ptr<f32> {tile.role = "block_rows"}
-// CHECK: tile.load_fragment {{.*}} -> <16x256xbf16, lhs>
 // CHECK-COUNT-5: tile.wgmma {{.*}} -> <16x256xf32>
 // CHECK-NOT: tile.wgmma {{.*}} -> <16x256xf32>
+// CHECK-COUNT-4: tile.load_matrix {{.*}} -> <16x64xbf16, lhs>
 // CHECK-LABEL: tile.kernel @spill_backward_wgmma_bf16_512_320_dk_dv_kept(
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @backward(%do: memref<2x8x1000x320xbf16>, %q: memref<2x8x1000x512xbf16>, %k: memref<2x2x1000x512xbf16>, %v: memref<2x2x1000x320xbf16>, %o: memref<2x8x1000x320xbf16>, %lse: memref<2x8x1000xf32>, %w: memref<2x8x1000x1000xbf16>, %r: memref<2x8x8x1000xf32>,

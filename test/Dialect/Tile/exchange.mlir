@@ -53,8 +53,6 @@ gpu.module @kernels {
         %view = tile.view %o[%n0] rows(%c0) stride(%n0) : <bf16> -> <?x512xbf16, align = 16>
         // CHECK: tile.store_fragment %{{.*}} to %{{.*}}[%[[C0]], %[[RANK]]] : <16x192xf32, acc> to <?x512xbf16, align = 16>
         tile.store_fragment %x to %view[%c0, %rank] : <16x192xf32, acc> to <?x512xbf16, align = 16>
-        // CHECK: tile.load_fragment %{{.*}}[%[[C0]]] columns(%[[RANK]]) : <?x512xbf16, align = 16> -> <16x512xbf16, lhs>
-        %loaded = tile.load_fragment %view[%c0] columns(%rank) : <?x512xbf16, align = 16> -> <16x512xbf16, lhs>
       }
     }
     tile.return

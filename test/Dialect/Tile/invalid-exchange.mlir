@@ -333,30 +333,6 @@ gpu.module @kernels {
 
 // -----
 
-func.func @load_fragment_layout(%v: !tile.view<?x16xbf16, align = 16>, %i: i32) {
-  // expected-error @below {{'tile.load_fragment' op expects a view of 16-bit elements and a fragment of them in layout lhs, but got '!tile.view<?x16xbf16, align = 16>' and '!tile.frag<16x16xf32, acc>'}}
-  %f = tile.load_fragment %v[%i] columns(%i) : <?x16xbf16, align = 16> -> <16x16xf32, acc>
-  return
-}
-
-// -----
-
-func.func @load_fragment_columns(%v: !tile.view<?x32xbf16, align = 16>, %i: i32) {
-  // expected-error @below {{expects a fragment of 32 columns, but got '!tile.frag<16x16xbf16, lhs>'}}
-  %f = tile.load_fragment %v[%i] columns(%i) : <?x32xbf16, align = 16> -> <16x16xbf16, lhs>
-  return
-}
-
-// -----
-
-func.func @load_fragment_align(%v: !tile.view<?x16xbf16, align = 2>, %i: i32) {
-  // expected-error @below {{expects rows aligned to 4 bytes, but got '!tile.view<?x16xbf16, align = 2>'}}
-  %f = tile.load_fragment %v[%i] columns(%i) : <?x16xbf16, align = 2> -> <16x16xbf16, lhs>
-  return
-}
-
-// -----
-
 gpu.module @kernels {
   tile.kernel @any_columns_whole(%map: !tile.tensor_map<64x?xbf16>, %c: i32) attributes {warps = 4 : i32} {
     %s = tile.alloc "s" : <1x64x64xbf16, sw128>

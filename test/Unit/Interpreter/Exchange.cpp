@@ -295,37 +295,6 @@ TEST_F(Exchange, FragmentsBeginAtPieces) {
 }
 
 //===----------------------------------------------------------------------===//
-// tile.load_fragment
-//===----------------------------------------------------------------------===//
-
-/// From row `%c2` on of 10 rows, so many columns of 16.
-static std::string loading(const std::string &columns) {
-  return "%some = tile.view %pout[%zero] rows(%c10) stride(%pitch) : "
-         "!tile.ptr<bf16> -> !tile.view<?x16xbf16, align = 16>\n"
-         "%got = tile.load_fragment %some[%c2] columns(" +
-         columns + ") : !tile.view<?x16xbf16, align = 16> -> !lhs // HERE\n";
-}
-
-TEST_F(Exchange, WhatIsNotThereLoadsAsZero) {
-  kernel("tile.store_fragment %v to %out[%c0, %c0] : !acc to !out\n" +
-         loading("%c10") +
-         "%back = tile.cast %got : !lhs -> !acc\n"
-         "tile.store_fragment %back to %out[%c0, %c0] : !acc to !out");
-  runKernel();
-  EXPECT_EQ(traffic.global, 2 * 16 * 16 * 2 + 8 * 10 * 2);
-  std::vector<float> got = bf16s(out, 16 * 24);
-  for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < 16; ++j)
-      EXPECT_EQ(got[i * 24 + j],
-                i < 8 && j < 10 ? float(8 * (i + 2) + j) : 0.0f);
-}
-
-TEST_F(Exchange, FragmentsHaveAColumn) {
-  kernel(loading("%c0"));
-  expectError(arguments, "expects a column at least, but got 0");
-}
-
-//===----------------------------------------------------------------------===//
 // Columns of boxes, products that go on
 //===----------------------------------------------------------------------===//
 

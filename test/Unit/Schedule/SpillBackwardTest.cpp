@@ -122,6 +122,8 @@ private:
       int64_t slices = (c.kept ? 0 : tilesOf(d, 64)) + tilesOf(e, 64);
       scores.smem += slices * smemOf(c.keyBlock);
       scores.smem += 2 * 2 * (2 * own * c.keyBlock); // staged
+      if (c.kept)
+        scores.smem += 2 * (2 * own * c.keyBlock);
     }
   }
 

@@ -28,6 +28,8 @@ class Problem:
     batch: int = None
     queries: int = None
     keys: int = None
+    lse: bool = False
+    keeps_weights: bool = False
 
 
 @dataclass
