@@ -120,8 +120,9 @@ private:
     int64_t boxRows = 0;
     runtime::TensorMap map;
   };
-  /// So many are written at a launch, as merged gradients have.
-  static constexpr size_t kMaxMaps = 9;
+  /// So many are written at a launch, as merged gradients have of weights that
+  /// were kept.
+  static constexpr size_t kMaxMaps = 10;
   struct Launch {
     const LoadedKernels::Entry *kernel;
     std::string name;
