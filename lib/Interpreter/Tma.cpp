@@ -168,7 +168,7 @@ Step attn::interpreter::runTmaStore(Warp &warp, const Instruction &in) {
   int64_t width = part.rectangle().width;
   for (int64_t i = begin; i < end; ++i)
     if (std::optional<std::string> error =
-            writeGlobal(warp, in, box.address(i, column),
+            storeGlobal(warp, in, box.address(i, column),
                         &data[(i - begin) * width], width))
       warp.report(in, "global write", *error + " in row " + Twine(box.row + i));
   warp.block.traffic.global += int64_t(data.size());
@@ -183,8 +183,10 @@ Step attn::interpreter::runTmaStoreWait(Warp &warp, const Instruction &in) {
     warp.stores.erase(warp.stores.begin());
   }
   if (cast<tile::TmaStoreWaitOp>(in.op).getComplete() &&
-      warp.storesStarted > inFlight)
-    warp.block.launch.additions.complete(eventOf(warp, in),
-                                         warp.storesStarted - inFlight);
+      warp.storesStarted > inFlight) {
+    uint64_t end = warp.storesStarted - inFlight;
+    warp.block.launch.additions.complete(eventOf(warp, in), end);
+    warp.block.residents.visibility.complete(eventOf(warp, in), end);
+  }
   return Step::next;
 }

@@ -66,12 +66,22 @@ std::optional<Event> Visibility::writerOf(uint64_t address,
 //===----------------------------------------------------------------------===//
 
 /// `done` ("the write") by another warp must come before `now` ("read").
-static void reportDisorder(Warp &warp, const Instruction &in, StringRef done,
-                           const Event &event, StringRef now) {
+void Visibility::report(Warp &warp, const Instruction &in, StringRef done,
+                        const Event &event, StringRef now) {
   std::string who = ("warp " + Twine(event.warp)).str();
   std::string what = (done + " of these bytes by ").str();
   Operation *cause = warp.block.program.ops[event.instruction];
-  if (event.block == warp.block.number)
+  bool isOwn = event.block == warp.block.number;
+  if (event.time == kInFlight) {
+    if (!isOwn)
+      who += " of " + warp.block.residents.block(event.block).name();
+    return warp.report(in, (done + now).str(),
+                       "expects " + Twine(what) + who +
+                           " to be complete before they are " + now +
+                           ", but it has not been waited for",
+                       cause, done + " is here");
+  }
+  if (isOwn)
     return warp.report(in, (done + now).str(),
                        "expects a barrier after " + Twine(what) + who +
                            " before they are " + now + ", but got none",
@@ -98,7 +108,7 @@ void Visibility::read(Warp &warp, const Instruction &in, uint64_t address,
       *last = now;
     if (!range.writer || inSight(warp, *range.writer))
       return;
-    reportDisorder(warp, in, "the write", *range.writer, "read");
+    report(warp, in, "the write", *range.writer, "read");
     if (!warp.block.seesBefore())
       return;
     MutableArrayRef<uint8_t> part =
@@ -112,15 +122,46 @@ void Visibility::read(Warp &warp, const Instruction &in, uint64_t address,
 
 void Visibility::write(Warp &warp, const Instruction &in, uint64_t address,
                        int64_t bytes, ArrayRef<uint8_t> before) {
-  Event now = eventOf(warp, in);
+  write(warp, in, eventOf(warp, in), address, bytes, before);
+}
+
+void Visibility::store(Warp &warp, const Instruction &in, uint64_t address,
+                       int64_t bytes, ArrayRef<uint8_t> before) {
+  Event event = eventOf(warp, in);
+  event.time = kInFlight;
+  write(warp, in, event, address, bytes, before);
+  inFlight.push_back({event.block, event.warp, warp.storesStarted - 1, address,
+                      address + uint64_t(bytes)});
+}
+
+void Visibility::complete(const Event &wait, uint64_t end) {
+  auto isOf = [&](const Event &event) {
+    return event.block == wait.block && event.warp == wait.warp;
+  };
+  llvm::erase_if(inFlight, [&](const Store &store) {
+    if (store.block != wait.block || store.warp != wait.warp ||
+        store.number >= end)
+      return false;
+    cover(store.begin, store.end, [&](uint64_t, Range &range) {
+      if (range.writer && isOf(*range.writer) &&
+          range.writer->time == kInFlight)
+        range.writer->time = wait.time;
+    });
+    return true;
+  });
+}
+
+void Visibility::write(Warp &warp, const Instruction &in, const Event &event,
+                       uint64_t address, int64_t bytes,
+                       ArrayRef<uint8_t> before) {
   cover(address, address + uint64_t(bytes), [&](uint64_t begin, Range &range) {
     if (range.writer && !inSight(warp, *range.writer))
-      reportDisorder(warp, in, "the write", *range.writer, "overwritten");
+      report(warp, in, "the write", *range.writer, "overwritten");
     for (const Event &reader : range.readers)
       if (!inSight(warp, reader))
-        reportDisorder(warp, in, "the read", reader, "overwritten");
+        report(warp, in, "the read", reader, "overwritten");
     range.readers.clear();
-    range.writer = now;
+    range.writer = event;
     range.before.clear();
     if (!before.empty()) {
       ArrayRef<uint8_t> part = before.slice(begin - address, range.end - begin);
@@ -155,11 +196,12 @@ attn::interpreter::readGlobal(Warp &warp, const Instruction &in,
   return error;
 }
 
-std::optional<std::string> attn::interpreter::writeGlobal(Warp &warp,
-                                                          const Instruction &in,
-                                                          uint64_t address,
-                                                          const void *source,
-                                                          int64_t bytes) {
+/// Writes bytes; `record` records it where blocks run together.
+static std::optional<std::string>
+write(Warp &warp, const Instruction &in, uint64_t address, const void *source,
+      int64_t bytes,
+      void (Visibility::*record)(Warp &, const Instruction &, uint64_t, int64_t,
+                                 ArrayRef<uint8_t>)) {
   checkNotAdded(warp, in, address, bytes);
   std::vector<uint8_t> before;
   bool together = warp.block.residents.together;
@@ -171,8 +213,24 @@ std::optional<std::string> attn::interpreter::writeGlobal(Warp &warp,
   std::optional<std::string> error =
       warp.block.memory.write(address, source, bytes);
   if (!error && together)
-    warp.block.residents.visibility.write(warp, in, address, bytes, before);
+    (warp.block.residents.visibility.*record)(warp, in, address, bytes, before);
   return error;
+}
+
+std::optional<std::string> attn::interpreter::writeGlobal(Warp &warp,
+                                                          const Instruction &in,
+                                                          uint64_t address,
+                                                          const void *source,
+                                                          int64_t bytes) {
+  return write(warp, in, address, source, bytes, &Visibility::write);
+}
+
+std::optional<std::string> attn::interpreter::storeGlobal(Warp &warp,
+                                                          const Instruction &in,
+                                                          uint64_t address,
+                                                          const void *source,
+                                                          int64_t bytes) {
+  return write(warp, in, address, source, bytes, &Visibility::store);
 }
 
 /// Records what the copy engine adds or stores, and checks its order among what

@@ -20,14 +20,17 @@
 // the new bytes (forward), those from before (reverse; NaN where there were
 // none), or either (shuffled), as if the writer's block kept them back.
 //
+// What the copy engine stores comes at any time until the warp that started it
+// has waited for it to be complete: it is a write of that warp behind the wait,
+// and before it in sight of nobody, that warp included.
+//
 // **Simpler than PTX**: accesses are never atomic (flags and counters are, and
 // have ops of their own); a write that is in sight of two blocks appears to
 // both at once; an arrival at another block's mbarrier, or bytes that are
 // loaded there, tell that its warp's reads are over and that phases have ended,
 // which PTX promises only with release, but show no writes; a write of generic
-// kind needs no fence before TMA reads it; a store by TMA counts when it
-// starts; draws from a counter order nothing.  What is added to has an
-// order of its own (Additions.h).
+// kind needs no fence before TMA reads it; draws from a counter order nothing.
+// What is added to has an order of its own (Additions.h).
 //
 // A block that runs alone keeps no such record.
 //
@@ -38,8 +41,10 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -70,6 +75,11 @@ public:
   /// Checks and records a write.  `before` is what memory holds, or nothing.
   void write(Warp &warp, const Instruction &in, uint64_t address, int64_t bytes,
              llvm::ArrayRef<uint8_t> before);
+  /// The same by the copy engine, for the store that the warp started last.
+  void store(Warp &warp, const Instruction &in, uint64_t address, int64_t bytes,
+             llvm::ArrayRef<uint8_t> before);
+  /// The stores of a warp before number `end` are complete since its wait.
+  void complete(const Event &wait, uint64_t end);
   /// The write that bytes come from, if it was one.
   std::optional<Event> writerOf(uint64_t address, int64_t bytes) const;
 
@@ -83,12 +93,26 @@ private:
     /// The last read of each warp since.
     llvm::SmallVector<Event, 2> readers;
   };
+  /// What the copy engine has been told to store.
+  struct Store {
+    unsigned block, warp;
+    uint64_t number; ///< among those of the warp
+    uint64_t begin, end;
+  };
+  /// The time of a store that nobody has waited for.
+  static constexpr uint32_t kInFlight = std::numeric_limits<uint32_t>::max();
+
+  static void report(Warp &warp, const Instruction &in, llvm::StringRef done,
+                     const Event &event, llvm::StringRef now);
+  void write(Warp &warp, const Instruction &in, const Event &event,
+             uint64_t address, int64_t bytes, llvm::ArrayRef<uint8_t> before);
   void split(uint64_t at);
   template <typename Apply>
   void cover(uint64_t begin, uint64_t end, Apply apply);
 
   /// By their first byte.
   std::map<uint64_t, Range> ranges;
+  std::vector<Store> inFlight;
 };
 
 /// Reads or writes global memory on behalf of a warp.  The sentence that says
@@ -98,6 +122,10 @@ std::optional<std::string> readGlobal(Warp &warp, const Instruction &in,
                                       uint64_t address, void *target,
                                       int64_t bytes);
 std::optional<std::string> writeGlobal(Warp &warp, const Instruction &in,
+                                       uint64_t address, const void *source,
+                                       int64_t bytes);
+/// The same, by the copy engine.
+std::optional<std::string> storeGlobal(Warp &warp, const Instruction &in,
                                        uint64_t address, const void *source,
                                        int64_t bytes);
 /// The same, adding to f32 words (Additions.h).
