@@ -83,6 +83,11 @@ Scalar Arguments::get(TileBuilder &builder, StringRef role) const {
   return builder.wrap(op.getBody().getArgument(found - roles.begin()));
 }
 
+Scalar Arguments::opaqueZero(TileBuilder &b) const {
+  Scalar none = b.i32(0);
+  return b.select(get(b, "heads") < none, b.i32(1), none);
+}
+
 Scalar Arguments::offset(TileBuilder &b, StringRef operand, Scalar batch,
                          Scalar head, Scalar row) const {
   Scalar offset = get(b, offsetRole(operand));

@@ -101,11 +101,6 @@ TileOrder GradientFrame::order() const {
   return TileOrder(b, arguments, problem, own, request.sms, request.l2Bytes);
 }
 
-Scalar GradientFrame::opaqueZero() const {
-  Scalar none = b.i32(0);
-  return b.select(arguments.get(b, "heads") < none, b.i32(1), none);
-}
-
 //===----------------------------------------------------------------------===//
 // Products of a consumer's warp
 //===----------------------------------------------------------------------===//

@@ -87,10 +87,8 @@ struct GradientFrame {
   /// Tiles in the order of the launch.
   TileOrder order() const;
   Tile pop(Place message) const { return popTile(b, queue, message); }
-  /// 0, as nobody who compiles knows: added to a row in every step, it keeps
-  /// descriptors from being worked out before the loop, which takes as many
-  /// pairs of registers as there are.
-  Scalar opaqueZero() const;
+  /// Added to a row in every step (`Arguments::opaqueZero`).
+  Scalar opaqueZero() const { return arguments.opaqueZero(b); }
 
   //===--------------------------------------------------------------------===//
   // Products of a consumer's warp

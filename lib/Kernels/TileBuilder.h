@@ -145,6 +145,11 @@ public:
                               const KernelRequest &request, int64_t warps);
   Scalar get(TileBuilder &builder, llvm::StringRef role) const;
 
+  /// 0, as nobody who compiles knows.  Where places in shared memory are known,
+  /// or the same in every step, the descriptors of all products there are worked
+  /// out before the loop, which takes as many pairs of registers.
+  Scalar opaqueZero(TileBuilder &builder) const;
+
   /// Elements from an operand's base to a row of one batch entry and head.
   Scalar offset(TileBuilder &builder, llvm::StringRef operand, Scalar batch,
                 Scalar head, Scalar row) const;

@@ -132,6 +132,8 @@ private:
     consumer = warp - kWarpsPerGroup;
     softmax.emplace(b, arguments.get(b, "scale"), request.scale, problem.dtype);
     Place start = Place::reader(b);
+    // The units of a strip may be whole rounds of the ring.
+    start.slot = start.slot + arguments.opaqueZero(b);
     forEachTile(b, queue, {start.slot, start.parity, start.parity, b.i32(0)},
                 [&](const Tile &tile, ValueRange s) {
                   return consumeTile(tile, {b.wrap(s[0]), b.wrap(s[1])},
