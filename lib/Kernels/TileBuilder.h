@@ -146,8 +146,8 @@ public:
   Scalar get(TileBuilder &builder, llvm::StringRef role) const;
 
   /// 0, as nobody who compiles knows.  Where places in shared memory are known,
-  /// or the same in every step, the descriptors of all products there are worked
-  /// out before the loop, which takes as many pairs of registers.
+  /// or the same in every step, the descriptors of all products there are
+  /// worked out before the loop, which takes as many pairs of registers.
   Scalar opaqueZero(TileBuilder &builder) const;
 
   /// Elements from an operand's base to a row of one batch entry and head.
