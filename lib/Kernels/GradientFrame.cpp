@@ -108,7 +108,7 @@ TileOrder GradientFrame::order() const {
 Value GradientFrame::startScores(Value own, Scalar row, Value streamed,
                                  Scalar slot) const {
   return WgmmaOp::create(b, b.pendingType(this->streamed), own, b.i32(0), row,
-                         streamed, slot, /*rhs_column=*/Value(),
+                         streamed, slot, /*rhsColumn=*/Value(),
                          /*transpose=*/true, /*acc=*/Value());
 }
 
@@ -118,9 +118,8 @@ Value GradientFrame::startSum(Value sum, Value factor, Value streamed,
   int64_t columns = pending ? pending.getColumns()
                             : cast<FragType>(sum.getType()).getColumns();
   return WgmmaOp::create(b, b.pendingType(columns), factor,
-                         /*lhs_stage=*/Value(), /*lhs_row=*/Value(), streamed,
-                         slot, /*rhs_column=*/Value(), /*transpose=*/false,
-                         sum);
+                         /*lhsStage=*/Value(), /*lhsRow=*/Value(), streamed,
+                         slot, /*rhsColumn=*/Value(), /*transpose=*/false, sum);
 }
 
 Value GradientFrame::factorOf(Value accumulator) const {

@@ -413,11 +413,10 @@ private:
   void multiply(Chain &chain, Value weights, Value exponents) {
     Value scaled = ScaleRowsOp::create(b, sliceType(), weights, exponents);
     ring.awaitFull(b, chain.place);
-    chain.output =
-        WgmmaOp::create(b, b.pendingType(columns), scaled,
-                        /*lhs_stage=*/Value(),
-                        /*lhs_row=*/Value(), pieces, chain.place.slot,
-                        /*transpose=*/false, chain.output);
+    chain.output = WgmmaOp::create(b, b.pendingType(columns), scaled,
+                                   /*lhsStage=*/Value(),
+                                   /*lhsRow=*/Value(), pieces, chain.place.slot,
+                                   /*transpose=*/false, chain.output);
     chain.read = chain.running;
     chain.running = chain.place;
     chain.place = ring.next(b, chain.place);
