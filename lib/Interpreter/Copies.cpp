@@ -214,27 +214,61 @@ Step attn::interpreter::runRowDot(Warp &warp, const Instruction &in) {
   return warp.set(in, MatrixRef(std::move(result)));
 }
 
+static uint64_t addressOfExponent(Warp &warp, const Instruction &in,
+                                  unsigned pointer) {
+  return uint64_t(warp.integer(in, pointer)) +
+         uint64_t(warp.integer(in, pointer + 1)) * sizeof(int32_t);
+}
+
+Step attn::interpreter::runLoadExponent(Warp &warp, const Instruction &in) {
+  int32_t exponent = 0;
+  if (std::optional<std::string> error = readGlobal(
+          warp, in, addressOfExponent(warp, in, 0), &exponent, sizeof exponent))
+    return warp.stop(in, "exponent", *error);
+  return warp.set(in, Number{exponent});
+}
+
 Step attn::interpreter::runSplitView(Warp &warp, const Instruction &in) {
   const View &source = warp.view(in, 0), &target = warp.view(in, 1);
   if (source.rows != target.rows)
     return warp.stop(in, "rows",
                      "expects views of as many rows, but got " +
                          Twine(source.rows) + " and " + Twine(target.rows));
-  int64_t row = warp.integer(in, 2);
-  auto [begin, end] = clip(source, row, tile::SplitViewOp::kRows);
+  using Op = tile::SplitViewOp;
+  int64_t block = warp.integer(in, 2),
+          row = block + int64_t(warp.id) * Op::kRows;
   int64_t columns = source.type.getColumns();
-  int64_t width = target.type.getColumns() / tile::SplitViewOp::kParts;
+  int64_t width = target.type.getColumns() / Op::kParts;
   std::vector<uint8_t> bytes(source.type.rowBytes()),
       written(target.type.rowBytes());
   std::vector<float> values(columns), parts(target.type.getColumns());
-  for (int64_t i = begin; i < end; ++i) {
-    readRow(warp, in, source, row + i, bytes.data());
+  auto load = [&](int64_t i) {
+    readRow(warp, in, source, i, bytes.data());
     decode(source.type.getElementType(), bytes.data(), values);
+  };
+  // Every warp looks at all rows here.
+  uint32_t largest = 0;
+  auto [blockBegin, blockEnd] = clip(source, block, Op::kBlockRows);
+  for (int64_t i = blockBegin; i < blockEnd; ++i) {
+    load(block + i);
+    for (float value : values)
+      if (std::isfinite(value))
+        largest = std::max(largest, bitsOfFloat(std::fabs(value)));
+  }
+  int32_t exponent = std::clamp(Op::kLargest + 127 - int32_t(largest >> 23),
+                                Op::kLeastMove, Op::kMostMove);
+  if (warp.id == 0)
+    if (std::optional<std::string> error =
+            writeGlobal(warp, in, addressOfExponent(warp, in, 3), &exponent,
+                        sizeof exponent))
+      return warp.stop(in, "exponent", *error);
+  auto [begin, end] = clip(source, row, Op::kRows);
+  for (int64_t i = begin; i < end; ++i) {
+    load(row + i);
     for (int64_t column = 0; column < columns; ++column) {
-      Bf16Parts split = splitToBf16(values[column]);
+      F16Parts split = splitToF16(std::ldexp(values[column], exponent));
       parts[column] = split.first;
       parts[width + column] = split.second;
-      parts[2 * width + column] = split.third;
     }
     encode(target.type.getElementType(), parts, written.data());
     writeRow(warp, in, target, row + i, 0, int64_t(written.size()),

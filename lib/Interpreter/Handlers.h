@@ -112,7 +112,9 @@ Step runAnyAbove(Warp &, const Instruction &);
 // Split.cpp
 Step runSplitBf16(Warp &, const Instruction &);
 Step runSplitRows(Warp &, const Instruction &);
+Step runSplitF16(Warp &, const Instruction &);
 Step runSplitView(Warp &, const Instruction &);
+Step runLoadExponent(Warp &, const Instruction &);
 
 // Map.cpp
 Step runMap(Warp &, const Instruction &);

@@ -1,4 +1,4 @@
-//===- Split.cpp - f32 as the sum of three numbers of bf16 ----------------===//
+//===- Split.cpp - f32 as sums of numbers of bf16 or f16 ------------------===//
 
 #include "Buffers.h"
 #include "Elements.h"
@@ -23,6 +23,21 @@ Step attn::interpreter::runSplitBf16(Warp &warp, const Instruction &in) {
   }
   for (auto [result, part] : llvm::zip_equal(in.results, parts))
     warp.cell(result) = MatrixRef(std::move(part));
+  return Step::next;
+}
+
+Step attn::interpreter::runSplitF16(Warp &warp, const Instruction &in) {
+  const Matrix &source = *warp.matrix(in, 0);
+  auto first = std::make_shared<Matrix>(source);
+  auto second = std::make_shared<Matrix>(source);
+  for (size_t i = 0; i < source.reals.size(); ++i) {
+    F16Parts split =
+        splitToF16(std::ldexp(source.reals[i], tile::SplitF16Op::kExponent));
+    first->reals[i] = split.first;
+    second->reals[i] = split.second;
+  }
+  warp.cell(in.results[0]) = MatrixRef(std::move(first));
+  warp.cell(in.results[1]) = MatrixRef(std::move(second));
   return Step::next;
 }
 

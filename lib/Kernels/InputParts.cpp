@@ -1,4 +1,4 @@
-//===- InputParts.cpp - Inputs of f32 in three parts of bf16 --------------===//
+//===- InputParts.cpp - Inputs of f32 in two parts of f16 -----------------===//
 
 #include "InputParts.h"
 
@@ -14,9 +14,14 @@ std::string attn::partsRole(StringRef input) {
   return (kScratchRole + "_" + input).str();
 }
 
+std::string attn::exponentsRole(StringRef input) {
+  return partsRole(input) + "_exponents";
+}
+
 StringRef attn::inputOfParts(StringRef role) {
   for (StringRef input : {"q", "k", "v"})
-    if (role == partsRole(input) || role == mapRole(partsRole(input)))
+    if (role == partsRole(input) || role == mapRole(partsRole(input)) ||
+        role == exponentsRole(input))
       return input;
   return {};
 }
@@ -44,20 +49,19 @@ public:
   }
 
   KernelOp build() {
-    constexpr int64_t warps = kStripRows / SplitViewOp::kRows;
     StringRef rowsRole = ownsKeys ? "keys" : "queries";
     for (const Input &input : inputs) {
       arguments.operand(input.role, b.getF32Type());
-      arguments.pointer(partsRole(input.role), b.getBF16Type());
+      arguments.pointer(partsRole(input.role), b.getF16Type());
+      arguments.pointer(exponentsRole(input.role), b.getI32Type());
     }
     arguments.scalar(rowsRole, b.getI32Type());
-    KernelOp kernel = arguments.createKernel(b, request, warps);
+    KernelOp kernel = arguments.createKernel(b, request, SplitViewOp::kWarps);
     rows = arguments.get(b, rowsRole);
     head = b.programId(1);
     batch = b.programId(2);
-    Scalar row = b.programId(0) * kStripRows + b.warpId() * SplitViewOp::kRows;
     for (const Input &input : inputs)
-      SplitViewOp::create(b, source(input), target(input), row);
+      split(input);
     ReturnOp::create(b);
     return kernel;
   }
@@ -68,6 +72,17 @@ private:
     int64_t columns;
   };
 
+  void split(const Input &input) const {
+    auto type = SmemType::get(1, 1, SplitViewOp::kNumbers, b.getF32Type());
+    Value largest = AllocOp::create(b, type, ("largest_" + input.role).str());
+    Scalar block = b.programId(0);
+    Scalar blocks = b.ceilDiv(rows, SplitViewOp::kBlockRows);
+    Scalar place = (batch * b.gridSize(1) + head) * blocks + block;
+    SplitViewOp::create(
+        b, source(input), target(input), block * SplitViewOp::kBlockRows,
+        arguments.get(b, exponentsRole(input.role)), place, largest);
+  }
+
   Value source(const Input &input) const {
     auto type = ViewType::get(b.getContext(), input.columns, b.getF32Type(),
                               request.alignmentOf(input.role));
@@ -75,10 +90,10 @@ private:
   }
 
   Value target(const Input &input) const {
-    int64_t columns =
-        kSplitParts * columnsOfPart(input.role, request.problem, request.tiles);
+    int64_t columns = kScaledParts *
+                      columnsOfPart(input.role, request.problem, request.tiles);
     auto type =
-        ViewType::get(b.getContext(), columns, b.getBF16Type(), kMaxAlignment);
+        ViewType::get(b.getContext(), columns, b.getF16Type(), kMaxAlignment);
     Scalar first = b.wide(batch * b.gridSize(1) + head) * b.wide(rows);
     return ViewOp::create(b, type, arguments.get(b, partsRole(input.role)),
                           first * columns, rows, b.wide(b.i32(columns)));

@@ -1,6 +1,7 @@
 //===- Registry.cpp - Kernel builders by name -----------------------------===//
 
 #include "attn/Kernels/Kernels.h"
+#include "attn/Schedule/Schedule.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -81,8 +82,8 @@ static SmallVector<LaunchShape, 3> launchesOfOutput(const Tiles &tiles) {
   SmallVector<LaunchShape, 3> launches;
   if (tiles.has("parts")) {
     GridForm around = GridForm::rowsHeadsBatch;
-    launches = {{"_split_queries", around, false, kStripRows},
-                {"_split_keys", around, true, kStripRows}};
+    launches = {{"_split_queries", around, false, kScaledRows},
+                {"_split_keys", around, true, kScaledRows}};
   }
   if (tiles.get("merged", 0) == 0) {
     launches.append({scores, outputs});

@@ -136,14 +136,14 @@ Value SpillConsumer::addRuns(Scalar runs, int64_t count, Place &place,
 // those of the next slice while the others are multiplied.
 Value SpillConsumer::sliceOfParts(Place &place, int64_t columns,
                                   bool isTransposed) const {
-  std::array<Place, kSplitParts> parts;
+  std::array<Place, kScaledParts> parts;
   for (Place &part : llvm::reverse(parts)) {
     ring.awaitFull(b, place);
     part = place;
     place = ring.next(b, place);
   }
   Value sum = startPairs(
-      /*splits=*/true, Value(),
+      kScaledParts, Value(),
       [&](const PartPair &pair, Value sum) -> Value {
         return WgmmaOp::create(b, b.pendingType(columns), left,
                                parts[pair.left].slot, groupRow, right,
@@ -151,7 +151,7 @@ Value SpillConsumer::sliceOfParts(Place &place, int64_t columns,
       },
       /*endsWithParts=*/true);
   // A slot goes back when all groups but the youngest ones are done.
-  for (unsigned part = kSplitParts - 1; part > 0; --part) {
+  for (unsigned part = kScaledParts - 1; part > 0; --part) {
     WgmmaWaitOp::create(b, TypeRange(), part, ValueRange());
     ring.release(b, parts[part]);
   }

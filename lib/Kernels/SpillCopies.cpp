@@ -132,12 +132,12 @@ private:
   Place loadParts(int64_t slices, Place start,
                   function_ref<void(Scalar slice, Scalar part, Place)> load) {
     ValueRange last = b.loop(
-        b.i32(0), b.i32(slices * kSplitParts), {start.slot, start.parity},
+        b.i32(0), b.i32(slices * kScaledParts), {start.slot, start.parity},
         [&](Scalar number, ValueRange p) -> SmallVector<Value> {
           Place place{b.wrap(p[0]), b.wrap(p[1])};
-          Scalar slice = number / kSplitParts;
+          Scalar slice = number / kScaledParts;
           f.ring.awaitEmpty(b, place);
-          Scalar last = slice * kSplitParts + (kSplitParts - 1);
+          Scalar last = slice * kScaledParts + (kScaledParts - 1);
           load(slice, last - number, place);
           place = f.ring.next(b, place);
           return {place.slot, place.parity};
@@ -311,7 +311,7 @@ public:
 private:
   Scalar writeScores(const Tile &tile, Scalar turn) {
     if (f.isForward) {
-      for (int64_t part = 0; part < (f.splits ? kSplitParts : 1); ++part) {
+      for (int64_t part = 0; part < (f.splits ? kScaledParts : 1); ++part) {
         SpillFrame::WeightsPlace at =
             f.weightsAt(tile, tile.part, b.i32(part * f.keyBlock));
         write(at.array, at.batch, at.head, at.row, at.column, turn);

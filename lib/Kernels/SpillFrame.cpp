@@ -49,7 +49,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
   hasMergedTiles = merged;
   writers = kGroups;
   if (splits)
-    element = b.getBF16Type();
+    element = b.getF16Type();
 }
 
 int64_t SpillFrame::partsOf(SpillLaunch launch) const {
@@ -106,6 +106,9 @@ void SpillFrame::declareRound() {
       arguments.operand("block_rows", b.getF32Type());
     else
       arguments.pointer("scratch_rows", b.getF32Type());
+    if (splits && is(SpillLaunch::scores))
+      for (StringRef input : {"q", "k", "v"})
+        arguments.pointer(exponentsRole(input), b.getI32Type());
     if (merged)
       declareFlags(b, arguments, request);
     bool hasOutputs = merged || is(SpillLaunch::querySums);
@@ -217,13 +220,13 @@ void SpillFrame::declareMapsOfOutput() {
   bool isScores = is(SpillLaunch::scores);
   auto mapInput = [&](StringRef input, int64_t rows, int64_t columns) {
     if (splits)
-      declareMap(partsRole(input), rows, kSplitParts * partColumns(input));
+      declareMap(partsRole(input), rows, kScaledParts * partColumns(input));
     else
       declareMap(input, rows, columns);
   };
   StringRef weights = keeps ? "weights" : "scratch_p";
   int64_t columnsOfWeights = keeps    ? TensorMapType::kAnyColumns
-                             : splits ? kSplitParts * keyBlock
+                             : splits ? kScaledParts * keyBlock
                                       : keyBlock;
   // P leaves by warpgroups, and merged comes with the same map.
   int64_t rowsOfLeft = merged ? kGroupRows : kRows;
@@ -447,6 +450,19 @@ Walk SpillFrame::walkInRound(const Tile &tile) const {
     run = {run.begin * ofBlock, run.end * ofBlock};
   }
   return {run, tile.head, run.end - run.begin};
+}
+
+Scalar SpillFrame::exponentOf(StringRef input, const Tile &tile) const {
+  constexpr int64_t rows = SplitViewOp::kBlockRows;
+  bool isQuery = input == "q";
+  Scalar allHeads = arguments.get(b, "heads");
+  Scalar heads = isQuery ? allHeads : allHeads / sharers;
+  Scalar head = isQuery ? tile.head : tile.head / sharers;
+  Scalar ofHead = b.ceilDiv(isQuery ? queries : keys, rows);
+  Scalar block = isQuery ? tile.row / rows : tile.part * keyBlock / rows;
+  Value index = (tile.batch * heads + head) * ofHead + block;
+  return b.wrap(LoadExponentOp::create(
+      b, b.getI32Type(), arguments.get(b, exponentsRole(input)), index));
 }
 
 Scalar SpillFrame::isIdle(const Tile &tile) const {

@@ -122,6 +122,9 @@ struct SpillFrame : GradientFrame {
   int64_t partColumns(llvm::StringRef input) const {
     return columnsOfPart(input, problem, request.tiles);
   }
+  /// Of inputs in parts, the power of two that those of a tile of scores were
+  /// multiplied by.
+  Scalar exponentOf(llvm::StringRef input, const Tile &tile) const;
   /// Whether there is nothing to do for a tile; none is told of such a one.
   Scalar isIdle(const Tile &tile) const;
   /// Whether all of some queries, from `row` on, see a whole block of scores.

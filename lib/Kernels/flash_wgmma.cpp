@@ -76,12 +76,13 @@ private:
   struct State;
 
   Value startScores(Place q, Place k) {
-    return startPairs(
-        splits, Value(), [&](const PartPair &pair, Value sum) -> Value {
-          return WgmmaOp::create(b, b.pendingType(key), buffersQ[pair.left],
-                                 q.slot, groupRow, buffersK[pair.right], k.slot,
-                                 /*transpose=*/true, sum);
-        });
+    return startPairs(splits ? kSplitParts : 1, Value(),
+                      [&](const PartPair &pair, Value sum) -> Value {
+                        return WgmmaOp::create(
+                            b, b.pendingType(key), buffersQ[pair.left], q.slot,
+                            groupRow, buffersK[pair.right], k.slot,
+                            /*transpose=*/true, sum);
+                      });
   }
 
   /// O in parts that are added to by themselves, or the only one.
@@ -104,13 +105,14 @@ private:
     Value column =
         part == 0 ? Value() : Value(b.i32(int64_t(part) * kSumColumns));
     Value sum = splits ? Value() : output[part];
-    return startPairs(
-        splits, sum, [&](const PartPair &pair, Value sum) -> Value {
-          return WgmmaOp::create(b, b.pendingType(columnsOf(part)),
-                                 weights[pair.left], /*lhs_stage=*/Value(),
-                                 /*lhs_row=*/Value(), buffersV[pair.right],
-                                 v.slot, column, transposes, sum);
-        });
+    return startPairs(splits ? kSplitParts : 1, sum,
+                      [&](const PartPair &pair, Value sum) -> Value {
+                        return WgmmaOp::create(
+                            b, b.pendingType(columnsOf(part)),
+                            weights[pair.left], /*lhs_stage=*/Value(),
+                            /*lhs_row=*/Value(), buffersV[pair.right], v.slot,
+                            column, transposes, sum);
+                      });
   }
 
   /// The rest of that product, of which one part is in flight.  Parts are

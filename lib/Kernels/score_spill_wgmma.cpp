@@ -23,9 +23,13 @@
 // of the other run, and while one makes P of its scores the last ones of the
 // other, or the first ones of its next tile (SpillConsumer.h).
 //
-// f32 goes through both in three parts of bf16, six products for one, of which
-// launches before the rounds make Q, K and V (InputParts.h) and `scores` P.  A
-// slice is a sum of its own, that is added to what is kept in f32: the tensor
+// f32 goes through both in two parts of f16, three products for one, of which
+// launches before the rounds make Q, K and V (InputParts.h) and `scores` P.
+// Parts are of numbers that were multiplied by a power of two, of 128 rows
+// each: scores are divided by those of their tile, and what V was multiplied
+// by, and P, the maxima and sums of the block's rows say, so that who reads P
+// need not know of it: weights 2^e times as large stand at a maximum less by e.
+// A slice is a sum of its own, that is added to what is kept in f32: the tensor
 // cores cut off what they add behind a sum's last bit, and two slices one
 // behind the other had relative errors of 1.4e-6, those of f32 being 3e-7 to
 // 8e-7.  P of a block is brought to the reference where it is added, by one
@@ -118,6 +122,8 @@ private:
     Value product = splits   ? productOfParts(state.place, problem.headDim)
                     : halves ? productOfHalves(halfOf(tile), state.place)
                              : this->product(state.place, problem.headDim);
+    if (splits)
+      product = unscaled(product, tile);
     Value scores = softmax->orient(b, product);
     scores = b.choose(
         isOpen, [&]() -> SmallVector<Value> { return {scores}; },
@@ -128,6 +134,8 @@ private:
         softmax->raise(b, softmax->start(b, kWarpRows), scores);
     Value weights = softmax->weigh(b, rows, scores);
     rows = softmax->whole(b, rows);
+    if (splits)
+      rows = scaled(rows, exponentOf("v", tile) + b.i32(SplitF16Op::kExponent));
     Scalar place = rowOfStatistics(row);
     StoreRowOp::create(b, rows.max, statisticsOfBlock(tile, tile.part, kMax),
                        place);
@@ -135,6 +143,38 @@ private:
                        place);
     putWeights(weights, state.turn); // last, behind which writers tell of all
     return state;
+  }
+
+  /// Scores as they are, of factors as they were multiplied: by two powers of
+  /// two, one of which alone is in range.
+  Value unscaled(Value product, const Tile &tile) {
+    Scalar query = powerOfTwo(b.i32(0) - exponentOf("q", tile));
+    Scalar key = powerOfTwo(b.i32(0) - exponentOf("k", tile));
+    return b.map(product, product.getType(),
+                 [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                   return x[0] * query * key;
+                 });
+  }
+
+  /// The maxima and sums of weights that are 2^exponent times as large.
+  GroupSoftmax::Rows scaled(const GroupSoftmax::Rows &rows, Scalar exponent) {
+    Scalar lower = asFloat(exponent), factor = powerOfTwo(exponent);
+    Value max = b.map(rows.max, rows.max.getType(),
+                      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                        return x[0] - lower;
+                      });
+    Value sum = b.map(rows.sum, rows.sum.getType(),
+                      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                        return x[0] * factor;
+                      });
+    return {max, sum};
+  }
+
+  Scalar asFloat(Scalar number) {
+    return b.wrap(arith::SIToFPOp::create(b, b.getF32Type(), number));
+  }
+  Scalar powerOfTwo(Scalar exponent) {
+    return b.wrap(b.exp2(asFloat(exponent)));
   }
 
   /// A block's, or those of the half that is seen beside zeros, which are
@@ -172,7 +212,7 @@ private:
     if (!splits)
       return put(weights, turn);
     FragType type = b.lhsType(kWarpRows, keyBlock, element);
-    auto parts = SplitBf16Op::create(b, type, type, type, weights);
+    auto parts = SplitF16Op::create(b, type, type, weights);
     for (Value part : parts.getResults())
       put(part, turn);
   }

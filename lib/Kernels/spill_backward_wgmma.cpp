@@ -162,13 +162,16 @@ private:
                 [&] { rows = keptRowsOf(tile, warpRow, key / keyBlock); });
     Scalar isOpen = this->isOpen(row, kGroupRows, key);
     std::array<Value, 2> kept;
+    SmallVector<Place> held;
     for (int64_t piece = 0; !isEmptyPiece(piece); ++piece) {
       Value weights, gradient;
       for (int64_t slice = 0; slice < staging.columns; slice += kStep) {
         int64_t column = piece * staging.columns + slice;
         int64_t half = column / kStep % 2;
         if (half == 0)
-          kept = takeKept(state.place);
+          kept = takeKept(held.emplace_back(state.place));
+        if (half == 1)
+          state.place = ring.next(b, state.place);
         auto [some, ofSome] = fromKept(kept[half], products, column, rows);
         append(weights, some);
         ofSome = clearHidden(ofSome, isOpen, warpRow, key + column);
@@ -177,21 +180,26 @@ private:
       }
       putPiece(weights, 2 * piece, state.turn);
       putPiece(gradient, 2 * piece + 1, state.turn);
+      // Slots go back when all that was in them is in use: a load that is under
+      // way then may still read when the copy engine writes there.  Rows of P
+      // were wrong by that, a warp's, in one of some thousand blocks on an
+      // H100.
+      if ((piece + 1) * staging.columns % (2 * kStep) == 0)
+        for (const Place &place : std::exchange(held, {}))
+          ring.release(b, place);
     }
     state.turn = turnAfter(turnAfter(state.turn));
     return state;
   }
 
   /// The warp's rows of the weights of a slot.
-  std::array<Value, 2> takeKept(Place &place) const {
+  std::array<Value, 2> takeKept(const Place &place) const {
     ring.awaitFull(b, place);
     std::array<Value, 2> kept;
     for (int64_t half = 0; half < 2; ++half)
       kept[half] = LoadMatrixOp::create(b, b.lhsType(kWarpRows, kStep, element),
                                         rightHalves, place.slot * 2 + half,
                                         this->warpRow(), b.i32(0));
-    ring.release(b, place);
-    place = ring.next(b, place);
     return kept;
   }
 

@@ -461,6 +461,8 @@ private:
                        ? padded(node.tensor, use.tile.cols, problem)
                        : kThreadsPerRow);
     use.isPanelled = bool(around.pipeline);
+    if (use.isPanelled && needsSplit(problem))
+      use.partProducts = around.isOfProducts ? kScaledProducts : kPartProducts;
     if (node.verb == Verb::multiply) {
       use.aInSmem = isInSmem(node.a);
       use.bInSmem = isInSmem(node.b);

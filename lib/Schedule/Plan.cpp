@@ -199,7 +199,7 @@ checkRounds(const Space &space, const Tiles &given, const Schedule &schedule) {
   bool cutsQueries = rounds.axis == Axis::Query;
   int64_t most = cutsQueries ? kMostWeightScratchBytes : kMostStripScratchBytes;
   if (cutsQueries && needsSplit(space.problem))
-    most *= kSplitParts;
+    most *= kScaledParts;
   bool isUsual = rounds.heads == 1 && rounds.strip <= kUsualStrip &&
                  bytes <= operandBytes(space.problem);
   bool isLeast = rounds.heads == 1 && rounds.strip <= kLeastStrip;

@@ -62,7 +62,7 @@ public:
                TensorCoreFamily family, const Calibration &c)
       : grid(census.grids[number]), node(node), problem(problem),
         machine(machine), c(c), isSplit(needsSplit(problem)),
-        rate(isSplit ? machine.tensor16FlopsPerClockPerSm / kPartProducts *
+        rate(isSplit ? machine.tensor16FlopsPerClockPerSm / kScaledProducts *
                            c.productPartsShare
                      : productRate(machine, problem, family)) {
     for (const Use &use : census.uses)

@@ -123,7 +123,7 @@ private:
 
   /// `, in 3 parts`.
   static std::string parts(const Node &node) {
-    return node.partColumns > 0 ? ", in " + counted(kSplitParts, "part") : "";
+    return node.partColumns > 0 ? ", in " + counted(kScaledParts, "part") : "";
   }
 
   /// `K[64 x 128]`; of some columns only, those.

@@ -203,13 +203,13 @@ Node attn::statisticsGrid(int64_t block, Body more) {
 
 Node attn::partsGrid(Axis rows,
                      std::vector<std::pair<Tensor, int64_t>> inputs) {
-  constexpr int64_t step = 64, warps = 4;
+  constexpr int64_t warps = kScaledRows / 16;
   Body body;
   for (auto [input, columns] : inputs) {
     body.push_back(always(absorb(input)));
     body.push_back(always(inParts(columns, spill(input))));
   }
-  return grid(rows, step, warps, std::move(body));
+  return grid(rows, kScaledRows, warps, std::move(body));
 }
 
 Body attn::sequence(std::vector<Body> parts) {
@@ -378,7 +378,7 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
 
 int64_t attn::bytesMoved(const Node &node, const Problem &problem) {
   if (node.partColumns > 0)
-    return kSplitParts * kPartBytes;
+    return kScaledParts * kPartBytes;
   bool isForward = problem.direction == Direction::forward;
   bool isSum =
       node.tensor == Tensor::GradQ || (node.tensor == Tensor::O && isForward);

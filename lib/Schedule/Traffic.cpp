@@ -120,8 +120,8 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
                                    ? tileBytes(node.b, tile.cols, tile.depth)
                                    : tileBytes(node.b, tile.depth, tile.cols));
     // Of parts, for every product of theirs.
-    if (use.isPanelled && needsSplit(problem))
-      bytes = bytes / bytesOf(problem.dtype) * (kPartProducts * kPartBytes);
+    if (use.partProducts > 1)
+      bytes = bytes / bytesOf(problem.dtype) * (use.partProducts * kPartBytes);
     return bytes;
   }
   case Verb::store:

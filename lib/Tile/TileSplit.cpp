@@ -1,4 +1,4 @@
-//===- TileSplit.cpp - Constraints of f32 in three parts ------------------===//
+//===- TileSplit.cpp - Constraints of f32 in parts ------------------===//
 
 #include "attn/Tile/Tile.h"
 
@@ -56,26 +56,53 @@ Traffic SplitRowsOp::getTraffic(const TrafficScalars &scalars) {
 
 SmallVector<Value> SplitRowsOp::getTrafficOperands() { return {getColumn()}; }
 
+LogicalResult SplitF16Op::verify() {
+  FragType source = getSource().getType(), part = getFirst().getType();
+  if (source.getLayout() == FragmentLayout::acc &&
+      part.getLayout() == FragmentLayout::lhs &&
+      part.getElementType().isF16() && source.getRows() == part.getRows() &&
+      source.getColumns() == part.getColumns())
+    return success();
+  return emitOpError("expects an accumulator to left factors of f16 of its "
+                     "shape, but got ")
+         << source << " to " << part;
+}
+
+static LogicalResult verifyExponents(Operation *op, PtrType type) {
+  if (type.getElementType().isInteger(32))
+    return success();
+  return op->emitOpError("expects exponents of i32, but got ") << type;
+}
+
 LogicalResult SplitViewOp::verify() {
   constexpr int64_t pieceBytes = 16;
   ViewType source = getSource().getType(), target = getTarget().getType();
   if (source.isVector() || !source.getElementType().isF32())
     return emitOpError("expects a source of rows of f32, but got ") << source;
   int64_t columns = target.getColumns();
-  if (!target.isVector() && target.getElementType().isBF16() &&
-      columns % (kParts * kColumns) == 0 &&
-      columns >= kParts * source.getColumns() &&
-      target.getAlign() >= pieceBytes)
-    return success();
-  return emitOpError("expects a target of bf16 in ")
-         << kParts << " times a multiple of " << kColumns
-         << " columns, at least " << source.getColumns() << ", aligned to "
-         << pieceBytes << " bytes, but got " << target;
+  if (target.isVector() || !target.getElementType().isF16() ||
+      columns % (kParts * kColumns) != 0 ||
+      columns < kParts * source.getColumns() || target.getAlign() < pieceBytes)
+    return emitOpError("expects a target of f16 in ")
+           << kParts << " times a multiple of " << kColumns
+           << " columns, at least " << source.getColumns() << ", aligned to "
+           << pieceBytes << " bytes, but got " << target;
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (kernel && kernel.getWarps() != kWarps)
+    return emitOpError("expects ")
+           << kWarps << " warps, but got " << kernel.getWarps();
+  SmemType largest = getLargest().getType();
+  if (largest.getRows() != 1 || largest.getColumns() != kNumbers ||
+      !largest.getElementType().isF32())
+    return emitOpError("expects a buffer of ")
+           << kNumbers << " numbers of f32, but got " << largest;
+  return verifyExponents(*this, getExponents().getType());
 }
 
+/// Rows are read twice, the second time on the way from L1 or L2.
 Traffic SplitViewOp::getTraffic(const TrafficScalars &scalars) {
-  int64_t rows =
-      clippedRows(scalars.scalar(getRow()), kRows, scalars.rows(getSource()));
+  int64_t rows = clippedRows(scalars.scalar(getRow()), kBlockRows,
+                             scalars.rows(getSource()));
   return {rows * (getSource().getType().rowBytes() +
                   getTarget().getType().rowBytes()),
           0};
@@ -83,4 +110,10 @@ Traffic SplitViewOp::getTraffic(const TrafficScalars &scalars) {
 
 SmallVector<Value> SplitViewOp::getTrafficOperands() {
   return {getSource(), getRow()};
+}
+
+bool SplitViewOp::isCollective() { return true; }
+
+LogicalResult LoadExponentOp::verify() {
+  return verifyExponents(*this, getExponents().getType());
 }

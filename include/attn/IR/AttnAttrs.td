@@ -52,7 +52,7 @@ def Attn_PrecisionAttr : Attn_Attr<"Precision", "precision"> {
 
     | precision | products |
     |---|---|
-    | `tf32x3` | a factor is the sum of two numbers of tf32, and a product three of theirs, or no less exact: of three numbers of bf16, and six; sums are rounded as in f32: nearly the precision of f32 |
+    | `tf32x3` | a factor is the sum of two numbers of tf32, or of f16 once a power of two has brought it there, and a product three of theirs; or of three numbers of bf16, and six; sums are rounded as in f32: nearly the precision of f32 |
     | `tf32` | factors are rounded to tf32: a relative error of 2^-11 each |
   }];
   let parameters = (ins "::attn::Precision":$value);

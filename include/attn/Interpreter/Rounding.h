@@ -130,6 +130,24 @@ inline Bf16Parts splitToBf16(float value) {
   return parts;
 }
 
+/// The same of f16, of a number between -2^16 and 2^16 that may be infinite.
+/// The rest, and its share of the product that is left out, is 2^-24 at least,
+/// and no more than the number.
+struct F16Parts {
+  float first, second;
+};
+inline F16Parts splitToF16(float value) {
+  uint16_t nearest = f16FromFloat(value);
+  // The next one towards zero, if that is further away.
+  if (std::fabs(floatFromF16(nearest)) > std::fabs(value))
+    --nearest;
+  float first = floatFromF16(nearest);
+  float share = (value - first) * (1 + 0x3p-14f);
+  float rest =
+      std::fmin(std::fmax(std::fabs(share), 0x1p-24f), std::fabs(value));
+  return {first, floatFromF16(f16FromFloat(std::copysign(rest, value)))};
+}
+
 inline float roundToBf16(float value) {
   return floatFromBf16(bf16FromFloat(value));
 }

@@ -116,8 +116,10 @@ bool isScratchRole(llvm::StringRef role);
 
 /// The role of the array with an input's parts.
 std::string partsRole(llvm::StringRef input);
+/// The role of the array with the exponents of those.
+std::string exponentsRole(llvm::StringRef input);
 /// The input ("q") of which an argument of that role, or a map of it, has the
-/// parts; empty if of none.
+/// parts or their exponents; empty if of none.
 llvm::StringRef inputOfParts(llvm::StringRef role);
 /// Columns of each part of an input, zeros behind it included.
 int64_t columnsOfPart(llvm::StringRef input, const Problem &problem,

@@ -84,6 +84,8 @@ struct Use {
   bool aInSmem = false, bInSmem = false;
   /// Shared memory is in panels, as the copy engine fills it.
   bool isPanelled = false;
+  /// multiply: products of parts that make one.
+  int64_t partProducts = 1;
 
   /// Of the keys of all these tiles, those that are not left out.
   double shareOfKeys() const {

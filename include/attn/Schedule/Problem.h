@@ -40,8 +40,9 @@ int64_t bytesOf(DataType type);
 ///
 ///   tf32x3  no less exact than three products of tf32: every factor is the
 ///           sum of two numbers of tf32, 22 bits, and a product three of
-///           theirs; or on wgmma of three numbers of bf16, 24 bits, and six.
-///           Sums are rounded as in f32
+///           theirs; or on wgmma of two numbers of f16 times a power of two, 22
+///           bits, and three, or of three of bf16, 24 bits, and six.  Sums are
+///           rounded as in f32
 ///   tf32    factors are rounded to tf32
 enum class Precision { tf32x3, tf32 };
 std::string_view name(Precision precision);

@@ -406,6 +406,11 @@ bool needsTranspose(const Problem &problem);
 /// of bf16, of whose nine products the six largest are added up.
 bool needsSplit(const Problem &problem);
 inline constexpr int64_t kSplitParts = 3, kPartProducts = 6, kPartBytes = 2;
+/// Where a launch before has split them it knows how large numbers are, and two
+/// parts of f16 do: of four products the three largest.  So many rows are
+/// brought to where f16 has room by one power of two.
+inline constexpr int64_t kScaledParts = 2, kScaledProducts = 3,
+                         kScaledRows = 128;
 /// Sums of such products are f32 for as long as a step lasts: the tensor cores
 /// cut sums off, so a result is added to outside of them, so many columns at a
 /// time.

@@ -6,7 +6,10 @@
 // * two parts of tf32 and three products, for mma.sync (`tile.split`);
 // * three parts of bf16 and six products, for wgmma, which takes tf32 in one
 //   order only, and from shared memory in no fewer bytes (`tile.split_bf16`,
-//   `tile.split_rows`, `tile.split_view`).
+//   `tile.split_rows`);
+// * two parts of f16 and three products, for wgmma too, of factors whose
+//   largest number is known before they are multiplied: they are brought to
+//   where f16 has room by a power of two (`tile.split_view`, `tile.split_f16`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -103,29 +106,87 @@ def Tile_SplitRowsOp : Tile_Op<"split_rows",
   }];
 }
 
+def Tile_SplitF16Op : Tile_Op<"split_f16", [Pure,
+    AllTypesMatch<["first", "second"]>]> {
+  let summary = "weights as the sum of two left factors of f16";
+  let description = [{
+    Of numbers between 0 and 1, 2^14 times as much: `first` is that cut off to
+    f16, `second` (1 + 3/16384) times the rest, the nearest of f16: 22 bits of a
+    weight above 2^-17, and below it what is a multiple of 2^-38.
+
+    The rest is 2^-24 at least, of any number but 0, so that products of both
+    parts with an infinity are that infinity: therefore `first` is cut off, and
+    not the nearest, which would leave rests of both signs.  A NaN stays one in
+    `first`.
+
+    A product is then the sum of three, small ones first, without second by
+    second.  For that one, 2^-23 of the product on average, the factor of the
+    rests makes up: without it O of random numbers has twice the error.
+
+        second * first + first * second + first * first
+  }];
+  let arguments = (ins Tile_Frag:$source);
+  let results = (outs Tile_Frag:$first, Tile_Frag:$second);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($first)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The parts add up to 2^this times the source.
+    static constexpr int64_t kExponent = 14;
+  }];
+}
+
 def Tile_SplitViewOp : Tile_Op<"split_view",
     [MemoryEffects<[MemRead, MemWrite]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface,
-      ["getTrafficOperands"]>]> {
-  let summary = "rows of f32 in global memory as three parts of bf16 each";
+      ["getTrafficOperands", "isCollective"]>]> {
+  let summary = "rows of f32 in global memory as two parts of f16 each";
   let description = [{
-    Per warp: rows `row .. row + 15` of the source become rows of the target, as
-    `tile.split_bf16` splits.  A row of the target has three runs of columns,
-    one for each part, in multiples of 64: those of the source, and zeros
-    behind.  Both views have as many rows; what lies behind them is dropped.
+    All warps of a block of threads: rows `row .. row + 127` of the source, 16
+    for each of eight warps, become rows of the target, 2^e times as large and
+    split as `tile.split_f16` splits, by magnitude.  A row of the target has two
+    runs of columns, one for each part, in multiples of 64: those of the source,
+    and zeros behind.  Both views have as many rows; what lies behind them is
+    dropped.
+
+    The power of two is the same for all these rows and brings the largest
+    finite magnitude among them to 2^14 .. 2^15, but e is between -113 and 60.
+    It is left in `exponents[index]`.  So what a row's numbers lose is below
+    2^-22 of a number, or 2^-39 of the largest in the 128 rows.
+
+    Warps tell each other of their largest numbers in `largest`, a buffer of 16
+    numbers, which no other op may use.
   }];
-  let arguments = (ins Tile_View:$source, Tile_View:$target, I32:$row);
+  let arguments = (ins Tile_View:$source, Tile_View:$target, I32:$row,
+                       Tile_Ptr:$exponents, I32:$index, Tile_Smem:$largest);
   let assemblyFormat = [{
-    $source `to` $target `[` $row `]` attr-dict
-    `:` type($source) `to` type($target)
+    $source `to` $target `[` $row `]` `exponent` $exponents `[` $index `]`
+    `by` $largest attr-dict
+    `:` type($source) `to` type($target) `,` type($exponents) `,` type($largest)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Rows that an execution of the op splits, and what the columns of a part
-    /// are a multiple of.
-    static constexpr int64_t kRows = 16, kColumns = 64;
-    static constexpr int64_t kParts = 3;
+    /// Warps, rows that each of them splits, and what the columns of a part are
+    /// a multiple of.
+    static constexpr int64_t kWarps = 8, kRows = 16, kColumns = 64;
+    static constexpr int64_t kBlockRows = kWarps * kRows;
+    static constexpr int64_t kParts = 2, kNumbers = 16;
+    /// The largest magnitude becomes 2^14 .. 2^15; how far numbers are moved.
+    static constexpr int32_t kLargest = 14, kLeastMove = -113, kMostMove = 60;
   }];
+}
+
+def Tile_LoadExponentOp : Tile_Op<"load_exponent", [MemoryEffects<[MemRead]>]> {
+  let summary = "the exponent that rows were split with";
+  let description = [{
+    All lanes of a warp alike.  What `tile.split_view` of a launch before has
+    left.
+  }];
+  let arguments = (ins Tile_Ptr:$exponents, I32:$index);
+  let results = (outs I32:$result);
+  let assemblyFormat = [{
+    $exponents `[` $index `]` attr-dict `:` type($exponents)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif

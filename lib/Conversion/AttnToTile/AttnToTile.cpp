@@ -185,16 +185,21 @@ private:
                    element);
   }
 
-  /// The array of an input's parts, for pointers to it and maps of it.
+  /// The array of an input's parts, for pointers to it and maps of it, and that
+  /// of their exponents.
   void addParts(StringRef input) {
     Value memref = lookup(input);
     std::string role = partsRole(input);
     Value parts = scratch({size(memref, 0), size(memref, 1), size(memref, 2)},
                           tile::SplitViewOp::kParts *
                               columnsOfPart(input, problem, sizes),
-                          b.getBF16Type());
+                          b.getF16Type());
     set(role, parts);
     set(mapRole(role), parts);
+    Value blocks = ceilDiv(size(memref, 2), tile::SplitViewOp::kBlockRows);
+    set(exponentsRole(input),
+        scratch({size(memref, 0), size(memref, 1), blocks}, std::nullopt,
+                b.getI32Type()));
   }
 
   /// The same in blocks of keys, or what belongs to the rows of a block.

@@ -494,14 +494,13 @@ private:
     Value mine = b.mul(b.inQuad(), bytes), sum = f32(b, 0);
     auto runs = rounds / kTogether;
     if (runs > 0) {
-      auto loop =
-          scf::ForOp::create(b, b.i32(0), b.i32(runs), b.i32(1), sum);
+      auto loop = scf::ForOp::create(b, b.i32(0), b.i32(runs), b.i32(1), sum);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
       Value first = b.mul(loop.getInductionVar(), kTogether * kLanes * bytes);
-      scf::YieldOp::create(b, pieces(b, view, bytes, b.add(first, mine),
-                                     kTogether, lhs, rhs,
-                                     loop.getRegionIterArg(0)));
+      scf::YieldOp::create(b,
+                           pieces(b, view, bytes, b.add(first, mine), kTogether,
+                                  lhs, rhs, loop.getRegionIterArg(0)));
       sum = loop.getResult(0);
     }
     Value rest = b.add(mine, runs * kTogether * kLanes * bytes);

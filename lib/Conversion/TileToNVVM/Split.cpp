@@ -1,4 +1,4 @@
-//===- Split.cpp - f32 as the sum of three numbers of bf16 ----------------===//
+//===- Split.cpp - f32 as sums of numbers of bf16 or f16 ------------------===//
 //
 // Rows of f32 in panels of 32 columns become rows of bf16 in panels of 64, of
 // which a warp takes eight rows at a time: of each half a lane reads eight
@@ -9,7 +9,9 @@
 // all eight groups of four banks.  What they write is four neighbouring pieces
 // of one row and of one that differs in the bit of weight 4: all eight again.
 //
-// Rows in global memory become rows of all three parts there.
+// Rows in global memory become rows of two parts there, behind a look at all of
+// a block's for the largest number: as many columns as registers hold stay
+// there, and others come again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -179,8 +181,224 @@ private:
   }
 };
 
+/// Splits numbers between -2^16 and 2^16; of each part two go into a register.
+class HalfSplitter {
+public:
+  explicit HalfSplitter(Lane &b)
+      : b(b), least(number(0x1p-24f)), share(number(1 + 0x3p-14f)) {}
+
+  std::array<Registers, 2> split(ValueRange numbers, bool areSigned) const {
+    std::array<Registers, 2> parts;
+    for (size_t i = 0; i < numbers.size(); i += 2) {
+      std::array<Value, 2> pair = {numbers[i], numbers[i + 1]};
+      Value first = pack("llvm.nvvm.ff2f16x2.rz", pair);
+      std::array<Value, 2> rests;
+      for (int64_t k = 0; k < 2; ++k)
+        rests[k] = rest(pair[k], first, k, areSigned);
+      parts[0].push_back(bits(first));
+      parts[1].push_back(bits(pack("llvm.nvvm.ff2f16x2.rn", rests)));
+    }
+    return parts;
+  }
+
+private:
+  Value number(float value) const {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+  }
+  /// What half `k` of `first` leaves of a number, and a share of it: 2^-24 at
+  /// least, and no more than the number.
+  Value rest(Value x, Value first, int64_t k, bool isSigned) const {
+    Value half = LLVM::ExtractElementOp::create(b, first, b.i32(k));
+    Value rest = arith::SubFOp::create(
+        b, x, arith::ExtFOp::create(b, b.getF32Type(), half));
+    rest = arith::MulFOp::create(b, rest, share);
+    auto magnitude = [&](Value v) -> Value {
+      return isSigned ? Value(LLVM::FAbsOp::create(b, v)) : v;
+    };
+    // Of a NaN, what is left of an infinity, both give the other one.
+    rest = arith::MaxNumFOp::create(b, magnitude(rest), least);
+    rest = arith::MinNumFOp::create(b, rest, magnitude(x));
+    return isSigned ? Value(LLVM::CopySignOp::create(b, rest, x)) : rest;
+  }
+  Value pack(StringRef intrinsic, std::array<Value, 2> pair) const {
+    auto call = LLVM::CallIntrinsicOp::create(
+        b, VectorType::get(2, b.getF16Type()), b.getStringAttr(intrinsic),
+        ValueRange{pair[1], pair[0]}); // the upper half first
+    return call.getResults();
+  }
+  Value bits(Value pair) const {
+    return LLVM::BitcastOp::create(b, b.getI32Type(), pair);
+  }
+
+  Lane &b;
+  Value least, share;
+};
+
+Value multiply(Lane &b, Value x, Value y) {
+  return arith::MulFOp::create(b, x, y);
+}
+
+Value number(Lane &b, float value) {
+  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+}
+
+struct SplitF16Lowering : OpConversionPattern<SplitF16Op> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(SplitF16Op op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value factor = number(b, float(1 << SplitF16Op::kExponent));
+    Registers scaled;
+    for (Value x : adaptor.getSource())
+      scaled.push_back(multiply(b, x, factor));
+    std::array<Registers, 2> parts =
+        HalfSplitter(b).split(scaled, /*areSigned=*/false);
+    rewriter.replaceOpWithMultiple(op, {parts[0], parts[1]});
+    return success();
+  }
+};
+
 /// Eight lanes have a row, each of them eight of 64 columns: a piece of 16
-/// bytes of every part.
+/// bytes of every part.  A warp has four rows at once.
+class ViewSplitter {
+public:
+  ViewSplitter(Lane &b, SplitViewOp op, const ViewValues &source,
+               const ViewValues &target, Value row)
+      : b(b), source(source), target(target), type(op.getSource().getType()),
+        width(op.getTarget().getType().getColumns() / SplitViewOp::kParts),
+        kept(chunks() <= kMostKept ? chunks() : kMostKeptOfMore),
+        first(b.add(b.add(row, b.mul(b.warp(), SplitViewOp::kRows)),
+                    b.shiftRight(b.lane(), 3))),
+        column(b.mul(b.bitAnd(b.lane(), 7), kColumnsOfLane)),
+        largest(number(b, 0)) {}
+
+  /// The largest finite magnitude of the lane's numbers.
+  Value look() {
+    for (int64_t chunk = 0; chunk < kept; ++chunk)
+      for (int64_t i = 0; i < kSteps; ++i) {
+        numbers.push_back(load(i, b.i32(chunk * SplitViewOp::kColumns)));
+        largest = largestOf(numbers.back(), largest);
+      }
+    if (!areAllKept()) {
+      auto loop = scf::ForOp::create(b, b.i32(kept), b.i32(chunks()), b.i32(1),
+                                     largest);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value place = b.mul(loop.getInductionVar(), SplitViewOp::kColumns);
+      Value most = loop.getRegionIterArg(0);
+      for (const Registers &some : loadAll(place))
+        most = largestOf(some, most);
+      scf::YieldOp::create(b, most);
+      largest = loop.getResult(0);
+    }
+    return largest;
+  }
+
+  /// What was looked at last comes back first: it is nearest.
+  void split(Value factor) {
+    if (!areAllKept()) {
+      int64_t others = chunks() - kept;
+      auto loop = scf::ForOp::create(b, b.i32(0), b.i32(others), b.i32(1));
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value place = b.mul(b.sub(b.i32(chunks() - 1), loop.getInductionVar()),
+                          SplitViewOp::kColumns);
+      SmallVector<Registers> all = loadAll(place);
+      for (int64_t i = 0; i < kSteps; ++i)
+        store(all[i], i, place, factor);
+    }
+    for (int64_t chunk = 0; chunk < kept; ++chunk)
+      for (int64_t i = 0; i < kSteps; ++i)
+        store(numbers[chunk * kSteps + i], i,
+              b.i32(chunk * SplitViewOp::kColumns), factor);
+  }
+
+private:
+  static constexpr int64_t kColumnsOfLane = 8, kRowsAtOnce = 4;
+  static constexpr int64_t kSteps = SplitViewOp::kRows / kRowsAtOnce;
+  /// Chunks of 64 columns that stay in registers, 32 for each; with others
+  /// beside them one less.
+  static constexpr int64_t kMostKept = 6, kMostKeptOfMore = 5;
+
+  int64_t chunks() const { return width / SplitViewOp::kColumns; }
+  bool areAllKept() const { return kept == chunks(); }
+
+  Value largestOf(const Registers &some, Value most) const {
+    for (Value x : some) {
+      // Of an infinity NaN, which no maximum takes.
+      Value magnitude = LLVM::FMAOp::create(b, b.getF32Type(), x, number(b, 0),
+                                            LLVM::FAbsOp::create(b, x));
+      most = arith::MaxNumFOp::create(b, most, magnitude);
+    }
+    return most;
+  }
+
+  SmallVector<Registers> loadAll(Value place) const {
+    SmallVector<Registers> all;
+    for (int64_t i = 0; i < kSteps; ++i)
+      all.push_back(load(i, place));
+    return all;
+  }
+
+  /// The lane's columns from `place` on in a row, or the last row: zeros behind
+  /// those of the row, in pieces that are there or not.
+  Registers load(int64_t step, Value place) const {
+    constexpr int64_t numberBytes = 4;
+    Value row = arith::MinSIOp::create(b, b.add(first, step * kRowsAtOnce),
+                                       b.add(source.rows, -1));
+    Value from = b.offset(source.base, b.mul(b.wide(row), source.stride));
+    int64_t rowBytes = type.rowBytes();
+    int64_t bytes =
+        std::min<int64_t>({kPieceBytes, type.getAlign(), rowBytes & -rowBytes});
+    int64_t count = bytes / numberBytes;
+    bool isRagged = type.getColumns() < width;
+    Value own = b.add(place, column);
+    Registers loaded;
+    for (int64_t i = 0; i < kColumnsOfLane; i += count) {
+      Value at = b.add(own, i), exists;
+      if (isRagged) { // what is not there is read from the row's beginning
+        exists = b.less(at, b.i32(type.getColumns()));
+        at = b.select(exists, at, b.i32(0));
+      }
+      Value address = b.offset(from, b.wide(b.mul(at, numberBytes)));
+      Value piece =
+          LLVM::LoadOp::create(b, VectorType::get({count}, b.getF32Type()),
+                               address, unsigned(bytes));
+      for (int64_t n = 0; n < count; ++n) {
+        Value x = LLVM::ExtractElementOp::create(b, piece, b.i32(n));
+        loaded.push_back(isRagged ? b.select(exists, x, number(b, 0)) : x);
+      }
+    }
+    return loaded;
+  }
+
+  void store(const Registers &some, int64_t step, Value place,
+             Value factor) const {
+    constexpr int64_t partBytes = 2;
+    Registers scaled;
+    for (Value x : some)
+      scaled.push_back(multiply(b, x, factor));
+    std::array<Registers, 2> parts =
+        HalfSplitter(b).split(scaled, /*areSigned=*/true);
+    Value row = b.add(first, step * kRowsAtOnce);
+    b.when(b.less(row, source.rows), [&] {
+      Value to = b.offset(target.base, b.mul(b.wide(row), target.stride));
+      to = b.offset(to, b.wide(b.mul(b.add(place, column), partBytes)));
+      for (auto [i, part] : llvm::enumerate(parts))
+        storeFour(b, b.offset(to, int64_t(i) * width * partBytes), part);
+    });
+  }
+
+  Lane &b;
+  const ViewValues &source, &target;
+  ViewType type;
+  int64_t width, kept;
+  Value first, column, largest;
+  SmallVector<Registers> numbers; ///< by chunk and step
+};
+
 struct SplitViewLowering : OpConversionPattern<SplitViewOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -189,73 +407,71 @@ struct SplitViewLowering : OpConversionPattern<SplitViewOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     ViewValues source(adaptor.getSource()), target(adaptor.getTarget());
-    Value first = b.add(adaptor.getRow().front(), b.shiftRight(b.lane(), 3));
-    Value column = b.mul(b.bitAnd(b.lane(), 7), kColumnsOfLane);
-    for (int64_t i = 0; i < SplitViewOp::kRows; i += kRowsAtOnce) {
-      Value row = b.add(first, i);
-      b.when(b.less(row, source.rows), [&] {
-        auto start = [&](const ViewValues &view) {
-          return b.offset(view.base, b.mul(b.wide(row), view.stride));
-        };
-        splitRow(b, op, start(source), start(target), column);
-      });
-    }
+    Value row = adaptor.getRow().front();
+    ViewSplitter rows(b, op, source, target, row);
+    // Numbers that are not negative are in order as integers.
+    Value bits = LLVM::BitcastOp::create(b, b.getI32Type(), rows.look());
+    Value exponent =
+        exponentOf(b, ofBlock(b, bits, adaptor.getLargest().front()));
+    b.when(b.less(b.thread(), b.i32(1)), [&] {
+      Value place = b.wide(b.mul(adaptor.getIndex().front(), kNumberBytes));
+      LLVM::StoreOp::create(b, exponent,
+                            b.offset(adaptor.getExponents().front(), place),
+                            unsigned(kNumberBytes));
+    });
+    rows.split(powerOf(b, exponent));
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
-  static constexpr int64_t kColumnsOfLane = 8, kRowsAtOnce = 4;
+  static constexpr int64_t kNumberBytes = 4, kBias = 127, kFractionBits = 23;
 
-  static void splitRow(Lane &b, SplitViewOp op, Value from, Value to,
-                       Value column) {
-    constexpr int64_t columns = SplitViewOp::kColumns, partBytes = 2;
-    int64_t width = op.getTarget().getType().getColumns() / SplitViewOp::kParts;
-    ViewType type = op.getSource().getType();
-    auto loop =
-        scf::ForOp::create(b, b.i32(0), b.i32(width / columns), b.i32(1));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value own = b.add(b.mul(loop.getInductionVar(), columns), column);
-    std::array<Registers, 3> parts =
-        Splitter(b).split(loadNumbers(b, type, width, from, own));
-    Value place = b.offset(to, b.wide(b.mul(own, partBytes)));
-    for (auto [i, part] : llvm::enumerate(parts))
-      storeFour(b, b.offset(place, int64_t(i) * width * partBytes), part);
-  }
-
-  /// The lane's columns from `own` on, zeros behind those of the row, in pieces
-  /// that are there or not.
-  static Registers loadNumbers(Lane &b, ViewType type, int64_t width,
-                               Value from, Value own) {
-    constexpr int64_t numberBytes = 4;
-    int64_t rowBytes = type.rowBytes();
-    int64_t bytes =
-        std::min<int64_t>({kPieceBytes, type.getAlign(), rowBytes & -rowBytes});
-    int64_t count = bytes / numberBytes;
-    bool isRagged = type.getColumns() < width;
-    Registers numbers;
-    for (int64_t i = 0; i < kColumnsOfLane; i += count) {
-      Value column = b.add(own, i), exists;
-      if (isRagged) { // what is not there is read from the row's beginning
-        exists = b.less(column, b.i32(type.getColumns()));
-        column = b.select(exists, column, b.i32(0));
-      }
-      Value address = b.offset(from, b.wide(b.mul(column, numberBytes)));
-      Value piece =
-          LLVM::LoadOp::create(b, VectorType::get({count}, b.getF32Type()),
-                               address, unsigned(bytes));
-      for (int64_t n = 0; n < count; ++n) {
-        Value number = LLVM::ExtractElementOp::create(b, piece, b.i32(n));
-        numbers.push_back(isRagged ? b.select(exists, number, zero(b))
-                                   : number);
-      }
+  /// The largest of all warps.
+  static Value ofBlock(Lane &b, Value bits, Value buffer) {
+    for (int64_t mask = 16; mask > 0; mask /= 2)
+      bits = arith::MaxSIOp::create(b, bits, b.shuffleXor(bits, mask));
+    Value own = b.add(buffer, b.mul(b.warp(), kNumberBytes)); // by all lanes
+    b.when(b.isFirstLane(), [&] {
+      LLVM::StoreOp::create(b, bits, b.shared(own), unsigned(kNumberBytes));
+    });
+    NVVM::Barrier0Op::create(b);
+    for (int64_t warp = 0; warp < SplitViewOp::kWarps; ++warp) {
+      Value other = LLVM::LoadOp::create(
+          b, b.getI32Type(), b.shared(b.add(buffer, warp * kNumberBytes)),
+          unsigned(kNumberBytes));
+      bits = arith::MaxSIOp::create(b, bits, other);
     }
-    return numbers;
+    return bits;
   }
 
-  static Value zero(Lane &b) {
-    return arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+  /// Of the power of two that brings a number with these bits to where the
+  /// largest shall be.
+  static Value exponentOf(Lane &b, Value bits) {
+    Value move = b.sub(b.i32(kBias + SplitViewOp::kLargest),
+                       b.shiftRight(bits, kFractionBits));
+    move = arith::MinSIOp::create(b, move, b.i32(SplitViewOp::kMostMove));
+    return arith::MaxSIOp::create(b, move, b.i32(SplitViewOp::kLeastMove));
+  }
+  static Value powerOf(Lane &b, Value exponent) {
+    Value biased = b.mul(b.add(exponent, kBias), 1 << kFractionBits);
+    return LLVM::BitcastOp::create(b, b.getF32Type(), biased);
+  }
+};
+
+struct LoadExponentLowering : OpConversionPattern<LoadExponentOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadExponentOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    constexpr int64_t bytes = 4;
+    Lane b(op.getLoc(), rewriter);
+    Value place = b.wide(b.mul(adaptor.getIndex(), bytes));
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(
+        op, b.getI32Type(), b.offset(adaptor.getExponents(), place),
+        unsigned(bytes));
+    return success();
   }
 };
 
@@ -263,6 +479,7 @@ private:
 
 void attn::populateSplitPatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns) {
-  patterns.add<SplitBf16Lowering, SplitRowsLowering, SplitViewLowering>(
-      converter, patterns.getContext());
+  patterns.add<LoadExponentLowering, SplitBf16Lowering, SplitF16Lowering,
+               SplitRowsLowering, SplitViewLowering>(converter,
+                                                     patterns.getContext());
 }

@@ -329,15 +329,15 @@ static std::optional<std::string> checkKept(const Tiles &t,
   return checkPipelines(t, problem);
 }
 
-/// Two slices are in flight, each of three parts, of 16 KiB of every factor;
+/// Three slices are in flight, each of two parts, of 16 KiB of every factor;
 /// and a sum beside the accumulator leaves room for 128 columns.
 static std::optional<std::string> checkParts(const Tiles &t,
                                              const Problem &problem) {
-  constexpr int64_t columns = 128, slices = 2;
+  constexpr int64_t columns = 128, slices = 3;
   if (!needsSplit(problem))
     return "expects f32, but got " + std::string(name(problem.dtype));
-  if (t.get("parts") != kSplitParts)
-    return "expects " + number(kSplitParts) + " parts, but got " +
+  if (t.get("parts") != kScaledParts)
+    return "expects " + number(kScaledParts) + " parts, but got " +
            number(t.get("parts"));
   if (t.get("key_block") != columns)
     return "expects blocks of " + number(columns) + " keys, but got " +
@@ -345,8 +345,8 @@ static std::optional<std::string> checkParts(const Tiles &t,
   if (t.get("column") > columns)
     return "expects at most " + number(columns) + " columns, but got " +
            number(t.get("column"));
-  if (t.get("stages") != slices * kSplitParts)
-    return "expects " + number(slices * kSplitParts) + " stages, but got " +
+  if (t.get("stages") != slices * kScaledParts)
+    return "expects " + number(slices * kScaledParts) + " stages, but got " +
            number(t.get("stages"));
   return checkRounds(t, problem);
 }
@@ -358,7 +358,7 @@ static bool isWritten(const Problem &problem) {
 static bool isNotWritten(const Problem &) { return false; }
 /// A row of all parts is what the copy engine takes at most.
 static constexpr int64_t kMostPartColumns =
-    kMaxHeadDim / kSplitParts / kProductRows * kProductRows;
+    kMaxHeadDim / kScaledParts / kProductRows * kProductRows;
 static bool isNotSplit(const Problem &problem) { return !needsSplit(problem); }
 
 namespace attn::schedules {
@@ -415,8 +415,8 @@ ScheduleKind score_spill() {
                    extentParameter("key_block", {128}),
                    extentParameter("column", {128, 64}),
                    extentParameter("strip", {1024, 2048, 4096, 8192, 16384}),
-                   heads, countParameter("parts", {kSplitParts})},
-                  {countParameter("stages", {2 * kSplitParts})},
+                   heads, countParameter("parts", {kScaledParts})},
+                  {countParameter("stages", {3 * kScaledParts})},
                   {merged, choiceParameter("persistent", {1})},
                   buildRounds,
                   checkParts,

@@ -242,8 +242,8 @@ namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind spill_backward() {
-  Parameter heads = countParameter("heads", {1, 2, 4, 8, 16, 32, 64});
-  heads.most = 64;
+  Parameter heads = countParameter("heads", {1, 2, 4, 8, 16, 32, 64, 128});
+  heads.most = 128;
   Parameter strip = extentParameter("strip", {1024, 2048, 4096, 8192});
   Form likeWarps = {
       {TensorCoreFamily::mmaSync},

@@ -1,4 +1,4 @@
-// f32 in three parts of bf16: registers and rows in shared memory.
+// f32 in parts of bf16 or f16: registers, rows in shared and in global memory.
 // RUN: attn-opt %s -convert-tile-to-nvvm -canonicalize -cse -split-input-file | FileCheck %s
 
 // A number is cut off, the rest gets a little of it and is bounded, and is cut
@@ -60,19 +60,52 @@ gpu.module @splits {
 
 // -----
 
-// Eight lanes have a row, and a lane eight of 64 columns: four pieces of two
-// numbers, and a piece of 16 bytes of each of three parts of 128 columns.  Four
-// rows at once make 16 in four steps.
+// Eight lanes have a row, and a lane eight of 64 columns.  Four rows at once
+// make 16 in four steps, of two chunks of columns: all are looked at, warps tell
+// each other by a barrier, and one thread tells of the exponent, before any is
+// split; of each of two parts of 128 columns a lane has a piece of 16 bytes.
 // CHECK-LABEL: llvm.func @views(
-// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xf32>
-// CHECK-COUNT-3: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
-// CHECK-COUNT-12: llvm.load
-// CHECK-NOT: llvm.load
+// CHECK-COUNT-32: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xf32>
+// CHECK-NOT: !llvm.ptr<1> -> vector<2xf32>
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK: llvm.store {{.*}} : i32, !llvm.ptr<3>
+// CHECK: nvvm.barrier
+// CHECK-COUNT-8: llvm.load {{.*}} : !llvm.ptr<3> -> i32
+// CHECK: llvm.store {{.*}} : i32, !llvm.ptr<1>
+// CHECK: "llvm.nvvm.ff2f16x2.rz"
+// CHECK: llvm.intr.copysign
+// CHECK: "llvm.nvvm.ff2f16x2.rn"
+// CHECK-COUNT-16: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+// CHECK-NOT: vector<4xi32>, !llvm.ptr<1>
 gpu.module @rows_of_views {
-  tile.kernel @views(%p: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %n: i32, %o: i64) attributes {warps = 1 : i32} {
+  tile.kernel @views(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %e: !tile.ptr<i32>, %n: i32, %o: i64) attributes {warps = 8 : i32} {
     %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x70xf32, align = 8>
-    %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<bf16> -> !tile.view<?x384xbf16, align = 16>
-    tile.split_view %a to %b[%n] : <?x70xf32, align = 8> to <?x384xbf16, align = 16>
+    %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<f16> -> !tile.view<?x256xf16, align = 16>
+    %l = tile.alloc "l" : <1x16xf32>
+    tile.split_view %a to %b[%n] exponent %e[%n] by %l : <?x70xf32, align = 8> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
+    tile.return
+  }
+}
+
+// -----
+
+// Of 576 columns 320 stay in registers, 40 numbers of a lane in each of four
+// steps; others come again, the last ones first.
+// CHECK-LABEL: llvm.func @wide(
+// CHECK-COUNT-40: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: scf.for
+// CHECK-COUNT-8: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: scf.yield
+// CHECK: nvvm.barrier
+// CHECK: scf.for
+// CHECK-COUNT-8: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK-NOT: !llvm.ptr<1> -> vector<4xf32>
+gpu.module @wide_rows {
+  tile.kernel @wide(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %e: !tile.ptr<i32>, %n: i32, %o: i64) attributes {warps = 8 : i32} {
+    %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x576xf32, align = 16>
+    %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<f16> -> !tile.view<?x1152xf16, align = 16>
+    %l = tile.alloc "l" : <1x16xf32>
+    tile.split_view %a to %b[%n] exponent %e[%n] by %l : <?x576xf32, align = 16> to <?x1152xf16, align = 16>, <i32>, <1x16xf32>
     tile.return
   }
 }

@@ -1,4 +1,4 @@
-// f32 in three parts of bf16, as text and back, and what ops refuse of it.
+// f32 in parts of bf16 or f16, as text and back, and what ops refuse of it.
 // RUN: attn-opt %s -split-input-file -verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @parts
@@ -25,18 +25,21 @@ tile.kernel @parts(%i: i32, %x: f32) attributes {warps = 4 : i32} {
 func.func private @map(!tile.tensor_map<8x36xf32>)
 
 // CHECK-LABEL: tile.kernel @views
-tile.kernel @views(%p: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %n: i32, %o: i64) attributes {warps = 4 : i32} {
+tile.kernel @views(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %e: !tile.ptr<i32>, %n: i32, %o: i64) attributes {warps = 8 : i32} {
   %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x65xf32, align = 4>
-  %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<bf16> -> !tile.view<?x384xbf16, align = 16>
-  // CHECK: tile.split_view %{{.*}} to %{{.*}}[%{{.*}}] : <?x65xf32, align = 4> to <?x384xbf16, align = 16>
-  tile.split_view %a to %b[%n] : <?x65xf32, align = 4> to <?x384xbf16, align = 16>
-  // CHECK: %[[PART:.*]], %{{.*}}, %{{.*}} = tile.split_bf16
-  // CHECK: tile.store_matrix %[[PART]] to %{{.*}}[%{{.*}}] : <16x64xbf16, lhs> to <64x64xbf16, sw128>
-  %s = tile.alloc "s" : <64x64xbf16, sw128>
+  %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<f16> -> !tile.view<?x256xf16, align = 16>
+  %l = tile.alloc "l" : <1x16xf32>
+  // CHECK: tile.split_view %{{.*}} to %{{.*}}[%[[N:.*]]] exponent %[[E:.*]][%[[N]]] by %{{.*}} : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
+  tile.split_view %a to %b[%n] exponent %e[%n] by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
+  // CHECK: tile.load_exponent %[[E]][%[[N]]] : <i32>
+  %i = tile.load_exponent %e[%n] : <i32>
+  // CHECK: %[[PART:.*]], %{{.*}} = tile.split_f16 %{{.*}} : <16x64xf32, acc> -> <16x64xf16, lhs>
+  // CHECK: tile.store_matrix %[[PART]] to %{{.*}}[%{{.*}}] : <16x64xf16, lhs> to <64x64xf16, sw128>
+  %s = tile.alloc "s" : <64x64xf16, sw128>
   %x = arith.constant 1.0 : f32
   %f = tile.fill %x : f32 -> !tile.frag<16x64xf32, acc>
-  %f0, %f1, %f2 = tile.split_bf16 %f : <16x64xf32, acc> -> <16x64xbf16, lhs>
-  tile.store_matrix %f0 to %s[%n] : <16x64xbf16, lhs> to <64x64xbf16, sw128>
+  %f0, %f1 = tile.split_f16 %f : <16x64xf32, acc> -> <16x64xf16, lhs>
+  tile.store_matrix %f0 to %s[%n] : <16x64xf16, lhs> to <64x64xf16, sw128>
   tile.return
 }
 
@@ -102,25 +105,60 @@ func.func @left_open(%p: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16,
 
 // -----
 
-func.func @view_of_halves(%a: !tile.view<?x64xbf16, align = 16>, %b: !tile.view<?x192xbf16, align = 16>, %i: i32) {
+func.func @view_of_halves(%a: !tile.view<?x64xbf16, align = 16>, %b: !tile.view<?x128xf16, align = 16>, %e: !tile.ptr<i32>, %l: !tile.smem<1x16xf32>, %i: i32) {
   // expected-error @below {{'tile.split_view' op expects a source of rows of f32, but got '!tile.view<?x64xbf16, align = 16>'}}
-  tile.split_view %a to %b[%i] : <?x64xbf16, align = 16> to <?x192xbf16, align = 16>
+  tile.split_view %a to %b[%i] exponent %e[%i] by %l : <?x64xbf16, align = 16> to <?x128xf16, align = 16>, <i32>, <1x16xf32>
   return
 }
 
 // -----
 
-func.func @narrow_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x192xbf16, align = 16>, %i: i32) {
-  // expected-error @below {{'tile.split_view' op expects a target of bf16 in 3 times a multiple of 64 columns, at least 65, aligned to 16 bytes, but got '!tile.view<?x192xbf16, align = 16>'}}
-  tile.split_view %a to %b[%i] : <?x65xf32, align = 4> to <?x192xbf16, align = 16>
+func.func @narrow_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x128xf16, align = 16>, %e: !tile.ptr<i32>, %l: !tile.smem<1x16xf32>, %i: i32) {
+  // expected-error @below {{'tile.split_view' op expects a target of f16 in 2 times a multiple of 64 columns, at least 65, aligned to 16 bytes, but got '!tile.view<?x128xf16, align = 16>'}}
+  tile.split_view %a to %b[%i] exponent %e[%i] by %l : <?x65xf32, align = 4> to <?x128xf16, align = 16>, <i32>, <1x16xf32>
   return
 }
 
 // -----
 
-func.func @crooked_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x384xbf16, align = 8>, %i: i32) {
-  // expected-error @below {{aligned to 16 bytes, but got '!tile.view<?x384xbf16, align = 8>'}}
-  tile.split_view %a to %b[%i] : <?x65xf32, align = 4> to <?x384xbf16, align = 8>
+func.func @crooked_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x256xf16, align = 8>, %e: !tile.ptr<i32>, %l: !tile.smem<1x16xf32>, %i: i32) {
+  // expected-error @below {{aligned to 16 bytes, but got '!tile.view<?x256xf16, align = 8>'}}
+  tile.split_view %a to %b[%i] exponent %e[%i] by %l : <?x65xf32, align = 4> to <?x256xf16, align = 8>, <i32>, <1x16xf32>
+  return
+}
+
+// -----
+
+func.func @few_numbers(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x256xf16, align = 16>, %e: !tile.ptr<i32>, %l: !tile.smem<1x32xf32>, %i: i32) {
+  // expected-error @below {{'tile.split_view' op expects a buffer of 16 numbers of f32, but got '!tile.smem<1x32xf32>'}}
+  tile.split_view %a to %b[%i] exponent %e[%i] by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x32xf32>
+  return
+}
+
+// -----
+
+tile.kernel @four_warps(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %e: !tile.ptr<i32>, %n: i32, %o: i64) attributes {warps = 4 : i32} {
+  %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x65xf32, align = 4>
+  %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<f16> -> !tile.view<?x256xf16, align = 16>
+  %l = tile.alloc "l" : <1x16xf32>
+  // expected-error @below {{'tile.split_view' op expects 8 warps, but got 4}}
+  tile.split_view %a to %b[%n] exponent %e[%n] by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
+  tile.return
+}
+
+// -----
+
+func.func @real_exponent(%e: !tile.ptr<f32>, %i: i32) -> i32 {
+  // expected-error @below {{'tile.load_exponent' op expects exponents of i32, but got '!tile.ptr<f32>'}}
+  %r = tile.load_exponent %e[%i] : <f32>
+  return %r : i32
+}
+
+// -----
+
+func.func @weights(%p: !tile.frag<16x32xf32, acc>) {
+  // expected-error @below {{'tile.split_f16' op expects an accumulator to left factors of f16 of its shape, but got '!tile.frag<16x32xf32, acc>' to '!tile.frag<16x32xbf16, lhs>'}}
+  %a, %b = tile.split_f16 %p : <16x32xf32, acc> -> <16x32xbf16, lhs>
   return
 }
 

@@ -58,6 +58,15 @@ KernelArgument BuiltRounds::partsOf(Run &run, StringRef input, bool isMap) {
                            {s.heads * head, head, columns, 1}};
 }
 
+uint64_t BuiltRounds::exponentsOf(Run &run, StringRef input) {
+  ArrayShape s = shapeOfArray(input, run.flash.problem);
+  int64_t blocks = llvm::divideCeil(s.rows, tile::SplitViewOp::kBlockRows);
+  uint64_t &address = run.addresses[exponentsRole(input)];
+  if (address == 0)
+    address = run.memory.allocate(sizeof(int32_t) * s.batch * s.heads * blocks);
+  return address;
+}
+
 /// So many words of 0.
 static uint64_t zeros(GlobalMemory &memory, int64_t words) {
   std::vector<int32_t> none(words);
@@ -79,7 +88,12 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     StringRef role =
         kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
-    if (StringRef input = inputOfParts(role); !input.empty()) {
+    StringRef input = inputOfParts(role);
+    if (!input.empty() && role == exponentsRole(input)) {
+      arguments.push_back(exponentsOf(run, input));
+      continue;
+    }
+    if (!input.empty()) {
       arguments.push_back(partsOf(run, input, isa<tile::TensorMapType>(type)));
       continue;
     }

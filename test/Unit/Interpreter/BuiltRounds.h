@@ -39,6 +39,7 @@ private:
   void launch(Run &run, tile::KernelOp kernel, const Round &round);
   /// The argument for the parts of an input.
   KernelArgument partsOf(Run &run, llvm::StringRef input, bool isMap);
+  static uint64_t exponentsOf(Run &run, llvm::StringRef input);
 };
 
 } // namespace attn

@@ -55,14 +55,24 @@ std::vector<float> KernelTest::floats(uint64_t address, int64_t count) {
   return values;
 }
 
-std::vector<float> KernelTest::bf16s(uint64_t address, int64_t count) {
+/// Numbers of 16 bits.
+static std::vector<float> halves(GlobalMemory &memory, uint64_t address,
+                                 int64_t count, float (*decode)(uint16_t)) {
   std::vector<uint16_t> bits(count);
   std::optional<std::string> error =
       memory.read(address, bits.data(), count * 2);
   EXPECT_EQ(error.value_or(""), "");
   std::vector<float> values(count);
-  std::transform(bits.begin(), bits.end(), values.begin(), floatFromBf16);
+  std::transform(bits.begin(), bits.end(), values.begin(), decode);
   return values;
+}
+
+std::vector<float> KernelTest::bf16s(uint64_t address, int64_t count) {
+  return halves(memory, address, count, floatFromBf16);
+}
+
+std::vector<float> KernelTest::f16s(uint64_t address, int64_t count) {
+  return halves(memory, address, count, floatFromF16);
 }
 
 bool KernelTest::run(const std::vector<KernelArgument> &arguments,

@@ -52,6 +52,7 @@ protected:
   }
   std::vector<float> floats(uint64_t address, int64_t count);
   std::vector<float> bf16s(uint64_t address, int64_t count);
+  std::vector<float> f16s(uint64_t address, int64_t count);
 
   /// True when no error was reported; what was is in `errors`.
   bool run(const std::vector<KernelArgument> &arguments,

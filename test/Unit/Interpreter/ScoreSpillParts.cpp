@@ -1,6 +1,6 @@
 //===- ScoreSpillParts.cpp - Plain products of f32, byte for byte ---------===//
 //
-// score_spill for f32 on wgmma: three parts of bf16 of every factor.
+// score_spill for f32 on wgmma: two parts of f16 of every factor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ struct Choice {
 
   operator Tiles() const {
     return {{"query", 128},   {"key_block", 128}, {"column", column},
-            {"strip", strip}, {"heads", heads},   {"parts", 3},
+            {"strip", strip}, {"heads", heads},   {"parts", 2},
             {"stages", 6},    {"merged", merged}, {"persistent", 1}};
   }
 };

@@ -29,7 +29,7 @@ struct Choice {
 
   operator Tiles() const {
     return {{"query", 128},   {"key_block", 128}, {"column", column},
-            {"strip", strip}, {"heads", heads},   {"parts", 3},
+            {"strip", strip}, {"heads", heads},   {"parts", 2},
             {"stages", 6},    {"merged", 0},      {"persistent", 1}};
   }
 };
@@ -53,7 +53,7 @@ std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
 //===----------------------------------------------------------------------===//
 
 constexpr int64_t kPart = 2, kNumber = 4;
-constexpr int64_t kAll = 3 * kPart; ///< bytes of a number in parts
+constexpr int64_t kAll = 2 * kPart; ///< bytes of a number in parts
 
 /// What the launches do for a query head, tile by tile, looking at every pair;
 /// of those that split, for all heads.
@@ -91,10 +91,10 @@ private:
           return true;
     return false;
   }
-  /// Of three parts of a slice of both factors, that come and of which two
-  /// warpgroups read six pairs.
+  /// Of two parts of a slice of both factors, that come and of which two
+  /// warpgroups read three pairs.
   int64_t smemOf(int64_t right) const {
-    return kAll * 64 * (own + right) + 6 * kPart * 2 * 64 * (64 + right);
+    return kAll * 64 * (own + right) + 3 * kPart * 2 * 64 * (64 + right);
   }
 
   void scoresTiles(int64_t i) {
@@ -166,11 +166,14 @@ TEST(ScoreSpillParts, Space) {
   ASSERT_TRUE(plan) << error;
   EXPECT_EQ(plan->kernel, "score_spill_wgmma");
   ASSERT_EQ(plan->launches.size(), 4u);
+  // 16 numbers for each input, and 16 rows of 384 columns in a warp.
+  EXPECT_EQ(plan->launches[0].footprint.smemBytes, 80);
+  EXPECT_EQ(plan->launches[1].footprint.smemBytes, 128 + 80);
   for (size_t i : {0, 1}) {
-    EXPECT_EQ(plan->launches[i].footprint.smemBytes, 0);
-    EXPECT_EQ(plan->launches[i].footprint.threads, 128);
+    EXPECT_EQ(plan->launches[i].footprint.threads, 256);
+    EXPECT_EQ(plan->launches[i].footprint.registersPerThread, 36 + 192 + 24);
   }
-  // Two slices of pairs of 16 KiB, in three parts; barriers of six pairs, the
+  // Three slices of pairs of 16 KiB, in two parts; barriers of six pairs, the
   // queue.  Scores have 32 KiB of staging and barriers of two warpgroups.
   EXPECT_EQ(plan->launches[2].footprint.smemBytes,
             (6 * 32 + 32) * 1024 + 2 * 48 + 2 * 16 + 64);
@@ -182,7 +185,8 @@ TEST(ScoreSpillParts, Space) {
   }
   // P, and two numbers of a row for each of eight blocks; parts of Q, K and V.
   int64_t waiting = int64_t(16) * 1024 * (1024 * kAll + 8 * 8);
-  int64_t inputs = 3 * kAll * p.batch * p.heads * 1024 * 512;
+  // And an exponent for every 128 rows.
+  int64_t inputs = 3 * p.batch * p.heads * (kAll * 1024 * 512 + 4 * 8);
   EXPECT_EQ(plan->footprint.stripScratchBytes, waiting);
   EXPECT_EQ(plan->footprint.scratchBytes, waiting + inputs);
   EXPECT_EQ(plan->footprint.rowScratchBytes, waiting + inputs);
@@ -199,7 +203,8 @@ TEST(ScoreSpillParts, Space) {
   ASSERT_TRUE(plan) << error;
   EXPECT_EQ(plan->footprint.scratchBytes,
             3 * 256 * (256 * kAll + 2 * 8) +
-                kAll * (12 * 300 * 128 + 4 * 200 * (128 + 256)));
+                kAll * (12 * 300 * 128 + 4 * 200 * (128 + 256)) +
+                4 * (12 * 3 + 4 * 2 * 2));
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,7 +224,7 @@ TEST(ScoreSpillParts, Refusals) {
   EXPECT_EQ(refusal("key_block", 256),
             "expects blocks of 128 keys, but got 256");
   EXPECT_EQ(refusal("column", 192), "expects at most 128 columns, but got 192");
-  EXPECT_EQ(refusal("parts", 2), "expects 3 parts, but got 2");
+  EXPECT_EQ(refusal("parts", 3), "expects 2 parts, but got 3");
   EXPECT_EQ(refusal("stages", 4), "expects 6 stages, but got 4");
   p.precision = Precision::tf32;
   EXPECT_EQ(refusal("stages", 6),
@@ -251,7 +256,7 @@ TEST(ScoreSpillParts, RowsOfAnyLength) {
   EXPECT_TRUE(plan->tiles.has("parts"));
 }
 
-// Heads that fit a multiprocessor in parts stay with flash.
+// Heads of which a multiprocessor holds enough rows in parts stay with flash.
 TEST(ScoreSpillParts, IsForWideHeads) {
   for (bool isCausal : {false, true})
     for (int64_t rows : {1024, 4096, 16384}) {
@@ -260,31 +265,31 @@ TEST(ScoreSpillParts, IsForWideHeads) {
             .best()
             ->kernel;
       };
-      for (int64_t d : {64, 128})
+      for (int64_t d : {32, 64})
         EXPECT_EQ(chosen(d), "flash_wgmma") << d << " " << rows;
-      for (int64_t d : {512, 1024, 2048})
+      for (int64_t d : {192, 256, 512, 1024, 2048})
         EXPECT_EQ(chosen(d), "score_spill_wgmma") << d << " " << rows;
     }
 }
 
-// Unasked, P of a round takes three times what it may of 16 bits.
+// Unasked, P of a round takes twice what it may of 16 bits.
 TEST(ScoreSpillParts, ScratchHasALimit) {
   for (int64_t rows : {1024, 4096, 16384})
     for (const Plan &plan :
          plans(single(tokenProblem(512, rows)), h100()).plans)
       if (plan.kernel == "score_spill_wgmma")
-        EXPECT_LE(plan.footprint.stripScratchBytes, 3 * kMostWeightScratchBytes)
+        EXPECT_LE(plan.footprint.stripScratchBytes, 2 * kMostWeightScratchBytes)
             << plan.tiles.str();
 }
 
 TEST(ScoreSpillParts, Pseudocode) {
   std::string text =
       pseudocode(scheduleOf(Choice()), single(tokenProblem(512, 4096)));
-  for (const char *line : {"spill Q[64 x 512] to scratch, in 3 parts\n",
-                           "spill V[64 x 512] to scratch, in 3 parts\n",
-                           "stream K[128 x 64] through smem, in 3 parts\n",
-                           "spill P[128 x 128] to scratch, in 3 parts\n",
-                           "stream V[64 x 128] through smem, in 3 parts\n"})
+  for (const char *line : {"spill Q[128 x 512] to scratch, in 2 parts\n",
+                           "spill V[128 x 512] to scratch, in 2 parts\n",
+                           "stream K[128 x 64] through smem, in 2 parts\n",
+                           "spill P[128 x 128] to scratch, in 2 parts\n",
+                           "stream V[64 x 128] through smem, in 2 parts\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 

@@ -390,8 +390,8 @@ TEST(SpillBackward, Refusals) {
   EXPECT_EQ(refusal({{"strip", 384}, {"key_block", 256}, {"persistent", 1}}),
             "expects strips of whole blocks of keys, but got strip = 384 and "
             "key_block = 256");
-  EXPECT_EQ(refusal({{"heads", 65}}),
-            "expects heads to be a multiple of 1 up to 64, but got 65");
+  EXPECT_EQ(refusal({{"heads", 129}}),
+            "expects heads to be a multiple of 1 up to 128, but got 129");
   EXPECT_EQ(refusal({{"stages", 1}, {"persistent", 1}}),
             "expects two to six stages, but got 1");
   EXPECT_EQ(refusal({{"persistent", 0}}),
