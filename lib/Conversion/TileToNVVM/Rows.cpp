@@ -483,7 +483,7 @@ struct RowDotLowering : OpConversionPattern<RowDotOp> {
 private:
   /// Lanes of a row, and pieces of both factors that a lane waits for at once:
   /// with one of each a launch that reads 134 MB took 70 us on an H100.
-  static constexpr int64_t kLanes = 4, kTogether = 8;
+  static constexpr int64_t kLanes = 4, kTogether = 4;
 
   /// The sum over the pieces that belong to the lane.
   static Value ownSum(Lane &b, ViewType view, Value lhs, Value rhs) {
