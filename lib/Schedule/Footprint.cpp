@@ -1,6 +1,7 @@
 //===- Footprint.cpp - What a schedule occupies ---------------------------===//
 
 #include "attn/Schedule/Footprint.h"
+#include "PartsFootprint.h"
 #include "PipelineFootprint.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
@@ -158,8 +159,11 @@ public:
       case Verb::reduce:
         break;
       case Verb::spill:
-        if (node.partColumns > 0)
-          splitting(node);
+        if (node.partColumns > 0) {
+          SplittingSpace space = splittingSpace(node, problem);
+          buffers.push_back(space.smemBytes);
+          operandRegisters = std::max(operandRegisters, space.registers);
+        }
         break;
       }
     }
@@ -233,20 +237,6 @@ private:
     if (node.step)
       steps.step[static_cast<size_t>(*axis)] = node.step;
     staging = std::max(staging, tileBytes(node.tensor, steps));
-  }
-
-  /// Of rows that a launch of its own splits: warps tell each other of the
-  /// largest number, and hold 16 rows each of as many columns as there is room
-  /// for, beside two parts of a piece of them.
-  void splitting(const Node &node) {
-    constexpr int64_t numbers = 16, numberBytes = 4;
-    constexpr int64_t mostHeld = 384, columnsOfRegister = 2, pieces = 24;
-    buffers.push_back(smemPitch(numbers, numberBytes));
-    int64_t columns =
-        columnsMoved(node, extent(problem, *shapeOf(node.tensor).cols));
-    operandRegisters =
-        std::max(operandRegisters,
-                 std::min(columns, mostHeld) / columnsOfRegister + pieces);
   }
 
   static bool leaves(const Body &nodes, Tensor tensor) {
@@ -431,13 +421,7 @@ static void addScratch(Scratch &scratch, const Body &body,
       continue;
     Shape shape = shapeOf(node.tensor);
     if (isInput(node.tensor, problem)) {
-      bool isKey = shape.rows == Axis::Key;
-      scratch.ofParts += (isKey ? problem.kvHeads : problem.heads) *
-                         extent(problem, shape.rows) *
-                         columnsMoved(node, extent(problem, *shape.cols)) *
-                         bytesMoved(node, problem);
-      scratch.ofParts += (isKey ? problem.kvHeads : problem.heads) *
-                         ceilDiv(extent(problem, shape.rows), kScaledRows) * 4;
+      scratch.ofParts += partsBytes(node, problem);
       continue;
     }
     int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
