@@ -177,6 +177,7 @@ public:
     return total;
   }
   int64_t operandRegisters = 0;
+  bool multiplies = false;
 
 private:
   const Problem &problem;
@@ -306,6 +307,7 @@ private:
 
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
   void operands(const Node &node, const Steps &steps) {
+    multiplies = true;
     int64_t cols = tileOf(columnsOf(node.tensor), steps);
     bool isSplit = productsPerProduct(problem) > 1;
     bool isInParts = node.tensor == Tensor::O || isOfProducts;
@@ -340,7 +342,6 @@ static bool hasPlaces(const Body &body) {
 /// products, whose scores spill 32 bytes with a window and without (d = 256,
 /// 512); where slices are ragged up to 132 with one, up to 120 without.
 static constexpr int64_t kSplitWindowRegisters = 12;
-
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
 
 Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
@@ -356,8 +357,9 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
   if (hasPlaces(grid.body))
     result.registersPerThread +=
         kPlaceRegisters + kPlaceRegistersPerRow * grid.step / grid.warps;
-  if (problem.mask.kind == MaskKind::window &&
-      productsPerProduct(problem) > 1 && !grid.isOfProducts &&
+  bool hasSplitFactors = productsPerProduct(problem) > 1 && space.multiplies;
+  if (problem.mask.kind == MaskKind::window && hasSplitFactors &&
+      !grid.isOfProducts &&
       result.registersPerThread >
           kMaxRegistersPerThread - kSplitWindowRegisters)
     result.registersPerThread += kSplitWindowRegisters;

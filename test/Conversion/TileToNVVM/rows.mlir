@@ -295,15 +295,20 @@ gpu.module @functions {
 
 // Statistics of columns: a lane loads its two of every eight columns once, for
 // all rows.  Values of rows behind a view are dropped; what is read instead is
-// the last row.
+// the last row.  Of the ten pieces of a row that a lane has four arrive before
+// the first is multiplied, twice, and then two.
 // CHECK-LABEL: llvm.func @statistics
 // CHECK: %[[LAST:.*]] = arith.addi %{{.*}}, %c-1_i32
 // CHECK: arith.minsi %{{.*}}, %[[LAST]]
 // CHECK: %[[VALUE:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> f32
 // CHECK: arith.select %{{.*}}, %[[VALUE]],
-// CHECK: scf.for
-// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<8xbf16>
-// CHECK-COUNT-8: llvm.intr.fma
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<8xbf16>
+// CHECK-COUNT-32: llvm.intr.fma
+// CHECK: scf.yield
+// CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<8xbf16>
+// CHECK-COUNT-16: llvm.intr.fma
+// CHECK-NOT: llvm.intr.fma
 // CHECK: nvvm.shfl.sync bfly
 // CHECK: nvvm.shfl.sync bfly
 // CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
@@ -312,12 +317,12 @@ gpu.module @statistics_of_rows_and_columns {
   tile.kernel @statistics(%p: !tile.ptr<bf16>, %l: !tile.ptr<f32>, %n: i32, %s: i64) attributes {warps = 1 : i32} {
     %none = arith.constant 0 : i64
     %one = arith.constant 1 : i64
-    %rows = tile.view %p[%none] rows(%n) stride(%s) : <bf16> -> <?x64xbf16, align = 16>
+    %rows = tile.view %p[%none] rows(%n) stride(%s) : <bf16> -> <?x320xbf16, align = 16>
     %vector = tile.view %l[%none] rows(%n) stride(%one) : <f32> -> <?xf32, align = 4>
     %line = tile.alloc "line" : <1x16xf32>
     %b = tile.alloc "b" : <16x16xf16>
     %loaded = tile.load_row %vector[%n] : <?xf32, align = 4> -> <16xf32>
-    %dot = tile.row_dot %rows, %rows[%n] : <?x64xbf16, align = 16> -> <16xf32>
+    %dot = tile.row_dot %rows, %rows[%n] : <?x320xbf16, align = 16> -> <16xf32>
     %columns = tile.get_columns %line[%n, %n, %n] : <1x16xf32> -> <16x16xf32, acc>
     %f = tile.map %columns, %loaded, %dot : !tile.frag<16x16xf32, acc>, !tile.row<16xf32>, !tile.row<16xf32> -> !tile.frag<16x16xf32, acc> {
     ^bb0(%row: i32, %column: i32, %x: f32, %y: f32, %z: f32):

@@ -56,8 +56,8 @@ PROBLEMS = [
     (256, 256, "f8E4M3FN", "none", *LONG, ""),
     (64, 64, "f32", WINDOW, *LONG, ""),
     (128, 128, "f32", CAUSAL, *SHORT, ""),
-    (128, 128, "f32", "none", *LONG, ""),
-    (96, 80, "f32", BOTTOM, *UNEVEN, ""),
+    (128, 128, "f32", "none", *LONG, "query = 128, key = 64"),
+    (96, 80, "f32", BOTTOM, *UNEVEN, "query = 128, key = 64"),
     (192, 192, "f32", CAUSAL, *LONG, "query = 64, key = 48"),
     # Given: every switch, and the most that fits the registers.
     (64, 64, "bf16", CAUSAL, *LONG, "query = 64, key = 64, overlap = 0"),

@@ -64,10 +64,10 @@ def test_places():
 
 
 def test_a_problem_without_a_kernel():
-    wide = zeros(1, 4, 8, 32768, dtype=jnp.float32)
+    wide = zeros(1, 4, 8, 40000, dtype=jnp.float32)
     with pytest.raises(attn.UnsupportedError, match=(
             "fits h100_sxm and has a kernel, but got none for f32, head "
-            "dimensions 32768 and 32768, mask causal")):
+            "dimensions 40000 and 40000, mask causal")):
         trace(wide, wide, wide, causal=True, machine="h100_sxm")
     with pytest.raises(ValueError, match="known machines: gtx_1060"):
         trace(Q, Q, Q, machine="h1000")
