@@ -135,7 +135,10 @@ static void reportBreach(Warp &warp, const Instruction &in, StringRef rows,
   case Conflict::readInFlight:
     return warp.report(in, "read in flight",
                        "expects " + Twine(other) +
-                           " to have waited for its asynchronous read of " +
+                           (isa<tile::LoadMatrixOp>(cause)
+                                ? " to have used what it loads from "
+                                : " to have waited for its asynchronous read "
+                                  "of ") +
                            rows + " before they are " + verb +
                            ", but got it in flight",
                        cause, "the read is here");
@@ -228,6 +231,26 @@ Step attn::interpreter::runAlias(Warp &warp, const Instruction &in) {
 // tile.load_matrix, tile.store_matrix, tile.store_transposed, tile.transpose
 //===----------------------------------------------------------------------===//
 
+/// Reads what is under way until the result is used.
+static std::vector<uint8_t> loadPart(Warp &warp, const Instruction &in,
+                                     const Part &part) {
+  SharedMemory &shared = warp.block.shared;
+  std::vector<uint8_t> bytes(part.bytes());
+  unsigned slot = in.results.front(), token = shared.beginLoad(warp.id);
+  if (std::optional<Breach> breach = shared.readUntilUsed(
+          part.rectangle(), warp.id, in.index, token, bytes.data()))
+    reportBreach(warp, in, part, *breach, "read");
+  warp.block.traffic.smem += int64_t(bytes.size());
+  // One before that came there, for nobody.
+  llvm::erase_if(warp.loads, [&](const Warp::Load &load) {
+    if (load.slot == slot)
+      shared.endRead(warp.id, load.token);
+    return load.slot == slot;
+  });
+  warp.loads.push_back({slot, token});
+  return bytes;
+}
+
 Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
   auto load = cast<tile::LoadMatrixOp>(in.op);
   tile::FragType type = load.getResult().getType();
@@ -242,7 +265,7 @@ Step attn::interpreter::runLoadMatrix(Warp &warp, const Instruction &in) {
     return warp.stop(in, "corner",
                      "expects a row and a column in multiples of 8, but got " +
                          Twine(part.row) + " and " + Twine(part.column));
-  std::vector<uint8_t> bytes = readPart(warp, in, part);
+  std::vector<uint8_t> bytes = loadPart(warp, in, part);
 
   std::vector<float> values(part.rows * part.columns);
   decode(type.getElementType(), bytes.data(), values);

@@ -17,7 +17,7 @@ static constexpr uint8_t kPoison = 0xff;
 SharedMemory::SharedMemory(int64_t size, const Clocks &clocks)
     : clocks(clocks), warps(clocks.warps()), bytes(size, kPoison),
       writers((size + kPieceBytes - 1) / kPieceBytes),
-      readers(writers.size() * warps), ends(warps) {}
+      readers(writers.size() * warps), reads(warps) {}
 
 //===----------------------------------------------------------------------===//
 // Where bytes lie
@@ -133,15 +133,19 @@ SharedMemory::behindCopy(const Copy &copy, Viewer viewer,
 }
 
 std::optional<SharedMemory::Found>
-SharedMemory::behindReaders(int64_t piece, Viewer viewer) const {
+SharedMemory::behindReaders(int64_t piece, Viewer viewer,
+                            bool asynchronous) const {
   for (unsigned other = 0; other < warps; ++other) {
     Access access = readers[piece * warps + other];
     if (access.time == 0)
       continue;
-    if (unfinished(other, access))
-      return Found{Conflict::readInFlight, other, access};
-    if (access.time & kToken)
-      access.time = ends[other][access.time & ~kToken];
+    if (access.time & kToken) {
+      Read read = reads[other][access.time & ~kToken];
+      bool isOrdinary = read.issue != 0 && !asynchronous;
+      if (read.end == 0 && !isOrdinary)
+        return Found{Conflict::readInFlight, other, access};
+      access.time = isOrdinary ? read.issue : read.end;
+    }
     if (viewer.known[other] < access.time)
       return Found{Conflict::unorderedRead, other, access};
   }
@@ -195,7 +199,7 @@ std::optional<Breach> SharedMemory::overwrite(const Rectangle &where,
         std::optional<Found> found =
             behindWriter(writers[piece], viewer, asynchronous);
         if (!found)
-          found = behindReaders(piece, viewer);
+          found = behindReaders(piece, viewer, asynchronous);
         writers[piece] = now;
         return found;
       });
@@ -223,8 +227,8 @@ std::optional<Breach> SharedMemory::load(const Rectangle &where,
 }
 
 unsigned SharedMemory::beginRead(unsigned warp) {
-  ends[warp].push_back(0);
-  return unsigned(ends[warp].size() - 1);
+  reads[warp].push_back({});
+  return unsigned(reads[warp].size() - 1);
 }
 
 std::optional<Breach> SharedMemory::readLater(const Rectangle &where,
@@ -236,7 +240,21 @@ std::optional<Breach> SharedMemory::readLater(const Rectangle &where,
 }
 
 void SharedMemory::endRead(unsigned warp, unsigned token) {
-  ends[warp][token] = clocks.now(warp);
+  reads[warp][token].end = clocks.now(warp);
+}
+
+unsigned SharedMemory::beginLoad(unsigned warp) {
+  reads[warp].push_back({clocks.now(warp), 0});
+  return unsigned(reads[warp].size() - 1);
+}
+
+std::optional<Breach> SharedMemory::readUntilUsed(const Rectangle &where,
+                                                  unsigned warp,
+                                                  unsigned instruction,
+                                                  unsigned token,
+                                                  uint8_t *target) {
+  return gather(where, warp, {kToken | token, instruction},
+                /*asynchronous=*/false, target);
 }
 
 //===----------------------------------------------------------------------===//
@@ -274,7 +292,8 @@ std::optional<Breach> SharedMemory::issue(unsigned index, unsigned warp) {
             behindWriter(replaced[index][next++], viewer(warp),
                          /*asynchronous=*/false);
         return found ? found
-                     : behindReaders(address / kPieceBytes, viewer(warp));
+                     : behindReaders(address / kPieceBytes, viewer(warp),
+                                     /*asynchronous=*/false);
       });
   if (--copy.missingIssues == 0)
     replaced[index] = {};

@@ -16,6 +16,11 @@
 // ordered behind that wait.  They see ordinary stores only behind a fence: of
 // the warp that stored, or of one that was ordered behind the store.
 //
+// **Ordinary loads** by ldmatrix are under way until somebody uses the result.
+// Ordinary stores come behind them wherever a barrier does, but a load by TMA
+// must be ordered behind the use: on an H100 rows of a slot that was given back
+// right behind the load were those of the next one, rarely.
+//
 // Bytes that a warp may not read come to it as NaN.
 //
 //===----------------------------------------------------------------------===//
@@ -112,7 +117,12 @@ public:
   std::optional<Breach> readLater(const Rectangle &where, unsigned warp,
                                   unsigned instruction, unsigned token,
                                   uint8_t *target);
-  /// The warp has waited for the asynchronous read.
+  /// The same of an ordinary load, which is under way from now on.
+  unsigned beginLoad(unsigned warp);
+  std::optional<Breach> readUntilUsed(const Rectangle &where, unsigned warp,
+                                      unsigned instruction, unsigned token,
+                                      uint8_t *target);
+  /// The warp has waited for the asynchronous read, or uses what it loaded.
   void endRead(unsigned warp, unsigned token);
 
   /// Registers a copy whose first share is about to be issued.
@@ -157,9 +167,10 @@ private:
                                     bool asynchronous) const;
   std::optional<Found> behindCopy(const Copy &copy, Viewer viewer,
                                   bool asynchronous) const;
-  std::optional<Found> behindReaders(int64_t piece, Viewer viewer) const;
+  std::optional<Found> behindReaders(int64_t piece, Viewer viewer,
+                                     bool asynchronous) const;
   bool unfinished(unsigned warp, const Access &read) const {
-    return (read.time & kToken) && ends[warp][read.time & ~kToken] == 0;
+    return (read.time & kToken) && reads[warp][read.time & ~kToken].end == 0;
   }
   std::optional<Breach> gather(const Rectangle &where, unsigned warp,
                                Access now, bool asynchronous, uint8_t *target);
@@ -177,8 +188,12 @@ private:
   std::vector<Writer> writers;
   /// Per piece and warp.
   std::vector<Access> readers;
-  /// Per warp and token: when it had waited, or 0.
-  std::vector<std::vector<uint32_t>> ends;
+  /// When an ordinary load was issued, and when a read had ended; or 0.
+  struct Read {
+    uint32_t issue = 0, end = 0;
+  };
+  /// Per warp and token.
+  std::vector<std::vector<Read>> reads;
   std::deque<Copy> copies;
   /// Per copy that some warp has not issued: the writers it replaced.
   std::vector<std::vector<Writer>> replaced;

@@ -43,6 +43,15 @@ void Warp::report(Operation *op, StringRef kind, const Twine &message,
       notes);
 }
 
+void Warp::useLoads(const Instruction &in) {
+  llvm::erase_if(loads, [&](const Load &load) {
+    if (!llvm::is_contained(in.operands, load.slot))
+      return false;
+    block.shared.endRead(id, load.token);
+    return true;
+  });
+}
+
 Step Warp::run() {
   while (true) {
     Frame &frame = frames.back();
@@ -55,6 +64,8 @@ Step Warp::run() {
       continue;
     }
     const Instruction &in = frame.code->instructions[frame.next++];
+    if (!loads.empty())
+      useLoads(in);
     Step step = in.run(*this, in);
     if (step == Step::blocked)
       --frames.back().next;

@@ -99,6 +99,14 @@ public:
   /// Whether it waits for the whole cluster.
   bool meetsCluster = false;
   std::vector<Frame> frames;
+  /// Loads from shared memory that are under way: where the result comes, and
+  /// the read.
+  struct Load {
+    unsigned slot, token;
+  };
+  llvm::SmallVector<Load, 8> loads;
+  /// Ends those whose results the instruction uses.
+  void useLoads(const Instruction &in);
   /// Copies that no group has yet, and the groups in flight, oldest first.
   std::vector<unsigned> openGroup;
   std::deque<std::vector<unsigned>> groups;

@@ -219,6 +219,28 @@ TEST_F(Tma, ReadBeforeTheLoadIsDone) {
                "expects a barrier after the read of rows 0 to 63"});
 }
 
+#define USE                                                                    \
+  "%u = tile.cast %x : !tile.frag<64x64xbf16, lhs> -> "                        \
+  "!tile.frag<64x64xf32, acc>\n"
+#define BACK "tile.mbarrier_arrive %empty[%c0] : !slots\n"
+#define TWICE                                                                  \
+  LOAD_AT("%c0")                                                               \
+  "\n tile.mbarrier_wait %empty[%c0] parity %c0 : !slots\n" LOAD_AT("%c1")
+
+/// What a slot held is in registers when it is used, so it goes back then.
+TEST_F(Tma, UsedBeforeTheSlotGoesBack) {
+  roles(TWICE, AWAIT READ "\n" USE BACK);
+  expectCorrect();
+}
+
+TEST_F(Tma, TheSlotGoesBackBeforeItIsUsed) {
+  roles(TWICE, AWAIT READ "\n" BACK USE);
+  expectOneOf({"to have used what it loads from rows 0 to 63 of buffer 'box' "
+               "before they are overwritten, but got it in flight",
+               // It was used meanwhile, behind what was told.
+               "expects a barrier after the read of rows 0 to 63"});
+}
+
 TEST_F(Tma, WhatIsReadTooEarlyIsNaN) {
   roles(LOAD_AT("%c0"), R"(
   %c3 = arith.constant 3 : i32
