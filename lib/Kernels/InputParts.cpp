@@ -26,6 +26,10 @@ StringRef attn::inputOfParts(StringRef role) {
   return {};
 }
 
+// The plan says it too, and knows no ops.
+static_assert(kScaledParts == SplitViewOp::kParts &&
+              kScaledRows == SplitViewOp::kBlockRows);
+
 /// Of V as many columns as a tile of the output has, of others those of a
 /// slice.
 int64_t attn::columnsOfPart(StringRef input, const Problem &problem,

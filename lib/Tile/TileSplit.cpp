@@ -5,16 +5,28 @@
 using namespace mlir;
 using namespace attn::tile;
 
-LogicalResult SplitBf16Op::verify() {
-  FragType source = getSource().getType(), part = getFirst().getType();
+/// Weights as left factors of such a type.
+static LogicalResult verifyParts(Operation *op, FragType source, FragType part,
+                                 bool isType, const char *type) {
   if (source.getLayout() == FragmentLayout::acc &&
-      part.getLayout() == FragmentLayout::lhs &&
-      part.getElementType().isBF16() && source.getRows() == part.getRows() &&
+      part.getLayout() == FragmentLayout::lhs && isType &&
+      source.getRows() == part.getRows() &&
       source.getColumns() == part.getColumns())
     return success();
-  return emitOpError("expects an accumulator to left factors of bf16 of its "
-                     "shape, but got ")
-         << source << " to " << part;
+  return op->emitOpError("expects an accumulator to left factors of ")
+         << type << " of its shape, but got " << source << " to " << part;
+}
+
+LogicalResult SplitBf16Op::verify() {
+  FragType part = getFirst().getType();
+  return verifyParts(*this, getSource().getType(), part,
+                     part.getElementType().isBF16(), "bf16");
+}
+
+LogicalResult SplitF16Op::verify() {
+  FragType part = getFirst().getType();
+  return verifyParts(*this, getSource().getType(), part,
+                     part.getElementType().isF16(), "f16");
 }
 
 LogicalResult SplitRowsOp::verify() {
@@ -55,18 +67,6 @@ Traffic SplitRowsOp::getTraffic(const TrafficScalars &scalars) {
 }
 
 SmallVector<Value> SplitRowsOp::getTrafficOperands() { return {getColumn()}; }
-
-LogicalResult SplitF16Op::verify() {
-  FragType source = getSource().getType(), part = getFirst().getType();
-  if (source.getLayout() == FragmentLayout::acc &&
-      part.getLayout() == FragmentLayout::lhs &&
-      part.getElementType().isF16() && source.getRows() == part.getRows() &&
-      source.getColumns() == part.getColumns())
-    return success();
-  return emitOpError("expects an accumulator to left factors of f16 of its "
-                     "shape, but got ")
-         << source << " to " << part;
-}
 
 static LogicalResult verifyExponents(Operation *op, PtrType type) {
   if (type.getElementType().isInteger(32))

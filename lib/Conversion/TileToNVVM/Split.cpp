@@ -29,12 +29,16 @@ constexpr int64_t kPieceBytes = 16;
 /// Bytes 2 and 3 of two registers: those of bf16 in f32.
 constexpr int64_t kUpperHalves = 0x7632;
 
+Value number(Lane &b, float value) {
+  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+}
+
 /// Splits numbers; of each part two go into a register.
 class Splitter {
 public:
   explicit Splitter(Lane &b)
-      : b(b), perturbation(number(0x1p-30f)), smaller(number(0x1p-24f)),
-        most(number(0x1p100f)) {}
+      : b(b), perturbation(number(b, 0x1p-30f)), smaller(number(b, 0x1p-24f)),
+        most(number(b, 0x1p100f)) {}
 
   std::array<Registers, 3> split(ValueRange numbers) const {
     std::array<Registers, 3> parts;
@@ -58,9 +62,6 @@ private:
     return {x, rest, fma(rest, smaller, second)};
   }
 
-  Value number(float value) const {
-    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
-  }
   Value bits(Value x) const {
     return LLVM::BitcastOp::create(b, b.getI32Type(), x);
   }
@@ -185,7 +186,7 @@ private:
 class HalfSplitter {
 public:
   explicit HalfSplitter(Lane &b)
-      : b(b), least(number(0x1p-24f)), share(number(1 + 0x3p-14f)) {}
+      : b(b), least(number(b, 0x1p-24f)), share(number(b, 1 + 0x3p-14f)) {}
 
   std::array<Registers, 2> split(ValueRange numbers, bool areSigned) const {
     std::array<Registers, 2> parts;
@@ -202,9 +203,6 @@ public:
   }
 
 private:
-  Value number(float value) const {
-    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
-  }
   /// What half `k` of `first` leaves of a number, and a share of it: 2^-24 at
   /// least, and no more than the number.
   Value rest(Value x, Value first, int64_t k, bool isSigned) const {
@@ -238,10 +236,6 @@ Value multiply(Lane &b, Value x, Value y) {
   return arith::MulFOp::create(b, x, y);
 }
 
-Value number(Lane &b, float value) {
-  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
-}
-
 struct SplitF16Lowering : OpConversionPattern<SplitF16Op> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -271,11 +265,11 @@ public:
         kept(chunks() <= kMostKept ? chunks() : kMostKeptOfMore),
         first(b.add(b.add(row, b.mul(b.warp(), SplitViewOp::kRows)),
                     b.shiftRight(b.lane(), 3))),
-        column(b.mul(b.bitAnd(b.lane(), 7), kColumnsOfLane)),
-        largest(number(b, 0)) {}
+        column(b.mul(b.bitAnd(b.lane(), 7), kColumnsOfLane)) {}
 
   /// The largest finite magnitude of the lane's numbers.
   Value look() {
+    Value largest = number(b, 0);
     for (int64_t chunk = 0; chunk < kept; ++chunk)
       for (int64_t i = 0; i < kSteps; ++i) {
         numbers.push_back(load(i, b.i32(chunk * SplitViewOp::kColumns)));
@@ -395,7 +389,7 @@ private:
   const ViewValues &source, &target;
   ViewType type;
   int64_t width, kept;
-  Value first, column, largest;
+  Value first, column;
   SmallVector<Registers> numbers; ///< by chunk and step
 };
 
