@@ -255,8 +255,9 @@ Step attn::interpreter::runSplitView(Warp &warp, const Instruction &in) {
       if (std::isfinite(value))
         largest = std::max(largest, bitsOfFloat(std::fabs(value)));
   }
-  int32_t exponent = std::clamp(Op::kLargest + 127 - int32_t(largest >> 23),
-                                Op::kLeastMove, Op::kMostMove);
+  int32_t exponent =
+      std::clamp(Op::kLargest + 127 - int32_t(largest >> 23), Op::kLeastMove,
+                 int32_t(cast<Op>(in.op).getMost()));
   if (warp.id == 0)
     if (std::optional<std::string> error =
             writeGlobal(warp, in, addressOfExponent(warp, in, 3), &exponent,

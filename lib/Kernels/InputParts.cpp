@@ -39,6 +39,10 @@ int64_t attn::columnsOfPart(StringRef input, const Problem &problem,
   return llvm::alignTo(problem.headDim, SplitViewOp::kColumns);
 }
 
+/// That of V becomes a factor of sums of weights, up to 2^14 times as much, and
+/// those have to stay in the range of f32.
+static constexpr int32_t kMostMoveOfValues = 60;
+
 namespace {
 
 class InputSplitter {
@@ -84,7 +88,9 @@ private:
     Scalar place = (batch * b.gridSize(1) + head) * blocks + block;
     SplitViewOp::create(
         b, source(input), target(input), block * SplitViewOp::kBlockRows,
-        arguments.get(b, exponentsRole(input.role)), place, largest);
+        arguments.get(b, exponentsRole(input.role)), place,
+        input.role == "v" ? kMostMoveOfValues : SplitViewOp::kMostMove,
+        largest);
   }
 
   Value source(const Input &input) const {

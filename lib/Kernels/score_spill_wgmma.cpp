@@ -145,14 +145,15 @@ private:
     return state;
   }
 
-  /// Scores as they are, of factors as they were multiplied: by two powers of
-  /// two, one of which alone is in range.
+  /// Scores as they are, of factors as they were multiplied: by a power of two
+  /// in two steps, each of which is in range.
   Value unscaled(Value product, const Tile &tile) {
-    Scalar query = powerOfTwo(b.i32(0) - exponentOf("q", tile));
-    Scalar key = powerOfTwo(b.i32(0) - exponentOf("k", tile));
+    Scalar all = b.i32(0) - exponentOf("q", tile) - exponentOf("k", tile);
+    Scalar half = all / 2;
+    Scalar first = powerOfTwo(half), second = powerOfTwo(all - half);
     return b.map(product, product.getType(),
                  [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                   return x[0] * query * key;
+                   return x[0] * first * second;
                  });
   }
 

@@ -149,18 +149,22 @@ def Tile_SplitViewOp : Tile_Op<"split_view",
     dropped.
 
     The power of two is the same for all these rows and brings the largest
-    finite magnitude among them to 2^14 .. 2^15, but e is between -113 and 60.
-    It is left in `exponents[index]`.  So what a row's numbers lose is below
-    2^-22 of a number, or 2^-39 of the largest in the 128 rows.
+    finite magnitude among them to 2^14 .. 2^15, but e is between -113 and what
+    it is `at_most`, up to 113.  It is left in `exponents[index]`.  So what a
+    row's numbers lose is below 2^-22 of a number, or 2^-39 of the largest in the
+    128 rows.
 
     Warps tell each other of their largest numbers in `largest`, a buffer of 16
     numbers, which no other op may use.
   }];
   let arguments = (ins Tile_View:$source, Tile_View:$target, I32:$row,
-                       Tile_Ptr:$exponents, I32:$index, Tile_Smem:$largest);
+                       Tile_Ptr:$exponents, I32:$index,
+                       ConfinedAttr<I32Attr, [IntNonNegative,
+                                              IntMaxValue<113>]>:$most,
+                       Tile_Smem:$largest);
   let assemblyFormat = [{
     $source `to` $target `[` $row `]` `exponent` $exponents `[` $index `]`
-    `by` $largest attr-dict
+    `at_most` $most `by` $largest attr-dict
     `:` type($source) `to` type($target) `,` type($exponents) `,` type($largest)
   }];
   let hasVerifier = 1;
@@ -171,7 +175,7 @@ def Tile_SplitViewOp : Tile_Op<"split_view",
     static constexpr int64_t kBlockRows = kWarps * kRows;
     static constexpr int64_t kParts = 2, kNumbers = 16;
     /// The largest magnitude becomes 2^14 .. 2^15; how far numbers are moved.
-    static constexpr int32_t kLargest = 14, kLeastMove = -113, kMostMove = 60;
+    static constexpr int32_t kLargest = 14, kLeastMove = -113, kMostMove = 113;
   }];
 }
 

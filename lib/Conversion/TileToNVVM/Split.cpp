@@ -406,7 +406,8 @@ struct SplitViewLowering : OpConversionPattern<SplitViewOp> {
     // Numbers that are not negative are in order as integers.
     Value bits = LLVM::BitcastOp::create(b, b.getI32Type(), rows.look());
     Value exponent =
-        exponentOf(b, ofBlock(b, bits, adaptor.getLargest().front()));
+        exponentOf(b, ofBlock(b, bits, adaptor.getLargest().front()),
+                   int32_t(op.getMost()));
     b.when(b.less(b.thread(), b.i32(1)), [&] {
       Value place = b.wide(b.mul(adaptor.getIndex().front(), kNumberBytes));
       LLVM::StoreOp::create(b, exponent,
@@ -441,10 +442,10 @@ private:
 
   /// Of the power of two that brings a number with these bits to where the
   /// largest shall be.
-  static Value exponentOf(Lane &b, Value bits) {
+  static Value exponentOf(Lane &b, Value bits, int32_t most) {
     Value move = b.sub(b.i32(kBias + SplitViewOp::kLargest),
                        b.shiftRight(bits, kFractionBits));
-    move = arith::MinSIOp::create(b, move, b.i32(SplitViewOp::kMostMove));
+    move = arith::MinSIOp::create(b, move, b.i32(most));
     return arith::MaxSIOp::create(b, move, b.i32(SplitViewOp::kLeastMove));
   }
   static Value powerOf(Lane &b, Value exponent) {

@@ -9,8 +9,8 @@
 // CHECK: tile.split_view %{{.*}} to %{{.*}} : <?x333xf32, align = 4> to <?x768xf16, align = 16>
 // CHECK-LABEL: tile.kernel @score_spill_wgmma_f32_333_257_tf32x3_causal_split_keys_lse(
 // CHECK-SAME: launch = 1 : i64
-// CHECK: tile.split_view %{{.*}} to %{{.*}} : <?x333xf32, align = 4> to <?x768xf16, align = 16>
-// CHECK: tile.split_view %{{.*}} to %{{.*}} : <?x257xf32, align = 4> to <?x768xf16, align = 16>
+// CHECK: tile.split_view %{{.*}} to %{{.*}} at_most 113 by %{{.*}} : <?x333xf32, align = 4> to <?x768xf16, align = 16>
+// CHECK: tile.split_view %{{.*}} to %{{.*}} at_most 60 by %{{.*}} : <?x257xf32, align = 4> to <?x768xf16, align = 16>
 
 // All three pairs of a slice are a sum, in a group for each part, which is added to
 // the others outside of the tensor cores; P leaves in parts.

@@ -82,7 +82,7 @@ gpu.module @rows_of_views {
     %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x70xf32, align = 8>
     %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<f16> -> !tile.view<?x256xf16, align = 16>
     %l = tile.alloc "l" : <1x16xf32>
-    tile.split_view %a to %b[%n] exponent %e[%n] by %l : <?x70xf32, align = 8> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
+    tile.split_view %a to %b[%n] exponent %e[%n] at_most 60 by %l : <?x70xf32, align = 8> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
     tile.return
   }
 }
@@ -105,7 +105,7 @@ gpu.module @wide_rows {
     %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x576xf32, align = 16>
     %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<f16> -> !tile.view<?x1152xf16, align = 16>
     %l = tile.alloc "l" : <1x16xf32>
-    tile.split_view %a to %b[%n] exponent %e[%n] by %l : <?x576xf32, align = 16> to <?x1152xf16, align = 16>, <i32>, <1x16xf32>
+    tile.split_view %a to %b[%n] exponent %e[%n] at_most 60 by %l : <?x576xf32, align = 16> to <?x1152xf16, align = 16>, <i32>, <1x16xf32>
     tile.return
   }
 }

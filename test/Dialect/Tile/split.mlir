@@ -29,8 +29,8 @@ tile.kernel @views(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %e: !tile.ptr<i32>, %
   %a = tile.view %p[%o] rows(%n) stride(%o) : !tile.ptr<f32> -> !tile.view<?x65xf32, align = 4>
   %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<f16> -> !tile.view<?x256xf16, align = 16>
   %l = tile.alloc "l" : <1x16xf32>
-  // CHECK: tile.split_view %{{.*}} to %{{.*}}[%[[N:.*]]] exponent %[[E:.*]][%[[N]]] by %{{.*}} : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
-  tile.split_view %a to %b[%n] exponent %e[%n] by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
+  // CHECK: tile.split_view %{{.*}} to %{{.*}}[%[[N:.*]]] exponent %[[E:.*]][%[[N]]] at_most 60 by %{{.*}} : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
+  tile.split_view %a to %b[%n] exponent %e[%n] at_most 60 by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
   // CHECK: tile.load_exponent %[[E]][%[[N]]] : <i32>
   %i = tile.load_exponent %e[%n] : <i32>
   // CHECK: %[[PART:.*]], %{{.*}} = tile.split_f16 %{{.*}} : <16x64xf32, acc> -> <16x64xf16, lhs>
@@ -107,7 +107,7 @@ func.func @left_open(%p: !tile.frag<16x64xbf16, lhs>, %b: !tile.smem<64x64xbf16,
 
 func.func @view_of_halves(%a: !tile.view<?x64xbf16, align = 16>, %b: !tile.view<?x128xf16, align = 16>, %e: !tile.ptr<i32>, %l: !tile.smem<1x16xf32>, %i: i32) {
   // expected-error @below {{'tile.split_view' op expects a source of rows of f32, but got '!tile.view<?x64xbf16, align = 16>'}}
-  tile.split_view %a to %b[%i] exponent %e[%i] by %l : <?x64xbf16, align = 16> to <?x128xf16, align = 16>, <i32>, <1x16xf32>
+  tile.split_view %a to %b[%i] exponent %e[%i] at_most 60 by %l : <?x64xbf16, align = 16> to <?x128xf16, align = 16>, <i32>, <1x16xf32>
   return
 }
 
@@ -115,7 +115,7 @@ func.func @view_of_halves(%a: !tile.view<?x64xbf16, align = 16>, %b: !tile.view<
 
 func.func @narrow_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x128xf16, align = 16>, %e: !tile.ptr<i32>, %l: !tile.smem<1x16xf32>, %i: i32) {
   // expected-error @below {{'tile.split_view' op expects a target of f16 in 2 times a multiple of 64 columns, at least 65, aligned to 16 bytes, but got '!tile.view<?x128xf16, align = 16>'}}
-  tile.split_view %a to %b[%i] exponent %e[%i] by %l : <?x65xf32, align = 4> to <?x128xf16, align = 16>, <i32>, <1x16xf32>
+  tile.split_view %a to %b[%i] exponent %e[%i] at_most 60 by %l : <?x65xf32, align = 4> to <?x128xf16, align = 16>, <i32>, <1x16xf32>
   return
 }
 
@@ -123,7 +123,7 @@ func.func @narrow_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x128
 
 func.func @crooked_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x256xf16, align = 8>, %e: !tile.ptr<i32>, %l: !tile.smem<1x16xf32>, %i: i32) {
   // expected-error @below {{aligned to 16 bytes, but got '!tile.view<?x256xf16, align = 8>'}}
-  tile.split_view %a to %b[%i] exponent %e[%i] by %l : <?x65xf32, align = 4> to <?x256xf16, align = 8>, <i32>, <1x16xf32>
+  tile.split_view %a to %b[%i] exponent %e[%i] at_most 60 by %l : <?x65xf32, align = 4> to <?x256xf16, align = 8>, <i32>, <1x16xf32>
   return
 }
 
@@ -131,7 +131,7 @@ func.func @crooked_view(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x25
 
 func.func @few_numbers(%a: !tile.view<?x65xf32, align = 4>, %b: !tile.view<?x256xf16, align = 16>, %e: !tile.ptr<i32>, %l: !tile.smem<1x32xf32>, %i: i32) {
   // expected-error @below {{'tile.split_view' op expects a buffer of 16 numbers of f32, but got '!tile.smem<1x32xf32>'}}
-  tile.split_view %a to %b[%i] exponent %e[%i] by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x32xf32>
+  tile.split_view %a to %b[%i] exponent %e[%i] at_most 60 by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x32xf32>
   return
 }
 
@@ -142,7 +142,7 @@ tile.kernel @four_warps(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %e: !tile.ptr<i3
   %b = tile.view %q[%o] rows(%n) stride(%o) : !tile.ptr<f16> -> !tile.view<?x256xf16, align = 16>
   %l = tile.alloc "l" : <1x16xf32>
   // expected-error @below {{'tile.split_view' op expects 8 warps, but got 4}}
-  tile.split_view %a to %b[%n] exponent %e[%n] by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
+  tile.split_view %a to %b[%n] exponent %e[%n] at_most 60 by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
   tile.return
 }
 

@@ -155,6 +155,22 @@ TEST_F(ScoreSpillParts, NotANumberStaysInTheRowsThatSeeIt) {
   }
 }
 
+/// Scores are the same of factors that are far apart, whichever is the large
+/// one: both ends of what rows are multiplied by.
+TEST_F(ScoreSpillParts, FactorsFarApart) {
+  for (int exponent : {40, 95})
+    for (int sign : {-1, 1}) {
+      SCOPED_TRACE(sign * exponent);
+      FlashCase flash(problem(140, 150, 64, 64, {MaskKind::causal}), Choice());
+      for (float &number : flash.q)
+        number = std::ldexp(number, sign * exponent);
+      for (float &number : flash.k)
+        number = std::ldexp(number, -sign * exponent);
+      flash.consultOracle();
+      check(flash);
+    }
+}
+
 /// Scores of minus infinity hide their keys and nothing else.
 TEST_F(ScoreSpillParts, InfiniteKey) {
   FlashCase flash(problem(64, 64, 64, 64), Choice());

@@ -29,7 +29,7 @@ tile.kernel @k(%pa: !tile.ptr<f32>, %pb: !tile.ptr<f16>, %pe: !tile.ptr<i32>,
   %a = tile.view %pa[%zero] rows(%n) stride(%stride) : !tile.ptr<f32> -> !in
   %b = tile.view %pb[%zero] rows(%m) stride(%parts) : !tile.ptr<f16> -> !out
   %l = tile.alloc "largest" : <1x16xf32>
-  tile.split_view %a to %b[%row] exponent %pe[%index] by %l : !in to !out, !tile.ptr<i32>, <1x16xf32> // HERE
+  tile.split_view %a to %b[%row] exponent %pe[%index] at_most 60 by %l : !in to !out, !tile.ptr<i32>, <1x16xf32> // HERE
   tile.return
 })");
   }
