@@ -4,6 +4,7 @@
 
 #include "attn/Interpreter/Rounding.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -11,16 +12,15 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::interpreter;
 
-float attn::interpreter::roundTo(Type type, float value) {
+void attn::interpreter::roundTo(Type type, MutableArrayRef<float> values) {
   if (type.isF32())
-    return value;
-  if (type.isBF16())
-    return roundToBf16(value);
-  if (isa<FloatTF32Type>(type))
-    return roundToTf32(value);
-  if (type.isF32())
-    return value;
-  return type.isF16() ? roundToF16(value) : roundToE4m3(value);
+    return;
+  auto round = type.isBF16()              ? roundToBf16
+               : isa<FloatTF32Type>(type) ? roundToTf32
+               : type.isF16()             ? roundToF16
+                                          : roundToE4m3;
+  for (float &value : values)
+    value = round(value);
 }
 
 void attn::interpreter::decode(Type type, const uint8_t *bytes,
@@ -86,16 +86,56 @@ void attn::interpreter::multiplyTf32(const Matrix &lhs, const Matrix &rhs,
     }
 }
 
+/// Part of a product: sums stay in registers, each in the order of `k`.
+template <int64_t Rows, int64_t Columns>
+static inline __attribute__((always_inline)) void
+multiplyTile(const Matrix &lhs, const Matrix &rhs, Matrix &acc, int64_t i,
+             int64_t j) {
+  float sum[Rows][Columns];
+  for (int64_t r = 0; r < Rows; ++r)
+    std::copy_n(acc.row(i + r) + j, Columns, sum[r]);
+  for (int64_t k = 0; k < lhs.columns; ++k)
+    for (int64_t r = 0; r < Rows; ++r)
+      for (int64_t s = 0; s < Columns; ++s)
+        sum[r][s] += lhs.row(i + r)[k] * rhs.row(k)[j + s];
+  for (int64_t r = 0; r < Rows; ++r)
+    std::copy_n(sum[r], Columns, acc.row(i + r) + j);
+}
+
+template <int64_t Rows>
+static inline __attribute__((always_inline)) void
+multiplyRows(const Matrix &lhs, const Matrix &rhs, Matrix &acc, int64_t i) {
+  constexpr int64_t columns = 16;
+  int64_t j = 0;
+  for (; j + columns <= acc.columns; j += columns)
+    multiplyTile<Rows, columns>(lhs, rhs, acc, i, j);
+  for (; j < acc.columns; ++j)
+    multiplyTile<Rows, 1>(lhs, rhs, acc, i, j);
+}
+
+static inline __attribute__((always_inline)) void
+multiplyAll(const Matrix &lhs, const Matrix &rhs, Matrix &acc) {
+  constexpr int64_t rows = 4;
+  int64_t i = 0;
+  for (; i + rows <= acc.rows; i += rows)
+    multiplyRows<rows>(lhs, rhs, acc, i);
+  for (; i < acc.rows; ++i)
+    multiplyRows<1>(lhs, rhs, acc, i);
+}
+
+#if defined(__x86_64__)
+// Products are rounded before they are added, everywhere: no fma.
+static __attribute__((target("avx2"))) void
+multiplyAvx2(const Matrix &lhs, const Matrix &rhs, Matrix &acc) {
+  multiplyAll(lhs, rhs, acc);
+}
+#endif
+
 void attn::interpreter::multiply(const Matrix &lhs, const Matrix &rhs,
                                  Matrix &acc) {
-  int64_t columns = acc.columns;
-  for (int64_t i = 0; i < acc.rows; ++i) {
-    float *__restrict out = acc.row(i);
-    for (int64_t k = 0; k < lhs.columns; ++k) {
-      const float factor = lhs.row(i)[k];
-      const float *__restrict b = rhs.row(k);
-      for (int64_t j = 0; j < columns; ++j)
-        out[j] += factor * b[j];
-    }
-  }
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2"))
+    return multiplyAvx2(lhs, rhs, acc);
+#endif
+  multiplyAll(lhs, rhs, acc);
 }

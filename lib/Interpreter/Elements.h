@@ -7,8 +7,9 @@
 
 namespace attn::interpreter {
 
-/// The nearest value of an element type (bf16, f16, f8E4M3FN, tf32 or f32).
-float roundTo(mlir::Type type, float value);
+/// Makes numbers the nearest values of an element type (bf16, f16, f8E4M3FN,
+/// tf32 or f32).
+void roundTo(mlir::Type type, llvm::MutableArrayRef<float> values);
 
 /// Reads as many elements as `values` has, one behind the other.
 void decode(mlir::Type type, const uint8_t *bytes,

@@ -231,9 +231,12 @@ Step attn::interpreter::runScaleRows(Warp &warp, const Instruction &in) {
       return warp.stop(in, "exponent",
                        "expects whole numbers, but got " +
                            std::to_string(exponent) + " in row " + Twine(i));
-    float factor = roundTo(type, std::exp2(exponent));
-    for (int64_t j = 0; j < result->columns; ++j)
-      result->row(i)[j] = roundTo(type, result->row(i)[j] * factor);
+    float factor = std::exp2(exponent);
+    roundTo(type, factor);
+    MutableArrayRef<float> row(result->row(i), result->columns);
+    for (float &value : row)
+      value *= factor;
+    roundTo(type, row);
   }
   return warp.set(in, MatrixRef(std::move(result)));
 }

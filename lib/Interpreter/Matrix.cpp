@@ -46,8 +46,7 @@ Step attn::interpreter::runMma(Warp &warp, const Instruction &in) {
 Step attn::interpreter::runCast(Warp &warp, const Instruction &in) {
   Type type = cast<tile::CastOp>(in.op).getResult().getType().getElementType();
   auto result = std::make_shared<Matrix>(*warp.matrix(in, 0));
-  for (float &value : result->reals)
-    value = roundTo(type, value);
+  roundTo(type, result->reals);
   return finish(warp, in, std::move(result));
 }
 

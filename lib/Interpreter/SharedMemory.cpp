@@ -136,7 +136,7 @@ std::optional<SharedMemory::Found>
 SharedMemory::behindReaders(int64_t piece, Viewer viewer,
                             bool asynchronous) const {
   for (unsigned other = 0; other < warps; ++other) {
-    Access access = readers[piece * warps + other];
+    Access access = readers[other * writers.size() + piece];
     if (access.time == 0)
       continue;
     if (access.time & kToken) {
@@ -164,7 +164,7 @@ std::optional<Breach> SharedMemory::gather(const Rectangle &where,
                [&](int64_t address, int64_t row, int64_t offset,
                    int64_t count) -> std::optional<Found> {
                  int64_t piece = address / kPieceBytes;
-                 Access &last = readers[piece * warps + warp];
+                 Access &last = readers[warp * writers.size() + piece];
                  // What is in flight ends later than what is done at once.
                  if (asynchronous || !unfinished(warp, last))
                    last = now;

@@ -3,6 +3,7 @@
 #include "BuiltGradient.h"
 
 #include "KeptWeights.h"
+#include "Normals.h"
 
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
@@ -12,19 +13,17 @@
 
 #include <cmath>
 #include <numeric>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
 
 GradientCase::GradientCase(const Problem &problem, uint64_t seed)
     : problem(problem), scale(1 / std::sqrt(double(problem.headDim))) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
+  Normals normal(seed);
   auto fill = [&](std::vector<float> &array, StringRef name, DataType type) {
     array.resize(shapeOfArray(name, problem).elements());
     for (float &value : array)
-      value = rounded(type, normal(random));
+      value = rounded(type, normal());
   };
   fill(q, "q", problem.dtype);
   fill(k, "k", problem.dtype);

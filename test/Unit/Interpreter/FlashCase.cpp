@@ -2,6 +2,8 @@
 
 #include "FlashCase.h"
 
+#include "Normals.h"
+
 #include "attn/Schedule/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
@@ -41,12 +43,11 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
 FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
     : problem(problem), tiles(tiles),
       scale(1 / std::sqrt(double(problem.headDim))) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
+  Normals normal(seed);
   auto fill = [&](std::vector<float> &array, const char *name) {
     array.resize(shapeOfArray(name, problem).elements());
     for (float &value : array)
-      value = rounded(problem.dtype, normal(random));
+      value = rounded(problem.dtype, normal());
   };
   fill(q, "q");
   fill(k, "k");

@@ -1,12 +1,12 @@
 //===- Oracle.cpp - Does the oracle tell the truth? -----------------------===//
 
 #include "attn/Interpreter/Oracle.h"
+#include "Normals.h"
 
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
-#include <random>
 #include <vector>
 
 using namespace attn::oracle;
@@ -30,11 +30,10 @@ struct Case {
         lse(p.batch * p.heads * p.queries) {}
 
   void randomise() {
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
+    attn::Normals normal(1);
     for (std::vector<float> *array : {&q, &k, &v})
       for (float &value : *array)
-        value = normal(random);
+        value = normal();
   }
   static Array array(const std::vector<float> &data, int64_t heads,
                      int64_t rows, int64_t columns) {

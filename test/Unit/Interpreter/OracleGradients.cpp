@@ -1,5 +1,6 @@
 //===- OracleGradients.cpp - Are the oracle's gradients derivatives? ------===//
 
+#include "Normals.h"
 #include "attn/Interpreter/Oracle.h"
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <vector>
 
 using namespace attn::oracle;
@@ -33,11 +33,10 @@ struct Case {
 
   /// Multiples of 1/64, so that small steps from them are exact.
   void randomise() {
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
+    attn::Normals normal(1);
     for (std::vector<float> *array : {&q, &k, &v, &dO, &dlse})
       for (float &value : *array)
-        value = std::round(normal(random) * 64) / 64;
+        value = std::round(normal() * 64) / 64;
   }
   static Array array(const std::vector<float> &data, int64_t heads,
                      int64_t rows, int64_t columns) {
