@@ -474,7 +474,8 @@ bool isCut(const Node &node) {
 /// budget do not spill).
 int64_t heldDescriptors(const Node &grid, const Problem &problem) {
   int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
-  bool isWhole = !std::any_of(grid.body.begin(), grid.body.end(), isCut);
+  bool isWhole = grid.pipeline.width == 0 &&
+                 !std::any_of(grid.body.begin(), grid.body.end(), isCut);
   if (!isWhole || grid.axis == Axis::Key || steps > kMostKeptDescriptors ||
       problem.mask.kind != MaskKind::window)
     return 0;

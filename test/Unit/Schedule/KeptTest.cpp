@@ -103,4 +103,21 @@ TEST(KeptWeights, Backward) {
                    "key_block = 128");
 }
 
+// Heads of any width get them under any mask.
+TEST(KeptWeights, AnyHead) {
+  for (int64_t headDim : {8, 64, 128, 136, 1024})
+    for (const Mask &mask :
+         {Mask{}, Mask{MaskKind::causal}, Mask{MaskKind::causalBottomRight},
+          Mask{MaskKind::window, 40, 9}}) {
+      Problem p = tokenGradients(512, 1024);
+      p.headDim = p.headDimV = headDim;
+      p.mask = mask;
+      p.keepsWeights = true;
+      EXPECT_FALSE(plans(p, h100()).plans.empty()) << headDim;
+      p.direction = Direction::forward;
+      p.lse = true;
+      EXPECT_FALSE(plans(p, h100()).plans.empty()) << headDim;
+    }
+}
+
 } // namespace
