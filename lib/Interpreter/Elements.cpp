@@ -86,48 +86,30 @@ void attn::interpreter::multiplyTf32(const Matrix &lhs, const Matrix &rhs,
     }
 }
 
-/// Part of a product: sums stay in registers, each in the order of `k`.
-template <int64_t Rows, int64_t Columns>
+/// Sums stay in registers, each in the order of `k`.  Accumulators have whole
+/// tiles (FragType::verify).
 static inline __attribute__((always_inline)) void
-multiplyTile(const Matrix &lhs, const Matrix &rhs, Matrix &acc, int64_t i,
-             int64_t j) {
-  float sum[Rows][Columns];
-  for (int64_t r = 0; r < Rows; ++r)
-    std::copy_n(acc.row(i + r) + j, Columns, sum[r]);
-  for (int64_t k = 0; k < lhs.columns; ++k)
-    for (int64_t r = 0; r < Rows; ++r)
-      for (int64_t s = 0; s < Columns; ++s)
-        sum[r][s] += lhs.row(i + r)[k] * rhs.row(k)[j + s];
-  for (int64_t r = 0; r < Rows; ++r)
-    std::copy_n(sum[r], Columns, acc.row(i + r) + j);
-}
-
-template <int64_t Rows>
-static inline __attribute__((always_inline)) void
-multiplyRows(const Matrix &lhs, const Matrix &rhs, Matrix &acc, int64_t i) {
-  constexpr int64_t columns = 16;
-  int64_t j = 0;
-  for (; j + columns <= acc.columns; j += columns)
-    multiplyTile<Rows, columns>(lhs, rhs, acc, i, j);
-  for (; j < acc.columns; ++j)
-    multiplyTile<Rows, 1>(lhs, rhs, acc, i, j);
-}
-
-static inline __attribute__((always_inline)) void
-multiplyAll(const Matrix &lhs, const Matrix &rhs, Matrix &acc) {
-  constexpr int64_t rows = 4;
-  int64_t i = 0;
-  for (; i + rows <= acc.rows; i += rows)
-    multiplyRows<rows>(lhs, rhs, acc, i);
-  for (; i < acc.rows; ++i)
-    multiplyRows<1>(lhs, rhs, acc, i);
+multiplyTiles(const Matrix &lhs, const Matrix &rhs, Matrix &acc) {
+  constexpr int64_t rows = 8, columns = 8;
+  for (int64_t i = 0; i < acc.rows; i += rows)
+    for (int64_t j = 0; j < acc.columns; j += columns) {
+      float sum[rows][columns];
+      for (int64_t r = 0; r < rows; ++r)
+        std::copy_n(acc.row(i + r) + j, columns, sum[r]);
+      for (int64_t k = 0; k < lhs.columns; ++k)
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t s = 0; s < columns; ++s)
+            sum[r][s] += lhs.row(i + r)[k] * rhs.row(k)[j + s];
+      for (int64_t r = 0; r < rows; ++r)
+        std::copy_n(sum[r], columns, acc.row(i + r) + j);
+    }
 }
 
 #if defined(__x86_64__)
 // Products are rounded before they are added, everywhere: no fma.
 static __attribute__((target("avx2"))) void
 multiplyAvx2(const Matrix &lhs, const Matrix &rhs, Matrix &acc) {
-  multiplyAll(lhs, rhs, acc);
+  multiplyTiles(lhs, rhs, acc);
 }
 #endif
 
@@ -137,5 +119,5 @@ void attn::interpreter::multiply(const Matrix &lhs, const Matrix &rhs,
   if (__builtin_cpu_supports("avx2"))
     return multiplyAvx2(lhs, rhs, acc);
 #endif
-  multiplyAll(lhs, rhs, acc);
+  multiplyTiles(lhs, rhs, acc);
 }

@@ -1,5 +1,6 @@
 //===- KeptTest.cpp - Weights that are kept, priced -----------------------===//
 
+#include "RandomProblem.h"
 #include "SpillBackwardTiles.h"
 #include "TokenProblem.h"
 #include "attn/Schedule/Plan.h"
@@ -113,10 +114,10 @@ TEST(KeptWeights, AnyHead) {
       p.headDim = p.headDimV = headDim;
       p.mask = mask;
       p.keepsWeights = true;
-      EXPECT_FALSE(plans(p, h100()).plans.empty()) << headDim;
+      EXPECT_FALSE(plans(p, h100()).plans.empty()) << p;
       p.direction = Direction::forward;
       p.lse = true;
-      EXPECT_FALSE(plans(p, h100()).plans.empty()) << headDim;
+      EXPECT_FALSE(plans(p, h100()).plans.empty()) << p;
     }
 }
 
