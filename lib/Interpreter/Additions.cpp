@@ -38,9 +38,36 @@ static std::optional<unsigned> whose(const std::map<unsigned, Runs> &all,
   return std::nullopt;
 }
 
-std::optional<unsigned> Additions::add(const Addition &addition) {
+/// The first of the runs that has bytes from `begin` on, or lies behind.
+template <typename Map> static auto firstWith(Map &runs, uint64_t begin) {
+  auto next = runs.upper_bound(begin);
+  if (next != runs.begin() && std::prev(next)->second.end > begin)
+    --next;
+  return next;
+}
+
+void Additions::write(const Event &event, uint64_t begin, uint64_t end) {
+  auto next = firstWith(writes, begin);
+  while (next != writes.end() && next->first < end) {
+    auto [first, old] = *next;
+    next = writes.erase(next);
+    if (first < begin)
+      writes[first] = {begin, old.event};
+    if (end < old.end)
+      writes[end] = {old.end, old.event};
+  }
+  writes[begin] = {end, event};
+}
+
+std::optional<unsigned>
+Additions::add(const Addition &addition,
+               function_ref<bool(const Event &)> inSight) {
   inFlight.push_back(addition);
-  return whose(others, addition.begin, addition.end);
+  auto next = firstWith(writes, addition.begin);
+  for (; next != writes.end() && next->first < addition.end; ++next)
+    if (!inSight(next->second.event))
+      return next->second.event.instruction;
+  return whose(reads, addition.begin, addition.end);
 }
 
 bool Additions::Addition::isBehind(bool otherIsStored,
@@ -93,10 +120,13 @@ void Additions::complete(const Event &event, uint64_t end) {
 }
 
 std::optional<unsigned>
-Additions::access(unsigned instruction, uint64_t address, int64_t bytes,
-                  function_ref<bool(const Event &)> inSight) {
+Additions::access(const Event &event, bool isWrite, uint64_t address,
+                  int64_t bytes, function_ref<bool(const Event &)> inSight) {
   uint64_t end = address + uint64_t(bytes);
-  insert(others[instruction], address, end);
+  if (isWrite)
+    write(event, address, end);
+  else
+    insert(reads[event.instruction], address, end);
   for (const Addition &one : inFlight)
     if (one.begin < end && address < one.end)
       return one.event.instruction;

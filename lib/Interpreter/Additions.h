@@ -2,10 +2,11 @@
 //
 // The copy engine adds words to global memory whenever it likes, until the warp
 // that started it has waited for it to be complete.  So an ordinary access of
-// the same words lies behind such a wait, of every warp that adds to them, and
-// none lies before.  Additions among themselves commute, as far as it is open
-// what rounding makes of them; one `in_order` lies behind the wait, of whoever
-// it was, for all that were added to its words before.  Zeros need no order.
+// the same words lies behind such a wait, of every warp that adds to them, or
+// it is a write, and every addition lies behind that.  Additions among
+// themselves commute, as far as it is open what rounding makes of them; one
+// `in_order` lies behind the wait, of whoever it was, for all that were added
+// to its words before.  Zeros need no order.
 //
 // What it stores, for sums to begin with, is recorded like what it adds, and
 // lies behind the waits for all others to the same words.  Every addition lies
@@ -46,8 +47,9 @@ public:
     bool isBehind(bool isStored, bool isNothing) const;
   };
   /// Records it; the instruction of an ordinary access of some of its bytes, if
-  /// there was one.
-  std::optional<unsigned> add(const Addition &addition);
+  /// there was one but writes that are `inSight`.
+  std::optional<unsigned> add(const Addition &addition,
+                              llvm::function_ref<bool(const Event &)> inSight);
   /// The instruction of an addition to some of its bytes, not recorded yet,
   /// behind which it should be and is not.
   std::optional<unsigned>
@@ -58,7 +60,7 @@ public:
   /// Records an ordinary access; the instruction of an addition to some of its
   /// bytes that is not complete, or whose completion is not `inSight`.
   std::optional<unsigned>
-  access(unsigned instruction, uint64_t address, int64_t bytes,
+  access(const Event &event, bool isWrite, uint64_t address, int64_t bytes,
          llvm::function_ref<bool(const Event &)> inSight);
 
 private:
@@ -75,9 +77,18 @@ private:
     }
   };
 
+  /// The last write of some bytes, by the first of them.
+  struct Write {
+    uint64_t end;
+    Event event;
+  };
+  using Writes = std::map<uint64_t, Write>;
+  void write(const Event &event, uint64_t begin, uint64_t end);
+
   std::vector<Addition> inFlight;
   std::vector<Batch> completed;
-  RunsBy others;
+  RunsBy reads;
+  Writes writes;
 };
 
 } // namespace attn::interpreter

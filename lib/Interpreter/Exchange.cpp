@@ -179,7 +179,22 @@ Step attn::interpreter::runStoreRegisters(Warp &warp, const Instruction &in) {
   return Step::next;
 }
 
-/// The write that an image comes from was of the same types.
+/// Whether an image of the one type is one of several of the other.
+static bool areParts(TypeRange stored, TypeRange loaded) {
+  if (stored.size() != 1 || loaded.size() != 1)
+    return false;
+  auto a = dyn_cast<tile::FragType>(stored[0]);
+  auto b = dyn_cast<tile::FragType>(loaded[0]);
+  constexpr auto acc = tile::FragmentLayout::acc;
+  if (!a || !b || a.getLayout() != acc || b.getLayout() != acc ||
+      a.getRows() != b.getRows())
+    return false;
+  return a.getColumns() % b.getColumns() == 0 ||
+         b.getColumns() % a.getColumns() == 0;
+}
+
+/// The write that an image comes from was of the same types, or of columns of
+/// them.
 static bool checkTypes(Warp &warp, const Instruction &in, const Image &image,
                        TypeRange types) {
   std::optional<Event> writer =
@@ -188,7 +203,8 @@ static bool checkTypes(Warp &warp, const Instruction &in, const Image &image,
     return true;
   Operation *op = warp.block.program.ops[writer->instruction];
   auto store = dyn_cast<tile::StoreRegistersOp>(op);
-  if (store && llvm::equal(store.getValues().getTypes(), types))
+  if (store && (llvm::equal(store.getValues().getTypes(), types) ||
+                areParts(store.getValues().getTypes(), types)))
     return true;
   warp.report(in, "types",
               "expects registers of the types that were stored, but got an "

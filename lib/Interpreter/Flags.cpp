@@ -55,7 +55,8 @@ int64_t Flags::value(uint64_t address) const {
 Step Flags::publish(Warp &warp, const Instruction &in) {
   uint64_t address = addressOf(warp, in);
   auto value = int32_t(warp.integer(in, 2));
-  if (!in.op->hasAttr("kept"))
+  bool begins = in.op->hasAttr("begins");
+  if (!begins && !in.op->hasAttr("kept"))
     warp.block.launch.counters[address] = in.op;
   // Where no block may wait, nobody awaits it.
   if (!warp.block.program.together) {
@@ -64,6 +65,8 @@ Step Flags::publish(Warp &warp, const Instruction &in) {
       return warp.stop(in, "flag", *error);
     return Step::next;
   }
+  if (begins)
+    return begin(warp, in);
   Flag *flag = find(warp, in, address);
   if (!flag)
     return Step::stop;
@@ -77,6 +80,25 @@ Step Flags::publish(Warp &warp, const Instruction &in) {
                 warp.block.program.ops[last.by->instruction],
                 "the other publish is here");
   release(warp, in, *flag, value, /*clock=*/{});
+  return Step::next;
+}
+
+Step Flags::begin(Warp &warp, const Instruction &in) {
+  uint64_t address = addressOf(warp, in);
+  auto value = int32_t(warp.integer(in, 2));
+  Flag &flag = flags[address];
+  if (!flag.releases.empty())
+    return warp.stop(in, "begins",
+                     "expects to begin " + Twine(nameOf(warp, in)) +
+                         " before all else that is done with it, but got some "
+                         "that came before");
+  Event now = eventOf(warp, in);
+  Clock clock;
+  warp.block.clocks.release(warp.id, clock);
+  flag.releases.push_back({value, now, std::move(clock)});
+  if (std::optional<std::string> error =
+          warp.block.memory.write(address, &value, sizeof value))
+    return warp.stop(in, "flag", *error);
   return Step::next;
 }
 
@@ -139,8 +161,15 @@ Step Flags::await(Warp &warp, const Instruction &in) {
   // Not older than what is in sight.
   size_t oldest = flag->releases.size() - 1;
   while (flag->releases[oldest].by &&
-         !inSight(warp, *flag->releases[oldest].by))
+         !inSight(warp, *flag->releases[oldest].by)) {
+    if (oldest == 0)
+      return warp.stop(in, "begins",
+                       "expects to await " + Twine(nameOf(warp, in)) +
+                           " behind its first value, of " +
+                           nameOf(warp, *flag->releases[0].by) +
+                           ", but got no order between them");
     --oldest;
+  }
   SmallVector<size_t> seen;
   for (size_t i = oldest; i < flag->releases.size(); ++i)
     if (flag->releases[i].value >= wanted)

@@ -44,7 +44,7 @@ public:
 private:
   struct Release {
     int64_t value = 0;
-    /// None is what the kernel began with.
+    /// None is the 0 that the kernel began with.
     std::optional<Event> by;
     Clock clock;
   };
@@ -60,6 +60,8 @@ private:
                Clock clock);
   /// Null, and reported, when it is not a flag.
   Flag *find(Warp &warp, const Instruction &in, uint64_t address);
+  /// The first value of a flag that held anything.
+  Step begin(Warp &warp, const Instruction &in);
   size_t choose(Warp &warp, const Instruction &in, const Flag &flag,
                 llvm::ArrayRef<size_t> seen) const;
 

@@ -171,13 +171,13 @@ void Visibility::write(Warp &warp, const Instruction &in, const Event &event,
 }
 
 /// Checks that the launch adds to none of the bytes, or has.
-static void checkNotAdded(Warp &warp, const Instruction &in, uint64_t address,
-                          int64_t bytes) {
+static void checkNotAdded(Warp &warp, const Instruction &in, bool isWrite,
+                          uint64_t address, int64_t bytes) {
   if (!warp.block.program.adds)
     return;
   auto isBehind = [&](const Event &event) { return inSight(warp, event); };
   if (std::optional<unsigned> addition = warp.block.launch.additions.access(
-          in.index, address, bytes, isBehind))
+          eventOf(warp, in), isWrite, address, bytes, isBehind))
     warp.report(in, "added to",
                 "expects bytes that no op of the launch adds to, or behind the "
                 "wait for all that they do, but got some that one does",
@@ -187,7 +187,7 @@ static void checkNotAdded(Warp &warp, const Instruction &in, uint64_t address,
 std::optional<std::string>
 attn::interpreter::readGlobal(Warp &warp, const Instruction &in,
                               uint64_t address, void *target, int64_t bytes) {
-  checkNotAdded(warp, in, address, bytes);
+  checkNotAdded(warp, in, /*isWrite=*/false, address, bytes);
   std::optional<std::string> error =
       warp.block.memory.read(address, target, bytes);
   if (!error && warp.block.residents.together)
@@ -202,7 +202,7 @@ write(Warp &warp, const Instruction &in, uint64_t address, const void *source,
       int64_t bytes,
       void (Visibility::*record)(Warp &, const Instruction &, uint64_t, int64_t,
                                  ArrayRef<uint8_t>)) {
-  checkNotAdded(warp, in, address, bytes);
+  checkNotAdded(warp, in, /*isWrite=*/true, address, bytes);
   std::vector<uint8_t> before;
   bool together = warp.block.residents.together;
   if (together) {
@@ -245,10 +245,10 @@ static void checkOrder(Warp &warp, const Instruction &in,
                 "expects words that nobody has " + expected +
                     ", but got no order between them",
                 warp.block.program.ops[*other], "the other one is here");
-  if (std::optional<unsigned> other = additions.add(addition))
+  if (std::optional<unsigned> other = additions.add(addition, isBehind))
     warp.report(in, "otherwise accessed",
                 "expects words that no op of the launch has read or written "
-                "otherwise, but got some that one has",
+                "otherwise, or behind the write, but got some that one has",
                 warp.block.program.ops[*other], "the access is here");
 }
 

@@ -17,7 +17,8 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
                      request.tiles.get("query_block")}),
       stages(request.tiles.get("stages")),
       overlap(request.tiles.get("overlap") != 0),
-      beside(request.tiles.get("beside") != 0),
+      finishesBeside(request.tiles.get("beside") > 0),
+      preparesBeside(request.tiles.get("beside") > 1),
       ordered(request.tiles.get("ordered") != 0),
       firstStores(request.tiles.get("first_stores") != 0),
       dim(llvm::alignTo(problem.headDim, kColumns)),
@@ -28,7 +29,7 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
                                           groups
                                     : dim) {
   keyOrder.isBinding = ordered;
-  keyOrder.drawsAll = ordered || beside || firstStores;
+  keyOrder.drawsAll = ordered || finishesBeside || firstStores;
   keyOrder.takesShortFirst = request.tiles.get("short_first") != 0;
   // So that a tile meets what the one before, which is shorter, has left.
   walksUp = keyOrder.takesShortFirst;
@@ -61,11 +62,8 @@ KernelOp BackwardFrame::declareMain() {
   declareSums();
   if (ordered || firstStores)
     declareTurns();
-  if (beside) {
-    declareCounts();
-    arguments.operand("dq", element);
-    arguments.pointer(kStripCounterRole, b.getI32Type());
-  }
+  if (finishesBeside)
+    declareBeside();
   KernelOp kernel = createKernel();
   reserve();
   return kernel;

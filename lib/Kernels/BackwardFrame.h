@@ -13,9 +13,18 @@
 // them.  With `beside` warps of the main one do: those that its first warpgroup
 // has left, and in the end the consumers.  They draw 16 queries after the
 // other, in the order of heads, and wait until all tiles of the key head are
-// through, which the writers count.  Whoever they wait for has drawn a tile and
-// waits for tiles drawn before at most; so it does not matter how many blocks
-// run.
+// through, which the writers count in a flag for each.
+//
+// With `beside = 2` the same warps also do what the launch before would: the
+// list that they draw from begins with the queries of all heads, to prepare.
+// Consumers prepare the heads whose tiles come first, and go to their tiles.
+// The flags count what is prepared before tiles, and what is finished behind
+// them, and are 0 again then; a tile waits until its head is prepared.
+//
+// Nobody waits for ever: who prepares waits for nobody, and is first in the
+// list; a tile waits for that and for tiles drawn before it; who finishes waits
+// for tiles of others, who do not wait for him.  So it does not matter how many
+// blocks run.
 //
 // **Ordered.**  Sums of floating-point numbers depend on their order, and tiles
 // come to a block of queries as chance has it.  With `ordered` they add to it
@@ -36,9 +45,9 @@
 // off its own in the order in which it drew them, and a tile waits only for
 // smaller numbers than its own.  So the smallest number that is not done is
 // being worked on and waits for nobody, however few blocks run.  Flags stay
-// set until the launch before sets them back.  Tiles that see nothing make no
-// step, and strips that see nothing have no sums.  In order, the first is the
-// one whose turn it is without waiting, and flags are those of turns.
+// set until who prepares the head sets them back.  Tiles that see nothing make
+// no step, and strips that see nothing have no sums.  In order, the first is
+// the one whose turn it is without waiting, and flags are those of turns.
 //
 // **dQ of a block** (queries x d) is made of *parts*, one for each warpgroup: a
 // run of columns, or 64 queries each where a block has as many for all.  A part
@@ -89,7 +98,8 @@ struct BackwardFrame : GradientFrame {
 
   int64_t stages;
   bool overlap;
-  bool beside;             ///< dQ is finished in the main launch
+  bool finishesBeside;     ///< there is no launch behind the main one
+  bool preparesBeside;     ///< nor one before
   bool ordered;            ///< dQ is added up in the order of tiles
   bool firstStores;        ///< of those the first stores its part
   int64_t dim, dimV;       ///< head dimensions, padded
@@ -143,32 +153,57 @@ struct BackwardFrame : GradientFrame {
   Scalar parityBehind(Scalar parity, const Walk &walk) const;
 
   //===--------------------------------------------------------------------===//
-  // Beside
+  // Beside (BackwardBeside.cpp)
   //===--------------------------------------------------------------------===//
 
-  void declareCounts();
+  void declareBeside();
   /// No key head.
   static constexpr int32_t kNoHead = -1;
   /// The tile's key head, numbered through all batch entries.
   Scalar keyHeadOf(const Tile &tile) const;
+  /// Waits until the tile's key head is prepared: who draws it, for all.
+  void awaitPrepared(const Tile &tile) const;
   /// Counts one of its tiles, which has added all of its sums.
   void countTile(Scalar keyHead) const;
-  /// Finishes what is drawn until there is nothing left, so many columns at a
-  /// time.
-  void finishBeside(int64_t columns) const;
+  /// A consumer's share of what tiles that come first wait for.  What it has
+  /// drawn besides, or `kNothing`.
+  Scalar prepareFirst() const;
+  static constexpr int32_t kNothing = -1;
+  Scalar drawPart() const;
+  /// Prepares and finishes the part that is drawn, and others until there is
+  /// nothing left, so many columns at a time.
+  void workBeside(Scalar drawn, int64_t columns) const;
   /// As many as registers of the first warpgroup hold.
   int64_t fewColumns() const { return std::gcd<int64_t>(gradientColumns, 32); }
 
 private:
-  void reserve();
+  /// A part, 16 queries, of those of all heads.
+  struct Part {
+    Scalar batch, head, number, keyHead;
+  };
+  Part partOf(Scalar number) const;
+  void preparePart(Scalar number) const;
   /// Draws are in order: heads up to `seen` are through.  The part's own one.
   Scalar finishPart(Scalar number, Scalar seen, int64_t columns) const;
   void count(Scalar keyHead) const;
   Scalar tilesOfKeyHead() const { return b.ceilDiv(ownRows, own); }
-  /// Of 16 queries, in whole blocks.
+  /// In whole blocks.
   Scalar partsOfHead() const {
     return b.ceilDiv(streamedRows, block) * (block / kWarpRows);
   }
+  Scalar partsOfKeyHead() const { return partsOfHead() * sharers; }
+  Scalar allParts() const {
+    return partsOfHead() * arguments.get(b, "heads") *
+           arguments.get(b, "batch");
+  }
+  /// Of so many parts those in the list that are prepared.
+  Scalar prepared(Scalar parts) const {
+    return preparesBeside ? parts : b.i32(0);
+  }
+  /// That draw parts, in a block.
+  int64_t drawers() const { return kFinishers + kWarpsPerGroup * groups; }
+
+  void reserve();
 };
 
 /// The producer (BackwardProducer.cpp): draws tiles, tells the other roles,
@@ -178,9 +213,12 @@ void produceGradientTiles(const BackwardFrame &frame);
 /// The writer (BackwardWriter.cpp): starts everything that leaves.
 void writeGradients(const BackwardFrame &frame);
 
-/// The launches around the main one (GradientStrips.cpp, BackwardStrips.cpp).
+/// The launches around the main one (BackwardStrips.cpp).
 tile::KernelOp prepareSums(BackwardFrame &frame);
 tile::KernelOp finishStrips(BackwardFrame &frame);
+
+/// Sums of a warp's queries begin, as do the flags of their block.
+void beginSums(const BackwardFrame &frame, const StripRows &at);
 
 } // namespace attn
 

@@ -24,9 +24,15 @@ public:
 
   void produce() {
     Place writer = Place::writer(b);
-    f.order().feedTiles(
+    TileOrder order = f.order();
+    auto begin = [&](const Tile &tile) {
+      if (f.preparesBeside)
+        b.when(b.i32(-1) < tile.row, [&] { awaitStatistics(tile); });
+    };
+    order.feedTiles(
         b, f.arguments, f.queue, {writer.parity, writer.slot, writer.parity},
-        [&](const Tile &tile, ValueRange s) { return produceTile(tile, s); });
+        [&](const Tile &tile, ValueRange s) { return produceTile(tile, s); },
+        begin);
   }
 
 private:
@@ -47,6 +53,15 @@ private:
     f.ringGradient.load(b, place, f.map("do"), tile.batch, step.head,
                         step.block * f.block, f.bufferGradient);
     f.loadStatistics(f.ringGradient, place, tile, step);
+  }
+
+  /// Without queries nobody prepares.  Statistics were stored by whom the copy
+  /// engine does not wait for by itself.
+  void awaitStatistics(const Tile &tile) {
+    b.when(b.i32(0) < f.streamedRows, [&] {
+      f.awaitPrepared(tile);
+      FenceAsyncOp::create(b)->setAttr("global", b.getUnitAttr());
+    });
   }
 
   SmallVector<Value> produceTile(const Tile &tile, ValueRange s) {

@@ -1,9 +1,10 @@
 //===- BackwardStrips.cpp - Before and after flash_backward ---------------===//
 //
 // Sums of dQ go through the cache in the form in which the main launch adds to
-// them.  Before it they begin as zeros, in the launch that leaves statistics,
-// unless the first that adds to them stores; behind it, or beside it
-// (BackwardFrame.h), they become rows of the problem's type, strip by strip.
+// them.  Before it they begin as zeros, where statistics are left, unless the
+// first that adds to them stores; behind it they become rows of the problem's
+// type, strip by strip.  Both are launches, or done beside it
+// (BackwardBeside.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,7 @@ void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar strip,
 // Launches of their own
 //===----------------------------------------------------------------------===//
 
-/// Sums of a warp's queries begin as zeros.
+/// As zeros.
 static void clearSums(const BackwardFrame &f, const StripRows &at) {
   TileBuilder &b = f.b;
   Value zeros = b.fill(b.f32(0), f.imageType());
@@ -66,33 +67,28 @@ static void clearSums(const BackwardFrame &f, const StripRows &at) {
                              f.imagePlace(at.block, at.strip, at.warp, image));
 }
 
-KernelOp attn::prepareSums(BackwardFrame &f) {
+void attn::beginSums(const BackwardFrame &f, const StripRows &at) {
   TileBuilder &b = f.b;
+  if (!f.firstStores)
+    clearSums(f, at);
+  if (!f.ordered && !f.firstStores)
+    return;
+  Scalar zero = b.i32(0);
+  b.when((at.strip == zero) & (at.warp == zero), [&] {
+    PublishOp::create(b, f.arguments.get(b, "scratch_turns"), at.block, zero)
+        ->setAttr("begins", b.getUnitAttr());
+  });
+}
+
+KernelOp attn::prepareSums(BackwardFrame &f) {
   auto declare = [&] {
     if (!f.firstStores)
       f.declareSums();
     if (f.ordered || f.firstStores)
       f.declareTurns();
-    if (f.beside)
-      f.declareCounts();
   };
-  return prepareStrips(f, declare, [&](const StripRows &at) {
-    if (!f.firstStores)
-      clearSums(f, at);
-    Scalar zero = b.i32(0);
-    if (f.ordered || f.firstStores)
-      b.when((at.strip == zero) & (at.warp == zero), [&] {
-        PublishOp::create(b, f.arguments.get(b, "scratch_turns"), at.block,
-                          zero);
-      });
-    if (!f.beside)
-      return;
-    // There are as many for query heads, of which key heads need some.
-    b.when((at.tile == zero) & (at.warp == zero), [&] {
-      PublishOp::create(b, f.arguments.get(b, "scratch_counts"),
-                        at.batch * f.arguments.get(b, "heads") + at.head, zero);
-    });
-  });
+  return prepareStrips(f, declare,
+                       [&](const StripRows &at) { beginSums(f, at); });
 }
 
 KernelOp attn::finishStrips(BackwardFrame &f) {
@@ -210,68 +206,4 @@ SmallVector<Value> BackwardFrame::orZeros(Scalar strip,
 Scalar BackwardFrame::parityBehind(Scalar parity, const Walk &walk) const {
   Scalar next = parity ^ 1;
   return walksOnlySeen ? b.select(b.i32(0) < walk.steps, next, parity) : next;
-}
-
-//===----------------------------------------------------------------------===//
-// Beside the main launch
-//===----------------------------------------------------------------------===//
-
-void BackwardFrame::declareCounts() {
-  arguments.perStrip("scratch_counts", b.getI32Type(), 1);
-}
-
-Scalar BackwardFrame::keyHeadOf(const Tile &tile) const {
-  return tile.batch * (arguments.get(b, "heads") / sharers) + tile.head;
-}
-
-void BackwardFrame::countTile(Scalar keyHead) const {
-  // Without queries there is nothing to finish, and no count.
-  b.when(b.i32(0) < streamedRows, [&] { count(keyHead); });
-}
-
-void BackwardFrame::count(Scalar keyHead) const {
-  CountOp::create(b, arguments.get(b, "scratch_counts"), keyHead,
-                  tilesOfKeyHead() + partsOfHead() * sharers);
-}
-
-void BackwardFrame::finishBeside(int64_t columns) const {
-  Scalar all =
-      partsOfHead() * arguments.get(b, "heads") * arguments.get(b, "batch");
-  // Every warp that draws finds the end once.
-  int64_t warps = kFinishers + kWarpsPerGroup * groups;
-  Scalar draws = all + b.gridSize(0) * warps;
-  auto draw = [&]() -> Value {
-    return DrawOp::create(b, b.getI32Type(),
-                          arguments.get(b, kStripCounterRole), draws);
-  };
-  // Who draws ahead holds back what others have time for, in the end the most.
-  b.repeat(
-      {draw(), b.i32(kNoHead)},
-      [&](ValueRange s) { return b.wrap(s[0]) < all; },
-      [&](ValueRange s) -> SmallVector<Value> {
-        Scalar seen = finishPart(b.wrap(s[0]), b.wrap(s[1]), columns);
-        return {draw(), seen};
-      });
-}
-
-Scalar BackwardFrame::finishPart(Scalar number, Scalar seen,
-                                 int64_t columns) const {
-  Scalar heads = arguments.get(b, "heads"), ofHead = partsOfHead();
-  Scalar flat = number / ofHead, part = number - flat * ofHead;
-  Scalar batch = flat / heads, head = flat - batch * heads;
-  Scalar keyHead = flat / sharers;
-  b.when(seen < keyHead, [&] {
-    AwaitOp::create(b, b.getI32Type(), arguments.get(b, "scratch_counts"),
-                    keyHead, tilesOfKeyHead());
-  });
-  int64_t ofBlock = block / kWarpRows;
-  Scalar place = numberOf(batch, head, part / ofBlock);
-  Scalar inBlock = part % ofBlock;
-  Scalar row = part * kWarpRows, strip = row / kStripRows * kStripRows;
-  storeSums(batch, head, strip, row, columns, [&](int64_t image) {
-    return imagePlace(place, inBlock / kWarpsPerGroup, inBlock % kWarpsPerGroup,
-                      image);
-  });
-  count(keyHead);
-  return keyHead;
 }

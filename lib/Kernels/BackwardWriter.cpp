@@ -39,7 +39,7 @@ public:
 private:
   /// Tiles are counted when the first step of the next one is on its way, but
   /// where every step has waited for its sums.
-  bool countsLate() const { return f.beside && !f.ordered; }
+  bool countsLate() const { return f.finishesBeside && !f.ordered; }
 
   /// Starts adding a warpgroup's part of a block of dQ.
   void add(Scalar block, int64_t group) {
@@ -88,12 +88,12 @@ private:
             addStep(parity, block, f.isFirst(tile, step.block));
           else
             forEachGroup(parity, [&](int64_t group) { add(block, group); });
-          if (f.beside)
+          if (f.finishesBeside)
             b.when(number == b.i32(0), [&] { countTile(before, f.groups); });
           Step after = f.nextStep(walk, step);
           return {parity ^ 1, after.head, after.block};
         });
-    if (f.beside)
+    if (f.finishesBeside)
       b.when(walk.steps == b.i32(0), [&] { countTile(before, 0); });
     return b.wrap(last[0]);
   }
@@ -150,7 +150,7 @@ private:
     if (passesLate)
       b.when(b.i32(0) < walk.steps,
              [&] { pass({b.wrap(last[3]), b.wrap(last[4])}, 0); });
-    if (f.beside)
+    if (f.finishesBeside)
       f.countTile(f.keyHeadOf(tile));
     return b.wrap(last[0]);
   }

@@ -222,8 +222,19 @@ static Scalar positionOf(TileBuilder &b, int dimension, bool fromEnd) {
 
 StripRows::StripRows(const GradientFrame &f, bool fromEnd)
     : tile(positionOf(f.b, 0, fromEnd)), head(positionOf(f.b, 1, fromEnd)),
-      batch(positionOf(f.b, 2, fromEnd)), warp(f.b.warpId()),
-      row(tile * kStripRows + warp * kWarpRows) {
+      batch(positionOf(f.b, 2, fromEnd)), warp(f.b.warpId()) {
+  place(f);
+}
+
+StripRows::StripRows(const GradientFrame &f, Scalar batch, Scalar head,
+                     Scalar part)
+    : tile(part / kWarpsPerGroup), head(head), batch(batch),
+      warp(part % kWarpsPerGroup) {
+  place(f);
+}
+
+void StripRows::place(const GradientFrame &f) {
+  row = tile * kStripRows + warp * kWarpRows;
   int64_t strips = f.block / kStripRows;
   strip = tile % strips;
   block = f.numberOf(batch, head, tile / strips);

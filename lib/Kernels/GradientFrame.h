@@ -164,14 +164,25 @@ struct GradientFrame {
   mlir::Value queue;
 };
 
-/// The queries of a warp of the launches that have blocks for strips. `fromEnd`
-/// takes strips, heads and batch entries from the last to the first.
+/// The queries of a warp, 16 of a strip: of the launches that have blocks for
+/// strips, which `fromEnd` takes, heads and batch entries too, from the last to
+/// the first; or given ones.
 struct StripRows {
   explicit StripRows(const GradientFrame &frame, bool fromEnd = false);
+  /// Those of a part of a head, 16 queries, by number.
+  StripRows(const GradientFrame &frame, Scalar batch, Scalar head, Scalar part);
 
   Scalar tile, head, batch, warp, row;
   Scalar block, strip; ///< the number of the block, and which of its strips
+
+private:
+  void place(const GradientFrame &frame);
 };
+
+/// What statistics are made of (GradientStrips.cpp).
+void declareOrigins(GradientFrame &frame);
+/// Leaves the statistics of a warp's queries.
+void leaveStatistics(const GradientFrame &frame, const StripRows &at);
 
 /// The launch that leaves statistics (GradientStrips.cpp), and does what else
 /// is to be done for the same queries; `declare` declares arguments for that.

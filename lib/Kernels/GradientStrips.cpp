@@ -1,7 +1,8 @@
 //===- GradientStrips.cpp - Statistics of queries for gradients -----------===//
 //
-// A block for each strip of 64 queries, of which a warp has 16: statistics from
-// O, dO, LSE (and dLSE), in the form in which the launches behind want them.
+// Statistics from O, dO, LSE (and dLSE), in the form in which tiles want them,
+// 16 queries for each warp; and the launch that leaves them, which has a block
+// for each strip of 64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,75 +13,79 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+void attn::declareOrigins(GradientFrame &f) {
+  f.arguments.operand("o", f.element);
+  f.arguments.operand("do", f.element);
+  f.arguments.operand("lse", f.b.getF32Type());
+  if (f.problem.dlse)
+    f.arguments.operand("dlse", f.b.getF32Type());
+}
+
 namespace {
 
-class Preparation {
+class Origins {
 public:
-  explicit Preparation(GradientFrame &f) : f(f), b(f.b) {}
+  Origins(const GradientFrame &f, const StripRows &at)
+      : f(f), b(f.b), at(at), queries(f.arguments.get(b, "queries")) {}
 
-  KernelOp build(function_ref<void()> declare,
-                 function_ref<void(const StripRows &)> more) {
-    f.arguments.operand("o", f.element);
-    f.arguments.operand("do", f.element);
-    f.arguments.operand("lse", b.getF32Type());
-    if (f.problem.dlse)
-      f.arguments.operand("dlse", b.getF32Type());
-    f.declareStatistics();
-    if (declare)
-      declare();
-    for (StringRef size : {"queries", "heads"})
-      f.arguments.scalar(size, b.getI32Type());
-    KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
-    at.emplace(f);
-    queries = f.arguments.get(b, "queries");
-    // In this order: rows of O and dO on their way take all registers there
-    // are.
-    store(delta(), /*first=*/f.block);
-    store(shift(), /*first=*/0);
-    if (more)
-      more(*at);
-    ReturnOp::create(b);
-    return kernel;
-  }
-
-private:
-  Value matrix(StringRef role) {
-    auto type = ViewType::get(b.getContext(), f.problem.headDimV, f.element,
-                              f.request.alignmentOf(role));
-    return f.arguments.view(b, role, type, at->batch, at->head, queries);
-  }
-  Value vector(StringRef role) {
-    return f.arguments.vector(b, role, at->batch, at->head, queries);
-  }
-
-  Value shift() {
+  Value shift() const {
     Value lse =
-        LoadRowOp::create(b, b.rowType(kWarpRows), vector("lse"), at->row);
-    return shiftOf(b, lse, at->row, /*endOfRows=*/queries);
+        LoadRowOp::create(b, b.rowType(kWarpRows), vector("lse"), at.row);
+    return shiftOf(b, lse, at.row, /*endOfRows=*/queries);
   }
 
-  Value delta() {
+  Value delta() const {
     return deltaOf(b, matrix("o"), matrix("do"),
-                   f.problem.dlse ? vector("dlse") : Value(), at->row,
+                   f.problem.dlse ? vector("dlse") : Value(), at.row,
                    kWarpRows);
   }
 
-  /// To the numbers of the block, those of a statistic from `first` on.
-  void store(Value values, int64_t first) {
-    Value view = f.statistics(at->block, /*first=*/0, b.i32(2 * f.block));
-    Scalar row = at->strip * kStripRows + at->warp * kWarpRows;
-    StoreRowOp::create(b, values, view, row + first);
+private:
+  Value matrix(StringRef role) const {
+    auto type = ViewType::get(b.getContext(), f.problem.headDimV, f.element,
+                              f.request.alignmentOf(role));
+    return f.arguments.view(b, role, type, at.batch, at.head, queries);
+  }
+  Value vector(StringRef role) const {
+    return f.arguments.vector(b, role, at.batch, at.head, queries);
   }
 
-  GradientFrame &f;
+  const GradientFrame &f;
   TileBuilder &b;
-  std::optional<StripRows> at;
+  const StripRows &at;
   Scalar queries;
 };
 
 } // namespace
 
-KernelOp attn::prepareStrips(GradientFrame &frame, function_ref<void()> declare,
+void attn::leaveStatistics(const GradientFrame &f, const StripRows &at) {
+  TileBuilder &b = f.b;
+  Origins origins(f, at);
+  // To the numbers of the block, those of a statistic from `first` on.
+  auto store = [&](Value values, int64_t first) {
+    Value view = f.statistics(at.block, /*first=*/0, b.i32(2 * f.block));
+    Scalar row = at.strip * kStripRows + at.warp * kWarpRows;
+    StoreRowOp::create(b, values, view, row + first);
+  };
+  // In this order: rows of O and dO on their way take all registers there are.
+  store(origins.delta(), /*first=*/f.block);
+  store(origins.shift(), /*first=*/0);
+}
+
+KernelOp attn::prepareStrips(GradientFrame &f, function_ref<void()> declare,
                              function_ref<void(const StripRows &)> more) {
-  return Preparation(frame).build(declare, more);
+  TileBuilder &b = f.b;
+  declareOrigins(f);
+  f.declareStatistics();
+  if (declare)
+    declare();
+  for (StringRef size : {"queries", "heads"})
+    f.arguments.scalar(size, b.getI32Type());
+  KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
+  StripRows at(f);
+  leaveStatistics(f, at);
+  if (more)
+    more(at);
+  ReturnOp::create(b);
+  return kernel;
 }

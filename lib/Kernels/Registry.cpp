@@ -148,15 +148,17 @@ SmallVector<LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
   // Without strips of its own to take dQ from, one that adds it up in slow
   // memory.
   if (!tiles.has("query")) {
-    int64_t strips = stripsOfBlock(tiles);
+    int64_t strips = stripsOfBlock(tiles), beside = tiles.get("beside");
     GridForm around = GridForm::rowsHeadsBatch;
-    shapes = {{"_prepare", around, false, kStripRows, strips},
-              {"", form, true, keys}};
-    if (tiles.get("beside") != 0)
-      shapes.back().isNeverEmpty = true;
-    else
-      shapes.push_back({"_finish", around, false, kStripRows, strips});
-    return shapes;
+    LaunchShape prepare = {"_prepare", around, false, kStripRows, strips};
+    LaunchShape main = {"", form, true, keys};
+    LaunchShape finish = {"_finish", around, false, kStripRows, strips};
+    main.isNeverEmpty = beside > 0;
+    if (beside == 0)
+      return {prepare, main, finish};
+    if (beside == 1)
+      return {prepare, main};
+    return {main};
   }
   // Blocks that take tile after tile have no time for statistics.
   if (tiles.has("persistent"))

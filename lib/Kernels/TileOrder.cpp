@@ -10,8 +10,8 @@ using namespace attn::tile;
 
 /// Heads in a section at least: as many as keep what streams past in L2,
 /// beside what passes through (32 of an H100's 50 MB were best).
-static Scalar sectionOf(TileBuilder &b, Scalar streamed, const Problem &problem,
-                        int64_t l2Bytes) {
+static Scalar leastSection(TileBuilder &b, Scalar streamed,
+                           const Problem &problem, int64_t l2Bytes) {
   constexpr int64_t most = 16;
   int64_t rowBytes =
       (problem.headDim + problem.headDimV) * bytesOf(problem.dtype);
@@ -58,7 +58,7 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
     return;
   // One tile for everybody at least, or long ones are left for the end.
   Scalar tiles = b.max(tilesOfHead, b.i32(1));
-  Scalar section = b.max(sectionOf(b, rows.streamed, problem, l2Bytes),
+  Scalar section = b.max(leastSection(b, rows.streamed, problem, l2Bytes),
                          (tiles + (atOnce - 1)) / tiles);
   if (rows.how.isBinding)
     section = b.max(section, b.i32((atOnce + kMostInTurn - 1) / kMostInTurn));
@@ -67,18 +67,26 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
   sections = b.max(b.min(all / section, b.i32(1 << 30) / all), b.i32(1));
 }
 
+Run TileOrder::sectionOf(TileBuilder &b, Scalar head) const {
+  // Section s begins with head s * allHeads / sections, rounded down.
+  Scalar section = ((head + 1) * sections - 1) / allHeads;
+  return {section * allHeads / sections, (section + 1) * allHeads / sections};
+}
+
+Scalar TileOrder::headsOfFirst(TileBuilder &b, Scalar tiles) const {
+  Scalar last = b.max(b.min(tiles, count) - 1, b.i32(0)) / tilesOfHead;
+  return hasSections ? sectionOf(b, last).end : last + 1;
+}
+
 Tile TileOrder::at(TileBuilder &b, Scalar number) const {
   Scalar row, flat;
   if (hasSections) {
-    // Section s begins with head s * allHeads / sections, rounded down.
-    Scalar head = number / tilesOfHead;
-    Scalar section = ((head + 1) * sections - 1) / allHeads;
-    Scalar begin = section * allHeads / sections;
-    Scalar width = (section + 1) * allHeads / sections - begin;
-    Scalar rest = number - begin * tilesOfHead;
+    Run section = sectionOf(b, number / tilesOfHead);
+    Scalar width = section.end - section.begin;
+    Scalar rest = number - section.begin * tilesOfHead;
     Scalar down = rest / width;
     row = startsAtEnd ? tilesOfHead - 1 - down : down;
-    flat = begin + (rest - down * width);
+    flat = section.begin + (rest - down * width);
   } else {
     flat = number / tilesOfHead;
     row = number - flat * tilesOfHead;
@@ -179,8 +187,14 @@ Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {
 }
 
 void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
-                          Value queue, ValueRange init, TileBody body) const {
+                          Value queue, ValueRange init, TileBody body,
+                          function_ref<void(const Tile &)> begin) const {
+  auto begun = [&](const Tile &tile) {
+    if (begin)
+      begin(tile);
+    return tile;
+  };
   Tile first = drawsAll ? drawNext(b, arguments) : at(b, b.programId(0));
-  attn::feedTiles(b, queue, first, init, body,
-                  [&] { return drawNext(b, arguments); });
+  attn::feedTiles(b, queue, begun(first), init, body,
+                  [&] { return begun(drawNext(b, arguments)); });
 }

@@ -23,6 +23,7 @@
 #define ATTN_LIB_KERNELS_TILEORDER_H
 
 #include "Ring.h"
+#include "TileBlocks.h"
 
 namespace attn {
 
@@ -90,13 +91,19 @@ public:
   /// The tile of that number, or none behind the last.
   Tile at(TileBuilder &builder, Scalar number) const;
 
+  /// Heads, through all batch entries, that come first: all whose tiles are
+  /// among the first `tiles`, and those that take turns with them.
+  Scalar headsOfFirst(TileBuilder &builder, Scalar tiles) const;
+
   /// A number from the counter that the grid shares, from 0 on.
   Scalar draw(TileBuilder &builder, const Arguments &arguments) const;
   /// The next tile for a block: the first ones go to blocks by their numbers.
   Tile drawNext(TileBuilder &builder, const Arguments &arguments) const;
-  /// Feeds the block's tiles to the queue.
+  /// Feeds the block's tiles to the queue; `begin` comes before others hear of
+  /// a tile, or of there being none.
   void feedTiles(TileBuilder &builder, const Arguments &arguments,
-                 mlir::Value queue, mlir::ValueRange init, TileBody body) const;
+                 mlir::Value queue, mlir::ValueRange init, TileBody body,
+                 llvm::function_ref<void(const Tile &)> begin = {}) const;
 
   Scalar count;
 
@@ -111,6 +118,9 @@ private:
   TileOrder(TileBuilder &builder, const Arguments &arguments,
             const Problem &problem, const Rows &rows, int64_t atOnce,
             int64_t l2Bytes);
+
+  /// The heads of the section of one of them.
+  Run sectionOf(TileBuilder &builder, Scalar head) const;
 
   int64_t tileRows;
   bool hasSections, startsAtEnd, drawsAll;

@@ -1,7 +1,8 @@
 //===- flash_backward_wgmma.cpp - Gradients in five products (sm_90a) -----===//
 //
-// Three launches; the first and the last are in GradientStrips.cpp and in
-// BackwardStrips.cpp.  With `beside` the main one does what the last one does.
+// Three launches; the first and the last are in BackwardStrips.cpp.  With
+// `beside` the main one does what the last one does, or what both do
+// (BackwardBeside.cpp).
 //
 // One block per multiprocessor, which works off tiles: `key` rows of K and V of
 // one key head.  dK and dV of the tile stay in registers, 64 rows in each
@@ -52,12 +53,10 @@ public:
       : BackwardFrame(b, request) {}
 
   KernelOp build() {
-    constexpr int64_t prepare = 0, finish = 2;
-    if (request.launch == prepare)
-      return prepareSums(*this);
-    if (request.launch == finish)
-      return finishStrips(*this);
-    return buildMain();
+    int64_t main = preparesBeside ? 0 : 1;
+    if (request.launch == main)
+      return buildMain();
+    return request.launch < main ? prepareSums(*this) : finishStrips(*this);
   }
 
 private:
@@ -66,18 +65,30 @@ private:
     auto produce = [&] { produceGradientTiles(*this); };
     auto write = [&](int64_t) { writeGradients(*this); };
     auto consumeAll = [&] { consume(); };
-    if (!beside) {
+    if (!finishesBeside) {
       createRoles(produce, write, consumeAll);
       return kernel;
     }
     createRoles(
         produce, write,
         [&] {
+          Scalar drawn = preparesBeside ? prepareFirst() : b.i32(kNothing);
           consume();
-          finishBeside(gradientColumns);
+          workBeside(orDrawn(drawn), gradientColumns);
         },
-        [&] { finishBeside(fewColumns()); });
+        [&] { workBeside(drawPart(), fewColumns()); });
     return kernel;
+  }
+
+  /// What is drawn now, unless something was.
+  Scalar orDrawn(Scalar before) {
+    if (!preparesBeside)
+      return drawPart();
+    auto next = b.choose(
+        before == b.i32(kNothing),
+        [&]() -> SmallVector<Value> { return {drawPart()}; },
+        [&]() -> SmallVector<Value> { return {before}; });
+    return b.wrap(next[0]);
   }
 
   //===--------------------------------------------------------------------===//

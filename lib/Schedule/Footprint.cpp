@@ -518,11 +518,8 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
       ofHead.all += bytes, ofHead.ofRows += bytes;
     };
     Steps inside = Steps().inside(grid, problem);
-    if (schedule.isBeside(i)) { // by blocks that are counted already
-      if (grid.pipeline.width > 0)
-        addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
-      else
-        addRows(countBytes(grid, problem));
+    if (schedule.isBeside(i) || schedule.isBefore(i)) { // by blocks of another
+      addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
       continue;
     }
     addRows(flagBytes(grid, problem));
@@ -564,27 +561,27 @@ std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
   if (space.registersPerThread > kMaxRegistersPerThread)
     return exceeds("registers per thread", space.registersPerThread, "a thread",
                    kMaxRegistersPerThread);
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    const Node &grid = schedule.grids[i];
-    if (!grid.pipeline)
-      continue;
-    int64_t together = grid.pipeline.blocks();
-    if (grid.pipeline.cluster > machine.maxClusterSize)
-      return exceeds("blocks in a cluster", grid.pipeline.cluster,
-                     machine.name.c_str(), machine.maxClusterSize);
-    if (together > machine.sms)
-      return exceeds("blocks at once", together, machine.name.c_str(),
-                     machine.sms);
-    int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
-    RegisterBudget budget =
-        budgetOf(schedule.grids[schedule.firstOfLaunch(i)], problem);
-    if (needed > budget.consumer)
-      return exceeds("registers per thread", needed,
-                     ("each of " + std::to_string(grid.pipeline.warpgroups) +
-                      " warpgroups")
-                         .c_str(),
-                     budget.consumer);
-  }
+  for (const Schedule::Launch &launch : schedule.launches())
+    for (size_t i = launch.first; i < launch.end; ++i) {
+      const Node &grid = schedule.grids[i];
+      if (!grid.pipeline)
+        continue;
+      int64_t together = grid.pipeline.blocks();
+      if (grid.pipeline.cluster > machine.maxClusterSize)
+        return exceeds("blocks in a cluster", grid.pipeline.cluster,
+                       machine.name.c_str(), machine.maxClusterSize);
+      if (together > machine.sms)
+        return exceeds("blocks at once", together, machine.name.c_str(),
+                       machine.sms);
+      int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
+      RegisterBudget budget = budgetOf(schedule.grids[launch.main], problem);
+      if (needed > budget.consumer)
+        return exceeds("registers per thread", needed,
+                       ("each of " + std::to_string(grid.pipeline.warpgroups) +
+                        " warpgroups")
+                           .c_str(),
+                       budget.consumer);
+    }
   if (space.threads > 1024)
     return exceeds("threads", space.threads, "a block", 1024);
   if (space.blocksPerSm < 1)

@@ -30,6 +30,10 @@
 // Where the first tile of a block of queries stores, those that begin with it
 // stand one turn behind it, and stay there.
 //
+// A grid before the tiles that the same warps do takes the time in which all
+// warps do the share of the heads that come first.  The rest goes by beside the
+// tiles, if they last as long.
+//
 // A grid beside the tiles moves its bytes while they are worked on, by few
 // warps.  Of 16384 x 2048 sums those of a multiprocessor have 376 us to do.  So
 // much hides, if tiles last 1.3 times as long; if they last no longer, the
@@ -55,7 +59,8 @@ public:
       : grid(census.grids[number]), how(node.pipeline), problem(problem),
         machine(machine), c(c), rate(productRate(machine, problem, family)),
         groups(double(node.pipeline.warpgroups)),
-        made(double(std::max<int64_t>(grid.steps, 1))) {
+        made(double(std::max<int64_t>(grid.steps, 1))),
+        hasShortSteps(stepOf(node) < node.step) {
     for (const Use &use : census.uses)
       if (use.grid == number)
         add(use);
@@ -120,9 +125,12 @@ public:
 
   /// By which tiles that walk along the same queries hold each other up.
   double heldUp() const {
-    bool isInStep = problem.mask.kind == MaskKind::none && tiles() > 1;
-    return how.firstStores && !how.isOrdered && isInStep ? c.firstStoresShare
-                                                         : 0;
+    bool isInStep =
+        problem.mask.kind == MaskKind::none && tiles() > 1 && hasShortSteps;
+    bool waits = how.firstStores || how.isOrdered;
+    return (how.firstStores && !how.isOrdered && isInStep ? c.firstStoresShare
+                                                          : 0) +
+           (waits && how.hasBefore ? c.beforeWaitShare : 0);
   }
 
 private:
@@ -132,7 +140,8 @@ private:
   const Machine &machine;
   const Calibration &c;
   double rate, groups;
-  double made; ///< steps, of all tiles of a head
+  double made;        ///< steps, of all tiles of a head
+  bool hasShortSteps; ///< of fewer rows than a tile has
   /// Of all tiles of a head.
   GradientWork work;
   double tileBytes = 0;
@@ -151,6 +160,14 @@ private:
     if (problem.mask.kind == MaskKind::none)
       return 0;
     return work.scores / made / 32 / kSchedulersPerSm * c.hideSlots;
+  }
+
+  /// Rows of a step.
+  static int64_t stepOf(const Node &grid) {
+    for (const Node &node : grid.body)
+      if (node.verb == Verb::loop)
+        return node.step;
+    return grid.step;
   }
 
   void add(const Use &use) {
@@ -203,13 +220,53 @@ static double headsAtOnce(const GridCensus &tiles, const Pipeline &how,
   return std::min(most, double(tiles.heads));
 }
 
+/// What is prepared at a time, of 16 queries.
+static double partsOf(const Problem &problem) {
+  constexpr int64_t rows = 16;
+  return double(problem.batch) * double(problem.heads) *
+         double(ceilDiv(problem.queries, rows));
+}
+
+/// How long the warps that are left take to prepare the queries of heads that
+/// are not among the first, or 0.
+static double beforeSeconds(const Node &grid, double firstShare,
+                            const Problem &problem, const Machine &machine,
+                            const Calibration &c) {
+  if (!grid.pipeline.hasBefore)
+    return 0;
+  constexpr double warps = 2; // of a multiprocessor
+  return (1 - firstShare) * partsOf(problem) * c.beforePartSeconds /
+         (warps * double(machine.sms));
+}
+
+/// Adds the grid before the tiles to their time; so long takes what is beside.
+static void addBefore(Time &t, double whole, const Census &census,
+                      size_t number, double firstShare, double beside,
+                      const Problem &problem, const Machine &machine,
+                      const Calibration &c) {
+  Bytes bytes =
+      gridTraffic(census, number - 1, problem, machine, machine.sms, c);
+  double l2 = bytes.l2 / l2RateOf(machine);
+  double hbm = bytes.hbm / hbmRateOf(machine, c);
+  t.l2 += (1 - firstShare) * l2;
+  t.hbm += (1 - firstShare) * hbm;
+  addContention(t, std::max(whole, beside), c);
+  t.l2 += firstShare * l2;
+  t.hbm += firstShare * hbm;
+  double first = c.beforeBeginSeconds +
+                 firstShare * bytes.l2 / hbmRateOf(machine, c) +
+                 partsOf(problem) * c.beforeWorkSeconds / double(machine.sms);
+  t.overhead += first;
+  t.seconds += first;
+}
+
 /// Of a grid beside tiles that last so long, the share that is left when they
-/// are done.
-static double shareBehind(double seconds, double headsAtOnce,
+/// are done; so long its warps have something else to do.
+static double shareBehind(double seconds, double busy, double headsAtOnce,
                           const GridCensus &tiles, const Bytes &beside,
                           const Machine &machine, const Calibration &c) {
   double needed =
-      double(beside.l2) / double(machine.sms) / c.besideBytesPerSecond;
+      busy + double(beside.l2) / double(machine.sms) / c.besideBytesPerSecond;
   double room = needed > 0 ? seconds / needed : c.besideRoom;
   double keptUp = std::clamp((room - 1) / (c.besideRoom - 1), 0.0, 1.0);
   return std::max(1 - keptUp, headsAtOnce / double(tiles.heads));
@@ -218,13 +275,14 @@ static double shareBehind(double seconds, double headsAtOnce,
 /// Adds the grid beside the tiles to their time.  What it does behind them
 /// comes from memory, as in a launch of its own.
 static void addBeside(Time &t, double whole, const Census &census,
-                      size_t number, double headsAtOnce, const Problem &problem,
-                      const Machine &machine, const Calibration &c) {
+                      size_t number, double headsAtOnce, double busy,
+                      const Problem &problem, const Machine &machine,
+                      const Calibration &c) {
   const GridCensus &tiles = census.grids[number];
   Bytes bytes =
       gridTraffic(census, number + 1, problem, machine, machine.sms, c);
-  double behind = shareBehind(t.seconds - t.overhead, headsAtOnce, tiles, bytes,
-                              machine, c);
+  double behind = shareBehind(t.seconds - t.overhead, busy, headsAtOnce, tiles,
+                              bytes, machine, c);
   t.l2 += (1 - behind) * bytes.l2 / l2RateOf(machine);
   t.hbm += (1 - behind) * bytes.hbm / hbmRateOf(machine, c);
   addContention(t, whole, c);
@@ -261,8 +319,14 @@ Time attn::gradientTime(const Census &census, size_t number, const Node &grid,
   t.l2 = bytes.l2 / l2RateOf(machine);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   addContention(t, units.whole, c);
+  double firstShare = heads / double(census.grids[number].heads);
+  double before = beforeSeconds(grid, firstShare, problem, machine, c);
+  if (grid.pipeline.hasBefore)
+    addBefore(t, units.whole, census, number, firstShare, before, problem,
+              machine, c);
   if (grid.pipeline.hasBeside)
-    addBeside(t, units.whole, census, number, heads, problem, machine, c);
+    addBeside(t, std::max(units.whole, before), census, number, heads, before,
+              problem, machine, c);
   t.boundBy = binding(t, units.whole, family);
   return t;
 }

@@ -114,9 +114,10 @@ static std::optional<std::string> checkWarps(const Schedule &schedule) {
 static std::optional<std::string> checkTile(const Parameter &p, int64_t value) {
   if (value >= p.least && value <= p.most && value % p.unit == 0)
     return std::nullopt;
-  std::string range = p.isChoice() ? "0 or " + std::to_string(p.most)
-                                   : "a multiple of " + std::to_string(p.unit) +
-                                         " up to " + std::to_string(p.most);
+  std::string range =
+      p.isChoice() ? (p.most == 1 ? "0 or " : "0 to ") + std::to_string(p.most)
+                   : "a multiple of " + std::to_string(p.unit) + " up to " +
+                         std::to_string(p.most);
   return "expects " + p.name + " to be " + range + ", but got " +
          std::to_string(value);
 }
@@ -256,12 +257,11 @@ static Plan price(const Space &space, const Tiles &tiles,
                                         space.family, space.calibration);
   std::vector<Bytes> bytes =
       launchTraffic(counted, schedule, problem, machine, space.calibration);
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    if (schedule.isBeside(i))
-      continue;
+  for (const Schedule::Launch &grids : schedule.launches()) {
     size_t launch = plan.launches.size();
-    Footprint space = gridFootprint(schedule.grids[i], problem, machine);
-    for (size_t beside = i + 1; schedule.isBeside(beside); ++beside)
+    Footprint space =
+        gridFootprint(schedule.grids[grids.main], problem, machine);
+    for (size_t beside = grids.main + 1; beside < grids.end; ++beside)
       space.registersPerThread =
           std::max(space.registersPerThread,
                    gridFootprint(schedule.grids[beside], problem, machine)

@@ -27,6 +27,13 @@ public:
                     range(node) + " of its heads, by warps that are left");
   }
 
+  void gridBefore(const Node &node, const Node &behind) {
+    begin(node, "in the launch behind, ahead of the " +
+                    std::string(name(behind.axis)) + " tiles of a " +
+                    headOf(behind) + ", for every " + range(node) +
+                    " of its heads, by warps that are left");
+  }
+
   /// What the grids behind take turns for.
   void rounds(const Rounds &rounds) {
     int64_t heads = problem.batch * problem.kvHeads;
@@ -303,7 +310,9 @@ std::string attn::pseudocode(const Schedule &schedule, const Problem &problem) {
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     if (schedule.rounds && i == schedule.rounds.first)
       writer.rounds(schedule.rounds);
-    if (schedule.isBeside(i))
+    if (schedule.isBefore(i))
+      writer.gridBefore(schedule.grids[i], schedule.grids[i + 1]);
+    else if (schedule.isBeside(i))
       writer.besideGrid(schedule.grids[i], schedule.grids[i - 1]);
     else
       writer.grid(schedule.grids[i]);

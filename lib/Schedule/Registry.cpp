@@ -79,7 +79,9 @@ Parameter attn::optionalExtent(std::string name, std::vector<int64_t> values) {
 }
 bool Parameter::isChoice() const { return least == 0 && unit == 1; }
 Parameter attn::choiceParameter(std::string name, std::vector<int64_t> values) {
-  return parameter(std::move(name), std::move(values), 1, 0, 1);
+  int64_t most = *std::max_element(values.begin(), values.end());
+  return parameter(std::move(name), std::move(values), 1, 0,
+                   std::max<int64_t>(most, 1));
 }
 
 std::vector<Parameter> Form::parameters() const {

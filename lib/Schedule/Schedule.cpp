@@ -190,6 +190,17 @@ Body attn::scoresBySlices(int64_t slice, int64_t stages) {
                multiply(Tensor::S, Tensor::Q, Tensor::K)})});
 }
 
+std::vector<Schedule::Launch> Schedule::launches() const {
+  std::vector<Launch> all;
+  for (size_t i = 0; i < grids.size(); ++i) {
+    if (i > 0 && (isBeside(i) || isBefore(i - 1)))
+      all.back().end = i + 1;
+    else
+      all.push_back({i, isBefore(i) ? i + 1 : i, i + 1});
+  }
+  return all;
+}
+
 Node attn::statisticsGrid(int64_t block, Body more) {
   constexpr int64_t rows = 64, warps = 4;
   return grid(Axis::Query, rows, warps,

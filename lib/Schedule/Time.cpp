@@ -362,7 +362,9 @@ attn::launchTimes(const Census &counted, const Schedule &schedule,
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     const Pipeline &how = schedule.grids[i].pipeline;
     const Node &grid = schedule.grids[i];
-    if (schedule.isBeside(i)) { // in the time of the launch that does it
+    if (schedule.isBefore(i)) // in the time of the launch that does it
+      continue;
+    if (schedule.isBeside(i)) { // likewise
       if (how.width > 0)
         launches.back() = inOrder(
             {launches.back(), productTime(counted, i, grid, problem, machine,

@@ -421,15 +421,13 @@ std::vector<Bytes> attn::launchTraffic(const Census &counted,
                                        const Machine &machine,
                                        const Calibration &calibration) {
   std::vector<Bytes> launches;
-  int64_t resident = 0; // blocks of the launch
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    if (!schedule.isBeside(i)) {
-      Footprint space = gridFootprint(schedule.grids[i], problem, machine);
-      resident = machine.sms * std::max<int64_t>(1, space.blocksPerSm);
-      launches.emplace_back();
-    }
-    launches.back() +=
-        gridTraffic(counted, i, problem, machine, resident, calibration);
+  for (const Schedule::Launch &launch : schedule.launches()) {
+    Footprint space =
+        gridFootprint(schedule.grids[launch.main], problem, machine);
+    int64_t resident = machine.sms * std::max<int64_t>(1, space.blocksPerSm);
+    Bytes &bytes = launches.emplace_back();
+    for (size_t i = launch.first; i < launch.end; ++i)
+      bytes += gridTraffic(counted, i, problem, machine, resident, calibration);
   }
   return launches;
 }

@@ -275,6 +275,21 @@ struct Calibration {
   /// 385, 504 and 486, causal 283 and 271, 417 and 411.
   double besideBytesPerSecond = 4.05e9, besideRoom = 1.3,
          besideTailSeconds = 15e-6;
+  /// A grid before the tiles that the same warps do: seconds in which one of
+  /// them is through with 16 queries, seconds of a multiprocessor that tiles
+  /// lose by those, and seconds in which all warps begin.  An H100 on
+  /// 2026-11-23, us of one launch and of two: d = 128 739 and 736 (1024 rows),
+  /// 1210 and 1272 (2048), 2225 and 2387 (4096), 8792 and 8952 (16384), causal
+  /// 571 and 487, 771 and 772, 1310 and 1344, 4413 and 4496; d = 64 910 and
+  /// 855, 2809 and 2771 (4096), 10404 and 10304 (16384), causal 740 and 598,
+  /// 1645 and 1519, 5470 and 5251.
+  double beforePartSeconds = 8e-6, beforeWorkSeconds = 0.17e-6,
+         beforeBeginSeconds = 3e-6;
+  /// What tiles lose beside it where they wait for each other, as the first
+  /// stores or sums are ordered: zeros were the better beginning in most of
+  /// these, and ordered sums of d = 64 and 128 were 0 to 6 % slower than behind
+  /// a launch.  Not measured why.
+  double beforeWaitShare = 0.03;
   /// Ordered sums: from when a tile's sums of a step are there to be added
   /// until the tile behind may add its own.  Not measured: an addition on its
   /// way to L2 and back, a flag behind it, a look at the flag.
@@ -290,7 +305,8 @@ struct Calibration {
   /// What tiles lose without a mask, which all begin with the same queries, if
   /// the first of them stores its part of dQ.  1024 rows of d = 64 and 128 were
   /// 1 and 2 % faster than with zeros, not 6 and 7 as without this; under a
-  /// causal mask 8 and 12 %, as predicted.
+  /// causal mask 8 and 12 %, as predicted.  Not of steps with as many queries
+  /// as a tile has keys: d = 64 with 4096 and 16384 rows was 3 % faster.
   double firstStoresShare = 0.05;
 
   // Products of which a block keeps a tile.  Fitted to the launches of

@@ -43,12 +43,13 @@ namespace attn {
 /// The scratch that is usually the most; kMostScratchBytes always is.
 inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20;
 /// The most that P and dS of a round take, unless strip and heads are asked
-/// for: what four heads of 16384 queries and 2048 keys need, or two of 4096, so
-/// that a launch has several waves of tiles.  One key head may have more for
-/// `kUsualStrip` keys, up to what operands and gradients take themselves, and
-/// for `kLeastStrip` keys in any case.  They grow with the rows of queries, not
-/// with the square.
-inline constexpr int64_t kMostStripScratchBytes = int64_t(512) << 20,
+/// for: what two heads of 16384 queries and 8192 keys need, or four of 4096, so
+/// that a launch has several waves of tiles and few of them are needed (d =
+/// 256, 16384 causal rows took 5.16 ms, and with half as much 5.86;
+/// 2026-11-23).  One key head may have more for `kUsualStrip` keys, up to what
+/// operands and gradients take themselves, and for `kLeastStrip` keys in any
+/// case.  They grow with the rows of queries, not with the square.
+inline constexpr int64_t kMostStripScratchBytes = int64_t(1) << 30,
                          kUsualStrip = 4096, kLeastStrip = 1024;
 /// The most that P of a round of forward takes, likewise: what 16 heads of 2048
 /// queries and keys need with their statistics, so that a launch has several

@@ -101,10 +101,11 @@ struct ScheduleKind {
 const std::vector<ScheduleKind> &scheduleKinds();
 const ScheduleKind *findScheduleKind(std::string_view name);
 
-/// Tiles of queries that one launch of score_spill has flags for, when scores
-/// and outputs are merged: with such tiles (0: they are not), and at most.
-int64_t mergedFlags(const Tiles &tiles, const Problem &problem);
+/// Flags that a launch may have: of tiles of queries where score_spill merges
+/// scores and outputs, of key heads where flash_backward is one launch.
 inline constexpr int64_t kMostFlags = 8000;
+/// Those of score_spill with such tiles; 0: they are not merged.
+int64_t mergedFlags(const Tiles &tiles, const Problem &problem);
 
 /// What a form has that keeps weights, and a sentence unless its blocks of
 /// scores are those that are kept.

@@ -21,10 +21,10 @@
 ///
 /// Reading rules, which all folds share:
 /// * A schedule is a sequence of grids; each is one launch, but for a grid that
-///   the pipeline before it does beside its own tiles (`hasBeside`).  Batch and
-///   head are always parallel and outermost, hence not written.  A grid over
-///   keys has blocks for every key head, and its loop over queries goes over
-///   those of all query heads that share it.
+///   a neighbour does beside its own tiles (`hasBefore`, `hasBeside`).  Batch
+///   and head are always parallel and outermost, hence not written.  A grid
+///   over keys has blocks for every key head, and its loop over queries goes
+///   over those of all query heads that share it.
 /// * A product whose result lies the other way round (S += K . Q in a grid over
 ///   keys) is that of the transposes: own rows are the rows of fragments.
 /// * A loop over `Key` inside a loop over `Query` (or the reverse) visits only
@@ -192,6 +192,9 @@ struct Pipeline {
   /// The grid behind is no launch of its own: warps that load nothing for tiles
   /// do it beside them, for a head as soon as all its tiles are done.
   bool hasBeside = false;
+  /// Nor is the grid before: the same warps do it ahead of the tiles, which
+  /// wait for what they need of it.  For those that come first all warps do it.
+  bool hasBefore = false;
   /// What tiles add to sums in slow memory they add one behind the other, in
   /// the order in which they are drawn; tiles of several heads take turns.
   bool isOrdered = false;
@@ -284,10 +287,15 @@ struct Schedule {
   bool isBeside(size_t grid) const {
     return grid > 0 && grids[grid - 1].pipeline.hasBeside;
   }
-  /// The one whose blocks do it.
-  size_t firstOfLaunch(size_t grid) const {
-    return isBeside(grid) ? firstOfLaunch(grid - 1) : grid;
+  /// Whether it is part of that of the one behind it.
+  bool isBefore(size_t grid) const {
+    return grid + 1 < grids.size() && grids[grid + 1].pipeline.hasBefore;
   }
+  /// The grids of a launch, and the one whose blocks do them all.
+  struct Launch {
+    size_t first, main, end;
+  };
+  std::vector<Launch> launches() const;
 };
 
 //===----------------------------------------------------------------------===//

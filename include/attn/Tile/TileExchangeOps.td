@@ -142,8 +142,8 @@ def Tile_PublishOp : Tile_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
     also sees what the lane did before, and what others did before they arrived
     at a barrier that the lane has waited for.
 
-    What is `kept` stays when the kernel ends.  A launch before the next one
-    that looks at the flag sets it back.
+    What is `kept` stays when the kernel ends.  A flag that held anything
+    `begins` so: the publish lies before all else that is done with it.
   }];
   let arguments = (ins Tile_Ptr:$flags, I32:$index, I32:$value);
   let assemblyFormat = [{

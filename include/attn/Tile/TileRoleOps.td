@@ -141,7 +141,8 @@ def Tile_FenceAsyncOp : Tile_Op<"fence_async",
     Between a store and an asynchronous read of the same bytes somebody fences
     (fence.proxy.async.shared::cta): the warp that stored, before the barrier
     that the reader waits at; or a warp that knows of the store by a barrier,
-    such as the reader itself.
+    such as the reader itself.  With `global` the same of stores to global
+    memory, by warps of other blocks that are known of by a flag.
   }];
   let assemblyFormat = "attr-dict";
 }

@@ -68,8 +68,7 @@ public:
     auto shared = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerStripAttr);
     Type want = kernel.getArgumentTypes()[argument];
     if (shared && !values.contains(role)) {
-      Value strips =
-          shape.isInRounds ? waitingStrips() : tiles(launchesOf(sizes)[0]);
+      Value strips = shape.isInRounds ? waitingStrips() : stripsOfHead();
       set(role, scratch({batch, heads, strips}, shared.getInt(),
                         cast<tile::PtrType>(want).getElementType()));
     }
@@ -211,6 +210,12 @@ private:
     Value columns = index(map ? map.getColumns() : kRowStatistics);
     return scratch({headsOfRound(), times(index(group), blocks), rows, columns},
                    std::nullopt, elementTypeOf(argument));
+  }
+
+  /// Strips of whole blocks of queries.
+  Value stripsOfHead() {
+    int64_t ofBlock = stripsOfBlock(sizes);
+    return times(ceilDiv(queries, kStripRows * ofBlock), index(ofBlock));
   }
 
   /// Strips of whole tiles of queries, whose sums wait from one strip of keys

@@ -278,7 +278,9 @@ struct FenceAsyncLowering : OpConversionPattern<FenceAsyncOp> {
   matchAndRewrite(FenceAsyncOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    b.memoryAssembly("fence.proxy.async.shared::cta;", "", {});
+    b.memoryAssembly(op->hasAttr("global") ? "fence.proxy.async.global;"
+                                           : "fence.proxy.async.shared::cta;",
+                     "", {});
     // What arrives for the warp is its first lane, which speaks for the stores
     // of the others only behind this.
     if (!isSingleLane(op))

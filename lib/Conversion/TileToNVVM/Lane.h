@@ -143,6 +143,8 @@ mlir::Value placeOf(Lane &b, mlir::Operation *reservation);
 
 /// Name of the attribute of a role's branch that tells that one lane runs it.
 inline constexpr llvm::StringLiteral kSingleLaneAttr = "tile.single_lane";
+/// On an op of a role that has so many registers, where it asks how many.
+inline constexpr llvm::StringLiteral kRegistersAttr = "tile.registers";
 
 /// Replaces the launches of a module by gpu.launch_func.  Runs before kernels
 /// are lowered, which still know their footprint.

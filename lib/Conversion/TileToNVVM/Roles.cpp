@@ -123,6 +123,9 @@ private:
 
   static void inlineBody(Lane &b, ConversionPatternRewriter &rewriter,
                          RoleOp role) {
+    role.walk([&](RowDotOp op) {
+      op->setAttr(kRegistersAttr, role.getRegistersAttr());
+    });
     rewriter.inlineBlockBefore(&role.getBody().front(), b.getInsertionBlock(),
                                b.getInsertionPoint());
   }

@@ -468,11 +468,17 @@ struct RowDotLowering : OpConversionPattern<RowDotOp> {
     ViewValues lhs(adaptor.getLhs()), rhs(adaptor.getRhs());
     ViewType view = op.getLhs().getType();
     Value first = b.add(adaptor.getRow().front(), b.quad());
+    int64_t rows = op.getValues().getType().registers();
+    int64_t together = piecesTogether(op);
+    if (together < kMostTogether)
+      for (int64_t i = 0; i < rows; ++i)
+        for (const ViewValues *matrix : {&lhs, &rhs})
+          prefetch(b, view, rowAddress(b, *matrix, b.add(first, i * 8)));
     Registers registers;
-    for (int64_t i = 0; i < op.getValues().getType().registers(); ++i) {
+    for (int64_t i = 0; i < rows; ++i) {
       Value row = b.add(first, i * 8);
-      Value sum =
-          ownSum(b, view, rowAddress(b, lhs, row), rowAddress(b, rhs, row));
+      Value sum = ownSum(b, view, rowAddress(b, lhs, row),
+                         rowAddress(b, rhs, row), together);
       registers.push_back(
           orZeroBehind(b, lhs, row, combineQuad(b, Reduction::add, sum)));
     }
@@ -481,30 +487,55 @@ struct RowDotLowering : OpConversionPattern<RowDotOp> {
   }
 
 private:
-  /// Lanes of a row, and pieces of both factors that a lane waits for at once:
-  /// with one of each a launch that reads 134 MB took 70 us on an H100.
-  static constexpr int64_t kLanes = 4, kTogether = 4;
+  static constexpr int64_t kLanes = 4; ///< of a row
+
+  /// Pieces of both factors that a lane waits for at once: with one of each a
+  /// launch that reads 134 MB took 70 us on an H100.  A role may have registers
+  /// for fewer, 4 for each piece, beside 16 for what else there is; all are
+  /// then called to L2 first.
+  static constexpr int64_t kMostTogether = 4;
+  static int64_t piecesTogether(RowDotOp op) {
+    constexpr int64_t registers = 8, others = 16;
+    auto ofRole = op->getAttrOfType<IntegerAttr>(kRegistersAttr);
+    if (!ofRole)
+      return kMostTogether;
+    return std::clamp<int64_t>((ofRole.getInt() - others) / registers, 1,
+                               kMostTogether);
+  }
+
+  /// Calls a row to L2; each lane its part, in what a line of L2 is fetched in.
+  static void prefetch(Lane &b, ViewType view, Value row) {
+    constexpr int64_t unit = 64;
+    for (int64_t i = 0; i * unit * kLanes < view.rowBytes(); ++i) {
+      Value at = b.mul(b.add(b.inQuad(), i * kLanes), unit);
+      Value last = b.i32(view.rowBytes() - 1);
+      at = b.select(b.less(at, last), at, last);
+      b.memoryAssembly("prefetch.global.L2 [$0];", "l",
+                       {b.offset(row, b.wide(at))});
+    }
+  }
 
   /// The sum over the pieces that belong to the lane.
-  static Value ownSum(Lane &b, ViewType view, Value lhs, Value rhs) {
+  static Value ownSum(Lane &b, ViewType view, Value lhs, Value rhs,
+                      int64_t together) {
     int64_t rowBytes = view.rowBytes();
     int64_t bytes =
         std::min<int64_t>({16, view.getAlign(), rowBytes & -rowBytes});
     int64_t count = rowBytes / bytes, rounds = count / kLanes;
     Value mine = b.mul(b.inQuad(), bytes), sum = f32(b, 0);
-    auto runs = rounds / kTogether;
+    auto runs = rounds / together;
     if (runs > 0) {
       auto loop = scf::ForOp::create(b, b.i32(0), b.i32(runs), b.i32(1), sum);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      Value first = b.mul(loop.getInductionVar(), kTogether * kLanes * bytes);
+      Value first = b.mul(loop.getInductionVar(), together * kLanes * bytes);
       scf::YieldOp::create(b,
-                           pieces(b, view, bytes, b.add(first, mine), kTogether,
+                           pieces(b, view, bytes, b.add(first, mine), together,
                                   lhs, rhs, loop.getRegionIterArg(0)));
       sum = loop.getResult(0);
     }
-    Value rest = b.add(mine, runs * kTogether * kLanes * bytes);
-    sum = pieces(b, view, bytes, rest, rounds % kTogether, lhs, rhs, sum);
+    Value rest = b.add(mine, runs * together * kLanes * bytes);
+    sum = pieces(b, view, bytes, rest, rounds % together, lhs, rhs, sum);
     if (count % kLanes == 0)
       return sum;
     Value isLeft = b.less(b.inQuad(), b.i32(count % kLanes));

@@ -22,9 +22,13 @@
 //
 // With `beside` nothing is launched behind: warps that the copies leave take
 // the strips of a head as soon as its tiles are done, while sums are in L2 and
-// the tensor cores busy with other heads.  That takes a count in scratch for
-// every strip.  They are few, and where tiles are done before they are, as with
-// few rows under a mask, a launch for the rest is shorter.
+// the tensor cores busy with other heads.  That takes a flag for every key
+// head, that counts them.  They are few, and where tiles are done before they
+// are, as with few rows under a mask, a launch for the rest is shorter.
+//
+// With `beside = 2` nothing is launched before either: the same warps make D of
+// a head before its tiles begin; of the heads that come first all warps do.
+// Those that finish come later to it, and find sums in slow memory.
 //
 // With `ordered` a tile of keys adds to a block of queries when the tile before
 // has, in the order in which tiles are drawn.  That takes a flag in scratch for
@@ -64,7 +68,8 @@ static Schedule build(const Tiles &t) {
   Pipeline pipeline;
   pipeline.warpgroups = key / kWarpgroupRows;
   pipeline.isPersistent = true;
-  pipeline.hasBeside = t.get("beside") != 0;
+  pipeline.hasBeside = t.get("beside") > 0;
+  pipeline.hasBefore = t.get("beside") > 1;
   pipeline.overlaps = t.get("overlap", 1) != 0;
   pipeline.isOrdered = t.get("ordered") != 0;
   pipeline.takesShortFirst = t.get("short_first") != 0;
@@ -147,6 +152,11 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   if (t.get("persistent") != 1)
     return std::string("expects blocks that take tile after tile, but got "
                        "persistent = 0");
+  int64_t keyHeads = problem.batch * problem.kvHeads;
+  if (t.get("beside") != 0 && keyHeads > kMostFlags)
+    return "expects at most " + number(kMostFlags) +
+           " key heads, of all batch entries, with beside = " +
+           number(t.get("beside")) + ", but got " + number(keyHeads);
   return checkOrder(t, problem);
 }
 
@@ -158,7 +168,7 @@ ScheduleKind flash_backward() {
       {TensorCoreFamily::wgmma},
       {extentParameter("key", {128, 64}),
        extentParameter("query_block", {64, 128}),
-       choiceParameter("beside", {1, 0})},
+       choiceParameter("beside", {2, 1, 0})},
       {choiceParameter("overlap", {1, 0}), countParameter("stages", {3, 2})},
       {choiceParameter("ordered", {0, 1}),
        choiceParameter("short_first", {0, 1}),

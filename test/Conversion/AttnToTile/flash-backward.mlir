@@ -67,20 +67,20 @@ func.func @blocks(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
   return
 }
 
-// Beside the tiles strips are finished without a launch: counts of tiles pass
-// from one to the next, and strips are drawn like tiles.  If there are no keys a
-// block runs all the same, for the gradients of queries that see none.
+// Beside the tiles strips are finished without a launch: flags count the tiles
+// of key heads, and strips are drawn like tiles.  If there are no keys a block
+// runs all the same, for the gradients of queries that see none.
 // CHECK-LABEL: func.func @beside
 // CHECK: %[[SUMS:.*]] = tile.scratch({{.*}}) : memref<?x3x?x4096xf32>
-// CHECK: %[[COUNTS:.*]] = tile.scratch({{.*}}) : memref<?x3x?x1xi32>
-// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64_prepare grid({{.*}}) args({{.*}}%[[SUMS]], %[[COUNTS]]
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64_prepare grid({{.*}}) args({{.*}}%[[SUMS]]
+// CHECK: %[[COUNTS:.*]] = tile.counter : memref<8000xi32>
 // CHECK: %[[STRIPS:.*]] = tile.counter : memref<1xi32>
 // CHECK: %[[COUNTER:.*]] = tile.counter : memref<1xi32>
 // CHECK: %[[QUERIES:.*]] = arith.muli %dim_{{[0-9]+}}, %dim
 // CHECK: %[[ONE:.*]] = arith.minsi %[[QUERIES]], %c1
 // CHECK: %[[TILES:.*]] = arith.maxsi %{{.*}}, %[[ONE]]
 // CHECK: %[[BLOCKS:.*]] = arith.minsi %[[TILES]], %c132
-// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64 grid(%[[BLOCKS]], %c1, %c1) args({{.*}}%[[SUMS]], %[[COUNTS]], %arg6, {{.*}}%[[STRIPS]], %[[COUNTER]]
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64 grid(%[[BLOCKS]], %c1, %c1) args({{.*}}%[[SUMS]], %arg6, {{.*}}%[[COUNTS]], %[[STRIPS]], %[[COUNTER]]
 // CHECK-NOT: tile.launch
 // CHECK: return
 func.func @beside(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
@@ -90,6 +90,28 @@ func.func @beside(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
   attn.backward %do, %q, %k, %v, %o, %lse
       outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
       {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 1, stages = 2, first_stores = 0, persistent = 1>}
+      : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
+        memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
+  return
+}
+
+// Nor is there a launch before them, if they are prepared beside the tiles too.
+// CHECK-LABEL: func.func @before
+// CHECK: %[[BLOCKS:.*]] = arith.ceildivsi %{{.*}}, %c128
+// CHECK: %[[STRIPS:.*]] = arith.muli %[[BLOCKS]], %c2
+// CHECK-DAG: %[[STATISTICS:.*]] = tile.scratch(%{{.*}}, %[[STRIPS]]) : memref<?x3x?x128xf32>
+// CHECK-DAG: %[[SUMS:.*]] = tile.scratch(%{{.*}}, %[[STRIPS]]) : memref<?x3x?x4096xf32>
+// CHECK: %[[COUNTS:.*]] = tile.counter : memref<8000xi32>
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64{{.*}} args({{.*}}%[[STATISTICS]], %[[SUMS]], %arg4, {{.*}}%arg5, {{.*}}%arg6, {{.*}}%[[COUNTS]]
+// CHECK-NOT: tile.launch
+// CHECK: return
+func.func @before(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
+    %k: memref<?x3x?x64xf16>, %v: memref<?x3x?x64xf16>,
+    %o: memref<?x3x?x64xf16>, %lse: memref<?x3x?xf32>,
+    %dq: memref<?x3x?x64xf16>, %dk: memref<?x3x?x64xf16>, %dv: memref<?x3x?x64xf16>) {
+  attn.backward %do, %q, %k, %v, %o, %lse
+      outs(%dq, %dk, %dv : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>)
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 2, stages = 2, first_stores = 0, persistent = 1>}
       : memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?x64xf16>,
         memref<?x3x?x64xf16>, memref<?x3x?x64xf16>, memref<?x3x?xf32>
   return

@@ -12,7 +12,8 @@ and, on Hopper, of split_backward and spill_backward:
 - The roles that share the first warpgroup, one that loads and one that adds dQ
   to memory, have 24 registers each, and keep a few addresses and counts in
   local memory.  Each is one thread that waits for memory anyway.  So do, with
-  `beside`, two warps that round sums, 16 rows of 32 columns at a time.
+  `beside`, two warps that round sums, 16 rows of 32 columns at a time, and
+  with `beside = 2` make statistics.
 - Those that multiply have 240 registers, all taken: what they need once a tile
   may wait in local memory, but nothing from the first product of a block to
   the last, except in the problems of SHORT.
@@ -69,8 +70,8 @@ LIKE_WARPS = [(512, 512, "bf16", "none"), (320, 1024, "f16", "causal"),
 SINGLE = 16
 # Stores and loads of local memory in the roles that do not multiply, and outside
 # of products in those that do, each run once a tile or a block of queries; with
-# `beside`, once 16 queries as well.
-BEFORE, BESIDE, AROUND = 48, 64, 37
+# `beside`, by its value, once or twice 16 queries as well.
+BEFORE, AROUND = {0: 48, 1: 64, 2: 160}, 37
 # With `ordered` the writer knows of three tiles instead of one.
 ORDERED = 16
 # Weights that were kept wait beside dP, where scores would become P before: a few
@@ -196,7 +197,8 @@ def check(opt, ptxas, machine, attributes, problems):
                               (r"query_block = (\d+)", schedule),
                               (r"f16_(\d+)", kernel)))
             wants = written[kernel] + ["MEMBAR", "MEMBAR.WIDE"] * fences
-            before = BESIDE if "beside = 1" in schedule else BEFORE
+            beside = re.search(r"beside = (\d)", schedule)
+            before = BEFORE[int(beside.group(1)) if beside else 0]
             if "ordered = 1" in schedule:
                 before += ORDERED
             wrong = main_faults(kernel, schedule, shape, said, wants, got,

@@ -138,8 +138,8 @@ static const char *const kReadTooEarly =
     "expects bytes that no op of the launch adds to, or behind the wait for "
     "all that they do, but got some that one does";
 static const char *const kAddedTooLate =
-    "expects words that no op of the launch has read or written otherwise, but "
-    "got some that one has";
+    "expects words that no op of the launch has read or written otherwise, or "
+    "behind the write, but got some that one has";
 
 TEST_F(Counts, RightInEverySchedule) {
   kernel();

@@ -1,6 +1,7 @@
 //===- FlashBackward.cpp - Gradients in five products, byte for byte ------===//
 //
-// All three launches, or two that finish dQ beside the tiles, in every order of
+// All three launches, two that finish dQ beside the tiles, or one that also
+// prepares beside them, in every order of
 // warps and with every option of the schedule.  Ordered sums have the same bits
 // in all of them, others have not.
 //
@@ -33,7 +34,7 @@ struct Choice {
 /// Strips whose sums are dealt out by columns, by rows, and not at all; by
 /// columns they have two panels.  dQ is finished in its own launch and beside,
 /// added up in any order and in that of tiles, to zeros and to what the first
-/// tile stores.
+/// tile stores; statistics come from a launch and from beside.
 const Choice kChoices[] = {{128, 64, 2},
                            {128, 64, 3, 0},
                            {128, 128, 2, 0},
@@ -57,7 +58,13 @@ const Choice kChoices[] = {{128, 64, 2},
                            {128, 64, 2, 1, 1, 1, 0, 1},
                            {128, 128, 2, 0, 0, 1, 0, 1},
                            {128, 64, 3, 0, 0, 1, 1, 1},
-                           {64, 64, 2, 1, 1, 1, 1, 1}};
+                           {64, 64, 2, 1, 1, 1, 1, 1},
+                           {128, 64, 3, 1, 2},
+                           {128, 128, 2, 0, 2, 0, 0, 1},
+                           {64, 64, 2, 1, 2, 0, 0, 1},
+                           {128, 128, 2, 0, 2, 1},
+                           {128, 64, 3, 0, 2, 1, 0, 1},
+                           {64, 64, 2, 1, 2, 1, 1, 1}};
 int64_t headDimOf(const Choice &choice) {
   return choice.key != choice.queryBlock ? 80 : 32;
 }
@@ -76,7 +83,8 @@ TEST_F(FlashBackward, MasksAndRows) {
 
 TEST_F(FlashBackward, HeadDimensions) {
   using Dims = std::pair<int64_t, int64_t>;
-  for (auto [beside, firstStores] : {Dims{0, 0}, {1, 0}, {0, 1}, {1, 1}}) {
+  for (auto [beside, firstStores] :
+       {Dims{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}, {2, 1}}) {
     for (auto [d, dv] : {Dims{72, 8}, {128, 128}, {96, 128}, {128, 64}})
       check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
             Choice{128, 64, 2, 1, beside, 0, 0, firstStores});

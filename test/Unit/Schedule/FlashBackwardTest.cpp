@@ -239,41 +239,26 @@ TEST(FlashBackward, Space) {
   EXPECT_EQ(plan->footprint.scratchBytes, 256 * (8 + 4 * 48));
 }
 
-// The main launch has what it had, and counts strips.
+// The main launch has what it had, and counts in flags of its own.
 TEST(FlashBackward, SpaceBeside) {
   Problem p = tokenGradients(128, 4096, false);
   std::string error;
   auto launched = planOf(p, tilesOf(128, 64, 3), error);
   ASSERT_TRUE(launched) << error;
-  auto beside = planOf(p, tilesOf(128, 64, 3, 1), error);
-  ASSERT_TRUE(beside) << error;
   ASSERT_EQ(launched->launches.size(), 3u);
-  ASSERT_EQ(beside->launches.size(), 2u);
-  for (size_t i : {0, 1}) {
-    const Footprint &a = launched->launches[i].footprint;
-    const Footprint &b = beside->launches[i].footprint;
+  for (int64_t beside : {1, 2}) {
+    auto plan = planOf(p, tilesOf(128, 64, 3, beside), error);
+    ASSERT_TRUE(plan) << error;
+    ASSERT_EQ(plan->launches.size(), size_t(3 - beside));
+    const Footprint &a = launched->launches[1].footprint;
+    const Footprint &b = plan->launches.back().footprint;
     EXPECT_EQ(a.smemBytes, b.smemBytes);
     EXPECT_EQ(a.registersPerThread, b.registersPerThread);
     EXPECT_EQ(a.threads, b.threads);
     EXPECT_EQ(a.blocksPerSm, b.blocksPerSm);
-  }
-  EXPECT_EQ(beside->footprint.smemBytes, launched->footprint.smemBytes);
-  EXPECT_EQ(beside->footprint.scratchBytes,
-            launched->footprint.scratchBytes + 4 * 4 * 16 * 4096 / 64);
-  EXPECT_EQ(beside->footprint.rowScratchBytes, beside->footprint.scratchBytes);
-
-  // Strips of whole blocks of queries.
-  p.batch = p.heads = p.kvHeads = 1;
-  p.queries = 129;
-  p.headDim = p.headDimV = 32;
-  for (int64_t queryBlock : {64, 128}) {
-    Tiles tiles = with(tilesOf(queryBlock, queryBlock, 2), "overlap", 0);
-    launched = planOf(p, tiles, error);
-    ASSERT_TRUE(launched) << error;
-    beside = planOf(p, with(tiles, "beside", 1), error);
-    ASSERT_TRUE(beside) << error;
-    EXPECT_EQ(beside->footprint.scratchBytes - launched->footprint.scratchBytes,
-              queryBlock == 64 ? 12 : 16);
+    EXPECT_EQ(plan->footprint.smemBytes, launched->footprint.smemBytes);
+    EXPECT_EQ(plan->footprint.scratchBytes, launched->footprint.scratchBytes);
+    EXPECT_EQ(plan->footprint.rowScratchBytes, plan->footprint.scratchBytes);
   }
 }
 
@@ -293,6 +278,10 @@ TEST(FlashBackward, BesideMovesTheSame) {
         EXPECT_EQ(beside->bytes.l2, launched->bytes.l2);
         EXPECT_EQ(beside->bytes.smem, launched->bytes.smem);
         EXPECT_LT(beside->bytes.hbm, launched->bytes.hbm);
+        auto before = planOf(p, with(tiles, "beside", 2), error);
+        ASSERT_TRUE(before) << error;
+        EXPECT_EQ(before->bytes.l2, launched->bytes.l2);
+        EXPECT_EQ(before->bytes.smem, launched->bytes.smem);
         EXPECT_EQ(beside->launches[0].seconds, launched->launches[0].seconds);
         EXPECT_LT(launched->seconds - beside->seconds,
                   launched->launches[2].seconds)
@@ -333,11 +322,64 @@ TEST(FlashBackward, BesideAsMeasured) {
     EXPECT_NEAR(gain, measured, row.d == 128 ? 0.025 : 0.045) << p;
     auto chosen = planOf(p, {}, error);
     ASSERT_TRUE(chosen) << error;
-    EXPECT_EQ(chosen->tiles.get("beside", -1), measured >= 1) << p;
-    EXPECT_EQ(chosen->tiles.get("first_stores", -1),
-              row.isCausal || row.rows == 1024)
-        << p;
+    EXPECT_EQ(chosen->tiles.get("beside", -1) > 0, measured >= 1) << p;
   }
+}
+
+// us on an H100 80GB SXM (2026-11-23): prepared beside the tiles, to zeros and
+// to what the first stores, and by a launch before them; the best is chosen,
+// within what two calls differ by.
+TEST(FlashBackward, BeforeAsMeasured) {
+  struct Row {
+    int64_t d, rows;
+    bool isCausal;
+    double toZeros, toStored, launchedToZeros, launchedToStored;
+  };
+  for (const Row &row : {Row{128, 1024, false, 747, 736, 739, 751},
+                         {128, 2048, false, 1210, 1297, 1272, 1286},
+                         {128, 4096, false, 2225, 2276, 2387, 2389},
+                         {128, 16384, false, 8792, 8938, 8952, 9032},
+                         {128, 1024, true, 616, 571, 544, 487},
+                         {128, 2048, true, 812, 771, 793, 772},
+                         {128, 4096, true, 1310, 1312, 1352, 1344},
+                         {128, 16384, true, 4413, 4489, 4496, 4523},
+                         {64, 1024, false, 917, 910, 864, 855},
+                         {64, 4096, false, 2866, 2809, 2864, 2771},
+                         {64, 16384, false, 10534, 10404, 10585, 10304},
+                         {64, 4096, true, 1648, 1645, 1651, 1519},
+                         {64, 16384, true, 5470, 5528, 5553, 5251}}) {
+    Problem p = tokenGradients(row.d, row.rows, row.isCausal);
+    std::string error;
+    std::pair<Tiles, double> all[] = {
+        {{{"beside", 2}, {"first_stores", 0}}, row.toZeros},
+        {{{"beside", 2}, {"first_stores", 1}}, row.toStored},
+        {{{"beside", 1}, {"first_stores", 0}}, row.launchedToZeros},
+        {{{"beside", 1}, {"first_stores", 1}}, row.launchedToStored}};
+    double best = 1e9, chosen = 0, least = 1e9;
+    for (const auto &[tiles, measured] : all) {
+      auto plan = planOf(p, tiles, error);
+      ASSERT_TRUE(plan) << error;
+      best = std::min(best, measured);
+      if (plan->seconds < least)
+        least = plan->seconds, chosen = measured;
+    }
+    EXPECT_LE(chosen, 1.025 * best) << p;
+  }
+}
+
+// Whoever prepares beside tiles waits for nobody, but tiles that wait for each
+// other are slower for it.
+TEST(FlashBackward, OrderedSumsBehindALaunch) {
+  for (int64_t d : {64, 128})
+    for (int64_t rows : {1024, 4096, 16384})
+      for (bool isCausal : {false, true}) {
+        Problem p = tokenGradients(d, rows, isCausal);
+        p.deterministic = true;
+        std::string error;
+        auto chosen = planOf(p, {}, error);
+        ASSERT_TRUE(chosen) << error;
+        EXPECT_LT(chosen->tiles.get("beside", -1), 2) << p;
+      }
 }
 
 // Warps that finish are few: where a head's sums are many for its tiles, or all
@@ -350,7 +392,7 @@ TEST(FlashBackward, BesideNeedsTiles) {
     return plan ? plan->tiles.get("beside", -1) : -1;
   };
   Problem many = tokenGradients(128, 4096, false);
-  EXPECT_EQ(chosen(many, 4096), 1);
+  EXPECT_EQ(chosen(many, 4096), 2);
   EXPECT_EQ(chosen(many, 256), 0);
   Problem small = tokenGradients(128, 256, false);
   small.batch = 1;
@@ -425,8 +467,15 @@ TEST(FlashBackward, FirstStores) {
     int64_t keys = isWindow ? 1024 : p.queries;
     // An H100 had 1.08 and 1.12 with 1024 rows under a causal mask, 1.03
     // with 4096; without a mask, where tiles begin with the same queries,
-    // 1.01 and 1.02 with 1024.
-    bool isInStep = p.mask.kind == MaskKind::none;
+    // 1.01 and 1.02 with 1024.  With blocks of 128 queries, 1.03 with 4096 and
+    // 16384.
+    bool isInStep =
+        p.mask.kind == MaskKind::none && tiles.get("query_block") == 64;
+    if (p.mask.kind == MaskKind::none && !isInStep) {
+      EXPECT_GT(gain, 1) << p;
+      EXPECT_LT(gain, 1.08) << p;
+      return;
+    }
     EXPECT_GT(gain, isInStep       ? (keys == 1024 ? 1 : 0.95)
                     : keys == 1024 ? 1.04
                                    : 1)

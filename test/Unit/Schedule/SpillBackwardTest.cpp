@@ -365,7 +365,7 @@ TEST(SpillBackward, ScratchHasALimit) {
   ASSERT_TRUE(plan) << error;
   EXPECT_EQ(plan->footprint.stripScratchBytes,
             int64_t(4) * 2 * 2 * 16384 * 16384);
-  EXPECT_FALSE(planOf(tokenGradients(512, 16384), {{"strip", 16384}}, error));
+  EXPECT_FALSE(planOf(tokenGradients(512, 32768), {{"strip", 32768}}, error));
   EXPECT_NE(error.find("unless its strip and heads are asked for"),
             std::string::npos)
       << error;

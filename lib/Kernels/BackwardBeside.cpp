@@ -1,0 +1,140 @@
+//===- BackwardBeside.cpp - What is done beside flash_backward ------------===//
+//
+// The list of parts, to prepare and to finish, from which warps of the main
+// launch draw (BackwardFrame.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackwardFrame.h"
+
+#include "attn/Schedule/Registry.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void BackwardFrame::declareBeside() {
+  if (preparesBeside)
+    declareOrigins(*this);
+  arguments.operand("dq", element);
+  arguments.perLaunch(kFlagsRole, b.getI32Type(), kMostFlags);
+  arguments.pointer(kStripCounterRole, b.getI32Type());
+}
+
+//===----------------------------------------------------------------------===//
+// Counts of key heads
+//===----------------------------------------------------------------------===//
+
+Scalar BackwardFrame::keyHeadOf(const Tile &tile) const {
+  return tile.batch * (arguments.get(b, "heads") / sharers) + tile.head;
+}
+
+void BackwardFrame::count(Scalar keyHead) const {
+  Scalar parts = partsOfKeyHead();
+  CountOp::create(b, arguments.get(b, kFlagsRole), keyHead,
+                  tilesOfKeyHead() + parts + prepared(parts));
+}
+
+void BackwardFrame::awaitPrepared(const Tile &tile) const {
+  AwaitOp::create(b, b.getI32Type(), arguments.get(b, kFlagsRole),
+                  keyHeadOf(tile), partsOfKeyHead())
+      ->setAttr("mostly_set", b.getUnitAttr());
+}
+
+void BackwardFrame::countTile(Scalar keyHead) const {
+  // Without queries there is nothing to finish, and no count.
+  b.when(b.i32(0) < streamedRows, [&] { count(keyHead); });
+}
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+BackwardFrame::Part BackwardFrame::partOf(Scalar number) const {
+  Scalar heads = arguments.get(b, "heads"), ofHead = partsOfHead();
+  Scalar flat = number / ofHead, batch = flat / heads;
+  return {batch, flat - batch * heads, number - flat * ofHead, flat / sharers};
+}
+
+void BackwardFrame::preparePart(Scalar number) const {
+  Part part = partOf(number);
+  StripRows at(*this, part.batch, part.head, part.number);
+  leaveStatistics(*this, at);
+  beginSums(*this, at);
+  count(part.keyHead);
+}
+
+Scalar BackwardFrame::finishPart(Scalar number, Scalar seen,
+                                 int64_t columns) const {
+  Part part = partOf(number);
+  b.when(seen < part.keyHead, [&] {
+    AwaitOp::create(b, b.getI32Type(), arguments.get(b, kFlagsRole),
+                    part.keyHead,
+                    tilesOfKeyHead() + prepared(partsOfKeyHead()));
+  });
+  StripRows at(*this, part.batch, part.head, part.number);
+  storeSums(part.batch, part.head, at.tile * kStripRows, at.row, columns,
+            [&](int64_t image) {
+              return imagePlace(at.block, at.strip, at.warp, image);
+            });
+  count(part.keyHead);
+  return part.keyHead;
+}
+
+//===----------------------------------------------------------------------===//
+// The list
+//===----------------------------------------------------------------------===//
+
+Scalar BackwardFrame::drawPart() const {
+  // Every warp that draws finds the end once.
+  Scalar parts = allParts();
+  Scalar draws = parts + prepared(parts) + b.gridSize(0) * drawers();
+  return b.wrap(DrawOp::create(b, b.getI32Type(),
+                               arguments.get(b, kStripCounterRole), draws));
+}
+
+Scalar BackwardFrame::prepareFirst() const {
+  Scalar heads = order().headsOfFirst(b, b.gridSize(0));
+  Scalar first = heads * partsOfKeyHead(), all = allParts();
+  // What they have drawn by then is as much.
+  Scalar last = first - b.gridSize(0) * (kWarpsPerGroup * groups);
+  ValueRange drawn = b.repeat(
+      {drawPart()},
+      [&](ValueRange s) {
+        return (b.i32(kNothing) < b.wrap(s[0])) & (b.wrap(s[0]) < all);
+      },
+      [&](ValueRange s) -> SmallVector<Value> {
+        Scalar number = b.wrap(s[0]);
+        preparePart(number);
+        auto next = b.choose(
+            number < last, [&]() -> SmallVector<Value> { return {drawPart()}; },
+            [&]() -> SmallVector<Value> { return {b.i32(kNothing)}; });
+        return {next[0]};
+      });
+  return b.wrap(drawn[0]);
+}
+
+void BackwardFrame::workBeside(Scalar drawn, int64_t columns) const {
+  Scalar parts = allParts(), toPrepare = prepared(parts);
+  // Who draws ahead holds back what others have time for, in the end the most.
+  b.repeat(
+      {drawn, b.i32(kNoHead)},
+      [&](ValueRange s) { return b.wrap(s[0]) < toPrepare + parts; },
+      [&](ValueRange s) -> SmallVector<Value> {
+        Scalar number = b.wrap(s[0]), seen = b.wrap(s[1]);
+        if (!preparesBeside) {
+          seen = finishPart(number, seen, columns);
+          return {drawPart(), seen};
+        }
+        auto now = b.choose(
+            number < toPrepare,
+            [&]() -> SmallVector<Value> {
+              preparePart(number);
+              return {seen};
+            },
+            [&]() -> SmallVector<Value> {
+              return {finishPart(number - toPrepare, seen, columns)};
+            });
+        return {drawPart(), now[0]};
+      });
+}
