@@ -517,7 +517,7 @@ TEST_F(Words, WhatIsAddedToIsNotReadOrWritten) {
         {"expects bytes that no op of the launch adds to, or behind the wait "
          "for all that they do, but got some that one does (warp ",
          "expects words that no op of the launch has read or written "
-         "otherwise, but got some that one has (warp 1"});
+         "otherwise, or behind the write, but got some that one has (warp 1"});
     EXPECT_TRUE(errors.front().notes == "the addition is here\n" ||
                 errors.front().notes == "the access is here\n");
   }
