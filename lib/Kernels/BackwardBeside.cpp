@@ -17,7 +17,7 @@ void BackwardFrame::declareBeside() {
   if (preparesBeside)
     declareOrigins(*this);
   arguments.operand("dq", element);
-  arguments.perLaunch(kFlagsRole, b.getI32Type(), kMostFlags);
+  arguments.perLaunch(kFlagsRole, b.getI32Type(), kHeadFlags);
   arguments.pointer(kStripCounterRole, b.getI32Type());
 }
 
@@ -29,15 +29,27 @@ Scalar BackwardFrame::keyHeadOf(const Tile &tile) const {
   return tile.batch * (arguments.get(b, "heads") / sharers) + tile.head;
 }
 
+BackwardFrame::Flag BackwardFrame::flagOf(Scalar keyHead) const {
+  Scalar all = arguments.get(b, "heads") / sharers * arguments.get(b, "batch");
+  Scalar together = b.ceilDiv(all, kHeadFlags), index = keyHead / together;
+  return {index, b.min(together, all - index * together)};
+}
+
 void BackwardFrame::count(Scalar keyHead) const {
+  Flag flag = flagOf(keyHead);
   Scalar parts = partsOfKeyHead();
-  CountOp::create(b, arguments.get(b, kFlagsRole), keyHead,
-                  tilesOfKeyHead() + parts + prepared(parts));
+  CountOp::create(b, arguments.get(b, kFlagsRole), flag.index,
+                  (tilesOfKeyHead() + parts + prepared(parts)) * flag.keyHeads);
+}
+
+AwaitOp BackwardFrame::await(Scalar keyHead, Scalar least) const {
+  Flag flag = flagOf(keyHead);
+  return AwaitOp::create(b, b.getI32Type(), arguments.get(b, kFlagsRole),
+                         flag.index, least * flag.keyHeads);
 }
 
 void BackwardFrame::awaitPrepared(const Tile &tile) const {
-  AwaitOp::create(b, b.getI32Type(), arguments.get(b, kFlagsRole),
-                  keyHeadOf(tile), partsOfKeyHead())
+  await(keyHeadOf(tile), partsOfKeyHead())
       ->setAttr("mostly_set", b.getUnitAttr());
 }
 
@@ -68,9 +80,7 @@ Scalar BackwardFrame::finishPart(Scalar number, Scalar seen,
                                  int64_t columns) const {
   Part part = partOf(number);
   b.when(seen < part.keyHead, [&] {
-    AwaitOp::create(b, b.getI32Type(), arguments.get(b, kFlagsRole),
-                    part.keyHead,
-                    tilesOfKeyHead() + prepared(partsOfKeyHead()));
+    await(part.keyHead, tilesOfKeyHead() + prepared(partsOfKeyHead()));
   });
   StripRows at(*this, part.batch, part.head, part.number);
   storeSums(part.batch, part.head, at.tile * kStripRows, at.row, columns,

@@ -177,6 +177,14 @@ struct BackwardFrame : GradientFrame {
   int64_t fewColumns() const { return std::gcd<int64_t>(gradientColumns, 32); }
 
 private:
+  /// The flag of a key head, and how many share it: more than one where there
+  /// are more than flags.
+  struct Flag {
+    Scalar index, keyHeads;
+  };
+  Flag flagOf(Scalar keyHead) const;
+  /// Waits until so much is counted, of every key head of the flag.
+  tile::AwaitOp await(Scalar keyHead, Scalar least) const;
   /// A part, 16 queries, of those of all heads.
   struct Part {
     Scalar batch, head, number, keyHead;

@@ -101,11 +101,13 @@ struct ScheduleKind {
 const std::vector<ScheduleKind> &scheduleKinds();
 const ScheduleKind *findScheduleKind(std::string_view name);
 
-/// Flags that a launch may have: of tiles of queries where score_spill merges
-/// scores and outputs, of key heads where flash_backward is one launch.
-inline constexpr int64_t kMostFlags = 8000;
-/// Those of score_spill with such tiles; 0: they are not merged.
+/// Tiles of queries that one launch of score_spill has flags for, when scores
+/// and outputs are merged: with such tiles (0: they are not), and at most.
 int64_t mergedFlags(const Tiles &tiles, const Problem &problem);
+inline constexpr int64_t kMostFlags = 8000;
+/// Flags of flash_backward where it has fewer launches: a key head has one, or
+/// shares it with its neighbours where there are more of them.
+inline constexpr int64_t kHeadFlags = 1024;
 
 /// What a form has that keeps weights, and a sentence unless its blocks of
 /// scores are those that are kept.

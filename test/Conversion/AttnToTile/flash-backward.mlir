@@ -73,7 +73,7 @@ func.func @blocks(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
 // CHECK-LABEL: func.func @beside
 // CHECK: %[[SUMS:.*]] = tile.scratch({{.*}}) : memref<?x3x?x4096xf32>
 // CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64_prepare grid({{.*}}) args({{.*}}%[[SUMS]]
-// CHECK: %[[COUNTS:.*]] = tile.counter : memref<8000xi32>
+// CHECK: %[[COUNTS:.*]] = tile.counter : memref<1024xi32>
 // CHECK: %[[STRIPS:.*]] = tile.counter : memref<1xi32>
 // CHECK: %[[COUNTER:.*]] = tile.counter : memref<1xi32>
 // CHECK: %[[QUERIES:.*]] = arith.muli %dim_{{[0-9]+}}, %dim
@@ -101,7 +101,7 @@ func.func @beside(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
 // CHECK: %[[STRIPS:.*]] = arith.muli %[[BLOCKS]], %c2
 // CHECK-DAG: %[[STATISTICS:.*]] = tile.scratch(%{{.*}}, %[[STRIPS]]) : memref<?x3x?x128xf32>
 // CHECK-DAG: %[[SUMS:.*]] = tile.scratch(%{{.*}}, %[[STRIPS]]) : memref<?x3x?x4096xf32>
-// CHECK: %[[COUNTS:.*]] = tile.counter : memref<8000xi32>
+// CHECK: %[[COUNTS:.*]] = tile.counter : memref<1024xi32>
 // CHECK: tile.launch {{.*}}@flash_backward_wgmma_f16_64{{.*}} args({{.*}}%[[STATISTICS]], %[[SUMS]], %arg4, {{.*}}%arg5, {{.*}}%arg6, {{.*}}%[[COUNTS]]
 // CHECK-NOT: tile.launch
 // CHECK: return

@@ -71,7 +71,7 @@ SINGLE = 16
 # Stores and loads of local memory in the roles that do not multiply, and outside
 # of products in those that do, each run once a tile or a block of queries; with
 # `beside`, by its value, once or twice 16 queries as well.
-BEFORE, AROUND = {0: 48, 1: 64, 2: 160}, 37
+BEFORE, AROUND = {0: 48, 1: 64, 2: 160}, {0: 37, 1: 37, 2: 48}
 # With `ordered` the writer knows of three tiles instead of one.
 ORDERED = 16
 # Weights that were kept wait beside dP, where scores would become P before: a few
@@ -120,7 +120,7 @@ def without_added(found, order, is_merged):
     return found
 
 
-def main_faults(kernel, schedule, shape, said, wanted, got, before):
+def main_faults(kernel, schedule, shape, said, wanted, got, before, around):
     """Sentences about the main kernel of a pipeline."""
     wrong = [line for line in re.findall(r"\(C75\d\d\) .*", said)
              if f"'{kernel}'" in line or "function '" not in line]
@@ -151,7 +151,7 @@ def main_faults(kernel, schedule, shape, said, wanted, got, before):
     for part, names, most in (
             ("before", got[:start], before),
             ("around products", got[start:first] + got[last:],
-             AROUND + (KEPT_AROUND if is_kept else 0)),
+             around + (KEPT_AROUND if is_kept else 0)),
             ("between products", got[first:last],
              KEPT if is_kept else SHORT.get(shape, 0))):
         local = names.count("STL") + names.count("LDL")
@@ -198,11 +198,12 @@ def check(opt, ptxas, machine, attributes, problems):
                               (r"f16_(\d+)", kernel)))
             wants = written[kernel] + ["MEMBAR", "MEMBAR.WIDE"] * fences
             beside = re.search(r"beside = (\d)", schedule)
-            before = BEFORE[int(beside.group(1)) if beside else 0]
+            beside = int(beside.group(1)) if beside else 0
+            before = BEFORE[beside]
             if "ordered = 1" in schedule:
                 before += ORDERED
             wrong = main_faults(kernel, schedule, shape, said, wants, got,
-                                before)
+                                before, AROUND[beside])
         elif "_f32_" in kernel:
             wrong = single_faults(wrong, got)
         yield not wrong, (

@@ -216,11 +216,11 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
       {"delta", memory.allocate(int64_t(truth.lse.size()) * 4)},
       {kCounterRole, memory.allocate(4)},
       {kStripCounterRole, memory.allocate(4)},
-      {kFlagsRole, memory.allocate(4 * kMostFlags)}};
-  const std::vector<int32_t> none(kMostFlags, 0);
+      {kFlagsRole, memory.allocate(4 * kHeadFlags)}};
+  const std::vector<int32_t> none(kHeadFlags, 0);
   for (StringRef counter : {kCounterRole, kStripCounterRole})
     memory.write(addresses[counter], none.data(), 4);
-  memory.write(addresses[kFlagsRole], none.data(), 4 * kMostFlags);
+  memory.write(addresses[kFlagsRole], none.data(), 4 * kHeadFlags);
   std::pair<const char *, size_t> gradients[] = {{"dq", truth.dq.size()},
                                                  {"dk", truth.dk.size()},
                                                  {"dv", truth.dv.size()}};

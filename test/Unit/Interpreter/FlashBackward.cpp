@@ -9,6 +9,8 @@
 
 #include "GradientChecks.h"
 
+#include "attn/Schedule/Registry.h"
+
 using namespace mlir;
 using namespace attn;
 
@@ -128,6 +130,17 @@ TEST_F(FlashBackward, AllBlockOrders) {
         options.seed = uint64_t(blocks);
         check(p, c, options);
       }
+}
+
+// More key heads than flags: two share one, or at the end one has it alone.
+TEST_F(FlashBackward, HeadsShareFlags) {
+  for (int64_t beside : {1, 2}) {
+    Problem p = problem(1, 2, 8, 8, {});
+    p.batch = kHeadFlags / 2 + 1;
+    p.heads = p.kvHeads = 3;
+    multiprocessors = 2;
+    check(p, Choice{64, 64, 2, 1, beside}, {});
+  }
 }
 
 // Whatever warps and blocks go on, and however many there are.
