@@ -13,7 +13,7 @@
 // them.  With `beside` warps of the main one do: those that its first warpgroup
 // has left, and in the end the consumers.  They draw 16 queries after the
 // other, in the order of heads, and wait until all tiles of the key head are
-// through, which the writers count in a flag for each.
+// through, which the writers count in a flag for each, or for a few of many.
 //
 // With `beside = 2` the same warps also do what the launch before would: the
 // list that they draw from begins with the queries of all heads, to prepare.

@@ -503,7 +503,7 @@ private:
                                kMostTogether);
   }
 
-  /// Calls a row to L2; each lane its part, in what a line of L2 is fetched in.
+  /// Calls a row to L2; its four lanes take turns, 64 bytes each.
   static void prefetch(Lane &b, ViewType view, Value row) {
     constexpr int64_t unit = 64;
     for (int64_t i = 0; i * unit * kLanes < view.rowBytes(); ++i) {
