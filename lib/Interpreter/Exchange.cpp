@@ -179,7 +179,8 @@ Step attn::interpreter::runStoreRegisters(Warp &warp, const Instruction &in) {
   return Step::next;
 }
 
-/// Whether an image of the one type is one of several of the other.
+/// Whether images of accumulators that were stored are several of those that
+/// are loaded, of some of their columns each.
 static bool areParts(TypeRange stored, TypeRange loaded) {
   if (stored.size() != 1 || loaded.size() != 1)
     return false;
@@ -187,10 +188,9 @@ static bool areParts(TypeRange stored, TypeRange loaded) {
   auto b = dyn_cast<tile::FragType>(loaded[0]);
   constexpr auto acc = tile::FragmentLayout::acc;
   if (!a || !b || a.getLayout() != acc || b.getLayout() != acc ||
-      a.getRows() != b.getRows())
+      a.getRows() != b.getRows() || a.getElementType() != b.getElementType())
     return false;
-  return a.getColumns() % b.getColumns() == 0 ||
-         b.getColumns() % a.getColumns() == 0;
+  return a.getColumns() % b.getColumns() == 0;
 }
 
 /// The write that an image comes from was of the same types, or of columns of

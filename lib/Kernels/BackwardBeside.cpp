@@ -82,11 +82,7 @@ Scalar BackwardFrame::finishPart(Scalar number, Scalar seen,
   b.when(seen < part.keyHead, [&] {
     await(part.keyHead, tilesOfKeyHead() + prepared(partsOfKeyHead()));
   });
-  StripRows at(*this, part.batch, part.head, part.number);
-  storeSums(part.batch, part.head, at.tile * kStripRows, at.row, columns,
-            [&](int64_t image) {
-              return imagePlace(at.block, at.strip, at.warp, image);
-            });
+  storeSums(StripRows(*this, part.batch, part.head, part.number), columns);
   count(part.keyHead);
   return part.keyHead;
 }

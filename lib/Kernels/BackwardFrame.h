@@ -77,15 +77,10 @@ struct BackwardFrame : GradientFrame {
   void declareSums();
   /// Images that 16 queries have.
   int64_t imagesOfWarp() const { return splitsColumns ? groups : 1; }
-  /// The place of one of them, in block number `block`, for one of the four
-  /// warps of one of its strips.
-  Scalar imagePlace(Scalar block, Scalar strip, Scalar warp,
-                    int64_t image) const;
-  /// Rounds the sums of 16 queries from `row` on, of the strip from `strip` on,
-  /// and stores them, `columns` at a time; `place` gives those of images.
-  void storeSums(Scalar batch, Scalar head, Scalar strip, Scalar row,
-                 int64_t columns,
-                 llvm::function_ref<Scalar(int64_t image)> place) const;
+  /// The place of one of those of a warp's queries.
+  Scalar imagePlace(const StripRows &at, int64_t image) const;
+  /// Rounds the sums of a warp's queries and stores them, `columns` at a time.
+  void storeSums(const StripRows &at, int64_t columns) const;
   tile::FragType imageType() const {
     return b.accType(kWarpRows, gradientColumns);
   }

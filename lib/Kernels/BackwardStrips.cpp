@@ -15,24 +15,21 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-Scalar BackwardFrame::imagePlace(Scalar block, Scalar strip, Scalar warp,
-                                 int64_t image) const {
-  Scalar part = splitsColumns ? b.i32(image) : strip;
-  return (block * groups + part) * kWarpsPerGroup + warp;
+Scalar BackwardFrame::imagePlace(const StripRows &at, int64_t image) const {
+  Scalar part = splitsColumns ? b.i32(image) : at.strip;
+  return (at.block * groups + part) * kWarpsPerGroup + at.warp;
 }
 
-void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar strip,
-                              Scalar row, int64_t columns,
-                              function_ref<Scalar(int64_t image)> place) const {
+void BackwardFrame::storeSums(const StripRows &at, int64_t columns) const {
   auto type = ViewType::get(b.getContext(), problem.headDim, element,
                             request.alignmentOf("dq"));
-  Value view =
-      arguments.view(b, "dq", type, batch, head, arguments.get(b, "queries"));
+  Value view = arguments.view(b, "dq", type, at.batch, at.head,
+                              arguments.get(b, "queries"));
   int64_t pieces = gradientColumns / columns;
   auto load = [&](int64_t image, int64_t piece) -> Value {
     auto sums = LoadRegistersOp::create(
         b, TypeRange(b.accType(kWarpRows, columns)),
-        arguments.get(b, "scratch_dq"), place(image) * pieces + piece);
+        arguments.get(b, "scratch_dq"), imagePlace(at, image) * pieces + piece);
     return sums.getResult(0);
   };
   // Whole images are on their way together.
@@ -44,10 +41,11 @@ void BackwardFrame::storeSums(Scalar batch, Scalar head, Scalar strip,
         all.push_back(load(i / pieces, i % pieces));
       return all;
     };
-    SmallVector<Value> all = orZeros(strip, loadAll, columns, together);
+    SmallVector<Value> all =
+        orZeros(at.tile * kStripRows, loadAll, columns, together);
     for (int64_t i = 0; i < together; ++i) {
       Value scaled = scaleRows(b, all[i], arguments.get(b, "scale"));
-      StoreFragmentOp::create(b, scaled, view, row,
+      StoreFragmentOp::create(b, scaled, view, at.row,
                               b.i32((first + i) * columns));
     }
   }
@@ -64,7 +62,7 @@ static void clearSums(const BackwardFrame &f, const StripRows &at) {
   for (int64_t image = 0; image < f.imagesOfWarp(); ++image)
     StoreRegistersOp::create(b, ValueRange{zeros},
                              f.arguments.get(b, "scratch_dq"),
-                             f.imagePlace(at.block, at.strip, at.warp, image));
+                             f.imagePlace(at, image));
 }
 
 void attn::beginSums(const BackwardFrame &f, const StripRows &at) {
@@ -105,11 +103,7 @@ KernelOp attn::finishStrips(BackwardFrame &f) {
   }
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
   // The sums that the main launch added to last are still in L2.
-  StripRows at(f, /*fromEnd=*/true);
-  f.storeSums(at.batch, at.head, at.tile * kStripRows, at.row,
-              f.gradientColumns, [&](int64_t image) {
-                return f.imagePlace(at.block, at.strip, at.warp, image);
-              });
+  f.storeSums(StripRows(f, /*fromEnd=*/true), f.gradientColumns);
   ReturnOp::create(b);
   return kernel;
 }

@@ -127,10 +127,12 @@ public:
   double heldUp() const {
     bool isInStep =
         problem.mask.kind == MaskKind::none && tiles() > 1 && hasShortSteps;
-    bool waits = how.firstStores || how.isOrdered;
-    return (how.firstStores && !how.isOrdered && isInStep ? c.firstStoresShare
-                                                          : 0) +
-           (waits && how.hasBefore ? c.beforeWaitShare : 0);
+    double share = 0;
+    if (how.firstStores && !how.isOrdered && isInStep)
+      share += c.firstStoresShare;
+    if (how.hasBefore && (how.firstStores || how.isOrdered))
+      share += c.beforeWaitShare;
+    return share;
   }
 
 private:

@@ -7,9 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupsTest.h"
-#include "Survivors.h"
-
-#include <algorithm>
 
 using namespace mlir;
 using namespace attn;
@@ -106,12 +103,7 @@ protected:
   void expectOneOf(const std::vector<std::string> &messages) {
     for (const InterpreterOptions &options : schedules()) {
       ASSERT_FALSE(runs(options)) << messages.front();
-      const std::string &text = errors.front().text;
-      EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
-                              [&](const std::string &message) {
-                                return text.find(message) != std::string::npos;
-                              }))
-          << text;
+      expectFirstError(messages);
     }
   }
 
@@ -142,22 +134,10 @@ TEST_F(Beginnings, RightInEverySchedule) {
 
 TEST_F(Beginnings, MutantsAreKilled) {
   kernel();
-  expectKilled("beginnings", *module, /*moves=*/true, /*atLeast=*/15,
-               [&](ModuleOp mutant) -> std::string {
-                 OwningOpRef<ModuleOp> before = std::move(module);
-                 module = mutant.clone();
-                 std::string verdict;
-                 for (const InterpreterOptions &options : schedules()) {
-                   if (!runs(options))
-                     verdict = errors.front().text;
-                   else if (!isRight())
-                     verdict = "wrong sums";
-                   if (!verdict.empty())
-                     break;
-                 }
-                 module = std::move(before);
-                 return verdict;
-               });
+  expectMutantsKilled(
+      "beginnings", /*atLeast=*/15, schedules(),
+      [&](const InterpreterOptions &options) { return runs(options); },
+      [&] { return isRight(); });
 }
 
 TEST_F(Beginnings, NobodyAwaits) {

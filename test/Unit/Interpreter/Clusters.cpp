@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupsTest.h"
-#include "Survivors.h"
 
 using namespace attn;
 
@@ -121,10 +120,7 @@ protected:
   void expectFault(const std::vector<std::string> &messages) {
     for (const InterpreterOptions &options : schedules()) {
       ASSERT_FALSE(shares(options)) << messages.front();
-      bool found = false;
-      for (const std::string &message : messages)
-        found |= errors.front().text.find(message) != std::string::npos;
-      EXPECT_TRUE(found) << errors.front().text;
+      expectFirstError(messages);
     }
   }
 
@@ -231,16 +227,8 @@ TEST_F(Clusters, AnArrivalFromAnotherBlockShowsNoWrite) {
 
 TEST_F(Clusters, MutantsAreKilled) {
   shared();
-  mlir::OwningOpRef<mlir::ModuleOp> right = std::move(module);
-  expectKilled("shared", *right, /*moves=*/true, /*atLeast=*/10,
-               [&](mlir::ModuleOp mutant) -> std::string {
-                 module = mutant.clone();
-                 for (const InterpreterOptions &options : schedules()) {
-                   if (!shares(options))
-                     return errors.front().text;
-                   if (!summed())
-                     return "wrong sums";
-                 }
-                 return "";
-               });
+  expectMutantsKilled(
+      "shared", /*atLeast=*/10, schedules(),
+      [&](const InterpreterOptions &options) { return shares(options); },
+      [&] { return summed(); });
 }

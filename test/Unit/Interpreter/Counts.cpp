@@ -7,9 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupsTest.h"
-#include "Survivors.h"
-
-#include <algorithm>
 
 using namespace mlir;
 using namespace attn;
@@ -117,12 +114,7 @@ protected:
                    int64_t blocks = 2) {
     for (const InterpreterOptions &options : schedules()) {
       ASSERT_FALSE(runs(options, blocks)) << messages.front();
-      const std::string &text = errors.front().text;
-      EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
-                              [&](const std::string &message) {
-                                return text.find(message) != std::string::npos;
-                              }))
-          << text;
+      expectFirstError(messages);
     }
   }
 
@@ -159,22 +151,10 @@ TEST_F(Counts, RightInEverySchedule) {
 
 TEST_F(Counts, MutantsAreKilled) {
   kernel();
-  expectKilled("counts", *module, /*moves=*/true, /*atLeast=*/20,
-               [&](ModuleOp mutant) -> std::string {
-                 OwningOpRef<ModuleOp> before = std::move(module);
-                 module = mutant.clone();
-                 std::string verdict;
-                 for (const InterpreterOptions &options : schedules()) {
-                   if (!runs(options, 2))
-                     verdict = errors.front().text;
-                   else if (!isRight(2))
-                     verdict = "wrong sums";
-                   if (!verdict.empty())
-                     break;
-                 }
-                 module = std::move(before);
-                 return verdict;
-               });
+  expectMutantsKilled(
+      "counts", /*atLeast=*/20, schedules(),
+      [&](const InterpreterOptions &options) { return runs(options, 2); },
+      [&] { return isRight(2); });
 }
 
 //===----------------------------------------------------------------------===//

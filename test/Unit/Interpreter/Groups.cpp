@@ -1,7 +1,6 @@
 //===- Groups.cpp - Blocks that wait for each other -----------------------===//
 
 #include "GroupsTest.h"
-#include "Survivors.h"
 
 using namespace attn;
 
@@ -232,13 +231,8 @@ TEST_F(Groups, ABarrierIsWaitedForTwice) {
 
 TEST_F(Groups, MutantsAreKilled) {
   exchange();
-  mlir::OwningOpRef<mlir::ModuleOp> right = std::move(module);
-  expectKilled("exchange", *right, /*moves=*/true, /*atLeast=*/20,
-               [&](mlir::ModuleOp mutant) -> std::string {
-                 module = mutant.clone();
-                 for (const InterpreterOptions &options : schedules())
-                   if (!exchanges(options))
-                     return errors.empty() ? "wrong sums" : errors.front().text;
-                 return "";
-               });
+  expectMutantsKilled(
+      "exchange", /*atLeast=*/20, schedules(),
+      [&](const InterpreterOptions &options) { return exchanges(options); },
+      [] { return true; });
 }

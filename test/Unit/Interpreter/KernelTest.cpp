@@ -2,6 +2,8 @@
 
 #include "KernelTest.h"
 
+#include "Survivors.h"
+
 #include "attn/Interpreter/Rounding.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -111,4 +113,35 @@ void KernelTest::expectError(const std::vector<KernelArgument> &arguments,
         << errors.front().text;
     EXPECT_EQ(errors.front().line, line) << errors.front().text;
   }
+}
+
+void KernelTest::expectFirstError(const std::vector<std::string> &messages) {
+  ASSERT_FALSE(errors.empty()) << messages.front();
+  const std::string &text = errors.front().text;
+  EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
+                          [&](const std::string &message) {
+                            return text.find(message) != std::string::npos;
+                          }))
+      << text;
+}
+
+void KernelTest::expectMutantsKilled(
+    const std::string &subject, int atLeast,
+    const std::vector<InterpreterOptions> &orders,
+    llvm::function_ref<bool(const InterpreterOptions &)> runs,
+    llvm::function_ref<bool()> isRight) {
+  OwningOpRef<ModuleOp> right = std::move(module);
+  expectKilled(subject, *right, /*moves=*/true, atLeast,
+               [&](ModuleOp mutant) -> std::string {
+                 module = mutant.clone();
+                 for (const InterpreterOptions &options : orders) {
+                   bool isRun = runs(options);
+                   if (!errors.empty())
+                     return errors.front().text;
+                   if (!isRun || !isRight())
+                     return "wrong results";
+                 }
+                 return "";
+               });
+  module = std::move(right);
 }

@@ -63,6 +63,16 @@ protected:
   void expectError(const std::vector<KernelArgument> &arguments,
                    const std::string &message, int64_t blocks = 1);
 
+  /// The first error has one of the messages in it.
+  void expectFirstError(const std::vector<std::string> &messages);
+  /// `expectKilled` of the module's mutants, those with ops that moved too:
+  /// none runs in all orders without an error and is right.
+  void
+  expectMutantsKilled(const std::string &subject, int atLeast,
+                      const std::vector<InterpreterOptions> &orders,
+                      llvm::function_ref<bool(const InterpreterOptions &)> runs,
+                      llvm::function_ref<bool()> isRight);
+
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string source;

@@ -11,7 +11,6 @@
 
 #include "attn/Interpreter/Rounding.h"
 
-#include <algorithm>
 #include <map>
 
 using namespace attn;
@@ -126,12 +125,7 @@ protected:
       InterpreterOptions options;
       options.order = order;
       ASSERT_FALSE(run(arguments, {1, 1, 1}, options));
-      const std::string &text = errors.front().text;
-      EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
-                              [&](const std::string &message) {
-                                return text.find(message) != std::string::npos;
-                              }))
-          << text;
+      expectFirstError(messages);
     }
   }
 

@@ -2,8 +2,6 @@
 
 #include "RolesTest.h"
 
-#include <algorithm>
-
 using namespace attn;
 
 static const char *const kTop = R"(
@@ -84,11 +82,6 @@ void RolesTest::expectOneOf(const std::vector<std::string> &messages) {
     InterpreterOptions options;
     options.order = order;
     ASSERT_FALSE(run(arguments, {1, 1, 1}, options)) << messages.front();
-    const std::string &text = errors.front().text;
-    EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
-                            [&](const std::string &message) {
-                              return text.find(message) != std::string::npos;
-                            }))
-        << text;
+    expectFirstError(messages);
   }
 }

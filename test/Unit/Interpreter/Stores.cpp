@@ -5,9 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupsTest.h"
-#include "Survivors.h"
-
-#include <algorithm>
 
 using namespace mlir;
 using namespace attn;
@@ -86,12 +83,7 @@ protected:
   void expectOneOf(const std::vector<std::string> &messages) {
     for (const InterpreterOptions &options : schedules()) {
       ASSERT_FALSE(runs(options)) << messages.front();
-      const std::string &text = errors.front().text;
-      EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
-                              [&](const std::string &message) {
-                                return text.find(message) != std::string::npos;
-                              }))
-          << text;
+      expectFirstError(messages);
     }
   }
 
@@ -157,16 +149,8 @@ TEST_F(Stores, TheWarpItselfSeesThemBehindTheWait) {
 
 TEST_F(Stores, MutantsAreKilled) {
   relay();
-  OwningOpRef<ModuleOp> right = std::move(module);
-  expectKilled("stores", *right, /*moves=*/true, /*atLeast=*/8,
-               [&](ModuleOp mutant) -> std::string {
-                 module = mutant.clone();
-                 for (const InterpreterOptions &options : schedules()) {
-                   if (!runs(options))
-                     return errors.front().text;
-                   if (!isRight())
-                     return "wrong copies";
-                 }
-                 return "";
-               });
+  expectMutantsKilled(
+      "stores", /*atLeast=*/8, schedules(),
+      [&](const InterpreterOptions &options) { return runs(options); },
+      [&] { return isRight(); });
 }

@@ -7,11 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelTest.h"
-#include "Survivors.h"
 
 #include "attn/Tile/Tile.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -150,12 +148,7 @@ protected:
   void expectOneOf(const std::vector<std::string> &messages) {
     for (const InterpreterOptions &options : orders()) {
       ASSERT_FALSE(runs(options)) << messages.front();
-      const std::string &text = errors.front().text;
-      EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
-                              [&](const std::string &message) {
-                                return text.find(message) != std::string::npos;
-                              }))
-          << text;
+      expectFirstError(messages);
     }
   }
 
@@ -193,22 +186,10 @@ TEST_F(Words, BlocksAddUp) {
 
 TEST_F(Words, MutantsAreKilled) {
   kernel();
-  expectKilled("words", *module, /*moves=*/true, /*atLeast=*/30,
-               [&](ModuleOp mutant) -> std::string {
-                 OwningOpRef<ModuleOp> before = std::move(module);
-                 module = mutant.clone();
-                 std::string verdict;
-                 for (const InterpreterOptions &options : orders()) {
-                   if (!runs(options))
-                     verdict = errors.front().text;
-                   else if (!isRight())
-                     verdict = "wrong sums";
-                   if (!verdict.empty())
-                     break;
-                 }
-                 module = std::move(before);
-                 return verdict;
-               });
+  expectMutantsKilled(
+      "words", /*atLeast=*/30, orders(),
+      [&](const InterpreterOptions &options) { return runs(options); },
+      [&] { return isRight(); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -448,14 +429,12 @@ TEST_F(BegunWords, NobodyWaitsForTheFirst) {
   begun({{"at_least %c1", "at_least %c0"}});
   for (const InterpreterOptions &options : orders()) {
     ASSERT_FALSE(runsInOrder(options, BlockOrder::shuffled));
-    const std::string &text = errors.front().text;
-    EXPECT_TRUE(text.find("expects words that nobody has stored, or behind the "
-                          "wait for that, but got no order between them") !=
-                    std::string::npos ||
-                text.find("expects words that nobody has stored or added to, "
-                          "or behind the wait for all that, but got no order "
-                          "between them") != std::string::npos)
-        << text;
+    expectFirstError(
+        {"expects words that nobody has stored, or behind the wait "
+         "for that, but got no order between them",
+         "expects words that nobody has stored or added to, or "
+         "behind the wait for all that, but got no order between "
+         "them"});
   }
 }
 
@@ -483,22 +462,12 @@ TEST_F(BegunWords, FlagsThatAreKeptAreSaidToBe) {
 
 TEST_F(BegunWords, MutantsAreKilled) {
   begun();
-  expectKilled("begun words", *module, /*moves=*/true, /*atLeast=*/40,
-               [&](ModuleOp mutant) -> std::string {
-                 OwningOpRef<ModuleOp> before = std::move(module);
-                 module = mutant.clone();
-                 std::string verdict;
-                 for (const InterpreterOptions &options : orders()) {
-                   if (!runsInOrder(options, BlockOrder::shuffled))
-                     verdict = errors.front().text;
-                   else if (!isRight(3, 0))
-                     verdict = "wrong sums";
-                   if (!verdict.empty())
-                     break;
-                 }
-                 module = std::move(before);
-                 return verdict;
-               });
+  expectMutantsKilled(
+      "begun words", /*atLeast=*/40, orders(),
+      [&](const InterpreterOptions &options) {
+        return runsInOrder(options, BlockOrder::shuffled);
+      },
+      [&] { return isRight(3, 0); });
 }
 
 //===----------------------------------------------------------------------===//
