@@ -260,7 +260,7 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
                      model.busiest() * strips, model.tensor() * strips};
   UnitTimes units = unitTimes(work, whole, ideal, machine, c);
   Time t = units.time;
-  t.overhead = c.launchSeconds + c.loadLatencySeconds;
+  t.overhead = c.launchSeconds + c.loadLatencySeconds + c.groupStartSeconds;
   Bytes bytes =
       gridTraffic(census, number, problem, machine, teams * together, c);
   double heads = double(problem.batch) * problem.heads;

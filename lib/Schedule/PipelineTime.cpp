@@ -28,7 +28,8 @@
 // up the other warpgroups as well.
 //
 // Beside all that the copy engines of all multiprocessors bring keys and values
-// through L2.
+// through L2, those of wide heads faster where more of them walk along the
+// same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,6 +69,7 @@ public:
     for (const Use &use : census.uses)
       if (use.grid == number)
         add(use);
+    copyClocks /= sharedGain();
   }
 
   double tiles() const { return double(grid.blocks); }
@@ -262,6 +264,22 @@ private:
   double epilogueSlots = 0, strips = 1;
   int64_t queryStages = 1;
   int64_t keys = 1; ///< of a block
+
+  /// By how much faster the rows of wide heads come, by how many
+  /// multiprocessors walk along the same keys at once.
+  double sharedGain() const {
+    constexpr double narrow = 160, wide = 240; // columns
+    if (bytesOf(problem.dtype) != 2)
+      return 1;
+    double sharers = double(problem.heads) / double(problem.kvHeads);
+    double walkers = std::clamp(tiles() * sharers, 1.0, double(machine.sms));
+    double power = problem.mask.kind == MaskKind::none
+                       ? c.sharedCopyPower
+                       : c.maskedSharedCopyPower;
+    double columns = double(problem.headDim + problem.headDimV) / 2;
+    double width = std::clamp((columns - narrow) / (wide - narrow), 0.0, 1.0);
+    return std::pow(c.sharedCopyGain * std::pow(walkers, power), width);
+  }
 
   /// Loops of a warpgroup for blocks that a mask cuts, beside the one for all
   /// others and the first block: with the diagonal at multiples of its rows a

@@ -7,9 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Schedule/Plan.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "Searches.h"
+
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>
@@ -20,20 +19,6 @@ using namespace attn;
 namespace json = llvm::json;
 
 namespace {
-
-Problem read(const json::Object &found) {
-  const json::Object &kind = *found.getObject("kind");
-  Problem p;
-  p.dtype = *parseDataType(*kind.getString("dtype"));
-  p.headDim = *kind.getInteger("head_dim");
-  p.headDimV = *kind.getInteger("head_dim_v");
-  p.mask = *parseMask(*kind.getString("mask"));
-  p.batch = *found.getInteger("batch");
-  p.kvHeads = *found.getInteger("kv_heads");
-  p.heads = p.kvHeads * *kind.getInteger("group");
-  p.queries = p.keys = *found.getInteger("rows");
-  return p;
-}
 
 struct Judged {
   double loss;  ///< measured time of what the model takes, over the best
@@ -49,11 +34,8 @@ std::optional<double> seconds(const json::Object &candidate, bool inFinal) {
 /// Of one problem, with column_split or without.  A candidate that is no plan
 /// any more is not taken, but may be the best.
 Judged judge(const json::Object &entry, bool hasGroups) {
-  Problem problem = read(*entry.getObject("problem"));
-  PlanReport report = plans(problem, *findMachine("h100_sxm"));
-  std::map<std::string, double> predicted;
-  for (const Plan &plan : report.plans)
-    predicted[plan.schedule + ", " + plan.tiles.str()] = plan.seconds;
+  std::map<std::string, double> predicted =
+      predictedTimes(searchedProblem(entry), *findMachine("h100_sxm"));
   std::vector<const json::Object *> candidates;
   const json::Object *chosen = nullptr;
   double least = HUGE_VAL;
@@ -89,10 +71,7 @@ struct Search {
 class Choice : public testing::TestWithParam<Search> {};
 
 TEST_P(Choice, LosesLittle) {
-  std::string path = std::string(ATTN_RESULTS) + "/" + GetParam().file;
-  auto file = llvm::MemoryBuffer::getFile(path);
-  ASSERT_TRUE(file) << path << ": " << file.getError().message();
-  llvm::Expected<json::Value> document = json::parse((*file)->getBuffer());
+  llvm::Expected<json::Value> document = readSearch(GetParam().file);
   ASSERT_TRUE(bool(document)) << llvm::toString(document.takeError());
   const json::Array &problems = *document->getAsObject()->getArray("problems");
   std::vector<double> errors;
