@@ -200,10 +200,10 @@ struct Calibration {
   /// By how much faster copy engines bring rows of 16 bits of more than 240
   /// columns when n multiprocessors walk along the same keys: by that times n
   /// to this power, under a mask to the other, where they begin apart.  Up to
-  /// 160 columns not at all, as the searches of `Choice` have it.  Flash with d
-  /// of 170 to 360 took 1.05 to 1.15 times as long as predicted at 300 rows and
-  /// 0.82 to 0.93 times beyond 4000; with this 204 of its kernels at the border
-  /// are met to 9 % (rms), before to 11 % (2026-11-24).
+  /// 160 columns not at all, as the searches of `Choice` have it.  Flash with
+  /// more than 256 took 1.15 times as long as predicted at 300 rows and 0.86 to
+  /// 0.90 times beyond 5000; with this 192 of its kernels at the border, of 170
+  /// columns and more, are met to 9 % (rms), before to 11 % (2026-11-24).
   double sharedCopyGain = 0.8, sharedCopyPower = 0.1,
          maskedSharedCopyPower = 0.07;
   /// Clocks of a warpgroup between two tiles: barriers, the next tile's place,
@@ -411,8 +411,9 @@ struct Calibration {
   /// Clocks more between two tiles: a tile's first scores and its last output
   /// have nothing beside them.  By the times of 1024, 4096 and 16384 rows.  And
   /// what a launch takes more, in which all groups begin at once: at the border
-  /// those with a tile or two for each took 1.05 to 1.18 times as long as
-  /// predicted, those with ten and more at 300 rows 0.9 times (2026-11-24).
+  /// those with a tile or two for each took, without a mask, 1.05 to 1.19 times
+  /// as long as predicted, those with eight and more at up to 400 rows 0.89 to
+  /// 0.95 times (2026-11-24).
   double groupBoundaryClocks = 5700, groupStartSeconds = 2e-6;
   /// Of these, what is left out of a tile whose first keys another query head
   /// has just brought into L2.  Tiles of one to three strips took 5000 to 10000

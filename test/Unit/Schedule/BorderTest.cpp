@@ -12,7 +12,9 @@
 
 #include "attn/Machine/MachineText.h"
 #include "gtest/gtest.h"
-#include <cmath>
+#include <algorithm>
+#include <optional>
+#include <vector>
 
 using namespace attn;
 namespace json = llvm::json;
