@@ -227,6 +227,8 @@ private:
   /// block before is multiplied.
   State consumeOutputs(const Tile &tile, State state) {
     Run seen = blocksSeen(tile), steps = walkInRound(tile).blocks;
+    Run own = TileBlocks(*band, queries, kGroupRows, kStep)
+                  .seenByTile(b, tile.row + groupRow);
     GroupSoftmax::Rows first = statisticsAt(tile, seen, seen.begin);
     Value sum = b.fill(b.f32(0), b.accType(kWarpRows, column));
     ValueRange last = b.loop(
@@ -236,9 +238,9 @@ private:
         [&](Scalar block, ValueRange s) -> SmallVector<Value> {
           Place place{b.wrap(s[0]), b.wrap(s[1])};
           GroupSoftmax::Rows next = statisticsAt(tile, seen, block + 1);
-          Value sum =
-              splits ? addBlockOfParts(/*exponents=*/s[5], s[2], place)
-                     : addBlock(block, steps, /*exponents=*/s[5], s[2], place);
+          Value sum = splits ? addBlockOfParts(/*exponents=*/s[5], s[2], place)
+                             : addBlock(block, steps, own, /*exponents=*/s[5],
+                                        s[2], place);
           auto [output, rows] = takeIn({sum, {s[3], s[4]}}, next);
           Value exponents = GroupSoftmax::difference(b, next.max, rows.max);
           return {place.slot, place.parity, output,
@@ -272,13 +274,16 @@ private:
     return {joined.output, softmax->add(b, rows, block)};
   }
 
-  /// sum += P of a block times V, 64 keys after the other; of a whole block all
-  /// but the first start beside those before.
-  Value addBlock(Scalar block, const Run &steps, Value exponents, Value sum,
-                 Place &place) {
+  /// sum += P of a block times V, 64 keys after the other, those that the
+  /// warpgroup's own rows see; of a whole block all but the first start beside
+  /// those before.
+  Value addBlock(Scalar block, const Run &steps, const Run &own,
+                 Value exponents, Value sum, Place &place) {
     int64_t ofBlock = keyBlock / kStep;
-    Scalar from = b.max(steps.begin, block * ofBlock);
-    Scalar to = b.min(steps.end, (block + 1) * ofBlock);
+    Scalar begin = b.max(steps.begin, block * ofBlock);
+    Scalar end = b.min(steps.end, (block + 1) * ofBlock);
+    Scalar from = b.min(b.max(own.begin, begin), end);
+    Scalar to = b.max(b.min(own.end, end), from);
     auto start = [&](Place place, Value sum) -> Value {
       FragType type = b.lhsType(kWarpRows, kStep, element);
       Value weights = LoadMatrixOp::create(b, type, left, place.slot, warpRow(),
@@ -287,13 +292,19 @@ private:
       weights = ScaleRowsOp::create(b, type, weights, exponents);
       return startSum(sum, weights, right, place.slot);
     };
+    auto addSome = [&](Place &place) {
+      pass(from - begin, place);
+      Value added = addRuns(to - from, 1, place, sum, start);
+      pass(end - to, place);
+      return added;
+    };
     if (slicesOfRun(ofBlock) < ofBlock)
-      return addRuns(to - from, 1, place, sum, start);
+      return addSome(place);
     ValueRange last = b.choose(
         to - from < b.i32(ofBlock), // under a mask, or behind the last key
         [&]() -> SmallVector<Value> {
           Place after = place;
-          Value added = addRuns(to - from, 1, after, sum, start);
+          Value added = addSome(after);
           return {after.slot, after.parity, added};
         },
         [&]() -> SmallVector<Value> {
@@ -303,6 +314,19 @@ private:
         });
     place = {b.wrap(last[0]), b.wrap(last[1])};
     return last[2];
+  }
+
+  /// Gives so many slots back as they come.
+  void pass(Scalar steps, Place &place) const {
+    ValueRange last = b.loop(b.i32(0), steps, {place.slot, place.parity},
+                             [&](Scalar, ValueRange p) -> SmallVector<Value> {
+                               Place place{b.wrap(p[0]), b.wrap(p[1])};
+                               ring.awaitFull(b, place);
+                               ring.release(b, place);
+                               place = ring.next(b, place);
+                               return {place.slot, place.parity};
+                             });
+    place = {b.wrap(last[0]), b.wrap(last[1])};
   }
 
   /// sum += P of a block times V times such powers of two.

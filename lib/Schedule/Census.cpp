@@ -186,6 +186,9 @@ private:
     }
     if (around.pipeline && !around.isOfProducts)
       visitByGroup(around);
+    else if (around.pipeline && around.hasInner && !isInStep(around))
+      around.groupVisits =
+          visits(problem, Axis::Query, kWarpgroupRows, around.innerStep);
     GridCensus &grid = result.grids.back();
     grid.span = around.visits.innerSpan;
     int64_t pairs = around.visits.wholePairs + around.visits.raggedPairs;

@@ -37,6 +37,8 @@
 //     + N² (d/column) + N²d/query     O
 //     + 2N²/key_block (d/column) + Nd + N
 //
+// Warpgroups of a tile of O pass over keys that their own rows do not see.
+//
 // *Merged*, both are one launch: a block takes tiles of either, scores of some
 // heads first and then in turns scores of others and outputs, so that P is read
 // while L2 has it, and nobody waits for the last scores alone.
@@ -190,7 +192,9 @@ static Node columnGrid(const Tiles &t) {
   Node blocks =
       loop(Axis::Key, t.get("key_block"), 1,
            {forOutputs(t, absorb(Tensor::Stats)), std::move(product)});
-  return grid(Axis::Query, query, pipelineOf(t, column),
+  Pipeline pipeline = pipelineOf(t, column);
+  pipeline.isInStep = false; // warpgroups pass over keys that they do not see
+  return grid(Axis::Query, query, pipeline,
               {parallel(Axis::HeadDimV, column,
                         {hold(Tensor::O), std::move(blocks), store(Tensor::O)}),
                store(Tensor::Lse)});

@@ -95,16 +95,16 @@ struct Kernel {
 private:
   static constexpr int64_t own = 128; ///< rows of a tile
 
-  bool sees(int64_t i0, int64_t j0, int64_t cols) const {
-    for (int64_t i = i0; i < std::min(i0 + own, p.queries); ++i)
+  bool sees(int64_t i0, int64_t j0, int64_t cols, int64_t rows = own) const {
+    for (int64_t i = i0; i < std::min(i0 + rows, p.queries); ++i)
       for (int64_t j = j0; j < std::min(j0 + cols, p.keys); ++j)
         if (isVisible(p, i, j))
           return true;
     return false;
   }
-  /// A pair of factors comes to every block, and two warpgroups read them.
-  int64_t smemOf(int64_t right) const {
-    return 2 * 64 * (128 + right) + 2 * 2 * 64 * (64 + right);
+  /// A pair of factors comes to every block, and some warpgroups read them.
+  int64_t smemOf(int64_t right, int64_t groups = 2) const {
+    return 2 * 64 * (128 + right) + groups * 2 * 64 * (64 + right);
   }
 
   void scoresTiles(int64_t i) {
@@ -138,7 +138,10 @@ private:
       if (sees(i, j, 64)) {
         int64_t some = std::min<int64_t>(64, p.keys - j);
         outputs.l2 += 2 * (c.kept ? rows * some : own * 64) + 2 * some * cols;
-        outputs.smem += smemOf(c.column);
+        int64_t groups = 0; // who does not see them passes over them
+        for (int64_t group = i; group < i + own; group += own / 2)
+          groups += sees(group, j, 64, own / 2);
+        outputs.smem += smemOf(c.column, groups);
       }
     outputs.l2 += 2 * rows * cols;
     outputs.smem += 2 * (own * c.column + rows * cols);
