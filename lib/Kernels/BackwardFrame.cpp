@@ -31,6 +31,7 @@ BackwardFrame::BackwardFrame(TileBuilder &b, const KernelRequest &request)
   keyOrder.isBinding = ordered;
   keyOrder.drawsAll = ordered || finishesBeside || firstStores;
   keyOrder.takesShortFirst = request.tiles.get("short_first") != 0;
+  keyOrder.step = block;
   // So that a tile meets what the one before, which is shorter, has left.
   walksUp = keyOrder.takesShortFirst;
   MaskKind mask = problem.mask.kind;

@@ -8,16 +8,27 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// Heads that take turns, unless more are needed for one tile for everybody.
+static constexpr int64_t kMostHeadsAtOnce = 16;
+
+/// Lanes at least, if what streams past so many heads fits L2: the more there
+/// are, the farther apart are tiles of one head.
+static constexpr int64_t kMostLanesThatFit = 8;
+
+/// Steps that tiles of one head which run at once are apart, on average: who
+/// waits for the one before is two or three behind it.
+static constexpr int64_t kStepsApart = 4;
+
 /// Heads in a section at least: as many as keep what streams past in L2,
 /// beside what passes through (32 of an H100's 50 MB were best).
 static Scalar leastSection(TileBuilder &b, Scalar streamed,
                            const Problem &problem, int64_t l2Bytes) {
-  constexpr int64_t most = 16;
   int64_t rowBytes =
       (problem.headDim + problem.headDimV) * bytesOf(problem.dtype);
   Scalar bytes = b.wide(b.max(streamed, b.i32(1))) * rowBytes;
   Scalar fit = b.constantLike(bytes, l2Bytes / 8 * 5) / bytes;
-  fit = b.min(b.max(fit, b.constantLike(fit, 1)), b.constantLike(fit, most));
+  fit = b.min(b.max(fit, b.constantLike(fit, 1)),
+              b.constantLike(fit, kMostHeadsAtOnce));
   return b.narrow(fit);
 }
 
@@ -48,22 +59,34 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
     : tileRows(rows.tile),
       hasSections(problem.mask.kind != MaskKind::none || rows.how.isBinding),
       startsAtEnd(!rows.areKeys || rows.how.takesShortFirst),
-      drawsAll(rows.how.drawsAll), heads(rows.heads),
-      allHeads(heads * arguments.get(b, "batch")),
+      drawsAll(rows.how.drawsAll),
+      hasLanes(rows.how.isBinding && !rows.how.takesShortFirst &&
+               (problem.mask.kind == MaskKind::causal ||
+                problem.mask.kind == MaskKind::causalBottomRight)),
+      heads(rows.heads), allHeads(heads * arguments.get(b, "batch")),
       tilesOfHead(b.ceilDiv(rows.count, rows.tile)) {
   count = tilesOfHead * allHeads;
   if (rows.how.mayBeNone) // and then nobody divides by none
     tilesOfHead = b.max(tilesOfHead, b.i32(1));
   if (!hasSections)
     return;
-  // One tile for everybody at least, or long ones are left for the end.
   Scalar tiles = b.max(tilesOfHead, b.i32(1));
-  Scalar section = b.max(leastSection(b, rows.streamed, problem, l2Bytes),
-                         (tiles + (atOnce - 1)) / tiles);
+  Scalar all = b.max(allHeads, b.i32(1));
+  // One tile for everybody at least, or long ones are left for the end.
+  Scalar least = (tiles + (atOnce - 1)) / tiles;
+  if (hasLanes) {
+    // An average tile sees half of what streams.
+    Scalar half = rows.streamed / 2;
+    Scalar fit = leastSection(b, half, problem, l2Bytes);
+    least = b.max(least, b.min(fit, b.i32(kMostLanesThatFit)));
+    chooseLanes(b, all, least, half / rows.how.step, atOnce);
+    return;
+  }
+  Scalar section =
+      b.max(leastSection(b, rows.streamed, problem, l2Bytes), least);
   if (rows.how.isBinding)
     section = b.max(section, b.i32((atOnce + kMostInTurn - 1) / kMostInTurn));
   // As few as keep products of heads and sections in 31 bits.
-  Scalar all = b.max(allHeads, b.i32(1));
   sections = b.max(b.min(all / section, b.i32(1 << 30) / all), b.i32(1));
 }
 
@@ -74,26 +97,114 @@ Run TileOrder::sectionOf(TileBuilder &b, Scalar head) const {
 }
 
 Scalar TileOrder::headsOfFirst(TileBuilder &b, Scalar tiles) const {
-  Scalar last = b.max(b.min(tiles, count) - 1, b.i32(0)) / tilesOfHead;
+  Scalar number = b.max(b.min(tiles, count) - 1, b.i32(0));
+  if (hasLanes) // the first lane is ahead of the others
+    return b.min((stepOf(b, number) / tilesOfHead + 1) * laneCount, allHeads);
+  Scalar last = number / tilesOfHead;
   return hasSections ? sectionOf(b, last).end : last + 1;
 }
 
-Tile TileOrder::at(TileBuilder &b, Scalar number) const {
-  Scalar row, flat;
-  if (hasSections) {
-    Run section = sectionOf(b, number / tilesOfHead);
-    Scalar width = section.end - section.begin;
-    Scalar rest = number - section.begin * tilesOfHead;
-    Scalar down = rest / width;
-    row = startsAtEnd ? tilesOfHead - 1 - down : down;
-    flat = section.begin + (rest - down * width);
-  } else {
-    flat = number / tilesOfHead;
-    row = number - flat * tilesOfHead;
+TileOrder::Position TileOrder::positionOf(TileBuilder &b, Scalar number) const {
+  if (!hasSections) {
+    Scalar head = number / tilesOfHead;
+    return {number - head * tilesOfHead, head};
   }
+  if (hasLanes)
+    return positionInLanes(b, number);
+  Run section = sectionOf(b, number / tilesOfHead);
+  Scalar width = section.end - section.begin;
+  Scalar rest = number - section.begin * tilesOfHead;
+  Scalar row = rest / width;
+  return {row, section.begin + (rest - row * width)};
+}
+
+Tile TileOrder::at(TileBuilder &b, Scalar number) const {
+  auto [row, flat] = positionOf(b, number);
+  if (hasSections && startsAtEnd)
+    row = tilesOfHead - 1 - row;
   Scalar entry = flat / heads;
   return {b.select(number < count, row * tileRows, b.i32(-1)),
           flat - entry * heads, entry};
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+// Lanes come to the end of a head one after the other, all of them in the time
+// in which as many tiles are drawn as run at once.
+void TileOrder::chooseLanes(TileBuilder &b, Scalar heads, Scalar least,
+                            Scalar steps, int64_t atOnce) {
+  Scalar one = b.i32(1), walk = b.max(steps, one);
+  Scalar apart = (walk + (atOnce * kStepsApart - 1)) / walk;
+  Scalar width = b.max(b.min(apart, b.i32(kMostHeadsAtOnce)), least);
+  Scalar rounds = b.max((heads + width / 2) / width, one);
+  laneCount = (heads + (rounds - 1)) / rounds;
+  Scalar few = b.min(laneCount, b.i32(atOnce)), square = few * few;
+  lag = b.max((square / 2 + atOnce) / square, one);
+}
+
+std::array<TileOrder::Lanes, 2> TileOrder::lanes(TileBuilder &b) const {
+  Scalar rounds = (allHeads + (laneCount - 1)) / laneCount;
+  Scalar less = b.max(rounds - 1, b.i32(0));
+  Scalar longer = allHeads - less * laneCount;
+  return {Lanes{b.i32(0), longer, rounds * tilesOfHead, lag},
+          Lanes{longer, laneCount - longer, less * tilesOfHead, lag}};
+}
+
+/// What so many lanes, each a lag behind the one before, take before a step if
+/// they have no end.
+static Scalar sumOfLanes(TileBuilder &b, Scalar step, Scalar lanes,
+                         Scalar lag) {
+  Scalar some = b.max(step, b.i32(0));
+  Scalar begun = b.min((some + (lag - 1)) / lag, lanes);
+  return begun * some - begun * (begun - 1) / 2 * lag;
+}
+
+Scalar TileOrder::Lanes::takenBefore(TileBuilder &b, Scalar step) const {
+  Scalar own = step - first * lag;
+  return sumOfLanes(b, own, count, lag) -
+         sumOfLanes(b, own - length, count, lag);
+}
+
+Run TileOrder::Lanes::at(TileBuilder &b, Scalar step) const {
+  Scalar ended = b.max(step - length + 1, b.i32(0));
+  Scalar begin = b.max(first, (ended + (lag - 1)) / lag);
+  Scalar end = b.min(first + count, step / lag + 1);
+  return {begin, b.max(begin, end)};
+}
+
+/// By halving: what is taken before a step grows with it.
+Scalar TileOrder::stepOf(TileBuilder &b, Scalar number) const {
+  std::array<Lanes, 2> all = lanes(b);
+  auto taken = [&](Scalar step) {
+    return all[0].takenBefore(b, step) + all[1].takenBefore(b, step);
+  };
+  ValueRange found = b.repeat(
+      {b.i32(0), laneCount * lag + all[0].length},
+      [&](ValueRange s) { return b.wrap(s[0]) + 1 < b.wrap(s[1]); },
+      [&](ValueRange s) -> SmallVector<Value> {
+        Scalar from = b.wrap(s[0]), to = b.wrap(s[1]);
+        Scalar middle = (from + to) / 2;
+        Scalar isAbove = number < taken(middle);
+        return {b.select(isAbove, from, middle), b.select(isAbove, middle, to)};
+      });
+  return b.wrap(found[0]);
+}
+
+TileOrder::Position TileOrder::positionInLanes(TileBuilder &b,
+                                               Scalar number) const {
+  Scalar step = stepOf(b, number);
+  auto [longer, shorter] = lanes(b);
+  Run first = longer.at(b, step), second = shorter.at(b, step);
+  Scalar rest =
+      number - longer.takenBefore(b, step) - shorter.takenBefore(b, step);
+  Scalar ofFirst = first.end - first.begin;
+  Scalar lane = b.select(rest < ofFirst, first.begin + rest,
+                         second.begin + (rest - ofFirst));
+  Scalar behind = b.max(step - lane * lag, b.i32(0));
+  Scalar round = behind / tilesOfHead;
+  return {behind - round * tilesOfHead, round * laneCount + lane};
 }
 
 attn::Tile attn::Tile::of(TileBuilder &b, ValueRange numbers) {

@@ -14,8 +14,21 @@
 // run at once.  The shortest may be the first: they wait least then, but long
 // ones are left for the end.
 //
+// **Lanes.**  Of the longest first all heads of a section would draw tiles of
+// the same length at the same time, several of each head; all but the first of
+// them wait for those before, and as each is as much shorter as it begins
+// later, all end at once, draw the next ones, and wait again.  So under a
+// causal mask, which makes tiles differ, heads stand in lanes instead of
+// sections, one behind the other in each, and every lane *lags*: in one step
+// each lane takes a tile, but its first one so many steps behind that of the
+// lane before.  Blocks that come free at once then draw tiles of several heads,
+// each well behind the one that it follows.  (d = 128 on an H100: 4096 rows
+// took 1.43 ms and not 1.52, 16384 rows 4.7 and not 4.9.)
+//
 // Example: causal, 4 tiles a head, 5 heads, 2 sections: (row tile, head) =
-// (3, 0) (3, 1) (2, 0) (2, 1) (1, 0) .. (0, 1), then heads 2 to 4.
+// (3, 0) (3, 1) (2, 0) (2, 1) (1, 0) .. (0, 1), then heads 2 to 4.  In three
+// lanes with a lag of 1, tiles of keys (0 is the longest): (0, 0), (1, 0)
+// (0, 1), (2, 0) (1, 1) (0, 2), (3, 0) (2, 1) (1, 2), (0, 3) (3, 1) (2, 2), ..
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,6 +83,7 @@ struct KeyOrder {
   /// waits for a tile waits for one that has a block, however few of them run.
   bool drawsAll = false;
   bool takesShortFirst = false;
+  int64_t step = 1; ///< rows that stream past at once
 };
 
 class TileOrder {
@@ -121,10 +135,35 @@ private:
 
   /// The heads of the section of one of them.
   Run sectionOf(TileBuilder &builder, Scalar head) const;
+  /// For so many heads, `least` of them at a time if there are as many, and so
+  /// many steps of an average tile.
+  void chooseLanes(TileBuilder &builder, Scalar heads, Scalar least,
+                   Scalar steps, int64_t atOnce);
+
+  /// A tile of a head, from the one that is drawn first, as numbers.
+  struct Position {
+    Scalar tile, head;
+  };
+  Position positionOf(TileBuilder &builder, Scalar number) const;
+  Position positionInLanes(TileBuilder &builder, Scalar number) const;
+  /// So many lanes of one length, from `first` on.
+  struct Lanes {
+    Scalar first, count, length, lag;
+
+    /// Tiles that they take before a step.
+    Scalar takenBefore(TileBuilder &builder, Scalar step) const;
+    /// Those that take one in a step.
+    Run at(TileBuilder &builder, Scalar step) const;
+  };
+  /// Lanes with as many heads as any, and those with one less.
+  std::array<Lanes, 2> lanes(TileBuilder &builder) const;
+  /// The step in which a tile is taken.
+  Scalar stepOf(TileBuilder &builder, Scalar number) const;
 
   int64_t tileRows;
-  bool hasSections, startsAtEnd, drawsAll;
+  bool hasSections, startsAtEnd, drawsAll, hasLanes;
   Scalar heads, allHeads, tilesOfHead, sections;
+  Scalar laneCount, lag; ///< in steps
 };
 
 } // namespace attn

@@ -303,13 +303,14 @@ struct Calibration {
   /// until the tile behind may add its own.  Not measured: an addition on its
   /// way to L2 and back, a flag behind it, a look at the flag.
   double turnSeconds = 2e-6;
-  /// The same where tiles differ in length, the longest first: what an average
-  /// tile loses, and each of its steps.  Causal, 1024, 4096 and 16384 rows took
-  /// 176, 245 and 700 us more than in any order at d = 128, 212, 151 and 480 at
-  /// d = 64 (2026-11-23); the shortest first 59, 880 and 5200, and 20, 57 and
-  /// 2400.  With a grid beside the tiles steps lose more: d = 128 with 16384
-  /// rows took 100 to 270 us longer with one than without.
-  double unequalTurnSeconds = 6e-6, turnStepSeconds = 0.2e-6,
+  /// The same where tiles differ in length, the longest first, in lanes of
+  /// heads (TileOrder.h): what an average tile loses, and each of its steps.
+  /// Causal, 4096, 8192 and 16384 rows took 126, 300 and 240 us more than in
+  /// any order at d = 128, 16384 rows 220 at d = 64 (2026-11-24); the shortest
+  /// first, 1024, 4096 and 16384 rows, 59, 880 and 5200, and 20, 57 and 2400
+  /// (2026-11-23).  With a grid beside the tiles steps lose more: d = 128 with
+  /// 16384 rows took 100 to 270 us longer with one than without.
+  double unequalTurnSeconds = 4e-6, turnStepSeconds = 0.08e-6,
          besideTurnSeconds = 0.1e-6;
   /// What tiles lose without a mask, which all begin with the same queries, if
   /// the first of them stores its part of dQ.  1024 rows of d = 64 and 128 were

@@ -162,9 +162,9 @@ inline constexpr int64_t kHalvedKeys = 2 * kProductRows;
 /// Tiles of rows that take a block of keys before the next one comes, of scores
 /// that are made of parts.
 inline constexpr int64_t kBandTiles = 8;
-/// Tiles of one head at once that add one behind the other: whenever one of
-/// them is late all behind it are.  Causal, d = 128, 16384 rows took 5.2 ms
-/// with 44 of them, 4.5 to 4.9 with 16.
+/// Tiles of one head at once that add one behind the other, where heads stand
+/// in no lanes (TileOrder.h): whenever one of them is late all behind it are.
+/// Causal, d = 128, 16384 rows took 5.2 ms with 44 of them, 4.5 to 4.9 with 16.
 inline constexpr int64_t kMostInTurn = 16;
 /// Like warps that have a tile of scores of so many rows, where dP comes when S
 /// is P: with 32 rows each both would not fit their registers.

@@ -35,7 +35,8 @@
 // has, in the order in which tiles are drawn.  That takes a flag in scratch for
 // every strip, and time: tiles of a head that begin at the same time do so one
 // turn apart.  So tiles of many heads are worked on at once.  Under a mask
-// tiles of a head have different lengths, and the longest are drawn first, or
+// tiles of a head have different lengths, and the longest are drawn first, of
+// causal heads in lanes that lag behind each other (TileOrder.h), or
 // with `short_first` the shortest, from the first block that they see to the
 // last: they come to a block in the order in which they are drawn, and hardly
 // wait, but long ones are left for the end.

@@ -183,6 +183,31 @@ TEST_F(FlashBackward, OrderedSumsHaveTheSameBits) {
     }
 }
 
+// Heads in two lanes of which one lags by two tiles, in as many as there are
+// multiprocessors, and in lanes that are not as long; all with the same bits.
+TEST_F(FlashBackward, HeadsInLanes) {
+  Choice c{128, 64, 2, 1, /*beside=*/0, /*ordered=*/1};
+  for (auto [kvHeads, sharers] : {std::pair<int64_t, int64_t>{4, 8}, {3, 1}}) {
+    Problem p = problem(400, 400, headDimOf(c), 16, {MaskKind::causal});
+    p.kvHeads = kvHeads;
+    p.heads = kvHeads * sharers;
+    GradientCase truth(p);
+    std::map<std::string, std::vector<float>> first;
+    for (int64_t blocks : {8, 2, 24}) {
+      multiprocessors = blocks;
+      InterpreterOptions options;
+      options.blocks = BlockOrder::shuffled;
+      options.seed = uint64_t(blocks);
+      auto left = run(truth, c, options);
+      ASSERT_EQ(left.size(), 4u);
+      if (first.empty())
+        first = left;
+      for (const char *gradient : {"dq", "dk", "dv"})
+        EXPECT_EQ(left[gradient], first[gradient]) << blocks << " blocks";
+    }
+  }
+}
+
 // Also those that no query sees: they have no sums, and count all the same. Of
 // many keys they are the ones that are drawn first, or last.
 TEST_F(FlashBackward, TilesOfKeysThatNobodySees) {
