@@ -80,13 +80,17 @@ void attn::beginSums(const BackwardFrame &f, const StripRows &at) {
 
 KernelOp attn::prepareSums(BackwardFrame &f) {
   auto declare = [&] {
+    declareOrigins(f);
+    f.declareStatistics();
     if (!f.firstStores)
       f.declareSums();
     if (f.ordered || f.firstStores)
       f.declareTurns();
   };
-  return prepareStrips(f, declare,
-                       [&](const StripRows &at) { beginSums(f, at); });
+  return prepareStrips(f, declare, [&](const StripRows &at) {
+    leaveStatistics(f, at);
+    beginSums(f, at);
+  });
 }
 
 KernelOp attn::finishStrips(BackwardFrame &f) {

@@ -181,14 +181,19 @@ private:
 
 /// What statistics are made of (GradientStrips.cpp).
 void declareOrigins(GradientFrame &frame);
-/// Leaves the statistics of a warp's queries.
+/// Leaves the statistics of a warp's queries; or only what is added to scores,
+/// where D is left by others.
 void leaveStatistics(const GradientFrame &frame, const StripRows &at);
+void leaveShift(const GradientFrame &frame, const StripRows &at);
 
-/// The launch that leaves statistics (GradientStrips.cpp), and does what else
-/// is to be done for the same queries; `declare` declares arguments for that.
-tile::KernelOp
-prepareStrips(GradientFrame &frame, llvm::function_ref<void()> declare = {},
-              llvm::function_ref<void(const StripRows &)> more = {});
+/// A launch before those that have tiles, with a block for each strip
+/// (GradientStrips.cpp): does for a warp's queries what is to be done, with the
+/// arguments that `declare` declares.
+tile::KernelOp prepareStrips(GradientFrame &frame,
+                             llvm::function_ref<void()> declare,
+                             llvm::function_ref<void(const StripRows &)> leave);
+/// The one that leaves statistics.
+tile::KernelOp prepareStatistics(GradientFrame &frame);
 
 /// The builder of a kernel whose first launch leaves statistics; `Kernel`
 /// builds the others.
@@ -201,7 +206,7 @@ tile::KernelOp buildBehindStatistics(mlir::OpBuilder &builder,
   if (request.launch > 0)
     return Kernel(b, request).build();
   GradientFrame frame(b, request);
-  return prepareStrips(frame);
+  return prepareStatistics(frame);
 }
 
 } // namespace attn

@@ -21,16 +21,19 @@ Value attn::shiftOf(TileBuilder &b, Value lse, Scalar firstRow,
       });
 }
 
-Value attn::deltaOf(TileBuilder &b, Value output, Value gradient, Value dlse,
-                    Scalar row, int64_t rows) {
-  RowType type = b.rowType(rows);
-  Value products = RowDotOp::create(b, type, output, gradient, row);
+Value attn::deltaOf(TileBuilder &b, Value products, Value dlse, Scalar row) {
   if (!dlse)
     return products;
-  Value more = LoadRowOp::create(b, type, dlse, row);
+  Value more = LoadRowOp::create(b, products.getType(), dlse, row);
   return b.map(
-      {products, more}, type,
+      {products, more}, products.getType(),
       [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value { return v[0] - v[1]; });
+}
+
+Value attn::deltaOf(TileBuilder &b, Value output, Value gradient, Value dlse,
+                    Scalar row, int64_t rows) {
+  Value products = RowDotOp::create(b, b.rowType(rows), output, gradient, row);
+  return deltaOf(b, products, dlse, row);
 }
 
 /// The value, or what `other` gives unless the condition holds.

@@ -24,8 +24,11 @@ namespace attn {
 mlir::Value shiftOf(TileBuilder &builder, mlir::Value lse,
                     Scalar firstRow = Scalar(), Scalar endOfRows = Scalar());
 
-/// D of `rows` queries from `row` on, from views of O, of dO and, unless it is
-/// 0, of dLSE.
+/// D of queries from `row` on, from the inner products of their rows of O and
+/// dO and, unless it is 0, a view of dLSE.
+mlir::Value deltaOf(TileBuilder &builder, mlir::Value products,
+                    mlir::Value dlse, Scalar row);
+/// The same of `rows` queries from views of O and dO.
 mlir::Value deltaOf(TileBuilder &builder, mlir::Value output,
                     mlir::Value gradient, mlir::Value dlse, Scalar row,
                     int64_t rows);

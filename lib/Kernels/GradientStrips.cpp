@@ -1,8 +1,8 @@
 //===- GradientStrips.cpp - Statistics of queries for gradients -----------===//
 //
 // Statistics from O, dO, LSE (and dLSE), in the form in which tiles want them,
-// 16 queries for each warp; and the launch that leaves them, which has a block
-// for each strip of 64.
+// 16 queries for each warp; and launches that have a block for each strip of
+// 64, as the one that leaves them has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,34 +58,43 @@ private:
 
 } // namespace
 
-void attn::leaveStatistics(const GradientFrame &f, const StripRows &at) {
+/// To the numbers of the block, those of a statistic from `first` on.
+static void store(const GradientFrame &f, const StripRows &at, Value values,
+                  int64_t first) {
   TileBuilder &b = f.b;
-  Origins origins(f, at);
-  // To the numbers of the block, those of a statistic from `first` on.
-  auto store = [&](Value values, int64_t first) {
-    Value view = f.statistics(at.block, /*first=*/0, b.i32(2 * f.block));
-    Scalar row = at.strip * kStripRows + at.warp * kWarpRows;
-    StoreRowOp::create(b, values, view, row + first);
-  };
-  // In this order: rows of O and dO on their way take all registers there are.
-  store(origins.delta(), /*first=*/f.block);
-  store(origins.shift(), /*first=*/0);
+  Value view = f.statistics(at.block, /*first=*/0, b.i32(2 * f.block));
+  Scalar row = at.strip * kStripRows + at.warp * kWarpRows;
+  StoreRowOp::create(b, values, view, row + first);
+}
+
+void attn::leaveShift(const GradientFrame &f, const StripRows &at) {
+  store(f, at, Origins(f, at).shift(), /*first=*/0);
+}
+
+// In this order: rows of O and dO on their way take all registers there are.
+void attn::leaveStatistics(const GradientFrame &f, const StripRows &at) {
+  store(f, at, Origins(f, at).delta(), /*first=*/f.block);
+  leaveShift(f, at);
 }
 
 KernelOp attn::prepareStrips(GradientFrame &f, function_ref<void()> declare,
-                             function_ref<void(const StripRows &)> more) {
+                             function_ref<void(const StripRows &)> leave) {
   TileBuilder &b = f.b;
-  declareOrigins(f);
-  f.declareStatistics();
-  if (declare)
-    declare();
+  declare();
   for (StringRef size : {"queries", "heads"})
     f.arguments.scalar(size, b.getI32Type());
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
-  StripRows at(f);
-  leaveStatistics(f, at);
-  if (more)
-    more(at);
+  leave(StripRows(f));
   ReturnOp::create(b);
   return kernel;
+}
+
+KernelOp attn::prepareStatistics(GradientFrame &f) {
+  return prepareStrips(
+      f,
+      [&] {
+        declareOrigins(f);
+        f.declareStatistics();
+      },
+      [&](const StripRows &at) { leaveStatistics(f, at); });
 }

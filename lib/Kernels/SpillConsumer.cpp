@@ -51,20 +51,36 @@ Value SpillConsumer::firstSlices(int64_t count, Place &place,
                                  bool isHalf) const {
   if (count == 0)
     return {};
+  return addRunsOfSlices(
+      count, place, b.accType(kWarpRows, isHalf ? keyBlock / 2 : keyBlock),
+      [&](Place place, Value sum) { return startSlice(place, sum, isHalf); });
+}
+
+Value SpillConsumer::addRunsOfSlices(
+    int64_t count, Place &place, FragType type,
+    function_ref<Value(Place, Value)> start) const {
   if (count <= kMostSlices)
-    return addSlices(Value(), count, place, isHalf);
-  FragType type = b.accType(kWarpRows, isHalf ? keyBlock / 2 : keyBlock);
+    return addRun(count, place, Value(), start);
   ValueRange last = b.loop(b.i32(0), b.i32(count / kSlicesOfRun),
                            {place.slot, place.parity, b.fill(b.f32(0), type)},
                            [&](Scalar, ValueRange p) -> SmallVector<Value> {
                              Place place{b.wrap(p[0]), b.wrap(p[1])};
                              Value sum =
-                                 addSlices(p[2], kSlicesOfRun, place, isHalf);
+                                 addRun(kSlicesOfRun, place, p[2], start);
                              return {place.slot, place.parity, sum};
                            });
   place = {b.wrap(last[0]), b.wrap(last[1])};
   int64_t rest = count % kSlicesOfRun;
-  return rest ? addSlices(last[2], rest, place, isHalf) : Value(last[2]);
+  return rest ? addRun(rest, place, last[2], start) : Value(last[2]);
+}
+
+Value SpillConsumer::startSlice(const Place &place, Value sum,
+                                bool isHalf) const {
+  return WgmmaOp::create(b, b.pendingType(isHalf ? keyBlock / 2 : keyBlock),
+                         left, place.slot, groupRow,
+                         isHalf ? rightHalves : right,
+                         isHalf ? Value(place.slot * 2) : Value(place.slot),
+                         /*transpose=*/true, sum);
 }
 
 Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place,
@@ -72,13 +88,7 @@ Value SpillConsumer::addSlices(Value sum, int64_t count, Place &place,
                                function_ref<void()> afterwards) const {
   return addRun(
       count, place, sum,
-      [&](Place place, Value sum) -> Value {
-        return WgmmaOp::create(
-            b, b.pendingType(isHalf ? keyBlock / 2 : keyBlock), left,
-            place.slot, groupRow, isHalf ? rightHalves : right,
-            isHalf ? Value(place.slot * 2) : Value(place.slot),
-            /*transpose=*/true, sum);
-      },
+      [&](Place place, Value sum) { return startSlice(place, sum, isHalf); },
       afterwards);
 }
 

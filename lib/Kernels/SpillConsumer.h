@@ -70,6 +70,14 @@ struct SpillConsumer : SpillFrame {
   int64_t slicesOfRun(int64_t most) const { return stages > 2 ? most : 1; }
   /// The first slices of a product.
   mlir::Value firstSlices(int64_t count, Place &place, bool isHalf) const;
+  /// So many slices of a product of such a type, each but the first of a run
+  /// starting beside the one before.
+  mlir::Value addRunsOfSlices(
+      int64_t count, Place &place, tile::FragType type,
+      llvm::function_ref<mlir::Value(Place, mlir::Value)> start) const;
+  /// Starts own rows of a slice times the transpose of a block's, or of a half.
+  mlir::Value startSlice(const Place &place, mlir::Value sum,
+                         bool isHalf) const;
   /// The same of parts, slices added up in f32.
   mlir::Value productOfParts(Place &place, int64_t columns) const;
   /// Own rows of a slice of parts times those of the right factor, or their

@@ -41,6 +41,8 @@ public:
   }
 
   Place loadTile(const Tile &tile, Place start) {
+    if (f.is(SpillLaunch::deltas))
+      return loadRows(tile, start);
     Walk walk = f.walkInRound(tile);
     Step first = f.firstStep(walk);
     ValueRange last =
@@ -74,8 +76,19 @@ private:
     return f.tileAt(drawn + b.gridSize(0));
   }
 
+  /// Rows of dO and of O, 64 columns after the other.
+  Place loadRows(const Tile &tile, Place start) {
+    return loadEach(f.problem.headDimV, start, [&](Scalar column, Place place) {
+      load("do", tile.batch, tile.head, tile.row, column, f.left, place);
+      this->start("o", tile.batch, tile.head, tile.row, column, f.right,
+                  f.stageOf(place, SpillFrame::kRows), place);
+    });
+  }
+
   Place loadStep(const Tile &tile, const Step &step, Place place) {
     switch (f.launch) {
+    case SpillLaunch::deltas:
+      llvm_unreachable("walks along nothing");
     case SpillLaunch::scores:
       if (f.splits)
         return loadPartsOfSlices(tile, step, place);
@@ -285,6 +298,8 @@ public:
 
   Scalar write(const Tile &tile, Scalar turn) {
     switch (f.launch) {
+    case SpillLaunch::deltas: // from registers
+      return turn;
     case SpillLaunch::scores:
       return writeScores(tile, turn);
     case SpillLaunch::keySums: {

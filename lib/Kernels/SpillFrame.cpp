@@ -60,6 +60,8 @@ int64_t SpillFrame::partsOf(SpillLaunch launch) const {
     return partsOf(problem.headDimV) + partsOf(problem.headDim);
   case SpillLaunch::querySums:
     return partsOf(isForward ? problem.headDimV : problem.headDim);
+  case SpillLaunch::deltas:
+    return 1;
   }
   llvm_unreachable("closed enum");
 }
@@ -78,7 +80,14 @@ SpillFrame::SpillFrame(const SpillFrame &other, SpillLaunch launch)
       ring(other.ring), ringStaged(other.ringStaged),
       staging(narrowed(other.staging, width())) {
   assert(merged && !is(SpillLaunch::scores) && "behind scores");
-  right = alias(other.right, stages, kStep, keyBlock); // as large
+  // As large, in other stages.
+  if (is(SpillLaunch::deltas)) {
+    int64_t groups = stages * keyBlock / kGroupRows;
+    right = alias(other.right, groups / kGroups, kRows, kStep);
+    rightGroups = alias(other.right, groups, kGroupRows, kStep);
+  } else {
+    right = alias(other.right, stages, kStep, keyBlock);
+  }
   staged = alias(other.staged, staging.slots, kRows, staging.columns);
   if (is(SpillLaunch::keySums)) {
     left = alias(other.left, stages, kStep, kRows);
@@ -122,6 +131,8 @@ void SpillFrame::declareRound() {
   }
   if (is(SpillLaunch::scores)) {
     declareStatistics();
+    if (merged && problem.dlse)
+      arguments.operand("dlse", b.getF32Type());
     if (keeps)
       arguments.operand("block_rows", b.getF32Type());
   }
@@ -269,6 +280,7 @@ void SpillFrame::declareMapsOfScores() {
   declareMap("scratch_ds", kGroupRows, strip);
   if (!merged)
     return;
+  declareMap("o", kRows, problem.headDimV);
   for (StringRef gradient : {"dq", "dk"})
     declareMap(gradient, kGroupRows, problem.headDim);
   declareMap("dv", kGroupRows, problem.headDimV);
@@ -468,6 +480,8 @@ Scalar SpillFrame::exponentOf(StringRef input, const Tile &tile) const {
 Scalar SpillFrame::isIdle(const Tile &tile) const {
   if (is(SpillLaunch::keySums)) // zeros, if nothing is seen
     return b.boolean(false);
+  if (is(SpillLaunch::deltas))
+    return beginsHere(tile) == b.boolean(false);
   Scalar isEmpty = walkInRound(tile).steps == b.i32(0);
   if (is(SpillLaunch::scores))
     return isEmpty;
@@ -507,6 +521,11 @@ SpillFrame::Turn SpillFrame::turnOf(const Tile &tile) const {
   Scalar first = b.select(isSeen, all.begin, b.i32(0));
   Scalar last = b.select(isSeen, all.end - 1, b.i32(0));
   return {now == first, now == last};
+}
+
+Scalar SpillFrame::beginsHere(const Tile &tile) const {
+  Run seen = blocksSeen(tile);
+  return turnOf(tile).isFirst & (seen.begin < seen.end);
 }
 
 Scalar SpillFrame::columnOf(const Tile &tile) const {

@@ -39,8 +39,9 @@
 namespace attn {
 
 /// The launches in rounds.  Forward there are no sums on the side of the keys,
-/// and those of queries are O.
-enum class SpillLaunch { scores, keySums, querySums };
+/// and those of queries are O.  D of queries is made in no launch of its own,
+/// but merged with others.
+enum class SpillLaunch { scores, keySums, querySums, deltas };
 
 struct SpillFrame : GradientFrame {
   static constexpr int64_t kGroups = 2; ///< consumer warpgroups
@@ -140,6 +141,9 @@ struct SpillFrame : GradientFrame {
     Scalar isFirst, isLast;
   };
   Turn turnOf(const Tile &tile) const;
+  /// Whether the queries of a tile see something in this strip, and did not in
+  /// those before.
+  Scalar beginsHere(const Tile &tile) const;
   /// Whether the part is one of dV.
   Scalar isValuePart(const Tile &tile) const {
     return tile.part < b.i32(partsOf(problem.headDimV));
@@ -182,6 +186,12 @@ struct SpillFrame : GradientFrame {
   /// Right ones of blocks that may be halved; backward slices of 64 columns of
   /// weights that were kept, two in the place of a right factor.
   mlir::Value rightHalves;
+  /// Of rows of O for D, as `right` has them, those of each warpgroup.
+  mlir::Value rightGroups;
+  /// The first stage of a slot of the ring where a right factor has fewer rows.
+  Scalar stageOf(const Place &place, int64_t rows) const {
+    return place.slot * (keyBlock / rows);
+  }
   /// `ring` has left and right factors, `ringStaged` slots for each
   /// warpgroup's results.
   Ring ring, ringStaged;

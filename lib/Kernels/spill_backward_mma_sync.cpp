@@ -66,6 +66,8 @@ public:
       }
       case SpillLaunch::querySums:
         return workOffQuerySums(tile);
+      case SpillLaunch::deltas: // only merged
+        break;
       }
       llvm_unreachable("closed enum");
     });
@@ -96,6 +98,8 @@ private:
       return operands({"do", "q", "dv", "dk"});
     case SpillLaunch::querySums:
       return operands({"k", "dq"});
+    case SpillLaunch::deltas: // only merged
+      break;
     }
   }
 

@@ -16,10 +16,11 @@
 //              columns
 //
 // The last three are launched for every round, or *merged* in one launch
-// (MergedGradients.h).  Tiles of dV and dK belong to
-// one round; dQ of a tile is summed up over the strips that it sees: between
-// them it waits in scratch memory, in f32 as registers have it.  So every sum
-// is taken in one order, and gradients are the same bit by bit in every run.
+// (MergedGradients.h), which makes D of the statistics too: of dO times O's
+// transpose, for 64 rows each, the diagonal.  Tiles of dV and dK belong to one
+// round; dQ of a tile is summed up over the strips that it sees: between them
+// it waits in scratch memory, in f32 as registers have it.  So every sum is
+// taken in one order, and gradients are the same bit by bit in every run.
 //
 // A consumer warpgroup has 64 rows of a tile.  In `scores` accumulators of S
 // and of dP would fill all registers; so S comes first and becomes P, which
@@ -66,12 +67,14 @@ private:
 
   KernelOp buildMerged() {
     KernelOp kernel = declare();
+    SpillBackward deltas(*this, SpillLaunch::deltas);
     SpillBackward keySums(*this, SpillLaunch::keySums);
     SpillBackward querySums(*this, SpillLaunch::querySums);
-    MergedGradients tiles(*this, keySums, querySums);
+    MergedGradients tiles(*this, deltas, keySums, querySums);
+    deltaFlags = deltas.deltaFlags = &tiles;
     createRoles([&] { tiles.produce(); },
                 [&](int64_t group) { tiles.write(group); },
-                [&] { consume(tiles, {this, &keySums, &querySums}); });
+                [&] { consume(tiles, {this, &deltas, &keySums, &querySums}); });
     return kernel;
   }
 
@@ -107,6 +110,8 @@ private:
 
   State consumeTile(const Tile &tile, const State &state) {
     switch (launch) {
+    case SpillLaunch::deltas:
+      return consumeDelta(tile, state);
     case SpillLaunch::scores:
       return consumeScores(tile, state);
     case SpillLaunch::keySums:
@@ -115,6 +120,45 @@ private:
       return consumeQuerySums(tile, state);
     }
     llvm_unreachable("closed enum");
+  }
+
+  //===--------------------------------------------------------------------===//
+  // D
+  //===--------------------------------------------------------------------===//
+
+  /// D of the warp's rows.
+  State consumeDelta(const Tile &tile, State state) {
+    Value products = addRunsOfSlices(
+        llvm::divideCeil(problem.headDimV, kStep), state.place,
+        b.accType(kWarpRows, kGroupRows), [&](Place place, Value sum) -> Value {
+          return WgmmaOp::create(b, b.pendingType(kGroupRows), left, place.slot,
+                                 groupRow, rightGroups,
+                                 stageOf(place, kGroupRows) + group,
+                                 /*transpose=*/true, sum);
+        });
+    Scalar firstRow = warpOfGroup * kWarpRows, row = tile.row + warpRow();
+    Value diagonal =
+        b.map(products, products.getType(),
+              [&](Scalar row, Scalar column, ArrayRef<Scalar> x) -> Value {
+                return b.select(column == firstRow + row, x[0], b.f32(0));
+              });
+    RowType partial = b.rowType(kWarpRows, /*partial=*/true);
+    Value sums =
+        RowCombineOp::create(b, b.rowType(kWarpRows), /*max=*/false,
+                             b.rowSum(diagonal, b.fill(b.f32(0), partial)));
+    // Those of the strips that there are.
+    b.when(tile.row + groupRow < queries, [&] {
+      Value dlse = problem.dlse ? arguments.vector(b, "dlse", tile.batch,
+                                                   tile.head, queries)
+                                : Value();
+      Scalar number = row / block;
+      Value view = statistics(numberOf(tile.batch, tile.head, number),
+                              /*first=*/0, b.i32(2 * block));
+      StoreRowOp::create(b, deltaOf(b, sums, dlse, row), view,
+                         row - number * block + block);
+    });
+    deltaFlags->countDelta(tile);
+    return state;
   }
 
   //===--------------------------------------------------------------------===//
@@ -131,9 +175,16 @@ private:
     Scalar key = firstKey + tile.part * keyBlock;
     Scalar row = tile.row + groupRow;
     Scalar warpRow = row + warpOfGroup * kWarpRows;
-    RowStatistics own = statisticsOf(tile, warpRow);
+    // Where D comes from tiles of the same launch it may still be under way.
+    RowStatistics own;
+    auto takeStatistics = [&] { own = awaitedStatistics(tile, warpRow); };
+    if (!merged)
+      takeStatistics();
     Scalar isOpen = this->isOpen(row, kGroupRows, key);
-    Value scores = product(state.place, problem.headDim);
+    Value scores = product(state.place, problem.headDim, /*isHalf=*/false, [&] {
+      if (merged)
+        takeStatistics();
+    });
     Value weights =
         weightsOf(b, *scale, scores, own.shift, isOpen, [&](Value scores) {
           return band->hide(b, scores, warpRow, key, queries);
@@ -203,13 +254,20 @@ private:
     return kept;
   }
 
+  /// Those of a warp's rows, when D is there.
+  RowStatistics awaitedStatistics(const Tile &tile, Scalar row) const {
+    if (merged)
+      deltaFlags->awaitDelta(tile);
+    return statisticsOf(tile, row);
+  }
+
   /// What weights of a warp's rows are to be multiplied by, and D.
   struct KeptRows {
     Value factor, delta;
   };
 
   KeptRows keptRowsOf(const Tile &tile, Scalar row, Scalar block) const {
-    RowStatistics own = statisticsOf(tile, row);
+    RowStatistics own = awaitedStatistics(tile, row);
     Value max = LoadRowOp::create(b, b.rowType(kWarpRows),
                                   statisticsOfBlock(tile, block, kMax),
                                   rowOfStatistics(row));
@@ -299,6 +357,7 @@ private:
   }
 
   std::optional<ScoreScale> scale;
+  const MergedGradients *deltaFlags = nullptr; ///< merged, who leaves D
 };
 
 } // namespace

@@ -242,7 +242,13 @@ private:
   }
 
   static bool isByGroup(const Node &node, const Surroundings &around) {
-    return around.pipeline && around.hasInner && isGroupWork(node);
+    bool isWalked = around.hasInner || isOfRows(node);
+    return around.pipeline && isWalked && isGroupWork(node);
+  }
+
+  /// Whether the product of rows with the same rows is taken, for its diagonal.
+  static bool isOfRows(const Node &node) {
+    return node.verb == Verb::multiply && !shapeOf(node.tensor).cols;
   }
 
   /// Σ over the executions of a verb of the extents along the given axes.
@@ -367,7 +373,7 @@ private:
     int64_t cols = use.tile.cols;
     if (shape.cols == Axis::Key)
       return use.count * use.tile.rows * cols;
-    int64_t width = extent(problem, *shape.cols);
+    int64_t width = shape.cols ? extent(problem, *shape.cols) : 1;
     int64_t rows = use.elements / width * ceilDiv(width, cols);
     int64_t step = use.tile.rows, all = use.count;
     int64_t last = extent(problem, shape.rows) % step;
@@ -447,6 +453,8 @@ private:
     }
     if (byGroup)
       use.tile.rows = kWarpgroupRows;
+    if (isOfRows(node))
+      use.tile.cols = use.tile.rows;
     if (node.columnGroups > 0 && node.verb == Verb::multiply)
       use.tile.cols =
           paddedColumns(node, use.tile.cols, problem) / node.columnGroups;

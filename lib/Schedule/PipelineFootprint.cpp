@@ -444,6 +444,8 @@ private:
           held += std::min(kSumColumns, columns(node.tensor, steps)) / 2;
         if (how.width > 0 && needsSplit(problem))
           held += accumulator(node, steps);
+        if (!shapeOf(node.tensor).cols) // of rows with the same rows
+          held += kWarpgroupRows / 2;
         break;
       case Verb::rescale: // as it came, and as it is multiplied or, by pieces,
                           // leaves

@@ -8,9 +8,9 @@
 namespace attn {
 
 /// The time of all launches, one in each round, of a grid whose pipeline is one
-/// of products.
-Time productTime(const Census &census, size_t number, const Node &grid,
-                 const Problem &problem, const Machine &machine,
+/// of products, with the grid before if it is done by the same blocks.
+Time productTime(const Census &census, const std::vector<Node> &grids,
+                 size_t number, const Problem &problem, const Machine &machine,
                  TensorCoreFamily family, const Calibration &calibration);
 
 } // namespace attn

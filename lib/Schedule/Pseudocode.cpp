@@ -28,6 +28,8 @@ public:
   }
 
   void gridBefore(const Node &node, const Node &behind) {
+    if (node.pipeline.width > 0) // tiles of one queue
+      return grid(node, "in the launch behind, ahead of what needs it, ");
     begin(node, "in the launch behind, ahead of the " +
                     std::string(name(behind.axis)) + " tiles of a " +
                     headOf(behind) + ", for every " + range(node) +

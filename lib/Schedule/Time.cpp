@@ -359,6 +359,10 @@ attn::launchTimes(const Census &counted, const Schedule &schedule,
                   const Problem &problem, const Machine &machine,
                   TensorCoreFamily family, const Calibration &calibration) {
   std::vector<Time> launches;
+  auto ofProducts = [&](size_t i) {
+    return productTime(counted, schedule.grids, i, problem, machine, family,
+                       calibration);
+  };
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     const Pipeline &how = schedule.grids[i].pipeline;
     const Node &grid = schedule.grids[i];
@@ -366,9 +370,7 @@ attn::launchTimes(const Census &counted, const Schedule &schedule,
       continue;
     if (schedule.isBeside(i)) { // likewise
       if (how.width > 0)
-        launches.back() = inOrder(
-            {launches.back(), productTime(counted, i, grid, problem, machine,
-                                          family, calibration)});
+        launches.back() = inOrder({launches.back(), ofProducts(i)});
       continue;
     }
     Footprint space = gridFootprint(grid, problem, machine);
@@ -376,8 +378,7 @@ attn::launchTimes(const Census &counted, const Schedule &schedule,
     launches.push_back(
         how.group > 1
             ? groupTime(counted, i, grid, problem, machine, family, calibration)
-        : how.width > 0     ? productTime(counted, i, grid, problem, machine,
-                                          family, calibration)
+        : how.width > 0     ? ofProducts(i)
         : how && isGradient ? gradientTime(counted, i, grid, problem, machine,
                                            family, calibration)
         : how ? pipelineTime(counted, i, grid, problem, machine, family,

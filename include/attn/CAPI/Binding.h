@@ -122,7 +122,7 @@ private:
   };
   /// So many are written at a launch, as merged gradients have of weights that
   /// were kept.
-  static constexpr size_t kMaxMaps = 10;
+  static constexpr size_t kMaxMaps = 11;
   struct Launch {
     const LoadedKernels::Entry *kernel;
     std::string name;

@@ -27,6 +27,9 @@
 ///   over those of all query heads that share it.
 /// * A product whose result lies the other way round (S += K . Q in a grid over
 ///   keys) is that of the transposes: own rows are the rows of fragments.
+/// * A product whose result is a number for each row (D += dO . O) is that of a
+///   warpgroup's rows with as many of the same rows, of which the diagonal
+///   counts.
 /// * A loop over `Key` inside a loop over `Query` (or the reverse) visits only
 ///   the pairs of tiles in which the mask shows at least one pair.  A loop over
 ///   an axis that already has a loop around it cuts that loop's tile.
@@ -194,6 +197,7 @@ struct Pipeline {
   bool hasBeside = false;
   /// Nor is the grid before: the same warps do it ahead of the tiles, which
   /// wait for what they need of it.  For those that come first all warps do it.
+  /// Of products it is tiles of the same queue.
   bool hasBefore = false;
   /// What tiles add to sums in slow memory they add one behind the other, in
   /// the order in which they are drawn; tiles of several heads take turns.

@@ -28,7 +28,9 @@
 // *Merged*, the launches of a round are one: a block takes tiles of each,
 // scores of some heads first and then in turns scores of others and sums, so
 // that P and dS are read while L2 has them, and nobody waits for the last ones
-// alone.
+// alone.  D is made there too, of rows of O and dO that stream through the same
+// ring, so that they come beside products of others; nothing but LSE is left
+// for the launch before.
 //
 // Where weights were *kept* (Problem.h), P is read instead of multiplied, with
 // the maxima of its blocks: N²d (1/query + 1/key_block) words of Q and K less,
@@ -86,6 +88,24 @@ static Node tilesOf(Axis axis, int64_t rows, const Tiles &t, int64_t width,
   if (isPipeline(t))
     return grid(axis, rows, pipelineOf(t, width), std::move(body));
   return ofProducts(grid(axis, rows, warps, std::move(body)));
+}
+
+/// What scores need of the rows of queries, but D.
+static Node shiftGrid(const Tiles &t) {
+  constexpr int64_t rows = kWarpgroupRows, warps = 4;
+  return grid(Axis::Query, rows, warps,
+              {always(load(Tensor::Lse, Level::Registers)),
+               always(inTilesOf(t.get("query_block"), spill(Tensor::Lse)))});
+}
+
+/// D of the rows that see something, in the first round in which they do.
+static Node deltaGrid(const Tiles &t) {
+  Node rows = product(Axis::HeadDimV, t, smem(Tensor::GradO), smem(Tensor::O),
+                      multiply(Tensor::Delta, Tensor::GradO, Tensor::O));
+  return grid(Axis::Query, t.get("query"), pipelineOf(t, kProductRows),
+              {hold(Tensor::Delta), std::move(rows),
+               load(Tensor::GradLse, Level::Registers),
+               inTilesOf(t.get("query_block"), spill(Tensor::Delta))});
 }
 
 /// P and dS of a strip.  A block of scores is a tile of its own: the tiles of
@@ -156,11 +176,19 @@ static Node queriesGrid(const Tiles &t) {
 
 static Schedule build(const Tiles &t) {
   Node scores = scoresGrid(t), ofKeys = keysGrid(t);
-  scores.pipeline.hasBeside = ofKeys.pipeline.hasBeside = isMerged(t);
-  return {"spill_backward",
-          {statisticsGrid(t.get("query_block")), std::move(scores),
-           std::move(ofKeys), queriesGrid(t)},
-          {t.get("heads", 1), t.get("strip")}};
+  std::vector<Node> grids;
+  if (isMerged(t)) {
+    scores.pipeline.hasBefore = true;
+    scores.pipeline.hasBeside = ofKeys.pipeline.hasBeside = true;
+    grids = {shiftGrid(t), deltaGrid(t)};
+  } else {
+    grids = {statisticsGrid(t.get("query_block"))};
+  }
+  for (Node *grid : {&scores, &ofKeys})
+    grids.push_back(std::move(*grid));
+  grids.push_back(queriesGrid(t));
+  return {
+      "spill_backward", std::move(grids), {t.get("heads", 1), t.get("strip")}};
 }
 
 static std::string number(int64_t value) { return std::to_string(value); }

@@ -1,14 +1,18 @@
-// The launches of spill_backward, merged: statistics once, and one in rounds.
+// The launches of spill_backward, merged: LSE and flags once, and one in rounds,
+// which makes D too.
 // RUN: attn-opt %s -split-input-file -convert-attn-to-tile -canonicalize -cse | FileCheck %s
 
-// Who leaves statistics sets two flags of every 64 queries to 0.
+// Who leaves them sets two flags of every 64 queries to 0.
 // CHECK-LABEL: tile.kernel @spill_backward_wgmma_bf16_512_320_causal_prepare(
+// CHECK-NOT: tile.role = "o"
+// CHECK-NOT: tile.role = "do"
+// CHECK-SAME: tile.role = "lse"
 // CHECK-SAME: {tile.per_strip = 128 : i64, tile.role = "scratch_statistics"}
 // CHECK-SAME: %[[FLAGS:[^:]*]]: !tile.ptr<i32> {tile.per_strip = 2 : i64, tile.role = "scratch_flags"}
 // CHECK-SAME: launch = 0 : i64
 // CHECK-COUNT-2: tile.publish %[[FLAGS]][
 
-// Boxes are those of sums, and of what leaves; V is no factor of a sum.
+// Boxes are those of sums, and of what leaves; V and O are no factors of a sum.
 // CHECK-LABEL: tile.kernel @spill_backward_wgmma_bf16_512_320_causal(
 // CHECK-SAME: !tile.tensor_map<64x512xbf16> {tile.role = "q_map"}
 // CHECK-SAME: !tile.tensor_map<64x512xbf16> {tile.role = "k_map"}
@@ -16,6 +20,7 @@
 // CHECK-SAME: !tile.tensor_map<256x320xbf16> {tile.role = "v_map"}
 // CHECK-SAME: !tile.tensor_map<64x4096xbf16> {tile.role = "scratch_p_map"}
 // CHECK-SAME: !tile.tensor_map<64x4096xbf16> {tile.role = "scratch_ds_map"}
+// CHECK-SAME: !tile.tensor_map<128x320xbf16> {tile.role = "o_map"}
 // CHECK-SAME: %[[FLAGS:[^:]*]]: !tile.ptr<i32> {tile.per_strip = 2 : i64, tile.role = "scratch_flags"}
 // CHECK-SAME: {tile.per_strip = 32768 : i64, tile.role = "scratch_dq"}
 // CHECK-SAME: launch = 1 : i64
@@ -25,7 +30,10 @@
 // CHECK: tile.role "writer" warps 1 registers 56 single_lane
 // CHECK: tile.tma_store_wait 0 complete
 // CHECK: tile.count %[[FLAGS]][
+// Who makes D tells, and scores wait for it.
 // CHECK: tile.role "consumer" warps 8 registers 224
+// CHECK: tile.count %[[FLAGS]][
+// CHECK: tile.await %[[FLAGS]][
 
 // CHECK-LABEL: func.func @rounds
 // CHECK: %[[STATISTICS:.*]] = tile.scratch : memref<2x8x16x128xf32>

@@ -78,6 +78,9 @@ ORDERED = 16
 # heads, whose numbers are more than the registers of such a role; a few of them are
 # those of the whole block, and stand where others begin.
 LANES, LANES_AROUND = 32, 2
+# Merged, who draws a tile of scores or of D counts rows of both, which under a
+# causal mask begin at the last one.
+DELTAS = 12
 # Weights that were kept wait beside dP, where scores would become P before: a few
 # words more, between products once a tile.
 KEPT_AROUND, KEPT = 12, 4
@@ -208,6 +211,8 @@ def check(opt, ptxas, machine, attributes, problems):
                 before += ORDERED
                 if "causal" in kernel and "short_first = 0" in schedule:
                     before, around = before + LANES, around + LANES_AROUND
+            if "merged = 1" in schedule and "causal" in kernel:
+                before += DELTAS
             wrong = main_faults(kernel, schedule, shape, said, wants, got,
                                 before, around)
         elif "_f32_" in kernel:

@@ -36,7 +36,7 @@ std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
 
 /// Tiles of b x b, of as many queries as keys, as in the theory.
 int64_t wordsOf(int64_t n, int64_t d, int64_t b, int64_t strip,
-                bool isKept = false) {
+                bool isKept = false, bool isMerged = false) {
   Problem p;
   p.direction = Direction::backward;
   p.queries = p.keys = n;
@@ -46,6 +46,8 @@ int64_t wordsOf(int64_t n, int64_t d, int64_t b, int64_t strip,
               {"heads", 1},  {"stages", 1},      {"persistent", 1}};
   if (isKept)
     tiles.set("kept", 1);
+  if (isMerged)
+    tiles.set("merged", 1);
   return trafficWords(scheduleOf(tiles), p);
 }
 
@@ -64,6 +66,10 @@ TEST(SpillBackward, Words) {
           EXPECT_EQ(wordsOf(n, d, b, strip),
                     10 * n * n * d / b + 2 * n * n + 5 * n * d + 3 * n +
                         2 * n * n / b + 2 * (strips - 1) * n * d);
+          // D of other tiles is the same words.
+          EXPECT_EQ(wordsOf(n, d, b, strip, /*isKept=*/false,
+                            /*isMerged=*/true),
+                    wordsOf(n, d, b, strip));
           // No Q and K for scores; weights, and a maximum of every block.
           EXPECT_EQ(wordsOf(n, d, b, strip) -
                         wordsOf(n, d, b, strip, /*isKept=*/true),
@@ -71,13 +77,15 @@ TEST(SpillBackward, Words) {
         }
 }
 
-/// What the launches in rounds do, tile by tile, looking at every pair.
+/// What the launches in rounds do, tile by tile, looking at every pair.  D is
+/// what tiles of it do where launches are merged.
 struct Kernel {
   const Problem &p;
   const SpillBackwardTiles &c;
   struct {
     int64_t l2 = 0, smem = 0;
-  } scores, keys, queries; ///< of a head of queries, of keys, of queries
+  } deltas, scores, keys, queries; ///< of a head of queries, but keys of one
+                                   ///< of keys
 
   Kernel(const Problem &p, const SpillBackwardTiles &c) : p(p), c(c) {
     for (int64_t strip = 0; strip < p.keys; strip += c.strip) {
@@ -88,6 +96,8 @@ struct Kernel {
         gradientTiles(j, d);
       }
     }
+    for (int64_t i = 0; i < p.queries; i += own)
+      deltaTile(i);
     for (int64_t i = 0; i < p.queries; i += own)
       for (int64_t first = 0; first < d; first += c.column)
         queriesTile(i, std::min(c.column, d - first));
@@ -108,6 +118,15 @@ private:
   /// A pair of factors comes to every block, and two warpgroups read them.
   int64_t smemOf(int64_t right) const {
     return 2 * 64 * (128 + right) + 2 * 2 * 64 * (64 + right);
+  }
+
+  /// Slices of dO and O, of which a warpgroup reads its own 64 rows.
+  void deltaTile(int64_t i) {
+    if (!sees(i, own, 0, p.keys))
+      return;
+    int64_t rows = std::min(own, p.queries - i);
+    deltas.l2 += rows * (2 * 2 * e + 4 * p.dlse) + 4 * up(rows, 64);
+    deltas.smem += tilesOf(e, 64) * 2 * (2 * 64 * (own + own));
   }
 
   void scoresTile(int64_t i, int64_t strip) {
@@ -179,6 +198,7 @@ TEST(SpillBackward, MovesWhatTheKernelMoves) {
     c.strip = 256 * random.number(1, 3);
     c.heads = random.number(1, 8);
     c.kept = p.keepsWeights = c.keyBlock == 256 && random.number(0, 1);
+    c.merged = random.number(0, 1);
     Schedule schedule = scheduleOf(c);
     Census counted = census(schedule, p);
     auto bytes = [&](size_t launch) {
@@ -186,17 +206,25 @@ TEST(SpillBackward, MovesWhatTheKernelMoves) {
     };
     int64_t heads = p.batch * p.heads, keyHeads = p.batch * p.kvHeads;
     Kernel kernel(p, c);
-    EXPECT_EQ(bytes(0).l2,
-              heads * (p.queries * (4 * p.headDimV + 4 + 4 * p.dlse) +
-                       8 * up(p.queries, 64)))
-        << p;
-    EXPECT_EQ(bytes(1).l2, heads * kernel.scores.l2) << p;
-    EXPECT_EQ(bytes(1).smem, heads * kernel.scores.smem) << p;
-    EXPECT_EQ(bytes(2).l2, keyHeads * kernel.keys.l2) << p;
-    EXPECT_EQ(bytes(2).smem, keyHeads * kernel.keys.smem) << p;
-    EXPECT_EQ(bytes(3).l2, heads * kernel.queries.l2) << p;
-    EXPECT_EQ(bytes(3).smem, heads * kernel.queries.smem) << p;
-    for (size_t launch = 0; launch < 4; ++launch)
+    size_t first = 1; // of the grids in rounds
+    if (c.merged) {
+      EXPECT_EQ(bytes(0).l2, heads * 4 * (p.queries + up(p.queries, 64))) << p;
+      EXPECT_EQ(bytes(1).l2, heads * kernel.deltas.l2) << p;
+      EXPECT_EQ(bytes(1).smem, heads * kernel.deltas.smem) << p;
+      first = 2;
+    } else {
+      EXPECT_EQ(bytes(0).l2,
+                heads * (p.queries * (4 * p.headDimV + 4 + 4 * p.dlse) +
+                         8 * up(p.queries, 64)))
+          << p;
+    }
+    EXPECT_EQ(bytes(first).l2, heads * kernel.scores.l2) << p;
+    EXPECT_EQ(bytes(first).smem, heads * kernel.scores.smem) << p;
+    EXPECT_EQ(bytes(first + 1).l2, keyHeads * kernel.keys.l2) << p;
+    EXPECT_EQ(bytes(first + 1).smem, keyHeads * kernel.keys.smem) << p;
+    EXPECT_EQ(bytes(first + 2).l2, heads * kernel.queries.l2) << p;
+    EXPECT_EQ(bytes(first + 2).smem, heads * kernel.queries.smem) << p;
+    for (size_t launch = 0; launch < first + 3; ++launch)
       EXPECT_LE(bytes(launch).hbm, bytes(launch).l2) << p;
   }
 }
@@ -296,8 +324,9 @@ TEST(SpillBackward, Space) {
             3 * 192 * 128 + 128 * 192 * 2);
 }
 
-// One launch instead of three, of the same tiles, behind that of the
-// statistics.
+// One launch instead of three, of the same tiles and those of D: 128 rows of dO
+// and O, whose slices of 64 columns come into shared memory, where each of two
+// warpgroups reads its own 64.
 TEST(SpillBackward, Merged) {
   std::string error;
   SpillBackwardTiles apart, merged;
@@ -309,8 +338,10 @@ TEST(SpillBackward, Merged) {
       ASSERT_TRUE(four && two) << error;
       ASSERT_EQ(two->launches.size(), 2u);
       EXPECT_EQ(two->bytes.l2, four->bytes.l2);
-      EXPECT_EQ(two->bytes.smem, four->bytes.smem);
-      EXPECT_EQ(two->flops, four->flops);
+      double elements = double(p.batch * p.heads * rows) * 512;
+      EXPECT_EQ(double(two->bytes.smem - four->bytes.smem),
+                elements * 2 * 2 * 2);
+      EXPECT_EQ(two->flops - four->flops, 2 * elements);
       EXPECT_EQ(two->footprint.smemBytes, four->footprint.smemBytes);
       EXPECT_EQ(two->launches[1].footprint.registersPerThread,
                 four->launches[1].footprint.registersPerThread);
