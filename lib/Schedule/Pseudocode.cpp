@@ -214,6 +214,7 @@ private:
     case Verb::load:
       if (node.tensor == Tensor::GradLse && !problem.dlse)
         return;
+      held.push_back(node.tensor);
       return line("load " + tile(node) + " to " +
                   std::string(name(node.level)) + ", to stay" +
                   (node.stages > 1 ? ", the next one beside it" : ""));
@@ -247,7 +248,9 @@ private:
                   (liesAcross(node.tensor, node.a) ? "^T" : "") +
                   " += " + std::string(name(node.a)) +
                   (contractsRows(node) ? "^T" : "") + " . " +
-                  std::string(name(node.b)) + (isTransposed(node) ? "^T" : ""));
+                  std::string(name(node.b)) +
+                  (isTransposed(node) ? "^T" : "") +
+                  (shapeOf(node.tensor).cols ? "" : ", the diagonal"));
     case Verb::softmax:
       held.push_back(Tensor::P);
       return line("P = exp(" + std::string(name(node.tensor)) +

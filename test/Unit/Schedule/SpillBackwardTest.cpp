@@ -594,7 +594,11 @@ TEST(SpillBackward, Pseudocode) {
   merged.merged = true;
   text = pseudocode(scheduleOf(merged), p);
   for (const char *line :
-       {"  parallel for every batch, head and query tile of 128 (64 of them), ",
+       {"  load LSE[64] to registers, to stay\n  spill LSE[64] to scratch\n",
+        "  in the launch behind, ahead of what needs it, parallel for every "
+        "batch, head and query tile of 128 (64 of them), ",
+        "D += dO . O^T, the diagonal\n",
+        "  parallel for every batch, head and query tile of 128 (64 of them), ",
         "  in the same launch, behind what it reads, parallel for every batch, "
         "key head and key tile of 128 (64 of them), ",
         "  in the same launch, behind what it reads, parallel for every batch, "
