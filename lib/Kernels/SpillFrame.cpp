@@ -336,13 +336,19 @@ SpillFrame::Section SpillFrame::sectionOf(Scalar number, Scalar ofHead) const {
   if (problem.mask.kind == MaskKind::none || is(SpillLaunch::scores))
     return {number / ofHead, one};
   Scalar tiles = b.max(tilesOfHead(), one), all = b.max(heads, one);
-  Scalar sections = all / ((tiles + (request.sms - 1)) / tiles);
+  Scalar sections = all / headsInSection(tiles);
   // As few as keep products of heads and sections in 31 bits.
   sections = b.max(b.min(sections, b.i32(1 << 30) / all), one);
   // Section s begins with head s * all / sections, rounded down.
   Scalar section = ((number / ofHead + 1) * sections - 1) / all;
   Scalar first = section * all / sections;
   return {first, (section + 1) * all / sections - first};
+}
+
+Scalar SpillFrame::headsInSection(Scalar tilesOfHead) const {
+  if (!merged)
+    return (tilesOfHead + (request.sms - 1)) / tilesOfHead;
+  return b.max(b.i32(request.sms / 2) / tilesOfHead, b.i32(1));
 }
 
 Tile SpillFrame::tileAt(Scalar number) const {
