@@ -346,7 +346,7 @@ SpillFrame::Section SpillFrame::sectionOf(Scalar number, Scalar ofHead) const {
 }
 
 Scalar SpillFrame::headsInSection(Scalar tilesOfHead) const {
-  if (!merged)
+  if (!merged || splits)
     return (tilesOfHead + (request.sms - 1)) / tilesOfHead;
   return b.max(b.i32(request.sms / 2) / tilesOfHead, b.i32(1));
 }
