@@ -75,6 +75,12 @@ static double timesBound(int64_t bytes, int64_t bound) {
   return double(bytes) / std::max<int64_t>(1, bound);
 }
 
+static std::string kernelText(const PlanReport &report, const Plan &plan) {
+  if (std::string kernel = onRequest(report, plan); !kernel.empty())
+    return kernel + ", if asked for";
+  return plan.kernel.empty() ? "no kernel" : plan.kernel;
+}
+
 /// Every schedule at its best: bytes by level, and how many times the bound of
 /// that level they are.
 static void explainCandidates(llvm::raw_ostream &out,
@@ -99,7 +105,7 @@ static void explainCandidates(llvm::raw_ostream &out,
         << level("hbm", plan.bytes.hbm, report.lowerBounds.hbm)
         << level("l2", plan.bytes.l2, report.lowerBounds.l2)
         << level("smem", plan.bytes.smem, report.lowerBounds.smem)
-        << (plan.kernel.empty() ? "no kernel" : plan.kernel) << '\n';
+        << kernelText(report, plan) << '\n';
   }
 }
 

@@ -84,12 +84,14 @@ static void write(OStream &json, const Time &t, TensorCoreFamily family) {
   });
 }
 
-static void write(OStream &json, const Plan &plan) {
+static void write(OStream &json, const PlanReport &report, const Plan &plan) {
   json.object([&] {
     json.attribute("schedule", plan.schedule);
     write(json, plan.tiles);
     json.attribute("family", llvm::StringRef(name(plan.family)));
     json.attribute("kernel", plan.kernel);
+    if (std::string kernel = onRequest(report, plan); !kernel.empty())
+      json.attribute("on_request", kernel);
     json.attributeObject("bytes", [&] {
       json.attribute("hbm", plan.bytes.hbm);
       json.attribute("l2", plan.bytes.l2);
@@ -126,7 +128,7 @@ void attn::renderJson(llvm::raw_ostream &out, const PlanReport &report) {
     });
     json.attributeArray("plans", [&] {
       for (const Plan &plan : report.plans)
-        write(json, plan);
+        write(json, report, plan);
     });
     json.attributeArray("refused", [&] {
       for (const Refused &refused : report.refused)

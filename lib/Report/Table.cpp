@@ -1,6 +1,7 @@
 //===- Table.cpp - Plans and machines in columns --------------------------===//
 
 #include "attn/Report/Report.h"
+#include "attn/Schedule/Registry.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -51,6 +52,16 @@ std::string attn::bytesText(double bytes) {
 std::string attn::secondsText(double seconds) {
   static const char *const units[] = {"us", "ms", "s", nullptr};
   return scaled(seconds * 1e6, 1000, units);
+}
+
+std::string attn::onRequest(const PlanReport &report, const Plan &plan) {
+  const ScheduleKind *kind = findScheduleKind(plan.schedule);
+  if (!plan.kernel.empty() || !kind || !kind->formOf(plan.tiles).isOnRequest)
+    return "";
+  std::string error;
+  std::optional<Plan> asked =
+      planFor(report.problem, report.machine, plan.schedule, plan.tiles, error);
+  return asked ? asked->kernel : "";
 }
 
 const Plan *attn::chosen(const PlanReport &report) {

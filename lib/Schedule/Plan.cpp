@@ -93,6 +93,14 @@ static std::string kernelFor(const ScheduleKind &kind, const Form &form,
   return "";
 }
 
+/// The kernel that may be chosen, if the family can.
+static std::string kernelOfChoice(const ScheduleKind &kind,
+                                  TensorCoreFamily family,
+                                  const Problem &problem) {
+  const Form &form = kind.forms.front();
+  return form.isOnRequest ? "" : kernelFor(kind, form, family, problem);
+}
+
 //===----------------------------------------------------------------------===//
 // One choice
 //===----------------------------------------------------------------------===//
@@ -148,7 +156,10 @@ struct Space {
   const Machine &machine;
   const Calibration &calibration;
   const Form &form;
-  std::string kernel = kernelFor(kind, form, family, problem);
+  bool isAskedFor = false;
+  std::string kernel = form.isOnRequest && !isAskedFor
+                           ? ""
+                           : kernelFor(kind, form, family, problem);
 };
 
 /// What became of the choices of a space.
@@ -414,12 +425,11 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
       if (!isRelevant)
         continue;
       if (auto reason = checkFamilyOf(kind, other, problem, machine))
-        outcome.refused.push_back(
-            {kind.name,
-             {},
-             other,
-             *reason,
-             kernelFor(kind, kind.forms.front(), other, problem)});
+        outcome.refused.push_back({kind.name,
+                                   {},
+                                   other,
+                                   *reason,
+                                   kernelOfChoice(kind, other, problem)});
     }
     for (TensorCoreFamily family : families)
       priceAll({kind, family, problem, machine, calibration,
@@ -500,8 +510,9 @@ std::optional<Plan> attn::planFor(const Problem &problem,
       if (!form.serves(family) || !form.hasAll(tiles) || !takes(form, problem))
         continue;
       hasFamily = true;
-      priceAll({*kind, family, problem, machine, calibration, form}, tiles,
-               outcome);
+      priceAll({*kind, family, problem, machine, calibration, form,
+                /*isAskedFor=*/true},
+               tiles, outcome);
       break;
     }
   }

@@ -51,7 +51,7 @@ def machines(build):
 
 def works(build):
     """What compiles to a kernel: schedule, instructions, types, machines."""
-    cells = {}
+    cells, asked = {}, set()
     for machine in machines(build):
         for dtype in DTYPES:
             report = json.loads(run(
@@ -59,8 +59,10 @@ def works(build):
                 " --batch 1 --heads 16 --kv-heads 16 --queries 4096"
                 " --keys 4096 --head-dim 128 --json"))
             for plan in report["plans"]:
-                kernel = plan.get("kernel") or ""
+                kernel = plan.get("kernel") or plan.get("on_request") or ""
                 schedule = plan["schedule"]
+                if "on_request" in plan:
+                    asked.add(schedule)
                 family = kernel[len(schedule) + 1:] if kernel else ""
                 cell = cells.setdefault((schedule, family), {})
                 cell.setdefault(machine, [])
@@ -74,6 +76,8 @@ def works(build):
             groups.setdefault(" ".join(dtypes), []).append(machine)
         for dtypes, names in groups.items():
             kernel = f"`{family}`" if family else "planned and priced only"
+            if family and schedule in asked:
+                kernel += ", if asked for"
             rows.append(f"| `{schedule}` | {kernel} | {dtypes} | "
                         f"{', '.join(f'`{n}`' for n in names)} |")
     return "\n".join(rows) + "\n"
