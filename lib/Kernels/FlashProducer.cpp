@@ -7,6 +7,10 @@
 // It draws a tile as late as the answer is still there in time: who is done
 // first is to have the next.
 //
+// The producers of a cluster work out the same tile by themselves: of C
+// clusters number c takes tiles c, 2C - 1 - c, 2C + c, 4C - 1 - c, .., back and
+// forth, since under a mask every tile is as long as the one before or shorter.
+//
 //===----------------------------------------------------------------------===//
 
 #include "FlashFrame.h"
@@ -20,11 +24,16 @@ namespace {
 class Producer {
 public:
   explicit Producer(const FlashFrame &frame)
-      : f(frame), b(frame.b), order(b, f.arguments, f.problem, f.query,
-                                    f.request.sms, f.request.l2Bytes) {}
+      : f(frame), b(frame.b),
+        order(b, f.arguments, f.problem, f.query * f.cluster,
+              std::max<int64_t>(1, f.request.sms / f.cluster),
+              f.request.l2Bytes) {}
 
   void produce() {
-    Tile first = order.at(b, b.programId(0));
+    Scalar number = b.programId(0);
+    if (f.isInCluster())
+      number = number / f.cluster;
+    Tile first = order.at(b, number);
     Place writer = Place::writer(b), message = Place::reader(b);
     pushTile(b, f.queue, message, first);
     Run run = f.blocks->ofTile(b, first.row);
@@ -33,10 +42,13 @@ public:
 
     Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
     message = message.next(b, kTileMessages);
+    SmallVector<Value> init = {first.row, first.head,   first.batch,   k.slot,
+                               k.parity,  writer.slot,  writer.parity, q.slot,
+                               q.parity,  message.slot, message.parity};
+    if (countsTiles())
+      init.push_back(number);
     b.repeat(
-        {first.row, first.head, first.batch, k.slot, k.parity, writer.slot,
-         writer.parity, q.slot, q.parity, message.slot, message.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) { return produceTile(s); });
   }
 
@@ -47,13 +59,14 @@ private:
 
   void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
     f.ringK.load(b, place, f.map("k"), tile.batch, head, block * f.key,
-                 f.buffersK.front());
+                 f.buffersK.front(), f.rank);
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
     f.ringLoadedV.load(b, place, f.map("v"), tile.batch, head, block * f.key,
-                       f.bufferLoadedV);
+                       f.bufferLoadedV, f.rank);
   }
-  void loadQuery(Place place, const Tile &tile) {
+  void loadQuery(Place place, const Tile &ofCluster) {
+    Tile tile = f.ownOf(ofCluster);
     f.ringQ.load(b, place, f.map("q"), tile.batch, tile.head, tile.row,
                  f.buffersQ.front());
   }
@@ -78,7 +91,8 @@ private:
     Scalar drawAt = f.blocks->stepsBeforeNext(b, tile.row, steps);
     ValueRange places =
         b.loop(b.i32(1), drawAt, {k.slot, k.parity, v.slot, v.parity}, load);
-    Tile next = drawNext();
+    Scalar number = countsTiles() ? numberAfter(at(11), message) : Scalar();
+    Tile next = countsTiles() ? order.at(b, number) : drawNext();
     pushTile(b, f.queue, message, next);
     if (f.band->hasFirst)
       places = b.loop(drawAt, steps, llvm::to_vector(places), load);
@@ -94,9 +108,26 @@ private:
     v = f.ringLoadedV.next(b, v);
     q = f.ringQ.next(b, q);
     message = message.next(b, kTileMessages);
-    return {next.row, next.head,    next.batch,    k.slot,
-            k.parity, v.slot,       v.parity,      q.slot,
-            q.parity, message.slot, message.parity};
+    SmallVector<Value> result = {next.row, next.head,    next.batch,    k.slot,
+                                 k.parity, v.slot,       v.parity,      q.slot,
+                                 q.parity, message.slot, message.parity};
+    if (countsTiles())
+      result.push_back(number);
+    return result;
+  }
+
+  /// Whether the next tile follows from the number of the last one.
+  bool countsTiles() const { return f.isInCluster() && f.persistent; }
+
+  /// The number of the cluster's next tile, of which the message will tell: one
+  /// way from where slots are odd, and back.
+  Scalar numberAfter(Scalar number, Place message) {
+    static_assert(kTileMessages == 2);
+    Scalar clusters = b.gridSize(0) / f.cluster;
+    Scalar before = b.programId(0) / f.cluster;
+    Scalar behind = clusters - 1 - before;
+    Scalar isOdd = message.slot == b.i32(1);
+    return number + b.select(isOdd, behind, before) * 2 + 1;
   }
 
   Tile drawNext() {

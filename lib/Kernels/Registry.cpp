@@ -57,7 +57,8 @@ int64_t attn::stripsOfBlock(const Tiles &tiles) {
 
 /// The grid of a schedule's only launch, or of its main one.
 static GridForm formOf(const Tiles &tiles) {
-  if (tiles.has("group"))
+  bool isOfClusters = tiles.get("cluster", 1) > 1 && tiles.get("persistent");
+  if (tiles.has("group") || isOfClusters)
     return GridForm::teams;
   // Without rounds, each block has places of its own.
   if (tiles.has("strip") && !tiles.has("heads"))
@@ -232,7 +233,7 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
   case GridForm::rowsHeadsBatch:
     return {rows, heads, problem.batch};
   case GridForm::tiles:
-    return {all, 1, 1};
+    return {all * blocksOfTeam(tiles), 1, 1};
   case GridForm::persistent:
     return {std::min(all, multiprocessors), 1, 1};
   case GridForm::resident:

@@ -42,10 +42,11 @@ void Ring::release(TileBuilder &b, Place place, Scalar condition) const {
 }
 
 void Ring::load(TileBuilder &b, Place place, Value map, Scalar batch,
-                Scalar head, Scalar row, Value buffer) const {
+                Scalar head, Scalar row, Value buffer, Scalar rank) const {
   awaitEmpty(b, place);
   TmaLoadOp::create(b, map, batch, head, row, buffer, place.slot, full,
-                    place.slot);
+                    place.slot, /*column=*/Value(), Value(rank),
+                    /*columns=*/IntegerAttr());
 }
 
 void Ring::startFrom(TileBuilder &b, Place place,

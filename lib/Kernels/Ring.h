@@ -44,9 +44,11 @@ public:
   void handOver(TileBuilder &builder, Place place) const;
   /// Hands the slot back, if the condition holds.
   void release(TileBuilder &builder, Place place, Scalar condition = {}) const;
-  /// Waits for the slot, then starts loading rows of a head into it.
+  /// Waits for the slot, then starts loading rows of a head into it; with the
+  /// rank of a block in its cluster, its part of them into those of all.
   void load(TileBuilder &builder, Place place, mlir::Value map, Scalar batch,
-            Scalar head, Scalar row, mlir::Value buffer) const;
+            Scalar head, Scalar row, mlir::Value buffer,
+            Scalar rank = {}) const;
   /// Waits for a slot that others have written, starts what copies it away, and
   /// hands it back when that has been read.
   void storeFrom(TileBuilder &builder, Place place,

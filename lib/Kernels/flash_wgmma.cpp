@@ -213,13 +213,14 @@ private:
     Place q{at(3), at(4)}, message{at(5), at(6)};
     Scalar started = at(7);
     ValueRange carried = s.drop_front(8);
-    Share share = blocks->ofGroup(b, tile.row, groupRow);
+    Share share = shareOf(tile, groupRow);
+    Tile own = ownOf(tile);
     State state = unpack(b.choose(
         started, [&] { return llvm::to_vector(carried); },
-        [&] { return pack(startTile(unpack(carried), q, tile, share)); }));
+        [&] { return pack(startTile(unpack(carried), q, own, share)); }));
 
     Output output = noOutput();
-    walk(state, output, q, tile, share);
+    walk(state, output, q, own, share);
     if (queryStages > 1)
       ringQ.release(b, q);
 
@@ -227,15 +228,15 @@ private:
     message = message.next(b, kTileMessages);
     Place nextQ = ringQ.next(b, q);
     LazySoftmax::End end = softmax->finish(b, state.rows);
-    Share nextShare = blocks->ofGroup(b, next.row, groupRow);
+    Share nextShare = shareOf(next, groupRow);
     Scalar joins = (b.i32(-1) < next.row) & b.boolean(overlap) &
                    turns.mayJoin(b, share, nextShare, stages);
     ValueRange after = b.choose(
         joins,
         [&] {
           Output last = output;
-          State crossed =
-              crossBoundary(state, last, share.below, nextQ, next, nextShare);
+          State crossed = crossBoundary(state, last, share.below, nextQ,
+                                        ownOf(next), nextShare);
           return pack(crossed, last);
         },
         [&] {
@@ -243,7 +244,7 @@ private:
           State ended = endTile(state, last, share);
           return pack(ended, last);
         });
-    storeTile(after.take_back(output.size()), end, tile);
+    storeTile(after.take_back(output.size()), end, own);
 
     SmallVector<Value> result = {next.row,       next.head,    next.batch,
                                  nextQ.slot,     nextQ.parity, message.slot,
@@ -255,6 +256,8 @@ private:
   /// Hands `count` blocks back unread: of K, with the turns they stand for, of
   /// V, or of both, block by block, as the producer loads them.
   void passOver(Scalar count, Place *k, Place *v) {
+    if (isInCluster()) // which goes in step
+      return;
     SmallVector<Value> init;
     for (Place *place : {k, v})
       if (place)
@@ -334,7 +337,7 @@ private:
             const Share &share) {
     // The block after the first, and where the loops end, going down.
     Scalar from = share.own.end - 1;
-    if (cutsMoreThanOne(problem.mask.kind, key)) {
+    if (cutsMoreThanOne(problem.mask.kind, key, isInCluster())) {
       Scalar to = b.min(share.open.end, from);
       walkRun(state, output, q, tile, share, from, to, /*cut=*/true);
       from = to;

@@ -283,13 +283,13 @@ private:
 
   /// Loops of a warpgroup for blocks that a mask cuts, beside the one for all
   /// others and the first block: with the diagonal at multiples of its rows a
-  /// causal one cuts no other.
+  /// causal one cuts no other, unless blocks go in step.
   int64_t cutLoops() const {
     switch (problem.mask.kind) {
     case MaskKind::none:
       return 0;
     case MaskKind::causal:
-      return keys % kWarpgroupRows == 0 ? 0 : 1;
+      return keys % kWarpgroupRows == 0 && how.blocks() == 1 ? 0 : 1;
     case MaskKind::causalBottomRight:
       return 1;
     case MaskKind::window:

@@ -35,14 +35,16 @@ NAMES = {0x9f0: "HGMMA.SS", 0xdf0: "HGMMA.RS", 0x9f3: "QGMMA.SS",
 WAIT = 1 << 47  # In a WARPGROUP: DEPBAR, else ARRIVE.
 WIDE = 7 << 12  # In the second word of a MEMBAR: for more than the block.
 # What PTX becomes; a fence for what the copy engine reads of shared memory also
-# waits within the block.
+# waits within the block, and where a cluster meets everybody waits for both.
 WRITTEN = (("HGMMA.RS", r"wgmma\.mma_async\.\S+16\s*\{[^}]*\}\s*,\s*\{"),
            ("HGMMA.SS", r"wgmma\.mma_async\.\S+16\s*\{[^}]*\}\s*,\s*[^{\s]"),
            ("QGMMA.RS", r"wgmma\.mma_async\.\S+e4m3\s*\{[^}]*\}\s*,\s*\{"),
            ("QGMMA.SS", r"wgmma\.mma_async\.\S+e4m3\s*\{[^}]*\}\s*,\s*[^{\s]"),
            ("ARRIVE", r"wgmma\.fence\b"),
            ("DEPBAR", r"wgmma\.wait_group\.sync\.aligned\s+(\d+)"),
-           ("MEMBAR", r"fence\.proxy\.async\.shared\b"))
+           ("MEMBAR", r"fence\.proxy\.async\.shared\b"),
+           ("MEMBAR", r"barrier\.cluster\.arrive\b(?!\.relaxed)"),
+           ("MEMBAR.WIDE", r"barrier\.cluster\.arrive\b(?!\.relaxed)"))
 COUNTED = ("HGMMA.SS", "HGMMA.RS", "QGMMA.SS", "QGMMA.RS", "MEMBAR",
            "MEMBAR.WIDE", "STL", "LDL")
 

@@ -402,11 +402,11 @@ private:
           all, atMost(arguments.times(arguments.queries, arguments.batch), 1));
     if (shape.form == GridForm::persistent || shape.form == GridForm::resident)
       all = atMost(all, mostBlocks(request, shape));
-    if (shape.form == GridForm::teams) {
-      int64_t team = blocksOfTeam(request.tiles);
-      all = arguments.times(atMost(all, machine.sms / team),
-                            arguments.index(team));
-    }
+    int64_t team = blocksOfTeam(request.tiles);
+    if (shape.form == GridForm::teams)
+      all = atMost(all, machine.sms / team);
+    if (team > 1)
+      all = arguments.times(all, arguments.index(team));
     Value one = arguments.index(1);
     return {all, one, one};
   }

@@ -42,6 +42,9 @@ static std::optional<std::string> checkCluster(const Tiles &t,
   return flashForm().checkStructure(t, problem);
 }
 
+/// Blocks of f32 are split as they land, a few rows at a time.
+static bool hasKernel(const Problem &problem) { return !needsSplit(problem); }
+
 namespace attn::schedules {
 ScheduleKind cluster() {
   Form form = flash().forms.back();
@@ -55,6 +58,8 @@ ScheduleKind cluster() {
                   choiceParameter("persistent", {1})};
   form.build = build;
   form.checkStructure = checkCluster;
+  form.hasKernel = hasKernel;
+  form.isOnRequest = true;
   return {"cluster",
           "as flash; the blocks of a cluster load keys and values for all of "
           "them",

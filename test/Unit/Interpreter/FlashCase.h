@@ -20,7 +20,8 @@
 namespace attn {
 
 /// A module with the kernel that a builder writes: `score_spill_mma_sync` if
-/// the tiles have strips, `flash_wgmma` if they say whether the kernel is
+/// the tiles have strips, `cluster_wgmma` if they have clusters, `flash_wgmma`
+/// if they say whether the kernel is
 /// persistent, `streamed_query_mma_sync` if they have slices, else
 /// `flash_mma_sync`.
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
