@@ -248,8 +248,7 @@ private:
                   (liesAcross(node.tensor, node.a) ? "^T" : "") +
                   " += " + std::string(name(node.a)) +
                   (contractsRows(node) ? "^T" : "") + " . " +
-                  std::string(name(node.b)) +
-                  (isTransposed(node) ? "^T" : "") +
+                  std::string(name(node.b)) + (isTransposed(node) ? "^T" : "") +
                   (shapeOf(node.tensor).cols ? "" : ", the diagonal"));
     case Verb::softmax:
       held.push_back(Tensor::P);
