@@ -1,5 +1,6 @@
 //===- SpillBackwardTest.cpp - Gradients as matrix products, priced -------===//
 
+#include "RandomProblem.h"
 #include "SpillBackwardTiles.h"
 #include "TokenProblem.h"
 #include "attn/Schedule/Footprint.h"
