@@ -73,8 +73,8 @@ struct Form {
   bool (*takes)(const Problem &problem) = nullptr;
   /// For which problems the kernel builder writes it, if not for all.
   bool (*hasKernel)(const Problem &problem) = nullptr;
-  /// Whether its kernel has to be asked for, by the schedule's name: nobody has
-  /// measured how fast it is, so it is never chosen.
+  /// Whether its kernel has to be asked for, by the schedule's name: it is not
+  /// as fast as it is predicted to be.
   bool isOnRequest = false;
 
   /// All parameters, in the order in which tiles print.

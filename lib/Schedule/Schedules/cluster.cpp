@@ -59,6 +59,8 @@ ScheduleKind cluster() {
   form.build = build;
   form.checkStructure = checkCluster;
   form.hasKernel = hasKernel;
+  // 256 columns and 16384 causal rows took 2.1 ms on an H100, where flash takes
+  // 1.4 and 1.48 were predicted; without a mask 0 to 8 % more than flash.
   form.isOnRequest = true;
   return {"cluster",
           "as flash; the blocks of a cluster load keys and values for all of "
