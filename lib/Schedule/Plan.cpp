@@ -93,11 +93,10 @@ static std::string kernelFor(const ScheduleKind &kind, const Form &form,
   return "";
 }
 
-/// The kernel that may be chosen, if the family can.
-static std::string kernelOfChoice(const ScheduleKind &kind,
+/// The kernel that may be chosen.
+static std::string kernelOfChoice(const ScheduleKind &kind, const Form &form,
                                   TensorCoreFamily family,
                                   const Problem &problem) {
-  const Form &form = kind.forms.front();
   return form.isOnRequest ? "" : kernelFor(kind, form, family, problem);
 }
 
@@ -157,9 +156,8 @@ struct Space {
   const Calibration &calibration;
   const Form &form;
   bool isAskedFor = false;
-  std::string kernel = form.isOnRequest && !isAskedFor
-                           ? ""
-                           : kernelFor(kind, form, family, problem);
+  std::string kernel = isAskedFor ? kernelFor(kind, form, family, problem)
+                                  : kernelOfChoice(kind, form, family, problem);
 };
 
 /// What became of the choices of a space.
@@ -425,11 +423,12 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
       if (!isRelevant)
         continue;
       if (auto reason = checkFamilyOf(kind, other, problem, machine))
-        outcome.refused.push_back({kind.name,
-                                   {},
-                                   other,
-                                   *reason,
-                                   kernelOfChoice(kind, other, problem)});
+        outcome.refused.push_back(
+            {kind.name,
+             {},
+             other,
+             *reason,
+             kernelOfChoice(kind, kind.forms.front(), other, problem)});
     }
     for (TensorCoreFamily family : families)
       priceAll({kind, family, problem, machine, calibration,

@@ -33,9 +33,9 @@
 //
 // Tiles of D in the launch of scores multiply little.  What they read they
 // bring beside products of others, so their bytes are those of one launch with
-// the scores'.  d = 1024, 16384 rows: 256 tiles of 16 slices at 33 K
-// clocks, 5.2 K between two, are 25 us more, and the launch before has 50 less;
-// a call took 25 us less.
+// the scores'.  d = 1024, 16384 rows, two heads: of 256 tiles of 16 slices a
+// multiprocessor has two, 33 K clocks of copies and 10 K between tiles, 25 us;
+// the launch before took 45 to 58.  A call took 25 us less.
 //
 // Every round is a launch of its own, whose last wave is paid in full; but not
 // that of scores which sums fill up in the same launch.  Under a mask rounds

@@ -184,9 +184,8 @@ static Schedule build(const Tiles &t) {
   } else {
     grids = {statisticsGrid(t.get("query_block"))};
   }
-  for (Node *grid : {&scores, &ofKeys})
-    grids.push_back(std::move(*grid));
-  grids.push_back(queriesGrid(t));
+  grids.insert(grids.end(),
+               {std::move(scores), std::move(ofKeys), queriesGrid(t)});
   return {
       "spill_backward", std::move(grids), {t.get("heads", 1), t.get("strip")}};
 }

@@ -4,57 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FlashCase.h"
-#include "KernelTest.h"
+#include "FlashWgmmaTest.h"
 
 using namespace mlir;
 using namespace attn;
 
 namespace {
-class FlashWgmma : public ::testing::Test {
-protected:
-  FlashWgmma() { loadDialects(context); }
-
-  void check(FlashCase &flash, ArrayRef<InterpreterOptions> runs) {
-    const Problem &problem = flash.problem;
-    OwningOpRef<ModuleOp> module = buildFlash(context, problem, flash.tiles);
-    tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
-    SCOPED_TRACE(flash.tiles.str() + "; queries " +
-                 std::to_string(problem.queries) + ", keys " +
-                 std::to_string(problem.keys) + ", heads " +
-                 std::to_string(problem.heads) + ", d " +
-                 std::to_string(problem.headDim) + ", " + str(problem.mask) +
-                 ", multiprocessors " + std::to_string(flash.multiprocessors));
-    FailureOr<tile::Traffic> counted =
-        tile::countTraffic(kernel, flash.grid(), flash.scalars(kernel));
-    ASSERT_TRUE(succeeded(counted));
-    for (const InterpreterOptions &options : runs) {
-      Outcome outcome = flash.run(kernel, options);
-      ASSERT_EQ(outcome.error, "");
-      // P has three bits behind the first in f8E4M3FN, and seven in bf16.
-      bool isF8 = problem.dtype == DataType::f8e4m3;
-      EXPECT_LT(outcome.relativeError, isF8 ? 6e-2 : 4e-3);
-      EXPECT_LT(outcome.lseError, 1e-4);
-      EXPECT_EQ(counted->global, outcome.traffic.global);
-      EXPECT_EQ(counted->smem, outcome.traffic.smem);
-    }
-  }
-
-  static Problem problem(int64_t queries, int64_t keys, int64_t headDim,
-                         int64_t headDimV, Mask mask = {}) {
-    Problem p;
-    p.queries = queries;
-    p.keys = keys;
-    p.headDim = headDim;
-    p.headDimV = headDimV;
-    p.mask = mask;
-    p.heads = 2;
-    p.kvHeads = 1;
-    return p;
-  }
-
-  MLIRContext context;
-};
+class FlashWgmma : public FlashWgmmaTest {};
 } // namespace
 
 static Tiles tiles(int64_t query, int64_t key, int64_t stages,
