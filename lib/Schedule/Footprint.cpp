@@ -10,8 +10,8 @@
 using namespace attn;
 
 int64_t attn::smemPitch(int64_t columns, int64_t bytesPerElement) {
-  int64_t chunks = ceilDiv(columns * bytesPerElement, 16);
-  return (chunks % 2 ? chunks : chunks + 1) * 16;
+  int64_t unit = bytesPerElement == 2 ? 32 : 16;
+  return (ceilDiv(columns * bytesPerElement, unit) | 1) * unit;
 }
 
 namespace {

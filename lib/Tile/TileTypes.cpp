@@ -198,8 +198,9 @@ int64_t SmemType::elementBytes() const {
 int64_t SmemType::pitchBytes() const {
   if (isSwizzled())
     return kPanelBytes;
-  int64_t pieces = (getColumns() * elementBytes() + 15) / 16;
-  return 16 * (pieces | 1);
+  int64_t unit = swapsHalves() ? 32 : 16;
+  int64_t units = (getColumns() * elementBytes() + unit - 1) / unit;
+  return unit * (units | 1);
 }
 
 int64_t SmemType::panels() const {

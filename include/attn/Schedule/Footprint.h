@@ -73,7 +73,8 @@ std::optional<std::string> checkFootprint(const Schedule &schedule,
 /// The most words in fast memory at one time, by the two-level model.
 int64_t peakWords(const Schedule &schedule, const Problem &problem);
 
-/// Bytes of a row of `columns` elements in shared memory.
+/// Bytes of a row of `columns` elements in shared memory, where no swizzle
+/// permutes it (`padded` of `!tile.smem`).
 int64_t smemPitch(int64_t columns, int64_t bytesPerElement);
 
 /// The most registers that one thread can have.

@@ -67,10 +67,15 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     extent a ring of stages, `!tile.smem<2x64x128xbf16>`.  There are three
     layouts.
 
-    Without a word, *padded*: a row takes its columns rounded up to an *odd*
-    number of 16-byte pieces.  Eight rows at one column then lie in eight
-    different groups of four banks, so `ldmatrix`, 16-byte copies and fragment
-    stores meet no bank conflict, and addresses stay linear.
+    Without a word, *padded*.  A row of 16-bit elements takes its columns
+    rounded up to an *odd* number of sectors of 32 bytes, and in the upper four
+    of eight rows the two halves of each have changed places.  Eight rows at one
+    column then lie in eight different groups of four banks, so `ldmatrix`,
+    16-byte copies and fragment stores meet no bank conflict.  A row of f32
+    takes an odd number of 16-byte pieces, with the same effect.  But what a
+    copy brings of a sector of global memory then lies across two of shared
+    memory in every other row, and such a sector crosses the way from L2 twice:
+    1.5 times the bytes by counters of an H100 (2026-11-21-h100-theory.md).
 
     `!tile.smem<2x64x128xbf16, sw128>` is what TMA writes and wgmma reads:
     panels of 128 bytes of columns, one behind the other, each with all rows;
@@ -108,6 +113,8 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     static int64_t pairedByte(int64_t column) {
       return column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
     }
+    /// Whether rows 4 to 7 of eight have the halves of 32 bytes swapped.
+    bool swapsHalves() const { return !isSwizzled() && elementBytes() == 2; }
     /// Bytes of one element.
     int64_t elementBytes() const;
     /// Bytes from one row to the next; in a panel, if the layout has panels.

@@ -126,12 +126,19 @@ Value isInside(Lane &b, Value row, Value rows) {
   return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, row, rows);
 }
 
-/// The address of a piece in a buffer that starts at an i32 address.
+/// The address of a piece in a buffer that starts at an i32 address, that of a
+/// row that is a multiple of 8.
 Value pieceAddress(Lane &b, Value base, SmemType buffer, const Piece &piece,
                    int64_t pieceBytes) {
   auto [start, bytes] = b.splitConstant(base);
-  Value address = b.add(start, b.add(b.mul(piece.row, buffer.pitchBytes()),
-                                     b.mul(piece.column, pieceBytes)));
+  Value inRow = b.mul(piece.column, pieceBytes);
+  if (buffer.swapsHalves()) {
+    Value row = b.add(piece.row, piece.below % 8);
+    inRow = b.createOrFold<arith::XOrIOp>(
+        inRow, b.mul(b.bitAnd(b.shiftRight(row, 2), 1), 16));
+  }
+  Value address =
+      b.add(start, b.add(b.mul(piece.row, buffer.pitchBytes()), inRow));
   return b.offset(b.shared(b.opaque(address)),
                   bytes + piece.below * buffer.pitchBytes());
 }

@@ -15,6 +15,8 @@
 
 #include "mlir/IR/Matchers.h"
 
+#include <array>
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -55,12 +57,20 @@ SmallVector<Value, 4> attn::loadFour(Lane &b, Value pointer, bool transposed) {
 
 namespace {
 
+/// Of two 16-byte pieces that share 32 bytes of a row, which place one has.
+/// Rows begin at multiples of 8, so that row % 8 is the lane's own.
+Value placeOfHalf(Lane &b, SmemType buffer, Value half, Value row8) {
+  if (!buffer.swapsHalves())
+    return half;
+  return b.createOrFold<arith::XOrIOp>(half,
+                                       b.bitAnd(b.shiftRight(row8, 2), 1));
+}
+
 /// Bytes from the start of a row to `right` times eight columns behind a
-/// column, a multiple of 16.  Rows begin at multiples of 8, so that row % 8
-/// is the lane's own.
+/// column, a multiple of 16.
 Value placeInRow(Lane &b, SmemType buffer, Value column, Value right,
                  Value row8) {
-  Value piece = b.add(b.div(column, 8), right);
+  Value piece = b.add(b.div(column, 8), placeOfHalf(b, buffer, right, row8));
   if (!buffer.isSwizzled())
     return b.mul(piece, 16);
   constexpr int64_t perPanel = 8;
@@ -100,7 +110,8 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     Value high = b.shiftRight(lane, 4);
     Value down = downFirst ? low : high, right = downFirst ? high : low;
     auto [address, bytes] = startOf(b, op, adaptor);
-    Value laneRow = b.add(b.bitAnd(lane, 7), b.mul(down, 8));
+    Value row8 = b.bitAnd(lane, 7), laneRow = b.add(row8, b.mul(down, 8));
+    right = placeOfHalf(b, buffer, right, row8);
     address = b.add(
         address, b.add(b.mul(laneRow, buffer.pitchBytes()), b.mul(right, 16)));
     // Loads at constant distances share one address register.  Were it known
@@ -461,7 +472,13 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
     if (op.getColumn())
       address = b.add(
           address, b.mul(adaptor.getColumn().front(), buffer.elementBytes()));
-    Value pointer = b.shared(address);
+    // Of even and of odd pieces of eight columns.
+    std::array<Value, 2> pointers = {b.shared(address), b.shared(address)};
+    if (buffer.swapsHalves()) {
+      Value shift = b.mul(placeOfHalf(b, buffer, b.i32(0), b.quad()), 16);
+      pointers = {b.shared(b.add(address, shift)),
+                  b.shared(b.sub(address, shift))};
+    }
     ValueRange values = adaptor.getFragment();
     int64_t columns = fragment.getColumns() / 8;
     for (int64_t m = 0; m < fragment.getRows() / 16; ++m)
@@ -473,7 +490,7 @@ struct StoreMatrixLowering : OpConversionPattern<StoreMatrixOp> {
           int64_t pairBytes = 2 * buffer.elementBytes();
           int64_t bytes = (m * 16 + half * 8) * buffer.pitchBytes() +
                           n * 8 * buffer.elementBytes();
-          LLVM::StoreOp::create(b, pair, b.offset(pointer, bytes),
+          LLVM::StoreOp::create(b, pair, b.offset(pointers[n % 2], bytes),
                                 unsigned(pairBytes));
         }
     rewriter.eraseOp(op);
