@@ -61,7 +61,7 @@ static GridForm formOf(const Tiles &tiles) {
   if (tiles.has("group") || isOfClusters)
     return GridForm::teams;
   // Without rounds, each block has places of its own.
-  if (tiles.has("strip") && !tiles.has("heads"))
+  if ((tiles.has("strip") && !tiles.has("heads")) || tiles.has("reduce"))
     return GridForm::resident;
   if (!tiles.has("persistent") && !tiles.has("strip"))
     return GridForm::rowsHeadsBatch;

@@ -82,22 +82,14 @@ static std::vector<TensorCoreFamily> familiesFor(const ScheduleKind &kind,
   return families;
 }
 
-static std::string kernelFor(const ScheduleKind &kind, const Form &form,
-                             TensorCoreFamily family, const Problem &problem) {
-  if (form.hasKernel && !form.hasKernel(problem))
-    return "";
+/// The kernel of a schedule on a family, if there is one.
+static std::string kernelFor(const ScheduleKind &kind,
+                             TensorCoreFamily family) {
   std::string wanted = kind.name + "_" + std::string(name(family));
   for (const std::string &kernel : kernelNames())
     if (kernel == wanted)
       return kernel;
   return "";
-}
-
-/// The kernel that may be chosen.
-static std::string kernelOfChoice(const ScheduleKind &kind, const Form &form,
-                                  TensorCoreFamily family,
-                                  const Problem &problem) {
-  return form.isOnRequest ? "" : kernelFor(kind, form, family, problem);
 }
 
 //===----------------------------------------------------------------------===//
@@ -156,8 +148,14 @@ struct Space {
   const Calibration &calibration;
   const Form &form;
   bool isAskedFor = false;
-  std::string kernel = isAskedFor ? kernelFor(kind, form, family, problem)
-                                  : kernelOfChoice(kind, form, family, problem);
+  std::string kernel = kernelFor(kind, family);
+
+  /// The kernel that may be chosen for tiles.
+  std::string kernelOf(const Tiles &tiles) const {
+    bool isChoice = isAskedFor || !form.isOnRequest;
+    bool isWritten = !form.hasKernel || form.hasKernel(problem, tiles);
+    return isChoice && isWritten ? kernel : "";
+  }
 };
 
 /// What became of the choices of a space.
@@ -258,7 +256,7 @@ static Plan price(const Space &space, const Tiles &tiles,
   plan.schedule = space.kind.name;
   plan.tiles = tiles;
   plan.family = space.family;
-  plan.kernel = space.kernel;
+  plan.kernel = space.kernelOf(tiles);
   Census counted = census(schedule, problem);
   plan.flops = executedFlops(counted);
   plan.footprint = footprint(schedule, problem, machine);
@@ -333,8 +331,9 @@ static bool priceSizes(const Space &space, const Tiles &sizes,
       int64_t smemBytes =
           footprint(schedule, space.problem, space.machine).smemBytes;
       bool isSmem = smemBytes > space.machine.smemBytesPerBlock;
-      refused = {space.kind.name, tiles,        space.family,
-                 *reason,         space.kernel, isSmem ? smemBytes : 0};
+      refused = {space.kind.name,       tiles,
+                 space.family,          *reason,
+                 space.kernelOf(tiles), isSmem ? smemBytes : 0};
       return false;
     }
     outcome.plans.push_back(price(space, tiles, schedule));
@@ -423,12 +422,13 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
       if (!isRelevant)
         continue;
       if (auto reason = checkFamilyOf(kind, other, problem, machine))
-        outcome.refused.push_back(
-            {kind.name,
-             {},
-             other,
-             *reason,
-             kernelOfChoice(kind, kind.forms.front(), other, problem)});
+        outcome.refused.push_back({kind.name,
+                                   {},
+                                   other,
+                                   *reason,
+                                   Space{kind, other, problem, machine,
+                                         calibration, kind.forms.front()}
+                                       .kernelOf({})});
     }
     for (TensorCoreFamily family : families)
       priceAll({kind, family, problem, machine, calibration,

@@ -250,12 +250,13 @@ static Blocks blocksOf(const GridCensus &grid, const UnitWork &work) {
   return {all, work.scoreTiles, work.scoreTiles / strips * atOnce, rounds, 1};
 }
 
-/// Whether blocks take P up again from places in slow memory.
-static bool returnsToPlaces(const Census &census, size_t number) {
+/// Whether blocks take a tensor up again from places in slow memory.
+static bool returnsToPlaces(const Census &census, size_t number,
+                            Tensor tensor) {
   return std::any_of(
       census.uses.begin(), census.uses.end(), [&](const Use &use) {
         return use.grid == number && use.node->verb == Verb::absorb &&
-               use.node->tensor == Tensor::P && use.node->slots > 0;
+               use.node->tensor == tensor && use.node->slots > 0;
       });
 }
 
@@ -277,8 +278,9 @@ static double barrierClocks(const Census &census, size_t number,
     clocks += work.spilledBytes * clockOf(machine) * machine.sms /
                   hbmRateOf(machine, c) +
               (blocks.ofHead - blocks.working) * c.productHiddenClocks;
-  // The first piece has nothing beside it on its way to L2 and back.
-  if (returnsToPlaces(census, number))
+  // The first piece, or sum, has nothing beside it on its way to L2 and back.
+  if (returnsToPlaces(census, number, Tensor::P) ||
+      returnsToPlaces(census, number, Tensor::O))
     clocks += work.returns * c.loadLatencySeconds * clockOf(machine);
   return clocks / blocks.working + how.startClocks;
 }
@@ -341,11 +343,18 @@ static Time gridTime(const Census &census, size_t number,
   t.tail = whole - ideal;
   t.overhead = blocks.rounds * (c.launchSeconds + waves.prologue() / clock);
 
-  Bytes bytes =
-      gridTraffic(census, number, problem, machine,
-                  machine.sms * std::max<int64_t>(1, space.blocksPerSm), c);
+  int64_t perSmAtOnce = std::max<int64_t>(1, space.blocksPerSm);
+  int64_t resident = machine.sms * perSmAtOnce;
+  Bytes bytes = gridTraffic(census, number, problem, machine, resident, c);
   t.l2 = bytes.l2 / l2RateOf(machine);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
+  // For sums that L2 does not hold a block waits, and only others multiply.
+  if (returnsToPlaces(census, number, Tensor::O) &&
+      !holdsPlaces(census, number, problem, machine, resident, c)) {
+    double waits = t.hbm / double(perSmAtOnce);
+    t.exposed += waits;
+    whole += waits;
+  }
   double slowest = std::max({whole, t.l2, t.hbm});
   double smAndL2 = powerMean({whole, t.l2}, how.l2Power);
   t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - slowest;

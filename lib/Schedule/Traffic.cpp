@@ -325,6 +325,23 @@ static double hbmOfRounds(const Census &census, size_t number,
   return hbm;
 }
 
+/// Of blocks that run at the same time.
+static double bytesOfPlaces(const Census &census, size_t number,
+                            const Problem &problem, int64_t residentBlocks) {
+  double bytes = 0;
+  for (const Use &use : census.uses)
+    if (use.grid == number)
+      bytes += placeBytes(use, problem, residentBlocks);
+  return bytes;
+}
+
+bool attn::holdsPlaces(const Census &census, size_t number,
+                       const Problem &problem, const Machine &machine,
+                       int64_t residentBlocks, const Calibration &calibration) {
+  return bytesOfPlaces(census, number, problem, residentBlocks) <=
+         calibration.l2UsableShare * machine.l2Bytes;
+}
+
 Bytes attn::gridTraffic(const Census &census, size_t number,
                         const Problem &problem, const Machine &machine,
                         int64_t residentBlocks,
@@ -345,16 +362,12 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   double headsInGroup =
       double(grid.heads) / (double(problem.batch) * problem.kvHeads);
   double groups = std::ceil(share.headsAtOnce / headsInGroup);
-  double workingSet = 0;
-  double places = 0;
-  for (const Use &use : census.uses) {
+  double places = bytesOfPlaces(census, number, problem, residentBlocks);
+  double workingSet = places;
+  for (const Use &use : census.uses)
     if (isReread(use))
       workingSet += groups * distinctBytes(*use.node, grid, problem) /
                     (double(problem.batch) * problem.kvHeads);
-    if (use.grid == number)
-      places += placeBytes(use, problem, residentBlocks);
-  }
-  workingSet += places;
   bool fits = workingSet <= usableL2;
   double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
   double alive = shareAlive(census, number, residentBlocks);

@@ -12,7 +12,7 @@
 
 // NARROW: kernel {{.*}}flash_mma_sync_bf16_128
 // STREAMED: kernel {{.*}}streamed_query_mma_sync_bf16_128
-// SPILL: kernel {{.*}}score_spill_mma_sync_bf16_256
+// SPILL: kernel {{.*}}{{(score|output)}}_spill_mma_sync_bf16_256
 // CHECK-NOT: WRONG
 // CHECK: moved
 

@@ -21,6 +21,7 @@ module attributes {attn.machine = #attn.machine<h100_sxm, smem_bytes_per_block =
     // expected-error @below {{expects a schedule that fits h100_sxm and has a kernel, but got none}}
     // expected-note-re @below {{flash, query = {{.*}}, persistent = {{[01]}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
     // expected-note-re @below {{flash, query = {{.*}}, warps = {{[0-9]+}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
+    // expected-note-re @below {{output_spill, query = {{.*}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
     // expected-note-re @below {{score_spill, query = {{.*}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
     // expected-note-re @below {{streamed_query, query = {{.*}}: needs {{[0-9]+}} bytes of shared memory, but a block on h100_sxm has 4096}}
     // expected-note-re @below {{nearest to fitting: flash, query = {{.*}} needs {{[0-9]+}} bytes of shared memory}}

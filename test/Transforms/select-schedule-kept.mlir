@@ -26,6 +26,7 @@ module attributes {attn.machine = #attn.machine<a100_80g>} {
   func.func @elsewhere(%q: !q) -> !q {
     // expected-error @below {{expects a schedule that fits a100_80g and has a kernel, but got none}}
     // expected-note @below {{flash: flash keeps no weights with mma_sync; score_spill does forward and spill_backward backward, both with wgmma only}}
+    // expected-note @below {{output_spill: output_spill keeps no weights with mma_sync; score_spill does forward and spill_backward backward, both with wgmma only}}
     // expected-note @below {{score_spill: score_spill keeps no weights with mma_sync; score_spill does forward and spill_backward backward, both with wgmma only}}
     // expected-note @below {{streamed_query: streamed_query keeps no weights with mma_sync; score_spill does forward and spill_backward backward, both with wgmma only}}
     // expected-note @below {{known machines that fit: }}

@@ -71,8 +71,8 @@ struct Form {
   /// For which problems it is a choice at all, if not for all; of two forms for
   /// the same tensor cores that is what decides.
   bool (*takes)(const Problem &problem) = nullptr;
-  /// For which problems the kernel builder writes it, if not for all.
-  bool (*hasKernel)(const Problem &problem) = nullptr;
+  /// For which problems and tiles the kernel builder writes it, if not for all.
+  bool (*hasKernel)(const Problem &problem, const Tiles &tiles) = nullptr;
   /// Whether its kernel has to be asked for, by the schedule's name: it is not
   /// as fast as it is predicted to be.
   bool isOnRequest = false;

@@ -427,6 +427,9 @@ inline constexpr int64_t kScaledParts = 2, kScaledProducts = 3,
 /// cut sums off, so a result is added to outside of them, so many columns at a
 /// time.
 inline constexpr int64_t kSumColumns = 64;
+/// Keys of a piece of V where no tile says how many: two steps of a product, or
+/// of f32 four.
+inline constexpr int64_t kKeysOfPiece = 32;
 
 } // namespace attn
 

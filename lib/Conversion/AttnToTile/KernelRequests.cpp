@@ -28,7 +28,13 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   if (plan->kernel.empty()) {
     InFlightDiagnostic diagnostic =
         op->emitOpError("expects a schedule with a kernel, but got ")
-        << plan->schedule << ", which has none yet on " << machine.name;
+        << plan->schedule;
+    // Then it is the tiles that nobody writes.
+    std::string ofFamily =
+        plan->schedule + "_" + std::string(name(plan->family));
+    if (llvm::is_contained(kernelNames(), ofFamily))
+      diagnostic << " with " << plan->tiles.str();
+    diagnostic << ", which has none yet on " << machine.name;
     auto isFor = [](StringRef kernel, const std::string &schedule) {
       return kernel.consume_front(schedule + "_") &&
              llvm::is_contained({name(TensorCoreFamily::mmaSync),

@@ -13,14 +13,14 @@
 // every row; hence a pass over the scores that only finds the statistics, which
 // is N²d (1/query + 1/key) of the words.
 //
+// No kernel reduces: it would move more words than one that does not.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/Registry.h"
+#include <string>
 
 using namespace attn;
-
-/// Keys of a piece of V: two steps of a product.
-static constexpr int64_t kKeysOfPiece = 32;
 
 static Body scores(const Tiles &t) {
   return sequence({scoresBySlices(t.get("slice"), t.get("stages", 1)),
@@ -55,32 +55,57 @@ static Schedule build(const Tiles &t) {
         {{hold(Tensor::O), between(absorb(Tensor::O, 1)), rescale(Tensor::O)},
          product(t),
          {between(spill(Tensor::O, 1))}});
-    body = {hold(Tensor::Stats), overKeys(t, updated),
-            loop(Axis::HeadDimV, t.get("column"), 1, {store(Tensor::O)}),
-            store(Tensor::Lse)};
+    body = {
+        hold(Tensor::Stats), overKeys(t, updated),
+        loop(Axis::HeadDimV, t.get("column"), 1, {storeDirectly(Tensor::O)}),
+        store(Tensor::Lse)};
   }
   return {"output_spill",
           {grid(Axis::Query, t.get("query"), t.get("warps", 1), body)}};
+}
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+static std::optional<std::string> checkStructure(const Tiles &t,
+                                                 const Problem &problem) {
+  int64_t query = t.get("query"), warps = t.get("warps");
+  int64_t rows = query % warps == 0 ? query / warps : 0;
+  if (rows != 16 && rows != 32)
+    return "expects 16 or 32 rows per warp, but got " + number(query) +
+           " rows and " + number(warps) + " warps";
+  if (t.get("key") % kKeysOfPiece != 0)
+    return "expects blocks of whole pieces of " + number(kKeysOfPiece) +
+           " keys, but got key = " + number(t.get("key"));
+  if (t.get("stages") > 3)
+    return "expects one to three stages, but got " + number(t.get("stages"));
+  return std::nullopt;
+}
+
+static bool isWritten(const Problem &problem, const Tiles &t) {
+  return t.get("reduce") == 0;
 }
 
 namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind output_spill() {
+  Form form = {{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
+               {extentParameter("query", {32, 64, 128}),
+                extentParameter("key", {64, 128}),
+                extentParameter("column", {32, 64, 128}),
+                extentParameter("slice", {16, 64}),
+                countParameter("stages", {2, 3}),
+                countParameter("warps", {2, 4, 8})},
+               {},
+               {choiceParameter("reduce", {0, 1})},
+               build,
+               checkStructure,
+               nullptr};
+  form.hasKernel = isWritten;
   return {
       "output_spill",
       "a block keeps a tile of scores; the output lies in slow memory, where "
       "every block of keys adds to it",
-      {{{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
-        {extentParameter("query", {32, 64, 128}),
-         extentParameter("key", {64, 128}),
-         extentParameter("column", {32, 64, 128}),
-         extentParameter("slice", {16, 64}), countParameter("stages", {1, 2}),
-         countParameter("warps", {2, 4, 8})},
-        {},
-        {choiceParameter("reduce", {0, 1})},
-        build,
-        nullptr,
-        nullptr}}};
+      {form}};
 }
 } // namespace attn::schedules

@@ -356,10 +356,10 @@ static std::optional<std::string> checkParts(const Tiles &t,
 }
 
 /// The kernel has factors of 16 bits.
-static bool isWritten(const Problem &problem) {
+static bool isWritten(const Problem &problem, const Tiles &) {
   return bytesOf(problem.dtype) == 2;
 }
-static bool isNotWritten(const Problem &) { return false; }
+static bool isNotWritten(const Problem &, const Tiles &) { return false; }
 /// A row of all parts is what the copy engine takes at most.
 static constexpr int64_t kMostPartColumns =
     kMaxHeadDim / kScaledParts / kProductRows * kProductRows;

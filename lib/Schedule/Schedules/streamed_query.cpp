@@ -26,8 +26,6 @@ using namespace attn;
 /// Of warps that load themselves: those on the same rows have a barrier of
 /// their own, out of 15.
 static constexpr int64_t kMostWarps = 16;
-/// Keys of a piece of V that the copy engine brings.
-static constexpr int64_t kKeysOfPiece = 32;
 
 static std::string number(int64_t value) { return std::to_string(value); }
 

@@ -9,7 +9,8 @@ import pytest
 @pytest.mark.parametrize("module", ["grid", "report", "rounds", "search",
                                     "plot", "settings", "results",
                                     "sustained", "least_bytes", "exponents",
-                                    "theory_page", "theory_plot"])
+                                    "theory_page", "theory_plot", "ncu",
+                                    "launches"])
 def test_examples(module):
     if module in ("rounds", "sustained"):
         pytest.importorskip("torch")
@@ -17,7 +18,7 @@ def test_examples(module):
     assert found.failed == 0
 
 
-@pytest.mark.parametrize("command", ["choice", "counters", "theory"])
+@pytest.mark.parametrize("command", ["choice", "theory"])
 def test_examples_of_commands(command):
     pytest.importorskip("torch")
     found = doctest.testmod(importlib.import_module(command))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import theory
-from attn_bench import exponents, least_bytes, theory_page
+from attn_bench import exponents, launches, least_bytes, ncu, theory_page
 
 MEMORIES = (16384, 32768, 65536)
 HEAD_DIMS = (64, 128, 256, 512)
@@ -15,6 +15,7 @@ HEAD_DIMS = (64, 128, 256, 512)
 
 def choice(memory, head_dim, schedule, predicted, **more):
     return {"reading": "held", "choice": "bytes", "memory": memory,
+            "machine": f"h100_sxm, smem_bytes_per_block = {memory}",
             "head_dim": head_dim, "schedule": schedule, "query": 64,
             "text": f"{schedule}, query = {memory // head_dim}",
             "kernel": None if schedule == "score_spill" else schedule,
@@ -79,7 +80,7 @@ def test_crossovers_follow_the_bytes(document):
         assert one["small_cache"]["predicted"] == min(wins)
         assert one["small_cache"]["predicted_fits"]
         assert one["small_cache"]["counted"] is None
-        assert one["kernels"]["predicted"] is None
+        assert one["streamed_query"]["predicted"] is None
         assert one["theory"] == pytest.approx((memory / 2) ** 0.5)
 
 
@@ -122,12 +123,12 @@ def test_counters_are_added_to_every_cell_of_a_kernel(
     def profile(_, chosen, device):
         for one in chosen:
             one.update(right=True, error=0.001, metrics={
-                name: float(one["predicted"]) for name in theory.counters.L2})
+                name: float(one["predicted"]) for name in ncu.L2})
 
     path = tmp_path / "theory.json"
     del document["read_head_dims"]
     path.write_text(json.dumps(document))
-    monkeypatch.setattr(theory, "profile", profile)
+    monkeypatch.setattr(launches, "profile", profile)
     monkeypatch.setattr(theory.environment, "describe",
                         lambda _: {"device": "GPU of a test"})
     assert theory.main(["--read", str(path), "--head-dims", "64,256"]) == 0
@@ -140,7 +141,7 @@ def test_counters_are_added_to_every_cell_of_a_kernel(
 
 
 def test_what_runs_under_ncu(document, tmp_path, monkeypatch):
-    """One launch for every kernel that is wanted, in their order."""
+    """The launches of every kernel that is wanted, in their order."""
     ncu = tmp_path / "ncu"
     ncu.write_text(f"""#!{sys.executable}
 import json, sys
@@ -148,14 +149,17 @@ words = sys.argv
 assert words[words.index("--profile-from-start") + 1] == "off"
 wanted = json.loads(words[words.index("--wanted") + 1])
 print(json.dumps({{"errors": ["nan"] + ["0.001"] * (len(wanted) - 1)}}))
-print('"ID","Metric Name","Metric Value"')
-for number, (memory, head_dim, text) in enumerate(wanted):
-    print(f'"{{number}}","read.sum","{{memory}}"')
+print('"ID","Kernel Name","Metric Name","Metric Value"')
+for number, (machine, head_dim, text) in enumerate(wanted):
+    memory = int(machine.split()[-1])
+    print(f'"{{3 * number}}","spin_kernel","read.sum","7"')
+    for part in (1, 2):
+        print(f'"{{3 * number + part}}","f","read.sum","{{memory / 2}}"')
 """)
     ncu.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     chosen = theory.to_read(document, (64,), ("flash",))
-    theory.profile(tmp_path / "theory.json", chosen, "cuda:0")
+    launches.profile(tmp_path / "theory.json", chosen, "cuda:0")
     assert [one["metrics"] for one in chosen] == [
         {"read.sum": float(one["memory"])} for one in chosen]
     assert [one["right"] for one in chosen] == [False, True, True]

@@ -70,8 +70,8 @@ def test_problem_is_free_in_batch_and_rows():
      "but got 'slanted'"),
     ((attn.Problem(heads=4, head_dim=64, scale="1"),), TypeError,
      "scale expects a number or None, but got str"),
-    ((attn.Problem(heads=4, head_dim=8192, dtype="f32",
-                   precision="tf32"),), attn.CompileError,
+    ((attn.Problem(heads=4, head_dim=8192, dtype="f8e4m3"),),
+     attn.CompileError,
      "expects a schedule that fits h100_sxm")])
 def test_what_does_not_compile(arguments, kind, text):
     with pytest.raises(kind, match=text):

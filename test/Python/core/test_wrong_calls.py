@@ -88,10 +88,10 @@ def call(q=None, k=None, v=None, out=None, **options):
     ({"stream": -1}, TypeError, "stream expects .*but got -1"),
     ({"stream": True}, TypeError, "stream expects .*but got True"),
     # Well formed, not built.
-    ({"q": Dlpack(2, 8, 100, 8192, dtype="f32"),
-      "k": Dlpack(2, 2, 300, 8192, dtype="f32"),
-      "v": Dlpack(2, 2, 300, 8192, dtype="f32"),
-      "out": Dlpack(2, 8, 100, 8192, dtype="f32"), "precision": "tf32"},
+    ({"q": Dlpack(2, 8, 100, 8192, dtype="f8e4m3"),
+      "k": Dlpack(2, 2, 300, 8192, dtype="f8e4m3"),
+      "v": Dlpack(2, 2, 300, 8192, dtype="f8e4m3"),
+      "out": Dlpack(2, 8, 100, 8192, dtype="bf16")},
      attn.UnsupportedError, "a schedule that fits h100_sxm and has a kernel"),
     # The precision of f32.
     ({"precision": "tf32"}, ValueError,

@@ -20,10 +20,10 @@
 namespace attn {
 
 /// A module with the kernel that a builder writes: `score_spill_mma_sync` if
-/// the tiles have strips, `cluster_wgmma` if they have clusters, `flash_wgmma`
-/// if they say whether the kernel is
-/// persistent, `streamed_query_mma_sync` if they have slices, else
-/// `flash_mma_sync`.
+/// the tiles have strips, `cluster_wgmma` if they have clusters,
+/// `output_spill_mma_sync` if they say whether it reduces, `flash_wgmma` if
+/// they say whether the kernel is persistent, `streamed_query_mma_sync` if they
+/// have slices, else `flash_mma_sync`.
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
                                              const Problem &problem,
                                              const Tiles &tiles);

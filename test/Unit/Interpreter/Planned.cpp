@@ -129,5 +129,13 @@ TEST_P(Planned, RandomProblemsInStrips) {
               "score_spill_mma_sync");
 }
 
+TEST_P(Planned, RandomProblemsWithOutputsInPlaces) {
+  const Machine *machine = findMachine(GetParam());
+  ASSERT_NE(machine, nullptr);
+  for (int i = 0; i < 12; ++i)
+    checkSome(i % 2 ? drawProblem() : drawWideProblem(), *machine,
+              "output_spill_mma_sync");
+}
+
 INSTANTIATE_TEST_SUITE_P(Machines, Planned,
                          ::testing::Values("h100_sxm", "rtx_4090", "a100_80g"));

@@ -70,10 +70,12 @@ struct Machinery {
     for (int64_t k = 0; k < keysOf(k0); k += piece)
       smem += (1 + warps) * piece * tileOf(columns, p.headDimV) * s;
   }
-  void store(int64_t r0, int64_t c0, int64_t columns) {
+  /// Through shared memory, or straight from registers.
+  void store(int64_t r0, int64_t c0, int64_t columns, bool isStaged) {
     int64_t cols = std::min(columns, p.headDimV - c0);
     l2 += rowsOf(r0) * cols * s;
-    smem += br * tileOf(columns, p.headDimV) * s + rowsOf(r0) * cols * s;
+    if (isStaged)
+      smem += br * tileOf(columns, p.headDimV) * s + rowsOf(r0) * cols * s;
   }
   void lse(int64_t r0) { l2 += p.lse ? rowsOf(r0) * 4 : 0; }
   template <typename F> void forColumns(int64_t columns, F f) {
@@ -135,7 +137,7 @@ struct Machinery {
       forColumns(columns, [&](int64_t c0) {
         if (isReduced && steps > 0)
           accumulators(columns);
-        store(r0, c0, columns);
+        store(r0, c0, columns, isReduced);
       });
       lse(r0);
     });
