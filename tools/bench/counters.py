@@ -20,22 +20,15 @@ Needs PyTorch, the attn wheel and ncu, which needs the right to read counters.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import shlex
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from attn_bench import environment, grid
+from attn_bench import environment, grid, ncu
 from attn_bench.grid import Cell
 
-HBM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
-L2 = ("l1tex__m_xbar2l1tex_read_bytes.sum",
-      "l1tex__m_l1tex2xbar_write_bytes.sum")
 OTHERS = ("lts__t_sectors_srcunit_tex.sum", "lts__t_sector_hit_rate.pct",
           "gpu__time_duration.sum",
           "sm__inst_executed_pipe_tensor_op_gmma.avg"
@@ -66,39 +59,14 @@ def launch(cells: list[Cell], machine: str | None, device: str) -> None:
         torch.cuda.profiler.stop()
 
 
-def read(text: str) -> list[dict[str, float]]:
-    """Metrics of every launch, in order, from ncu's CSV.
-
-    >>> read('==PROF== x\\n"ID","Metric Name","Metric Unit","Metric Value"\\n'
-    ...      '"0","a.sum","byte","1,024"\\n"1","a.sum","byte","2"\\n')
-    [{'a.sum': 1024.0}, {'a.sum': 2.0}]
-    """
-    lines = [line for line in text.splitlines() if line.startswith('"')]
-    found: dict[int, dict[str, float]] = {}
-    for row in csv.DictReader(io.StringIO("\n".join(lines))):
-        try:
-            value = float(row["Metric Value"].replace(",", ""))
-        except ValueError:
-            continue  # "n/a": this GPU has no such counter.
-        found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = value
-    return [found[number] for number in sorted(found)]
-
-
 def profile(cells: list[Cell], options: argparse.Namespace) -> list[dict]:
-    ncu = shutil.which("ncu")
-    if ncu is None:
-        raise OSError("expects Nsight Compute's ncu on the PATH")
-    command = [
-        ncu, "--clock-control", "none", "--profile-from-start", "off",
-        "--csv", "--print-units", "base", "--metrics",
-        ",".join((*HBM, *L2, *OTHERS)), sys.executable, __file__, "--child",
-        json.dumps([cell.json() for cell in cells]), "--device",
-        options.device]
+    command = [sys.executable, __file__, "--child",
+               json.dumps([cell.json() for cell in cells]), "--device",
+               options.device]
     if options.machine:
         command += ["--machine", options.machine]
-    done = subprocess.run(command, capture_output=True, text=True,
-                          check=False)
-    found = read(done.stdout)
+    done = ncu.run(command, (*ncu.HBM, *ncu.L2, *OTHERS))
+    found = [metrics for _, metrics in ncu.read(done.stdout)]
     if len(found) != len(cells):
         raise OSError(
             f"expects counters of {len(cells)} launches, but got "
@@ -116,12 +84,6 @@ def predicted(cell: Cell, options: argparse.Namespace) -> dict[str, Any]:
             "bytes": kernel["predicted"]["bytes"]}
 
 
-def total(metrics: dict[str, float], names: tuple[str, ...]) -> float | None:
-    if any(name not in metrics for name in names):
-        return None
-    return sum(metrics[name] for name in names)
-
-
 def page(document: dict[str, Any]) -> str:
     def mb(value: float | None) -> str:
         return "" if value is None else f"{value / 1e6:.1f}"
@@ -134,7 +96,8 @@ def page(document: dict[str, Any]) -> str:
             "|---|---|---|---|---|---|---|---|---|---|"]
     for one in document["cells"]:
         cell, bytes_ = grid.from_json(one["cell"]), one["predicted"]["bytes"]
-        hbm, l2 = total(one["read"], HBM), total(one["read"], L2)
+        hbm, l2 = ncu.total(one["read"], ncu.HBM), ncu.total(
+            one["read"], ncu.L2)
         least = cell.input_bytes + (cell.batch * cell.heads * cell.rows
                                     * cell.head_dim * 2)
         rows.append(

@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
 """Where schedules for small caches take over: bytes and time by head dimension.
 
-    crossover.py --out FOLDER [--machine h100_sxm] [--shared-memory 48,99,227]
-                 [--results FILE.json] [--attn-plan PATH]
+    crossover.py --out FOLDER [--machine h100_sxm] [--shared-memory 48,99]
+                 [--attn-plan PATH]
+    crossover.py --measure FOLDER     adds times and counters; on a GPU
+    crossover.py --render FOLDER      figures beside it, anywhere
 
 For every head dimension, attn-plan prices every schedule; of each the fastest
-plan counts.  A row of panels per size of shared memory, in KiB: bytes between
-L2 and the multiprocessors, the lower bound as a line, and time.  The vertical
-lines are the theory's crossover, d = sqrt(M), and the predicted one.  Writes
-crossover.json with every number, crossover.png and crossover.svg.
+plan counts, of those with a kernel if there is one.  A row of panels per size
+of shared memory, in KiB: bytes between L2 and the multiprocessors, the lower
+bound as a line, and time.  The vertical lines are the theory's crossover, d =
+sqrt(M), and the predicted one.  Writes crossover.json with every number,
+crossover.png and crossover.svg.
 
-What was measured is drawn as points.  The results file is a list of
+What was measured is drawn as points.  `--measure` launches every kernel of the
+sweep once under ncu, for bytes between L2 and the multiprocessors, compares
+some of its rows with fp32, and times it: the schedules of a head dimension take
+turns on all machines, and the median counts.  It needs PyTorch, the attn
+package and ncu, which --no-counters does without.
 
-    {"head_dim": 512, "schedule": "column_split", "seconds": 8.7e-4,
-     "l2_bytes": 4.1e9, "shared_memory": 232448}
-
-in which `l2_bytes` and `shared_memory` (bytes; that of the machine) may be
-missing; it has to be of the same problem otherwise.
-
-Needs attn-plan, and matplotlib for the figures.
+attn-plan is for the first form only; figures need matplotlib.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ import sys
 from pathlib import Path
 from typing import Any, Sequence
 
+from attn_bench import environment, launches, least_bytes, ncu
+
 HEAD_DIMS = (64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 576,
              640, 768, 896, 1024, 1280, 1536, 2048)
 COLOURS = {
@@ -40,15 +43,16 @@ COLOURS = {
 LARGE_CACHE = ("flash", "cluster", "streamed_query")
 
 Sweep = dict[str, Any]
+Document = dict[str, Any]
 
 
 def ask(options: argparse.Namespace, head_dim: int,
         shared_memory: int | None) -> dict[str, Any]:
     """attn-plan's answer; no plans where nothing fits."""
     command = [options.attn_plan, "--json", "--machine", options.machine,
-               "--dtype", options.dtype, "--batch", str(options.batch),
-               "--heads", str(options.heads), "--queries", str(options.rows),
-               "--head-dim", str(head_dim)] + ["--causal"] * options.causal
+               "--dtype", options.dtype, "--heads", str(options.heads),
+               "--queries", str(options.rows), "--head-dim", str(head_dim)]
+    command += ["--causal"] * options.causal
     if shared_memory:
         command += ["--set", f"smem_bytes_per_block={shared_memory}"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -58,9 +62,15 @@ def ask(options: argparse.Namespace, head_dim: int,
 
 
 def fastest(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The first plan of every schedule; plans come best first."""
+    """The first plan of every schedule, with a kernel if there is one; plans
+    come best first.
+
+    >>> fastest({"plans": [{"schedule": "flash", "kernel": "", "n": 1},
+    ...                    {"schedule": "flash", "kernel": "f", "n": 2}]})
+    {'flash': {'schedule': 'flash', 'kernel': 'f', 'n': 2}}
+    """
     found: dict[str, dict[str, Any]] = {}
-    for plan in report["plans"]:
+    for plan in sorted(report["plans"], key=lambda plan: not plan["kernel"]):
         found.setdefault(plan["schedule"], plan)
     return found
 
@@ -121,15 +131,13 @@ def series(one: Sweep, value: Any) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def measured(results: list[dict[str, Any]], one: Sweep, key: str,
-             whole: int) -> dict[str, list[tuple[int, float]]]:
-    """The points of a results file that belong to a sweep; `whole` is the
-    shared memory of the machine as it is."""
+def measured(results: list[dict[str, Any]], one: Sweep,
+             key: str) -> dict[str, list[tuple[int, float]]]:
+    """The points of what was measured that belong to a sweep."""
     found: dict[str, list[tuple[int, float]]] = {}
     for result in results:
-        if result.get(key) is None:
-            continue
-        if result.get("shared_memory", whole) == one["shared_memory"]:
+        if (result.get(key) is not None
+                and result["memory"] == one["shared_memory"]):
             found.setdefault(result["schedule"], []).append(
                 (result["head_dim"], result[key]))
     return found
@@ -172,16 +180,15 @@ def figure(sweeps: list[Sweep], results: list[dict[str, Any]],
                          "font.size": 7, "font.family": "DejaVu Sans"})
     inches = 7.2, 2.3 * len(sweeps) + 0.75
     fig, grid = plt.subplots(len(sweeps), 2, squeeze=False, figsize=inches)
-    whole = max(one["shared_memory"] for one in sweeps)
     for (left, right), one in zip(grid, sweeps):
         bound = [(p["head_dim"], p["lower_bounds"]["l2"]) for p in
                  one["points"]]
         left.plot([d for d, _ in bound], [v / 2**30 for _, v in bound],
                   color="#000000", linewidth=1.6, label="lower bound")
         draw(left, one, series(one, lambda plan: plan["bytes"]["l2"]),
-             measured(results, one, "l2_bytes", whole), 2**-30)
+             measured(results, one, "l2_bytes"), 2**-30)
         draw(right, one, series(one, lambda plan: plan["seconds"]),
-             measured(results, one, "seconds", whole), 1e3)
+             measured(results, one, "seconds"), 1e3)
         for axes, what in ((left, "GiB between L2 and SMs"),
                            (right, "milliseconds")):
             axes.set_title(f"{one['shared_memory'] / 1024:.0f} KiB of shared "
@@ -208,7 +215,9 @@ def integers(text: str) -> list[int]:
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    what = parser.add_mutually_exclusive_group(required=True)
+    for name in ("--out", "--measure", "--render"):
+        what.add_argument(name, type=Path, metavar="FOLDER")
     parser.add_argument("--attn-plan", default="attn-plan")
     parser.add_argument("--machine", default="h100_sxm")
     parser.add_argument("--dtype", default="bf16")
@@ -216,37 +225,90 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
                         help="KiB a block; the machine's own comes last")
     parser.add_argument("--head-dims", type=integers, default=HEAD_DIMS)
     parser.add_argument("--rows", type=int, default=4096)
-    parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--heads", type=int, default=16)
     parser.add_argument("--causal", action="store_true")
-    parser.add_argument("--results", type=Path)
+    parser.add_argument("--no-counters", action="store_true")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--commit", help="what is measured, if git does not "
+                        "know it here")
     return parser.parse_args(arguments)
+
+
+def predict(options: argparse.Namespace) -> Document:
+    """The document without what only a GPU knows."""
+    sizes = [1024 * size for size in options.shared_memory] + [None]
+    return {"title": f"{options.machine}, {options.dtype}, {options.heads} "
+                     f"heads, {options.rows} rows" + ", causal" * options.causal,
+            "machine": options.machine, "dtype": options.dtype,
+            "heads": options.heads, "rows": options.rows,
+            "causal": options.causal,
+            "sweeps": [sweep(options, size) for size in sizes],
+            "measured": []}
+
+
+def built(document: Document) -> list[dict[str, Any]]:
+    """What can be launched, by head dimension."""
+    found = [{"machine": f"{document['machine']}, smem_bytes_per_block = "
+                         f"{one['shared_memory']}",
+              "memory": one["shared_memory"],
+              "head_dim": point["head_dim"], "schedule": name,
+              "text": least_bytes.text_of(name, plan["tiles"])}
+             for one in document["sweeps"] for point in one["points"]
+             for name, plan in point["schedules"].items() if plan["kernel"]]
+    return sorted(found, key=lambda one: one["head_dim"])
+
+
+def measure(folder: Path, options: argparse.Namespace) -> Document:
+    path = folder / "crossover.json"
+    document: Document = json.loads(path.read_text("utf-8"))
+    chosen = built(document)
+    if document["causal"]:
+        raise ValueError("expects a sweep without a mask to measure, but got "
+                         "one with --causal")
+    launches.time(document, chosen, options.device)
+    if not options.no_counters:
+        launches.profile(path, chosen, options.device)
+        for one in chosen:
+            one["l2_bytes"] = ncu.total(one["metrics"], ncu.L2)
+    document["measured"] = chosen
+    document["device"] = {"date": environment.now(),
+                          "commit": options.commit or environment.git_commit(),
+                          **environment.describe(options.device)}
+    return document
+
+
+def render(folder: Path, document: Document) -> None:
+    for one in document["sweeps"]:
+        print(f"{one['shared_memory'] / 1024:.0f} KiB: d = "
+              f"{one['theory']:.0f} in theory, {one['predicted']} predicted")
+    try:
+        fig = figure(document["sweeps"], document["measured"],
+                     document["title"])
+    except ImportError:
+        print("no figures: matplotlib is missing", file=sys.stderr)
+        return
+    for kind in ("png", "svg"):
+        fig.savefig(folder / f"crossover.{kind}", dpi=180,
+                    metadata={"Date": None} if kind == "svg" else None)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    results = json.loads(options.results.read_text()) if options.results else []
-    sizes = [1024 * size for size in options.shared_memory] + [None]
-    sweeps = [sweep(options, size) for size in sizes]
-    title = (f"{options.machine}, {options.dtype}, batch {options.batch}, "
-             f"{options.heads} heads, {options.rows} rows"
-             + ", causal" * options.causal)
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "crossover.json").write_text(json.dumps(
-        {"title": title, "sweeps": sweeps, "measured": results}, indent=1)
-        + "\n")
-    for one in sweeps:
-        print(f"{one['shared_memory'] / 1024:.0f} KiB: d = "
-              f"{one['theory']:.0f} in theory, {one['predicted']} predicted")
+    folder = options.out or options.measure or options.render
+    path = folder / "crossover.json"
     try:
-        fig = figure(sweeps, results, title)
-    except ImportError:
-        print("no figures: matplotlib is missing", file=sys.stderr)
+        if options.render:
+            document = json.loads(path.read_text("utf-8"))
+        else:
+            document = (predict(options) if options.out
+                        else measure(folder, options))
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+        render(folder, document)
         return 0
-    for kind in ("png", "svg"):
-        fig.savefig(options.out / f"crossover.{kind}", dpi=180,
-                    metadata={"Date": None} if kind == "svg" else None)
-    return 0
+    except (ValueError, OSError) as error:
+        print(f"crossover.py: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -28,15 +28,13 @@ import argparse
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Sequence
 
-import counters
-from attn_bench import environment, least_bytes, theory_page
+from attn_bench import environment, launches, least_bytes, ncu, theory_page
 from attn_bench.exponents import crossovers, fits
 
 KIB = 1024
@@ -45,32 +43,8 @@ HEAD_DIMS = (64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512,
              640, 768, 896, 1024)
 READ_HEAD_DIMS = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
 ELEMENT_BYTES = {"bf16": 2, "f16": 2}
-LAUNCH = ("launch__shared_mem_per_block_static",
-          "launch__shared_mem_per_block_dynamic",
-          "launch__registers_per_thread")
-#: Rows of the reference, and what a kernel may be off by: bf16 has 8 bits.
-SAMPLED_ROWS = 256
-TOLERANCE = 0.02
 
 Document = dict[str, Any]
-
-
-def program(document: Document, choice: dict[str, Any]) -> str:
-    """MLIR of a choice on the machine that it is for."""
-    heads, rows, d = document["heads"], document["rows"], choice["head_dim"]
-    array = f"memref<1x{heads}x{rows}x{d}x{document['dtype']}>"
-    sums = f"memref<1x{heads}x{rows}xf32>"
-    machine = least_bytes.machine_text(document["machine"], choice["memory"])
-    return f"""!a = {array}
-!s = {sums}
-module attributes {{attn.machine = #attn.machine<{machine}>}} {{
-  func.func @f(%q: !a, %k: !a, %v: !a, %o: !a, %lse: !s) {{
-    attn.forward %q, %k, %v outs(%o, %lse : !a, !s)
-      {{schedule = #attn.schedule<{choice['text']}>}} : !a, !a, !a
-    return
-  }}
-}}
-"""
 
 
 def moved(text: str) -> int:
@@ -88,7 +62,7 @@ def moved(text: str) -> int:
 def count(document: Document, choice: dict[str, Any], attn_opt: str) -> int:
     done = subprocess.run(
         [attn_opt, "-", "-attn-to-tile", "-attn-check-traffic=report", "-o",
-         "/dev/null"], input=program(document, choice), text=True,
+         "/dev/null"], input=launches.program(document, choice), text=True,
         capture_output=True, check=False)
     if done.returncode:
         raise OSError(f"{choice['text']}, head dimension "
@@ -143,95 +117,15 @@ def to_read(document: Document, head_dims: Sequence[int],
     return sorted(found.values(), key=lambda one: one["head_dim"])
 
 
-def worst_error(q: Any, k: Any, v: Any, o: Any) -> float:
-    """Of some rows of the first head, against fp32, over the largest output
-    of the reference."""
-    import torch
-    rows = q[0, 0, ::max(1, q.shape[2] // SAMPLED_ROWS)].float()
-    scores = rows @ k[0, 0].float().T / q.shape[3] ** 0.5
-    expected = torch.softmax(scores, -1) @ v[0, 0].float()
-    got = o[0, 0, ::max(1, q.shape[2] // SAMPLED_ROWS)].float()
-    return float((got - expected).abs().max() / expected.abs().max())
-
-
-def launch(document: Document, chosen: list[dict[str, Any]],
-           device: str) -> None:
-    """What runs under ncu: a launch of every choice.  Prints a line of JSON
-    with the errors."""
-    import attn
-    import torch
-    torch.cuda.set_device(device)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    generator = torch.Generator(device).manual_seed(1)
-    profiler: Any = torch.cuda.profiler
-    with ThreadPoolExecutor() as pool:  # compiling does not hold the lock
-        programs = list(pool.map(
-            lambda one: attn.compile(program(document, one)), chosen))
-    inputs: dict[int, Any] = {}
-    errors = []
-    for one, executable in zip(chosen, programs):
-        d = one["head_dim"]
-        if d not in inputs:  # they come by head dimension
-            shape = 1, document["heads"], document["rows"], d
-            inputs = {d: [torch.randn(shape, device=device,
-                                      generator=generator).bfloat16()
-                          for _ in range(3)]}
-        q, k, v = inputs[d]
-        o = torch.full_like(q, float("nan"))
-        sums = torch.empty(q.shape[:3], device=device)
-        executable.load(torch.cuda.current_device())
-        torch.cuda.synchronize()
-        profiler.start()
-        executable(q, k, v, o, sums)
-        torch.cuda.synchronize()
-        profiler.stop()
-        errors.append(worst_error(q, k, v, o))
-    print(json.dumps({"errors": [str(error) for error in errors]}))
-
-
-def errors_of(text: str) -> list[float]:
-    """
-    >>> errors_of('==PROF== x\\n{"errors": ["0.25", "nan"]}\\n"ID"\\n')
-    [0.25, nan]
-    """
-    for line in text.splitlines():
-        if line.startswith('{"errors"'):
-            return [float(error) for error in json.loads(line)["errors"]]
-    return []
-
-
-def profile(path: Path, chosen: list[dict[str, Any]], device: str) -> None:
-    """Adds what was read to the choices."""
-    ncu = shutil.which("ncu")
-    if ncu is None:
-        raise OSError("expects Nsight Compute's ncu on the PATH")
-    wanted = [[one["memory"], one["head_dim"], one["text"]] for one in chosen]
-    done = subprocess.run([
-        ncu, "--clock-control", "none", "--profile-from-start", "off",
-        "--kernel-name", "regex:_(mma_sync|wgmma)_", "--csv",
-        "--print-units", "base", "--metrics",
-        ",".join((*counters.L2, *LAUNCH)), sys.executable, __file__,
-        "--child", str(path), "--wanted", json.dumps(wanted), "--device",
-        device], capture_output=True, text=True, check=False)
-    found, errors = counters.read(done.stdout), errors_of(done.stdout)
-    if len(found) != len(chosen) or len(errors) != len(chosen):
-        raise OSError(
-            f"expects counters of {len(chosen)} launches, but got "
-            f"{len(found)}: {(done.stdout + done.stderr)[-1500:]}")
-    for one, metrics, error in zip(chosen, found, errors):
-        one["metrics"], one["error"] = metrics, error
-        one["right"] = error <= TOLERANCE  # false for NaN
-
-
 def read(path: Path, options: argparse.Namespace) -> Document:
     document: Document = json.loads(path.read_text("utf-8"))
     chosen = to_read(document, options.head_dims, options.schedules)
-    profile(path, chosen, options.device)
+    launches.profile(path, chosen, options.device)
     by_kernel = {(one["head_dim"], one["text"]): one for one in chosen}
     for choice in document["choices"]:
         same = by_kernel.get((choice["head_dim"], choice["text"]))
         if same is not None:
-            choice["read"] = counters.total(same["metrics"], counters.L2)
+            choice["read"] = ncu.total(same["metrics"], ncu.L2)
             choice["right"], choice["error"] = same["right"], same["error"]
             choice["metrics"] = same["metrics"]
     document["read_head_dims"] = sorted(
@@ -267,8 +161,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     what.add_argument("--out", type=Path, metavar="FILE")
     what.add_argument("--read", type=Path, metavar="FILE")
     what.add_argument("--render", type=Path, metavar="FILE")
-    what.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    add("--wanted", type=json.loads, help=argparse.SUPPRESS)
     add("--attn-plan", default="attn-plan")
     add("--attn-opt", default="attn-opt")
     add("--machine", default="h100_sxm")
@@ -290,12 +182,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    if options.child:
-        document = json.loads(options.child.read_text("utf-8"))
-        wanted = [{"memory": memory, "head_dim": d, "text": text}
-                  for memory, d, text in options.wanted]
-        launch(document, wanted, options.device)
-        return 0
     try:
         path = options.out or options.read or options.render
         if options.render:

@@ -34,6 +34,23 @@ BORDER_INPUTS = ("normal", "nan-key", "inf", "large", "normal", "special",
                  "rising", "low", "jumps")
 UNBOUNDED = 1 << 30
 
+# For problems of small caches: shared memory of a block in KiB, from
+# far less than any GPU has to an H100's; the widest heads; and schedules, None
+# for the derived one.
+SHARED_MEMORY = (16, 32, 48, 64, 99, 163, 227)
+MAX_WIDE = 4096
+SMALL_CACHE_SCHEDULES = (None, None, None, "streamed_query", "column_split",
+                         "score_spill", "output_spill")
+
+
+@dataclass
+class Place:
+    """Where a problem of wide heads runs: a machine as `--machine` takes it,
+    and a schedule, or None for the derived one."""
+
+    machine: str
+    schedule: str | None
+
 
 @dataclass
 class Problem:
@@ -60,6 +77,13 @@ class Problem:
         """Multiply-adds of the reference, which knows no masks."""
         pairs = self.batch * self.heads * self.queries * self.keys
         return pairs * (self.head_dim + self.head_dim_v)
+
+    @property
+    def alignment(self):
+        """Bytes that divide the address of every row, at most 16, where
+        strides are known."""
+        size = {"f8e4m3": 1, "f32": 4}.get(self.dtype, 2)
+        return math.gcd(16, size * self.head_dim, size * self.head_dim_v)
 
     @property
     def is_8_bits(self):
@@ -255,6 +279,35 @@ def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9, dtype=None):
         on_tensors=rng.random() < 0.3, dynamic=dynamic, layouts=layouts,
         inputs=rng.choice(("normal",) * 7 + ("nan-key", "inf", "large")))
     return _shrunk(_of_type(problem, dtype), max_work)
+
+
+def small_cache_problem(seed, max_rows=MAX_ROWS, max_work=4e9,
+                        machine="h100_sxm"):
+    """Heads of 8 to 4096 columns on a machine told that it has little shared
+    memory, of 16 bits or f32; and where it runs."""
+    problem = random_problem(seed, max_rows, max_work)
+    rng = random.Random(f"small cache {seed}")
+    problem.dtype = rng.choice(("bf16", "bf16", "f16", "f32"))
+    problem.dynamic = False
+
+    def wide():
+        dim = math.exp(rng.uniform(math.log(48), math.log(MAX_WIDE)))
+        unit = rng.choice((1, 8, 16, 64))
+        return min(MAX_WIDE, -(-round(dim) // unit) * unit)
+
+    problem.head_dim = wide()
+    problem.head_dim_v = (wide() if rng.random() < 0.3 else problem.head_dim)
+    where = Place(machine_with(machine, rng.choice(SHARED_MEMORY)),
+                       rng.choice(SMALL_CACHE_SCHEDULES))
+    return _shrunk(problem, max_work), where
+
+
+def machine_with(machine, kibibytes):
+    """The machine with so much shared memory a block, and one block at once,
+    beside which the system keeps 1 KiB."""
+    size = kibibytes * 1024
+    return (f"{machine}, smem_bytes_per_block = {size}, "
+            f"smem_bytes_per_sm = {size + 1024}")
 
 
 def _shrunk(problem, max_work):

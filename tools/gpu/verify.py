@@ -6,11 +6,15 @@
     verify.py --bin DIR --out DIR --dtype f8e4m3     (on Hopper)
     verify.py --bin DIR --out DIR --sanitize memcheck,initcheck,...
     verify.py --bin DIR --out DIR --backward         (gradients, on Hopper)
+    verify.py --bin DIR --out DIR --small-caches
 
 Each problem is compiled, run and compared by its own attn-run, several at a
 time.  Outputs are poisoned before and guarded; the reference is fp64.  With
 --borders sizes lie at the borders of the tiles that the compiler derives.  With
---sanitize the same is done below compute-sanitizer with small problems.  The
+--sanitize the same is done below compute-sanitizer with small problems.  With
+--small-caches heads have up to 4096 columns, machines 16 to 227 KiB of shared
+memory, and schedules are the derived ones or those for small caches in turns;
+what no kernel fits is counted as refused, at most half of all.  The
 exit status is 1 when a problem failed or too few were run.  Only the Python
 standard library is needed.
 """
@@ -26,8 +30,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from problems import (BORDER_INPUTS, border_problem, narrowed,
-                      random_problem)
+from problems import (BORDER_INPUTS, Place, border_problem, narrowed,
+                      random_problem, small_cache_problem)
 
 # Exit status that compute-sanitizer uses when it found something.
 SANITIZER_FOUND = 86
@@ -58,6 +62,8 @@ def parse_arguments():
     parser.add_argument("--backward", action="store_true",
                         help="flash_backward, or what --schedule says, of "
                         "head dimensions up to 128")
+    parser.add_argument("--small-caches", action="store_true",
+                        help="wide heads on small machines")
     parser.add_argument("--schedule", help="passed on to attn-run")
     parser.add_argument("--machine", help="passed on to attn-run")
     parser.add_argument("--sanitize", default="",
@@ -66,34 +72,51 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def derived_tiles(options, problem):
-    """Rows of Q and of K in a tile, as attn-plan derives them."""
+def plan(options, problem, where):
+    """The best plan that attn-plan has, or None."""
     command = [str(options.bin / "attn-plan"), "--json", "--machine",
-               options.machine or "h100_sxm", "--mask", problem.mask,
+               where.machine or "h100_sxm", "--mask", problem.mask,
                "--dtype", problem.dtype]
     for name in ("batch", "heads", "kv_heads", "queries", "keys", "head_dim",
                  "head_dim_v"):
         command += ["--" + name.replace("_", "-"), str(getattr(problem, name))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    tiles = json.loads(done.stdout)["plans"][0]["tiles"]
-    return tiles["query"], tiles["key"]
+    if where.schedule:
+        command += ["--schedule", where.schedule]
+    if not problem.dynamic:
+        command += ["--alignment", str(problem.alignment)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not done.stdout and not where.schedule:
+        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+    if not done.stdout:  # a schedule that does not fit
+        return None
+    plans = json.loads(done.stdout)["plans"]
+    return next((one for one in plans if one["kernel"]), None)
 
 
 def make_problem(options, seed):
+    """The problem of a seed, and where it runs."""
+    where = Place(options.machine, options.schedule or (
+        "flash_backward" if options.backward else None))
     if options.backward:
         problem = narrowed(random_problem(
             seed, options.max_rows, options.max_work, options.dtype))
         problem.inputs, problem.dynamic = "normal", False
-        return problem
+        return problem, where
+    if options.small_caches:
+        return small_cache_problem(seed, options.max_rows, options.max_work,
+                                   options.machine or "h100_sxm")
     if options.borders:
-        return border_problem(seed, lambda p: derived_tiles(options, p),
-                              BORDER_INPUTS[:4], options.max_work,
-                              options.dtype)
+        def tiles(problem):
+            found = plan(options, problem, where)["tiles"]
+            return found["query"], found["key"]
+
+        return border_problem(seed, tiles, BORDER_INPUTS[:4],
+                              options.max_work, options.dtype), where
     return random_problem(seed, options.max_rows, options.max_work,
-                          options.dtype)
+                          options.dtype), where
 
 
-def run_one(options, problem, tool, folder):
+def run_one(options, problem, where, tool, folder):
     """Runs one problem; returns a row of the results."""
     name = f"{problem.seed}{'-' + tool if tool else ''}"
     path = folder / f"problem-{name}.mlir"
@@ -103,18 +126,20 @@ def run_one(options, problem, tool, folder):
                "--json", "--guard", "--threads", "1",
                "--repeat", "0" if tool else "3"]
     command += problem.arguments()
-    if options.machine:
-        command += ["--machine", options.machine]
-    schedule = options.schedule or (
-        "flash_backward" if options.backward else None)
-    if schedule:
-        command += ["--schedule", schedule]
+    if where.machine:
+        command += ["--machine", where.machine]
+    if where.schedule:
+        command += ["--schedule", where.schedule]
     if tool:
         command = [options.sanitizer, "--tool", tool, "--error-exitcode",
                    str(SANITIZER_FOUND)] + command
     row = {"seed": problem.seed, "tool": tool, "problem": problem.describe(),
            "dtype": problem.dtype, "mask": problem.mask.split("<")[0],
-           "inputs": problem.inputs}
+           "inputs": problem.inputs, "machine": where.machine,
+           "schedule": where.schedule}
+    if options.small_caches and plan(options, problem, where) is None:
+        row.update(ok=True, refused=True)
+        return row
     started = time.monotonic()
     try:
         done = subprocess.run(command, capture_output=True, text=True,
@@ -174,7 +199,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         problems = list(pool.map(lambda seed: make_problem(options, seed),
                                  seeds))
-    work = [(problem, tool) for problem in problems for tool in tools]
+    work = [(*one, tool) for one in problems for tool in tools]
     # The longest first, so that none is left running alone at the end.
     work.sort(key=lambda pair: -pair[0].work)
     started = time.monotonic()
@@ -199,9 +224,11 @@ def main():
                       f"{sum(not row['ok'] for row in rows)}", flush=True)
 
     failures = [row for row in rows if not row["ok"]]
+    refused = [row for row in rows if row.get("refused")]
     (options.out / "results.json").write_text(json.dumps(
         {"seed": options.seed, "count": options.count, "tools": tools,
          "asked": len(work), "run": len(rows), "failed": len(failures),
+         "refused": len(refused),
          "seconds": time.monotonic() - started, "rows": rows}, indent=1))
     for row in failures[:40]:
         print(f"\nFAILED seed {row['seed']} {row['tool']} {row['problem']}\n"
@@ -210,12 +237,15 @@ def main():
     print()
     print_table(rows, ("tool", "dtype", "mask"))
     print_table(rows, ("inputs",))
+    if options.small_caches:
+        print_table(rows, ("schedule",))
     devices = {row["result"].get("device") for row in rows
                if row.get("result")}
     print(f"\n{len(rows)} of {len(work)} run, {len(failures)} failed, "
-          f"{time.monotonic() - started:.0f} s, on "
+          f"{len(refused)} refused, {time.monotonic() - started:.0f} s, on "
           f"{', '.join(sorted(filter(None, devices))) or 'no device'}")
-    sys.exit(1 if failures or len(rows) < len(work) else 0)
+    sys.exit(1 if failures or len(rows) < len(work)
+             or 2 * len(refused) > len(rows) else 0)
 
 
 if __name__ == "__main__":

@@ -185,10 +185,9 @@ def bytes_by_head_dim(document: Document, reading: str, memory: int,
     return found
 
 
-#: Who takes over from flash, and at which r by the words of the theory:
-#: schedules with a kernel, by those of streamed_query, and all that are for
-#: small caches, by those of score_spill.
-RIVALS = {"kernels": (("streamed_query", "column_split"), math.sqrt(2)),
+#: Who takes over from flash, and at which r by the words of the theory: what
+#: still keeps rows of O, and those for small caches, by words of score_spill.
+RIVALS = {"streamed_query": (("streamed_query",), math.sqrt(2)),
           "small_cache": (SMALL_CACHE, (1 + math.sqrt(2)) / 2)}
 
 

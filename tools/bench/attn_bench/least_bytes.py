@@ -105,7 +105,8 @@ def accumulators(schedule: str, tiles: Mapping[str, int],
     >>> accumulators("flash", {"query": 64, "key": 16}, 128)
     36864
     """
-    query, key = tiles["query"], tiles["key"]
+    query = tiles["query"]
+    key = tiles["key"] if "key" in tiles else tiles["key_block"]
     width = round_up(head_dim, 16)
     if schedule == "column_split":
         width = round_up(-(-head_dim // tiles["group"]), 64)
@@ -161,10 +162,9 @@ def _output_spill(_: int) -> Iterator[Tiles]:
     for query in range(16, 257, 16):
         for warps in _warps(query):
             for key in range(32, 257, 32):
-                for reduce in (0, 1):
-                    yield {"query": query, "key": key, "column": 32,
-                           "slice": 16, "stages": 1, "warps": warps,
-                           "reduce": reduce}
+                # Who reduces reads K twice.
+                yield {"query": query, "key": key, "column": 32, "slice": 16,
+                       "stages": 1, "warps": warps, "reduce": 0}
 
 
 def _score_spill(head_dim: int) -> Iterator[Tiles]:
@@ -220,16 +220,17 @@ def least(plans: Iterable[Plan]) -> Plan | None:
         plan["bytes"]["l2"], plan["seconds"]))
 
 
-def row(plan: Plan, reading: str, choice: str, memory: int,
-        head_dim: int) -> dict[str, Any]:
+def row(question: Question, plan: Plan, reading: str, choice: str,
+        memory: int) -> dict[str, Any]:
     """A choice as the document has it."""
     return {"reading": reading, "choice": choice, "memory": memory,
-            "head_dim": head_dim, "schedule": plan["schedule"],
+            "machine": machine_text(question.machine, memory),
+            "head_dim": question.head_dim, "schedule": plan["schedule"],
             "text": text_of(plan["schedule"], plan["tiles"]),
             "query": plan["tiles"]["query"],
             "kernel": plan["kernel"] or None,
             "smem": plan["footprint"]["smem_bytes"],
-            "held": held(plan, head_dim), "seconds": plan["seconds"],
+            "held": held(plan, question.head_dim), "seconds": plan["seconds"],
             "predicted": plan["bytes"]["l2"]}
 
 
@@ -269,7 +270,8 @@ def column(question: Question, memories: Sequence[int]) -> dict[str, Any]:
             fast = [p for p in offered["plans"] if p["schedule"] == schedule]
             fast = [p for p in fast if p["kernel"]] or fast
             if fast:
-                found.append(row(fast[0], "shared", "time", memory, head_dim))
+                found.append(row(question, fast[0], "shared", "time",
+                                 memory))
             # What fits is for the compiler to say, on this very machine.
             fitting = priced(question, memory, schedule)
             for reading in READINGS:
@@ -278,7 +280,7 @@ def column(question: Question, memories: Sequence[int]) -> dict[str, Any]:
                 ideal = least(plans)
                 if best is None or ideal is None:
                     continue
-                found.append(row(best, reading, "bytes", memory, head_dim))
+                found.append(row(question, best, reading, "bytes", memory))
                 found[-1]["saturated"] = (
                     best["bytes"]["l2"] <= ideal["bytes"]["l2"])
     return {"choices": found, "needs": needs, "bounds": bounds}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any, Iterable, Sequence
 
-from .exponents import SOURCES
+from .exponents import RIVALS, SOURCES
 from .least_bytes import SCHEDULES
 
 Document = dict[str, Any]
@@ -19,9 +19,8 @@ HEADER = """\
 Bytes between L2 and the multiprocessors: the plan of each schedule that moves
 the fewest, on a machine with M bytes of fast memory. `predicted` are the
 plan's, `counted` those of its kernel's IR for the very problem, `read` those
-of the hardware's counters. `output_spill` is a plan without a
-kernel. The bound is that of one multiprocessor with M; the blocks of a group
-of `column_split` have the memory of several.
+of the hardware's counters. The bound is that of one multiprocessor with M; the
+blocks of a group of `column_split` have the memory of several.
 
 M is read in two ways. Real GPUs of every size have 256 KiB of registers beside
 their shared memory, and kernels hold output and scores there: where M is
@@ -85,14 +84,15 @@ def crossings(document: Document) -> list[str]:
 
     rows = []
     for one in document["crossovers"]:
-        kernels, small = one["kernels"], one["small_cache"]
-        rows.append([one["reading"], between([one["memory"]], KIB),
-                     f"{one['theory']:.0f}", f"{small['words']:.0f}",
-                     found(small, "predicted"), f"{kernels['words']:.0f}",
-                     *(found(kernels, source) for source in SOURCES)])
-    return table(["M is", "KiB", "√M", "any: words", "any: predicted",
-                  "kernels: words", *(f"kernels: {name}" for name in SOURCES)],
-                 rows)
+        row = [one["reading"], between([one["memory"]], KIB),
+               f"{one['theory']:.0f}"]
+        for rival in RIVALS:
+            row += [f"{one[rival]['words']:.0f}",
+                    *(found(one[rival], source) for source in SOURCES)]
+        rows.append(row)
+    return table(["M is", "KiB", "√M", *(
+        f"{rival.replace('_', ' ')}: {name}" for rival in RIVALS
+        for name in ("words", *SOURCES))], rows)
 
 
 def cell_text(cell: dict[str, Any] | None) -> str:
@@ -224,10 +224,9 @@ def page(document: Document) -> str:
         "## Exponents", "", ABOUT_EXPONENTS, "", *exponents(document), "",
         "## Where flash is overtaken", "",
         "The least d from which on others move fewer bytes than flash, or, †, "
-        "flash does not fit. `any`: column_split, output_spill and "
-        "score_spill, with a kernel or not; `words`: of score_spill. "
-        "`kernels`: streamed_query and column_split; `words`: of "
-        "streamed_query.", "", *crossings(document), ""]
+        "flash does not fit: streamed query, and for small caches "
+        "column_split, output_spill and score_spill, whose `words` are those "
+        "of score_spill.", "", *crossings(document), ""]
     for reading in document["readings"]:
         lines += [f"## Bytes, in MB: {WHAT[reading]}", "",
                   "In brackets what was read over what was predicted; * where "

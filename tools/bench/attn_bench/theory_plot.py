@@ -105,15 +105,16 @@ def draw_crossovers(axes: Any, document: Document, reading: str) -> None:
             ("1.207 √M, words of score_spill", "--",
              [one["small_cache"]["words"] for one in found]),
             ("1.414 √M, words of streamed_query", "-.",
-             [one["kernels"]["words"] for one in found])):
+             [one["streamed_query"]["words"] for one in found])):
         line(axes, list(zip(sizes, values)), style, color=GREY, linewidth=1.0,
              label=label)
     for label, rival, source, marker, colour in (
-            ("overtaken by any, predicted", "small_cache", "predicted", "s",
-             COLOURS["score_spill"]),
-            ("by a kernel, predicted and counted", "kernels", "counted", "D",
+            ("overtaken by those for small caches, counted", "small_cache",
+             "counted", "s", COLOURS["score_spill"]),
+            ("by streamed_query, counted", "streamed_query", "counted", "D",
              COLOURS["streamed_query"]),
-            ("by a kernel, read", "kernels", "read", "o", "#000000")):
+            ("by those for small caches, read", "small_cache", "read", "o",
+             "#000000")):
         for fits in (True, False):
             line(axes, [(x, one[rival][source]) for x, one in
                         zip(sizes, found) if one[rival][source]
