@@ -4,7 +4,7 @@
 // RUN: sed 's/MEMORY/32768/' %s > %t.32.mlir
 // RUN: sed 's/MEMORY/49152/' %s > %t.48.mlir
 // RUN: attn-run %t.16.mlir --on interpreter --function narrow | FileCheck %s --check-prefixes=CHECK,NARROW
-// RUN: attn-run %t.16.mlir --on interpreter --schedule streamed_query,warps=1,column_warps=1,key=32 --function narrow | FileCheck %s --check-prefixes=CHECK,STREAMED
+// RUN: attn-run %t.16.mlir --on interpreter --schedule streamed_query,warps=1,column_warps=1,key=16 --function narrow | FileCheck %s --check-prefixes=CHECK,STREAMED
 // RUN: attn-run %t.16.mlir --on interpreter --function wide | FileCheck %s --check-prefixes=CHECK,SPILL
 // RUN: attn-run %t.32.mlir --on interpreter --function wide | FileCheck %s
 // RUN: attn-run %t.48.mlir --on interpreter --function wide | FileCheck %s

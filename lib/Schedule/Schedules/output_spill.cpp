@@ -97,7 +97,7 @@ ScheduleKind output_spill() {
                 countParameter("stages", {2, 3}),
                 countParameter("warps", {2, 4, 8})},
                {},
-               {choiceParameter("reduce", {0, 1})},
+               {choiceParameter("reduce", {0})}, // 1 if somebody asks for it
                build,
                checkStructure,
                nullptr};

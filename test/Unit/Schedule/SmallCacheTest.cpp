@@ -457,7 +457,7 @@ TEST(SmallCache, PseudocodeReadsAsAPersonWouldWriteIt) {
       "  store O[32 x 320]\n");
 }
 
-/// By hand, an A100 at d = 512: rows of 80 bytes of 32 columns (Q and K in two
+/// By hand, an A100 at d = 512: rows of 96 bytes of 32 columns (Q and K in two
 /// stages), of P, four maxima for each of 64 rows, 16 keys of V in two stages.
 TEST(SmallCache, FootprintByHand) {
   Problem p = small();
@@ -474,8 +474,8 @@ TEST(SmallCache, FootprintByHand) {
                        {"column_warps", 4}},
                       error);
   ASSERT_TRUE(plan) << error;
-  int64_t weights = 64 * 272, maxima = 4 * 272;
-  int64_t slices = 2 * (64 + 128) * 80, pieces = 2 * 16 * 1040;
+  int64_t weights = 64 * 288, maxima = 4 * 272;
+  int64_t slices = 2 * (64 + 128) * 96, pieces = 2 * 16 * 1056;
   EXPECT_EQ(plan->footprint.smemBytes,
             weights + slices + up(maxima, 128) + pieces);
   // 32 rows and 128 columns of O, 32 keys of S, statistics; in flight 128

@@ -70,10 +70,10 @@ TEST(SpillBackwardMmaSync, Space) {
   Plan plan = planWith(tilesFor(p, 4096, /*warps=*/4));
   ASSERT_EQ(plan.launches.size(), 4u);
   EXPECT_EQ(plan.kernel, "spill_backward_mma_sync");
-  // Slices of 32 bf16 take 80 bytes a row, 128 columns 272.
-  EXPECT_EQ(plan.launches[1].footprint.smemBytes, 3 * 2 * 128 * 80);
-  EXPECT_EQ(plan.launches[2].footprint.smemBytes, 3 * 2 * 32 * 272);
-  EXPECT_EQ(plan.launches[3].footprint.smemBytes, 3 * (128 * 80 + 32 * 272));
+  // Slices of 32 bf16 take 96 bytes a row, 128 columns 288.
+  EXPECT_EQ(plan.launches[1].footprint.smemBytes, 3 * 2 * 128 * 96);
+  EXPECT_EQ(plan.launches[2].footprint.smemBytes, 3 * 2 * 32 * 288);
+  EXPECT_EQ(plan.launches[3].footprint.smemBytes, 3 * (128 * 96 + 32 * 288));
   EXPECT_EQ(plan.launches[1].footprint.threads, 256);
   EXPECT_EQ(plan.launches[2].footprint.threads, 128);
   EXPECT_EQ(plan.launches[2].footprint.blocksPerSm, 2);

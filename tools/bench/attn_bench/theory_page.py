@@ -20,7 +20,9 @@ Bytes between L2 and the multiprocessors: the plan of each schedule that moves
 the fewest, on a machine with M bytes of fast memory. `predicted` are the
 plan's, `counted` those of its kernel's IR for the very problem, `read` those
 of the hardware's counters. The bound is that of one multiprocessor with M; the
-blocks of a group of `column_split` have the memory of several.
+blocks of a group of `column_split` have the memory of several. What one of
+them loads for others too is predicted and counted once, and read where it
+arrives, once for each.
 
 M is read in two ways. Real GPUs of every size have 256 KiB of registers beside
 their shared memory, and kernels hold output and scores there: where M is
