@@ -4,8 +4,10 @@
 // each keeps its column: a pass of T lanes covers T / P whole rows of P pieces,
 // and from pass to pass a lane goes down by that many rows.  Addresses then
 // grow by constants, whatever the row length; lanes that do not fit sit idle.
-// Example: 128 lanes, rows of 96 bf16 (12 pieces of 16 bytes): a pass is 10
-// rows, 8 lanes idle, 64 rows take 7 passes.
+// Of more than two rows a pass takes a multiple of four, in which places are
+// the same or all swapped (`SmemType::swapsHalves`).
+// Example: 128 lanes, rows of 96 bf16 (12 pieces of 16 bytes): 10 rows would
+// fit, a pass is 8, 32 lanes are idle, 64 rows take 8 passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,6 +43,8 @@ struct Deal {
       : rows(rows), pieces(pieces), mostUnrolled(mostUnrolled) {
     columns = std::min(lanes, pieces);
     rowsPerPass = lanes / columns;
+    if (rowsPerPass > 2)
+      rowsPerPass = std::max<int64_t>(rowsPerPass / 4 * 4, 2);
     row = b.div(lane, columns);
     column = b.rem(lane, columns);
     busy = rowsPerPass * columns == lanes ? Value()
@@ -130,17 +134,22 @@ Value isInside(Lane &b, Value row, Value rows) {
 /// row that is a multiple of 8.
 Value pieceAddress(Lane &b, Value base, SmemType buffer, const Piece &piece,
                    int64_t pieceBytes) {
+  constexpr int64_t half = 16; // of a sector
   auto [start, bytes] = b.splitConstant(base);
-  Value inRow = b.mul(piece.column, pieceBytes);
-  if (buffer.swapsHalves()) {
-    Value row = b.add(piece.row, piece.below % 8);
-    inRow = b.createOrFold<arith::XOrIOp>(
-        inRow, b.mul(b.bitAnd(b.shiftRight(row, 2), 1), 16));
-  }
-  Value address =
-      b.add(start, b.add(b.mul(piece.row, buffer.pitchBytes()), inRow));
-  return b.offset(b.shared(b.opaque(address)),
-                  bytes + piece.below * buffer.pitchBytes());
+  Value address = b.add(start, b.add(b.mul(piece.row, buffer.pitchBytes()),
+                                     b.mul(piece.column, pieceBytes)));
+  auto swap = [&](Value address, Value bytes) {
+    return b.createOrFold<arith::XOrIOp>(address, bytes);
+  };
+  // Rows begin at whole sectors.  What of the place is known now changes it
+  // behind `opaque`, so that all passes share one register.
+  if (buffer.swapsHalves())
+    address =
+        swap(address, b.mul(b.bitAnd(b.shiftRight(piece.row, 2), 1), half));
+  address = b.opaque(address);
+  if (buffer.swapsHalves() && piece.below / 4 % 2 != 0)
+    address = swap(address, b.i32(half));
+  return b.offset(b.shared(address), bytes + piece.below * buffer.pitchBytes());
 }
 
 struct CopyAsyncLowering : OpConversionPattern<CopyAsyncOp> {

@@ -103,6 +103,15 @@ bool isSingleLane(mlir::Operation *op);
 llvm::SmallVector<mlir::Value, 4> loadFour(Lane &b, mlir::Value pointer,
                                            bool transposed);
 
+/// Of two 16-byte pieces that share 32 bytes of a row, which place one has.
+/// Rows begin at multiples of 8, so that row % 8 is the lane's own.
+mlir::Value placeOfHalf(Lane &b, tile::SmemType buffer, mlir::Value half,
+                        mlir::Value row8);
+/// Bytes from the start of a row to `right` times eight columns behind a
+/// column, a multiple of 16.
+mlir::Value placeInRow(Lane &b, tile::SmemType buffer, mlir::Value column,
+                       mlir::Value right, mlir::Value row8);
+
 /// Registers of a 1:N-converted value.
 using Registers = llvm::SmallVector<mlir::Value>;
 
@@ -120,6 +129,8 @@ void populateCopyPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateMatrixPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
+void populateMatrixStorePatterns(const mlir::TypeConverter &converter,
+                                 mlir::RewritePatternSet &patterns);
 void populateRowPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns);
 void populateRolePatterns(const mlir::TypeConverter &converter,

@@ -65,6 +65,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     populateKernelPatterns(types, patterns);
     populateCopyPatterns(types, patterns);
     populateMatrixPatterns(types, patterns);
+    populateMatrixStorePatterns(types, patterns);
     populateRowPatterns(types, patterns);
     populateRolePatterns(types, patterns);
     populateBarrierPatterns(types, patterns);

@@ -1,11 +1,11 @@
 // Fragments: ldmatrix, mma.sync, conversions, stores to shared memory.
 // RUN: attn-opt %s -convert-tile-to-nvvm -canonicalize -cse -split-input-file | FileCheck %s
 
-// One ldmatrix loads 16 x 16 elements.  Rows of 32 bf16 are 80 bytes apart, so
-// 16 rows down are 1280 bytes and 16 columns to the right are 32.
+// One ldmatrix loads 16 x 16 elements.  Rows of 32 bf16 are 96 bytes apart, so
+// 16 rows down are 1536 bytes and 16 columns to the right are 32.
 // CHECK-LABEL: llvm.func @lhs
 // CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
-// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[FIRST]][1280]
+// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[FIRST]][1536]
 // CHECK: nvvm.ldmatrix %[[DOWN]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
 // CHECK-NOT: nvvm.ldmatrix
 // Rows of the right operand run along k: the instruction transposes.
@@ -18,27 +18,29 @@
 // next columns of the fragment are the next rows of the buffer.
 // CHECK-LABEL: llvm.func @transposed
 // CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
-// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[FIRST]][1280]
+// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[FIRST]][1536]
 // CHECK: nvvm.ldmatrix %[[DOWN]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
 // CHECK-NOT: nvvm.ldmatrix
 // So is that of a left operand, whose rows then run along k: the instruction
 // transposes; 16 rows of the fragment are columns of the buffer.  Matrix 1 is 8
-// columns to the right, matrix 2 is 8 rows down.
+// columns to the right, matrix 2 is 8 rows down; rows 4 to 7 of eight swap what
+// is right.
 // CHECK-LABEL: llvm.func @transposed_lhs
 // CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
-// CHECK: %[[PIECE:.*]] = arith.shrui %[[LANE]], %c3_i32
-// CHECK: %[[RIGHT:.*]] = arith.andi %[[PIECE]], %c1_i32
 // CHECK: %[[DOWN:.*]] = arith.shrui %[[LANE]], %c4_i32
 // CHECK: arith.muli %[[DOWN]], %c8_i32
-// CHECK: arith.muli %[[RIGHT]], %c16_i32
+// CHECK: %[[MATRIX:.*]] = arith.muli %[[LANE]], %c2_i32
+// CHECK: %[[ROW:.*]] = arith.muli %[[LANE]], %c4_i32
+// CHECK: %[[EITHER:.*]] = arith.xori %[[MATRIX]], %[[ROW]]
+// CHECK: arith.andi %[[EITHER]], %c16_i32
 // CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<col>, num = 4 : i32
 // CHECK: %[[NEXT:.*]] = llvm.getelementptr %[[FIRST]][32]
 // CHECK: nvvm.ldmatrix %[[NEXT]] {{{.*}}layout = #nvvm.mma_layout<col>, num = 4 : i32
 // CHECK-NOT: nvvm.ldmatrix
-// What is known of the place is an immediate: stage 1 is 2560 bytes, row 16
-// 1280, column 16 32.
+// What is known of the place is an immediate: stage 1 is 3072 bytes, row 16
+// 1536, column 16 32.
 // CHECK-LABEL: llvm.func @place
-// CHECK: llvm.getelementptr %{{.*}}[3872]
+// CHECK: llvm.getelementptr %{{.*}}[4640]
 // CHECK: nvvm.ldmatrix
 gpu.module @loads {
   tile.kernel @lhs(%n: i32) attributes {warps = 1 : i32} {
@@ -81,16 +83,16 @@ gpu.module @loads {
 // CHECK: llvm.getelementptr %[[A]][32]
 // CHECK: %[[A01:.*]] = nvvm.ldmatrix
 // CHECK: %[[X01:.*]] = llvm.extractvalue %[[A01]][0]
-// CHECK: llvm.getelementptr %[[A]][1280]
+// CHECK: llvm.getelementptr %[[A]][1536]
 // CHECK: %[[A10:.*]] = nvvm.ldmatrix
 // CHECK: %[[X10:.*]] = llvm.extractvalue %[[A10]][0]
-// CHECK: llvm.getelementptr %[[A]][1312]
+// CHECK: llvm.getelementptr %[[A]][1568]
 // CHECK: %[[A11:.*]] = nvvm.ldmatrix
 // CHECK: %[[X11:.*]] = llvm.extractvalue %[[A11]][0]
 // CHECK: %[[B0:.*]] = nvvm.ldmatrix %[[B:[0-9]+]]
 // CHECK: %[[Y00:.*]] = llvm.extractvalue %[[B0]][0]
 // CHECK: %[[Y01:.*]] = llvm.extractvalue %[[B0]][2]
-// CHECK: llvm.getelementptr %[[B]][1280]
+// CHECK: llvm.getelementptr %[[B]][1536]
 // CHECK: %[[B1:.*]] = nvvm.ldmatrix
 // CHECK: %[[Y10:.*]] = llvm.extractvalue %[[B1]][0]
 // CHECK: %[[Y11:.*]] = llvm.extractvalue %[[B1]][2]
@@ -133,16 +135,20 @@ gpu.module @products {
 // -----
 
 // Registers 0 and 1 are columns c and c + 1 of row r, 2 and 3 of row r + 8,
-// which lies 8 * 80 = 640 bytes further; the next piece lies 16 bytes on.
+// which lies 8 * 96 = 768 bytes further; the next piece lies 16 bytes on, or in
+// rows 4 to 7 of eight before.
 // CHECK-LABEL: llvm.func @store
+// CHECK: %[[SHIFT:.*]] = arith.muli %{{.*}}, %c16_i32
+// CHECK: arith.addi %[[PLACE:.*]], %[[SHIFT]]
+// CHECK: arith.subi %[[PLACE]], %[[SHIFT]]
 // CHECK: %[[A:.*]] = llvm.fptrunc %{{.*}} : vector<2xf32> to vector<2xf16>
 // CHECK: %[[PAIR:.*]] = llvm.bitcast %[[A]] : vector<2xf16> to i32
 // CHECK: llvm.store %[[PAIR]], %[[AT:.*]] {alignment = 4 : i64} : i32, !llvm.ptr<3>
-// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[AT]][640]
+// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[AT]][768]
 // CHECK: llvm.store %{{.*}}, %[[DOWN]] {alignment = 4 : i64}
-// CHECK: %[[RIGHT:.*]] = llvm.getelementptr %[[AT]][16]
+// CHECK: %[[RIGHT:.*]] = llvm.getelementptr %[[ODD:.*]][16]
 // CHECK: llvm.store %{{.*}}, %[[RIGHT]] {alignment = 4 : i64}
-// CHECK: %[[BOTH:.*]] = llvm.getelementptr %[[AT]][656]
+// CHECK: %[[BOTH:.*]] = llvm.getelementptr %[[ODD]][784]
 // CHECK: llvm.store %{{.*}}, %[[BOTH]] {alignment = 4 : i64}
 // CHECK-NOT: llvm.store
 gpu.module @stores {
@@ -257,15 +263,15 @@ gpu.module @stores {
 // CHECK-NEXT: %[[NEXT:.*]] = llvm.getelementptr %[[POINTER]][2048]
 // CHECK-NEXT: nvvm.stmatrix %[[NEXT]], %[[P16]], %[[P16]], %[[P24]], %[[P24]] {{.*}}mma_layout<col>
 // CHECK-NOT: nvvm.stmatrix
-// Padded rows take 272 bytes here; the lower 16 rows of the fragment are 16
+// Padded rows take 288 bytes here; the lower 16 rows of the fragment are 16
 // columns further.
 // CHECK-LABEL: llvm.func @transposed_padded(
 // CHECK: nvvm.stmatrix %[[LEFT:[0-9]+]], {{.*}}mma_layout<col>
-// CHECK: llvm.getelementptr %[[LEFT]][4352]
+// CHECK: llvm.getelementptr %[[LEFT]][4608]
 // CHECK-NEXT: nvvm.stmatrix
 // CHECK: %[[COLUMN:.*]] = arith.addi %{{.*}}, %c16_i32
 // CHECK: nvvm.stmatrix %[[RIGHT:[0-9]+]], {{.*}}mma_layout<col>
-// CHECK: llvm.getelementptr %[[RIGHT]][4352]
+// CHECK: llvm.getelementptr %[[RIGHT]][4608]
 // CHECK-NEXT: nvvm.stmatrix
 // CHECK-NOT: nvvm.stmatrix
 gpu.module @stores {
@@ -291,7 +297,7 @@ gpu.module @stores {
 
 // -----
 
-// A stage of 2048 bytes in panels, of 768 padded.
+// A stage of 2048 bytes in panels, of 512 padded.
 // CHECK-LABEL: llvm.func @stages(
 // CHECK-SAME: %[[STAGE:[^:]*]]: i32
 // CHECK: %[[BASE:.*]] = llvm.ptrtoint
@@ -299,7 +305,7 @@ gpu.module @stores {
 // CHECK: %[[START:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
 // CHECK: %[[ROW:.*]] = arith.addi %[[START]],
 // CHECK: nvvm.stmatrix
-// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c768_i32
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[STAGE]], %c512_i32
 // CHECK: %[[START:.*]] = arith.addi %{{.*}}, %[[OFFSET]]
 // CHECK: %[[ROW:.*]] = arith.addi %[[START]],
 // CHECK: llvm.store

@@ -8,9 +8,8 @@
 // CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
 // CHECK: %[[EIGHTH:.*]] = arith.shrui %[[LANE]], %c3_i32
 // CHECK: %[[LOW:.*]] = arith.andi %[[EIGHTH]], %c1_i32
-// CHECK: %[[HIGH:.*]] = arith.shrui %[[LANE]], %c4_i32
 // CHECK: arith.muli %[[LOW]], %c8_i32
-// CHECK: arith.muli %[[HIGH]], %c16_i32
+// CHECK: %[[RIGHT:.*]] = arith.andi %[[LANE]], %c16_i32
 // CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
 // CHECK: llvm.getelementptr %[[FIRST]][32]
 // CHECK: nvvm.ldmatrix
@@ -22,11 +21,10 @@
 // Rows along k: first the four columns to the right, then the rows below.
 // CHECK-LABEL: llvm.func @transposed
 // CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
-// CHECK: %[[EIGHTH:.*]] = arith.shrui %[[LANE]], %c3_i32
-// CHECK: %[[LOW:.*]] = arith.andi %[[EIGHTH]], %c1_i32
 // CHECK: %[[HIGH:.*]] = arith.shrui %[[LANE]], %c4_i32
 // CHECK: arith.muli %[[HIGH]], %c8_i32
-// CHECK: arith.muli %[[LOW]], %c16_i32
+// CHECK: %[[TWICE:.*]] = arith.muli %[[LANE]], %c2_i32
+// CHECK: arith.andi %[[TWICE]], %c16_i32
 // CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
 // CHECK: llvm.getelementptr %[[FIRST]][1280]
 // CHECK: nvvm.ldmatrix

@@ -358,7 +358,7 @@ func.func @alloc_named() {
 // -----
 
 func.func @alias_fits(%b: !tile.smem<16x16xf16>) {
-  // expected-error @below {{'tile.alias' op expects at most the 768 bytes of the buffer, but got 1536}}
+  // expected-error @below {{'tile.alias' op expects at most the 512 bytes of the buffer, but got 1024}}
   %a = tile.alias %b : <16x16xf16> -> <2x16x16xf16>
   return
 }

@@ -61,7 +61,7 @@ TEST_P(Mutation, MutantsAreKilled) {
   Problem problem;
   problem.heads = subject.heads;
   problem.headDim = 32;
-  problem.headDimV = 48;
+  problem.headDimV = 64;
   std::vector<FlashCase> cases;
   for (const Subject::Size &size : subject.sizes) {
     problem.queries = size.queries;

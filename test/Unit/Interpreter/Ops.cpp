@@ -291,7 +291,7 @@ TEST_F(Ops, AliasesOfSwizzledBuffersMustBeAligned) {
   )");
   expectError({uint64_t(0), uint64_t(0), uint64_t(0), uint64_t(0), int32_t(1)},
               "expects a buffer at a multiple of 1024 bytes, but got 'second' "
-              "at 768");
+              "at 512");
 }
 
 TEST_F(Ops, MapOfRowsOfIntegers) {

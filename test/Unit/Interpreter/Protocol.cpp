@@ -228,14 +228,14 @@ TEST_F(Protocol, TwoWarpsStoreTheSameRows) {
 
 TEST_F(Protocol, AliasSharesReadersAndWriters) {
   kernel(COPY R"(
-  %t = tile.alias %s : !buf -> !tile.smem<16x32xbf16>
-  %wide = tile.fill %f0 : f32 -> !tile.frag<16x32xf32, acc>
+  %t = tile.alias %s : !buf -> !tile.smem<16x16xbf16>
+  %narrow = tile.fill %f0 : f32 -> !tile.frag<16x16xf32, acc>
   tile.commit_group
   tile.wait_group 0
   tile.barrier
   scf.if %first {
-    tile.store_matrix %wide to %t[%c0] // HERE
-      : !tile.frag<16x32xf32, acc> to !tile.smem<16x32xbf16>
+    tile.store_matrix %narrow to %t[%c0] // HERE
+      : !tile.frag<16x16xf32, acc> to !tile.smem<16x16xbf16>
   } else {
     %x = tile.load_matrix %s[%c0, %c0, %c0] : !buf -> !frag
   })");
