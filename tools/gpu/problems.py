@@ -34,9 +34,9 @@ BORDER_INPUTS = ("normal", "nan-key", "inf", "large", "normal", "special",
                  "rising", "low", "jumps")
 UNBOUNDED = 1 << 30
 
-# For problems of small caches: shared memory of a block in KiB, from
-# far less than any GPU has to an H100's; the widest heads; and schedules, None
-# for the derived one.
+# For problems of small caches: shared memory of a block in KiB, from far less
+# than any GPU has to an H100's; the widest heads; and schedules, None for the
+# derived one.
 SHARED_MEMORY = (16, 32, 48, 64, 99, 163, 227)
 MAX_WIDE = 4096
 SMALL_CACHE_SCHEDULES = (None, None, None, "streamed_query", "column_split",
@@ -45,10 +45,10 @@ SMALL_CACHE_SCHEDULES = (None, None, None, "streamed_query", "column_split",
 
 @dataclass
 class Place:
-    """Where a problem of wide heads runs: a machine as `--machine` takes it,
-    and a schedule, or None for the derived one."""
+    """Where a problem runs: a machine as `--machine` takes it, None for the
+    tool's own choice, and a schedule, None for the derived one."""
 
-    machine: str
+    machine: str | None
     schedule: str | None
 
 
@@ -283,7 +283,7 @@ def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9, dtype=None):
 
 def small_cache_problem(seed, max_rows=MAX_ROWS, max_work=4e9,
                         machine="h100_sxm"):
-    """Heads of 8 to 4096 columns on a machine told that it has little shared
+    """Heads of 48 to 4096 columns on a machine told that it has little shared
     memory, of 16 bits or f32; and where it runs."""
     problem = random_problem(seed, max_rows, max_work)
     rng = random.Random(f"small cache {seed}")
@@ -298,7 +298,7 @@ def small_cache_problem(seed, max_rows=MAX_ROWS, max_work=4e9,
     problem.head_dim = wide()
     problem.head_dim_v = (wide() if rng.random() < 0.3 else problem.head_dim)
     where = Place(machine_with(machine, rng.choice(SHARED_MEMORY)),
-                       rng.choice(SMALL_CACHE_SCHEDULES))
+                  rng.choice(SMALL_CACHE_SCHEDULES))
     return _shrunk(problem, max_work), where
 
 
