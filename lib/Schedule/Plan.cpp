@@ -1,6 +1,7 @@
 //===- Plan.cpp - Every choice, priced ------------------------------------===//
 
 #include "attn/Schedule/Plan.h"
+#include "WarpRows.h"
 #include "attn/Schedule/Families.h"
 #include "attn/Schedule/Registry.h"
 #include <algorithm>
@@ -96,16 +97,10 @@ static std::string kernelFor(const ScheduleKind &kind,
 // One choice
 //===----------------------------------------------------------------------===//
 
-/// Rows of a tile are dealt out to warps in fragments of 16, at most two.
 static std::optional<std::string> checkWarps(const Schedule &schedule) {
-  for (const Node &grid : schedule.grids) {
-    int64_t rows = grid.step * grid.across / grid.warps;
-    if (grid.warps % grid.across != 0 ||
-        grid.step * grid.across % grid.warps != 0 || (rows != 16 && rows != 32))
-      return "expects 16 or 32 rows per warp, but got " +
-             std::to_string(grid.step) + " rows and " +
-             std::to_string(grid.warps) + " warps";
-  }
+  for (const Node &grid : schedule.grids)
+    if (auto sentence = checkWarpRows(grid.step, grid.warps, grid.across))
+      return sentence;
   return std::nullopt;
 }
 

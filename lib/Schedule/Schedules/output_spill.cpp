@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../WarpRows.h"
 #include "attn/Schedule/Registry.h"
 #include <string>
 
@@ -68,11 +69,8 @@ static std::string number(int64_t value) { return std::to_string(value); }
 
 static std::optional<std::string> checkStructure(const Tiles &t,
                                                  const Problem &problem) {
-  int64_t query = t.get("query"), warps = t.get("warps");
-  int64_t rows = query % warps == 0 ? query / warps : 0;
-  if (rows != 16 && rows != 32)
-    return "expects 16 or 32 rows per warp, but got " + number(query) +
-           " rows and " + number(warps) + " warps";
+  if (auto sentence = checkWarpRows(t.get("query"), t.get("warps")))
+    return sentence;
   if (t.get("key") % kKeysOfPiece != 0)
     return "expects blocks of whole pieces of " + number(kKeysOfPiece) +
            " keys, but got key = " + number(t.get("key"));

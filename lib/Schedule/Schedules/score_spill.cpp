@@ -54,6 +54,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../WarpRows.h"
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/Registry.h"
 
@@ -239,17 +240,9 @@ static Schedule buildRounds(const Tiles &t) {
 
 static std::string number(int64_t value) { return std::to_string(value); }
 
-static std::optional<std::string> checkRows(const Tiles &t, int64_t extent) {
-  int64_t rows = extent / t.get("warps");
-  if (extent % t.get("warps") == 0 && (rows == 16 || rows == 32))
-    return std::nullopt;
-  return "expects 16 or 32 rows per warp, but got " + number(extent) +
-         " rows and " + number(t.get("warps")) + " warps";
-}
-
 static std::optional<std::string> checkStrips(const Tiles &t,
                                               const Problem &problem) {
-  if (auto sentence = checkRows(t, t.get("query")))
+  if (auto sentence = checkWarpRows(t.get("query"), t.get("warps")))
     return sentence;
   int64_t strip = t.get("strip"), stages = t.get("stages");
   if (stages < 2 || stages > 3)
@@ -264,8 +257,9 @@ static std::optional<std::string> checkStrips(const Tiles &t,
 
 static std::optional<std::string> checkWhole(const Tiles &t,
                                              const Problem &problem) {
-  auto sentence = checkRows(t, t.get("query"));
-  return sentence ? sentence : checkRows(t, t.get("out_query"));
+  auto sentence = checkWarpRows(t.get("query"), t.get("warps"));
+  return sentence ? sentence
+                  : checkWarpRows(t.get("out_query"), t.get("warps"));
 }
 
 static std::optional<std::string> checkMask(const Tiles &t,

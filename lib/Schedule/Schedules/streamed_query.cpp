@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../WarpRows.h"
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/Registry.h"
 
@@ -87,11 +88,8 @@ static std::optional<std::string> checkParts(const char *what, int64_t parts,
 static std::optional<std::string> checkWarps(const Tiles &t,
                                              const Problem &problem) {
   int64_t warps = t.get("warps"), across = t.get("column_warps");
-  int64_t rows = warps % across == 0 ? t.get("query") * across / warps : 0;
-  if ((rows != 16 && rows != 32) || rows * warps != t.get("query") * across)
-    return "expects 16 or 32 rows per warp, but got " + number(t.get("query")) +
-           " rows and " + number(warps) + " warps, " + number(across) +
-           " of them on the same rows";
+  if (auto sentence = checkWarpRows(t.get("query"), warps, across))
+    return *sentence + ", " + number(across) + " of them on the same rows";
   if (warps > kMostWarps)
     return "expects at most " + number(kMostWarps) + " warps, but got " +
            number(warps);
