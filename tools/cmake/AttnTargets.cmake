@@ -15,8 +15,16 @@ function(attn_library name)
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   attn_link_mlir(${name} PUBLIC)
+  attn_precompile(${name})
+endfunction()
+
+# Takes the headers of MLIR and GoogleTest from the precompiled one, if there is
+# one; sources of the target must be built with the usual options.
+function(attn_precompile target)
   if(ATTN_PRECOMPILED)
-    target_precompile_headers(${name} REUSE_FROM AttnPrecompiled)
+    target_precompile_headers(${target} REUSE_FROM AttnPrecompiled)
+    # As the header is; of an executable's objects -fPIE is the default.
+    target_compile_options(${target} PRIVATE -fPIC)
   endif()
 endfunction()
 

@@ -55,14 +55,19 @@ endif()
 # Nearly all of the time to build goes into parsing MLIR's headers.  A
 # precompiled header cuts it, but hides an include that a source forgot; so it
 # is for clean builds from nothing, as in continuous integration.
-option(ATTN_PRECOMPILED "Precompile the headers of MLIR" OFF)
+option(ATTN_PRECOMPILED "Precompile the headers of MLIR and GoogleTest" OFF)
 if(ATTN_PRECOMPILED)
   add_library(AttnPrecompiled OBJECT
     "${PROJECT_SOURCE_DIR}/tools/cmake/precompiled.cpp")
   target_precompile_headers(AttnPrecompiled PRIVATE
+    <gtest/gtest.h>
     <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h>
-    <mlir/Dialect/GPU/IR/GPUDialect.h> <mlir/Dialect/MemRef/IR/MemRef.h>
+    <mlir/Dialect/GPU/IR/GPUDialect.h> <mlir/Dialect/LLVMIR/LLVMDialect.h>
+    <mlir/Dialect/LLVMIR/NVVMDialect.h> <mlir/Dialect/MemRef/IR/MemRef.h>
     <mlir/Dialect/SCF/IR/SCF.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h>
     <mlir/IR/DialectImplementation.h> <mlir/IR/PatternMatch.h>
-    <mlir/Pass/Pass.h>)
+    <mlir/Parser/Parser.h> <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h>
+    <mlir/Transforms/DialectConversion.h>)
+  find_package(GTest REQUIRED)
+  target_link_libraries(AttnPrecompiled PRIVATE GTest::gtest)
 endif()
