@@ -19,9 +19,6 @@ namespace {
 struct UnitWork {
   double flops = 0, exps = 0, slots = 0, smemBytes = 0;
   double products = 0; ///< executions of a product, each behind a barrier
-  /// Times that a block turns to what it has just spilled, and outputs that it
-  /// then takes up.
-  double returns = 0;
   /// Of warps on the same rows on a maximum, each behind a barrier of theirs.
   double agreements = 0;
   /// Tiles of scores of gradients, and bytes that leave for other launches.
@@ -135,7 +132,6 @@ static void add(UnitWork &work, const Use &use, const GridCensus &grid,
     return;
   case Verb::rescale:
     work.slots += area / 32;
-    work.returns += use.count;
     return;
   case Verb::spill:
     work.spilledBytes += double(use.moved) * bytesMoved(node, problem);
@@ -250,13 +246,12 @@ static Blocks blocksOf(const GridCensus &grid, const UnitWork &work) {
   return {all, work.scoreTiles, work.scoreTiles / strips * atOnce, rounds, 1};
 }
 
-/// Whether blocks take a tensor up again from places in slow memory.
-static bool returnsToPlaces(const Census &census, size_t number,
-                            Tensor tensor) {
+/// Whether blocks take sums up again from places in slow memory.
+static bool returnsToSums(const Census &census, size_t number) {
   return std::any_of(
       census.uses.begin(), census.uses.end(), [&](const Use &use) {
         return use.grid == number && use.node->verb == Verb::absorb &&
-               use.node->tensor == tensor && use.node->slots > 0;
+               use.node->tensor == Tensor::O && use.node->slots > 0;
       });
 }
 
@@ -278,10 +273,6 @@ static double barrierClocks(const Census &census, size_t number,
     clocks += work.spilledBytes * clockOf(machine) * machine.sms /
                   hbmRateOf(machine, c) +
               (blocks.ofHead - blocks.working) * c.productHiddenClocks;
-  // The first piece, or sum, has nothing beside it on its way to L2 and back.
-  if (returnsToPlaces(census, number, Tensor::P) ||
-      returnsToPlaces(census, number, Tensor::O))
-    clocks += work.returns * c.loadLatencySeconds * clockOf(machine);
   return clocks / blocks.working + how.startClocks;
 }
 
@@ -292,6 +283,18 @@ static double gainOfClock(const Machine &machine, double used,
   if (machine.measuredClockHz <= 0)
     return 1;
   return 1 + how.spareClock * std::max(0.0, 1 - used);
+}
+
+/// How many times as long copies take as their bytes alone.  Rows shorter than
+/// a line were not measured.
+static double sectorFactor(const Problem &problem, const LikeWarps &how) {
+  constexpr int64_t sectorBytes = 32, lineBytes = 128;
+  int64_t size = bytesOf(problem.dtype);
+  int64_t row = problem.headDim * size, rowV = problem.headDimV * size;
+  bool isWhole = row % sectorBytes == 0 && rowV % sectorBytes == 0;
+  if (problem.dtype == DataType::f32 || !isWhole)
+    return how.cutSectors;
+  return std::min(row, rowV) < lineBytes ? 1 : how.wholeSectors;
 }
 
 static Time gridTime(const Census &census, size_t number,
@@ -346,10 +349,10 @@ static Time gridTime(const Census &census, size_t number,
   int64_t perSmAtOnce = std::max<int64_t>(1, space.blocksPerSm);
   int64_t resident = machine.sms * perSmAtOnce;
   Bytes bytes = gridTraffic(census, number, problem, machine, resident, c);
-  t.l2 = bytes.l2 / l2RateOf(machine);
+  t.l2 = bytes.l2 / l2RateOf(machine) * sectorFactor(problem, how);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   // For sums that L2 does not hold a block waits, and only others multiply.
-  if (returnsToPlaces(census, number, Tensor::O) &&
+  if (returnsToSums(census, number) &&
       !holdsPlaces(census, number, problem, machine, resident, c)) {
     double waits = t.hbm / double(perSmAtOnce);
     t.exposed += waits;

@@ -64,6 +64,11 @@ struct LikeWarps {
   /// By how much the clock of a long run at full power rises towards idle
   /// tensor cores, as `spareClock`; mma_sync takes more power for them.
   double spareClock;
+  /// How many times as long copies take as their bytes at the rate of L2: where
+  /// rows are whole sectors of 32 bytes, in memory as in shared memory; and
+  /// where they are not, so that some sectors cross twice, as those of f32 or
+  /// of an odd multiple of 8 columns.
+  double wholeSectors, cutSectors;
 };
 
 struct Calibration {
@@ -98,8 +103,8 @@ struct Calibration {
   double splitSlots = 3, roundSlots = 4;
   double flopsPerFma = 64;
   /// Gradients were fitted earlier, to kernels of their own (GradientTimeTest).
-  LikeWarps forwardWarps = {0.45, 0.05, 400, 1900, 2.8, 0.18};
-  LikeWarps gradientWarps = {0.6, 0.1, 250, 1200, 4, 0};
+  LikeWarps forwardWarps = {0.45, 0, 470, 1900, 4.7, 0.22, 0.7, 1.57};
+  LikeWarps gradientWarps = {0.6, 0.1, 250, 1200, 4, 0, 1, 1};
   /// Matrix products and the fragment reads that feed them overlap within a
   /// warp, but for this share of the shorter.  Together with the rule for idle
   /// schedulers this puts FlashAttention-2 where it was published: about 220
