@@ -136,10 +136,14 @@ gpu.module @copies {
 
 // -----
 
-// More than 16 passes become a loop over rows.
+// More than 16 passes become a loop over rows, 16 passes of them or fewer.
 // CHECK-LABEL: llvm.func @many
-// CHECK: scf.for %{{.*}} = %{{.*}} to %c64_i32 step %c2_i32
-// CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache = cg
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c64_i32 step %c32_i32
+// CHECK-COUNT-16: nvvm.cp.async.shared.global {{.*}}, 16, cache = cg
+// CHECK-NOT: nvvm.cp.async.shared
+// CHECK-LABEL: llvm.func @few
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c48_i32 step %c24_i32
+// CHECK-COUNT-12: nvvm.cp.async.shared.global {{.*}}, 16, cache = cg
 // CHECK-NOT: nvvm.cp.async.shared
 gpu.module @copies {
   tile.kernel @many(%p: !tile.ptr<bf16>, %s: i64, %rows: i32, %row: i32) attributes {warps = 1 : i32} {
@@ -147,6 +151,13 @@ gpu.module @copies {
     %v = tile.view %p[%s] rows(%rows) stride(%s) : <bf16> -> <?x128xbf16, align = 16>
     %b = tile.alloc "b" : <64x128xbf16>
     tile.copy_async %v[%row] to %b[%c0] : <?x128xbf16, align = 16> to <64x128xbf16>
+    tile.return
+  }
+  tile.kernel @few(%p: !tile.ptr<bf16>, %s: i64, %rows: i32, %row: i32) attributes {warps = 1 : i32} {
+    %c0 = arith.constant 0 : i32
+    %v = tile.view %p[%s] rows(%rows) stride(%s) : <bf16> -> <?x112xbf16, align = 16>
+    %b = tile.alloc "b" : <48x112xbf16>
+    tile.copy_async %v[%row] to %b[%c0] : <?x112xbf16, align = 16> to <48x112xbf16>
     tile.return
   }
 }
