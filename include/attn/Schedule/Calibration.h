@@ -204,7 +204,7 @@ struct Calibration {
   /// device memory that is busy.  By Little's law a ring brings at most its
   /// bytes in that time: a window of 128 keys at d = 64 took 121 to 129 us with
   /// two stages of 64 keys, 98 with four, and no less with more.
-  double memoryLatencySeconds = 2.38e-6;
+  double memoryLatencySeconds = 2.8e-6;
   /// By how much faster copy engines bring rows of 16 bits of more than 240
   /// columns when n multiprocessors walk along the same keys: by that times n
   /// to this power, under a mask to the other, where they begin apart.  Up to
