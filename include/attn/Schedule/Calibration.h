@@ -125,10 +125,7 @@ struct Calibration {
   // Pipelines.  Fitted together to 30,000 forward kernels of 330 problems on an
   // H100 (2026-11-21 and -22, tools/bench/results/*-choice-*.json): what the
   // choice loses, how the kernels of a problem near its best compare, then
-  // their times.  ChoiceTest has what is left.  Again on 2026-11-25, with
-  // groups and with 500 kernels of heads of 100 to 640 columns on machines with
-  // less shared memory (*-choice-border-*.json): those are met to 9 % (rms),
-  // before to 10.
+  // their times.  ChoiceTest has what is left.
 
   /// Units of a multiprocessor that are busy at once combine as a power mean.
   double unitPower = 2.5;
@@ -138,7 +135,7 @@ struct Calibration {
   double fewWarpsShare = 0.39;
   /// Clocks of the tensor cores per step: of a turn, for its barrier; without
   /// overlap, where a warpgroup waits for its output before it starts scores.
-  double turnClocks = 68.5, drainClocks = 77;
+  double turnClocks = 74, drainClocks = 77;
   /// Of what units lose if all warpgroups do the same at the same time, the
   /// share that is lost where nothing keeps them apart: without overlap, for
   /// two (three: squared), and with it.  At d = 192 two warpgroups without
@@ -153,13 +150,13 @@ struct Calibration {
   double firstLockedShare = 0.09, firstMeetShare = 0.22;
   /// Clocks of a scheduler per 32 scores of a softmax that seldom rescales,
   /// beside the exponential: 4.4 instructions, of which some take two clocks.
-  double softmaxClocks = 5.7;
+  double softmaxClocks = 5.3;
   /// The same per step beside the softmax, and clocks of a step in which a
   /// warpgroup waits: for the barrier, for shuffles.
-  double stepClocks = 99, waitClocks = 221;
+  double stepClocks = 99, waitClocks = 260;
   /// Of a step's instructions, the share that overlaps the product for the
   /// output, if they were ordered so, as far as that lasts.
-  double hiddenShare = 0.437;
+  double hiddenShare = 0.38;
   /// Share of the counted bytes of shared memory that take time: counters show
   /// 42 to 44 % of the peak where the bytes make 71 %.
   double operandShare = 0.6;
@@ -167,14 +164,14 @@ struct Calibration {
   /// a row of a box, however long, where all engines are busy: 2.1 ns; where
   /// rows begin within a sector of 32 bytes, as every other one does if the
   /// head dimension is an odd multiple of 8: 3.4 ns.
-  double boxClocks = 3.63, crossingClocks = 6.3;
+  double boxClocks = 3.5, crossingClocks = 6.3;
   /// The share of them where rows are whole lines of 128 bytes: beside keys of
   /// 304 bytes, 64 keys with values of 384 bytes take 128 queries 1770 to 2030
   /// clocks, with values of 352 bytes 1900 to 2120.
-  double wholeLinesShare = 0.253;
+  double wholeLinesShare = 0.5;
   /// The share of them that is left to an engine alone, and how it combines
   /// with what its multiprocessor does.
-  double aloneShare = 0.235, ringPower = 12;
+  double aloneShare = 0.31, ringPower = 12;
   /// The share by which a ring of two slots lengthens a round: a block that is
   /// late, or a warpgroup, holds up all.  Of more slots it is as much less as
   /// there are more beyond the first.
@@ -189,7 +186,7 @@ struct Calibration {
   /// of 923).
   double fillShare = 0.2;
   /// How copies of all engines combine with what multiprocessors do.
-  double l2Power = 6.85;
+  double l2Power = 6.6;
   /// How much more than its share of L2's rate one copy engine gets in a burst,
   /// as for queries, or where several blocks need the same and each brings a
   /// part.
@@ -212,12 +209,12 @@ struct Calibration {
   /// more than 256 took 1.15 times as long as predicted at 300 rows and 0.86 to
   /// 0.90 times beyond 5000; with this 192 of its kernels at the border, of 170
   /// columns and more, are met to 9 % (rms), before to 11 % (2026-11-24).
-  double sharedCopyGain = 0.83, sharedCopyPower = 0.082,
-         maskedSharedCopyPower = 0.075;
+  double sharedCopyGain = 0.8, sharedCopyPower = 0.1,
+         maskedSharedCopyPower = 0.07;
   /// Clocks of a warpgroup between two tiles: barriers, the next tile's place,
   /// the statistics; per 32 outputs of a warp the slots to scale, convert and
   /// stage them; per strip of the staging buffer the wait for the strip before.
-  double groupTileClocks = 713, epilogueSlots = 2.8, stripClocks = 116;
+  double groupTileClocks = 451, epilogueSlots = 2.7, stripClocks = 116;
   /// Slots per 32 scores that may be hidden, and clocks of a loop of its own
   /// for blocks that a mask cuts: with 96 or 144 keys, causal kernels take 3 to
   /// 4 % more time, against those with 128, than without a mask.
@@ -367,7 +364,7 @@ struct Calibration {
   /// while they followed one another, so nothing was on its way.  Five
   /// problems, d = 360 to 568, took 1.31 to 1.6 times as long as predicted
   /// without this (2026-11-23).  One of two is held since; not measured again.
-  double productHeldShare = 1.15;
+  double productHeldShare = 1.35;
   /// Of the clocks that rows of boxes take (`boxClocks`, `groupLineClocks`),
   /// what they take here.  Where rows of 240 to 648 columns begin within a line
   /// of 128 bytes, merged score_spill took 1.0 to 1.2 times as long with two
@@ -402,18 +399,18 @@ struct Calibration {
   /// Clocks of a share of P beside its product: it is waited for and scaled;
   /// and more in a cluster, whose blocks wait for each other with every unit.
   /// At d = 256 groups of two took 7 to 19 % longer in clusters.
-  double shareClocks = 535, clusterShareClocks = 400;
+  double shareClocks = 545, clusterShareClocks = 342;
   /// A tile of few strips under a mask, for every 128 columns of a block beyond
   /// the first: d = 512 at 1024 causal rows, 64 heads, took 219 us where 192
   /// were predicted (2026-11-22).  With 8000 for that one, 300 kernels of 200
   /// to 1100 causal rows (d = 224 to 608) took 0.85 times as long as predicted,
   /// with this and `groupSharedKeyClocks` 0.97 times (2026-11-23).
-  double groupShortTileClocks = 1250;
+  double groupShortTileClocks = 2000;
   /// Clocks more of a row of a box that reaches into a second line of 128
   /// bytes, beside the exchange.  With rows of 448, 480 and 496 bytes (d = 224,
   /// 240, 248) groups without clusters took 8, 16 and 41 % longer than with
   /// those of 512.
-  double groupLineClocks = 2.08;
+  double groupLineClocks = 2.57;
   /// Clocks in which a unit of the ring is handed back: by the last reader of a
   /// cluster, and until the next load starts.
   double handBackClocks = 470;
@@ -423,16 +420,16 @@ struct Calibration {
   /// those with a tile or two for each took, without a mask, 1.05 to 1.19 times
   /// as long as predicted, those with eight and more at up to 400 rows 0.89 to
   /// 0.95 times (2026-11-24).
-  double groupBoundaryClocks = 3430, groupStartSeconds = 5e-6;
+  double groupBoundaryClocks = 5700, groupStartSeconds = 2e-6;
   /// Of these, what is left out of a tile whose first keys another query head
   /// has just brought into L2.  Tiles of one to three strips took 5000 to 10000
   /// clocks less than predicted where two to eight heads share keys, but not
   /// where none do; with this short tiles without a mask are met to 11 % (rms),
   /// before to 14 % (2026-11-23).
-  double groupSharedKeyClocks = 5950;
+  double groupSharedKeyClocks = 6000;
   /// Latencies of L2 from the last write of a share to its first read
   /// elsewhere: the write, the flag, the poll.
-  double exchangeLatencies = 2.94;
+  double exchangeLatencies = 3;
 };
 
 } // namespace attn
