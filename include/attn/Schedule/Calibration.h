@@ -40,10 +40,11 @@ inline constexpr int64_t kColumnsInFlight = 128;
 /// per clock and has a quarter of the register file.
 inline constexpr int64_t kSchedulersPerSm = 4;
 
-/// How blocks of like warps wait.  Forward is fitted to 3,500 mma_sync kernels
-/// of flash, streamed_query and score_spill on an H100, with 48 to 227 KiB for
-/// a block: they are met to 15 % (rms), with the constants of gradients to 16.5
-/// %; flash of long rows without a mask to 14 %, before to 19 % (2026-11-23).
+/// How blocks of like warps wait.  Forward was fitted to 3,500 mma_sync kernels
+/// on an H100 with 48 to 227 KiB for a block, and after rows of shared memory
+/// took whole sectors again to 1,500 of border searches and of the crossover
+/// (2026-11-25): flash is met to 13 % (rms), streamed_query to 12, score_spill
+/// to 18, output_spill to 20.  Gradients are met to 16.5 %.
 struct LikeWarps {
   /// Of the time that one warp leaves a scheduler idle, the share that another
   /// warp of the same block can use; a warp of another block uses all of it.
