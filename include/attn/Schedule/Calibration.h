@@ -42,9 +42,10 @@ inline constexpr int64_t kSchedulersPerSm = 4;
 
 /// How blocks of like warps wait.  Forward was fitted to 3,500 mma_sync kernels
 /// on an H100 with 48 to 227 KiB for a block, and after rows of shared memory
-/// took whole sectors again to 1,500 of border searches and of the crossover
-/// (2026-11-25): flash is met to 13 % (rms), streamed_query to 12, score_spill
-/// to 18, output_spill to 20.  Gradients are met to 16.5 %.
+/// took whole sectors again to those of border searches and of the crossover
+/// (2026-11-25; 1,260 of them are in the results): flash is met to 14 % (rms),
+/// streamed_query to 13, score_spill to 18, output_spill to 19.  Gradients are
+/// met to 16.5 %.
 struct LikeWarps {
   /// Of the time that one warp leaves a scheduler idle, the share that another
   /// warp of the same block can use; a warp of another block uses all of it.

@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Search{"2026-11-23-h100-choice-border-seed-7.json", 57, 2},
                     Search{"2026-11-23-h100-choice-border-seed-8.json", 55, 1},
                     Search{"2026-11-23-h100-choice-border-seed-9.json", 56, 4},
-                    Search{"2026-11-24-h100-choice-border-seed-10.json", 52, 2},
+                    Search{"2026-11-24-h100-choice-border-seed-10.json", 53, 1},
                     Search{"2026-11-25-h100-choice-border-seed-11.json", 54, 3},
                     Search{"2026-11-25-h100-choice-border-seed-12.json", 78, 4},
                     Search{"2026-11-25-h100-choice-border-seed-14.json", 55, 3},
