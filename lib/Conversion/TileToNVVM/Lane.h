@@ -102,6 +102,11 @@ bool isSingleLane(mlir::Operation *op);
 /// address of row l % 8 of matrix l / 8.
 llvm::SmallVector<mlir::Value, 4> loadFour(Lane &b, mlir::Value pointer,
                                            bool transposed);
+/// stmatrix of 8 x 8 elements of 16 bits, a register of each lane for each of
+/// one, two or four of them: lane l gives the address of row l % 8, or
+/// transposed of column l % 8, of the matrix l / 8.
+void storeMatrices(Lane &b, mlir::Value pointer, mlir::ValueRange registers,
+                   bool transposed);
 
 /// Of two 16-byte pieces that share 32 bytes of a row, which place one has.
 /// Rows begin at multiples of 8, so that row % 8 is the lane's own.

@@ -12,6 +12,15 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+void attn::storeMatrices(Lane &b, Value pointer, ValueRange registers,
+                         bool transposed) {
+  NVVM::StMatrixOp::create(b, pointer, registers,
+                           transposed ? NVVM::MMALayout::col
+                                      : NVVM::MMALayout::row,
+                           NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
+                           NVVM::LdStMatrixEltType::B16);
+}
+
 Value attn::placeOfHalf(Lane &b, SmemType buffer, Value half, Value row8) {
   if (!buffer.swapsHalves())
     return half;
@@ -117,10 +126,8 @@ private:
         Value address = b.add(start, b.mul(piece, 16));
         int64_t bytes =
             n / perPanel * type.panelBytes() + m * 16 * SmemType::kPanelBytes;
-        NVVM::StMatrixOp::create(
-            b, b.offset(b.shared(address), bytes), packed, NVVM::MMALayout::row,
-            NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
-            NVVM::LdStMatrixEltType::B16);
+        storeMatrices(b, b.offset(b.shared(address), bytes), packed,
+                      /*transposed=*/false);
       }
   }
 };
@@ -153,12 +160,9 @@ struct StoreTransposedLowering : OpConversionPattern<StoreTransposedOp> {
       Value pointer = b.shared(
           b.opaque(b.add(start, placeInRow(b, buffer, column, right, row8))));
       for (int64_t n = 0; n < columns; ++n)
-        NVVM::StMatrixOp::create(
-            b, b.offset(pointer, n * 16 * buffer.pitchBytes()),
-            adaptor.getFragment().slice((m * columns + n) * 4, 4),
-            NVVM::MMALayout::col,
-            NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
-            NVVM::LdStMatrixEltType::B16);
+        storeMatrices(b, b.offset(pointer, n * 16 * buffer.pitchBytes()),
+                      adaptor.getFragment().slice((m * columns + n) * 4, 4),
+                      /*transposed=*/true);
     }
     rewriter.eraseOp(op);
     return success();

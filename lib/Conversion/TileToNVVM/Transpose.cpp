@@ -55,10 +55,8 @@ struct TransposeLowering : OpConversionPattern<TransposeOp> {
           pick(b, r[0], r[1], first), pick(b, r[0], r[1], second),
           pick(b, r[2], r[3], first), pick(b, r[2], r[3], second)};
       int64_t bytes = piece * kPieceBytes * SmemType::kPanelBytes;
-      NVVM::StMatrixOp::create(
-          b, b.offset(b.shared(to), bytes), rows, NVVM::MMALayout::row,
-          NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
-          NVVM::LdStMatrixEltType::B16);
+      storeMatrices(b, b.offset(b.shared(to), bytes), rows,
+                    /*transposed=*/false);
     }
     rewriter.eraseOp(op);
     return success();
