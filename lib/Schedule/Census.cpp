@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Census.h"
 #include <algorithm>
+#include <bitset>
 #include <cassert>
 #include <utility>
 
@@ -14,6 +15,7 @@ static constexpr Axis axes[] = {Axis::Query, Axis::Key, Axis::HeadDim,
 static constexpr int64_t kFragmentRows = 16;
 
 static size_t index(Axis axis) { return static_cast<size_t>(axis); }
+using AxisSet = std::bitset<4>; // by index
 
 int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem,
                      int64_t parts) {
@@ -252,11 +254,9 @@ private:
   }
 
   /// Σ over the executions of a verb of the extents along the given axes.
-  int64_t sum(const Surroundings &around, const Visits &visits,
-              const std::vector<Axis> &over, bool isResult) const {
-    auto has = [&](Axis axis) {
-      return std::find(over.begin(), over.end(), axis) != over.end();
-    };
+  int64_t sum(const Surroundings &around, const Visits &visits, AxisSet over,
+              bool isResult) const {
+    auto has = [&](Axis axis) { return over[index(axis)]; };
     int64_t total = repeats(around) * rowSum(around, visits, has, isResult);
     for (Axis axis : {Axis::HeadDim, Axis::HeadDimV}) {
       int64_t whole = extent(problem, axis);
@@ -314,13 +314,12 @@ private:
     return around.half > 0 && (streams || node.verb == Verb::multiply);
   }
 
-  static std::vector<Axis> axesOf(const Node &node) {
-    std::vector<Axis> result;
+  static AxisSet axesOf(const Node &node) {
+    AxisSet result;
     for (Axis axis : axes)
-      if (node.verb == Verb::multiply
-              ? hasAxis(node.a, axis) || hasAxis(node.b, axis)
-              : hasAxis(node.tensor, axis))
-        result.push_back(axis);
+      result[index(axis)] = node.verb == Verb::multiply
+                                ? hasAxis(node.a, axis) || hasAxis(node.b, axis)
+                                : hasAxis(node.tensor, axis);
     return result;
   }
 

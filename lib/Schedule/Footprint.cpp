@@ -545,10 +545,10 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   return most;
 }
 
-std::optional<std::string> attn::checkFootprint(const Schedule &schedule,
+std::optional<std::string> attn::checkFootprint(const Footprint &space,
+                                                const Schedule &schedule,
                                                 const Problem &problem,
                                                 const Machine &machine) {
-  Footprint space = footprint(schedule, problem, machine);
   auto exceeds = [&](const char *what, int64_t needed, const char *whose,
                      int64_t limit) {
     return std::string("needs ") + std::to_string(needed) + " " + what +

@@ -170,15 +170,11 @@ static bool hasPlaces(const Body &body) {
 }
 
 /// A sentence when places in scratch memory exceed what any plan may have.
-static std::optional<std::string> checkScratch(const Space &space,
+static std::optional<std::string> checkScratch(const Footprint &needed,
                                                const Schedule &schedule) {
-  if (!hasPlaces(schedule.grids))
+  if (needed.scratchBytes <= kMostScratchBytes || !hasPlaces(schedule.grids))
     return std::nullopt;
-  int64_t bytes =
-      footprint(schedule, space.problem, space.machine).scratchBytes;
-  if (bytes <= kMostScratchBytes)
-    return std::nullopt;
-  return "needs " + std::to_string(bytes) +
+  return "needs " + std::to_string(needed.scratchBytes) +
          " bytes of scratch memory, but a plan has at most " +
          std::to_string(kMostScratchBytes);
 }
@@ -192,13 +188,13 @@ static int64_t operandBytes(const Problem &problem) {
 }
 
 /// A sentence when scores of a round take more room than they may unasked.
-static std::optional<std::string>
-checkRounds(const Space &space, const Tiles &given, const Schedule &schedule) {
-  const Rounds &rounds = schedule.rounds;
+static std::optional<std::string> checkRounds(const Space &space,
+                                              const Tiles &given,
+                                              const Footprint &needed,
+                                              const Rounds &rounds) {
   if (!rounds || (given.has("strip") && given.has("heads")))
     return std::nullopt;
-  int64_t bytes =
-      footprint(schedule, space.problem, space.machine).stripScratchBytes;
+  int64_t bytes = needed.stripScratchBytes;
   bool cutsQueries = rounds.axis == Axis::Query;
   int64_t most = cutsQueries ? kMostWeightScratchBytes : kMostStripScratchBytes;
   if (cutsQueries && needsSplit(space.problem))
@@ -229,22 +225,22 @@ static bool hasIdleRounds(const Space &space, const Tiles &given,
 }
 
 /// A sentence when the choice is not possible for this problem here.
-static std::optional<std::string> checkChoice(const Space &space,
-                                              const Tiles &tiles,
-                                              const Tiles &given,
-                                              const Schedule &schedule) {
+static std::optional<std::string>
+checkChoice(const Space &space, const Tiles &tiles, const Tiles &given,
+            const Footprint &needed, const Schedule &schedule) {
   if (space.form.check)
     if (auto sentence = space.form.check(tiles, space.problem))
       return sentence;
-  if (auto sentence = checkFootprint(schedule, space.problem, space.machine))
+  if (auto sentence =
+          checkFootprint(needed, schedule, space.problem, space.machine))
     return sentence;
-  if (auto sentence = checkScratch(space, schedule))
+  if (auto sentence = checkScratch(needed, schedule))
     return sentence;
-  return checkRounds(space, given, schedule);
+  return checkRounds(space, given, needed, schedule.rounds);
 }
 
 static Plan price(const Space &space, const Tiles &tiles,
-                  const Schedule &schedule) {
+                  const Footprint &needed, const Schedule &schedule) {
   const Problem &problem = space.problem;
   const Machine &machine = space.machine;
   Plan plan;
@@ -254,7 +250,7 @@ static Plan price(const Space &space, const Tiles &tiles,
   plan.kernel = space.kernelOf(tiles);
   Census counted = census(schedule, problem);
   plan.flops = executedFlops(counted);
-  plan.footprint = footprint(schedule, problem, machine);
+  plan.footprint = needed;
   std::vector<Time> times = launchTimes(counted, schedule, problem, machine,
                                         space.family, space.calibration);
   std::vector<Bytes> bytes =
@@ -281,35 +277,32 @@ static Plan price(const Space &space, const Tiles &tiles,
 // All choices
 //===----------------------------------------------------------------------===//
 
-/// All combinations of parameter values, behind those that are chosen already;
-/// a given value stands for all others.
-static std::vector<Tiles> combinations(const std::vector<Parameter> &parameters,
-                                       const Tiles &chosen,
-                                       const Tiles &given) {
-  std::vector<Tiles> all = {chosen};
-  for (const Parameter &parameter : parameters) {
-    std::vector<int64_t> values = parameter.values;
-    if (given.has(parameter.name))
-      values = {given.get(parameter.name)};
-    std::vector<Tiles> longer;
-    for (const Tiles &prefix : all)
-      for (int64_t value : values) {
-        longer.push_back(prefix);
-        longer.back().set(parameter.name, value);
-      }
-    all = std::move(longer);
-  }
-  return all;
+/// Gives the parameters, from one on, all combinations of their values in turn,
+/// a given value standing for all others, until a visit says that it was the
+/// last.  Returns whether one did.
+template <typename Visit>
+static bool anyCombination(const std::vector<Parameter> &parameters,
+                           const Tiles &given, Tiles &tiles, Visit &&visit,
+                           size_t from = 0) {
+  if (from == parameters.size())
+    return visit();
+  const Parameter &parameter = parameters[from];
+  auto isLast = [&](int64_t value) {
+    tiles.set(parameter.name, value);
+    return anyCombination(parameters, given, tiles, visit, from + 1);
+  };
+  if (given.has(parameter.name))
+    return isLast(given.get(parameter.name));
+  return std::any_of(parameter.values.begin(), parameter.values.end(), isLast);
 }
 
 /// Prices the choices that need no memory, for tiles that say all the rest.
 /// Returns whether the tiles fit; if they do not, the first refusal stands for
 /// all.
-static bool priceSizes(const Space &space, const Tiles &sizes,
-                       const Tiles &given, Outcome &outcome,
-                       std::optional<Refused> &refused) {
+static bool priceSizes(const Space &space, const Tiles &given, Tiles &tiles,
+                       Outcome &outcome, std::optional<Refused> &refused) {
   size_t before = outcome.plans.size();
-  for (const Tiles &tiles : combinations(space.form.choices, sizes, given)) {
+  auto isRefused = [&] {
     std::optional<std::string> sentence = checkTiles(space.form, tiles);
     if (!sentence && space.form.checkStructure)
       sentence = space.form.checkStructure(tiles, space.problem);
@@ -318,35 +311,37 @@ static bool priceSizes(const Space &space, const Tiles &sizes,
       sentence = checkWarps(schedule);
     if (sentence) {
       outcome.structure = *sentence;
-      continue;
-    }
-    if (hasIdleRounds(space, given, schedule))
-      continue;
-    if (auto reason = checkChoice(space, tiles, given, schedule)) {
-      int64_t smemBytes =
-          footprint(schedule, space.problem, space.machine).smemBytes;
-      bool isSmem = smemBytes > space.machine.smemBytesPerBlock;
-      refused = {space.kind.name,       tiles,
-                 space.family,          *reason,
-                 space.kernelOf(tiles), isSmem ? smemBytes : 0};
       return false;
     }
-    outcome.plans.push_back(price(space, tiles, schedule));
-  }
-  return outcome.plans.size() > before;
+    if (hasIdleRounds(space, given, schedule))
+      return false;
+    Footprint needed = footprint(schedule, space.problem, space.machine);
+    if (auto reason = checkChoice(space, tiles, given, needed, schedule)) {
+      bool isSmem = needed.smemBytes > space.machine.smemBytesPerBlock;
+      refused = {space.kind.name,       tiles,
+                 space.family,          *reason,
+                 space.kernelOf(tiles), isSmem ? needed.smemBytes : 0};
+      return true;
+    }
+    outcome.plans.push_back(price(space, tiles, needed, schedule));
+    return false;
+  };
+  return !anyCombination(space.form.choices, given, tiles, isRefused) &&
+         outcome.plans.size() > before;
 }
 
 /// Prices every choice that agrees with what is given.
 static void priceAll(const Space &space, const Tiles &given, Outcome &outcome) {
-  for (const Tiles &sizes : combinations(space.form.sizes, {}, given)) {
+  Tiles tiles; // in the order of the parameters, as these are set in it
+  anyCombination(space.form.sizes, given, tiles, [&] {
     std::optional<Refused> refused;
-    bool fits = false;
-    for (const Tiles &tiles : combinations(space.form.room, sizes, given))
-      if ((fits = priceSizes(space, tiles, given, outcome, refused)))
-        break;
+    bool fits = anyCombination(space.form.room, given, tiles, [&] {
+      return priceSizes(space, given, tiles, outcome, refused);
+    });
     if (!fits && refused)
       outcome.refused.push_back(std::move(*refused));
-  }
+    return false;
+  });
 }
 
 /// Faster first; of equals, the one that occupies less; then by its text, so

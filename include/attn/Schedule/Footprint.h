@@ -65,8 +65,10 @@ Footprint gridFootprint(const Node &grid, const Problem &problem,
 Footprint footprint(const Schedule &schedule, const Problem &problem,
                     const Machine &machine);
 
-/// A sentence with number and limit when the schedule does not fit.
-std::optional<std::string> checkFootprint(const Schedule &schedule,
+/// A sentence with number and limit when a schedule with that footprint does
+/// not fit.
+std::optional<std::string> checkFootprint(const Footprint &footprint,
+                                          const Schedule &schedule,
                                           const Problem &problem,
                                           const Machine &machine);
 
