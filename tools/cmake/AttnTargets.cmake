@@ -19,9 +19,12 @@ function(attn_library name)
 endfunction()
 
 # Takes the headers of MLIR and GoogleTest from the precompiled one, if there is
-# one; sources of the target must be built with the usual options.
+# one; sources of the target must be built with the usual options.  Others name
+# the headers of one of their own: attn_precompile(TARGET [header...]).
 function(attn_precompile target)
-  if(ATTN_PRECOMPILED)
+  if(ATTN_PRECOMPILED AND ARGN)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  elseif(ATTN_PRECOMPILED)
     target_precompile_headers(${target} REUSE_FROM AttnPrecompiled)
     # As the header is; of an executable's objects -fPIE is the default.
     target_compile_options(${target} PRIVATE -fPIC)

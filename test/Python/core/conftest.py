@@ -25,16 +25,32 @@ _LAUNCH = re.compile(
     r"(?P<device>\d+) first (?P<first>0x[0-9a-f]+)(?: (?P<mode>\w+))?")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    """No test reads or fills the user's cache, nor another test's."""
-    folder = tmp_path_factory.mktemp("cache")
+def _open_cache(folder, monkeypatch):
+    """The default cache is in that folder, and opened when it is needed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     for name in ("ATTN_CACHE_DIR", "ATTN_CACHE_BYTES"):
         monkeypatch.delenv(name, raising=False)
     from attn import _cache
     monkeypatch.setattr(_cache, "_ready", False)
     return folder / "attn"
+
+
+@pytest.fixture(scope="session")
+def cache_of_all(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def no_users_cache(cache_of_all, monkeypatch):
+    """No test reads or fills the user's cache.  What one has compiled, others
+    find: few are about compiling."""
+    _open_cache(cache_of_all, monkeypatch)
+
+
+@pytest.fixture
+def own_cache(no_users_cache, tmp_path_factory, monkeypatch):
+    """A test that is about compiling, or about the cache, has its own, empty."""
+    return _open_cache(tmp_path_factory.mktemp("cache"), monkeypatch)
 
 
 class Gpu:

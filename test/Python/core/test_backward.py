@@ -56,7 +56,7 @@ def test_types(gpu, dtype):
     assert all(dtype in each["kernel"] for each in gpu.launches())
 
 
-def test_sizes_and_strides_do_not_compile_again(gpu):
+def test_sizes_and_strides_do_not_compile_again(gpu, own_cache):
     inputs, results = arrays(batch=8, heads=4, queries=4096, keys=4096)
     attn.backward(*inputs, scale=0.3, **results)
     before = attn.cache_info()["compiled"]

@@ -68,7 +68,7 @@ def test_both_protocols_in_one_call(gpu):
     assert len(gpu.launches()) == 1
 
 
-def test_sizes_that_fill_the_machine_do_not_compile_again(gpu):
+def test_sizes_that_fill_the_machine_do_not_compile_again(gpu, own_cache):
     before = attn.cache_info()["compiled"]
     shapes = [dict(batch=b, queries=n, keys=m) for b, n, m in (
         (8, 4096, 4096), (16, 4096, 4095), (64, 4000, 3900))]
@@ -79,7 +79,7 @@ def test_sizes_that_fill_the_machine_do_not_compile_again(gpu):
     assert len(gpu.launches()) == len(shapes)
 
 
-def test_strides_do_not_compile_again(gpu):
+def test_strides_do_not_compile_again(gpu, own_cache):
     q, k, v, o = arrays(heads=4)
     attn.forward(q, k, v, out=o, scale=0.3)
     before = attn.cache_info()["compiled"]
@@ -113,7 +113,7 @@ def test_what_a_schedule_leaves_out_is_chosen_for_the_sizes(gpu):
 
 @pytest.mark.parametrize("given, scale", (
     (None, 0.31), ("flash, query = 64", 0.32)))
-def test_what_is_bound_can_be_asked_for(gpu, given, scale):
+def test_what_is_bound_can_be_asked_for(gpu, own_cache, given, scale):
     """What is left open is chosen for the sizes at hand, and that is said."""
     machine = attn.device(0).machine
     texts = []

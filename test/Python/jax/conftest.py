@@ -54,12 +54,15 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def place(request):
-    """What needs no GPU stays on the CPU, also where there is one."""
+    """What needs no GPU stays on the CPU, also where there is one.  There small
+    programs run once, and most of their time would go into optimising them."""
     if request.node.get_closest_marker("gpu"):
         yield
         return
+    jax.config.update("jax_disable_most_optimizations", True)
     with jax.default_device(jax.devices("cpu")[0]):
         yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture
