@@ -110,14 +110,10 @@ public:
     return std::max({tensor(), exp(), issue(), c.operandShare * smem()});
   }
 
-  /// Whether one warpgroup has the multiprocessor to itself.
-  bool isAlone() const { return how.warpgroups == 1 && keySplitter == 0; }
   double softmax() const { return step.exp + step.issue; }
   double chain() const {
     // Warpgroups that have the same rows wait for each other's P as well.
-    double waits = across > 1  ? 2 * c.waitClocks
-                   : isAlone() ? c.aloneWaitClocks
-                               : c.waitClocks;
+    double waits = across > 1 ? 2 * c.waitClocks : c.waitClocks;
     // The output's product runs beside maxima of the next scores.
     double hidden =
         how.overlaps ? c.hiddenShare * std::min(step.issue, step.output) : 0;

@@ -156,12 +156,6 @@ struct Calibration {
   /// The same per step beside the softmax, and clocks of a step in which a
   /// warpgroup waits: for the barrier, for shuffles.
   double stepClocks = 99, waitClocks = 260;
-  /// The same where a warpgroup has its multiprocessor to itself.  With 260, 78
-  /// such kernels of 64 rows and 32 keys for up to 99 KiB took 0.74 (d = 128),
-  /// 0.85 (160) and 0.88 times (192) as long as predicted, now 0.79, 0.91 and
-  /// 0.94 times; 1,807 of the searches with 227 KiB 0.98 times, now as long
-  /// (2026-11-25).
-  double aloneWaitClocks = 173;
   /// Of a step's instructions, the share that overlaps the product for the
   /// output, if they were ordered so, as far as that lasts.
   double hiddenShare = 0.38;
@@ -423,12 +417,12 @@ struct Calibration {
   /// cluster, and until the next load starts.
   double handBackClocks = 470;
   /// Clocks more between two tiles: a tile's first scores and its last output
-  /// have nothing beside them.  And what a launch takes more, in which all
-  /// groups begin at once.  With 5700 and 2e-6, by the times of 1024, 4096 and
-  /// 16384 rows, groups with one to five tiles each took up to 1.04 times as
-  /// long as predicted at the border, those with more than fifty 0.91 to 0.95
-  /// times (2026-11-25).
-  double groupBoundaryClocks = 4900, groupStartSeconds = 4e-6;
+  /// have nothing beside them.  By the times of 1024, 4096 and 16384 rows.  And
+  /// what a launch takes more, in which all groups begin at once: at the border
+  /// those with a tile or two for each took, without a mask, 1.05 to 1.19 times
+  /// as long as predicted, those with eight and more at up to 400 rows 0.89 to
+  /// 0.95 times (2026-11-24).
+  double groupBoundaryClocks = 5700, groupStartSeconds = 2e-6;
   /// Of these, what is left out of a tile whose first keys another query head
   /// has just brought into L2.  Tiles of one to three strips took 5000 to 10000
   /// clocks less than predicted where two to eight heads share keys, but not

@@ -3,8 +3,8 @@
 // tools/bench/choice.py --border timed the best plans of every schedule for
 // problems about the border of the two regimes, on an H100 80GB SXM that was
 // told to have 48 to 227 KiB of shared memory; its results are committed.  Here
-// the model chooses among those kernels.  It was fitted to them too: what it
-// has kept, not what it does on others.
+// the model chooses among those kernels.  It was fitted to them too, but for
+// those of seeds 14 and 15: what it has kept, not what it does on others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,14 +89,14 @@ TEST_P(Border, AgreesWithTheWinner) {
 INSTANTIATE_TEST_SUITE_P(
     Results, Border,
     testing::Values(Search{"2026-11-22-h100-choice-border.json", 58, 2},
-                    Search{"2026-11-23-h100-choice-border-seed-2.json", 57, 2},
+                    Search{"2026-11-23-h100-choice-border-seed-2.json", 56, 3},
                     Search{"2026-11-23-h100-choice-border-seed-7.json", 57, 2},
                     Search{"2026-11-23-h100-choice-border-seed-8.json", 55, 1},
-                    Search{"2026-11-23-h100-choice-border-seed-9.json", 58, 2},
-                    Search{"2026-11-24-h100-choice-border-seed-10.json", 54, 1},
+                    Search{"2026-11-23-h100-choice-border-seed-9.json", 56, 4},
+                    Search{"2026-11-24-h100-choice-border-seed-10.json", 53, 1},
                     Search{"2026-11-25-h100-choice-border-seed-11.json", 54, 3},
-                    Search{"2026-11-25-h100-choice-border-seed-12.json", 79, 3},
-                    Search{"2026-11-25-h100-choice-border-seed-14.json", 56, 2},
+                    Search{"2026-11-25-h100-choice-border-seed-12.json", 78, 4},
+                    Search{"2026-11-25-h100-choice-border-seed-14.json", 55, 3},
                     Search{"2026-11-25-h100-choice-border-seed-15.json", 58,
                            1}));
 

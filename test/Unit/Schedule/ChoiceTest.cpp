@@ -99,7 +99,7 @@ TEST_P(Choice, LosesLittle) {
 INSTANTIATE_TEST_SUITE_P(
     Results, Choice,
     testing::Values(Search{"2026-11-21-h100-choice-grid.json", 0.9},
-                    Search{"2026-11-21-h100-choice-seed-2.json", 0.91},
+                    Search{"2026-11-21-h100-choice-seed-2.json", 0.93},
                     Search{"2026-11-21-h100-choice-seed-3.json", 0.85},
                     Search{"2026-11-21-h100-choice-seed-4.json", 0.76},
                     Search{"2026-11-21-h100-choice-seed-5.json", 0.76},
