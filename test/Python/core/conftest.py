@@ -25,32 +25,23 @@ _LAUNCH = re.compile(
     r"(?P<device>\d+) first (?P<first>0x[0-9a-f]+)(?: (?P<mode>\w+))?")
 
 
-def _open_cache(folder, monkeypatch):
-    """The default cache is in that folder, and opened when it is needed."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    for name in ("ATTN_CACHE_DIR", "ATTN_CACHE_BYTES"):
-        monkeypatch.delenv(name, raising=False)
+@pytest.fixture(autouse=True)
+def opens_cache_again(monkeypatch):
+    """Whatever a test before has configured, the cache is that of the session
+    (`session_cache`): what one test has compiled, others find."""
     from attn import _cache
     monkeypatch.setattr(_cache, "_ready", False)
-    return folder / "attn"
-
-
-@pytest.fixture(scope="session")
-def cache_of_all(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def no_users_cache(cache_of_all, monkeypatch):
-    """No test reads or fills the user's cache.  What one has compiled, others
-    find: few are about compiling."""
-    _open_cache(cache_of_all, monkeypatch)
 
 
 @pytest.fixture
-def own_cache(no_users_cache, tmp_path_factory, monkeypatch):
-    """A test that is about compiling, or about the cache, has its own, empty."""
-    return _open_cache(tmp_path_factory.mktemp("cache"), monkeypatch)
+def own_cache(tmp_path_factory, monkeypatch):
+    """A test that is about compiling, or about the cache, has its own, empty,
+    where the default one is."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    for name in ("ATTN_CACHE_DIR", "ATTN_CACHE_BYTES"):
+        monkeypatch.delenv(name, raising=False)
+    return folder / "attn"
 
 
 class Gpu:

@@ -6,6 +6,8 @@ import attn
 import pytest
 from attn import _cache
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 PROGRAM = """
     import attn
     for head_dim in (64, 72):
