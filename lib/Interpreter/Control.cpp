@@ -135,6 +135,11 @@ Step attn::interpreter::runWarpId(Warp &warp, const Instruction &in) {
   return warp.set(in, Number{int64_t(warp.id)});
 }
 
+/// As if multiprocessors had blocks in turn.
+Step attn::interpreter::runSide(Warp &warp, const Instruction &in) {
+  return warp.set(in, Number{warp.block.position[0] % 2});
+}
+
 Step attn::interpreter::runClusterRank(Warp &warp, const Instruction &in) {
   const ThreadBlock &block = warp.block;
   return warp.set(in, Number{block.position[0] % block.program.cluster});

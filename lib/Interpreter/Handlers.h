@@ -25,6 +25,7 @@ Step runProgramId(Warp &, const Instruction &);
 Step runGridSize(Warp &, const Instruction &);
 Step runWarpId(Warp &, const Instruction &);
 Step runClusterRank(Warp &, const Instruction &);
+Step runSide(Warp &, const Instruction &);
 
 // Barriers.cpp
 Step runBarrier(Warp &, const Instruction &);

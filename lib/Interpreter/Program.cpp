@@ -54,6 +54,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::AwaitLaunchOp) { return runLaunchOrder; })
       .Case([](tile::ReleaseLaunchOp) { return runLaunchOrder; })
       .Case([](tile::ClusterRankOp) { return runClusterRank; })
+      .Case([](tile::SideOp) { return runSide; })
       .Case([](tile::TmaLoadOp) { return runTmaLoad; })
       .Case([](tile::TmaStoreOp) { return runTmaStore; })
       .Case([](tile::TmaStoreWaitOp) { return runTmaStoreWait; })

@@ -77,8 +77,10 @@ Step attn::interpreter::runPop(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runDraw(Warp &warp, const Instruction &in) {
   uint64_t address = uint64_t(warp.integer(in, 0));
-  int64_t below = warp.integer(in, 1);
+  int64_t below = warp.integer(in, in.operands.size() - 1);
   int32_t value = 0;
+  if (cast<tile::DrawOp>(in.op).getIndex())
+    address += uint64_t(warp.integer(in, 1)) * sizeof value;
   std::optional<std::string> error =
       warp.block.memory.read(address, &value, sizeof value);
   if (error)

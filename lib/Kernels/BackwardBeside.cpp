@@ -95,8 +95,7 @@ Scalar BackwardFrame::drawPart() const {
   // Every warp that draws finds the end once.
   Scalar parts = allParts();
   Scalar draws = parts + prepared(parts) + b.gridSize(0) * drawers();
-  return b.wrap(DrawOp::create(b, b.getI32Type(),
-                               arguments.get(b, kStripCounterRole), draws));
+  return b.wrap(DrawOp::create(b, arguments.get(b, kStripCounterRole), draws));
 }
 
 Scalar BackwardFrame::prepareFirst() const {

@@ -24,7 +24,10 @@ GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
 }
 
 KernelOp GradientFrame::createKernel() {
-  arguments.pointer(kCounterRole, b.getI32Type());
+  if (counters > 1)
+    arguments.perLaunch(kCounterRole, b.getI32Type(), counters);
+  else
+    arguments.pointer(kCounterRole, b.getI32Type());
   // The producer's warpgroup has the writer too.
   return createKernel(kWarpsPerGroup * (groups + 1));
 }

@@ -153,6 +153,7 @@ struct GradientFrame {
   bool hasBusyProducer = false;
   bool hasMergedTiles = false; ///< likewise, for tiles of two launches
   int64_t writers = 1;
+  int64_t counters = 1; ///< that tiles are drawn from
   KeyOrder keyOrder;
   int64_t own = 0, streamed = 0; ///< rows of a tile, of a block
   int64_t groups = 0;            ///< consumer warpgroups

@@ -246,9 +246,8 @@ Tile MergedGradients::Order::sumAt(Scalar turn, Scalar number) const {
 Tile MergedGradients::drawNext(const Order &order) const {
   // The first tiles are drawn too: who has one runs.  Every block finds the end
   // once.
-  return order.at(b.wrap(DrawOp::create(b, b.getI32Type(),
-                                        scores.arguments.get(b, kCounterRole),
-                                        order.count + b.gridSize(0))));
+  return order.at(b.wrap(DrawOp::create(
+      b, scores.arguments.get(b, kCounterRole), order.count + b.gridSize(0))));
 }
 
 Tile MergedGradients::ready(const Order &order, const Tile &first) const {

@@ -32,7 +32,7 @@ void declareFlags(TileBuilder &builder, Arguments &arguments,
 class MergedSpill {
 public:
   /// The tiles of both kinds, of one kernel.
-  MergedSpill(const SpillFrame &scores, const SpillFrame &outputs)
+  MergedSpill(SpillFrame &scores, SpillFrame &outputs)
       : scores(scores), outputs(outputs), b(scores.b) {}
 
   void produce() const;
@@ -66,10 +66,15 @@ private:
     Scalar count;
   };
 
-  Tile drawNext(const Order &order) const;
-  /// The tile, or the next one for which there is something to do, when what
-  /// it reads is there.
-  Tile ready(const Order &order, const Tile &queued) const;
+  /// The next tile of a lane, or none.
+  Tile drawFrom(Scalar lane) const;
+  /// The next tile for which there is something to do, if there is one, as
+  /// numbers, and the lane that it is from: that one, or when nothing is left
+  /// in it and it is the block's own the other one.
+  Values drawBusy(Scalar lane, Scalar own) const;
+  /// Waits until what a tile reads is there.
+  void awaitScores(const Tile &queued) const;
+  Place load(const Tile &queued, Place start) const;
 
   /// The flag of a tile of queries, and how often scores count it.
   struct Flag {
@@ -79,7 +84,7 @@ private:
   Flag flagOf(const Tile &tile) const;
   void count(const Flag &flag) const;
 
-  const SpillFrame &scores, &outputs;
+  SpillFrame &scores, &outputs;
   TileBuilder &b;
 };
 

@@ -70,8 +70,8 @@ private:
   }
 
   Tile drawNext() {
-    Scalar drawn = b.wrap(DrawOp::create(
-        b, b.getI32Type(), f.arguments.get(b, kCounterRole), f.tileCount()));
+    Scalar drawn = b.wrap(
+        DrawOp::create(b, f.arguments.get(b, kCounterRole), f.tileCount()));
     // The first tiles went to the blocks by their numbers.
     return f.tileAt(drawn + b.gridSize(0));
   }

@@ -40,6 +40,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
       merged(request.tiles.get("merged", 0) != 0),
       launch(spillLaunchOf(request)), keyBlock(request.tiles.get("key_block")),
       halves(isForward && keyBlock == kHalvedKeys),
+      hasLanes(isForward && merged && !splits),
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
       step(request.tiles.get("slice", kStep)),
       stages(request.tiles.get("stages")), parts(partsOf(launch)),
@@ -47,6 +48,7 @@ SpillFrame::SpillFrame(TileBuilder &b, const KernelRequest &request)
   walksUp = isForward; // what blocks stand at comes in the order of blocks
   hasBusyProducer = isForward;
   hasMergedTiles = merged;
+  counters = hasLanes ? kLanes : 1;
   writers = kGroups;
   if (splits)
     element = b.getF16Type();
@@ -74,11 +76,11 @@ static Staging narrowed(Staging staging, int64_t width) {
 SpillFrame::SpillFrame(const SpillFrame &other, SpillLaunch launch)
     : GradientFrame(other), isForward(other.isForward), splits(other.splits),
       keeps(other.keeps), merged(other.merged), launch(launch),
-      keyBlock(other.keyBlock), halves(other.halves), column(other.column),
-      strip(other.strip), step(other.step), stages(other.stages),
-      parts(partsOf(launch)), left(other.left), leftHalves(other.leftHalves),
-      ring(other.ring), ringStaged(other.ringStaged),
-      staging(narrowed(other.staging, width())) {
+      keyBlock(other.keyBlock), halves(other.halves), hasLanes(other.hasLanes),
+      column(other.column), strip(other.strip), step(other.step),
+      stages(other.stages), parts(partsOf(launch)), left(other.left),
+      leftHalves(other.leftHalves), ring(other.ring),
+      ringStaged(other.ringStaged), staging(narrowed(other.staging, width())) {
   assert(merged && !is(SpillLaunch::scores) && "behind scores");
   // As large, in other stages.
   if (is(SpillLaunch::deltas)) {
@@ -170,6 +172,12 @@ void SpillFrame::enterRound() {
   }
   rowTiles =
       b.max(b.ceilDiv(b.max(end, b.i32(0)), kRows) - firstTile, b.i32(0));
+}
+
+void SpillFrame::enterLane(Scalar which) {
+  lane = which;
+  Scalar all = arguments.get(b, "round_heads");
+  heads = (all - lane + (kLanes - 1)) / kLanes * sharers;
 }
 
 void SpillFrame::enterStripOfQueries() {
@@ -348,7 +356,7 @@ SpillFrame::Section SpillFrame::sectionOf(Scalar number, Scalar ofHead) const {
 Scalar SpillFrame::headsInSection(Scalar tilesOfHead) const {
   if (!merged || splits)
     return (tilesOfHead + (request.sms - 1)) / tilesOfHead;
-  return b.max(b.i32(request.sms / 2) / tilesOfHead, b.i32(1));
+  return b.max(b.i32(blocksAtOnce() / 2) / tilesOfHead, b.i32(1));
 }
 
 Tile SpillFrame::tileAt(Scalar number) const {
@@ -374,7 +382,7 @@ Tile SpillFrame::tileAt(Scalar number) const {
   } else {
     Scalar keyHead = head / sharers;
     sharer = head - keyHead * sharers;
-    head = keyHead;
+    head = Value(lane) ? keyHead * kLanes + lane : keyHead;
   }
   Scalar flat = firstHead + head;
   Scalar batch = flat / keyHeads;

@@ -26,6 +26,10 @@
 // Tiles that are worked off at once are neighbours in both directions, so that
 // L2 holds what they read.
 //
+// **Lanes.**  Forward, merged, key heads stand in two lanes, every other one in
+// each: one for each half of L2, whose blocks take the other's tiles when their
+// own are done.  So what a head's tiles share stays on one side (Sides.h).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_SPILLFRAME_H
@@ -60,6 +64,8 @@ struct SpillFrame : GradientFrame {
   void declareRound();
   /// Reads which round it is, of the kernel that has been created.
   void enterRound();
+  /// Has tiles numbered in that lane from now on.
+  void enterLane(Scalar lane);
   bool is(SpillLaunch which) const { return launch == which; }
 
   //===--------------------------------------------------------------------===//
@@ -86,6 +92,11 @@ struct SpillFrame : GradientFrame {
   /// with 264; of 1024 columns 150, 155 and 164.  Fewer changed nothing.  Where
   /// factors are in parts 4096 rows took 8 to 13 % more so.
   Scalar headsInSection(Scalar tilesOfHead) const;
+  /// Blocks that take tiles of the same heads.
+  int64_t blocksAtOnce() const {
+    return hasLanes ? request.sms / kLanes : request.sms;
+  }
+  static constexpr int64_t kLanes = 2;
 
   /// Where the rows of a query head are in the arrays of the round.
   struct RoundHead {
@@ -174,12 +185,14 @@ struct SpillFrame : GradientFrame {
   /// Blocks of scores may come by halves (`kHalvedKeys`): a slot of the ring
   /// takes its right factor in two loads.
   const bool halves;
+  const bool hasLanes;
   int64_t column; ///< columns of a part
   int64_t strip;  ///< keys or queries of a strip
   int64_t step;   ///< contracted at once, of sums
   int64_t stages;
   int64_t parts; ///< of a row of tiles, of scores at most
 
+  Scalar lane; ///< whose tiles are numbered
   Scalar queries, keys, keyHeads;
   Scalar firstHead, firstKey, endOfKeys; ///< of the round
   Scalar firstQuery, endOfQueries;       ///< forward

@@ -288,8 +288,7 @@ Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
   // Every block finds the end once, and where first tiles are not drawn there
   // are as many numbers less.
   Scalar draws = drawsAll ? count + b.gridSize(0) : count;
-  return b.wrap(
-      DrawOp::create(b, b.getI32Type(), arguments.get(b, kCounterRole), draws));
+  return b.wrap(DrawOp::create(b, arguments.get(b, kCounterRole), draws));
 }
 
 Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {

@@ -18,6 +18,7 @@ using Result = int;
 /// Results that deserve a sentence of their own.
 inline constexpr Result kNoDevice = 100;
 inline constexpr Result kNoBinaryForGpu = 209;
+inline constexpr Result kNotFound = 500;
 
 /// CUdevice_attribute.
 enum class DeviceAttribute : int {
@@ -116,6 +117,8 @@ enum class LoadOption : int { errorLog = 5, errorLogBytes = 6 };
   ENTRY(cuModuleUnload, moduleUnload, void *module)                            \
   ENTRY(cuModuleGetFunction, moduleFunction, void **function, void *module,    \
         const char *name)                                                      \
+  ENTRY(cuModuleGetGlobal_v2, moduleGlobal, DeviceAddress *address,            \
+        size_t *bytes, void *module, const char *name)                         \
   ENTRY(cuFuncGetAttribute, functionAttribute, int *value,                     \
         FunctionAttribute attribute, void *function)                           \
   ENTRY(cuFuncSetAttribute, setFunctionAttribute, void *function,              \

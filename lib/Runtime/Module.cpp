@@ -54,6 +54,8 @@ Expected<Module> Gpu::load(std::string_view image,
   Status status = current.check(result, "loading a kernel");
   if (!status.ok() && log[0])
     return Status::failure(status.message() + ": " + log);
+  if (status.ok())
+    status = tellSides(*state, module.state->handle);
   if (!status.ok())
     return status;
   return module;

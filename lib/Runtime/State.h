@@ -5,6 +5,7 @@
 
 #include "Counters.h"
 #include "Driver.h"
+#include "Sides.h"
 
 namespace attn::runtime {
 
@@ -16,6 +17,7 @@ struct GpuState {
   GpuFacts facts;
   /// Lines of counters for most kernels, and for those that need many.
   Counters few = Counters(Gpu::kCounters), many = Counters(Gpu::kMostCounters);
+  KnownSides sides;
 
   ~GpuState();
 };

@@ -110,10 +110,18 @@ public:
     return std::max({tensor(), exp(), issue(), c.operandShare * smem()});
   }
 
+  /// Whether one warpgroup has the multiprocessor to itself, and its steps are
+  /// short.
+  bool isAlone() const {
+    constexpr int64_t fewKeys = 32;
+    return how.warpgroups == 1 && keySplitter == 0 && keys <= fewKeys;
+  }
   double softmax() const { return step.exp + step.issue; }
   double chain() const {
     // Warpgroups that have the same rows wait for each other's P as well.
-    double waits = across > 1 ? 2 * c.waitClocks : c.waitClocks;
+    double waits = across > 1  ? 2 * c.waitClocks
+                   : isAlone() ? c.aloneWaitClocks
+                               : c.waitClocks;
     // The output's product runs beside maxima of the next scores.
     double hidden =
         how.overlaps ? c.hiddenShare * std::min(step.issue, step.output) : 0;

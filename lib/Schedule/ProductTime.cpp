@@ -11,10 +11,9 @@
 // What is made of scores is *exposed*: both warpgroups take the factors of
 // their products from one ring, whose few slots keep them together, so that
 // both work on scores while the tensor cores wait.  Then exponentials and
-// instructions come on top, and what a warpgroup waits for.
-// That is how it was measured.  Since then warpgroups end a tile of scores one
-// after the other (SpillConsumer.h), which hides some; nothing is taken off
-// yet.
+// instructions come on top, and what a warpgroup waits for.  Forward the
+// warpgroups end a tile of scores one after the other (SpillConsumer.h), which
+// hides some of that.
 //
 // 128 x 256 tiles, d = 512, one H100, in clocks.  64 columns of S: products
 // 1024, shared memory 1024 of which 614 count, copies 760, together 1200.  A
@@ -53,6 +52,11 @@ using namespace attn;
 /// Strips that are looked at one by one; of more, so many.
 static constexpr int64_t kMostStrips = 16;
 
+/// Whether the grid before has the tiles of this one in its queue.
+static bool isBehindMerged(const std::vector<Node> &grids, size_t number) {
+  return number > 0 && grids[number - 1].pipeline.hasBeside;
+}
+
 namespace {
 
 /// Tiles of one head in a round.
@@ -63,11 +67,13 @@ struct StripTiles {
 
 class ProductModel {
 public:
-  ProductModel(const Census &census, size_t number, const Node &node,
-               const Problem &problem, const Machine &machine,
-               TensorCoreFamily family, const Calibration &c)
-      : grid(census.grids[number]), node(node), problem(problem),
+  ProductModel(const Census &census, size_t number,
+               const std::vector<Node> &grids, const Problem &problem,
+               const Machine &machine, TensorCoreFamily family,
+               const Calibration &c)
+      : grid(census.grids[number]), node(grids[number]), problem(problem),
         machine(machine), c(c), isSplit(needsSplit(problem)),
+        isMerged(node.pipeline.hasBeside || isBehindMerged(grids, number)),
         rate(isSplit ? machine.tensor16FlopsPerClockPerSm / kScaledProducts *
                            c.productPartsShare
                      : productRate(machine, problem, family)) {
@@ -139,7 +145,8 @@ private:
   const Problem &problem;
   const Machine &machine;
   const Calibration &c;
-  bool isSplit; ///< factors are in parts
+  bool isSplit;  ///< factors are in parts
+  bool isMerged; ///< tiles of another grid are in the same queue
   double rate;
   /// Of all blocks of a head.
   GradientWork work;
@@ -177,8 +184,14 @@ private:
     double units =
         powerMean({ringShare() * tensor(), ringShare() * smem(), copies},
                   c.gradientPower);
-    return (units + exp() + issue()) / steps() +
+    return (units + turnsShare() * (exp() + issue())) / steps() +
            (scalesFactor ? c.productFactorClocks : 0);
+  }
+
+  /// Of what is exposed, what is when warpgroups take turns.
+  double turnsShare() const {
+    bool takesTurns = problem.direction == Direction::forward && !isSplit;
+    return makesScores() && takesTurns ? c.productTurnsShare : 1;
   }
 
   /// How long products take with a ring of so many stages, beside one of three:
@@ -206,8 +219,12 @@ private:
   double boundary() const {
     double perClock = hbmRateOf(machine, c) / clockOf(machine) / machine.sms;
     double tiles = double(grid.blocks) * double(grid.strips);
+    bool isBeside =
+        isMerged && !isSplit && problem.direction == Direction::forward;
+    double share = isBeside ? c.mergedOutputShare : 1;
     return waitingBytes / tiles / perClock +
-           (makesScores() ? c.productScoreClocks : c.productTileClocks);
+           (makesScores() ? turnsShare() * c.productScoreClocks
+                          : share * c.productTileClocks);
   }
 
   void add(const Use &use) {
@@ -312,11 +329,11 @@ struct Work {
   RoundClocks rounds;
   double l2, hbm; ///< seconds
 
-  Work(const Census &census, size_t number, const Node &node,
+  Work(const Census &census, size_t number, const std::vector<Node> &grids,
        const Problem &problem, const Machine &machine, TensorCoreFamily family,
        const Calibration &c) {
     const GridCensus &grid = census.grids[number];
-    ProductModel model(census, number, node, problem, machine, family, c);
+    ProductModel model(census, number, grids, problem, machine, family, c);
     rounds = allRounds(model, grid, machine, c);
     double perSm = double(grid.heads) / double(machine.sms);
     busy = {model.tensor() * perSm,  model.exp() * perSm,
@@ -351,7 +368,7 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
   const GridCensus &grid = census.grids[number];
   const Pipeline &how = grids[number].pipeline;
   auto workOf = [&](size_t number) {
-    return Work(census, number, grids[number], problem, machine, family, c);
+    return Work(census, number, grids, problem, machine, family, c);
   };
   Work work = workOf(number);
   if (how.hasBefore)
@@ -366,10 +383,13 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
 
   UnitTimes units = unitTimes(work.busy, whole, ideal, machine, c);
   Time t = units.time;
+  bool startsMerged = isBehindMerged(grids, number) && !needsSplit(problem) &&
+                      problem.direction == Direction::forward;
   double launches = double(grid.strips) *
                     std::ceil(double(grid.heads) / double(grid.headsAtOnce));
   if (!isFilled)
-    t.overhead = launches * (c.launchSeconds + c.pipelineSeconds);
+    t.overhead = launches * (c.launchSeconds + c.pipelineSeconds +
+                             (startsMerged ? c.mergedStartSeconds : 0));
   t.l2 = work.l2;
   t.hbm = work.hbm;
   addContention(t, units.whole, c);

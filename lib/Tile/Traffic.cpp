@@ -204,6 +204,8 @@ private:
       return id.getDim() == 0 ? std::optional<int64_t>(programX) : std::nullopt;
     if (isa<ClusterRankOp>(op))
       return programX % kernel.getCluster();
+    if (isa<SideOp>(op)) // any will do
+      return programX % 2;
     SmallVector<int64_t, 3> operands;
     for (Value operand : op->getOperands()) {
       std::optional<int64_t> v = evaluate(operand, warp);
@@ -329,8 +331,13 @@ private:
     std::optional<int64_t> below = evaluate(draw.getBelow(), -1);
     if (!below || *below < 1)
       return unknown(draw, "its limit");
+    std::optional<int64_t> index = 0;
+    if (draw.getIndex())
+      index = evaluate(draw.getIndex(), -1);
+    if (!index)
+      return unknown(draw, "which counter it is");
     known[draw.getResult()] =
-        drawn[draw.getCounter().getAsOpaquePointer()]++ % *below;
+        drawn[{draw.getCounter().getAsOpaquePointer(), *index}]++ % *below;
     return success();
   }
 
@@ -439,7 +446,7 @@ private:
   /// The values of every flag so far, of all blocks.
   std::map<std::pair<const void *, int64_t>, std::set<int64_t>> published;
   /// Draws of all blocks so far, from every counter.
-  llvm::DenseMap<const void *, int64_t> drawn;
+  std::map<std::pair<const void *, int64_t>, int64_t> drawn;
   Traffic total;
 };
 

@@ -23,7 +23,7 @@ LAYERS = {
     "Transforms": ({"IR", "Tile", "Kernels", "Interpreter", "Conversion"},
                    MLIR),
     "Pipelines": ({"Conversion", "Transforms", "Interpreter"}, MLIR),
-    "Runtime": (set(), set()),
+    "Runtime": ({"Machine"}, set()),
     "attn-c": (set(), set()),
     "CAPI": ({"Pipelines", "Report", "Runtime", "attn-c"}, MLIR),
 }

@@ -156,6 +156,11 @@ struct Calibration {
   /// The same per step beside the softmax, and clocks of a step in which a
   /// warpgroup waits: for the barrier, for shuffles.
   double stepClocks = 99, waitClocks = 260;
+  /// The same where a warpgroup has its multiprocessor to itself, and a step has
+  /// 32 keys at most.  With 260, 78 such kernels of 64 rows and 32 keys for up to
+  /// 99 KiB took 0.74 (d = 128), 0.85 (160) and 0.88 times (192) as long as
+  /// predicted, now 0.79, 0.91 and 0.94 times (2026-11-25).
+  double aloneWaitClocks = 173;
   /// Of a step's instructions, the share that overlaps the product for the
   /// output, if they were ordered so, as far as that lasts.
   double hiddenShare = 0.38;
@@ -338,6 +343,14 @@ struct Calibration {
   /// memory.  By launches of 1024, 4096 and 16384 rows 4 to 5 us with what a
   /// launch itself takes.
   double productTileClocks = 5200;
+  /// Forward, by 61 merged launches on an H100 whose blocks take heads of their
+  /// half of L2 (300 to 16384 rows, d = 72 to 4096; 2026-11-25), met to 6 %
+  /// (rms), before to 9 %: what is left of the exposed clocks of scores, whose
+  /// warpgroups take turns; of those between two tiles of outputs, beside which
+  /// other blocks' scores are made; and what a launch takes more, of which the
+  /// first outputs wait for the first scores.
+  double productTurnsShare = 0.7, mergedOutputShare = 0.4;
+  double mergedStartSeconds = 4e-6;
   /// Clocks of a step in which a left factor goes through registers to be
   /// scaled.  With 120 score_spill of 16 bits (d = 512 to 2048, 1024 and 4096
   /// rows) was met to 3 % in two launches.  Merged it is put 2 to 8 % too slow
@@ -417,12 +430,12 @@ struct Calibration {
   /// cluster, and until the next load starts.
   double handBackClocks = 470;
   /// Clocks more between two tiles: a tile's first scores and its last output
-  /// have nothing beside them.  By the times of 1024, 4096 and 16384 rows.  And
-  /// what a launch takes more, in which all groups begin at once: at the border
-  /// those with a tile or two for each took, without a mask, 1.05 to 1.19 times
-  /// as long as predicted, those with eight and more at up to 400 rows 0.89 to
-  /// 0.95 times (2026-11-24).
-  double groupBoundaryClocks = 5700, groupStartSeconds = 2e-6;
+  /// have nothing beside them.  And what a launch takes more, in which all
+  /// groups begin at once.  With 5700 and 2e-6, by the times of 1024, 4096 and
+  /// 16384 rows, groups with one to five tiles each took up to 1.04 times as
+  /// long as predicted at the border, those with more than fifty 0.91 to 0.95
+  /// times (2026-11-25).
+  double groupBoundaryClocks = 4900, groupStartSeconds = 4e-6;
   /// Of these, what is left out of a tile whose first keys another query head
   /// has just brought into L2.  Tiles of one to three strips took 5000 to 10000
   /// clocks less than predicted where two to eight heads share keys, but not

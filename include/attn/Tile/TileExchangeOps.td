@@ -220,4 +220,19 @@ def Tile_ClusterRankOp : Tile_Op<"cluster_rank", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
+//===----------------------------------------------------------------------===//
+// Halves of L2
+//===----------------------------------------------------------------------===//
+
+def Tile_SideOp : Tile_Op<"side", [MemoryEffects<[MemRead]>]> {
+  let summary = "the half of L2 that the block's multiprocessor is next to";
+  let description = [{
+    0 or 1, the same for all warps of a block, as the module's table has it
+    (`attn/Machine/Sides.h`), which is true only if whoever loads the module
+    writes there what is.  So it is a hint: no result may depend on it.
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 #endif

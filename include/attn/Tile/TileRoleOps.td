@@ -187,12 +187,20 @@ def Tile_PopOp : Tile_Op<"pop", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Tile_DrawOp : Tile_Op<"draw", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "draws the next number of a counter that the grid shares";
   let description = [{
-    The counter runs 0, 1, .. `below` - 1 and then 0 again; the result is what
-    it was.  After `below` draws it is 0 as before the launch.
+    The counter, of several the one with that `index`, runs 0, 1, .. `below` - 1
+    and then 0 again; the result is what it was.  After `below` draws it is 0 as
+    before the launch.
   }];
-  let arguments = (ins Tile_Ptr:$counter, I32:$below);
+  let arguments = (ins Tile_Ptr:$counter, Optional<I32>:$index, I32:$below);
   let results = (outs I32:$result);
-  let assemblyFormat = "$counter `below` $below attr-dict `:` type($counter)";
+  let assemblyFormat = [{
+    $counter (`[` $index^ `]`)? `below` $below attr-dict `:` type($counter)
+  }];
+  let builders = [OpBuilder<(ins "mlir::Value":$counter, "mlir::Value":$below),
+    [{
+      build($_builder, $_state, $_builder.getI32Type(), counter,
+            /*index=*/mlir::Value(), below);
+    }]>];
   let hasVerifier = 1;
 }
 

@@ -13,7 +13,7 @@ using namespace attn::tile;
 
 namespace {
 
-constexpr int64_t kBarrierBytes = 8;
+constexpr int64_t kBarrierBytes = 8, kWordBytes = 4;
 constexpr int64_t kFullOffset = QueueType::kMessageBytes;
 constexpr int64_t kEmptyOffset = kFullOffset + kBarrierBytes;
 
@@ -224,9 +224,13 @@ struct DrawLowering : OpConversionPattern<DrawOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     Value last = b.add(adaptor.getBelow(), -1);
+    Value counter = adaptor.getCounter();
+    if (adaptor.getIndex())
+      counter =
+          b.offset(counter, b.wide(b.mul(adaptor.getIndex(), kWordBytes)));
     if (isSingleLane(op)) {
       rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
-          op, LLVM::AtomicBinOp::uinc_wrap, adaptor.getCounter(), last,
+          op, LLVM::AtomicBinOp::uinc_wrap, counter, last,
           LLVM::AtomicOrdering::monotonic, /*syncscope=*/"device");
       return success();
     }
@@ -236,7 +240,7 @@ struct DrawLowering : OpConversionPattern<DrawOp> {
         b.assembly(b.getI32Type(),
                    "{ .reg .pred p; setp.ne.b32 p, $3, 0; mov.b32 $0, 0; "
                    "@p atom.relaxed.gpu.global.inc.u32 $0, [$1], $2; }",
-                   "=&r,l,r,r,~{memory}", {adaptor.getCounter(), last, mine});
+                   "=&r,l,r,r,~{memory}", {counter, last, mine});
     rewriter.replaceOp(op, b.uniform(drawn.front()));
     return success();
   }

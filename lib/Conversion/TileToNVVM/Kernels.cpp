@@ -2,6 +2,7 @@
 
 #include "Lane.h"
 
+#include "attn/Machine/Sides.h"
 #include "attn/Tile/SharedMemory.h"
 
 using namespace mlir;
@@ -31,6 +32,22 @@ void declareShared(OpBuilder &builder, gpu::GPUModuleOp module,
   LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/false,
                          LLVM::Linkage::External, kSharedSymbol, Attribute(),
                          alignment, unsigned(NVVM::NVVMMemorySpace::Shared));
+}
+
+/// The module's table of sides, in constant memory, which its loader writes.
+LLVM::GlobalOp sidesOf(OpBuilder &builder, gpu::GPUModuleOp module) {
+  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(kSidesSymbol))
+    return known;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI32Type(), kSidesWords);
+  auto words = DenseElementsAttr::get(
+      RankedTensorType::get(kSidesWords, builder.getI32Type()),
+      llvm::APInt(32, kUnknownSides));
+  return LLVM::GlobalOp::create(
+      builder, module.getLoc(), type, /*isConstant=*/false,
+      LLVM::Linkage::External, kSidesSymbol, words,
+      /*alignment=*/4, unsigned(NVVM::NVVMMemorySpace::Constant));
 }
 
 /// Tensor maps are 128 bytes of the launch's parameters, which TMA reads there.
@@ -107,6 +124,29 @@ struct ReturnLowering : OpConversionPattern<tile::ReturnOp> {
   matchAndRewrite(tile::ReturnOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange());
+    return success();
+  }
+};
+
+struct SideLowering : OpConversionPattern<SideOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(SideOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    constexpr int64_t bits = 32;
+    LLVM::GlobalOp table =
+        sidesOf(rewriter, op->getParentOfType<gpu::GPUModuleOp>());
+    Value number = NVVM::SmIdOp::create(b, b.getI32Type());
+    Value word = b.bitAnd(b.shiftRight(number, 5), kSidesWords - 1);
+    Value place = LLVM::GEPOp::create(
+        b, LLVM::LLVMPointerType::get(b.getContext(), table.getAddrSpace()),
+        b.getI32Type(), LLVM::AddressOfOp::create(b, table),
+        ArrayRef<LLVM::GEPArg>{word});
+    Value all = LLVM::LoadOp::create(b, b.getI32Type(), place);
+    Value mine = arith::ShRUIOp::create(b, all, b.bitAnd(number, bits - 1));
+    rewriter.replaceOp(op, b.bitAnd(mine, 1));
     return success();
   }
 };
@@ -210,6 +250,6 @@ Value attn::placeOf(Lane &b, Operation *reservation) {
 void attn::populateKernelPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
   patterns.add<AliasLowering, AllocLowering, GridSizeLowering, KernelLowering,
-               ProgramIdLowering, ReturnLowering, ViewLowering, WarpIdLowering>(
-      converter, patterns.getContext());
+               ProgramIdLowering, ReturnLowering, SideLowering, ViewLowering,
+               WarpIdLowering>(converter, patterns.getContext());
 }

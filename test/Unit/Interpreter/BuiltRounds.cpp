@@ -97,8 +97,10 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
       arguments.push_back(partsOf(run, input, isa<tile::TensorMapType>(type)));
       continue;
     }
-    if (auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerLaunchAttr))
-      run.addresses.try_emplace(role, zeros(run.memory, words.getInt()));
+    auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerLaunchAttr);
+    if (words || role == kCounterRole)
+      run.addresses.try_emplace(role,
+                                zeros(run.memory, words ? words.getInt() : 1));
     auto map = dyn_cast<tile::TensorMapType>(type);
     int64_t columns = map ? map.getColumns() : kRowStatistics;
     int64_t head = rounds.rows * columns;
@@ -155,8 +157,7 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
                    {"k", upload(memory, flash.k, p.dtype)},
                    {"v", upload(memory, flash.v, p.dtype)},
                    {"o", memory.allocate(results * bytesOf(p.dtype))},
-                   {"lse", memory.allocate(rows * 4)},
-                   {kCounterRole, zeros(memory, 1)}};
+                   {"lse", memory.allocate(rows * 4)}};
   if (p.keepsWeights)
     KeptWeights::allocate(p, memory, run.addresses);
   RoundOrder rounds(flash.tiles, p);

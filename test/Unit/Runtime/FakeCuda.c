@@ -273,7 +273,10 @@ FAKE cuCtxGetDevice(int *device) {
 FAKE cuModuleLoadDataEx(void **module, const void *image, unsigned count,
                         int *options, void **values) {
   (void)count, (void)options, (void)values;
-  *module = strdup("module");
+  *module = strdup(memcmp(image, "\177ELF", 4) != 0 &&
+                           strstr((const char *)image, "attn_sides")
+                       ? "module with sides"
+                       : "module");
   note(memcmp(image, "\177ELF", 4) == 0 ? "load cubin\n" : "load ptx\n");
   return result("cuModuleLoadDataEx");
 }
@@ -285,6 +288,17 @@ FAKE cuModuleGetFunction(void **function, void *module, const char *name) {
   (void)module;
   *function = strdup(name); /* lives as long as the process */
   return result("cuModuleGetFunction");
+}
+static unsigned sides[8];
+SHOWN const unsigned *fakeCudaSides(void) { return sides; }
+FAKE cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, void *module,
+                          const char *name) {
+  if (strcmp(name, "attn_sides") != 0 ||
+      strcmp((const char *)module, "module with sides") != 0)
+    return 500;
+  *address = (uint64_t)(uintptr_t)sides;
+  *bytes = sizeof(sides);
+  return result("cuModuleGetGlobal");
 }
 FAKE cuFuncGetAttribute(int *value, int attribute, void *function) {
   (void)attribute, (void)function;

@@ -37,6 +37,9 @@ void fakeCudaOnLaunch(FakeLaunch *function, void *data);
    ended. */
 int fakeCudaAhead(void);
 
+/* The table of sides of every module whose text names one. */
+const unsigned *fakeCudaSides(void);
+
 /* Pieces of memory that were allocated and not freed. */
 int fakeCudaPieces(void);
 
