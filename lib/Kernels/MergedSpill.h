@@ -6,11 +6,14 @@
 // outputs, one kind's reads from device memory run under the other's products,
 // and P is read soon after it was written.
 //
+// Of lanes (SpillFrame.h) each has a queue of its own, in this order.
+//
 // **Flags.**  Each tile of queries of a round has one.  The writers of scores
 // add 1 to it, each behind what its warpgroup has made of a block of keys, when
 // that is in memory.  A tile of outputs waits until all blocks that its queries
 // see are done, and adds 1 as well; with the last of them the flag is 0 again.
-// Who waits does so for tiles that were drawn before, which have a block.
+// Who waits does so for tiles that were drawn before, from the same lane, by
+// blocks that have begun them and that nothing keeps from ending them.
 //
 // **Shared memory** is that of scores.  Tiles of outputs take the same slots in
 // the same order; their right factors and what they stage may fill less of

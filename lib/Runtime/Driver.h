@@ -18,7 +18,6 @@ using Result = int;
 /// Results that deserve a sentence of their own.
 inline constexpr Result kNoDevice = 100;
 inline constexpr Result kNoBinaryForGpu = 209;
-inline constexpr Result kNotFound = 500;
 
 /// CUdevice_attribute.
 enum class DeviceAttribute : int {

@@ -44,7 +44,7 @@ private:
   std::optional<Sides> sides;
 };
 
-/// Fills in a module's table of sides, if it has one and they are known.
+/// Fills in the table of sides of a module that has one, if they are known.
 Status tellSides(GpuState &gpu, void *module);
 
 } // namespace attn::runtime

@@ -107,6 +107,75 @@ double attn::makespan(std::vector<double> tiles, int64_t heads, int64_t sms) {
   return all.end();
 }
 
+namespace {
+
+/// A multiprocessor that works on several blocks at once.
+class Shared {
+public:
+  explicit Shared(const std::vector<double> &rounds) : rounds(&rounds) {}
+
+  void take(double length, double time) {
+    advance(time);
+    left.push_back(length);
+  }
+  /// When the next block is done, if there is one.
+  double next() const {
+    return now + *std::min_element(left.begin(), left.end()) * clocks();
+  }
+  /// Lets it be done.
+  void finish() {
+    advance(next());
+    left.erase(std::min_element(left.begin(), left.end()));
+  }
+  bool isIdle() const { return left.empty(); }
+
+private:
+  double clocks() const { return (*rounds)[left.size() - 1]; }
+  void advance(double time) {
+    for (double &length : left)
+      length -= (time - now) / clocks();
+    now = time;
+  }
+
+  const std::vector<double> *rounds;
+  std::vector<double> left; ///< of each block
+  double now = 0;
+};
+
+} // namespace
+
+double attn::sharedMakespan(const std::vector<double> &lengths, int64_t heads,
+                            int64_t sms, const std::vector<double> &rounds) {
+  std::vector<Shared> all;
+  all.resize(size_t(sms), Shared(rounds));
+  int64_t blocks = int64_t(lengths.size()) * heads, given = 0;
+  auto lengthOf = [&](int64_t block) {
+    return lengths[size_t(block) % lengths.size()];
+  };
+  // One for each, then another one for each, and so on.
+  for (; given < std::min(blocks, sms * int64_t(rounds.size())); ++given)
+    all[size_t(given % sms)].take(lengthOf(given), 0);
+  using Event = std::pair<double, size_t>;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+  auto await = [&](size_t number) {
+    if (!all[number].isIdle())
+      events.emplace(all[number].next(), number);
+  };
+  for (size_t number = 0; number < all.size(); ++number)
+    await(number);
+  double time = 0;
+  while (!events.empty()) {
+    auto [end, number] = events.top();
+    events.pop();
+    time = end;
+    all[number].finish();
+    if (given < blocks)
+      all[number].take(lengthOf(given++), time);
+    await(number);
+  }
+  return time;
+}
+
 double attn::makespanByHeads(const std::vector<double> &tiles, int64_t heads,
                              int64_t sms) {
   Multiprocessors all(sms);

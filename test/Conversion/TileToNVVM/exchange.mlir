@@ -308,3 +308,41 @@ gpu.module @m {
     tile.return
   }
 }
+
+// -----
+
+// A module with a kernel that asks has one table, in constant memory, of which a
+// multiprocessor reads its bit; and one of two counters is drawn from.
+// CHECK-LABEL: gpu.module @sides
+// CHECK-NEXT: llvm.mlir.global external @attn_sides(dense<-1431655766> : tensor<8xi32>) {addr_space = 4 : i32, alignment = 4 : i64} : !llvm.array<8 x i32>
+// CHECK-NOT: @attn_sides(
+// CHECK: llvm.func @side(%[[COUNTERS:[^:]*]]: !llvm.ptr<1>
+// CHECK: %[[TABLE:.*]] = llvm.mlir.addressof @attn_sides : !llvm.ptr<4>
+// CHECK: %[[SM:.*]] = nvvm.read.ptx.sreg.smid : i32
+// CHECK: %[[FIVE:.*]] = arith.shrui %[[SM]], %c5_i32
+// CHECK: %[[WORD:.*]] = arith.andi %[[FIVE]], %c7_i32
+// CHECK: %[[PLACE:.*]] = llvm.getelementptr %[[TABLE]][%[[WORD]]] : (!llvm.ptr<4>, i32) -> !llvm.ptr<4>, i32
+// CHECK: %[[ALL:.*]] = llvm.load %[[PLACE]] : !llvm.ptr<4> -> i32
+// CHECK: %[[BIT:.*]] = arith.andi %[[SM]], %c31_i32
+// CHECK: %[[DOWN:.*]] = arith.shrui %[[ALL]], %[[BIT]]
+// CHECK: %[[SIDE:.*]] = arith.andi %[[DOWN]], %c1_i32
+// CHECK: %[[LAST:.*]] = arith.addi
+// CHECK: %[[BYTES:.*]] = arith.muli %[[SIDE]], %c4_i32
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[BYTES]]
+// CHECK: %[[COUNTER:.*]] = llvm.getelementptr %[[COUNTERS]][%[[WIDE]]]
+// CHECK: llvm.atomicrmw uinc_wrap %[[COUNTER]], %[[LAST]]
+gpu.module @sides {
+  tile.kernel @side(%counters: !tile.ptr<i32>, %below: i32) attributes {warps = 8 : i32} {
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        %side = tile.side
+        %d = tile.draw %counters[%side] below %below : <i32>
+        %again = tile.side
+        %e = tile.draw %counters[%again] below %below : <i32>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}

@@ -14,6 +14,8 @@ gpu.module @kernels {
     %s = tile.alloc "s" : <2x128x64xbf16, sw128>
     %v = tile.alias %s : <2x128x64xbf16, sw128> -> <2x32x256xbf16, sw128>
     %full = tile.mbarrier "full" arrivals 1 : <2>
+    // CHECK: tile.side
+    %side = tile.side
     // CHECK: %[[RANK:.*]] = tile.cluster_rank
     %rank = tile.cluster_rank
     tile.roles {

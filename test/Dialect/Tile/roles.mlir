@@ -31,10 +31,12 @@ gpu.module @kernels {
     tile.roles {
       tile.role "producer" warps 4 registers 24 single_lane {
         // CHECK: %[[D:.*]] = tile.draw %[[COUNTER]] below %[[C0:.*]] : <i32>
+        // CHECK: tile.draw %[[COUNTER]][%[[D]]] below %[[C0]] : <i32>
         // CHECK: tile.push %[[QUEUE]][%[[C0]]] parity %[[C0]], %[[D]], %[[D]], %[[D]] : <2x3>
         // CHECK: tile.mbarrier_wait %[[FULL]][%[[C0]]] parity %[[C0]] : <2>
         // CHECK: tile.tma_load %[[MAP]][%[[C0]], %[[D]], %[[C0]]] to %[[S]][%[[C0]]] arrive %[[FULL]][%[[C0]]] : <64x64xbf16> to <2x64x64xbf16, sw128>, <2>
         %d = tile.draw %counter below %c0 : <i32>
+        %e = tile.draw %counter[%d] below %c0 : <i32>
         tile.push %queue[%c0] parity %c0, %d, %d, %d : <2x3>
         tile.mbarrier_wait %full[%c0] parity %c0 : <2>
         tile.tma_load %map[%c0, %d, %c0] to %s[%c0] arrive %full[%c0] : <64x64xbf16> to <2x64x64xbf16, sw128>, <2>

@@ -112,4 +112,23 @@ TEST(Pseudocode, FlashReadsAsAPersonWouldWriteIt) {
       "  store LSE[64]\n");
 }
 
+/// Causal tiles that are launched head by head: four heads of 33 are as many as
+/// 132 multiprocessors, of which some get the long ones of all.
+TEST(Time, LongTilesThatMeetOnAMultiprocessor) {
+  Machine machine = *findMachine("h100_sxm");
+  machine.smemBytesPerBlock = 101376;
+  auto seconds = [&](int64_t tiles) {
+    Problem p = square(64 * tiles, 224);
+    p.batch = 1;
+    p.mask.kind = MaskKind::causal;
+    Schedule schedule = findScheduleKind("flash")->build(
+        {{"query", 64}, {"key", 64}, {"stages", 1}, {"warps", 4}});
+    return time(schedule, p, machine, TensorCoreFamily::mmaSync).seconds;
+  };
+  EXPECT_GT(seconds(33), seconds(34));
+  EXPECT_GT(seconds(33), 1.08 * seconds(32));
+  machine.sms = 130;
+  EXPECT_LT(seconds(33), seconds(34));
+}
+
 } // namespace
