@@ -241,9 +241,9 @@ Status runtime::tellSides(GpuState &gpu, void *module) {
   size_t bytes = 0;
   Current current(gpu);
   RelaxedCapture relaxed(driver);
-  Status status = current.check(
-      driver.moduleGlobal(&table, &bytes, module, kSidesSymbol),
-      "finding the table of sides");
+  Status status =
+      current.check(driver.moduleGlobal(&table, &bytes, module, kSidesSymbol),
+                    "finding the table of sides");
   std::optional<Sides> sides;
   if (!status.ok() || bytes != sizeof(*sides) || !(sides = gpu.sides.of(gpu)))
     return status;

@@ -156,10 +156,10 @@ struct Calibration {
   /// The same per step beside the softmax, and clocks of a step in which a
   /// warpgroup waits: for the barrier, for shuffles.
   double stepClocks = 99, waitClocks = 260;
-  /// The same where a warpgroup has its multiprocessor to itself, and a step has
-  /// 32 keys at most.  With 260, 78 such kernels of 64 rows and 32 keys for up to
-  /// 99 KiB took 0.74 (d = 128), 0.85 (160) and 0.88 times (192) as long as
-  /// predicted, now 0.79, 0.91 and 0.94 times (2026-11-25).
+  /// The same where a warpgroup has its multiprocessor to itself, and a step
+  /// has 32 keys at most.  With 260, 78 such kernels of 64 rows and 32 keys for
+  /// up to 99 KiB took 0.74 (d = 128), 0.85 (160) and 0.88 times (192) as long
+  /// as predicted, now 0.79, 0.91 and 0.94 times (2026-11-25).
   double aloneWaitClocks = 173;
   /// Of a step's instructions, the share that overlaps the product for the
   /// output, if they were ordered so, as far as that lasts.
