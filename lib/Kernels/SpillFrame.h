@@ -94,7 +94,7 @@ struct SpillFrame : GradientFrame {
   Scalar headsInSection(Scalar tilesOfHead) const;
   /// Blocks that take tiles of the same heads.
   int64_t blocksAtOnce() const {
-    return hasLanes ? request.sms / kLanes : request.sms;
+    return hasLanes ? std::max<int64_t>(1, request.sms / kLanes) : request.sms;
   }
   static constexpr int64_t kLanes = 2;
 

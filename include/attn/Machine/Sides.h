@@ -4,8 +4,8 @@
 // multiprocessors and of the memory.  What the other half has comes through a
 // link between them, and of kernels whose blocks everywhere read the same that
 // link is what they wait for (H100, score_spill with 512 rows: 86 % busy,
-// device memory 73 %, all else of L2 under 60 %; 2026-11-25).  A kernel that
-// asks for its side (`tile.side`) can have what blocks share stay on one.
+// device memory 73 %, all else of L2 at most two thirds; 2026-11-25).  A kernel
+// that asks for its side (`tile.side`) can have what blocks share stay on one.
 //
 // No register tells.  So a module with such a kernel has a table that its
 // loader may fill in (Runtime/Sides.cpp times it): bit m % 32 of word m / 32 is
