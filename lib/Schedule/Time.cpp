@@ -211,7 +211,7 @@ struct Waves {
       return equal;
     if (!lengths.empty()) {
       std::vector<double> rounds;
-      for (double together = 1; together <= mostPerSm; ++together)
+      for (int together = 1; together <= int(mostPerSm); ++together)
         rounds.push_back(round(together));
       return sharedMakespan(lengths, grid.heads, int64_t(sms), rounds);
     }
