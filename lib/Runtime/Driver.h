@@ -49,7 +49,8 @@ enum class LaunchAttributeId : int {
   clusterDimension = 4,
   programmaticSerialization = 6
 };
-/// CUlaunchAttribute.
+/// CUlaunchAttribute, which has room for more than we ask for.
+// NOLINTNEXTLINE(bugprone-tagged-union-member-count)
 struct LaunchAttribute {
   LaunchAttributeId id;
   union alignas(8) {
