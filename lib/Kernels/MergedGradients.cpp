@@ -311,7 +311,7 @@ void MergedGradients::produce() const {
         Place after = load(tile, {b.wrap(carried[0]), b.wrap(carried[1])});
         return {after.slot, after.parity};
       },
-      [&] { return ready(order, drawNext(order)); });
+      [&](SmallVector<Value> &) { return ready(order, drawNext(order)); });
 }
 
 void MergedGradients::write(int64_t group) const {

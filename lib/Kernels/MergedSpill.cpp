@@ -8,9 +8,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Of a tile, in the queue's form.
-static constexpr size_t kNumbers = 4;
-
 void attn::declareFlags(TileBuilder &b, Arguments &arguments,
                         const KernelRequest &request) {
   arguments.perLaunch(kFlagsRole, b.getI32Type(),
@@ -122,14 +119,14 @@ Tile MergedSpill::drawFrom(Scalar lane) const {
       scores.hasLanes ? Value(lane) : Value(), order.count + b.gridSize(0))));
 }
 
-MergedSpill::Values MergedSpill::drawBusy(Scalar lane, Scalar own) const {
+Tile MergedSpill::ready(Scalar &lane, Scalar own) const {
   auto draw = [&](Scalar lane) {
     Values drawn = drawFrom(lane).numbers();
     drawn.push_back(lane);
     return drawn;
   };
   Scalar none = b.i32(-1);
-  return llvm::to_vector(b.repeat(
+  ValueRange found = b.repeat(
       draw(lane),
       [&](ValueRange drawn) -> Scalar {
         Tile tile = Tile::of(b, drawn.drop_back());
@@ -146,16 +143,16 @@ MergedSpill::Values MergedSpill::drawBusy(Scalar lane, Scalar own) const {
         if (scores.hasLanes)
           lane = b.select(row == none, b.i32(1) - own, lane);
         return draw(lane);
-      }));
-}
-
-void MergedSpill::awaitScores(const Tile &queued) const {
-  b.when((b.i32(-1) < queued.row) & isOutput(b, queued), [&] {
-    Flag flag = flagOf(turned(queued));
+      });
+  Tile next = Tile::of(b, found.drop_back());
+  lane = b.wrap(found.back());
+  b.when((none < next.row) & isOutput(b, next), [&] {
+    Flag flag = flagOf(turned(next));
     AwaitOp::create(b, b.getI32Type(), flag.flags, flag.index, flag.ofScores);
     count(flag);
     FenceAsyncOp::create(b); // before the copy engine reads P
   });
+  return next;
 }
 
 Place MergedSpill::load(const Tile &queued, Place start) const {
@@ -170,30 +167,23 @@ Place MergedSpill::load(const Tile &queued, Place start) const {
 }
 
 void MergedSpill::produce() const {
+  Place start = Place::writer(b);
   Scalar own = b.i32(0);
   if (scores.hasLanes)
     own = b.wrap(SideOp::create(b, b.getI32Type()));
-  // A tile and its lane, behind which come the places of others.
-  auto tileOf = [&](ValueRange s) {
-    return Tile::of(b, s.take_front(kNumbers));
-  };
-  auto next = [&](Scalar lane, Place place, Place message) {
-    Values state = drawBusy(lane, own);
-    Tile tile = tileOf(state);
-    awaitScores(tile);
-    pushTile(b, scores.queue, message, tile);
-    message = message.next(b, kTileMessages);
-    llvm::append_values(state, place.slot, place.parity, message.slot,
-                        message.parity);
-    return state;
-  };
-  b.repeat(
-      next(own, Place::writer(b), Place::reader(b)),
-      [&](ValueRange s) { return b.i32(-1) < tileOf(s).row; },
-      [&](ValueRange s) {
-        auto at = [&](int i) { return b.wrap(s[kNumbers + i]); };
-        Place place = load(tileOf(s), {at(1), at(2)});
-        return next(at(0), place, {at(3), at(4)});
+  Scalar lane = own;
+  Tile first = ready(lane, own);
+  feedTiles(
+      b, scores.queue, first, {start.slot, start.parity, lane},
+      [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
+        Place after = load(tile, {b.wrap(carried[0]), b.wrap(carried[1])});
+        return {after.slot, after.parity, carried[2]};
+      },
+      [&](SmallVector<Value> &carried) {
+        Scalar lane = b.wrap(carried[2]);
+        Tile next = ready(lane, own);
+        carried[2] = lane;
+        return next;
       });
 }
 

@@ -71,12 +71,10 @@ private:
 
   /// The next tile of a lane, or none.
   Tile drawFrom(Scalar lane) const;
-  /// The next tile for which there is something to do, if there is one, as
-  /// numbers, and the lane that it is from: that one, or when nothing is left
-  /// in it and it is the block's own the other one.
-  Values drawBusy(Scalar lane, Scalar own) const;
-  /// Waits until what a tile reads is there.
-  void awaitScores(const Tile &queued) const;
+  /// The next tile for which there is something to do, when what it reads is
+  /// there: of the lane, or when nothing is left in it and it is the block's
+  /// own, of the other one, which is the lane then.
+  Tile ready(Scalar &lane, Scalar own) const;
   Place load(const Tile &queued, Place start) const;
 
   /// The flag of a tile of queries, and how often scores count it.

@@ -37,7 +37,7 @@ public:
               loadTile(tile, {b.wrap(carried[0]), b.wrap(carried[1])});
           return {place.slot, place.parity};
         },
-        [&] { return busy(drawNext()); });
+        [&](SmallVector<Value> &) { return busy(drawNext()); });
   }
 
   Place loadTile(const Tile &tile, Place start) {

@@ -243,9 +243,10 @@ attn::Tile attn::popTile(TileBuilder &b, Value queue, Place message) {
 using TileAndPlace = std::pair<Tile, Place>;
 
 /// Loops over tiles until there is none.
-static ValueRange repeatTiles(TileBuilder &b, const TileAndPlace &first,
-                              ValueRange init, TileBody body,
-                              function_ref<TileAndPlace(Place)> next) {
+static ValueRange
+repeatTiles(TileBuilder &b, const TileAndPlace &first, ValueRange init,
+            TileBody body,
+            function_ref<TileAndPlace(Place, SmallVector<Value> &)> next) {
   auto pack = [](const TileAndPlace &at, ValueRange carried) {
     SmallVector<Value> all = at.first.numbers();
     llvm::append_values(all, at.second.slot, at.second.parity);
@@ -259,7 +260,8 @@ static ValueRange repeatTiles(TileBuilder &b, const TileAndPlace &first,
         Tile tile = Tile::of(b, s.take_front(numbers));
         s = s.drop_front(numbers);
         SmallVector<Value> carried = body(tile, s.drop_front(2));
-        return pack(next({b.wrap(s[0]), b.wrap(s[1])}), carried);
+        TileAndPlace after = next({b.wrap(s[0]), b.wrap(s[1])}, carried);
+        return pack(after, carried);
       });
   return last.drop_front(numbers + 2);
 }
@@ -270,18 +272,21 @@ ValueRange attn::forEachTile(TileBuilder &b, Value queue, ValueRange init,
     Tile tile = popTile(b, queue, message);
     return {tile, message.next(b, kTileMessages)};
   };
-  return repeatTiles(b, pop(Place::reader(b)), init, body, pop);
+  return repeatTiles(
+      b, pop(Place::reader(b)), init, body,
+      [&](Place message, SmallVector<Value> &) { return pop(message); });
 }
 
 void attn::feedTiles(TileBuilder &b, Value queue, const Tile &first,
-                     ValueRange init, TileBody body,
-                     function_ref<Tile()> drawNext) {
+                     ValueRange init, TileBody body, NextTile drawNext) {
   auto push = [&](const Tile &tile, Place message) -> TileAndPlace {
     pushTile(b, queue, message, tile);
     return {tile, message.next(b, kTileMessages)};
   };
   repeatTiles(b, push(first, Place::reader(b)), init, body,
-              [&](Place message) { return push(drawNext(), message); });
+              [&](Place message, SmallVector<Value> &carried) {
+                return push(drawNext(carried), message);
+              });
 }
 
 Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
@@ -305,6 +310,7 @@ void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
     return tile;
   };
   Tile first = drawsAll ? drawNext(b, arguments) : at(b, b.programId(0));
-  attn::feedTiles(b, queue, begun(first), init, body,
-                  [&] { return begun(drawNext(b, arguments)); });
+  attn::feedTiles(
+      b, queue, begun(first), init, body,
+      [&](SmallVector<Value> &) { return begun(drawNext(b, arguments)); });
 }

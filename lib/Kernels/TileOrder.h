@@ -67,11 +67,12 @@ using TileBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
 /// behind the body of each.  What is carried in the end.
 mlir::ValueRange forEachTile(TileBuilder &builder, mlir::Value queue,
                              mlir::ValueRange init, TileBody body);
+/// The next tile; it may change what is carried on.
+using NextTile = llvm::function_ref<Tile(llvm::SmallVector<mlir::Value> &)>;
 /// The loop of a producer: tells the queue of a tile, then does what is to be
 /// done for it, and draws the next one last, so that who is done first has it.
 void feedTiles(TileBuilder &builder, mlir::Value queue, const Tile &first,
-               mlir::ValueRange init, TileBody body,
-               llvm::function_ref<Tile()> drawNext);
+               mlir::ValueRange init, TileBody body, NextTile drawNext);
 
 /// What tiles of keys ask of their order.
 struct KeyOrder {

@@ -8,18 +8,11 @@ using namespace attn::runtime;
 
 static constexpr int64_t kMaxSlabBytes = int64_t(1) << 20;
 
-/// Zeroes memory and waits for it, also while a stream captures: then the
-/// default stream cannot be used, so this takes one of its own.
 static Status zero(const GpuState &gpu, DeviceAddress address, int64_t bytes) {
   const Driver &driver = *gpu.driver;
-  Stream stream = nullptr;
-  Result result = driver.streamCreate(&stream, kNonBlockingStream);
-  if (result == 0) {
-    result = driver.fill(address, 0, static_cast<size_t>(bytes), stream);
-    if (result == 0)
-      result = driver.streamSynchronize(stream);
-    driver.streamDestroy(stream);
-  }
+  Result result = onOwnStream(driver, [&](Stream stream) {
+    return driver.fill(address, 0, static_cast<size_t>(bytes), stream);
+  });
   return driver.check(result, "zeroing memory for counters");
 }
 

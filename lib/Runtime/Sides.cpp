@@ -169,8 +169,6 @@ class Probe {
 public:
   explicit Probe(const GpuState &gpu) : gpu(gpu), driver(*gpu.driver) {}
   ~Probe() {
-    if (stream)
-      driver.streamDestroy(stream);
     if (memory)
       driver.free(memory);
     if (module)
@@ -181,48 +179,53 @@ public:
 
   /// The times, or none.
   std::vector<uint32_t> times() {
-    constexpr size_t timeBytes =
-        size_t(kMostMultiprocessors) * kProbedWords * 4;
-    constexpr size_t bytes = timeBytes + size_t(kProbedWords) * kWordDistance;
-    std::vector<uint32_t> all(timeBytes / 4, 0);
-    void *function = nullptr;
-    // Most of shared memory, so that every multiprocessor has one block.
-    auto smem = unsigned(gpu.facts.smemBytesPerBlock);
-    Result result = driver.moduleLoad(&module, kProbeText, 0, nullptr, nullptr);
-    auto then = [&](auto call) {
-      if (result == 0)
-        result = call();
-    };
-    then([&] { return driver.moduleFunction(&function, module, kProbe); });
-    then([&] {
-      return driver.setFunctionAttribute(
-          function, FunctionAttribute::maxDynamicSmemBytes, int(smem));
-    });
-    then([&] { return driver.allocate(&memory, bytes); });
-    then([&] { return driver.streamCreate(&stream, kNonBlockingStream); });
-    then([&] { return driver.fill(memory, 0, bytes, stream); });
-    DeviceAddress words = memory + timeBytes;
-    unsigned count = kProbedWords, distance = kWordDistance,
-             most = kMostMultiprocessors;
-    void *arguments[] = {&words, &memory, &count, &distance, &most};
-    then([&] {
-      return driver.launchKernel(function, unsigned(gpu.facts.multiprocessors),
-                                 1, 1, 1, 1, 1, smem, stream, arguments,
-                                 nullptr);
-    });
-    then([&] {
-      return driver.copyToHost(all.data(), memory, timeBytes, stream);
-    });
-    then([&] { return driver.streamSynchronize(stream); });
+    std::vector<uint32_t> all(kTimeBytes / 4, 0);
+    Result result = prepare();
+    if (result == 0)
+      result = onOwnStream(
+          driver, [&](Stream stream) { return run(all.data(), stream); });
     return result == 0 ? all : std::vector<uint32_t>();
   }
 
 private:
+  Result prepare() {
+    Result result = driver.moduleLoad(&module, kProbeText, 0, nullptr, nullptr);
+    if (result == 0)
+      result = driver.moduleFunction(&function, module, kProbe);
+    if (result == 0)
+      result = driver.setFunctionAttribute(
+          function, FunctionAttribute::maxDynamicSmemBytes, int(smem()));
+    if (result == 0)
+      result = driver.allocate(&memory, kBytes);
+    return result;
+  }
+
+  Result run(uint32_t *times, Stream stream) {
+    DeviceAddress words = memory + kTimeBytes;
+    unsigned count = kProbedWords, distance = kWordDistance,
+             most = kMostMultiprocessors;
+    void *arguments[] = {&words, &memory, &count, &distance, &most};
+    Result result = driver.fill(memory, 0, kBytes, stream);
+    if (result == 0)
+      result =
+          driver.launchKernel(function, unsigned(gpu.facts.multiprocessors), 1,
+                              1, 1, 1, 1, smem(), stream, arguments, nullptr);
+    if (result == 0)
+      result = driver.copyToHost(times, memory, kTimeBytes, stream);
+    return result;
+  }
+
+  /// All that there is, so that every multiprocessor has one block.
+  unsigned smem() const { return unsigned(gpu.facts.smemBytesPerBlock); }
+
+  static constexpr size_t kTimeBytes =
+      size_t(kMostMultiprocessors) * kProbedWords * 4;
+  static constexpr size_t kBytes =
+      kTimeBytes + size_t(kProbedWords) * kWordDistance;
   const GpuState &gpu;
   const Driver &driver;
-  void *module = nullptr;
+  void *module = nullptr, *function = nullptr;
   DeviceAddress memory = 0;
-  Stream stream = nullptr;
 };
 
 } // namespace
@@ -239,21 +242,14 @@ Status runtime::tellSides(GpuState &gpu, void *module) {
   const Driver &driver = *gpu.driver;
   DeviceAddress table = 0;
   size_t bytes = 0;
-  Current current(gpu);
-  RelaxedCapture relaxed(driver);
   Status status =
-      current.check(driver.moduleGlobal(&table, &bytes, module, kSidesSymbol),
-                    "finding the table of sides");
+      driver.check(driver.moduleGlobal(&table, &bytes, module, kSidesSymbol),
+                   "finding the table of sides");
   std::optional<Sides> sides;
   if (!status.ok() || bytes != sizeof(*sides) || !(sides = gpu.sides.of(gpu)))
     return status;
-  Stream stream = nullptr;
-  Result result = driver.streamCreate(&stream, kNonBlockingStream);
-  if (result == 0) {
-    result = driver.copyToDevice(table, sides->data(), bytes, stream);
-    if (result == 0)
-      result = driver.streamSynchronize(stream);
-    driver.streamDestroy(stream);
-  }
-  return current.check(result, "telling a kernel the sides of L2");
+  Result result = onOwnStream(driver, [&](Stream stream) {
+    return driver.copyToDevice(table, sides->data(), bytes, stream);
+  });
+  return driver.check(result, "telling a kernel the sides of L2");
 }

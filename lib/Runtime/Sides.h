@@ -44,7 +44,8 @@ private:
   std::optional<Sides> sides;
 };
 
-/// Fills in the table of sides of a module that has one, if they are known.
+/// Fills in the table of sides of a module that has one, if they are known. The
+/// context is current, and captures let modules be loaded.
 Status tellSides(GpuState &gpu, void *module);
 
 } // namespace attn::runtime

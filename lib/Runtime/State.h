@@ -77,6 +77,20 @@ private:
   CaptureMode mode = CaptureMode::relaxed;
 };
 
+/// Does some work on a stream of its own and waits for it, also while a stream
+/// captures: then the default stream cannot be used.
+template <typename Work> Result onOwnStream(const Driver &driver, Work work) {
+  Stream stream = nullptr;
+  Result result = driver.streamCreate(&stream, kNonBlockingStream);
+  if (result != 0)
+    return result;
+  result = work(stream);
+  if (result == 0)
+    result = driver.streamSynchronize(stream);
+  driver.streamDestroy(stream);
+  return result;
+}
+
 } // namespace attn::runtime
 
 #endif

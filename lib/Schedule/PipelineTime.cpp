@@ -437,7 +437,7 @@ static double clocksOfTiles(const PipelineModel &model, double boundary,
   std::vector<double> clocks = clocksOfEach(model, boundary, rows, problem);
   int64_t heads = problem.batch * problem.heads;
   return isMasked ? makespan(std::move(clocks), heads, int64_t(sms))
-                  : makespanByHeads(clocks, heads, int64_t(sms));
+                  : makespanInOrder(clocks, heads, int64_t(sms));
 }
 
 Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,

@@ -52,9 +52,17 @@ using namespace attn;
 /// Strips that are looked at one by one; of more, so many.
 static constexpr int64_t kMostStrips = 16;
 
-/// Whether the grid before has the tiles of this one in its queue.
-static bool isBehindMerged(const std::vector<Node> &grids, size_t number) {
-  return number > 0 && grids[number - 1].pipeline.hasBeside;
+/// Whether warpgroups take turns with what they make of scores.
+static bool takesTurns(const Problem &problem) {
+  return problem.direction == Direction::forward && !needsSplit(problem);
+}
+
+/// Whether such a grid's tiles, or those behind it, are in the queue of
+/// another.
+static bool isMerged(const Problem &problem, const std::vector<Node> &grids,
+                     size_t number) {
+  bool isBehind = number > 0 && grids[number - 1].pipeline.hasBeside;
+  return takesTurns(problem) && (isBehind || grids[number].pipeline.hasBeside);
 }
 
 namespace {
@@ -73,7 +81,7 @@ public:
                const Calibration &c)
       : grid(census.grids[number]), node(grids[number]), problem(problem),
         machine(machine), c(c), isSplit(needsSplit(problem)),
-        isMerged(node.pipeline.hasBeside || isBehindMerged(grids, number)),
+        isMerged(::isMerged(problem, grids, number)),
         rate(isSplit ? machine.tensor16FlopsPerClockPerSm / kScaledProducts *
                            c.productPartsShare
                      : productRate(machine, problem, family)) {
@@ -146,7 +154,7 @@ private:
   const Machine &machine;
   const Calibration &c;
   bool isSplit;  ///< factors are in parts
-  bool isMerged; ///< tiles of another grid are in the same queue
+  bool isMerged; ///< tiles of two grids are in one queue
   double rate;
   /// Of all blocks of a head.
   GradientWork work;
@@ -190,8 +198,7 @@ private:
 
   /// Of what is exposed, what is when warpgroups take turns.
   double turnsShare() const {
-    bool takesTurns = problem.direction == Direction::forward && !isSplit;
-    return makesScores() && takesTurns ? c.productTurnsShare : 1;
+    return makesScores() && takesTurns(problem) ? c.productTurnsShare : 1;
   }
 
   /// How long products take with a ring of so many stages, beside one of three:
@@ -219,12 +226,10 @@ private:
   double boundary() const {
     double perClock = hbmRateOf(machine, c) / clockOf(machine) / machine.sms;
     double tiles = double(grid.blocks) * double(grid.strips);
-    bool isBeside =
-        isMerged && !isSplit && problem.direction == Direction::forward;
-    double share = isBeside ? c.mergedOutputShare : 1;
+    double outputShare = isMerged ? c.mergedOutputShare : 1;
     return waitingBytes / tiles / perClock +
            (makesScores() ? turnsShare() * c.productScoreClocks
-                          : share * c.productTileClocks);
+                          : outputShare * c.productTileClocks);
   }
 
   void add(const Use &use) {
@@ -383,13 +388,13 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
 
   UnitTimes units = unitTimes(work.busy, whole, ideal, machine, c);
   Time t = units.time;
-  bool startsMerged = isBehindMerged(grids, number) && !needsSplit(problem) &&
-                      problem.direction == Direction::forward;
   double launches = double(grid.strips) *
                     std::ceil(double(grid.heads) / double(grid.headsAtOnce));
   if (!isFilled)
-    t.overhead = launches * (c.launchSeconds + c.pipelineSeconds +
-                             (startsMerged ? c.mergedStartSeconds : 0));
+    t.overhead =
+        launches *
+        (c.launchSeconds + c.pipelineSeconds +
+         (isMerged(problem, grids, number) ? c.mergedStartSeconds : 0));
   t.l2 = work.l2;
   t.hbm = work.hbm;
   addContention(t, units.whole, c);

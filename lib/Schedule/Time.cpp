@@ -213,7 +213,7 @@ struct Waves {
       std::vector<double> rounds;
       for (int together = 1; together <= int(mostPerSm); ++together)
         rounds.push_back(round(together));
-      return sharedMakespan(lengths, grid.heads, int64_t(sms), rounds);
+      return makespanInOrder(lengths, grid.heads, int64_t(sms), rounds);
     }
     return std::max(std::min(equal, ideal() + 0.5 * round(perSm())),
                     longest * round(1));

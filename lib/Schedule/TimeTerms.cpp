@@ -109,7 +109,7 @@ double attn::makespan(std::vector<double> tiles, int64_t heads, int64_t sms) {
 
 namespace {
 
-/// A multiprocessor that works on several blocks at once.
+/// A multiprocessor that works on several tiles at once.
 class Shared {
 public:
   explicit Shared(const std::vector<double> &rounds) : rounds(&rounds) {}
@@ -118,7 +118,7 @@ public:
     advance(time);
     left.push_back(length);
   }
-  /// When the next block is done, if there is one.
+  /// When the next one is done, if there is one.
   double next() const {
     return now + *std::min_element(left.begin(), left.end()) * clocks();
   }
@@ -138,23 +138,23 @@ private:
   }
 
   const std::vector<double> *rounds;
-  std::vector<double> left; ///< of each block
+  std::vector<double> left; ///< of each tile
   double now = 0;
 };
 
 } // namespace
 
-double attn::sharedMakespan(const std::vector<double> &lengths, int64_t heads,
-                            int64_t sms, const std::vector<double> &rounds) {
+double attn::makespanInOrder(const std::vector<double> &tiles, int64_t heads,
+                             int64_t sms, const std::vector<double> &rounds) {
   std::vector<Shared> all;
   all.resize(size_t(sms), Shared(rounds));
-  int64_t blocks = int64_t(lengths.size()) * heads, given = 0;
-  auto lengthOf = [&](int64_t block) {
-    return lengths[size_t(block) % lengths.size()];
-  };
+  int64_t count = int64_t(tiles.size()) * heads, drawn = 0;
+  auto draw = [&] { return tiles[size_t(drawn++) % tiles.size()]; };
   // One for each, then another one for each, and so on.
-  for (; given < std::min(blocks, sms * int64_t(rounds.size())); ++given)
-    all[size_t(given % sms)].take(lengthOf(given), 0);
+  while (drawn < std::min(count, sms * int64_t(rounds.size()))) {
+    Shared &next = all[size_t(drawn % sms)];
+    next.take(draw(), 0);
+  }
   using Event = std::pair<double, size_t>;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
   auto await = [&](size_t number) {
@@ -169,20 +169,11 @@ double attn::sharedMakespan(const std::vector<double> &lengths, int64_t heads,
     events.pop();
     time = end;
     all[number].finish();
-    if (given < blocks)
-      all[number].take(lengthOf(given++), time);
+    if (drawn < count)
+      all[number].take(draw(), time);
     await(number);
   }
   return time;
-}
-
-double attn::makespanByHeads(const std::vector<double> &tiles, int64_t heads,
-                             int64_t sms) {
-  Multiprocessors all(sms);
-  for (int64_t head = 0; head < heads; ++head)
-    for (double clocks : tiles)
-      all.take(clocks);
-  return all.end();
 }
 
 double attn::cutScores(int64_t rows, int64_t keys) {

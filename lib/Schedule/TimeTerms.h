@@ -40,14 +40,11 @@ double makespan(const TileClocks &tile, double tiles, double sms,
 /// The same of tiles one by one, each for so many heads: the longest goes to
 /// who is free first.
 double makespan(std::vector<double> tiles, int64_t heads, int64_t sms);
-/// The same of blocks that go to multiprocessors head by head, in the order
-/// given, as many at once as there are `rounds`: clocks in which one, two, ..
-/// blocks of length 1 that share a multiprocessor are done.
-double sharedMakespan(const std::vector<double> &lengths, int64_t heads,
-                      int64_t sms, const std::vector<double> &rounds);
-/// The same if they are drawn head by head, in the order given.
-double makespanByHeads(const std::vector<double> &tiles, int64_t heads,
-                       int64_t sms);
+/// The same if they are drawn head by head, in the order given, by as many at
+/// once of each multiprocessor as there are `rounds`: clocks in which one, two,
+/// .. tiles of length 1 that share it are done.
+double makespanInOrder(const std::vector<double> &tiles, int64_t heads,
+                       int64_t sms, const std::vector<double> &rounds = {1});
 
 /// Scores of a tile that an edge of a mask cuts: blocks of so many keys that a
 /// band as wide as the tile has rows meets, on average.

@@ -344,7 +344,7 @@ struct Calibration {
   /// launch itself takes.
   double productTileClocks = 5200;
   /// Forward, by 61 merged launches on an H100 whose blocks take heads of their
-  /// half of L2 (300 to 16384 rows, d = 72 to 4096; 2026-11-25), met to 6 %
+  /// half of L2 (129 to 16384 rows, d = 72 to 4096; 2026-11-25), met to 6 %
   /// (rms), before to 9 %: what is left of the exposed clocks of scores, whose
   /// warpgroups take turns; of those between two tiles of outputs, beside which
   /// other blocks' scores are made; and what a launch takes more, of which the

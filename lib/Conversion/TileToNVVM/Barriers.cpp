@@ -13,7 +13,7 @@ using namespace attn::tile;
 
 namespace {
 
-constexpr int64_t kBarrierBytes = 8, kWordBytes = 4;
+constexpr int64_t kBarrierBytes = 8;
 constexpr int64_t kFullOffset = QueueType::kMessageBytes;
 constexpr int64_t kEmptyOffset = kFullOffset + kBarrierBytes;
 
@@ -226,8 +226,7 @@ struct DrawLowering : OpConversionPattern<DrawOp> {
     Value last = b.add(adaptor.getBelow(), -1);
     Value counter = adaptor.getCounter();
     if (adaptor.getIndex())
-      counter =
-          b.offset(counter, b.wide(b.mul(adaptor.getIndex(), kWordBytes)));
+      counter = wordAddress(b, counter, adaptor.getIndex());
     if (isSingleLane(op)) {
       rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
           op, LLVM::AtomicBinOp::uinc_wrap, counter, last,

@@ -355,11 +355,6 @@ private:
   }
 };
 
-Value flagAddress(Lane &b, Value flags, Value index) {
-  constexpr int64_t flagBytes = 4;
-  return b.offset(flags, b.wide(b.mul(index, flagBytes)));
-}
-
 struct PublishLowering : OpConversionPattern<PublishOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -371,7 +366,7 @@ struct PublishLowering : OpConversionPattern<PublishOp> {
                          ? "st.relaxed.gpu.global.b32 [$0], $1;"
                          : "st.release.gpu.global.b32 [$0], $1;",
                      "l,r",
-                     {flagAddress(b, adaptor.getFlags(), adaptor.getIndex()),
+                     {wordAddress(b, adaptor.getFlags(), adaptor.getIndex()),
                       adaptor.getValue()});
     rewriter.eraseOp(op);
     return success();
@@ -385,7 +380,7 @@ struct CountLowering : OpConversionPattern<CountOp> {
   matchAndRewrite(CountOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    Value address = flagAddress(b, adaptor.getFlags(), adaptor.getIndex());
+    Value address = wordAddress(b, adaptor.getFlags(), adaptor.getIndex());
     // Counts that follow one another are one release (PTX, release patterns).
     auto count = [&] {
       b.assembly(b.getI32Type(),
@@ -409,7 +404,7 @@ struct AwaitLowering : OpConversionPattern<AwaitOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     SmallVector<Value> operands = {
-        flagAddress(b, adaptor.getFlags(), adaptor.getIndex()),
+        wordAddress(b, adaptor.getFlags(), adaptor.getIndex()),
         adaptor.getValue()};
     // Every acquire empties the cache that all warps share, so looks are
     // relaxed and one acquire follows; a whole warp, beside which others work,
@@ -481,6 +476,11 @@ struct ClusterRankLowering : OpConversionPattern<ClusterRankOp> {
 };
 
 } // namespace
+
+Value attn::wordAddress(Lane &b, Value words, Value index) {
+  constexpr int64_t wordBytes = 4;
+  return b.offset(words, b.wide(b.mul(index, wordBytes)));
+}
 
 int64_t attn::clusterOf(Operation *op) {
   auto function = op->getParentOfType<LLVM::LLVMFuncOp>();

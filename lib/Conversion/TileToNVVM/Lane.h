@@ -92,6 +92,9 @@ public:
 mlir::Value packPair(Lane &b, mlir::Type element, mlir::Value low,
                      mlir::Value high);
 
+/// Where one of several words (flags, counters) is, by number.
+mlir::Value wordAddress(Lane &b, mlir::Value words, mlir::Value index);
+
 /// Blocks of a cluster of the lowered kernel that an op stands in.
 int64_t clusterOf(mlir::Operation *op);
 
