@@ -20,9 +20,9 @@
 // Example: one H100, four blocks with d = 1024 in clusters, 8 panels of Q
 // resident, 6 units.  A panel's products take 512 clocks, so a unit 960 + 2·512
 // + 470 = 2454; 24 units 24·2454/6 = 9816, the products only 8192.  The own
-// share's weights take 2673 clocks, its product 2048, together 2710.  The
-// strip: 9816 + 2710 + 3·2048 + 4·(545 + 342) = 22218.  With 6 panels and 8
-// units 26·2454/8 = 7976, so that it is 20616.
+// share's weights take 2591 clocks, its product 2048, together 2637.  The
+// strip: 9816 + 2637 + 3·2048 + 4·(545 + 342) = 22145.  With 6 panels and 8
+// units 26·2454/8 = 7976, so that it is 20543.
 //
 // A tile is its strips and what is around them: the queries and the keys of the
 // first strip come, the last exchange is waited for, the output is written; of
@@ -44,6 +44,7 @@
 
 #include "GroupTime.h"
 #include <algorithm>
+#include <cmath>
 
 using namespace attn;
 
@@ -97,7 +98,9 @@ public:
 
   /// Clocks of a tile beside its strips.
   double boundary() const {
-    return (1 + c.exchangeLatencies) * latency + c.groupBoundaryClocks -
+    double apart =
+        isMasked ? c.groupMaskedBoundaryClocks : c.groupBoundaryClocks;
+    return (1 + c.exchangeLatencies) * latency + apart -
            c.groupSharedKeyClocks * (1 - 1 / sharers) + keyCopies / blockSteps +
            how.warpgroups * (c.groupTileClocks + epilogueSlots) +
            (isMasked ? shareScores / 32 / kSchedulersPerSm * c.maskSlots +
@@ -240,6 +243,19 @@ static TileClocks clocksOf(const GroupModel &model) {
           model.mostStrips() < 1.05 * model.strips()};
 }
 
+/// Bytes that groups begin with, if so many blocks do: the queries of each, and
+/// of every key head the first share of keys and values.
+static double firstBytes(const GroupModel &model, const Node &grid,
+                         const Problem &problem, double blocks) {
+  double all = model.tiles() * problem.batch * problem.heads;
+  double groups = std::min(all, blocks / grid.pipeline.group);
+  double sharers = double(problem.heads) / double(problem.kvHeads);
+  double keyHeads = std::ceil(groups / (model.tiles() * sharers));
+  double keyColumns = double(problem.headDim + problem.headDimV);
+  return double(kProductRows * bytesOf(problem.dtype)) *
+         (groups * double(problem.headDim) + keyHeads * keyColumns);
+}
+
 Time attn::groupTime(const Census &census, size_t number, const Node &grid,
                      const Problem &problem, const Machine &machine,
                      TensorCoreFamily family, const Calibration &c) {
@@ -260,7 +276,10 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
                      model.busiest() * strips, model.tensor() * strips};
   UnitTimes units = unitTimes(work, whole, ideal, machine, c);
   Time t = units.time;
-  t.overhead = c.launchSeconds + c.loadLatencySeconds + c.groupStartSeconds;
+  double first = firstBytes(model, grid, problem, double(teams * together)) /
+                 hbmRateOf(machine, c);
+  t.overhead = c.launchSeconds + c.loadLatencySeconds + c.groupStartSeconds +
+               c.groupFirstLoadShare * first;
   Bytes bytes =
       gridTraffic(census, number, problem, machine, teams * together, c);
   double heads = double(problem.batch) * problem.heads;

@@ -390,13 +390,12 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
   Time t = units.time;
   double launches = double(grid.strips) *
                     std::ceil(double(grid.heads) / double(grid.headsAtOnce));
+  bool merged = isMerged(problem, grids, number);
   if (!isFilled)
-    t.overhead =
-        launches *
-        (c.launchSeconds + c.pipelineSeconds +
-         (isMerged(problem, grids, number) ? c.mergedStartSeconds : 0));
+    t.overhead = launches * (c.launchSeconds + c.pipelineSeconds +
+                             (merged ? c.mergedStartSeconds : 0));
   t.l2 = work.l2;
-  t.hbm = work.hbm;
+  t.hbm = work.hbm / (merged ? c.mergedHbmGain : 1);
   addContention(t, units.whole, c);
   t.boundBy = binding(t, units.whole, family);
   return t;

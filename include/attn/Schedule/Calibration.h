@@ -350,7 +350,13 @@ struct Calibration {
   /// other blocks' scores are made; and what a launch takes more, of which the
   /// first outputs wait for the first scores.
   double productTurnsShare = 0.7, mergedOutputShare = 0.4;
-  double mergedStartSeconds = 4e-6;
+  double mergedStartSeconds = 7e-6;
+  /// How much more device memory gives such a launch than a copy: it is full
+  /// for 92 % of the time, beside 89, and P is in part read from L2.  Before,
+  /// and with a start of 4 us, 91 of them in 48 problems (512 to 16384 rows)
+  /// were put 3 % too slow, and 142 small ones at the border 3 % too fast; now
+  /// 2 % too slow and right (2026-11-26).
+  double mergedHbmGain = 1.08;
   /// Clocks of a step in which a left factor goes through registers to be
   /// scaled.  With 120 score_spill of 16 bits (d = 512 to 2048, 1024 and 4096
   /// rows) was met to 3 % in two launches.  Merged it is put 2 to 8 % too slow
@@ -410,7 +416,7 @@ struct Calibration {
   double groupSoftmaxSlots = 4.36, groupWgmmaSlots = 1.64;
   /// How much longer than exponentials alone the weights of the own share take:
   /// they wait for the last scores, a slice goes into its product at a time.
-  double groupWeightShare = 2.61;
+  double groupWeightShare = 2.53;
   /// Clocks of a share of P beside its product: it is waited for and scaled;
   /// and more in a cluster, whose blocks wait for each other with every unit.
   /// At d = 256 groups of two took 7 to 19 % longer in clusters.
@@ -430,12 +436,15 @@ struct Calibration {
   /// cluster, and until the next load starts.
   double handBackClocks = 470;
   /// Clocks more between two tiles: a tile's first scores and its last output
-  /// have nothing beside them.  And what a launch takes more, in which all
-  /// groups begin at once.  With 5700 and 2e-6, by the times of 1024, 4096 and
-  /// 16384 rows, groups with one to five tiles each took up to 1.04 times as
-  /// long as predicted at the border, those with more than fifty 0.91 to 0.95
-  /// times (2026-11-25).
-  double groupBoundaryClocks = 4900, groupStartSeconds = 4e-6;
+  /// have nothing beside them.  Under a mask, where tiles are not equally long,
+  /// groups come to that at different times, and memory is free.
+  double groupBoundaryClocks = 4900, groupMaskedBoundaryClocks = 2500;
+  /// What a launch takes more, in which all groups begin at once: so long, and
+  /// so much longer than a copy as what they begin with comes from device
+  /// memory.  With 4900 clocks under a mask as well and nothing for what groups
+  /// begin with 1283 of eleven searches at the border were met to 9 % (rms),
+  /// and to 8 since (2026-11-26).
+  double groupStartSeconds = 4e-6, groupFirstLoadShare = 1.5;
   /// Of these, what is left out of a tile whose first keys another query head
   /// has just brought into L2.  Tiles of one to three strips took 5000 to 10000
   /// clocks less than predicted where two to eight heads share keys, but not

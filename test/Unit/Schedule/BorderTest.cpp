@@ -100,7 +100,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Search{"2026-11-25-h100-choice-border-seed-15.json", 59, 1},
                     Search{"2026-11-25-h100-choice-border-seed-16.json", 58, 2},
                     Search{"2026-11-25-h100-choice-border-seed-17.json", 44, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-18.json", 51,
-                           1}));
+                    Search{"2026-11-25-h100-choice-border-seed-18.json", 51, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-19.json", 57, 2},
+                    Search{"2026-11-25-h100-choice-border-seed-20.json", 59,
+                           0}));
 
 } // namespace
