@@ -102,7 +102,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Search{"2026-11-25-h100-choice-border-seed-17.json", 44, 2},
                     Search{"2026-11-25-h100-choice-border-seed-18.json", 51, 1},
                     Search{"2026-11-25-h100-choice-border-seed-19.json", 57, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-20.json", 59,
-                           0}));
+                    Search{"2026-11-25-h100-choice-border-seed-20.json", 59, 0},
+                    Search{"2026-11-26-h100-choice-border-seed-21.json", 57, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-22.json", 57,
+                           2}));
 
 } // namespace
