@@ -36,6 +36,9 @@
 // longest, and clusters, which share boxes, are faster than blocks by
 // themselves.
 //
+// Where all groups begin at once, so does what they read first: from device
+// memory, with nothing beside it.
+//
 // Tiles are taken by *teams*, the blocks of all groups of a cluster; as many
 // teams run as have whole sets of multiprocessors: 33 of four blocks on 132,
 // but 16 of eight.
@@ -98,9 +101,9 @@ public:
 
   /// Clocks of a tile beside its strips.
   double boundary() const {
-    double apart =
+    double between =
         isMasked ? c.groupMaskedBoundaryClocks : c.groupBoundaryClocks;
-    return (1 + c.exchangeLatencies) * latency + apart -
+    return (1 + c.exchangeLatencies) * latency + between -
            c.groupSharedKeyClocks * (1 - 1 / sharers) + keyCopies / blockSteps +
            how.warpgroups * (c.groupTileClocks + epilogueSlots) +
            (isMasked ? shareScores / 32 / kSchedulersPerSm * c.maskSlots +

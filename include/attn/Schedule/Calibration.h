@@ -354,8 +354,8 @@ struct Calibration {
   /// How much more device memory gives such a launch than a copy: it is full
   /// for 92 % of the time, beside 89, and P is in part read from L2.  Before,
   /// and with a start of 4 us, 91 of them in 48 problems (512 to 16384 rows)
-  /// were put 3 % too slow, and 142 small ones at the border 3 % too fast; now
-  /// 2 % too slow and right (2026-11-26).
+  /// were put 3 % too slow, and 221 of four searches at the border 3 % too
+  /// fast; now 2 % too slow and right (2026-11-26).
   double mergedHbmGain = 1.08;
   /// Clocks of a step in which a left factor goes through registers to be
   /// scaled.  With 120 score_spill of 16 bits (d = 512 to 2048, 1024 and 4096
