@@ -117,6 +117,9 @@ public:
     return scalesFactor ? c.productOutputL2Gain : c.productL2Gain;
   }
 
+  /// The same of device memory.
+  double hbmGain() const { return isMerged ? c.mergedHbmGain : 1; }
+
   /// The tiles in strip number `strip`, all columns.
   StripTiles tilesOf(int64_t strip) const {
     if (isOfRows) { // each in one of them
@@ -346,7 +349,7 @@ struct Work {
             model.busiest() * perSm, model.tensor() * perSm};
     Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
     l2 = bytes.l2 / (model.l2Gain() * l2RateOf(machine));
-    hbm = bytes.hbm / hbmRateOf(machine, c);
+    hbm = bytes.hbm / (model.hbmGain() * hbmRateOf(machine, c));
   }
 
   /// Tiles of the same queue, which fill gaps.
@@ -390,12 +393,11 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
   Time t = units.time;
   double launches = double(grid.strips) *
                     std::ceil(double(grid.heads) / double(grid.headsAtOnce));
-  bool merged = isMerged(problem, grids, number);
+  double start = isMerged(problem, grids, number) ? c.mergedStartSeconds : 0;
   if (!isFilled)
-    t.overhead = launches * (c.launchSeconds + c.pipelineSeconds +
-                             (merged ? c.mergedStartSeconds : 0));
+    t.overhead = launches * (c.launchSeconds + c.pipelineSeconds + start);
   t.l2 = work.l2;
-  t.hbm = work.hbm / (merged ? c.mergedHbmGain : 1);
+  t.hbm = work.hbm;
   addContention(t, units.whole, c);
   t.boundBy = binding(t, units.whole, family);
   return t;
