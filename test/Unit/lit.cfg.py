@@ -4,7 +4,8 @@ import sys
 
 import lit.formats
 
-config.name = "unit"
+# lit takes suites by name where it has no times yet: the longest tests first.
+config.name = "Attn-Unit"
 config.test_format = lit.formats.GoogleTest(".", "Tests")
 config.test_exec_root = os.path.join(config.attn_build, "test", "Unit")
 config.test_source_root = config.test_exec_root

@@ -47,17 +47,28 @@ if(ATTN_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-find_program(ATTN_CCACHE ccache)
-if(ATTN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${ATTN_CCACHE}")
-endif()
-
 # Nearly all of the time to build goes into parsing the headers of MLIR and of
 # our own dialects.  A precompiled header cuts it, but hides an include that a
 # source forgot; so it is for clean builds from nothing, as in continuous
 # integration.
 option(ATTN_PRECOMPILED "Precompile headers of MLIR, GoogleTest and our own" OFF)
+
+# Objects are the same in every checkout, but for what a precompiled header
+# holds: the paths of its parts.  Without the time at which it was made, objects
+# made with it are found again as well.
+find_program(ATTN_CCACHE ccache)
+if(ATTN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(attn_slack pch_defines,time_macros,include_file_mtime,include_file_ctime)
+  set(attn_places CCACHE_HASHDIR=1)
+  if(NOT ATTN_PRECOMPILED)
+    set(attn_places CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR})
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+      CCACHE_SLOPPINESS=${attn_slack} ${attn_places} "${ATTN_CCACHE}")
+endif()
+
 if(ATTN_PRECOMPILED)
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
   add_library(AttnPrecompiled OBJECT
     "${PROJECT_SOURCE_DIR}/tools/cmake/precompiled.cpp")
   target_precompile_headers(AttnPrecompiled PRIVATE

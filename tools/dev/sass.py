@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 
+import cached
 from machine_probe import ptxas_folder
 
 NAMES = {0x9f0: "HGMMA.SS", 0xdf0: "HGMMA.RS", 0x9f3: "QGMMA.SS",
@@ -87,7 +88,13 @@ def written(ptx):
 
 
 def assemble(ptx, ptxas):
-    """(the cubin, what ptxas -v says)."""
+    """(the cubin, what ptxas -v says), kept for the next time."""
+    version = subprocess.run([ptxas, "--version"], capture_output=True,
+                             check=True).stdout
+    return cached.get([version, ptx.encode()], lambda: assembled(ptx, ptxas))
+
+
+def assembled(ptx, ptxas):
     chip = re.search(r"\.target (\w+)", ptx).group(1)
     with tempfile.TemporaryDirectory() as folder:
         source, target = (os.path.join(folder, f) for f in ("ptx", "cubin"))

@@ -9,10 +9,9 @@ Several go through one run of attn-opt and of ptxas: both start slowly.
 import concurrent.futures
 import os
 import re
-import subprocess
 import sys
 
-from registers import ESCAPE
+from isa import ptx_of, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/dev"))
 import sass  # noqa: E402
@@ -107,18 +106,12 @@ def function(number, problem):
             f"{v} -> {o}\n  return %o : {o}\n}}\n")
 
 
-def run(opt, problems, option):
-    text = "".join(function(*pair) for pair in enumerate(problems))
-    return subprocess.run([opt, "-", option], input=text, text=True,
-                          stdout=subprocess.PIPE, check=True).stdout
-
-
 def check(opt, ptxas, problems):
     """Lines to print of some problems, each with whether it is as written."""
-    out = run(opt, problems, f"-attn-to-binary=machine={MACHINE} format=isa")
-    text = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', out).group(1)
-    ptx = ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), text)
+    text = "".join(function(*pair) for pair in enumerate(problems))
+    out = run(opt, text, f"-attn-to-binary=machine={MACHINE} format=isa")
     launched = re.findall(r"gpu\.launch_func +@\w+::@(\w+)", out)
+    ptx = ptx_of(out)
     cubin, said = sass.assemble(ptx, ptxas)
     found = sass.faults(ptx, said, cubin)
     made = sass.instructions(cubin)

@@ -39,10 +39,9 @@ Prints one line per kernel; the exit status is 1 when one is not as written.
 import concurrent.futures
 import os
 import re
-import subprocess
 import sys
 
-from registers import ESCAPE
+from isa import to_ptx
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/dev"))
 import sass  # noqa: E402
@@ -179,15 +178,7 @@ def single_faults(wrong, got):
 def check(opt, ptxas, machine, attributes, problems):
     """Lines to print of some problems, each with whether it is as written."""
     text = "".join(function(*pair, attributes) for pair in enumerate(problems))
-    tiles, binary = (subprocess.run(
-        [opt, "-", option], input=text, text=True, stdout=subprocess.PIPE,
-        check=True).stdout for option in (
-            f"-attn-to-tile=machine={machine}",
-            f"-attn-to-binary=machine={machine} format=isa"))
-    schedules = dict(re.findall(
-        r"tile\.kernel @(\w+)\(.*#attn\.schedule<([^>]*)>", tiles))
-    assembly = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', binary).group(1)
-    ptx = ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), assembly)
+    ptx, schedules = to_ptx(opt, text, machine)
     cubin, said = sass.assemble(ptx, ptxas)
     found, made = sass.faults(ptx, said, cubin), sass.instructions(cubin)
     written = sass.written(ptx)

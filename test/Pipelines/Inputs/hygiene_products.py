@@ -9,10 +9,9 @@ Prints one line per kernel; the exit status is 1 when one is not as written.
 
 import os
 import re
-import subprocess
 import sys
 
-from registers import ESCAPE
+from isa import ptx_of, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/dev"))
 import sass  # noqa: E402
@@ -85,11 +84,7 @@ def main():
         sys.exit("expects ATTN_OPT PTXAS, but got something else")
     opt, ptxas = sys.argv[1:]
     text = "".join(function(*pair) for pair in enumerate(PROBLEMS))
-    out = subprocess.run(
-        [opt, "-", "-attn-to-binary=machine=h100_sxm format=isa"], input=text,
-        text=True, stdout=subprocess.PIPE, check=True).stdout
-    assembly = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', out).group(1)
-    ptx = ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), assembly)
+    ptx = ptx_of(run(opt, text, "-attn-to-binary=machine=h100_sxm format=isa"))
     cubin, said = sass.assemble(ptx, ptxas)
     made = sass.instructions(cubin)
     found = {kernel: merged_faults(ptx, kernel, wrong, made[kernel])

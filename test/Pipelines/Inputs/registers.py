@@ -2,16 +2,20 @@
 
 `registers.py ATTN_OPT PTXAS MACHINE [TYPE] [SCHEDULE] [head dims...]`: for each
 head dimension and mask, in bf16 or another type, the tiles are those of the
-schedule, "flash, query = 64", or the ones that the compiler derives.  A kernel may not spill, nor use a stack frame, nor need more
-registers than the launch has; but see STACK.
+schedule, "flash, query = 64", or the ones that the compiler derives.  A kernel
+may not spill, nor use a stack frame, nor need more registers than the launch
+has; but see STACK.
 Prints one line per kernel; the exit status is 1 when one is not clean.
 """
 
 import os
 import re
-import subprocess
 import sys
-import tempfile
+
+from isa import to_ptx
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/dev"))
+import sass  # noqa: E402
 
 DIMS = (8, 16, 32, 40, 64, 80, 96, 128)
 MASKS = ("none", "causal", "window<256, 0>")
@@ -27,51 +31,40 @@ WIDE_STACK, WIDE = 192, 256
 # in the ring that are constants there were 176 to 448 bytes, and it took 1.2 to
 # 1.5 times as long.
 GROUP_STACK = 96
-ESCAPE = re.compile(r"\\([0-9A-F]{2})")
+COUNTS = ("Used (\\d+) registers", "(\\d+) bytes stack frame",
+          "(\\d+) bytes spill stores", "(\\d+) bytes spill loads")
+# Head dimensions that go through one run of attn-opt and of ptxas.
+TOGETHER = 4
 
 
-def operation(dim, mask, element, schedule):
+def function(dim, mask, element, schedule):
     told = f"{{schedule = #attn.schedule<{schedule}>}}" if schedule else ""
     shape = f"tensor<2x16x4096x{dim}x{element}>"
+    name = re.sub(r"\W+", "_", f"d{dim}_{mask}")
     return f"""
-func.func @attention(%q: {shape}, %k: {shape}, %v: {shape}) -> {shape} {{
+func.func @{name}(%q: {shape}, %k: {shape}, %v: {shape}) -> {shape} {{
   %o = attn.forward %q, %k, %v mask({mask}) {told} : {shape}, {shape}, {shape} -> {shape}
   return %o : {shape}
 }}
 """
 
 
-def compile_to_ptx(opt, machine, dim, mask, element, schedule):
-    """(the schedule, the PTX) of one op."""
-    text = operation(dim, mask, element, schedule)
-    run = subprocess.run(
-        [opt, "-", f"-attn-to-tile=machine={machine}"],
-        input=text, capture_output=True, text=True, check=True)
-    schedule = re.search(r"#attn\.schedule<([^>]*)>", run.stdout).group(1)
-    run = subprocess.run(
-        [opt, "-", f"-attn-to-binary=machine={machine} format=isa"],
-        input=text, capture_output=True, text=True, check=True)
-    text = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', run.stdout).group(1)
-    return schedule, ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), text)
-
-
-def assemble(ptxas, ptx):
+def counts(said, kernel):
     """What `ptxas -v` says of a kernel: registers, stack and spill bytes."""
-    chip = re.search(r"\.target (\w+)", ptx).group(1)
-    with tempfile.TemporaryDirectory() as folder:
-        source = os.path.join(folder, "kernel.ptx")
-        with open(source, "w", encoding="utf-8") as f:
-            f.write(ptx)
-        said = subprocess.run(
-            [ptxas, "-v", "-arch", chip, "-O3", source, "-o",
-             os.path.join(folder, "kernel.cubin")],
-            capture_output=True, text=True, check=True).stderr
-    numbers = [re.search(pattern, said) for pattern in (
-        r"Used (\d+) registers", r"(\d+) bytes stack frame",
-        r"(\d+) bytes spill stores", r"(\d+) bytes spill loads")]
+    part = re.search(rf"entry function '{kernel}'(.*?)(?=entry function|\Z)", said,
+                     re.DOTALL)
+    numbers = [re.search(pattern, part.group(1)) for pattern in COUNTS]
     if not all(numbers):
-        sys.exit(f"expects what -v says of a kernel, but got: {said}")
+        sys.exit(f"expects what -v says of {kernel}, but got: {said}")
     return [int(n.group(1)) for n in numbers]
+
+
+def allowed_stack(element, dim, schedule):
+    if schedule.startswith("column_split"):
+        return GROUP_STACK
+    if element == "f32" and dim >= WIDE and "persistent" in schedule:
+        return WIDE_STACK
+    return STACK.get(element, 0)
 
 
 def main():
@@ -83,24 +76,24 @@ def main():
         0].isdigit() else "bf16"
     told = rest.pop(0) if rest and "," in rest[0] else None
     dims = [int(d) for d in rest] or DIMS
-    dirty = 0
-    for dim in dims:
-        for mask in MASKS:
-            schedule, ptx = compile_to_ptx(opt, machine, dim, mask, element,
-                                           told)
-            registers, stack, stores, loads = assemble(ptxas, ptx)
-            most = STACK.get(element, 0)
-            if element == "f32" and dim >= WIDE and "persistent" in schedule:
-                most = WIDE_STACK
-            if schedule.startswith("column_split"):
-                most = GROUP_STACK
+    kernels, dirty = 0, 0
+    for start in range(0, len(dims), TOGETHER):
+        text = "".join(function(dim, mask, element, told)
+                       for dim in dims[start:start + TOGETHER]
+                       for mask in MASKS)
+        ptx, schedules = to_ptx(opt, text, machine)
+        _, said = sass.assemble(ptx, ptxas)
+        for kernel, schedule in schedules.items():
+            registers, stack, stores, loads = counts(said, kernel)
+            dim = int(re.search(r"f(?:16|32)_(\d+)", kernel).group(1))
+            most = allowed_stack(element, dim, schedule)
             clean = stack <= most and (most or stores == loads == 0)
-            dirty += not clean
-            print(f"{machine} d {dim} mask {mask}: {schedule}: "
+            kernels, dirty = kernels + 1, dirty + (not clean)
+            print(f"{machine} {kernel}: {schedule}: "
                   f"{registers} registers, {stack} stack, {stores} spill "
                   f"stores, {loads} spill loads" + ("" if clean else " DIRTY"),
                   flush=True)
-    print(f"{len(dims) * len(MASKS)} kernels, {dirty} dirty")
+    print(f"{kernels} kernels, {dirty} dirty")
     return 1 if dirty else 0
 
 

@@ -13,8 +13,12 @@
 
 namespace attn {
 
-/// The bounds that GPU results are held to.
+/// What FlashCase::errorOf may be: the bounds that GPU results are held to, but
+/// for outputs of so few weights that roundings need not cancel.
 double limitOf(const Problem &problem);
+/// What FlashCase::largestErrorOf may be: two roundings to 16 bits, of a weight
+/// and of the output.  Of f32 there is no such bound.
+double limitOfLargest(const Problem &problem);
 /// Exact factors make an exact LSE, but for its own rounding.
 double limitOfLse(const Problem &problem);
 

@@ -140,9 +140,9 @@ TEST_F(ClusterWgmma, Shapes) {
   }
 }
 
-/// Other draws: --gtest_shuffle --gtest_random_seed=1 --gtest_repeat=100.
 TEST_F(ClusterWgmma, RandomBoundaries) {
-  BoundaryDraws draw(testing::UnitTest::GetInstance()->random_seed());
+  Seed seed;
+  BoundaryDraws draw(seed);
   for (int i = 0; i < 150; ++i) {
     Choice c;
     c.query = 64 * draw(1, 3);

@@ -65,6 +65,12 @@ void FlashCase::consultOracle() {
   truthLse.assign(shapeOfArray("lse", problem).elements(), 0);
   oracle::attention(oracleProblem(problem, scale), array(q, "q"), array(k, "k"),
                     array(v, "v"), truth.data(), truthLse.data());
+  magnitude.assign(truth.size(), 0);
+  std::vector<float> sizes(v.size());
+  llvm::transform(v, sizes.begin(), [](float x) { return std::abs(x); });
+  std::vector<double> sameLse(truthLse.size());
+  oracle::attention(oracleProblem(problem, scale), array(q, "q"), array(k, "k"),
+                    array(sizes, "v"), magnitude.data(), sameLse.data());
 }
 
 std::array<int64_t, 3> FlashCase::grid() const {
@@ -120,6 +126,23 @@ double FlashCase::errorOf(ArrayRef<float> o) const {
   return relativeError(o, truth);
 }
 
+double FlashCase::largestErrorOf(ArrayRef<float> o) const {
+  double most = 0;
+  for (float x : v)
+    if (std::isfinite(x))
+      most = std::max(most, double(std::abs(x)));
+  // Beside the largest weight of its row one of f16 loses up to 2^-24, which is
+  // two roundings of 2^-14.
+  double lost = problem.dtype == DataType::f16
+                    ? 0x1p-14 * double(problem.keys) * most
+                    : 0;
+  double largest = 0;
+  for (auto [value, exact, size] : llvm::zip_equal(o, truth, magnitude))
+    if (std::isfinite(exact) && value != exact)
+      largest = std::max(largest, std::abs(value - exact) / (size + lost));
+  return largest;
+}
+
 void FlashCase::compare(GlobalMemory &memory, uint64_t o, uint64_t lse,
                         Outcome &outcome, bool storesLse) const {
   const double infinity = std::numeric_limits<double>::infinity();
@@ -134,6 +157,7 @@ void FlashCase::compare(GlobalMemory &memory, uint64_t o, uint64_t lse,
     return;
   }
   outcome.relativeError = errorOf(*values);
+  outcome.largestError = largestErrorOf(*values);
   if (storesLse)
     outcome.lseError = lseErrorOf(*sums);
 }

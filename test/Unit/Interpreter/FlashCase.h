@@ -36,6 +36,8 @@ struct Outcome {
   /// |o - truth| / |truth| and the largest difference of an LSE; infinite where
   /// one is NaN and the other is not, or something was not written.
   double relativeError = 0, lseError = 0;
+  /// FlashCase::largestErrorOf.
+  double largestError = 0;
 };
 
 class FlashCase {
@@ -58,6 +60,10 @@ public:
   void consultOracle();
   /// |o - truth| / |truth|; infinite where one is NaN and the other is not.
   double errorOf(llvm::ArrayRef<float> o) const;
+  /// The largest |o - truth| of an element, beside the sum of its |p v| and what
+  /// weights that a 16-bit type has no place for come to.  NaNs and infinities
+  /// are what `errorOf` looks at.
+  double largestErrorOf(llvm::ArrayRef<float> o) const;
   /// The largest difference of an LSE, likewise.
   double lseErrorOf(llvm::ArrayRef<float> lse) const;
 
@@ -66,6 +72,8 @@ private:
                bool storesLse) const;
 
   std::vector<double> truth, truthLse;
+  /// sum |p v| of every element of O.
+  std::vector<double> magnitude;
 };
 
 /// Draws cases of blocks that go from tile to tile, where every warpgroup has

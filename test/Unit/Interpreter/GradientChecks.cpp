@@ -81,7 +81,8 @@ void GradientChecks::checkNotANumber(int64_t key, const Problem &p,
 
 void GradientChecks::checkRandom(int count,
                                  llvm::function_ref<Drawn(Random &)> choose) {
-  Random random(testing::UnitTest::GetInstance()->random_seed());
+  Seed seed;
+  Random random(seed);
   for (int i = 0; i < count; ++i) {
     Drawn drawn = choose(random);
     const Mask masks[] = {

@@ -40,7 +40,6 @@ protected:
   void checkNotANumber(int64_t key, const Problem &problem, const Tiles &tiles);
 
   /// Random problems of the sizes and with the tiles that `choose` draws.
-  /// Other draws: --gtest_shuffle --gtest_random_seed=1 --gtest_repeat=100.
   struct Drawn {
     int64_t queries, keys, headDim, headDimV;
     Tiles tiles;

@@ -112,7 +112,8 @@ TEST_F(ScoreSpillParts, OrdersOfWarps) {
 }
 
 TEST_F(ScoreSpillParts, RandomProblems) {
-  std::mt19937_64 random(testing::UnitTest::GetInstance()->random_seed());
+  Seed seed;
+  std::mt19937_64 random(seed);
   auto draw = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random);
   };

@@ -71,7 +71,8 @@ TEST_F(SinglePrecisionWgmma, HeadsAndBatches) {
 /// Blocks that go from tile to tile with one stage of everything: warps must
 /// not wait for each other forever.
 TEST_F(SinglePrecisionWgmma, RandomBoundaries) {
-  BoundaryDraws draw(testing::UnitTest::GetInstance()->random_seed());
+  Seed seed;
+  BoundaryDraws draw(seed);
   for (int i = 0; i < 200; ++i) {
     int64_t groups = draw(1, 3);
     const int64_t keys[] = {16, 32, 48, 64};

@@ -167,9 +167,9 @@ TEST_F(SpillBackward, NotANumberInAValue) {
   }
 }
 
-/// Other draws: --gtest_shuffle --gtest_random_seed=1 --gtest_repeat=100.
 TEST_F(SpillBackward, RandomProblems) {
-  std::mt19937_64 random(testing::UnitTest::GetInstance()->random_seed());
+  Seed seed;
+  std::mt19937_64 random(seed);
   auto draw = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random);
   };
