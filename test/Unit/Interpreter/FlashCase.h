@@ -60,9 +60,9 @@ public:
   void consultOracle();
   /// |o - truth| / |truth|; infinite where one is NaN and the other is not.
   double errorOf(llvm::ArrayRef<float> o) const;
-  /// The largest |o - truth| of an element, beside the sum of its |p v| and what
-  /// weights that a 16-bit type has no place for come to.  NaNs and infinities
-  /// are what `errorOf` looks at.
+  /// The largest |o - truth| of an element, beside the sum of its |p v| and
+  /// what weights that a 16-bit type has no place for come to.  NaNs and
+  /// infinities are what `errorOf` looks at.
   double largestErrorOf(llvm::ArrayRef<float> o) const;
   /// The largest difference of an LSE, likewise.
   double lseErrorOf(llvm::ArrayRef<float> lse) const;
