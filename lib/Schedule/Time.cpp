@@ -323,7 +323,8 @@ static double barrierClocks(const Census &census, size_t number,
     clocks += work.spilledBytes * clockOf(machine) * machine.sms /
                   hbmRateOf(machine, c) +
               (blocks.ofHead - blocks.working) * c.productHiddenClocks;
-  return clocks / blocks.working + how.startClocks;
+  return clocks / blocks.working + how.startClocks +
+         (hasPlaces(census, number) ? how.placesStartClocks : 0);
 }
 
 /// By how much clocks rise where tensor cores are busy for that share of the
@@ -404,9 +405,10 @@ static Time gridTime(const Census &census, size_t number,
   t.l2 = bytes.l2 / l2RateOf(machine) * sectorFactor(problem, how);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   // For sums that L2 does not hold a block waits, and only others multiply.
-  if (returnsToSums(census, number) &&
-      !holdsPlaces(census, number, problem, machine, resident, c)) {
-    double waits = t.hbm / double(perSmAtOnce);
+  if (returnsToSums(census, number)) {
+    double waits =
+        t.hbm / double(perSmAtOnce) *
+        shareOfPlacesLost(census, number, problem, machine, resident, c);
     t.exposed += waits;
     whole += waits;
   }

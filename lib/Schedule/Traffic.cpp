@@ -335,11 +335,17 @@ static double bytesOfPlaces(const Census &census, size_t number,
   return bytes;
 }
 
-bool attn::holdsPlaces(const Census &census, size_t number,
-                       const Problem &problem, const Machine &machine,
-                       int64_t residentBlocks, const Calibration &calibration) {
-  return bytesOfPlaces(census, number, problem, residentBlocks) <=
-         calibration.l2UsableShare * machine.l2Bytes;
+double attn::shareOfPlacesLost(const Census &census, size_t number,
+                               const Problem &problem, const Machine &machine,
+                               int64_t residentBlocks, const Calibration &c) {
+  double share = bytesOfPlaces(census, number, problem, residentBlocks) /
+                 double(machine.l2Bytes);
+  // What a group passes on is taken up at once.
+  if (census.grids[number].together > 1)
+    return share > c.l2UsableShare ? 1 : 0;
+  double lost =
+      (share - c.placesHeldShare) / (c.placesLostShare - c.placesHeldShare);
+  return std::clamp(lost, 0.0, 1.0);
 }
 
 Bytes attn::gridTraffic(const Census &census, size_t number,
@@ -362,8 +368,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   double headsInGroup =
       double(grid.heads) / (double(problem.batch) * problem.kvHeads);
   double groups = std::ceil(share.headsAtOnce / headsInGroup);
-  double places = bytesOfPlaces(census, number, problem, residentBlocks);
-  double workingSet = places;
+  double workingSet = bytesOfPlaces(census, number, problem, residentBlocks);
   for (const Use &use : census.uses)
     if (isReread(use))
       workingSet += groups * distinctBytes(*use.node, grid, problem) /
@@ -371,6 +376,8 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   bool fits = workingSet <= usableL2;
   double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
   double alive = shareAlive(census, number, residentBlocks);
+  double placesLost = shareOfPlacesLost(census, number, problem, machine,
+                                        residentBlocks, calibration);
 
   Bytes bytes;
   double hbm = grid.strips > 0
@@ -401,8 +408,8 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
     if (!isInput(use.node->tensor, problem)) {
       // Scratch of all heads lives from one launch to the next; places are
       // written again and again.
-      double kept = use.node->slots > 0 ? places : moved * alive;
-      hbm += kept > usableL2 ? moved : 0;
+      bool isLost = moved * alive > usableL2;
+      hbm += moved * (use.node->slots > 0 ? placesLost : isLost ? 1.0 : 0.0);
       continue;
     }
     double distinct = distinctBytes(*use.node, grid, problem);

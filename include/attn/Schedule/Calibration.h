@@ -60,6 +60,10 @@ struct LikeWarps {
   /// it is, writes its statistics.  Of 630 mma_sync kernels of 130 problems on
   /// an H100 half were short, and 16 % too fast without it.
   double startClocks;
+  /// The same on top of a tile whose block has places: it takes tile after
+  /// tile, but nothing of the next one is on its way when one ends.  Without
+  /// it tiles of at most three steps were 10 to 20 % too fast (2026-11-26).
+  double placesStartClocks;
   /// How what multiprocessors do combines with what they bring through L2: 32
   /// queries at a time take longer than 64 although L2 has half to do.
   double l2Power;
@@ -80,6 +84,13 @@ struct Calibration {
   /// Share of L2 that keeps what will be read again: on an H100 a spilled
   /// tensor began to fall out at about 20 of 50 MB.
   double l2UsableShare = 0.4;
+  /// The same of places of single blocks, which come back to them strip by
+  /// strip: up to the first share of L2 it keeps all, from the second on none.
+  /// With one share for both, 3,850 kernels of score_spill and output_spill on
+  /// mma_sync had errors of 17.4 and 17.5 % (sd) instead of 14.6 and 14.9: what
+  /// was put as held with 15 to 20 of 50 MB took up to 1.2 times as long as
+  /// predicted, what was put as lost with 20 to 25 MB 0.9 times (2026-11-26).
+  double placesHeldShare = 0.25, placesLostShare = 0.46;
   /// Issue slots per 32 scores in a softmax: max, fma, exp, add, half a
   /// conversion.  A compiled loop has 4.6 (68 + 68 + 66 + 62 + 32 of 64).
   double softmaxSlots = 4.6;
@@ -105,8 +116,8 @@ struct Calibration {
   double splitSlots = 3, roundSlots = 4;
   double flopsPerFma = 64;
   /// Gradients were fitted earlier, to kernels of their own (GradientTimeTest).
-  LikeWarps forwardWarps = {0.45, 0, 470, 1900, 4.7, 0.22, 0.7, 1.57};
-  LikeWarps gradientWarps = {0.6, 0.1, 250, 1200, 4, 0, 1, 1};
+  LikeWarps forwardWarps = {0.45, 0, 470, 1900, 3000, 4.7, 0.22, 0.85, 1.57};
+  LikeWarps gradientWarps = {0.6, 0.1, 250, 1200, 0, 4, 0, 1, 1};
   /// Matrix products and the fragment reads that feed them overlap within a
   /// warp, but for this share of the shorter.  Together with the rule for idle
   /// schedulers this puts FlashAttention-2 where it was published: about 220

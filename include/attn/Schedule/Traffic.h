@@ -48,11 +48,12 @@ std::vector<Bytes> launchTraffic(const Census &census, const Schedule &schedule,
 Bytes gridTraffic(const Census &census, size_t grid, const Problem &problem,
                   const Machine &machine, int64_t residentBlocks,
                   const Calibration &calibration = {});
-/// Whether L2 has room for what so many blocks spill to places and take up
-/// again.
-bool holdsPlaces(const Census &census, size_t grid, const Problem &problem,
-                 const Machine &machine, int64_t residentBlocks,
-                 const Calibration &calibration);
+/// The share, 0 to 1, of what so many blocks spill to places and take up again
+/// for which L2 has no room.
+double shareOfPlacesLost(const Census &census, size_t grid,
+                         const Problem &problem, const Machine &machine,
+                         int64_t residentBlocks,
+                         const Calibration &calibration);
 
 /// Bytes in and out of shared memory that one leaf moves, one head; the
 /// fragment reads of a product and the fills and stagings of a copy.

@@ -88,23 +88,25 @@ TEST_P(Border, AgreesWithTheWinner) {
 
 INSTANTIATE_TEST_SUITE_P(
     Results, Border,
-    testing::Values(Search{"2026-11-22-h100-choice-border.json", 58, 2},
-                    Search{"2026-11-23-h100-choice-border-seed-2.json", 57, 2},
+    testing::Values(Search{"2026-11-22-h100-choice-border.json", 59, 1},
+                    Search{"2026-11-23-h100-choice-border-seed-2.json", 58, 1},
                     Search{"2026-11-23-h100-choice-border-seed-7.json", 57, 2},
-                    Search{"2026-11-23-h100-choice-border-seed-8.json", 55, 1},
+                    Search{"2026-11-23-h100-choice-border-seed-8.json", 56, 0},
                     Search{"2026-11-23-h100-choice-border-seed-9.json", 57, 3},
-                    Search{"2026-11-24-h100-choice-border-seed-10.json", 53, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-11.json", 55, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-12.json", 79, 3},
-                    Search{"2026-11-25-h100-choice-border-seed-14.json", 55, 3},
-                    Search{"2026-11-25-h100-choice-border-seed-15.json", 59, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-16.json", 58, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-17.json", 44, 2},
+                    Search{"2026-11-24-h100-choice-border-seed-10.json", 55, 0},
+                    Search{"2026-11-25-h100-choice-border-seed-11.json", 56, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-12.json", 80, 2},
+                    Search{"2026-11-25-h100-choice-border-seed-14.json", 57, 2},
+                    Search{"2026-11-25-h100-choice-border-seed-15.json", 59, 0},
+                    Search{"2026-11-25-h100-choice-border-seed-16.json", 59, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-17.json", 45, 1},
                     Search{"2026-11-25-h100-choice-border-seed-18.json", 51, 1},
                     Search{"2026-11-25-h100-choice-border-seed-19.json", 57, 2},
                     Search{"2026-11-25-h100-choice-border-seed-20.json", 59, 0},
                     Search{"2026-11-26-h100-choice-border-seed-21.json", 57, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-22.json", 57,
-                           2}));
+                    Search{"2026-11-26-h100-choice-border-seed-22.json", 57, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-23.json", 59, 0},
+                    Search{"2026-11-26-h100-choice-border-seed-24.json", 58,
+                           1}));
 
 } // namespace
