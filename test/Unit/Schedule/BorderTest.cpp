@@ -106,7 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Search{"2026-11-26-h100-choice-border-seed-21.json", 57, 1},
                     Search{"2026-11-26-h100-choice-border-seed-22.json", 57, 2},
                     Search{"2026-11-26-h100-choice-border-seed-23.json", 59, 0},
-                    Search{"2026-11-26-h100-choice-border-seed-24.json", 58,
+                    Search{"2026-11-26-h100-choice-border-seed-24.json", 58, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-25.json", 58, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-26.json", 58,
                            1}));
 
 } // namespace
