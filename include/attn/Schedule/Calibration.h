@@ -43,9 +43,9 @@ inline constexpr int64_t kSchedulersPerSm = 4;
 /// How blocks of like warps wait.  Forward was fitted to 3,500 mma_sync kernels
 /// on an H100 with 48 to 227 KiB for a block, and after rows of shared memory
 /// took whole sectors again to those of border searches and of the crossover
-/// (2026-11-25; 1,260 of them are in the results): flash is met to 14 % (rms),
-/// streamed_query to 13, score_spill to 18, output_spill to 19.  Gradients are
-/// met to 16.5 %.
+/// (2026-11-25).  Of 9,220 in 21 border searches flash is met to 15 % (rms),
+/// streamed_query to 14, score_spill to 19, output_spill to 15 (2026-11-26).
+/// Gradients are met to 16.5 %.
 struct LikeWarps {
   /// Of the time that one warp leaves a scheduler idle, the share that another
   /// warp of the same block can use; a warp of another block uses all of it.
@@ -73,7 +73,9 @@ struct LikeWarps {
   /// How many times as long copies take as their bytes at the rate of L2: where
   /// rows are whole sectors of 32 bytes, in memory as in shared memory; and
   /// where they are not, so that some sectors cross twice, as those of f32 or
-  /// of an odd multiple of 8 columns.
+  /// of an odd multiple of 8 columns.  With 0.7 for whole ones, as those of the
+  /// crossover had it, the derived tiles of 1,145 border problems lost 2.2 % to
+  /// the fastest, with 0.85 and `placesHeldShare` 1.9 % (2026-11-26).
   double wholeSectors, cutSectors;
 };
 
@@ -86,10 +88,11 @@ struct Calibration {
   double l2UsableShare = 0.4;
   /// The same of places of single blocks, which come back to them strip by
   /// strip: up to the first share of L2 it keeps all, from the second on none.
-  /// With one share for both, 3,850 kernels of score_spill and output_spill on
-  /// mma_sync had errors of 17.4 and 17.5 % (sd) instead of 14.6 and 14.9: what
-  /// was put as held with 15 to 20 of 50 MB took up to 1.2 times as long as
-  /// predicted, what was put as lost with 20 to 25 MB 0.9 times (2026-11-26).
+  /// With 0.4 for both, 3,900 kernels of score_spill and output_spill on
+  /// mma_sync had errors of 17.4 and 17.5 % (sd), so and with
+  /// `placesStartClocks` 14.6 and 14.9: what was put as held with 15 to 20 of
+  /// 50 MB took up to 1.2 times as long as predicted, what was put as lost with
+  /// 20 to 25 MB 0.9 times (2026-11-26).
   double placesHeldShare = 0.25, placesLostShare = 0.46;
   /// Issue slots per 32 scores in a softmax: max, fma, exp, add, half a
   /// conversion.  A compiled loop has 4.6 (68 + 68 + 66 + 62 + 32 of 64).
