@@ -111,6 +111,15 @@ public:
                      : 0);
   }
 
+  /// Bytes that so many groups begin with: the queries of each, and of every
+  /// key head the first share of keys and values.
+  double firstBytes(const Problem &problem, double groups) const {
+    double keyHeads = std::ceil(groups / (tiles() * sharers));
+    double keyColumns = double(problem.headDim + problem.headDimV);
+    return double(kProductRows * bytesOf(problem.dtype)) *
+           (groups * double(problem.headDim) + keyHeads * keyColumns);
+  }
+
   /// Clocks of the copy engines for what streams, one head.
   double copying() const { return scores.copies + output.copies; }
 
@@ -246,19 +255,6 @@ static TileClocks clocksOf(const GroupModel &model) {
           model.mostStrips() < 1.05 * model.strips()};
 }
 
-/// Bytes that groups begin with, if so many blocks do: the queries of each, and
-/// of every key head the first share of keys and values.
-static double firstBytes(const GroupModel &model, const Node &grid,
-                         const Problem &problem, double blocks) {
-  double all = model.tiles() * problem.batch * problem.heads;
-  double groups = std::min(all, blocks / grid.pipeline.group);
-  double sharers = double(problem.heads) / double(problem.kvHeads);
-  double keyHeads = std::ceil(groups / (model.tiles() * sharers));
-  double keyColumns = double(problem.headDim + problem.headDimV);
-  return double(kProductRows * bytesOf(problem.dtype)) *
-         (groups * double(problem.headDim) + keyHeads * keyColumns);
-}
-
 Time attn::groupTime(const Census &census, size_t number, const Node &grid,
                      const Problem &problem, const Machine &machine,
                      TensorCoreFamily family, const Calibration &c) {
@@ -279,8 +275,9 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
                      model.busiest() * strips, model.tensor() * strips};
   UnitTimes units = unitTimes(work, whole, ideal, machine, c);
   Time t = units.time;
-  double first = firstBytes(model, grid, problem, double(teams * together)) /
-                 hbmRateOf(machine, c);
+  double atOnce =
+      std::min(tiles, double(teams * together) / double(grid.pipeline.group));
+  double first = model.firstBytes(problem, atOnce) / hbmRateOf(machine, c);
   t.overhead = c.launchSeconds + c.loadLatencySeconds + c.groupStartSeconds +
                c.groupFirstLoadShare * first;
   Bytes bytes =

@@ -335,17 +335,23 @@ static double bytesOfPlaces(const Census &census, size_t number,
   return bytes;
 }
 
-double attn::shareOfPlacesLost(const Census &census, size_t number,
-                               const Problem &problem, const Machine &machine,
-                               int64_t residentBlocks, const Calibration &c) {
-  double share = bytesOfPlaces(census, number, problem, residentBlocks) /
-                 double(machine.l2Bytes);
+/// The share of so many bytes of places for which L2 has no room.
+static double shareLost(double places, const GridCensus &grid,
+                        const Machine &machine, const Calibration &c) {
+  double share = places / double(machine.l2Bytes);
   // What a group passes on is taken up at once.
-  if (census.grids[number].together > 1)
+  if (grid.together > 1)
     return share > c.l2UsableShare ? 1 : 0;
   double lost =
       (share - c.placesHeldShare) / (c.placesLostShare - c.placesHeldShare);
   return std::clamp(lost, 0.0, 1.0);
+}
+
+double attn::shareOfPlacesLost(const Census &census, size_t number,
+                               const Problem &problem, const Machine &machine,
+                               int64_t residentBlocks, const Calibration &c) {
+  return shareLost(bytesOfPlaces(census, number, problem, residentBlocks),
+                   census.grids[number], machine, c);
 }
 
 Bytes attn::gridTraffic(const Census &census, size_t number,
@@ -368,7 +374,8 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   double headsInGroup =
       double(grid.heads) / (double(problem.batch) * problem.kvHeads);
   double groups = std::ceil(share.headsAtOnce / headsInGroup);
-  double workingSet = bytesOfPlaces(census, number, problem, residentBlocks);
+  double places = bytesOfPlaces(census, number, problem, residentBlocks);
+  double workingSet = places;
   for (const Use &use : census.uses)
     if (isReread(use))
       workingSet += groups * distinctBytes(*use.node, grid, problem) /
@@ -376,8 +383,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   bool fits = workingSet <= usableL2;
   double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
   double alive = shareAlive(census, number, residentBlocks);
-  double placesLost = shareOfPlacesLost(census, number, problem, machine,
-                                        residentBlocks, calibration);
+  double placesLost = shareLost(places, grid, machine, calibration);
 
   Bytes bytes;
   double hbm = grid.strips > 0

@@ -1,9 +1,9 @@
 """Results that follow from their inputs, for the next run, as ccache has them.
 
-A quarter of the time of all tests went into ptxas, which mostly got what it had
-got in the run before.  Results lie in $XDG_CACHE_HOME/attn-dev, or ~/.cache/attn-dev,
-until nobody has asked for them for MOST_DAYS days; ATTN_DEV_CACHE=0 neither
-reads nor writes any.
+About a fifth of the time of all tests went into ptxas, which mostly got what it
+had got in the run before.  Results lie in $XDG_CACHE_HOME/attn-dev, or
+~/.cache/attn-dev, until nobody has asked for them for MOST_DAYS days;
+ATTN_DEV_CACHE=0 neither reads nor writes any.
 """
 
 import hashlib

@@ -453,18 +453,18 @@ struct Calibration {
   /// have nothing beside them.  Under a mask, where tiles are not equally long,
   /// groups come to that at different times, and memory is free.
   double groupBoundaryClocks = 4900, groupMaskedBoundaryClocks = 2500;
-  /// What a launch takes more, in which all groups begin at once: so long, and
-  /// so much longer than a copy as what they begin with comes from device
-  /// memory.  With 4900 clocks under a mask as well and nothing for what groups
-  /// begin with 1283 of eleven searches at the border were met to 9 % (rms),
-  /// and to 8 since (2026-11-26).
-  double groupStartSeconds = 4e-6, groupFirstLoadShare = 1.5;
   /// Of these, what is left out of a tile whose first keys another query head
   /// has just brought into L2.  Tiles of one to three strips took 5000 to 10000
   /// clocks less than predicted where two to eight heads share keys, but not
   /// where none do; with this short tiles without a mask are met to 11 % (rms),
   /// before to 14 % (2026-11-23).
   double groupSharedKeyClocks = 6000;
+  /// What a launch takes more, in which all groups begin at once: so long, and
+  /// so much longer than a copy as what they begin with comes from device
+  /// memory.  With 4900 clocks under a mask as well and nothing for what groups
+  /// begin with 1283 of eleven searches at the border were met to 9 % (rms),
+  /// and to 8 since (2026-11-26).
+  double groupStartSeconds = 4e-6, groupFirstLoadShare = 1.5;
   /// Latencies of L2 from the last write of a share to its first read
   /// elsewhere: the write, the flag, the poll.
   double exchangeLatencies = 3;

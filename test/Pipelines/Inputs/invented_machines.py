@@ -6,6 +6,8 @@ static and dynamic, and what the machine has.
 """
 import re
 import subprocess
+
+from isa import ptx_of
 import sys
 
 SCHEDULES = ("", "flash", "streamed_query", "score_spill",
@@ -33,7 +35,7 @@ def compiled(attn_opt, machine, memory, head_dim, schedule):
 def shared_bytes(text):
     """Arrays of a size in the PTX, and the most that is asked for when a
     kernel is launched."""
-    ptx = re.search(r'assembly = "(.*?)"', text, re.DOTALL).group(1)
+    ptx = ptx_of(text)
     arrays = re.findall(r"\.shared [^;]*\[(\d*)\];", ptx)
     launches = re.findall(r"dynamic_shared_memory_size %c(\d+)_i32", text)
     assert arrays and launches, (arrays, launches)

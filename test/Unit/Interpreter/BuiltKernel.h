@@ -14,8 +14,9 @@
 namespace attn {
 
 /// What FlashCase::errorOf may be: the bounds that GPU results are held to, but
-/// for outputs of so few weights that roundings need not cancel.
-double limitOf(const Problem &problem);
+/// for few weights at maxima that are whole powers of two, as strips have them:
+/// the largest weight of a row is rounded too, and nothing cancels that.
+double limitOf(const FlashCase &flash);
 /// What FlashCase::largestErrorOf may be: two roundings to 16 bits, of a weight
 /// and of the output.  Of f32 there is no such bound.
 double limitOfLargest(const Problem &problem);

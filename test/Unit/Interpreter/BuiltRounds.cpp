@@ -181,7 +181,7 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
   auto o = download(memory, run.addresses["o"], results, p.dtype);
   auto lse = download(memory, run.addresses["lse"], rows, DataType::f32);
   ASSERT_TRUE(o) << "not all of O was written";
-  EXPECT_LT(flash.errorOf(*o), limitOf(p));
+  EXPECT_LT(flash.errorOf(*o), limitOf(flash));
   EXPECT_LT(flash.largestErrorOf(*o), limitOfLargest(p));
   if (p.lse) {
     ASSERT_TRUE(lse) << "not all of the LSE was written";
