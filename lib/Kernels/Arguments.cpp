@@ -29,8 +29,11 @@ void Arguments::scalar(StringRef role, Type type) {
   types.push_back(type);
 }
 
-void Arguments::perBlock(StringRef role, Type element, int64_t count) {
+void Arguments::perBlock(StringRef role, Type element, int64_t count,
+                         int64_t beyondKeys) {
   counts.emplace_back(roles.size(), kPerBlockAttr, count);
+  if (beyondKeys > 0)
+    counts.emplace_back(roles.size(), kBeyondKeysAttr, beyondKeys);
   pointer(role, element);
 }
 

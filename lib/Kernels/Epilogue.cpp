@@ -44,7 +44,9 @@ void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
     BarSyncOp::create(b, strips.barrier, uint32_t(kWarpsPerGroup));
     b.when(strips.leads, [&] {
       TmaStoreOp::create(b, staging, strips.groupRow, strips.map, tile.batch,
-                         tile.head, tile.row + strips.groupRow, b.i32(column));
+                         tile.head, tile.row + strips.groupRow,
+                         Value(strips.column) ? strips.column + column
+                                              : b.i32(column));
     });
   }
 }

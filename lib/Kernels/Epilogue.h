@@ -28,6 +28,7 @@ struct Strips {
   Scalar groupRow, warpRow; ///< rows of the warpgroup and of the warp in a tile
   Scalar leads;             ///< whether the warp starts the warpgroup's stores
   Scalar barrier;           ///< named barrier of the warpgroup
+  Scalar column = {};       ///< of the output, where its first strip goes
 };
 
 /// Stores a warp's rows of an output through shared memory, strip by strip.  A

@@ -60,6 +60,8 @@ static GridForm formOf(const Tiles &tiles) {
   bool isOfClusters = tiles.get("cluster", 1) > 1 && tiles.get("persistent");
   if (tiles.has("group") || isOfClusters)
     return GridForm::teams;
+  if (tiles.has("part"))
+    return GridForm::persistent;
   // Without rounds, each block has places of its own.
   if ((tiles.has("strip") && !tiles.has("heads")) || tiles.has("reduce"))
     return GridForm::resident;

@@ -29,7 +29,8 @@ void StripFrame::declareArguments() {
 }
 
 KernelOp StripFrame::declare() {
-  arguments.perBlock(kOutput, b.getI32Type(), query * columns * columnTiles);
+  arguments.perBlock(kOutput, b.getI32Type(), query * columns * columnTiles,
+                     /*beyondKeys=*/key * blocksOfStrip);
   KernelOp kernel = arguments.createKernel(b, request, warps);
   allocate();
   return kernel;

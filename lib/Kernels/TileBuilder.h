@@ -130,7 +130,9 @@ public:
   /// Pointer, offset and strides of an operand.
   void operand(llvm::StringRef name, mlir::Type element);
   /// Memory of the launch, so many elements for every block of the grid.
-  void perBlock(llvm::StringRef role, mlir::Type element, int64_t count);
+  /// If there are not more keys than `beyondKeys` it has none.
+  void perBlock(llvm::StringRef role, mlir::Type element, int64_t count,
+                int64_t beyondKeys = 0);
   /// The same for all blocks together.
   void perLaunch(llvm::StringRef role, mlir::Type element, int64_t count);
   /// Memory of all launches, so many elements for every strip of queries.

@@ -230,6 +230,8 @@ private:
     int64_t rows = extent(problem, around.outer);
     if (!around.pipeline.firstStores)
       around.visits = atLeastOne(around.visits, tiles, rows);
+    if (around.half > 0)
+      around.halfVisits = atLeastOne(around.halfVisits, tiles, rows);
     if (around.hasInner && !isInStep(around))
       around.groupVisits = atLeastOne(
           visits(problem, Axis::Query, kWarpgroupRows, around.innerStep),

@@ -484,6 +484,9 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
       bytes += placesOf(node.body, problem, steps.inside(node, problem));
     if (node.verb != Verb::spill && node.verb != Verb::reduce)
       continue;
+    // Between steps, if there are several.
+    if (node.isBetween && problem.keys <= steps.step[static_cast<size_t>(Axis::Key)])
+      continue;
     Shape shape = shapeOf(node.tensor);
     int64_t cols = kThreadsPerRow;
     if (shape.cols == Axis::HeadDimV) { // a place for all columns

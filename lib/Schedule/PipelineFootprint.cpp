@@ -32,7 +32,7 @@ static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
 /// Registers that the bounds of a window need beside weights in parts: d = 128
 /// with 64 keys spills 90 words.
 static constexpr int64_t kWindowRegisters = 16;
-/// A unit of a common ring: 128 rows of one panel, or 32 of four.
+/// A unit of a common ring: 128 rows of one panel, or as many bytes of others.
 static constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 /// The queue that tells the consumers of the next tile.
 static constexpr int64_t kQueueBytes = 2 * 32;
@@ -224,9 +224,8 @@ private:
     int64_t step = axis == Axis::HeadDim ? steps.headDim : steps.headDimV;
     if (how.width > 0 && step > 0)
       return step;
-    if (axis == Axis::HeadDim && steps.headDim)
-      return std::min(steps.headDim, padded(tensor, problem.headDim, problem));
-    return padded(tensor, extent(problem, axis), problem);
+    int64_t whole = padded(tensor, extent(problem, axis), problem);
+    return step > 0 ? std::min(step, whole) : whole;
   }
 
   int64_t panelBytes(Tensor tensor, int64_t rows, int64_t cols) const {
@@ -405,6 +404,8 @@ private:
         else if (how.width > 0 && node.tensor == Tensor::GradP)
           // Where S was, if there was one.
           held += holds(nodes, Tensor::S) ? 0 : accumulator(node, steps);
+        else if (node.tensor == Tensor::P)
+          held += weights(node.columns);
         else if (isStreamed(node.tensor)) // when scores are no longer needed
           behind = accumulator(node, steps) + halves(Tensor::GradS, steps);
         else if (shapeOf(node.tensor).cols)
@@ -421,8 +422,8 @@ private:
         break;
       case Verb::softmax:
         // P, in the type of V, while the next scores come to be; what is
-        // spilled leaves piece by piece.
-        if (!leaves(nodes, Tensor::P))
+        // spilled leaves piece by piece, and what is held takes the place of S.
+        if (!leaves(nodes, Tensor::P) && !holds(nodes, Tensor::P))
           held += weights(columns(node.tensor, steps));
         break;
       case Verb::absorb:
@@ -481,7 +482,7 @@ bool isCut(const Node &node) {
 /// budget do not spill).
 int64_t heldDescriptors(const Node &grid, const Problem &problem) {
   int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
-  bool isWhole = grid.pipeline.width == 0 &&
+  bool isWhole = grid.pipeline.width == 0 && grid.pipeline.units == 0 &&
                  !std::any_of(grid.body.begin(), grid.body.end(), isCut);
   if (!isWhole || grid.axis == Axis::Key || steps > kMostKeptDescriptors ||
       problem.mask.kind != MaskKind::window)

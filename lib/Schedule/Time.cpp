@@ -3,6 +3,7 @@
 #include "attn/Schedule/Time.h"
 #include "GradientTime.h"
 #include "GroupTime.h"
+#include "HeldTime.h"
 #include "PipelineTime.h"
 #include "ProductTime.h"
 #include <algorithm>
@@ -444,7 +445,9 @@ attn::launchTimes(const Census &counted, const Schedule &schedule,
     launches.push_back(
         how.group > 1
             ? groupTime(counted, i, grid, problem, machine, family, calibration)
-        : how.width > 0     ? ofProducts(i)
+        : how.width > 0 ? ofProducts(i)
+        : how.units > 0
+            ? heldTime(counted, i, grid, problem, machine, family, calibration)
         : how && isGradient ? gradientTime(counted, i, grid, problem, machine,
                                            family, calibration)
         : how ? pipelineTime(counted, i, grid, problem, machine, family,

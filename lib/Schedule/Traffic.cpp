@@ -347,6 +347,13 @@ static double shareLost(double places, const GridCensus &grid,
   return std::clamp(lost, 0.0, 1.0);
 }
 
+/// Whether own rows stream anew for every step over the others.
+static bool comesAgain(const Use &use, const GridCensus &grid) {
+  return use.node->verb == Verb::stream && use.isPanelled &&
+         grid.together == 1 && grid.strips == 0 &&
+         shapeOf(use.node->tensor).rows == grid.rows;
+}
+
 double attn::shareOfPlacesLost(const Census &census, size_t number,
                                const Problem &problem, const Machine &machine,
                                int64_t residentBlocks, const Calibration &c) {
@@ -419,7 +426,10 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       continue;
     }
     double distinct = distinctBytes(*use.node, grid, problem);
-    hbm += std::min(moved, distinct * reads);
+    hbm += std::min(moved, comesAgain(use, grid)
+                               ? distinct + calibration.queriesAgainShare *
+                                                (moved - distinct)
+                               : distinct * reads);
   }
   bytes.hbm = static_cast<int64_t>(hbm);
   return bytes;

@@ -57,6 +57,8 @@ inline constexpr llvm::StringLiteral kRoleAttr = "tile.role";
 /// Name of the argument attribute that holds how many elements of a launch's
 /// own memory a block of the grid has.
 inline constexpr llvm::StringLiteral kPerBlockAttr = "tile.per_block";
+/// And beyond how many keys it has them; with so many or less it has none.
+inline constexpr llvm::StringLiteral kBeyondKeysAttr = "tile.beyond_keys";
 /// The same of all blocks together.
 inline constexpr llvm::StringLiteral kPerLaunchAttr = "tile.per_launch";
 /// The same of memory that launches share: how many elements it has for every

@@ -468,6 +468,26 @@ struct Calibration {
   /// Latencies of L2 from the last write of a share to its first read
   /// elsewhere: the write, the flag, the poll.
   double exchangeLatencies = 3;
+
+  // Blocks that hold P.  Fitted to times on an H100 (2026-11-26) of 108
+  // problems of 65 to 700 rows, d = 168 to 744, which are met to 7 % (rms).
+
+  /// From the start of a unit's load until its slot takes another one.
+  double heldUnitClocks = 2530;
+  /// A tile of columns beside its products; and more if it comes back first.
+  double heldColumnClocks = 910, heldReturnClocks = 3200;
+  /// What a launch takes more.
+  double heldStartSeconds = 8.5e-6;
+  /// Of the clocks that rows of boxes take, what they take here.
+  double heldCopyShare = 0.77;
+  /// Scores read and outputs write, all blocks at about the same time, so L2
+  /// and memory are used by turns: less hides than with `l2Power` and
+  /// `contentionPower`.
+  double heldL2Power = 3.6, heldMemoryPower = 2.9;
+  /// Of the queries that come again for every part of the keys, what is no
+  /// longer in L2: with d = 1024 and 512 rows all that came again did, read back
+  /// and forth less.
+  double queriesAgainShare = 0.55;
 };
 
 } // namespace attn

@@ -81,8 +81,12 @@ public:
     if (isWaiting && !values.contains(role))
       set(role, hasStripsOfQueries(sizes) ? waitingBlocks(want)
                                           : waitingScores(elementTypeOf(want)));
-    if (isScratchRole(role) && !shared && !isWaiting)
-      return tile::ScratchOp::create(b, type);
+    if (isScratchRole(role) && !shared && !isWaiting) {
+      auto beyond =
+          kernel.getArgAttrOfType<IntegerAttr>(argument, kBeyondKeysAttr);
+      return beyond ? scratchBeyond(beyond.getInt(), words)
+                    : tile::ScratchOp::create(b, type);
+    }
     // What a launch leaves for those behind it: D, a number for each query.
     if (role == kDelta && !values.contains(role))
       addOperand(kDelta, scratch({batch, heads, queries}, std::nullopt,
@@ -167,6 +171,15 @@ private:
   }
   Value roundUp(Value a, int64_t unit) {
     return times(ceilDiv(a, unit), index(unit));
+  }
+
+  /// So many words if there are more keys, or else none.
+  Value scratchBeyond(int64_t most, int64_t words) {
+    Value isMore = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sgt,
+                                                 keys, index(most));
+    Value size =
+        b.createOrFold<arith::SelectOp>(isMore, index(words), index(0));
+    return scratch({size}, std::nullopt, b.getI32Type());
   }
 
   /// Key heads of a round, if there are as many.

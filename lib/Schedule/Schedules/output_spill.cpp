@@ -65,6 +65,48 @@ static Schedule build(const Tiles &t) {
           {grid(Axis::Query, t.get("query"), t.get("warps", 1), body)}};
 }
 
+/// Keys of half a part, or of a part that has none.
+static constexpr int64_t kHalf = 128;
+
+/// With the weights of a block in registers; those of a part of it take the
+/// place of its scores.
+static Schedule buildPipeline(const Tiles &t) {
+  int64_t query = t.get("query", 128), key = t.get("key", 512);
+  int64_t part = t.get("part", 256);
+  Pipeline pipeline;
+  pipeline.warpgroups = query / kWarpgroupRows;
+  pipeline.isPersistent = true;
+  pipeline.isInStep = true;
+  pipeline.units = t.get("slots", 12);
+  auto heldWeights = [](int64_t keys) -> Body {
+    if (keys == 0)
+      return {};
+    return {columnsOf(hold(Tensor::P), 0, keys)};
+  };
+  Body scores = sequence(
+      {heldWeights(key - part),
+       {hold(Tensor::S), stream(Tensor::Q, Level::Smem),
+        stream(Tensor::K, Level::Smem),
+        multiply(Tensor::S, Tensor::Q, Tensor::K), softmax(Tensor::S)}});
+  Body values = {stream(Tensor::V, Level::Smem),
+                 multiply(Tensor::O, Tensor::P, Tensor::V)};
+  Body output = sequence(
+      {heldWeights(key),
+       {hold(Tensor::O), between(absorb(Tensor::O, 1)), rescale(Tensor::O),
+        seek(Axis::Key, kHalf, 1, std::move(values)),
+        between(spill(Tensor::O, 1))}});
+  int64_t column = t.get("column", 128);
+  Node scoresOfPart = seek(Axis::Key, part, 1, std::move(scores));
+  Body block = {part > kHalf ? halved(scoresOfPart) : scoresOfPart,
+                loop(Axis::HeadDimV, column, 1, std::move(output))};
+  return {
+      "output_spill",
+      {grid(Axis::Query, query, pipeline,
+            {hold(Tensor::Stats), loop(Axis::Key, key, 1, std::move(block)),
+             loop(Axis::HeadDimV, column, 1, {store(Tensor::O)}),
+             store(Tensor::Lse)})}};
+}
+
 static std::string number(int64_t value) { return std::to_string(value); }
 
 static std::optional<std::string> checkStructure(const Tiles &t,
@@ -76,6 +118,28 @@ static std::optional<std::string> checkStructure(const Tiles &t,
            " keys, but got key = " + number(t.get("key"));
   if (t.get("stages") > 3)
     return "expects one to three stages, but got " + number(t.get("stages"));
+  return std::nullopt;
+}
+
+static std::optional<std::string> checkPipeline(const Tiles &t,
+                                                const Problem &problem) {
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  constexpr std::pair<const char *, int64_t> extents[] = {
+      {"query", 128}, {"key", 512}, {"column", 128}};
+  for (auto [extent, only] : extents)
+    if (t.get(extent) != only)
+      return std::string("expects ") + extent + " to be " + number(only) +
+             ", but got " + number(t.get(extent));
+  if (t.get("part") != 128 && t.get("part") != 256)
+    return "expects parts of 128 or 256 keys, but got " +
+           number(t.get("part"));
+  // Two panels of a product and of the next, both halves of K each.
+  int64_t least = t.get("part") > kHalf ? 6 : 4;
+  if (t.get("slots") < least || t.get("slots") % 2 != 0)
+    return "expects an even number of slots, " + number(least) +
+           " or more with parts of " + number(t.get("part")) +
+           " keys, but got " + number(t.get("slots"));
   return std::nullopt;
 }
 
@@ -100,10 +164,21 @@ ScheduleKind output_spill() {
                checkStructure,
                nullptr};
   form.hasKernel = isWritten;
+  Form pipeline = {{TensorCoreFamily::wgmma},
+                   {extentParameter("query", {128}),
+                    extentParameter("key", {512}),
+                    extentParameter("column", {128})},
+                   {extentParameter("part", {256, 128}),
+                    countParameter("slots", {12, 10, 8, 6, 4})},
+                   {},
+                   buildPipeline,
+                   checkPipeline,
+                   nullptr};
+  pipeline.mostHeadDim = 4096;
   return {
       "output_spill",
       "a block keeps a tile of scores; the output lies in slow memory, where "
       "every block of keys adds to it",
-      {form}};
+      {form, pipeline}};
 }
 } // namespace attn::schedules

@@ -1,0 +1,475 @@
+//===- output_spill_wgmma.cpp - Only P stays (sm_90a) ---------------------===//
+//
+// Rows are so wide that neither Q nor O stays in a multiprocessor, but P of a
+// strip of keys does: 128 rows with 512 keys are 128 KiB of the register file.
+// All else streams, through one ring (HeldFrame.h), in the order of use:
+//
+//   scores    for every part of the strip: S, from panels of Q and K; softmax;
+//             P in the registers that S had
+//   outputs   for every tile of columns: O of the strips before from its place,
+//             at the new maximum; O += P V, P from registers; O to its place,
+//             or to the output behind the last strip
+//
+// With one strip nothing of S, P or O is ever read back.  O waits as the
+// accumulators it is in: who reads it has written it, lane by lane.
+//
+// Maxima are whole powers of two (GroupSoftmax.h): when a part raises them, P of
+// those before is multiplied by powers of two, which is exact.
+//
+// Turns.  Both warpgroups take the same units, which keeps them together.  Of a
+// part's last panels, as many as the ring holds, the first warpgroup starts all
+// products before the second starts any; so one makes P of its scores while the
+// other multiplies.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Epilogue.h"
+#include "GroupSoftmax.h"
+#include "HeldFrame.h"
+#include "Turns.h"
+
+#include "attn/Schedule/Footprint.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Panels of scores written out one behind the other.
+constexpr int64_t kMostPanels = 4;
+
+class OutputSpill : HeldFrame {
+public:
+  OutputSpill(TileBuilder &b, const KernelRequest &request)
+      : HeldFrame(b, request) {}
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    auto roles = RolesOp::create(b);
+    b.createBlock(&roles.getBody());
+    RegisterBudget budget = registerBudget(kGroups);
+    b.role("producer", kWarpsPerGroup, budget.producer, /*singleLane=*/true,
+           [&] { produceHeldTiles(*this); });
+    b.role("consumer", kConsumers, budget.consumer, /*singleLane=*/false,
+           [&] { consume(); });
+    b.setInsertionPointAfter(roles);
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  /// P of a strip in pieces, and the rows; the place behind what made them.
+  struct Weights {
+    Place place;
+    GroupSoftmax::Rows rows;
+    SmallVector<Value> pieces;
+
+    SmallVector<Value> pack() const {
+      SmallVector<Value> all = {place.slot, place.parity, rows.max, rows.sum};
+      llvm::append_range(all, pieces);
+      return all;
+    }
+  };
+  Weights unpack(ValueRange v) {
+    return {{b.wrap(v[0]), b.wrap(v[1])},
+            {v[2], v[3]},
+            llvm::to_vector(v.drop_front(4))};
+  }
+
+  void consume() {
+    Scalar warp = b.warpId();
+    group = warp / kWarpsPerGroup - 1;
+    groupRow = group * kGroupRows;
+    consumer = warp - kWarpsPerGroup;
+    warpRow = consumer * kWarpRows;
+    leads = warp % kWarpsPerGroup == b.i32(0);
+    turns = Turns(b, group, kGroups);
+    softmax.emplace(b, arguments.get(b, "scale"), request.scale, problem.dtype);
+    noWeights = CastOp::create(b, pieceType(),
+                               b.fill(b.f32(0), b.accType(kWarpRows, kPiece)));
+    Place start = Place::reader(b);
+    // The units of a loop may be whole rounds of the ring.
+    start.slot = start.slot + arguments.opaqueZero(b);
+    forEachTile(b, queue, {start.slot, start.parity},
+                [&](const Tile &tile, ValueRange p) -> SmallVector<Value> {
+                  Place place = consumeTile(tile, {b.wrap(p[0]), b.wrap(p[1])});
+                  return {place.slot, place.parity};
+                });
+    TmaStoreWaitOp::create(b, 0u);
+  }
+
+  Place consumeTile(const Tile &tile, Place place) {
+    Run seen = blocks->ofTile(b, tile.row);
+    Run strips = stripsOf(seen);
+    GroupSoftmax::Rows none = softmax->start(b, kWarpRows);
+    ValueRange last = b.loop(
+        strips.begin, strips.end,
+        {place.slot, place.parity, none.max, none.sum},
+        [&](Scalar number, ValueRange s) -> SmallVector<Value> {
+          Place place{b.wrap(s[0]), b.wrap(s[1])};
+          Strip strip{number == strips.begin, number + 1 == strips.end,
+                      ofStrip(seen, number), firstKeyOf(number)};
+          Weights made = addStrip(tile, strip, place, {s[2], s[3]});
+          return {made.place.slot, made.place.parity, made.rows.max,
+                  made.rows.sum};
+        });
+    return {b.wrap(last[0]), b.wrap(last[1])};
+  }
+
+  /// What a tile sees of a strip, in halves from its first key on.
+  struct Strip {
+    Scalar isFirst, isLast;
+    Run seen;
+    Scalar key;
+  };
+
+  Weights addStrip(const Tile &tile, const Strip &strip, Place place,
+                   const GroupSoftmax::Rows &before) {
+    Weights weights{place, before,
+                    SmallVector<Value>(halves * kPieces, noWeights)};
+    for (int64_t part = 0; part < parts; ++part)
+      weights = addPart(weights, tile, strip, part);
+    GroupSoftmax::End end = softmax->finish(b, weights.rows);
+    if (problem.lse)
+      b.when(strip.isLast, [&] {
+        storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow);
+      });
+    weights.place = addProduct(weights, before.max, end.inverse, tile, strip);
+    return weights;
+  }
+
+  Type pieceType() { return b.lhsType(kWarpRows, kPiece, element); }
+
+  //===--------------------------------------------------------------------===//
+  // Scores
+  //===--------------------------------------------------------------------===//
+
+  /// P of a part as well: of both its halves, or one, or none.
+  Weights addPart(const Weights &before, const Tile &tile, const Strip &strip,
+                  int64_t part) {
+    Run seen = ofPart(strip.seen, b.i32(part));
+    int64_t first = part * ofWhole;
+    Scalar key = strip.key + seen.begin * kHalf;
+    auto add = [&](int64_t half, int64_t count) {
+      return weigh(before, tile, key, half, count).pack();
+    };
+    auto addOne = [&]() -> SmallVector<Value> {
+      if (!band->hasFirst || ofWhole == 1)
+        return add(first, 1);
+      return llvm::to_vector(b.choose(
+          seen.begin == b.i32(first), [&] { return add(first, 1); },
+          [&] { return add(first + 1, 1); }));
+    };
+    auto addSome = [&]() -> SmallVector<Value> {
+      if (ofWhole == 1)
+        return addOne();
+      return llvm::to_vector(b.choose(
+          seen.begin + 1 < seen.end, [&] { return add(first, 2); }, addOne));
+    };
+    return unpack(b.choose(seen.begin < seen.end, addSome,
+                           [&] { return before.pack(); }));
+  }
+
+  /// Of so many halves from one on, whose first key is `key`.
+  Weights weigh(const Weights &before, const Tile &tile, Scalar key,
+                int64_t half, int64_t count) {
+    Weights after = before;
+    Value scores = softmax->orient(b, count == 1 ? multiplyOne(after.place)
+                                                 : multiplyBoth(after.place));
+    scores = hide(scores, tile.row + warpRow, key, count * kHalf);
+    after.rows = softmax->raise(b, before.rows, scores);
+    Value weights = softmax->weigh(b, after.rows, scores);
+    MutableArrayRef<Value> pieces = after.pieces;
+    for (int64_t i = 0; i < count * kPieces; ++i) {
+      Value some = ExtractOp::create(b, b.accType(kWarpRows, kPiece), weights,
+                                     uint64_t(i * kPiece));
+      pieces[half * kPieces + i] = CastOp::create(b, pieceType(), some);
+    }
+    // Weights of parts before stand at a lower maximum.
+    Value exponents =
+        GroupSoftmax::difference(b, before.rows.max, after.rows.max);
+    for (Value &piece : pieces.take_front(half / ofWhole * ofWhole * kPieces))
+      piece = ScaleRowsOp::create(b, pieceType(), piece, exponents);
+    return after;
+  }
+
+  /// Panels that a warpgroup starts in its turn: the last ones, which the ring
+  /// holds at once, behind whole pairs of them where they come in pairs.
+  int64_t panelsInTurn(int64_t most, int64_t together) const {
+    int64_t last = std::min({panels, most, kMostPanels});
+    while (last > 1 && (panels - last) % together != 0)
+      --last;
+    return last;
+  }
+
+  /// S of one half, panel by panel; hands units back as they have been read.
+  Value multiplyOne(Place &place) {
+    return multiplyQK(place, panelsInTurn(slots / 2, 1), 1,
+                      [&](int64_t count, Place &place, Value sum,
+                          function_ref<void()> afterwards) {
+                        return addPanels(count, place, sum, afterwards);
+                      });
+  }
+  /// The same of both.
+  Value multiplyBoth(Place &place) {
+    return multiplyQK(place, panelsInTurn(slots / 3, 2), 2,
+                      [&](int64_t count, Place &place, Value sum,
+                          function_ref<void()> afterwards) {
+                        return addPairs(count, place, sum, afterwards);
+                      });
+  }
+
+  using AddPanels = function_ref<Value(int64_t count, Place &place, Value sum,
+                                       function_ref<void()> afterwards)>;
+  Value multiplyQK(Place &place, int64_t last, int64_t halves, AddPanels add) {
+    Value sum;
+    int64_t before = panels - last;
+    if (before >= kMostPanels) {
+      Value none = b.fill(b.f32(0), b.accType(kWarpRows, halves * kHalf));
+      ValueRange end = b.loop(b.i32(0), b.i32(before / kMostPanels),
+                              {place.slot, place.parity, none},
+                              [&](Scalar, ValueRange s) -> SmallVector<Value> {
+                                Place place{b.wrap(s[0]), b.wrap(s[1])};
+                                Value sum = add(kMostPanels, place, s[2], [] {});
+                                return {place.slot, place.parity, sum};
+                              });
+      place = {b.wrap(end[0]), b.wrap(end[1])};
+      sum = end[2];
+    }
+    if (before % kMostPanels)
+      sum = add(before % kMostPanels, place, sum, [] {});
+    turns.take(b);
+    return add(last, place, sum, [&] { turns.pass(b); });
+  }
+
+  Place take(Place &place) {
+    ring.awaitFull(b, place);
+    Place taken = place;
+    place = ring.next(b, place);
+    return taken;
+  }
+
+  /// Products one behind the other: each is started, then the one before ended,
+  /// if the ring has room for both, and what that read handed back.
+  struct Products {
+    bool isBeside;
+    Value sum;
+    SmallVector<Place> read;
+  };
+  void start(Products &products, Value sum, ArrayRef<Place> reads) {
+    products.sum = sum;
+    if (products.isBeside && !products.read.empty()) {
+      WgmmaWaitOp::create(b, TypeRange(), 1u, ValueRange());
+      handBack(products);
+    }
+    llvm::append_range(products.read, reads);
+  }
+  void awaitRoom(Products &products) {
+    if (products.isBeside || products.read.empty())
+      return;
+    WgmmaWaitOp::create(b, TypeRange(), 0u, ValueRange());
+    handBack(products);
+  }
+  void handBack(Products &products) {
+    for (Place one : products.read)
+      ring.release(b, one);
+    products.read.clear();
+  }
+  Value end(Products &products, function_ref<void()> afterwards) {
+    afterwards();
+    Value result = b.await(products.sum);
+    handBack(products);
+    return result;
+  }
+
+  Value addPanels(int64_t count, Place &place, Value sum,
+                  function_ref<void()> afterwards) {
+    Products products{slots >= 4, sum, {}};
+    for (int64_t panel = 0; panel < count; ++panel) {
+      awaitRoom(products);
+      Place left = take(place), right = take(place);
+      start(products,
+            WgmmaOp::create(b, b.pendingType(kHalf), units, left.slot, groupRow,
+                            units, right.slot, /*transpose=*/true,
+                            products.sum),
+            {left, right});
+    }
+    return end(products, afterwards);
+  }
+
+  /// In the order of units (HeldFrame.h): from the oldest that a product reads
+  /// to the youngest of the next one they are six.
+  Value addPairs(int64_t count, Place &place, Value sum,
+                 function_ref<void()> afterwards) {
+    Products products{slots >= 6, sum, {}};
+    auto startPanel = [&](const Place &left, const Place &first,
+                          const Place &second) {
+      start(products,
+            WgmmaOp::create(b, b.pendingType(2 * kHalf), units, left.slot,
+                            groupRow, pairs, first.slot / 2,
+                            /*transpose=*/true, products.sum),
+            {first, second, left});
+    };
+    for (int64_t panel = 0; panel < count; panel += 2) {
+      awaitRoom(products);
+      Place first = take(place), second = take(place), left = take(place);
+      startPanel(left, first, second);
+      left = take(place);
+      if (panel + 1 == count) { // an empty unit
+        products.read.push_back(left);
+        break;
+      }
+      awaitRoom(products);
+      first = take(place), second = take(place);
+      startPanel(left, first, second);
+    }
+    return end(products, afterwards);
+  }
+
+  /// Hides what the mask or the end of the keys does, if there is something.
+  Value hide(Value scores, Scalar row, Scalar key, int64_t keys) {
+    KeyBand::Keys seen = band->seenBy(b, row, row + (kWarpRows - 1));
+    Scalar isCut = seen.allEnd < key + keys;
+    if (band->hasFirst)
+      isCut = b.wrap(arith::OrIOp::create(b, isCut, key < seen.allFirst));
+    return b.choose(
+        isCut,
+        [&]() -> SmallVector<Value> {
+          return {band->hide(b, scores, row, key)};
+        },
+        [&]() -> SmallVector<Value> { return {scores}; })[0];
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Outputs
+  //===--------------------------------------------------------------------===//
+
+  /// O, one tile of columns after the other, of which strips before have summed
+  /// up something at the maxima `max`.
+  Place addProduct(const Weights &weights, Value max, Value inverse,
+                   const Tile &tile, const Strip &strip) {
+    Strips strips{staging, map("o"), groupRow,
+                  warpRow, leads,    /*barrier=*/group + (1 + kGroups)};
+    ValueRange last = b.loop(
+        b.i32(0), b.i32(columnTiles),
+        {weights.place.slot, weights.place.parity},
+        [&](Scalar number, ValueRange p) -> SmallVector<Value> {
+          Place place{b.wrap(p[0]), b.wrap(p[1])};
+          Value sum = takeUp(number, strip, max, weights.rows.max);
+          sum = multiplyPV(sum, weights.pieces, strip.seen, place);
+          b.when(strip.isLast, [&] {
+            strips.column = number * column;
+            storeOutputAsync(b, scaleRows(b, sum, inverse), strips, tile);
+          });
+          b.when(strip.isLast == b.boolean(false), [&] {
+            StoreRegistersOp::create(b, sum, arguments.get(b, kScratchRole),
+                                     placeOf(number));
+          });
+          return {place.slot, place.parity};
+        });
+    return {b.wrap(last[0]), b.wrap(last[1])};
+  }
+
+  /// Where a warp's rows of a tile of columns wait.
+  Scalar placeOf(Scalar number) {
+    return (b.programId(0) * columnTiles + number) * kConsumers + consumer;
+  }
+
+  /// What strips before have summed up, at the new maxima.
+  Value takeUp(Scalar number, const Strip &strip, Value before, Value after) {
+    Type type = b.accType(kWarpRows, column);
+    return b.choose(
+        strip.isFirst,
+        [&]() -> SmallVector<Value> { return {b.fill(b.f32(0), type)}; },
+        [&]() -> SmallVector<Value> {
+          Value sum = LoadRegistersOp::create(b, TypeRange{type},
+                                              arguments.get(b, kScratchRole),
+                                              placeOf(number))
+                          .getResult(0);
+          Value exponents = GroupSoftmax::difference(b, before, after);
+          Value factors =
+              b.map(exponents, exponents.getType(),
+                    [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                      return b.exp2(x[0]);
+                    });
+          return {scaleRows(b, sum, factors)};
+        })[0];
+  }
+
+  /// sum += P V of the halves that are seen, in one chain if they are all; else
+  /// of those of one part after the other.  P is in registers, which must be
+  /// named when the kernel is built.
+  Value multiplyPV(Value sum, ArrayRef<Value> weights, const Run &seen,
+                   Place &place) {
+    SmallVector<Value> state = {place.slot, place.parity, sum};
+    auto add = [&](int64_t half, int64_t count) -> SmallVector<Value> {
+      Place after{b.wrap(state[0]), b.wrap(state[1])};
+      Value sum = addPieces(weights.slice(half * kPieces, count * kPieces),
+                            after, state[2]);
+      return {after.slot, after.parity, sum};
+    };
+    auto addHalf = [&](int64_t half) {
+      Scalar isSeen = (seen.begin <= b.i32(half)) & (b.i32(half) < seen.end);
+      return llvm::to_vector(b.choose(
+          isSeen, [&] { return add(half, 1); }, [&] { return state; }));
+    };
+    // Not both of them, or they are added up together.
+    auto addOneOf = [&](int64_t first) {
+      if (!band->hasFirst)
+        return addHalf(first);
+      return llvm::to_vector(b.choose(
+          seen.begin <= b.i32(first), [&] { return addHalf(first); },
+          [&] { return addHalf(first + 1); }));
+    };
+    auto addParts = [&] {
+      for (int64_t first = 0; first < halves; first += 2) {
+        Scalar areBoth =
+            (seen.begin <= b.i32(first)) & (b.i32(first + 1) < seen.end);
+        state = llvm::to_vector(b.choose(
+            areBoth, [&] { return add(first, 2); },
+            [&] { return addOneOf(first); }));
+      }
+      return state;
+    };
+    ValueRange last = b.choose(
+        (seen.begin == b.i32(0)) & (seen.end == b.i32(halves)),
+        [&] { return add(0, halves); }, addParts);
+    place = {b.wrap(last[0]), b.wrap(last[1])};
+    return last[2];
+  }
+
+  Value addPieces(ArrayRef<Value> weights, Place &place, Value sum) {
+    Products products{/*isBeside=*/true, sum, {}};
+    for (Value piece : weights) {
+      Place right = take(place);
+      start(products,
+            WgmmaOp::create(b, b.pendingType(column), piece,
+                            /*lhsStage=*/Value(), /*lhsRow=*/Value(), pieces,
+                            right.slot, /*transpose=*/false, products.sum),
+            {right});
+    }
+    return end(products, [] {});
+  }
+
+  std::optional<GroupSoftmax> softmax;
+  Scalar group, groupRow, consumer, warpRow, leads;
+  Value noWeights;
+  Turns turns;
+};
+
+} // namespace
+
+namespace attn {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+KernelOp output_spill_wgmma(OpBuilder &builder, Location loc,
+                            const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::output_spill_wgmma(OpBuilder &builder, Location loc,
+                                  const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  return OutputSpill(b, request).build();
+}
