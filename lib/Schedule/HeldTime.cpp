@@ -1,19 +1,18 @@
 //===- HeldTime.cpp - How long a pipeline takes that holds P --------------===//
 //
 // Nothing stays but P, so a tile is what its products take, or the ring to
-// bring what they read, whichever is longer.  A unit of the ring comes, waits
-// for its turn, is read, and is handed back: so many clocks a unit, and as many
-// units as the ring has at the same time.  Softmax hides under the products of
-// the other warpgroup.
+// bring what they read, or, of narrow heads, softmax: whichever is longest.  A
+// unit of the ring comes, waits for its turn, is read, and is handed back: so
+// many clocks a unit, and as many units as the ring has at the same time.
 //
 // On top of that every tile of columns leaves with nothing beside it, and one
 // that strips before have summed up has to come back first.
 //
 // Example: one H100, 382 rows and keys of d = 536, 12 slots.  A tile of 128 rows
 // multiplies 3 x 128 keys by 576 columns, then by 640: 8 * 3 * 1216 = 29184
-// clocks.  Its units are 9 x (3 + 2) of scores and 5 x 6 of
-// values, 75, which take 75 * 2530 / 12 = 15813; so it is 29200 + 5 * 910 =
-// 33750.
+// clocks.  Its units are 9 x (3 + 2) of scores and 5 x 6 of values, 75, which
+// take 75 * 2430 / 12 = 15190; softmax takes less.  So it is 29200 + 5 * 1500 =
+// 36700.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,15 +89,18 @@ private:
 Time attn::heldTime(const Census &census, size_t number, const Node &grid,
                     const Problem &problem, const Machine &machine,
                     TensorCoreFamily family, const Calibration &c) {
-  /// Now and then the slower of ring and products waits for the other.
-  constexpr double ringPower = 8;
+  /// Now and then the slowest of these waits for another one.
+  constexpr double unitPower = 8;
   /// About half of an average tile is left at the end.
   constexpr double tailShare = 0.5;
   const GridCensus &counted = census.grids[number];
   HeldWork work(census, number, problem, machine,
                 productRate(machine, problem, family), c);
   double ring = work.units * c.heldUnitClocks / double(grid.pipeline.units);
-  double clocks = powerMean({work.products, ring}, ringPower) +
+  double exp = work.exps / machine.expPerClockPerSm;
+  double issue = work.slots / kSchedulersPerSm;
+  double softmax = c.heldSoftmaxShare * (exp + issue);
+  double clocks = powerMean({work.products, ring, softmax}, unitPower) +
                   (work.stored + work.absorbed) * c.heldColumnClocks +
                   work.absorbed * c.heldReturnClocks;
 
@@ -111,8 +113,6 @@ Time attn::heldTime(const Census &census, size_t number, const Node &grid,
   double whole = makespan(tile, tiles, sms, tailShare) / clock;
   double ideal = clocks * heads / sms / clock;
   double share = heads / sms;
-  double exp = work.exps / machine.expPerClockPerSm;
-  double issue = work.slots / kSchedulersPerSm;
   double smem =
       c.operandShare * work.smemBytes / machine.smemBytesPerClockPerSm;
   BusyClocks busy = {work.products * share,
@@ -131,7 +131,7 @@ Time attn::heldTime(const Census &census, size_t number, const Node &grid,
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   double longest = std::max({units.whole, t.l2, t.hbm});
   double smAndL2 = powerMean({units.whole, t.l2}, c.heldL2Power);
-  t.contention = powerMean({smAndL2, t.hbm}, c.heldMemoryPower) - longest;
+  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
   t.seconds = longest + t.contention + t.overhead;
   t.boundBy = binding(t, units.whole, family);
   return t;

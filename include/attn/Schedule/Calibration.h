@@ -469,25 +469,27 @@ struct Calibration {
   /// elsewhere: the write, the flag, the poll.
   double exchangeLatencies = 3;
 
-  // Blocks that hold P.  Fitted to times on an H100 (2026-11-26) of 108
-  // problems of 65 to 700 rows, d = 168 to 744, which are met to 7 % (rms).
+  // Blocks that hold P.  Fitted to times on an H100 (2026-11-26) of 209
+  // problems of 65 to 16000 rows, d = 64 to 744, which are met to 7 % (rms).
 
   /// From the start of a unit's load until its slot takes another one.
-  double heldUnitClocks = 2530;
+  double heldUnitClocks = 2430;
+  /// What softmax takes of the clocks of its exponentials and instructions,
+  /// where products do not hide it.
+  double heldSoftmaxShare = 1.4;
   /// A tile of columns beside its products; and more if it comes back first.
-  double heldColumnClocks = 910, heldReturnClocks = 3200;
+  double heldColumnClocks = 1500, heldReturnClocks = 2650;
   /// What a launch takes more.
   double heldStartSeconds = 8.5e-6;
   /// Of the clocks that rows of boxes take, what they take here.
-  double heldCopyShare = 0.77;
-  /// Scores read and outputs write, all blocks at about the same time, so L2
-  /// and memory are used by turns: less hides than with `l2Power` and
-  /// `contentionPower`.
-  double heldL2Power = 3.6, heldMemoryPower = 2.9;
+  double heldCopyShare = 0.82;
+  /// Scores are read and outputs written by all blocks at about the same time,
+  /// so less of what L2 does is hidden than with `l2Power`.
+  double heldL2Power = 3.4;
   /// Of the queries that come again for every part of the keys, what is no
-  /// longer in L2: with d = 1024 and 512 rows all that came again did, read back
-  /// and forth less.
-  double queriesAgainShare = 0.55;
+  /// longer in L2: with d = 1024 and 512 rows all of it, read in the same order
+  /// both times; back and forth it is less.
+  double queriesAgainShare = 0.46;
 };
 
 } // namespace attn

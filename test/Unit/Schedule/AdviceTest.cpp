@@ -51,12 +51,15 @@ TEST(Advice, SmallestMachineHasAPlan) {
   for (const Machine &machine : machines())
     if (machine.smemBytesPerBlock < built->smemBytesPerBlock)
       EXPECT_FALSE(plans(p, machine).best()) << machine.name;
-  // Two products take any width, but no f32.
+  // Two products take any width, but no f32: that has places for its output,
+  // unless all keys are one block.
   p.headDim = p.headDimV = 65536;
-  p.queries = p.keys = 64;
+  p.queries = p.keys = 640;
   EXPECT_TRUE(smallestMachine(p, true));
   p.dtype = DataType::f32;
   EXPECT_FALSE(smallestMachine(p, true));
+  p.queries = p.keys = 64;
+  EXPECT_TRUE(smallestMachine(p, true));
 }
 
 /// On either side of the crossover the fastest plan is of its side.
