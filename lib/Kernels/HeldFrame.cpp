@@ -54,9 +54,9 @@ void HeldFrame::reserve() {
   pieces = AliasOp::create(b, typeOf(slots, kPiece, 2 * kPanel), units);
   // Panel by panel, so that one is written while the other is read.
   for (int64_t first = 0; first < column; first += kPanel)
-    staging.push_back(AllocOp::create(
-        b, typeOf(1, kRows, std::min(kPanel, column - first)),
-        first == 0 ? "staging0" : "staging1"));
+    staging.push_back(
+        AllocOp::create(b, typeOf(1, kRows, std::min(kPanel, column - first)),
+                        first == 0 ? "staging0" : "staging1"));
   ring = Ring(b, "ring", slots, kConsumers);
   queue = tileQueue(b, kConsumers);
 }
@@ -98,8 +98,7 @@ public:
   }
 
 private:
-  static constexpr int64_t kPanel = HeldFrame::kPanel,
-                           kHalf = HeldFrame::kHalf;
+  static constexpr int64_t kPanel = HeldFrame::kPanel, kHalf = HeldFrame::kHalf;
 
   Scalar keyHead(const Tile &tile) {
     return tile.head / f.arguments.get(b, "group");
@@ -167,12 +166,12 @@ private:
   /// Panels of Q and of both halves.
   Place loadBoth(const Tile &tile, Scalar key, Scalar isBack, Place place) {
     int64_t whole = f.panels / 2 * 2;
-    place = loop(b.i32(0), b.i32(whole / 2), place,
-                 [&](Scalar pair, Place place) {
-                   Scalar back = b.i32(f.panels - 2) - pair * 2;
-                   Scalar first = b.select(isBack, back, pair * 2) * kPanel;
-                   return loadPair(tile, key, first, /*isWhole=*/true, place);
-                 });
+    place =
+        loop(b.i32(0), b.i32(whole / 2), place, [&](Scalar pair, Place place) {
+          Scalar back = b.i32(f.panels - 2) - pair * 2;
+          Scalar first = b.select(isBack, back, pair * 2) * kPanel;
+          return loadPair(tile, key, first, /*isWhole=*/true, place);
+        });
     if (whole == f.panels)
       return place;
     Scalar last = b.select(isBack, b.i32(0), b.i32(whole)) * kPanel;

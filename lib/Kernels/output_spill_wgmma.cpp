@@ -13,8 +13,8 @@
 // With one strip nothing of S, P or O is ever read back.  O waits as the
 // accumulators it is in: who reads it has written it, lane by lane.
 //
-// Maxima are whole powers of two (GroupSoftmax.h): when a part raises them, P of
-// those before is multiplied by powers of two, which is exact.
+// Maxima are whole powers of two (GroupSoftmax.h): when a part raises them, P
+// of those before is multiplied by powers of two, which is exact.
 //
 // Turns.  Both warpgroups take the same units, which keeps them together.  Of a
 // part's last panels, as many as the ring holds, the first warpgroup starts all
@@ -103,17 +103,17 @@ private:
     Run seen = blocks->ofTile(b, tile.row);
     Run strips = stripsOf(seen);
     GroupSoftmax::Rows none = softmax->start(b, kWarpRows);
-    ValueRange last = b.loop(
-        strips.begin, strips.end,
-        {place.slot, place.parity, none.max, none.sum},
-        [&](Scalar number, ValueRange s) -> SmallVector<Value> {
-          Place place{b.wrap(s[0]), b.wrap(s[1])};
-          Strip strip{number == strips.begin, number + 1 == strips.end,
-                      ofStrip(seen, number), firstKeyOf(number)};
-          Weights made = addStrip(tile, strip, place, {s[2], s[3]});
-          return {made.place.slot, made.place.parity, made.rows.max,
-                  made.rows.sum};
-        });
+    ValueRange last =
+        b.loop(strips.begin, strips.end,
+               {place.slot, place.parity, none.max, none.sum},
+               [&](Scalar number, ValueRange s) -> SmallVector<Value> {
+                 Place place{b.wrap(s[0]), b.wrap(s[1])};
+                 Strip strip{number == strips.begin, number + 1 == strips.end,
+                             ofStrip(seen, number), firstKeyOf(number)};
+                 Weights made = addStrip(tile, strip, place, {s[2], s[3]});
+                 return {made.place.slot, made.place.parity, made.rows.max,
+                         made.rows.sum};
+               });
     return {b.wrap(last[0]), b.wrap(last[1])};
   }
 
@@ -231,7 +231,8 @@ private:
                               {place.slot, place.parity, none},
                               [&](Scalar, ValueRange s) -> SmallVector<Value> {
                                 Place place{b.wrap(s[0]), b.wrap(s[1])};
-                                Value sum = add(kMostPanels, place, s[2], [] {});
+                                Value sum =
+                                    add(kMostPanels, place, s[2], [] {});
                                 return {place.slot, place.parity, sum};
                               });
       place = {b.wrap(end[0]), b.wrap(end[1])};
@@ -432,9 +433,9 @@ private:
       }
       return state;
     };
-    ValueRange last = b.choose(
-        (seen.begin == b.i32(0)) & (seen.end == b.i32(halves)),
-        [&] { return add(0, halves); }, addParts);
+    ValueRange last =
+        b.choose((seen.begin == b.i32(0)) & (seen.end == b.i32(halves)),
+                 [&] { return add(0, halves); }, addParts);
     place = {b.wrap(last[0]), b.wrap(last[1])};
     return last[2];
   }

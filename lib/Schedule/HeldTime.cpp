@@ -8,11 +8,11 @@
 // On top of that every tile of columns leaves with nothing beside it, and one
 // that strips before have summed up has to come back first.
 //
-// Example: one H100, 382 rows and keys of d = 536, 12 slots.  A tile of 128 rows
-// multiplies 3 x 128 keys by 576 columns, then by 640: 8 * 3 * 1216 = 29184
-// clocks.  Its units are 9 x (3 + 2) of scores and 5 x 6 of values, 75, which
-// take 75 * 2430 / 12 = 15190; softmax takes less.  So it is 29200 + 5 * 1500 =
-// 36700.
+// Example: one H100, 382 rows and keys of d = 536, 12 slots.  A tile of 128
+// rows multiplies 3 x 128 keys by 576 columns, then by 640: 8 * 3 * 1216 =
+// 29184 clocks.  Its units are 9 x (3 + 2) of scores and 5 x 6 of values, 75,
+// which take 75 * 2430 / 12 = 15190; softmax takes less.  So it is 29200 + 5 *
+// 1500 = 36700.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,8 +124,7 @@ Time attn::heldTime(const Census &census, size_t number, const Node &grid,
   UnitTimes units = unitTimes(busy, whole, ideal, machine, c);
   Time t = units.time;
   t.overhead = c.launchSeconds + c.loadLatencySeconds + c.heldStartSeconds;
-  Bytes bytes =
-      gridTraffic(census, number, problem, machine, machine.sms, c);
+  Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
   t.l2 = std::max(bytes.l2 / (l2RateOf(machine) * c.burstGain),
                   c.heldCopyShare * work.copies * share / clock);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);

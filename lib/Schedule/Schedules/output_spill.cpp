@@ -99,12 +99,11 @@ static Schedule buildPipeline(const Tiles &t) {
   Node scoresOfPart = seek(Axis::Key, part, 1, std::move(scores));
   Body block = {part > kHalf ? halved(scoresOfPart) : scoresOfPart,
                 loop(Axis::HeadDimV, column, 1, std::move(output))};
-  return {
-      "output_spill",
-      {grid(Axis::Query, query, pipeline,
-            {hold(Tensor::Stats), loop(Axis::Key, key, 1, std::move(block)),
-             loop(Axis::HeadDimV, column, 1, {store(Tensor::O)}),
-             store(Tensor::Lse)})}};
+  return {"output_spill",
+          {grid(Axis::Query, query, pipeline,
+                {hold(Tensor::Stats), loop(Axis::Key, key, 1, std::move(block)),
+                 loop(Axis::HeadDimV, column, 1, {store(Tensor::O)}),
+                 store(Tensor::Lse)})}};
 }
 
 static std::string number(int64_t value) { return std::to_string(value); }
@@ -132,8 +131,7 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
       return std::string("expects ") + extent + " to be " + number(only) +
              ", but got " + number(t.get(extent));
   if (t.get("part") != 128 && t.get("part") != 256)
-    return "expects parts of 128 or 256 keys, but got " +
-           number(t.get("part"));
+    return "expects parts of 128 or 256 keys, but got " + number(t.get("part"));
   // Two panels of a product and of the next, both halves of K each.
   int64_t least = t.get("part") > kHalf ? 6 : 4;
   if (t.get("slots") < least || t.get("slots") % 2 != 0)

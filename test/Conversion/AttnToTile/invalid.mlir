@@ -52,6 +52,7 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
     // expected-note @below {{there is a kernel flash_mma_sync}}
     // expected-note @below {{there is a kernel flash_wgmma}}
     // expected-note @below {{there is a kernel output_spill_mma_sync}}
+    // expected-note @below {{there is a kernel output_spill_wgmma}}
     // expected-note @below {{there is a kernel score_spill_mma_sync}}
     // expected-note @below {{there is a kernel score_spill_wgmma}}
     // expected-note @below {{there is a kernel streamed_query_mma_sync}}

@@ -4,7 +4,7 @@
 
 // A launch has the scratch of two blocks on each of 108 multiprocessors.
 // CHECK-LABEL: tile.kernel @output_spill_mma_sync_bf16_520_320_lse(
-// CHECK-SAME: %[[O:[^:]*]]: !tile.ptr<i32> {tile.per_block = 24576 : i64, tile.role = "scratch_output"}
+// CHECK-SAME: %[[O:[^:]*]]: !tile.ptr<i32> {tile.beyond_keys = 64 : i64, tile.per_block = 24576 : i64, tile.role = "scratch_output"}
 // CHECK-SAME: warps = 4 : i32
 // CHECK-DAG: %[[Q:.*]] = tile.alloc "query" : <2x64x64xbf16>
 // CHECK-DAG: %[[K:.*]] = tile.alloc "key" : <2x64x64xbf16>

@@ -5,7 +5,7 @@
 // CHECK-LABEL: tile.kernel @score_spill_mma_sync_bf16_520_320_lse(
 // CHECK-SAME: %[[P:[^:]*]]: !tile.ptr<i32> {tile.per_block = 16384 : i64, tile.role = "scratch"}
 // CHECK-SAME: %[[M:[^:]*]]: !tile.ptr<i32> {tile.per_block = 1024 : i64, tile.role = "scratch_maxima"}
-// CHECK-SAME: %[[O:[^:]*]]: !tile.ptr<i32> {tile.per_block = 24576 : i64, tile.role = "scratch_output"}
+// CHECK-SAME: %[[O:[^:]*]]: !tile.ptr<i32> {tile.beyond_keys = 512 : i64, tile.per_block = 24576 : i64, tile.role = "scratch_output"}
 // CHECK-SAME: warps = 4 : i32
 // CHECK-DAG: %[[Q:.*]] = tile.alloc "query" : <2x64x64xbf16>
 // CHECK-DAG: %[[K:.*]] = tile.alloc "key" : <2x128x64xbf16>

@@ -16,7 +16,8 @@ double attn::limitOf(const FlashCase &flash) {
   if (problem.dtype == DataType::f32)
     return productsPerProduct(problem) > 1 ? 5e-6 : 2e-3;
   int64_t weights = problem.batch * problem.heads * visiblePairs(problem);
-  if (flash.tiles.has("strip") && weights < kFewWeights)
+  bool hasWholeMaxima = flash.tiles.has("strip") || flash.tiles.has("part");
+  if (hasWholeMaxima && weights < kFewWeights)
     return limitOfLargest(problem);
   return problem.dtype == DataType::bf16 ? 4e-3 : 6e-4;
 }

@@ -35,6 +35,7 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   const char *kernel = tiles.has("strip")        ? "score_spill_mma_sync"
                        : tiles.has("cluster")    ? "cluster_wgmma"
                        : tiles.has("reduce")     ? "output_spill_mma_sync"
+                       : tiles.has("part")       ? "output_spill_wgmma"
                        : tiles.has("persistent") ? "flash_wgmma"
                        : tiles.has("slice")      ? "streamed_query_mma_sync"
                                                  : "flash_mma_sync";
