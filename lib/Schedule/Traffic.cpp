@@ -354,6 +354,33 @@ static bool comesAgain(const Use &use, const GridCensus &grid) {
          shapeOf(use.node->tensor).rows == grid.rows;
 }
 
+/// Of keys and values that tiles of a head read, the share that is no longer in
+/// L2 when a second one does.  Under a mask tiles differ in length: those of
+/// one length of all heads in a section run at once (TileOrder.h), and of those
+/// that run together the shorter ones are ahead, so keys are wanted again when
+/// those of the whole section have passed.  With queries that stay a tile has
+/// done with its keys sooner.
+static double shareDrifted(const Census &census, size_t number,
+                           const Problem &problem, int64_t residentBlocks,
+                           double keptL2) {
+  const GridCensus &grid = census.grids[number];
+  double bytes = 0;
+  bool comeAgain = false;
+  for (const Use &use : census.uses) {
+    if (use.grid != number || use.node->verb != Verb::stream)
+      continue;
+    comeAgain |= comesAgain(use, grid);
+    if (shapeOf(use.node->tensor).rows == Axis::Key)
+      bytes += double(distinctBytes(*use.node, grid, problem));
+  }
+  if (!comeAgain || problem.mask.kind == MaskKind::none)
+    return 0;
+  double heads = double(grid.heads);
+  double least = std::ceil(double(residentBlocks) / double(grid.blocks));
+  double sections = std::max(1.0, std::floor(heads / least));
+  return std::max(0.0, 1 - keptL2 / (bytes / sections));
+}
+
 double attn::shareOfPlacesLost(const Census &census, size_t number,
                                const Problem &problem, const Machine &machine,
                                int64_t residentBlocks, const Calibration &c) {
@@ -389,6 +416,9 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
                     (double(problem.batch) * problem.kvHeads);
   bool fits = workingSet <= usableL2;
   double reads = fits ? 1 : share.wavesPerHead * headsInGroup;
+  double drifted =
+      shareDrifted(census, number, problem, residentBlocks,
+                   calibration.keptL2Share * double(machine.l2Bytes));
   double alive = shareAlive(census, number, residentBlocks);
   double placesLost = shareLost(places, grid, machine, calibration);
 
@@ -426,10 +456,13 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
       continue;
     }
     double distinct = distinctBytes(*use.node, grid, problem);
-    hbm += std::min(moved, comesAgain(use, grid)
-                               ? distinct + calibration.queriesAgainShare *
-                                                (moved - distinct)
-                               : distinct * reads);
+    double read = distinct * reads;
+    if (comesAgain(use, grid))
+      read = distinct + calibration.queriesAgainShare * (moved - distinct);
+    else if (drifted > 0)
+      read = std::max(read,
+                      distinct + drifted * (moved / headsInGroup - distinct));
+    hbm += std::min(moved, read);
   }
   bytes.hbm = static_cast<int64_t>(hbm);
   return bytes;
