@@ -34,10 +34,13 @@ struct HeldWork {
     for (const Use &use : census.uses)
       if (use.grid == number)
         add(use, problem, machine, rate, c);
+    // Of a part that is seen in half, softmax is of that half.
+    exps *= shareOfScores, slots *= shareOfScores;
   }
 
 private:
   static constexpr double kUnitBytes = 16384;
+  double shareOfScores = 1; ///< of whole parts, what is multiplied
 
   void add(const Use &use, const Problem &problem, const Machine &machine,
            double rate, const Calibration &c) {
@@ -50,6 +53,8 @@ private:
       double flops = 2 * area * use.shareOfKeys() *
                      padded(node.a, use.tile.depth, problem);
       products += std::max(flops / rate, smem / machine.smemBytesPerClockPerSm);
+      if (node.tensor == Tensor::S)
+        shareOfScores = use.shareOfKeys();
       return;
     }
     case Verb::softmax:

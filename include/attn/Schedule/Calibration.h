@@ -478,9 +478,9 @@ struct Calibration {
   /// where products do not hide it.
   double heldSoftmaxShare = 1.4;
   /// A tile of columns beside its products; and more if it comes back first.
-  double heldColumnClocks = 1500, heldReturnClocks = 2650;
+  double heldColumnClocks = 1500, heldReturnClocks = 1800;
   /// What a launch takes more.
-  double heldStartSeconds = 8.5e-6;
+  double heldStartSeconds = 5.5e-6;
   /// Of the clocks that rows of boxes take, what they take here.
   double heldCopyShare = 0.82;
   /// Scores are read and outputs written by all blocks at about the same time,

@@ -65,6 +65,9 @@ static Schedule build(const Tiles &t) {
           {grid(Axis::Query, t.get("query"), t.get("warps", 1), body)}};
 }
 
+/// With more columns the places of 132 blocks are more than any plan may have
+/// (kMostScratchBytes), and kernels are built for any number of keys.
+static constexpr int64_t kMostHeadDimOfPipeline = 3968;
 /// Keys of half a part, or of a part that has none.
 static constexpr int64_t kHalf = 128;
 
@@ -172,7 +175,7 @@ ScheduleKind output_spill() {
                    buildPipeline,
                    checkPipeline,
                    nullptr};
-  pipeline.mostHeadDim = 4096;
+  pipeline.mostHeadDim = kMostHeadDimOfPipeline;
   return {
       "output_spill",
       "a block keeps a tile of scores; the output lies in slow memory, where "
