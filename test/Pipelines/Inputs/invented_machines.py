@@ -10,7 +10,7 @@ import subprocess
 from isa import ptx_of
 import sys
 
-SCHEDULES = ("", "flash", "streamed_query", "score_spill",
+SCHEDULES = ("", "flash", "streamed_query", "output_spill", "score_spill",
              "column_split")
 PROGRAM = """module attributes {{attn.machine = #attn.machine<{machine}, smem_bytes_per_block = {memory}, smem_bytes_per_sm = {room}>}} {{
   func.func @f(%q: !q, %k: !q, %v: !q) -> !q {{

@@ -108,7 +108,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Search{"2026-11-26-h100-choice-border-seed-23.json", 59, 0},
                     Search{"2026-11-26-h100-choice-border-seed-24.json", 58, 1},
                     Search{"2026-11-26-h100-choice-border-seed-25.json", 58, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-26.json", 58,
-                           1}));
+                    Search{"2026-11-26-h100-choice-border-seed-26.json", 58, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-27.json", 54, 4},
+                    Search{"2026-11-26-h100-choice-border-seed-28.json", 58, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-29.json", 56, 3},
+                    Search{"2026-11-26-h100-choice-border-seed-30.json", 56,
+                           3}));
 
 } // namespace
