@@ -252,25 +252,18 @@ private:
   }
 
   /// Products one behind the other: each is started, then the one before ended,
-  /// if the ring has room for both, and what that read handed back.
+  /// and what that read handed back.
   struct Products {
-    bool isBeside;
     Value sum;
     SmallVector<Place> read;
   };
   void start(Products &products, Value sum, ArrayRef<Place> reads) {
     products.sum = sum;
-    if (products.isBeside && !products.read.empty()) {
+    if (!products.read.empty()) {
       WgmmaWaitOp::create(b, TypeRange(), 1u, ValueRange());
       handBack(products);
     }
     llvm::append_range(products.read, reads);
-  }
-  void awaitRoom(Products &products) {
-    if (products.isBeside || products.read.empty())
-      return;
-    WgmmaWaitOp::create(b, TypeRange(), 0u, ValueRange());
-    handBack(products);
   }
   void handBack(Products &products) {
     for (Place one : products.read)
@@ -286,9 +279,8 @@ private:
 
   Value addPanels(int64_t count, Place &place, Value sum,
                   function_ref<void()> afterwards) {
-    Products products{slots >= 4, sum, {}};
+    Products products{sum, {}};
     for (int64_t panel = 0; panel < count; ++panel) {
-      awaitRoom(products);
       Place left = take(place), right = take(place);
       start(products,
             WgmmaOp::create(b, b.pendingType(kHalf), units, left.slot, groupRow,
@@ -299,11 +291,12 @@ private:
     return end(products, afterwards);
   }
 
-  /// In the order of units (HeldFrame.h): from the oldest that a product reads
-  /// to the youngest of the next one they are six.
+  /// In the order of units (HeldFrame.h), which are six from the oldest that a
+  /// product reads to the youngest of the next one: a ring has as many at
+  /// least.
   Value addPairs(int64_t count, Place &place, Value sum,
                  function_ref<void()> afterwards) {
-    Products products{slots >= 6, sum, {}};
+    Products products{sum, {}};
     auto startPanel = [&](const Place &left, const Place &first,
                           const Place &second) {
       start(products,
@@ -313,7 +306,6 @@ private:
             {first, second, left});
     };
     for (int64_t panel = 0; panel < count; panel += 2) {
-      awaitRoom(products);
       Place first = take(place), second = take(place), left = take(place);
       startPanel(left, first, second);
       left = take(place);
@@ -321,7 +313,6 @@ private:
         products.read.push_back(left);
         break;
       }
-      awaitRoom(products);
       first = take(place), second = take(place);
       startPanel(left, first, second);
     }
@@ -441,7 +432,7 @@ private:
   }
 
   Value addPieces(ArrayRef<Value> weights, Place &place, Value sum) {
-    Products products{/*isBeside=*/true, sum, {}};
+    Products products{sum, {}};
     for (Value piece : weights) {
       Place right = take(place);
       start(products,

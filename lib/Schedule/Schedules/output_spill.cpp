@@ -15,6 +15,13 @@
 //
 // No kernel reduces: it would move more words than one that does not.
 //
+// On wgmma a block of `key` = 512 keys is worked out in parts, whose weights
+// take the place of their scores in the register file.  Queries come anew for
+// every part, and with a tile of columns of the output the block has P as it
+// is, so with one block of keys nothing but the output leaves.  Words:
+//
+//   2N²d/query + N²d/part + 2N²d/key              (less Nd)
+//
 //===----------------------------------------------------------------------===//
 
 #include "../WarpRows.h"
@@ -135,7 +142,8 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
              ", but got " + number(t.get(extent));
   if (t.get("part") != 128 && t.get("part") != 256)
     return "expects parts of 128 or 256 keys, but got " + number(t.get("part"));
-  // Two panels of a product and of the next, both halves of K each.
+  // What a product and the next one read: panels of Q and K each, of two with
+  // both halves of K (HeldFrame.h).
   int64_t least = t.get("part") > kHalf ? 6 : 4;
   if (t.get("slots") < least || t.get("slots") % 2 != 0)
     return "expects an even number of slots, " + number(least) +
