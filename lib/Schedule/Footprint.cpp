@@ -485,7 +485,8 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
     if (node.verb != Verb::spill && node.verb != Verb::reduce)
       continue;
     // Between steps, if there are several.
-    if (node.isBetween && problem.keys <= steps.step[static_cast<size_t>(Axis::Key)])
+    if (node.isBetween &&
+        problem.keys <= steps.step[static_cast<size_t>(Axis::Key)])
       continue;
     Shape shape = shapeOf(node.tensor);
     int64_t cols = kThreadsPerRow;
