@@ -482,11 +482,9 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
   for (const Node &node : body) {
     if (node.verb == Verb::loop || node.verb == Verb::share)
       bytes += placesOf(node.body, problem, steps.inside(node, problem));
-    if (node.verb != Verb::spill && node.verb != Verb::reduce)
-      continue;
-    // Between steps, if there are several.
-    if (node.isBetween &&
-        problem.keys <= steps.step[static_cast<size_t>(Axis::Key)])
+    bool isPlace = node.verb == Verb::spill || node.verb == Verb::reduce;
+    int64_t keys = steps.step[static_cast<size_t>(Axis::Key)];
+    if (!isPlace || (node.isBetween && problem.keys <= keys)) // of one step
       continue;
     Shape shape = shapeOf(node.tensor);
     int64_t cols = kThreadsPerRow;
