@@ -119,6 +119,19 @@ KeyBand::Columns KeyBand::columnsOf(TileBuilder &b, int64_t rows, Scalar row,
   return seen;
 }
 
+Value KeyBand::hideCut(TileBuilder &b, Value scores, Scalar row,
+                       Scalar key) const {
+  auto type = cast<tile::FragType>(scores.getType());
+  Keys seen = seenBy(b, row, row + (type.getRows() - 1));
+  Scalar isCut = seen.allEnd < key + type.getColumns();
+  if (hasFirst)
+    isCut = b.wrap(arith::OrIOp::create(b, isCut, key < seen.allFirst));
+  return b.choose(
+      isCut,
+      [&]() -> SmallVector<Value> { return {hide(b, scores, row, key)}; },
+      [&]() -> SmallVector<Value> { return {scores}; })[0];
+}
+
 Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row, Scalar key,
                     Scalar endOfRows) const {
   auto type = cast<tile::FragType>(scores.getType());

@@ -43,6 +43,9 @@ public:
   /// from `endOfRows` on, if given, see nothing.
   mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
                    Scalar key, Scalar endOfRows = Scalar()) const;
+  /// The same of a warp's rows, if there is something to hide.
+  mlir::Value hideCut(TileBuilder &builder, mlir::Value scores, Scalar row,
+                      Scalar key) const;
   /// Likewise sets their gradients to 0.
   mlir::Value clear(TileBuilder &builder, mlir::Value gradient, Scalar row,
                     Scalar key, Scalar endOfRows = Scalar()) const;

@@ -212,7 +212,8 @@ private:
     });
     Value scores = softmax->orient(b, product);
     MbarrierArriveOp::create(b, queryEmpty, b.i32(0), at.n == run.end - 1);
-    scores = hide(scores, warpRow, at.n * strip + team->part * kKeys);
+    scores =
+        band->hideCut(b, scores, warpRow, at.n * strip + team->part * kKeys);
     GroupSoftmax::Move moved =
         softmax->move(b, own, sums.max, sums.output, scores, highest);
     own = moved.own;
@@ -285,20 +286,6 @@ private:
     for (Place one : before)
       ring.release(b, one);
     return scores;
-  }
-
-  /// Hides what the mask or the end of the keys does, if there is something.
-  Value hide(Value scores, Scalar row, Scalar key) {
-    KeyBand::Keys seen = band->seenBy(b, row, row + (kWarpRows - 1));
-    Scalar isCut = seen.allEnd < key + kKeys;
-    if (band->hasFirst)
-      isCut = b.wrap(arith::OrIOp::create(b, isCut, key < seen.allFirst));
-    return b.choose(
-        isCut,
-        [&]() -> SmallVector<Value> {
-          return {band->hide(b, scores, row, key)};
-        },
-        [&]() -> SmallVector<Value> { return {scores}; })[0];
   }
 
   Type sliceType() { return b.lhsType(kWarpRows, kPieceKeys, element); }

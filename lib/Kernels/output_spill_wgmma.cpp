@@ -177,7 +177,7 @@ private:
     Weights after = before;
     Value scores = softmax->orient(b, count == 1 ? multiplyOne(after.place)
                                                  : multiplyBoth(after.place));
-    scores = hide(scores, tile.row + warpRow, key, count * kHalf);
+    scores = band->hideCut(b, scores, tile.row + warpRow, key);
     after.rows = softmax->raise(b, before.rows, scores);
     Value weights = softmax->weigh(b, after.rows, scores);
     MutableArrayRef<Value> pieces = after.pieces;
@@ -317,20 +317,6 @@ private:
       startPanel(left, first, second);
     }
     return end(products, afterwards);
-  }
-
-  /// Hides what the mask or the end of the keys does, if there is something.
-  Value hide(Value scores, Scalar row, Scalar key, int64_t keys) {
-    KeyBand::Keys seen = band->seenBy(b, row, row + (kWarpRows - 1));
-    Scalar isCut = seen.allEnd < key + keys;
-    if (band->hasFirst)
-      isCut = b.wrap(arith::OrIOp::create(b, isCut, key < seen.allFirst));
-    return b.choose(
-        isCut,
-        [&]() -> SmallVector<Value> {
-          return {band->hide(b, scores, row, key)};
-        },
-        [&]() -> SmallVector<Value> { return {scores}; })[0];
   }
 
   //===--------------------------------------------------------------------===//

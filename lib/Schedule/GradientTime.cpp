@@ -252,7 +252,7 @@ static void addBefore(Time &t, double whole, const Census &census,
   double hbm = bytes.hbm / hbmRateOf(machine, c);
   t.l2 += (1 - firstShare) * l2;
   t.hbm += (1 - firstShare) * hbm;
-  addContention(t, std::max(whole, beside), c);
+  addContention(t, std::max(whole, beside), c.l2Power, c);
   t.l2 += firstShare * l2;
   t.hbm += firstShare * hbm;
   double first = c.beforeBeginSeconds +
@@ -287,7 +287,7 @@ static void addBeside(Time &t, double whole, const Census &census,
                               bytes, machine, c);
   t.l2 += (1 - behind) * bytes.l2 / l2RateOf(machine);
   t.hbm += (1 - behind) * bytes.hbm / hbmRateOf(machine, c);
-  addContention(t, whole, c);
+  addContention(t, whole, c.l2Power, c);
   double last = c.besideTailSeconds + behind * bytes.l2 / hbmRateOf(machine, c);
   t.l2 += behind * bytes.l2 / l2RateOf(machine);
   t.hbm += behind * bytes.hbm / hbmRateOf(machine, c);
@@ -320,7 +320,7 @@ Time attn::gradientTime(const Census &census, size_t number, const Node &grid,
   Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
   t.l2 = bytes.l2 / l2RateOf(machine);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
-  addContention(t, units.whole, c);
+  addContention(t, units.whole, c.l2Power, c);
   double firstShare = heads / double(census.grids[number].heads);
   double before = beforeSeconds(grid, firstShare, problem, machine, c);
   if (grid.pipeline.hasBefore)

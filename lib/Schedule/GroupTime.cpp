@@ -46,6 +46,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupTime.h"
+#include "PipelineFootprint.h"
 #include <algorithm>
 #include <cmath>
 
@@ -124,8 +125,8 @@ public:
   double copying() const { return scores.copies + output.copies; }
 
 private:
-  /// Rows and bytes of what a unit of the ring holds.
-  static constexpr double kPieceRows = 32, kUnitBytes = 16384;
+  /// Rows of V that a unit of the ring holds.
+  static constexpr double kPieceRows = 32;
   static constexpr double kStripsUnderWay = 4;
   /// A ring nearly as slow as products holds them up now and then, and weights
   /// a product.
@@ -206,7 +207,7 @@ private:
       bool isValue = node.tensor == Tensor::V;
       Phase &phase = isValue ? output : scores;
       double units = isValue ? double(use.tile.rows) * use.count / kPieceRows
-                             : smem / kUnitBytes;
+                             : smem / double(kUnitBytes);
       double copies = clocksToCopyLines(use, problem, c);
       phase.copies += copies;
       if (node.tensor == Tensor::K)
@@ -286,7 +287,7 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
   t.l2 = std::max(bytes.l2 / (l2RateOf(machine) * c.burstGain),
                   model.copying() * heads / double(teams * together) / clock);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
-  addContention(t, units.whole, c);
+  addContention(t, units.whole, c.l2Power, c);
   t.boundBy = binding(t, units.whole, family);
   return t;
 }

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "HeldTime.h"
+#include "PipelineFootprint.h"
 #include <algorithm>
 
 using namespace attn;
@@ -39,7 +40,6 @@ struct HeldWork {
   }
 
 private:
-  static constexpr double kUnitBytes = 16384;
   double shareOfScores = 1; ///< of whole parts, what is multiplied
 
   void add(const Use &use, const Problem &problem, const Machine &machine,
@@ -62,7 +62,7 @@ private:
       slots += area / 32 * c.groupSoftmaxSlots;
       return;
     case Verb::stream:
-      units += smem / kUnitBytes;
+      units += smem / double(kUnitBytes);
       copies += clocksToCopyLines(use, problem, c);
       return;
     case Verb::absorb:
@@ -133,10 +133,7 @@ Time attn::heldTime(const Census &census, size_t number, const Node &grid,
   t.l2 = std::max(bytes.l2 / (l2RateOf(machine) * c.burstGain),
                   c.heldCopyShare * work.copies * share / clock);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
-  double longest = std::max({units.whole, t.l2, t.hbm});
-  double smAndL2 = powerMean({units.whole, t.l2}, c.heldL2Power);
-  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
-  t.seconds = longest + t.contention + t.overhead;
+  addContention(t, units.whole, c.heldL2Power, c);
   t.boundBy = binding(t, units.whole, family);
   return t;
 }

@@ -32,8 +32,6 @@ static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
 /// Registers that the bounds of a window need beside weights in parts: d = 128
 /// with 64 keys spills 90 words.
 static constexpr int64_t kWindowRegisters = 16;
-/// A unit of a common ring: 128 rows of one panel, or as many bytes of others.
-static constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 /// The queue that tells the consumers of the next tile.
 static constexpr int64_t kQueueBytes = 2 * 32;
 /// Of shared memory of sm_90, 227 KiB, for a ring of factors and the staging

@@ -3,9 +3,13 @@
 #ifndef ATTN_LIB_SCHEDULE_PIPELINEFOOTPRINT_H
 #define ATTN_LIB_SCHEDULE_PIPELINEFOOTPRINT_H
 
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Footprint.h"
 
 namespace attn {
+
+/// A unit of a common ring: 128 rows of one panel, or as many bytes of others.
+inline constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 
 /// The registers of the warpgroups of a pipeline.
 RegisterBudget budgetOf(const Node &grid, const Problem &problem);

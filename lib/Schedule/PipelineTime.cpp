@@ -478,7 +478,7 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   // No faster than the bytes that the rings have asked for arrive.
   double ringRate = sms * model.bytesAhead() / c.memoryLatencySeconds;
   t.hbm = bytes.hbm / std::min(hbmRateOf(machine, c), ringRate);
-  addContention(t, units.whole, c);
+  addContention(t, units.whole, c.l2Power, c);
   double withoutGaps =
       units.whole - model.loadGaps() * blocks / sms / units.clock;
   t.boundBy = binding(t, withoutGaps, family);

@@ -398,7 +398,7 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
     t.overhead = launches * (c.launchSeconds + c.pipelineSeconds + start);
   t.l2 = work.l2;
   t.hbm = work.hbm;
-  addContention(t, units.whole, c);
+  addContention(t, units.whole, c.l2Power, c);
   t.boundBy = binding(t, units.whole, family);
   return t;
 }

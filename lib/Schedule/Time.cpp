@@ -413,10 +413,7 @@ static Time gridTime(const Census &census, size_t number,
     t.exposed += waits;
     whole += waits;
   }
-  double slowest = std::max({whole, t.l2, t.hbm});
-  double smAndL2 = powerMean({whole, t.l2}, how.l2Power);
-  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - slowest;
-  t.seconds = slowest + t.contention + t.overhead;
+  addContention(t, whole, how.l2Power, c);
   t.boundBy = binding(t, whole, family);
   return t;
 }

@@ -264,9 +264,10 @@ UnitTimes attn::unitTimes(const BusyClocks &work, double whole, double ideal,
   return {t, whole, clock};
 }
 
-void attn::addContention(Time &t, double whole, const Calibration &c) {
+void attn::addContention(Time &t, double whole, double l2Power,
+                         const Calibration &c) {
   double longest = std::max({whole, t.l2, t.hbm});
-  double smAndL2 = powerMean({whole, t.l2}, c.l2Power);
+  double smAndL2 = powerMean({whole, t.l2}, l2Power);
   t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
   t.seconds = longest + t.contention + t.overhead;
 }

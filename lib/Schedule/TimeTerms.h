@@ -95,8 +95,9 @@ struct UnitTimes {
 UnitTimes unitTimes(const BusyClocks &work, double whole, double ideal,
                     const Machine &machine, const Calibration &calibration);
 /// Adds to times of units, L2, memory and overhead how they get into each
-/// other's way, and sums up.
-void addContention(Time &time, double whole, const Calibration &calibration);
+/// other's way, units and L2 by that power mean, and sums up.
+void addContention(Time &time, double whole, double l2Power,
+                   const Calibration &calibration);
 
 /// The name of the resource that takes longest in a launch.
 std::string binding(const Time &t, double smSeconds, TensorCoreFamily family);

@@ -363,6 +363,8 @@ static bool comesAgain(const Use &use, const GridCensus &grid) {
 static double shareDrifted(const Census &census, size_t number,
                            const Problem &problem, int64_t residentBlocks,
                            double keptL2) {
+  if (problem.mask.kind == MaskKind::none)
+    return 0;
   const GridCensus &grid = census.grids[number];
   double bytes = 0;
   bool comeAgain = false;
@@ -373,7 +375,7 @@ static double shareDrifted(const Census &census, size_t number,
     if (shapeOf(use.node->tensor).rows == Axis::Key)
       bytes += double(distinctBytes(*use.node, grid, problem));
   }
-  if (!comeAgain || problem.mask.kind == MaskKind::none)
+  if (!comeAgain)
     return 0;
   double heads = double(grid.heads);
   double least = std::ceil(double(residentBlocks) / double(grid.blocks));

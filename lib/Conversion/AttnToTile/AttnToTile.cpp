@@ -84,8 +84,10 @@ public:
     if (isScratchRole(role) && !shared && !isWaiting) {
       auto beyond =
           kernel.getArgAttrOfType<IntegerAttr>(argument, kBeyondKeysAttr);
-      return beyond ? scratchBeyond(beyond.getInt(), words)
-                    : tile::ScratchOp::create(b, type);
+      if (!beyond)
+        return tile::ScratchOp::create(b, type);
+      return scratch({beyondKeys(beyond.getInt(), index(words))}, std::nullopt,
+                     type.getElementType());
     }
     // What a launch leaves for those behind it: D, a number for each query.
     if (role == kDelta && !values.contains(role))
@@ -173,13 +175,11 @@ private:
     return times(ceilDiv(a, unit), index(unit));
   }
 
-  /// So many words if there are more keys, or else none.
-  Value scratchBeyond(int64_t most, int64_t words) {
+  /// So many if there are more keys than `most`, or else none.
+  Value beyondKeys(int64_t most, Value count) {
     Value isMore = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sgt,
                                                  keys, index(most));
-    Value size =
-        b.createOrFold<arith::SelectOp>(isMore, index(words), index(0));
-    return scratch({size}, std::nullopt, b.getI32Type());
+    return b.createOrFold<arith::SelectOp>(isMore, count, index(0));
   }
 
   /// Key heads of a round, if there are as many.
@@ -236,9 +236,7 @@ private:
   Value waitingStrips() {
     int64_t query = sizes.get("query");
     Value strips = times(ceilDiv(queries, query), index(query / kStripRows));
-    Value areSeveral = b.createOrFold<arith::CmpIOp>(
-        arith::CmpIPredicate::sgt, keys, index(sizes.get("strip")));
-    return b.createOrFold<arith::SelectOp>(areSeveral, strips, index(0));
+    return beyondKeys(sizes.get("strip"), strips);
   }
 
   /// Scratch memory with these extents and, within, so many elements.
