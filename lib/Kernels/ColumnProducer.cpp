@@ -97,48 +97,30 @@ private:
   /// last strip's scores, which hide how long it takes.
   Place loadStrips(const Tile &tile, Place place, function_ref<void()> draw) {
     Run run = f.blocks->ofTile(b, tile.row);
-    ValueRange end = b.loop(
-        run.begin, run.end, {place.slot, place.parity},
-        [&](Scalar n, ValueRange p) -> SmallVector<Value> {
-          b.when(n + 1 == run.end, draw);
-          Place place = loadScores(tile, n, {b.wrap(p[0]), b.wrap(p[1])});
-          Scalar most = b.select(run.begin < n, allPieces(), b.i32(kPieces));
-          place = loadValues(tile, n, b.i32(0), most, place);
-          return {place.slot, place.parity};
-        });
-    return {b.wrap(end[0]), b.wrap(end[1])};
+    return place.loop(b, run.begin, run.end, [&](Scalar n, Place place) {
+      b.when(n + 1 == run.end, draw);
+      place = loadScores(tile, n, place);
+      Scalar most = b.select(run.begin < n, allPieces(), b.i32(kPieces));
+      return loadValues(tile, n, b.i32(0), most, place);
+    });
   }
 
   Scalar keyHead(const Tile &tile) {
     return tile.head / f.arguments.get(b, "group");
   }
 
-  Place when(Scalar condition, Place place,
-             function_ref<Place(Place place)> body) {
-    ValueRange after = b.choose(
-        condition,
-        [&]() -> SmallVector<Value> {
-          Place next = body(place);
-          return {next.slot, next.parity};
-        },
-        [&]() -> SmallVector<Value> { return {place.slot, place.parity}; });
-    return {b.wrap(after[0]), b.wrap(after[1])};
-  }
-
   /// Starts loading a unit; what all blocks of the cluster need they load
   /// together.
   Place loadUnit(Place place, StringRef operand, const Tile &tile, Scalar head,
                  Scalar row, Scalar column) {
-    f.ring.awaitEmpty(b, place);
     bool isShared = operand != "q" && f.cluster > 1;
     bool isValue = operand == "v";
-    IntegerAttr some = isValue && f.columns < kMostColumns
-                           ? b.getI64IntegerAttr(f.columns)
-                           : IntegerAttr();
-    TmaLoadOp::create(b, f.map(operand), tile.batch, head, row,
-                      isValue ? f.pieces : f.units, place.slot,
-                      f.ring.fullBarrier(), place.slot, column,
-                      isShared ? Value(f.team->rank) : Value(), some);
+    std::optional<int64_t> columns;
+    if (isValue && f.columns < kMostColumns)
+      columns = f.columns;
+    f.ring.load(b, place, f.map(operand), tile.batch, head, row,
+                isValue ? f.pieces : f.units,
+                isShared ? f.team->rank : Scalar(), column, columns);
     return f.ring.next(b, place);
   }
 
@@ -147,19 +129,19 @@ private:
     Scalar row = tile.row + f.team->rank * kRows;
     Scalar keyHead = this->keyHead(tile);
     Scalar firstKey = n * f.strip + f.team->part * kKeys;
-    ValueRange end =
-        b.loop(b.i32(0), b.i32(f.panels), {place.slot, place.parity},
-               [&](Scalar panel, ValueRange p) -> SmallVector<Value> {
-                 Place place{b.wrap(p[0]), b.wrap(p[1])};
-                 Scalar column = panel * kPanel;
-                 if (f.resident < f.panels)
-                   place = when(isStreamed(panel), place, [&](Place place) {
-                     return loadUnit(place, "q", tile, tile.head, row, column);
-                   });
-                 place = loadUnit(place, "k", tile, keyHead, firstKey, column);
-                 return {place.slot, place.parity};
-               });
-    return {b.wrap(end[0]), b.wrap(end[1])};
+    auto loadQuery = [&](Scalar column, Place place) {
+      return loadUnit(place, "q", tile, tile.head, row, column);
+    };
+    return place.loop(
+        b, b.i32(0), b.i32(f.panels), [&](Scalar panel, Place place) {
+          Scalar column = panel * kPanel;
+          if (f.resident < f.panels)
+            place = place.choose(
+                b, isStreamed(panel),
+                [&](Place place) { return loadQuery(column, place); },
+                [](Place place) { return place; });
+          return loadUnit(place, "k", tile, keyHead, firstKey, column);
+        });
   }
 
   /// Whether a panel of Q is loaded anew for every strip, as `placeOf` says.
@@ -174,19 +156,13 @@ private:
                    Place place) {
     Scalar keyHead = this->keyHead(tile);
     Scalar column = f.team->part * f.columns;
-    ValueRange last =
-        b.loop(first, end, {place.slot, place.parity},
-               [&](Scalar piece, ValueRange p) -> SmallVector<Value> {
-                 Scalar distance = piece / kPieces;
-                 Scalar strip = b.select(piece < b.i32(kPieces), n, n - 1);
-                 Scalar key = strip * f.strip +
-                              f.team->partAfter(b, distance) * kKeys +
-                              (piece & b.i32(kPieces - 1)) * kPieceKeys;
-                 Place next = loadUnit({b.wrap(p[0]), b.wrap(p[1])}, "v", tile,
-                                       keyHead, key, column);
-                 return {next.slot, next.parity};
-               });
-    return {b.wrap(last[0]), b.wrap(last[1])};
+    return place.loop(b, first, end, [&](Scalar piece, Place place) {
+      Scalar distance = piece / kPieces;
+      Scalar strip = b.select(piece < b.i32(kPieces), n, n - 1);
+      Scalar key = strip * f.strip + f.team->partAfter(b, distance) * kKeys +
+                   (piece & b.i32(kPieces - 1)) * kPieceKeys;
+      return loadUnit(place, "v", tile, keyHead, key, column);
+    });
   }
 
   static constexpr int64_t kRows = ColumnFrame::kRows;

@@ -165,17 +165,13 @@ private:
     bool isQuery = operand == kQueries;
     Scalar head = isQuery ? tile.head : tile.head / f.arguments.get(b, "group");
     int64_t columns = columnsOf(operand);
-    Place &landing = places.landing;
-    ValueRange place = b.loop(
-        b.i32(0), b.i32(piecesOf(operand)), {landing.slot, landing.parity},
-        [&](Scalar piece, ValueRange p) -> SmallVector<Value> {
-          Place landing{b.wrap(p[0]), b.wrap(p[1])};
-          load(landing, operand, tile.batch, head, row + piece * f.landing.rows,
-               columns);
-          landing = f.ringLanding.next(b, landing);
-          return {landing.slot, landing.parity};
-        });
-    landing = {b.wrap(place[0]), b.wrap(place[1])};
+    places.landing =
+        places.landing.loop(b, b.i32(0), b.i32(piecesOf(operand)),
+                            [&](Scalar piece, Place landing) {
+                              load(landing, operand, tile.batch, head,
+                                   row + piece * f.landing.rows, columns);
+                              return f.ringLanding.next(b, landing);
+                            });
   }
 
   /// Loads a piece, of as many panels as the operand has.
@@ -184,14 +180,11 @@ private:
     constexpr StringLiteral names[] = {"k", "v", "q"};
     auto type = cast<SmemType>(f.bufferLanding.getType());
     int64_t wanted = llvm::alignTo(columns, type.panelColumns());
-    IntegerAttr some;
+    std::optional<int64_t> some;
     if (wanted < type.getColumns())
-      some = b.getI64IntegerAttr(wanted);
-    f.ringLanding.awaitEmpty(b, landing);
-    TmaLoadOp::create(b, f.map(names[operand]), batch, head, row,
-                      f.bufferLanding, landing.slot,
-                      f.ringLanding.fullBarrier(), landing.slot,
-                      /*column=*/b.i32(0), /*rank=*/Value(), some);
+      some = wanted;
+    f.ringLanding.load(b, landing, f.map(names[operand]), batch, head, row,
+                       f.bufferLanding, /*rank=*/{}, /*column=*/b.i32(0), some);
   }
 
   TileOrder order;
@@ -214,16 +207,12 @@ private:
                                             : f.ringQ;
     Place &place = places.operands[operand];
     ring.awaitEmpty(b, place);
-    ValueRange landing =
-        b.loop(b.i32(0), b.i32(piecesOf(operand)),
-               {places.landing.slot, places.landing.parity},
-               [&](Scalar number, ValueRange p) -> SmallVector<Value> {
-                 Place landing{b.wrap(p[0]), b.wrap(p[1])};
-                 piece(landing, number, operand, place);
-                 landing = f.ringLanding.next(b, landing);
-                 return {landing.slot, landing.parity};
-               });
-    places.landing = {b.wrap(landing[0]), b.wrap(landing[1])};
+    places.landing =
+        places.landing.loop(b, b.i32(0), b.i32(piecesOf(operand)),
+                            [&](Scalar number, Place landing) {
+                              piece(landing, number, operand, place);
+                              return f.ringLanding.next(b, landing);
+                            });
     FenceAsyncOp::create(b);
     ring.handOver(b, place);
     place = ring.next(b, place);

@@ -35,14 +35,10 @@ public:
 private:
   Place transpose(const Tile &tile, Place v) {
     Run run = f.blocks->ofTile(b, tile.row);
-    ValueRange place = b.loop(b.i32(0), run.end - run.begin, {v.slot, v.parity},
-                              [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                                Place v{b.wrap(p[0]), b.wrap(p[1])};
-                                block(v);
-                                v = f.ringV.next(b, v);
-                                return {v.slot, v.parity};
-                              });
-    return {b.wrap(place[0]), b.wrap(place[1])};
+    return v.loop(b, b.i32(0), run.end - run.begin, [&](Scalar, Place v) {
+      block(v);
+      return f.ringV.next(b, v);
+    });
   }
 
   /// The warp's strips of a block.  Both rings have as many slots, and who

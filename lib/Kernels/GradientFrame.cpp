@@ -75,26 +75,24 @@ void GradientFrame::createRoles(function_ref<void()> produce,
                                 function_ref<void(int64_t)> write,
                                 function_ref<void()> consume,
                                 function_ref<void()> finish) const {
-  auto roles = RolesOp::create(b);
-  b.createBlock(&roles.getBody());
   RegisterBudget budget = registerBudget(groups, hasBusyProducer,
                                          /*splits=*/false, hasMergedTiles);
-  b.role("producer", 1, budget.producer, /*singleLane=*/true, produce);
-  int64_t others = kWarpsPerGroup - 1, finishers = finish ? kFinishers : 0;
-  int64_t left = others - finishers;
-  for (int64_t writer = 0; writer < writers; ++writer) {
-    int64_t warps = writer + 1 < writers ? 1 : left;
-    b.role("writer", warps, budget.producer, /*singleLane=*/true,
-           [&] { write(writer); });
-    left -= warps;
-  }
-  if (finish)
-    b.role("finisher", finishers, budget.producer, /*singleLane=*/false,
-           finish);
-  b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
-         /*singleLane=*/false, consume);
-  b.setInsertionPointAfter(roles);
-  ReturnOp::create(b);
+  b.roles([&] {
+    b.role("producer", 1, budget.producer, /*singleLane=*/true, produce);
+    int64_t others = kWarpsPerGroup - 1, finishers = finish ? kFinishers : 0;
+    int64_t left = others - finishers;
+    for (int64_t writer = 0; writer < writers; ++writer) {
+      int64_t warps = writer + 1 < writers ? 1 : left;
+      b.role("writer", warps, budget.producer, /*singleLane=*/true,
+             [&] { write(writer); });
+      left -= warps;
+    }
+    if (finish)
+      b.role("finisher", finishers, budget.producer, /*singleLane=*/false,
+             finish);
+    b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
+           /*singleLane=*/false, consume);
+  });
 }
 
 TileOrder GradientFrame::order() const {

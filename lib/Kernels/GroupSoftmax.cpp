@@ -118,6 +118,13 @@ Value GroupSoftmax::difference(TileBuilder &b, Value from, Value to) {
                });
 }
 
+Value GroupSoftmax::powers(TileBuilder &b, Value exponents) {
+  return b.map(exponents, exponents.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                 return b.exp2(x[0]);
+               });
+}
+
 Value GroupSoftmax::higher(TileBuilder &b, Value one, Value other) const {
   return b.map({one, other}, one.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {

@@ -65,6 +65,8 @@ public:
   /// The same, 0 where both are infinite: of weights that are there already.
   static mlir::Value difference(TileBuilder &builder, mlir::Value from,
                                 mlir::Value to);
+  /// 2^x of such exponents, to scale f32 sums with.
+  static mlir::Value powers(TileBuilder &builder, mlir::Value exponents);
   mlir::Value higher(TileBuilder &builder, mlir::Value one,
                      mlir::Value other) const;
   /// Both, for the next keys of a block that writes and reads, if these or

@@ -104,70 +104,57 @@ private:
     return tile.head / f.arguments.get(b, "group");
   }
 
-  Place loop(Scalar begin, Scalar end, Place place,
-             function_ref<Place(Scalar, Place)> body) {
-    ValueRange last = b.loop(begin, end, {place.slot, place.parity},
-                             [&](Scalar i, ValueRange p) -> SmallVector<Value> {
-                               Place next =
-                                   body(i, {b.wrap(p[0]), b.wrap(p[1])});
-                               return {next.slot, next.parity};
-                             });
-    return {b.wrap(last[0]), b.wrap(last[1])};
-  }
-
   Place loadTile(const Tile &tile, Place place) {
     Run seen = f.blocks->ofTile(b, tile.row);
     Run strips = f.stripsOf(seen);
-    return loop(strips.begin, strips.end, place,
-                [&](Scalar strip, Place place) {
-                  return loadStrip(tile, f.ofStrip(seen, strip),
-                                   f.firstKeyOf(strip), place);
-                });
+    return place.loop(b, strips.begin, strips.end,
+                      [&](Scalar strip, Place place) {
+                        return loadStrip(tile, f.ofStrip(seen, strip),
+                                         f.firstKeyOf(strip), place);
+                      });
   }
 
   Place loadStrip(const Tile &tile, const Run &seen, Scalar key, Place place) {
-    place = loop(seen.begin / f.ofWhole, b.ceilDiv(seen.end, f.ofWhole), place,
-                 [&](Scalar part, Place place) {
-                   return loadScores(tile, f.ofPart(seen, part), key,
-                                     /*isBack=*/part % 2 == b.i32(1), place);
-                 });
-    return loop(b.i32(0), b.i32(f.columnTiles), place,
-                [&](Scalar number, Place place) {
-                  return loadValues(tile, seen, key, number * f.column, place);
-                });
+    Scalar firstPart = seen.begin / f.ofWhole;
+    place =
+        place.loop(b, firstPart, b.ceilDiv(seen.end, f.ofWhole),
+                   [&](Scalar part, Place place) {
+                     return loadScores(tile, f.ofPart(seen, part), key,
+                                       /*isBack=*/part % 2 == b.i32(1), place);
+                   });
+    return place.loop(
+        b, b.i32(0), b.i32(f.columnTiles), [&](Scalar number, Place place) {
+          return loadValues(tile, seen, key, number * f.column, place);
+        });
   }
 
   Place loadScores(const Tile &tile, const Run &halves, Scalar firstKey,
                    Scalar isBack, Place place) {
     Scalar key = firstKey + halves.begin * kHalf;
-    auto pack = [](const Place &place) -> SmallVector<Value> {
-      return {place.slot, place.parity};
-    };
+    auto one = [&](Place place) { return loadOne(tile, key, isBack, place); };
     if (f.ofWhole == 1)
-      return loadOne(tile, key, isBack, place);
-    ValueRange after = b.choose(
-        halves.begin + 1 < halves.end,
-        [&] { return pack(loadBoth(tile, key, isBack, place)); },
-        [&] { return pack(loadOne(tile, key, isBack, place)); });
-    return {b.wrap(after[0]), b.wrap(after[1])};
+      return one(place);
+    return place.choose(
+        b, halves.begin + 1 < halves.end,
+        [&](Place place) { return loadBoth(tile, key, isBack, place); }, one);
   }
 
   /// Panels of Q and of one half.
   Place loadOne(const Tile &tile, Scalar key, Scalar isBack, Place place) {
-    return loop(b.i32(0), b.i32(f.panels), place,
-                [&](Scalar panel, Place place) {
-                  Scalar back = b.i32(f.panels - 1) - panel;
-                  Scalar column = b.select(isBack, back, panel) * kPanel;
-                  place = loadQuery(tile, column, place);
-                  return loadKeys(tile, key, column, place);
-                });
+    return place.loop(b, b.i32(0), b.i32(f.panels),
+                      [&](Scalar panel, Place place) {
+                        Scalar back = b.i32(f.panels - 1) - panel;
+                        Scalar column = b.select(isBack, back, panel) * kPanel;
+                        place = loadQuery(tile, column, place);
+                        return loadKeys(tile, key, column, place);
+                      });
   }
 
   /// Panels of Q and of both halves.
   Place loadBoth(const Tile &tile, Scalar key, Scalar isBack, Place place) {
     int64_t whole = f.panels / 2 * 2;
-    place =
-        loop(b.i32(0), b.i32(whole / 2), place, [&](Scalar pair, Place place) {
+    place = place.loop(
+        b, b.i32(0), b.i32(whole / 2), [&](Scalar pair, Place place) {
           Scalar back = b.i32(f.panels - 2) - pair * 2;
           Scalar first = b.select(isBack, back, pair * 2) * kPanel;
           return loadPair(tile, key, first, /*isWhole=*/true, place);
@@ -210,22 +197,21 @@ private:
 
   Place loadValues(const Tile &tile, const Run &seen, Scalar key, Scalar column,
                    Place place) {
-    return loop(seen.begin * HeldFrame::kPieces, seen.end * HeldFrame::kPieces,
-                place, [&](Scalar piece, Place place) {
-                  return load(place, "v", f.pieces, tile, keyHead(tile),
-                              key + piece * HeldFrame::kPiece, column);
-                });
+    Scalar first = seen.begin * HeldFrame::kPieces;
+    return place.loop(b, first, seen.end * HeldFrame::kPieces,
+                      [&](Scalar piece, Place place) {
+                        return load(place, "v", f.pieces, tile, keyHead(tile),
+                                    key + piece * HeldFrame::kPiece, column);
+                      });
   }
 
   Place load(Place place, StringRef operand, Value buffer, const Tile &tile,
              Scalar head, Scalar row, Scalar column) {
-    f.ring.awaitEmpty(b, place);
-    IntegerAttr some = operand == "v" && f.column <= kPanel
-                           ? b.getI64IntegerAttr(kPanel)
-                           : IntegerAttr();
-    TmaLoadOp::create(b, f.map(operand), tile.batch, head, row, buffer,
-                      place.slot, f.ring.fullBarrier(), place.slot, column,
-                      /*rank=*/Value(), some);
+    std::optional<int64_t> columns;
+    if (operand == "v" && f.column <= kPanel)
+      columns = kPanel;
+    f.ring.load(b, place, f.map(operand), tile.batch, head, row, buffer,
+                /*rank=*/{}, column, columns);
     return f.ring.next(b, place);
   }
 

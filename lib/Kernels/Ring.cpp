@@ -25,6 +25,28 @@ Place Place::next(TileBuilder &b, int64_t slots) const {
           b.select(wraps, parity ^ 1, parity)};
 }
 
+Place Place::loop(TileBuilder &b, Scalar lower, Scalar upper,
+                  LoopBody body) const {
+  ValueRange last =
+      b.loop(lower, upper, {slot, parity},
+             [&](Scalar index, ValueRange p) -> SmallVector<Value> {
+               Place next = body(index, {b.wrap(p[0]), b.wrap(p[1])});
+               return {next.slot, next.parity};
+             });
+  return {b.wrap(last[0]), b.wrap(last[1])};
+}
+
+Place Place::choose(TileBuilder &b, Scalar condition, Branch yes,
+                    Branch no) const {
+  auto after = [&](Branch branch) -> SmallVector<Value> {
+    Place place = branch(*this);
+    return {place.slot, place.parity};
+  };
+  ValueRange last = b.choose(
+      condition, [&] { return after(yes); }, [&] { return after(no); });
+  return {b.wrap(last[0]), b.wrap(last[1])};
+}
+
 void Ring::awaitFull(TileBuilder &b, Place place) const {
   MbarrierWaitOp::create(b, full, place.slot, place.parity);
 }
@@ -42,11 +64,12 @@ void Ring::release(TileBuilder &b, Place place, Scalar condition) const {
 }
 
 void Ring::load(TileBuilder &b, Place place, Value map, Scalar batch,
-                Scalar head, Scalar row, Value buffer, Scalar rank) const {
+                Scalar head, Scalar row, Value buffer, Scalar rank,
+                Scalar column, std::optional<int64_t> columns) const {
   awaitEmpty(b, place);
   TmaLoadOp::create(b, map, batch, head, row, buffer, place.slot, full,
-                    place.slot, /*column=*/Value(), Value(rank),
-                    /*columns=*/IntegerAttr());
+                    place.slot, Value(column), Value(rank),
+                    columns ? b.getI64IntegerAttr(*columns) : IntegerAttr());
 }
 
 void Ring::startFrom(TileBuilder &b, Place place,

@@ -24,6 +24,15 @@ struct Place {
   static Place writer(TileBuilder &b) { return {b.i32(0), b.i32(1)}; }
   /// The next place of a ring of so many slots.
   Place next(TileBuilder &builder, int64_t slots) const;
+
+  /// The place behind a loop that begins at this one, and behind one of two
+  /// branches, where neither carries anything else.
+  using LoopBody = llvm::function_ref<Place(Scalar index, Place place)>;
+  Place loop(TileBuilder &builder, Scalar lower, Scalar upper,
+             LoopBody body) const;
+  using Branch = llvm::function_ref<Place(Place place)>;
+  Place choose(TileBuilder &builder, Scalar condition, Branch yes,
+               Branch no) const;
 };
 
 /// A ring of buffers (or of one) and its barriers.
@@ -45,10 +54,11 @@ public:
   /// Hands the slot back, if the condition holds.
   void release(TileBuilder &builder, Place place, Scalar condition = {}) const;
   /// Waits for the slot, then starts loading rows of a head into it; with the
-  /// rank of a block in its cluster, its part of them into those of all.
+  /// rank of a block in its cluster, its part of them into those of all; from a
+  /// column on, or all; so many columns, or as many as the buffer has.
   void load(TileBuilder &builder, Place place, mlir::Value map, Scalar batch,
-            Scalar head, Scalar row, mlir::Value buffer,
-            Scalar rank = {}) const;
+            Scalar head, Scalar row, mlir::Value buffer, Scalar rank = {},
+            Scalar column = {}, std::optional<int64_t> columns = {}) const;
   /// Waits for a slot that others have written, starts what copies it away, and
   /// hands it back when that has been read.
   void storeFrom(TileBuilder &builder, Place place,

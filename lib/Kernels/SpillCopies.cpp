@@ -144,18 +144,14 @@ private:
   /// loop, since a lane that loads has few registers.
   Place loadParts(int64_t slices, Place start,
                   function_ref<void(Scalar slice, Scalar part, Place)> load) {
-    ValueRange last = b.loop(
-        b.i32(0), b.i32(slices * kScaledParts), {start.slot, start.parity},
-        [&](Scalar number, ValueRange p) -> SmallVector<Value> {
-          Place place{b.wrap(p[0]), b.wrap(p[1])};
-          Scalar slice = number / kScaledParts;
-          f.ring.awaitEmpty(b, place);
-          Scalar last = slice * kScaledParts + (kScaledParts - 1);
-          load(slice, last - number, place);
-          place = f.ring.next(b, place);
-          return {place.slot, place.parity};
-        });
-    return {b.wrap(last[0]), b.wrap(last[1])};
+    return start.loop(b, b.i32(0), b.i32(slices * kScaledParts),
+                      [&](Scalar number, Place place) {
+                        Scalar slice = number / kScaledParts;
+                        f.ring.awaitEmpty(b, place);
+                        Scalar last = slice * kScaledParts + (kScaledParts - 1);
+                        load(slice, last - number, place);
+                        return f.ring.next(b, place);
+                      });
   }
 
   Place loadPartsOfWeights(const SpillFrame::RoundHead &head, const Tile &tile,
@@ -210,17 +206,12 @@ private:
   Place loadEach(int64_t columns, Place start,
                  function_ref<void(Scalar column, Place)> load) {
     constexpr int64_t width = SpillFrame::kStep;
-    ValueRange last =
-        b.loop(b.i32(0), b.i32((columns + width - 1) / width),
-               {start.slot, start.parity},
-               [&](Scalar slice, ValueRange p) -> SmallVector<Value> {
-                 Place place{b.wrap(p[0]), b.wrap(p[1])};
-                 f.ring.awaitEmpty(b, place);
-                 load(slice * width, place);
-                 place = f.ring.next(b, place);
-                 return {place.slot, place.parity};
-               });
-    return {b.wrap(last[0]), b.wrap(last[1])};
+    return start.loop(b, b.i32(0), b.i32((columns + width - 1) / width),
+                      [&](Scalar slice, Place place) {
+                        f.ring.awaitEmpty(b, place);
+                        load(slice * width, place);
+                        return f.ring.next(b, place);
+                      });
   }
 
   /// Q and both halves of a block of K, or the one that is seen.

@@ -311,6 +311,16 @@ ValueRange TileBuilder::repeat(ValueRange init, Test test, WhileBody body) {
   return op.getResults();
 }
 
+void TileBuilder::roles(function_ref<void()> declare) {
+  auto op = RolesOp::create(*this);
+  {
+    InsertionGuard guard(*this);
+    createBlock(&op.getBody());
+    declare();
+  }
+  ReturnOp::create(*this);
+}
+
 void TileBuilder::role(StringRef name, int64_t warps, int64_t registers,
                        bool singleLane, function_ref<void()> body) {
   auto op = RoleOp::create(*this, name, uint32_t(warps), uint32_t(registers),

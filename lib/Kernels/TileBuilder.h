@@ -117,6 +117,8 @@ public:
   using WhileBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::ValueRange carried)>;
   mlir::ValueRange repeat(mlir::ValueRange init, Test test, WhileBody body);
+  /// The roles of a kernel, which `declare` declares, and its end.
+  void roles(llvm::function_ref<void()> declare);
   /// A role of the roles that are being written.
   void role(llvm::StringRef name, int64_t warps, int64_t registers,
             bool singleLane, llvm::function_ref<void()> body);

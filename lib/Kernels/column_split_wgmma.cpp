@@ -76,19 +76,17 @@ public:
 
   KernelOp build() {
     KernelOp kernel = declare();
-    auto roles = RolesOp::create(b);
-    b.createBlock(&roles.getBody());
     RegisterBudget budget = registerBudget(kGroups);
-    b.role("producer", 1, budget.producer, /*singleLane=*/true,
-           [&] { produceStrips(*this); });
-    b.role("publisher 0", 1, budget.producer, /*singleLane=*/true,
-           [&] { publishStrips(*this, 0); });
-    b.role("publisher 1", 2, budget.producer, /*singleLane=*/true,
-           [&] { publishStrips(*this, 1); });
-    b.role("consumer", kConsumers, budget.consumer, /*singleLane=*/false,
-           [&] { consume(); });
-    b.setInsertionPointAfter(roles);
-    ReturnOp::create(b);
+    b.roles([&] {
+      b.role("producer", 1, budget.producer, /*singleLane=*/true,
+             [&] { produceStrips(*this); });
+      b.role("publisher 0", 1, budget.producer, /*singleLane=*/true,
+             [&] { publishStrips(*this, 0); });
+      b.role("publisher 1", 2, budget.producer, /*singleLane=*/true,
+             [&] { publishStrips(*this, 1); });
+      b.role("consumer", kConsumers, budget.consumer, /*singleLane=*/false,
+             [&] { consume(); });
+    });
     return kernel;
   }
 

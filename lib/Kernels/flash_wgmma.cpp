@@ -53,18 +53,16 @@ public:
     KernelOp kernel = declare();
     warp = b.warpId();
 
-    auto roles = RolesOp::create(b);
-    b.createBlock(&roles.getBody());
-    b.role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
-           [&] { splits ? landOperands(*this) : produceTiles(*this); });
-    if (hasHelper())
-      b.role(splits ? "splitter" : "transposer", helperWarps, budget.producer,
-             /*singleLane=*/false,
-             [&] { splits ? splitOperands(*this) : transposeValues(*this); });
-    b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
-           /*singleLane=*/false, [&] { consume(); });
-    b.setInsertionPointAfter(roles);
-    ReturnOp::create(b);
+    b.roles([&] {
+      b.role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
+             [&] { splits ? landOperands(*this) : produceTiles(*this); });
+      if (hasHelper())
+        b.role(splits ? "splitter" : "transposer", helperWarps, budget.producer,
+               /*singleLane=*/false,
+               [&] { splits ? splitOperands(*this) : transposeValues(*this); });
+      b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
+             /*singleLane=*/false, [&] { consume(); });
+    });
     return kernel;
   }
 

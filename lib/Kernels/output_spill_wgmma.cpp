@@ -46,15 +46,13 @@ public:
 
   KernelOp build() {
     KernelOp kernel = declare();
-    auto roles = RolesOp::create(b);
-    b.createBlock(&roles.getBody());
     RegisterBudget budget = registerBudget(kGroups);
-    b.role("producer", kWarpsPerGroup, budget.producer, /*singleLane=*/true,
-           [&] { produceHeldTiles(*this); });
-    b.role("consumer", kConsumers, budget.consumer, /*singleLane=*/false,
-           [&] { consume(); });
-    b.setInsertionPointAfter(roles);
-    ReturnOp::create(b);
+    b.roles([&] {
+      b.role("producer", kWarpsPerGroup, budget.producer, /*singleLane=*/true,
+             [&] { produceHeldTiles(*this); });
+      b.role("consumer", kConsumers, budget.consumer, /*singleLane=*/false,
+             [&] { consume(); });
+    });
     return kernel;
   }
 
@@ -206,23 +204,23 @@ private:
   /// S of one half, panel by panel; hands units back as they have been read.
   Value multiplyOne(Place &place) {
     return multiplyQK(place, panelsInTurn(slots / 2, 1), 1,
-                      [&](int64_t count, Place &place, Value sum,
-                          function_ref<void()> afterwards) {
-                        return addPanels(count, place, sum, afterwards);
-                      });
+                      &OutputSpill::addPanels);
   }
   /// The same of both.
   Value multiplyBoth(Place &place) {
     return multiplyQK(place, panelsInTurn(slots / 3, 2), 2,
-                      [&](int64_t count, Place &place, Value sum,
-                          function_ref<void()> afterwards) {
-                        return addPairs(count, place, sum, afterwards);
-                      });
+                      &OutputSpill::addPairs);
   }
 
-  using AddPanels = function_ref<Value(int64_t count, Place &place, Value sum,
-                                       function_ref<void()> afterwards)>;
-  Value multiplyQK(Place &place, int64_t last, int64_t halves, AddPanels add) {
+  using AddPanels = Value (OutputSpill::*)(int64_t count, Place &place,
+                                           Value sum,
+                                           function_ref<void()> afterwards);
+  Value multiplyQK(Place &place, int64_t last, int64_t halves,
+                   AddPanels addPanels) {
+    auto add = [&](int64_t count, Place &place, Value sum,
+                   function_ref<void()> afterwards) {
+      return (this->*addPanels)(count, place, sum, afterwards);
+    };
     Value sum;
     int64_t before = panels - last;
     if (before >= kMostPanels) {
@@ -329,11 +327,8 @@ private:
                    const Tile &tile, const Strip &strip) {
     Strips strips{staging, map("o"), groupRow,
                   warpRow, leads,    /*barrier=*/group + (1 + kGroups)};
-    ValueRange last = b.loop(
-        b.i32(0), b.i32(columnTiles),
-        {weights.place.slot, weights.place.parity},
-        [&](Scalar number, ValueRange p) -> SmallVector<Value> {
-          Place place{b.wrap(p[0]), b.wrap(p[1])};
+    return weights.place.loop(
+        b, b.i32(0), b.i32(columnTiles), [&](Scalar number, Place place) {
           Value sum = takeUp(number, strip, max, weights.rows.max);
           sum = multiplyPV(sum, weights.pieces, strip.seen, place);
           b.when(strip.isLast, [&] {
@@ -344,9 +339,8 @@ private:
             StoreRegistersOp::create(b, sum, arguments.get(b, kScratchRole),
                                      placeOf(number));
           });
-          return {place.slot, place.parity};
+          return place;
         });
-    return {b.wrap(last[0]), b.wrap(last[1])};
   }
 
   /// Where a warp's rows of a tile of columns wait.
@@ -366,12 +360,7 @@ private:
                                               placeOf(number))
                           .getResult(0);
           Value exponents = GroupSoftmax::difference(b, before, after);
-          Value factors =
-              b.map(exponents, exponents.getType(),
-                    [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                      return b.exp2(x[0]);
-                    });
-          return {scaleRows(b, sum, factors)};
+          return {scaleRows(b, sum, GroupSoftmax::powers(b, exponents))};
         })[0];
   }
 

@@ -213,10 +213,7 @@ private:
   }
   /// What strips before have summed up.
   SmallVector<Value> takeUp(const Strip &strip, Scalar column) {
-    Value alpha = b.map(strip.exponents, strip.exponents.getType(),
-                        [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                          return b.exp2(x[0]);
-                        });
+    Value alpha = GroupSoftmax::powers(b, strip.exponents);
     return {scaleRows(b, absorbOutput(column)[0], alpha)};
   }
 

@@ -318,23 +318,16 @@ private:
 
   /// Gives so many slots back as they come.
   void pass(Scalar steps, Place &place) const {
-    ValueRange last = b.loop(b.i32(0), steps, {place.slot, place.parity},
-                             [&](Scalar, ValueRange p) -> SmallVector<Value> {
-                               Place place{b.wrap(p[0]), b.wrap(p[1])};
-                               ring.awaitFull(b, place);
-                               ring.release(b, place);
-                               place = ring.next(b, place);
-                               return {place.slot, place.parity};
-                             });
-    place = {b.wrap(last[0]), b.wrap(last[1])};
+    place = place.loop(b, b.i32(0), steps, [&](Scalar, Place place) {
+      ring.awaitFull(b, place);
+      ring.release(b, place);
+      return ring.next(b, place);
+    });
   }
 
   /// sum += P of a block times V times such powers of two.
   Value addBlockOfParts(Value exponents, Value sum, Place &place) {
-    Value factors = b.map(exponents, exponents.getType(),
-                          [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                            return b.exp2(x[0]);
-                          });
+    Value factors = GroupSoftmax::powers(b, exponents);
     ValueRange last = b.loop(
         b.i32(0), b.i32(keyBlock / kStep), {place.slot, place.parity, sum},
         [&](Scalar, ValueRange p) -> SmallVector<Value> {

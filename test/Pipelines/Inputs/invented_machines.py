@@ -6,9 +6,9 @@ static and dynamic, and what the machine has.
 """
 import re
 import subprocess
+import sys
 
 from isa import ptx_of
-import sys
 
 SCHEDULES = ("", "flash", "streamed_query", "output_spill", "score_spill",
              "column_split")

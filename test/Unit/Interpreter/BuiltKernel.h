@@ -15,8 +15,8 @@ namespace attn {
 
 /// What FlashCase::errorOf may be: the bounds that GPU results are held to, but
 /// for few weights at maxima that are whole powers of two, as blocks have them
-/// whose weights are brought together:
-/// the largest weight of a row is rounded too, and nothing cancels that.
+/// whose weights are brought together: the largest weight of a row is rounded
+/// too, and nothing cancels that.
 double limitOf(const FlashCase &flash);
 /// What FlashCase::largestErrorOf may be: two roundings to 16 bits, of a weight
 /// and of the output.  Of f32 there is no such bound.

@@ -10,7 +10,6 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -72,6 +71,16 @@ void FlashCase::consultOracle() {
   std::vector<double> sameLse(truthLse.size());
   oracle::attention(oracleProblem(problem, scale), array(q, "q"), array(k, "k"),
                     array(sizes, "v"), magnitude.data(), sameLse.data());
+}
+
+void FlashCase::growScores(float growth, int64_t every) {
+  llvm::fill(q, 1.0f);
+  for (size_t i = 0; i < k.size(); ++i) {
+    int64_t row = int64_t(i) / problem.headDim % problem.keys;
+    int64_t steps = row / every;
+    k[i] = growth * float(steps);
+  }
+  consultOracle();
 }
 
 std::array<int64_t, 3> FlashCase::grid() const {
@@ -174,10 +183,6 @@ double FlashCase::lseErrorOf(ArrayRef<float> lse) const {
     largest = std::max(largest, std::isnan(error) ? infinity : error);
   }
   return largest;
-}
-
-int64_t BoundaryDraws::operator()(int64_t least, int64_t most) {
-  return std::uniform_int_distribution<int64_t>(least, most)(random);
 }
 
 Problem BoundaryDraws::problem(Problem like, int64_t tileRows,

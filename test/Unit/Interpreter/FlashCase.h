@@ -9,11 +9,11 @@
 #define ATTN_TEST_UNIT_INTERPRETER_FLASHCASE_H
 
 #include "CaseArrays.h"
+#include "Draws.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
-#include <random>
 #include <string>
 #include <vector>
 
@@ -21,9 +21,10 @@ namespace attn {
 
 /// A module with the kernel that a builder writes: `score_spill_mma_sync` if
 /// the tiles have strips, `cluster_wgmma` if they have clusters,
-/// `output_spill_mma_sync` if they say whether it reduces, `flash_wgmma` if
-/// they say whether the kernel is persistent, `streamed_query_mma_sync` if they
-/// have slices, else `flash_mma_sync`.
+/// `output_spill_mma_sync` if they say whether it reduces, `output_spill_wgmma`
+/// if they have parts, `flash_wgmma` if they say whether the kernel is
+/// persistent, `streamed_query_mma_sync` if they have slices, else
+/// `flash_mma_sync`.
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
                                              const Problem &problem,
                                              const Tiles &tiles);
@@ -58,6 +59,9 @@ public:
   std::vector<float> q, k, v;
   /// Works out the truth again, after a change of the inputs.
   void consultOracle();
+  /// Scores that grow, or shrink, every so many keys, and their truth: all of q
+  /// is 1, and row j of k is growth * (j / every).
+  void growScores(float growth, int64_t every);
   /// |o - truth| / |truth|; infinite where one is NaN and the other is not.
   double errorOf(llvm::ArrayRef<float> o) const;
   /// The largest |o - truth| of an element, beside the sum of its |p v| and
@@ -80,19 +84,15 @@ private:
 /// blocks of its own to pass over.  A block takes all tiles behind the first
 /// ones, so that the number of multiprocessors says how far apart its first two
 /// tiles are.
-class BoundaryDraws {
+class BoundaryDraws : public Draws {
 public:
-  explicit BoundaryDraws(uint64_t seed) : random(seed) {}
+  using Draws::Draws;
 
-  int64_t operator()(int64_t least, int64_t most);
   /// One head or two of `like`, up to three tiles of queries, any mask.
   Problem problem(Problem like, int64_t tileRows, int64_t mostKeys);
   /// Draws the multiprocessors of a case, and the order of its warps: one,
   /// since whether they wait for each other forever depends on none.
   InterpreterOptions place(FlashCase &flash, uint64_t seed);
-
-private:
-  std::mt19937_64 random;
 };
 
 } // namespace attn

@@ -1,9 +1,9 @@
 //===- OutputSpill.cpp - O between blocks of keys, byte for byte ----------===//
 
 #include "BuiltKernel.h"
+#include "Draws.h"
 
 #include <limits>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -172,22 +172,14 @@ TEST_F(OutputSpill, GrowingScores) {
   for (DataType type : {DataType::bf16, DataType::f16})
     for (float growth : {1.0f, 20.0f}) {
       FlashCase flash(oneHead(40, 200, 32, 32, {}, type), Choice());
-      for (int64_t i = 0; i < 40 * 32; ++i)
-        flash.q[i] = 1;
-      for (int64_t j = 0; j < 200; ++j)
-        for (int64_t c = 0; c < 32; ++c)
-          flash.k[j * 32 + c] = growth * float(j / 16);
-      flash.consultOracle();
+      flash.growScores(growth, /*every=*/16);
       check(flash);
     }
 }
 
 TEST_F(OutputSpill, RandomProblems) {
   Seed seed;
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  Draws draw(seed);
   const DataType types[] = {DataType::bf16, DataType::f16, DataType::f32};
   for (int i = 0; i < 80; ++i) {
     const Mask masks[] = {{},

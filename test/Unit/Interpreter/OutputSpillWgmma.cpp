@@ -1,9 +1,9 @@
 //===- OutputSpillWgmma.cpp - P of a strip stays, byte for byte -----------===//
 
 #include "BuiltKernel.h"
+#include "Draws.h"
 
 #include <limits>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -127,12 +127,7 @@ TEST_F(OutputSpillWgmma, GrowingScores) {
     for (DataType type : {DataType::bf16, DataType::f16})
       for (float growth : {1.0f, 20.0f}) {
         FlashCase flash(oneHead(40, 1200, 32, 32, {}, type), c);
-        for (int64_t i = 0; i < 40 * 32; ++i)
-          flash.q[i] = 1;
-        for (int64_t j = 0; j < 1200; ++j)
-          for (int64_t column = 0; column < 32; ++column)
-            flash.k[j * 32 + column] = growth * float(j / 100);
-        flash.consultOracle();
+        flash.growScores(growth, /*every=*/100);
         check(flash);
       }
 }
@@ -151,10 +146,7 @@ TEST_F(OutputSpillWgmma, RingsThatAreTooShort) {
 
 TEST_F(OutputSpillWgmma, RandomProblems) {
   Seed seed;
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  Draws draw(seed);
   const DataType types[] = {DataType::bf16, DataType::f16};
   for (int i = 0; i < 60; ++i) {
     const Mask masks[] = {{},

@@ -6,13 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Draws.h"
 #include "FlashCase.h"
 #include "KernelTest.h"
 
 #include "attn/Schedule/Plan.h"
 #include "attn/Tile/SharedMemory.h"
-
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -22,9 +21,6 @@ class Planned : public ::testing::TestWithParam<const char *> {
 protected:
   Planned() { loadDialects(context); }
 
-  int64_t draw(int64_t first, int64_t last) {
-    return std::uniform_int_distribution<int64_t>(first, last)(random);
-  }
   Problem drawProblem() {
     Problem p;
     p.dtype = draw(0, 1) ? DataType::bf16 : DataType::f16;
@@ -103,7 +99,7 @@ protected:
   }
 
   MLIRContext context;
-  std::mt19937_64 random{7};
+  Draws draw{7};
 };
 } // namespace
 

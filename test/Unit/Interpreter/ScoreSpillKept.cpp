@@ -6,8 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltRounds.h"
-
-#include <random>
+#include "Draws.h"
 
 using namespace mlir;
 using namespace attn;
@@ -105,10 +104,7 @@ TEST_F(ScoreSpillKept, MergedInAllBlockOrders) {
 
 TEST_F(ScoreSpillKept, RandomProblems) {
   Seed seed;
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  Draws draw(seed);
   for (int i = 0; i < 40; ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},

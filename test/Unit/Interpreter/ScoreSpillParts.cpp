@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltRounds.h"
+#include "Draws.h"
 
 #include <cmath>
 #include <limits>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -113,10 +113,7 @@ TEST_F(ScoreSpillParts, OrdersOfWarps) {
 
 TEST_F(ScoreSpillParts, RandomProblems) {
   Seed seed;
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  Draws draw(seed);
   for (int i = 0; i < 12; ++i) {
     Problem p = problem(draw(0, 400), draw(0, 400), draw(1, 200), draw(1, 200),
                         kMasks[draw(0, std::size(kMasks) - 1)]);

@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltRounds.h"
+#include "Draws.h"
 
 #include "gtest/gtest-spi.h"
 
 #include <limits>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -287,22 +287,14 @@ TEST_F(ScoreSpillWgmma, GrowingScores) {
   for (DataType type : {DataType::bf16, DataType::f16})
     for (float growth : {1.0f, 20.0f, -1.0f, -20.0f}) {
       FlashCase flash(oneHead(40, 600, 32, 32, {}, type), Choice());
-      for (int64_t i = 0; i < 40 * 32; ++i)
-        flash.q[i] = 1;
-      for (int64_t j = 0; j < 600; ++j)
-        for (int64_t c = 0; c < 32; ++c)
-          flash.k[j * 32 + c] = growth * float(j / 32);
-      flash.consultOracle();
+      flash.growScores(growth, /*every=*/32);
       check(flash);
     }
 }
 
 TEST_F(ScoreSpillWgmma, RandomProblems) {
   Seed seed;
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  Draws draw(seed);
   for (int i = 0; i < 60; ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},

@@ -7,9 +7,9 @@
 
 #include "../Schedule/SpillBackwardTiles.h"
 #include "BuiltGradient.h"
+#include "Draws.h"
 
 #include <limits>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -169,10 +169,7 @@ TEST_F(SpillBackward, NotANumberInAValue) {
 
 TEST_F(SpillBackward, RandomProblems) {
   Seed seed;
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  Draws draw(seed);
   for (int i = 0; i < 30; ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},

@@ -7,8 +7,7 @@
 
 #include "../Schedule/SpillBackwardTiles.h"
 #include "BuiltGradient.h"
-
-#include <random>
+#include "Draws.h"
 
 using namespace mlir;
 using namespace attn;
@@ -139,10 +138,7 @@ TEST_F(SpillBackwardKept, MergedInAllBlockOrders) {
 
 TEST_F(SpillBackwardKept, RandomProblems) {
   Seed seed;
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  Draws draw(seed);
   for (int i = 0; i < 30; ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},

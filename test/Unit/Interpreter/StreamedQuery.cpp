@@ -1,9 +1,9 @@
 //===- StreamedQuery.cpp - Wide heads, byte for byte ----------------------===//
 
 #include "BuiltKernel.h"
+#include "Draws.h"
 
 #include <limits>
-#include <random>
 
 using namespace mlir;
 using namespace attn;
@@ -130,10 +130,7 @@ TEST_F(StreamedQuery, NotANumberStaysInTheRowsThatSeeIt) {
 
 TEST_F(StreamedQuery, RandomProblems) {
   Seed seed;
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  Draws draw(seed);
   for (int i = 0; i < 80; ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},

@@ -2,6 +2,7 @@
 
 #include "RandomProblem.h"
 #include "TokenProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
@@ -12,9 +13,6 @@
 using namespace attn;
 
 namespace {
-
-int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
-int64_t up(int64_t a, int64_t b) { return tilesOf(a, b) * b; }
 
 Tiles tilesOf(int64_t key, int64_t queryBlock, int64_t stages,
               int64_t beside = 0) {
@@ -67,7 +65,7 @@ TEST(FlashBackward, Words) {
       int64_t around = nq * (2 * e + 1 + p.dlse) + nq * (2 + d) + 2 * nq * d;
       // K, V, dK, dV; for each head of queries Q, dO, LSE, D, and dQ added.
       int64_t own = nk * 2 * (d + e);
-      int64_t past = tilesOf(nk, key) * group * nq * (2 * d + e + 2);
+      int64_t past = ceilDiv(nk, key) * group * nq * (2 * d + e + 2);
       for (int64_t beside : {0, 1})
         for (int64_t firstStores : {0, 1})
           EXPECT_EQ(trafficWords(
@@ -95,22 +93,16 @@ struct Main {
 
 private:
   int64_t panels(int64_t rows, int64_t cols) const {
-    return rows * up(2 * cols, 128);
-  }
-  bool sees(int64_t i0, int64_t j0) const {
-    for (int64_t i = i0; i < std::min(i0 + queryBlock, p.queries); ++i)
-      for (int64_t j = j0; j < std::min(j0 + key, p.keys); ++j)
-        if (isVisible(p, i, j))
-          return true;
-    return false;
+    return rows * roundUp(2 * cols, 128);
   }
 
   void tile(int64_t first) {
-    int64_t d = p.headDim, e = p.headDimV, d16 = up(d, 16), e16 = up(e, 16);
+    int64_t d = p.headDim, e = p.headDimV;
+    int64_t d16 = roundUp(d, 16), e16 = roundUp(e, 16);
     int64_t rows = std::min(key, p.keys - first);
     bool isSeen = false;
     for (int64_t i = 0; i < p.queries; i += queryBlock)
-      isSeen |= sees(i, first);
+      isSeen |= sees(p, i, queryBlock, first, key);
     if (isSeen || !firstStores) {
       l2 += rows * 2 * (d + e); // K, V
       smem += panels(key, d) + panels(key, e);
@@ -119,7 +111,7 @@ private:
     smem += 2 * (key * (d16 + e16) + rows * (d + e)); // staged
     for (int64_t head = 0; head < p.heads / p.kvHeads; ++head) {
       for (int64_t i = 0; i < p.queries; i += queryBlock)
-        if (sees(i, first))
+        if (sees(p, i, queryBlock, first, key))
           step(i);
       if (!isSeen && !firstStores)
         step(0);
@@ -127,11 +119,12 @@ private:
   }
 
   void step(int64_t first) {
-    int64_t d = p.headDim, e = p.headDimV, d16 = up(d, 16), e16 = up(e, 16);
+    int64_t d = p.headDim, e = p.headDimV;
+    int64_t d16 = roundUp(d, 16), e16 = roundUp(e, 16);
     int64_t rows = std::min(queryBlock, p.queries - first);
     int64_t warpgroups = key / 64;
     bool byRows = queryBlock == key;
-    int64_t dq = byRows ? d16 : up(d, 64 * warpgroups);
+    int64_t dq = byRows ? d16 : roundUp(d, 64 * warpgroups);
     l2 += 2 * rows * (d + e) + 8 * queryBlock + 4 * queryBlock * dq;
     smem += panels(queryBlock, d) + panels(queryBlock, e) + 8 * queryBlock;
     for (int64_t g = 0; g < warpgroups; ++g) {
@@ -170,9 +163,9 @@ TEST(FlashBackward, MovesWhatTheKernelMoves) {
       auto bytes = [&](size_t launch) {
         return gridTraffic(counted, launch, p, *findMachine("h100_sxm"), 132);
       };
-      int64_t rows = up(p.queries, queryBlock);
-      int64_t dq = queryBlock == key ? up(p.headDim, 16)
-                                     : up(p.headDim, 64 * (key / 64));
+      int64_t rows = roundUp(p.queries, queryBlock);
+      int64_t dq = queryBlock == key ? roundUp(p.headDim, 16)
+                                     : roundUp(p.headDim, 64 * (key / 64));
       Bytes prepare = bytes(0), main = bytes(1), finish = bytes(2);
       EXPECT_EQ(prepare.l2,
                 heads * (p.queries * (4 * p.headDimV + 4 + 4 * p.dlse) +

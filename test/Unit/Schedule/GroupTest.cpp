@@ -2,6 +2,7 @@
 
 #include "RandomProblem.h"
 #include "TokenProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
@@ -17,28 +18,15 @@ namespace {
 
 const Machine &h100() { return *findMachine("h100_sxm"); }
 
-int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
 /// What the blocks of a group do, one after the other, looking at every pair.
 struct Group {
   const Problem &p;
   int64_t blocks, cluster, resident;
   int64_t l2 = 0, smem = 0;
 
-  int64_t panels = up(p.headDim, 64) / 64;
-  int64_t columns = up((p.headDimV + blocks - 1) / blocks, 64);
+  int64_t panels = ceilDiv(p.headDim, 64);
+  int64_t columns = roundUp(ceilDiv(p.headDimV, blocks), 64);
   int64_t strip = 128 * blocks;
-
-  bool sees(int64_t r0, int64_t k0) const {
-    for (int64_t i = r0; i < std::min(r0 + 128 * cluster, p.queries); ++i)
-      for (int64_t j = k0; j < std::min(k0 + strip, p.keys); ++j)
-        if (isVisible(p, i, j))
-          return true;
-    return false;
-  }
-  static int64_t clipped(int64_t first, int64_t size, int64_t limit) {
-    return std::max<int64_t>(0, std::min(first + size, limit) - first);
-  }
 
   /// A unit of the ring that a cluster loads together: bytes by L2 once, into
   /// the memory of every block.
@@ -59,7 +47,7 @@ struct Group {
                1);
       int64_t strips = 0;
       for (int64_t k0 = 0; k0 < p.keys; k0 += strip)
-        if (sees(r0, k0)) {
+        if (sees(p, r0, 128 * cluster, k0, strip)) {
           oneStrip(r0, k0);
           ++strips;
         }
@@ -103,8 +91,8 @@ TEST(Group, ColumnSplitMovesWhatItsBlocksMove) {
     Problem p = random.problem(1300);
     p.headDim = 8 * random.number(1, 100);
     p.headDimV = 8 * random.number(9, 100);
-    int64_t group = random.number((p.headDimV + 255) / 256, 4);
-    if ((group - 1) * up((p.headDimV + group - 1) / group, 64) >= p.headDimV)
+    int64_t group = random.number(ceilDiv(p.headDimV, 256), 4);
+    if ((group - 1) * roundUp(ceilDiv(p.headDimV, group), 64) >= p.headDimV)
       continue;
     group = std::max<int64_t>(group, 2);
     int64_t cluster = random.number(1, 2), resident = random.number(1, 8);

@@ -2,6 +2,7 @@
 
 #include "RandomProblem.h"
 #include "TokenProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
 #include "gtest/gtest.h"
@@ -12,8 +13,6 @@ using namespace attn;
 namespace {
 
 const Machine &h100() { return *findMachine("h100_sxm"); }
-
-int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 Tiles held(int64_t part, int64_t slots) {
   return {{"query", 128},
@@ -29,26 +28,15 @@ struct Block {
   int64_t part;
   int64_t l2 = 0, smem = 0;
 
-  int64_t depth = up(p.headDim, 64);
-  int64_t column = std::min<int64_t>(128, up(p.headDimV, 16));
-  int64_t columnTiles = (p.headDimV + column - 1) / column;
-
-  bool sees(int64_t r0, int64_t k0, int64_t keys) const {
-    for (int64_t i = r0; i < std::min(r0 + 128, p.queries); ++i)
-      for (int64_t j = k0; j < std::min(k0 + keys, p.keys); ++j)
-        if (isVisible(p, i, j))
-          return true;
-    return false;
-  }
-  static int64_t clipped(int64_t first, int64_t size, int64_t limit) {
-    return std::max<int64_t>(0, std::min(first + size, limit) - first);
-  }
+  int64_t depth = roundUp(p.headDim, 64);
+  int64_t column = std::min<int64_t>(128, roundUp(p.headDimV, 16));
+  int64_t columnTiles = ceilDiv(p.headDimV, column);
 
   void run() {
     for (int64_t r0 = 0; r0 < p.queries; r0 += 128) {
       int64_t strips = 0;
       for (int64_t k0 = 0; k0 < p.keys; k0 += 512)
-        if (sees(r0, k0, 512)) {
+        if (sees(p, r0, 128, k0, 512)) {
           strip(r0, k0);
           ++strips;
         }
@@ -58,7 +46,7 @@ struct Block {
       }
       // O, as f32 accumulators, to its place and back.
       l2 += std::max<int64_t>(0, strips - 1) * 2 * 128 * columnTiles *
-            up(column, 16) * 4;
+            roundUp(column, 16) * 4;
       int64_t rows = clipped(r0, 128, p.queries);
       l2 += rows * (p.headDimV * 2 + (p.lse ? 4 : 0));
       smem += 128 * columnTiles * column * 2 + rows * p.headDimV * 2;
@@ -69,7 +57,7 @@ struct Block {
     for (int64_t k1 = k0; k1 < std::min(k0 + 512, p.keys); k1 += part) {
       int64_t halves = 0;
       for (int64_t k2 = k1; k2 < std::min(k1 + part, p.keys); k2 += 128)
-        if (sees(r0, k2, 128)) {
+        if (sees(p, r0, 128, k2, 128)) {
           ++halves;
           l2 += clipped(k2, 128, p.keys) * p.headDim * 2;
           values(k2);
@@ -91,7 +79,7 @@ struct Block {
 
   void values(int64_t key) {
     l2 += clipped(key, 128, p.keys) * p.headDimV * 2;
-    smem += columnTiles * 128 * up(column, 64) * 2;
+    smem += columnTiles * 128 * roundUp(column, 64) * 2;
     smem += columnTiles * 2 * 128 * column * 2;
   }
 };

@@ -4,6 +4,7 @@
 #define ATTN_TEST_RANDOM_PROBLEM_H
 
 #include "attn/Schedule/Problem.h"
+#include <algorithm>
 #include <ostream>
 #include <random>
 
@@ -65,6 +66,21 @@ inline bool isVisible(const Problem &p, int64_t i, int64_t j) {
   }
   }
   return false;
+}
+
+/// Does any of those queries see any of those keys?  Both end with the problem.
+inline bool sees(const Problem &p, int64_t i0, int64_t rows, int64_t j0,
+                 int64_t cols) {
+  for (int64_t i = i0; i < std::min(i0 + rows, p.queries); ++i)
+    for (int64_t j = j0; j < std::min(j0 + cols, p.keys); ++j)
+      if (isVisible(p, i, j))
+        return true;
+  return false;
+}
+
+/// How many of `size` rows, or columns, from `first` on there are.
+inline int64_t clipped(int64_t first, int64_t size, int64_t limit) {
+  return std::max<int64_t>(0, std::min(first + size, limit) - first);
 }
 
 } // namespace attn

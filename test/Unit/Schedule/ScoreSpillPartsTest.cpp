@@ -7,6 +7,7 @@
 
 #include "RandomProblem.h"
 #include "TokenProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
@@ -20,9 +21,6 @@ using namespace attn;
 namespace {
 
 const Machine &h100() { return *findMachine("h100_sxm"); }
-
-int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
-int64_t up(int64_t a, int64_t b) { return tilesOf(a, b) * b; }
 
 struct Choice {
   int64_t column = 128, strip = 1024, heads = 16;
@@ -81,16 +79,9 @@ private:
   static constexpr int64_t own = 128; ///< rows of a tile, keys of a block
 
   static int64_t split(int64_t columns, int64_t unit) {
-    return kNumber * columns + kAll * up(columns, unit);
+    return kNumber * columns + kAll * roundUp(columns, unit);
   }
 
-  bool sees(int64_t i0, int64_t j0) const {
-    for (int64_t i = i0; i < std::min(i0 + own, p.queries); ++i)
-      for (int64_t j = j0; j < std::min(j0 + own, p.keys); ++j)
-        if (isVisible(p, i, j))
-          return true;
-    return false;
-  }
   /// Of two parts of a slice of both factors, that come and of which two
   /// warpgroups read three pairs.
   int64_t smemOf(int64_t right) const {
@@ -100,12 +91,13 @@ private:
   void scoresTiles(int64_t i) {
     int64_t rows = std::min(own, p.queries - i);
     for (int64_t j = 0; j < p.keys; j += own) {
-      if (!sees(i, j))
+      if (!sees(p, i, own, j, own))
         continue;
       int64_t cols = std::min(own, p.keys - j);
-      scores.l2 += kAll * (rows + cols) * up(p.headDim, 64) + kAll * own * own;
+      scores.l2 +=
+          kAll * (rows + cols) * roundUp(p.headDim, 64) + kAll * own * own;
       scores.l2 += 8 * rows; // statistics
-      scores.smem += tilesOf(p.headDim, 64) * smemOf(own);
+      scores.smem += ceilDiv(p.headDim, 64) * smemOf(own);
       scores.smem += 2 * (kAll * own * own); // staged
     }
   }
@@ -113,7 +105,7 @@ private:
   void outputsTile(int64_t i, int64_t cols) {
     int64_t rows = std::min(own, p.queries - i);
     for (int64_t j = 0; j < p.keys; j += own) {
-      if (!sees(i, j))
+      if (!sees(p, i, own, j, own))
         continue;
       outputs.l2 += 8 * rows + kAll * own * own;
       outputs.l2 += kAll * std::min(own, p.keys - j) * c.column;

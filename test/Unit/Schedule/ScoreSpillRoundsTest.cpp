@@ -6,6 +6,7 @@
 
 #include "RandomProblem.h"
 #include "TokenProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
@@ -19,8 +20,6 @@ using namespace attn;
 namespace {
 
 const Machine &h100() { return *findMachine("h100_sxm"); }
-
-int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
 
 struct Choice {
   int64_t keyBlock = 256, column = 256, strip = 1024, heads = 16, stages = 3;
@@ -95,13 +94,6 @@ struct Kernel {
 private:
   static constexpr int64_t own = 128; ///< rows of a tile
 
-  bool sees(int64_t i0, int64_t j0, int64_t cols, int64_t rows = own) const {
-    for (int64_t i = i0; i < std::min(i0 + rows, p.queries); ++i)
-      for (int64_t j = j0; j < std::min(j0 + cols, p.keys); ++j)
-        if (isVisible(p, i, j))
-          return true;
-    return false;
-  }
   /// A pair of factors comes to every block, and some warpgroups read them.
   int64_t smemOf(int64_t right, int64_t groups = 2) const {
     return 2 * 64 * (128 + right) + groups * 2 * 64 * (64 + right);
@@ -110,12 +102,13 @@ private:
   void scoresTiles(int64_t i) {
     int64_t rows = std::min(own, p.queries - i);
     for (int64_t j = 0; j < p.keys; j += c.keyBlock) {
-      if (!sees(i, j, c.keyBlock))
+      if (!sees(p, i, own, j, c.keyBlock))
         continue;
       // Of a wide block the half that is seen, if it is one.
       int64_t first = j, width = c.keyBlock;
       if (int64_t half = width / 2; half == own) {
-        bool isLower = sees(i, j, half), isUpper = sees(i, j + half, half);
+        bool isLower = sees(p, i, own, j, half),
+             isUpper = sees(p, i, own, j + half, half);
         first += isLower ? 0 : half;
         width = isLower && isUpper ? width : half;
       }
@@ -125,7 +118,7 @@ private:
                                  : own * c.keyBlock);
       scores.l2 += 2 * (rows + cols) * p.headDim + left;
       scores.l2 += 8 * rows; // statistics
-      scores.smem += tilesOf(p.headDim, 64) * smemOf(width);
+      scores.smem += ceilDiv(p.headDim, 64) * smemOf(width);
       scores.smem += 2 * own * c.keyBlock + left; // staged
     }
   }
@@ -133,14 +126,14 @@ private:
   void outputsTile(int64_t i, int64_t cols) {
     int64_t rows = std::min(own, p.queries - i);
     for (int64_t j = 0; j < p.keys; j += c.keyBlock)
-      outputs.l2 += sees(i, j, c.keyBlock) ? 8 * rows : 0;
+      outputs.l2 += sees(p, i, own, j, c.keyBlock) ? 8 * rows : 0;
     for (int64_t j = 0; j < p.keys; j += 64)
-      if (sees(i, j, 64)) {
+      if (sees(p, i, own, j, 64)) {
         int64_t some = std::min<int64_t>(64, p.keys - j);
         outputs.l2 += 2 * (c.kept ? rows * some : own * 64) + 2 * some * cols;
         int64_t groups = 0; // who does not see them passes over them
         for (int64_t group = i; group < i + own; group += own / 2)
-          groups += sees(group, j, 64, own / 2);
+          groups += sees(p, group, own / 2, j, 64);
         outputs.smem += smemOf(c.column, groups);
       }
     outputs.l2 += 2 * rows * cols;

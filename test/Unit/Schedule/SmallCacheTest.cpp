@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
@@ -17,27 +18,18 @@ namespace {
 
 const Machine &h100() { return *findMachine("h100_sxm"); }
 
-int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
 /// A block per tile of rows, and what it does for every tile of keys.
 struct Machinery {
   const Problem &p;
   int64_t br, bc;
   int64_t s = 2;
   int64_t l2 = 0, smem = 0;
-  int64_t dp = up(p.headDim, 16), ep = up(p.headDimV, 16);
+  int64_t dp = roundUp(p.headDim, 16), ep = roundUp(p.headDimV, 16);
 
-  bool sees(int64_t r0, int64_t rows, int64_t k0, int64_t keys) const {
-    for (int64_t i = r0; i < std::min(r0 + rows, p.queries); ++i)
-      for (int64_t j = k0; j < std::min(k0 + keys, p.keys); ++j)
-        if (isVisible(p, i, j))
-          return true;
-    return false;
-  }
   int64_t rowsOf(int64_t r0) const { return std::min(br, p.queries - r0); }
   int64_t keysOf(int64_t k0) const { return std::min(bc, p.keys - k0); }
   int64_t tileOf(int64_t step, int64_t whole) const {
-    return up(std::min(step, whole), 16);
+    return roundUp(std::min(step, whole), 16);
   }
 
   template <typename F> void forRows(F f) {
@@ -48,7 +40,7 @@ struct Machinery {
   template <typename F> int64_t forKeys(int64_t r0, F f) {
     int64_t count = 0;
     for (int64_t k0 = 0; k0 < p.keys; k0 += bc)
-      if (sees(r0, br, k0, bc))
+      if (sees(p, r0, br, k0, bc))
         f(k0, count++);
     return count;
   }
@@ -97,8 +89,8 @@ struct Machinery {
         // a row has as many columns.
         l2 += keysOf(k0) * p.headDimV * s;
         for (int64_t k = 0; k < keysOf(k0); k += piece)
-          smem +=
-              (1 + warps / across) * piece * up(p.headDimV, 16 * across) * s;
+          smem += (1 + warps / across) * piece *
+                  roundUp(p.headDimV, 16 * across) * s;
       });
       agree(across); // on the sums
       l2 += rowsOf(r0) * p.headDimV * s;
@@ -152,7 +144,7 @@ struct Machinery {
     forRows([&](int64_t r0) {
       int64_t visited = 0;
       for (int64_t w0 = 0; w0 < p.keys; w0 += strip) {
-        if (!sees(r0, br, w0, strip))
+        if (!sees(p, r0, br, w0, strip))
           continue;
         auto inStrip = [&](auto f) {
           forKeys(r0, [&](int64_t k0, int64_t) {
@@ -263,11 +255,11 @@ TEST(SmallCache, ClusterMovesWhatItsBlocksMove) {
     int64_t groups = random.number(1, 3), bc = 16 * random.number(1, 8);
     int64_t cluster = 1 << random.number(1, 2), query = 64 * groups;
     Machinery m{p, query, bc};
-    int64_t fills = up(m.dp, 64) + up(m.ep, 64);
+    int64_t fills = roundUp(m.dp, 64) + roundUp(m.ep, 64);
     for (int64_t r0 = 0; r0 < p.queries; r0 += query * cluster) {
       int64_t rows = std::min(query * cluster, p.queries - r0), steps = 0;
       for (int64_t k0 = 0; k0 < p.keys; k0 += bc)
-        if (m.sees(r0, query * cluster, k0, bc)) {
+        if (sees(p, r0, query * cluster, k0, bc)) {
           ++steps;
           m.l2 += m.keysOf(k0) * (p.headDim + p.headDimV) * 2;
         }
@@ -276,7 +268,7 @@ TEST(SmallCache, ClusterMovesWhatItsBlocksMove) {
         m.l2 += m.keysOf(0) * (p.headDim + p.headDimV) * 2;
       }
       m.l2 += rows * (p.headDim + p.headDimV) * 2 + (p.lse ? rows * 4 : 0);
-      m.smem += cluster * query * up(m.dp, 64) * 2;
+      m.smem += cluster * query * roundUp(m.dp, 64) * 2;
       m.smem += cluster * query * m.ep * 2 + rows * p.headDimV * 2;
       m.smem += steps * cluster * bc * fills * 2;
       m.smem +=
@@ -477,7 +469,7 @@ TEST(SmallCache, FootprintByHand) {
   int64_t weights = 64 * 288, maxima = 4 * 272;
   int64_t slices = 2 * (64 + 128) * 96, pieces = 2 * 16 * 1056;
   EXPECT_EQ(plan->footprint.smemBytes,
-            weights + slices + up(maxima, 128) + pieces);
+            weights + slices + roundUp(maxima, 128) + pieces);
   // 32 rows and 128 columns of O, 32 keys of S, statistics; in flight 128
   // columns of b and 32 rows of a; the rest.
   EXPECT_EQ(plan->footprint.registersPerThread, 128 + 32 + 8 + 32 + 8 + 36);

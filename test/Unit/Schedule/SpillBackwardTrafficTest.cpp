@@ -3,6 +3,7 @@
 #include "RandomProblem.h"
 #include "SpillBackwardTiles.h"
 #include "TokenProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
@@ -14,9 +15,6 @@ using namespace attn;
 namespace {
 
 const Machine &h100() { return *findMachine("h100_sxm"); }
-
-int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
-int64_t up(int64_t a, int64_t b) { return tilesOf(a, b) * b; }
 
 Schedule scheduleOf(const Tiles &tiles) {
   return findScheduleKind("spill_backward")->build(tiles);
@@ -50,7 +48,7 @@ TEST(SpillBackward, Words) {
     for (int64_t d : {32, 64, 512})
       for (int64_t b : {8, 16, 32})
         for (int64_t strip : {n / 2, n, 2 * n}) {
-          int64_t strips = tilesOf(n, strip);
+          int64_t strips = ceilDiv(n, strip);
           EXPECT_EQ(wordsOf(n, d, b, strip),
                     10 * n * n * d / b + 2 * n * n + 5 * n * d + 3 * n +
                         2 * n * n / b + 2 * (strips - 1) * n * d);
@@ -96,13 +94,6 @@ private:
   static constexpr int64_t own = 128; ///< rows of a tile
 
   int64_t end(int64_t strip) const { return std::min(strip + c.strip, p.keys); }
-  bool sees(int64_t i0, int64_t rows, int64_t j0, int64_t cols) const {
-    for (int64_t i = i0; i < std::min(i0 + rows, p.queries); ++i)
-      for (int64_t j = j0; j < std::min(j0 + cols, p.keys); ++j)
-        if (isVisible(p, i, j))
-          return true;
-    return false;
-  }
   /// A pair of factors comes to every block, and two warpgroups read them.
   int64_t smemOf(int64_t right) const {
     return 2 * 64 * (128 + right) + 2 * 2 * 64 * (64 + right);
@@ -110,23 +101,23 @@ private:
 
   /// Slices of dO and O, of which a warpgroup reads its own 64 rows.
   void deltaTile(int64_t i) {
-    if (!sees(i, own, 0, p.keys))
+    if (!sees(p, i, own, 0, p.keys))
       return;
     int64_t rows = std::min(own, p.queries - i);
-    deltas.l2 += rows * (2 * 2 * e + 4 * p.dlse) + 4 * up(rows, 64);
-    deltas.smem += tilesOf(e, 64) * 2 * (2 * 64 * (own + own));
+    deltas.l2 += rows * (2 * 2 * e + 4 * p.dlse) + 4 * roundUp(rows, 64);
+    deltas.smem += ceilDiv(e, 64) * 2 * (2 * 64 * (own + own));
   }
 
   void scoresTile(int64_t i, int64_t strip) {
     int64_t rows = std::min(own, p.queries - i);
     for (int64_t j = strip; j < end(strip); j += c.keyBlock) {
-      if (!sees(i, own, j, c.keyBlock))
+      if (!sees(p, i, own, j, c.keyBlock))
         continue;
       int64_t cols = std::min(c.keyBlock, p.keys - j);
       scores.l2 += 8 * rows; // statistics
       scores.l2 += 2 * (rows + cols) * e + 2 * 2 * own * c.keyBlock;
       scores.l2 += c.kept ? 2 * rows * cols + 4 * rows : 2 * (rows + cols) * d;
-      int64_t slices = (c.kept ? 0 : tilesOf(d, 64)) + tilesOf(e, 64);
+      int64_t slices = (c.kept ? 0 : ceilDiv(d, 64)) + ceilDiv(e, 64);
       scores.smem += slices * smemOf(c.keyBlock);
       scores.smem += 2 * 2 * (2 * own * c.keyBlock); // staged
       if (c.kept)
@@ -141,7 +132,7 @@ private:
       int64_t cols = std::min(c.column, width - first);
       for (int64_t head = 0; head < p.heads / p.kvHeads; ++head)
         for (int64_t i = 0; i < p.queries; i += 64)
-          if (sees(i, 64, j, own)) {
+          if (sees(p, i, 64, j, own)) {
             keys.l2 += 2 * 64 * own;
             keys.l2 += 2 * std::min<int64_t>(64, p.queries - i) * cols;
             keys.smem += smemOf(c.column);
@@ -156,7 +147,7 @@ private:
     for (int64_t strip = 0; strip < p.keys; strip += c.strip) {
       bool seesAny = false;
       for (int64_t j = strip; j < end(strip); j += 64)
-        if (sees(i, own, j, 64)) {
+        if (sees(p, i, own, j, 64)) {
           seesAny = true;
           queries.l2 += 2 * own * 64;
           queries.l2 += 2 * std::min<int64_t>(64, p.keys - j) * cols;
@@ -165,7 +156,7 @@ private:
       strips += seesAny;
     }
     // Written and read between strips, 64 rows at a time.
-    int64_t sums = 4 * up(rows, 64) * c.column;
+    int64_t sums = 4 * roundUp(rows, 64) * c.column;
     queries.l2 += 2 * sums * std::max<int64_t>(0, strips - 1);
     queries.l2 += 2 * rows * cols;
     queries.smem += 2 * (own * c.column + rows * cols);
@@ -196,14 +187,15 @@ TEST(SpillBackward, MovesWhatTheKernelMoves) {
     Kernel kernel(p, c);
     size_t first = 1; // of the grids in rounds
     if (c.merged) {
-      EXPECT_EQ(bytes(0).l2, heads * 4 * (p.queries + up(p.queries, 64))) << p;
+      EXPECT_EQ(bytes(0).l2, heads * 4 * (p.queries + roundUp(p.queries, 64)))
+          << p;
       EXPECT_EQ(bytes(1).l2, heads * kernel.deltas.l2) << p;
       EXPECT_EQ(bytes(1).smem, heads * kernel.deltas.smem) << p;
       first = 2;
     } else {
       EXPECT_EQ(bytes(0).l2,
                 heads * (p.queries * (4 * p.headDimV + 4 + 4 * p.dlse) +
-                         8 * up(p.queries, 64)))
+                         8 * roundUp(p.queries, 64)))
           << p;
     }
     EXPECT_EQ(bytes(first).l2, heads * kernel.scores.l2) << p;

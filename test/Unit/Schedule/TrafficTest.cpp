@@ -1,6 +1,7 @@
 //===- TrafficTest.cpp - Bytes against element-wise enumeration -----------===//
 
 #include "RandomProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
 #include "gtest/gtest.h"
@@ -9,8 +10,6 @@ using namespace attn;
 
 namespace {
 
-int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
 /// What a kernel of that shape does, step by step, looking at every pair.
 struct Kernel {
   const Problem &p;
@@ -18,21 +17,13 @@ struct Kernel {
   int64_t so = 2; ///< of O
   int64_t l2 = 0, smem = 0;
 
-  bool sees(int64_t r0, int64_t br, int64_t k0, int64_t bc) const {
-    for (int64_t i = r0; i < std::min(r0 + br, p.queries); ++i)
-      for (int64_t j = k0; j < std::min(k0 + bc, p.keys); ++j)
-        if (isVisible(p, i, j))
-          return true;
-    return false;
-  }
-
   void flash(int64_t br, int64_t bc, int64_t warps) {
-    int64_t dp = up(p.headDim, 16), ep = up(p.headDimV, 16);
+    int64_t dp = roundUp(p.headDim, 16), ep = roundUp(p.headDimV, 16);
     for (int64_t r0 = 0; r0 < p.queries; r0 += br) {
       int64_t rows = std::min(br, p.queries - r0);
       bool isFirst = true;
       for (int64_t k0 = 0; k0 < p.keys; k0 += bc) {
-        if (!sees(r0, br, k0, bc))
+        if (!sees(p, r0, br, k0, bc))
           continue;
         if (isFirst) {
           l2 += rows * p.headDim * s;
@@ -52,11 +43,11 @@ struct Kernel {
 
   /// One warp loads for warpgroups of 64 rows, `groups` of them.
   void pipeline(int64_t groups, int64_t bc) {
-    int64_t dp = up(p.headDim, 32 / s), ep = up(p.headDimV, 16);
+    int64_t dp = roundUp(p.headDim, 32 / s), ep = roundUp(p.headDimV, 16);
     auto panels = [&](int64_t rows, int64_t cols) {
-      return up(cols * s, 128) * rows;
+      return roundUp(cols * s, 128) * rows;
     };
-    int64_t tiles = (p.queries + 64 * groups - 1) / (64 * groups);
+    int64_t tiles = ceilDiv(p.queries, 64 * groups);
     for (int64_t r0 = 0; r0 < tiles * 64 * groups; r0 += 64 * groups) {
       int64_t rows = std::min(64 * groups, p.queries - r0);
       l2 += rows * p.headDim * s;
@@ -66,8 +57,8 @@ struct Kernel {
       std::vector<int64_t> multiplied(groups, 0);
       for (int64_t k0 = 0; k0 < p.keys; k0 += bc) {
         for (int64_t g = 0; g < groups; ++g)
-          multiplied[g] += sees(r0 + 64 * g, 64, k0, bc);
-        if (!sees(r0, 64 * groups, k0, bc))
+          multiplied[g] += sees(p, r0 + 64 * g, 64, k0, bc);
+        if (!sees(p, r0, 64 * groups, k0, bc))
           continue;
         ++loaded;
         l2 += std::min(bc, p.keys - k0) * (p.headDim + p.headDimV) * s;
@@ -93,13 +84,13 @@ struct Kernel {
       int64_t rows = std::min(b1, p.queries - r0);
       bool isVisited = false;
       for (int64_t k0 = 0; k0 < p.keys; k0 += b2) {
-        if (!sees(r0, b1, k0, b2))
+        if (!sees(p, r0, b1, k0, b2))
           continue;
         isVisited = true;
         int64_t keys = std::min(b2, p.keys - k0);
         l2 += (rows + keys) * p.headDim * s + rows * keys * s + rows * 4;
         for (int64_t c = 0; c < p.headDim; c += slice) {
-          int64_t depth = up(std::min(slice, p.headDim), 16);
+          int64_t depth = roundUp(std::min(slice, p.headDim), 16);
           smem += (b1 + b2) * depth * s;         // fills
           smem += (b1 + warps * b2) * depth * s; // fragments
         }
@@ -111,9 +102,9 @@ struct Kernel {
       bool isVisited = false;
       for (int64_t c = 0; c < p.headDimV; c += c2) {
         int64_t cols = std::min(c2, p.headDimV - c);
-        int64_t colsPadded = up(std::min(c2, p.headDimV), 16);
+        int64_t colsPadded = roundUp(std::min(c2, p.headDimV), 16);
         for (int64_t k0 = 0; k0 < p.keys; k0 += b2) {
-          if (!sees(r0, c1, k0, b2))
+          if (!sees(p, r0, c1, k0, b2))
             continue;
           isVisited = true;
           int64_t keys = std::min(b2, p.keys - k0);

@@ -1,6 +1,7 @@
 //===- WordsTest.cpp - Closed forms of the literature, ragged too ---------===//
 
 #include "RandomProblem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
@@ -9,8 +10,6 @@
 using namespace attn;
 
 namespace {
-
-int64_t tilesOf(int64_t rows, int64_t step) { return (rows + step - 1) / step; }
 
 Schedule flash(int64_t br, int64_t bc) {
   return findScheduleKind("flash")->build(
@@ -75,7 +74,7 @@ TEST(Words, FlashClosedForm) {
     int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
     // 2Nd + N + 2N²d/Br
     int64_t words =
-        nq * d + nq * e + (p.lse ? nq : 0) + tilesOf(nq, br) * nk * (d + e);
+        nq * d + nq * e + (p.lse ? nq : 0) + ceilDiv(nq, br) * nk * (d + e);
     EXPECT_EQ(trafficWords(flash(br, bc), p), words * p.batch * p.heads) << p;
   }
 }
@@ -89,9 +88,9 @@ TEST(Words, ScoreSpillClosedForm) {
     int64_t c1 = random.number(1, 40), c2 = random.number(1, 40);
     int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
     // N²d (1/b1 + 1/b2 + 1/c1 + 1/c2) + N² + N²/b2 (1 + d/c2) + Nd + 4N
-    int64_t words = tilesOf(nq, b1) * nk * d + tilesOf(nk, b2) * nq * d +
-                    tilesOf(nq, c1) * nk * e + tilesOf(e, c2) * nq * nk +
-                    nq * nk + nq * tilesOf(nk, b2) * (1 + tilesOf(e, c2)) +
+    int64_t words = ceilDiv(nq, b1) * nk * d + ceilDiv(nk, b2) * nq * d +
+                    ceilDiv(nq, c1) * nk * e + ceilDiv(e, c2) * nq * nk +
+                    nq * nk + nq * ceilDiv(nk, b2) * (1 + ceilDiv(e, c2)) +
                     nq * e + 4 * nq + (p.lse ? nq : 0);
     EXPECT_EQ(trafficWords(scoreSpill(b1, b2, c1, c2), p),
               words * p.batch * p.heads)
@@ -110,12 +109,12 @@ TEST(Words, SplitBackwardClosedForm) {
     int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
     // For a head of queries: Q, dO, O, dO, dQ, LSE, D, dLSE; all K and V.
     int64_t byQuery =
-        nq * (2 * d + 3 * e + 2 + p.dlse) + tilesOf(nq, br) * nk * (d + e);
+        nq * (2 * d + 3 * e + 2 + p.dlse) + ceilDiv(nq, br) * nk * (d + e);
     // For a head of keys: K, V, dK, dV; for each of its heads of queries all Q,
     // dO, LSE and D.
     int64_t group = p.heads / p.kvHeads;
     int64_t own = nk * 2 * (d + e);
-    int64_t past = tilesOf(nk, bc) * group * nq * (d + e + 2);
+    int64_t past = ceilDiv(nk, bc) * group * nq * (d + e + 2);
     EXPECT_EQ(trafficWords(splitBackward(br, bc), p),
               p.batch * (p.heads * byQuery + p.kvHeads * (own + past)))
         << p;
