@@ -51,6 +51,8 @@ Step runQueue(Warp &, const Instruction &);
 Step runPush(Warp &, const Instruction &);
 Step runPop(Warp &, const Instruction &);
 Step runDraw(Warp &, const Instruction &);
+Step runPutDraw(Warp &, const Instruction &);
+Step runGetDraw(Warp &, const Instruction &);
 
 // Flags.cpp
 Step runPublish(Warp &, const Instruction &);

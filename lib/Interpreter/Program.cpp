@@ -43,6 +43,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::PushOp) { return runPush; })
       .Case([](tile::PopOp) { return runPop; })
       .Case([](tile::DrawOp) { return runDraw; })
+      .Case([](tile::PutDrawOp) { return runPutDraw; })
+      .Case([](tile::GetDrawOp) { return runGetDraw; })
       .Case([](tile::StoreRegistersOp) { return runStoreRegisters; })
       .Case([](tile::LoadRegistersOp) { return runLoadRegisters; })
       .Case([](tile::PutRegistersOp) { return runPutRegisters; })

@@ -1,5 +1,6 @@
 //===- Queues.cpp - Messages between warps, counters of the grid ----------===//
 
+#include "Buffers.h"
 #include "Handlers.h"
 #include "Rings.h"
 
@@ -75,22 +76,67 @@ Step attn::interpreter::runPop(Warp &warp, const Instruction &in) {
                                                        : Step::stop;
 }
 
-Step attn::interpreter::runDraw(Warp &warp, const Instruction &in) {
-  uint64_t address = uint64_t(warp.integer(in, 0));
-  int64_t below = warp.integer(in, in.operands.size() - 1);
+/// The next number of the counter there; nothing after an error.
+static std::optional<int32_t> draw(Warp &warp, const Instruction &in,
+                                   uint64_t address, int64_t below) {
   int32_t value = 0;
-  if (cast<tile::DrawOp>(in.op).getIndex())
-    address += uint64_t(warp.integer(in, 1)) * sizeof value;
   std::optional<std::string> error =
       warp.block.memory.read(address, &value, sizeof value);
-  if (error)
-    return warp.stop(in, "counter", *error);
-  if (value < 0 || value >= below)
-    return warp.stop(in, "below",
-                     "expects a counter from 0 to " + Twine(below - 1) +
-                         ", but got " + Twine(value));
+  if (error) {
+    warp.stop(in, "counter", *error);
+    return std::nullopt;
+  }
+  if (value < 0 || value >= below) {
+    warp.stop(in, "below",
+              "expects a counter from 0 to " + Twine(below - 1) + ", but got " +
+                  Twine(value));
+    return std::nullopt;
+  }
   int32_t next = value + 1 == below ? 0 : value + 1;
   warp.block.memory.write(address, &next, sizeof next);
   warp.block.launch.counters[address] = in.op;
+  return value;
+}
+
+Step attn::interpreter::runDraw(Warp &warp, const Instruction &in) {
+  uint64_t address = uint64_t(warp.integer(in, 0));
+  if (cast<tile::DrawOp>(in.op).getIndex())
+    address += uint64_t(warp.integer(in, 1)) * sizeof(int32_t);
+  int64_t below = warp.integer(in, in.operands.size() - 1);
+  std::optional<int32_t> value = draw(warp, in, address, below);
+  return value ? warp.set(in, Number{*value}) : Step::stop;
+}
+
+/// Where a block keeps the number that was drawn for it.  Like a message it is
+/// not counted as traffic.
+static Part placeOfDraw(const Buffer &buffer) {
+  int64_t columns = int64_t(sizeof(int32_t)) / buffer.type.elementBytes();
+  return {buffer, /*stage=*/0, /*row=*/0, /*rows=*/1, /*column=*/0, columns};
+}
+
+Step attn::interpreter::runPutDraw(Warp &warp, const Instruction &in) {
+  if (warp.id != 0)
+    return Step::next;
+  std::optional<int32_t> value =
+      draw(warp, in, uint64_t(warp.integer(in, 0)), warp.integer(in, 1));
+  if (!value)
+    return Step::stop;
+  uint8_t bytes[sizeof *value];
+  std::memcpy(bytes, &*value, sizeof bytes);
+  Part place = placeOfDraw(warp.buffer(in, 2));
+  if (std::optional<Breach> breach =
+          warp.block.shared.write(place.rectangle(), warp.id, in.index, bytes))
+    reportBreach(warp, in, place, *breach, "overwritten");
+  return Step::next;
+}
+
+Step attn::interpreter::runGetDraw(Warp &warp, const Instruction &in) {
+  int32_t value = 0;
+  uint8_t bytes[sizeof value];
+  Part place = placeOfDraw(warp.buffer(in, 0));
+  if (std::optional<Breach> breach =
+          warp.block.shared.read(place.rectangle(), warp.id, in.index, bytes))
+    reportBreach(warp, in, place, *breach, "read");
+  std::memcpy(&value, bytes, sizeof value);
   return warp.set(in, Number{value});
 }

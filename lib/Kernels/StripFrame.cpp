@@ -26,6 +26,7 @@ void StripFrame::declareArguments() {
   Type i32 = b.getI32Type();
   for (StringRef size : {"heads", "batch"})
     arguments.scalar(size, i32);
+  arguments.pointer(kCounterRole, i32);
 }
 
 KernelOp StripFrame::declare() {
@@ -60,16 +61,11 @@ void StripFrame::forEachTile(function_ref<void(const Tile &)> workOff) {
   block = b.programId(0);
   TileOrder order(b, arguments, problem, query,
                   request.sms * request.minBlocksPerSm, request.l2Bytes);
-  Scalar blocks = b.gridSize(0), zero = b.i32(0);
-  // Tiles get shorter under a mask; forth and back deals them out evenly.
-  b.loop(zero, (order.count + blocks - 1) / blocks, {},
-         [&](Scalar round, ValueRange) -> SmallVector<Value> {
-           Scalar place =
-               b.select(round % 2 == zero, block, blocks - 1 - block);
-           Tile tile = order.at(b, round * blocks + place);
-           b.when(zero <= tile.row, [&] { workOff(tile); });
-           return {};
-         });
+  // Behind the last unit of scores nobody reads slices of Q any more.
+  order.forEachTile(b, arguments, bufferQ, [&](const Tile &tile) {
+    workOff(tile);
+    WaitGroupOp::create(b, 0u);
+  });
 }
 
 StripFrame::Cursor StripFrame::enter(const Tile &tile) {
@@ -87,11 +83,6 @@ StripFrame::Cursor StripFrame::enter(const Tile &tile) {
   for (int64_t i = 0; i < stages - 1; ++i)
     cursor = bring(cursor, b.i32(i));
   return cursor;
-}
-
-void StripFrame::leave() {
-  WaitGroupOp::create(b, 0u);
-  BarrierOp::create(b);
 }
 
 //===----------------------------------------------------------------------===//

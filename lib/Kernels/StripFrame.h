@@ -1,7 +1,8 @@
 //===- StripFrame.h - Strips of keys on mma.sync, O in places ---*- C++ -*-===//
 //
 // For heads so wide that a block keeps neither rows of Q nor of O.  A block
-// works off tiles of `query` rows, one after the other, and of each the keys in
+// works off tiles of `query` rows, one after the other, and draws the next one
+// behind each, since under a mask tiles differ in length; of each the keys in
 // strips of whole blocks:
 //
 //   A   S of every block, from slices of Q and K
@@ -60,9 +61,6 @@ struct StripFrame : MmaSyncFrame {
 
   /// Enters a tile and starts the copies of its first units.
   Cursor enter(const Tile &tile);
-  /// Leaves it: the next one's first units take slots that others may still
-  /// read.
-  void leave();
 
   /// Waits for the next unit and starts the copies of another.  Gives its slot.
   Scalar await(llvm::SmallVectorImpl<mlir::Value> &units);

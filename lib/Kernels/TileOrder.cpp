@@ -289,16 +289,22 @@ void attn::feedTiles(TileBuilder &b, Value queue, const Tile &first,
               });
 }
 
-Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
+Scalar TileOrder::draws(TileBuilder &b) const {
   // Every block finds the end once, and where first tiles are not drawn there
   // are as many numbers less.
-  Scalar draws = drawsAll ? count + b.gridSize(0) : count;
-  return b.wrap(DrawOp::create(b, arguments.get(b, kCounterRole), draws));
+  return drawsAll ? count + b.gridSize(0) : count;
+}
+
+Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
+  return b.wrap(DrawOp::create(b, arguments.get(b, kCounterRole), draws(b)));
+}
+
+Tile TileOrder::ofDrawn(TileBuilder &b, Scalar number) const {
+  return at(b, drawsAll ? number : number + b.gridSize(0));
 }
 
 Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {
-  Scalar number = draw(b, arguments);
-  return at(b, drawsAll ? number : number + b.gridSize(0));
+  return ofDrawn(b, draw(b, arguments));
 }
 
 void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
@@ -313,4 +319,22 @@ void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
   attn::feedTiles(
       b, queue, begun(first), init, body,
       [&](SmallVector<Value> &) { return begun(drawNext(b, arguments)); });
+}
+
+void TileOrder::forEachTile(TileBuilder &b, const Arguments &arguments,
+                            Value buffer,
+                            function_ref<void(const Tile &)> workOff) const {
+  assert(!drawsAll && "the first tiles would have to be drawn for all warps");
+  Scalar draws = this->draws(b);
+  b.repeat(
+      at(b, b.programId(0)).numbers(),
+      [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+      [&](ValueRange s) -> SmallVector<Value> {
+        workOff(Tile::of(b, s));
+        PutDrawOp::create(b, arguments.get(b, kCounterRole), draws, buffer);
+        BarrierOp::create(b);
+        Scalar number = b.wrap(GetDrawOp::create(b, b.getI32Type(), buffer));
+        BarrierOp::create(b); // the next tile's copies may come there
+        return ofDrawn(b, number).numbers();
+      });
 }

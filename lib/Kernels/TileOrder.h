@@ -114,6 +114,12 @@ public:
   Scalar draw(TileBuilder &builder, const Arguments &arguments) const;
   /// The next tile for a block: the first ones go to blocks by their numbers.
   Tile drawNext(TileBuilder &builder, const Arguments &arguments) const;
+  /// Works off a block's tiles where all its warps are alike.  Behind each,
+  /// `buffer` brings them the number of the next one: nobody may read or write
+  /// there any more.
+  void forEachTile(TileBuilder &builder, const Arguments &arguments,
+                   mlir::Value buffer,
+                   llvm::function_ref<void(const Tile &)> workOff) const;
   /// Feeds the block's tiles to the queue; `begin` comes before others hear of
   /// a tile, or of there being none.
   void feedTiles(TileBuilder &builder, const Arguments &arguments,
@@ -133,6 +139,11 @@ private:
   TileOrder(TileBuilder &builder, const Arguments &arguments,
             const Problem &problem, const Rows &rows, int64_t atOnce,
             int64_t l2Bytes);
+
+  /// How often a launch draws from the counter.
+  Scalar draws(TileBuilder &builder) const;
+  /// The tile of a number that was drawn.
+  Tile ofDrawn(TileBuilder &builder, Scalar number) const;
 
   /// The heads of the section of one of them.
   Run sectionOf(TileBuilder &builder, Scalar head) const;

@@ -51,7 +51,6 @@ private:
           softmax->finish(b, {ended[kState], ended[kState + 1]});
       storeLse(b, arguments, last.lse, tile, queries, firstRow + warpRow);
     }
-    leave();
   }
 
   /// A block of keys.

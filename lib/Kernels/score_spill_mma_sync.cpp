@@ -67,7 +67,6 @@ private:
           softmax->finish(b, {ended[kState], ended[kState + 1]});
       storeLse(b, arguments, final.lse, tile, queries, firstRow + warpRow);
     }
-    leave();
   }
 
   SmallVector<Value> workOffStrip(Scalar strip, Scalar hasBefore,

@@ -169,7 +169,11 @@ LogicalResult AwaitOp::verify() {
     return isa<CountOp>(user);
   });
   auto draws = [&] {
-    return kernel.walk([](DrawOp) { return WalkResult::interrupt(); })
+    return kernel
+        .walk([](Operation *op) {
+          return isa<DrawOp, PutDrawOp>(op) ? WalkResult::interrupt()
+                                            : WalkResult::advance();
+        })
         .wasInterrupted();
   };
   if (!isCounted && (!kernel || (!kernel.getCooperative() && !draws())))

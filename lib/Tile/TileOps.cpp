@@ -235,11 +235,18 @@ LogicalResult PopOp::verify() {
                                  << " values, but got " << getValues().size();
 }
 
-LogicalResult DrawOp::verify() {
-  if (getCounter().getType().getElementType().isInteger(32))
+static LogicalResult verifyCounter(Operation *op, PtrType counter) {
+  if (counter.getElementType().isInteger(32))
     return success();
-  return emitOpError("expects a counter of i32, but got ")
-         << getCounter().getType();
+  return op->emitOpError("expects a counter of i32, but got ") << counter;
+}
+
+LogicalResult DrawOp::verify() {
+  return verifyCounter(*this, getCounter().getType());
+}
+
+LogicalResult PutDrawOp::verify() {
+  return verifyCounter(*this, getCounter().getType());
 }
 
 //===----------------------------------------------------------------------===//

@@ -100,6 +100,12 @@ private:
           add(publish.getIndex());
           add(publish.getValue());
         }
+    if (auto drawn = dyn_cast<GetDrawOp>(op))
+      for (Operation *user : drawn.getBuffer().getUsers())
+        if (auto draw = dyn_cast<PutDrawOp>(user)) {
+          keepWithParents(draw);
+          add(draw.getBelow());
+        }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       addControl(op);
       return add(
@@ -198,7 +204,7 @@ private:
       return warp < 0 ? std::nullopt : std::optional<int64_t>(warp);
     if (auto size = dyn_cast<GridSizeOp>(op))
       return size.getDim() == 0 ? std::optional<int64_t>(gridX) : std::nullopt;
-    if (isa<PopOp, DrawOp, AwaitOp>(op))
+    if (isa<PopOp, DrawOp, GetDrawOp, AwaitOp>(op))
       return std::nullopt; // known once executed
     if (auto id = dyn_cast<ProgramIdOp>(op))
       return id.getDim() == 0 ? std::optional<int64_t>(programX) : std::nullopt;
@@ -244,6 +250,12 @@ private:
           return failure();
       } else if (auto draw = dyn_cast<DrawOp>(op)) {
         if (failed(runDraw(draw)))
+          return failure();
+      } else if (auto draw = dyn_cast<PutDrawOp>(op)) {
+        if (failed(runPutDraw(draw)))
+          return failure();
+      } else if (auto drawn = dyn_cast<GetDrawOp>(op)) {
+        if (failed(runGetDraw(drawn)))
           return failure();
       } else if (auto publish = dyn_cast<PublishOp>(op)) {
         set(publish);
@@ -336,9 +348,29 @@ private:
       index = evaluate(draw.getIndex(), -1);
     if (!index)
       return unknown(draw, "which counter it is");
-    known[draw.getResult()] =
-        drawn[{draw.getCounter().getAsOpaquePointer(), *index}]++ % *below;
+    known[draw.getResult()] = next(draw.getCounter(), *index) % *below;
     return success();
+  }
+
+  /// The number for a block lies where its buffer begins.
+  LogicalResult runPutDraw(PutDrawOp draw) {
+    std::optional<int64_t> below = evaluate(draw.getBelow(), -1);
+    if (!below || *below < 1)
+      return unknown(draw, "its limit");
+    ofBlock[draw.getBuffer()] = next(draw.getCounter(), 0) % *below;
+    return success();
+  }
+
+  LogicalResult runGetDraw(GetDrawOp draw) {
+    auto found = ofBlock.find(draw.getBuffer());
+    if (found == ofBlock.end())
+      return unknown(draw, "what was drawn");
+    known[draw.getResult()] = found->second;
+    return success();
+  }
+
+  int64_t next(Value counter, int64_t index) {
+    return drawn[{counter.getAsOpaquePointer(), index}]++;
   }
 
   LogicalResult runWhile(scf::WhileOp loop) {
@@ -447,6 +479,8 @@ private:
   std::map<std::pair<const void *, int64_t>, std::set<int64_t>> published;
   /// Draws of all blocks so far, from every counter.
   std::map<std::pair<const void *, int64_t>, int64_t> drawn;
+  /// What was last drawn for the block, by buffer.
+  llvm::DenseMap<Value, int64_t> ofBlock;
   Traffic total;
 };
 

@@ -204,6 +204,27 @@ def Tile_DrawOp : Tile_Op<"draw", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_PutDrawOp : Tile_Op<"put_draw", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "draws a number for a block whose warps are alike";
+  let description = [{
+    The first warp draws as `tile.draw` does and stores the number in the first
+    four bytes of the buffer; the others go on.  What lay there is lost.
+  }];
+  let arguments = (ins Tile_Ptr:$counter, I32:$below, Tile_Smem:$buffer);
+  let assemblyFormat = [{
+    $counter `below` $below `to` $buffer attr-dict
+    `:` type($counter) `to` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_GetDrawOp : Tile_Op<"get_draw", [MemoryEffects<[MemRead]>]> {
+  let summary = "loads what `tile.put_draw` stored";
+  let arguments = (ins Tile_Smem:$buffer);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
+}
+
 //===----------------------------------------------------------------------===//
 // TMA
 //===----------------------------------------------------------------------===//

@@ -216,6 +216,17 @@ struct PopLowering : OpConversionPattern<PopOp> {
   }
 };
 
+/// What a thread draws for which `mine` is 1, with the limit that makes the
+/// counter begin again; others get 0.
+Value drawByOne(Lane &b, Value counter, Value below, Value mine) {
+  SmallVector<Value> drawn =
+      b.assembly(b.getI32Type(),
+                 "{ .reg .pred p; setp.ne.b32 p, $3, 0; mov.b32 $0, 0; "
+                 "@p atom.relaxed.gpu.global.inc.u32 $0, [$1], $2; }",
+                 "=&r,l,r,r,~{memory}", {counter, b.add(below, -1), mine});
+  return drawn.front();
+}
+
 struct DrawLowering : OpConversionPattern<DrawOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -223,24 +234,54 @@ struct DrawLowering : OpConversionPattern<DrawOp> {
   matchAndRewrite(DrawOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    Value last = b.add(adaptor.getBelow(), -1);
     Value counter = adaptor.getCounter();
     if (adaptor.getIndex())
       counter = wordAddress(b, counter, adaptor.getIndex());
     if (isSingleLane(op)) {
       rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
-          op, LLVM::AtomicBinOp::uinc_wrap, counter, last,
-          LLVM::AtomicOrdering::monotonic, /*syncscope=*/"device");
+          op, LLVM::AtomicBinOp::uinc_wrap, counter,
+          b.add(adaptor.getBelow(), -1), LLVM::AtomicOrdering::monotonic,
+          /*syncscope=*/"device");
       return success();
     }
     // The first lane draws for its warp.
     Value mine = arith::ExtUIOp::create(b, b.getI32Type(), b.isFirstLane());
-    SmallVector<Value> drawn =
-        b.assembly(b.getI32Type(),
-                   "{ .reg .pred p; setp.ne.b32 p, $3, 0; mov.b32 $0, 0; "
-                   "@p atom.relaxed.gpu.global.inc.u32 $0, [$1], $2; }",
-                   "=&r,l,r,r,~{memory}", {counter, last, mine});
-    rewriter.replaceOp(op, b.uniform(drawn.front()));
+    rewriter.replaceOp(
+        op, b.uniform(drawByOne(b, counter, adaptor.getBelow(), mine)));
+    return success();
+  }
+};
+
+struct PutDrawLowering : OpConversionPattern<PutDrawOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PutDrawOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                          b.thread(), b.i32(0));
+    b.when(isFirst, [&] {
+      Value number = drawByOne(b, adaptor.getCounter(), adaptor.getBelow(),
+                               /*mine=*/b.i32(1));
+      LLVM::StoreOp::create(b, number, b.shared(adaptor.getBuffer()),
+                            /*alignment=*/4u);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct GetDrawLowering : OpConversionPattern<GetDrawOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(GetDrawOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(op, b.getI32Type(),
+                                              b.shared(adaptor.getBuffer()),
+                                              /*alignment=*/4u);
     return success();
   }
 };
@@ -298,7 +339,8 @@ struct FenceAsyncLowering : OpConversionPattern<FenceAsyncOp> {
 void attn::populateBarrierPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns) {
   patterns.add<BarArriveLowering, BarSyncLowering, DrawLowering,
-               FenceAsyncLowering, MbarrierArriveLowering, MbarrierLowering,
-               MbarrierWaitLowering, PopLowering, PushLowering, QueueLowering>(
+               FenceAsyncLowering, GetDrawLowering, MbarrierArriveLowering,
+               MbarrierLowering, MbarrierWaitLowering, PopLowering,
+               PushLowering, PutDrawLowering, QueueLowering>(
       converter, patterns.getContext());
 }

@@ -4,6 +4,7 @@
 
 // A launch has the scratch of two blocks on each of 108 multiprocessors.
 // CHECK-LABEL: tile.kernel @output_spill_mma_sync_bf16_520_320_lse(
+// CHECK-SAME: %[[C:[^:]*]]: !tile.ptr<i32> {tile.role = "counter"}
 // CHECK-SAME: %[[O:[^:]*]]: !tile.ptr<i32> {tile.beyond_keys = 64 : i64, tile.per_block = 24576 : i64, tile.role = "scratch_output"}
 // CHECK-SAME: warps = 4 : i32
 // CHECK-DAG: %[[Q:.*]] = tile.alloc "query" : <2x64x64xbf16>
@@ -11,7 +12,7 @@
 // CHECK-DAG: %[[V:.*]] = tile.alloc "value" : <2x32x128xbf16>
 
 // Tiles, blocks of keys, slices.
-// CHECK: scf.for
+// CHECK: scf.while
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: tile.wait_group 0
@@ -41,8 +42,15 @@
 // CHECK: tile.store_fragment
 // CHECK: tile.store_row
 
+// The next tile, whose number comes where slices of Q were.
+// CHECK: tile.put_draw %[[C]] below %{{.*}} to %[[Q]]
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.get_draw %[[Q]]
+// CHECK-NEXT: tile.barrier
+
 // CHECK-LABEL: func.func @f(
-// CHECK: tile.scratch : memref<5308416xi32>
+// CHECK-DAG: tile.counter : memref<1xi32>
+// CHECK-DAG: tile.scratch : memref<5308416xi32>
 // CHECK: %[[BLOCKS:.*]] = arith.minsi %{{.*}}, %c216
 // CHECK: tile.launch {{.*}} grid(%[[BLOCKS]], %c1, %c1)
 module attributes {attn.machine = #attn.machine<a100_80g>} {

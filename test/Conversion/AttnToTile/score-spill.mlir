@@ -3,6 +3,7 @@
 
 // A launch has the scratch of one block on each of 108 multiprocessors.
 // CHECK-LABEL: tile.kernel @score_spill_mma_sync_bf16_520_320_lse(
+// CHECK-SAME: %[[C:[^:]*]]: !tile.ptr<i32> {tile.role = "counter"}
 // CHECK-SAME: %[[P:[^:]*]]: !tile.ptr<i32> {tile.per_block = 16384 : i64, tile.role = "scratch"}
 // CHECK-SAME: %[[M:[^:]*]]: !tile.ptr<i32> {tile.per_block = 1024 : i64, tile.role = "scratch_maxima"}
 // CHECK-SAME: %[[O:[^:]*]]: !tile.ptr<i32> {tile.beyond_keys = 512 : i64, tile.per_block = 24576 : i64, tile.role = "scratch_output"}
@@ -13,7 +14,7 @@
 
 // Tiles, strips; then the scores of a block, whose P leaves in two pieces and
 // the maximum behind it.
-// CHECK: scf.for
+// CHECK: scf.while
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: scf.for
@@ -42,6 +43,12 @@
 // CHECK: tile.load_matrix %[[V]]
 // CHECK: tile.store_fragment %{{.*}} : <16x128xf32, acc> to <?x320xbf16, align = 16>
 // CHECK: tile.store_registers %{{.*}} to %[[O]]
+
+// The next tile.
+// CHECK: tile.put_draw %[[C]] below %{{.*}} to %[[Q]]
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.get_draw %[[Q]]
+// CHECK-NEXT: tile.barrier
 
 // CHECK-LABEL: func.func @f(
 // CHECK: tile.scratch : memref<1769472xi32>

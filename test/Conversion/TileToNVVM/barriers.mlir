@@ -124,6 +124,34 @@ gpu.module @queues {
 
 // -----
 
+// One thread of a block draws for all of it.
+// CHECK-LABEL: llvm.func @draws(
+// CHECK-SAME: %[[COUNTER:[^:]*]]: !llvm.ptr<1>
+// CHECK-SAME: %[[BELOW:[^:]*]]: i32
+// CHECK: %[[LEADS:.*]] = arith.cmpi eq
+// CHECK: scf.if %[[LEADS]]
+// CHECK: %[[LAST:.*]] = arith.addi %[[BELOW]], %c-1_i32
+// CHECK: %[[NUMBER:.*]] = llvm.inline_asm {{.*}}atom.relaxed.gpu.global.inc.u32{{.*}} %[[COUNTER]], %[[LAST]], %c1_i32
+// CHECK: llvm.store %[[NUMBER]], %{{.*}} : i32, !llvm.ptr<3>
+// CHECK: nvvm.barrier
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+gpu.module @draws {
+  tile.kernel @draws(%counter: !tile.ptr<i32>, %below: i32, %out: !tile.ptr<f32>) attributes {warps = 4 : i32} {
+    %zero = arith.constant 0 : i64
+    %buffer = tile.alloc "tile" : <16x16xbf16>
+    tile.put_draw %counter below %below to %buffer : <i32> to <16x16xbf16>
+    tile.barrier
+    %number = tile.get_draw %buffer : <16x16xbf16>
+    %value = arith.sitofp %number : i32 to f32
+    %row = tile.fill %value : f32 -> !tile.row<16xf32>
+    %view = tile.view %out[%zero] rows(%below) stride(%zero) : <f32> -> <?xf32, align = 4>
+    tile.store_row %row to %view[%number] : <16xf32> to <?xf32, align = 4>
+    tile.return
+  }
+}
+
+// -----
+
 // One lane fences for itself, a warp meets behind its fences.
 // CHECK-LABEL: llvm.func @fences(
 // CHECK: nvvm.elect.sync

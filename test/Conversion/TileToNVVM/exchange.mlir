@@ -326,10 +326,10 @@ gpu.module @m {
 // CHECK: %[[BIT:.*]] = arith.andi %[[SM]], %c31_i32
 // CHECK: %[[DOWN:.*]] = arith.shrui %[[ALL]], %[[BIT]]
 // CHECK: %[[SIDE:.*]] = arith.andi %[[DOWN]], %c1_i32
-// CHECK: %[[LAST:.*]] = arith.addi
 // CHECK: %[[BYTES:.*]] = arith.muli %[[SIDE]], %c4_i32
 // CHECK: %[[WIDE:.*]] = arith.extsi %[[BYTES]]
 // CHECK: %[[COUNTER:.*]] = llvm.getelementptr %[[COUNTERS]][%[[WIDE]]]
+// CHECK: %[[LAST:.*]] = arith.addi
 // CHECK: llvm.atomicrmw uinc_wrap %[[COUNTER]], %[[LAST]]
 gpu.module @sides {
   tile.kernel @side(%counters: !tile.ptr<i32>, %below: i32) attributes {warps = 8 : i32} {

@@ -314,3 +314,13 @@ tile.kernel @draw_counter(%p: !tile.ptr<f32>) attributes {warps = 8 : i32} {
   %d = tile.draw %p below %c0 : <f32>
   tile.return
 }
+
+// -----
+
+tile.kernel @put_draw_counter(%p: !tile.ptr<f32>) attributes {warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.alloc "tile" : <16x16xbf16>
+  // expected-error @below {{'tile.put_draw' op expects a counter of i32, but got '!tile.ptr<f32>'}}
+  tile.put_draw %p below %c0 to %s : <f32> to <16x16xbf16>
+  tile.return
+}

@@ -12,7 +12,7 @@
 func.func private @types(
     !tile.ptr<bf16>, !tile.ptr<f16>, !tile.ptr<f32>,
     !tile.view<?x128xbf16, align = 16>, !tile.view<?x7xf16, align = 2>, !tile.view<?x1xf32, align = 8>, !tile.view<?xf32, align = 4>,
-    !tile.smem<64x128xbf16>, !tile.smem<2x64x128xf16>, !tile.smem<1x16x16xbf16>,
+    !tile.smem<64x128xbf16>, !tile.smem<2x64x128xf16>, !tile.smem<16x16xbf16>,
     !tile.frag<16x8xf32, acc>, !tile.frag<32x16xbf16, lhs>, !tile.frag<16x64xf16, rhs>,
     !tile.row<16xf32>, !tile.row<32xf32, partial>, !tile.row<4096xi32>)
 
@@ -163,6 +163,21 @@ gpu.module @kernels {
       %total = arith.addf %product, %q : f32
       tile.yield %total : f32
     }
+    tile.return
+  }
+}
+
+gpu.module @draws {
+  // CHECK-LABEL: tile.kernel @draws
+  // CHECK-SAME: (%[[COUNTER:.*]]: !tile.ptr<i32>, %[[N:.*]]: i32)
+  tile.kernel @draws(%counter: !tile.ptr<i32>, %n: i32) attributes {warps = 4 : i32} {
+    // CHECK: %[[BUFFER:.*]] = tile.alloc "tile"
+    // CHECK: tile.put_draw %[[COUNTER]] below %[[N]] to %[[BUFFER]] : <i32> to <16x16xbf16>
+    // CHECK: tile.get_draw %[[BUFFER]] : <16x16xbf16>
+    %buffer = tile.alloc "tile" : <16x16xbf16>
+    tile.put_draw %counter below %n to %buffer : <i32> to <16x16xbf16>
+    tile.barrier
+    %number = tile.get_draw %buffer : <16x16xbf16>
     tile.return
   }
 }
