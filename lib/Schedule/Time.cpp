@@ -180,7 +180,8 @@ struct Waves {
     double independence = grid.isSliced() ? how.independenceWithinUnit
                                           : how.independenceWithinBlock;
     double independent = (1 + (ofBlock - 1) * independence) / ofBlock;
-    double helpers = std::max(1.0, warps * independent);
+    double helpers =
+        std::max(1.0, std::pow(warps * independent, how.fillPower));
     double clocks = together * (block.busiest() + block.rest(c) / helpers) /
                     std::min(1.0, warps);
     return clocks + loadGaps(clocks);
@@ -271,7 +272,7 @@ static bool hasPlaces(const Census &census, size_t number) {
 /// (2026-11-25).
 static bool hasFewBlocks(const Census &census, size_t number,
                          const Problem &problem, const Waves &waves) {
-  constexpr double fewRounds = 3;
+  constexpr double fewRounds = 5;
   const GridCensus &grid = census.grids[number];
   bool isMasked = problem.mask.kind != MaskKind::none;
   return isMasked && problem.direction == Direction::forward &&
@@ -317,8 +318,10 @@ static double barrierClocks(const Census &census, size_t number,
   double handovers = grid.stages > 1 ? double(grid.handovers) : work.products;
   // The next unit's copy is no further ahead than the ring is deep.
   double late = grid.isSliced() ? how.lateUnitClocks / (grid.stages - 1.0) : 0;
-  double clocks =
-      (handovers + work.agreements) * c.barrierClocks + handovers * late;
+  double barrier =
+      how.barrierClocks *
+      std::pow(grid.warps / double(kSchedulersPerSm), how.barrierPower);
+  double clocks = (handovers + work.agreements) * barrier + handovers * late;
   // What a block leaves for the next launch has nothing beside it.
   if (grid.strips > 0)
     clocks += work.spilledBytes * clockOf(machine) * machine.sms /

@@ -40,12 +40,12 @@ inline constexpr int64_t kColumnsInFlight = 128;
 /// per clock and has a quarter of the register file.
 inline constexpr int64_t kSchedulersPerSm = 4;
 
-/// How blocks of like warps wait.  Forward was fitted to 3,500 mma_sync kernels
-/// on an H100 with 48 to 227 KiB for a block, and after rows of shared memory
-/// took whole sectors again to those of border searches and of the crossover
-/// (2026-11-25).  Of 9,220 in 21 border searches flash is met to 15 % (rms),
-/// streamed_query to 14, score_spill to 19, output_spill to 15 (2026-11-26).
-/// Gradients are met to 16.5 %.
+/// How blocks of like warps wait.  Forward was fitted to 5,800 mma_sync kernels
+/// of 25 border searches on an H100 with 48 to 227 KiB for a block, whose tiles
+/// were at most 1.7 times as long as the best of their problem; score_spill and
+/// output_spill without a mask (2026-11-26).  Within a problem, which is what a
+/// choice sees, they are met to 8.5 % (sd), before to 11.7.  Gradients are met
+/// to 16.5 %.
 struct LikeWarps {
   /// Of the time that one warp leaves a scheduler idle, the share that another
   /// warp of the same block can use; a warp of another block uses all of it.
@@ -56,6 +56,13 @@ struct LikeWarps {
   /// streamed_query's kernels with 128 rows (d = 64 to 256) those with three
   /// stages took 8 to 16 % less time than those with two.
   double independenceWithinUnit, lateUnitClocks;
+  /// A scheduler with n independent warps leaves gaps that are shorter by n to
+  /// this power: two often wait at the same time.
+  double fillPower;
+  /// Clocks from the first warp's arrival at a barrier of four to the last
+  /// one's departure, in a loop with one barrier per product.  Of n warps they
+  /// grow with n to this power, since all wait for the last one.
+  double barrierClocks, barrierPower;
   /// Clocks in which a block begins and ends: it is launched, works out where
   /// it is, writes its statistics.  Of 630 mma_sync kernels of 130 problems on
   /// an H100 half were short, and 16 % too fast without it.
@@ -119,16 +126,35 @@ struct Calibration {
   double splitSlots = 3, roundSlots = 4;
   double flopsPerFma = 64;
   /// Gradients were fitted earlier, to kernels of their own (GradientTimeTest).
-  LikeWarps forwardWarps = {0.45, 0, 470, 1900, 3000, 4.7, 0.22, 0.85, 1.57};
-  LikeWarps gradientWarps = {0.6, 0.1, 250, 1200, 0, 4, 0, 1, 1};
+  LikeWarps forwardWarps = {/*independenceWithinBlock=*/0.55,
+                            /*independenceWithinUnit=*/0,
+                            /*lateUnitClocks=*/376,
+                            /*fillPower=*/0.71,
+                            /*barrierClocks=*/80,
+                            /*barrierPower=*/1.75,
+                            /*startClocks=*/2076,
+                            /*placesStartClocks=*/1050,
+                            /*l2Power=*/3.28,
+                            /*spareClock=*/0.39,
+                            /*wholeSectors=*/0.855,
+                            /*cutSectors=*/1.39};
+  LikeWarps gradientWarps = {/*independenceWithinBlock=*/0.6,
+                             /*independenceWithinUnit=*/0.1,
+                             /*lateUnitClocks=*/250,
+                             /*fillPower=*/1,
+                             /*barrierClocks=*/100,
+                             /*barrierPower=*/0,
+                             /*startClocks=*/1200,
+                             /*placesStartClocks=*/0,
+                             /*l2Power=*/4,
+                             /*spareClock=*/0,
+                             /*wholeSectors=*/1,
+                             /*cutSectors=*/1};
   /// Matrix products and the fragment reads that feed them overlap within a
   /// warp, but for this share of the shorter.  Together with the rule for idle
   /// schedulers this puts FlashAttention-2 where it was published: about 220
   /// and 190 TFLOP/s on an A100 at d = 128 and 64, 340 and 300 on an H100.
   double fragmentShare = 0.25;
-  /// Clocks from the first warp's arrival at a barrier to the last one's
-  /// departure, in a loop with one barrier per product.
-  double barrierClocks = 100;
   /// Levels combine as a power mean.  With 4, device memory at 65 % of the
   /// longest resource adds 4 %: there it was seen to begin to limit an H100.
   double contentionPower = 4;

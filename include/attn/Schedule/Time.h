@@ -10,9 +10,9 @@
 ///      issue slots.
 ///   2. The phases of a warp depend on each other: scores, softmax, output.
 ///      With w warps per scheduler the others fill the gaps of one, so of all
-///      work beside the busiest unit's a share of 1/w stays exposed.  This is
-///      what makes FlashAttention-2 on Hopper run at half of what mma.sync can
-///      do: two warps per scheduler.
+///      work beside the busiest unit's a share of about 1/w stays exposed (1
+///      over a power of w: `fillPower`).  This is what makes FlashAttention-2
+///      on Hopper run at half of what mma.sync can do: two warps per scheduler.
 ///   3. Blocks come in waves; the last one is paid in full even if it is short.
 ///      Where blocks differ in length (masks) the longest go first, and only
 ///      the end is ragged.

@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
     Results, Border,
     testing::Values(Search{"2026-11-22-h100-choice-border.json", 59, 1},
                     Search{"2026-11-23-h100-choice-border-seed-2.json", 58, 1},
-                    Search{"2026-11-23-h100-choice-border-seed-7.json", 57, 2},
+                    Search{"2026-11-23-h100-choice-border-seed-7.json", 57, 3},
                     Search{"2026-11-23-h100-choice-border-seed-8.json", 56, 0},
                     Search{"2026-11-23-h100-choice-border-seed-9.json", 57, 3},
                     Search{"2026-11-24-h100-choice-border-seed-10.json", 55, 0},
@@ -112,7 +112,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Search{"2026-11-26-h100-choice-border-seed-27.json", 54, 4},
                     Search{"2026-11-26-h100-choice-border-seed-28.json", 58, 2},
                     Search{"2026-11-26-h100-choice-border-seed-29.json", 56, 3},
-                    Search{"2026-11-26-h100-choice-border-seed-30.json", 56,
-                           3}));
+                    Search{"2026-11-26-h100-choice-border-seed-30.json", 56, 3},
+                    Search{"2026-11-26-h100-choice-border-seed-31.json", 56, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-32.json", 56, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-33.json", 55, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-34.json", 56, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-35.json", 57, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-36.json", 51,
+                           4}));
 
 } // namespace

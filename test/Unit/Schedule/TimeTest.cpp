@@ -126,7 +126,8 @@ TEST(Time, LongTilesThatMeetOnAMultiprocessor) {
     return time(schedule, p, machine, TensorCoreFamily::mmaSync).seconds;
   };
   EXPECT_GT(seconds(33), seconds(34));
-  EXPECT_GT(seconds(33), 1.08 * seconds(32));
+  // Of the work there is 1.0625 times as much.
+  EXPECT_GT(seconds(33), 1.075 * seconds(32));
   machine.sms = 130;
   EXPECT_LT(seconds(33), seconds(34));
 }
