@@ -2,6 +2,8 @@
 
 #include "MmaSyncFrame.h"
 
+#include "TileOrder.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -14,31 +16,38 @@ MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
       products(b, request.problem) {}
 
 KernelOp MmaSyncFrame::declare() {
-  declareArguments();
+  declareArguments(/*hasGridOfTiles=*/problem.mask.kind != MaskKind::none);
   return arguments.createKernel(b, request, warps);
 }
 
-void MmaSyncFrame::declareArguments() {
+void MmaSyncFrame::declareArguments(bool hasGridOfTiles) {
   for (StringRef operand : {"q", "k", "v", "o"})
     arguments.operand(operand, element);
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
-  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/false);
+  declareProblem(arguments, b, problem.mask.kind, hasGridOfTiles);
 }
 
 void MmaSyncFrame::locateRows() {
   queries = arguments.get(b, "queries");
   keys = arguments.get(b, "keys");
-  Scalar tile = b.programId(0);
-  // With a mask that grows with the row, start the longest tiles first.
-  if (problem.mask.kind != MaskKind::none)
-    tile = b.ceilDiv(queries, query) - 1 - tile;
-  firstRow = tile * query;
+  if (problem.mask.kind == MaskKind::none) {
+    firstRow = b.programId(0) * query;
+    return;
+  }
+  TileOrder order(b, arguments, problem, query,
+                  request.sms * request.minBlocksPerSm, request.l2Bytes);
+  Tile tile = order.at(b, b.programId(0));
+  firstRow = tile.row;
+  head = tile.head;
+  batch = tile.batch;
 }
 
 void MmaSyncFrame::locateHead() {
-  head = b.programId(1);
-  batch = b.programId(2);
+  if (problem.mask.kind == MaskKind::none) {
+    head = b.programId(1);
+    batch = b.programId(2);
+  }
   keyHead = head / arguments.get(b, "group");
   blocks.emplace(b, KeyBand(b, arguments, problem.mask.kind), firstRow,
                  b.min(firstRow + query, queries) - 1, key);

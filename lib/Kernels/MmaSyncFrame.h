@@ -19,13 +19,15 @@ struct MmaSyncFrame {
   /// What head dimensions are padded to: whole fragments, as rows and columns.
   static constexpr int64_t kStep = 16;
 
-  /// Declares what every kernel is passed.
-  void declareArguments();
+  /// Declares what every kernel is passed; where tiles of all heads have a grid
+  /// of one dimension, how many heads there are.
+  void declareArguments(bool hasGridOfTiles);
   /// The same, and creates a kernel that needs no more.
   tile::KernelOp declare();
   /// Which rows this block owns; then, behind what a kernel says of its warps,
   /// of which head, and what they see.  In another order ptxas 13.0 spills at d
-  /// = 128.
+  /// = 128.  Under a mask tiles differ in length: the longest of several heads
+  /// are the first ones.
   void locateRows();
   void locateHead();
 

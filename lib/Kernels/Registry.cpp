@@ -65,8 +65,10 @@ static GridForm formOf(const Tiles &tiles) {
   // Without rounds, each block has places of its own.
   if ((tiles.has("strip") && !tiles.has("heads")) || tiles.has("reduce"))
     return GridForm::resident;
+  // Forward the longest tiles of several heads come first.
   if (!tiles.has("persistent") && !tiles.has("strip"))
-    return GridForm::rowsHeadsBatch;
+    return tiles.has("query_block") ? GridForm::rowsHeadsBatch
+                                    : GridForm::tilesIfMasked;
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
 }
 
@@ -117,6 +119,12 @@ static SmallVector<LaunchShape, 3> launchesInRounds(const Tiles &tiles) {
   scores.suffix = "";
   scores.keyRows = keys, scores.columns = tiles.get("column");
   return {prepare, scores};
+}
+
+bool LaunchShape::hasGridOfHeads(const Problem &problem) const {
+  return form == GridForm::rowsHeadsBatch ||
+         (form == GridForm::tilesIfMasked &&
+          problem.mask.kind == MaskKind::none);
 }
 
 int64_t LaunchShape::tilesOfRows(const Problem &problem) const {
@@ -231,9 +239,11 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
   }
   if (shape.isNeverEmpty)
     all = std::max(all, std::min<int64_t>(problem.queries * problem.batch, 1));
-  switch (shape.form) {
-  case GridForm::rowsHeadsBatch:
+  if (shape.hasGridOfHeads(problem))
     return {rows, heads, problem.batch};
+  switch (shape.form) {
+  case GridForm::rowsHeadsBatch: // above
+  case GridForm::tilesIfMasked:
   case GridForm::tiles:
     return {all * blocksOfTeam(tiles), 1, 1};
   case GridForm::persistent:

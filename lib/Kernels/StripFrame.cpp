@@ -22,11 +22,8 @@ StripFrame::StripFrame(TileBuilder &b, const KernelRequest &request,
       blocksOfStrip(blocksOfStrip), rows(query / warps) {}
 
 void StripFrame::declareArguments() {
-  MmaSyncFrame::declareArguments();
-  Type i32 = b.getI32Type();
-  for (StringRef size : {"heads", "batch"})
-    arguments.scalar(size, i32);
-  arguments.pointer(kCounterRole, i32);
+  MmaSyncFrame::declareArguments(/*hasGridOfTiles=*/true);
+  arguments.pointer(kCounterRole, b.getI32Type());
 }
 
 KernelOp StripFrame::declare() {

@@ -1,7 +1,8 @@
 //===- TileOrder.h - In which order tiles are worked off --------*- C++ -*-===//
 //
 // A persistent kernel numbers the tiles of all heads and batch entries.  Blocks
-// take them by number, so neighbours in the order run at the same time.
+// take them by number, so neighbours in the order run at the same time.  Where
+// every tile is a block of its own, those of a grid start in order of number.
 //
 // Without a mask the tiles of a head follow each other: its keys stay in L2.
 // Under a mask tiles differ in length, and the longest (the last rows) go

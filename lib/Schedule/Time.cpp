@@ -168,7 +168,6 @@ struct Waves {
   double handovers;     ///< of its ring, in an average block
   const Calibration &c;
   const LikeWarps &how;
-  std::vector<double> lengths = {}; ///< of a head's blocks, if they are few
 
   /// Clocks of a round in which `together` blocks share a multiprocessor.  The
   /// other warps of a scheduler fill the gaps of one; those of the same block
@@ -211,12 +210,6 @@ struct Waves {
         whole * round(perSm()) + (left > 0 ? round(std::ceil(left / sms)) : 0);
     if (longest < 1.05)
       return equal;
-    if (!lengths.empty()) {
-      std::vector<double> rounds;
-      for (int together = 1; together <= int(mostPerSm); ++together)
-        rounds.push_back(round(together));
-      return makespanInOrder(lengths, grid.heads, int64_t(sms), rounds);
-    }
     return std::max(std::min(equal, ideal() + 0.5 * round(perSm())),
                     longest * round(1));
   }
@@ -261,41 +254,6 @@ static bool hasPlaces(const Census &census, size_t number) {
                      [&](const Use &use) {
                        return use.grid == number && use.node->slots > 0;
                      });
-}
-
-/// Under a mask, whether it matters which blocks share a multiprocessor: they
-/// are launched tile by tile, and all have begun soon.  Where the tiles of some
-/// heads are as many as multiprocessors, those that get a long one get long
-/// ones only: flash with 33 causal tiles of 16 heads took 1.29 times as long on
-/// 132 as longest first would have it.  Of 1,523 causal kernels of flash and
-/// streamed_query the errors are 14.5 and 12.3 % so, before 16.2 and 13.2
-/// (2026-11-25).
-static bool hasFewBlocks(const Census &census, size_t number,
-                         const Problem &problem, const Waves &waves) {
-  constexpr double fewRounds = 5;
-  const GridCensus &grid = census.grids[number];
-  bool isMasked = problem.mask.kind != MaskKind::none;
-  return isMasked && problem.direction == Direction::forward &&
-         grid.rows == Axis::Query && grid.strips == 0 && grid.parts == 1 &&
-         !hasPlaces(census, number) &&
-         waves.blocks <= fewRounds * waves.sms * waves.mostPerSm;
-}
-
-/// Of a head, the longest first as they are launched, by an average one.
-static std::vector<double> lengthsOfBlocks(const Problem &problem,
-                                           const GridCensus &grid) {
-  int64_t rows = ceilDiv(problem.queries, grid.blocks);
-  std::vector<double> lengths;
-  double sum = 0;
-  for (int64_t pairs :
-       pairsOfTiles(problem, Axis::Query, rows, kFragmentRows)) {
-    lengths.push_back(double(std::max<int64_t>(1, pairs)));
-    sum += lengths.back();
-  }
-  for (double &length : lengths)
-    length *= double(lengths.size()) / sum;
-  std::reverse(lengths.begin(), lengths.end());
-  return lengths;
 }
 
 /// Whether blocks take sums up again from places in slow memory.
@@ -387,8 +345,6 @@ static Time gridTime(const Census &census, size_t number,
               double(grid.handovers) / count,
               c,
               how};
-  if (hasFewBlocks(census, number, problem, waves))
-    waves.lengths = lengthsOfBlocks(problem, grid);
   Time t;
   double perSm = count * double(grid.heads) / sms / clock;
   double whole = blocks.rounds * waves.total() / clock,

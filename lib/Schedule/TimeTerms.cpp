@@ -107,73 +107,13 @@ double attn::makespan(std::vector<double> tiles, int64_t heads, int64_t sms) {
   return all.end();
 }
 
-namespace {
-
-/// A multiprocessor that works on several tiles at once.
-class Shared {
-public:
-  explicit Shared(const std::vector<double> &rounds) : rounds(&rounds) {}
-
-  void take(double length, double time) {
-    advance(time);
-    left.push_back(length);
-  }
-  /// When the next one is done, if there is one.
-  double next() const {
-    return now + *std::min_element(left.begin(), left.end()) * clocks();
-  }
-  /// Lets it be done.
-  void finish() {
-    advance(next());
-    left.erase(std::min_element(left.begin(), left.end()));
-  }
-  bool isIdle() const { return left.empty(); }
-
-private:
-  double clocks() const { return (*rounds)[left.size() - 1]; }
-  void advance(double time) {
-    for (double &length : left)
-      length -= (time - now) / clocks();
-    now = time;
-  }
-
-  const std::vector<double> *rounds;
-  std::vector<double> left; ///< of each tile
-  double now = 0;
-};
-
-} // namespace
-
 double attn::makespanInOrder(const std::vector<double> &tiles, int64_t heads,
-                             int64_t sms, const std::vector<double> &rounds) {
-  std::vector<Shared> all;
-  all.resize(size_t(sms), Shared(rounds));
-  int64_t count = int64_t(tiles.size()) * heads, drawn = 0;
-  auto draw = [&] { return tiles[size_t(drawn++) % tiles.size()]; };
-  // One for each, then another one for each, and so on.
-  while (drawn < std::min(count, sms * int64_t(rounds.size()))) {
-    Shared &next = all[size_t(drawn % sms)];
-    next.take(draw(), 0);
-  }
-  using Event = std::pair<double, size_t>;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
-  auto await = [&](size_t number) {
-    if (!all[number].isIdle())
-      events.emplace(all[number].next(), number);
-  };
-  for (size_t number = 0; number < all.size(); ++number)
-    await(number);
-  double time = 0;
-  while (!events.empty()) {
-    auto [end, number] = events.top();
-    events.pop();
-    time = end;
-    all[number].finish();
-    if (drawn < count)
-      all[number].take(draw(), time);
-    await(number);
-  }
-  return time;
+                             int64_t sms) {
+  Multiprocessors all(sms);
+  for (int64_t head = 0; head < heads; ++head)
+    for (double clocks : tiles)
+      all.take(clocks);
+  return all.end();
 }
 
 double attn::cutScores(int64_t rows, int64_t keys) {

@@ -40,11 +40,9 @@ double makespan(const TileClocks &tile, double tiles, double sms,
 /// The same of tiles one by one, each for so many heads: the longest goes to
 /// who is free first.
 double makespan(std::vector<double> tiles, int64_t heads, int64_t sms);
-/// The same if they are drawn head by head, in the order given, by as many at
-/// once of each multiprocessor as there are `rounds`: clocks in which one, two,
-/// .. tiles of length 1 that share it are done.
+/// The same if they are drawn head by head, in the order given.
 double makespanInOrder(const std::vector<double> &tiles, int64_t heads,
-                       int64_t sms, const std::vector<double> &rounds = {1});
+                       int64_t sms);
 
 /// Scores of a tile that an edge of a mask cuts: blocks of so many keys that a
 /// band as wide as the tile has rows meets, on average.

@@ -27,8 +27,8 @@ static SmallVector<Problem> samples(const Problem &problem,
   int64_t key = std::max(tiles.get("key", 1), tiles.get("key_block", 1));
   // Where heads are not a dimension of the grid, each is counted by itself.
   bool countsHeads =
-      llvm::any_of(launchesOf(tiles), [](const LaunchShape &launch) {
-        return launch.form != GridForm::rowsHeadsBatch;
+      llvm::any_of(launchesOf(tiles), [&](const LaunchShape &launch) {
+        return !launch.hasGridOfHeads(problem);
       });
   int64_t most = countsHeads ? 6 : 24;
   Problem own = problem;

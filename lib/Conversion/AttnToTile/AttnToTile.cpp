@@ -395,7 +395,7 @@ private:
       return b.createOrFold<arith::MinSIOp>(value, arguments.index(most));
     };
     Value rows = arguments.tiles(shape);
-    if (shape.form == GridForm::rowsHeadsBatch)
+    if (shape.hasGridOfHeads(request.problem))
       return {rows, shape.ownsKeys ? arguments.keyHeads : arguments.heads,
               arguments.batch};
     Value all = arguments.times(rows, arguments.headsWithTiles(shape));

@@ -126,9 +126,12 @@ module attributes {attn.machine = #attn.machine<a100_80g>} {
 // CHECK: %[[FIRST:.*]] = arith.index_cast %[[ABOVE]] : index to i32
 // CHECK: arith.minsi %[[DIAGONAL]], %[[MOST]]
 // CHECK: %[[LAST:.*]] = arith.index_cast %{{.*}} : index to i32
+// Under a mask tiles of all heads are one dimension.
 // CHECK: %[[TILES:.*]] = arith.ceildivsi %[[ROWS]], %[[TILE]]
-// CHECK: tile.launch @attn_kernels::@flash_mma_sync_f16_64_window grid(%[[TILES]], %[[HEADS]], %[[BATCH]])
-// CHECK-SAME: args(%[[Q]], %{{[^,]*}}, %[[QBATCH]], %[[QHEAD]], %{{.*}}, %[[QUERIES]], %[[KEYS]], %[[GROUP]], %[[FIRST]], %[[LAST]], %{{[^,]*}})
+// CHECK: %[[ALLHEADS:.*]] = arith.muli %[[BATCH]], %[[HEADS]]
+// CHECK: %[[ALL:.*]] = arith.muli %[[TILES]], %[[ALLHEADS]]
+// CHECK: tile.launch @attn_kernels::@flash_mma_sync_f16_64_window grid(%[[ALL]], %{{[^,]*}}, %{{[^,]*}})
+// CHECK-SAME: args(%[[Q]], %{{[^,]*}}, %[[QBATCH]], %[[QHEAD]], %{{.*}}, %[[QUERIES]], %[[KEYS]], %{{[^,]*}}, %{{[^,]*}}, %[[GROUP]], %[[FIRST]], %[[LAST]], %{{[^,]*}})
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @dynamic(%q: memref<?x4x?x64xf16>, %k: memref<?x2x?x64xf16>, %o: memref<?x4x?x64xf16>) {
     attn.forward %q, %k, %k mask(window<128, 0>) outs(%o : memref<?x4x?x64xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}

@@ -3,8 +3,8 @@
 // tools/bench/choice.py --border timed the best plans of every schedule for
 // problems about the border of the two regimes, on an H100 80GB SXM that was
 // told to have 48 to 227 KiB of shared memory; its results are committed.  Here
-// the model chooses among those kernels.  It was fitted to them too, but for
-// those of seeds 14 and 15: what it has kept, not what it does on others.
+// the model chooses among those kernels.  It was fitted to most of them too:
+// what it has kept, not what it does on others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +28,13 @@ struct Candidate {
 
 /// A file, of whose problems the choice is the schedule of the fastest in so
 /// many at least, and else loses more than 5 % in so many at most: one less and
-/// one more than it does.
+/// one more than it does.  Of files that are older than the order in which
+/// kernels on mma.sync take tiles under a mask, only problems without one
+/// count.
 struct Search {
   const char *file;
   size_t agree, lose;
+  bool hasMasked = false;
 };
 
 class Border : public testing::TestWithParam<Search> {};
@@ -62,6 +65,9 @@ TEST_P(Border, AgreesWithTheWinner) {
   for (const json::Value &value :
        *document->getAsObject()->getArray("problems")) {
     const json::Object &entry = *value.getAsObject();
+    Problem problem = searchedProblem(entry);
+    if (problem.mask.kind != MaskKind::none && !GetParam().hasMasked)
+      continue;
     std::string text = entry.getObject("problem")
                            ->getObject("kind")
                            ->getString("machine")
@@ -88,37 +94,44 @@ TEST_P(Border, AgreesWithTheWinner) {
 
 INSTANTIATE_TEST_SUITE_P(
     Results, Border,
-    testing::Values(Search{"2026-11-22-h100-choice-border.json", 59, 1},
-                    Search{"2026-11-23-h100-choice-border-seed-2.json", 58, 1},
-                    Search{"2026-11-23-h100-choice-border-seed-7.json", 57, 3},
-                    Search{"2026-11-23-h100-choice-border-seed-8.json", 56, 0},
-                    Search{"2026-11-23-h100-choice-border-seed-9.json", 57, 3},
-                    Search{"2026-11-24-h100-choice-border-seed-10.json", 55, 0},
-                    Search{"2026-11-25-h100-choice-border-seed-11.json", 56, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-12.json", 80, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-14.json", 57, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-15.json", 59, 0},
-                    Search{"2026-11-25-h100-choice-border-seed-16.json", 59, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-17.json", 45, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-18.json", 51, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-19.json", 57, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-20.json", 59, 0},
-                    Search{"2026-11-26-h100-choice-border-seed-21.json", 57, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-22.json", 57, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-23.json", 59, 0},
-                    Search{"2026-11-26-h100-choice-border-seed-24.json", 58, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-25.json", 58, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-26.json", 58, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-27.json", 54, 4},
-                    Search{"2026-11-26-h100-choice-border-seed-28.json", 58, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-29.json", 56, 3},
-                    Search{"2026-11-26-h100-choice-border-seed-30.json", 56, 3},
-                    Search{"2026-11-26-h100-choice-border-seed-31.json", 56, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-32.json", 56, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-33.json", 55, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-34.json", 56, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-35.json", 57, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-36.json", 51,
-                           4}));
+    testing::Values(Search{"2026-11-22-h100-choice-border.json", 22, 2},
+                    Search{"2026-11-23-h100-choice-border-seed-2.json", 31, 1},
+                    Search{"2026-11-23-h100-choice-border-seed-7.json", 29, 4},
+                    Search{"2026-11-23-h100-choice-border-seed-8.json", 17, 1},
+                    Search{"2026-11-23-h100-choice-border-seed-9.json", 36, 3},
+                    Search{"2026-11-24-h100-choice-border-seed-10.json", 30, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-11.json", 38, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-12.json", 42, 2},
+                    Search{"2026-11-25-h100-choice-border-seed-14.json", 15, 2},
+                    Search{"2026-11-25-h100-choice-border-seed-15.json", 29, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-16.json", 35, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-17.json", 19, 2},
+                    Search{"2026-11-25-h100-choice-border-seed-18.json", 14, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-19.json", 17, 3},
+                    Search{"2026-11-25-h100-choice-border-seed-20.json", 32, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-21.json", 31, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-22.json", 29, 3},
+                    Search{"2026-11-26-h100-choice-border-seed-23.json", 20, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-24.json", 32, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-25.json", 33, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-26.json", 35, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-27.json", 17, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-28.json", 34, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-29.json", 21, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-30.json", 28, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-31.json", 25, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-32.json", 42, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-33.json", 34, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-34.json", 27, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-35.json", 31, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-36.json", 25, 4},
+                    Search{"2026-11-26-h100-choice-border-seed-37.json", 58, 2,
+                           /*hasMasked=*/true},
+                    Search{"2026-11-26-h100-choice-border-seed-38.json", 55, 3,
+                           /*hasMasked=*/true},
+                    Search{"2026-11-26-h100-choice-border-seed-39.json", 43, 2,
+                           /*hasMasked=*/true},
+                    Search{"2026-11-26-h100-choice-border-seed-40.json", 55, 3,
+                           /*hasMasked=*/true}));
 
 } // namespace

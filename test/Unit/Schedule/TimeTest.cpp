@@ -112,9 +112,9 @@ TEST(Pseudocode, FlashReadsAsAPersonWouldWriteIt) {
       "  store LSE[64]\n");
 }
 
-/// Causal tiles that are launched head by head: four heads of 33 are as many as
-/// 132 multiprocessors, of which some get the long ones of all.
-TEST(Time, LongTilesThatMeetOnAMultiprocessor) {
+/// Causal tiles of several heads begin with the longest of all, so it does not
+/// matter that four heads of 33 are as many as 132 multiprocessors.
+TEST(Time, LongTilesDoNotMeetOnAMultiprocessor) {
   Machine machine = *findMachine("h100_sxm");
   machine.smemBytesPerBlock = 101376;
   auto seconds = [&](int64_t tiles) {
@@ -125,11 +125,9 @@ TEST(Time, LongTilesThatMeetOnAMultiprocessor) {
         {{"query", 64}, {"key", 64}, {"stages", 1}, {"warps", 4}});
     return time(schedule, p, machine, TensorCoreFamily::mmaSync).seconds;
   };
-  EXPECT_GT(seconds(33), seconds(34));
+  EXPECT_GT(seconds(34), seconds(33));
   // Of the work there is 1.0625 times as much.
-  EXPECT_GT(seconds(33), 1.075 * seconds(32));
-  machine.sms = 130;
-  EXPECT_LT(seconds(33), seconds(34));
+  EXPECT_LT(seconds(33), 1.075 * seconds(32));
 }
 
 } // namespace
