@@ -13,25 +13,27 @@ MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
       element(elementType(b.getContext(), problem.dtype)),
       query(request.tiles.get("query")), key(request.tiles.get("key")),
       stages(request.tiles.get("stages", 1)), warps(request.tiles.get("warps")),
+      hasGridOfHeads(launchesOf(request.tiles).front().hasGridOfHeads(problem)),
       products(b, request.problem) {}
 
 KernelOp MmaSyncFrame::declare() {
-  declareArguments(/*hasGridOfTiles=*/problem.mask.kind != MaskKind::none);
+  declareArguments();
   return arguments.createKernel(b, request, warps);
 }
 
-void MmaSyncFrame::declareArguments(bool hasGridOfTiles) {
+void MmaSyncFrame::declareArguments() {
   for (StringRef operand : {"q", "k", "v", "o"})
     arguments.operand(operand, element);
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
-  declareProblem(arguments, b, problem.mask.kind, hasGridOfTiles);
+  declareProblem(arguments, b, problem.mask.kind,
+                 /*hasGridOfTiles=*/!hasGridOfHeads);
 }
 
 void MmaSyncFrame::locateRows() {
   queries = arguments.get(b, "queries");
   keys = arguments.get(b, "keys");
-  if (problem.mask.kind == MaskKind::none) {
+  if (hasGridOfHeads) {
     firstRow = b.programId(0) * query;
     return;
   }
@@ -44,7 +46,7 @@ void MmaSyncFrame::locateRows() {
 }
 
 void MmaSyncFrame::locateHead() {
-  if (problem.mask.kind == MaskKind::none) {
+  if (hasGridOfHeads) {
     head = b.programId(1);
     batch = b.programId(2);
   }

@@ -19,9 +19,8 @@ struct MmaSyncFrame {
   /// What head dimensions are padded to: whole fragments, as rows and columns.
   static constexpr int64_t kStep = 16;
 
-  /// Declares what every kernel is passed; where tiles of all heads have a grid
-  /// of one dimension, how many heads there are.
-  void declareArguments(bool hasGridOfTiles);
+  /// Declares what every kernel is passed.
+  void declareArguments();
   /// The same, and creates a kernel that needs no more.
   tile::KernelOp declare();
   /// Which rows this block owns; then, behind what a kernel says of its warps,
@@ -40,6 +39,7 @@ struct MmaSyncFrame {
   const Problem &problem;
   mlir::Type element;
   int64_t query, key, stages, warps;
+  bool hasGridOfHeads; ///< or of tiles of all heads, in the order of TileOrder
   Products products;
 
   Arguments arguments;

@@ -22,7 +22,7 @@ StripFrame::StripFrame(TileBuilder &b, const KernelRequest &request,
       blocksOfStrip(blocksOfStrip), rows(query / warps) {}
 
 void StripFrame::declareArguments() {
-  MmaSyncFrame::declareArguments(/*hasGridOfTiles=*/true);
+  MmaSyncFrame::declareArguments();
   arguments.pointer(kCounterRole, b.getI32Type());
 }
 

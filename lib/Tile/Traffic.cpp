@@ -340,25 +340,23 @@ private:
   }
 
   LogicalResult runDraw(DrawOp draw) {
-    std::optional<int64_t> below = evaluate(draw.getBelow(), -1);
-    if (!below || *below < 1)
-      return unknown(draw, "its limit");
     std::optional<int64_t> index = 0;
     if (draw.getIndex())
       index = evaluate(draw.getIndex(), -1);
     if (!index)
       return unknown(draw, "which counter it is");
-    known[draw.getResult()] = next(draw.getCounter(), *index) % *below;
-    return success();
+    FailureOr<int64_t> number = next(draw, *index);
+    if (succeeded(number))
+      known[draw.getResult()] = *number;
+    return number;
   }
 
   /// The number for a block lies where its buffer begins.
   LogicalResult runPutDraw(PutDrawOp draw) {
-    std::optional<int64_t> below = evaluate(draw.getBelow(), -1);
-    if (!below || *below < 1)
-      return unknown(draw, "its limit");
-    ofBlock[draw.getBuffer()] = next(draw.getCounter(), 0) % *below;
-    return success();
+    FailureOr<int64_t> number = next(draw, /*index=*/0);
+    if (succeeded(number))
+      ofBlock[draw.getBuffer()] = *number;
+    return number;
   }
 
   LogicalResult runGetDraw(GetDrawOp draw) {
@@ -369,8 +367,13 @@ private:
     return success();
   }
 
-  int64_t next(Value counter, int64_t index) {
-    return drawn[{counter.getAsOpaquePointer(), index}]++;
+  /// What either op draws from the counter with that index.
+  template <typename AnyDraw>
+  FailureOr<int64_t> next(AnyDraw draw, int64_t index) {
+    std::optional<int64_t> below = evaluate(draw.getBelow(), -1);
+    if (!below || *below < 1)
+      return unknown(draw, "its limit");
+    return drawn[{draw.getCounter().getAsOpaquePointer(), index}]++ % *below;
   }
 
   LogicalResult runWhile(scf::WhileOp loop) {

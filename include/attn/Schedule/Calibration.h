@@ -44,8 +44,8 @@ inline constexpr int64_t kSchedulersPerSm = 4;
 /// of 25 border searches on an H100 with 48 to 227 KiB for a block, whose tiles
 /// were at most 1.7 times as long as the best of their problem; score_spill and
 /// output_spill without a mask (2026-11-26).  Within a problem, which is what a
-/// choice sees, they are met to 8.5 % (sd), before to 11.7.  Gradients are met
-/// to 16.5 %.
+/// choice sees, they were met to 8.5 % (sd), before to 11.7; tiles under a mask
+/// have been ordered since.  Gradients are met to 16.5 %.
 struct LikeWarps {
   /// Of the time that one warp leaves a scheduler idle, the share that another
   /// warp of the same block can use; a warp of another block uses all of it.
@@ -152,8 +152,9 @@ struct Calibration {
                              /*cutSectors=*/1};
   /// Matrix products and the fragment reads that feed them overlap within a
   /// warp, but for this share of the shorter.  Together with the rule for idle
-  /// schedulers this puts FlashAttention-2 where it was published: about 220
-  /// and 190 TFLOP/s on an A100 at d = 128 and 64, 340 and 300 on an H100.
+  /// schedulers flash is put at 183 and 165 TFLOP/s on an A100 at d = 128 and
+  /// 64 (16384 rows, 16 heads), 321 and 301 on an H100; FlashAttention-2 was
+  /// published with about 220 and 190, 340 and 300.
   double fragmentShare = 0.25;
   /// Levels combine as a power mean.  With 4, device memory at 65 % of the
   /// longest resource adds 4 %: there it was seen to begin to limit an H100.
