@@ -3,6 +3,8 @@
 #include "Products.h"
 #include "Softmax.h"
 
+#include "attn/Schedule/Footprint.h"
+
 #include <utility>
 
 using namespace mlir;
@@ -19,7 +21,14 @@ Products::Products(TileBuilder &b, const Problem &problem)
     : step(problem.dtype == DataType::f32 ? 8 : 16), b(b),
       element(elementType(b.getContext(), problem.dtype)),
       isSingle(problem.dtype == DataType::f32),
-      isSplit(productsPerProduct(problem) > 1) {}
+      isSplit(productsPerProduct(problem) > 1),
+      layout(staggersRows(problem) ? SmemLayout::staggered
+                                   : SmemLayout::padded) {}
+
+SmemType Products::bufferOfRows(int64_t stages, int64_t rows,
+                                int64_t columns) const {
+  return SmemType::get(b.getContext(), stages, rows, columns, element, layout);
+}
 
 //===----------------------------------------------------------------------===//
 // Factors

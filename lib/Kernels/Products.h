@@ -32,6 +32,10 @@ public:
   /// Elements that one load of each factor contracts.
   const int64_t step;
 
+  /// A buffer for rows of inputs and outputs, or for some of their columns.
+  tile::SmemType bufferOfRows(int64_t stages, int64_t rows,
+                              int64_t columns) const;
+
   /// A fragment as the tensor cores take it, and in tf32x3 what that leaves.
   struct Factor {
     mlir::Value high, low;
@@ -89,7 +93,8 @@ private:
 
   TileBuilder &b;
   mlir::Type element;
-  bool isSingle, isSplit; ///< f32; tf32x3
+  bool isSingle, isSplit;  ///< f32; tf32x3
+  tile::SmemLayout layout; ///< of rows of inputs and outputs
 };
 
 } // namespace attn

@@ -36,7 +36,7 @@ KernelOp StripFrame::declare() {
 
 void StripFrame::allocate() {
   auto buffer = [&](StringRef name, int64_t rows, int64_t columns) -> Value {
-    return AllocOp::create(b, SmemType::get(stages, rows, columns, element),
+    return AllocOp::create(b, products.bufferOfRows(stages, rows, columns),
                            name);
   };
   int64_t depth = llvm::alignTo(slice, kStep);

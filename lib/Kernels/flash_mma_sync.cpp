@@ -62,18 +62,18 @@ public:
 private:
   /// Buffers.  O is staged for the store where Q was.
   void allocate() {
-    auto type = [&](int64_t stages, int64_t rows, int64_t columns) {
-      return SmemType::get(stages, rows, columns, element);
-    };
-    SmemType typeQ = type(1, query, dim), typeO = type(1, query, dimV);
+    SmemType typeQ = products.bufferOfRows(1, query, dim);
+    SmemType typeO = products.bufferOfRows(1, query, dimV);
     bool larger = typeO.totalBytes() > typeQ.totalBytes();
     Value strips = AllocOp::create(b, larger ? typeO : typeQ, "query");
     bufferQ = larger ? Value(AliasOp::create(b, typeQ, strips)) : strips;
     bufferO = larger || typeO == typeQ
                   ? strips
                   : Value(AliasOp::create(b, typeO, strips));
-    bufferK = AllocOp::create(b, type(stages, key, dim), "key");
-    bufferV = AllocOp::create(b, type(stages, key, dimV), "value");
+    bufferK =
+        AllocOp::create(b, products.bufferOfRows(stages, key, dim), "key");
+    bufferV =
+        AllocOp::create(b, products.bufferOfRows(stages, key, dimV), "value");
   }
 
   void copy(Value view, Value buffer, Scalar row, Scalar stage) {

@@ -104,13 +104,17 @@ private:
   }
 
   void allocateRing() {
-    auto buffer = [&](StringRef name, int64_t rows, int64_t columns) -> Value {
-      return AllocOp::create(b, SmemType::get(stages, rows, columns, element),
-                             name);
-    };
-    left = ownsKeys ? buffer("left", step, kRows) : buffer("left", kRows, step);
-    right = is(SpillLaunch::scores) ? buffer("right", keyBlock, step)
-                                    : buffer("right", step, column);
+    bool areScores = is(SpillLaunch::scores);
+    // Of sums the left factor is P or dS.
+    SmemType typeLeft = areScores ? products.bufferOfRows(stages, kRows, step)
+                        : ownsKeys
+                            ? SmemType::get(stages, step, kRows, element)
+                            : SmemType::get(stages, kRows, step, element);
+    SmemType typeRight = areScores
+                             ? products.bufferOfRows(stages, keyBlock, step)
+                             : products.bufferOfRows(stages, step, column);
+    left = AllocOp::create(b, typeLeft, "left");
+    right = AllocOp::create(b, typeRight, "right");
   }
 
   /// Rows of an operand, some columns of them.

@@ -183,7 +183,7 @@ private:
   void allocate() {
     auto buffer = [&](int64_t count, int64_t rows, int64_t columns,
                       StringRef name) -> Value {
-      return AllocOp::create(b, SmemType::get(count, rows, columns, element),
+      return AllocOp::create(b, products.bufferOfRows(count, rows, columns),
                              name);
     };
     if (side.hasX) { // dP is needed for its sake
@@ -205,7 +205,7 @@ private:
   }
 
   Value withColumns(Value buffer, int64_t columns) {
-    auto type = SmemType::get(1, own, columns, element);
+    SmemType type = products.bufferOfRows(1, own, columns);
     if (type == buffer.getType())
       return buffer;
     return AliasOp::create(b, type, buffer);

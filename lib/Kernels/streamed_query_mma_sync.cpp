@@ -83,19 +83,21 @@ public:
 
 private:
   void allocate() {
-    auto buffer = [&](StringRef name, int64_t stages, int64_t rows,
-                      int64_t columns, Type type) -> Value {
-      return AllocOp::create(b, SmemType::get(stages, rows, columns, type),
-                             name);
+    auto shared = [&](StringRef name, SmemType type) -> Value {
+      return AllocOp::create(b, type, name);
+    };
+    auto buffer = [&](StringRef name, int64_t rows, int64_t columns) {
+      return shared(name, products.bufferOfRows(stages, rows, columns));
     };
     if (across > 1)
-      bufferP = buffer("weight", 1, query, key, element);
+      bufferP = shared("weight", SmemType::get(1, query, key, element));
     int64_t depth = llvm::alignTo(slice, kStep);
-    bufferQ = buffer("query", stages, query, depth, element);
-    bufferK = buffer("key", stages, key, depth, element);
+    bufferQ = buffer("query", query, depth);
+    bufferK = buffer("key", key, depth);
     if (across > 1)
-      statistics = buffer("statistic", 1, across, query, b.getF32Type());
-    bufferV = buffer("value", stages, piece, across * columns, element);
+      statistics =
+          shared("statistic", SmemType::get(1, across, query, b.getF32Type()));
+    bufferV = buffer("value", piece, across * columns);
   }
 
   //===--------------------------------------------------------------------===//

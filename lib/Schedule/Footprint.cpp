@@ -9,11 +9,6 @@
 
 using namespace attn;
 
-int64_t attn::smemPitch(int64_t columns, int64_t bytesPerElement) {
-  int64_t unit = bytesPerElement == 2 ? 32 : 16;
-  return (ceilDiv(columns * bytesPerElement, unit) | 1) * unit;
-}
-
 namespace {
 
 /// The steps of the loops around a node, by axis; 0 where none cuts it.
@@ -204,7 +199,9 @@ private:
     if (!shape.cols) // a statistic is a row of them
       return smemPitch(rows, size);
     int64_t cols = padded(tensor, tileOf(*shape.cols, steps), problem, across);
-    return rows * smemPitch(cols, size);
+    bool isOfArray =
+        *shape.cols == Axis::HeadDim || *shape.cols == Axis::HeadDimV;
+    return rows * smemPitch(cols, size, isOfArray && staggersRows(problem));
   }
 
   void buffer(const Node &node, const Steps &steps, int64_t count) {

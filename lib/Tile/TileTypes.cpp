@@ -130,7 +130,7 @@ Type SmemType::parse(AsmParser &parser) {
     std::optional<SmemLayout> named = symbolizeSmemLayout(keyword);
     if (!named) {
       parser.emitError(parser.getNameLoc())
-          << "expects layout padded, sw128 or sw128_paired, but got "
+          << "expects layout padded, staggered, sw128 or sw128_paired, but got "
           << keyword;
       return {};
     }
@@ -156,7 +156,7 @@ void SmemType::print(AsmPrinter &printer) const {
   if (getStages() != 1)
     printer << getStages() << 'x';
   printer << getRows() << 'x' << getColumns() << 'x' << getElementType();
-  if (isSwizzled())
+  if (getLayout() != SmemLayout::padded)
     printer << ", " << stringifySmemLayout(getLayout());
   printer << '>';
 }
@@ -166,14 +166,16 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t stages,
                                SmemLayout layout) {
   bool paired = layout == SmemLayout::sw128_paired;
   bool swizzled = layout == SmemLayout::sw128;
-  bool isSingle = !paired && elementType.isF32();
+  bool staggered = layout == SmemLayout::staggered;
+  bool isSingle = !paired && !staggered && elementType.isF32();
   if (paired ? !isF8(elementType)
              : !isHalf(elementType) && !isSingle &&
                    !(swizzled && isF8(elementType)))
     return emitError() << "expects element type "
-                       << (paired     ? "f8E4M3FN"
-                           : swizzled ? "bf16, f16, f32 or f8E4M3FN"
-                                      : "bf16, f16 or f32")
+                       << (paired      ? "f8E4M3FN"
+                           : staggered ? "bf16 or f16"
+                           : swizzled  ? "bf16, f16, f32 or f8E4M3FN"
+                                       : "bf16, f16 or f32")
                        << ", but got " << elementType;
   // The limit keeps every byte count far inside 64 bits.
   constexpr int64_t limit = 1 << 16;

@@ -55,7 +55,7 @@ def Tile_View : Tile_Type<"View", "view"> {
 def Tile_SmemLayout : I32EnumAttr<"SmemLayout",
     "where the elements of a buffer lie", [
       I32EnumAttrCase<"padded", 0>, I32EnumAttrCase<"sw128", 1>,
-      I32EnumAttrCase<"sw128_paired", 2>]> {
+      I32EnumAttrCase<"sw128_paired", 2>, I32EnumAttrCase<"staggered", 3>]> {
   let cppNamespace = "::attn::tile";
   let genSpecializedAttr = 0;
 }
@@ -64,7 +64,7 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
   let summary = "a buffer in shared memory";
   let description = [{
     `!tile.smem<64x128xbf16>`: 64 rows of 128 columns; with a third, leading
-    extent a ring of stages, `!tile.smem<2x64x128xbf16>`.  There are three
+    extent a ring of stages, `!tile.smem<2x64x128xbf16>`.  There are four
     layouts.
 
     Without a word, *padded*.  A row of 16-bit elements takes its columns
@@ -72,10 +72,18 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     of eight rows the two halves of each have changed places.  Eight rows at one
     column then lie in eight different groups of four banks, so `ldmatrix`,
     16-byte copies and fragment stores meet no bank conflict.  A row of f32
-    takes an odd number of 16-byte pieces, with the same effect.  But what a
-    copy brings of a sector of global memory then lies across two of shared
-    memory in every other row, and such a sector crosses the way from L2 twice:
-    1.5 times the bytes by counters of an H100 (2026-11-21-h100-theory.md).
+    takes an odd number of 16-byte pieces, with the same effect.
+
+    What a copy brings of a sector of global memory should lie in one of shared
+    memory: if it lies across two, it crosses the way from L2 twice.  Padded
+    rows all begin at whole sectors, as those of an array do whose length is a
+    multiple of 32 bytes.  (With rows of f32 every other one is across: 1.5
+    times the bytes by counters of an H100, 2026-11-21-h100-theory.md.)
+
+    `!tile.smem<2x64x80xbf16, staggered>` is for rows of an array whose length
+    is an odd number of 16 bytes, as with 72 columns: every other one begins in
+    the middle of a sector, and so do these.  A row takes an odd number of
+    16-byte pieces, which also spreads eight of them over all banks.
 
     `!tile.smem<2x64x128xbf16, sw128>` is what TMA writes and wgmma reads:
     panels of 128 bytes of columns, one behind the other, each with all rows;
@@ -88,9 +96,10 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     wgmma multiplies a rounded accumulator by the rows of such a buffer where
     it is, with nothing crossing lanes (`lhs` of 8 bits in `!tile.frag`).
 
-    Elements have 16 bits, in the last two layouts also 8, in the first two also
-    32 (f32).  A padded buffer of f32 may have any number of rows: statistics
-    lie in rows too (`tile.put_row`).  In sw128 it has a multiple of 8.
+    Elements have 16 bits, in the two swizzled layouts also 8, in padded and
+    sw128 also 32 (f32).  A padded buffer of f32 may have any number of rows:
+    statistics lie in rows too (`tile.put_row`).  In sw128 it has a multiple of
+    8.
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
                         "mlir::Type":$elementType, "SmemLayout":$layout);
@@ -107,14 +116,18 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     static constexpr int64_t kPairedColumns = 16;
 
     /// Whether there are panels: sw128, with its pieces as they are or paired.
-    bool isSwizzled() const { return getLayout() != SmemLayout::padded; }
+    bool isSwizzled() const {
+      return getLayout() == SmemLayout::sw128 || isPaired();
+    }
     bool isPaired() const { return getLayout() == SmemLayout::sw128_paired; }
     /// The byte of a piece of `sw128_paired` that holds a column.
     static int64_t pairedByte(int64_t column) {
       return column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
     }
     /// Whether rows 4 to 7 of eight have the halves of 32 bytes swapped.
-    bool swapsHalves() const { return !isSwizzled() && elementBytes() == 2; }
+    bool swapsHalves() const {
+      return getLayout() == SmemLayout::padded && elementBytes() == 2;
+    }
     /// Bytes of one element.
     int64_t elementBytes() const;
     /// Bytes from one row to the next; in a panel, if the layout has panels.

@@ -42,6 +42,14 @@
 // CHECK-LABEL: llvm.func @place
 // CHECK: llvm.getelementptr %{{.*}}[4640]
 // CHECK: nvvm.ldmatrix
+// Rows that stagger are an odd number of 16 bytes apart, 80 instead of 96, and
+// nothing in them is swapped.
+// CHECK-LABEL: llvm.func @staggered
+// CHECK-NOT: arith.xori
+// CHECK: nvvm.ldmatrix %[[FIRST:.*]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+// CHECK: %[[DOWN:.*]] = llvm.getelementptr %[[FIRST]][1280]
+// CHECK: nvvm.ldmatrix %[[DOWN]] {{{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+// CHECK-NOT: nvvm.ldmatrix
 gpu.module @loads {
   tile.kernel @lhs(%n: i32) attributes {warps = 1 : i32} {
     %b = tile.alloc "b" : <2x32x32xbf16>
@@ -68,6 +76,11 @@ gpu.module @loads {
     %c16 = arith.constant 16 : i32
     %b = tile.alloc "b" : <2x32x32xbf16>
     %f = tile.load_matrix %b[%c1, %c16, %c16] : <2x32x32xbf16> -> <16x16xbf16, lhs>
+    tile.return
+  }
+  tile.kernel @staggered(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.alloc "b" : <2x32x32xbf16, staggered>
+    %f = tile.load_matrix %b[%n, %n, %n] : <2x32x32xbf16, staggered> -> <32x16xbf16, lhs>
     tile.return
   }
 }

@@ -2,7 +2,7 @@
 // for what is asked of it.
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @below {{expects layout padded, sw128 or sw128_paired, but got sw64}}
+// expected-error @below {{expects layout padded, staggered, sw128 or sw128_paired, but got sw64}}
 func.func private @smem_layouts(!tile.smem<64x64xbf16, sw64>)
 
 // -----
@@ -14,6 +14,11 @@ func.func private @smem_padded_element(!tile.smem<64x64xf8E4M3FN>)
 
 // expected-error @below {{expects element type bf16, f16, f32 or f8E4M3FN, but got 'f64'}}
 func.func private @smem_sw128_element(!tile.smem<64x64xf64, sw128>)
+
+// -----
+
+// expected-error @below {{expects element type bf16 or f16, but got 'f32'}}
+func.func private @smem_staggered_element(!tile.smem<64x64xf32, staggered>)
 
 // -----
 

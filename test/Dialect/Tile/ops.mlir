@@ -6,13 +6,13 @@
 // CHECK-LABEL: @types
 // CHECK-SAME: !tile.ptr<bf16>, !tile.ptr<f16>, !tile.ptr<f32>,
 // CHECK-SAME: !tile.view<?x128xbf16, align = 16>, !tile.view<?x7xf16, align = 2>, !tile.view<?x1xf32, align = 8>, !tile.view<?xf32, align = 4>,
-// CHECK-SAME: !tile.smem<64x128xbf16>, !tile.smem<2x64x128xf16>, !tile.smem<16x16xbf16>,
+// CHECK-SAME: !tile.smem<64x128xbf16>, !tile.smem<2x64x128xf16>, !tile.smem<16x16xbf16>, !tile.smem<2x64x80xf16, staggered>,
 // CHECK-SAME: !tile.frag<16x8xf32, acc>, !tile.frag<32x16xbf16, lhs>, !tile.frag<16x64xf16, rhs>,
 // CHECK-SAME: !tile.row<16xf32>, !tile.row<32xf32, partial>, !tile.row<4096xi32>
 func.func private @types(
     !tile.ptr<bf16>, !tile.ptr<f16>, !tile.ptr<f32>,
     !tile.view<?x128xbf16, align = 16>, !tile.view<?x7xf16, align = 2>, !tile.view<?x1xf32, align = 8>, !tile.view<?xf32, align = 4>,
-    !tile.smem<64x128xbf16>, !tile.smem<2x64x128xf16>, !tile.smem<16x16xbf16>,
+    !tile.smem<64x128xbf16>, !tile.smem<2x64x128xf16>, !tile.smem<16x16xbf16>, !tile.smem<2x64x80xf16, staggered>,
     !tile.frag<16x8xf32, acc>, !tile.frag<32x16xbf16, lhs>, !tile.frag<16x64xf16, rhs>,
     !tile.row<16xf32>, !tile.row<32xf32, partial>, !tile.row<4096xi32>)
 

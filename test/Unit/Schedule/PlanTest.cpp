@@ -114,8 +114,12 @@ TEST(Plans, SharedMemoryOfTheKernel) {
   EXPECT_EQ(smemPitch(128, 2), 288);
   EXPECT_EQ(smemPitch(16, 2), 32);
   EXPECT_EQ(smemPitch(80, 2), 160);
-  // Of f32 an odd multiple of 16.
+  // Of f32 an odd multiple of 16, and of rows that stagger.
   EXPECT_EQ(smemPitch(64, 4), 272);
+  EXPECT_EQ(smemPitch(64, 2, /*isStaggered=*/true), 144);
+  EXPECT_EQ(smemPitch(80, 2, /*isStaggered=*/true), 176);
+  EXPECT_TRUE(staggersRows(square(4096, 72)));
+  EXPECT_FALSE(staggersRows(square(4096, 80)));
   std::string error;
   auto plan = planFor(
       square(4096, 128), *findMachine("h100_sxm"), "flash",
