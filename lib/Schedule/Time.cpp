@@ -298,16 +298,42 @@ static double gainOfClock(const Machine &machine, double used,
   return 1 + how.spareClock * std::max(0.0, 1 - used);
 }
 
+/// Of L2.
+static constexpr int64_t kLineBytes = 128;
+
 /// How many times as long copies take as their bytes alone.  Rows shorter than
 /// a line were not measured.
 static double sectorFactor(const Problem &problem, const LikeWarps &how) {
-  constexpr int64_t sectorBytes = 32, lineBytes = 128;
+  constexpr int64_t sectorBytes = 32;
   int64_t size = bytesOf(problem.dtype);
   int64_t row = problem.headDim * size, rowV = problem.headDimV * size;
+  if (staggersRows(problem))
+    return how.staggeredSectors;
   bool isWhole = row % sectorBytes == 0 && rowV % sectorBytes == 0;
   if (problem.dtype == DataType::f32 || !isWhole)
     return how.cutSectors;
-  return std::min(row, rowV) < lineBytes ? 1 : how.wholeSectors;
+  return std::min(row, rowV) < kLineBytes ? 1 : how.wholeSectors;
+}
+
+/// Bytes whose time rows of slices take beside that of their own, which are
+/// less than a line.  Those of f32 were not measured.
+static double bytesOfNarrowRows(const Census &census, size_t number,
+                                const Problem &problem, const LikeWarps &how) {
+  double bytes = 0;
+  for (const Use &use : census.uses) {
+    const Node &node = *use.node;
+    std::optional<Axis> cols = shapeOf(node.tensor).cols;
+    bool isOfArray = cols == Axis::HeadDim || cols == Axis::HeadDimV;
+    int64_t size = bytesPerElement(node.tensor, problem);
+    int64_t row = use.tile.cols * size;
+    if (use.grid != number || node.verb != Verb::stream || !isOfArray ||
+        problem.dtype == DataType::f32 || row >= kLineBytes)
+      continue;
+    double own =
+        double(use.moved) * double(size) * double(census.grids[number].heads);
+    bytes += own * how.narrowShare * (double(kLineBytes) / double(row) - 1);
+  }
+  return bytes;
 }
 
 static Time gridTime(const Census &census, size_t number,
@@ -362,7 +388,8 @@ static Time gridTime(const Census &census, size_t number,
   int64_t perSmAtOnce = std::max<int64_t>(1, space.blocksPerSm);
   int64_t resident = machine.sms * perSmAtOnce;
   Bytes bytes = gridTraffic(census, number, problem, machine, resident, c);
-  t.l2 = bytes.l2 / l2RateOf(machine) * sectorFactor(problem, how);
+  t.l2 = (double(bytes.l2) + bytesOfNarrowRows(census, number, problem, how)) /
+         l2RateOf(machine) * sectorFactor(problem, how);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   // For sums that L2 does not hold a block waits, and only others multiply.
   if (returnsToSums(census, number)) {

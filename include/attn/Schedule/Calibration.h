@@ -78,12 +78,16 @@ struct LikeWarps {
   /// tensor cores, as `spareClock`; mma_sync takes more power for them.
   double spareClock;
   /// How many times as long copies take as their bytes at the rate of L2: where
-  /// rows are whole sectors of 32 bytes, in memory as in shared memory; and
-  /// where they are not, so that some sectors cross twice, as those of f32 or
-  /// of an odd multiple of 8 columns.  With 0.7 for whole ones, as those of the
-  /// crossover had it, the derived tiles of 1,145 border problems lost 2.2 % to
-  /// the fastest, with 0.85 and `placesHeldShare` 1.9 % (2026-11-26).
-  double wholeSectors, cutSectors;
+  /// rows are whole sectors of 32 bytes; where they stagger (`staggersRows`),
+  /// so that a slice takes 4.5 sectors instead of 4 and half as many requests
+  /// again; and where sectors cross twice, as those of f32 do.
+  double wholeSectors, staggeredSectors, cutSectors;
+  /// A request to L2 is for a line of 128 bytes at most, and one for a row of
+  /// less takes so much of the time that is left of a whole one's.  Without it,
+  /// and with 1.39 for rows that stagger, streamed_query was taken for the
+  /// fastest in 3 of 180 border problems where it took 1.18 to 1.33 times as
+  /// long as flash (2026-11-26).
+  double narrowShare;
 };
 
 struct Calibration {
@@ -136,8 +140,10 @@ struct Calibration {
                             /*placesStartClocks=*/1050,
                             /*l2Power=*/3.28,
                             /*spareClock=*/0.39,
-                            /*wholeSectors=*/0.855,
-                            /*cutSectors=*/1.39};
+                            /*wholeSectors=*/0.8,
+                            /*staggeredSectors=*/1.18,
+                            /*cutSectors=*/1.39,
+                            /*narrowShare=*/0.3};
   LikeWarps gradientWarps = {/*independenceWithinBlock=*/0.6,
                              /*independenceWithinUnit=*/0.1,
                              /*lateUnitClocks=*/250,
@@ -149,7 +155,9 @@ struct Calibration {
                              /*l2Power=*/4,
                              /*spareClock=*/0,
                              /*wholeSectors=*/1,
-                             /*cutSectors=*/1};
+                             /*staggeredSectors=*/1,
+                             /*cutSectors=*/1,
+                             /*narrowShare=*/0};
   /// Matrix products and the fragment reads that feed them overlap within a
   /// warp, but for this share of the shorter.  Together with the rule for idle
   /// schedulers flash is put at 183 and 165 TFLOP/s on an A100 at d = 128 and

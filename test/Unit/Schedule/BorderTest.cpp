@@ -11,6 +11,7 @@
 #include "Searches.h"
 
 #include "attn/Machine/MachineText.h"
+#include "attn/Schedule/Footprint.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <optional>
@@ -26,28 +27,42 @@ struct Candidate {
   double seconds, predicted;
 };
 
+/// What kernels on mma.sync were like when a file was made: the first ones,
+/// those that take the longest tiles under a mask first, and those whose rows
+/// stagger as they do in memory, as the kernels of today.
+enum class Kernels { first, ordered, staggered };
+
 /// A file, of whose problems the choice is the schedule of the fastest in so
 /// many at least, and else loses more than 5 % in so many at most: one less and
-/// one more than it does.  Of files that are older than the order in which
-/// kernels on mma.sync take tiles under a mask, only problems without one
-/// count.
+/// one more than it does.  Kernels that are no longer as they were do not
+/// count, nor do problems that have no others.
 struct Search {
   const char *file;
   size_t agree, lose;
-  bool hasMasked = false;
+  Kernels kernels = Kernels::first;
+
+  /// Whether times of kernels on mma.sync stand for those of today.
+  bool isToday(const Problem &problem) const {
+    return kernels == Kernels::staggered || !staggersRows(problem);
+  }
 };
 
 class Border : public testing::TestWithParam<Search> {};
 
-/// Those that are plans; by the longer measurement where there is one.
+/// Those that are plans and count; by the longer measurement where there is
+/// one.
 std::vector<Candidate> candidatesOf(const json::Object &entry,
-                                    const Machine &machine) {
-  std::map<std::string, double> predicted =
-      predictedTimes(searchedProblem(entry), machine);
+                                    const Machine &machine,
+                                    const Search &search) {
+  Problem problem = searchedProblem(entry);
+  std::map<std::string, double> predicted = predictedTimes(problem, machine);
   std::vector<Candidate> candidates;
   for (const json::Value &value : *entry.getArray("candidates")) {
     const json::Object &candidate = *value.getAsObject();
     llvm::StringRef text = *candidate.getString("schedule");
+    bool isMmaSync = text.contains("warps = ");
+    if (isMmaSync && !search.isToday(problem))
+      continue;
     auto found = predicted.find(text.str());
     std::optional<double> seconds = candidate.getNumber("final");
     if (!seconds)
@@ -66,7 +81,8 @@ TEST_P(Border, AgreesWithTheWinner) {
        *document->getAsObject()->getArray("problems")) {
     const json::Object &entry = *value.getAsObject();
     Problem problem = searchedProblem(entry);
-    if (problem.mask.kind != MaskKind::none && !GetParam().hasMasked)
+    if (problem.mask.kind != MaskKind::none &&
+        GetParam().kernels == Kernels::first)
       continue;
     std::string text = entry.getObject("problem")
                            ->getObject("kind")
@@ -75,8 +91,13 @@ TEST_P(Border, AgreesWithTheWinner) {
     std::string error;
     std::optional<Machine> machine = parseMachine(text, error);
     ASSERT_TRUE(machine) << error;
-    std::vector<Candidate> candidates = candidatesOf(entry, *machine);
-    ASSERT_FALSE(candidates.empty()) << entry.getString("name")->str();
+    std::vector<Candidate> candidates =
+        candidatesOf(entry, *machine, GetParam());
+    if (candidates.empty()) {
+      EXPECT_FALSE(GetParam().isToday(problem))
+          << entry.getString("name")->str();
+      continue;
+    }
     auto fastest = std::min_element(
         candidates.begin(), candidates.end(),
         [](auto &a, auto &b) { return a.seconds < b.seconds; });
@@ -94,44 +115,56 @@ TEST_P(Border, AgreesWithTheWinner) {
 
 INSTANTIATE_TEST_SUITE_P(
     Results, Border,
-    testing::Values(Search{"2026-11-22-h100-choice-border.json", 22, 2},
-                    Search{"2026-11-23-h100-choice-border-seed-2.json", 31, 1},
-                    Search{"2026-11-23-h100-choice-border-seed-7.json", 29, 4},
-                    Search{"2026-11-23-h100-choice-border-seed-8.json", 17, 1},
-                    Search{"2026-11-23-h100-choice-border-seed-9.json", 36, 3},
+    testing::Values(Search{"2026-11-22-h100-choice-border.json", 16, 2},
+                    Search{"2026-11-23-h100-choice-border-seed-2.json", 25, 1},
+                    Search{"2026-11-23-h100-choice-border-seed-7.json", 26, 4},
+                    Search{"2026-11-23-h100-choice-border-seed-8.json", 8, 1},
+                    Search{"2026-11-23-h100-choice-border-seed-9.json", 27, 3},
                     Search{"2026-11-24-h100-choice-border-seed-10.json", 30, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-11.json", 38, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-12.json", 42, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-14.json", 15, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-15.json", 29, 1},
-                    Search{"2026-11-25-h100-choice-border-seed-16.json", 35, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-11.json", 32, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-12.json", 34, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-14.json", 12, 2},
+                    Search{"2026-11-25-h100-choice-border-seed-15.json", 20, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-16.json", 26, 1},
                     Search{"2026-11-25-h100-choice-border-seed-17.json", 19, 2},
-                    Search{"2026-11-25-h100-choice-border-seed-18.json", 14, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-18.json", 11, 1},
                     Search{"2026-11-25-h100-choice-border-seed-19.json", 17, 3},
-                    Search{"2026-11-25-h100-choice-border-seed-20.json", 32, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-21.json", 31, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-22.json", 29, 3},
-                    Search{"2026-11-26-h100-choice-border-seed-23.json", 20, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-24.json", 32, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-25.json", 33, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-26.json", 35, 1},
+                    Search{"2026-11-25-h100-choice-border-seed-20.json", 23, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-21.json", 23, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-22.json", 23, 3},
+                    Search{"2026-11-26-h100-choice-border-seed-23.json", 14, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-24.json", 23, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-25.json", 30, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-26.json", 32, 1},
                     Search{"2026-11-26-h100-choice-border-seed-27.json", 17, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-28.json", 34, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-28.json", 31, 2},
                     Search{"2026-11-26-h100-choice-border-seed-29.json", 21, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-30.json", 28, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-31.json", 25, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-32.json", 42, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-33.json", 34, 1},
-                    Search{"2026-11-26-h100-choice-border-seed-34.json", 27, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-35.json", 31, 2},
-                    Search{"2026-11-26-h100-choice-border-seed-36.json", 25, 4},
-                    Search{"2026-11-26-h100-choice-border-seed-37.json", 58, 2,
-                           /*hasMasked=*/true},
-                    Search{"2026-11-26-h100-choice-border-seed-38.json", 55, 3,
-                           /*hasMasked=*/true},
-                    Search{"2026-11-26-h100-choice-border-seed-39.json", 43, 2,
-                           /*hasMasked=*/true},
-                    Search{"2026-11-26-h100-choice-border-seed-40.json", 55, 3,
-                           /*hasMasked=*/true}));
+                    Search{"2026-11-26-h100-choice-border-seed-30.json", 23, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-31.json", 20, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-32.json", 36, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-33.json", 31, 1},
+                    Search{"2026-11-26-h100-choice-border-seed-34.json", 24, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-35.json", 28, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-36.json", 19, 2},
+                    Search{"2026-11-26-h100-choice-border-seed-37.json", 43, 2,
+                           Kernels::ordered},
+                    Search{"2026-11-26-h100-choice-border-seed-38.json", 49, 3,
+                           Kernels::ordered},
+                    Search{"2026-11-26-h100-choice-border-seed-39.json", 31, 1,
+                           Kernels::ordered},
+                    Search{"2026-11-26-h100-choice-border-seed-40.json", 46, 3,
+                           Kernels::ordered},
+                    Search{"2026-11-26-h100-choice-border-seed-41.json", 55, 4,
+                           Kernels::staggered},
+                    Search{"2026-11-26-h100-choice-border-seed-42.json", 58, 1,
+                           Kernels::staggered},
+                    Search{"2026-11-26-h100-choice-border-seed-43.json", 56, 2,
+                           Kernels::staggered},
+                    Search{"2026-11-26-h100-choice-border-seed-44.json", 53, 4,
+                           Kernels::staggered},
+                    Search{"2026-11-26-h100-choice-border-seed-45.json", 58, 1,
+                           Kernels::staggered},
+                    Search{"2026-11-26-h100-choice-border-seed-46.json", 49, 6,
+                           Kernels::staggered}));
 
 } // namespace
