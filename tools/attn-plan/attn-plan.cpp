@@ -199,7 +199,7 @@ static int priceTiles(PlanReport &report) {
     else if (tiles.size() == 1)
       return fail(error);
     else
-      report.refused.push_back({scheduleName, *given, {}, error});
+      report.refused.push_back({scheduleName, *given, {}, error, {}});
   }
   llvm::stable_sort(report.plans, [](const Plan &a, const Plan &b) {
     return a.seconds < b.seconds;
