@@ -104,17 +104,18 @@ private:
   }
 
   void allocateRing() {
-    bool areScores = is(SpillLaunch::scores);
-    // Of sums the left factor is P or dS.
-    SmemType typeLeft = areScores ? products.bufferOfRows(stages, kRows, step)
-                        : ownsKeys
-                            ? SmemType::get(stages, step, kRows, element)
-                            : SmemType::get(stages, kRows, step, element);
-    SmemType typeRight = areScores
-                             ? products.bufferOfRows(stages, keyBlock, step)
-                             : products.bufferOfRows(stages, step, column);
-    left = AllocOp::create(b, typeLeft, "left");
-    right = AllocOp::create(b, typeRight, "right");
+    auto buffer = [&](StringRef name, SmemType type) -> Value {
+      return AllocOp::create(b, type, name);
+    };
+    if (is(SpillLaunch::scores)) {
+      left = buffer("left", products.bufferOfRows(stages, kRows, step));
+      right = buffer("right", products.bufferOfRows(stages, keyBlock, step));
+      return;
+    }
+    // P or dS, and rows that it weighs.
+    int64_t rows = ownsKeys ? step : kRows, columns = ownsKeys ? kRows : step;
+    left = buffer("left", SmemType::get(stages, rows, columns, element));
+    right = buffer("right", products.bufferOfRows(stages, step, column));
   }
 
   /// Rows of an operand, some columns of them.

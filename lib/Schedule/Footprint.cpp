@@ -199,9 +199,8 @@ private:
     if (!shape.cols) // a statistic is a row of them
       return smemPitch(rows, size);
     int64_t cols = padded(tensor, tileOf(*shape.cols, steps), problem, across);
-    bool isOfArray =
-        *shape.cols == Axis::HeadDim || *shape.cols == Axis::HeadDimV;
-    return rows * smemPitch(cols, size, isOfArray && staggersRows(problem));
+    bool isStaggered = isOfHead(tensor) && staggersRows(problem);
+    return rows * smemPitch(cols, size, isStaggered);
   }
 
   void buffer(const Node &node, const Steps &steps, int64_t count) {

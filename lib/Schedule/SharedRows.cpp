@@ -5,9 +5,6 @@
 
 using namespace attn;
 
-/// Of global memory.
-static constexpr int64_t kSectorBytes = 32;
-
 bool attn::staggersRows(const Problem &problem) {
   int64_t bytes = bytesOf(problem.dtype);
   auto staggers = [&](int64_t columns) {

@@ -298,18 +298,14 @@ static double gainOfClock(const Machine &machine, double used,
   return 1 + how.spareClock * std::max(0.0, 1 - used);
 }
 
-/// Of L2.
-static constexpr int64_t kLineBytes = 128;
-
 /// How many times as long copies take as their bytes alone.  Rows shorter than
 /// a line were not measured.
 static double sectorFactor(const Problem &problem, const LikeWarps &how) {
-  constexpr int64_t sectorBytes = 32;
   int64_t size = bytesOf(problem.dtype);
   int64_t row = problem.headDim * size, rowV = problem.headDimV * size;
   if (staggersRows(problem))
     return how.staggeredSectors;
-  bool isWhole = row % sectorBytes == 0 && rowV % sectorBytes == 0;
+  bool isWhole = row % kSectorBytes == 0 && rowV % kSectorBytes == 0;
   if (problem.dtype == DataType::f32 || !isWhole)
     return how.cutSectors;
   return std::min(row, rowV) < kLineBytes ? 1 : how.wholeSectors;
@@ -319,21 +315,20 @@ static double sectorFactor(const Problem &problem, const LikeWarps &how) {
 /// less than a line.  Those of f32 were not measured.
 static double bytesOfNarrowRows(const Census &census, size_t number,
                                 const Problem &problem, const LikeWarps &how) {
-  double bytes = 0;
+  if (problem.dtype == DataType::f32)
+    return 0;
+  double bytes = 0; // of lines, beside their own
   for (const Use &use : census.uses) {
     const Node &node = *use.node;
-    std::optional<Axis> cols = shapeOf(node.tensor).cols;
-    bool isOfArray = cols == Axis::HeadDim || cols == Axis::HeadDimV;
-    int64_t size = bytesPerElement(node.tensor, problem);
-    int64_t row = use.tile.cols * size;
-    if (use.grid != number || node.verb != Verb::stream || !isOfArray ||
-        problem.dtype == DataType::f32 || row >= kLineBytes)
+    if (use.grid != number || node.verb != Verb::stream ||
+        !isOfHead(node.tensor))
       continue;
-    double own =
-        double(use.moved) * double(size) * double(census.grids[number].heads);
-    bytes += own * how.narrowShare * (double(kLineBytes) / double(row) - 1);
+    int64_t row = use.tile.cols * bytesPerElement(node.tensor, problem);
+    if (row < kLineBytes)
+      bytes +=
+          double(use.moved) / double(use.tile.cols) * double(kLineBytes - row);
   }
-  return bytes;
+  return bytes * double(census.grids[number].heads) * how.narrowShare;
 }
 
 static Time gridTime(const Census &census, size_t number,

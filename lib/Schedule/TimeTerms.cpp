@@ -120,9 +120,6 @@ double attn::cutScores(int64_t rows, int64_t keys) {
   return double(keys + rows - std::gcd(keys, rows)) * double(rows);
 }
 
-/// Of L2 and device memory.
-static constexpr int64_t kSectorBytes = 32;
-
 int64_t attn::bytesOfRow(const Use &use, const Problem &problem) {
   Tensor tensor = use.node->tensor;
   return extent(problem, *shapeOf(tensor).cols) *

@@ -149,6 +149,14 @@ int64_t padded(Tensor tensor, int64_t cols, const Problem &problem,
 int64_t paddedColumns(const Node &node, int64_t cols, const Problem &problem);
 /// A row of the panels that the copy engine fills, and a step of a product.
 inline constexpr int64_t kPanelBytes = 128, kStepBytes = 32;
+/// Of L2 and device memory.
+inline constexpr int64_t kSectorBytes = 32, kLineBytes = 128;
+/// Whether a row of the tensor is one of a head, and not of scores or a
+/// statistic.
+inline bool isOfHead(Tensor tensor) {
+  std::optional<Axis> cols = shapeOf(tensor).cols;
+  return cols == Axis::HeadDim || cols == Axis::HeadDimV;
+}
 /// Threads that hold the same row of an accumulator; each passes on its own
 /// part of a statistic.
 inline constexpr int64_t kThreadsPerRow = 4;
