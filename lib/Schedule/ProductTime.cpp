@@ -117,9 +117,6 @@ public:
     return scalesFactor ? c.productOutputL2Gain : c.productL2Gain;
   }
 
-  /// The same of device memory.
-  double hbmGain() const { return isMerged ? c.mergedHbmGain : 1; }
-
   /// The tiles in strip number `strip`, all columns.
   StripTiles tilesOf(int64_t strip) const {
     if (isOfRows) { // each in one of them
@@ -349,7 +346,7 @@ struct Work {
             model.busiest() * perSm, model.tensor() * perSm};
     Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
     l2 = bytes.l2 / (model.l2Gain() * l2RateOf(machine));
-    hbm = bytes.hbm / (model.hbmGain() * hbmRateOf(machine, c));
+    hbm = bytes.hbm / hbmRateOf(machine, c);
   }
 
   /// Tiles of the same queue, which fill gaps.
@@ -398,7 +395,8 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
     t.overhead = launches * (c.launchSeconds + c.pipelineSeconds + start);
   t.l2 = work.l2;
   t.hbm = work.hbm;
-  addContention(t, units.whole, c.l2Power, c);
+  bool isForward = problem.direction == Direction::forward;
+  addContention(t, units.whole, isForward ? c.productL2Power : c.l2Power, c);
   t.boundBy = binding(t, units.whole, family);
   return t;
 }

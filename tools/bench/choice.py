@@ -46,6 +46,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Sequence
 
 from attn_bench import environment
+from attn_bench.choice_page import page
 from attn_bench.rounds import order, summary
 
 #: Floating-point operations of a problem, drawn evenly on a logarithmic scale.
@@ -54,12 +55,10 @@ ROWS = (200, 16384)
 #: Heads of a batch entry on the side of the keys.
 KV_HEADS = (1, 2, 4, 8)
 GROUPS = (1, 1, 2, 4, 8)
-#: Shared memory of a block in KiB, from a small GPU's to an H100's; the head
-#: dimensions of `--border` beside the theory's border there; and the share of
-#: the best time that a schedule may lose which is not the fastest one's.
+#: Shared memory of a block in KiB, from a small GPU's to an H100's; and the head
+#: dimensions of `--border` beside the theory's border there.
 SHARED_MEMORY = (48, 64, 99, 163, 227)
 ABOUT_BORDER = (0.7, 2.2)
-MAY_LOSE = 0.05
 #: ||a - b|| / ||b|| of two schedules' outputs, which round P differently.
 AGREES = 4e-3
 
@@ -399,76 +398,6 @@ def judge(result: dict[str, Any]) -> dict[str, Any]:
     best = min((one for one in found if key in one), key=lambda one: one[key])
     return {"rank": rank, "of": len(found),
             "loss": derived[key] / best[key] - 1, "best": best["schedule"]}
-
-
-def differences(derived: str, best: str) -> str:
-    """The tiles in which the best differs.
-
-    >>> differences("flash, query = 128, key = 64", "flash, query = 192, key = 64")
-    'query 128 -> 192'
-    """
-    def tiles(text: str) -> dict[str, str]:
-        parts = [part.partition(" = ") for part in text.split(", ")]
-        return {name: value for name, _, value in parts}
-
-    mine, other = tiles(derived), tiles(best)
-    return ", ".join(f"{name} {mine.get(name, '-')} -> {other.get(name, '-')}"
-                     for name in {**mine, **other}
-                     if mine.get(name) != other.get(name))
-
-
-def kind_of(schedule: str) -> str:
-    """Without its tiles.
-
-    >>> kind_of("flash, query = 128, key = 64")
-    'flash'
-    """
-    return schedule.partition(",")[0]
-
-
-def agreement(entries: Sequence[dict[str, Any]]) -> str:
-    """How often the derived schedule is that of the fastest, whatever its
-    tiles, and what it loses where it is not.
-
-    >>> agreement([{"derived": "flash, key = 64", "best": "flash, key = 32",
-    ...             "loss": 0.2},
-    ...            {"derived": "flash, key = 64", "best": "column_split",
-    ...             "loss": 0.04}])
-    'The schedule is that of the fastest in 1 of 2; of the rest 1 of 1 lose at most 5 %, the worst 4.0%.'
-    """
-    others = [one["loss"] for one in entries
-              if kind_of(one["derived"]) != kind_of(one["best"])]
-    text = (f"The schedule is that of the fastest in "
-            f"{len(entries) - len(others)} of {len(entries)}")
-    if others:
-        text += (f"; of the rest {sum(loss <= MAY_LOSE for loss in others)} of "
-                 f"{len(others)} lose at most {100 * MAY_LOSE:.0f} %, the worst "
-                 f"{max(others):.1%}")
-    return text + "."
-
-
-def page(document: dict[str, Any]) -> str:
-    entries = sorted(document["problems"], key=lambda one: -one["loss"])
-    losses = [one["loss"] for one in entries]
-    lines = [
-        "# The derived schedule beside "
-        + ("the best of every other" if document["options"].get("border")
-           else "an exhaustive search"), "",
-        f"{document['device']}, {document['date']}, commit "
-        f"{document['commit']}: `{document['command']}`.", "",
-        f"{len(losses)} problems, {sum(one['of'] for one in entries)} "
-        f"candidates timed.  Loss at most 3 % in "
-        f"{sum(loss <= 0.03 for loss in losses)}, at most 10 % in "
-        f"{sum(loss <= 0.1 for loss in losses)}; worst "
-        f"{max(losses):.1%}, mean {sum(losses) / len(losses):.2%}.  "
-        + agreement(entries), "",
-        "| problem | error | rank | of | loss | the best has |",
-        "|---|---|---|---|---|---|"]
-    lines += [f"| {one['name']} | {one['error']:.1e} | {one['rank']} | "
-              f"{one['of']} | {one['loss']:.1%} | "
-              f"{differences(one['derived'], one['best'])} |"
-              for one in entries]
-    return "\n".join(lines) + "\n"
 
 
 def compile_all(wanted: Iterable[tuple[Class, str]], workers: int,

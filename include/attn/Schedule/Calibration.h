@@ -400,12 +400,12 @@ struct Calibration {
   /// first outputs wait for the first scores.
   double productTurnsShare = 0.7, mergedOutputShare = 0.4;
   double mergedStartSeconds = 7e-6;
-  /// How much more device memory gives such a launch than a copy: it is full
-  /// for 92 % of the time, beside 89, and P is in part read from L2.  Before,
-  /// and with a start of 4 us, 91 of them in 48 problems (512 to 16384 rows)
-  /// were put 3 % too slow, and 221 of four searches at the border 3 % too
-  /// fast; now 2 % too slow and right (2026-11-26).
-  double mergedHbmGain = 1.08;
+  /// Forward, how what multiprocessors do combines with what L2 brings: as with
+  /// `heldL2Power`.  With `l2Power`, and 1.08 times as much of device memory as
+  /// a copy gets, 771 kernels of 40 searches at the border were met to 7 %
+  /// (rms), now to 5; so are those of the four that it was not fitted to,
+  /// before to 6 (2026-11-26).
+  double productL2Power = 3.1;
   /// Clocks of a step in which a left factor goes through registers to be
   /// scaled.  With 120 score_spill of 16 bits (d = 512 to 2048, 1024 and 4096
   /// rows) was met to 3 % in two launches.  Merged it is put 2 to 8 % too slow
@@ -441,7 +441,7 @@ struct Calibration {
   /// stages as predicted without a second line, with four 1.0 to 1.4 times; of
   /// 307 kernels of 88 problems two thirds are now met to 9 %, before to 16 %
   /// (2026-11-23).
-  double productBoxShare = 0.8;
+  double productBoxShare = 0.74;
   /// Of the tensor cores' rate, what products of parts reach whose tiles of 128
   /// columns take six of them out of shared memory.  Not fitted: d = 512 with
   /// 4096 rows is put 12 % too fast, other kernels of f32 as much or more.
@@ -479,8 +479,9 @@ struct Calibration {
   /// Clocks more of a row of a box that reaches into a second line of 128
   /// bytes, beside the exchange.  With rows of 448, 480 and 496 bytes (d = 224,
   /// 240, 248) groups without clusters took 8, 16 and 41 % longer than with
-  /// those of 512.
-  double groupLineClocks = 2.57;
+  /// those of 512, which 2.57 met; with this 3,166 kernels of 99 to 227 KiB are
+  /// met to 6 % (rms), before to 7 (2026-11-26).
+  double groupLineClocks = 1.9;
   /// Clocks in which a unit of the ring is handed back: by the last reader of a
   /// cluster, and until the next load starts.
   double handBackClocks = 470;
@@ -504,23 +505,24 @@ struct Calibration {
   /// elsewhere: the write, the flag, the poll.
   double exchangeLatencies = 3;
 
-  // Blocks that hold P.  Fitted to times on an H100 (2026-11-26) of 209
-  // problems of 65 to 16000 rows, d = 64 to 744, which are met to 7 % (rms).
+  // Blocks that hold P.  Fitted to times on an H100 (2026-11-26) of 463
+  // problems at the border, which are met to 7 % (rms), to 8 with what was
+  // fitted to 209 of 65 to 16000 rows, d = 64 to 744, before.
 
   /// From the start of a unit's load until its slot takes another one.
-  double heldUnitClocks = 2430;
+  double heldUnitClocks = 2110;
   /// What softmax takes of the clocks of its exponentials and instructions,
   /// where products do not hide it.
   double heldSoftmaxShare = 1.4;
   /// A tile of columns beside its products; and more if it comes back first.
-  double heldColumnClocks = 1500, heldReturnClocks = 1800;
+  double heldColumnClocks = 2000, heldReturnClocks = 3100;
   /// What a launch takes more.
   double heldStartSeconds = 5.5e-6;
   /// Of the clocks that rows of boxes take, what they take here.
-  double heldCopyShare = 0.82;
+  double heldCopyShare = 0.71;
   /// Scores are read and outputs written by all blocks at about the same time,
   /// so less of what L2 does is hidden than with `l2Power`.
-  double heldL2Power = 3.4;
+  double heldL2Power = 2.6;
   /// Of the queries that come again for every part of the keys, what is no
   /// longer in L2: with d = 1024 and 512 rows all of it, read in the same order
   /// both times; back and forth it is less.

@@ -10,7 +10,7 @@ import pytest
                                     "plot", "settings", "results",
                                     "sustained", "least_bytes", "exponents",
                                     "theory_page", "theory_plot", "ncu",
-                                    "launches"])
+                                    "launches", "choice_page"])
 def test_examples(module):
     if module in ("rounds", "sustained"):
         pytest.importorskip("torch")

@@ -140,41 +140,47 @@ INSTANTIATE_TEST_SUITE_P(
                           {"2026-11-25-h100-choice-border-seed-19.json", 17, 3},
                           {"2026-11-25-h100-choice-border-seed-20.json", 23, 1},
                           {"2026-11-26-h100-choice-border-seed-21.json", 23, 1},
-                          {"2026-11-26-h100-choice-border-seed-22.json", 23, 3},
+                          {"2026-11-26-h100-choice-border-seed-22.json", 23, 2},
                           {"2026-11-26-h100-choice-border-seed-23.json", 14, 1},
                           {"2026-11-26-h100-choice-border-seed-24.json", 23, 1},
-                          {"2026-11-26-h100-choice-border-seed-25.json", 30, 2},
+                          {"2026-11-26-h100-choice-border-seed-25.json", 31, 1},
                           {"2026-11-26-h100-choice-border-seed-26.json", 32, 1},
-                          {"2026-11-26-h100-choice-border-seed-27.json", 17, 2},
+                          {"2026-11-26-h100-choice-border-seed-27.json", 18, 2},
                           {"2026-11-26-h100-choice-border-seed-28.json", 31, 2},
-                          {"2026-11-26-h100-choice-border-seed-29.json", 21, 2},
+                          {"2026-11-26-h100-choice-border-seed-29.json", 22, 2},
                           {"2026-11-26-h100-choice-border-seed-30.json", 23, 1},
                           {"2026-11-26-h100-choice-border-seed-31.json", 20, 1},
                           {"2026-11-26-h100-choice-border-seed-32.json", 36, 2},
-                          {"2026-11-26-h100-choice-border-seed-33.json", 31, 1},
+                          {"2026-11-26-h100-choice-border-seed-33.json", 30, 2},
                           {"2026-11-26-h100-choice-border-seed-34.json", 24, 2},
-                          {"2026-11-26-h100-choice-border-seed-35.json", 28, 2},
+                          {"2026-11-26-h100-choice-border-seed-35.json", 29, 1},
                           {"2026-11-26-h100-choice-border-seed-36.json", 19,
-                           2}})));
+                           1}})));
 
 INSTANTIATE_TEST_SUITE_P(
     Ordered, Border,
     testing::ValuesIn(of(Kernels::ordered,
-                         {{"2026-11-26-h100-choice-border-seed-37.json", 43, 2},
-                          {"2026-11-26-h100-choice-border-seed-38.json", 49, 3},
+                         {{"2026-11-26-h100-choice-border-seed-37.json", 44, 1},
+                          {"2026-11-26-h100-choice-border-seed-38.json", 48, 3},
                           {"2026-11-26-h100-choice-border-seed-39.json", 31, 1},
-                          {"2026-11-26-h100-choice-border-seed-40.json", 46,
-                           3}})));
+                          {"2026-11-26-h100-choice-border-seed-40.json", 48,
+                           1}})));
 
 INSTANTIATE_TEST_SUITE_P(
     Staggered, Border,
     testing::ValuesIn(of(Kernels::staggered,
-                         {{"2026-11-26-h100-choice-border-seed-41.json", 55, 4},
+                         {{"2026-11-26-h100-choice-border-seed-41.json", 54, 5},
                           {"2026-11-26-h100-choice-border-seed-42.json", 58, 1},
-                          {"2026-11-26-h100-choice-border-seed-43.json", 56, 2},
-                          {"2026-11-26-h100-choice-border-seed-44.json", 53, 4},
+                          {"2026-11-26-h100-choice-border-seed-43.json", 55, 2},
+                          {"2026-11-26-h100-choice-border-seed-44.json", 54, 3},
                           {"2026-11-26-h100-choice-border-seed-45.json", 58, 1},
-                          {"2026-11-26-h100-choice-border-seed-46.json", 49,
-                           6}})));
+                          {"2026-11-26-h100-choice-border-seed-46.json", 49, 6},
+                          {"2026-11-26-h100-choice-border-seed-47.json", 54, 1},
+                          {"2026-11-26-h100-choice-border-seed-48.json", 51, 2},
+                          {"2026-11-26-h100-choice-border-seed-49.json", 46, 2},
+                          {"2026-11-26-h100-choice-border-seed-50.json", 54, 2},
+                          {"2026-11-26-h100-choice-border-seed-51.json", 57, 2},
+                          {"2026-11-26-h100-choice-border-seed-52.json", 55,
+                           3}})));
 
 } // namespace

@@ -239,9 +239,7 @@ std::vector<Narrow> narrowProblems() {
   return all;
 }
 
-/// Where rows begin anywhere in a sector or a line, copies take longest, and
-/// clusters save half of them; elsewhere their lock step costs more.
-// Two panels of Q that stream, one behind the other, hold four slots.
+/// Two panels of Q that stream, one behind the other, hold four slots.
 TEST(Group, PanelsThatStreamNeedSlots) {
   Problem p = tokenProblem(440, 2048);
   std::string error;
@@ -262,6 +260,8 @@ TEST(Group, PanelsThatStreamNeedSlots) {
   EXPECT_TRUE(plan(3, 4)) << error;
 }
 
+/// Where rows begin anywhere in a sector or a line, copies take longest, and
+/// clusters save half of them; elsewhere their lock step costs more.
 TEST(Group, PredictsNarrowHeads) {
   std::vector<Narrow> all = narrowProblems();
   EXPECT_EQ(all.size(), 80u);
