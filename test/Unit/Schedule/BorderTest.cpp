@@ -53,9 +53,9 @@ class Border : public testing::TestWithParam<Search> {};
 /// Those that are plans and count; by the longer measurement where there is
 /// one.
 std::vector<Candidate> candidatesOf(const json::Object &entry,
+                                    const Problem &problem,
                                     const Machine &machine,
                                     const Search &search) {
-  Problem problem = searchedProblem(entry);
   std::map<std::string, double> predicted = predictedTimes(problem, machine);
   std::vector<Candidate> candidates;
   for (const json::Value &value : *entry.getArray("candidates")) {
@@ -93,7 +93,7 @@ TEST_P(Border, AgreesWithTheWinner) {
     std::optional<Machine> machine = parseMachine(text, error);
     ASSERT_TRUE(machine) << error;
     std::vector<Candidate> candidates =
-        candidatesOf(entry, *machine, GetParam());
+        candidatesOf(entry, problem, *machine, GetParam());
     if (candidates.empty()) {
       EXPECT_FALSE(GetParam().isToday(problem))
           << entry.getString("name")->str();
