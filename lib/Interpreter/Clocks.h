@@ -22,7 +22,9 @@
 // only of the blocks that it knows something of.  Such a clock is two: what
 // lies before, and of that the part whose writes to global memory are in sight
 // (Visibility.h).  Both move together, but for arrivals and bytes from another
-// block, which tell that something is over and show nothing.
+// block, which tell that something is over and show nothing.  A third part is
+// what the copy engine sees as well, since a proxy fence of global memory lies
+// behind it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,16 +82,20 @@ private:
 
 struct Clock {
   Past known;
-  /// Empty where a block runs alone.
+  /// Empty where a block runs alone, as is `fenced`.
   Past sight;
+  /// What of `sight` lies before a proxy fence of global memory.
+  Past fenced;
 
   void join(const Clock &other) {
     known.join(other.known);
     sight.join(other.sight);
+    fenced.join(other.fenced);
   }
   void clear() {
     known.clear();
     sight.clear();
+    fenced.clear();
   }
 };
 
@@ -157,6 +163,14 @@ public:
     learn(warp, fencesOf(warp), known(warp, fencesOf(warp)) + 1);
     for (unsigned other = 0; other < count; ++other)
       knownAtFences[warp].push_back(known(warp, other));
+  }
+  /// The same for global memory: what is in sight is so of the copy engine too,
+  /// and what the warp does next is of a new time.
+  void fenceGlobal(unsigned warp) {
+    if (!together)
+      return;
+    clocks[warp].fenced.join(clocks[warp].sight);
+    tick(warp);
   }
   /// Whether a fence lies between what a warp did at a time and whoever knows
   /// these times: its own from number `fence` on, or that of another warp which

@@ -105,6 +105,9 @@ Step attn::interpreter::runBarArrive(Warp &warp, const Instruction &in) {
 }
 
 Step attn::interpreter::runFenceAsync(Warp &warp, const Instruction &in) {
-  warp.block.clocks.fence(warp.id);
+  if (cast<tile::FenceAsyncOp>(in.op).getGlobal())
+    warp.block.clocks.fenceGlobal(warp.id);
+  else
+    warp.block.clocks.fence(warp.id);
   return Step::next;
 }

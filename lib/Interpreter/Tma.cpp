@@ -65,7 +65,7 @@ static std::vector<uint8_t> loadBox(Warp &warp, const Instruction &in,
   int64_t bytes = (last - first) * box.elementBytes();
   for (int64_t i = begin; i < end && bytes != 0; ++i)
     if (std::optional<std::string> error =
-            readGlobal(warp, in, box.address(i, column + first),
+            loadGlobal(warp, in, box.address(i, column + first),
                        &data[i * width + first * box.elementBytes()], bytes))
       warp.report(in, "global read", *error + " in row " + Twine(box.row + i));
   warp.block.traffic.global += (end - begin) * bytes;

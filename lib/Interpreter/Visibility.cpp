@@ -94,8 +94,44 @@ void Visibility::report(Warp &warp, const Instruction &in, StringRef done,
               cause, done + " is here");
 }
 
+void Visibility::reportUnfenced(Warp &warp, const Instruction &in,
+                                const Event &writer) {
+  warp.report(in, "unfenced",
+              "expects tile.fence_async global behind the write of these bytes "
+              "by warp " +
+                  Twine(writer.warp) + " of " +
+                  warp.block.residents.block(writer.block).name() +
+                  ", before they are loaded, but got none",
+              warp.block.program.ops[writer.instruction], "the write is here");
+}
+
+Visibility::Gap Visibility::gapBefore(const Warp &warp, const Range &range,
+                                      bool isLoad) {
+  if (!range.writer)
+    return Gap::none;
+  const Event &writer = *range.writer;
+  if (!inSight(warp, writer))
+    return Gap::order;
+  bool isOwn = range.isStored && writer.block == warp.block.number;
+  return !isLoad || isOwn ||
+                 warp.clock().fenced.of(writer.block, writer.warp) >=
+                     writer.time
+             ? Gap::none
+             : Gap::fence;
+}
+
 void Visibility::read(Warp &warp, const Instruction &in, uint64_t address,
                       MutableArrayRef<uint8_t> bytes) {
+  read(warp, in, address, bytes, /*isLoad=*/false);
+}
+
+void Visibility::load(Warp &warp, const Instruction &in, uint64_t address,
+                      MutableArrayRef<uint8_t> bytes) {
+  read(warp, in, address, bytes, /*isLoad=*/true);
+}
+
+void Visibility::read(Warp &warp, const Instruction &in, uint64_t address,
+                      MutableArrayRef<uint8_t> bytes, bool isLoad) {
   constexpr uint8_t poison = 0xff;
   Event now = eventOf(warp, in);
   cover(address, address + bytes.size(), [&](uint64_t begin, Range &range) {
@@ -106,9 +142,13 @@ void Visibility::read(Warp &warp, const Instruction &in, uint64_t address,
       range.readers.push_back(now);
     else
       *last = now;
-    if (!range.writer || inSight(warp, *range.writer))
+    Gap gap = gapBefore(warp, range, isLoad);
+    if (gap == Gap::none)
       return;
-    report(warp, in, "the write", *range.writer, "read");
+    if (gap == Gap::fence)
+      reportUnfenced(warp, in, *range.writer);
+    else
+      report(warp, in, "the write", *range.writer, "read");
     if (!warp.block.seesBefore())
       return;
     MutableArrayRef<uint8_t> part =
@@ -122,14 +162,15 @@ void Visibility::read(Warp &warp, const Instruction &in, uint64_t address,
 
 void Visibility::write(Warp &warp, const Instruction &in, uint64_t address,
                        int64_t bytes, ArrayRef<uint8_t> before) {
-  write(warp, in, eventOf(warp, in), address, bytes, before);
+  write(warp, in, eventOf(warp, in), /*isStored=*/false, address, bytes,
+        before);
 }
 
 void Visibility::store(Warp &warp, const Instruction &in, uint64_t address,
                        int64_t bytes, ArrayRef<uint8_t> before) {
   Event event = eventOf(warp, in);
   event.time = kInFlight;
-  write(warp, in, event, address, bytes, before);
+  write(warp, in, event, /*isStored=*/true, address, bytes, before);
   inFlight.push_back({event.block, event.warp, warp.storesStarted - 1, address,
                       address + uint64_t(bytes)});
 }
@@ -152,7 +193,7 @@ void Visibility::complete(const Event &wait, uint64_t end) {
 }
 
 void Visibility::write(Warp &warp, const Instruction &in, const Event &event,
-                       uint64_t address, int64_t bytes,
+                       bool isStored, uint64_t address, int64_t bytes,
                        ArrayRef<uint8_t> before) {
   cover(address, address + uint64_t(bytes), [&](uint64_t begin, Range &range) {
     if (range.writer && !inSight(warp, *range.writer))
@@ -162,6 +203,7 @@ void Visibility::write(Warp &warp, const Instruction &in, const Event &event,
         report(warp, in, "the read", reader, "overwritten");
     range.readers.clear();
     range.writer = event;
+    range.isStored = isStored;
     range.before.clear();
     if (!before.empty()) {
       ArrayRef<uint8_t> part = before.slice(begin - address, range.end - begin);
@@ -184,16 +226,31 @@ static void checkNotAdded(Warp &warp, const Instruction &in, bool isWrite,
                 warp.block.program.ops[*addition], "the addition is here");
 }
 
-std::optional<std::string>
-attn::interpreter::readGlobal(Warp &warp, const Instruction &in,
-                              uint64_t address, void *target, int64_t bytes) {
+/// Reads bytes; `record` records it where blocks run together.
+static std::optional<std::string>
+read(Warp &warp, const Instruction &in, uint64_t address, void *target,
+     int64_t bytes,
+     void (Visibility::*record)(Warp &, const Instruction &, uint64_t,
+                                MutableArrayRef<uint8_t>)) {
   checkNotAdded(warp, in, /*isWrite=*/false, address, bytes);
   std::optional<std::string> error =
       warp.block.memory.read(address, target, bytes);
   if (!error && warp.block.residents.together)
-    warp.block.residents.visibility.read(
+    (warp.block.residents.visibility.*record)(
         warp, in, address, {static_cast<uint8_t *>(target), size_t(bytes)});
   return error;
+}
+
+std::optional<std::string>
+attn::interpreter::readGlobal(Warp &warp, const Instruction &in,
+                              uint64_t address, void *target, int64_t bytes) {
+  return read(warp, in, address, target, bytes, &Visibility::read);
+}
+
+std::optional<std::string>
+attn::interpreter::loadGlobal(Warp &warp, const Instruction &in,
+                              uint64_t address, void *target, int64_t bytes) {
+  return read(warp, in, address, target, bytes, &Visibility::load);
 }
 
 /// Writes bytes; `record` records it where blocks run together.

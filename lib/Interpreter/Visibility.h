@@ -28,9 +28,17 @@
 // have ops of their own); a write that is in sight of two blocks appears to
 // both at once; an arrival at another block's mbarrier, or bytes that are
 // loaded there, tell that its warp's reads are over and that phases have ended,
-// which PTX promises only with release, but show no writes; a write of generic
-// kind needs no fence before TMA reads it; draws from a counter order nothing.
-// What is added to has an order of its own (Additions.h).
+// which PTX promises only with release, but show no writes; a store by the copy
+// engine needs no fence behind generic reads and writes of what it replaces;
+// draws from a counter order nothing.  What is added to has an order of its own
+// (Additions.h).
+//
+// **Proxies.**  TMA reads through another path than ordinary loads do.  What it
+// loads must lie behind a `tile.fence_async global` that is itself behind the
+// write, on either side of the flag; but what a block's own copy engine stored
+// needs none.
+//
+//   block 1, lane   await; fence_async global; tma_load A
 //
 // A block that runs alone keeps no such record.
 //
@@ -72,6 +80,9 @@ public:
   /// in sight, it becomes what else the warp may get.
   void read(Warp &warp, const Instruction &in, uint64_t address,
             llvm::MutableArrayRef<uint8_t> bytes);
+  /// The same by the copy engine.
+  void load(Warp &warp, const Instruction &in, uint64_t address,
+            llvm::MutableArrayRef<uint8_t> bytes);
   /// Checks and records a write.  `before` is what memory holds, or nothing.
   void write(Warp &warp, const Instruction &in, uint64_t address, int64_t bytes,
              llvm::ArrayRef<uint8_t> before);
@@ -88,6 +99,7 @@ private:
   struct Range {
     uint64_t end;
     std::optional<Event> writer;
+    bool isStored = false; ///< by the copy engine
     /// What it replaced; empty if nothing was there.
     std::vector<uint8_t> before;
     /// The last read of each warp since.
@@ -102,10 +114,18 @@ private:
   /// The time of a store that nobody has waited for.
   static constexpr uint32_t kInFlight = std::numeric_limits<uint32_t>::max();
 
+  /// What keeps the bytes of a range from a read, if anything.
+  enum class Gap { none, order, fence };
+  static Gap gapBefore(const Warp &warp, const Range &range, bool isLoad);
+  void read(Warp &warp, const Instruction &in, uint64_t address,
+            llvm::MutableArrayRef<uint8_t> bytes, bool isLoad);
   static void report(Warp &warp, const Instruction &in, llvm::StringRef done,
                      const Event &event, llvm::StringRef now);
+  static void reportUnfenced(Warp &warp, const Instruction &in,
+                             const Event &writer);
   void write(Warp &warp, const Instruction &in, const Event &event,
-             uint64_t address, int64_t bytes, llvm::ArrayRef<uint8_t> before);
+             bool isStored, uint64_t address, int64_t bytes,
+             llvm::ArrayRef<uint8_t> before);
   void split(uint64_t at);
   template <typename Apply>
   void cover(uint64_t begin, uint64_t end, Apply apply);
@@ -117,18 +137,20 @@ private:
 
 /// Reads or writes global memory on behalf of a warp.  The sentence that says
 /// what is wrong with the access, or nothing; accesses out of order are
-/// reported.
+/// reported.  `loadGlobal` and `storeGlobal` are by the copy engine.
 std::optional<std::string> readGlobal(Warp &warp, const Instruction &in,
+                                      uint64_t address, void *target,
+                                      int64_t bytes);
+std::optional<std::string> loadGlobal(Warp &warp, const Instruction &in,
                                       uint64_t address, void *target,
                                       int64_t bytes);
 std::optional<std::string> writeGlobal(Warp &warp, const Instruction &in,
                                        uint64_t address, const void *source,
                                        int64_t bytes);
-/// The same, by the copy engine.
 std::optional<std::string> storeGlobal(Warp &warp, const Instruction &in,
                                        uint64_t address, const void *source,
                                        int64_t bytes);
-/// The same, adding to f32 words (Additions.h).
+/// As `storeGlobal`, adding to f32 words (Additions.h).
 std::optional<std::string> addGlobal(Warp &warp, const Instruction &in,
                                      uint64_t address,
                                      llvm::ArrayRef<float> summands);

@@ -38,7 +38,7 @@ Step attn::interpreter::runLoadWords(Warp &warp, const Instruction &in) {
     return Step::stop;
   std::vector<uint8_t> data(bytes);
   if (std::optional<std::string> error =
-          readGlobal(warp, in, *address, data.data(), bytes))
+          loadGlobal(warp, in, *address, data.data(), bytes))
     return warp.stop(in, "global read", *error);
   if (std::optional<Breach> breach =
           block.shared.load(part.rectangle(), warp.clock(), in.index,

@@ -60,7 +60,7 @@ private:
   void awaitStatistics(const Tile &tile) {
     b.when(b.i32(0) < f.streamedRows, [&] {
       f.awaitPrepared(tile);
-      FenceAsyncOp::create(b)->setAttr("global", b.getUnitAttr());
+      FenceAsyncOp::create(b, /*global=*/true);
     });
   }
 

@@ -270,7 +270,7 @@ Tile MergedGradients::ready(const Order &order, const Tile &first) const {
       }
       return {};
     });
-    FenceAsyncOp::create(b); // before the copy engine reads P and dS
+    FenceAsyncOp::create(b, /*global=*/true); // before TMA loads P and dS
   });
   return next;
 }

@@ -150,7 +150,7 @@ Tile MergedSpill::ready(Scalar &lane, Scalar own) const {
     Flag flag = flagOf(turned(next));
     AwaitOp::create(b, b.getI32Type(), flag.flags, flag.index, flag.ofScores);
     count(flag);
-    FenceAsyncOp::create(b); // before the copy engine reads P
+    FenceAsyncOp::create(b, /*global=*/true); // before TMA loads P
   });
   return next;
 }

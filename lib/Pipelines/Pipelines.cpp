@@ -40,6 +40,7 @@ void attn::buildAttnToTilePipeline(OpPassManager &pm,
   pm.addPass(createAttnToTilePass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addPass(createCheckFencesPass());
   pm.addPass(createCheckFootprintPass());
   pm.addPass(createCheckTrafficPass());
 }

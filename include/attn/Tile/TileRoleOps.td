@@ -136,15 +136,20 @@ def Tile_BarArriveOp : Tile_Op<"bar_arrive",
 
 def Tile_FenceAsyncOp : Tile_Op<"fence_async",
     [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "stores to shared memory before reads by TMA, wgmma";
+  let summary = "proxy fence: stores before reads by TMA, wgmma";
   let description = [{
-    Between a store and an asynchronous read of the same bytes somebody fences
-    (fence.proxy.async.shared::cta): the warp that stored, before the barrier
-    that the reader waits at; or a warp that knows of the store by a barrier,
-    such as the reader itself.  With `global` the same of stores to global
-    memory, by warps of other blocks that are known of by a flag.
+    Between a store to shared memory and an asynchronous read of the same bytes
+    somebody fences (fence.proxy.async.shared::cta): the warp that stored,
+    before the barrier that the reader waits at; or a warp that knows of the
+    store by a barrier, such as the reader itself.
+
+    With `global` the same holds of global memory (fence.proxy.async.global):
+    between a write, by a store or by another block's copy engine, and a load by
+    TMA of the same bytes in the same launch.  Neither form stands for the
+    other.
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins UnitAttr:$global);
+  let assemblyFormat = "(`global` $global^)? attr-dict";
 }
 
 def Tile_QueueOp : Tile_Op<"queue", [MemoryEffects<[MemAlloc]>]> {

@@ -107,6 +107,19 @@ def SelectSchedulePass : Pass<"attn-select-schedule", "mlir::ModuleOp"> {
 // Check
 //===----------------------------------------------------------------------===//
 
+def CheckFencesPass : Pass<"attn-check-fences", "mlir::ModuleOp"> {
+  let summary = "check that TMA sees what it loads from global memory";
+  let description = [{
+    Contract: on every path of a warp through a `tile.kernel`, a
+    `tile.fence_async global` lies between a `tile.await`, or a store by the
+    warp itself, and a load by TMA of an array that the kernel writes.
+
+    TMA reads through the asynchronous proxy, for which neither an acquire nor a
+    store is enough.  What another warp of the block awaited is checked where
+    the kernel is executed, by the interpreter.
+  }];
+}
+
 def CheckFootprintPass : Pass<"attn-check-footprint", "mlir::ModuleOp"> {
   let summary = "check that kernels fit their machine";
   let description = [{

@@ -322,7 +322,7 @@ struct FenceAsyncLowering : OpConversionPattern<FenceAsyncOp> {
   matchAndRewrite(FenceAsyncOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    b.memoryAssembly(op->hasAttr("global") ? "fence.proxy.async.global;"
+    b.memoryAssembly(op.getGlobal() ? "fence.proxy.async.global;"
                                            : "fence.proxy.async.shared::cta;",
                      "", {});
     // What arrives for the warp is its first lane, which speaks for the stores

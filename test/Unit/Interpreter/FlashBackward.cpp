@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DroppedFences.h"
 #include "GradientChecks.h"
 
 #include "attn/Schedule/Registry.h"
@@ -130,6 +131,16 @@ TEST_F(FlashBackward, AllBlockOrders) {
         options.seed = uint64_t(blocks);
         check(p, c, options);
       }
+}
+
+// Statistics that are prepared beside the tiles come by the copy engine.
+TEST_F(FlashBackward, FencesBesideTheTiles) {
+  multiprocessors = 5;
+  for (const Choice &c : kChoices)
+    if (c.beside == 2)
+      expectFencesNeeded(context, change, [&] {
+        check(problem(150, 300, headDimOf(c), 16), c);
+      });
 }
 
 // More key heads than flags: two share one, or at the end one has it alone.

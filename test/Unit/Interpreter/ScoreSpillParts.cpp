@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltRounds.h"
+#include "DroppedFences.h"
 #include "Draws.h"
 
 #include <cmath>
@@ -109,6 +110,12 @@ TEST_F(ScoreSpillParts, OrdersOfWarps) {
         check(flash, options);
       }
     }
+}
+
+TEST_F(ScoreSpillParts, MergedFences) {
+  FlashCase flash(problem(300, 420, 72, 136), Choice{64, 512, 1, true});
+  flash.multiprocessors = 7;
+  expectFencesNeeded(context, change, [&] { check(flash); });
 }
 
 TEST_F(ScoreSpillParts, RandomProblems) {

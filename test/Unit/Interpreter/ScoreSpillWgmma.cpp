@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltRounds.h"
+#include "DroppedFences.h"
 #include "Draws.h"
 
 #include "gtest/gtest-spi.h"
@@ -254,6 +255,12 @@ TEST_F(ScoreSpillWgmma, MergedKeepsItsOrder) {
         op->moveBefore(&op->getBlock()->front());
     });
   })) << "scores that are told of before they are stored";
+}
+
+TEST_F(ScoreSpillWgmma, MergedFences) {
+  FlashCase flash(oneHead(300, 420, 72, 136), Choice{128, 64, 512, 1, 2, true});
+  flash.multiprocessors = 7;
+  expectFencesNeeded(context, change, [&] { check(flash); });
 }
 
 TEST_F(ScoreSpillWgmma, RowsThatSeeNoKeyAreZero) {

@@ -7,6 +7,7 @@
 
 #include "../Schedule/SpillBackwardTiles.h"
 #include "BuiltGradient.h"
+#include "DroppedFences.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "gtest/gtest-spi.h"
@@ -140,6 +141,15 @@ static void moveUp(Operation *op) {
       before.moveBefore(front);
   }
   op->moveBefore(front);
+}
+
+TEST_F(SpillBackwardMerged, Fences) {
+  multiprocessors = 7;
+  const GradientCase truth(problem(260, 420, 72, 136));
+  expectFencesNeeded(context, change, [&] {
+    check(truth, SpillBackwardTiles{128, 128, 512, 3, 2, true},
+          InterpreterOptions());
+  });
 }
 
 TEST_F(SpillBackwardMerged, KeepsItsOrder) {
