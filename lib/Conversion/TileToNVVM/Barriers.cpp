@@ -323,7 +323,7 @@ struct FenceAsyncLowering : OpConversionPattern<FenceAsyncOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     b.memoryAssembly(op.getGlobal() ? "fence.proxy.async.global;"
-                                           : "fence.proxy.async.shared::cta;",
+                                    : "fence.proxy.async.shared::cta;",
                      "", {});
     // What arrives for the warp is its first lane, which speaks for the stores
     // of the others only behind this.

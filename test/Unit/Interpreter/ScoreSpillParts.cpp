@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltRounds.h"
-#include "DroppedFences.h"
 #include "Draws.h"
+#include "DroppedFences.h"
 
 #include <cmath>
 #include <limits>

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltRounds.h"
-#include "DroppedFences.h"
 #include "Draws.h"
+#include "DroppedFences.h"
 
 #include "gtest/gtest-spi.h"
 
