@@ -195,6 +195,12 @@ LogicalResult RowDotOp::verify() {
   if (view.isVector() || view.getElementType().getIntOrFloatBitWidth() == 8)
     return emitOpError("expects views of 16-bit or 32-bit elements, but got ")
            << view;
+  ViewType other = getRhs().getType();
+  if (view.getColumns() != other.getColumns() ||
+      view.getElementType() != other.getElementType())
+    return emitOpError("expects views of as many columns and one element type, "
+                       "but got ")
+           << view << " and " << other;
   return success();
 }
 

@@ -82,7 +82,6 @@ def Tile_LoadRowOp : Tile_Op<"load_row", [MemoryEffects<[MemRead]>,
 }
 
 def Tile_RowDotOp : Tile_Op<"row_dot", [MemoryEffects<[MemRead]>,
-    AllTypesMatch<["lhs", "rhs"]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface,
       ["getTrafficOperands"]>]> {
   let summary = "the inner products of rows of two views";
@@ -94,7 +93,8 @@ def Tile_RowDotOp : Tile_Op<"row_dot", [MemoryEffects<[MemRead]>,
   let arguments = (ins Tile_View:$lhs, Tile_View:$rhs, I32:$row);
   let results = (outs Tile_Row:$values);
   let assemblyFormat = [{
-    $lhs `,` $rhs `[` $row `]` attr-dict `:` type($lhs) `->` type($values)
+    $lhs `,` $rhs `[` $row `]` attr-dict
+    `:` type($lhs) `,` type($rhs) `->` type($values)
   }];
   let hasVerifier = 1;
 }

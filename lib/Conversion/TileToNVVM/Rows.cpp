@@ -467,6 +467,11 @@ struct RowDotLowering : OpConversionPattern<RowDotOp> {
     Lane b(op.getLoc(), rewriter);
     ViewValues lhs(adaptor.getLhs()), rhs(adaptor.getRhs());
     ViewType view = op.getLhs().getType();
+    int64_t rowBytes = view.rowBytes();
+    // Both factors come in pieces that either's rows allow.
+    int64_t bytes = std::min<int64_t>({16, view.getAlign(),
+                                       op.getRhs().getType().getAlign(),
+                                       rowBytes & -rowBytes});
     Value first = b.add(adaptor.getRow().front(), b.quad());
     int64_t rows = op.getValues().getType().registers();
     int64_t together = piecesTogether(op);
@@ -477,7 +482,7 @@ struct RowDotLowering : OpConversionPattern<RowDotOp> {
     Registers registers;
     for (int64_t i = 0; i < rows; ++i) {
       Value row = b.add(first, i * 8);
-      Value sum = ownSum(b, view, rowAddress(b, lhs, row),
+      Value sum = ownSum(b, view, bytes, rowAddress(b, lhs, row),
                          rowAddress(b, rhs, row), together);
       registers.push_back(
           orZeroBehind(b, lhs, row, combineQuad(b, Reduction::add, sum)));
@@ -515,13 +520,10 @@ private:
     }
   }
 
-  /// The sum over the pieces that belong to the lane.
-  static Value ownSum(Lane &b, ViewType view, Value lhs, Value rhs,
-                      int64_t together) {
-    int64_t rowBytes = view.rowBytes();
-    int64_t bytes =
-        std::min<int64_t>({16, view.getAlign(), rowBytes & -rowBytes});
-    int64_t count = rowBytes / bytes, rounds = count / kLanes;
+  /// The sum over the pieces, of so many bytes, that belong to the lane.
+  static Value ownSum(Lane &b, ViewType view, int64_t bytes, Value lhs,
+                      Value rhs, int64_t together) {
+    int64_t count = view.rowBytes() / bytes, rounds = count / kLanes;
     Value mine = b.mul(b.inQuad(), bytes), sum = f32(b, 0);
     auto runs = rounds / together;
     if (runs > 0) {

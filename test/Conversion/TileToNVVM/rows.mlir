@@ -322,13 +322,41 @@ gpu.module @statistics_of_rows_and_columns {
     %line = tile.alloc "line" : <1x16xf32>
     %b = tile.alloc "b" : <16x16xf16>
     %loaded = tile.load_row %vector[%n] : <?xf32, align = 4> -> <16xf32>
-    %dot = tile.row_dot %rows, %rows[%n] : <?x320xbf16, align = 16> -> <16xf32>
+    %dot = tile.row_dot %rows, %rows[%n] : <?x320xbf16, align = 16>, <?x320xbf16, align = 16> -> <16xf32>
     %columns = tile.get_columns %line[%n, %n, %n] : <1x16xf32> -> <16x16xf32, acc>
     %f = tile.map %columns, %loaded, %dot : !tile.frag<16x16xf32, acc>, !tile.row<16xf32>, !tile.row<16xf32> -> !tile.frag<16x16xf32, acc> {
     ^bb0(%row: i32, %column: i32, %x: f32, %y: f32, %z: f32):
       %u = arith.addf %x, %y : f32
       %v = arith.addf %u, %z : f32
       tile.yield %v : f32
+    }
+    tile.store_matrix %f to %b[%n] : <16x16xf32, acc> to <16x16xf16>
+    tile.return
+  }
+}
+
+// -----
+
+// Rows of O at multiples of 16 bytes, of its gradient at multiples of 2: pieces
+// of both are of 2 bytes.
+// CHECK-LABEL: llvm.func @two_alignments
+// CHECK-NOT: {alignment = 16 : i64}
+// CHECK: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> vector<1xbf16>
+// CHECK-NOT: {alignment = 16 : i64}
+// CHECK: llvm.return
+gpu.module @rows_of_two_alignments {
+  tile.kernel @two_alignments(%p: !tile.ptr<bf16>, %n: i32, %s: i64) attributes {warps = 1 : i32} {
+    %none = arith.constant 0 : i64
+    %o = tile.view %p[%none] rows(%n) stride(%s) : <bf16> -> <?x64xbf16, align = 16>
+    %do = tile.view %p[%none] rows(%n) stride(%s) : <bf16> -> <?x64xbf16, align = 2>
+    %b = tile.alloc "b" : <16x16xf16>
+    %dot = tile.row_dot %o, %do[%n] : <?x64xbf16, align = 16>, <?x64xbf16, align = 2> -> <16xf32>
+    %nothing = arith.constant 0.0 : f32
+    %zero = tile.fill %nothing : f32 -> !tile.frag<16x16xf32, acc>
+    %f = tile.map %zero, %dot : !tile.frag<16x16xf32, acc>, !tile.row<16xf32> -> !tile.frag<16x16xf32, acc> {
+    ^bb0(%row: i32, %column: i32, %x: f32, %y: f32):
+      %u = arith.addf %x, %y : f32
+      tile.yield %u : f32
     }
     tile.store_matrix %f to %b[%n] : <16x16xf32, acc> to <16x16xf16>
     tile.return

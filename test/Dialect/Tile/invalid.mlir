@@ -551,7 +551,23 @@ func.func @loaded_row_is_whole(%v: !tile.view<?xf32, align = 4>, %i: i32) {
 
 func.func @dot_of_matrices(%v: !tile.view<?xf32, align = 4>, %i: i32) {
   // expected-error @below {{'tile.row_dot' op expects views of 16-bit or 32-bit elements, but got '!tile.view<?xf32, align = 4>'}}
-  %r = tile.row_dot %v, %v[%i] : <?xf32, align = 4> -> <16xf32>
+  %r = tile.row_dot %v, %v[%i] : <?xf32, align = 4>, <?xf32, align = 4> -> <16xf32>
+  return
+}
+
+// -----
+
+func.func @dot_of_rows_of_two_lengths(%v: !tile.view<?x64xbf16, align = 16>, %w: !tile.view<?x72xbf16, align = 16>, %i: i32) {
+  // expected-error @below {{'tile.row_dot' op expects views of as many columns and one element type, but got '!tile.view<?x64xbf16, align = 16>' and '!tile.view<?x72xbf16, align = 16>'}}
+  %r = tile.row_dot %v, %w[%i] : <?x64xbf16, align = 16>, <?x72xbf16, align = 16> -> <16xf32>
+  return
+}
+
+// -----
+
+func.func @dot_of_two_types(%v: !tile.view<?x64xbf16, align = 16>, %w: !tile.view<?x64xf16, align = 16>, %i: i32) {
+  // expected-error @below {{'tile.row_dot' op expects views of as many columns and one element type, but got '!tile.view<?x64xbf16, align = 16>' and '!tile.view<?x64xf16, align = 16>'}}
+  %r = tile.row_dot %v, %w[%i] : <?x64xbf16, align = 16>, <?x64xf16, align = 16> -> <16xf32>
   return
 }
 

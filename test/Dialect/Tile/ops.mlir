@@ -68,9 +68,9 @@ gpu.module @kernels {
     tile.copy_async %vector[%x] to %line[%warp] : <?xf32, align = 4> to <2x1x64xf32>
     %columns = tile.get_columns %line[%warp, %y, %z] : <2x1x64xf32> -> <16x64xf32, acc>
     // CHECK: tile.load_row %[[VECTOR]][%[[X]]] : <?xf32, align = 4> -> <16xf32>
-    // CHECK: tile.row_dot %[[VIEW]], %[[VIEW]][%[[X]]] : <?x64xbf16, align = 16> -> <16xf32>
+    // CHECK: tile.row_dot %[[VIEW]], %[[VIEW]][%[[X]]] : <?x64xbf16, align = 16>, <?x64xbf16, align = 16> -> <16xf32>
     %loaded = tile.load_row %vector[%x] : <?xf32, align = 4> -> <16xf32>
-    %dot = tile.row_dot %view, %view[%x] : <?x64xbf16, align = 16> -> <16xf32>
+    %dot = tile.row_dot %view, %view[%x] : <?x64xbf16, align = 16>, <?x64xbf16, align = 16> -> <16xf32>
     // CHECK: tile.load_matrix %[[RING]][%{{.*}}, %[[X]], %{{.*}}] : <2x64x64xbf16> -> <32x16xbf16, lhs>
     // CHECK: tile.load_matrix %[[RING]][%{{.*}}, %{{.*}}, %{{.*}}] : <2x64x64xbf16> -> <16x64xbf16, rhs>
     // CHECK: tile.load_matrix %[[RING]][%{{.*}}, %{{.*}}, %{{.*}}] transpose : <2x64x64xbf16> -> <16x64xbf16, rhs>

@@ -98,7 +98,7 @@ TEST_F(Memory, WriteBehindAnArray) {
 TEST_F(Memory, RowsOfAViewThatHasNone) {
   // Lanes behind the last row would read it.
   kernel("tile.row_dot %a, %a[%c0] // HERE\n"
-         " : !in -> !tile.row<16xf32>");
+         " : !in, !in -> !tile.row<16xf32>");
   EXPECT_TRUE(run(arguments(1, 0, 16)));
   expectError(arguments(0, 0, 16),
               "expects a view with a row to read, but got one of 0 rows");
