@@ -222,12 +222,14 @@ ATTN_EXPORT int32_t attn_call(attn_executable *executable,
 typedef struct attn_binding attn_binding;
 
 /* Binds a loaded executable to the shapes of these buffers; `data` is read for
-   its alignment only. */
+   its alignment only.  Strides are 0 or more, and elements of what is written
+   lie apart. */
 ATTN_EXPORT int32_t attn_bind(attn_executable *executable,
                               const attn_buffer *buffers, size_t count,
                               attn_binding **binding, attn_status *status);
 
-/* Launches on these addresses, in the order of the buffers. */
+/* Launches on these addresses, in the order of the buffers.  What is written
+   must not overlap another array of its call: ATTN_INVALID_ARGUMENT. */
 ATTN_EXPORT int32_t attn_launch(const attn_binding *binding, void *const *data,
                                 size_t count, void *stream,
                                 attn_status *status);
@@ -419,7 +421,8 @@ ATTN_EXPORT int32_t attn_assembler_set(const char *ptxas, attn_status *status);
    registered for platform CUDA; the call frame is XLA's.  Operands q, k, v;
    results o and, if there is a second, lse; all row-major, with any number of
    leading batch dimensions.  Attributes, all strings: mask, machine, schedule
-   ("" is absent) and scale (a number or ""). */
+   ("" is absent) and scale (a number or "").  A call frame of NULL asks for
+   nothing and gets NULL. */
 ATTN_EXPORT void *attn_xla_forward(void *call_frame);
 
 /* The same for gradients.  Operands do, q, k, v, o, lse and, if there is a

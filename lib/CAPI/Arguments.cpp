@@ -7,30 +7,77 @@
 using namespace attn;
 using namespace mlir;
 
-std::vector<Alignment> attn::alignmentsOf(func::FuncOp function) {
-  std::vector<std::optional<Alignment>> asked(function.getNumArguments());
-  auto ask = [&](Value value, Alignment alignment) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    if (!argument || argument.getOwner() != &function.front())
+/// The position of an argument of the function, if the value is one.
+static std::optional<size_t> positionOf(Value value, func::FuncOp function) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getOwner() != &function.front())
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+std::vector<Demand> attn::demandsOf(func::FuncOp function) {
+  std::vector<std::optional<Demand>> asked(function.getNumArguments());
+  auto ask = [&](Value value, const Demand &demand) {
+    std::optional<size_t> position = positionOf(value, function);
+    if (!position)
       return;
-    std::optional<Alignment> &known = asked[argument.getArgNumber()];
+    std::optional<Demand> &known = asked[*position];
     if (!known)
-      known = alignment;
-    known->base = std::max(known->base, alignment.base);
-    known->strides = std::max(known->strides, alignment.strides);
+      known = demand;
+    known->base = std::max(known->base, demand.base);
+    known->strides = std::max(known->strides, demand.strides);
+    known->isWritten |= demand.isWritten;
   };
   function.walk([&](AttentionOpInterface op) {
-    Alignment rows;
-    if (std::optional<int64_t> promised = op.getAlignment())
-      rows = {*promised, *promised};
-    for (const AttentionArray &array : op.arrays())
-      ask(array.value,
-          isStatistic(array.role) ? Alignment{sizeof(float), 1} : rows);
+    for (const AttentionArray &array : op.arrays()) {
+      Demand demand;
+      demand.isOfAttention = true;
+      demand.isWritten = array.isOutput;
+      if (isStatistic(array.role))
+        demand.base = sizeof(float);
+      else if (std::optional<int64_t> promised = op.getAlignment())
+        demand.base = demand.strides = *promised;
+      ask(array.value, demand);
+    }
   });
-  std::vector<Alignment> result;
-  for (const std::optional<Alignment> &alignment : asked)
-    result.push_back(alignment.value_or(Alignment()));
+  std::vector<Demand> result;
+  for (const std::optional<Demand> &demand : asked)
+    result.push_back(demand.value_or(Demand()));
   return result;
+}
+
+std::vector<Binding::Apart> attn::argumentsApart(func::FuncOp function) {
+  struct Use {
+    size_t position;
+    StringRef role;
+    bool isWritten;
+  };
+  std::vector<Binding::Apart> result;
+  function.walk([&](AttentionOpInterface op) {
+    SmallVector<Use> uses;
+    auto add = [&](Value value, StringRef role, bool isWritten) {
+      if (std::optional<size_t> position = positionOf(value, function))
+        uses.push_back({*position, role, isWritten});
+    };
+    for (auto [role, value] : llvm::zip(op.givenInputs(), op.inputs()))
+      add(value, role, /*isWritten=*/false);
+    // Destinations on tensors too, which are written in place.
+    for (auto [role, value] : llvm::zip(op.outputRoles(), op.getOuts()))
+      add(value, role, /*isWritten=*/true);
+    for (auto [number, use] : llvm::enumerate(uses))
+      for (const Use &other : ArrayRef(uses).take_front(number))
+        if (use.isWritten && use.position != other.position)
+          result.push_back(
+              {use.position, other.position, use.role.str(), other.role.str()});
+  });
+  return result;
+}
+
+Layout attn::layoutOf(const CallerArray &array, int64_t elementBytes) {
+  return {{array.sizes.begin(), array.sizes.end()},
+          {array.strides.begin(), array.strides.end()},
+          /*offset=*/0,
+          elementBytes};
 }
 
 /// Whether a run-time number fits the number of a type.
@@ -48,7 +95,7 @@ std::string attn::show(ArrayRef<int64_t> numbers) {
 
 std::optional<std::string> attn::checkArray(const CallerArray &array,
                                             MemRefType type,
-                                            const Alignment &alignment,
+                                            const Demand &demand,
                                             HostArray &argument) {
   auto mismatch = [&](const std::string &got) {
     std::string text;
@@ -81,9 +128,9 @@ std::optional<std::string> attn::checkArray(const CallerArray &array,
         (array.strides[dim] < 0 || !fits(array.strides[dim], expected)))
       return mismatch("strides " + show(array.strides));
     if (!isFree && isOpen &&
-        array.strides[dim] * elementBytes % alignment.strides != 0)
+        array.strides[dim] * elementBytes % demand.strides != 0)
       return "expects strides of a multiple of " +
-             std::to_string(alignment.strides / elementBytes) +
+             std::to_string(demand.strides / elementBytes) +
              " elements, but got " + show(array.strides);
     // Code was made for the strides of the type, so these are what it gets.
     if (!isOpen)
@@ -91,11 +138,16 @@ std::optional<std::string> attn::checkArray(const CallerArray &array,
     else if (isFree)
       argument.strides[dim] = 0;
   }
+  if (demand.isOfAttention)
+    if (std::optional<std::string> wanted =
+            wrongLayout(layoutOf(array, elementBytes), demand.isWritten))
+      return "expects an array with " + *wanted + ", but got strides " +
+             show(array.strides) + " for sizes " + show(array.sizes);
   argument.offset = ShapedType::isDynamic(offset) ? 0 : offset;
   uint64_t base = array.address - argument.offset * elementBytes;
-  if (base % alignment.base != 0)
-    return "expects memory aligned to " + std::to_string(alignment.base) +
+  if (base % demand.base != 0)
+    return "expects memory aligned to " + std::to_string(demand.base) +
            " bytes, but got an address that is " +
-           std::to_string(base % alignment.base) + " bytes off";
+           std::to_string(base % demand.base) + " bytes off";
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #ifndef ATTN_LIB_CAPI_ARGUMENTS_H
 #define ATTN_LIB_CAPI_ARGUMENTS_H
 
+#include "attn/CAPI/Binding.h"
 #include "attn/Interpreter/Host.h"
 #include "attn/Schedule/Problem.h"
 
@@ -18,23 +19,31 @@ struct CallerArray {
   llvm::SmallVector<int64_t> sizes, strides;
 };
 
-/// What must divide addresses in an array, in bytes.
-struct Alignment {
-  /// Of the element with index zero.
+/// What a function asks of an argument besides what the type says.
+struct Demand {
+  /// What must divide the address of the element with index zero, in bytes.
   int64_t base = kMaxAlignment;
-  /// Of every stride that the type leaves open.
+  /// Likewise every stride that the type leaves open.
   int64_t strides = 1;
+  /// Whether it is an array of an attn op, and whether that writes it.
+  bool isOfAttention = false, isWritten = false;
 };
 
 /// For each argument of a function with attn ops: what their alignment promises
 /// and, without a promise, what the compiler takes for granted.
-std::vector<Alignment> alignmentsOf(mlir::func::FuncOp function);
+std::vector<Demand> demandsOf(mlir::func::FuncOp function);
+
+/// Arguments that an attn op writes, with each of its other arguments.
+std::vector<Binding::Apart> argumentsApart(mlir::func::FuncOp function);
+
+/// Where the elements of an array lie, by its sizes and strides.
+Layout layoutOf(const CallerArray &array, int64_t elementBytes);
 
 /// Checks an array against the type of an argument; describes it for the host
 /// function, or says what is wrong.
 std::optional<std::string> checkArray(const CallerArray &array,
                                       mlir::MemRefType type,
-                                      const Alignment &alignment,
+                                      const Demand &demand,
                                       HostArray &argument);
 
 /// "[2, 8, 100, 64]".

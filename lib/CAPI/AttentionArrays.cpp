@@ -85,23 +85,15 @@ static std::optional<std::string> checkShapes(const AttentionArrays &arrays) {
   return std::nullopt;
 }
 
-static std::optional<std::string> checkStrides(const Array &each) {
+static std::optional<std::string> checkStrides(const Array &each,
+                                               int64_t elementBytes) {
   const CallerArray &array = each.array;
-  if (llvm::is_contained(array.sizes, 0)) // no element, no place
+  std::optional<std::string> wanted =
+      wrongLayout(layoutOf(array, elementBytes), each.isOutput);
+  if (!wanted)
     return std::nullopt;
-  auto wrong = [&](const std::string &what) {
-    return each.role.str() + " with " + what + ", but got strides " +
-           show(array.strides) + " for sizes " + show(array.sizes);
-  };
-  if (array.sizes.back() > 1 && array.strides.back() != 1)
-    return wrong("an innermost stride of 1");
-  for (auto [size, stride] : llvm::zip_equal(array.sizes, array.strides)) {
-    if (size > 1 && stride < 0)
-      return wrong("strides of 0 or more");
-    if (size > 1 && stride == 0 && each.isOutput)
-      return wrong("rows that do not lie on each other");
-  }
-  return std::nullopt;
+  return each.role.str() + " with " + *wanted + ", but got strides " +
+         show(array.strides) + " for sizes " + show(array.sizes);
 }
 
 /// Bytes, at most kMaxAlignment, that divide the addresses of all rows.
@@ -152,9 +144,9 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
   kernelClass.scale = request.scale;
   Problem &problem = kernelClass.problem;
   for (const Array &each : arrays.all) {
-    if (std::optional<std::string> wanted = checkStrides(each))
-      return "expects " + *wanted;
     int64_t bytes = bytesOf(elementOf(problem, each.role));
+    if (std::optional<std::string> wanted = checkStrides(each, bytes))
+      return "expects " + *wanted;
     int64_t alignment = alignmentOfRows(each.array, bytes);
     if (alignment < bytes)
       return "expects " + each.role.str() +

@@ -230,9 +230,13 @@ Binding::Binding(std::shared_ptr<const LoadedKernels> loaded,
 
 runtime::Expected<std::shared_ptr<const Binding>>
 Binding::make(std::shared_ptr<const LoadedKernels> loaded,
-              const Recording &recording, std::vector<Buffer> callers) {
+              const Recording &recording, std::vector<Buffer> callers,
+              std::vector<Apart> apart) {
   std::shared_ptr<Binding> binding(
       new Binding(std::move(loaded), recording, std::move(callers)));
+  binding->apart = std::move(apart);
+  for (const Buffer &buffer : binding->buffers)
+    binding->spans.push_back(uint64_t(buffer.layout.spanBytes()));
   if (binding->counterWords > runtime::Gpu::kMostCounters)
     return Status::failure(
         "expects at most " + std::to_string(runtime::Gpu::kMostCounters) +
@@ -270,6 +274,18 @@ std::optional<std::string> Binding::check(ArrayRef<uint64_t> addresses) const {
              (buffer.isMapped ? "since TMA moves it" : "as when it was bound") +
              ", but got an address that is " + std::to_string(rest) +
              " bytes off";
+  }
+  for (const Apart &pair : apart) {
+    uint64_t written = addresses[pair.written], other = addresses[pair.other];
+    if (other - written >= spans[pair.written] &&
+        written - other >= spans[pair.other])
+      continue; // nearly always, so elements are not looked at
+    if (overlap(buffers[pair.written].layout, written,
+                buffers[pair.other].layout, other))
+      return "expects " + pair.writtenName +
+             " in memory of its own, but it overlaps " + pair.otherName +
+             " (buffers " + std::to_string(pair.written) + " and " +
+             std::to_string(pair.other) + ")";
   }
   return std::nullopt;
 }

@@ -73,7 +73,8 @@ std::unique_ptr<Executable> Executable::compile(const Request &request,
   func::FuncOp source = chooseFunction(*module, request.function, error);
   if (!source)
     return nullptr;
-  executable->alignments = alignmentsOf(source);
+  executable->demands = demandsOf(source);
+  executable->apart = argumentsApart(source);
 
   CompileOptions options;
   options.machine = request.machine.str();
@@ -167,8 +168,8 @@ Outcome Executable::record(ArrayRef<CallerArray> arrays,
       return caller("expects arguments that are arrays, but argument " +
                     std::to_string(position) + " of the function is none");
     HostArray argument;
-    if (std::optional<std::string> wrong = checkArray(
-            arrays[position], memref, alignments[position], argument))
+    if (std::optional<std::string> wrong =
+            checkArray(arrays[position], memref, demands[position], argument))
       return caller("buffer " + std::to_string(position) + ": " + *wrong);
     arguments.push_back(argument);
   }
@@ -230,20 +231,37 @@ Outcome Executable::bind(ArrayRef<CallerArray> arrays,
   if (Outcome fault = record(arrays, arguments, recording))
     return fault;
   std::vector<Binding::Buffer> buffers;
-  for (auto [slot, argument] : llvm::enumerate(arguments))
-    buffers.push_back({slot, alignments[slot].base, argument.count() == 0,
-                       argument.offset * argument.elementBytes()});
+  std::vector<Binding::Apart> pairs = apart;
+  for (auto [slot, argument] : llvm::enumerate(arguments)) {
+    int64_t bytes = argument.elementBytes();
+    buffers.push_back({slot, demands[slot].base, argument.count() == 0,
+                       argument.offset * bytes, /*isMapped=*/false,
+                       demands[slot].isOfAttention
+                           ? layoutOf(arrays[slot], bytes)
+                           : Layout()});
+  }
   for (size_t number = 0; number < recording.results.size(); ++number) {
     Binding::Buffer buffer;
     if (std::optional<std::string> wrong = placeResult(
             number, arrays[arguments.size() + number], recording, buffer))
       return caller("result " + std::to_string(number) + ": " + *wrong);
+    size_t position = buffers.size();
+    buffer.layout =
+        layoutOf(arrays[position], recording.results[number].elementBytes());
     buffers.push_back(buffer);
+    auto nameOf = [&](size_t at) {
+      return at < arguments.size()
+                 ? "argument " + std::to_string(at)
+                 : "result " + std::to_string(at - arguments.size());
+    };
+    for (size_t other = 0; other < position; ++other)
+      if (other >= arguments.size() || demands[other].isOfAttention)
+        pairs.push_back({position, other, nameOf(position), nameOf(other)});
   }
   if (bindings.size() == kMaxBindings)
     bindings.clear();
   runtime::Expected<std::shared_ptr<const Binding>> made =
-      Binding::make(kernels, recording, std::move(buffers));
+      Binding::make(kernels, recording, std::move(buffers), std::move(pairs));
   if (!made)
     return Fault{ATTN_DEVICE_ERROR, made.message()};
   binding = *made;

@@ -51,7 +51,8 @@ private:
   mlir::MLIRContext context;
   Program program;
   mlir::func::FuncOp function;
-  std::vector<Alignment> alignments;
+  std::vector<Demand> demands; ///< of each argument
+  std::vector<Binding::Apart> apart;
 
   std::shared_ptr<const LoadedKernels> kernels;
   /// By sizes and strides of all arrays, one behind the other.

@@ -207,6 +207,8 @@ static Outcome execute(const xla::CallFrame &frame, Direction direction) {
   llvm::SmallVector<uint64_t, 10> addresses;
   for (const auto &each : arrays.all)
     addresses.push_back(each.array.address);
+  if (std::optional<std::string> wrong = binding->check(addresses))
+    return invalid(*wrong);
   runtime::Status launched = binding->launch(addresses, stream.stream);
   if (!launched.ok())
     return Fault{ATTN_DEVICE_ERROR, launched.message()};
@@ -214,6 +216,8 @@ static Outcome execute(const xla::CallFrame &frame, Direction direction) {
 }
 
 static xla::Error *handle(void *callFrame, Direction direction) {
+  if (!callFrame) // nobody asks, and without a frame there is no error to make
+    return nullptr;
   const auto &frame = *static_cast<xla::CallFrame *>(callFrame);
   if (describeItself(frame) || frame.stage != xla::Stage::execute)
     return nullptr;

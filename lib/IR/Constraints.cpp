@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/IR/Attn.h"
+#include "attn/Schedule/Layout.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include <array>
 
@@ -32,7 +34,9 @@ private:
   LogicalResult form();      // C1
   LogicalResult outputs();   // C2
   LogicalResult inputs();    // of C19 the first half
-  LogicalResult layouts();   // C3, C4
+  LogicalResult ranks();     // C3
+  LogicalResult layouts();   // C4, C20
+  LogicalResult spaces();    // C21
   LogicalResult elements();  // C5, C6
   LogicalResult sizes();     // C7 to C10
   LogicalResult shapes();    // C11, C12
@@ -141,7 +145,7 @@ LogicalResult Verifier::inputs() {
   return success();
 }
 
-LogicalResult Verifier::layouts() {
+LogicalResult Verifier::ranks() {
   for (const AttentionArray &array : arrays) {
     size_t rank = shapeOf(array.role).size();
     if (array.type().getRank() != int64_t(rank))
@@ -149,12 +153,60 @@ LogicalResult Verifier::layouts() {
              << array.role << " of rank " << rank << ", but got rank "
              << array.type().getRank();
   }
+  return success();
+}
+
+/// What a layout must have that this type has not.
+static std::optional<std::string> wrongLayout(MemRefType type, bool isWritten) {
+  static_assert(kOpen == ShapedType::kDynamic);
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return "an innermost stride of 1";
+  int64_t bits = type.getElementType().isIntOrFloat()
+                     ? type.getElementTypeBitWidth()
+                     : 8; // has a rule of its own
+  ArrayRef<int64_t> sizes = type.getShape();
+  Layout layout{{sizes.begin(), sizes.end()},
+                {strides.begin(), strides.end()},
+                offset,
+                std::max<int64_t>(bits / 8, 1)};
+  return attn::wrongLayout(layout, isWritten);
+}
+
+LogicalResult Verifier::layouts() {
   for (const AttentionArray &array : arrays) {
     auto memref = dyn_cast<MemRefType>(array.type());
-    if (memref && !memref.isLastDimUnitStride())
+    if (!memref)
+      continue;
+    if (std::optional<std::string> wanted = wrongLayout(memref, array.isOutput))
       return op->emitOpError("expects ")
-             << array.role << " to have an innermost stride of 1, but got "
-             << memref;
+             << array.role << " to have " << *wanted << ", but got " << memref;
+  }
+  return success();
+}
+
+/// Global memory, by the numbers of NVPTX, where 0 is any memory.
+static bool isGlobal(Attribute space) {
+  if (auto number = dyn_cast_or_null<IntegerAttr>(space))
+    return number.getValue() == 0 || number.getValue() == 1;
+  if (auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
+    return named.getValue() == gpu::AddressSpace::Global;
+  return !space;
+}
+
+LogicalResult Verifier::spaces() {
+  for (const AttentionArray &array : arrays) {
+    auto memref = dyn_cast<MemRefType>(array.type());
+    if (!memref || isGlobal(memref.getMemorySpace()))
+      continue;
+    InFlightDiagnostic error = op->emitOpError("expects ")
+                               << array.role
+                               << " in global memory, but got memory space "
+                               << memref.getMemorySpace();
+    error.attachNote() << "memory spaces: none, 0, 1, "
+                          "#gpu.address_space<global>";
+    return error;
   }
   return success();
 }
@@ -314,9 +366,10 @@ LogicalResult Verifier::precision() {
 LogicalResult Verifier::verify() {
   return success(
       succeeded(form()) && succeeded(outputs()) && succeeded(inputs()) &&
-      succeeded(layouts()) && succeeded(elements()) && succeeded(sizes()) &&
-      succeeded(shapes()) && succeeded(numbers()) && succeeded(aliases()) &&
-      succeeded(alignment()) && succeeded(precision()));
+      succeeded(ranks()) && succeeded(layouts()) && succeeded(spaces()) &&
+      succeeded(elements()) && succeeded(sizes()) && succeeded(shapes()) &&
+      succeeded(numbers()) && succeeded(aliases()) && succeeded(alignment()) &&
+      succeeded(precision()));
 }
 
 LogicalResult attn::verifyAttention(AttentionOpInterface op) {

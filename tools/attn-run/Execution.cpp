@@ -3,9 +3,13 @@
 #include "Execution.h"
 
 #include "attn/CAPI/Binding.h"
+#include "attn/Schedule/Layout.h"
+
+#include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
 #include <limits>
+#include <unistd.h>
 
 using namespace attn;
 using namespace attn::run;
@@ -19,7 +23,7 @@ using namespace mlir;
 /// as small as the known ones allow.  `strided<[?, 64, 512, 1]>` of sizes
 /// 2x8x100x64 gets 51200 for the batch.
 static FailureOr<HostArray> layOut(func::FuncOp function, unsigned position,
-                                   ArrayRef<int64_t> sizes) {
+                                   ArrayRef<int64_t> sizes, bool isWritten) {
   auto type = dyn_cast<MemRefType>(function.getArgument(position).getType());
   if (!type)
     return function.emitError("expects the compiled function to take memrefs, "
@@ -32,17 +36,46 @@ static FailureOr<HostArray> layOut(func::FuncOp function, unsigned position,
   if (failed(type.getStridesAndOffset(array.strides, offset)))
     return function.emitError("expects a strided layout, but got ") << type;
   array.offset = ShapedType::isDynamic(offset) ? 0 : offset;
+  // Sizes that were open may reach too far with strides that were not, or lie
+  // on each other.
+  auto wrong = [&] {
+    Layout layout{{array.sizes.begin(), array.sizes.end()},
+                  {array.strides.begin(), array.strides.end()},
+                  array.offset,
+                  array.elementBytes()};
+    return wrongLayout(layout, isWritten);
+  };
+  std::optional<std::string> wanted = wrong();
   int64_t span = 1;
   for (auto [size, stride] : llvm::zip_equal(array.sizes, array.strides))
-    if (!ShapedType::isDynamic(stride))
+    if (!wanted && size > 1 && !ShapedType::isDynamic(stride))
       span = std::max(span, size * stride);
-  for (int64_t dim = array.sizes.size() - 1; dim >= 0; --dim) {
+  for (int64_t dim = array.sizes.size() - 1; dim >= 0 && !wanted; --dim) {
     if (!ShapedType::isDynamic(array.strides[dim]))
       continue;
     array.strides[dim] = span;
     span *= std::max<int64_t>(array.sizes[dim], 1);
+    wanted = wrong();
   }
+  if (wanted)
+    return function.emitError("expects argument ")
+           << position << " to have " << *wanted << ", but got " << type
+           << " of sizes " << sizes;
   return array;
+}
+
+/// Fails unless this computer has memory for so many bytes of arrays, of which
+/// there are three copies: what comes in, what comes out, and the device's.
+static LogicalResult checkMemory(func::FuncOp function, double bytes) {
+  const double memory =
+      double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  const double most = std::floor(memory / 3);
+  if (bytes <= most)
+    return success();
+  return function.emitError("expects arrays of at most ")
+         << llvm::formatv("{0:f0}", most).str()
+         << " bytes in all, a third of this computer's memory, but got "
+         << llvm::formatv("{0:f0}", bytes).str();
 }
 
 /// Fills the inputs of an attention.
@@ -99,14 +132,23 @@ FailureOr<Execution> run::prepare(const Function &function,
            << compiled.getNumArguments();
 
   SmallVector<HostArray> shapes;
+  double bytes = 0;
   for (auto [position, size] : llvm::enumerate(sizes)) {
-    FailureOr<HostArray> shape = layOut(compiled, position, size);
+    bool isWritten = llvm::any_of(function.outputs, [&](const Output &output) {
+      return !function.onTensors && output.position == position;
+    });
+    FailureOr<HostArray> shape = layOut(compiled, position, size, isWritten);
     if (failed(shape))
       return failure();
+    bytes += double(shape->extent()) * double(shape->elementBytes());
     shapes.push_back(*shape);
   }
   FailureOr<Recording> recording = record(compiled, shapes);
   if (failed(recording))
+    return failure();
+  for (int64_t allocated : recording->allocationBytes)
+    bytes += double(allocated);
+  if (failed(checkMemory(source, bytes)))
     return failure();
 
   Execution execution;

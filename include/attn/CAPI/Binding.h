@@ -25,6 +25,7 @@
 #include "attn/CAPI/Compile.h"
 #include "attn/CAPI/Recording.h"
 #include "attn/Runtime/TensorMap.h"
+#include "attn/Schedule/Layout.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -78,11 +79,19 @@ public:
     int64_t offsetBytes = 0;
     /// Whether a tensor map is made of it; set by the binding.
     bool isMapped = false;
+    /// Where its elements lie, from that address on.
+    Layout layout = {};
+  };
+  /// Two buffers by their positions, and what they are in words.  The first is
+  /// written while the other is in use.
+  struct Apart {
+    size_t written, other;
+    std::string writtenName, otherName;
   };
 
   static runtime::Expected<std::shared_ptr<const Binding>>
   make(std::shared_ptr<const LoadedKernels> kernels, const Recording &recording,
-       std::vector<Buffer> buffers);
+       std::vector<Buffer> buffers, std::vector<Apart> apart = {});
 
   /// Why these addresses cannot be launched on, if they cannot.
   std::optional<std::string> check(llvm::ArrayRef<uint64_t> addresses) const;
@@ -160,6 +169,9 @@ private:
   std::vector<int64_t> counterOffsets;
   int64_t counterWords = 0;
   std::vector<Buffer> buffers;
+  std::vector<Apart> apart;
+  /// Bytes from the first element to behind the last, of each buffer.
+  std::vector<uint64_t> spans;
   /// Slots that are scratch, with their bytes.
   std::vector<std::pair<size_t, int64_t>> scratch;
 };

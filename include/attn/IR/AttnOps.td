@@ -158,6 +158,11 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       and at most 16.
     - (C18) A precision is given for operands of f32 only.
     - (C19) Weights are kept of bf16 and f16 only.
+    - (C20) Offsets and strides of a memref are 0 or more, and it ends within
+      2^44 bytes of its beginning. Elements of an output lie apart: sorted by
+      size, each stride is beyond all that the smaller ones reach.
+    - (C21) A memref is in global memory: memory space 0 or 1, or
+      `#gpu.address_space<global>`.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -289,6 +294,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
       and at most 16.
     - (C18) A precision is given for operands of f32 only.
     - (C19) W and R come together, of bf16 and f16 only.
+    - (C20) Layouts of memrefs are as for `attn.forward`.
+    - (C21) A memref is in global memory, as for `attn.forward`.
 
     #### Rationale: O and LSE are operands
 

@@ -334,3 +334,23 @@ func.func @backward_c12(%q: !q, %lse: !lse, %w: !w, %r: !r) {
   %0:3 = attn.backward %q, %q, %q, %q, %q, %lse weights(%w, %r : !w, !r) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
   return
 }
+
+// -----
+
+!t = memref<1x2x8x8xf16>
+!same = memref<1x2x8x8xf16, strided<[128, 64, 4, 1]>>
+func.func @backward_c20(%q: !t, %lse: memref<1x2x8xf32>, %dq: !t, %dk: !t, %dv: !same) {
+  // expected-error @below {{expects dv to have rows that do not lie on each other, so a stride of 8 or more in dimension 2}}
+  attn.backward %q, %q, %q, %q, %q, %lse outs(%dq, %dk, %dv : !t, !t, !same) : !t, !t, !t, !t, !t, memref<1x2x8xf32>
+  return
+}
+
+// -----
+
+!t = memref<1x2x8x8xf16>
+func.func @backward_c21(%q: !t, %lse: memref<1x2x8xf32, 5>, %dq: !t, %dk: !t, %dv: !t) {
+  // expected-error @below {{expects lse in global memory, but got memory space 5}}
+  // expected-note @below {{memory spaces: none, 0, 1, #gpu.address_space<global>}}
+  attn.backward %q, %q, %q, %q, %q, %lse outs(%dq, %dk, %dv : !t, !t, !t) : !t, !t, !t, !t, !t, memref<1x2x8xf32, 5>
+  return
+}

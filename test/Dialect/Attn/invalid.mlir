@@ -463,3 +463,106 @@ func.func @forward_c19(%q: !q) {
   %0:4 = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, tensor<1x2x300x300xf32>, tensor<1x2x4x300xf32>
   return
 }
+
+// -----
+
+// All heads on one another.
+func.func @forward_c20(%q: memref<1x2x8x8xf16>, %o: memref<1x2x8x8xf16, strided<[64, 0, 8, 1]>>) {
+  // expected-error @below {{expects o to have rows that do not lie on each other, so a stride of 64 or more in dimension 1, but got 'memref<1x2x8x8xf16, strided<[64, 0, 8, 1]>>'}}
+  attn.forward %q, %q, %q outs(%o : memref<1x2x8x8xf16, strided<[64, 0, 8, 1]>>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+// Rows of 64 columns, 8 apart, of which nobody knows how many.
+func.func @forward_c20(%q: memref<1x2x?x64xf16>, %o: memref<1x2x?x64xf16, strided<[?, ?, 8, 1]>>) {
+  // expected-error @below {{expects o to have rows that do not lie on each other, so a stride of 64 or more in dimension 2}}
+  attn.forward %q, %q, %q outs(%o : memref<1x2x?x64xf16, strided<[?, ?, 8, 1]>>) : memref<1x2x?x64xf16>, memref<1x2x?x64xf16>, memref<1x2x?x64xf16>
+  return
+}
+
+// -----
+
+// Heads that begin among the rows of others.
+func.func @forward_c20(%q: memref<1x2x8x8xf16>, %o: memref<1x2x8x8xf16, strided<[?, 16, 16, 1]>>) {
+  // expected-error @below {{expects o to have rows that do not lie on each other, so a stride of 120 or more in dimension 1}}
+  attn.forward %q, %q, %q outs(%o : memref<1x2x8x8xf16, strided<[?, 16, 16, 1]>>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c20(%q: memref<1x2x8x8xf16>, %o: memref<1x2x8x8xf16>, %lse: memref<1x2x8xf32, strided<[16, 4, 1]>>) {
+  // expected-error @below {{expects lse to have rows that do not lie on each other, so a stride of 8 or more in dimension 1}}
+  attn.forward %q, %q, %q outs(%o, %lse : memref<1x2x8x8xf16>, memref<1x2x8xf32, strided<[16, 4, 1]>>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c20(%q: memref<1x2x8x8xf16>, %k: memref<1x2x8x8xf16, strided<[128, -64, 8, 1]>>, %o: memref<1x2x8x8xf16>) {
+  // expected-error @below {{expects k to have strides of 0 or more, but got 'memref<1x2x8x8xf16, strided<[128, -64, 8, 1]>>'}}
+  attn.forward %q, %k, %q outs(%o : memref<1x2x8x8xf16>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16, strided<[128, -64, 8, 1]>>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c20(%q: memref<1x2x8x8xf16>, %k: memref<1x2x8x8xf16, strided<[128, 64, 8, 1], offset: -8>>, %o: memref<1x2x8x8xf16>) {
+  // expected-error @below {{expects k to have an offset of 0 or more, but got 'memref<1x2x8x8xf16, strided<[128, 64, 8, 1], offset: -8>>'}}
+  attn.forward %q, %k, %q outs(%o : memref<1x2x8x8xf16>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16, strided<[128, 64, 8, 1], offset: -8>>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c20(%q: memref<1x2x8x8xf16>, %k: memref<1x2x8x8xf16, strided<[128, 4611686018427387904, 8, 1]>>, %o: memref<1x2x8x8xf16>) {
+  // expected-error @below {{expects k to have an end within 17592186044416 bytes of its beginning, but got}}
+  attn.forward %q, %k, %q outs(%o : memref<1x2x8x8xf16>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16, strided<[128, 4611686018427387904, 8, 1]>>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+// The largest stride there is, and the largest offset.
+func.func @forward_c20(%q: memref<1x2x8x8xf16>, %k: memref<1x2x8x8xf16, strided<[128, 64, 9223372036854775807, 1]>>, %o: memref<1x2x8x8xf16>) {
+  // expected-error @below {{expects k to have an end within 17592186044416 bytes of its beginning, but got}}
+  attn.forward %q, %k, %q outs(%o : memref<1x2x8x8xf16>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16, strided<[128, 64, 9223372036854775807, 1]>>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c20(%q: memref<1x2x8x8xf16>, %k: memref<1x2x8x8xf16, strided<[128, 64, 8, 1], offset: 9223372036854775807>>, %o: memref<1x2x8x8xf16>) {
+  // expected-error @below {{expects k to have an end within 17592186044416 bytes of its beginning, but got}}
+  attn.forward %q, %k, %q outs(%o : memref<1x2x8x8xf16>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16, strided<[128, 64, 8, 1], offset: 9223372036854775807>>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c21(%q: memref<1x2x8x8xf16>, %k: memref<1x2x8x8xf16, 3>, %o: memref<1x2x8x8xf16>) {
+  // expected-error @below {{expects k in global memory, but got memory space 3}}
+  // expected-note @below {{memory spaces: none, 0, 1, #gpu.address_space<global>}}
+  attn.forward %q, %k, %q outs(%o : memref<1x2x8x8xf16>) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16, 3>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c21(%q: memref<1x2x8x8xf16>, %o: memref<1x2x8x8xf16, "vram">) {
+  // expected-error @below {{expects o in global memory, but got memory space "vram"}}
+  // expected-note @below {{memory spaces: none, 0, 1, #gpu.address_space<global>}}
+  attn.forward %q, %q, %q outs(%o : memref<1x2x8x8xf16, "vram">) : memref<1x2x8x8xf16>, memref<1x2x8x8xf16>, memref<1x2x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c21(%q: memref<1x2x8x8xf16, #gpu.address_space<workgroup>>, %o: memref<1x2x8x8xf16>) {
+  // expected-error @below {{expects q in global memory, but got memory space #gpu.address_space<workgroup>}}
+  // expected-note @below {{memory spaces: none, 0, 1, #gpu.address_space<global>}}
+  attn.forward %q, %q, %q outs(%o : memref<1x2x8x8xf16>) : memref<1x2x8x8xf16, #gpu.address_space<workgroup>>, memref<1x2x8x8xf16, #gpu.address_space<workgroup>>, memref<1x2x8x8xf16, #gpu.address_space<workgroup>>
+  return
+}

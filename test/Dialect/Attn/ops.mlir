@@ -95,6 +95,15 @@ func.func @rows_before_heads(%q: memref<2x4x128x64xf16, strided<[32768, 64, 256,
   return
 }
 
+// What is only read may lie on itself, and dimensions of one entry anywhere.
+// CHECK-LABEL: @one_head_for_all
+!all = memref<1x4x8x8xf16, strided<[7, 0, 2, 1]>>
+!places = memref<1x4x8x8xf16, strided<[-5, 8, 32, 1], offset: 3>, #gpu.address_space<global>>
+func.func @one_head_for_all(%q: memref<1x4x8x8xf16, 1>, %k: !all, %o: !places) {
+  attn.forward %q, %k, %k outs(%o : !places) : memref<1x4x8x8xf16, 1>, !all, !all
+  return
+}
+
 // CHECK-LABEL: @single_precision
 // CHECK: attn.forward %{{.*}} mask(causal) scale(1.250000e-01) precision(tf32) : tensor<1x1x8x8xf32>
 // CHECK: attn.forward %{{.*}} precision(tf32x3) : tensor<1x1x8x8xf32>

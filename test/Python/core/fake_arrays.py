@@ -4,7 +4,7 @@ import ctypes
 import itertools
 
 ADDRESS = 0x7F00_0000_0000
-_fresh = itertools.count(ADDRESS, 1 << 24)
+_fresh = itertools.count(ADDRESS, 1 << 32)
 _CODES = {"f16": (2, 16), "f32": (2, 32), "bf16": (4, 16), "f8e4m3": (10, 8),
           "f64": (2, 64), "i32": (0, 32)}
 

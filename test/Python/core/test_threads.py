@@ -36,8 +36,8 @@ def test_first_calls_at_once_compile_once(gpu):
     before = attn.cache_info()["compiled"]
 
     def work(number):
-        q = Dlpack(1, 4, 2010 + number, 56)
-        attn.forward(q, q, q, out=q, scale=0.7)
+        q, o = Dlpack(1, 4, 2010 + number, 56), Dlpack(1, 4, 2010 + number, 56)
+        attn.forward(q, q, q, out=o, scale=0.7)
 
     at_once(work)
     assert attn.cache_info()["compiled"] == before + 1
@@ -67,7 +67,8 @@ def test_a_small_table_under_many_threads(gpu, monkeypatch):
     def work(number):
         for call in range(30):
             q = Dlpack(1, 4, 1 + (number + call) % 6, 64)
-            attn.forward(q, q, q, out=q)
+            o = Dlpack(1, 4, 1 + (number + call) % 6, 64)
+            attn.forward(q, q, q, out=o)
 
     at_once(work)
     assert len(gpu.launches()) == THREADS * 30
@@ -80,7 +81,8 @@ def test_one_executable_in_many_threads(gpu):
     def work(number):
         for call in range(50):
             q = Dlpack(1, 4, 1 + (number + call) % 5, 64)
-            program(q, q, q, q)
+            o = Dlpack(1, 4, 1 + (number + call) % 5, 64)
+            program(q, q, q, o)
 
     at_once(work)
     assert len(gpu.launches()) == THREADS * 50
@@ -105,8 +107,8 @@ def test_a_child_goes_on_without_the_gpu(python):
         import os, threading, attn
         from attn import _cache, _forward, _native
         from fake_arrays import Dlpack
-        q = Dlpack(1, 4, 10, 64)
-        attn.forward(q, q, q, out=q)
+        q, o = Dlpack(1, 4, 10, 64), Dlpack(1, 4, 10, 64)
+        attn.forward(q, q, q, out=o)
         assert _forward.launches
         # Other threads hold every lock at the fork.
         held, done = threading.Barrier(2), threading.Event()
@@ -128,15 +130,15 @@ def test_a_child_goes_on_without_the_gpu(python):
         assert os.waitpid(child, 0)[1] == 0
         done.set()
         thread.join()
-        attn.forward(q, q, q, out=q)
+        attn.forward(q, q, q, out=o)
         print("parent")
         """, gpus=1)
     assert said == "child True\nparent\n"
 
 
 def test_bindings_are_not_destroyed_by_a_child(gpu, calls, monkeypatch):
-    q = Dlpack(1, 4, 10, 64)
-    attn.forward(q, q, q, out=q)
+    q, o = Dlpack(1, 4, 10, 64), Dlpack(1, 4, 10, 64)
+    attn.forward(q, q, q, out=o)
     monkeypatch.setattr(os, "getpid", lambda: -1)  # as if in a child
     _forward.launches.clear()
     assert "attn_binding_destroy" not in calls
@@ -146,10 +148,10 @@ def test_the_end_of_a_process_is_quiet(python):
     said = python("""
         import attn
         from fake_arrays import Dlpack
-        q = Dlpack(1, 4, 10, 64)
-        attn.forward(q, q, q, out=q)
+        q, o = Dlpack(1, 4, 10, 64), Dlpack(1, 4, 10, 64)
+        attn.forward(q, q, q, out=o)
         program = attn.compile(attn.Problem(heads=4, head_dim=64))
-        program(q, q, q, q)
-        binding = program.bind(q, q, q, q)
+        program(q, q, q, o)
+        binding = program.bind(q, q, q, o)
         """, gpus=1)
     assert (said, said.errors) == ("", "")

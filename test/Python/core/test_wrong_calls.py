@@ -66,6 +66,19 @@ def call(q=None, k=None, v=None, out=None, **options):
      r"k: expects strides of 0 or more, but got \[38400, -19200, 64, 1\]"),
     ({"out": Dlpack(*Q, strides=(0, 6400, 64, 1))}, ValueError,
      r"o: expects a place of its own for every element, but got strides \[0"),
+    ({"out": Dlpack(*Q, strides=(51200, 6400, 8, 1))}, ValueError,
+     "o with rows that do not lie on each other, so a stride of 64 or more in "
+     r"dimension 2, but got strides \[51200, 6400, 8, 1\]"),
+    ({"k": Dlpack(*K, strides=(38400, 1 << 62, 64, 1))}, ValueError,
+     "k with an end within 17592186044416 bytes of its beginning"),
+    ({"k": Dlpack(*K, strides=(38400, (1 << 63) - 1, 64, 1))}, ValueError,
+     "k with an end within 17592186044416 bytes of its beginning"),
+    # One memory.
+    ({"q": Dlpack(*Q, address=1 << 44), "out": Dlpack(*Q, address=1 << 44)},
+     ValueError, "o in memory of its own, but it overlaps q"),
+    ({"v": Dlpack(*K, address=1 << 44),
+      "out": Dlpack(*Q, address=(1 << 44) - 64)},
+     ValueError, "o in memory of its own, but it overlaps v"),
     ({"out": Dlpack(*Q, version=(1, 0), flags=1)}, ValueError,
      "o: expects an array that can be written, .*read-only"),
     ({"q": Dlpack(*Q, address=(1 << 40) + 1)}, ValueError,
@@ -106,6 +119,18 @@ def test_wrong(gpu, change, kind, text):
     assert gpu.launches() == []
 
 
+def test_slices_of_one_array_are_apart(gpu):
+    # [batch, rows, 4, heads, d], as a packed projection leaves them.
+    size, heads, d = 2 * 64 * 8, 8, 64
+    slices = [Dlpack(2, heads, 100, d, address=(1 << 44) + i * size,
+                     strides=(100 * 4 * heads * d, d, 4 * heads * d, 1))
+              for i in range(4)]
+    attn.forward(*slices[:3], out=slices[3])
+    assert len(gpu.launches()) == 1
+    with pytest.raises(ValueError, match="it overlaps v"):
+        attn.forward(*slices[:3], out=slices[2])
+
+
 def test_scale_must_be_a_number(gpu):
     for scale in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match="scale"):
@@ -132,9 +157,9 @@ def test_driver_refuses(gpu, monkeypatch):
 FORWARD = """
     import attn
     from fake_arrays import Dlpack
-    q = Dlpack(2, 8, 100, 64)
+    q, o = Dlpack(2, 8, 100, 64), Dlpack(2, 8, 100, 64)
     try:
-        print(attn.forward(q, q, q, out=q%s))
+        print(attn.forward(q, q, q, out=o%s))
     except Exception as error:
         print(type(error).__name__, error)
     """

@@ -107,7 +107,7 @@ func.func @f(%q: !t, %o: !t) {
   }
 
   runtime::Expected<std::shared_ptr<const Binding>>
-  bind(ArrayRef<HostArray> arrays) {
+  bind(ArrayRef<HostArray> arrays, std::vector<Binding::Apart> apart = {}) {
     runtime::Expected<runtime::Gpu> gpu = runtime::Gpu::open();
     kernels = *LoadedKernels::load(*gpu, 0, program);
     FailureOr<Recording> recording =
@@ -115,10 +115,14 @@ func.func @f(%q: !t, %o: !t) {
     if (failed(recording))
       return runtime::Status::failure("not recorded");
     std::vector<Binding::Buffer> buffers;
-    for (size_t slot = 0; slot < arrays.size(); ++slot)
-      buffers.push_back(
-          {slot, 2, arrays[slot].count() == 0, arrays[slot].offset * 2});
-    return Binding::make(kernels, *recording, buffers);
+    for (auto [slot, array] : llvm::enumerate(arrays))
+      buffers.push_back({slot, 2, array.count() == 0, array.offset * 2,
+                         /*isMapped=*/false,
+                         Layout{{array.sizes.begin(), array.sizes.end()},
+                                {array.strides.begin(), array.strides.end()},
+                                /*offset=*/0,
+                                /*elementBytes=*/2}});
+    return Binding::make(kernels, *recording, buffers, std::move(apart));
   }
 
   MLIRContext context{MLIRContext::Threading::DISABLED};
@@ -263,6 +267,19 @@ TEST_F(BindingTest, MappedBuffersAreAligned) {
             "kernel 'kernels::k': expects an array for a tensor map at a "
             "multiple of 16 bytes, but got an address that is 8 bytes off");
   EXPECT_TRUE(launches.empty());
+}
+
+TEST_F(BindingTest, WrittenMemoryIsItsOwn) {
+  parse();
+  auto binding = bind({array(1000), array(300)}, {{1, 0, "o", "q"}});
+  ASSERT_TRUE(binding) << binding.message();
+  const uint64_t bytes = uint64_t(2) * 8 * 1000 * 96 * 2, q = 0x10000;
+  EXPECT_EQ((*binding)->check({q, q + bytes}), std::nullopt);
+  EXPECT_EQ((*binding)->check({q + bytes, q}), std::nullopt);
+  for (uint64_t o : {q, q + bytes - 16})
+    EXPECT_EQ((*binding)->check({q, o}).value_or(""),
+              "expects o in memory of its own, but it overlaps q (buffers 1 "
+              "and 0)");
 }
 
 TEST_F(BindingTest, EmptyArraysNeedNoAddress) {

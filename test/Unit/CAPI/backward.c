@@ -118,6 +118,15 @@ static void wrong(void) {
   all.at[DV].strides[2] = 0;
   call("overlap", &plain, &all, 0);
   all = right;
+  all.at[DV].strides[2] = 40;
+  call("rows 40 apart", &plain, &all, 0);
+  all = right;
+  all.at[DQ].data = all.at[Q].data;
+  call("dq on q", &plain, &all, 0);
+  all = right;
+  all.at[DK].data = all.at[DV].data;
+  call("dk on dv", &plain, &all, 0);
+  all = right;
   all.at[LSE].data = (char *)all.at[LSE].data + 2;
   call("half a statistic", &plain, &all, 0);
   all = right;

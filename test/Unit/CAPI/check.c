@@ -208,5 +208,7 @@ int main(void) {
   plan();
   compile();
   compileWrong();
+  printf("no call frame: %d\n",
+         attn_xla_forward(NULL) == NULL && attn_xla_backward(NULL) == NULL);
   return 0;
 }

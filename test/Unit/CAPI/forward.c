@@ -21,17 +21,17 @@ static void classes(void) {
   attn_status status = {0, NULL};
   attn_forward_request causal = request("causal");
   attn_buffer q = array(0x10000, 4, 8, 1400, 64),
-              o = array(0x40000, 4, 8, 1400, 64);
-  attn_buffer k = array(0x20000, 4, 2, 1100, 64),
-              v = array(0x30000, 4, 2, 1100, 64);
+              o = array(0x3010000, 4, 8, 1400, 64);
+  attn_buffer k = array(0x1010000, 4, 2, 1100, 64),
+              v = array(0x2010000, 4, 2, 1100, 64);
   attn_binding *binding = NULL;
   char *json = NULL;
   void *data[4];
   attn_forward(&causal, 0, &q, &k, &v, &o, NULL, (void *)7, &status);
   show("forward", &status);
   showCache("first");
-  q = array(0x10000, 3, 8, 1397, 64), o = array(0x40000, 3, 8, 1397, 64);
-  k = array(0x20000, 3, 2, 1110, 64), v = array(0x30000, 3, 2, 1110, 64);
+  q = array(0x10000, 3, 8, 1397, 64), o = array(0x3010000, 3, 8, 1397, 64);
+  k = array(0x1010000, 3, 2, 1110, 64), v = array(0x2010000, 3, 2, 1110, 64);
   attn_forward(&causal, 0, &q, &k, &v, &o, NULL, NULL, &status);
   show("other sizes", &status);
   showCache("other sizes");
@@ -57,8 +57,8 @@ static void classes(void) {
   attn_forward(&causal, 0, &q, &k, &v, &o, NULL, NULL, &status);
   show("askew", &status);
   showCache("askew");
-  q = array(0x10000, 0, 8, 1000, 64), o = array(0x40000, 0, 8, 1000, 64);
-  k = array(0x20000, 0, 2, 77, 64), v = array(0x30000, 0, 2, 77, 64);
+  q = array(0x10000, 0, 8, 1000, 64), o = array(0x3010000, 0, 8, 1000, 64);
+  k = array(0x1010000, 0, 2, 77, 64), v = array(0x2010000, 0, 2, 77, 64);
   attn_forward(&causal, 0, &q, &k, &v, &o, NULL, NULL, &status);
   show("no batch", &status);
 }
@@ -126,6 +126,17 @@ static void wrong(void) {
   o.strides[0] = 0;
   CALL("overlap");
   o = q;
+  o.strides[2] = 8;
+  CALL("rows 8 apart");
+  o = q;
+  o.strides[1] = 64;
+  CALL("heads on rows");
+  o = q;
+  k.strides[1] = INT64_MAX / 2 + 1;
+  CALL("far");
+  k.strides[1] = INT64_MAX;
+  CALL("farthest");
+  k = q;
   q.data = (char *)q.data + 1;
   CALL("half an element");
   q = o;
@@ -162,13 +173,63 @@ static void wrong(void) {
 #undef CALL
 }
 
+/* What is written lies in memory of its own, by elements and not by bytes. */
+static void apart(void) {
+  attn_status status = {0, NULL};
+  attn_forward_request plain = request(NULL);
+  attn_buffer q = array(0x10000, 2, 8, 100, 64), k = q, v = q, o = q, lse;
+  attn_buffer *slices[4];
+  attn_binding *binding = NULL;
+  void *data[4] = {q.data, q.data, q.data, (void *)0x1010000};
+  int i;
+#define CALL(what)                                                             \
+  attn_forward(&plain, 0, &q, &k, &v, &o, NULL, NULL, &status);                \
+  show(what, &status)
+  CALL("in place");
+  k.data = (void *)0x1010000;
+  o.data = (void *)(0x1010000 + 2 * 8 * 100 * 64 * 2 - 16);
+  CALL("the end of k");
+  o.data = (void *)(0x1010000 + 2 * 8 * 100 * 64 * 2);
+  CALL("behind k");
+  lse = o;
+  lse.rank = 3;
+  memmove(lse.strides, lse.strides + 1, 3 * sizeof(int64_t));
+  lse.strides[0] = 800, lse.strides[1] = 100, lse.strides[2] = 1;
+  lse.data = (char *)o.data + 4096;
+  attn_forward(&plain, 0, &q, &k, &v, &o, &lse, NULL, &status);
+  show("lse in o", &status);
+  /* [batch, rows, 4, heads, d]: four slices of one array, and two alike. */
+  slices[0] = &q, slices[1] = &k, slices[2] = &v, slices[3] = &o;
+  for (i = 0; i < 4; ++i) {
+    slices[i]->data = (void *)(uintptr_t)(0x10000 + i * 8 * 64 * 2);
+    slices[i]->strides[0] = 100 * 4 * 8 * 64;
+    slices[i]->strides[1] = 64;
+    slices[i]->strides[2] = 4 * 8 * 64;
+  }
+  CALL("slices");
+  o.data = v.data;
+  CALL("one slice twice");
+#undef CALL
+  /* A binding asks for addresses at a launch only. */
+  q = k = v = o = array(0x10000, 2, 8, 100, 64);
+  attn_forward_bind(&plain, 0, &q, &k, &v, &o, NULL, &binding, &status);
+  show("bind in place", &status);
+  attn_launch(binding, data, 4, NULL, &status);
+  show("launch apart", &status);
+  data[3] = (char *)data[0] + 512;
+  attn_launch(binding, data, 4, NULL, &status);
+  show("launch on q", &status);
+  attn_binding_destroy(binding);
+}
+
 static void *work(void *argument) {
   attn_forward_request plain = request("window<64, 0>");
   int failures = 0, i;
   (void)argument;
   for (i = 0; i < 200; ++i) {
     int64_t rows = 2001 + i % 40;
-    attn_buffer q = array(0x10000, 1, 4, rows, 32), k = q, v = q, o = q;
+    attn_buffer q = array(0x10000, 1, 4, rows, 32), k = q, v = q,
+                o = array(0x1010000, 1, 4, rows, 32);
     failures += attn_forward(&plain, 0, &q, &k, &v, &o, NULL, NULL, NULL) != 0;
   }
   return (void *)(intptr_t)failures;
@@ -209,5 +270,6 @@ int main(int count, char **arguments) {
   scratch();
   wrong();
   threads();
+  apart();
   return 0;
 }
