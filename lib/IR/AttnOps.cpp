@@ -8,6 +8,7 @@
 #include "attn/IR/Attn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 
@@ -15,35 +16,6 @@ using namespace mlir;
 using namespace attn;
 
 #include "attn/IR/AttentionInterface.cpp.inc"
-
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
-static ParseResult parseMaskBody(OpAsmParser &parser, MaskAttr &mask) {
-  mask = MaskAttr::parseBody(parser);
-  if (!mask)
-    return failure();
-  // One spelling in memory and in print: no mask is no attribute.
-  if (mask.getKind() == MaskKind::none)
-    mask = {};
-  return success();
-}
-
-static void printMaskBody(OpAsmPrinter &printer, Operation *, MaskAttr mask) {
-  mask.printBody(printer);
-}
-
-static ParseResult parsePrecisionBody(OpAsmParser &parser,
-                                      PrecisionAttr &precision) {
-  precision = PrecisionAttr::parseBody(parser);
-  return failure(!precision);
-}
-
-static void printPrecisionBody(OpAsmPrinter &printer, Operation *,
-                               PrecisionAttr precision) {
-  precision.printBody(printer);
-}
 
 #define GET_OP_CLASSES
 #include "attn/IR/AttnOps.cpp.inc"
@@ -59,6 +31,8 @@ ArrayRef<StringLiteral> ForwardOp::inputRoles() {
   return roles;
 }
 
+ArrayRef<OperandClause> ForwardOp::operandClauses() { return {}; }
+
 ArrayRef<StringLiteral> ForwardOp::outputRoles() {
   static constexpr StringLiteral roles[] = {"o", "lse", "weights",
                                             "block_rows"};
@@ -71,6 +45,13 @@ ArrayRef<StringLiteral> BackwardOp::inputRoles() {
   static constexpr StringLiteral roles[] = {
       "do", "q", "k", "v", "o", "lse", "dlse", "weights", "block_rows"};
   return roles;
+}
+
+ArrayRef<OperandClause> BackwardOp::operandClauses() {
+  static constexpr StringLiteral dlse[] = {"dlse"},
+                                 kept[] = {"weights", "block_rows"};
+  static const OperandClause clauses[] = {{"dlse", dlse}, {"weights", kept}};
+  return clauses;
 }
 
 SmallVector<StringLiteral> BackwardOp::givenInputs() {
@@ -137,6 +118,19 @@ void attn::addEffects(
   }
 }
 
+SmallVector<NamedAttribute> attn::attributesWithOuts(AttentionOpInterface op,
+                                                     size_t count) {
+  NamedAttrList attributes(op->getAttrs());
+  if (op->hasTrait<OpTrait::AttrSizedOperandSegments>()) {
+    auto segments = cast<DenseI32ArrayAttr>(attributes.get(kSegmentsAttr));
+    SmallVector<int32_t> sizes(segments.asArrayRef());
+    sizes.back() = int32_t(count);
+    attributes.set(kSegmentsAttr,
+                   DenseI32ArrayAttr::get(op->getContext(), sizes));
+  }
+  return llvm::to_vector(attributes.getAttrs());
+}
+
 /// The first size of an input that counts the same.
 static Value sizeOf(OpBuilder &builder, AttentionOpInterface op,
                     Extent extent) {
@@ -172,4 +166,48 @@ LogicalResult attn::reifyShapes(AttentionOpInterface op, OpBuilder &builder,
     }
   }
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Canonicalization
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// An op on tensors computes no more outputs than it may have and somebody
+/// uses: an LSE, or weights, that nobody looks at are not asked for.  An op of
+/// which nobody uses anything has no effect, and goes as all such ops do.
+struct DropUnusedOutputs : OpInterfaceRewritePattern<AttentionOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOpInterface op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.isOnTensors())
+      return failure();
+    size_t all = op->getNumResults(), count = all;
+    while (count > 1 && op->getResult(count - 1).use_empty())
+      --count;
+    while (count < all && !op.mayHaveOutputs(count))
+      ++count;
+    if (count == all)
+      return failure();
+    size_t outs = op.getOuts().empty() ? 0 : count;
+    SmallVector<Value> operands(op.inputs());
+    llvm::append_range(operands, op.getOuts().take_front(outs));
+    Operation *fewer = rewriter.create(
+        OperationState(op->getLoc(), op->getName(), operands,
+                       op->getResults().take_front(count).getTypes(),
+                       attributesWithOuts(op, outs)));
+    for (size_t i = 0; i < count; ++i)
+      rewriter.replaceAllUsesWith(op->getResult(i), fewer->getResult(i));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void AttnDialect::getCanonicalizationPatterns(
+    RewritePatternSet &patterns) const {
+  patterns.add<DropUnusedOutputs>(patterns.getContext());
 }

@@ -132,9 +132,9 @@ struct AttentionModel
       operands.push_back(*written);
     }
 
-    rewriter.create(OperationState(op->getLoc(), op->getName(), operands,
-                                   TypeRange(),
-                                   attributesWithOuts(op, outs->size())));
+    rewriter.create(
+        OperationState(op->getLoc(), op->getName(), operands, TypeRange(),
+                       attn::attributesWithOuts(attention, outs->size())));
     for (auto [from, to] : copiesOut)
       if (failed(options.createMemCpy(rewriter, op->getLoc(), from, to)))
         return failure();
@@ -148,22 +148,6 @@ private:
   static bool isDestination(Operation *op, OpOperand &operand) {
     return operand.getOperandNumber() >=
            cast<AttentionOpInterface>(op).inputs().size();
-  }
-
-  /// The op's attributes once it has so many destinations, which are the last
-  /// group of operands where these are counted in groups.
-  static SmallVector<NamedAttribute> attributesWithOuts(Operation *op,
-                                                        size_t count) {
-    NamedAttrList attributes(op->getAttrs());
-    if constexpr (OpTy::template hasTrait<
-                      OpTrait::AttrSizedOperandSegments>()) {
-      StringRef name = OpTy::getOperandSegmentSizeAttr();
-      auto segments = cast<DenseI32ArrayAttr>(attributes.get(name));
-      SmallVector<int32_t> sizes(segments.asArrayRef());
-      sizes.back() = count;
-      attributes.set(name, DenseI32ArrayAttr::get(op->getContext(), sizes));
-    }
-    return llvm::to_vector(attributes.getAttrs());
   }
 
   static void warnOfCopies(Operation *op, unsigned count) {

@@ -36,6 +36,8 @@ void attn::buildAttnToTilePipeline(OpPassManager &pm,
   select.schedule = options.schedule;
   select.explain = options.explain;
   pm.addPass(createSelectSchedulePass(select));
+  // What nobody uses is not computed; what is wrong with it has been told.
+  pm.addPass(createCanonicalizerPass());
   addBufferization(pm);
   pm.addPass(createAttnToTilePass());
   pm.addPass(createCanonicalizerPass());

@@ -20,6 +20,8 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
       "::llvm::ArrayRef<::llvm::StringLiteral>", "inputRoles">,
     InterfaceMethod<"Roles of the outputs, in order.",
       "::llvm::ArrayRef<::llvm::StringLiteral>", "outputRoles">,
+    InterfaceMethod<"The inputs that come in clauses, the last ones.",
+      "::llvm::ArrayRef<::attn::OperandClause>", "operandClauses">,
     InterfaceMethod<"The roles of the inputs that are there.",
       "::llvm::SmallVector<::llvm::StringLiteral>", "givenInputs", (ins), "",
       "return ::llvm::to_vector($_op.inputRoles());">,

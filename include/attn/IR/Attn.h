@@ -64,6 +64,12 @@ struct AttentionArray {
   }
 };
 
+/// Inputs that an op takes in a clause of that name: `dlse(%dlse : type)`.
+struct OperandClause {
+  llvm::StringLiteral keyword;
+  llvm::ArrayRef<llvm::StringLiteral> roles;
+};
+
 /// `1/sqrt(d)` for Q of that type.
 double defaultScale(mlir::Type q);
 
@@ -81,6 +87,21 @@ void addEffects(AttentionOpInterface op,
 llvm::LogicalResult reifyShapes(AttentionOpInterface op,
                                 mlir::OpBuilder &builder,
                                 mlir::ReifiedRankedShapedTypeDims &reified);
+
+/// The text of all ops: inputs in order, then the clauses that take some.
+mlir::ParseResult parseAttention(mlir::OpAsmParser &parser,
+                                 mlir::OperationState &result,
+                                 llvm::ArrayRef<llvm::StringLiteral> inputs,
+                                 llvm::ArrayRef<OperandClause> clauses);
+void printAttention(AttentionOpInterface op, mlir::OpAsmPrinter &printer);
+
+/// The sizes of the groups of operands, where an op counts them in groups.
+inline constexpr llvm::StringLiteral kSegmentsAttr = "operandSegmentSizes";
+
+/// The op's attributes once it has so many destinations, which are the last
+/// group of operands.
+llvm::SmallVector<mlir::NamedAttribute>
+attributesWithOuts(AttentionOpInterface op, size_t count);
 
 } // namespace attn
 

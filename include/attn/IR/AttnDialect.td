@@ -51,6 +51,7 @@ def Attn_Dialect : Dialect {
                            "::mlir::tensor::TensorDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasCanonicalizer = 1;
 }
 
 #endif // ATTN_IR_ATTNDIALECT_TD

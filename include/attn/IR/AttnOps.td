@@ -22,14 +22,24 @@ class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
                                   ["reifyResultShapes"]>]> {
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let hasVerifier = 1;
+  let hasCustomAssemblyFormat = 1;
   code attentionMethods = [{
     static ::attn::Direction direction();
     static ::llvm::ArrayRef<::llvm::StringLiteral> inputRoles();
     static ::llvm::ArrayRef<::llvm::StringLiteral> outputRoles();
+    static ::llvm::ArrayRef<::attn::OperandClause> operandClauses();
   }];
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::verify() {
       return ::attn::verifyAttention(*this);
+    }
+    ::mlir::ParseResult $cppClass::parse(::mlir::OpAsmParser &parser,
+                                         ::mlir::OperationState &result) {
+      return ::attn::parseAttention(parser, result, inputRoles(),
+                                    operandClauses());
+    }
+    void $cppClass::print(::mlir::OpAsmPrinter &printer) {
+      ::attn::printAttention(*this, printer);
     }
     ::mlir::Speculation::Speculatability $cppClass::getSpeculatability() {
       return isOnTensors() ? ::mlir::Speculation::Speculatable
@@ -103,6 +113,13 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
 
     **Schedule.** The optional attribute `schedule` records how the op is to be
     computed. It does not change what is computed.
+
+    **Text.** Clauses (`mask`, `scale`, `precision`, `outs`) come in any order,
+    each once. An attribute that the op does not know and that names no dialect
+    is ignored with a warning.
+
+    **Outputs that nobody uses.** On tensors `-canonicalize` drops an LSE, or
+    weights, without a use, and an op without any.
 
     **Weights that are kept.** With four outputs, weights W and what they stand
     at, R, come as well, for an `attn.backward` that then need not multiply
@@ -184,12 +201,6 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
                        OptionalAttr<Attn_PrecisionAttr>:$precision,
                        OptionalAttr<I64Attr>:$alignment,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
-  let assemblyFormat = [{
-    $q `,` $k `,` $v (`mask` `(` custom<MaskBody>($mask)^ `)`)?
-    (`scale` `(` $scale^ `)`)?
-    (`precision` `(` custom<PrecisionBody>($precision)^ `)`)?
-    (`outs` `(` $outs^ `:` type($outs) `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v) (`->` type($results)^)?
-  }];
   let extraClassDeclaration = attentionMethods # [{
     /// O; LSE is asked for or not, and behind it both arrays of weights.
     static bool mayHaveOutputs(size_t count) {
@@ -319,17 +330,6 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
                        OptionalAttr<I64Attr>:$alignment,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule,
                        UnitAttr:$deterministic);
-  let assemblyFormat = [{
-    $d_o `,` $q `,` $k `,` $v `,` $o `,` $lse
-    (`dlse` `(` $dlse^ `:` type($dlse) `)`)?
-    (`weights` `(` $kept^ `:` type($kept) `)`)?
-    (`mask` `(` custom<MaskBody>($mask)^ `)`)?
-    (`scale` `(` $scale^ `)`)?
-    (`precision` `(` custom<PrecisionBody>($precision)^ `)`)?
-    (`outs` `(` $outs^ `:` type($outs) `)`)? attr-dict `:`
-    type($d_o) `,` type($q) `,` type($k) `,` type($v) `,` type($o) `,`
-    type($lse) (`->` type($results)^)?
-  }];
   let extraClassDeclaration = attentionMethods # [{
     bool isDeterministic() { return getDeterministic(); }
     ::llvm::SmallVector<::llvm::StringLiteral> givenInputs();

@@ -104,6 +104,23 @@ func.func @one_head_for_all(%q: memref<1x4x8x8xf16, 1>, %k: !all, %o: !places) {
   return
 }
 
+// Clauses come in any order, and are printed in one.
+// CHECK-LABEL: @clauses
+// CHECK: attn.forward %{{.*}} mask(causal) scale(5.000000e-01) precision(tf32) outs(%{{.*}} : tensor<1x1x8x8xf32>) {schedule = {{.*}}} : tensor<1x1x8x8xf32>
+// CHECK: attn.forward %{{.*}} scale(2.000000e+00) : tensor<1x1x8x8xf32>
+// CHECK: attn.backward %{{.*}} dlse(%{{.*}} : tensor<1x1x8xf32>) mask(causal) scale(5.000000e-01) outs(%{{.*}}, %{{.*}}, %{{.*}} : {{.*}}) {deterministic} : tensor<1x1x8x8xf32>
+func.func @clauses(%q: tensor<1x1x8x8xf32>, %lse: tensor<1x1x8xf32>) {
+  %0 = attn.forward %q, %q, %q outs(%q : tensor<1x1x8x8xf32>) precision(tf32) scale(0.5) mask(causal)
+      {schedule = #attn.schedule<flash, query = 128, key = 64, stages = 2, warps = 4>}
+      : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32> -> tensor<1x1x8x8xf32>
+  %1 = attn.forward %q, %q, %q scale(2.0) mask(none) : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32> -> tensor<1x1x8x8xf32>
+  %2:3 = attn.backward %q, %q, %q, %q, %q, %lse scale(0.5) outs(%q, %q, %q : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>)
+      mask(causal) dlse(%lse : tensor<1x1x8xf32>) {deterministic}
+      : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8xf32>
+     -> tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>
+  return
+}
+
 // CHECK-LABEL: @single_precision
 // CHECK: attn.forward %{{.*}} mask(causal) scale(1.250000e-01) precision(tf32) : tensor<1x1x8x8xf32>
 // CHECK: attn.forward %{{.*}} precision(tf32x3) : tensor<1x1x8x8xf32>
