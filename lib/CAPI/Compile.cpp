@@ -157,6 +157,8 @@ static LogicalResult makeBinaries(Program &program) {
   if (!assembler)
     return program.module->emitError() << assembler.message();
   for (auto kernels : program.module->getOps<gpu::GPUModuleOp>()) {
+    if (kernels.getOps<tile::KernelOp>().empty())
+      continue; // somebody else's
     std::optional<Machine> machine = machineFor(kernels);
     if (!machine)
       return kernels.emitError("expects a machine to compile for");

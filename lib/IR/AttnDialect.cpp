@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -14,7 +15,19 @@ using namespace mlir;
 #define GET_ATTRDEF_CLASSES
 #include "attn/IR/AttnAttrs.cpp.inc"
 
+namespace {
+/// The ops know nothing of the function that they stand in.
+struct AttnInliner : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+} // namespace
+
 void attn::AttnDialect::initialize() {
+  addInterfaces<AttnInliner>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "attn/IR/AttnAttrs.cpp.inc"

@@ -219,19 +219,27 @@ LogicalResult Host::executeScalar(Operation *op) {
 }
 
 LogicalResult Host::execute(scf::ForOp op) {
-  if (op.getNumResults() != 0)
-    return op.emitError("expects a loop without results, but got ")
-           << op.getNumResults();
   int64_t upper = scalar(op.getUpperBound()).integer;
   int64_t step = scalar(op.getStep()).integer;
   if (step <= 0)
     return op.emitError("expects a step of at least 1, but got ") << step;
+  // All are read before the first is set: a loop may swap what it carries.
+  auto carry = [&](ValueRange from, ValueRange to) {
+    SmallVector<HostValue> carried;
+    for (Value value : from)
+      carried.push_back(values.find(value)->second);
+    for (auto [value, place] : llvm::zip_equal(carried, to))
+      set(place, value);
+  };
+  carry(op.getInitArgs(), op.getRegionIterArgs());
   for (int64_t i = scalar(op.getLowerBound()).integer; i < upper; i += step) {
     set(op.getInductionVar(), HostScalar{i});
     for (Operation &inside : op.getBody()->without_terminator())
       if (failed(execute(&inside)))
         return failure();
+    carry(op.getYieldedValues(), op.getRegionIterArgs());
   }
+  carry(op.getRegionIterArgs(), op.getResults());
   return success();
 }
 

@@ -5,9 +5,7 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Transforms/Passes.h"
 
-#include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
-#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -21,6 +19,8 @@ static void addBufferization(OpPassManager &pm) {
   pm.addPass(createConvertElementwiseToLinalgPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
+  // A layer in a loop gives the next round another array than it took.
+  options.allowReturnAllocsFromLoops = true;
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
@@ -50,19 +50,13 @@ void attn::buildAttnToTilePipeline(OpPassManager &pm,
 void attn::buildTileToNVVMPipeline(OpPassManager &pm) {
   pm.addPass(createAttachNVVMTargetPass());
   pm.addPass(createTileToNVVMPass());
-  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
-  kernels.addPass(createSCFToControlFlowPass());
-  kernels.addPass(createConvertToLLVMPass());
-  kernels.addPass(createReconcileUnrealizedCastsPass());
-  kernels.addPass(createAnnotateLoopsPass());
-  kernels.addPass(createCanonicalizerPass());
-  kernels.addPass(createCSEPass());
+  pm.addPass(createLowerKernelsPass());
 }
 
 void attn::buildNVVMToBinaryPipeline(OpPassManager &pm, BinaryFormat format) {
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = format == BinaryFormat::isa ? "isa" : "bin";
-  pm.addPass(createGpuModuleToBinaryPass(binary));
+  SerializeKernelsPassOptions binary;
+  binary.format = format == BinaryFormat::isa ? "isa" : "bin";
+  pm.addPass(createSerializeKernelsPass(binary));
 }
 
 void attn::buildAttnToNVVMPipeline(OpPassManager &pm,

@@ -1,5 +1,6 @@
 //===- AttachNVVMTarget.cpp - Which chip to compile for -------------------===//
 
+#include "attn/Tile/Tile.h"
 #include "attn/Transforms/Passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -30,7 +31,10 @@ struct AttachNVVMTargetPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SmallVector<gpu::GPUModuleOp> kernels(module.getOps<gpu::GPUModuleOp>());
+    SmallVector<gpu::GPUModuleOp> kernels;
+    for (auto each : module.getOps<gpu::GPUModuleOp>())
+      if (!each.getOps<tile::KernelOp>().empty())
+        kernels.push_back(each);
     if (kernels.empty())
       return;
     auto attribute = module->getAttrOfType<MachineAttr>(machineAttrName);
@@ -43,8 +47,10 @@ struct AttachNVVMTargetPass
     Attribute target = NVVM::NVVMTargetAttr::get(
         &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", machine.chip,
         ptxFeature(machine));
-    for (gpu::GPUModuleOp kernel : kernels)
+    for (gpu::GPUModuleOp kernel : kernels) {
       kernel.setTargetsAttr(ArrayAttr::get(&getContext(), target));
+      kernel->setAttr(kernelsAttrName, UnitAttr::get(&getContext()));
+    }
   }
 };
 

@@ -11,6 +11,9 @@
 
 namespace attn {
 
+/// On a gpu.module: its kernels are ours, so our passes lower and serialize it.
+inline constexpr llvm::StringLiteral kernelsAttrName = "tile.kernels";
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "attn/Transforms/Passes.h.inc"

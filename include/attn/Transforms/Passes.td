@@ -147,12 +147,39 @@ def CheckTrafficPass : Pass<"attn-check-traffic", "mlir::ModuleOp"> {
 }
 
 def AttachNVVMTargetPass : Pass<"attn-attach-nvvm-target", "mlir::ModuleOp"> {
-  let summary = "say which chip the gpu.modules are compiled for";
+  let summary = "say which chip the kernels are compiled for";
   let description = [{
-    Before: `gpu.module`s in a module with `attn.machine`.  After: each has the
-    `#nvvm.target` of the machine's chip.
+    Before: `gpu.module`s with a `tile.kernel` in a module with `attn.machine`.
+    After: each has the `#nvvm.target` of the machine's chip and the attribute
+    `tile.kernels`, by which later passes know it when its kernels are lowered.
+    Other `gpu.module`s are somebody else's and stay as they are.
   }];
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
+def LowerKernelsPass : Pass<"attn-lower-kernels", "mlir::ModuleOp"> {
+  let summary = "lower what is left in our gpu.modules to the LLVM dialect";
+  let description = [{
+    Before: `gpu.module`s with `tile.kernels`, of `scf`, `arith`, `math` and the
+    LLVM dialect.  After: they are of the LLVM dialect alone, their loops
+    annotated, canonical.  Other `gpu.module`s stay as they are.
+  }];
+}
+
+def SerializeKernelsPass : Pass<"attn-serialize-kernels", "mlir::ModuleOp"> {
+  let summary = "make PTX or cubins of our gpu.modules";
+  let description = [{
+    Before: `gpu.module`s with `tile.kernels` and a target.  After: each is a
+    `gpu.binary` of the same name at the same place.  Other `gpu.module`s stay
+    as they are.
+  }];
+  let options = [
+    Option<"format", "format", "std::string", /*default=*/"\"bin\"",
+           "isa (PTX) or bin (cubin, needs ptxas)">,
+  ];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect"];
 }
 
 def AnnotateLoopsPass : Pass<"attn-annotate-loops"> {

@@ -319,9 +319,8 @@ public:
       : module(module), machineAttr(machine), machine(machine.resolve()) {}
 
   LogicalResult convert(AttentionOpInterface op) {
-    if (op->getParentOfType<ModuleOp>() != module)
-      return op->emitOpError("expects to stand in a function of the outermost "
-                             "module, but got a nested module");
+    if (failed(checkPlace(op)))
+      return failure();
     FailureOr<std::vector<KernelChoice>> choices = kernelsFor(op, machine);
     if (failed(choices))
       return failure();
@@ -350,6 +349,21 @@ public:
   }
 
 private:
+  /// The op becomes launches, which are the host's to make.
+  LogicalResult checkPlace(AttentionOpInterface op) {
+    for (Operation *parent = op->getParentOp(); parent && parent != module;
+         parent = parent->getParentOp()) {
+      if (isa<gpu::GPUFuncOp, gpu::LaunchOp, gpu::GPUModuleOp>(parent))
+        return op->emitOpError("expects to stand in a function of the host, "
+                               "which launches kernels, but got '")
+               << parent->getName() << "'";
+      if (isa<ModuleOp>(parent))
+        return op->emitOpError("expects to stand in a function of the "
+                               "outermost module, but got a nested module");
+    }
+    return success();
+  }
+
   Launch prepare(ImplicitLocOpBuilder &b, tile::KernelOp kernel,
                  const KernelRequest &request, const LaunchShape &shape,
                  LaunchArguments &arguments) {
@@ -369,10 +383,10 @@ private:
         operand = arguments.lookup(role.getValue());
   }
 
-  static void launch(ImplicitLocOpBuilder &b, const Launch &launch) {
+  void launch(ImplicitLocOpBuilder &b, const Launch &launch) {
     tile::KernelOp kernel = launch.kernel;
     auto name = SymbolRefAttr::get(
-        b.getContext(), kModuleName,
+        b.getContext(), kernelModule.getName(),
         {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
     auto [x, y, z] = launch.grid;
     tile::LaunchOp::create(b, name, x, y, z, launch.operands);
@@ -426,7 +440,8 @@ private:
     for (auto &[known, kernel] : kernels)
       if (sameKernel(known, choice))
         return kernel;
-    gpu::GPUModuleOp kernelModule = findOrCreateModule(op->getLoc());
+    if (!kernelModule)
+      kernelModule = findOrCreateModule(op->getLoc());
     choice.request.name = uniqueName(kernelModule, kernelName(choice));
     OpBuilder builder(kernelModule.getContext());
     builder.setInsertionPointToEnd(kernelModule.getBody());
@@ -443,12 +458,17 @@ private:
     return kernel;
   }
 
+  /// That of kernels which are not lowered yet, or else a new one: under
+  /// another name where this one is taken, by a symbol of the user's or by what
+  /// kernels have become.
   gpu::GPUModuleOp findOrCreateModule(Location loc) {
-    if (auto existing = module.lookupSymbol<gpu::GPUModuleOp>(kModuleName))
+    auto existing = module.lookupSymbol<gpu::GPUModuleOp>(kModuleName);
+    if (existing && !existing.getOps<tile::KernelOp>().empty())
       return existing;
     OpBuilder builder(module.getContext());
-    builder.setInsertionPointToStart(module.getBody());
-    return gpu::GPUModuleOp::create(builder, loc, kModuleName);
+    auto created = gpu::GPUModuleOp::create(builder, loc, kModuleName);
+    SymbolTable(module).insert(created, module.getBody()->begin());
+    return created;
   }
 
   static std::string uniqueName(gpu::GPUModuleOp module,
@@ -462,6 +482,7 @@ private:
   ModuleOp module;
   MachineAttr machineAttr;
   Machine machine;
+  gpu::GPUModuleOp kernelModule; ///< once there is a kernel
   std::vector<std::pair<KernelChoice, tile::KernelOp>> kernels;
 };
 

@@ -54,15 +54,37 @@ static int32_t elementNumber(Type type) {
   return type.isF16() ? 1 : 2;
 }
 
+/// libattn's function; the linker knows it by this name, which therefore cannot
+/// be another one.
+static FailureOr<LLVM::LLVMFuncOp> findEncoder(ImplicitLocOpBuilder &b,
+                                               ModuleOp module) {
+  constexpr StringLiteral name = "attn_encode_tensor_map";
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  SmallVector<Type> arguments = {pointer, i32, i64,    pointer,
+                                 pointer, i32, pointer};
+  Operation *known = SymbolTable::lookupSymbolIn(module, name);
+  if (!known)
+    return LLVM::lookupOrCreateFn(b, module, name, arguments, i32);
+  auto type = LLVM::LLVMFunctionType::get(i32, arguments);
+  auto function = dyn_cast<LLVM::LLVMFuncOp>(known);
+  if (function && function.getFunctionType() == type)
+    return function;
+  InFlightDiagnostic error =
+      known->emitOpError("expects another name than '")
+      << name << "', which is libattn's: host code calls it for tensor maps";
+  error.attachNote() << "it may also be declared here, as llvm.func of type "
+                     << type;
+  return error;
+}
+
 /// The tensor map of an array: what libattn's attn_encode_tensor_map writes.
 static FailureOr<Value> encode(ImplicitLocOpBuilder &b, ModuleOp module,
                                Value memref, TensorMapType type) {
   constexpr int64_t bytes = 128, alignment = 64;
-  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  Type i64 = b.getI64Type();
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  FailureOr<LLVM::LLVMFuncOp> encoder = LLVM::lookupOrCreateFn(
-      b, module, "attn_encode_tensor_map",
-      {pointer, i32, i64, pointer, pointer, i32, pointer}, i32);
+  FailureOr<LLVM::LLVMFuncOp> encoder = findEncoder(b, module);
   if (failed(encoder))
     return failure();
   auto array = memref::ExtractStridedMetadataOp::create(b, memref);

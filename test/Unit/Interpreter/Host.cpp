@@ -143,6 +143,32 @@ func.func @f(%a: memref<?xf32>, %from: index, %by: index) {
   EXPECT_EQ(errors.front().text, "expects a step of at least 1, but got 0");
 }
 
+/// Two arrays change places in every round.
+TEST_F(Host, LoopsCarryArrays) {
+  parse(R"(
+func.func @f(%a: memref<1xf32>, %b: memref<1xf32>, %n: index)
+    -> (memref<1xf32>, memref<1xf32>, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.for %i = %c0 to %n step %c1
+      iter_args(%x = %a, %y = %b, %s = %c0)
+      -> (memref<1xf32>, memref<1xf32>, index) {
+    %sum = arith.addi %s, %i : index
+    scf.yield %y, %x, %sum : memref<1xf32>, memref<1xf32>, index
+  }
+  return %r#0, %r#1, %r#2 : memref<1xf32>, memref<1xf32>, index
+})");
+  HostArray a{upload({1}), 0, {1}, {1}, f32()};
+  HostArray b{upload({2}), 0, {1}, {1}, f32()};
+  for (int64_t n : {0, 1, 4, 7}) {
+    auto results = execute({a, b, HostScalar{n}});
+    ASSERT_TRUE(succeeded(results)) << errors.front().text;
+    EXPECT_EQ(std::get<HostArray>((*results)[0]).base, (n % 2 ? b : a).base);
+    EXPECT_EQ(std::get<HostArray>((*results)[1]).base, (n % 2 ? a : b).base);
+    EXPECT_EQ(std::get<HostScalar>((*results)[2]).integer, n * (n - 1) / 2);
+  }
+}
+
 TEST_F(Host, AnEmptyGridLaunchesNothing) {
   parse(std::string(kFill) + R"(
 func.func @f(%a: memref<0xf32>) {
