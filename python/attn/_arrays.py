@@ -118,6 +118,14 @@ def place_of(array: Array, name: str) -> tuple[int, int]:
     return array.address, step * ITEM_BYTES[array.dtype]
 
 
+class Paths(NamedTuple):
+    """What later calls on arrays of a library go through first."""
+
+    forward: Callable[..., Any]
+    #: A `_torch_path.GradientPath`.
+    backward: Any
+
+
 class Library:
     """What attn needs to know of the library an array comes from: here, of
     one that it knows nothing about but the two protocols."""
@@ -179,8 +187,9 @@ class Library:
         """TypeError if an argument says where results go, or when, for a
         library that does not let others decide that."""
 
-    def make_path(self) -> Optional[Callable[..., Any]]:
-        """A short way through `forward` for arrays of this library."""
+    def make_paths(self) -> Optional[Paths]:
+        """Short ways through `forward` and `backward` for arrays of this
+        library."""
         return None
 
     def _from_dlpack(self, array: Any, name: str, stream: int,

@@ -12,12 +12,13 @@ from typing import Any, Optional, Sequence
 from ._arrays import Array, library_of
 from ._bindings import KEPT, Binding, bind_attention
 from ._errors import UnsupportedError
-from ._forward import (NOT_KEPT, check_together, launches, remember,
-                       result_strides, scratch_place)
+from ._forward import (NOT_KEPT, check_together, launches, open_paths, paths,
+                       remember, result_strides, scratch_place)
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
 
-INPUTS = ("do", "q", "k", "v", "o", "lse", "dlse", *KEPT)
+REQUIRED = ("do", "q", "k", "v", "o", "lse")
+INPUTS = (*REQUIRED, "dlse", *KEPT)
 #: What is written, and what it is the gradient of.
 GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}
 
@@ -41,7 +42,8 @@ def _gradient_of(array: Array) -> Array:
 def _describe(arrays: dict[str, Any], stream: int) -> dict[str, Array]:
     return {name: library_of(array).describe(array, name, stream,
                                              written=name in GRADIENTS)
-            for name, array in arrays.items() if array is not None}
+            for name, array in arrays.items()
+            if array is not None or name in REQUIRED}
 
 
 def _bound(named: dict[str, Array], options: _Options) -> Binding:
@@ -68,9 +70,10 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
            deterministic: bool = False, machine: Optional[str] = None,
            schedule: Optional[str] = None,
            gradients: Sequence[Any] = (None, None, None),
-           scratch: Any = None,
-           stream: Any = None) -> tuple[Any, Any, Any]:
-    """One call, second gradients not considered: (dq, dk, dv)."""
+           scratch: Any = None, stream: Any = None
+           ) -> tuple[tuple[Any, Any, Any], Binding]:
+    """One call, second gradients not considered: (dq, dk, dv), and what was
+    bound."""
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
     arrays = dict(zip((*INPUTS, *GRADIENTS),
@@ -104,7 +107,7 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
         for array in (*arrays.values(), scratch):
             if array is not None:
                 library_of(array).used_on(array, handle)
-    return arrays["dq"], arrays["dk"], arrays["dv"]
+    return (arrays["dq"], arrays["dk"], arrays["dv"]), binding
 
 
 def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
@@ -149,6 +152,16 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     attn.torch.attention and attn.jax.attention are differentiable and call
     this where it is needed.  Raises what `forward` raises.
     """
+    inputs = (do, q, k, v, o, lse, dlse, weights, block_rows)
+    kind = (causal, scale, window, mask, precision, deterministic, machine,
+            schedule)
+    is_plain = (dq is None and dk is None and dv is None and scratch is None
+                and stream is None)
+    short = paths.get(type(q)) if is_plain else None
+    if short is not None:
+        found = short.backward.gradients(inputs, kind)
+        if found is not None:
+            return found
     library = library_of(q)
     options: dict[str, Any] = dict(
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
@@ -164,9 +177,15 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
         return gradients(do, q, k, v, o, lse, dlse, **options)
     library.refuse_gradient(do, q, k, v, o, lse, dlse, dq, dk, dv,
                             function="backward")
-    return launch(do, q, k, v, o, lse, dlse=dlse, weights=weights,
-                  block_rows=block_rows, gradients=(dq, dk, dv),
-                  scratch=scratch, stream=stream, **options)
+    gradients, binding = launch(
+        do, q, k, v, o, lse, dlse=dlse, weights=weights,
+        block_rows=block_rows, gradients=(dq, dk, dv), scratch=scratch,
+        stream=stream, **options)
+    open_paths(type(q), library)
+    if is_plain and type(q) in paths:
+        paths[type(q)].backward.remember_launch(inputs, kind, gradients,
+                                                binding)
+    return gradients
 
 
 def backward_scratch_bytes(

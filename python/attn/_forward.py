@@ -12,11 +12,10 @@ import importlib
 import math
 import os
 import threading
-from typing import (Any, Callable, Collection, Hashable, NamedTuple, Optional,
-                    Sequence)
+from typing import Any, Collection, Hashable, NamedTuple, Optional, Sequence
 
-from ._arrays import (Array, check_layout, library_of, place_of,
-                      result_dtype)
+from ._arrays import (Array, Library, Paths, check_layout, library_of,
+                      place_of, result_dtype)
 from ._bindings import Binding, bind_attention
 from ._dlpack import row_major
 from ._errors import UnsupportedError
@@ -37,7 +36,7 @@ _lock = threading.Lock()
 #: Bound calls, forward and backward, by all that they depend on.
 launches: dict[Hashable, Any] = {}
 #: What calls on tensors of a type go through first: see `_torch_path`.
-paths: dict[type, Callable[..., Any]] = {}
+paths: dict[type, Paths] = {}
 
 
 def remember(table: dict[Hashable, Any], key: Hashable, value: Any) -> None:
@@ -46,6 +45,14 @@ def remember(table: dict[Hashable, Any], key: Hashable, value: Any) -> None:
         while len(table) >= MOST_LAUNCHES:
             table.pop(next(iter(table)))
         table[key] = value
+
+
+def open_paths(kind: type, library: Library) -> None:
+    """From now on calls on arrays of this type try the short ways first."""
+    if kind not in paths:
+        made = library.make_paths()
+        if made is not None:
+            paths[kind] = made
 
 
 def result_strides(sizes: Sequence[int],
@@ -283,10 +290,11 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     """
     if (stream is None and out is None and lse is None and scratch is None
             and not keep_weights):
-        path = paths.get(type(q))
-        if path is not None:
-            return path(q, k, v, (causal, scale, window, mask, return_lse,
-                                  machine, schedule, precision))
+        short = paths.get(type(q))
+        if short is not None:
+            return short.forward(q, k, v, (
+                causal, scale, window, mask, return_lse, machine, schedule,
+                precision))
     library = library_of(q)
     with_lse = bool(return_lse) or lse is not None
     options: dict[str, Any] = dict(
@@ -305,10 +313,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
         keep = importlib.import_module("attn._kept").launch
         return keep(q, k, v, out=out, lse=lse, scratch=scratch, stream=stream,
                     **options)
-    if type(q) not in paths:
-        path = library.make_path()
-        if path is not None:
-            paths[type(q)] = path
+    open_paths(type(q), library)
     o, lse, _ = launch(q, k, v, return_lse=with_lse, out=out, lse=lse,
                        scratch=scratch, stream=stream, **options)
     return (o, lse) if with_lse else o

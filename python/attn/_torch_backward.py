@@ -27,16 +27,18 @@ heads of queries that share a key head add up in dK and dV.
 from __future__ import annotations
 
 import math
-from typing import Hashable, Optional
+from typing import Any, Hashable, Optional, Sequence
 
 import torch
 from torch import Tensor
 
 from . import _backward, _machines, _plan
+from ._arrays import library_of
 from ._band import Band, band, window
 from ._errors import UnsupportedError
-from ._forward import remember, result_strides
+from ._forward import open_paths, paths, remember, result_strides
 from ._problem import Problem
+from ._torch_path import GradientPath
 
 Gradients = tuple[Tensor, Tensor, Tensor]
 
@@ -100,25 +102,93 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     q      [batch, heads, queries, d]      k  [batch, kv_heads, keys, d]
                                            v  [batch, kv_heads, keys, e]
     """
-    if scale is None:
-        scale = 1 / math.sqrt(q.shape[-1])
+    inputs, kind = _normal(do, q, k, v, o, lse, dlse, mask, scale)
+    found = _as_before(inputs, kind)
+    if found is not None:
+        return found
+    do, _, _, _, _, _, dlse = inputs
+    _, scale, deterministic = kind
     if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
         return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
                      for t in (q, k, v))
-    deterministic = torch.are_deterministic_algorithms_enabled()
     visible = band(mask, q.shape[2], k.shape[2])
     # What is deterministic goes first anyway: no need to plan.
     fast = not deterministic and _is_fast(do, q, k, v, o, dlse, mask)
     for way in ways(deterministic, fast):
         if way == "flash" and dlse is None and (
                 flash_takes(q, k, v, mask, scale)):
-            return _flash(do, q, k, v, o, lse, mask, visible, scale)
+            result = _flash(do, q, k, v, o, lse, mask, visible, scale)
+            _short_way(q).remember(
+                inputs, kind, lambda do, q, k, v, o, lse, _: _flash(
+                    do, q, k, v, o, lse, mask, visible, scale))
+            return result
         if way == "kernel":
             found = _kernel(do, q, k, v, o, lse, dlse, mask, scale,
                             deterministic)
             if found is not None:
                 return found
     return composed(do, q, k, v, o, lse, dlse, visible, scale)
+
+
+# -- Calls as there were before ---------------------------------------------
+
+#: do, q, k, v, o, lse, dlse and, where they are kept, weights.
+_Inputs = Sequence[Any]
+#: Mask, scale, and whether the bits are the same in every run.
+_Kind = tuple[str, float, bool]
+
+
+def as_before(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+              lse: Tensor, dlse: Optional[Tensor], mask: str,
+              scale: Optional[float]) -> Optional[Gradients]:
+    """`backward` the way that such a call went before; None for the first of
+    its kind, and for tensors that are more than their memory."""
+    try:
+        inputs, kind = _normal(do, q, k, v, o, lse, dlse, mask, scale)
+    except RuntimeError:  # without strides, without memory
+        return None
+    return _as_before(inputs, kind)
+
+
+def _normal(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+            lse: Tensor, dlse: Optional[Tensor], mask: str,
+            scale: Optional[float]) -> tuple[_Inputs, _Kind]:
+    # Gradients come in as others make them: expanded, transposed.
+    do = _dense_rows(do)
+    if dlse is not None:
+        dlse = _dense_rows(dlse)
+    if scale is None:
+        scale = 1 / math.sqrt(q.shape[-1])
+    return (do, q, k, v, o, lse, dlse), (
+        mask, scale, torch.are_deterministic_algorithms_enabled())
+
+
+def _as_before(inputs: _Inputs, kind: _Kind) -> Optional[Gradients]:
+    short = paths.get(type(inputs[1]))
+    if short is None:
+        return None
+    found: Optional[Gradients] = short.backward.gradients(inputs, kind)
+    return found
+
+
+def _short_way(q: Tensor) -> GradientPath:
+    open_paths(type(q), library_of(q))
+    short: GradientPath = paths[type(q)].backward
+    return short
+
+
+def _launch(inputs: _Inputs, kind: _Kind) -> Gradients:
+    """attn.backward, to which later calls of this kind take a short way."""
+    do, q, k, v, o, lse, dlse, *kept = inputs
+    weights, block_rows = kept or (None, None)
+    mask, scale, deterministic = kind
+    gradients, binding = _backward.launch(
+        do, q, k, v, o, lse, dlse=dlse, weights=weights,
+        block_rows=block_rows, mask=mask, scale=scale,
+        deterministic=deterministic,
+        gradients=tuple(empty_gradient(t) for t in (q, k, v)))
+    _short_way(q).remember_launch(inputs, kind, gradients, binding)
+    return gradients
 
 
 # -- attn's own kernel ------------------------------------------------------
@@ -177,8 +247,6 @@ def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     """The gradients by attn.backward; None where no kernel is built."""
     if not q.is_cuda or q.dtype not in _KERNEL_TYPES:
         return None
-    results = tuple(empty_gradient(t) for t in (q, k, v))
-    # Gradients come in as others make them: expanded, transposed.
     do, q, k, v, o, lse = (_dense_rows(t) for t in (do, q, k, v, o, lse))
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
@@ -188,9 +256,8 @@ def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if kind in _without_kernel:
         return None
     try:
-        return _backward.launch(
-            do, q, k, v, o, lse, dlse=dlse, mask=mask, scale=scale,
-            deterministic=deterministic, gradients=results)
+        return _launch((do, q, k, v, o, lse, dlse),
+                       (mask, scale, deterministic))
     except UnsupportedError:
         remember(_without_kernel, kind, True)
         return None
@@ -210,11 +277,11 @@ def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
         do = do.clone(memory_format=torch.contiguous_format)
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
-    return _backward.launch(
-        do, q, k, v, o, lse, dlse=dlse, weights=weights,
-        block_rows=block_rows, mask=mask, scale=scale,
-        deterministic=torch.are_deterministic_algorithms_enabled(),
-        gradients=tuple(empty_gradient(t) for t in (q, k, v)))
+    inputs = do, q, k, v, o, lse, dlse, weights, block_rows
+    if scale is None:
+        scale = 1 / math.sqrt(q.shape[-1])
+    kind = mask, scale, torch.are_deterministic_algorithms_enabled()
+    return _as_before(inputs, kind) or _launch(inputs, kind)
 
 
 def _dense_rows(tensor: Tensor) -> Tensor:

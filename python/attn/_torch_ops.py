@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from . import _errors, _forward, _kept, _torch_backward
 from ._dlpack import row_major
@@ -99,6 +100,48 @@ torch.library.register_fake("attn::forward", _forward_fake, lib=_library)
 torch.library.register_fake("attn::backward", _backward_fake, lib=_library)
 
 
+# -- Calls that nobody looks at ---------------------------------------------
+
+PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+
+is_compiling = torch.compiler.is_compiling
+functorch_level = torch._C._functorch.peek_interpreter_stack
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+_tracing_state = torch._C._get_tracing_state
+_is_grad_enabled = torch.is_grad_enabled
+
+
+def nobody_looks() -> bool:
+    """Whether no compiler, mode, transform or tracer of this thread wants to
+    see the operators, so that a call need not go through the dispatcher, which
+    takes longer than the launch."""
+    return (not is_compiling() and _dispatch_modes() == 0
+            and _function_modes() == 0 and functorch_level() is None
+            and _tracing_state() is None and forward_ad._current_level < 0)
+
+
+def _compute(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+             lse: Tensor, dlse: Optional[Tensor], *options: Any
+             ) -> Any:
+    """attn::backward, past the dispatcher where nobody looks and the call is
+    one of those before."""
+    # With gradients on, somebody may want those of these gradients.
+    if nobody_looks() and not _is_grad_enabled() and _are_plain(
+            do, q, k, v, o, lse, dlse):
+        found = _torch_backward.as_before(do, q, k, v, o, lse, dlse, *options)
+        if found is not None:
+            return found
+    return torch.ops.attn.backward(do, q, k, v, o, lse, dlse, *options)
+
+
+def _are_plain(*tensors: Optional[Tensor]) -> bool:
+    for tensor in tensors:
+        if tensor is not None and type(tensor) not in PLAIN_TYPES:
+            return False
+    return True
+
+
 # -- Autograd ---------------------------------------------------------------
 
 
@@ -116,7 +159,8 @@ def _backward(ctx: Any, gradients: tuple[Optional[Tensor], ...],
 
 
 class Attention(torch.autograd.Function):
-    """What register_autograd makes, without the dispatcher: (o, lse)."""
+    """What register_autograd makes, without the dispatcher in either
+    direction: (o, lse)."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
@@ -131,7 +175,7 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        return (*_backward(ctx, gradients), None, None, None)
+        return (*_backward(ctx, gradients, _compute), None, None, None)
 
 
 class KeptAttention(torch.autograd.Function):
@@ -156,9 +200,23 @@ class KeptAttention(torch.autograd.Function):
         *saved, weights, block_rows = ctx.saved_tensors
         if do is None:
             do = torch.zeros_like(saved[3])
-        return (*_torch_backward.from_kept(do, *saved, dlse, weights,
-                                           block_rows, ctx.mask, ctx.scale),
-                None, None, None)
+        # With gradients on, somebody may want the second derivative.
+        compute: Any = (KeptGradients.apply if _is_grad_enabled()
+                        else _torch_backward.from_kept)
+        return (*compute(do, *saved, dlse, weights, block_rows, ctx.mask,
+                         ctx.scale), None, None, None)
+
+
+class KeptGradients(torch.autograd.Function):
+    """The gradients from kept weights, of which there are none."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        return _torch_backward.from_kept(*arguments)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        return _no_second_derivative(ctx)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:

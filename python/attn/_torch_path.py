@@ -1,25 +1,30 @@
-"""The second and later calls on PyTorch tensors.
+"""The second and later calls on PyTorch tensors, in both directions.
 
 Everything that a launch depends on but addresses is the key of a table: one
-look-up, one allocation, one call into the library.  A miss, and whatever looks
-unusual, goes the long way through `_forward.launch`.
+look-up, one allocation for each result, one call into the library.  A miss, and
+whatever looks unusual, goes the long way through `_forward.launch` or
+`_backward.launch`.
 """
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, Hashable, NamedTuple
+from typing import (Any, Callable, Hashable, NamedTuple, Optional, Sequence,
+                    Union)
 
 from . import _forward, _native
 from ._bindings import Binding
 from ._problem import mask_name, scale_number
-from ._torch_arrays import TorchLibrary
+from ._torch_arrays import SCRATCH_BYTES, TorchLibrary
 
 #: Below this no GPU memory is mapped, but the offset into storage that was
 #: freed may lie there: such a tensor goes the long way and is refused.
 LEAST_ADDRESS = 1 << 38
+#: What divides the address of a row matters up to here.
+_ROW_BITS = 15
 
 _Options = tuple[Any, ...]
+_Tensors = Sequence[Any]
 
 
 class Bound(NamedTuple):
@@ -36,6 +41,30 @@ class Bound(NamedTuple):
     lse_sizes: tuple[int, ...]
     lse_strides: tuple[int, ...]
     binding: Binding  # lives as long as the entry
+
+
+#: Sizes, strides and type of what is allocated.
+_Place = tuple[tuple[int, ...], tuple[int, ...], Any]
+
+
+class BoundGradients(NamedTuple):
+    """The same of gradients."""
+
+    handle: int
+    addresses: int
+    pack: Callable[..., bytes]
+    of_q: _Place
+    of_k: _Place
+    of_v: _Place
+    of_scratch: _Place
+    device: Any
+    ordinal: int
+    scratch_bytes: int
+    binding: Binding
+
+
+#: A launch of ours, or what somebody else does with the same tensors.
+Way = Union[BoundGradients, Callable[..., Any]]
 
 
 def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
@@ -74,12 +103,13 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
             key = (options, q.shape, q.stride(), q.dtype, q.get_device(),
                    k.shape, k.stride(), k.dtype, k.get_device(),
                    v.shape, v.stride(), v.dtype, v.get_device(),
-                   (at_q | at_k | at_v) & 15)
+                   (at_q | at_k | at_v) & _ROW_BITS)
             bound = find(key)
         except (AttributeError, TypeError, RuntimeError):
             return first(q, k, v, options, None)
         if bound is None or at_q < LEAST_ADDRESS or at_k < LEAST_ADDRESS or (
                 at_v < LEAST_ADDRESS) or (
+                q.is_neg() or k.is_neg() or v.is_neg()) or (
                 (q.requires_grad or k.requires_grad or v.requires_grad)
                 and grad_enabled()):
             return first(q, k, v, options, key)
@@ -87,7 +117,7 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
          lse_sizes, lse_strides, _) = bound
         o = empty_strided(sizes, strides, dtype=dtype, device=device)
         at_o = o.data_ptr()
-        if at_o & 15:  # an allocator of another taste
+        if at_o & _ROW_BITS:  # an allocator of another taste
             return first(q, k, v, options, None)
         status = Status()
         if lse_sizes:
@@ -106,3 +136,116 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
         raise _native.failure(code, status)
 
     return path
+
+
+class GradientPath(NamedTuple):
+    """`backward` for tensors, without places for results, scratch and stream.
+
+    Of all functions the first arguments are the inputs of `backward` in their
+    order, None where one is left out, and whatever else the launch depends on.
+    """
+
+    #: (dq, dk, dv); None where only the long way can tell.
+    gradients: Callable[[_Tensors, _Options], Any]
+    #: Calls like this one go that way from now on.
+    remember: Callable[[_Tensors, _Options, Way], None]
+    #: The same with the gradients and the binding that `_backward.launch` gave.
+    remember_launch: Callable[[_Tensors, _Options, _Tensors, Binding], None]
+
+
+def make_gradient_path(library: TorchLibrary) -> GradientPath:
+    table: dict[Hashable, Way] = {}
+    find = table.get
+    empty_strided, empty_here = library.torch.empty_strided, library.empty_here
+    float32 = library.torch.float32
+    grad_enabled = library.torch.is_grad_enabled
+    current_stream, current_device = (library.current_stream,
+                                      library.current_device)
+    native_launch = _native.function("attn_launch")
+    launch_in_scratch = _native.function("attn_launch_in_scratch")
+    Status, byref = _native.Status, ctypes.byref
+
+    def kind_of(tensors: _Tensors, options: _Options
+                ) -> Optional[tuple[Hashable, list[int]]]:
+        """Key and addresses; None for tensors that are not plain memory, or
+        that somebody wants gradients of."""
+        refuses = grad_enabled()
+        key: list[Any] = [options]
+        addresses = []
+        try:
+            for tensor in tensors:
+                if tensor is None:
+                    key.append(None)
+                    continue
+                at = tensor.data_ptr()
+                if at < LEAST_ADDRESS or tensor.is_neg() or (
+                        refuses and tensor.requires_grad):
+                    return None
+                addresses.append(at)
+                key.append((tensor.shape, tensor.stride(), tensor.dtype,
+                            tensor.get_device(), at & _ROW_BITS))
+        except (AttributeError, TypeError, RuntimeError):
+            return None
+        return tuple(key), addresses
+
+    def remember(tensors: _Tensors, options: _Options, way: Way) -> None:
+        kind = kind_of(tensors, options)
+        if kind is None:
+            return
+        try:
+            _forward.remember(table, kind[0], way)
+        except TypeError:  # an option that is a list
+            return
+
+    def remember_launch(tensors: _Tensors, options: _Options,
+                        gradients: _Tensors, binding: Binding) -> None:
+        if any(g.data_ptr() & _ROW_BITS for g in gradients):
+            return  # an allocator of another taste
+        first = gradients[0]
+        of_q, of_k, of_v = ((tuple(g.shape), g.stride(), g.dtype)
+                            for g in gradients)
+        count = binding.scratch_bytes // 4
+        remember(tensors, options, BoundGradients(
+            binding.handle, binding.count, binding.pack, of_q, of_k, of_v,
+            ((count,), (1,), float32), first.device, first.get_device(),
+            binding.scratch_bytes, binding))
+
+    def gradients(tensors: _Tensors, options: _Options) -> Any:
+        kind = kind_of(tensors, options)
+        if kind is None:
+            return None
+        key, addresses = kind
+        try:
+            bound = find(key)
+        except TypeError:
+            return None
+        if bound is None:
+            return None
+        if not isinstance(bound, BoundGradients):
+            return bound(*tensors)
+        (handle, count, pack, of_q, of_k, of_v, of_scratch, device, ordinal,
+         scratch_bytes, _) = bound
+        if empty_here is not None and current_device() == ordinal:
+            empty = empty_here
+        else:
+            def empty(sizes: Any, strides: Any, dtype: Any) -> Any:
+                return empty_strided(sizes, strides, dtype=dtype,
+                                     device=device)
+        dq, dk, dv = empty(*of_q), empty(*of_k), empty(*of_v)
+        at_dq, at_dk, at_dv = dq.data_ptr(), dk.data_ptr(), dv.data_ptr()
+        if (at_dq | at_dk | at_dv) & _ROW_BITS:
+            return None  # an allocator of another taste
+        packed = pack(*addresses, at_dq, at_dk, at_dv)
+        stream, status = current_stream(ordinal), Status()
+        # Of another allocator's scratch the driver's own takes the place.
+        scratch = empty(*of_scratch) if scratch_bytes else None
+        if scratch is not None and scratch.data_ptr() % SCRATCH_BYTES == 0:
+            code = launch_in_scratch(handle, packed, count, scratch.data_ptr(),
+                                     scratch_bytes, stream, byref(status))
+        else:
+            code = native_launch(handle, packed, count, stream, byref(status))
+        if code:
+            raise _native.failure(code, status)
+        return dq, dk, dv
+
+    return GradientPath(gradients, remember, remember_launch)

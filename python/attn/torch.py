@@ -43,28 +43,22 @@ from ._shapes import FORM, shown
 
 __all__ = ["attention", "scaled_dot_product_attention"]
 
-_PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+_PLAIN_TYPES = _torch_ops.PLAIN_TYPES
 
-_dispatch_modes = torch._C._len_torch_dispatch_stack
-_function_modes = torch._C._len_torch_function_stack
-_functorch_level = torch._C._functorch.peek_interpreter_stack
-_is_compiling = torch.compiler.is_compiling
+_functorch_level = _torch_ops.functorch_level
+_is_compiling = _torch_ops.is_compiling
 _is_autocast = torch.is_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
-_tracing_state = torch._C._get_tracing_state
+_nobody_looks = _torch_ops.nobody_looks
 
 
 def _is_plain(q: Any, k: Any, v: Any) -> bool:
-    """Whether nobody but autograd looks at this call, so that it need not go
-    through the dispatcher, which takes longer than the launch."""
-    return (not _is_compiling() and type(q) in _PLAIN_TYPES and q.is_cuda
+    """Whether nobody but autograd looks at this call on a GPU."""
+    return (_nobody_looks() and type(q) in _PLAIN_TYPES and q.is_cuda
             and type(k) in _PLAIN_TYPES and type(v) in _PLAIN_TYPES
-            and _dispatch_modes() == 0 and _function_modes() == 0
-            and _functorch_level() is None and not _is_autocast("cuda")
-            and _tracing_state() is None
+            and not _is_autocast("cuda")
             # Views that negate lazily; only the dispatcher resolves them.
-            and not (q.is_neg() or k.is_neg() or v.is_neg())
-            and forward_ad._current_level < 0)
+            and not (q.is_neg() or k.is_neg() or v.is_neg()))
 
 
 def _below_functional_gradient() -> bool:

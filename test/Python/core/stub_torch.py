@@ -48,7 +48,7 @@ class Device:
 class Tensor:
     """Sizes and strides over an address."""
 
-    is_nested = False
+    is_nested = negated = False
     layout = strided
 
     def __init__(self, *sizes, strides=None, dtype=bfloat16, device="cuda",
@@ -81,6 +81,9 @@ class Tensor:
 
     def get_device(self):
         return -1 if self.device.index is None else self.device.index
+
+    def is_neg(self):
+        return self.negated
 
     def record_stream(self, stream):
         self.recorded.append(stream.cuda_stream)

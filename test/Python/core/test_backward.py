@@ -204,6 +204,167 @@ def test_tensors_get_tensors(torch, gpu, calls):
     assert attn.backward(*inputs, dk=place)[1] is place
 
 
+def test_later_calls_on_tensors_ask_nothing_again(torch, gpu, calls,
+                                                  monkeypatch):
+    inputs, _ = arrays(make=Tensor)
+    first = attn.backward(*inputs, **HOPPER)
+
+    def asked(*arguments, **options):
+        pytest.fail("expects the launch to be found in the table")
+
+    monkeypatch.setattr(attn._backward, "launch", asked)
+    for _ in range(3):
+        again = attn.backward(*inputs, **HOPPER)
+        for got, like in zip(again, first):
+            assert (got.shape, got.stride(), got.dtype, got.device) == (
+                like.shape, like.stride(), like.dtype, like.device)
+            assert got.data_ptr() != like.data_ptr()
+    assert calls["attn_backward_bind"] == 1
+    launches = gpu.launches()
+    assert len(launches) == 8
+    assert [e["kernel"] for e in launches[2:4]] == [
+        e["kernel"] for e in launches[:2]]
+    # Results and scratch of the last call, in this order, of one stream.
+    assert [made.shape for made, _ in torch.made[-4:-1]] == [
+        like.shape for like in first]
+    assert torch.made[-1][0].dtype is torch.float32
+
+
+@pytest.mark.parametrize("change", [
+    {"causal": True}, {"scale": 0.5}, {"deterministic": True},
+    {"window": (3, 3)}, {"machine": "h200"},
+    {"dlse": Tensor(2, 8, 100, dtype=stub_torch.float32)}])
+def test_calls_on_tensors_are_told_apart(torch, calls, change):
+    inputs, _ = arrays(make=Tensor)
+    for _ in range(2):
+        attn.backward(*inputs)
+        attn.backward(*inputs, **change)
+    assert calls["attn_backward_bind"] == 2
+    assert sum(calls.get(name, 0) for name in (
+        "attn_launch", "attn_launch_in_scratch")) == 4
+
+
+@pytest.mark.parametrize("which", range(6))
+def test_tensors_are_told_apart(torch, gpu, calls, monkeypatch, which):
+    """By alignment and strides of each, whichever was there before."""
+    monkeypatch.setenv("ATTN_FAKE_CUDA_COUNT", "2")
+    inputs, _ = arrays(make=Tensor, heads=4, kv_heads=2)
+    other = list(inputs)
+    like = inputs[which]
+    other[which] = Tensor(*like.shape, dtype=like.dtype,
+                          offset=8 // like.itemsize)
+    sparse = list(inputs)
+    sparse[which] = Tensor(
+        *like.shape, dtype=like.dtype,
+        strides=tuple(2 * s if s > 1 else s for s in like.stride()))
+    for _ in range(2):
+        for given in (inputs, other, sparse):
+            dq, dk, dv = attn.backward(*given)
+            assert [t.shape for t in (dq, dk, dv)] == [
+                t.shape for t in inputs[1:4]]
+    assert calls["attn_backward_bind"] == 3
+
+
+def test_gradients_on_the_current_stream_of_the_gpu(torch, gpu, monkeypatch):
+    monkeypatch.setenv("ATTN_FAKE_CUDA_COUNT", "2")
+    torch.current = {0: 11, 1: 22}
+    for _ in range(2):
+        for index in (0, 1):
+            inputs, _ = arrays(make=Tensor, index=index)
+            inputs[5] = Tensor(2, 8, 100, dtype=stub_torch.float32,
+                               index=index)
+            attn.backward(*inputs)
+    assert {(e["device"], e["stream"]) for e in gpu.launches()} == {
+        ("0", "11"), ("1", "22")}
+    assert {(made.device.index, stream) for made, stream in torch.made} == {
+        (0, 11), (1, 22)}
+
+
+def test_second_gradients_are_refused_on_every_way(torch, gpu):
+    inputs, _ = arrays(make=Tensor)
+    attn.backward(*inputs)
+    launched = len(gpu.launches())
+    for tensor in inputs:
+        tensor.requires_grad = True
+        with pytest.raises(ValueError, match="attn.backward expects tensors "
+                           "that need no gradient"):
+            attn.backward(*inputs)
+        tensor.requires_grad = False
+    inputs[0].requires_grad = True
+    assert len(gpu.launches()) == launched
+    torch.grad = False  # torch.no_grad()
+    attn.backward(*inputs)
+    assert len(gpu.launches()) == 2 * launched
+
+
+@pytest.mark.parametrize("which", range(6))
+def test_what_is_wrong_is_told_on_every_way(torch, gpu, which):
+    inputs, _ = arrays(make=Tensor)
+    attn.backward(*inputs)
+    launched = len(gpu.launches())
+    like = inputs[which]
+    for wrong, kind, text in (
+            (Tensor(*like.shape, dtype=like.dtype, device="cpu"), ValueError,
+             "the CPU"),
+            (Tensor(*like.shape, dtype=stub_torch.float64), TypeError,
+             "float64"),
+            (Tensor(*like.shape, dtype=like.dtype, index=1), ValueError,
+             "all arrays on one GPU"),
+            (Tensor(*like.shape[:-1], 7, dtype=like.dtype), ValueError,
+             "shape"),
+            (None, TypeError, "expects an array on a GPU.*NoneType")):
+        given = list(inputs)
+        given[which] = wrong
+        with pytest.raises(kind, match=text):
+            attn.backward(*given)
+    like.negated = True
+    with pytest.raises(ValueError, match="negates them lazily"):
+        attn.backward(*inputs)
+    like.negated = False
+    like.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="storage was freed early"):
+        attn.backward(*inputs)
+    assert len(gpu.launches()) == launched
+
+
+def test_allocators_of_another_taste(torch, gpu, calls):
+    """Their memory is bound as it is, and never taken for aligned."""
+    inputs, _ = arrays(make=Tensor)
+    for options, offsets in (({}, (0, 8, 0, 8, 0)), (HOPPER, (0, 16, 0, 16))):
+        for offset in offsets:
+            torch.offset = offset
+            before = len(gpu.lines())
+            attn.backward(*inputs, **options)
+            lines = gpu.lines()[before:]
+            # Scratch wants 256 bytes, or it comes from the driver.
+            assert ("allocate" in lines) == bool(offset)
+            assert any(line.startswith("launch") for line in lines)
+
+
+def test_failures_of_the_driver_in_gradients(torch, gpu, monkeypatch):
+    inputs, _ = arrays(make=Tensor)
+    attn.backward(*inputs)
+    monkeypatch.setenv("ATTN_FAKE_CUDA_FAIL", "cuLaunchKernel=2")
+    for _ in range(2):
+        with pytest.raises(attn.DeviceError, match="OUT_OF_MEMORY"):
+            attn.backward(*inputs)
+
+
+def test_the_short_way_of_gradients_is_bounded(torch, calls, monkeypatch):
+    monkeypatch.setattr(_forward, "MOST_LAUNCHES", 4)
+    for rows in (*range(1, 10), 9, 9, 1):
+        inputs, _ = arrays(make=Tensor, queries=rows)
+        attn.backward(*inputs)
+    assert calls["attn_backward_bind"] == 10
+
+
+def test_options_that_are_lists_have_no_short_way(torch, calls):
+    inputs, _ = arrays(make=Tensor)
+    for _ in range(2):
+        attn.backward(*inputs, window=[7, 0])
+    assert calls["attn_backward_bind"] == 1
+
+
 def test_plans():
     problem = dict(batch=4, heads=32, kv_heads=8, queries=4096, head_dim=128,
                    causal=True, direction="backward")

@@ -11,9 +11,17 @@ import pytest
 from attn import _arrays, _forward
 
 MOST_SECONDS = 10e-6
+MOST_OF_BACKWARD = 20e-6
+#: Over those of an autograd.Function that computes nothing.
+MOST_OF_AUTOGRAD = 30e-6
 #: A yardstick for machines whose clock comes and goes, and its seconds on the one
 #: for which that limit was set.
 YARD, YARD_SECONDS = "sum(i * i for i in range(200))", 7.4e-6
+
+
+def aligned(memory):
+    """What of this f32 array begins at a multiple of 256 bytes."""
+    return memory[-memory.data_ptr() % 256 // 4:]
 
 
 @pytest.fixture
@@ -26,6 +34,16 @@ def tensors(gpu, monkeypatch):
         def __init__(self):
             super().__init__(torch)
             self.current_stream = abs  # of the ordinal; as quick as any
+            self.empty_here = self._empty_here
+            self.current_device = lambda: -1  # what CPU tensors say
+            self._scratch = aligned(torch.zeros(1 << 20))
+
+        def _empty_here(self, sizes, strides, dtype):
+            # Memory of the CPU is not aligned as scratch has to be.
+            if len(sizes) == 1:
+                return self._scratch
+            return torch._C._dynamo.guards._empty_strided_cpu(sizes, strides,
+                                                              dtype)
 
         def describe(self, array, name, stream, *, written=False):
             return _arrays.Array(
@@ -42,22 +60,196 @@ def tensors(gpu, monkeypatch):
             for heads in (8, 2, 2)]
 
 
+def seconds_of(function, number=1000):
+    """The least of many readings, on the yardstick's machine."""
+    def seconds_now():
+        call = timeit.timeit(function, number=number) / number
+        yard = timeit.timeit(YARD, number=number) / number
+        return call / max(1, yard / YARD_SECONDS)
+
+    return min(seconds_now() for _ in range(20))
+
+
 @pytest.mark.parametrize("options", [
     {}, {"window": (64, 0), "scale": 0.1}, {"return_lse": True}])
 def test_microseconds_of_a_call(tensors, options, record_property):
     q, k, v = tensors
     attn.forward(q, k, v, **options)
-    number = 1000
-
-    def seconds_now():
-        call = timeit.timeit(lambda: attn.forward(q, k, v, **options),
-                             number=number) / number
-        yard = timeit.timeit(YARD, number=number) / number
-        return call / max(1, yard / YARD_SECONDS)
-
-    seconds = min(seconds_now() for _ in range(20))
+    seconds = seconds_of(lambda: attn.forward(q, k, v, **options))
     record_property("microseconds", f"{seconds * 1e6:.2f}")
     assert seconds < MOST_SECONDS
+
+
+@pytest.fixture
+def gradients(tensors):
+    """do, q, k, v, o and lse."""
+    o, lse = attn.forward(*tensors, return_lse=True)
+    return [o.clone(), *tensors, o, lse]
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"causal": True, "scale": 0.1}, {"deterministic": True}])
+def test_microseconds_of_gradients(gradients, options, record_property):
+    attn.backward(*gradients, **options)
+    seconds = seconds_of(lambda: attn.backward(*gradients, **options))
+    record_property("microseconds", f"{seconds * 1e6:.2f}")
+    assert seconds < MOST_OF_BACKWARD
+
+
+@pytest.fixture
+def through_autograd(gradients, monkeypatch):
+    """Leaves, and what attn.torch.attention gives for them, as on a GPU."""
+    import torch
+    from attn import _torch_backward
+    from attn.torch import attention
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    monkeypatch.setattr(_torch_backward, "_is_fast", lambda *_: True)
+    leaves = [t.clone().requires_grad_() for t in gradients[1:4]]
+
+    def call(**options):
+        return attention(*leaves, enable_gqa=True, **options)
+
+    return leaves, call
+
+
+def test_microseconds_of_autograd(through_autograd, gradients,
+                                  record_property):
+    import torch
+    leaves, call = through_autograd
+    do, given = gradients[0], [t.clone() for t in gradients[1:4]]
+
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v):
+            o, lse = torch.empty_like(q), q.new_empty(q.shape[:3])
+            ctx.save_for_backward(q, k, v, o, lse)
+            ctx.set_materialize_grads(False)
+            return o, lse
+
+        @staticmethod
+        def backward(ctx, *_):
+            assert len(ctx.saved_tensors) == 5
+            return tuple(given)
+
+    def backward_of(o):
+        return seconds_of(lambda: torch.autograd.grad(o, leaves, do,
+                                                      retain_graph=True))
+
+    nothing = backward_of(Nothing.apply(*leaves)[0])
+    seconds = backward_of(call())
+    record_property("microseconds", f"{seconds * 1e6:.2f}")
+    record_property("microseconds of nothing", f"{nothing * 1e6:.2f}")
+    assert seconds < nothing + MOST_OF_AUTOGRAD
+
+
+def launches_of(calls):
+    return sum(calls.get(name, 0) for name in (
+        "attn_launch", "attn_launch_in_scratch"))
+
+
+def test_gradients_of_every_kind_go_to_their_launch(calls, gradients):
+    """Shapes, strides and options change between calls and come back."""
+    import torch
+    do, q, k, v, o, lse = gradients
+    packed = torch.zeros(2, 64, 8, 128, dtype=q.dtype).transpose(1, 2)
+    shifted = torch.zeros(q.numel() + 4, dtype=q.dtype)[4:].view(q.shape)
+    kinds = [
+        dict(q=q), dict(q=packed), dict(q=shifted), dict(q=q, causal=True),
+        dict(q=q, dlse=torch.zeros_like(lse)), dict(q=q, scale=0.3)]
+    before = launches_of(calls)
+    for _ in range(3):
+        for kind in kinds:
+            dq, dk, dv = attn.backward(do=do, k=k, v=v, o=o, lse=lse, **kind)
+            assert dq.shape == q.shape and dk.shape == k.shape
+            assert dq.is_contiguous() == kind["q"].is_contiguous()
+            assert dv.dtype == v.dtype
+    assert calls["attn_backward_bind"] == len(kinds)
+    assert launches_of(calls) == before + 3 * len(kinds)
+
+
+def test_autograd_launches_once_a_call(calls, through_autograd, gradients,
+                                       monkeypatch):
+    import torch
+    leaves, call = through_autograd
+    do = gradients[0]
+    dispatched, actual = [], torch.ops.attn.backward
+
+    def operator(*arguments):
+        dispatched.append(1)
+        return actual(*arguments)
+
+    monkeypatch.setattr(torch.ops.attn, "backward", operator)
+    outputs = call(), call(causal=True)
+    torch.autograd.grad(outputs[0], leaves, do, retain_graph=True)
+    before = launches_of(calls)
+    expanded = torch.ones((), dtype=do.dtype).expand(do.shape)
+    for i, given in enumerate((do, expanded, do.mT.contiguous().mT) * 2, 1):
+        got = torch.autograd.grad(outputs[0], leaves, given,
+                                  retain_graph=True)
+        assert [g.shape for g in got] == [t.shape for t in leaves]
+        assert launches_of(calls) == before + i
+    assert calls["attn_backward_bind"] == len(dispatched) == 1
+    # Some of the inputs want no gradient.
+    for leaf in leaves:
+        got, = torch.autograd.grad(outputs[1], leaf, do, retain_graph=True)
+        assert got.shape == leaf.shape
+    assert calls["attn_backward_bind"] == 2
+    torch.use_deterministic_algorithms(True)
+    try:
+        torch.autograd.grad(outputs[1], leaves, do, retain_graph=True)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert calls["attn_backward_bind"] == len(dispatched) == 3
+
+
+def test_only_the_dispatcher_sees_through_a_tensor(calls, through_autograd,
+                                                   gradients):
+    """Others than plain memory go there, also where the launch is known."""
+    import torch
+    leaves, call = through_autograd
+    do, o = gradients[0], call()
+    first = torch.autograd.grad(o, leaves, do, retain_graph=True)
+    before = launches_of(calls)
+    seen = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return super().__torch_function__(function, types, args, kwargs)
+
+    torch.autograd.grad(o, leaves, do.as_subclass(Watched), retain_graph=True)
+    assert torch.ops.attn.backward in seen
+    torch.autograd.grad(o, leaves, torch._neg_view(do), retain_graph=True)
+    many = torch.autograd.grad(o, leaves, torch.stack([do, do, do]),
+                               is_grads_batched=True, retain_graph=True)
+    assert [g.shape for g in many] == [(3, *g.shape) for g in first]
+    assert launches_of(calls) == before + 5
+
+
+def test_gradients_in_threads(through_autograd, gradients):
+    import threading
+
+    import torch
+    leaves, call = through_autograd
+    do = gradients[0]
+    failures = []
+
+    def work():
+        try:
+            for turn in range(50):
+                o = call(causal=bool(turn % 2))
+                got = torch.autograd.grad(o, leaves, do)
+                assert len({t.data_ptr() for t in got}) == 3
+        except BaseException as error:  # a thread must not lose it
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
 
 
 def test_results_are_tensors_of_their_own(tensors):

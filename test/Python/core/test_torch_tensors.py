@@ -79,6 +79,20 @@ def test_shapes_and_places_are_told_apart(torch, gpu, calls, monkeypatch):
         "0", "0", "1", "0", "0", "0"] * 2
 
 
+def test_alignment_may_change_from_call_to_call(torch, gpu, calls):
+    """That of the worst counts, whichever tensor it is."""
+    aligned, odd = Tensor(*K), Tensor(*K, offset=4)  # 8 bytes off
+    q = Tensor(*Q)
+    for _ in range(2):
+        attn.forward(q, aligned, odd)
+        attn.forward(q, odd, aligned)
+        attn.forward(q, odd, odd)
+        attn.forward(q, aligned, aligned)
+    kernels = [launch["kernel"] for launch in gpu.launches()]
+    assert kernels == [*[kernels[0]] * 3, kernels[3]] * 2
+    assert kernels[0] != kernels[3]
+
+
 def test_the_current_stream_of_the_gpu_is_used(torch, gpu, monkeypatch):
     monkeypatch.setenv("ATTN_FAKE_CUDA_COUNT", "2")
     torch.current = {0: 11, 1: 22}
@@ -188,6 +202,17 @@ def test_wrong_tensors(torch, gpu, change, kind, text):
     attn.forward(q, k, v)  # so that the short way is open
     with pytest.raises(kind, match=text):
         attn.forward(**{"q": q, "k": k, "v": v, **change})
+    assert len(gpu.launches()) == 1
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_views_that_negate_lazily(torch, gpu, which):
+    given = tensors()
+    attn.forward(*given)
+    given[which].negated = True
+    with pytest.raises(ValueError, match=f"{'qkv'[which]}: expects numbers as "
+                       r"they lie in memory.*resolve_neg\(\)"):
+        attn.forward(*given)
     assert len(gpu.launches()) == 1
 
 

@@ -205,6 +205,9 @@ def asked(monkeypatch):
         kernel = True
         fast = False
 
+        def remember(self, *_):
+            """Fake tensors have no short way."""
+
     names = Asked()
 
     def kernel(*arguments):
@@ -213,6 +216,7 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(_torch_backward, "_kernel", kernel)
     monkeypatch.setattr(_torch_backward, "_is_fast", lambda *_: names.fast)
+    monkeypatch.setattr(_torch_backward, "_short_way", lambda q: names)
     for name in ("_flash", "composed"):
         monkeypatch.setattr(_torch_backward, name, lambda *_, name=name:
                             names.append(name))
@@ -349,8 +353,15 @@ def launched(monkeypatch):
         seen.append((arrays, options))
         if seen.refuse:
             raise UnsupportedError("no kernel")
-        return options["gradients"]
+        return options["gradients"], None
 
+    class Remembered:
+        def remember_launch(self, *arguments):
+            seen.remembered.append(arguments)
+
+    seen.remembered = []
+    monkeypatch.setattr(_torch_backward, "_short_way",
+                        lambda q: Remembered())
     monkeypatch.setattr(_torch_backward._backward, "launch", launch)
     monkeypatch.setattr(_torch_backward, "_without_kernel", {})
     return seen
@@ -365,6 +376,10 @@ def test_our_kernel_gets_dense_rows_and_gives_promised_strides(launched):
     (arrays, options), = launched
     assert all(t.stride(-1) == 1 for t in arrays)
     assert options["dlse"] is not None and options["deterministic"]
+    # What was launched is remembered, not what came in.
+    (tensors, kind, gradients, _), = launched.remembered
+    assert tensors[0] is arrays[0] and tensors[6] is options["dlse"]
+    assert kind == ("causal", 0.1, True) and gradients is got
     assert [t.stride() for t in got] == [t.stride() for t in (q, k, v)]
 
 

@@ -46,6 +46,56 @@ def test_current_streams():
         assert bool((o == turn).all())
 
 
+def test_gradients_on_streams():
+    """Later calls find their launch in a table, and take memory and stream of
+    where they are."""
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    busy = torch.randn(2048, 2048, device="cuda")
+    q, k, v = cuda(256, d=64)
+    o, lse = attn.forward(q, k, v, causal=True, return_lse=True)
+    do = torch.randn_like(o)
+    expected = attn.backward(do, q, k, v, o, lse, causal=True)
+    results = []
+    torch.cuda.synchronize()
+    for turn in range(24):
+        with torch.cuda.stream(streams[turn % 3]):
+            for _ in range(3):
+                busy @ busy  # what comes next must wait for it
+            mine = do * (turn + 1)
+            results.append((turn, attn.backward(mine, q, k, v, o, lse,
+                                                causal=True)))
+            del mine
+    torch.cuda.synchronize()
+    for turn, gradients_of_turn in results:
+        # A factor that is no power of 2 is rounded in do.
+        for got, e in zip(gradients_of_turn, expected):
+            assert reference.relative_error(
+                got, e.double() * (turn + 1)) < 2e-2
+
+
+def test_gradients_in_a_graph_and_beside_it():
+    """A graph holds its own results and scratch: eager calls of the same kind
+    between replays leave it alone."""
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        q, k, v = cuda(200, d=64)
+        o, lse = attn.forward(q, k, v, return_lse=True)
+        do = torch.randn_like(o)
+        expected = attn.backward(do, q, k, v, o, lse)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+            held = attn.backward(do, q, k, v, o, lse)
+        for _ in range(3):
+            for tensor in held:
+                tensor.fill_(7)
+            graph.replay()
+            eager = attn.backward(do, q, k, v, o, lse)
+            for got, also, e in zip(held, eager, expected):
+                assert reference.relative_error(got, e.double()) < 1e-2
+                assert reference.relative_error(also, e.double()) < 1e-2
+    torch.cuda.synchronize()
+
+
 def test_two_threads():
     failures = []
 

@@ -177,6 +177,126 @@ def test_autograd_function_is_as_good_as_the_operator(stand_in):
     assert all(torch.equal(d, t) for d, t in zip(direct, through))
 
 
+@pytest.fixture
+def ops_seen(stand_in):
+    """The operators that a dispatcher mode sees of what runs below it."""
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    return Mode()
+
+
+def plain(*tensors):
+    """The way of plain calls, which a CPU tensor does not go by itself."""
+    return _torch_ops.Attention.apply(*tensors, "causal", None, None)
+
+
+def test_modes_see_the_operator_of_gradients(ops_seen):
+    tensors = make(8, grad=True)
+    o, _ = plain(*tensors)
+    with ops_seen:
+        o.sum().backward()
+    assert torch.ops.attn.backward.default in ops_seen.seen
+
+
+@pytest.mark.parametrize("change", (
+    lambda do: torch._neg_view(do), lambda do: do[:1, :1, :1, :1].expand(
+        do.shape), lambda do: do.mT.contiguous().mT,
+    lambda do: do.transpose(1, 2).contiguous().transpose(1, 2),
+    lambda do: do.new_zeros(do.numel() + 1)[1:].view(do.shape).copy_(do)))
+def test_gradients_of_o_come_as_others_make_them(stand_in, change):
+    tensors = make(8, 11, kv_heads=2, dtype=torch.float64, grad=True)
+    do = torch.randn(2, 4, 8, 16, dtype=torch.float64)
+    given = change(do)
+    got = torch.autograd.grad(plain(*tensors)[0], tensors, given)
+    expected = torch.autograd.grad(
+        reference.attention(*tensors, "causal")[0], tensors, given)
+    for g, e in zip(got, expected):
+        assert torch.allclose(g, e, atol=1e-5)
+
+
+def test_many_gradients_at_once(stand_in):
+    """is_grads_batched maps the backward pass."""
+    tensors = make(8, dtype=torch.float64, grad=True)
+    do = torch.randn(3, 2, 4, 8, 16, dtype=torch.float64)
+    o, _ = plain(*tensors)
+    got = torch.autograd.grad(o, tensors, do, is_grads_batched=True,
+                              retain_graph=True)
+    for i, one in enumerate(do):
+        for g, e in zip(got, torch.autograd.grad(o, tensors, one,
+                                                 retain_graph=True)):
+            assert torch.allclose(g[i], e)
+
+
+def test_saved_tensors_may_come_back_as_others(stand_in):
+    """Hooks pack them: other addresses, strides, and types of tensors."""
+    class Watched(torch.Tensor):
+        pass
+
+    tensors = make(8, 11, dtype=torch.float64, grad=True)
+    do = torch.randn(2, 4, 8, 16, dtype=torch.float64)
+    expected = torch.autograd.grad(plain(*tensors)[0], tensors, do)
+    for unpack in (
+            lambda t: t.clone(),
+            lambda t: torch.stack([t, t], -2).select(-2, 0),
+            lambda t: t.as_subclass(Watched)):
+        with torch.autograd.graph.saved_tensors_hooks(
+                lambda t: t.detach(), unpack):
+            o, _ = plain(*tensors)
+        for g, e in zip(torch.autograd.grad(o, tensors, do), expected):
+            assert torch.allclose(g, e)
+
+
+def test_compiled_autograd_traces_the_operator(stand_in):
+    compiled_autograd = pytest.importorskip("torch._dynamo.compiled_autograd")
+    torch._dynamo.reset()
+    graphs = []
+
+    def compiler(graph):
+        def inner(graph, _):
+            graphs.append(graph)
+            return graph
+        return torch.compile(graph, backend=inner, fullgraph=True,
+                             dynamic=True)
+
+    tensors = make(8, grad=True)
+    plain(*tensors)[0].sum().backward()
+    expected = [t.grad.clone() for t in tensors]
+    for tensor in tensors:
+        tensor.grad = None
+    enable = getattr(compiled_autograd, "_enable", None) or (
+        compiled_autograd.enable)
+    with enable(compiler):
+        plain(*tensors)[0].sum().backward()
+    targets = [str(node.target) for graph in graphs
+               for node in graph.graph.nodes]
+    assert any("attn.backward" in target for target in targets), targets
+    for tensor, gradient in zip(tensors, expected):
+        assert torch.allclose(tensor.grad, gradient)
+
+
+def test_kept_weights_have_no_second_derivative_either(stand_in, monkeypatch):
+    q, k, v = make(8, grad=True)
+    monkeypatch.setattr(_torch_ops._kept, "launch", lambda q, k, v, **_: (
+        *torch.ops.attn.forward(q, k, v, "none", None, True, None),
+        torch.zeros(1), torch.zeros(1)))
+    monkeypatch.setattr(
+        _torch_ops._torch_backward, "from_kept",
+        lambda do, q, k, v, o, lse, dlse, *_: (q + 0, k + 0, v + 0))
+    o, _ = _torch_ops.KeptAttention.apply(q, k, v, "none", None, None)
+    plain_first, = torch.autograd.grad(o.sum(), q, retain_graph=True)
+    assert torch.equal(plain_first, q.detach())
+    first, = torch.autograd.grad(o.sum(), q, create_graph=True)
+    with pytest.raises(attn.UnsupportedError, match="second derivatives"):
+        first.sum().backward()
+
+
 def test_there_is_no_second_derivative(stand_in):
     q, k, v = make(8, grad=True)
     for output in (attention(q, k, v), _torch_ops.Attention.apply(
