@@ -42,12 +42,18 @@ def test_a_run_and_its_resumption(bench, tmp_path):
     for name in ("attn", "flash", "unfused"):
         assert results[name]["agrees"] and results[name]["rounds"] == 3
         assert results[name]["timer"] == "host"
+        assert 0 < results[name]["eager"]["host_seconds"] <= (
+            results[name]["eager"]["seconds"])
     assert "backend" in results["cudnn"]["refused"]
     assert results["attn"]["kernel"]["predicted"]["bytes"] == {"hbm": 1}
     backward = first["cells"][1]["results"]
     for name in ("attn", "flash"):
         assert backward[name]["agrees"]
         assert set(backward[name]["error"]) == {"dq", "dk", "dv"}
+        assert backward[name]["eager"]["seconds"] > 0
+    # Peers go through autograd anyway; ours is asked both ways.
+    assert backward["attn"]["autograd"]["seconds"] > 0
+    assert "autograd" not in backward["flash"]
     assert backward["attn"]["kernel"]["predicted"]["bytes"] == {"hbm": 1}
     run = first["runs"][0]
     assert run["commit"] == "abc" and run["attn"] == "0.0.fake"
@@ -71,6 +77,7 @@ def test_a_run_and_its_resumption(bench, tmp_path):
             assert kernel["predicted"]["seconds"] == pytest.approx(1e-5 * run)
     page = (tmp_path / "out" / "bench.md").read_text()
     assert "attn against the best peer in 2 of 2 cells" in page
+    assert "## What the host pays" in page
 
 
 def test_rendering_needs_only_the_document(bench, tmp_path):

@@ -47,6 +47,26 @@ def test_summary_names_mean_least_and_where_behind():
     assert "not timed" in report.summary_lines([entry()])[0]
 
 
+def test_what_the_host_pays(make_document):
+    def paid(tflops, host, seconds):
+        return timed(CELL, tflops, eager={"host_seconds": host,
+                                          "seconds": seconds})
+
+    ours = {**paid(600, 20e-6, 30e-6),
+            "autograd": {"host_seconds": 80e-6, "seconds": 90e-6}}
+    one = entry(attn=ours, cudnn=paid(500, 45e-6, 45e-6),
+                flash=timed(CELL, 300))
+    # Gradients of peers come through autograd, so ours are compared so.
+    assert report.eager_ratio(one) == pytest.approx(0.5)
+    text = report.page(make_document([(CELL, one["results"])]))
+    assert ("| forward | 128 | 1024 | causal | 20.0 (80.0) | 45.0 | 1.20 | "
+            "0.50 |") in text
+    ours["autograd"] = {"refused": "no"}
+    assert report.eager_ratio(one) == pytest.approx(1.5)
+    assert report.eager_ratio(entry(attn=timed(CELL, 600))) is None
+    assert report.eager_section([entry(attn=timed(CELL, 600))]) == ""
+
+
 def test_the_table_shows_refusals_and_errors(make_document):
     text = report.page(make_document([
         (CELL, {"attn": timed(CELL, 600), "cudnn": {"refused": "no | engine"},

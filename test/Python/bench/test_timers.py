@@ -101,6 +101,33 @@ def test_another_stream_is_timed_by_the_host():
     assert waited == ["out"] and timer.last == "out"
 
 
+def test_eager_calls_are_queued_together_and_waited_for(monkeypatch):
+    now, waits = [0.0], []
+    monkeypatch.setattr(timers.time, "perf_counter", lambda: now[0])
+
+    def call():
+        now[0] += 1e-5  # of the host
+
+    def synchronize():
+        waits.append(now[0])
+        if len(waits) % 2 == 0:  # the GPU is behind
+            now[0] += 4e-3
+
+    found = timers.eager(call, 5e-4, synchronize)
+    assert len(waits) == 2 * timers.EAGER_READINGS
+    count = round(timers.EAGER_SECONDS / 5e-4)
+    assert found["host_seconds"] == pytest.approx(1e-5)
+    assert found["seconds"] == pytest.approx(1e-5 + 4e-3 / count)
+
+
+@pytest.mark.parametrize("seconds, count", [(0.0, timers.MOST_QUEUED),
+                                            (10.0, 1)])
+def test_eager_calls_are_bounded(seconds, count):
+    calls = []
+    timers.eager(lambda: calls.append(1), seconds, lambda: None)
+    assert len(calls) == count * timers.EAGER_READINGS
+
+
 @pytest.mark.parametrize("seconds, launches", [(0.0, 400), (10.0, 1)])
 def test_launches_are_bounded(gpu, seconds, launches):
     timer = timers.make_timer(Candidate(gpu.launch), seconds, 5.0, "events",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Callable
 
 import attn
 
 from .grid import Cell
-from .peer import Candidate, Inputs, Peer, Refused
+from .peer import Candidate, Inputs, Peer, Refused, autograd_candidate
 from .search import machine_of
 from .settings import OURS, OURS_IN_16_BITS, OURS_KEPT, Settings
 
@@ -43,7 +43,12 @@ class Ours(Peer):
                 return attn.forward(*qkv, schedule=self.schedule, **options)
 
         call()  # If it refuses, then in the words that a user sees.
-        return Candidate(call, details={"kernel": self._kernel(cell)})
+        through_autograd = (cell.direction == "backward"
+                            and not self.schedule and not options["machine"])
+        return Candidate(
+            call, details={"kernel": self._kernel(cell)},
+            autograd=(lambda: _autograd_call(cell, inputs))
+            if through_autograd else None)
 
     def _kernel(self, cell: Cell, keeps: bool = False) -> dict[str, Any]:
         machine = self.settings.machine or machine_of(self.settings.device)
@@ -51,6 +56,16 @@ class Ours(Peer):
         if key not in _kernels:
             _kernels[key] = describe(cell, machine, self.schedule, keeps)
         return _kernels[key]
+
+
+def _autograd_call(cell: Cell, inputs: Inputs) -> Callable[[], Any]:
+    """The gradients as training asks for them."""
+    from attn.torch import attention
+
+    def forward(q: Any, k: Any, v: Any) -> Any:
+        return attention(q, k, v, causal=cell.causal, enable_gqa=True)
+
+    return autograd_candidate(forward, inputs).call
 
 
 class OursIn16Bits(Ours):

@@ -66,6 +66,9 @@ class Candidate:
     tolerance: float = 1.0
     #: It takes `exact` of the inputs, and is judged by what they give.
     on_exact: bool = False
+    #: Makes the same call through torch.autograd, if `call` is not that: what
+    #: it costs the host is of interest, not what the GPU does.
+    autograd: Callable[[], Callable[[], Any]] | None = None
     #: For the record: tile sizes, schedule, prediction.
     details: dict[str, Any] = field(default_factory=dict)
 

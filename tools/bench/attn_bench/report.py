@@ -175,6 +175,51 @@ def disagreements(entries: Iterable[Entry]) -> list[str]:
     return lines
 
 
+def eager_seconds(result: Entry, field: str) -> float | None:
+    """Of a call without a graph: through autograd, where that is apart, since
+    peers' gradients are."""
+    through = result.get("autograd", {})
+    return through.get(field, result.get("eager", {}).get(field))
+
+
+def eager_ratio(entry: Entry) -> float | None:
+    """How many times as fast as the best peer ours is, without graphs."""
+    times = {name: seconds for name, result in timed(entry).items()
+             if (seconds := eager_seconds(result, "seconds")) is not None}
+    ours = times.get(OURS)
+    peers = [times[name] for name in times if not is_ours(name)]
+    return min(peers) / ours if ours and peers else None
+
+
+def eager_section(entries: list[Entry]) -> str:
+    """What a call costs the host, in both directions."""
+    entries = [entry for entry in entries
+               if any("eager" in r for r in entry["results"].values())]
+    if not entries:
+        return ""
+    names = [name for name in peers_in(entries)
+             if any("eager" in e["results"].get(name, {}) for e in entries)]
+    rows = []
+    for entry in entries:
+        row = [entry["direction"], *shape(from_json(entry)).split(", ")]
+        for name in names:
+            result = entry["results"].get(name, {})
+            host = result.get("eager", {}).get("host_seconds")
+            through = result.get("autograd", {}).get("host_seconds")
+            row.append(number(host and host * 1e6) + (
+                f" ({through * 1e6:.1f})" if through else ""))
+        row += [number(ratio(entry), ".2f"), number(eager_ratio(entry), ".2f")]
+        rows.append(row)
+    return "\n".join([
+        "## What the host pays", "",
+        "Microseconds of the host for a call that is queued by itself; in "
+        "brackets ours through autograd, as gradients of peers are. Ratios "
+        "are of times until calls are done, captured in graphs and queued by "
+        "themselves.", "",
+        table(rows, ["direction", "d", "N", "mask", *map(label, names),
+                     "attn / best, graph", "attn / best, eager"]), ""])
+
+
 def eight_bits_section(entries: list[Entry]) -> str:
     """How far from fp64 8 bits are, beside bf16 on the same numbers."""
     rows = []
@@ -286,6 +331,6 @@ def page(document: Document, figures: Mapping[str, str] | None = None) -> str:
             for e in failed), ""]
     if details := detail_table(timed_cells):
         parts += ["## Our kernels", "", details, ""]
-    parts += [eight_bits_section(timed_cells), search_section(timed_cells),
-              ceilings_section(document["ceilings"])]
+    parts += [eager_section(timed_cells), eight_bits_section(timed_cells),
+              search_section(timed_cells), ceilings_section(document["ceilings"])]
     return "\n".join(parts).rstrip() + "\n"

@@ -10,7 +10,9 @@
 
 A result is either {"refused": words} or {"seconds", "quartiles", "rounds",
 "launches", "timer", "tflops", "error", "tolerance", "agrees", ...}; ours also
-has "kernel".  In cells of 8 bits all have "exact_error" too, against inputs
+has "kernel".  Where calls are short there is "eager", {"host_seconds",
+"seconds"}, what a call costs without a graph, and for our gradients "autograd",
+the same through torch.autograd, or {"refused": words}.  In cells of 8 bits all have "exact_error" too, against inputs
 that were not rounded to 8 bits, by which attn in bf16 is judged.  Errors that
 are no number are null.  A document grows by runs: every cell names its own, so
 results of several calls, and of several machines, stand in one file and are

@@ -7,6 +7,9 @@ as well and needs no second pool of memory.  A peer that cannot be captured is
 queued too, and its `timer` says so.  The GPU is kept busy while the first
 launches are queued, or the host's way to the first one would count: 0.1 ms of a
 call of 1 ms.
+
+What the host pays is asked apart from that, by `eager`: a program without
+graphs waits for whichever takes longer.
 """
 
 from __future__ import annotations
@@ -23,8 +26,35 @@ LONGEST_CAPTURED = 1e-3
 MOST_LAUNCHES = 400
 #: Clocks of the GPU in which the host queues first launches, a millisecond.
 HEAD_START_CLOCKS = 1_800_000
+#: Eager calls: how many are queued at most, for how long, how often, and how
+#: long the longest that are asked take.
+MOST_QUEUED, EAGER_SECONDS, EAGER_READINGS = 50, 0.01, 5
+LONGEST_EAGER = 1e-2
 #: The host's clock also sees the wait at the end, so its readings are longer.
 HOST_FACTOR = 4
+
+
+def eager(call: Callable[[], Any], seconds: float,
+          synchronize: Callable[[], None]) -> dict[str, float]:
+    """What a call costs in a program without graphs: "host_seconds" to queue
+    it, and "seconds" until it is done, each the least of some readings; many
+    are queued in one, for about as long as they take, and the launch queue
+    holds them.  `seconds` is that of a call on the GPU."""
+    count = round(EAGER_SECONDS / max(seconds, 1e-7))
+    count = min(MOST_QUEUED, max(1, count))
+    queued, done = [], []
+    last: Any = None
+    for _ in range(EAGER_READINGS):
+        synchronize()
+        start = time.perf_counter()
+        for _ in range(count):
+            last = None  # as in EventTimer
+            last = call()
+        queued.append(time.perf_counter() - start)
+        synchronize()
+        done.append(time.perf_counter() - start)
+    del last
+    return {"host_seconds": min(queued) / count, "seconds": min(done) / count}
 
 
 class HostTimer:

@@ -175,6 +175,7 @@ class Worker:
                 rounds=timing.rounds, timer=timer.name,
                 launches=timer.launches * candidates[name].calls,
                 tflops=cell.flops / timing.seconds * 1e-12)
+            self._eager(results[name], candidates[name], timing.seconds)
             # Once more after many launches: a race may show only now.
             self._compare(results[name], candidates[name], timer.last,
                           reference)
@@ -215,6 +216,20 @@ class Worker:
             words = self._words(error, caught)
         self._free()
         return {"refused": words}
+
+    def _eager(self, result: dict[str, Any], candidate: Any,
+               seconds: float) -> None:
+        """Adds what the host pays, where the GPU does not take much longer."""
+        from .timers import LONGEST_EAGER, eager
+        if candidate.wait or seconds > LONGEST_EAGER:
+            return
+        result["eager"] = eager(candidate.call, seconds, self._synchronize)
+        if candidate.autograd:
+            try:
+                result["autograd"] = eager(candidate.autograd(), seconds,
+                                           self._synchronize)
+            except Exception as error:  # Its words, beside the other result.
+                result["autograd"] = {"refused": self._words(error)}
 
     def _compare(self, result: dict[str, Any], candidate: Any, out: Any,
                  reference: Any) -> None:
