@@ -152,14 +152,14 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     attn.torch.attention and attn.jax.attention are differentiable and call
     this where it is needed.  Raises what `forward` raises.
     """
-    inputs = (do, q, k, v, o, lse, dlse, weights, block_rows)
+    arrays = (do, q, k, v, o, lse, dlse, weights, block_rows, dq, dk, dv)
     kind = (causal, scale, window, mask, precision, deterministic, machine,
             schedule)
-    is_plain = (dq is None and dk is None and dv is None and scratch is None
-                and stream is None)
+    is_plain = scratch is None and stream is None and (
+        (dq is None) == (dk is None) == (dv is None))
     short = paths.get(type(q)) if is_plain else None
     if short is not None:
-        found = short.backward.gradients(inputs, kind)
+        found = short.backward.gradients(arrays, kind)
         if found is not None:
             return found
     library = library_of(q)
@@ -183,7 +183,7 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
         stream=stream, **options)
     open_paths(type(q), library)
     if is_plain and type(q) in paths:
-        paths[type(q)].backward.remember_launch(inputs, kind, gradients,
+        paths[type(q)].backward.remember_launch(arrays, kind, gradients,
                                                 binding)
     return gradients
 

@@ -135,7 +135,7 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
 #: do, q, k, v, o, lse, dlse and, where they are kept, weights.
 _Inputs = Sequence[Any]
 #: Mask, scale, and whether the bits are the same in every run.
-_Kind = tuple[str, float, bool]
+_Kind = tuple[str, Optional[float], bool]
 
 
 def as_before(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
@@ -152,7 +152,8 @@ def as_before(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
 
 def _normal(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
             lse: Tensor, dlse: Optional[Tensor], mask: str,
-            scale: Optional[float]) -> tuple[_Inputs, _Kind]:
+            scale: Optional[float]
+            ) -> tuple[_Inputs, tuple[str, float, bool]]:
     # Gradients come in as others make them: expanded, transposed.
     do = _dense_rows(do)
     if dlse is not None:
@@ -278,8 +279,6 @@ def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
     inputs = do, q, k, v, o, lse, dlse, weights, block_rows
-    if scale is None:
-        scale = 1 / math.sqrt(q.shape[-1])
     kind = mask, scale, torch.are_deterministic_algorithms_enabled()
     return _as_before(inputs, kind) or _launch(inputs, kind)
 

@@ -139,10 +139,11 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
 
 
 class GradientPath(NamedTuple):
-    """`backward` for tensors, without places for results, scratch and stream.
+    """`backward` for tensors, without scratch and stream.
 
     Of all functions the first arguments are the inputs of `backward` in their
-    order, None where one is left out, and whatever else the launch depends on.
+    order, None where one is left out, perhaps all of dq, dk and dv behind
+    them, and whatever else the launch depends on.
     """
 
     #: (dq, dk, dv); None where only the long way can tell.
@@ -199,7 +200,8 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
 
     def remember_launch(tensors: _Tensors, options: _Options,
                         gradients: _Tensors, binding: Binding) -> None:
-        if any(g.data_ptr() & _ROW_BITS for g in gradients):
+        is_given = tensors[-1] is gradients[-1]
+        if not is_given and any(g.data_ptr() & _ROW_BITS for g in gradients):
             return  # an allocator of another taste
         first = gradients[0]
         of_q, of_k, of_v = ((tuple(g.shape), g.stride(), g.dtype)
@@ -231,11 +233,15 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
             def empty(sizes: Any, strides: Any, dtype: Any) -> Any:
                 return empty_strided(sizes, strides, dtype=dtype,
                                      device=device)
-        dq, dk, dv = empty(*of_q), empty(*of_k), empty(*of_v)
-        at_dq, at_dk, at_dv = dq.data_ptr(), dk.data_ptr(), dv.data_ptr()
-        if (at_dq | at_dk | at_dv) & _ROW_BITS:
-            return None  # an allocator of another taste
-        packed = pack(*addresses, at_dq, at_dk, at_dv)
+        if len(addresses) == count:  # places for results are given
+            dq, dk, dv = tensors[-3:]
+        else:
+            dq, dk, dv = empty(*of_q), empty(*of_k), empty(*of_v)
+            at_dq, at_dk, at_dv = dq.data_ptr(), dk.data_ptr(), dv.data_ptr()
+            if (at_dq | at_dk | at_dv) & _ROW_BITS:
+                return None  # an allocator of another taste
+            addresses += at_dq, at_dk, at_dv
+        packed = pack(*addresses)
         stream, status = current_stream(ordinal), Status()
         # Of another allocator's scratch the driver's own takes the place.
         scratch = empty(*of_scratch) if scratch_bytes else None

@@ -244,6 +244,34 @@ def test_calls_on_tensors_are_told_apart(torch, calls, change):
         "attn_launch", "attn_launch_in_scratch")) == 4
 
 
+def test_tensors_that_are_given(torch, gpu, calls, monkeypatch):
+    inputs, results = arrays(make=Tensor)
+    first = attn.backward(*inputs, **results)
+    assert first == tuple(results.values())
+    _, others = arrays(make=Tensor)
+    _, odd = arrays(make=Tensor)
+    odd["dv"] = Tensor(*odd["dv"].shape, offset=4)
+    before = len(torch.made)
+    for given in (others, odd, others, odd):
+        assert attn.backward(*inputs, **given) == tuple(given.values())
+    # Scratch at most, and no results.
+    assert all(len(made.shape) == 1 for made, _ in torch.made[before:])
+    assert calls["attn_backward_bind"] == 2
+    for missing in results:
+        some = {name: t for name, t in results.items() if name != missing}
+        for _ in range(2):
+            got = dict(zip(results, attn.backward(*inputs, **some)))
+            assert all(got[name] is t for name, t in some.items())
+            assert got[missing].shape == results[missing].shape
+
+    def asked(*arguments, **options):
+        pytest.fail("expects the launch to be found in the table")
+
+    monkeypatch.setattr(attn._backward, "launch", asked)
+    attn.backward(*inputs, **others)
+    attn.backward(*inputs, **odd)
+
+
 @pytest.mark.parametrize("which", range(6))
 def test_tensors_are_told_apart(torch, gpu, calls, monkeypatch, which):
     """By alignment and strides of each, whichever was there before."""

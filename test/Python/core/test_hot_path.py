@@ -227,6 +227,18 @@ def test_only_the_dispatcher_sees_through_a_tensor(calls, through_autograd,
     assert launches_of(calls) == before + 5
 
 
+def test_gradients_from_kept_weights(calls, through_autograd, gradients):
+    import torch
+    leaves, call = through_autograd
+    o = call(keep_weights=True)
+    for turn in range(1, 4):
+        before = launches_of(calls)
+        got = torch.autograd.grad(o, leaves, gradients[0], retain_graph=True)
+        assert [g.stride() for g in got] == [t.stride() for t in leaves]
+        assert calls["attn_backward_kept_bind"] == 1
+        assert launches_of(calls) == before + 1
+
+
 def test_gradients_in_threads(through_autograd, gradients):
     import threading
 
