@@ -160,7 +160,8 @@ def _backward(ctx: Any, gradients: tuple[Optional[Tensor], ...],
 
 class Attention(torch.autograd.Function):
     """What register_autograd makes, without the dispatcher in either
-    direction: (o, lse)."""
+    direction: (o, lse).  A node in C++ would be built for one version of
+    libtorch, and one wheel serves all."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,

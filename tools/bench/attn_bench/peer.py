@@ -14,7 +14,7 @@ import os
 import traceback
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, ContextManager, Iterator, Sequence
 
 import torch
 
@@ -66,6 +66,9 @@ class Candidate:
     tolerance: float = 1.0
     #: It takes `exact` of the inputs, and is judged by what they give.
     on_exact: bool = False
+    #: The same without what a program does once for many calls, and that.
+    eager: Callable[[], Any] | None = None
+    within: Callable[[], ContextManager[Any]] = contextlib.nullcontext
     #: Makes the same call through torch.autograd, if `call` is not that: what
     #: it costs the host is of interest, not what the GPU does.
     autograd: Callable[[], Callable[[], Any]] | None = None

@@ -18,15 +18,23 @@ class _Sdpa(Peer):
         # Passed only where it is needed: not every backend knows it.
         grouped: Any = {"enable_gqa": True} if cell.ratio > 1 else {}
 
+        def chosen(q: torch.Tensor, k: torch.Tensor,
+                   v: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=cell.causal, **grouped)
+
         def forward(q: torch.Tensor, k: torch.Tensor,
                     v: torch.Tensor) -> torch.Tensor:
             with sdpa_kernel(self.backend):
-                return torch.nn.functional.scaled_dot_product_attention(
-                    q, k, v, is_causal=cell.causal, **grouped)
+                return chosen(q, k, v)
 
         if cell.direction == "backward":
             return autograd_candidate(forward, inputs)
-        return Candidate(lambda: forward(inputs.q, inputs.k, inputs.v))
+        # To choose costs the host more than the call.
+        return Candidate(
+            lambda: forward(inputs.q, inputs.k, inputs.v),
+            eager=lambda: chosen(inputs.q, inputs.k, inputs.v),
+            within=lambda: sdpa_kernel(self.backend))
 
 
 class Cudnn(_Sdpa):

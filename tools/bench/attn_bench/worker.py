@@ -223,7 +223,9 @@ class Worker:
         from .timers import LONGEST_EAGER, eager
         if candidate.wait or seconds > LONGEST_EAGER:
             return
-        result["eager"] = eager(candidate.call, seconds, self._synchronize)
+        with candidate.within():
+            result["eager"] = eager(candidate.eager or candidate.call, seconds,
+                                    self._synchronize)
         if candidate.autograd:
             try:
                 result["autograd"] = eager(candidate.autograd(), seconds,
