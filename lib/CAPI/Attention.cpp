@@ -139,11 +139,21 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
     return Fault{ATTN_INVALID_ARGUMENT, error};
 
   Problem &problem = kernelClass.problem;
+  Packing packing = packingOf(problem, arrays);
   std::string schedule =
-      scheduleForSizes({problem, *parsed, machine, request.schedule});
+      scheduleForSizes({packing.problem, *parsed, machine, request.schedule});
   if (schedule.empty()) // what is wrong with it, if anything, is told below
     schedule = request.schedule;
-  problem.batch = problem.queries = problem.keys = -1;
+  // That there is one query is part of the class, whose code then cuts keys; of
+  // several the strides are not, so they are packed here.
+  bool isOne = packing && problem.queries == 1;
+  const AttentionArrays &bound =
+      packing && !isOne ? packed(arrays, packing) : arrays;
+  if (!isOne) {
+    problem = packing.problem;
+    problem.queries = -1;
+  }
+  problem.batch = problem.keys = -1;
   std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
                     std::to_string(device);
   std::shared_ptr<Entry> entry = executables().at(key);
@@ -152,5 +162,5 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
     if (Outcome fault =
             fill(*entry, request, device, machine, schedule, kernelClass))
       return fault;
-  return entry->executable->bind(arrays.list(), binding);
+  return entry->executable->bind(bound.list(), binding);
 }

@@ -2,7 +2,7 @@
 
 #include "AttentionArrays.h"
 
-#include "attn/IR/Attn.h"
+#include "attn/IR/Packing.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -156,4 +156,31 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
       problem.alignment = std::min(problem.alignment, alignment);
   }
   return check(kernelClass);
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+Packing attn::packingOf(const Problem &problem, const AttentionArrays &arrays) {
+  bool headsAreRows = llvm::all_of(arrays.all, [&](const Array &each) {
+    const CallerArray &array = each.array;
+    return problem.queries == 1 || !hasRowsOfQueries(each.role) ||
+           array.strides[1] == array.sizes[2] * array.strides[2];
+  });
+  return packing(problem, headsAreRows);
+}
+
+AttentionArrays attn::packed(const AttentionArrays &arrays,
+                             const Packing &packing) {
+  AttentionArrays result = arrays;
+  for (Array &each : result.all) {
+    if (!hasRowsOfQueries(each.role))
+      continue;
+    CallerArray &array = each.array;
+    array.sizes[1] /= packing.heads;
+    array.sizes[2] *= packing.heads;
+    array.strides[1] *= packing.heads;
+  }
+  return result;
 }

@@ -6,6 +6,7 @@
 #include "Attention.h"
 
 #include "attn/CAPI/ProblemText.h"
+#include "attn/Schedule/Packing.h"
 
 namespace attn {
 
@@ -14,6 +15,13 @@ namespace attn {
 std::optional<std::string> classify(const AttentionRequest &request,
                                     const AttentionArrays &arrays,
                                     KernelClass &kernelClass);
+
+/// How the problem of arrays that are in order is planned.
+Packing packingOf(const Problem &problem, const AttentionArrays &arrays);
+
+/// The same memory in the shapes of the problem that is planned, for several
+/// queries.
+AttentionArrays packed(const AttentionArrays &arrays, const Packing &packing);
 
 } // namespace attn
 

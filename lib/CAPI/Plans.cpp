@@ -96,12 +96,13 @@ static int32_t writeProblem(const attn_problem *source, const char *machine,
 /// Renders the plans for a problem of the caller.
 static int32_t renderPlans(const attn_problem *source, const char *machine,
                            char **text, attn_status *status,
-                           void (*render)(llvm::raw_ostream &,
+                           void (*render)(llvm::raw_ostream &, const Packing &,
                                           const PlanReport &)) {
   return writeProblem(source, machine, text, status,
                       [&](llvm::raw_ostream &stream, const Problem &problem,
                           const Machine &parsed) -> Outcome {
-                        render(stream, plans(problem, parsed));
+                        Packing packed = packing(problem);
+                        render(stream, packed, plans(packed.problem, parsed));
                         return std::nullopt;
                       });
 }
@@ -122,7 +123,8 @@ int32_t attn_bound_schedule(const attn_problem *problem, const char *machine,
   auto write = [&](llvm::raw_ostream &stream, const Problem &sized,
                    const Machine &parsed) -> Outcome {
     std::string given = orEmpty(schedule).str();
-    std::string bound = scheduleForSizes({sized, parsed, machine, given});
+    std::string bound =
+        scheduleForSizes({packing(sized).problem, parsed, machine, given});
     if (bound.empty())
       return Fault{given.empty() ? ATTN_UNSUPPORTED : ATTN_INVALID_ARGUMENT,
                    "expects a schedule that fits " + parsed.name +

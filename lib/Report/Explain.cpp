@@ -196,9 +196,12 @@ static void explainRefused(llvm::raw_ostream &out, const PlanReport &report) {
   }
 }
 
-void attn::renderExplanation(llvm::raw_ostream &out, const PlanReport &report) {
+void attn::renderExplanation(llvm::raw_ostream &out, const Packing &packing,
+                             const PlanReport &report) {
   const Machine &machine = report.machine;
-  out << "problem   " << describe(report.problem) << '\n';
+  out << "problem   " << describe(packing.asked) << '\n';
+  if (std::string sentence = packing.str(); !sentence.empty())
+    out << (packing ? "packed    " : "unpacked  ") << sentence << '\n';
   out << "machine   " << machine.name << " (" << machine.chip
       << "): " << machine.sms << " SMs, " << machine.smemBytesPerBlock
       << " bytes of shared memory per block, "

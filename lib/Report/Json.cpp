@@ -33,6 +33,17 @@ static void write(OStream &json, const Problem &p) {
   });
 }
 
+/// How query heads that share their keys are planned, and why.
+static void write(OStream &json, const Packing &packing) {
+  json.attributeObject("packing", [&] {
+    json.attribute("query_heads", packing.heads);
+    json.attribute("heads", packing.problem.heads);
+    json.attribute("rows", packing.problem.queries);
+    json.attribute("keys", packing.problem.keys);
+    json.attribute("text", packing.str());
+  });
+}
+
 /// A machine; which GPU it is and every fact, with its unit in the name.
 static void write(OStream &json, const Machine &m) {
   json.object([&] {
@@ -112,10 +123,12 @@ static void write(OStream &json, const PlanReport &report, const Plan &plan) {
   });
 }
 
-void attn::renderJson(llvm::raw_ostream &out, const PlanReport &report) {
+void attn::renderJson(llvm::raw_ostream &out, const Packing &packing,
+                      const PlanReport &report) {
   OStream json(out, /*IndentSize=*/2);
   json.object([&] {
-    write(json, report.problem);
+    write(json, packing.asked);
+    write(json, packing);
     json.attributeBegin("machine");
     write(json, report.machine);
     json.attributeEnd();

@@ -103,10 +103,14 @@ static std::string number(const char *form, double value) {
   return text;
 }
 
-void attn::renderTable(llvm::raw_ostream &out, const PlanReport &report) {
-  out << describe(report.problem) << " on " << report.machine.name << ": "
+void attn::renderTable(llvm::raw_ostream &out, const Packing &packing,
+                       const PlanReport &report) {
+  out << describe(packing.asked) << " on " << report.machine.name << ": "
       << llvm::StringRef(name(report.regime)) << ", at least "
-      << bytesText(report.lowerBoundBytes) << "\n\n";
+      << bytesText(report.lowerBoundBytes) << '\n';
+  if (std::string sentence = packing.str(); !sentence.empty())
+    out << sentence << '\n';
+  out << '\n';
   Columns table;
   table.row({"schedule", "tiles", "kernel", "time", "bound by", "TFLOP/s",
              "hbm", "l2", "smem", "smem/block", "registers", "blocks/SM"});

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/IR/Packing.h"
 #include "attn/Schedule/Advice.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Transforms/Passes.h"
@@ -125,11 +126,13 @@ static FailureOr<Plan> bestPlan(AttentionOpInterface op, const Problem &problem,
 }
 
 /// What was chosen, what binds it, the runner-up, and what would be faster.
-static void explainChoice(AttentionOpInterface op, const Plan &chosen,
-                          const PlanReport &report) {
+static void explainChoice(AttentionOpInterface op, const Packing &packing,
+                          const Plan &chosen, const PlanReport &report) {
   InFlightDiagnostic remark = op->emitRemark();
   remark << decision(chosen) << ": predicted " << duration(chosen.seconds)
          << " on " << report.machine.name << ", bound by " << chosen.boundBy;
+  if (std::string sentence = packing.str(); !sentence.empty())
+    remark.attachNote() << sentence;
   const Plan *faster = nullptr, *runnerUp = nullptr;
   for (const Plan &plan : report.plans) {
     if (plan.schedule == chosen.schedule && plan.tiles == chosen.tiles)
@@ -198,8 +201,9 @@ private:
       return op->emitOpError("expects a module with '")
              << machineAttrName
              << "', but got none: run -attn-attach-machine first";
-    Problem problem = problemOf(op, {assumeBatch, assumeRows});
-    if (std::optional<std::string> error = check(problem))
+    Packing packing = packingOf(op, {assumeBatch, assumeRows});
+    const Problem &problem = packing.problem;
+    if (std::optional<std::string> error = check(packing.asked))
       return op->emitOpError(*error);
     ScheduleAttr given = op.getScheduleAttr() ? op.getScheduleAttr() : wanted;
     FailureOr<Plan> plan = given ? planOfGiven(op, given, problem, *machine)
@@ -209,7 +213,7 @@ private:
     op.setScheduleAttr(
         ScheduleAttr::get(&getContext(), plan->schedule, plan->tiles));
     if (explain)
-      explainChoice(op, *plan, plans(problem, *machine));
+      explainChoice(op, packing, *plan, plans(problem, *machine));
     return success();
   }
 };

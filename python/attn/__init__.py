@@ -24,17 +24,18 @@ from ._errors import (CacheError, CompileError, DeviceError, Error,
                       InternalError, LibraryError, UnsupportedError)
 from ._forward import forward, scratch_bytes
 from ._machines import Device, Machine, device, devices, machines
-from ._plan import (Footprint, Plan, PlanReport, Refused, bound_schedule,
-                    explain, plan)
+from ._plan import (Footprint, Packing, Plan, PlanReport, Refused,
+                    bound_schedule, explain, plan)
 from ._problem import Problem
 
 __all__ = [
     "Binary", "Binding", "CacheError", "CacheInfo", "CompileError", "Device",
     "DeviceError", "Error", "Executable", "Footprint", "InternalError",
-    "Kernel", "LibraryError", "Machine", "Plan", "PlanReport", "Problem",
-    "Refused", "UnsupportedError", "backward", "backward_scratch_bytes",
-    "bound_schedule", "cache_info", "compile", "configure_cache", "device",
-    "devices", "explain", "forward", "machines", "plan", "scratch_bytes"
+    "Kernel", "LibraryError", "Machine", "Packing", "Plan", "PlanReport",
+    "Problem", "Refused", "UnsupportedError", "backward",
+    "backward_scratch_bytes", "bound_schedule", "cache_info", "compile",
+    "configure_cache", "device", "devices", "explain", "forward", "machines",
+    "plan", "scratch_bytes"
 ]
 
 

@@ -66,9 +66,25 @@ class Refused:
 
 
 @dataclass(frozen=True)
+class Packing:
+    """How query heads that share their keys are planned: `query_heads` of them
+    are rows of one head, or 1 where none are.  The plans are for `heads` heads
+    of `rows` rows and `keys` keys.  `text` says so, or why heads are not rows;
+    it is empty where no heads share keys.
+    """
+
+    query_heads: int
+    heads: int
+    rows: int
+    keys: int
+    text: str
+
+
+@dataclass(frozen=True)
 class PlanReport:
     """Every choice for a problem on a machine: `plans`, best first, and
-    `refused`.
+    `refused`.  `packing` says how many of the query heads that share their
+    keys are rows of one.
 
     `regime` is the theory's: "large_cache" when the elements that the shared
     memory of a block holds are at least head_dim squared, else "small_cache".
@@ -82,6 +98,7 @@ class PlanReport:
     lower_bound_bytes: int
     plans: tuple[Plan, ...]
     refused: tuple[Refused, ...]
+    packing: Packing
 
     @property
     def best(self) -> Plan:
@@ -146,7 +163,8 @@ def report(problem: Problem, machine: str) -> PlanReport:
         problem=record(Problem, values["problem"]),
         machine=record(Machine, values["machine"]), regime=values["regime"],
         lower_bound_bytes=values["lower_bound_bytes"], plans=plans,
-        refused=tuple(record(Refused, r) for r in values["refused"]))
+        refused=tuple(record(Refused, r) for r in values["refused"]),
+        packing=record(Packing, values["packing"]))
 
 
 def plan(*, batch: int, heads: int, queries: int, head_dim: int,

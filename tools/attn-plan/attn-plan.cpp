@@ -261,16 +261,17 @@ int main(int argc, char **argv) {
     return status;
   if (int status = readProblem(problem))
     return status;
-  PlanReport report = plans(problem, machine);
+  Packing packed = packing(problem);
+  PlanReport report = plans(packed.problem, machine);
   if (int status = narrow(report))
     return status;
 
   if (json)
-    renderJson(llvm::outs(), report);
+    renderJson(llvm::outs(), packed, report);
   else if (explain)
-    renderExplanation(llvm::outs(), report);
+    renderExplanation(llvm::outs(), packed, report);
   else
-    renderTable(llvm::outs(), report);
+    renderTable(llvm::outs(), packed, report);
   if (!report.plans.empty())
     return 0;
   llvm::outs().flush();

@@ -9,21 +9,26 @@
 #ifndef ATTN_REPORT_REPORT_H
 #define ATTN_REPORT_REPORT_H
 
+#include "attn/Schedule/Packing.h"
 #include "attn/Schedule/Plan.h"
 
 #include "llvm/Support/raw_ostream.h"
 
 namespace attn {
 
-/// The best plans as a table, and the machines.
-void renderTable(llvm::raw_ostream &out, const PlanReport &report);
+/// The best plans as a table, and the machines.  Here and below the report is
+/// of the problem that the packing plans.
+void renderTable(llvm::raw_ostream &out, const Packing &packing,
+                 const PlanReport &report);
 void renderMachines(llvm::raw_ostream &out);
 
 /// Bounds, the chosen plan and why, the runner-up, the refused, pseudocode.
-void renderExplanation(llvm::raw_ostream &out, const PlanReport &report);
+void renderExplanation(llvm::raw_ostream &out, const Packing &packing,
+                       const PlanReport &report);
 
 /// Everything, for programs; all machines as a list.
-void renderJson(llvm::raw_ostream &out, const PlanReport &report);
+void renderJson(llvm::raw_ostream &out, const Packing &packing,
+                const PlanReport &report);
 void renderMachinesJson(llvm::raw_ostream &out);
 
 /// `4096 queries`-style lines that table and explanation share.

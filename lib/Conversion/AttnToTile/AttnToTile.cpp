@@ -1,7 +1,9 @@
 //===- AttnToTile.cpp - Build the kernels that schedules name -------------===//
 
+#include "Bands.h"
 #include "Chaining.h"
 #include "KernelRequests.h"
+#include "PackedArrays.h"
 
 #include "attn/Conversion/Passes.h"
 
@@ -27,23 +29,23 @@ public:
   LaunchArguments(ImplicitLocOpBuilder &b, AttentionOpInterface op,
                   const Tiles &tiles)
       : b(b), sizes(tiles) {
-    for (const AttentionArray &array : op.arrays())
+    Packing packing = packingOf(op);
+    problem = packing.problem;
+    for (const AttentionArray &array : packedArrays(b, op, packing))
       addOperand(array.role, array.value);
-    Value q = op.array("q");
+    Value q = lookup("q"), k = lookup("k");
     batch = size(q, 0);
     heads = size(q, 1);
     queries = size(q, 2);
-    keyHeads = size(op.array("k"), 1);
-    keys = size(op.array("k"), 2);
+    keyHeads = size(k, 1);
+    keys = size(k, 2);
     set("queries", narrow(queries, 32));
     set("heads", narrow(heads, 32));
     set("batch", narrow(batch, 32));
     set("keys", narrow(keys, 32));
-    problem = problemOf(op);
-    Type i32 = b.getI32Type();
     group = problem.heads / problem.kvHeads;
-    set("group", constant(i32, group));
-    addBand(problem.mask, arith::SubIOp::create(b, keys, queries));
+    set("group", constant(b.getI32Type(), group));
+    addBand(problem.mask);
     set("scale", arith::ConstantOp::create(
                      b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
   }
@@ -274,29 +276,12 @@ private:
       set(strideRole(name, axis), narrow(stride, 64));
   }
 
-  /// The band of Problem.h, for sizes that may be known only at run time;
-  /// `diagonal` is keys - queries.
-  void addBand(const Mask &mask, Value diagonal) {
-    auto shifted = [&](int64_t by) {
-      Value sum = b.createOrFold<arith::AddIOp>(diagonal,
-                                                constant(b.getIndexType(), by));
-      sum = b.createOrFold<arith::MinSIOp>(
-          sum, constant(b.getIndexType(), kUnbounded));
-      sum = b.createOrFold<arith::MaxSIOp>(
-          sum, constant(b.getIndexType(), -kUnbounded));
-      return narrow(sum, 32);
-    };
-    switch (mask.kind) {
-    case MaskKind::none:
-      return;
-    case MaskKind::causal:
-      return set("band_last", constant(b.getI32Type(), 0));
-    case MaskKind::causalBottomRight:
-      return set("band_last", shifted(0));
-    case MaskKind::window:
-      set("band_first", shifted(-mask.left));
-      return set("band_last", shifted(mask.right));
-    }
+  void addBand(const Mask &mask) {
+    BandValues band = bandOf(b, mask, keys, queries);
+    if (band.first)
+      set("band_first", narrow(band.first, 32));
+    if (band.last)
+      set("band_last", narrow(band.last, 32));
   }
 
   ImplicitLocOpBuilder &b;

@@ -2,6 +2,7 @@
 
 #include "KernelRequests.h"
 
+#include "attn/IR/Packing.h"
 #include "attn/Schedule/Registry.h"
 
 #include <tuple>
@@ -18,7 +19,7 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
     return op->emitOpError(
         "expects a schedule: run -attn-select-schedule first "
         "or give one");
-  Problem problem = problemOf(op);
+  Problem problem = packingOf(op).problem;
   std::string error;
   std::optional<Plan> plan =
       planFor(problem, machine, schedule.getName().getValue().str(),

@@ -102,7 +102,8 @@ func.func @merged(%q: memref<2x8x1000x512xbf16>, %k: memref<2x2x3000x512xbf16>,
 
 // -----
 
-// Heads that share keys take more flags a round, so a kernel of their own.
+// Heads that share keys and are not packed take more flags a round, so a kernel
+// of their own.
 // CHECK: !tile.ptr<i32> {tile.per_launch = 4 : i64, tile.role = "flags"}
 // CHECK: !tile.ptr<i32> {tile.per_launch = 16 : i64, tile.role = "flags"}
 // CHECK-LABEL: func.func @sharing
@@ -112,11 +113,12 @@ func.func @merged(%q: memref<2x8x1000x512xbf16>, %k: memref<2x2x3000x512xbf16>,
 // CHECK: tile.launch @attn_kernels::@score_spill_wgmma_bf16_512_1 grid
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @sharing(%q: memref<1x4x300x512xbf16>, %k: memref<1x4x300x512xbf16>,
-    %k_shared: memref<1x1x300x512xbf16>, %o: memref<1x4x300x512xbf16>) {
+    %k_shared: memref<1x1x300x512xbf16>, %o: memref<1x4x300x512xbf16>,
+    %gaps: memref<1x4x300x512xbf16, strided<[655360, 163840, 512, 1]>>) {
   attn.forward %q, %k, %k outs(%o : memref<1x4x300x512xbf16>)
       {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 512, heads = 1, stages = 4, merged = 1, persistent = 1>}
       : memref<1x4x300x512xbf16>, memref<1x4x300x512xbf16>, memref<1x4x300x512xbf16>
-  attn.forward %q, %k_shared, %k_shared outs(%o : memref<1x4x300x512xbf16>)
+  attn.forward %q, %k_shared, %k_shared outs(%gaps : memref<1x4x300x512xbf16, strided<[655360, 163840, 512, 1]>>)
       {schedule = #attn.schedule<score_spill, query = 128, key_block = 256, column = 256, strip = 512, heads = 1, stages = 4, merged = 1, persistent = 1>}
       : memref<1x4x300x512xbf16>, memref<1x1x300x512xbf16>, memref<1x1x300x512xbf16>
   return

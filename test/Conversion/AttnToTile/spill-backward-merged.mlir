@@ -86,13 +86,13 @@ func.func @rounds(%do: memref<2x8x1000x320xbf16>, %q: memref<2x8x1000x512xbf16>,
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @any_sizes(%do: memref<?x6x?x384xf16>, %q: memref<?x6x?x384xf16>,
     %k: memref<?x2x?x384xf16>, %v: memref<?x2x?x384xf16>,
-    %o: memref<?x6x?x384xf16>, %lse: memref<?x6x?xf32>,
+    %o: memref<?x6x?x384xf16>, %lse: memref<?x6x?xf32, strided<[?, ?, 1]>>,
     %dq: memref<?x6x?x384xf16>, %dk: memref<?x2x?x384xf16>, %dv: memref<?x2x?x384xf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse
       outs(%dq, %dk, %dv : memref<?x6x?x384xf16>, memref<?x2x?x384xf16>, memref<?x2x?x384xf16>)
       {schedule = #attn.schedule<spill_backward, query = 128, key_block = 256, key = 128, column = 192, query_block = 64, strip = 2048, heads = 4, stages = 3, merged = 1, persistent = 1>}
       : memref<?x6x?x384xf16>, memref<?x6x?x384xf16>, memref<?x2x?x384xf16>,
-        memref<?x2x?x384xf16>, memref<?x6x?x384xf16>, memref<?x6x?xf32>
+        memref<?x2x?x384xf16>, memref<?x6x?x384xf16>, memref<?x6x?xf32, strided<[?, ?, 1]>>
   return
 }
 }

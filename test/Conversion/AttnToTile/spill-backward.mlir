@@ -109,13 +109,13 @@ func.func @one_round(%do: memref<1x8x100x320xbf16>, %q: memref<1x8x100x512xbf16>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @any_sizes(%do: memref<?x6x?x384xf16>, %q: memref<?x6x?x384xf16>,
     %k: memref<?x2x?x384xf16>, %v: memref<?x2x?x384xf16>,
-    %o: memref<?x6x?x384xf16>, %lse: memref<?x6x?xf32>,
+    %o: memref<?x6x?x384xf16>, %lse: memref<?x6x?xf32, strided<[?, ?, 1]>>,
     %dq: memref<?x6x?x384xf16>, %dk: memref<?x2x?x384xf16>, %dv: memref<?x2x?x384xf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse
       outs(%dq, %dk, %dv : memref<?x6x?x384xf16>, memref<?x2x?x384xf16>, memref<?x2x?x384xf16>)
       {schedule = #attn.schedule<spill_backward, query = 128, key_block = 256, key = 128, column = 192, query_block = 64, strip = 2048, heads = 4, stages = 3, merged = 0, persistent = 1>}
       : memref<?x6x?x384xf16>, memref<?x6x?x384xf16>, memref<?x2x?x384xf16>,
-        memref<?x2x?x384xf16>, memref<?x6x?x384xf16>, memref<?x6x?xf32>
+        memref<?x2x?x384xf16>, memref<?x6x?x384xf16>, memref<?x6x?xf32, strided<[?, ?, 1]>>
   return
 }
 }
@@ -142,14 +142,14 @@ func.func @any_sizes(%do: memref<?x6x?x384xf16>, %q: memref<?x6x?x384xf16>,
 module attributes {attn.machine = #attn.machine<a100_80g>} {
 func.func @pointers(%do: memref<1x4x150x300xf32>, %q: memref<1x4x150x200xf32>,
     %k: memref<1x2x450x200xf32>, %v: memref<1x2x450x300xf32>,
-    %o: memref<1x4x150x300xf32>, %lse: memref<1x4x150xf32>,
+    %o: memref<1x4x150x300xf32>, %lse: memref<1x4x150xf32, strided<[640, 160, 1]>>,
     %dq: memref<1x4x150x200xf32>, %dk: memref<1x2x450x200xf32>,
     %dv: memref<1x2x450x300xf32>) {
   attn.backward %do, %q, %k, %v, %o, %lse
       outs(%dq, %dk, %dv : memref<1x4x150x200xf32>, memref<1x2x450x200xf32>, memref<1x2x450x300xf32>)
       {schedule = #attn.schedule<spill_backward, query = 128, key_block = 128, key = 128, column = 128, query_block = 64, strip = 1024, heads = 2, slice = 16, warps = 8, stages = 3>}
       : memref<1x4x150x300xf32>, memref<1x4x150x200xf32>, memref<1x2x450x200xf32>,
-        memref<1x2x450x300xf32>, memref<1x4x150x300xf32>, memref<1x4x150xf32>
+        memref<1x2x450x300xf32>, memref<1x4x150x300xf32>, memref<1x4x150xf32, strided<[640, 160, 1]>>
   return
 }
 }

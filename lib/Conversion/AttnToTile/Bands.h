@@ -1,0 +1,22 @@
+//===- Bands.h - Which keys a query sees, at run time -----------*- C++ -*-===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_BANDS_H
+#define ATTN_LIB_CONVERSION_ATTNTOTILE_BANDS_H
+
+#include "attn/Schedule/Problem.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace attn {
+
+/// The band of Problem.h for sizes that may be known only at run time, as
+/// indices; null where it is unbounded.
+struct BandValues {
+  mlir::Value first, last;
+};
+BandValues bandOf(mlir::ImplicitLocOpBuilder &b, const Mask &mask,
+                  mlir::Value keys, mlir::Value queries);
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,79 @@
+//===- Packing.cpp - Query heads as rows of one head ----------------------===//
+
+#include "attn/Schedule/Packing.h"
+#include <algorithm>
+
+using namespace attn;
+
+/// Whether a single query sees every key, however many there are.
+static bool showsAllKeys(const Mask &mask) {
+  switch (mask.kind) {
+  case MaskKind::none:
+  case MaskKind::causalBottomRight:
+    return true;
+  case MaskKind::causal:
+    return false;
+  case MaskKind::window:
+    return mask.left >= kMaxRows - 1;
+  }
+  return false;
+}
+
+/// Why the heads of a group cannot be rows of one, if they cannot.
+static std::string whyNot(const Problem &p, int64_t heads, bool headsAreRows) {
+  bool hasMask = p.mask.kind != MaskKind::none;
+  if (p.keepsWeights)
+    return "what is kept of the weights has its rows in another order";
+  if (hasMask && p.queries != 1)
+    return "the mask " + str(p.mask) + " moves from row to row of " +
+           std::to_string(p.queries) + " queries";
+  if (!headsAreRows)
+    return "no one stride leads through the rows of all heads of every array";
+  if (p.direction == Direction::backward && !showsAllKeys(p.mask))
+    return "the mask " + str(p.mask) +
+           " hides keys, whose gradients are written too";
+  if (p.queries > kMaxRows / heads)
+    return std::to_string(heads) + " x " + std::to_string(p.queries) +
+           " rows are more than " + std::to_string(kMaxRows);
+  return "";
+}
+
+Packing attn::packing(const Problem &asked, bool headsAreRows) {
+  Packing result;
+  result.asked = result.problem = asked;
+  int64_t heads = asked.heads / std::max<int64_t>(asked.kvHeads, 1);
+  if (heads <= 1)
+    return result;
+  result.whyNot = whyNot(asked, heads, headsAreRows);
+  if (!result.whyNot.empty())
+    return result;
+  result.heads = heads;
+  result.cutsKeys = !showsAllKeys(asked.mask);
+  Problem &planned = result.problem;
+  planned.heads = asked.kvHeads;
+  planned.queries = heads * asked.queries;
+  planned.mask = {};
+  if (result.cutsKeys) {
+    Band seen = band(asked);
+    int64_t begin = std::clamp<int64_t>(seen.first, 0, asked.keys);
+    planned.keys =
+        std::clamp<int64_t>(seen.last + 1, begin, asked.keys) - begin;
+  }
+  return result;
+}
+
+std::string Packing::str() const {
+  std::string number = std::to_string(asked.heads / asked.kvHeads);
+  if (!whyNot.empty())
+    return "the " + number +
+           " query heads of a key head are not rows of one: " + whyNot;
+  if (!*this)
+    return "";
+  std::string text = number + " query heads of a key head are rows of one: " +
+                     std::to_string(problem.heads) + " heads x " +
+                     std::to_string(problem.queries) + " rows";
+  if (!cutsKeys)
+    return text;
+  return text + ", which see " + std::to_string(problem.keys) + " of " +
+         std::to_string(asked.keys) + " keys";
+}
