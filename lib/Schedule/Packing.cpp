@@ -25,7 +25,7 @@ static std::string whyNot(const Problem &p, int64_t heads, bool headsAreRows) {
   if (p.keepsWeights)
     return "what is kept of the weights has its rows in another order";
   if (hasMask && p.queries != 1)
-    return "the mask " + str(p.mask) + " moves from row to row of " +
+    return "the mask " + str(p.mask) + " moves with each of " +
            std::to_string(p.queries) + " queries";
   if (!headsAreRows)
     return "no one stride leads through the rows of all heads of every array";

@@ -208,7 +208,7 @@ def bound_schedule(problem: Problem, *, machine: str = "h100_sxm",
     """The schedule that `forward` and `backward` run for arrays of this
     problem, of which batch and rows are given.  It is text, `Plan.text` of one
     of its plans: `schedule`, if that is given, with what it leaves out, else
-    the derived one.  That need not be the best plan: a kernel is made for few
+    the derived one.  Arrays are taken to have no gaps between their heads.  That need not be the best plan: a kernel is made for few
     sizes only if it is predicted to be worth it.
 
     UnsupportedError if there is none, ValueError if it cannot be the given

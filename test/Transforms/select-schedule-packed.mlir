@@ -21,7 +21,7 @@ func.func @window(%q: tensor<?x32x1x128xbf16>, %k: tensor<?x8x?x128xbf16>) -> te
 
 func.func @speculative(%q: tensor<64x32x4x128xbf16>, %k: !k) -> tensor<64x32x4x128xbf16> {
   // expected-remark@+2 {{predicted}}
-  // expected-note@+1 {{the 4 query heads of a key head are not rows of one: the mask causal_bottom_right moves from row to row of 4 queries}}
+  // expected-note@+1 {{the 4 query heads of a key head are not rows of one: the mask causal_bottom_right moves with each of 4 queries}}
   %o = attn.forward %q, %k, %k mask(causal_bottom_right) : tensor<64x32x4x128xbf16>, !k, !k -> tensor<64x32x4x128xbf16>
   return %o : tensor<64x32x4x128xbf16>
 }

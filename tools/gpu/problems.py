@@ -109,9 +109,15 @@ class Problem:
         """What attn-run must be told beside the file."""
         result = ["--seed", str(self.seed), "--inputs", self.inputs]
         if self.dynamic:
-            result += ["--batch", str(self.batch), "--queries",
-                       str(self.queries), "--keys", str(self.keys)]
+            result += ["--batch", str(self.batch), "--keys", str(self.keys)]
+        if self._rows == "?":
+            result += ["--queries", str(self.queries)]
         return result
+
+    @property
+    def _rows(self):
+        """Queries in types: that there is only one is never left open."""
+        return "?" if self.dynamic and self.queries != 1 else self.queries
 
     def _type(self, name):
         heads, rows, dim = {
@@ -122,7 +128,8 @@ class Problem:
         }[name]
         batch, shown_rows = self.batch, rows
         if self.dynamic:
-            batch = shown_rows = "?"
+            batch = "?"
+            shown_rows = self._rows if name in "qo" else "?"
         dtype = "bf16" if self.is_8_bits and name == "o" else self.dtype
         shape = (f"{batch}x{heads}x{shown_rows}x{dim}x"
                  f"{MLIR_TYPES.get(dtype, dtype)}")
@@ -163,8 +170,8 @@ class Problem:
 
     def text(self):
         q, k, v, o = (self._type(name) for name in "qkvo")
-        batch, rows = ("?", "?") if self.dynamic else (self.batch, self.queries)
-        lse_shape = f"{batch}x{self.heads}x{rows}xf32"
+        batch = "?" if self.dynamic else self.batch
+        lse_shape = f"{batch}x{self.heads}x{self._rows}xf32"
         options = "" if self.mask == "none" else f" mask({self.mask})"
         if self.scale is not None:
             options += f" scale({self.scale!r})"
@@ -279,6 +286,19 @@ def random_problem(seed, max_rows=MAX_ROWS, max_work=4e9, dtype=None):
         on_tensors=rng.random() < 0.3, dynamic=dynamic, layouts=layouts,
         inputs=rng.choice(("normal",) * 7 + ("nan-key", "inf", "large")))
     return _shrunk(_of_type(problem, dtype), max_work)
+
+
+def grouped_problem(seed, max_rows=MAX_ROWS, max_work=4e9, dtype=None):
+    """One of query heads that share their keys and can be rows of one: with a
+    single query, or without a mask."""
+    problem = random_problem(seed, max_rows, max_work, dtype)
+    rng = random.Random(f"grouped {seed}")
+    problem.heads = problem.kv_heads * rng.choice((2, 3, 4, 8, 16))
+    problem.mask = "none"
+    if rng.random() < 0.6:
+        problem.queries = 1
+        problem.mask = _mask(rng, 1, problem.keys)
+    return _shrunk(problem, max_work)
 
 
 def small_cache_problem(seed, max_rows=MAX_ROWS, max_work=4e9,

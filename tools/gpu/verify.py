@@ -7,6 +7,7 @@
     verify.py --bin DIR --out DIR --sanitize memcheck,initcheck,...
     verify.py --bin DIR --out DIR --backward         (gradients, on Hopper)
     verify.py --bin DIR --out DIR --small-caches
+    verify.py --bin DIR --out DIR --grouped          (also with --backward)
 
 Each problem is compiled, run and compared by its own attn-run, several at a
 time.  Outputs are poisoned before and guarded; the reference is fp64.  With
@@ -14,7 +15,8 @@ time.  Outputs are poisoned before and guarded; the reference is fp64.  With
 --sanitize the same is done below compute-sanitizer with small problems.  With
 --small-caches heads have up to 4096 columns, machines 16 to 227 KiB of shared
 memory, and schedules are the derived ones or those for small caches in turns;
-what no kernel fits is counted as refused, at most half of all.  The
+what no kernel fits is counted as refused, at most half of all.  With --grouped
+query heads share keys and can be rows of one.  The
 exit status is 1 when a problem failed or too few were run.  Only the Python
 standard library is needed.
 """
@@ -30,8 +32,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from problems import (BORDER_INPUTS, Place, border_problem, narrowed,
-                      random_problem, small_cache_problem)
+from problems import (BORDER_INPUTS, Place, border_problem, grouped_problem,
+                      narrowed, random_problem, small_cache_problem)
 
 # Exit status that compute-sanitizer uses when it found something.
 SANITIZER_FOUND = 86
@@ -64,6 +66,9 @@ def parse_arguments():
                         "head dimensions up to 128")
     parser.add_argument("--small-caches", action="store_true",
                         help="wide heads on small machines")
+    parser.add_argument("--grouped", action="store_true",
+                        help="query heads that share keys, of one query or "
+                        "without a mask")
     parser.add_argument("--schedule", help="passed on to attn-run")
     parser.add_argument("--machine", help="passed on to attn-run")
     parser.add_argument("--sanitize", default="",
@@ -97,8 +102,9 @@ def make_problem(options, seed):
     """The problem of a seed, and where it runs."""
     where = Place(options.machine, options.schedule or (
         "flash_backward" if options.backward else None))
+    draw = grouped_problem if options.grouped else random_problem
     if options.backward:
-        problem = narrowed(random_problem(
+        problem = narrowed(draw(
             seed, options.max_rows, options.max_work, options.dtype))
         problem.inputs, problem.dynamic = "normal", False
         return problem, where
@@ -112,8 +118,8 @@ def make_problem(options, seed):
 
         return border_problem(seed, tiles, BORDER_INPUTS[:4],
                               options.max_work, options.dtype), where
-    return random_problem(seed, options.max_rows, options.max_work,
-                          options.dtype), where
+    return draw(seed, options.max_rows, options.max_work,
+                options.dtype), where
 
 
 def run_one(options, problem, where, tool, folder):

@@ -14,6 +14,9 @@ def AttnToTilePass : Pass<"convert-attn-to-tile", "mlir::ModuleOp"> {
     strides and mask worked out on the host.  Ops that differ only in batch,
     rows or strides share a kernel.
 
+    Query heads that are planned as rows of one (`-attn-select-schedule`) are
+    that in views of the same memory: kernels do not know of it.
+
     The pass decides nothing.  An op without a schedule, or with one that no
     builder exists for, is an error.
   }];

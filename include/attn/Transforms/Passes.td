@@ -86,8 +86,15 @@ def SelectSchedulePass : Pass<"attn-select-schedule", "mlir::ModuleOp"> {
     Sizes that are only known at run time are assumed; the choice is correct for
     all sizes and best near these.
 
+    Query heads that share their keys are planned as rows of one head where they
+    can be: with one query, which must be static, under any mask; with several
+    without a mask, where types say that one stride leads through the rows of
+    all heads, as in memrefs without a layout. Gradients of keys that the mask
+    hides are written too, so there the mask must hide none.
+
     With `explain` each op gets a remark: what was chosen, the predicted time,
-    what binds it, the runner-up and why it lost.
+    what binds it, how many query heads are rows of one or why none are, the
+    runner-up and why it lost.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"",

@@ -53,7 +53,7 @@ def check(o, lse, tensors, mask="none", scale=None):
 @pytest.mark.parametrize("dtype", ("bfloat16", "float16"))
 @pytest.mark.parametrize("mask", MASKS)
 def test_masks(mask, dtype):
-    for queries, keys in ((130, 130), (70, 200), (200, 70)):
+    for queries, keys in ((130, 130), (70, 200), (200, 70), (1, 77)):
         tensors = make(queries, keys, kv_heads=2, d=64, dtype=dtype)
         check(*attention(*tensors, mask=mask, return_lse=True), tensors, mask)
 
@@ -62,7 +62,7 @@ def test_masks(mask, dtype):
 def test_8_bits(mask):
     if getattr(jax.devices("cuda")[0], "compute_capability", "9.0") != "9.0":
         pytest.skip("8 bits need Hopper")
-    for queries, keys in ((130, 130), (70, 200), (200, 70)):
+    for queries, keys in ((130, 130), (70, 200), (200, 70), (1, 77)):
         tensors = make(queries, keys, kv_heads=2, d=64, dtype="float8_e4m3fn")
         check(*attention(*tensors, mask=mask, return_lse=True), tensors, mask)
         check(*jax.jit(lambda *t: attention(*t, mask=mask, scale=0.3,

@@ -75,7 +75,8 @@ def way(request, monkeypatch):
     ("none", 130, 70), ("causal", 150, 150),
     ("causal_bottom_right", 70, 150), ("causal_bottom_right", 150, 70),
     ("window<40, 0>", 150, 150), ("window<5, 9>", 70, 150),
-    ("window<30, 5>", 150, 70)))
+    ("window<30, 5>", 150, 70), ("none", 1, 150), ("window<40, 0>", 1, 150),
+    ("causal_bottom_right", 1, 150)))
 @pytest.mark.parametrize("dtype", (BF16, F16))
 def test_masks(way, mask, queries, keys, dtype):
     check(*cuda(queries, keys, kv_heads=2, d=64, dtype=dtype), mask)

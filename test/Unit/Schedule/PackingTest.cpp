@@ -106,7 +106,7 @@ TEST(Packing, SaysWhyNot) {
   EXPECT_EQ(whyNot([](Problem &) {}, false),
             "no one stride leads through the rows of all heads of every array");
   EXPECT_EQ(whyNot([](Problem &p) { p.mask = {MaskKind::causal}; }),
-            "the mask causal moves from row to row of 4 queries");
+            "the mask causal moves with each of 4 queries");
   EXPECT_EQ(whyNot([](Problem &p) { p.keepsWeights = true; }),
             "what is kept of the weights has its rows in another order");
   EXPECT_EQ(whyNot([](Problem &p) { p.queries = kMaxRows / 4 + 1; }),
@@ -158,7 +158,7 @@ TEST(Packing, SpeaksOfHeadsThatShareKeys) {
   p.mask = {MaskKind::causal};
   EXPECT_EQ(packing(p).str(),
             "the 4 query heads of a key head are not rows of one: the mask "
-            "causal moves from row to row of 2 queries");
+            "causal moves with each of 2 queries");
 }
 
 } // namespace
