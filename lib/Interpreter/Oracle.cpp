@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 using namespace attn::oracle;
@@ -30,7 +31,8 @@ public:
         begin(std::clamp<int64_t>(row + p.first, 0, p.keys)),
         end(std::clamp<int64_t>(row + rows + p.last, begin, p.keys)) {}
 
-  void run(double *o, double *lse) {
+  /// Returns the sum of squares of what O is summed from, of finite rows.
+  double run(double *o, double *lse) {
     std::fill_n(o, rows * p.headDimV, 0.0);
     scores.assign(rows * (end - begin), 0.0);
     for (int64_t key = begin; key < end; key += kKeys)
@@ -40,8 +42,13 @@ public:
       if (lse)
         lse[i] = value;
     }
+    squares.assign(rows, 0.0);
     for (int64_t key = begin; key < end; key += kKeys)
       accumulate(key, std::min(key + kKeys, end), o);
+    double sum = 0;
+    for (double row : squares)
+      sum += std::isfinite(row) ? row : 0;
+    return sum;
   }
 
 private:
@@ -100,12 +107,19 @@ private:
     int64_t e = p.headDimV, count = to - from;
     right.resize(count * e);
     bool finite = true;
-    for (int64_t j = 0; j < count; ++j)
-      for (int64_t c = 0; c < e; ++c) {
-        right[j * e + c] = at(v, batch, kvHead, from + j, c);
-        finite &= std::isfinite(right[j * e + c]);
-      }
     const double *weights = scores.data() + (from - begin);
+    for (int64_t j = 0; j < count; ++j) {
+      double norm = 0;
+      for (int64_t c = 0; c < e; ++c) {
+        double value = right[j * e + c] = at(v, batch, kvHead, from + j, c);
+        norm += value * value;
+      }
+      finite &= std::isfinite(norm);
+      for (int64_t i = 0; i < rows; ++i)
+        if (from + j >= firstKey(i) && from + j < endKey(i))
+          squares[i] +=
+              weights[i * span() + j] * weights[i * span() + j] * norm;
+    }
     if (finite) // else 0 times an invisible value would be NaN
       return multiply({weights, right.data(), o, span(), e, e, rows, count, e});
     for (int64_t i = 0; i < rows; ++i)
@@ -122,19 +136,24 @@ private:
   /// Keys that some row of the task sees.
   int64_t begin, end;
   std::vector<double> scores, left, right;
+  /// Of each row: the sum of squares of p v.
+  std::vector<double> squares;
 };
 
 } // namespace
 
-void attn::oracle::attention(const Problem &p, const Array &q, const Array &k,
-                             const Array &v, double *o, double *lse,
-                             unsigned threads) {
+double attn::oracle::attention(const Problem &p, const Array &q, const Array &k,
+                               const Array &v, double *o, double *lse,
+                               unsigned threads) {
   int64_t strips = (p.queries + kRows - 1) / kRows;
   int64_t tasks = p.batch * p.heads * strips;
+  std::vector<double> squares(tasks);
   forEachTask(tasks, threads, [&](int64_t task) {
     int64_t row = task % strips * kRows, batchHead = task / strips;
     int64_t line = batchHead * p.queries + row;
-    Task(p, q, k, v, batchHead / p.heads, batchHead % p.heads, row)
-        .run(o + line * p.headDimV, lse ? lse + line : nullptr);
+    squares[task] =
+        Task(p, q, k, v, batchHead / p.heads, batchHead % p.heads, row)
+            .run(o + line * p.headDimV, lse ? lse + line : nullptr);
   });
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }

@@ -1,8 +1,8 @@
 //===- OracleGradients.cpp - Gradients of attention, in fp64 --------------===//
 //
 // Two passes over all pairs, each with rows of its own: strips of queries, for
-// which whole rows of P are at hand, give LSE, the sums of P dP, and dQ; strips
-// of keys, which compute P from LSE again, give dK and dV.
+// which whole rows of P are at hand, give LSE, the sums of P dP, sizes, and dQ;
+// strips of keys, which compute P from LSE again, give dK and dV.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,9 +67,19 @@ template <typename Seen> void multiplySeen(const Product &p, Seen seen) {
 /// What is known of a query once its row of P was.
 struct Row {
   double lse;
-  double sum;     // of P dP, less dLSE
-  double squares; // of both terms of dS; 0 if not finite
+  double sum; // of P dP, less dLSE
+  /// What it adds to the squares of sizes, that of dQ without the scale; 0
+  /// if that is not finite.
+  double dq = 0, dk = 0, dv = 0;
 };
+
+/// The sum of squares of each row.
+Matrix squaresOf(const Matrix &matrix, int64_t columns) {
+  Matrix result(matrix.size() / columns);
+  for (size_t i = 0; i < matrix.size(); ++i)
+    result[i / columns] += matrix[i] * matrix[i];
+  return result;
+}
 
 class Backward {
 public:
@@ -79,7 +89,7 @@ public:
       : p(problem), q(q), k(k), v(v), dO(dO), dlse(dlse), result(result),
         group(p.heads / p.kvHeads), rows(result.count * group * p.queries) {}
 
-  double run(unsigned threads) {
+  GradientSizes run(unsigned threads) {
     int64_t strips = (p.queries + kRows - 1) / kRows;
     forEachTask(result.count * group * strips, threads, [&](int64_t task) {
       queryStrip(task / strips / group, task / strips % group,
@@ -89,10 +99,14 @@ public:
     forEachTask(result.count * strips, threads, [&](int64_t task) {
       keyStrip(task / strips, strip(task % strips, p.keys));
     });
-    double squares = 0;
-    for (const Row &row : rows)
-      squares += row.squares;
-    return squares;
+    double dq = 0, dk = 0, dv = 0;
+    for (const Row &row : rows) {
+      dq += row.dq;
+      dk += row.dk;
+      dv += row.dv;
+    }
+    // Queries come with the scale, keys do not.
+    return {std::abs(p.scale) * std::sqrt(dq), std::sqrt(dk), std::sqrt(dv)};
   }
 
 private:
@@ -112,6 +126,9 @@ private:
   }
 
   void queryStrip(int64_t line, int64_t member, Range strip);
+  void weigh(Row &row, Range seen, const double *weights, const double *slopes,
+             const double *keySquares, const double *scaledQuery,
+             const double *gradient, const double *output, double dlse) const;
   void keyStrip(int64_t line, Range strip);
   void addQueries(int64_t line, int64_t member, Range strip, Range chunk,
                   const Matrix &keys, const Matrix &values, double *dk,
@@ -138,6 +155,34 @@ template <typename Body> static void forEachChunk(Range range, Body body) {
     body(Range{at, std::min(at + kOther, range.end)});
 }
 
+/// What a query, whose row of P and of dP is given, adds to the squares of
+/// sizes.
+void Backward::weigh(Row &row, Range seen, const double *weights,
+                     const double *slopes, const double *keySquares,
+                     const double *scaledQuery, const double *gradient,
+                     const double *output, double dlse) const {
+  double query = 0, norm = 0, delta = dlse * dlse;
+  for (int64_t c = 0; c < p.headDim; ++c)
+    query += scaledQuery[c] * scaledQuery[c];
+  for (int64_t c = 0; c < p.headDimV; ++c) {
+    norm += gradient[c] * gradient[c];
+    delta += gradient[c] * gradient[c] * output[c] * output[c];
+  }
+  double dq = 0, dk = 0, dv = 0;
+  for (int64_t j = seen.begin; j < seen.end; ++j) {
+    double weight = weights[j] * weights[j];
+    double slope = weight * (slopes[j] * slopes[j] + delta);
+    dq += slope * keySquares[j];
+    dk += slope * query;
+    dv += weight * norm;
+  }
+  if (!std::isfinite(dq + dk + dv))
+    return;
+  row.dq = dq;
+  row.dk = dk;
+  row.dv = dv;
+}
+
 void Backward::queryStrip(int64_t line, int64_t member, Range strip) {
   int64_t b = result.kvLines[line] / p.kvHeads;
   int64_t kvHead = result.kvLines[line] % p.kvHeads;
@@ -148,40 +193,57 @@ void Backward::queryStrip(int64_t line, int64_t member, Range strip) {
   int64_t span = seen.size(), count = strip.size();
   Matrix left = rowsOf(q, b, head, strip, d, p.scale);
   Matrix leftOut = rowsOf(dO, b, head, strip, e);
-  Matrix scores(count * span), slopes(count * span);
+  Matrix scores(count * span), slopes(count * span), keySquares;
   forEachChunk(seen, [&](Range chunk) {
     int64_t at = chunk.begin - seen.begin, n = chunk.size();
-    Matrix keys = transposed(rowsOf(k, b, kvHead, chunk, d), d);
+    Matrix keys = rowsOf(k, b, kvHead, chunk, d);
+    Matrix squares = squaresOf(keys, d);
+    keySquares.insert(keySquares.end(), squares.begin(), squares.end());
+    keys = transposed(keys, d);
     Matrix values = transposed(rowsOf(v, b, kvHead, chunk, e), e);
     multiply({left.data(), keys.data(), &scores[at], d, n, span, count, d, n});
     multiply(
         {leftOut.data(), values.data(), &slopes[at], e, n, span, count, e, n});
   });
 
+  /// Keys of row i of the strip, from the first that the strip sees.
+  auto keysIn = [&](int64_t i, Range chunk) {
+    Range mine = keysOf(strip.begin + i, chunk);
+    return Range{mine.begin - chunk.begin, mine.end - chunk.begin};
+  };
+  int64_t query = (b * p.heads + head) * p.queries + strip.begin;
+  Row *row = &rows[(line * group + member) * p.queries + strip.begin];
   for (int64_t i = 0; i < count; ++i) {
     const double infinity = std::numeric_limits<double>::infinity();
     double *s = scores.data() + i * span, *slope = slopes.data() + i * span;
-    Range mine = keysOf(strip.begin + i, seen);
+    Range mine = keysIn(i, seen);
     double max = -infinity, total = 0, sum = 0;
-    for (int64_t j = mine.begin - seen.begin; j < mine.end - seen.begin; ++j)
+    for (int64_t j = mine.begin; j < mine.end; ++j)
       max = std::max(max, s[j]);
-    for (int64_t j = mine.begin - seen.begin; j < mine.end - seen.begin; ++j)
+    for (int64_t j = mine.begin; j < mine.end; ++j)
       total += s[j] = std::exp(s[j] - max);
-    for (int64_t j = mine.begin - seen.begin; j < mine.end - seen.begin; ++j)
+    for (int64_t j = mine.begin; j < mine.end; ++j)
       sum += (s[j] /= total) * slope[j];
-    int64_t query = (b * p.heads + head) * p.queries + strip.begin + i;
-    if (dlse)
-      sum -= dlse[query];
-    double squares = 0;
-    for (int64_t j = mine.begin - seen.begin; j < mine.end - seen.begin; ++j)
-      squares += s[j] * s[j] * (slope[j] * slope[j] + sum * sum);
+    std::fill(s, s + mine.begin, 0.0);
+    std::fill(s + mine.end, s + span, 0.0);
+    row[i] = {max + std::log(total), sum - (dlse ? dlse[query + i] : 0)};
+  }
+
+  Matrix outputs(count * e);
+  forEachChunk(seen, [&](Range chunk) {
+    Matrix values = rowsOf(v, b, kvHead, chunk, e);
+    multiplySeen({&scores[chunk.begin - seen.begin], values.data(),
+                  outputs.data(), span, e, e, count, chunk.size(), e},
+                 [&](int64_t i) { return keysIn(i, chunk); });
+  });
+  for (int64_t i = 0; i < count; ++i) {
+    Range mine = keysIn(i, seen);
+    double *s = scores.data() + i * span, *slope = slopes.data() + i * span;
+    weigh(row[i], mine, s, slope, keySquares.data(), &left[i * d],
+          &leftOut[i * e], &outputs[i * e], dlse ? dlse[query + i] : 0);
     // dS takes the place of P.
-    for (int64_t j = 0; j < span; ++j) {
-      bool isSeen = j >= mine.begin - seen.begin && j < mine.end - seen.begin;
-      s[j] = isSeen ? s[j] * (slope[j] - sum) : 0;
-    }
-    rows[(line * group + member) * p.queries + strip.begin + i] = {
-        max + std::log(total), sum, std::isfinite(squares) ? squares : 0};
+    for (int64_t j = mine.begin; j < mine.end; ++j)
+      s[j] *= slope[j] - row[i].sum;
   }
 
   double *dq = result.dq + ((b * p.heads + head) * p.queries + strip.begin) * d;
@@ -190,11 +252,7 @@ void Backward::queryStrip(int64_t line, int64_t member, Range strip) {
     Matrix keys = rowsOf(k, b, kvHead, chunk, d, p.scale);
     multiplySeen({&scores[chunk.begin - seen.begin], keys.data(), dq, span, d,
                   d, count, chunk.size(), d},
-                 [&](int64_t i) {
-                   Range mine = keysOf(strip.begin + i, chunk);
-                   return Range{mine.begin - chunk.begin,
-                                mine.end - chunk.begin};
-                 });
+                 [&](int64_t i) { return keysIn(i, chunk); });
   });
 }
 
@@ -255,9 +313,10 @@ void Backward::addQueries(int64_t line, int64_t member, Range strip,
   multiplySeen({slopes.data(), queries.data(), dk, n, d, d, count, n, d}, seen);
 }
 
-double attn::oracle::gradients(const Problem &problem, const Array &q,
-                               const Array &k, const Array &v, const Array &dO,
-                               const float *dlse, const Gradients &result,
-                               unsigned threads) {
+GradientSizes attn::oracle::gradients(const Problem &problem, const Array &q,
+                                      const Array &k, const Array &v,
+                                      const Array &dO, const float *dlse,
+                                      const Gradients &result,
+                                      unsigned threads) {
   return Backward(problem, q, k, v, dO, dlse, result).run(threads);
 }

@@ -109,13 +109,13 @@ void Comparer::add(llvm::ArrayRef<int64_t> index, int64_t row,
 }
 
 Comparison Comparer::finish(int64_t checkedRows, int64_t rows, double tolerance,
-                            double leastNorm) {
+                            double size) {
   result.checkedRows = checkedRows;
   result.rows = rows;
   result.tolerance = tolerance;
   if (squaredError > 0)
     result.relativeError =
-        std::sqrt(squaredError) / std::max(std::sqrt(squaredNorm), leastNorm);
+        std::sqrt(squaredError) / std::max(std::sqrt(squaredNorm), size);
   return result;
 }
 

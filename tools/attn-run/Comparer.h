@@ -44,10 +44,10 @@ public:
   /// One element of row `row`; `index` is its place in the output.
   void add(llvm::ArrayRef<int64_t> index, int64_t row, double reference);
 
-  /// The result, for so many rows of all.  Errors are relative to at least
-  /// `leastNorm`.
+  /// The result, for so many rows of all, whose terms have that size and may
+  /// leave errors of `tolerance`.
   Comparison finish(int64_t checkedRows, int64_t rows, double tolerance,
-                    double leastNorm = 0);
+                    double size);
 
   llvm::StringRef role() const { return result.name; }
 

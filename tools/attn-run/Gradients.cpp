@@ -129,15 +129,6 @@ double run::gradientToleranceOf(const Problem &problem, double score) {
   return 0;
 }
 
-/// The norm of a row in the root mean square, of those that are finite.
-static double rowNorm(const Floats &array, int64_t columns) {
-  double sum = 0;
-  for (float value : array.values)
-    if (std::isfinite(value))
-      sum += double(value) * value;
-  return std::sqrt(sum / std::max<size_t>(array.values.size(), 1) * columns);
-}
-
 std::vector<Comparison>
 run::compareGradients(const Function &function, size_t number,
                       const std::vector<HostBytes> &arrays,
@@ -159,18 +150,17 @@ run::compareGradients(const Function &function, size_t number,
   std::vector<int64_t> heads = chooseKeyHeads(p, budget);
   std::vector<double> dq(q.values.size()), dk(k.values.size()),
       dv(v.values.size());
-  double squares = oracle::gradients(
+  oracle::GradientSizes norms = oracle::gradients(
       oracleProblem(attention), q.view, k.view, v.view, dO.view,
       p.dlse ? dlse.data() : nullptr,
       {dq.data(), dk.data(), dv.data(), heads.data(), int64_t(heads.size())},
       threads);
-  double slopes = std::abs(attention.scale) * std::sqrt(squares);
   double tolerance = gradientToleranceOf(p, scores.largest());
   std::vector<Comparison> comparisons;
   for (Comparer &comparer : comparers) {
     bool isQuery = comparer.role() == "dq";
-    const std::vector<double> &reference =
-        isQuery ? dq : (comparer.role() == "dk" ? dk : dv);
+    bool isKey = comparer.role() == "dk";
+    const std::vector<double> &reference = isQuery ? dq : isKey ? dk : dv;
     llvm::SmallVector<int64_t> sizes = attention.sizesOf(comparer.role());
     int64_t members = isQuery ? p.heads / p.kvHeads : 1;
     for (int64_t line : heads)
@@ -185,12 +175,12 @@ run::compareGradients(const Function &function, size_t number,
                            place[0], *values++);
                      });
       }
-    double leastNorm = 0;
-    if (comparer.role() != "dv")
-      leastNorm = slopes * rowNorm(isQuery ? k : q, p.headDim);
     comparisons.push_back(comparer.finish(heads.size() * members * sizes[2],
                                           sizes[0] * sizes[1] * sizes[2],
-                                          tolerance, leastNorm));
+                                          tolerance,
+                                          isQuery ? norms.dq
+                                          : isKey ? norms.dk
+                                                  : norms.dv));
   }
   return comparisons;
 }

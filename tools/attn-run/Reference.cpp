@@ -72,6 +72,7 @@ compareForward(const Function &function, size_t number,
       comparersOf(function, number, arrays, outputs, scores, inputs);
   Band visible = band(problem);
   int64_t checked = 0;
+  double squares = 0;
   for (RowRun rows : chooseRows(problem, budget)) {
     int64_t count = rows.end - rows.begin;
     checked += count;
@@ -90,8 +91,9 @@ compareForward(const Function &function, size_t number,
     qPart.data += rows.begin * problem.headDim;
     int64_t total = problem.batch * problem.heads * count;
     std::vector<double> o(total * problem.headDimV), lse(total);
-    oracle::attention(part, qPart, k.view, v.view, o.data(), lse.data(),
-                      threads);
+    double size = oracle::attention(part, qPart, k.view, v.view, o.data(),
+                                    lse.data(), threads);
+    squares += size * size;
     for (Comparer &comparer : comparers) {
       bool isLse = comparer.role() == "lse";
       const double *reference = isLse ? lse.data() : o.data();
@@ -110,7 +112,8 @@ compareForward(const Function &function, size_t number,
     comparisons.push_back(comparer.finish(checked, problem.queries,
                                           comparer.role() == "lse"
                                               ? lseToleranceOf(problem)
-                                              : toleranceOf(problem)));
+                                              : toleranceOf(problem),
+                                          std::sqrt(squares)));
   return comparisons;
 }
 

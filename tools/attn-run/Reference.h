@@ -2,15 +2,15 @@
 //
 // Every output is compared with the oracle in fp64, on the same rounded inputs:
 //
-//   relative error   ||out - ref|| / ||ref||, over all elements with finite ref
+//   relative error   ||out - ref|| / max(||ref||, size), over all elements with
+//                    finite ref; size is what is summed up (Oracle.h)
 //   LSE error        max |lse - ref| / max(1, s / 32), s = scale |q| max |k|
+//
+// A sum may cancel whereas the rounding errors of its terms do not: hence size.
 //
 // A score is a sum in f32 whose rounding errors are in proportion to |q| |k|,
 // also where the sum itself is small; s bounds it.  Normal inputs have s near
 // sqrt(d), for which the LSE error is the absolute one.
-//
-// A gradient of Q or K is made of differences dP - D, which may cancel whereas
-// their rounding errors do not: ||ref|| is at least what it would be without.
 //
 // Limits of O are the largest roundings of P and of O itself, half a unit in
 // the last place each: 2^-9 and 2^-9 in bf16, and 2^-4 and 2^-9 in f8E4M3FN,

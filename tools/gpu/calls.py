@@ -244,9 +244,10 @@ def _wrong(got: torch.Tensor, expected: torch.Tensor,
     return int(bad.sum())
 
 
-def _finite_error(got: torch.Tensor, expected: torch.Tensor) -> float:
+def _finite_error(got: torch.Tensor, expected: torch.Tensor,
+                  size: float) -> float:
     both = expected.isfinite() & got.isfinite()
-    return reference.relative_error(got[both], expected[both])
+    return reference.relative_error(got[both], expected[both], size)
 
 
 def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
@@ -258,8 +259,9 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
     expected, expected_lse = reference.attention(*inputs, p.mask, p.scale)
     o, dtype = outcome.o, call.q.dtype
     wrong = []
-    row: dict[str, Any] = {"o_error": _finite_error(o, expected.detach()),
-                           "wrong": wrong}
+    size = reference.output_size(call.q, call.k, call.v, p.mask, p.scale)
+    row: dict[str, Any] = {
+        "o_error": _finite_error(o, expected.detach(), size), "wrong": wrong}
 
     def expect(name: str, error: float, limit: float) -> None:
         if not error <= limit:  # a NaN is wrong, too
@@ -293,9 +295,11 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
             wrong.append(f"{name}: {count} elements beside it damaged")
     if outcome.gradients:
         exact = torch.autograd.grad(expected, inputs, outcome.do.double())
-        for name, got, want in zip(("dq", "dk", "dv"), outcome.gradients,
-                                   exact):
-            error = reference.relative_error(got, want)
+        sizes = reference.gradient_sizes(call.q, call.k, call.v, outcome.do,
+                                         p.mask, p.scale)
+        for name, got, want, size in zip(("dq", "dk", "dv"),
+                                         outcome.gradients, exact, sizes):
+            error = reference.relative_error(got, want, size)
             row[f"{name}_error"] = error
             expect(name, error, reference.GRADIENT_TOLERANCE[dtype])
     return row

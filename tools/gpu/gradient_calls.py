@@ -98,21 +98,6 @@ class BackwardCall(Call):
         torch.cuda.current_stream().synchronize()
         return outcome
 
-    def _sizes(self, lse: torch.Tensor) -> tuple[float, float, float]:
-        """Norms of the gradients as they would be without D.  dP - D may
-        cancel, and then its rounding errors do not shrink with it."""
-        p = self.problem
-        q, k, v = (t.double() for t in (self.q, self.k, self.v))
-        group = q.shape[1] // k.shape[1]
-        k, v = (t.repeat_interleave(group, 1) for t in (k, v))
-        scale = p.scale if p.scale is not None else p.head_dim ** -0.5
-        seen = reference.visible(p.mask, p.queries, p.keys, q.device)
-        weights = (q @ k.mT * scale - lse[..., None]).exp()
-        weights = weights.masked_fill(~seen, 0)
-        ds = weights * (self.do.double() @ v.mT)
-        return ((ds @ k * scale).norm().item(),
-                (ds.mT @ q * scale).norm().item(), 0.0)
-
     def compare(self, outcome: Gradients) -> dict[str, Any]:
         """The errors of an outcome; "wrong" is a list of sentences."""
         p = self.problem
@@ -129,11 +114,11 @@ class BackwardCall(Call):
         row: dict[str, Any] = {"wrong": wrong,
                                "deterministic": self.deterministic}
         limit = reference.GRADIENT_TOLERANCE[self.q.dtype]
+        sizes = reference.gradient_sizes(self.q, self.k, self.v, self.do,
+                                         p.mask, p.scale, self.dlse)
         for name, got, want, size in zip(("dq", "dk", "dv"),
-                                         outcome.gradients, exact,
-                                         self._sizes(lse.detach())):
-            size = max(size, want.norm().item()) or 1.0
-            error = (got.double() - want).norm().item() / size
+                                         outcome.gradients, exact, sizes):
+            error = reference.relative_error(got, want, size)
             row[f"{name}_error"] = error
             if not error <= limit:  # a NaN is wrong, too
                 wrong.append(f"{name}: error {error:.2e}, limit {limit:.1e}")

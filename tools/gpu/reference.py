@@ -17,9 +17,8 @@ import re
 
 import torch
 
-#: ||got - reference|| / ||reference|| of an output, and of a gradient, whose
-#: inputs P and dS are rounded once more; of f32 it is what the exponential
-#: leaves, not the products.
+#: The relative error of an output, and of a gradient, whose inputs P and dS are
+#: rounded once more; of f32 it is what the exponential leaves, not the products.
 TOLERANCE = {torch.bfloat16: 4e-3, torch.float16: 6e-4, torch.float32: 2e-6}
 #: The same of 8-bit inputs: the largest roundings of P, 2^-4, and of O in
 #: bf16, 2^-9; and for every key what the tensor cores drop, which keep 13 bits
@@ -64,29 +63,75 @@ def visible(mask: str, queries: int, keys: int,
     return (diagonal - left <= j) & (j <= diagonal + right)
 
 
-def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-              mask: str = "none", scale: float | None = None
-              ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(o, lse) in fp64; differentiable.  Shapes as those of attn.forward."""
-    if scale is None:
-        scale = 1 / math.sqrt(q.shape[-1])
-    group = q.shape[1] // k.shape[1]
-    q, k, v = q.double(), k.double(), v.double()
-    k, v = (t.repeat_interleave(group, 1) for t in (k, v))
+def _weights(q: torch.Tensor, k: torch.Tensor, mask: str, scale: float
+             ) -> tuple[torch.Tensor, torch.Tensor]:
+    """(P, lse) of q and of k with as many heads, in fp64."""
     seen = visible(mask, q.shape[2], k.shape[2], q.device)
     scores = (q @ k.mT * scale).masked_fill(~seen, -math.inf)
     lse = scores.logsumexp(-1)
     # exp(-inf - -inf) is not a number; its derivative is not one either.
     blind = ~seen.any(-1)
     shift = lse.masked_fill(blind, 0)
-    weights = (scores - shift[..., None]).exp()
-    return weights @ v, lse.masked_fill(blind, -math.inf)
+    return ((scores - shift[..., None]).exp(),
+            lse.masked_fill(blind, -math.inf))
 
 
-def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """||got - expected|| / ||expected||; of zeros, ||got||."""
+def _alike(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+           scale: float | None) -> tuple[torch.Tensor, ...]:
+    """(q, k, v, scale) in fp64, with as many heads each."""
+    group = q.shape[1] // k.shape[1]
+    k, v = (t.double().repeat_interleave(group, 1) for t in (k, v))
+    return (q.double(), k, v,
+            1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+              mask: str = "none", scale: float | None = None
+              ) -> tuple[torch.Tensor, torch.Tensor]:
+    """(o, lse) in fp64; differentiable.  Shapes as those of attn.forward."""
+    q, k, v, scale = _alike(q, k, v, scale)
+    weights, lse = _weights(q, k, mask, scale)
+    return weights @ v, lse
+
+
+def output_size(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                mask: str = "none", scale: float | None = None) -> float:
+    """The norm of the terms p v that o is summed from.  A sum may cancel, and
+    then the rounding errors of its terms do not shrink with it; elements that
+    are not finite do not count."""
+    q, k, v, scale = _alike(q, k, v, scale)
+    weights, _ = _weights(q, k, mask, scale)
+    return _norm(weights, v)
+
+
+def gradient_sizes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                   do: torch.Tensor, mask: str = "none",
+                   scale: float | None = None,
+                   dlse: torch.Tensor | None = None
+                   ) -> tuple[float, float, float]:
+    """The same of dq, dk and dv: of P (dP, D) K, of P (dP, D) Q and of P dO,
+    where D itself counts as the norm of what it is summed from."""
+    q, k, v, scale = _alike(q, k, v, scale)
+    do = do.double()
+    weights, _ = _weights(q, k, mask, scale)
+    delta = (do * (weights @ v)).square().sum(-1)
+    if dlse is not None:
+        delta += dlse.double().square()
+    ds = weights * ((do @ v.mT).square() + delta[..., None]).sqrt() * scale
+    return _norm(ds, k), _norm(ds.mT, q), _norm(weights.mT, do)
+
+
+def _norm(factors: torch.Tensor, rows: torch.Tensor) -> float:
+    """Of all products of a factor and a row."""
+    squares = factors.square() @ rows.square().sum(-1, keepdim=True)
+    return squares.nan_to_num(0, 0, 0).sum().sqrt().item()
+
+
+def relative_error(got: torch.Tensor, expected: torch.Tensor,
+                   size: float = 0.0) -> float:
+    """||got - expected|| / max(||expected||, size); of zeros, ||got||."""
     expected = expected.double()
-    norm = expected.norm().item()
+    norm = max(expected.norm().item(), size)
     return (got.double() - expected).norm().item() / (norm or 1.0)
 
 

@@ -109,7 +109,8 @@ class Inputs:
     def error(self) -> float:
         """Of the first outputs, in proportion to what is allowed."""
         expected, lse = reference.attention(self.q, self.k, self.v, self.mask)
-        return max(reference.relative_error(self.o, expected)
+        size = reference.output_size(self.q, self.k, self.v, self.mask)
+        return max(reference.relative_error(self.o, expected, size)
                    / reference.tolerance(self.q.dtype, self.k.shape[2]),
                    reference.lse_error(self.lse, lse)
                    / reference.lse_tolerance(self.q.dtype,
@@ -147,9 +148,11 @@ class GradientInputs(Inputs):
                   for t in (self.q, self.k, self.v)]
         o, _ = reference.attention(*inputs, self.mask)
         expected = torch.autograd.grad(o, inputs, self.do.double())
-        return max(reference.relative_error(got, want)
+        sizes = reference.gradient_sizes(self.q, self.k, self.v, self.do,
+                                         self.mask)
+        return max(reference.relative_error(got, want, size)
                    / reference.GRADIENT_TOLERANCE[self.q.dtype]
-                   for got, want in zip(self.outputs, expected))
+                   for got, want, size in zip(self.outputs, expected, sizes))
 
 
 class Ring:

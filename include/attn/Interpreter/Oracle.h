@@ -14,13 +14,29 @@
 //
 // And its gradients, given those of O and LSE:
 //
-//   P(i, j)  = exp(S(i, j) - LSE(i))          for the keys j that i sees, else
-//   0 dV(j, :) = sum_i P(i, j) dO(i, :) dP(i, j) = sum_c dO(i, c) V(j, c) dS(i,
-//   j) = P(i, j) (dP(i, j) - sum_j P(i, j) dP(i, j) + dLSE(i)) dQ(i, :) = scale
-//   * sum_j dS(i, j) K(j, :) dK(j, :) = scale * sum_i dS(i, j) Q(i, :)
+//   P(i, j)  = exp(S(i, j) - LSE(i))   for the keys j that i sees, else 0
+//   dV(j, :) = sum_i P(i, j) dO(i, :)
+//   dP(i, j) = sum_c dO(i, c) V(j, c)
+//   dS(i, j) = P(i, j) (dP(i, j) - sum_j P(i, j) dP(i, j) + dLSE(i))
+//   dQ(i, :) = scale * sum_j dS(i, j) K(j, :)
+//   dK(j, :) = scale * sum_i dS(i, j) Q(i, :)
 //
 // where dK and dV of a key head are sums over the query heads that read it.
 // What is not seen takes no part here either.
+//
+// All of them are sums, and a sum may cancel whereas the rounding errors of its
+// terms do not.  So each comes with its size, the root of the sum of the
+// squares of its terms; errors are judged beside the larger of its norm and
+// that:
+//
+//   |O|^2  = sum_ij P^2 |V(j, :)|^2
+//   |dV|^2 = sum_ij P^2 |dO(i, :)|^2
+//   |dQ|^2 = scale^2 sum_ij P^2 (dP^2 + |D|^2) |K(j, :)|^2
+//   |dK|^2 = scale^2 sum_ij P^2 (dP^2 + |D|^2) |Q(i, :)|^2
+//
+// where D = sum_c dO(i, c) O(i, c) - dLSE(i) is what dP is reduced by, a sum of
+// its own, and |D|^2 = sum_c dO^2 O^2 + dLSE^2.  For independent terms sizes
+// are what norms of the sums are on average.
 //
 // Example.  One query (1), two keys (0) and (ln 3) with values 4 and 8 and
 // scale 1: weights 1/4 and 3/4, O = 7, LSE = ln 4.
@@ -53,9 +69,10 @@ struct Array {
 };
 
 /// Row-major [batch, heads, queries, headDimV] and, unless null, [batch, heads,
-/// queries].  `threads` 0 means all processors.
-void attention(const Problem &problem, const Array &q, const Array &k,
-               const Array &v, double *o, double *lse, unsigned threads = 0);
+/// queries].  `threads` 0 means all processors.  Returns the size of O; rows
+/// that are not finite do not count in sizes.
+double attention(const Problem &problem, const Array &q, const Array &k,
+                 const Array &v, double *o, double *lse, unsigned threads = 0);
 
 /// The gradients of some key heads, and of the query heads that read them.
 struct Gradients {
@@ -67,12 +84,15 @@ struct Gradients {
   int64_t count;
 };
 
-/// `dlse`, row-major [batch, heads, queries], is zero if null.  Returns what
-/// the squares of dS sum up to where the two terms of its difference do not
-/// cancel: their rounding errors do not either.
-double gradients(const Problem &problem, const Array &q, const Array &k,
-                 const Array &v, const Array &dO, const float *dlse,
-                 const Gradients &result, unsigned threads = 0);
+/// Of the gradients of the chosen heads together.
+struct GradientSizes {
+  double dq, dk, dv;
+};
+
+/// `dlse`, row-major [batch, heads, queries], is zero if null.
+GradientSizes gradients(const Problem &problem, const Array &q, const Array &k,
+                        const Array &v, const Array &dO, const float *dlse,
+                        const Gradients &result, unsigned threads = 0);
 
 } // namespace attn::oracle
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-#: ||got - reference|| / ||reference|| of o, and of a gradient.
+#: The relative error of o, and of a gradient.
 TOLERANCE = {"bfloat16": 4e-3, "float16": 6e-4,
              "float8_e4m3fn": 2**-4 + 2**-9}
 #: More of the last, and of its LSE: tools/attn-run/Reference.h derives them.
@@ -65,6 +65,44 @@ def make(queries=20, keys=None, *, batch=2, heads=4, kv_heads=None, d=16,
                            device) for shape in shapes]
 
 
-def relative_error(got, expected):
+def output_size(q, k, v, mask="none", scale=None):
+    """The norm of the terms p v that o is summed from: a sum may cancel, and
+    the rounding errors of its terms do not."""
+    _, _, v, _, weights = _weights(q, k, v, mask, scale)
+    return _norm(weights, v)
+
+
+def gradient_sizes(q, k, v, do, mask="none", scale=None, dlse=None):
+    """The same of dq, dk and dv."""
+    q, k, v, scale, weights = _weights(q, k, v, mask, scale)
+    do = np.asarray(do, np.float64)
+    delta = np.square(do * (weights @ v)).sum(-1, keepdims=True)
+    if dlse is not None:
+        delta += np.square(np.asarray(dlse, np.float64))[..., None]
+    ds = weights * np.sqrt(np.square(do @ v.swapaxes(2, 3)) + delta) * scale
+    return (_norm(ds, k), _norm(ds.swapaxes(2, 3), q),
+            _norm(weights.swapaxes(2, 3), do))
+
+
+def _weights(q, k, v, mask, scale):
+    """(q, k, v, scale, P) in fp64, with as many heads each."""
+    q, k, v = (np.asarray(t, np.float64) for t in (q, k, v))
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    k, v = (np.repeat(t, q.shape[1] // k.shape[1], 1) for t in (k, v))
+    scores = np.where(visible(mask, q.shape[2], k.shape[2]),
+                      q @ k.swapaxes(2, 3) * scale, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-1e300))
+    return q, k, v, scale, weights / np.maximum(
+        weights.sum(-1, keepdims=True), 1e-300)
+
+
+def _norm(factors, rows):
+    """Of all products of a factor and a row."""
+    return np.sqrt((factors**2 @ (rows**2).sum(-1, keepdims=True)).sum())
+
+
+def relative_error(got, expected, size=0.0):
+    """||got - expected|| / max(||expected||, size)."""
     got, expected = (np.asarray(t, np.float64) for t in (got, expected))
-    return np.linalg.norm(got - expected) / (np.linalg.norm(expected) or 1)
+    return np.linalg.norm(got - expected) / (
+        max(np.linalg.norm(expected), size) or 1)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from jax_problems import (GRADIENT_TOLERANCE, LSE_TOLERANCE,
                           LSE_TOLERANCE_OF_8_BITS, TOLERANCE,
-                          TOLERANCE_PER_KEY, reference, relative_error,
-                          visible)
+                          TOLERANCE_PER_KEY, gradient_sizes, output_size,
+                          reference, relative_error, visible)
 from jax_problems import make as make_anywhere
 
 import attn
@@ -38,7 +38,8 @@ def check(o, lse, tensors, mask="none", scale=None):
     assert o.dtype == ("bfloat16" if is_8_bits else dtype)
     assert lse.dtype == jnp.float32
     keys = tensors[1].shape[2]
-    assert relative_error(o, expected) <= (
+    size = output_size(*on_cpu(tensors), mask, scale)
+    assert relative_error(o, expected, size) <= (
         TOLERANCE[dtype] + is_8_bits * keys * TOLERANCE_PER_KEY)
     lse, expected_lse = np.asarray(lse), np.asarray(expected_lse)
     blind = expected_lse == -np.inf
@@ -132,9 +133,10 @@ def test_gradients(mask, queries, keys):
     with jax.default_device(jax.devices("cpu")[0]):
         expected = pull(lambda *t: reference(*t, mask), exact[:3], exact[3],
                         jnp.float64)
-    for g, e, t in zip(got, expected, tensors):
+    sizes = gradient_sizes(*exact, mask, dlse=dlse)
+    for g, e, t, size in zip(got, expected, tensors, sizes):
         assert g.dtype == t.dtype and g.shape == t.shape
-        assert relative_error(g, e) <= GRADIENT_TOLERANCE["bfloat16"]
+        assert relative_error(g, e, size) <= GRADIENT_TOLERANCE["bfloat16"]
 
 
 def test_a_loop_and_a_graph_of_commands():
@@ -168,8 +170,9 @@ def test_attn_backward_takes_jax_arrays(deterministic):
                                 deterministic=deterministic)
                   for _ in range(2))
     expected = jax.vjp(lambda *t: attention(*t, causal=True), *tensors)[1](do)
-    for g, a, e in zip(got, again, expected):
-        assert relative_error(g, e) <= GRADIENT_TOLERANCE["bfloat16"]
+    sizes = gradient_sizes(*on_cpu([*tensors, do]), "causal")
+    for g, a, e, size in zip(got, again, expected, sizes):
+        assert relative_error(g, e, size) <= GRADIENT_TOLERANCE["bfloat16"]
         assert not deterministic or (g == a).all()
 
 

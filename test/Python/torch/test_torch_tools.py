@@ -1,5 +1,6 @@
 """What the tools in tools/gpu judge with."""
 
+import itertools
 import math
 import random
 import re
@@ -44,6 +45,43 @@ def test_errors_are_relative():
     assert reference.relative_error(one * 1.5, one) == pytest.approx(0.5)
     assert reference.relative_error(one, one * 0) == pytest.approx(5)
     assert math.isnan(reference.relative_error(one * math.nan, one))
+    assert reference.relative_error(one * 1.5, one, 10) == 0.25
+
+
+def test_sizes_are_norms_of_terms():
+    q, k, v, do = (torch.randn(2, heads, rows, columns)
+                   for heads, rows, columns in
+                   ((4, 9, 3), (2, 12, 3), (2, 12, 5), (4, 9, 5)))
+    mask, scale, dlse = "window<5, 3>", -0.4, torch.randn(2, 4, 9)
+    o, lse = reference.attention(q, k, v, mask, scale)
+    squares = dict.fromkeys(("o", "dq", "dk", "dv"), 0.0)
+    for b, h, i, j in itertools.product(*map(range, (2, 4, 9, 12))):
+        if not i + 3 - 5 <= j <= i + 3 + 3:
+            continue
+        row, key, value = (t.double() for t in (
+            q[b, h, i], k[b, h // 2, j], v[b, h // 2, j]))
+        p = math.exp(scale * (row @ key) - lse[b, h, i])
+        gradient = do[b, h, i].double()
+        ds = (p * scale)**2 * ((gradient @ value)**2 + dlse[b, h, i]**2 + (
+            gradient * o[b, h, i]).square().sum())
+        squares["o"] += p**2 * (value @ value)
+        squares["dq"] += ds * (key @ key)
+        squares["dk"] += ds * (row @ row)
+        squares["dv"] += p**2 * (gradient @ gradient)
+    got = (reference.output_size(q, k, v, mask, scale),
+           *reference.gradient_sizes(q, k, v, do, mask, scale, dlse))
+    for size, square in zip(got, squares.values()):
+        assert size == pytest.approx(math.sqrt(square), rel=1e-5)
+
+
+def test_sizes_do_not_cancel():
+    """Of one key all of dP goes away, and what rounds it does not."""
+    q, k, v, do = (torch.tensor(row)[None, None, None] for row in (
+        [3.0, 4.0], [6.0, 8.0], [1.0, -2.0, 1.0], [2.0, 2.0, 2.0]))
+    dq, dk, dv = reference.gradient_sizes(q, k, v, do, scale=0.5)
+    assert dq == pytest.approx(0.5 * 10 * math.sqrt(24))
+    assert dk == pytest.approx(0.5 * 5 * math.sqrt(24))
+    assert dv == pytest.approx(math.sqrt(12))
 
 
 def test_the_text_is_what_it_says():

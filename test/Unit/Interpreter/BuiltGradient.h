@@ -28,6 +28,7 @@ struct GradientCase {
   std::vector<float> q, k, v, gradient, dlse; ///< gradient: of o
   std::vector<float> o, lse;
   std::vector<double> dq, dk, dv;
+  oracle::GradientSizes sizes;
 };
 
 class BuiltGradient : public ::testing::Test {

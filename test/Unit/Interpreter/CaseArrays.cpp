@@ -7,6 +7,7 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -99,7 +100,8 @@ std::optional<std::vector<float>> attn::download(GlobalMemory &memory,
   return values;
 }
 
-double attn::relativeError(ArrayRef<float> values, ArrayRef<double> truth) {
+double attn::relativeError(ArrayRef<float> values, ArrayRef<double> truth,
+                           double size) {
   const double infinity = std::numeric_limits<double>::infinity();
   double difference = 0, norm = 0;
   for (auto [value, exact] : llvm::zip_equal(values, truth)) {
@@ -111,6 +113,7 @@ double attn::relativeError(ArrayRef<float> values, ArrayRef<double> truth) {
   }
   if (difference == 0)
     return 0;
+  norm = std::max(norm, size * size);
   return std::isfinite(difference) && norm > 0 ? std::sqrt(difference / norm)
                                                : infinity;
 }

@@ -52,9 +52,10 @@ std::optional<std::vector<float>> download(GlobalMemory &memory,
                                            uint64_t address, int64_t elements,
                                            DataType type);
 
-/// |values - truth| / |truth|; infinite where one is NaN and the other is not.
-double relativeError(llvm::ArrayRef<float> values,
-                     llvm::ArrayRef<double> truth);
+/// |values - truth| beside the larger of |truth| and the size of what it is
+/// summed from (Oracle.h); infinite where one is NaN and the other is not.
+double relativeError(llvm::ArrayRef<float> values, llvm::ArrayRef<double> truth,
+                     double size);
 
 oracle::Problem oracleProblem(const Problem &problem, double scale);
 oracle::Array oracleArray(const std::vector<float> &data,

@@ -63,14 +63,15 @@ void FlashCase::consultOracle() {
   };
   truth.assign(shapeOfArray("o", problem).elements(), 0);
   truthLse.assign(shapeOfArray("lse", problem).elements(), 0);
-  oracle::attention(oracleProblem(problem, scale), array(q, "q"), array(k, "k"),
-                    array(v, "v"), truth.data(), truthLse.data());
+  size = oracle::attention(oracleProblem(problem, scale), array(q, "q"),
+                           array(k, "k"), array(v, "v"), truth.data(),
+                           truthLse.data());
   magnitude.assign(truth.size(), 0);
-  std::vector<float> sizes(v.size());
-  llvm::transform(v, sizes.begin(), [](float x) { return std::abs(x); });
+  std::vector<float> absolute(v.size());
+  llvm::transform(v, absolute.begin(), [](float x) { return std::abs(x); });
   std::vector<double> sameLse(truthLse.size());
   oracle::attention(oracleProblem(problem, scale), array(q, "q"), array(k, "k"),
-                    array(sizes, "v"), magnitude.data(), sameLse.data());
+                    array(absolute, "v"), magnitude.data(), sameLse.data());
 }
 
 void FlashCase::growScores(float growth, int64_t every) {
@@ -133,7 +134,7 @@ Outcome FlashCase::run(tile::KernelOp kernel,
 }
 
 double FlashCase::errorOf(ArrayRef<float> o) const {
-  return relativeError(o, truth);
+  return relativeError(o, truth, size);
 }
 
 double FlashCase::largestErrorOf(ArrayRef<float> o) const {

@@ -34,7 +34,7 @@ struct Outcome {
   /// The first error that the interpreter reported, or empty.
   std::string error;
   tile::Traffic traffic;
-  /// |o - truth| / |truth| and the largest difference of an LSE; infinite where
+  /// FlashCase::errorOf and the largest difference of an LSE; infinite where
   /// one is NaN and the other is not, or something was not written.
   double relativeError = 0, lseError = 0;
   /// FlashCase::largestErrorOf.
@@ -62,7 +62,8 @@ public:
   /// Scores that grow, or shrink, every so many keys, and their truth: all of q
   /// is 1, and row j of k is growth * (j / every).
   void growScores(float growth, int64_t every);
-  /// |o - truth| / |truth|; infinite where one is NaN and the other is not.
+  /// |o - truth|, beside |truth| or the size of what it is summed from;
+  /// infinite where one is NaN and the other is not.
   double errorOf(llvm::ArrayRef<float> o) const;
   /// The largest |o - truth| of an element, beside the sum of its |p v| and
   /// what weights that a 16-bit type has no place for come to.  NaNs and
@@ -78,6 +79,7 @@ private:
   std::vector<double> truth, truthLse;
   /// sum |p v| of every element of O.
   std::vector<double> magnitude;
+  double size = 0;
 };
 
 /// Draws cases of blocks that go from tile to tile, where every warpgroup has

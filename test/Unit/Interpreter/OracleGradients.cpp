@@ -46,8 +46,8 @@ struct Case {
   Array kArray() const { return array(k, p.kvHeads, p.keys, p.headDim); }
   Array vArray() const { return array(v, p.kvHeads, p.keys, p.headDimV); }
 
-  double runOf(const std::vector<int64_t> &lines, bool hasDlse = true,
-               unsigned threads = 0) {
+  GradientSizes runOf(const std::vector<int64_t> &lines, bool hasDlse = true,
+                      unsigned threads = 0) {
     return gradients(p, qArray(), kArray(), vArray(),
                      array(dO, p.heads, p.queries, p.headDimV),
                      hasDlse ? dlse.data() : nullptr,
@@ -55,7 +55,7 @@ struct Case {
                       static_cast<int64_t>(lines.size())},
                      threads);
   }
-  double run(bool hasDlse = true, unsigned threads = 0) {
+  GradientSizes run(bool hasDlse = true, unsigned threads = 0) {
     std::vector<int64_t> lines(p.batch * p.kvHeads);
     std::iota(lines.begin(), lines.end(), 0);
     return runOf(lines, hasDlse, threads);
@@ -110,8 +110,11 @@ TEST(OracleGradients, TheExampleOfTheHeader) {
   c.k = {0, std::log(3.0f)};
   c.v = {4, 8};
   c.dO = {1};
+  GradientSizes sizes = c.run(/*hasDlse=*/false);
   // The terms of dS: 1/4 of 4 and 7, 3/4 of 8 and 7.
-  EXPECT_NEAR(c.run(/*hasDlse=*/false), (16 + 49 + 9 * (64 + 49)) / 16.0, 1e-4);
+  EXPECT_NEAR(sizes.dq, std::log(3.0) * std::sqrt(9 * (64 + 49) / 16.0), 1e-5);
+  EXPECT_NEAR(sizes.dk, std::sqrt((16 + 49 + 9 * (64 + 49)) / 16.0), 1e-5);
+  EXPECT_NEAR(sizes.dv, std::sqrt((1 + 9) / 16.0), 1e-6);
   EXPECT_NEAR(c.dq[0], 0.75 * std::log(3.0), 1e-6);
   EXPECT_NEAR(c.dk[0], -0.75, 1e-6);
   EXPECT_NEAR(c.dk[1], 0.75, 1e-6);
@@ -137,6 +140,60 @@ TEST(OracleGradients, AreDerivatives) {
         c.randomise();
         c.expectDerivatives(hasDlse, 1);
       }
+}
+
+/// By their definition, pair by pair.
+TEST(OracleGradients, SizesAreNormsOfTerms) {
+  Case c({2, 4, 2, 37, 150, 3, 5, -60, 40, -0.7});
+  c.randomise();
+  const Problem &p = c.p;
+  std::vector<double> o(c.dO.size()), lse(c.dlse.size());
+  double values =
+      attention(p, c.qArray(), c.kArray(), c.vArray(), o.data(), lse.data());
+  GradientSizes sizes = c.run();
+  double ofO = 0, ofQ = 0, ofK = 0, ofV = 0;
+  for (int64_t line = 0; line < p.batch * p.heads * p.queries; ++line) {
+    int64_t i = line % p.queries, head = line / p.queries / 2;
+    const float *query = &c.q[line * 3], *gradient = &c.dO[line * 5];
+    double delta = c.dlse[line] * c.dlse[line];
+    for (int64_t x = 0; x < 5; ++x)
+      delta += std::pow(gradient[x] * o[line * 5 + x], 2);
+    for (int64_t j = 0; j < p.keys; ++j) {
+      if (j < i + p.first || j > i + p.last)
+        continue;
+      const float *key = &c.k[(head * p.keys + j) * 3];
+      const float *value = &c.v[(head * p.keys + j) * 5];
+      auto dot = [](const float *a, const float *b, int64_t n) {
+        return std::inner_product(a, a + n, b, 0.0);
+      };
+      double weight = std::exp(2 * (p.scale * dot(query, key, 3) - lse[line]));
+      double slope =
+          weight * (std::pow(dot(gradient, value, 5), 2) + delta) * 0.49;
+      ofO += weight * dot(value, value, 5);
+      ofV += weight * dot(gradient, gradient, 5);
+      ofQ += slope * dot(key, key, 3);
+      ofK += slope * dot(query, query, 3);
+    }
+  }
+  EXPECT_NEAR(values / std::sqrt(ofO), 1, 1e-6);
+  EXPECT_NEAR(sizes.dv / std::sqrt(ofV), 1, 1e-6);
+  EXPECT_NEAR(sizes.dq / std::sqrt(ofQ), 1, 1e-6);
+  EXPECT_NEAR(sizes.dk / std::sqrt(ofK), 1, 1e-6);
+}
+
+/// Of one key all of dP goes away, and what rounds it does not.
+TEST(OracleGradients, SizesDoNotCancel) {
+  Case c({1, 1, 1, 1, 1, 2, 3, -kFar, kFar, 0.5});
+  c.q = {3, 4};
+  c.k = {6, 8};
+  c.v = {1, -2, 1};
+  c.dO = {2, 2, 2};
+  GradientSizes sizes = c.run(/*hasDlse=*/false);
+  EXPECT_EQ(c.dq, std::vector<double>(2, 0.0));
+  EXPECT_EQ(c.dk, std::vector<double>(2, 0.0));
+  // dP is 0, and D is 2 - 4 + 2.
+  EXPECT_DOUBLE_EQ(sizes.dq, 0.5 * 10 * std::sqrt(24));
+  EXPECT_DOUBLE_EQ(sizes.dk, 0.5 * 5 * std::sqrt(24));
 }
 
 /// More than a strip of rows and a chunk of what they meet.

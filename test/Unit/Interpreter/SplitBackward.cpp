@@ -45,6 +45,17 @@ TEST_F(SplitBackward, MasksRowsAndStages) {
     checkMasks({70, 90, 32}, 32, withStages(stages));
 }
 
+/// Of a query that sees one key all of dP goes away, and what rounds O does
+/// not: with few queries that is much of dQ.
+TEST_F(SplitBackward, FewQueriesWhoseGradientCancels) {
+  for (DataType type : {DataType::bf16, DataType::f16})
+    for (int64_t rows : {1, 2, 4})
+      for (uint64_t seed = 0; seed < 25; ++seed) {
+        Problem p = problem(rows, rows, 16, 24, {MaskKind::causal}, type);
+        check(GradientCase(p, seed), Choice());
+      }
+}
+
 TEST_F(SplitBackward, HeadDimensions) {
   for (int64_t separate : {0, 1})
     for (auto [d, dv] : {std::pair<int64_t, int64_t>{8, 64},
