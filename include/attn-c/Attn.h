@@ -362,8 +362,9 @@ typedef struct attn_backward_request {
 /* The gradients of a loss in q, k and v, from that in o, d_o, and the o and lse
    of attn_forward.  dlse is the gradient in lse, where the loss depends on it,
    or NULL.  Gradients have the shape of what they are the gradient of; where a
-   head of k and v serves several of q, dk and dv are sums.  Outputs must not
-   overlap other arrays.  Innermost strides are 1. */
+   head of k and v serves several of q, dk and dv are sums.  Weights come from
+   lse and are off by about |lse| 2^-24 of themselves, by three times that at
+   most.  Outputs must not overlap other arrays.  Innermost strides are 1. */
 ATTN_EXPORT int32_t attn_backward(
     const attn_backward_request *request, int32_t device,
     const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,

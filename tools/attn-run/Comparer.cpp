@@ -112,7 +112,10 @@ Comparison Comparer::finish(int64_t checkedRows, int64_t rows, double tolerance,
                             double size) {
   result.checkedRows = checkedRows;
   result.rows = rows;
-  result.tolerance = tolerance;
+  // That of an LSE is no relative one.
+  double largest = result.isLse() ? tolerance : kLargestTolerance;
+  result.comparable = tolerance <= largest;
+  result.tolerance = std::min(tolerance, largest);
   if (squaredError > 0)
     result.relativeError =
         std::sqrt(squaredError) / std::max(std::sqrt(squaredNorm), size);

@@ -26,7 +26,10 @@ static void printComparison(llvm::raw_ostream &out, const Comparison &c) {
   out << llvm::format(" (limit %.0e)", c.tolerance);
   if (c.checkedRows != c.rows)
     out << ", " << c.checkedRows << " of " << c.rows << " rows checked";
-  out << (c.ok() ? "" : "  WRONG") << "\n";
+  out << (c.ok()          ? ""
+          : !c.comparable ? "  not comparable at this scale"
+                          : "  WRONG")
+      << "\n";
   const std::pair<int64_t, const char *> faults[] = {
       {c.unwritten, "elements were not written"},
       {c.damaged, "bytes around the elements were overwritten"},
@@ -113,6 +116,7 @@ void Report::printJson(llvm::raw_ostream &out) const {
           else
             number("relative_error", c.relativeError);
           number("tolerance", c.tolerance);
+          json.attribute("comparable", c.comparable);
           json.attribute("unwritten_elements", c.unwritten);
           json.attribute("damaged_bytes", c.damaged);
           json.attribute("wrong_nan", c.wrongNan);
