@@ -32,8 +32,18 @@ struct Symbol {
   uint64_t value, size;
 };
 
+struct SegmentHeader {
+  uint32_t type, flags;
+  uint64_t offset, virtualAddress, physicalAddress, fileSize, memorySize,
+      alignment;
+};
+
 constexpr uint16_t kMachineCuda = 190;
 constexpr uint32_t kSectionSymbols = 2;
+constexpr uint32_t kSectionWithoutBytes = 8;
+/// From here on types are not the format's; what they have in the file is
+/// theirs to say.
+constexpr uint32_t kFirstForeignSection = 0x60000000;
 constexpr unsigned char kSymbolFunction = 2;
 
 // An entry of `.nv.info`: a format, an attribute, and for format 4 the size of
@@ -52,10 +62,22 @@ bool readAt(std::string_view image, uint64_t offset, T &value) {
   return true;
 }
 
-/// The bytes of a section; empty when it lies behind the end of the file.
+/// Whether so many bytes from an offset on lie in the file.
+bool isInside(std::string_view image, uint64_t offset, uint64_t size) {
+  return offset <= image.size() && size <= image.size() - offset;
+}
+
+/// How many bytes of a section must be in the file.
+uint64_t fileBytes(const SectionHeader &header) {
+  bool hasBytes =
+      header.type != kSectionWithoutBytes && header.type < kFirstForeignSection;
+  return hasBytes ? header.size : 0;
+}
+
+/// The bytes of a section; empty when they are not in the file.
 std::string_view contents(std::string_view image, const SectionHeader &header) {
-  if (header.offset > image.size() ||
-      image.size() - header.offset < header.size)
+  if (header.type == kSectionWithoutBytes ||
+      !isInside(image, header.offset, header.size))
     return {};
   return image.substr(header.offset, header.size);
 }
@@ -112,6 +134,35 @@ static void readInfo(std::string_view info,
   }
 }
 
+/// Reads a table of headers; why not, if a part of it or of what it lists is
+/// not in the file.
+template <typename Header, typename Size>
+static Status readTable(std::string_view image, const char *what,
+                        uint64_t offset, uint16_t entrySize, uint16_t count,
+                        Size bytesOf, std::vector<Header> &table) {
+  auto isCut = [&](const std::string &part) {
+    return Status::failure("the cubin ends, at " +
+                           std::to_string(image.size()) + " bytes, before " +
+                           part + " does");
+  };
+  if (count > 0 && entrySize < sizeof(Header))
+    return Status::failure("expects " + std::string(what) + " headers of " +
+                           std::to_string(sizeof(Header)) +
+                           " bytes or more, but got " +
+                           std::to_string(entrySize));
+  if (!isInside(image, offset, uint64_t(entrySize) * count))
+    return isCut("its table of " + std::string(what) + "s");
+  for (uint64_t i = 0; i < count; ++i) {
+    Header header;
+    readAt(image, offset + i * entrySize, header);
+    uint64_t bytes = bytesOf(header);
+    if (bytes > 0 && !isInside(image, header.offset, bytes))
+      return isCut(std::string(what) + " " + std::to_string(i));
+    table.push_back(header);
+  }
+  return Status::success();
+}
+
 Expected<std::vector<CubinKernel>>
 attn::runtime::readCubin(std::string_view image) {
   FileHeader header;
@@ -121,12 +172,18 @@ attn::runtime::readCubin(std::string_view image) {
                            std::to_string(image.size()) +
                            " bytes that are no ELF file for CUDA");
   std::vector<SectionHeader> sections;
-  for (uint64_t i = 0; i < header.sectionCount; ++i) {
-    SectionHeader section;
-    if (!readAt(image, header.sectionOffset + i * header.sectionSize, section))
-      return Status::failure("the cubin ends before its section table does");
-    sections.push_back(section);
-  }
+  std::vector<SegmentHeader> segments;
+  Status read =
+      readTable(image, "section", header.sectionOffset, header.sectionSize,
+                header.sectionCount, fileBytes, sections);
+  if (read.ok())
+    read = readTable(
+        image, "segment", header.programOffset, header.programSize,
+        header.programCount,
+        [](const SegmentHeader &segment) { return segment.fileSize; },
+        segments);
+  if (!read.ok())
+    return read;
 
   std::map<uint32_t, CubinKernel> kernels = readSymbols(image, sections);
   if (header.nameSection < sections.size()) {
@@ -138,5 +195,7 @@ attn::runtime::readCubin(std::string_view image) {
   std::vector<CubinKernel> result;
   for (auto &[symbol, kernel] : kernels)
     result.push_back(std::move(kernel));
+  if (result.empty())
+    return Status::failure("expects a cubin with kernels, but got one without");
   return result;
 }

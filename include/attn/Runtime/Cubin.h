@@ -28,7 +28,8 @@ struct CubinKernel {
   int64_t stackBytesPerThread = 0;
 };
 
-/// The kernels of a cubin; a sentence when the bytes are not one.
+/// The kernels of a cubin; a sentence when the bytes are not one, or not all of
+/// it: every section and every segment must lie in the file.
 Expected<std::vector<CubinKernel>> readCubin(std::string_view image);
 
 } // namespace attn::runtime
