@@ -28,6 +28,8 @@
 |*   The code is ATTN_OK, which is 0, exactly when all went well.
 |* - Functions may be called from any thread.  Launches of one binding do not
 |*   wait for each other; other calls with one executable take turns.
+|* - A fork waits for calls that other threads are inside of, but not for ptxas.
+|*   The child may do what needs no GPU, and must not touch what is bound.
 |* - Launches queue work on the caller's stream (a CUstream; NULL is the default
 |*   stream) and do not wait.  Memory is the caller's, in the primary context of
 |*   the GPU: pointers and streams of PyTorch and JAX are fine.
@@ -69,7 +71,9 @@ typedef enum attn_code {
      that machine; the message says why. */
   ATTN_UNSUPPORTED = 5,
   /* A fault of the library.  The call had no effect. */
-  ATTN_INTERNAL_ERROR = 6
+  ATTN_INTERNAL_ERROR = 6,
+  /* Others may write the folder of the cache, so it is not used. */
+  ATTN_FOREIGN_FILE = 7
 } attn_code;
 
 typedef struct attn_status {
@@ -401,19 +405,24 @@ ATTN_EXPORT int32_t attn_backward_kept_bind(
 /*===-- Settings of the process -------------------------------------------===*/
 
 /* Keeps compiled kernels in a folder, which is made if need be, at most
-   max_bytes in all (the least recently used go first).  Several processes may
-   share it; damaged entries are made again.  NULL closes it.  None is open at
-   the start. */
+   max_bytes in all (the least recently used go first).  Several processes of
+   one user may share it; damaged entries are made again, and once it is open no
+   call fails because of it.  What is in the folder is run: fails with
+   ATTN_FOREIGN_FILE if it belongs to another user or if others may write it.
+   NULL closes it.  None is open at the start. */
 ATTN_EXPORT int32_t attn_cache_open(const char *folder, int64_t max_bytes,
                                     attn_status *status);
 
-/* {"folder": or null, "max_bytes", "hits", "misses", "damaged", "compiled"}:
-   counts of this process; "compiled" counts kernels made, cached or not. */
+/* {"folder": or null, "max_bytes", "hits", "misses", "damaged", "compiled",
+   "last_failure": or null}: counts of this process; "compiled" counts kernels
+   made, cached or not, and "last_failure" says why an entry could not be kept
+   or used. */
 ATTN_EXPORT int32_t attn_cache_json(char **json, attn_status *status);
 
-/* Which ptxas makes cubins.  NULL, as at the start: that of ATTN_PTXAS, of
-   PATH, of CUDA_HOME or of /usr/local/cuda, the first that is new enough; and
-   without one, none.  "": none, the driver assembles. */
+/* Which ptxas makes cubins, by its path or by a name in PATH.  NULL, as at the
+   start: that of ATTN_PTXAS, of PATH, of CUDA_HOME or of /usr/local/cuda, the
+   first that is new enough; and without one, none.  "": none, the driver
+   assembles.  A run of it may take ATTN_PTXAS_SECONDS, 120 unless said. */
 ATTN_EXPORT int32_t attn_assembler_set(const char *ptxas, attn_status *status);
 
 /*===-- JAX ---------------------------------------------------------------===*/

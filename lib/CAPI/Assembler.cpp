@@ -2,16 +2,16 @@
 
 #include "attn/CAPI/Assembler.h"
 
-#include "llvm/ADT/SmallVector.h"
+#include "ChildProcess.h"
+
+#include "attn/Runtime/Cubin.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/VersionTuple.h"
-#include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -20,93 +20,62 @@ using namespace attn;
 using namespace llvm;
 using runtime::Status;
 
-/// A file that goes away with the object.
-static runtime::Expected<SmallString<128>>
-temporaryFile(StringRef suffix, StringRef content = "") {
-  SmallString<128> path;
-  int descriptor = -1;
-  std::error_code code =
-      sys::fs::createTemporaryFile("attn", suffix, descriptor, path);
-  if (code)
-    return Status::failure("cannot make a temporary file: " + code.message());
-  FileRemover remover(path);
-  raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-  stream << content;
-  stream.close();
-  if (stream.has_error()) {
-    std::string why = stream.error().message();
-    stream.clear_error();
-    return Status::failure("cannot write " + path.str().str() + ": " + why);
-  }
-  remover.releaseFile();
-  return path;
+/// How long ptxas may take, in seconds, unless $ATTN_PTXAS_SECONDS says.
+static constexpr double kDefaultSeconds = 120;
+static constexpr int kMaxSeconds = 1'000'000;
+
+static runtime::Expected<TimeLimit> timeLimit() {
+  const char *text = std::getenv("ATTN_PTXAS_SECONDS");
+  double seconds = kDefaultSeconds;
+  if (text && *text &&
+      (!to_float(text, seconds) || !(seconds > 0 && seconds <= kMaxSeconds)))
+    return Status::failure("$ATTN_PTXAS_SECONDS expects more than 0 and at "
+                           "most " +
+                           std::to_string(kMaxSeconds) + ", but got '" + text +
+                           "'");
+  return TimeLimit{
+      std::chrono::milliseconds(int64_t(std::ceil(seconds * 1000))),
+      "$ATTN_PTXAS_SECONDS"};
 }
 
-static std::string contentOf(StringRef path) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
-      MemoryBuffer::getFile(path, /*IsText=*/false);
-  return buffer ? (*buffer)->getBuffer().str() : std::string();
-}
-
-/// Runs a program; gives what it printed if it succeeded.
-static runtime::Expected<std::string> run(StringRef program,
-                                          ArrayRef<StringRef> arguments) {
-  runtime::Expected<SmallString<128>> output = temporaryFile("txt");
-  if (!output)
-    return output.status();
-  FileRemover remover(*output);
-  SmallVector<StringRef> command = {program};
-  append_range(command, arguments);
-  std::optional<StringRef> redirects[] = {StringRef(), output->str(),
-                                          output->str()};
-  std::string why;
-  int code = sys::ExecuteAndWait(program, command, /*Env=*/std::nullopt,
-                                 redirects, /*SecondsToWait=*/0,
-                                 /*MemoryLimit=*/0, &why);
-  std::string text = contentOf(*output);
-  if (code == 0)
-    return text;
-  if (why.empty())
-    why = StringRef(text).trim().str();
-  return Status::failure(program.str() + " failed with status " +
-                         std::to_string(code) + (why.empty() ? "" : ": ") +
-                         why);
+/// Runs ptxas.
+static runtime::Expected<ProgramOutput>
+run(const std::string &path, ArrayRef<std::string> args, StringRef input = "") {
+  runtime::Expected<TimeLimit> limit = timeLimit();
+  if (!limit)
+    return limit.status();
+  return runProgram(path, args, input, *limit);
 }
 
 runtime::Expected<std::string> Assembler::assemble(StringRef ptx,
                                                    StringRef chip) const {
-  runtime::Expected<SmallString<128>> input = temporaryFile("ptx", ptx);
-  if (!input)
-    return input.status();
-  FileRemover removeInput(*input);
-  runtime::Expected<SmallString<128>> output = temporaryFile("cubin");
-  if (!output)
-    return output.status();
-  FileRemover removeOutput(*output);
-  std::string arch = "-arch=" + chip.str();
-  runtime::Expected<std::string> done =
-      run(path, {arch, "-O3", input->str(), "-o", output->str()});
+  runtime::Expected<ProgramOutput> done = run(
+      path, {"-arch=" + chip.str(), "-O3", kInput.str(), "-o", kOutput.str()},
+      ptx);
   if (!done)
     return done.status();
-  std::string cubin = contentOf(*output);
-  if (cubin.empty())
-    return Status::failure(path + " made no cubin");
-  return cubin;
+  // One that died may have left a part of a file.
+  runtime::Expected<std::vector<runtime::CubinKernel>> kernels =
+      runtime::readCubin(done->bytes);
+  if (!kernels)
+    return kernels.status().during(path + " made no cubin");
+  return std::move(done->bytes);
 }
 
 /// The assembler at a path, if it is one that is new enough.
 static runtime::Expected<Assembler> inspect(const std::string &path) {
-  runtime::Expected<std::string> text = run(path, {"--version"});
-  if (!text)
-    return text.status();
+  runtime::Expected<ProgramOutput> said = run(path, {"--version"});
+  if (!said)
+    return said.status();
   // "Cuda compilation tools, release 13.0, V13.0.88"
-  StringRef number = StringRef(*text).split(", V").second;
+  StringRef text(said->text);
+  StringRef number = text.split(", V").second;
   number = number.take_while([](char c) { return isDigit(c) || c == '.'; });
   VersionTuple version, least;
   least.tryParse(ATTN_PTXAS_MIN_VERSION);
   if (version.tryParse(number))
     return Status::failure("expects ptxas, but " + path + " says '" +
-                           StringRef(*text).trim().take_front(80).str() + "'");
+                           text.trim().take_front(80).str() + "'");
   if (version < least)
     return Status::failure("expects ptxas " + least.getAsString() +
                            " or newer, but " + path + " is " + number.str());
@@ -120,19 +89,38 @@ struct Known {
   std::optional<std::string> wanted;
   /// By path; asking each for its version takes milliseconds.
   std::map<std::string, runtime::Expected<Assembler>> inspected;
-
-  const runtime::Expected<Assembler> &at(const std::string &path) {
-    auto found = inspected.find(path);
-    if (found == inspected.end())
-      found = inspected.emplace(path, inspect(path)).first;
-    return found->second;
-  }
 };
 } // namespace
 
 static Known &known() {
   static Known *state = new Known(); // never destroyed: threads may outlive it
   return *state;
+}
+
+/// The assembler at a path.  It is run without the lock: a child of a fork
+/// needs that, and two threads may well ask the same.
+static runtime::Expected<Assembler> inspected(const std::string &path) {
+  Known &state = known();
+  {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    auto found = state.inspected.find(path);
+    if (found != state.inspected.end())
+      return found->second;
+  }
+  runtime::Expected<Assembler> made = inspect(path);
+  std::lock_guard<std::mutex> lock(state.mutex);
+  return state.inspected.emplace(path, std::move(made)).first->second;
+}
+
+/// The assembler that somebody named, by a path or, as a shell would have it,
+/// by a name that is in PATH.
+static runtime::Expected<Assembler> named(const std::string &name) {
+  if (StringRef(name).contains('/'))
+    return inspected(name);
+  if (ErrorOr<std::string> path = sys::findProgramByName(name))
+    return inspected(*path);
+  return Status::failure("expects ptxas, but there is no program '" + name +
+                         "' in PATH");
 }
 
 static std::vector<std::string> candidates() {
@@ -148,30 +136,34 @@ static std::vector<std::string> candidates() {
 
 runtime::Expected<std::optional<Assembler>> attn::findAssembler() {
   using Found = runtime::Expected<std::optional<Assembler>>;
-  Known &state = known();
-  std::lock_guard<std::mutex> lock(state.mutex);
-  std::optional<std::string> named = state.wanted;
-  if (const char *path = std::getenv("ATTN_PTXAS"); !named && path)
-    named = path;
-  if (named && named->empty())
+  // Of candidates a failure is no reason to stop, of this it is.
+  if (runtime::Expected<TimeLimit> limit = timeLimit(); !limit)
+    return Found(limit.status());
+  std::optional<std::string> wanted;
+  {
+    std::lock_guard<std::mutex> lock(known().mutex);
+    wanted = known().wanted;
+  }
+  if (const char *name = std::getenv("ATTN_PTXAS"); !wanted && name)
+    wanted = name;
+  if (wanted && wanted->empty())
     return Found(std::optional<Assembler>());
-  if (named) {
-    const runtime::Expected<Assembler> &found = state.at(*named);
+  if (wanted) {
+    runtime::Expected<Assembler> found = named(*wanted);
     return found ? Found(std::optional(*found)) : Found(found.status());
   }
   for (const std::string &path : candidates())
     if (sys::fs::can_execute(path))
-      if (const runtime::Expected<Assembler> &found = state.at(path))
+      if (runtime::Expected<Assembler> found = inspected(path))
         return Found(std::optional(*found));
   return Found(std::optional<Assembler>());
 }
 
-Status attn::setAssembler(std::optional<std::string> path) {
-  Known &state = known();
-  std::lock_guard<std::mutex> lock(state.mutex);
-  if (path && !path->empty())
-    if (const runtime::Expected<Assembler> &found = state.at(*path); !found)
+Status attn::setAssembler(std::optional<std::string> name) {
+  if (name && !name->empty())
+    if (runtime::Expected<Assembler> found = named(*name); !found)
       return found.status();
-  state.wanted = std::move(path);
+  std::lock_guard<std::mutex> lock(known().mutex);
+  known().wanted = std::move(name);
   return Status::success();
 }

@@ -3,6 +3,7 @@
 #include "AttentionArrays.h"
 
 #include "Executable.h"
+#include "ForkGate.h"
 #include "SizedSchedule.h"
 
 #include "attn/CAPI/GpuMachine.h"
@@ -12,6 +13,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <list>
+#include <pthread.h>
 
 using namespace attn;
 
@@ -56,9 +58,19 @@ private:
 
 } // namespace
 
-static Store &executables() {
+static Store *&store() {
   static Store *instance = new Store(); // threads may outlive statics
-  return *instance;
+  return instance;
+}
+
+/// Those of this process: a child of a fork has its own, since the GPU is not
+/// there for it, and it must wait for no entry that a thread of the parent has
+/// locked.
+static Store &executables() {
+  static int registered =
+      pthread_atfork(nullptr, nullptr, [] { store() = new Store(); });
+  (void)registered;
+  return *store();
 }
 
 /// The machine to compile for, as text.
@@ -157,7 +169,12 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
   std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
                     std::to_string(device);
   std::shared_ptr<Entry> entry = executables().at(key);
-  std::lock_guard<std::mutex> lock(entry->mutex);
+  // Who holds it may be waiting for ptxas, and a fork need not.
+  std::unique_lock<std::mutex> lock(entry->mutex, std::defer_lock);
+  {
+    forkgate::Outside outside;
+    lock.lock();
+  }
   if (!entry->executable)
     if (Outcome fault =
             fill(*entry, request, device, machine, schedule, kernelClass))

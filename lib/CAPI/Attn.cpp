@@ -45,9 +45,12 @@ int32_t attn_cache_open(const char *folder, int64_t maxBytes,
       KernelCache::get().close();
       return std::nullopt;
     }
-    runtime::Status opened = KernelCache::get().open(folder, maxBytes);
+    bool isForeign = false;
+    runtime::Status opened =
+        KernelCache::get().open(folder, maxBytes, &isForeign);
     if (!opened.ok())
-      return Fault{ATTN_FILE_ERROR, opened.message()};
+      return Fault{isForeign ? ATTN_FOREIGN_FILE : ATTN_FILE_ERROR,
+                   opened.message()};
     return std::nullopt;
   });
 }
@@ -250,7 +253,7 @@ static Outcome launchAt(const attn_binding *binding, void *const *data,
 
 int32_t attn_launch(const attn_binding *binding, void *const *data,
                     size_t count, void *stream, attn_status *status) {
-  return guarded(status, [&] {
+  return guardedLaunch(status, [&] {
     return launchAt(binding, data, count, /*scratch=*/nullptr, stream);
   });
 }
@@ -269,7 +272,7 @@ int32_t attn_launch_in_scratch(const attn_binding *binding, void *const *data,
                                size_t count, void *scratch,
                                int64_t scratch_bytes, void *stream,
                                attn_status *status) {
-  return guarded(status, [&] {
+  return guardedLaunch(status, [&] {
     ScratchMemory given{reinterpret_cast<uint64_t>(scratch), scratch_bytes};
     return launchAt(binding, data, count, &given, stream);
   });

@@ -2,6 +2,8 @@
 
 #include "Boundary.h"
 
+#include "ForkGate.h"
+
 #include "llvm/Support/ErrorHandling.h"
 
 #include <cstdlib>
@@ -67,6 +69,12 @@ static void onOutOfMemory(void *, const char *, bool) {
 }
 
 int32_t attn::guarded(attn_status *status, llvm::function_ref<Outcome()> work) {
+  forkgate::Inside inside;
+  return guardedLaunch(status, work);
+}
+
+int32_t attn::guardedLaunch(attn_status *status,
+                            llvm::function_ref<Outcome()> work) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::install_fatal_error_handler(onFatalError);

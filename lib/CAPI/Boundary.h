@@ -20,8 +20,12 @@ namespace attn {
 /// Fills the status, if there is one, and gives its code.
 int32_t finish(attn_status *status, const Outcome &outcome);
 
-/// Does the work of a function of the interface and reports how it went.
+/// Does the work of a function of the interface and reports how it went.  A
+/// fork waits for it (ForkGate.h).
 int32_t guarded(attn_status *status, llvm::function_ref<Outcome()> work);
+
+/// The same for a launch, which is short and holds nothing up.
+int32_t guardedLaunch(attn_status *status, llvm::function_ref<Outcome()> work);
 
 /// Hands a string to the caller.
 Outcome give(llvm::StringRef text, char **place);

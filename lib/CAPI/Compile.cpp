@@ -98,6 +98,23 @@ static LogicalResult translate(gpu::GPUModuleOp kernels, Binary &binary) {
   return success();
 }
 
+/// Nothing if a cubin, where there is one, has all of these kernels.
+static std::optional<std::string> whyOther(gpu::GPUModuleOp kernels,
+                                           StringRef cubin) {
+  if (cubin.empty())
+    return std::nullopt;
+  runtime::Expected<std::vector<runtime::CubinKernel>> inside =
+      runtime::readCubin(cubin);
+  if (!inside)
+    return inside.message();
+  for (auto kernel : kernels.getOps<tile::KernelOp>())
+    if (llvm::none_of(*inside, [&](const runtime::CubinKernel &each) {
+          return each.name == kernel.getName();
+        }))
+      return "a cubin without kernel '" + kernel.getName().str() + "'";
+  return std::nullopt;
+}
+
 /// Compiles a kernel module, or finds it in the cache.
 static FailureOr<Binary> makeBinary(gpu::GPUModuleOp kernels,
                                     const Machine &machine,
@@ -108,7 +125,8 @@ static FailureOr<Binary> makeBinary(gpu::GPUModuleOp kernels,
   std::string key = KernelCache::key({text, machine.name, version});
   Binary binary;
   binary.chip = machine.chip;
-  if (std::optional<CachedKernel> found = cache.find(key)) {
+  if (std::optional<CachedKernel> found = cache.find(key);
+      found && !whyOther(kernels, found->cubin)) {
     binary.ptx = std::move(found->ptx);
     binary.cubin = std::move(found->cubin);
     binary.assembler = std::move(found->assembler);
@@ -121,6 +139,8 @@ static FailureOr<Binary> makeBinary(gpu::GPUModuleOp kernels,
         assembler->assemble(binary.ptx, binary.chip);
     if (!cubin)
       return kernels.emitError() << cubin.message();
+    if (std::optional<std::string> wrong = whyOther(kernels, *cubin))
+      return kernels.emitError() << assembler->path << " made " << *wrong;
     binary.cubin = std::move(*cubin);
     binary.assembler = version;
   }

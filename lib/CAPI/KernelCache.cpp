@@ -1,17 +1,17 @@
-//===- KernelCache.cpp - Entries, their checksum and their folder ---------===//
+//===- KernelCache.cpp - Entries, and what is wrong with some ------------===//
 
 #include "attn/CAPI/KernelCache.h"
+
+#include "CacheFolder.h"
+
+#include "attn/Runtime/Cubin.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/BuildID.h"
 #include "llvm/Object/ObjectFile.h"
-#include "llvm/Support/CachePruning.h"
-#include "llvm/Support/Caching.h"
 #include "llvm/Support/DataExtractor.h"
 #include "llvm/Support/EndianStream.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
 
 #include <dlfcn.h>
@@ -19,9 +19,6 @@
 using namespace attn;
 using namespace llvm;
 using runtime::Status;
-
-/// The prefix by which LLVM's pruning knows the files that it may remove.
-static constexpr StringLiteral kFilePrefix = "llvmcache-";
 
 static std::string hashOf(StringRef text) {
   return toHex(SHA256::hash(arrayRefFromStringRef(text)), /*LowerCase=*/true);
@@ -50,51 +47,71 @@ static std::string buildName() {
 
 std::string KernelCache::key(ArrayRef<StringRef> parts) {
   static const std::string build = buildName();
-  std::string text = build;
-  for (StringRef part : parts) {
-    text += '\0';
-    text += part;
-  }
-  return hashOf(text);
+  std::string key;
+  raw_string_ostream stream(key);
+  stream << build;
+  for (StringRef part : parts)
+    stream << '\n' << part.size() << ':' << part;
+  return key;
 }
 
 //===----------------------------------------------------------------------===//
-// Entries: a checksum, then the strings with their lengths
+// Entries: a checksum, then the key and the strings, each with its length
 //===----------------------------------------------------------------------===//
 
 static constexpr size_t kChecksumDigits = 64;
+static constexpr StringLiteral kPrefix = "kernel-";
 
-static std::string encode(const CachedKernel &kernel) {
+static std::string nameOf(const std::string &key) {
+  return kPrefix.str() + hashOf(key);
+}
+
+static std::string encode(const std::string &key, const CachedKernel &kernel) {
   std::string body;
   raw_string_ostream stream(body);
   support::endian::Writer writer(stream, endianness::little);
   for (const std::string *text :
-       {&kernel.assembler, &kernel.ptx, &kernel.cubin}) {
+       {&key, &kernel.assembler, &kernel.ptx, &kernel.cubin}) {
     writer.write<uint64_t>(text->size());
     stream << *text;
   }
   return hashOf(body) + body;
 }
 
-static std::optional<CachedKernel> decode(StringRef bytes) {
+/// The kernel of an entry, or what is wrong with the entry.
+static runtime::Expected<CachedKernel> decode(const std::string &key,
+                                              StringRef bytes) {
   StringRef checksum = bytes.take_front(kChecksumDigits);
   StringRef body = bytes.drop_front(checksum.size());
   if (checksum != hashOf(body))
-    return std::nullopt;
+    return Status::failure("has another checksum than its content");
   CachedKernel kernel;
+  std::string itsKey;
   DataExtractor data(body, /*IsLittleEndian=*/true, /*AddressSize=*/8);
   DataExtractor::Cursor cursor(0);
-  for (std::string *text : {&kernel.assembler, &kernel.ptx, &kernel.cubin})
+  for (std::string *text :
+       {&itsKey, &kernel.assembler, &kernel.ptx, &kernel.cubin})
     *text = data.getBytes(cursor, data.getU64(cursor)).str();
-  if (!cursor) {
-    consumeError(cursor.takeError());
-    return std::nullopt;
-  }
+  bool isWhole = cursor && cursor.tell() == body.size();
+  consumeError(cursor.takeError());
+  if (!isWhole)
+    return Status::failure("is not of the form of an entry");
+  if (itsKey != key)
+    return Status::failure("is the entry of another kernel");
+  if (kernel.cubin.empty() != kernel.assembler.empty())
+    return Status::failure("has a cubin without an assembler, or none with "
+                           "one");
+  if (kernel.cubin.empty())
+    return kernel;
+  if (runtime::Expected<std::vector<runtime::CubinKernel>> inside =
+          runtime::readCubin(kernel.cubin);
+      !inside)
+    return inside.status();
   return kernel;
 }
 
 //===----------------------------------------------------------------------===//
-// The folder
+// The cache
 //===----------------------------------------------------------------------===//
 
 KernelCache &KernelCache::get() {
@@ -102,27 +119,26 @@ KernelCache &KernelCache::get() {
   return *cache;
 }
 
-Status KernelCache::open(const std::string &folder, int64_t maxBytes) {
-  auto cannot = [&](std::error_code code) {
-    return Status::failure("cannot keep kernels in '" + folder +
-                           "': " + code.message());
+Status KernelCache::open(const std::string &folder, int64_t maxBytes,
+                         bool *isForeign) {
+  auto cannot = [&](const std::string &why) {
+    return Status::failure("cannot keep kernels in '" + folder + "': " + why);
   };
   if (maxBytes <= 0)
     return Status::failure("expects a bound of more than 0 bytes, but got " +
                            std::to_string(maxBytes));
   SmallString<128> path(folder);
   if (std::error_code code = sys::fs::make_absolute(path))
-    return cannot(code);
-  if (std::error_code code = sys::fs::create_directories(path))
-    return cannot(code);
-  // The only sure way to know that files can be made is to make one.
-  SmallString<128> trial(path);
-  sys::path::append(trial, "attn-trial-%%%%%%");
-  Expected<sys::fs::TempFile> file = sys::fs::TempFile::create(trial);
-  if (!file)
-    return cannot(errorToErrorCode(file.takeError()));
-  if (Error error = file->discard())
-    return cannot(errorToErrorCode(std::move(error)));
+    return cannot(code.message());
+  if (std::error_code code = sys::fs::create_directories(
+          path, /*IgnoreExisting=*/true, sys::fs::owner_all))
+    return cannot(code.message());
+  runtime::Expected<CacheFolder> opened =
+      CacheFolder::open(path.str().str(), isForeign);
+  if (!opened)
+    return cannot(opened.message());
+  if (Status made = opened->tryWriting(); !made.ok())
+    return cannot(made.message());
   std::lock_guard<std::mutex> lock(mutex);
   counts.folder = path.str().str();
   counts.maxBytes = maxBytes;
@@ -140,73 +156,63 @@ KernelCache::Statistics KernelCache::statistics() const {
   return counts;
 }
 
-std::optional<CachedKernel> KernelCache::find(const std::string &key) {
-  std::string folder = statistics().folder;
-  if (folder.empty())
+/// Reads an entry; nothing if there is none.  One that cannot be used is
+/// removed, and `wrong` says why.
+static std::optional<CachedKernel> load(const CacheFolder &folder,
+                                        const std::string &key,
+                                        int64_t maxBytes, std::string &wrong) {
+  std::string name = nameOf(key);
+  runtime::Expected<std::optional<std::string>> bytes =
+      folder.read(name, static_cast<uint64_t>(maxBytes));
+  if (bytes && !*bytes)
     return std::nullopt;
-  std::optional<CachedKernel> found;
-  bool exists = false;
-  Expected<FileCache> cache =
-      localCache("attn", "attn", folder,
-                 [&](unsigned, const Twine &, std::unique_ptr<MemoryBuffer> m) {
-                   exists = true;
-                   found = decode(m->getBuffer());
-                 });
-  Error failure = cache.takeError();
-  if (!failure) {
-    Expected<AddStreamFn> missing = (*cache)(0, key, "");
-    failure = missing.takeError();
+  if (!bytes) {
+    wrong = bytes.message();
+  } else {
+    runtime::Expected<CachedKernel> kernel = decode(key, **bytes);
+    if (kernel)
+      return std::move(*kernel);
+    wrong = "'" + name + "' " + kernel.message();
   }
-  std::lock_guard<std::mutex> lock(mutex);
-  if (failure)
-    counts.lastFailure = toString(std::move(failure));
-  ++(found ? counts.hits : counts.misses);
-  if (exists && !found) {
-    ++counts.damaged;
-    // The name must be free, or the next store would not replace it.
-    SmallString<128> path(folder);
-    sys::path::append(path, kFilePrefix + key);
-    if (std::error_code code = sys::fs::remove(path))
-      counts.lastFailure = code.message();
-  }
-  return found;
+  if (Status removed = folder.remove(name); !removed.ok())
+    wrong += "; " + removed.message();
+  return std::nullopt;
 }
 
-/// Writes an entry under another name and renames it.
-static Error write(const std::string &folder, const std::string &key,
-                   const std::string &entry) {
-  Expected<FileCache> cache = localCache("attn", "attn", folder);
-  if (!cache)
-    return cache.takeError();
-  Expected<AddStreamFn> add = (*cache)(0, key, "");
-  if (!add)
-    return add.takeError();
-  if (!*add) // another process was quicker
-    return Error::success();
-  Expected<std::unique_ptr<CachedFileStream>> stream = (*add)(0, "");
-  if (!stream)
-    return stream.takeError();
-  *(*stream)->OS << entry;
-  return (*stream)->commit();
+std::optional<CachedKernel> KernelCache::find(const std::string &key) {
+  Statistics now = statistics();
+  if (now.folder.empty())
+    return std::nullopt;
+  std::optional<CachedKernel> found;
+  std::string wrong, failure;
+  runtime::Expected<CacheFolder> folder = CacheFolder::open(now.folder);
+  if (folder)
+    found = load(*folder, key, now.maxBytes, wrong);
+  else
+    failure = folder.message();
+  std::lock_guard<std::mutex> lock(mutex);
+  ++(found ? counts.hits : counts.misses);
+  if (!wrong.empty())
+    ++counts.damaged;
+  if (!wrong.empty() || !failure.empty())
+    counts.lastFailure = wrong + failure;
+  return found;
 }
 
 void KernelCache::store(const std::string &key, const CachedKernel &kernel) {
   Statistics now = statistics();
   if (now.folder.empty())
     return;
-  std::string entry = encode(kernel);
+  std::string entry = encode(key, kernel);
   // Pruning would make room for it by removing all others, and then it.
   if (entry.size() > static_cast<uint64_t>(now.maxBytes))
     return;
-  if (Error failure = write(now.folder, key, entry)) {
+  runtime::Expected<CacheFolder> folder = CacheFolder::open(now.folder);
+  Status stored = folder ? folder->write(nameOf(key), entry) : folder.status();
+  if (!stored.ok()) {
     std::lock_guard<std::mutex> lock(mutex);
-    counts.lastFailure = toString(std::move(failure));
+    counts.lastFailure = stored.message();
     return;
   }
-  CachePruningPolicy policy;
-  policy.Interval = std::chrono::seconds(0);
-  policy.Expiration = std::chrono::seconds(0);
-  policy.MaxSizePercentageOfAvailableSpace = 0;
-  policy.MaxSizeBytes = static_cast<uint64_t>(now.maxBytes);
-  pruneCache(now.folder, policy);
+  folder->prune(kPrefix, static_cast<uint64_t>(now.maxBytes));
 }

@@ -3,7 +3,8 @@
 The folder is $ATTN_CACHE_DIR, else attn under $XDG_CACHE_HOME, else
 ~/.cache/attn; it holds at most $ATTN_CACHE_BYTES, else 512 MiB.  It is opened
 at the first compilation.  A folder that somebody named must work, or
-CacheError says why not; the default one may fail, with one warning.
+CacheError says why not; the default one may fail, with one warning.  One that
+others can write is not used, with a warning, whoever named it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 import json
 import os
 import threading
-import warnings
 from typing import Any, Optional, TypedDict, Union, cast
 
 from . import _assembler, _errors, _native
 from ._problem import integer
+from ._warn import warn
 
 DEFAULT_MAX_BYTES = 512 << 20
 
@@ -23,8 +24,9 @@ DEFAULT_MAX_BYTES = 512 << 20
 class CacheInfo(TypedDict):
     """The cache and what happened in this process; `folder` None: no cache.
 
-    `compiled` counts kernels that were made, `hits` those that were read, and
-    `last_failure` says why one could not be kept, if that happened.
+    `compiled` counts kernels that were made, `hits` those that were read,
+    `damaged` entries that could not be used and were removed, and
+    `last_failure` says why one could not be kept or used, if that happened.
     """
 
     folder: Optional[str]
@@ -85,7 +87,17 @@ def _open(folder: str, max_bytes: int) -> None:
         _close()
         return
     path = os.path.abspath(os.path.expanduser(folder))
-    _native.call("attn_cache_open", os.fsencode(path), max_bytes)
+    try:
+        _native.call("attn_cache_open", os.fsencode(path), max_bytes)
+    except _errors.ForeignFileError as error:
+        _close()  # machine code of others is not run
+        _warn_without(error)
+
+
+def _warn_without(error: Exception) -> None:
+    warn(f"compiled kernels are not kept on disk: {error}; $ATTN_CACHE_DIR or "
+         f"attn.configure_cache names another folder, "
+         f"attn.configure_cache(None) is content without")
 
 
 def _open_default(max_bytes: Optional[int]) -> None:
@@ -102,11 +114,7 @@ def _open_default(max_bytes: Optional[int]) -> None:
     try:
         _open(folder, limit)
     except _errors.CacheError as error:
-        warnings.warn(
-            f"compiled kernels are not kept on disk: {error}; "
-            f"$ATTN_CACHE_DIR or attn.configure_cache names another folder, "
-            f"attn.configure_cache(None) is content without",
-            RuntimeWarning, stacklevel=4)
+        _warn_without(error)
 
 
 def ready() -> None:
@@ -132,10 +140,12 @@ def configure_cache(folder: Folder = DEFAULT, *,
     None switches the disk cache off; without a folder it is that of the
     environment.  `max_bytes` bounds what the folder holds (the least recently
     used go first); the default is $ATTN_CACHE_BYTES or 512 MiB, and 0 is the
-    same as None.  Several processes may share a folder.
+    same as None.  Several processes of one user may share a folder.
 
-    Raises CacheError if the folder cannot be used; then the setting is as
-    before.
+    What is in the folder is run as this user.  One that belongs to another
+    user, or that others can write, is not used: a warning says so, and there
+    is no disk cache.  Raises CacheError if the folder cannot be used for
+    another reason; then the setting is as before.
     """
     global _ready
     limit = _max_bytes(max_bytes)

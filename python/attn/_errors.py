@@ -23,6 +23,11 @@ class CacheError(Error, OSError):
     """A file or folder of the cache cannot be used."""
 
 
+class ForeignFileError(CacheError):
+    """Others may write the folder of the cache.  It ends in a warning: no
+    function of attn raises it."""
+
+
 class UnsupportedError(Error, NotImplementedError):
     """Well formed, but nothing that is built here computes it."""
 

@@ -4,9 +4,10 @@ The library is opened at the first use, not at the import: from $ATTN_LIBRARY
 if that is set, else from `lib/libattn.so` beside this file.  `call` turns a
 status into an exception, `text` also takes over a string.
 
-After a fork the child may go on with everything that needs no GPU.  CUDA
-itself does not survive a fork, so the child must not launch; nothing that the
-parent bound or loaded is touched there.
+After a fork the child may go on with everything that needs no GPU, whatever
+other threads of the parent were doing: a fork waits until none is inside of
+the library or opening it.  CUDA itself does not survive a fork, so the child
+must not launch; nothing that the parent bound or loaded is touched there.
 """
 
 from __future__ import annotations
@@ -144,9 +145,13 @@ _EXCEPTIONS: dict[int, type[Exception]] = {
     4: _errors.CacheError,
     5: _errors.UnsupportedError,
     6: _errors.InternalError,
+    7: _errors.ForeignFileError,
 }
 
 _lock = threading.Lock()
+#: Held while the library is opened, and during a fork: half of an opened
+#: library is of no use to a child.  A signal handler may fork.
+_opening = threading.RLock()
 _library: Optional[ctypes.CDLL] = None
 _functions: dict[str, Any] = {}
 
@@ -162,7 +167,8 @@ def _open() -> ctypes.CDLL:
             f"{BESIDE}, but there is no file {path} ({place}); the wheel of "
             f"attn has the library inside")
     try:
-        return ctypes.CDLL(path)
+        with _opening:
+            return ctypes.CDLL(path)
     except OSError as error:
         raise _errors.LibraryError(
             f"expects to load {path}, but the loader says: {error}; "
@@ -212,7 +218,10 @@ def failure(code: int, status: Status) -> Exception:
 def call(name: str, *arguments: Any) -> None:
     """Calls a function that ends in a status; raises if that is not OK."""
     status = Status()
-    code = function(name)(*arguments, ctypes.byref(status))
+    try:
+        code = function(name)(*arguments, ctypes.byref(status))
+    except ctypes.ArgumentError as error:
+        raise TypeError(f"{name}: {error}") from None
     if code:
         raise failure(code, status)
 
@@ -237,12 +246,15 @@ def encode(value: Union[str, None], name: str) -> Optional[bytes]:
         raise TypeError(f"{name} expects a string, but got {value!r}")
     if "\0" in value:
         raise ValueError(f"{name} expects no NUL inside, but got {value!r}")
-    return value.encode()
+    return str.encode(value)  # a subclass may have another idea of that
 
 
 def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()  # another thread may have held it
+    _opening.release()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_opening.acquire,
+                    after_in_parent=_opening.release,
+                    after_in_child=_after_fork)

@@ -4,10 +4,13 @@
 // the driver assembles PTX too, when a kernel is loaded, only then nobody knows
 // beforehand how many registers the kernel takes.
 //
-// Which one: the path that was set; else $ATTN_PTXAS; else the first that is
-// new enough of those in PATH, $CUDA_HOME, $CUDA_PATH and /usr/local/cuda.  A
-// path that somebody named and that cannot be used is an error, not a reason
-// to look on.
+// Which one: the one that was set; else $ATTN_PTXAS; else the first that is
+// new enough of those in PATH, $CUDA_HOME, $CUDA_PATH and /usr/local/cuda.  One
+// that somebody named, by a path or by a name in PATH, and that cannot be used
+// is an error, not a reason to look on.
+//
+// A run may take $ATTN_PTXAS_SECONDS, 120 unless said; then it is killed, and
+// that is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +31,7 @@ struct Assembler {
   /// "ptxas 13.0.88".
   std::string version;
 
-  /// The cubin of a PTX text for a chip, "sm_90a"; or ptxas' own words.
+  /// The whole cubin of a PTX text for a chip, "sm_90a"; or ptxas' own words.
   runtime::Expected<std::string> assemble(llvm::StringRef ptx,
                                           llvm::StringRef chip) const;
 };
@@ -36,9 +39,9 @@ struct Assembler {
 /// The assembler of this process; nothing where there is none.
 runtime::Expected<std::optional<Assembler>> findAssembler();
 
-/// Names the assembler of this process: a path; "" for none; nothing to look
-/// for one.  Fails, and changes nothing, if the path cannot be used.
-runtime::Status setAssembler(std::optional<std::string> path);
+/// Names the assembler of this process: a path or a name in PATH; "" for none;
+/// nothing to look for one.  Fails, and changes nothing, if it cannot be used.
+runtime::Status setAssembler(std::optional<std::string> name);
 
 } // namespace attn
 

@@ -1,14 +1,18 @@
 //===- KernelCache.h - Compiled kernels on disk -----------------*- C++ -*-===//
 //
 // Compiling a kernel takes a third of a second, most of it in LLVM and ptxas.
-// What they are given is the kernel in tile IR, so an entry's name is a hash of
-// that text: it holds the class of the problem, the schedule and the machine.
-// With it are hashed this library's build and the assembler's version.
+// What they are given is the kernel in tile IR, so that text is the key of an
+// entry: it holds the class of the problem, the schedule and the machine.  To
+// the key belong this library's build and the assembler's version too.
 //
-// Files are LLVM's: its local cache writes a file under another name and then
-// renames it, so that processes never see half an entry, and its pruning
-// removes the least recently used when the folder outgrows its bound.  Every
-// entry carries a checksum; one that is damaged is made again.
+// An entry is a file: a checksum, its whole key, and what was made.  Its name
+// is a hash of the key, but the key inside decides.  A file is written under
+// another name and then renamed, so that processes never see half an entry; the
+// least recently used are removed when the folder outgrows its bound.  An entry
+// that is damaged, or of another kernel, or of another user, is made again.
+//
+// What is in the folder is run as this user: CacheFolder.h says whom it trusts.
+// The cache is best effort: once it is open no call fails because of it.
 //
 //   KernelCache &cache = KernelCache::get();
 //   cache.open("/home/me/.cache/attn", 512 << 20);
@@ -45,12 +49,14 @@ class KernelCache {
 public:
   static KernelCache &get();
 
-  /// Uses a folder, which is made if need be; fails if files cannot be made in
-  /// it.
-  runtime::Status open(const std::string &folder, int64_t maxBytes);
+  /// Uses a folder, which is made if need be, for this user alone.  Fails if
+  /// files cannot be made in it, or if others may write it; `isForeign` tells
+  /// that it is the latter.
+  runtime::Status open(const std::string &folder, int64_t maxBytes,
+                       bool *isForeign = nullptr);
   void close();
 
-  /// A hash of the parts and of this library's build.
+  /// All of the parts and this library's build, as one text.
   static std::string key(llvm::ArrayRef<llvm::StringRef> parts);
 
   /// The entry of that key, if it is there and whole.
@@ -64,7 +70,7 @@ public:
     std::string folder;
     int64_t maxBytes = 0;
     int64_t hits = 0, misses = 0, damaged = 0;
-    /// Why an entry could not be kept, the last time that happened.
+    /// Why an entry could not be kept or used, the last time that happened.
     std::string lastFailure;
   };
   Statistics statistics() const;

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 
 import pytest
@@ -123,6 +124,76 @@ def test_order_is_that_of_the_library(monkeypatch, tmp_path):
                            f.read().split("candidates()")[1])
     assert order[:4] == ["ptxas", "CUDA_HOME", "CUDA_PATH",
                          "/usr/local/cuda"]
+
+
+def assembler(tmp_path, script):
+    """A ptxas that is new enough and then does as it likes."""
+    path = tmp_path / "ptxas"
+    path.write_text("#!/bin/sh\n[ $1 = --version ] && exec echo release 13.9, "
+                    f"V13.9.1\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+COMPILE = """
+    import attn
+    try:
+        print(len(attn.compile(attn.Problem(heads=4, head_dim=64)).cubin))
+    except attn.CompileError as error:
+        print(error)
+    """
+
+
+def test_a_part_of_a_cubin_is_not_kept(python, tmp_path):
+    ptxas = shutil.which("ptxas")
+    folder = tmp_path / "kernels"
+    dying = assembler(tmp_path, f"{ptxas} $1 $2 $3 -o {tmp_path}/all && "
+                      f"head -c $CUT {tmp_path}/all > $5")
+    for cut, words in (("-1", "ends, at"), ("2000", "ends, at 2000 bytes"),
+                       ("0", "expects a cubin, but got 0 bytes")):
+        said = python(COMPILE, ATTN_PTXAS=dying, CUT=cut,
+                      ATTN_CACHE_DIR=folder)
+        assert f"{dying} made no cubin: " in said and words in said
+        assert list(folder.iterdir()) == []
+    whole = (tmp_path / "all").stat().st_size
+    assert python(COMPILE, ATTN_PTXAS=dying, CUT=whole,
+                  ATTN_CACHE_DIR=folder) == f"{whole}\n"
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_one_that_hangs_is_named_and_killed(python, tmp_path):
+    hung = assembler(tmp_path, "sleep 1000")
+    said = python(COMPILE, ATTN_PTXAS=hung, ATTN_PTXAS_SECONDS="0.5")
+    assert f"'{hung} -arch=sm_90a -O3 /proc/self/fd/3 -o /proc/self/fd/4' " in (
+        said)
+    assert "did not end within 0.5 s ($ATTN_PTXAS_SECONDS)" in said
+    for wrong in ("-1", "0", "soon", "nan", "1e10"):
+        assert (f"$ATTN_PTXAS_SECONDS expects more than 0 and at most 1000000, "
+                f"but got '{wrong}'") in python(COMPILE,
+                                                ATTN_PTXAS_SECONDS=wrong)
+
+
+def test_a_name_is_looked_up_in_path(python, tmp_path):
+    """Not in the folder where the program happens to run."""
+    log = tmp_path / "log"
+    ptxas_of(tmp_path, "13.9", log)  # where `python` runs
+    there = ptxas_of(tmp_path / "bin", "13.9", log)
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    python(COMPILE, ATTN_PTXAS="ptxas", PATH=path)
+    assert set(log.read_text().split()) == {str(there)}
+    assert "there is no program 'ptxas' in PATH" in python(
+        COMPILE, ATTN_PTXAS="ptxas", PATH=tmp_path / "none")
+
+
+def test_nothing_is_left_of_a_process_that_is_killed(python, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    hung = assembler(tmp_path, "kill -9 $PPID; sleep 1")
+    with pytest.raises(AssertionError):  # its status
+        python(COMPILE, ATTN_PTXAS=hung, TMPDIR=temporary,
+               ATTN_CACHE_DIR=tmp_path / "kernels")
+    assert list(temporary.iterdir()) == []
+    assert list((tmp_path / "kernels").iterdir()) == []
 
 
 def test_a_packaged_one_is_used(python, bare, tmp_path):

@@ -145,6 +145,63 @@ def test_a_named_folder_must_work(tmp_path, monkeypatch):
     assert attn.compile(attn.Problem(heads=4, head_dim=64)).kernels
 
 
+@pytest.mark.parametrize("mode", [0o770, 0o777, 0o1777])
+def test_a_folder_that_others_can_write_is_not_used(python, tmp_path, mode):
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    python(PROGRAM, ATTN_CACHE_DIR=folder)  # entries to be planted
+    files = entries(folder)
+    assert len(files) == 2
+    folder.chmod(mode)
+    said = python(PROGRAM, ATTN_CACHE_DIR=folder)
+    assert said.split() == ["None", "2", "0", "0"]
+    assert said.errors.count("RuntimeWarning: ") == 1
+    assert said.errors.startswith("<string>:4: RuntimeWarning: compiled kernels "
+                                  "are not kept on disk: cannot keep kernels "
+                                  f"in '{folder}': expects a folder that only "
+                                  "this user can write, but")
+    assert "chmod go-w" in said.errors and entries(folder) == files
+    said = python("import attn; attn.configure_cache(%r)\n"
+                  "print(attn.cache_info()['folder'])" % str(folder))
+    assert said == "None\n" and "<string>:1: RuntimeWarning" in said.errors
+
+
+def test_a_cache_that_fails_later_costs_only_time(python, tmp_path):
+    folder = tmp_path / "kernels"
+    assert python("""
+        import os, shutil, attn
+        attn.configure_cache(%r)
+        shutil.rmtree(%r)
+        attn.compile(attn.Problem(heads=4, head_dim=64))
+        info = attn.cache_info()
+        print(info["compiled"], info["hits"], info["last_failure"])
+        """ % (str(folder), str(folder))) == (
+            f"1 0 cannot open '{folder}': No such file or directory\n")
+
+
+def test_a_pipe_in_place_of_an_entry(python, tmp_path):
+    folder = tmp_path / "kernels"
+    python(PROGRAM, ATTN_CACHE_DIR=folder)
+    first = entries(folder)[0]
+    first.unlink()
+    os.mkfifo(first, 0o600)
+    assert python(PROGRAM, ATTN_CACHE_DIR=folder).split()[1:] == [
+        "1", "1", "1"]
+    assert python(PROGRAM, ATTN_CACHE_DIR=folder).split()[1:] == [
+        "0", "2", "0"]
+
+
+def test_entries_that_change_names(python, tmp_path):
+    folder = tmp_path / "kernels"
+    python(PROGRAM, ATTN_CACHE_DIR=folder)
+    one, other = entries(folder)
+    one.rename(folder / "meanwhile")
+    other.rename(one)
+    (folder / "meanwhile").rename(other)
+    assert python(PROGRAM, ATTN_CACHE_DIR=folder).split()[1:] == [
+        "2", "0", "2"]
+
+
 def test_the_default_folder_may_fail(python, tmp_path):
     file = tmp_path / "file"
     file.write_text("in the way")

@@ -4,6 +4,7 @@ import os
 import threading
 
 import attn
+import pytest
 from attn import _forward
 from fake_arrays import Dlpack
 
@@ -155,3 +156,65 @@ def test_the_end_of_a_process_is_quiet(python):
         binding = program.bind(q, q, q, o)
         """, gpus=1)
     assert (said, said.errors) == ("", "")
+
+
+FORKS = """
+    import os, signal, threading, time, attn
+    started, said = threading.Event(), []
+    def work():
+        started.set()
+        try:
+            attn.compile(attn.Problem(heads=4, head_dim=72),
+                         machine="a100_80g")
+            said.append("compiled")
+        except attn.CompileError as error:
+            said.append(str(error))
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait()
+    {wait}
+    begun = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that hangs is ended, and seen
+        {child}
+        assert attn.plan(batch=1, heads=2, queries=64, head_dim=64).best
+        program = attn.compile(attn.Problem(heads=2, head_dim=64))
+        assert program.ptx
+        os._exit(0)
+    waited = time.monotonic() - begun
+    status = os.waitpid(child, 0)[1]
+    {check}
+    thread.join()
+    print(status, said[0])
+    """
+
+
+@pytest.mark.parametrize("delay", [0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3])
+def test_a_fork_while_a_thread_compiles_for_the_first_time(python, delay,
+                                                           tmp_path):
+    program = FORKS.format(wait=f"time.sleep({delay})", child="pass",
+                           check="pass")
+    assert python(program, ATTN_CACHE_DIR=tmp_path / "kernels") == (
+        "0 compiled\n")
+
+
+def test_a_fork_does_not_wait_for_ptxas(python, tmp_path):
+    hung = tmp_path / "ptxas"
+    hung.write_text("#!/bin/sh\n"
+                    "[ $1 = --version ] && exec echo release 13.9, V13.9.1\n"
+                    f"touch {tmp_path}/asked\n"
+                    "sleep 1000\n")
+    hung.chmod(0o755)
+    asked = str(tmp_path / "asked")
+    program = FORKS.format(
+        wait=f"while not os.path.exists({asked!r}): time.sleep(0.01)",
+        child="os.environ['ATTN_PTXAS'] = ''",
+        check="assert waited < 5, waited")
+    said = python(program, ATTN_PTXAS=hung, ATTN_PTXAS_SECONDS=8,
+                  ATTN_CACHE_DIR=tmp_path / "kernels")
+    status, words = said.split(maxsplit=1)
+    assert status == "0"
+    assert f"'{hung} -arch=sm_80 -O3 " in words
+    assert "did not end within 8 s ($ATTN_PTXAS_SECONDS) and was killed" in (
+        words)
