@@ -10,10 +10,11 @@ A library is looked up once per type, by `library_of`.
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
-from . import _dlpack, _driver
+from . import _cuda_interface, _dlpack, _driver
 
 ITEM_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3": 1}
 DTYPES = "bf16, f16, f32 or f8e4m3"
@@ -143,9 +144,10 @@ class Library:
             return self._from_dlpack(array, name, stream, written)
         interface = getattr(array, "__cuda_array_interface__", None)
         if interface is not None:
-            if written and interface["data"][1]:
+            contents = _cuda_interface.read(interface, name)
+            if written and contents.read_only:
                 self._refuse_read_only(array, name)
-            return self._from_interface(array, interface, name, stream)
+            return self._from_interface(array, contents, name, stream)
         raise TypeError(
             f"{name}: expects an array on a GPU (torch, cupy, jax, or "
             f"anything with __dlpack__ or __cuda_array_interface__), but got "
@@ -158,7 +160,7 @@ class Library:
         if not hasattr(array, "__dlpack__"):
             interface = getattr(array, "__cuda_array_interface__", None)
             if interface is not None:
-                return interface.get("stream") or 0
+                return _cuda_interface.stream_of(interface, "q") or 0
         return 0
 
     def empty(self, like: Any, sizes: tuple[int, ...],
@@ -194,7 +196,7 @@ class Library:
 
     def _from_dlpack(self, array: Any, name: str, stream: int,
                      written: bool) -> Array:
-        device_type, _ = array.__dlpack_device__()
+        device_type = self._dlpack_device(array, name)
         if device_type not in (_dlpack.CUDA, _dlpack.CUDA_MANAGED):
             self._refuse_device(array, name, device_type)
         # The protocol writes the default stream as 1; 0 is ambiguous there.
@@ -209,6 +211,18 @@ class Library:
                              f"memory, but {type_name(array)} says: {error}"
                              ) from error
         return self._from_capsule(capsule, array, name, written)
+
+    @staticmethod
+    def _dlpack_device(array: Any, name: str) -> int:
+        device = array.__dlpack_device__()
+        try:
+            device_type, _ = map(operator.index, device)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{name}: expects __dlpack_device__ to give the type and the "
+                f"number of a device, but {type_name(array)} gives "
+                f"{device!r}") from None
+        return device_type
 
     def _from_capsule(self, capsule: Any, array: Any, name: str,
                       written: bool) -> Array:
@@ -231,35 +245,28 @@ class Library:
         raise ValueError(f"{name}: expects an array that can be written, but "
                          f"got a {type_name(array)} that is read-only")
 
-    def _from_interface(self, array: Any, interface: dict[str, Any],
+    def _from_interface(self, array: Any, contents: _cuda_interface.Contents,
                         name: str, stream: int) -> Array:
-        if interface.get("mask") is not None:
-            raise ValueError(
-                f"{name}: expects an array without a mask, but got one in "
-                f"its __cuda_array_interface__")
-        typestr = interface["typestr"]
-        dtype = _TYPESTRS.get(typestr)
+        dtype = _TYPESTRS.get(contents.typestr)
         if dtype is None:
-            wrong_dtype(name, f"typestr {typestr}")
-        sizes = tuple(interface["shape"])
-        byte_strides = interface.get("strides")
-        if byte_strides is None:
-            strides = _dlpack.row_major(sizes)
+            wrong_dtype(name, f"typestr {contents.typestr}")
+        if contents.byte_strides is None:
+            strides = _dlpack.row_major(contents.sizes)
         else:
             item = ITEM_BYTES[dtype]
-            if any(stride % item for stride in byte_strides):
+            if any(stride % item for stride in contents.byte_strides):
                 raise ValueError(
                     f"{name}: expects strides of whole elements of {item} "
-                    f"bytes, but got {list(byte_strides)} bytes")
-            strides = tuple(stride // item for stride in byte_strides)
-        address = interface["data"][0] or 0
-        check_memory(name, array, address, sizes)
+                    f"bytes, but got {list(contents.byte_strides)} bytes")
+            strides = tuple(stride // item for stride in contents.byte_strides)
+        address = contents.address
+        check_memory(name, array, address, contents.sizes)
         device = _driver.device_of(address, name) if address else 0
-        written_on = interface.get("stream")
+        written_on = contents.stream
         if written_on is not None and written_on != (stream or
                                                      _LEGACY_STREAM):
             _driver.wait(device, stream, written_on)
-        return Array(address, dtype, sizes, strides, device, array)
+        return Array(address, dtype, contents.sizes, strides, device, array)
 
 
 class JaxLibrary(Library):

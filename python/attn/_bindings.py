@@ -74,7 +74,11 @@ class Binding:
         if len(addresses) != self.count:
             raise ValueError(f"expects {self.count} addresses, but got "
                              f"{len(addresses)}")
-        packed = self.pack(*addresses)
+        try:
+            packed = self.pack(*addresses)
+        except struct.error as error:
+            raise ValueError(f"expects addresses of 64 bits, but got "
+                             f"{list(addresses)}: {error}") from None
         if scratch is None:
             _native.call("attn_launch", self.handle, packed, self.count,
                          stream)

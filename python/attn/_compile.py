@@ -218,7 +218,7 @@ def compile(text: Union[str, Problem], *, machine: Optional[str] = None,
         raise TypeError(f"expects MLIR text or an attn.Problem, but got "
                         f"{type(text).__name__}")
     _cache.ready()
-    data = text.encode()
+    data = str.encode(text)
     return Executable(result_handle(
         "attn_compile", data, len(data), _native.encode(machine, "machine"),
         _native.encode(schedule, "schedule"),

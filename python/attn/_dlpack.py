@@ -24,6 +24,8 @@ _CODES = {0: "int", 1: "uint", 2: "float", 3: "opaque", 4: "bfloat",
           9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
           11: "float8_e4m3fnuz", 12: "float8_e5m2"}
 _NEWEST_MAJOR = 1
+#: PyTorch's, and what can be a real array's.
+MAX_RANK = 64
 _READ_ONLY = 1
 
 
@@ -83,7 +85,11 @@ def row_major(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def read(capsule: Any, name: str) -> Contents:
-    """The contents of a capsule; ValueError if it was used or is too new."""
+    """The contents of a capsule; ValueError if it was used, is too new or
+    has a rank that no array has; TypeError if it is no such capsule."""
+    if not is_capsule(capsule):
+        raise TypeError(f"{name}: expects a DLPack capsule, but got "
+                        f"{type(capsule).__name__}")
     label = _name_of(capsule)
     flags = 0
     if label == b"dltensor_versioned":
@@ -102,6 +108,11 @@ def read(capsule: Any, name: str) -> Contents:
     else:
         raise TypeError(f"{name}: expects a DLPack capsule, but got one of "
                         f"the name {label!r}")
+    if not 0 <= tensor.rank <= MAX_RANK or (tensor.rank and not tensor.sizes):
+        raise ValueError(
+            f"{name}: expects a DLPack capsule of rank 0 to {MAX_RANK} with "
+            f"its sizes, but got rank {tensor.rank}"
+            f"{'' if tensor.sizes else ' and no sizes'}")
     sizes = tuple(tensor.sizes[:tensor.rank]) if tensor.rank else ()
     strides = tuple(tensor.strides[:tensor.rank]) if (
         tensor.rank and tensor.strides) else row_major(sizes)
@@ -111,8 +122,12 @@ def read(capsule: Any, name: str) -> Contents:
         text += str(tensor.bits)
     if tensor.lanes != 1:
         text += f"x{tensor.lanes}"
+    address = (tensor.data or 0) + tensor.byte_offset
+    if address >= 1 << 64:
+        raise ValueError(f"{name}: expects an address of 64 bits, but got "
+                         f"{address:#x}")
     return Contents(
-        (tensor.data or 0) + tensor.byte_offset,
+        address,
         _DTYPES.get(kind) if tensor.lanes == 1 else None, text, sizes,
         strides, tensor.device_type, tensor.device_id,
         bool(flags & _READ_ONLY))

@@ -83,6 +83,19 @@ def call(q=None, k=None, v=None, out=None, **options):
      "o: expects an array that can be written, .*read-only"),
     ({"q": Dlpack(*Q, address=(1 << 40) + 1)}, ValueError,
      "q at an address that is a multiple of its elements' 2 bytes"),
+    # Arrays that break the protocol they speak.
+    ({"q": Interface(*Q, data=(1 << 70, False))}, ValueError,
+     r"q: expects __cuda_array_interface__\['data'\] to be an address and "
+     r"whether it is read-only, but got \(1180591620717411303424, False\)"),
+    ({"k": Interface(*K, shape="2x2")}, ValueError,
+     r"k: expects __cuda_array_interface__\['shape'\] to be sizes of 0 or "
+     r"more, but got '2x2'"),
+    ({"k": Interface(*K, strides=(1, 2))}, ValueError,
+     r"\['strides'\] to be None or 4 numbers of bytes, but got \(1, 2\)"),
+    ({"q": Interface(*Q, stream="main")}, ValueError,
+     r"\['stream'\] to be None or the handle of a stream, but got 'main'"),
+    ({"q": Dlpack(*[1] * 70)}, ValueError, "q: expects a DLPack capsule of "
+     "rank 0 to 64 with its sizes, but got rank 70"),
     # No arrays at all.
     ({"q": [1.0]}, TypeError, "q: expects an array on a GPU .*but got list"),
     ({"v": "v"}, TypeError, "v: expects an array on a GPU .*but got str"),
@@ -94,6 +107,7 @@ def call(q=None, k=None, v=None, out=None, **options):
     ({"mask": "diagonal"}, ValueError, "but got 'diagonal'"),
     ({"window": (1, 2, 3)}, TypeError, r"a pair \(left, right\), but got "),
     ({"scale": "1"}, TypeError, "scale expects a number or None, but got str"),
+    ({"scale": 10**400}, ValueError, "scale expects a number that f32 has"),
     ({"machine": 90}, TypeError, "machine expects a string, but got 90"),
     ({"stream": "main"}, TypeError, "stream expects the handle of a CUDA "
      "stream, or an object with cuda_stream, ptr or __cuda_stream__, but got "
