@@ -22,10 +22,25 @@ std::string_view attn::name(DataType type) {
   return "";
 }
 
+/// The name that PyTorch, NumPy and JAX have for it.
+static std::string_view longName(DataType type) {
+  switch (type) {
+  case DataType::bf16:
+    return "bfloat16";
+  case DataType::f16:
+    return "float16";
+  case DataType::f32:
+    return "float32";
+  case DataType::f8e4m3:
+    return "float8_e4m3fn";
+  }
+  return "";
+}
+
 std::optional<DataType> attn::parseDataType(std::string_view text) {
   for (DataType type :
        {DataType::bf16, DataType::f16, DataType::f32, DataType::f8e4m3})
-    if (name(type) == text)
+    if (name(type) == text || longName(type) == text)
       return type;
   return std::nullopt;
 }

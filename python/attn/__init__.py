@@ -40,11 +40,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("torch", "jax"):
-        return importlib.import_module(f"attn.{name}")
-    if name == "__version__":  # the library's own
-        from . import _native
-        return _native.version()
+    # An attribute that cannot be had is an AttributeError, or hasattr and
+    # help would fail; `import attn.torch` still says ImportError.
+    try:
+        if name in ("torch", "jax"):
+            return importlib.import_module(f"attn.{name}")
+        if name == "__version__":  # the library's own
+            from . import _native
+            return _native.version()
+    except ImportError as error:
+        raise AttributeError(
+            f"attn.{name} is not there: {error}") from error
     raise AttributeError(f"module 'attn' has no attribute {name!r}")
 
 

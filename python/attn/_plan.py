@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import html
 import json
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Sequence
@@ -65,6 +66,10 @@ class Refused:
     reason: str
 
 
+#: So many plans of a report are shown.
+_SHOWN = 20
+
+
 @dataclass(frozen=True)
 class Packing:
     """How query heads that share their keys are planned: `query_heads` of them
@@ -80,7 +85,7 @@ class Packing:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlanReport:
     """Every choice for a problem on a machine: `plans`, best first, and
     `refused`.  `packing` says how many of the query heads that share their
@@ -89,7 +94,8 @@ class PlanReport:
     `regime` is the theory's: "large_cache" when the elements that the shared
     memory of a block holds are at least head_dim squared, else "small_cache".
     `lower_bound_bytes` must move between L2 and the multiprocessors whatever
-    the schedule.
+    the schedule.  Printed, it is one line; in a notebook, a table of the best
+    plans.
     """
 
     problem: Problem
@@ -99,6 +105,35 @@ class PlanReport:
     plans: tuple[Plan, ...]
     refused: tuple[Refused, ...]
     packing: Packing
+
+    def __repr__(self) -> str:
+        best = self.built or (self.plans[0] if self.plans else None)
+        chosen = "none fits" if best is None else (
+            f"best {best.text}, {best.seconds * 1e6:.4g} us, bound by "
+            f"{best.bound_by}")
+        return (f"<attn.PlanReport {self.problem.dtype} on "
+                f"{self.machine.name}: {chosen}; {len(self.plans)} plans, "
+                f"{len(self.refused)} refused>")
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the plans, best first."""
+        head = ("schedule", "tiles", "kernel", "predicted", "bound by",
+                "HBM bytes", "L2 bytes")
+        rows = [(plan.schedule,
+                 ", ".join(f"{n} = {size}" for n, size in plan.tiles.items()),
+                 plan.kernel or "none", f"{plan.seconds * 1e6:.4g} us",
+                 plan.bound_by, f"{plan.bytes['hbm']:,}",
+                 f"{plan.bytes['l2']:,}") for plan in self.plans[:_SHOWN]]
+
+        def row(cells: Sequence[str], kind: str) -> str:
+            return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>"
+                                    for cell in cells) + "</tr>"
+
+        left = len(self.plans) - len(rows)
+        more = f"<p>and {left} plans more</p>" if left else ""
+        return (f"<p>{html.escape(repr(self)[1:-1])}</p><table>"
+                f"{row(head, 'th')}{''.join(row(r, 'td') for r in rows)}"
+                f"</table>{more}")
 
     @property
     def best(self) -> Plan:
@@ -149,9 +184,16 @@ def _problem(batch: int, heads: int, kv_heads: Optional[int], queries: int,
         keeps_weights=keep_weights)
 
 
+def _checked(problem: Any) -> Problem:
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem expects an attn.Problem, but got "
+                        f"{type(problem).__name__}")
+    return problem
+
+
 def report(problem: Problem, machine: str) -> PlanReport:
     """`plan` of a problem of which nothing is left open."""
-    native = problem._native()
+    native = _checked(problem)._native()
     values: Mapping[str, Any] = json.loads(_native.text(
         "attn_plan_json", ctypes.byref(native),
         _native.encode(machine, "machine")))
@@ -182,7 +224,8 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     head_dim], v [batch, kv_heads, keys, head_dim_v]; what is left out is as on
     the side of the queries.  `machine` is a name of `machines()`, which facts
     may follow: "l4, smem_bytes_per_block = 49152"; `dtype` is "bf16", "f16",
-    "f32" or "f8e4m3"; `causal`, `window` and `mask` are those of `forward`;
+    "f32" or "f8e4m3", or PyTorch's, NumPy's or JAX's name or type for it;
+    `causal`, `window` and `mask` are those of `forward`;
     `lse`: the log-sum-exp is a result too; `precision` of f32: "tf32x3" (the
     same as None) or "tf32"; `direction` "backward" is the gradients of q, k
     and v, where `deterministic` takes sums in the same order in every run, and
@@ -218,7 +261,7 @@ def bound_schedule(problem: Problem, *, machine: str = "h100_sxm",
     >>> bound_schedule(few, schedule="flash, query = 128")[:23]
     'flash, query = 128, key'
     """
-    native = problem._native()
+    native = _checked(problem)._native()
     return _native.text("attn_bound_schedule", ctypes.byref(native),
                         _native.encode(machine, "machine"),
                         _native.encode(schedule, "schedule"))

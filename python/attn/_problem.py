@@ -35,7 +35,28 @@ def scale_number(value: Any) -> Optional[float]:
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(
             f"scale expects a number or None, but got {type(value).__name__}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("scale expects a number that f32 has, but got one "
+                         "beyond 1e308") from None
+
+
+def dtype_name(value: Any) -> Any:
+    """The name of an element type; one of PyTorch's, NumPy's or JAX's own
+    types gives the name that it has there, which the library knows too.  What
+    is neither stays as it is, to be refused.
+
+    >>> import ctypes
+    >>> dtype_name("bf16"), dtype_name(ctypes.c_float) is ctypes.c_float
+    ('bf16', True)
+    """
+    owner = getattr(value, "__module__", None) or type(value).__module__
+    if isinstance(value, str) or str(owner).split(".")[0] not in (
+            "torch", "numpy", "jax", "ml_dtypes"):
+        return value
+    name = getattr(value, "name", None) or getattr(value, "__name__", None)
+    return name or str(value).rpartition(".")[2]
 
 
 def _window_side(value: Any, name: str) -> int:
@@ -93,8 +114,9 @@ class Problem:
 
     q is [batch, heads, queries, head_dim], k is [batch, kv_heads, keys,
     head_dim], v is [batch, kv_heads, keys, head_dim_v].  To compile, batch,
-    queries and keys may be None: any number.  `scale` None means
-    1/sqrt(head_dim).  `precision` is that of f32, "tf32x3" or "tf32"; None is
+    queries and keys may be None: any number.  `dtype` is "bf16", "f16", "f32"
+    or "f8e4m3", or PyTorch's, NumPy's or JAX's name or type for it.  `scale`
+    None means 1/sqrt(head_dim).  `precision` is that of f32, "tf32x3" or "tf32"; None is
     "tf32x3".  `alignment` is the number of bytes that divides the
     address of every row: 16, 8, 4 or 2.
 
@@ -151,7 +173,8 @@ class Problem:
         scale = scale_number(self.scale)
         return _native.Problem(
             ctypes.sizeof(_native.Problem),
-            _native.encode(self.dtype, "dtype"), free(self.batch, "batch"),
+            _native.encode(dtype_name(self.dtype), "dtype"),
+            free(self.batch, "batch"),
             heads, kv_heads, free(self.queries, "queries"),
             free(self.keys, "keys"), head_dim, head_dim_v,
             _native.encode(self.mask, "mask"), bool(self.lse),

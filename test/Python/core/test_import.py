@@ -29,6 +29,37 @@ def test_everything_public_is_there():
         attn.tpu
 
 
+def test_help_where_no_framework_is_installed(python, tmp_path):
+    for name in ("torch", "jax"):
+        (tmp_path / f"{name}.py").write_text(
+            f"raise ModuleNotFoundError('no module {name} here')")
+    said = python("""
+        import sys
+        sys.path.insert(0, ".")
+        import attn
+        print(hasattr(attn, "torch"), hasattr(attn, "jax"))
+        try:
+            attn.torch
+        except AttributeError as error:
+            print(error)
+        try:
+            import attn.torch
+        except ImportError as error:
+            print(error)
+        help(attn)
+        """)
+    lines = said.split("\n")
+    assert lines[:3] == ["False False", "attn.torch is not there: no module "
+                         "torch here", "no module torch here"]
+    assert "an attention compiler" in said and "forward(q: " in said
+
+
+def test_help_without_the_library(python):
+    said = python("import attn; print(hasattr(attn, '__version__')); "
+                  "help(attn)", ATTN_LIBRARY="/nowhere/libattn.so")
+    assert said.startswith("False\n") and "forward(q: " in said
+
+
 def test_version_is_that_of_the_project():
     with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as f:
         assert f"project(attn VERSION {attn.__version__} " in f.read()

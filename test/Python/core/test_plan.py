@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+from xml.etree import ElementTree
 
 import attn
 import pytest
@@ -70,6 +71,46 @@ def test_reports_are_values():
         first.regime = "small_cache"
 
 
+def test_reports_are_shown_in_short():
+    report = attn.plan(**LLAMA)
+    assert repr(report) == str(report)
+    assert "\n" not in repr(report) and len(repr(report)) < 400
+    for words in ("bf16 on h100_sxm", report.best.text, "bound by",
+                  f"{len(report.plans)} plans"):
+        assert words in repr(report)
+    shown = report._repr_html_()
+    assert shown.count("<tr>") == min(len(report.plans), 20) + 1
+    assert len(shown) < 20000 and report.best.kernel in shown
+    assert f"and {len(report.plans) - 20} plans more" in shown
+    ElementTree.fromstring(f"<div>{shown}</div>")  # well formed
+    empty = dataclasses.replace(report, plans=())
+    assert "none fits" in repr(empty) and "none fits" in empty._repr_html_()
+
+
+@pytest.mark.parametrize("name, long", [
+    ("bf16", "bfloat16"), ("f16", "float16"), ("f32", "float32"),
+    ("f8e4m3", "float8_e4m3fn")])
+def test_types_by_all_their_names(name, long):
+    shape = dict(batch=1, heads=2, queries=512, head_dim=64)
+    report = attn.plan(**shape, dtype=name)
+    # Those of frameworks, which need not be there.
+    scalar = type(long, (), {"__module__": "ml_dtypes"})
+    tensor = type("dtype", (), {"__module__": "torch",
+                                "__repr__": lambda self: f"torch.{long}"})()
+    for spelled in (long, scalar, tensor):
+        assert attn.plan(**shape, dtype=spelled) == report
+        assert attn.Problem(heads=2, head_dim=64, dtype=spelled).text == (
+            attn.Problem(heads=2, head_dim=64, dtype=name).text)
+    assert report.problem.dtype == name
+
+
+def test_numbers_of_numpy_as_types():
+    numpy = pytest.importorskip("numpy")
+    for given in (numpy.float16, numpy.dtype("float16")):
+        assert attn.plan(batch=1, heads=2, queries=64, head_dim=64,
+                         dtype=given).problem.dtype == "f16"
+
+
 def test_a_chosen_schedule_can_be_given_back():
     report = attn.plan(**LLAMA)
     tiles = report.plans[3].text
@@ -105,6 +146,8 @@ def test_no_bound_schedule():
         attn.bound_schedule(wide)
     with pytest.raises(ValueError, match="queries between 1 and"):
         attn.bound_schedule(dataclasses.replace(sized, queries=None))
+    with pytest.raises(TypeError, match="expects an attn.Problem, but got int"):
+        attn.bound_schedule(7)
 
 
 def test_what_is_left_out():
