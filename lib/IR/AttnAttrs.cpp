@@ -127,7 +127,8 @@ void PrecisionAttr::print(AsmPrinter &printer) const {
 // Machine
 //===----------------------------------------------------------------------===//
 
-/// Applies the overrides to a known machine; a sentence on failure.
+/// Applies the overrides to a known machine; a sentence on failure, also when
+/// facts contradict each other.
 static std::optional<std::string>
 applyOverrides(Machine &machine, ArrayRef<NamedAttribute> overrides) {
   for (NamedAttribute field : overrides) {
@@ -136,7 +137,7 @@ applyOverrides(Machine &machine, ArrayRef<NamedAttribute> overrides) {
     if (auto error = overrideField(machine, {name.data(), name.size()}, value))
       return error;
   }
-  return std::nullopt;
+  return check(machine);
 }
 
 Machine MachineAttr::resolve() const {

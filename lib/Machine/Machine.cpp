@@ -97,7 +97,9 @@ std::string attn::unknownMachine(std::string_view name) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A field that may be overridden: a count or a rate, and what it may be.
+/// A field that may be overridden: a count or a rate, and what it may be.  A
+/// machine has some of everything but the shared memory that a block may use;
+/// what it has none of is a matter of its chip.
 struct Field {
   std::string_view name;
   int64_t Machine::*count;
@@ -112,11 +114,12 @@ static const Field fields[] = {
     {"sms", &Machine::sms, nullptr, 1, 1e6},
     {"smem_bytes_per_block", &Machine::smemBytesPerBlock, nullptr, 0, 1e9},
     {"smem_bytes_per_sm", &Machine::smemBytesPerSm, nullptr, 0, 1e9},
-    {"registers_per_sm", &Machine::registersPerSm, nullptr, 1, 1e9},
+    // A warp on each scheduler has 8 for each thread.
+    {"registers_per_sm", &Machine::registersPerSm, nullptr, 1024, 1e9},
     {"max_threads_per_sm", &Machine::maxThreadsPerSm, nullptr, 32, 1e6},
     {"max_blocks_per_sm", &Machine::maxBlocksPerSm, nullptr, 1, 1e6},
     {"max_cluster_size", &Machine::maxClusterSize, nullptr, 1, 1e6},
-    {"l2_bytes", &Machine::l2Bytes, nullptr, 0, kMost},
+    {"l2_bytes", &Machine::l2Bytes, nullptr, 1, kMost},
     {"hbm_bytes", &Machine::hbmBytes, nullptr, 1, kMost},
     {"clock_hz", nullptr, &Machine::clockHz, 1e6, 1e11},
     {"hbm_bytes_per_second", nullptr, &Machine::hbmBytesPerSecond, 1e6, 1e18},
@@ -127,11 +130,11 @@ static const Field fields[] = {
      1, 1e6},
     {"exp_per_clock_per_sm", nullptr, &Machine::expPerClockPerSm, 1, 1e6},
     {"tensor16_flops_per_clock_per_sm", nullptr,
-     &Machine::tensor16FlopsPerClockPerSm, 0, 1e7},
+     &Machine::tensor16FlopsPerClockPerSm, 1, 1e7},
     {"tensor8_flops_per_clock_per_sm", nullptr,
-     &Machine::tensor8FlopsPerClockPerSm, 0, 1e7},
+     &Machine::tensor8FlopsPerClockPerSm, 1, 1e7},
     {"mma_sync_flops_per_clock_per_sm", nullptr,
-     &Machine::mmaSyncFlopsPerClockPerSm, 0, 1e7},
+     &Machine::mmaSyncFlopsPerClockPerSm, 1, 1e7},
 };
 
 std::string attn::machineFieldNames() {
@@ -144,7 +147,8 @@ std::string attn::machineFieldNames() {
 std::vector<MachineField> attn::machineFields() {
   std::vector<MachineField> result;
   for (const Field &field : fields)
-    result.push_back({field.name, field.count != nullptr});
+    result.push_back(
+        {field.name, field.count != nullptr, field.least, field.most});
   return result;
 }
 
@@ -188,6 +192,17 @@ attn::overrideField(Machine &machine, std::string_view name, double value) {
     return subject + " to be a whole number, but got " + number(value);
   machine.*field->count = static_cast<int64_t>(value);
   return std::nullopt;
+}
+
+std::optional<std::string> attn::check(const Machine &machine) {
+  int64_t kept = machine.smemBytesReservedPerBlock();
+  int64_t needed = machine.smemBytesPerBlock + kept;
+  if (machine.smemBytesPerSm >= needed)
+    return std::nullopt;
+  return "expects smem_bytes_per_sm to be at least " + std::to_string(needed) +
+         ", smem_bytes_per_block and " + std::to_string(kept) +
+         " that the system keeps, but got " +
+         std::to_string(machine.smemBytesPerSm);
 }
 
 std::optional<double> attn::fieldValue(const Machine &machine,

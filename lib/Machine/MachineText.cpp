@@ -69,5 +69,9 @@ std::optional<Machine> attn::parseMachine(std::string_view text,
     if (auto sentence = overrideField(machine, field, *value))
       return fails(*sentence);
   }
+  if (auto sentence = check(machine)) {
+    error = *sentence + " (in '" + std::string(text) + "')";
+    return std::nullopt;
+  }
   return machine;
 }

@@ -362,7 +362,7 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
 
   if (result.smemBytes > machine.smemBytesPerBlock ||
       result.registersPerThread > kMaxRegistersPerThread ||
-      result.threads > 1024)
+      result.threads > kMostThreads)
     return result;
   // Registers are dealt out to a warp in units of 256, from the quarter of the
   // file that belongs to its scheduler.
@@ -541,55 +541,4 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   most.rowScratchBytes = heads * ofHead.ofRows + ofHead.ofStrip + ofParts;
   most.scratchBytes = heads * ofHead.all + places + ofHead.ofStrip + ofParts;
   return most;
-}
-
-std::optional<std::string> attn::checkFootprint(const Footprint &space,
-                                                const Schedule &schedule,
-                                                const Problem &problem,
-                                                const Machine &machine) {
-  auto exceeds = [&](const char *what, int64_t needed, const char *whose,
-                     int64_t limit) {
-    return std::string("needs ") + std::to_string(needed) + " " + what +
-           ", but " + whose + " has " + std::to_string(limit);
-  };
-  std::string block = "a block on " + machine.name;
-  if (space.smemBytes > machine.smemBytesPerBlock)
-    return exceeds("bytes of shared memory", space.smemBytes, block.c_str(),
-                   machine.smemBytesPerBlock);
-  if (space.registersPerThread > kMaxRegistersPerThread)
-    return exceeds("registers per thread", space.registersPerThread, "a thread",
-                   kMaxRegistersPerThread);
-  for (const Schedule::Launch &launch : schedule.launches())
-    for (size_t i = launch.first; i < launch.end; ++i) {
-      const Node &grid = schedule.grids[i];
-      if (!grid.pipeline)
-        continue;
-      int64_t together = grid.pipeline.blocks();
-      if (grid.pipeline.cluster > machine.maxClusterSize)
-        return exceeds("blocks in a cluster", grid.pipeline.cluster,
-                       machine.name.c_str(), machine.maxClusterSize);
-      if (together > machine.sms)
-        return exceeds("blocks at once", together, machine.name.c_str(),
-                       machine.sms);
-      int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
-      RegisterBudget budget = budgetOf(schedule.grids[launch.main], problem);
-      if (needed > budget.consumer)
-        return exceeds("registers per thread", needed,
-                       ("each of " + std::to_string(grid.pipeline.warpgroups) +
-                        " warpgroups")
-                           .c_str(),
-                       budget.consumer);
-    }
-  if (space.threads > 1024)
-    return exceeds("threads", space.threads, "a block", 1024);
-  if (space.blocksPerSm < 1)
-    return exceeds("registers per block",
-                   space.threads / 32 *
-                       roundUp(space.registersPerThread * 32, 256),
-                   ("a multiprocessor of " + machine.name).c_str(),
-                   machine.registersPerSm);
-  if (space.scratchBytes > machine.hbmBytes)
-    return exceeds("bytes of scratch memory", space.scratchBytes,
-                   machine.name.c_str(), machine.hbmBytes);
-  return std::nullopt;
 }

@@ -490,6 +490,12 @@ int64_t heldDescriptors(const Node &grid, const Problem &problem) {
 
 } // namespace
 
+int64_t attn::registersOfBlock(const Node &grid, const Problem &problem) {
+  RegisterBudget budget = budgetOf(grid, problem);
+  return 128 * (grid.pipeline.warpgroups * budget.consumer +
+                budget.others * budget.producer);
+}
+
 Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
                                   const Machine &machine) {
   PipelineSpace space(grid, problem);
@@ -497,12 +503,12 @@ Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
   Footprint result;
   result.smemBytes = space.smemBytes();
   result.registersPerThread = space.registers + heldDescriptors(grid, problem);
-  result.threads =
-      128 * (grid.pipeline.warpgroups + budgetOf(grid, problem).others);
+  result.threads = 128 * (grid.pipeline.warpgroups + budget.others);
   // The budget is for a whole multiprocessor.
   bool fits = result.smemBytes <= machine.smemBytesPerBlock &&
               result.registersPerThread <= budget.consumer &&
-              result.threads <= machine.maxThreadsPerSm;
+              result.threads <= machine.maxThreadsPerSm &&
+              registersOfBlock(grid, problem) <= machine.registersPerSm;
   result.blocksPerSm = fits ? 1 : 0;
   return result;
 }

@@ -13,6 +13,8 @@ inline constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 
 /// The registers of the warpgroups of a pipeline.
 RegisterBudget budgetOf(const Node &grid, const Problem &problem);
+/// All registers that these have.
+int64_t registersOfBlock(const Node &grid, const Problem &problem);
 
 /// Words of one head, one for each tile of a grid, that tell when it may begin
 /// beside another; of those blocks too that scratch is filled up with.

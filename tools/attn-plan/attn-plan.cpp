@@ -119,6 +119,8 @@ static int readMachine(Machine &machine) {
     if (auto sentence = overrideField(machine, field.trim().str(), value))
       return fail(*sentence, "known fields: " + machineFieldNames());
   }
+  if (auto sentence = check(machine))
+    return fail(*sentence);
   return 0;
 }
 

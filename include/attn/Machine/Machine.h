@@ -102,10 +102,12 @@ std::string machineNames();
 /// "expects a known machine, but got 'h1000'; known machines: ...".
 std::string unknownMachine(std::string_view name);
 
-/// A fact that can be overridden, spelled `smem_bytes_per_block`.
+/// A fact that can be overridden, spelled `smem_bytes_per_block`, and what it
+/// may be.
 struct MachineField {
   std::string_view name;
   bool isInteger;
+  double least, most;
 };
 
 /// All facts that can be overridden.
@@ -118,6 +120,10 @@ std::string machineFieldNames();
 /// out of range, a fraction where a count is due.
 std::optional<std::string> overrideField(Machine &machine,
                                          std::string_view field, double value);
+
+/// A sentence when facts contradict each other: a block may not use more shared
+/// memory than a multiprocessor has.  For when all are overridden.
+std::optional<std::string> check(const Machine &machine);
 
 /// What the machine has in that field; nothing if there is no such field.
 std::optional<double> fieldValue(const Machine &machine,

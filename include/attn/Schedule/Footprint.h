@@ -86,8 +86,8 @@ bool staggersRows(const Problem &problem);
 int64_t smemPitch(int64_t columns, int64_t bytesPerElement,
                   bool isStaggered = false);
 
-/// The most registers that one thread can have.
-inline constexpr int64_t kMaxRegistersPerThread = 255;
+/// The most registers that one thread can have, and threads of a block.
+inline constexpr int64_t kMaxRegistersPerThread = 255, kMostThreads = 1024;
 
 /// Descriptors of a factor of wgmma, one per step of 32 contracted bytes, that
 /// a kernel keeps in uniform registers: 4 words for a pair, of 63.  Where there

@@ -71,6 +71,18 @@ module attributes {attn.machine = #attn.machine<h100_sxm, smem_bytes_per_block =
 
 // -----
 
+// expected-error @below {{expects l2_bytes between 1 and 1000000000000000, but got 0}}
+// expected-note @below {{fields: }}
+module attributes {attn.machine = #attn.machine<h100_sxm, l2_bytes = 0>} {}
+
+// -----
+
+// expected-error @below {{expects smem_bytes_per_sm to be at least 233472, smem_bytes_per_block and 1024 that the system keeps, but got 65536}}
+// expected-note @below {{fields: }}
+module attributes {attn.machine = #attn.machine<h100_sxm, smem_bytes_per_sm = 65536>} {}
+
+// -----
+
 // expected-error @below {{expected floating point literal}}
 module attributes {attn.machine = #attn.machine<h100_sxm, sms = many>} {}
 

@@ -164,6 +164,36 @@ TEST(Machine, OverrideRefusesWithNumbers) {
   EXPECT_EQ(fieldValue(m, "smem"), std::nullopt);
 }
 
+/// What nothing can be divided by is refused by its name.
+TEST(Machine, OverrideRefusesNothing) {
+  for (const MachineField &field : machineFields()) {
+    Machine m = *findMachine("h100_sxm");
+    auto sentence = overrideField(m, field.name, 0);
+    if (field.name == "smem_bytes_per_block" ||
+        field.name == "smem_bytes_per_sm")
+      EXPECT_EQ(sentence, std::nullopt);
+    else
+      EXPECT_EQ(sentence.value_or("").find(
+                    "expects " + std::string(field.name) + " between "),
+                0u)
+          << field.name;
+  }
+}
+
+/// A block may not use more shared memory than a multiprocessor has.
+TEST(Machine, ContradictionsAreFound) {
+  for (const Machine &machine : machines())
+    EXPECT_EQ(check(machine), std::nullopt) << machine.name;
+  Machine m = *findMachine("h100_sxm");
+  EXPECT_EQ(overrideField(m, "smem_bytes_per_sm", 0), std::nullopt);
+  EXPECT_EQ(*check(m),
+            "expects smem_bytes_per_sm to be at least 233472, "
+            "smem_bytes_per_block and 1024 that the system keeps, but got 0");
+  EXPECT_EQ(overrideField(m, "smem_bytes_per_block", 0), std::nullopt);
+  EXPECT_EQ(overrideField(m, "smem_bytes_per_sm", 1024), std::nullopt);
+  EXPECT_EQ(check(m), std::nullopt);
+}
+
 TEST(Machine, OverrideOutranksMeasurement) {
   Machine m = *findMachine("h100_sxm");
   EXPECT_GT(m.measuredHbmBytesPerSecond, 0);

@@ -45,6 +45,14 @@ TEST(MachineText, WrongTexts) {
             "expects every field once, but got 'sms' twice (at character 14 of "
             "'l4, sms = 3, sms = 3')" +
                 fields);
+  EXPECT_EQ(refusal("l4, l2_bytes = 0"),
+            "expects l2_bytes between 1 and 1000000000000000, but got 0 (at "
+            "character 5 of 'l4, l2_bytes = 0')" +
+                fields);
+  EXPECT_EQ(refusal("l4, smem_bytes_per_sm = 0"),
+            "expects smem_bytes_per_sm to be at least 102400, "
+            "smem_bytes_per_block and 1024 that the system keeps, but got 0 "
+            "(in 'l4, smem_bytes_per_sm = 0')");
   for (const char *piece :
        {"sms", "sms =", "sms = x", "sms = -3", "sms = 1e3", "sms = .5",
         "sms = 1.2.3", "sms = nan", "= 3 4", "sms 3"})
