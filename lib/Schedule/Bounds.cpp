@@ -37,15 +37,17 @@ Bounds attn::bounds(const Problem &problem, double m) {
   Bounds result;
   double keyHeads = double(problem.batch) * problem.kvHeads;
   double wide = double(problem.headDim) + problem.headDimV;
-  if (problem.direction == Direction::forward)
-    result.compulsoryWords =
-        heads * (seeing * problem.headDim +
-                 double(problem.queries) * problem.headDimV) +
-        keyHeads * span * wide;
-  else
-    result.compulsoryWords =
-        heads * (seeing * wide + double(problem.queries) * problem.headDim) +
-        keyHeads * (span + double(problem.keys)) * wide;
+  double results;
+  if (problem.direction == Direction::forward) {
+    result.inputWords =
+        heads * seeing * problem.headDim + keyHeads * span * wide;
+    results = heads * double(problem.queries) * problem.headDimV;
+  } else {
+    result.inputWords = heads * seeing * wide + keyHeads * span * wide;
+    results = heads * double(problem.queries) * problem.headDim +
+              keyHeads * double(problem.keys) * wide;
+  }
+  result.compulsoryWords = result.inputWords + results;
   result.largeCacheWords = heads * (pairs * d * d / (m + 4 * d * d) - m);
   if (m > 0)
     result.smallCacheWords =
@@ -56,15 +58,22 @@ Bounds attn::bounds(const Problem &problem, double m) {
 }
 
 LevelBounds attn::levelBounds(const Problem &problem, const Machine &machine) {
-  int64_t size = bytesOf(problem.dtype);
-  auto bytes = [&](double fastBytes) {
-    return static_cast<int64_t>(bounds(problem, fastBytes / size).words) * size;
+  double size = double(bytesOf(problem.dtype));
+  auto bytes = [&](double words) {
+    return static_cast<int64_t>(words) * bytesOf(problem.dtype);
   };
-  return {bytes(machine.l2Bytes), lowerBoundBytes(problem, machine),
-          bytes(4.0 * machine.registersPerSm)};
+  double registers = 4.0 * double(machine.registersPerSm);
+  double onChip =
+      double(machine.l2Bytes) +
+      double(machine.sms) * (double(machine.smemBytesPerSm) + registers);
+  Bounds ofRegisters = bounds(problem, registers / size);
+  return {bytes(bounds(problem, onChip / size).words),
+          lowerBoundBytes(problem, machine),
+          bytes(std::max({ofRegisters.inputWords, ofRegisters.largeCacheWords,
+                          ofRegisters.smallCacheWords}))};
 }
 
 int64_t attn::lowerBoundBytes(const Problem &problem, const Machine &machine) {
-  double words = bounds(problem, cacheWords(problem, machine)).words;
+  double words = bounds(problem, double(cacheWords(problem, machine))).words;
   return static_cast<int64_t>(words) * bytesOf(problem.dtype);
 }

@@ -192,7 +192,8 @@ private:
       around.groupVisits =
           visits(problem, Axis::Query, kWarpgroupRows, around.innerStep);
     GridCensus &grid = result.grids.back();
-    grid.span = around.visits.innerSpan;
+    grid.span = around.outer == Axis::Key ? around.visits.visitedRows
+                                          : around.visits.innerSpan;
     int64_t pairs = around.visits.wholePairs + around.visits.raggedPairs;
     if (around.hasInner && pairs > 0)
       grid.longest = double(around.visits.mostPairs) *

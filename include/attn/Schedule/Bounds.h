@@ -14,11 +14,14 @@
 ///                 computed makes any attention a matrix product, which needs
 ///                 2V·d/√M − 2M (Smith, Lowery, Langou, van de Geijn)
 ///
-/// All three hold always, and backward too, which computes the scores again;
-/// the greatest counts.  The *regime* is the papers' convention: M = shared
-/// memory of a block in elements, d = the larger head dimension, large cache
-/// iff M >= d².  H100 in bf16: M = 116224, so d = 320 is large (102400) and d =
-/// 512 (262144) small.
+/// All three hold with standard multiplication, which makes every term of every
+/// score.  With fast multiplication only the order of the large-cache bound is
+/// proven (Saha, Ye, Theorem 4.8).  They hold backward too, which computes the
+/// scores again; the greatest counts.
+///
+/// The *regime* is the papers' convention: M = shared memory of a block in
+/// elements, d = the larger head dimension, large cache iff M >= d².  H100 in
+/// bf16: M = 116224, so d = 320 is large (102400) and d = 512 (262144) small.
 ///
 /// Source: Saha, Ye, arXiv 2402.07443, with explicit constants derived from the
 /// proofs there.  They speak of one processor with a cache of its own, as one
@@ -43,6 +46,7 @@ int64_t cacheWords(const Problem &problem, const Machine &machine);
 Regime regime(const Problem &problem, const Machine &machine);
 
 struct Bounds {
+  double inputWords = 0; ///< of the compulsory ones, those that are read
   double compulsoryWords = 0, largeCacheWords = 0, smallCacheWords = 0;
   double words = 0; ///< the greatest
 };
@@ -52,10 +56,18 @@ Bounds bounds(const Problem &problem, double cacheWords);
 
 /// The greatest bound in bytes of the input type.
 ///
-/// At every level the fast memory is what lies before it: the L2 of all
-/// multiprocessors, which share one processor's problem; the shared memory of a
-/// block; the registers of a multiprocessor, which hold what tensor cores
-/// accumulate.
+/// At every level the fast memory is what lies before it:
+///
+///   hbm    L2 and all memory of all multiprocessors, which share one
+///          processor's problem
+///   l2     the shared memory of a block, by the papers' convention
+///   smem   the registers of a multiprocessor, which hold what tensor cores
+///          accumulate
+///
+/// Operands of products come through shared memory.  Results need not: kernels
+/// store them, and add to sums, from registers.  So of the compulsory words
+/// only inputs count there.  The other two bounds hold as they are, since they
+/// count what the scores need.
 struct LevelBounds {
   int64_t hbmBytes = 0, l2Bytes = 0, smemBytes = 0;
 };

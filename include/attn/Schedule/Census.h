@@ -114,7 +114,7 @@ struct GridCensus {
   int64_t handovers = 0;
   /// Whether a ring brings less at a time than a step needs.
   bool isSliced() const { return stages > 1 && handovers > steps; }
-  int64_t span = 0; ///< key rows that some query sees
+  int64_t span = 0; ///< key rows that its blocks read
   /// Of a pipeline: key steps that its warpgroups multiply, in one head.
   int64_t groupSteps = 0;
   /// In rounds, the strips of a head, and the most heads at once, counted as

@@ -52,11 +52,30 @@ TEST(Regime, TakesTheLargerHeadDim) {
 TEST(Bounds, Formulas) {
   double n = 16384, d = 128, m = 4096;
   Bounds b = bounds(square(n, d), m);
+  EXPECT_DOUBLE_EQ(b.inputWords, 3 * n * d);
   EXPECT_DOUBLE_EQ(b.compulsoryWords, 4 * n * d);
   EXPECT_DOUBLE_EQ(b.largeCacheWords, n * n * d * d / (m + 4 * d * d) - m);
   EXPECT_DOUBLE_EQ(b.smallCacheWords,
                    (2 * d / std::sqrt(m) - 1) * n * n - 2 * m);
   EXPECT_EQ(b.words, b.smallCacheWords);
+}
+
+/// At HBM all memory of the chip is before it, at shared memory the registers,
+/// and there results do not count.
+TEST(Bounds, Levels) {
+  Machine machine = *findMachine("t4");
+  Problem p = square(4096, 2048, DataType::f32);
+  double onChip = double(machine.l2Bytes) +
+                  double(machine.sms) * (double(machine.smemBytesPerSm) +
+                                         4.0 * double(machine.registersPerSm));
+  LevelBounds least = levelBounds(p, machine);
+  EXPECT_EQ(least.hbmBytes, 4 * int64_t(bounds(p, onChip / 4).words));
+  EXPECT_EQ(least.l2Bytes, lowerBoundBytes(p, machine));
+  Bounds ofRegisters = bounds(p, double(machine.registersPerSm));
+  EXPECT_EQ(least.smemBytes, 4 * int64_t(ofRegisters.smallCacheWords));
+  machine.registersPerSm = 1 << 30;
+  EXPECT_EQ(levelBounds(p, machine).smemBytes,
+            4 * int64_t(ofRegisters.inputWords));
 }
 
 TEST(Bounds, KeyHeadsAreReadOnce) {
