@@ -88,7 +88,8 @@ def Tile_RowDotOp : Tile_Op<"row_dot", [MemoryEffects<[MemRead]>,
   let description = [{
     Per warp: value i is the sum over all columns of `lhs[row + i]` times
     `rhs[row + i]`, in f32; 0 behind the views, which have as many rows.  The
-    gradient of a softmax needs those of O and its gradient.
+    gradient of a softmax needs those of O and its gradient.  The views are alike
+    but for their alignment: rows of two arrays begin where each puts them.
   }];
   let arguments = (ins Tile_View:$lhs, Tile_View:$rhs, I32:$row);
   let results = (outs Tile_Row:$values);
