@@ -176,15 +176,18 @@ namespace {
 
 /// An op on tensors computes no more outputs than it may have and somebody
 /// uses: an LSE, or weights, that nobody looks at are not asked for.  An op of
-/// which nobody uses anything has no effect, and goes as all such ops do.
+/// which nobody uses anything has no effect, and goes as all such ops do.  With
+/// a schedule weights stay: only schedules that keep them were asked.
 struct DropUnusedOutputs : OpInterfaceRewritePattern<AttentionOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
   LogicalResult matchAndRewrite(AttentionOpInterface op,
                                 PatternRewriter &rewriter) const override {
-    if (!op.isOnTensors())
-      return failure();
+    constexpr size_t withoutWeights = 2; // O and LSE
     size_t all = op->getNumResults(), count = all;
+    if (!op.isOnTensors() ||
+        (op->hasAttr("schedule") && all > withoutWeights))
+      return failure();
     while (count > 1 && op->getResult(count - 1).use_empty())
       --count;
     while (count < all && !op.mayHaveOutputs(count))

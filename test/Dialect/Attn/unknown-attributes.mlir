@@ -1,7 +1,7 @@
 // Who writes an attribute that the op does not know believes that it does
 // something.
 // RUN: attn-opt %s -split-input-file -verify-diagnostics | FileCheck %s
-// RUN: attn-opt %s -split-input-file 2>&1 >/dev/null | FileCheck %s --check-prefix=ONCE
+// RUN: attn-opt %s -split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=ONCE
 
 // ONCE-COUNT-8: warning:
 // ONCE-NOT: warning:

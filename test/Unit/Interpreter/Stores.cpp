@@ -32,6 +32,7 @@ tile.kernel @relay(%in: !map, %between: !map, %out: !map,
         tile.publish %flags[%c0], %c1 : !tile.ptr<i32> // publish
       } else {
         %seen = tile.await %flags[%c0] at_least %c1 : !tile.ptr<i32>
+        tile.fence_async global // fence
         tile.tma_load %between[%c0, %c0, %c0] to %s[%c0] arrive %full[%c0] : !map to !box, !bar
         tile.mbarrier_wait %full[%c0] parity %c0 : !bar
         tile.tma_store %s[%c0] to %out[%c0, %c0, %c0, %c0] : !box to !map
@@ -145,6 +146,15 @@ TEST_F(Stores, TheWarpItselfSeesThemBehindTheWait) {
                "before they are read, but it has not been waited for"});
   relay({{WAIT, WAIT "\n" + load}});
   EXPECT_TRUE(runs({})) << errors.front().text;
+}
+
+// Another block's copy engine reads through a proxy of its own; the warp's own
+// needs no fence.
+TEST_F(Stores, TheOtherBlockFences) {
+  relay({{"tile.fence_async global // fence", ""}});
+  expectOneOf({"expects tile.fence_async global behind the write of these "
+               "bytes by warp 0 of block 0, 0, 0, before they are loaded, but "
+               "got none"});
 }
 
 TEST_F(Stores, MutantsAreKilled) {
