@@ -42,9 +42,12 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
 /// Where small-cache schedules take over: by the theory, and as predicted.
 static void explainCrossover(llvm::raw_ostream &out, const PlanReport &report) {
   Crossover where = crossover(report.problem, report.machine);
-  out << "crossover d = " << where.regime
-      << " in theory (M < d^2); d = " << static_cast<int64_t>(where.words)
-      << " where flash and a spill of P move the same words; ";
+  bool isForward = report.problem.direction == Direction::forward;
+  out << "crossover d = " << where.regime << " in theory (M < d^2); ";
+  for (const WordsCrossover &words : where.words)
+    out << "d = " << static_cast<int64_t>(words.headDim) << " where "
+        << words.schedule << " and a spill of P" << (isForward ? "" : " and dS")
+        << " move the same words; ";
   if (where.predicted == 0)
     out << "predicted nowhere up to d = 4096\n";
   else
@@ -53,22 +56,10 @@ static void explainCrossover(llvm::raw_ostream &out, const PlanReport &report) {
 }
 
 static void explainTime(llvm::raw_ostream &out, const Plan &plan) {
-  const Time &t = plan.time;
-  bool isFma = plan.family == TensorCoreFamily::none;
-  std::pair<const char *, double> units[] = {
-      {"hbm", t.hbm},   {"l2", t.l2},
-      {"smem", t.smem}, {isFma ? "fma" : "tensor", t.tensor},
-      {"exp", t.exp},   {"issue", t.issue}};
-  for (auto &[unit, seconds] : units)
-    out << "    " << llvm::left_justify(unit, 11) << secondsText(seconds)
-        << (plan.boundBy == unit ? "  <- binds\n" : "\n");
-  std::pair<const char *, double> extras[] = {{"exposed", t.exposed},
-                                              {"contention", t.contention},
-                                              {"last wave", t.tail},
-                                              {"overhead", t.overhead}};
-  for (auto &[what, seconds] : extras)
-    out << "    " << llvm::left_justify(what, 11) << secondsText(seconds)
-        << '\n';
+  for (const TimeTerm &term : timeTerms(plan.family))
+    out << "    " << llvm::left_justify(term.label, 11)
+        << secondsText(plan.time.*term.seconds)
+        << (plan.boundBy == term.name ? "  <- binds\n" : "\n");
 }
 
 static double timesBound(int64_t bytes, int64_t bound) {
@@ -138,7 +129,7 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
   out << "\n  time      " << secondsText(plan.seconds)
       << format(", %.4g TFLOP/s",
                 usefulFlops(report.problem) / plan.seconds / 1e12)
-      << ", bound by " << plan.boundBy << '\n';
+      << ", bound by " << binding(plan.time, plan.family).label << '\n';
   explainTime(out, plan);
 }
 

@@ -80,18 +80,9 @@ static void write(OStream &json, const Tiles &tiles) {
 
 /// What binds is one of these names.
 static void write(OStream &json, const Time &t, TensorCoreFamily family) {
-  bool isFma = family == TensorCoreFamily::none;
   json.attributeObject("time", [&] {
-    json.attribute("hbm", t.hbm);
-    json.attribute("l2", t.l2);
-    json.attribute("smem", t.smem);
-    json.attribute(isFma ? "fma" : "tensor", t.tensor);
-    json.attribute("exp", t.exp);
-    json.attribute("issue", t.issue);
-    json.attribute("exposed", t.exposed);
-    json.attribute("contention", t.contention);
-    json.attribute("tail", t.tail);
-    json.attribute("overhead", t.overhead);
+    for (const TimeTerm &term : timeTerms(family))
+      json.attribute(term.name, t.*term.seconds);
   });
 }
 

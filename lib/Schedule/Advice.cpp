@@ -36,12 +36,27 @@ bool attn::isForSmallCache(std::string_view schedule) {
   return kind && kind->regime == Regime::smallCache;
 }
 
+/// Where a r² and b r + c meet, for r > 0.
+static double meeting(double a, double b, double c) {
+  return (b + std::sqrt(b * b + 4 * a * c)) / (2 * a);
+}
+
+/// The same of words, for M of them in fast memory.
+static std::vector<WordsCrossover> wordsCrossovers(Direction direction,
+                                                   double m) {
+  auto at = [&](double r) { return r * std::sqrt(m); };
+  if (direction == Direction::forward)
+    return {{"flash", at(meeting(4, 4, 1))}};
+  return {{"flash_backward", at(meeting(12, 10, 3))},
+          {"split_backward", at(meeting(14, 10, 3))}};
+}
+
 Crossover attn::crossover(const Problem &problem, const Machine &machine,
                           const Calibration &calibration) {
   Crossover result;
   double m = double(cacheWords(problem, machine));
   result.regime = static_cast<int64_t>(std::floor(std::sqrt(m))) + 1;
-  result.words = (1 + std::sqrt(2.0)) / 2 * std::sqrt(m);
+  result.words = wordsCrossovers(problem.direction, m);
 
   // The fastest schedule at a head dimension; where nothing fits any more there
   // is nothing to compare.

@@ -1,33 +1,19 @@
 //===- Compare.cpp - Why one plan lost to another -------------------------===//
 
 #include "attn/Schedule/Plan.h"
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 using namespace attn;
 
-namespace {
-/// A term of the time that explains a difference, in the words of a sentence.
-/// A resource counts only where it binds; the others always add up.
-struct Term {
-  double Time::*seconds;
-  const char *resource;
-  const char *what;
-};
-} // namespace
-
-static const Term terms[] = {
-    {&Time::hbm, "hbm", "device memory traffic"},
-    {&Time::l2, "l2", "L2 traffic"},
-    {&Time::smem, "smem", "shared memory traffic"},
-    {&Time::tensor, "tensor", "matrix arithmetic"},
-    {&Time::tensor, "fma", "matrix arithmetic"},
-    {&Time::exp, "exp", "the exp unit"},
-    {&Time::issue, "issue", "instruction issue"},
-    {&Time::exposed, nullptr, "waiting that no other warp hides"},
-    {&Time::contention, nullptr, "contention between memory levels"},
-    {&Time::tail, nullptr, "a short last wave"},
-    {&Time::overhead, nullptr, "launch and first load"},
-};
+/// The longest resource: a memory level, if it takes longer than all that the
+/// multiprocessors do, or else the busiest of their units.
+static double busiest(const Time &t) {
+  double memory = std::max(t.hbm, t.l2);
+  double unit = std::max({t.smem, t.tensor, t.exp, t.issue});
+  return memory > unit + t.exposed + t.tail ? memory : unit;
+}
 
 static std::string format(const char *form, double value) {
   char text[64];
@@ -48,15 +34,19 @@ std::string attn::whyLost(const Plan &loser, const Plan &winner) {
                           " more bytes of shared memory"
                     : "as fast";
   }
-  auto growth = [&](const Term &term) {
-    return loser.time.*term.seconds - winner.time.*term.seconds;
+  // Of resources only the longest explains a difference; the rest adds up.
+  auto counts = [&](const TimeTerm &term) {
+    return !term.isResource || loser.time.*term.seconds == busiest(loser.time);
   };
-  const Term *most = nullptr;
-  for (const Term &term : terms) {
-    bool counts = !term.resource || loser.boundBy == term.resource;
-    if (counts && (!most || growth(term) > growth(*most)))
-      most = &term;
-  }
+  auto growth = [&](const TimeTerm &term) {
+    return counts(term) ? loser.time.*term.seconds - winner.time.*term.seconds
+                        : -HUGE_VAL;
+  };
+  std::array<TimeTerm, 10> terms = timeTerms(loser.family);
+  const TimeTerm *most = std::max_element(
+      terms.begin(), terms.end(), [&](const TimeTerm &a, const TimeTerm &b) {
+        return growth(a) < growth(b);
+      });
   return format("%.1f %% slower: ", percent) + most->what +
          format(" takes %.1f us", loser.time.*most->seconds * 1e6) +
          format(" instead of %.1f us", winner.time.*most->seconds * 1e6);

@@ -314,7 +314,7 @@ Time attn::gradientTime(const Census &census, size_t number, const Node &grid,
   BusyClocks work = {model.tensor() * stepsPerSm,  model.exp() * stepsPerSm,
                      model.issue() * stepsPerSm,   model.smem() * stepsPerSm,
                      model.busiest() * stepsPerSm, model.tensor() * stepsPerSm};
-  UnitTimes units = unitTimes(work, whole, ideal, machine, c);
+  UnitTimes units = unitTimes(work, whole, ideal, clock, machine, c);
   Time t = units.time;
   t.overhead = c.launchSeconds + c.pipelineSeconds;
   Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
@@ -329,6 +329,5 @@ Time attn::gradientTime(const Census &census, size_t number, const Node &grid,
   if (grid.pipeline.hasBeside)
     addBeside(t, std::max(units.whole, before), census, number, heads, before,
               problem, machine, c);
-  t.boundBy = binding(t, units.whole, family);
   return t;
 }

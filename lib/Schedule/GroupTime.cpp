@@ -274,7 +274,7 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
   BusyClocks work = {model.tensor() * strips,  model.exp() * strips,
                      model.issue() * strips,   model.smem() * strips,
                      model.busiest() * strips, model.tensor() * strips};
-  UnitTimes units = unitTimes(work, whole, ideal, machine, c);
+  UnitTimes units = unitTimes(work, whole, ideal, clock, machine, c);
   Time t = units.time;
   double atOnce =
       std::min(tiles, double(teams * together) / double(grid.pipeline.group));
@@ -288,6 +288,5 @@ Time attn::groupTime(const Census &census, size_t number, const Node &grid,
                   model.copying() * heads / double(teams * together) / clock);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   addContention(t, units.whole, c.l2Power, c);
-  t.boundBy = binding(t, units.whole, family);
   return t;
 }

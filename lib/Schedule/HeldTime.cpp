@@ -126,7 +126,7 @@ Time attn::heldTime(const Census &census, size_t number, const Node &grid,
                      smem * share,
                      std::max({work.products, exp, issue, smem}) * share,
                      work.products * share};
-  UnitTimes units = unitTimes(busy, whole, ideal, machine, c);
+  UnitTimes units = unitTimes(busy, whole, ideal, clock, machine, c);
   Time t = units.time;
   t.overhead = c.launchSeconds + c.loadLatencySeconds + c.heldStartSeconds;
   Bytes bytes = gridTraffic(census, number, problem, machine, machine.sms, c);
@@ -134,6 +134,5 @@ Time attn::heldTime(const Census &census, size_t number, const Node &grid,
                   c.heldCopyShare * work.copies * share / clock);
   t.hbm = bytes.hbm / hbmRateOf(machine, c);
   addContention(t, units.whole, c.heldL2Power, c);
-  t.boundBy = binding(t, units.whole, family);
   return t;
 }

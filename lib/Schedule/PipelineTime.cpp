@@ -185,8 +185,6 @@ public:
     double load = copyClocks / blockSteps() / handovers;
     return std::max(0.0, handovers * load - (grid.stages - 0.5) * busy);
   }
-  /// Of all rounds, where all warpgroups have something to do.
-  double loadGaps() const { return rounds() * loadGap(busy(groups)); }
 
   double longestRound() const { return round(groups); }
   double averageRound() const {
@@ -467,7 +465,7 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
                      c.operandShare * model.smem() * roundsPerSm,
                      model.busiest() * roundsPerSm,
                      model.products() * roundsPerSm};
-  UnitTimes units = unitTimes(work, whole, ideal, machine, c);
+  UnitTimes units = unitTimes(work, whole, ideal, clock, machine, c);
   Time t = units.time;
   t.overhead = c.launchSeconds + c.pipelineSeconds +
                c.fillShare * model.firstFill() / clock;
@@ -479,8 +477,5 @@ Time attn::pipelineTime(const Census &census, size_t number, const Node &grid,
   double ringRate = sms * model.bytesAhead() / c.memoryLatencySeconds;
   t.hbm = bytes.hbm / std::min(hbmRateOf(machine, c), ringRate);
   addContention(t, units.whole, c.l2Power, c);
-  double withoutGaps =
-      units.whole - model.loadGaps() * blocks / sms / units.clock;
-  t.boundBy = binding(t, withoutGaps, family);
   return t;
 }

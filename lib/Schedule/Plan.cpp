@@ -269,7 +269,7 @@ static Plan price(const Space &space, const Tiles &tiles,
   }
   plan.time = inOrder(times);
   plan.seconds = plan.time.seconds;
-  plan.boundBy = plan.time.boundBy;
+  plan.boundBy = binding(plan.time, space.family).name;
   return plan;
 }
 

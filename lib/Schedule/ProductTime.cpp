@@ -386,7 +386,7 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
   double whole = isFilled ? std::max(ideal, work.rounds.longest / clock)
                           : work.rounds.whole / clock;
 
-  UnitTimes units = unitTimes(work.busy, whole, ideal, machine, c);
+  UnitTimes units = unitTimes(work.busy, whole, ideal, clock, machine, c);
   Time t = units.time;
   double launches = double(grid.strips) *
                     std::ceil(double(grid.heads) / double(grid.headsAtOnce));
@@ -397,6 +397,5 @@ Time attn::productTime(const Census &census, const std::vector<Node> &grids,
   t.hbm = work.hbm;
   bool isForward = problem.direction == Direction::forward;
   addContention(t, units.whole, isForward ? c.productL2Power : c.l2Power, c);
-  t.boundBy = binding(t, units.whole, family);
   return t;
 }

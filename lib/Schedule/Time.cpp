@@ -395,7 +395,6 @@ static Time gridTime(const Census &census, size_t number,
     whole += waits;
   }
   addContention(t, whole, how.l2Power, c);
-  t.boundBy = binding(t, whole, family);
   return t;
 }
 
@@ -438,7 +437,6 @@ attn::launchTimes(const Census &counted, const Schedule &schedule,
 
 Time attn::inOrder(const std::vector<Time> &launches) {
   Time total;
-  double longest = -1;
   for (const Time &one : launches) {
     total.hbm += one.hbm;
     total.l2 += one.l2;
@@ -451,10 +449,6 @@ Time attn::inOrder(const std::vector<Time> &launches) {
     total.contention += one.contention;
     total.overhead += one.overhead;
     total.seconds += one.seconds;
-    if (one.seconds > longest) {
-      longest = one.seconds;
-      total.boundBy = one.boundBy;
-    }
   }
   return total;
 }

@@ -184,42 +184,56 @@ void GradientWork::addCopy(const Use &use, const Problem &problem,
 }
 
 UnitTimes attn::unitTimes(const BusyClocks &work, double whole, double ideal,
-                          const Machine &machine, const Calibration &c) {
-  double clock = clockOf(machine);
-  double used = whole > 0 ? work.products / clock / whole : 0;
+                          double clock, const Machine &machine,
+                          const Calibration &c) {
+  double used = whole > 0 ? work.products / clockOf(machine) / whole : 0;
   if (machine.measuredClockHz > 0) {
     double faster = 1 + c.spareClock * std::max(0.0, 1 - used);
     clock *= faster, whole /= faster, ideal /= faster;
   }
+  double busiest = work.busiest / clock;
+  whole = std::max(whole, busiest);
+  ideal = std::clamp(ideal, busiest, whole);
   Time t;
   t.tensor = work.tensor / clock;
   t.exp = work.exp / clock;
   t.issue = work.issue / clock;
   t.smem = work.smem / clock;
-  t.exposed = ideal - work.busiest / clock;
+  t.exposed = ideal - busiest;
   t.tail = whole - ideal;
-  return {t, whole, clock};
+  return {t, whole};
 }
 
 void attn::addContention(Time &t, double whole, double l2Power,
                          const Calibration &c) {
   double longest = std::max({whole, t.l2, t.hbm});
   double smAndL2 = powerMean({whole, t.l2}, l2Power);
-  t.contention = powerMean({smAndL2, t.hbm}, c.contentionPower) - longest;
+  t.contention =
+      std::max(0.0, powerMean({smAndL2, t.hbm}, c.contentionPower) - longest);
   t.seconds = longest + t.contention + t.overhead;
 }
 
-std::string attn::binding(const Time &t, double smSeconds,
-                          TensorCoreFamily family) {
+std::array<TimeTerm, 10> attn::timeTerms(TensorCoreFamily family) {
   const char *products = family == TensorCoreFamily::none ? "fma" : "tensor";
-  std::pair<double, const char *> candidates[] = {{t.tensor, products},
-                                                  {t.exp, "exp"},
-                                                  {t.issue, "issue"},
-                                                  {t.smem, "smem"}};
-  auto unit =
-      *std::max_element(std::begin(candidates), std::end(candidates),
-                        [](auto &a, auto &b) { return a.first < b.first; });
-  if (t.l2 > smSeconds || t.hbm > smSeconds)
-    return t.hbm >= t.l2 ? "hbm" : "l2";
-  return unit.second;
+  return {{{"hbm", "hbm", "device memory traffic", &Time::hbm, true},
+           {"l2", "l2", "L2 traffic", &Time::l2, true},
+           {"smem", "smem", "shared memory traffic", &Time::smem, true},
+           {products, products, "matrix arithmetic", &Time::tensor, true},
+           {"exp", "exp", "the exp unit", &Time::exp, true},
+           {"issue", "issue", "instruction issue", &Time::issue, true},
+           {"exposed", "exposed", "waiting that no other warp hides",
+            &Time::exposed, false},
+           {"contention", "contention", "contention between memory levels",
+            &Time::contention, false},
+           {"tail", "last wave", "a short last wave", &Time::tail, false},
+           {"overhead", "overhead", "launch and first load", &Time::overhead,
+            false}}};
+}
+
+TimeTerm attn::binding(const Time &t, TensorCoreFamily family) {
+  std::array<TimeTerm, 10> terms = timeTerms(family);
+  return *std::max_element(terms.begin(), terms.end(),
+                           [&](const TimeTerm &a, const TimeTerm &b) {
+                             return t.*a.seconds < t.*b.seconds;
+                           });
 }

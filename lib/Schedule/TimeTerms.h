@@ -82,23 +82,21 @@ struct BusyClocks {
   double products; ///< of the tensor cores, without what they wait for
 };
 /// The times of units, of what hides behind none of them and of the last wave,
-/// and when the last multiprocessor is done, at that clock.
+/// and when the last multiprocessor is done.
 struct UnitTimes {
   Time time;
-  double whole, clock;
+  double whole;
 };
-/// `whole` and `ideal`, as if tiles could be cut at will, are seconds at the
-/// machine's clock.  The less the tensor cores have to do, the less power
-/// limits it.
+/// `whole` and `ideal`, as if tiles could be cut at will, are seconds at that
+/// clock.  The less the tensor cores have to do, the less power limits it.  No
+/// launch is done before its busiest unit.
 UnitTimes unitTimes(const BusyClocks &work, double whole, double ideal,
-                    const Machine &machine, const Calibration &calibration);
+                    double clock, const Machine &machine,
+                    const Calibration &calibration);
 /// Adds to times of units, L2, memory and overhead how they get into each
 /// other's way, units and L2 by that power mean, and sums up.
 void addContention(Time &time, double whole, double l2Power,
                    const Calibration &calibration);
-
-/// The name of the resource that takes longest in a launch.
-std::string binding(const Time &t, double smSeconds, TensorCoreFamily family);
 
 } // namespace attn
 

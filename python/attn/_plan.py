@@ -32,10 +32,11 @@ class Footprint:
 class Plan:
     """A schedule with its price.
 
-    `bytes` are those moved at each level ("hbm", "l2", "smem"), `time` is the
-    time in seconds that each resource needs and what is added to the longest;
-    `bound_by` names the resource that binds.  `kernel` is None where the
-    schedule is priced but no kernel of it is built.
+    `bytes` are those moved at each level ("hbm", "l2", "smem").  `time` is the
+    time in seconds that each resource needs, and what comes on top of the
+    busiest: "exposed", "contention", "tail" (the last wave) and "overhead".
+    `bound_by` names the longest of them.  `kernel` is None where the schedule
+    is priced but no kernel of it is built.
     """
 
     schedule: str
@@ -94,8 +95,8 @@ class PlanReport:
     `regime` is the theory's: "large_cache" when the elements that the shared
     memory of a block holds are at least head_dim squared, else "small_cache".
     `lower_bound_bytes` must move between L2 and the multiprocessors whatever
-    the schedule.  Printed, it is one line; in a notebook, a table of the best
-    plans.
+    the schedule, with standard multiplication.  Printed, a report is one line;
+    in a notebook, a table of the best plans.
     """
 
     problem: Problem

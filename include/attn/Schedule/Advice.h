@@ -11,8 +11,13 @@
 /// constants move that by more than a factor of two, and time is not words.  So
 /// the crossover is found, not assumed: the least head dimension from which on
 /// the fastest plan is one for small caches.  For words, of ideal tiles on one
-/// processor, 4r²N² for flash and (4r + 1)N² for the spill of P, with r = d/√M;
-/// they meet at r = (1 + √2)/2.
+/// processor, with r = d/√M:
+///
+///   forward    4r²N² for flash and (4r + 1)N² for a spill of P; they meet at r
+///              = (1 + √2)/2
+///   backward   12r²N² for flash_backward, whose sums of dQ are remote, 14r²N²
+///              for split_backward, and (10r + 3)N² for a spill of P and dS;
+///              they meet at r = 1.07 and 0.94
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_ADVICE_H
@@ -30,9 +35,15 @@ const Refused *nearestFit(const PlanReport &report, bool hasKernel = false);
 /// null; with `hasKernel` one that can be built.
 const Machine *smallestMachine(const Problem &problem, bool hasKernel = false);
 
+/// Where the ideal words of a schedule for large caches meet those of a spill.
+struct WordsCrossover {
+  std::string schedule;
+  double headDim;
+};
+
 struct Crossover {
-  int64_t regime = 0;    ///< the least d of the small-cache regime: d² > M
-  double words = 0;      ///< where the ideal words of flash and spill meet
+  int64_t regime = 0; ///< the least d of the small-cache regime: d² > M
+  std::vector<WordsCrossover> words; ///< for the problem's direction
   int64_t predicted = 0; ///< the least d whose fastest plan is for small
                          ///< caches, a multiple of 16 bytes; 0 if there is none
   std::string schedule;  ///< that plan's

@@ -76,7 +76,7 @@ struct Plan {
   Footprint footprint; ///< the most of all launches
   std::vector<LaunchPlan> launches; ///< in order
   double seconds = 0;
-  std::string boundBy; ///< the resource that takes longest
+  std::string boundBy; ///< the longest term of `time`, by its name
   Time time;           ///< every term of `seconds`
 };
 

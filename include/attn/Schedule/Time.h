@@ -21,6 +21,11 @@
 ///   5. A launch, and the first loads of a block, which only other blocks on
 ///      the same multiprocessor can hide.
 ///
+/// What binds is the longest term, be it a resource or what comes on top of
+/// one: 65536 keys and one query keep one multiprocessor of an L4 busy, and the
+/// last wave is what they wait for, though no unit is busier than shared
+/// memory.
+///
 /// A pipeline has one block on a multiprocessor, so nothing hides behind other
 /// blocks; its warpgroups take steps in rounds instead (PipelineTime.cpp).  A
 /// round is as long as its units, which collide now and then, or as what one
@@ -41,6 +46,7 @@
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Traffic.h"
+#include <array>
 #include <vector>
 
 namespace attn {
@@ -53,8 +59,22 @@ struct Time {
   double tail = 0;       ///< the last wave
   double overhead = 0;   ///< launches, first loads of a block
   double seconds = 0;
-  std::string boundBy; ///< `hbm`, `l2`, `smem`, `tensor`, `fma`, `exp`, `issue`
 };
+
+/// A term of a time, in words.
+struct TimeTerm {
+  const char *name;  ///< where it binds and in JSON: `hbm`, `tail`
+  const char *label; ///< in a table: `last wave`
+  const char *what;  ///< in a sentence: "a short last wave"
+  double Time::*seconds;
+  /// Whether it is a resource's, which is busy beside the others; all else
+  /// comes on top of the busiest.
+  bool isResource;
+};
+/// All of them.  Products run on `tensor`, or of no family on `fma`.
+std::array<TimeTerm, 10> timeTerms(TensorCoreFamily family);
+/// The longest; of equals, the first.
+TimeTerm binding(const Time &time, TensorCoreFamily family);
 
 /// `family` says on which unit products run; `none` means the FMA pipes.
 Time time(const Schedule &schedule, const Problem &problem,
@@ -66,7 +86,7 @@ std::vector<Time> launchTimes(const Census &census, const Schedule &schedule,
                               const Problem &problem, const Machine &machine,
                               TensorCoreFamily family,
                               const Calibration &calibration);
-/// One launch after the other.  The whole is bound by what binds the longest.
+/// One launch after the other: the sum.
 Time inOrder(const std::vector<Time> &launches);
 
 } // namespace attn

@@ -69,7 +69,9 @@ TEST(Advice, CrossoverDivides) {
     Crossover where = crossover(square(4096, 128), machine);
     double m = double(kb << 10) / 2;
     EXPECT_EQ(where.regime, int64_t(std::sqrt(m)) + 1);
-    EXPECT_NEAR(where.words, 1.2071 * std::sqrt(m), 0.1);
+    ASSERT_EQ(where.words.size(), 1u);
+    EXPECT_EQ(where.words.front().schedule, "flash");
+    EXPECT_NEAR(where.words.front().headDim, 1.2071 * std::sqrt(m), 0.1);
     ASSERT_GT(where.predicted, 0) << kb;
     for (int64_t d : {where.predicted - 8, where.predicted}) {
       PlanReport report = plans(square(4096, d), machine);
@@ -77,6 +79,28 @@ TEST(Advice, CrossoverDivides) {
                 d == where.predicted)
           << kb << " " << d << " " << report.plans.front().schedule;
     }
+  }
+}
+
+/// Gradients have crossovers of their own: on an H100 at d = 363 from sums of
+/// dQ that are remote, and at 321 from two views of the products.
+TEST(Advice, CrossoverOfGradients) {
+  Problem p = square(4096, 128);
+  p.direction = Direction::backward;
+  p.lse = false;
+  const Machine &h100 = *findMachine("h100_sxm");
+  Crossover where = crossover(p, h100);
+  ASSERT_EQ(where.words.size(), 2u);
+  EXPECT_EQ(where.words[0].schedule, "flash_backward");
+  EXPECT_EQ(int64_t(where.words[0].headDim), 363);
+  EXPECT_EQ(where.words[1].schedule, "split_backward");
+  EXPECT_EQ(int64_t(where.words[1].headDim), 321);
+  EXPECT_EQ(where.schedule, "spill_backward");
+  for (int64_t d : {where.predicted - 8, where.predicted}) {
+    p.headDim = p.headDimV = d;
+    EXPECT_EQ(isForSmallCache(plans(p, h100).plans.front().schedule),
+              d == where.predicted)
+        << d;
   }
 }
 
