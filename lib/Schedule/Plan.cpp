@@ -296,12 +296,38 @@ static bool anyCombination(const std::vector<Parameter> &parameters,
   return std::any_of(parameter.values.begin(), parameter.values.end(), isLast);
 }
 
-/// Prices the choices that need no memory, for tiles that say all the rest.
-/// Returns whether the tiles fit; if they do not, the first refusal stands for
-/// all.
-static bool priceSizes(const Space &space, const Tiles &given, Tiles &tiles,
-                       Outcome &outcome, std::optional<Refused> &refused) {
-  size_t before = outcome.plans.size();
+/// Whether two plans of a form differ only in what takes the room that is left.
+static bool differInRoom(const Form &form, const Plan &a, const Plan &b) {
+  auto isRoom = [&](const std::string &name) {
+    return std::any_of(form.room.begin(), form.room.end(),
+                       [&](const Parameter &one) { return one.name == name; });
+  };
+  return a.kernel == b.kernel &&
+         std::all_of(a.tiles.begin(), a.tiles.end(), [&](const auto &tile) {
+           return isRoom(tile.first) || b.tiles.get(tile.first) == tile.second;
+         });
+}
+
+/// Of plans from `first` on that differ in the room they take, the fastest
+/// stands for all, of equals the first.  So whatever fits a smaller machine is
+/// a candidate on a larger one.
+static void keepFastest(const Form &form, std::vector<Plan> &plans,
+                        size_t first, Plan plan) {
+  auto rival = std::find_if(
+      plans.begin() + ptrdiff_t(first), plans.end(),
+      [&](const Plan &other) { return differInRoom(form, other, plan); });
+  if (rival == plans.end())
+    plans.push_back(std::move(plan));
+  else if (plan.seconds < rival->seconds)
+    *rival = std::move(plan);
+}
+
+/// Prices the choices that need no memory, for tiles that say all the rest,
+/// beside plans from `first` on for the same sizes.  If the tiles do not fit,
+/// the first refusal stands for all choices.
+static void priceSizes(const Space &space, const Tiles &given, Tiles &tiles,
+                       size_t first, Outcome &outcome,
+                       std::optional<Refused> &refused) {
   auto isRefused = [&] {
     std::optional<std::string> sentence = checkTiles(space.form, tiles);
     if (!sentence && space.form.checkStructure)
@@ -323,11 +349,11 @@ static bool priceSizes(const Space &space, const Tiles &given, Tiles &tiles,
                  space.kernelOf(tiles), isSmem ? needed.smemBytes : 0};
       return true;
     }
-    outcome.plans.push_back(price(space, tiles, needed, schedule));
+    keepFastest(space.form, outcome.plans, first,
+                price(space, tiles, needed, schedule));
     return false;
   };
-  return !anyCombination(space.form.choices, given, tiles, isRefused) &&
-         outcome.plans.size() > before;
+  anyCombination(space.form.choices, given, tiles, isRefused);
 }
 
 /// Prices every choice that agrees with what is given.
@@ -335,10 +361,12 @@ static void priceAll(const Space &space, const Tiles &given, Outcome &outcome) {
   Tiles tiles; // in the order of the parameters, as these are set in it
   anyCombination(space.form.sizes, given, tiles, [&] {
     std::optional<Refused> refused;
-    bool fits = anyCombination(space.form.room, given, tiles, [&] {
-      return priceSizes(space, given, tiles, outcome, refused);
+    size_t first = outcome.plans.size();
+    anyCombination(space.form.room, given, tiles, [&] {
+      priceSizes(space, given, tiles, first, outcome, refused);
+      return false;
     });
-    if (!fits && refused)
+    if (outcome.plans.size() == first && refused)
       outcome.refused.push_back(std::move(*refused));
     return false;
   });
@@ -355,36 +383,6 @@ static bool isBetter(const Plan &a, const Plan &b) {
   if (key(a) != key(b))
     return key(a) < key(b);
   return a.schedule + a.tiles.str() < b.schedule + b.tiles.str();
-}
-
-/// Refuses plans with more than the usual scratch, unless that makes the
-/// fastest kernel so much faster, or makes one possible.  What has rows like an
-/// operand's does not count.
-static void refuseLavish(Outcome &outcome) {
-  auto isLavish = [](const Plan &plan) {
-    const Footprint &space = plan.footprint;
-    return space.scratchBytes - space.rowScratchBytes > kUsualScratchBytes;
-  };
-  double frugal = HUGE_VAL, lavish = HUGE_VAL;
-  for (const Plan &plan : outcome.plans)
-    if (!plan.kernel.empty()) {
-      double &best = isLavish(plan) ? lavish : frugal;
-      best = std::min(best, plan.seconds);
-    }
-  if (lavish * kWorthScratch <= frugal)
-    return;
-  auto first =
-      std::stable_partition(outcome.plans.begin(), outcome.plans.end(),
-                            [&](const Plan &plan) { return !isLavish(plan); });
-  for (auto plan = first; plan != outcome.plans.end(); ++plan)
-    outcome.refused.push_back(
-        {plan->schedule, plan->tiles, plan->family,
-         "needs " + std::to_string(plan->footprint.scratchBytes) +
-             " bytes of scratch memory, but a plan has at most " +
-             std::to_string(kUsualScratchBytes) +
-             " unless it is asked for or much faster",
-         plan->kernel});
-  outcome.plans.erase(first, outcome.plans.end());
 }
 
 PlanReport attn::plans(const Problem &problem, const Machine &machine,
@@ -425,7 +423,6 @@ PlanReport attn::plans(const Problem &problem, const Machine &machine,
                 *formFor(kind, family, problem)},
                {}, outcome);
   }
-  refuseLavish(outcome);
   report.plans = std::move(outcome.plans);
   report.refused = std::move(outcome.refused);
   std::sort(report.plans.begin(), report.plans.end(), isBetter);
@@ -515,7 +512,6 @@ std::optional<Plan> attn::planFor(const Problem &problem,
     return std::nullopt;
   }
   error.clear();
-  refuseLavish(outcome);
   return *std::min_element(outcome.plans.begin(), outcome.plans.end(),
                            isBetterGiven);
 }

@@ -18,13 +18,15 @@
 ///
 /// Nothing is tabulated by shape.  A choice is legal if its footprint fits the
 /// machine and its kernel's demands are met; legal choices are ranked by
-/// predicted time.  Scratch memory has a limit that does not depend on the
-/// problem: a usual one, and one beyond it for what is asked for by its tiles,
-/// for problems of which no kernel keeps to the usual one, or is much slower if
-/// it does.  Only a spill of all scores, which nobody chooses unasked, goes
-/// beyond that.  Tensors with rows like an operand's, D or sums of dQ, do not
-/// count: they grow as the arrays do that the caller has anyway.  Nor do P and
-/// dS of a round, which have a limit of their own.
+/// predicted time.  What is legal does not depend on time: whatever fits with
+/// less shared memory fits with more, and whatever a larger batch may have a
+/// smaller one may.  So the best plan of the one is no slower.
+///
+/// Scratch memory has one limit, `kMostScratchBytes`, for all problems.  Only a
+/// spill of all scores, which nobody chooses unasked, goes beyond it.  Tensors
+/// with rows like an operand's, D or sums of dQ, do not count: they grow as the
+/// arrays do that the caller has anyway.  Nor do P and dS of a round, which
+/// have a limit of their own.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_PLAN_H
@@ -40,8 +42,6 @@
 
 namespace attn {
 
-/// The scratch that is usually the most; kMostScratchBytes always is.
-inline constexpr int64_t kUsualScratchBytes = int64_t(32) << 20;
 /// The most that P and dS of a round take, unless strip and heads are asked
 /// for: what two heads of 16384 queries and 8192 keys need, or four of 4096, so
 /// that a launch has several waves of tiles and few of them are needed (d =
@@ -55,8 +55,6 @@ inline constexpr int64_t kMostStripScratchBytes = int64_t(1) << 30,
 /// queries and keys need with their statistics, so that a launch has several
 /// waves of tiles; in parts as much for each of them.
 inline constexpr int64_t kMostWeightScratchBytes = int64_t(132) << 20;
-/// How much faster more than the usual scratch must make a problem.
-inline constexpr double kWorthScratch = 2;
 
 /// One launch: a grid of a schedule, with the one that is done beside it.
 struct LaunchPlan {

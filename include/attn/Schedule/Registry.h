@@ -45,8 +45,8 @@ struct Form {
   std::vector<TensorCoreFamily> families;
   /// What decides whether the schedule fits.
   std::vector<Parameter> sizes;
-  /// What takes the memory that is left: of the values, tried in this order,
-  /// the first that fits.
+  /// What takes the memory that is left: of the values that fit, the fastest,
+  /// of equals the first.
   std::vector<Parameter> room;
   /// Choices that need no memory.
   std::vector<Parameter> choices;

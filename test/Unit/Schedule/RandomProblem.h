@@ -5,6 +5,7 @@
 
 #include "attn/Schedule/Problem.h"
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 #include <random>
 
@@ -13,7 +14,8 @@ namespace attn {
 inline std::ostream &operator<<(std::ostream &out, const Problem &p) {
   return out << name(p.dtype) << " b" << p.batch << " h" << p.heads << "/"
              << p.kvHeads << " " << p.queries << "x" << p.keys << " d"
-             << p.headDim << "/" << p.headDimV << " " << str(p.mask);
+             << p.headDim << "/" << p.headDimV << " " << str(p.mask) << " "
+             << name(p.direction) << (p.deterministic ? " in order" : "");
 }
 
 class Random {
@@ -47,7 +49,55 @@ public:
     return p;
   }
 
+  /// A number whose logarithm is as likely to be anywhere.
+  int64_t magnitude(int64_t least, int64_t most) {
+    double log = std::uniform_real_distribution<double>(
+        std::log(double(least)), std::log(double(most) + 1))(engine);
+    return std::clamp(int64_t(std::exp(log)), least, most);
+  }
+
+  /// What people run and what nobody does: any type and direction, few rows and
+  /// many, narrow heads and wide ones.
+  Problem anyProblem() {
+    Problem p;
+    p.dtype = static_cast<DataType>(number(0, 3));
+    p.precision = number(0, 1) ? Precision::tf32 : Precision::tf32x3;
+    p.batch = magnitude(1, 8);
+    p.kvHeads = magnitude(1, 16);
+    p.heads = p.kvHeads * magnitude(1, 8);
+    p.queries = magnitude(1, 16384);
+    p.keys = number(0, 1) ? p.queries : magnitude(1, 65536);
+    p.headDim = width(p.dtype);
+    p.headDimV = number(0, 3) ? p.headDim : width(p.dtype);
+    p.alignment = kMaxAlignment;
+    while (isUnaligned(p))
+      p.alignment /= 2;
+    p.mask = {static_cast<MaskKind>(number(0, 3))};
+    if (p.mask.kind == MaskKind::window)
+      p.mask = {MaskKind::window, magnitude(1, 4096) - 1,
+                magnitude(1, 4096) - 1};
+    p.lse = number(0, 1);
+    if (number(0, 2) == 0) {
+      p.direction = Direction::backward;
+      p.lse = false;
+      p.deterministic = number(0, 3) == 0;
+      p.dlse = number(0, 3) == 0;
+    }
+    return p;
+  }
+
 private:
+  /// Four of five times what copy engines take.
+  int64_t width(DataType type) {
+    int64_t unit = kMaxAlignment / bytesOf(type);
+    return number(0, 4) ? unit * magnitude(1, 2048 / unit) : magnitude(1, 2048);
+  }
+  /// Whether rows are not so aligned, one behind the other.
+  static bool isUnaligned(const Problem &p) {
+    return p.headDim * bytesOf(p.dtype) % p.alignment != 0 ||
+           p.headDimV * bytesOf(p.dtype) % p.alignment != 0;
+  }
+
   std::mt19937 engine;
 };
 
