@@ -17,6 +17,10 @@ import shlex
 import sys
 from pathlib import Path
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither PyTorch nor attn
+    sys.exit(0)
+
 from attn_bench import environment, grid
 from attn_bench.sustained import Sustained, ratios
 

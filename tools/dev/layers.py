@@ -9,6 +9,8 @@ import os
 import re
 import sys
 
+import usage
+
 MLIR = {"mlir", "llvm"}
 # layer: (layers it may include, outside libraries it may include)
 LAYERS = {
@@ -112,4 +114,5 @@ def main():
 
 
 if __name__ == "__main__":
+    usage.show(__doc__)
     sys.exit(main())

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 import machine_probe
+import usage
 
 FAILURES = {"FAIL", "XPASS", "TIMEOUT", "UNRESOLVED"}
 PASSES = {"PASS", "XFAIL", "FLAKYPASS"}
@@ -51,4 +52,5 @@ def main():
 
 
 if __name__ == "__main__":
+    usage.show(__doc__)
     sys.exit(main())

@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 
+import usage
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 ROOT = os.path.abspath(ROOT)
 
@@ -107,6 +109,7 @@ def python_features():
 
 
 if __name__ == "__main__":
+    usage.show(__doc__)
     if sys.argv[1:2] == ["packages"]:
         sys.exit(0 if has_packages(sys.argv[2:]) else 1)
     if sys.argv[1:] == ["ptxas"]:

@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+import usage
+
 MOST_LINES = 600
 VAGUE = re.compile(
     r"((?i:utils?|misc|common|uncategorized|helpers?))(?=[.A-Z_]|$)")
@@ -174,4 +176,5 @@ def main():
 
 
 if __name__ == "__main__":
+    usage.show(__doc__)
     sys.exit(main())

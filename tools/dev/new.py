@@ -12,6 +12,7 @@ import sys
 
 import names
 from machine_probe import ROOT
+import usage
 
 
 def banner(file, about):
@@ -111,4 +112,5 @@ def main():
 
 
 if __name__ == "__main__":
+    usage.show(__doc__)
     main()

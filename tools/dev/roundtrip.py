@@ -10,6 +10,8 @@ fails every test that shows it.
 import subprocess
 import sys
 
+import usage
+
 # Runs that do not print IR on standard output.
 NOT_IR = ("--verify-diagnostics", "-verify-diagnostics", "-o", "--help",
           "-help", "--version", "-version", "--show-dialects",
@@ -53,4 +55,5 @@ def main():
 
 
 if __name__ == "__main__":
+    usage.show(__doc__)
     sys.exit(main())

@@ -24,6 +24,7 @@ import tempfile
 
 import cached
 from machine_probe import ptxas_folder
+import usage
 
 NAMES = {0x9f0: "HGMMA.SS", 0xdf0: "HGMMA.RS", 0x9f3: "QGMMA.SS",
          0xdf3: "QGMMA.RS", 0x9c5: "WARPGROUP",
@@ -160,4 +161,5 @@ def main():
 
 
 if __name__ == "__main__":
+    usage.show(__doc__)
     main()

@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 
+import usage
+
 NEWEST_GLIBC = (2, 36)
 NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 # The functions of include/attn-c, and the version of their symbols.
@@ -62,4 +64,5 @@ def main():
 
 
 if __name__ == "__main__":
+    usage.show(__doc__)
     sys.exit(main())

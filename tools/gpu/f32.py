@@ -13,6 +13,10 @@ import statistics
 import sys
 from typing import Callable, Sequence
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither PyTorch nor attn
+    sys.exit(0)
+
 import torch
 
 import attn

@@ -392,6 +392,9 @@ def border_problem(seed: int, tiles: Callable[[Problem], tuple[int, int]],
 
 
 def main() -> None:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__.strip())
+        return
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
     if len(numbers) not in (1, 3) or len(numbers) < len(sys.argv) - 1:
         sys.exit("usage: problems.py SEED [QUERY KEY]")

@@ -40,6 +40,10 @@ from typing import Any, Callable
 # Beside a process that also holds tensors of PyTorch.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither PyTorch nor attn
+    sys.exit(0)
+
 import torch  # noqa: E402
 from calls import Call, Outcome, compare  # noqa: E402
 from gradient_calls import BackwardCall, Gradients  # noqa: E402
