@@ -5,6 +5,11 @@ WHAT is `$ command line` (its output is pasted, run in the repository root with
 the build's tools on PATH), `file PATH` (its text is), or the name of a table
 below.
 
+In a block of Python that runs with nothing (`<!-- runs with: nothing -->`), a
+comment `# -> TEXT` behind a call of print is what it prints: the block is run,
+and the comment replaced.  `...` in it stands for anything, and what is written
+ends after as many words.
+
 `doc.py [--check] [--build FOLDER] [--file F]`; with --check nothing is written and the
 exit status is 1 when a block differs.
 """
@@ -85,6 +90,69 @@ def works(build):
 
 TABLES = {"works": works}
 
+EXAMPLE = re.compile(
+    r"(?P<head><!-- runs with: (?P<needs>[\w ]+) -->\n```python\n)"
+    r"(?P<code>.*?)(?=```)", re.DOTALL)
+ANSWER = re.compile(r"^(?P<code>.*?# -> )(?P<text>.*)$")
+# Runs a program and says what each line has printed.
+RECORDER = """
+import builtins, io, json, sys
+lines, actual = {}, print
+def recorded(*values, **named):
+    text = io.StringIO()
+    actual(*values, **{**named, "file": text})
+    number = sys._getframe(1).f_lineno
+    lines[number] = lines.get(number, "") + text.getvalue()
+builtins.print = recorded
+exec(compile(sys.stdin.read(), "the example", "exec"), {})
+actual(json.dumps(lines))
+"""
+
+
+def printed(build, code):
+    """What the lines of a program print, by their numbers."""
+    environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))
+    environment.setdefault("ATTN_LIBRARY",
+                           os.path.join(build, "lib", "libattn.so"))
+    done = subprocess.run([machine_probe.test_python(), "-c", RECORDER],
+                          input=code, env=environment, capture_output=True,
+                          text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{code}\n{done.stderr}exit status {done.returncode}")
+    return {int(number): text for number, text in
+            json.loads(done.stdout.splitlines()[-1]).items()}
+
+
+def answered(old, new):
+    """The text of a comment when that is printed."""
+    new = " ".join(new.split())
+    pattern = ".*".join(re.escape(part) for part in old.split("..."))
+    if re.fullmatch(pattern, new):
+        return old
+    if "..." not in old:
+        return new
+    words = new.split()[:max(1, len(old.split("...")[0].split()))]
+    return " ".join(words) + " ..."
+
+
+def with_answers(build, found):
+    """An example with the comments that are true."""
+    lines = found["code"].split("\n")
+    if not any(ANSWER.match(line) for line in lines):
+        return found[0]
+    if found["needs"] != "nothing":
+        sys.exit(f"expects '# ->' only where a block runs with nothing, but "
+                 f"got it in one that needs {found['needs']}")
+    told = printed(build, found["code"])
+    for number, line in enumerate(lines, 1):
+        answer = ANSWER.match(line)
+        if answer and number not in told:
+            sys.exit(f"expects a line that prints, but got: {line}")
+        if answer:
+            lines[number - 1] = answer["code"] + answered(answer["text"],
+                                                          told[number])
+    return found["head"] + "\n".join(lines)
+
 
 def quote(name):
     with open(os.path.join(ROOT, name), encoding="utf-8") as f:
@@ -117,6 +185,7 @@ def main():
             old = f.read()
         new = BLOCK.sub(lambda found: found.group(1) + generate(
             build, found.group("what")) + found.group(4), old)
+        new = EXAMPLE.sub(lambda found: with_answers(build, found), new)
         blocks += len(BLOCK.findall(old))
         if new == old:
             continue
