@@ -73,11 +73,45 @@ std::vector<Binding::Apart> attn::argumentsApart(func::FuncOp function) {
   return result;
 }
 
+EqualSizes attn::equalSizesOf(func::FuncOp function) {
+  EqualSizes result;
+  function.walk([&](AttentionOpInterface op) {
+    std::vector<std::pair<size_t, size_t>> places[kExtents];
+    for (const AttentionArray &array : op.arrays()) {
+      auto argument = dyn_cast<BlockArgument>(array.value);
+      if (!argument || argument.getOwner() != &function.front())
+        continue;
+      for (auto [dim, extent] : llvm::enumerate(shapeOf(array.role)))
+        places[unsigned(extent)].push_back({argument.getArgNumber(), dim});
+    }
+    for (const auto &equal : places)
+      if (equal.size() > 1)
+        result.push_back(equal);
+  });
+  return result;
+}
+
 Layout attn::layoutOf(const CallerArray &array, int64_t elementBytes) {
   return {{array.sizes.begin(), array.sizes.end()},
           {array.strides.begin(), array.strides.end()},
           /*offset=*/0,
           elementBytes};
+}
+
+std::optional<std::string> attn::checkSizes(ArrayRef<CallerArray> arrays,
+                                            const EqualSizes &equal) {
+  for (const auto &places : equal) {
+    auto [first, firstDim] = places.front();
+    int64_t size = arrays[first].sizes[firstDim];
+    for (auto [other, dim] : places)
+      if (arrays[other].sizes[dim] != size)
+        return "buffer " + std::to_string(other) + ": expects " +
+               std::to_string(size) + " in dimension " + std::to_string(dim) +
+               ", as buffer " + std::to_string(first) + " has in dimension " +
+               std::to_string(firstDim) + ", but got sizes " +
+               show(arrays[other].sizes);
+  }
+  return std::nullopt;
 }
 
 /// Whether a run-time number fits the number of a type.

@@ -39,6 +39,15 @@ std::vector<Binding::Apart> argumentsApart(mlir::func::FuncOp function);
 /// Where the elements of an array lie, by its sizes and strides.
 Layout layoutOf(const CallerArray &array, int64_t elementBytes);
 
+/// Places (an argument and a dimension of it) whose sizes must be equal, as one
+/// attn op of the function has them.
+using EqualSizes = std::vector<std::vector<std::pair<size_t, size_t>>>;
+EqualSizes equalSizesOf(mlir::func::FuncOp function);
+
+/// What is wrong with sizes that types leave open; each array has its rank.
+std::optional<std::string> checkSizes(llvm::ArrayRef<CallerArray> arrays,
+                                      const EqualSizes &equal);
+
 /// Checks an array against the type of an argument; describes it for the host
 /// function, or says what is wrong.
 std::optional<std::string> checkArray(const CallerArray &array,

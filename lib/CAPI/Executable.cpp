@@ -75,6 +75,7 @@ std::unique_ptr<Executable> Executable::compile(const Request &request,
     return nullptr;
   executable->demands = demandsOf(source);
   executable->apart = argumentsApart(source);
+  executable->equalSizes = equalSizesOf(source);
 
   CompileOptions options;
   options.machine = request.machine.str();
@@ -173,6 +174,8 @@ Outcome Executable::record(ArrayRef<CallerArray> arrays,
       return caller("buffer " + std::to_string(position) + ": " + *wrong);
     arguments.push_back(argument);
   }
+  if (std::optional<std::string> wrong = checkSizes(arrays, equalSizes))
+    return caller(*wrong);
   std::string error;
   llvm::raw_string_ostream stream(error);
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {

@@ -53,6 +53,7 @@ private:
   mlir::func::FuncOp function;
   std::vector<Demand> demands; ///< of each argument
   std::vector<Binding::Apart> apart;
+  EqualSizes equalSizes;
 
   std::shared_ptr<const LoadedKernels> kernels;
   /// By sizes and strides of all arrays, one behind the other.

@@ -186,6 +186,12 @@ def test_wrong_calls_of_what_is_compiled(gpu):
             wrong = [*arrays[:position], value, *arrays[position + 1:]]
             attempt(program, *wrong)
             attempt(program.bind, *wrong)
+    # Open sizes must be those of one attention.
+    for q, k, v, o in (((3, *Q[1:]), K, K, Q), (Q, (3, *K[1:]), K, Q),
+                       (Q, K, (2, 2, 301, D), Q), (Q, K, K, (2, 8, 99, D)),
+                       (Q, K, K, (1, *Q[1:]))):
+        assert "in dimension" in str(attempt(program, *(
+            Dlpack(*sizes) for sizes in (q, k, v, o))))
     binding = program.bind(*arrays)
     for value in VALUES:
         attempt(binding.launch, value)
