@@ -11,6 +11,19 @@
 using namespace attn;
 using llvm::format;
 
+/// Of the two masks that are called causal, the one that few expect where rows
+/// differ: of one query over many keys it leaves one key.
+static void explainMask(llvm::raw_ostream &out, const Problem &problem) {
+  if (problem.mask.kind != MaskKind::causal || problem.queries == problem.keys)
+    return;
+  out << "mask      causal is counted from the first key: query i sees keys 0 "
+         "to i, so the last of "
+      << problem.queries << " sees " << std::min(problem.queries, problem.keys)
+      << " of " << problem.keys
+      << "; causal_bottom_right is counted from the last key, as for new "
+         "queries behind a cache of keys\n";
+}
+
 static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
   const Problem &problem = report.problem;
   const Machine &machine = report.machine;
@@ -134,7 +147,7 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
 }
 
 /// The next best plan, the best of every other schedule, and any faster plan
-/// that has no kernel.
+/// that is not chosen.
 static void explainRivals(llvm::raw_ostream &out, const PlanReport &report,
                           const Plan &winner) {
   std::vector<std::string> seen = {};
@@ -154,8 +167,10 @@ static void explainRivals(llvm::raw_ostream &out, const PlanReport &report,
     out << (isNext ? "runner-up " : "rival     ") << plan.schedule << ": "
         << plan.tiles.str() << "\n  ";
     if (isFaster)
-      out << "would take " << secondsText(plan.seconds)
-          << ", but has no kernel yet\n";
+      out << "would take " << secondsText(plan.seconds) << ", but "
+          << (onRequest(report, plan).empty() ? "has no kernel yet"
+                                              : "runs only if asked for")
+          << '\n';
     else
       out << whyLost(plan, winner) << '\n';
   }
@@ -191,6 +206,7 @@ void attn::renderExplanation(llvm::raw_ostream &out, const Packing &packing,
                              const PlanReport &report) {
   const Machine &machine = report.machine;
   out << "problem   " << describe(packing.asked) << '\n';
+  explainMask(out, packing.asked);
   if (std::string sentence = packing.str(); !sentence.empty())
     out << (packing ? "packed    " : "unpacked  ") << sentence << '\n';
   out << "machine   " << machine.name << " (" << machine.chip

@@ -1,6 +1,7 @@
 //===- Compare.cpp - Why one plan lost to another -------------------------===//
 
 #include "attn/Schedule/Plan.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +20,18 @@ static std::string format(const char *form, double value) {
   char text[64];
   std::snprintf(text, sizeof text, form, value);
   return text;
+}
+
+/// Two numbers with as many digits behind the point, one or more, as it takes
+/// to see that they differ.
+static std::pair<std::string, std::string> tellApart(double a, double b) {
+  std::pair<std::string, std::string> texts;
+  for (const char *form : {"%.1f", "%.2f", "%.3f", "%.4f"}) {
+    texts = {format(form, a), format(form, b)};
+    if (texts.first != texts.second)
+      break;
+  }
+  return texts;
 }
 
 std::string attn::decision(std::string_view schedule, const Tiles &tiles) {
@@ -47,7 +60,11 @@ std::string attn::whyLost(const Plan &loser, const Plan &winner) {
       terms.begin(), terms.end(), [&](const TimeTerm &a, const TimeTerm &b) {
         return growth(a) < growth(b);
       });
-  return format("%.1f %% slower: ", percent) + most->what +
-         format(" takes %.1f us", loser.time.*most->seconds * 1e6) +
-         format(" instead of %.1f us", winner.time.*most->seconds * 1e6);
+  std::string slower = format("%.1f %% slower", percent);
+  auto [more, less] = tellApart(loser.time.*most->seconds * 1e6,
+                                winner.time.*most->seconds * 1e6);
+  if (growth(*most) <= 0 || more == less)
+    return slower;
+  return slower + ": " + most->what + " takes " + more + " us instead of " +
+         less + " us";
 }

@@ -14,9 +14,31 @@ GEMMs.  With 4 queries and 6 keys::
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from ._problem import UNBOUNDED
+from ._warn import warn
+
+#: Whether the warning below was given.
+_warned = False
+
+
+def warn_of_corner(mask: str, queries: Any, keys: Any) -> None:
+    """Warns, once, where "causal" is not what decoding with a cache means:
+    with other numbers of queries than keys it is counted from the first key.
+    Numbers that a tracer does not know yet are none."""
+    global _warned
+    if mask != "causal" or _warned or not (
+            isinstance(queries, int) and isinstance(keys, int)) or (
+            queries == keys):
+        return
+    _warned = True
+    warn(f"causal with {queries} queries and {keys} keys is counted from the "
+         f"first key: query i sees keys 0 to i, so the last query sees "
+         f"{min(queries, keys)} of {keys}; mask='causal_bottom_right' is "
+         f"counted from the last key, as for new queries behind a cache of "
+         f"keys (this is said once)", UserWarning)
+
 
 _WINDOW = re.compile(r"window<\s*(\d+)\s*,\s*(\d+)\s*>")
 

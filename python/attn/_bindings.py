@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, Sequence
 
 from . import _cache, _native
 from ._arrays import Array
+from ._band import warn_of_corner
 
 
 #: Weights that are kept, and what they stand at.
@@ -123,6 +124,9 @@ def bind_attention(direction: str, named: dict[str, Array],
     kept, with an array or none for each of its places, in their order; `more`
     is what the request of the direction has besides."""
     _cache.ready()
+    q, k = named["q"].sizes, named["k"].sizes
+    if len(q) == len(k) == 4:
+        warn_of_corner(mask, q[2], k[2])
     kind = _native.REQUESTS[direction]
     request = kind(
         ctypes.sizeof(kind), named["q"].dtype.encode(),

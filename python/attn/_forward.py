@@ -249,7 +249,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     sqrt(head_dim) and o * v_scale; a scale is part of a kernel's program, so
     each new value of it compiles once.
 
-    causal      query i sees keys j <= i
+    causal      query i sees keys j <= i, counted from the first; behind a
+                cache of keys it is mask="causal_bottom_right" that is meant
     window      (left, right): with keys - queries = s, query i sees keys from
                 i + s - left to i + s + right; None is no bound
     mask        the same by name: "none", "causal", "causal_bottom_right",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Sequence
 
 from . import _errors, _native
+from ._band import warn_of_corner
 from ._machines import Machine, record
 from ._problem import Problem, integer, mask_name
 
@@ -195,6 +196,7 @@ def _checked(problem: Any) -> Problem:
 def report(problem: Problem, machine: str) -> PlanReport:
     """`plan` of a problem of which nothing is left open."""
     native = _checked(problem)._native()
+    warn_of_corner(problem.mask, problem.queries or 0, problem.keys or 0)
     values: Mapping[str, Any] = json.loads(_native.text(
         "attn_plan_json", ctypes.byref(native),
         _native.encode(machine, "machine")))

@@ -39,6 +39,7 @@ import jax
 import jax.numpy as jnp
 
 from . import _cache, _jax_backward, _machines, _native
+from ._band import warn_of_corner
 from ._errors import DeviceError, UnsupportedError
 from ._plan import PlanReport, plan
 from ._problem import mask_name, scale_number
@@ -335,6 +336,7 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     _check(q, k, v)
     call = _Call(mask_name(causal, window, mask), scale_number(scale), machine,
                  schedule, precision, bool(return_lse))
+    warn_of_corner(call.mask, q.shape[2], k.shape[2])
     _check_kernel(_machines_for(machine), q.dtype, q.shape[1], k.shape[1],
                   (q.shape[3], v.shape[3]), call.mask, call.with_lse)
     _register()

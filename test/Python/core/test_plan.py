@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import pickle
+import re
+from random import Random
 from xml.etree import ElementTree
 
 import attn
@@ -218,6 +220,47 @@ def test_explain():
                  "refused", "pseudocode", "h100_sxm", "causal"):
         assert word in text
     assert "for every key tile" in text
+
+
+@pytest.mark.filterwarnings("error")
+def test_causal_says_once_from_where_it_counts(monkeypatch):
+    from attn import _band
+    monkeypatch.setattr(_band, "_warned", False)
+    shape = dict(batch=1, heads=2, head_dim=64)
+    # Nothing to say.
+    attn.plan(**shape, queries=64, causal=True)
+    attn.plan(**shape, queries=1, keys=64, mask="causal_bottom_right")
+    attn.plan(**shape, queries=1, keys=64)
+    with pytest.warns(UserWarning) as said:
+        attn.plan(**shape, queries=1, keys=64, causal=True)
+    assert len(said) == 1 and said[0].filename == __file__
+    assert ("the last query sees 1 of 64; mask='causal_bottom_right' is "
+            "counted from the last key") in str(said[0].message)
+    attn.plan(**shape, queries=1, keys=64, causal=True)  # said once
+    assert "causal_bottom_right" in attn.explain(
+        **shape, queries=1, keys=64, causal=True)
+
+
+def test_why_a_plan_lost_is_seen_in_the_numbers():
+    random = Random(7)
+    found = 0
+    for _ in range(12):
+        text = attn.explain(
+            batch=random.choice([1, 4]), heads=random.choice([4, 32]),
+            queries=random.choice([64, 512, 4096]),
+            head_dim=random.choice([64, 128, 512]),
+            machine=random.choice(["h100_sxm", "a100_80g", "l4"]),
+            mask=random.choice(["none", "causal"]))
+        for more, less in re.findall(
+                r"slower: .* takes ([\d.]+) us instead of ([\d.]+) us", text):
+            assert float(more) > float(less), text
+            found += 1
+        # A schedule is not said to run if asked for and to have no kernel.
+        asked = set(re.findall(r"^  (\w+) .*, if asked for$", text, re.M))
+        without = set(re.findall(r"^rival     (\w+): .*\n.*has no kernel yet$",
+                                 text, re.M))
+        assert not asked & without, text
+    assert found > 5
 
 
 def test_machines():

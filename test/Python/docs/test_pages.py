@@ -11,6 +11,7 @@ import re
 import pytest
 
 import attn
+from attn._band import band
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "using.md"]
@@ -49,6 +50,21 @@ def test_block_runs(page, line, needs, code, capsys):
             pytest.skip(f"needs {need}")
     # The line numbers of a traceback are those of the page.
     exec(compile("\n" * (line - 1) + code, str(page), "exec"), {})
+
+
+def test_the_picture_of_masks():
+    text = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
+    head, *rows = re.search(r"<!-- masks -->\n```text\n(.*?)\n```", text,
+                            re.DOTALL)[1].split("\n")
+    assert len(rows) == 4
+    for start in (found.start() for found in re.finditer(r"\S.*?(?=  |$)",
+                                                         head)):
+        title = re.match(r".*?(?=  |$)", head[start:])[0]
+        mask = title.replace("window=(1, 0)", "window<1, 0>")
+        first, last = band(mask, 4, 6)
+        assert [row[start:start + 11] for row in rows] == [
+            " ".join("x" if i + first <= j <= i + last else "."
+                     for j in range(6)) for i in range(4)], title
 
 
 def test_there_are_blocks():
