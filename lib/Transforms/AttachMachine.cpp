@@ -18,20 +18,25 @@ struct AttachMachinePass
     : attn::impl::AttachMachinePassBase<AttachMachinePass> {
   using AttachMachinePassBase::AttachMachinePassBase;
 
+  /// An option is wrong wherever it meets a module, so none is shown.
+  LogicalResult initialize(MLIRContext *context) override {
+    std::string name = machine.empty() ? defaultMachine.str() : machine;
+    attribute = parseAttribute("#attn.machine<" + name + ">", context);
+    if (attribute)
+      return success();
+    return emitError(UnknownLoc::get(context),
+                     "expects the option machine to name a machine, but got '")
+           << name << "'";
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (machine.empty() && module->hasAttr(machineAttrName))
       return;
-    std::string name = machine.empty() ? defaultMachine.str() : machine;
-    Attribute attribute =
-        parseAttribute("#attn.machine<" + name + ">", &getContext());
-    if (!attribute) {
-      module.emitError(
-          "expects the option machine to name a machine, but got '")
-          << name << "'";
-      return signalPassFailure();
-    }
     module->setAttr(machineAttrName, attribute);
   }
+
+private:
+  Attribute attribute;
 };
 } // namespace

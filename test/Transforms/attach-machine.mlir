@@ -11,6 +11,7 @@
 // UNKNOWN: error: expects the name of a machine, but got 'h1000'
 // UNKNOWN: note: known machines: {{.*}}h100_sxm
 // UNKNOWN: error: expects the option machine to name a machine, but got 'h1000'
+// UNKNOWN-NOT: see current operation
 // GARBAGE: error: found trailing characters
 // GARBAGE: error: expects the option machine to name a machine, but got 't4> nonsense'
 // CHECK: @unnamed

@@ -1,11 +1,15 @@
-//===- attn-lsp-server.cpp - Editor support for our dialects
-//---------------===//
+//===- attn-lsp-server.cpp - Editor support for our dialects --------------===//
 
 #include "attn/InitAll.h"
+#include "attn/Report/Tool.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 int main(int argc, char **argv) {
+  if (auto sentence = attn::prepareTool(argc, argv)) {
+    llvm::errs() << "attn-lsp-server: error: " << *sentence << "\n";
+    return 1;
+  }
   mlir::DialectRegistry registry;
   attn::registerAllDialects(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

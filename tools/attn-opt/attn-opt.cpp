@@ -2,6 +2,7 @@
 
 #include "attn/InitAll.h"
 #include "attn/Pipelines/Nesting.h"
+#include "attn/Report/Tool.h"
 
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -40,5 +41,9 @@ static LogicalResult run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  if (auto sentence = attn::prepareTool(argc, argv)) {
+    llvm::errs() << "attn-opt: error: " << *sentence << "\n";
+    return 1;
+  }
   return asMainReturnCode(run(argc, argv));
 }

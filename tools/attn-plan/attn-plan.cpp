@@ -8,6 +8,7 @@
 
 #include "attn/Machine/MachineText.h"
 #include "attn/Report/Report.h"
+#include "attn/Report/Tool.h"
 #include "attn/Schedule/Advice.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -53,9 +54,8 @@ static cl::opt<std::string>
     mask("mask", cl::value_desc("mask"),
          cl::desc("none, causal, causal_bottom_right or window<L, R>"),
          cl::init("none"), cl::cat(options));
-static cl::opt<bool> lse("lse",
-                         cl::desc("The log-sum-exp is a result (default)"),
-                         cl::init(true), cl::cat(options));
+static cl::opt<bool> lse("lse", cl::desc("The log-sum-exp is a result too"),
+                         cl::cat(options));
 static cl::opt<int64_t>
     alignment("alignment", cl::value_desc("bytes"),
               cl::desc("Bytes that divide the address of every row"),
@@ -246,6 +246,8 @@ static std::string whatWouldFit(const PlanReport &report) {
 }
 
 int main(int argc, char **argv) {
+  if (auto sentence = prepareTool(argc, argv))
+    return fail(*sentence);
   cl::HideUnrelatedOptions(options);
   cl::ParseCommandLineOptions(
       argc, argv,

@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <set>
+
 using namespace attn;
 using namespace attn::run;
 using namespace mlir;
@@ -84,6 +86,18 @@ private:
   FailureOr<unsigned> argumentOf(Operation *op, Value value, StringRef operand);
   /// Whether a value is O or LSE of a forward op before.
   bool isGiven(Value value, StringRef role);
+  /// An option that gives a size, whether one is open, and what others are.
+  struct SizeOption {
+    Extent extent;
+    StringRef name;
+    std::optional<int64_t> given;
+    bool isUsed = false;
+    std::set<int64_t> known;
+  };
+  SizeOption *optionOf(Extent extent);
+  /// A size that is given and is not that of any array.
+  LogicalResult checkOptions();
+
   /// Enters sizes for the open ones of an argument.
   LogicalResult setSizes(unsigned argument, StringRef role, Operation *op);
 
@@ -91,6 +105,10 @@ private:
   const Extents &extents;
   Function result;
   llvm::SmallBitVector written;
+  SizeOption sizeOptions[3] = {
+      {Extent::batch, "--batch", extents.batch, false, {}},
+      {Extent::queries, "--queries", extents.queries, false, {}},
+      {Extent::keys, "--keys", extents.keys, false, {}}};
 };
 
 } // namespace
@@ -117,6 +135,8 @@ FailureOr<Function> Reader::read() {
   if (result.attentions.empty())
     return function.emitError("expects an attn.forward or attn.backward in the "
                               "function, but got none");
+  if (failed(checkOptions()))
+    return failure();
   for (Attention &attention : result.attentions)
     for (const auto &[role, input] : attention.inputs)
       if (written.test(input))
@@ -149,20 +169,45 @@ FailureOr<unsigned> Reader::argumentOf(Operation *op, Value value,
          << "a reference";
 }
 
+Reader::SizeOption *Reader::optionOf(Extent extent) {
+  auto *found = llvm::find_if(
+      sizeOptions, [&](SizeOption &each) { return each.extent == extent; });
+  return found == std::end(sizeOptions) ? nullptr : found;
+}
+
+LogicalResult Reader::checkOptions() {
+  for (const SizeOption &option : sizeOptions)
+    if (option.given && !option.isUsed && !option.known.count(*option.given)) {
+      InFlightDiagnostic error = function.emitError("expects ");
+      error << option.name << " where a type leaves that size open, but got "
+            << *option.given << " for ";
+      llvm::interleaveComma(option.known, error);
+      return error;
+    }
+  return success();
+}
+
 LogicalResult Reader::setSizes(unsigned argument, StringRef role,
                                Operation *op) {
   // Open key counts follow the queries unless they are given.
   std::optional<int64_t> keys = extents.keys ? extents.keys : extents.queries;
   for (auto [dim, extent] : llvm::enumerate(shapeOf(role))) {
     int64_t &size = result.argumentSizes[argument][dim];
-    if (!ShapedType::isDynamic(size))
+    if (!ShapedType::isDynamic(size)) {
+      if (SizeOption *option = optionOf(extent))
+        option->known.insert(size);
       continue;
+    }
     std::optional<int64_t> given = extents.batch;
     StringRef option = "--batch";
     if (extent == Extent::queries || extent == Extent::keys) {
       given = extent == Extent::keys ? keys : extents.queries;
       option = "--queries or --keys";
     }
+    if (SizeOption *used = optionOf(extent))
+      used->isUsed = true;
+    if (extent == Extent::keys && !extents.keys)
+      optionOf(Extent::queries)->isUsed = true;
     if (!given)
       return op->emitError("expects a value for dimension ")
              << dim << " of argument " << argument << ", which is dynamic: "

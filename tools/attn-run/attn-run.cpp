@@ -17,6 +17,7 @@
 #include "attn/InitAll.h"
 #include "attn/Machine/MachineText.h"
 #include "attn/Pipelines/Nesting.h"
+#include "attn/Report/Tool.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
@@ -100,11 +101,40 @@ struct Options {
       "threads",
       llvm::cl::desc("threads of the reference (default: all processors)"),
       llvm::cl::init(0), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> progress{
+      "progress",
+      llvm::cl::desc("say on stderr what is being done (default: on a "
+                     "terminal)"),
+      llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json", llvm::cl::desc("print one line of JSON"),
                            llvm::cl::cat(category)};
 };
 
 } // namespace
+
+/// Says on stderr what is being done: on a terminal in one line, which goes at
+/// the end; elsewhere in lines that stay, if asked for.
+class Progress {
+public:
+  explicit Progress(const Options &options)
+      : isOnTerminal(llvm::errs().is_displayed() &&
+                     options.progress.getNumOccurrences() == 0),
+        isOn(isOnTerminal || options.progress) {}
+  ~Progress() { clear(); }
+
+  void begin(const llvm::Twine &what) {
+    clear();
+    if (isOn)
+      llvm::errs() << "attn-run: " << what << (isOnTerminal ? " ..." : "\n");
+  }
+  void clear() {
+    if (isOnTerminal)
+      llvm::errs() << "\r\x1b[K";
+  }
+
+private:
+  bool isOnTerminal, isOn;
+};
 
 /// An error that belongs to no place in the file.
 static LogicalResult fail(const llvm::Twine &message) {
@@ -186,6 +216,8 @@ static LogicalResult execute(const Options &options, const Function &function,
                              const std::optional<runtime::Gpu> &gpu,
                              Report &report) {
   Location location = func::FuncOp(function.op).getLoc();
+  Progress progress(options);
+  progress.begin("making inputs");
   FailureOr<Execution> execution =
       prepare(function, program, options.inputs, options.seed,
               options.guard ? kGuardBytes : 0);
@@ -199,6 +231,7 @@ static LogicalResult execute(const Options &options, const Function &function,
     for (const HostBytes &array : execution->arrays)
       before.push_back(array.bytes);
 
+  progress.begin(gpu ? "running on the GPU" : "running on the interpreter");
   if (gpu) {
     FailureOr<std::vector<double>> seconds =
         runOnGpu(*execution, program, *gpu, options.repeat, location);
@@ -219,6 +252,8 @@ static LogicalResult execute(const Options &options, const Function &function,
       if (options.guard &&
           before[position] != execution->arrays[position].bytes)
         report.changedInputs.push_back(role);
+  if (!options.noCheck)
+    progress.begin("comparing with fp64");
   if (!options.noCheck)
     report.comparisons =
         compareAll(function, execution->arrays, execution->outputs,
@@ -273,7 +308,10 @@ static LogicalResult runFile(const Options &options) {
   compileOptions.machine = *machine;
   compileOptions.schedule = options.schedule;
   compileOptions.withBinary = gpu.has_value();
+  std::optional<Progress> progress(options);
+  progress->begin("compiling");
   FailureOr<Program> program = compile(*module, compileOptions);
+  progress.reset();
   if (failed(program))
     return failure();
 
@@ -303,6 +341,10 @@ int main(int argc, char **argv) {
   // LLVM's code generator has options of its own, with names like ours.
   llvm::cl::ResetCommandLineParser();
   Options options;
+  if (auto sentence = prepareTool(argc, argv)) {
+    (void)fail(*sentence);
+    return 1;
+  }
   llvm::cl::HideUnrelatedOptions(options.category);
   llvm::cl::ParseCommandLineOptions(
       argc, argv, "runs attention and checks it against fp64\n");

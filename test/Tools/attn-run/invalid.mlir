@@ -12,8 +12,12 @@
 // RUN: not attn-run --on interpreter %t.absent 2>&1 | FileCheck %s --check-prefix=ABSENT
 // RUN: not attn-run --on interpreter --repeat -3 %s 2>&1 | FileCheck %s --check-prefix=REPEAT
 
-// WHICH: error: expects one function, but got 6; name one with --function
-// WHICH: note: functions: open, add, scalar, chain, gradient_of_result, sizes
+// RUN: not attn-run --on interpreter --function fixed --batch 3 %s 2>&1 | FileCheck %s --check-prefix=FIXED
+// RUN: not attn-run --on interpreter --function fixed --keys 7 %s 2>&1 | FileCheck %s --check-prefix=KEYS
+// RUN: attn-run --on interpreter --function fixed --batch 2 --queries 5 --keys 6 --progress %s 2>&1 | FileCheck %s --check-prefix=PROGRESS
+
+// WHICH: error: expects one function, but got 7; name one with --function
+// WHICH: note: functions: open, add, scalar, chain, gradient_of_result, sizes, fixed
 // NONE: error: expects a function 'g', but there is none
 // BATCH: attn-run: error: --batch expects 0 to 1073741823, but got -1
 // MACHINE: attn-run: error: expects a known machine, but got 'h1000'; known machines: gtx_1060, t4,
@@ -61,4 +65,15 @@ func.func @gradient_of_result(%q: !t) -> !t {
 func.func @sizes(%do: tensor<1x1x5x16xf16>, %q: !rows, %o: !rows, %lse: !sums) -> !rows {
   %dq, %dk, %dv = attn.backward %do, %q, %q, %q, %o, %lse : tensor<1x1x5x16xf16>, !rows, !rows, !rows, !rows, !sums -> !rows, !rows, !rows
   return %dq : !rows
+}
+
+// FIXED: invalid.mlir:[[#@LINE+6]]:1: error: expects --batch where a type leaves that size open, but got 3 for 2
+// KEYS: error: expects --keys where a type leaves that size open, but got 7 for 6
+// PROGRESS: attn-run: compiling
+// PROGRESS: attn-run: running on the interpreter
+// PROGRESS-NEXT: attn-run: comparing with fp64
+// PROGRESS: function fixed
+func.func @fixed(%q: memref<2x2x5x16xf16>, %k: memref<2x2x6x16xf16>, %o: memref<2x2x5x16xf16>) {
+  attn.forward %q, %k, %k outs(%o : memref<2x2x5x16xf16>) : memref<2x2x5x16xf16>, memref<2x2x6x16xf16>, memref<2x2x6x16xf16>
+  return
 }

@@ -1,0 +1,22 @@
+//===- Tool.h - What the command lines have in common -----------*- C++ -*-===//
+
+#ifndef ATTN_REPORT_TOOL_H
+#define ATTN_REPORT_TOOL_H
+
+#include "llvm/Support/raw_ostream.h"
+#include <optional>
+#include <string>
+
+namespace attn {
+
+/// "attn 0.1.0" and "LLVM 22.1.8", a line each.
+void printVersion(llvm::raw_ostream &out);
+
+/// To be called before LLVM reads the command line: `--version` prints ours.
+/// LLVM takes every option that begins with an h and that it does not know for
+/// `-h`; of such a one this gives a sentence, with the nearest that is known.
+std::optional<std::string> prepareTool(int argc, char **argv);
+
+} // namespace attn
+
+#endif // ATTN_REPORT_TOOL_H
