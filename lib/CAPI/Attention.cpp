@@ -179,5 +179,13 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
     if (Outcome fault =
             fill(*entry, request, device, machine, schedule, kernelClass))
       return fault;
-  return entry->executable->bind(bound.list(), binding);
+  if (Outcome fault = entry->executable->bind(bound.list(), binding))
+    return fault;
+  // The kernels are for any sizes; these need more than there is.
+  if (int64_t bytes = binding->scratchBytes(); bytes > parsed->hbmBytes)
+    return Fault{ATTN_UNSUPPORTED,
+                 "needs " + std::to_string(bytes) +
+                     " bytes of scratch memory for these sizes, but " +
+                     parsed->name + " has " + std::to_string(parsed->hbmBytes)};
+  return std::nullopt;
 }

@@ -4,6 +4,7 @@
 
 #include "attn/CAPI/ProblemText.h"
 #include "attn/IR/Attn.h"
+#include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Plan.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -29,17 +30,24 @@ static int64_t rounded(int64_t rows) {
   return llvm::alignTo(rows, step);
 }
 
+/// What stands for the problem where sizes are unknown.
+static Problem ofUnknownSizes(Problem problem) {
+  DynamicSizes sizes;
+  problem.batch = sizes.batch;
+  problem.queries = problem.keys = sizes.rows;
+  return problem;
+}
+
 /// The best schedule, or that for unknown sizes.
 static std::string derive(const Problem &problem, const Machine &machine) {
   PlanReport report = plans(problem, machine);
   const Plan *best = report.best();
   if (!best)
     return "";
-  DynamicSizes sizes;
-  Problem unknown = problem;
-  unknown.batch = sizes.batch;
-  unknown.queries = unknown.keys = sizes.rows;
-  PlanReport usual = plans(unknown, machine);
+  Problem unknown = ofUnknownSizes(problem);
+  if (check(unknown)) // far more heads than anybody has of so many rows
+    return decision(best->schedule, best->tiles);
+  PlanReport usual = plans(unknown, withAnyMemory(machine));
   const Plan *chosen = best;
   for (const Plan &plan : report.plans)
     if (const Plan *other = usual.best();
@@ -69,7 +77,11 @@ std::string attn::scheduleForSizes(const SizedRequest &request) {
   Problem sized = problem;
   sized.queries = rounded(problem.queries);
   sized.keys = rounded(problem.keys);
-  if (check(sized)) // sizes of zero: nothing is computed
+  if (check(sized)) // rounded up beyond a limit
+    sized = problem;
+  if (isEmpty(sized)) // any kernel does
+    sized = ofUnknownSizes(sized);
+  if (check(sized))
     return "";
   static std::mutex mutex;
   static auto *choices = new llvm::StringMap<std::string>();

@@ -27,8 +27,8 @@ struct SizedRequest {
 
 /// The schedule for these sizes with all its tiles.  What is given is completed
 /// for them.  Otherwise it is the best one, but that for unknown sizes
-/// (IR/Attn.h, DynamicSizes) where that is predicted to be as good.  An empty
-/// text where nothing can be built or is to be computed.
+/// (IR/Attn.h, DynamicSizes) where that is predicted to be as good, or where
+/// there is nothing to compute.  An empty text where nothing can be built.
 std::string scheduleForSizes(const SizedRequest &request);
 
 } // namespace attn

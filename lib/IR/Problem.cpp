@@ -1,6 +1,8 @@
 //===- Problem.cpp - The problem that an op poses, and where --------------===//
 
-#include "attn/IR/Attn.h"
+#include "attn/IR/OpenSizes.h"
+
+#include "attn/Schedule/Limits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <array>
 #include <numeric>
@@ -60,17 +62,35 @@ int64_t attn::rowAlignment(AttentionOpInterface op, Value array) {
   return op.getAlignment().value_or(kMaxAlignment);
 }
 
-attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
-  // Of sizes that are equal at run time, the first that is static.
+/// Of sizes that are equal at run time, the first that is static.
+static std::array<int64_t, kExtents> sizesOf(AttentionOpInterface op) {
   std::array<int64_t, kExtents> sizes;
   sizes.fill(ShapedType::kDynamic);
-  Problem problem;
-  problem.lse = false;
-  for (const AttentionArray &array : op.arrays()) {
+  for (const AttentionArray &array : op.arrays())
     for (auto [extent, size] :
          llvm::zip_equal(shapeOf(array.role), array.type().getShape()))
       if (ShapedType::isDynamic(sizes[unsigned(extent)]))
         sizes[unsigned(extent)] = size;
+  return sizes;
+}
+
+bool attn::hasOpenSizes(AttentionOpInterface op) {
+  std::array<int64_t, kExtents> sizes = sizesOf(op);
+  return llvm::any_of(
+      ArrayRef({Extent::batch, Extent::queries, Extent::keys}),
+      [&](Extent e) { return ShapedType::isDynamic(sizes[unsigned(e)]); });
+}
+
+attn::Machine attn::machineForPlans(AttentionOpInterface op,
+                                    const Machine &machine) {
+  return hasOpenSizes(op) ? withAnyMemory(machine) : machine;
+}
+
+attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
+  std::array<int64_t, kExtents> sizes = sizesOf(op);
+  Problem problem;
+  problem.lse = false;
+  for (const AttentionArray &array : op.arrays()) {
     if (!isStatistic(array.role))
       problem.alignment =
           std::min(problem.alignment, rowAlignment(op, array.value));
@@ -78,23 +98,28 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
     problem.dlse |= array.role == "dlse";
     problem.keepsWeights |= array.role == "weights";
   }
-  auto sizeOr = [&](Extent extent, int64_t assumedSize) {
-    int64_t size = sizes[unsigned(extent)];
-    return ShapedType::isDynamic(size) ? assumedSize : size;
-  };
   auto q = cast<ShapedType>(op.array("q").getType());
   problem.dtype = *dataTypeOf(q.getElementType());
-  problem.batch = sizeOr(Extent::batch, assumed.batch);
   problem.heads = sizes[unsigned(Extent::heads)];
   problem.kvHeads = sizes[unsigned(Extent::kvHeads)];
-  problem.queries = sizeOr(Extent::queries, assumed.rows);
-  problem.keys = sizeOr(Extent::keys, assumed.rows);
   problem.headDim = sizes[unsigned(Extent::headDim)];
   problem.headDimV = sizes[unsigned(Extent::headDimV)];
   problem.precision = op.precisionOrDefault();
   problem.mask = op.maskOrNone();
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
+  auto sizeOr = [&](Extent extent, int64_t assumedSize) {
+    int64_t size = sizes[unsigned(extent)];
+    return ShapedType::isDynamic(size) ? assumedSize : size;
+  };
+  auto assume = [&] {
+    problem.batch = sizeOr(Extent::batch, assumed.batch);
+    problem.queries = sizeOr(Extent::queries, assumed.rows);
+    problem.keys = sizeOr(Extent::keys, assumed.rows);
+  };
+  // What is only assumed breaks no limit.
+  for (assume(); check(problem) && assumed.batch * assumed.rows > 1; assume())
+    (assumed.batch > 1 ? assumed.batch : assumed.rows) /= 2;
   return problem;
 }
 

@@ -2,6 +2,7 @@
 
 #include "attn/Report/Report.h"
 #include "attn/Schedule/Advice.h"
+#include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
 #include "llvm/ADT/StringExtras.h"
@@ -25,7 +26,7 @@ static void explainMask(llvm::raw_ostream &out, const Problem &problem) {
 }
 
 static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
-  const Problem &problem = report.problem;
+  const Problem problem = atLeastOne(report.problem);
   const Machine &machine = report.machine;
   int64_t m = cacheWords(problem, machine);
   int64_t d = std::max(problem.headDim, problem.headDimV);
@@ -223,7 +224,7 @@ void attn::renderExplanation(llvm::raw_ostream &out, const Packing &packing,
     out << "pseudocode\n";
     Schedule schedule = findScheduleKind(plan->schedule)->build(plan->tiles);
     llvm::SmallVector<llvm::StringRef> lines;
-    std::string text = pseudocode(schedule, report.problem);
+    std::string text = pseudocode(schedule, atLeastOne(report.problem));
     llvm::StringRef(text).rtrim().split(lines, '\n');
     for (llvm::StringRef line : lines)
       out << "  " << line << '\n';

@@ -1,6 +1,7 @@
 //===- Table.cpp - Plans and machines in columns --------------------------===//
 
 #include "attn/Report/Report.h"
+#include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -30,6 +31,8 @@ std::string attn::describe(const Problem &p) {
     text += ", rows aligned to " + std::to_string(p.alignment) + " bytes";
   if (p.deterministic)
     text += ", deterministic";
+  if (isEmpty(p))
+    text += ", empty (planned with 1 in place of 0)";
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include "attn/Schedule/Plan.h"
 #include "WarpRows.h"
 #include "attn/Schedule/Families.h"
+#include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
 #include <algorithm>
 #include <cmath>
@@ -385,10 +386,11 @@ static bool isBetter(const Plan &a, const Plan &b) {
   return a.schedule + a.tiles.str() < b.schedule + b.tiles.str();
 }
 
-PlanReport attn::plans(const Problem &problem, const Machine &machine,
+PlanReport attn::plans(const Problem &asked, const Machine &machine,
                        const Calibration &calibration) {
+  const Problem problem = atLeastOne(asked);
   PlanReport report;
-  report.problem = problem;
+  report.problem = asked;
   report.machine = machine;
   report.regime = regime(problem, machine);
   report.lowerBoundBytes = lowerBoundBytes(problem, machine);
@@ -476,10 +478,10 @@ static bool isBetterGiven(const Plan &a, const Plan &b) {
   return isBetter(a, b);
 }
 
-std::optional<Plan> attn::planFor(const Problem &problem,
-                                  const Machine &machine,
+std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
                                   std::string_view schedule, const Tiles &tiles,
                                   std::string &error) {
+  const Problem problem = atLeastOne(asked);
   const ScheduleKind *kind = findScheduleKind(schedule);
   if (!kind || kind->direction != problem.direction) {
     std::string names = join(scheduleNames(problem.direction));

@@ -1,6 +1,7 @@
 //===- Problem.cpp - Masks, limits, arithmetic ----------------------------===//
 
 #include "attn/Schedule/Problem.h"
+#include "attn/Schedule/Limits.h"
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -161,8 +162,9 @@ Band attn::band(const Problem &problem) {
   case MaskKind::causalBottomRight:
     return {-kUnbounded, diagonal};
   case MaskKind::window:
-    return {std::max(diagonal - problem.mask.left, -kUnbounded),
-            std::min(diagonal + problem.mask.right, kUnbounded)};
+    // A side that is farther away bounds nothing.
+    return {std::max(diagonal - problem.mask.left, -problem.queries),
+            std::min(diagonal + problem.mask.right, problem.keys)};
   }
   return {};
 }
@@ -194,20 +196,31 @@ std::optional<std::string> attn::checkAlignment(int64_t bytes, DataType type) {
          " bytes, but got " + std::to_string(bytes);
 }
 
+/// A sentence when a size or a product of sizes leaves its limits.
+static std::optional<std::string> checkLimits(const Problem &problem) {
+  for (const Limit &limit : limits()) {
+    double product = 1;
+    for (const Factor &factor : limit.factors)
+      product *= double(factor.of(problem));
+    int64_t size = valueOf(limit.factors.front().size, problem);
+    bool holds = limit.isProduct() ? product <= double(limit.most)
+                                   : limit.least <= size && size <= limit.most;
+    if (holds)
+      continue;
+    std::string got = std::to_string(size);
+    if (limit.isProduct())
+      got = product < 0x1p53
+                ? std::to_string(static_cast<int64_t>(product))
+                : "about 2^" +
+                      std::to_string(static_cast<int>(std::log2(product)));
+    return limit.sentence() + ", but got " + got;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> attn::check(const Problem &p) {
-  struct {
-    const char *what;
-    int64_t value, most;
-  } limits[] = {{"batch", p.batch, kMaxHeads},
-                {"heads", p.heads, kMaxHeads},
-                {"kv heads", p.kvHeads, kMaxHeads},
-                {"queries", p.queries, kMaxRows},
-                {"keys", p.keys, kMaxRows},
-                {"head dim", p.headDim, kMaxHeadDim},
-                {"head dim of v", p.headDimV, kMaxHeadDim}};
-  for (auto &limit : limits)
-    if (auto sentence = checkRange(limit.what, limit.value, 1, limit.most))
-      return sentence;
+  if (auto sentence = checkLimits(p))
+    return sentence;
   if (p.heads % p.kvHeads != 0)
     return "expects heads to be a multiple of kv heads, but got " +
            std::to_string(p.heads) + " heads and " + std::to_string(p.kvHeads) +
@@ -233,16 +246,6 @@ std::optional<std::string> attn::check(const Problem &p) {
            std::string(name(p.dtype));
   if (p.keepsWeights && !isBackward && !p.lse)
     return "expects the LSE beside weights that are kept, but got none";
-  // Every count of bytes must fit 63 bits, with room for re-reads; small sizes
-  // still take whole tiles.
-  double products = double(p.batch) * p.heads *
-                    std::max<int64_t>(p.queries, 256) *
-                    std::max<int64_t>(p.keys, 256) *
-                    std::max<int64_t>({p.headDim, p.headDimV, 16});
-  if (products > kMostProducts)
-    return "expects at most 2^58 products (batch x heads x queries x keys x "
-           "head dim, in whole tiles), but got about 2^" +
-           std::to_string(static_cast<int>(std::log2(products)));
   return std::nullopt;
 }
 

@@ -193,6 +193,8 @@ static Visits visitsOf(const Tiling &tiling) {
 
 Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
                     int64_t innerStep) {
+  if (problem.queries == 0 || problem.keys == 0)
+    return {};
   return visitsOf(tilingOf(problem, outer, outerStep, innerStep,
                            {Axis::Key, 0, problem.keys}));
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/IR/OpenSizes.h"
 #include "attn/IR/Packing.h"
 #include "attn/Schedule/Advice.h"
 #include "attn/Schedule/Registry.h"
@@ -206,14 +207,15 @@ private:
     if (std::optional<std::string> error = check(packing.asked))
       return op->emitOpError(*error);
     ScheduleAttr given = op.getScheduleAttr() ? op.getScheduleAttr() : wanted;
-    FailureOr<Plan> plan = given ? planOfGiven(op, given, problem, *machine)
-                                 : bestPlan(op, problem, *machine);
+    Machine room = machineForPlans(op, *machine);
+    FailureOr<Plan> plan = given ? planOfGiven(op, given, problem, room)
+                                 : bestPlan(op, problem, room);
     if (failed(plan))
       return failure();
     op.setScheduleAttr(
         ScheduleAttr::get(&getContext(), plan->schedule, plan->tiles));
     if (explain)
-      explainChoice(op, packing, *plan, plans(problem, *machine));
+      explainChoice(op, packing, *plan, plans(problem, room));
     return success();
   }
 };

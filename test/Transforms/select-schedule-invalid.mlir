@@ -78,12 +78,3 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
   }
 }
 
-// -----
-
-module attributes {attn.machine = #attn.machine<h100_sxm>} {
-  func.func @no_keys(%q: tensor<1x1x64x128xf16>, %k: tensor<1x1x0x128xf16>) {
-    // expected-error @below {{expects keys between 1 and 1073741823, but got 0}}
-    %o = attn.forward %q, %k, %k : tensor<1x1x64x128xf16>, tensor<1x1x0x128xf16>, tensor<1x1x0x128xf16> -> tensor<1x1x64x128xf16>
-    return
-  }
-}

@@ -66,3 +66,17 @@ module attributes {attn.machine = #attn.machine<a100_80g>} {
     }
   }
 }
+
+// -----
+
+// What is empty has a schedule too, of a representative that is not.
+// CHECK-LABEL: @no_keys
+// CHECK: {schedule = #attn.schedule<flash, query = {{[0-9]+}}
+// GIVEN-LABEL: @no_keys
+// GIVEN: {schedule = #attn.schedule<flash, query = 64, key = 32
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @no_keys(%q: tensor<1x1x64x128xf16>, %k: tensor<1x1x0x128xf16>) -> tensor<1x1x64x128xf16> {
+    %o = attn.forward %q, %k, %k : tensor<1x1x64x128xf16>, tensor<1x1x0x128xf16>, tensor<1x1x0x128xf16> -> tensor<1x1x64x128xf16>
+    return %o : tensor<1x1x64x128xf16>
+  }
+}

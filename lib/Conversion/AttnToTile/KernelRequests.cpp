@@ -2,6 +2,7 @@
 
 #include "KernelRequests.h"
 
+#include "attn/IR/OpenSizes.h"
 #include "attn/IR/Packing.h"
 #include "attn/Schedule/Registry.h"
 
@@ -22,8 +23,8 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   Problem problem = packingOf(op).problem;
   std::string error;
   std::optional<Plan> plan =
-      planFor(problem, machine, schedule.getName().getValue().str(),
-              schedule.tiles(), error);
+      planFor(problem, machineForPlans(op, machine),
+              schedule.getName().getValue().str(), schedule.tiles(), error);
   if (!plan)
     return op->emitOpError() << error;
   if (plan->kernel.empty()) {

@@ -309,7 +309,7 @@ func.func @forward_c12(%q: tensor<1x2x?x8xf16>) {
 // -----
 
 func.func @forward_c13(%q: tensor<1x1x1073741824x8xf16>) {
-  // expected-error @below {{expects queries between 1 and 1073741823, but got 1073741824}}
+  // expected-error @below {{expects queries between 0 and 1073741823, but got 1073741824}}
   %o = attn.forward %q, %q, %q : tensor<1x1x1073741824x8xf16>, tensor<1x1x1073741824x8xf16>, tensor<1x1x1073741824x8xf16> -> tensor<1x1x1073741824x8xf16>
   return
 }
@@ -327,6 +327,38 @@ func.func @forward_c13(%q: tensor<1x9223372036854775807x8x8xf16>) {
 func.func @forward_c13(%q: tensor<1048576x1x1000000x8xf16>) {
   // expected-error @below {{expects at most 2^58 products}}
   %o = attn.forward %q, %q, %q : tensor<1048576x1x1000000x8xf16>, tensor<1048576x1x1000000x8xf16>, tensor<1048576x1x1000000x8xf16> -> tensor<1048576x1x1000000x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c13(%q: tensor<131072x16384x1x8xf16>) {
+  // expected-error @below {{expects at most 2^30 tiles of 16 queries (batch x heads x queries / 16), but got 2147483648}}
+  %o = attn.forward %q, %q, %q : tensor<131072x16384x1x8xf16>, tensor<131072x16384x1x8xf16>, tensor<131072x16384x1x8xf16> -> tensor<131072x16384x1x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c13(%q: tensor<?x1048576x16385x8xf16>, %k: tensor<?x1048576x8x8xf16>) {
+  // expected-error @below {{expects at most 2^30 tiles of 16 queries (batch x heads x queries / 16), but got}}
+  %o = attn.forward %q, %k, %k : tensor<?x1048576x16385x8xf16>, tensor<?x1048576x8x8xf16>, tensor<?x1048576x8x8xf16> -> tensor<?x1048576x16385x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c13(%q: memref<3x1x8x8xf16, strided<[4611686018427387904, 64, 8, 1]>>, %k: memref<3x1x8x8xf16>) {
+  // expected-error @below {{expects q to lie within 2^63 bytes, but got 3 batch entries x a stride of 4611686018427387904 elements of 2 bytes}}
+  attn.forward %q, %k, %k outs(%k : memref<3x1x8x8xf16>) : memref<3x1x8x8xf16, strided<[4611686018427387904, 64, 8, 1]>>, memref<3x1x8x8xf16>, memref<3x1x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c13(%q: memref<1x1x8x8xf16, strided<[64, 64, 8, 1], offset: 4611686018427387904>>, %k: memref<1x1x8x8xf16>) {
+  // expected-error @below {{expects q to lie within 2^63 bytes, but got an offset of 4611686018427387904 elements of 2 bytes}}
+  attn.forward %q, %k, %k outs(%k : memref<1x1x8x8xf16>) : memref<1x1x8x8xf16, strided<[64, 64, 8, 1], offset: 4611686018427387904>>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
   return
 }
 

@@ -49,6 +49,32 @@ def test_later_calls_of_a_kind_bind_nothing(gpu, calls):
     assert len(_forward.launches) == 5
 
 
+@pytest.mark.parametrize("dtype", ("bf16", "f32"))
+def test_many_short_heads(gpu, dtype):
+    """Whether memory suffices is a matter of these sizes, not of others."""
+    inputs, results = arrays(batch=1, heads=10000, kv_heads=10000,
+                             queries=200, keys=200, dtype=dtype)
+    attn.backward(*inputs, **results)
+    assert attn.backward_scratch_bytes(*inputs, **results) < 1 << 31
+    assert gpu.launches()
+
+
+def test_more_heads_than_a_dimension_of_a_grid_has_blocks(gpu):
+    for sizes in ({"batch": 70000, "heads": 2}, {"batch": 1, "heads": 70000}):
+        inputs, results = arrays(**sizes, queries=49, keys=49)
+        attn.backward(*inputs, **results)
+        attn.backward(*inputs, **results, machine="a100_80g")
+    assert all(each["grid"].endswith(" 1 1") for each in gpu.launches())
+
+
+def test_memory_for_these_sizes(gpu):
+    inputs, results = arrays(batch=1, heads=1000000, kv_heads=1000000,
+                             queries=2000, keys=2000)
+    with pytest.raises(attn.UnsupportedError, match="needs [0-9]+ bytes of "
+                       "scratch memory for these sizes, but h100_sxm has"):
+        attn.backward(*inputs, **results, schedule="flash_backward")
+
+
 @pytest.mark.parametrize("dtype", ("f16", "f32"))
 def test_types(gpu, dtype):
     inputs, results = arrays(dtype=dtype)

@@ -146,7 +146,7 @@ def test_no_bound_schedule():
     wide = dataclasses.replace(sized, head_dim=8192, dtype="f8e4m3")
     with pytest.raises(attn.UnsupportedError, match="but got none"):
         attn.bound_schedule(wide)
-    with pytest.raises(ValueError, match="queries between 1 and"):
+    with pytest.raises(ValueError, match="queries between 0 and"):
         attn.bound_schedule(dataclasses.replace(sized, queries=None))
     with pytest.raises(TypeError, match="expects an attn.Problem, but got int"):
         attn.bound_schedule(7)
@@ -282,8 +282,8 @@ def test_machines():
      "expects a dtype of bf16, f16, f32, f8e4m3, but got 'f64'"),
     ({"dtype": 16}, TypeError, "dtype expects a string, but got 16"),
     ({"heads": 9}, ValueError, "multiple of kv heads, but got 9 heads and 8"),
-    ({"queries": 0}, ValueError, "queries between 1 and 1073741823"),
-    ({"batch": -1}, ValueError, "batch between 1 and"),
+    ({"queries": -1}, ValueError, "queries between 0 and 1073741823"),
+    ({"batch": -1}, ValueError, "batch between 0 and"),
     ({"batch": 1.5}, TypeError, "batch expects an integer, but got 1.5"),
     ({"head_dim": "128"}, TypeError, "head_dim expects an integer, but got"),
     ({"keys": 1 << 70}, ValueError, "keys expects 64 bits, but got"),
@@ -302,3 +302,11 @@ def test_wrong_arguments(change, kind, text):
     for ask in (attn.plan, attn.explain):
         with pytest.raises(kind, match=text):
             ask(**{**LLAMA, **change})
+
+
+def test_empty_problems_are_planned():
+    for empty in ({"queries": 0}, {"keys": 0}, {"batch": 0}):
+        sizes = {"batch": 1, "heads": 2, "queries": 64, "keys": 64,
+                 "head_dim": 64, **empty}
+        assert attn.plan(**sizes).best is not None
+        assert attn.bound_schedule(attn.Problem(**sizes))
