@@ -5,6 +5,7 @@
 #include "Scalars.h"
 #include "Values.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -107,6 +108,7 @@ private:
   LogicalResult execute(Operation *op);
   LogicalResult executeScalar(Operation *op);
   LogicalResult execute(scf::ForOp op);
+  LogicalResult execute(cf::AssertOp op);
   LogicalResult execute(memref::AllocOp op);
   LogicalResult allocate(Operation *op, HostArray array);
   LogicalResult allocate(Operation *op, MemRefType type,
@@ -193,7 +195,7 @@ LogicalResult Host::execute(Operation *op) {
       .Case<memref::AllocOp, memref::DeallocOp, memref::DimOp, memref::CastOp,
             memref::ExtractStridedMetadataOp, memref::ReinterpretCastOp,
             memref::SubViewOp, memref::CopyOp, tile::CounterOp, tile::ScratchOp,
-            tile::LaunchOp, scf::ForOp>(
+            tile::LaunchOp, scf::ForOp, cf::AssertOp>(
           [&](auto known) { return execute(known); })
       .Default([&](Operation *other) { return executeScalar(other); });
 }
@@ -241,6 +243,12 @@ LogicalResult Host::execute(scf::ForOp op) {
   }
   carry(op.getRegionIterArgs(), op.getResults());
   return success();
+}
+
+LogicalResult Host::execute(cf::AssertOp op) {
+  if (scalar(op.getArg()).integer)
+    return success();
+  return op.emitError(op.getMsg());
 }
 
 //===----------------------------------------------------------------------===//

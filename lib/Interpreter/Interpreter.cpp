@@ -4,6 +4,8 @@
 
 #include "Residents.h"
 
+#include "attn/Tile/Grid.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::interpreter;
@@ -54,10 +56,8 @@ static LogicalResult checkArray(tile::KernelOp kernel, unsigned index,
 static LogicalResult checkLaunch(tile::KernelOp kernel,
                                  std::array<int64_t, 3> grid,
                                  ArrayRef<KernelArgument> arguments) {
-  for (int64_t extent : grid)
-    if (extent < 0)
-      return kernel.emitError("expects a grid of at least 0 blocks, but got ")
-             << extent;
+  if (std::optional<std::string> wrong = tile::checkGrid(grid))
+    return kernel.emitError(*wrong);
   if (grid[0] % kernel.getCluster() != 0)
     return kernel.emitError("expects a grid of whole clusters of ")
            << kernel.getCluster() << " blocks along dimension 0, but got "

@@ -98,8 +98,7 @@ KernelOp attn::finishStrips(BackwardFrame &f) {
   f.arguments.operand("dq", f.element);
   f.declareSums();
   if (f.firstStores) {
-    declareProblem(f.arguments, b, f.problem.mask.kind,
-                   /*hasGridOfTiles=*/true);
+    declareProblem(f.arguments, b, f.problem.mask.kind);
   } else {
     for (StringRef size : {"queries", "heads"})
       f.arguments.scalar(size, b.getI32Type());

@@ -40,7 +40,7 @@ KernelOp ColumnFrame::declare() {
                      kGroups +
                          int64_t(llvm::divideCeil(kDrawnSlots, groupSize)));
   arguments.pointer(kCounterRole, i32);
-  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/true);
+  declareProblem(arguments, b, problem.mask.kind);
   KernelOp kernel =
       arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
   kernel.setCooperative(true);

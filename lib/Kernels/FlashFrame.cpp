@@ -55,7 +55,7 @@ KernelOp FlashFrame::declare() {
   // Clusters take tiles by their numbers.
   if (persistent && !isInCluster())
     arguments.pointer(kCounterRole, b.getI32Type());
-  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/true);
+  declareProblem(arguments, b, problem.mask.kind);
   KernelOp kernel = arguments.createKernel(
       b, request, kWarpsPerGroup * (groups + budget.others));
   if (isInCluster()) {

@@ -33,7 +33,7 @@ KernelOp GradientFrame::createKernel() {
 }
 
 KernelOp GradientFrame::createKernel(int64_t warps) {
-  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/true);
+  declareProblem(arguments, b, problem.mask.kind);
   KernelOp kernel = arguments.createKernel(b, request, warps);
   enterSide();
   return kernel;
@@ -216,14 +216,21 @@ Step GradientFrame::nextStep(const Walk &walk, const Step &step) const {
           b.select(isLast, firstBlock(walk), step.block + (walksUp ? 1 : -1))};
 }
 
-static Scalar positionOf(TileBuilder &b, int dimension, bool fromEnd) {
-  Scalar number = b.programId(dimension);
-  return fromEnd ? b.gridSize(dimension) - 1 - number : number;
+static BlockOfHead stripOf(const GradientFrame &f, bool fromEnd) {
+  TileBuilder &b = f.b;
+  Scalar number = b.programId(0);
+  if (fromEnd)
+    number = b.gridSize(0) - 1 - number;
+  Scalar blocks = b.ceilDiv(f.arguments.get(b, "queries"), f.block);
+  return BlockOfHead::of(b, number, blocks * (f.block / kStripRows),
+                         f.arguments.get(b, "heads"));
 }
 
 StripRows::StripRows(const GradientFrame &f, bool fromEnd)
-    : tile(positionOf(f.b, 0, fromEnd)), head(positionOf(f.b, 1, fromEnd)),
-      batch(positionOf(f.b, 2, fromEnd)), warp(f.b.warpId()) {
+    : StripRows(f, stripOf(f, fromEnd)) {}
+
+StripRows::StripRows(const GradientFrame &f, const BlockOfHead &at)
+    : tile(at.number), head(at.head), batch(at.batch), warp(f.b.warpId()) {
   place(f);
 }
 

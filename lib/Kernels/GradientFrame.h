@@ -177,6 +177,7 @@ struct StripRows {
   Scalar block, strip; ///< the number of the block, and which of its strips
 
 private:
+  StripRows(const GradientFrame &frame, const BlockOfHead &at);
   void place(const GradientFrame &frame);
 };
 

@@ -33,7 +33,7 @@ KernelOp HeldFrame::declare() {
   arguments.pointer(kCounterRole, b.getI32Type());
   arguments.perBlock(kScratchRole, b.getI32Type(), kRows * column * columnTiles,
                      /*beyondKeys=*/halves * kHalf);
-  declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/true);
+  declareProblem(arguments, b, problem.mask.kind);
   KernelOp kernel =
       arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
   reserve();

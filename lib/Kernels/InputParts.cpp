@@ -2,6 +2,8 @@
 
 #include "InputParts.h"
 
+#include "TileOrder.h"
+
 #include "attn/Schedule/Schedule.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -63,11 +65,17 @@ public:
       arguments.pointer(partsRole(input.role), b.getF16Type());
       arguments.pointer(exponentsRole(input.role), b.getI32Type());
     }
-    arguments.scalar(rowsRole, b.getI32Type());
+    for (StringRef size : {rowsRole, StringRef("heads")})
+      arguments.scalar(size, b.getI32Type());
+    if (ownsKeys)
+      arguments.scalar("group", b.getI32Type());
     KernelOp kernel = arguments.createKernel(b, request, SplitViewOp::kWarps);
     rows = arguments.get(b, rowsRole);
-    head = b.programId(1);
-    batch = b.programId(2);
+    heads = arguments.get(b, "heads");
+    if (ownsKeys)
+      heads = heads / arguments.get(b, "group");
+    Scalar blocks = b.ceilDiv(rows, SplitViewOp::kBlockRows);
+    at = BlockOfHead::of(b, b.programId(0), blocks, heads);
     for (const Input &input : inputs)
       split(input);
     ReturnOp::create(b);
@@ -83,12 +91,10 @@ private:
   void split(const Input &input) const {
     auto type = SmemType::get(1, 1, SplitViewOp::kNumbers, b.getF32Type());
     Value largest = AllocOp::create(b, type, ("largest_" + input.role).str());
-    Scalar block = b.programId(0);
-    Scalar blocks = b.ceilDiv(rows, SplitViewOp::kBlockRows);
-    Scalar place = (batch * b.gridSize(1) + head) * blocks + block;
+    // Exponents lie in the order of blocks.
     SplitViewOp::create(
-        b, source(input), target(input), block * SplitViewOp::kBlockRows,
-        arguments.get(b, exponentsRole(input.role)), place,
+        b, source(input), target(input), at.number * SplitViewOp::kBlockRows,
+        arguments.get(b, exponentsRole(input.role)), b.programId(0),
         input.role == "v" ? kMostMoveOfValues : SplitViewOp::kMostMove,
         largest);
   }
@@ -96,7 +102,7 @@ private:
   Value source(const Input &input) const {
     auto type = ViewType::get(b.getContext(), input.columns, b.getF32Type(),
                               request.alignmentOf(input.role));
-    return arguments.view(b, input.role, type, batch, head, rows);
+    return arguments.view(b, input.role, type, at.batch, at.head, rows);
   }
 
   Value target(const Input &input) const {
@@ -104,7 +110,7 @@ private:
                       columnsOfPart(input.role, request.problem, request.tiles);
     auto type =
         ViewType::get(b.getContext(), columns, b.getF16Type(), kMaxAlignment);
-    Scalar first = b.wide(batch * b.gridSize(1) + head) * b.wide(rows);
+    Scalar first = b.wide(at.batch * heads + at.head) * b.wide(rows);
     return ViewOp::create(b, type, arguments.get(b, partsRole(input.role)),
                           first * columns, rows, b.wide(b.i32(columns)));
   }
@@ -114,7 +120,8 @@ private:
   bool ownsKeys;
   SmallVector<Input, 2> inputs;
   Arguments arguments;
-  Scalar rows, head, batch;
+  Scalar rows, heads; ///< of the inputs
+  BlockOfHead at;
 };
 
 } // namespace

@@ -10,16 +10,10 @@ using namespace attn;
 static bool boundsFirst(MaskKind kind) { return kind == MaskKind::window; }
 static bool boundsLast(MaskKind kind) { return kind != MaskKind::none; }
 
-void attn::declareProblem(Arguments &arguments, TileBuilder &b, MaskKind kind,
-                          bool hasGridOfTiles) {
+void attn::declareProblem(Arguments &arguments, TileBuilder &b, MaskKind kind) {
   Type i32 = b.getI32Type();
-  arguments.scalar("queries", i32);
-  arguments.scalar("keys", i32);
-  if (hasGridOfTiles) {
-    arguments.scalar("heads", i32);
-    arguments.scalar("batch", i32);
-  }
-  arguments.scalar("group", i32);
+  for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
+    arguments.scalar(size, i32);
   if (boundsFirst(kind))
     arguments.scalar("band_first", i32);
   if (boundsLast(kind))

@@ -96,10 +96,8 @@ private:
 };
 
 /// Declares the arguments that tell a kernel of its problem: extents, what a
-/// mask kind needs, the scale.  A grid of tiles does not tell heads and batch
-/// entries.
-void declareProblem(Arguments &arguments, TileBuilder &builder, MaskKind kind,
-                    bool hasGridOfTiles);
+/// mask kind needs, the scale.
+void declareProblem(Arguments &arguments, TileBuilder &builder, MaskKind kind);
 
 } // namespace attn
 

@@ -13,7 +13,6 @@ MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
       element(elementType(b.getContext(), problem.dtype)),
       query(request.tiles.get("query")), key(request.tiles.get("key")),
       stages(request.tiles.get("stages", 1)), warps(request.tiles.get("warps")),
-      hasGridOfHeads(launchesOf(request.tiles).front().hasGridOfHeads(problem)),
       products(b, request.problem) {}
 
 KernelOp MmaSyncFrame::declare() {
@@ -26,15 +25,19 @@ void MmaSyncFrame::declareArguments() {
     arguments.operand(operand, element);
   if (problem.lse)
     arguments.operand("lse", b.getF32Type());
-  declareProblem(arguments, b, problem.mask.kind,
-                 /*hasGridOfTiles=*/!hasGridOfHeads);
+  declareProblem(arguments, b, problem.mask.kind);
 }
 
 void MmaSyncFrame::locateRows() {
   queries = arguments.get(b, "queries");
   keys = arguments.get(b, "keys");
-  if (hasGridOfHeads) {
-    firstRow = b.programId(0) * query;
+  if (problem.mask.kind == MaskKind::none) {
+    BlockOfHead at =
+        BlockOfHead::of(b, b.programId(0), b.ceilDiv(queries, query),
+                        arguments.get(b, "heads"));
+    firstRow = at.number * query;
+    head = at.head;
+    batch = at.batch;
     return;
   }
   TileOrder order(b, arguments, problem, query,
@@ -46,10 +49,6 @@ void MmaSyncFrame::locateRows() {
 }
 
 void MmaSyncFrame::locateHead() {
-  if (hasGridOfHeads) {
-    head = b.programId(1);
-    batch = b.programId(2);
-  }
   keyHead = head / arguments.get(b, "group");
   blocks.emplace(b, KeyBand(b, arguments, problem.mask.kind), firstRow,
                  b.min(firstRow + query, queries) - 1, key);

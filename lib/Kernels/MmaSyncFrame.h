@@ -1,7 +1,7 @@
 //===- MmaSyncFrame.h - What kernels on mma.sync share ----------*- C++ -*-===//
 //
-// One block owns `query` rows of one head, (row tile, head, batch) of a grid of
-// blocks, and walks over the key blocks that they see.
+// One block owns `query` rows of one head, and walks over the key blocks that
+// they see.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,10 @@ struct MmaSyncFrame {
   void declareArguments();
   /// The same, and creates a kernel that needs no more.
   tile::KernelOp declare();
-  /// Which rows this block owns; then, behind what a kernel says of its warps,
-  /// of which head, and what they see.  In another order ptxas 13.0 spills at d
-  /// = 128.  Under a mask tiles differ in length: the longest of several heads
-  /// are the first ones.
+  /// Which rows this block owns and of which head.  Under a mask tiles differ
+  /// in length: the longest of several heads are the first ones (TileOrder).
   void locateRows();
+  /// What they see, behind what a kernel says of its warps.
   void locateHead();
 
   /// The rows of an operand for the batch entry and a head, from a column on.
@@ -39,7 +38,6 @@ struct MmaSyncFrame {
   const Problem &problem;
   mlir::Type element;
   int64_t query, key, stages, warps;
-  bool hasGridOfHeads; ///< or of tiles of all heads, in the order of TileOrder
   Products products;
 
   Arguments arguments;

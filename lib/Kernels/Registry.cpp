@@ -65,10 +65,6 @@ static GridForm formOf(const Tiles &tiles) {
   // Without rounds, each block has places of its own.
   if ((tiles.has("strip") && !tiles.has("heads")) || tiles.has("reduce"))
     return GridForm::resident;
-  // Forward the longest tiles of several heads come first.
-  if (!tiles.has("persistent") && !tiles.has("strip"))
-    return tiles.has("query_block") ? GridForm::rowsHeadsBatch
-                                    : GridForm::tilesIfMasked;
   return tiles.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
 }
 
@@ -86,9 +82,8 @@ static SmallVector<LaunchShape, 3> launchesOfOutput(const Tiles &tiles) {
   scores.isInRounds = outputs.isInRounds = true;
   SmallVector<LaunchShape, 3> launches;
   if (tiles.has("parts")) {
-    GridForm around = GridForm::rowsHeadsBatch;
-    launches = {{"_split_queries", around, false, kScaledRows},
-                {"_split_keys", around, true, kScaledRows}};
+    launches = {{"_split_queries", GridForm::tiles, false, kScaledRows},
+                {"_split_keys", GridForm::tiles, true, kScaledRows}};
   }
   if (tiles.get("merged", 0) == 0) {
     launches.append({scores, outputs});
@@ -112,19 +107,13 @@ static SmallVector<LaunchShape, 3> launchesInRounds(const Tiles &tiles) {
   ofKeys.columns = ofQueries.columns = tiles.get("column");
   for (LaunchShape *shape : {&scores, &ofKeys, &ofQueries})
     shape->isInRounds = true;
-  LaunchShape prepare = {"_prepare", GridForm::rowsHeadsBatch, false,
-                         kStripRows, stripsOfBlock(tiles)};
+  LaunchShape prepare = {"_prepare", GridForm::tiles, false, kStripRows,
+                         stripsOfBlock(tiles)};
   if (tiles.get("merged", 0) == 0)
     return {prepare, scores, ofKeys, ofQueries};
   scores.suffix = "";
   scores.keyRows = keys, scores.columns = tiles.get("column");
   return {prepare, scores};
-}
-
-bool LaunchShape::hasGridOfHeads(const Problem &problem) const {
-  return form == GridForm::rowsHeadsBatch ||
-         (form == GridForm::tilesIfMasked &&
-          problem.mask.kind == MaskKind::none);
 }
 
 int64_t LaunchShape::tilesOfRows(const Problem &problem) const {
@@ -160,7 +149,7 @@ SmallVector<LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
   // memory.
   if (!tiles.has("query")) {
     int64_t strips = stripsOfBlock(tiles), beside = tiles.get("beside");
-    GridForm around = GridForm::rowsHeadsBatch;
+    GridForm around = GridForm::tiles;
     LaunchShape prepare = {"_prepare", around, false, kStripRows, strips};
     LaunchShape main = {"", form, true, keys};
     LaunchShape finish = {"_finish", around, false, kStripRows, strips};
@@ -173,8 +162,8 @@ SmallVector<LaunchShape, 3> attn::launchesOf(const Tiles &tiles) {
   }
   // Blocks that take tile after tile have no time for statistics.
   if (tiles.has("persistent"))
-    shapes.push_back({"_prepare", GridForm::rowsHeadsBatch, false, kStripRows,
-                      stripsOfBlock(tiles)});
+    shapes.push_back(
+        {"_prepare", GridForm::tiles, false, kStripRows, stripsOfBlock(tiles)});
   shapes.push_back({"_dq", form, false, queries});
   if (tiles.get("separate") == 0) {
     shapes.push_back({"_dk_dv", form, true, keys});
@@ -239,11 +228,7 @@ std::array<int64_t, 3> attn::gridOf(const Tiles &tiles, const Problem &problem,
   }
   if (shape.isNeverEmpty)
     all = std::max(all, std::min<int64_t>(problem.queries * problem.batch, 1));
-  if (shape.hasGridOfHeads(problem))
-    return {rows, heads, problem.batch};
   switch (shape.form) {
-  case GridForm::rowsHeadsBatch: // above
-  case GridForm::tilesIfMasked:
   case GridForm::tiles:
     return {all * blocksOfTeam(tiles), 1, 1};
   case GridForm::persistent:

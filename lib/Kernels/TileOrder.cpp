@@ -207,6 +207,21 @@ TileOrder::Position TileOrder::positionInLanes(TileBuilder &b,
   return {behind - round * tilesOfHead, round * laneCount + lane};
 }
 
+/// Quotient and rest of numbers that are not negative: unsigned, a division is
+/// some instructions shorter.
+static std::pair<Scalar, Scalar> divide(TileBuilder &b, Scalar number,
+                                        Scalar by) {
+  Scalar quotient = b.wrap(b.createOrFold<arith::DivUIOp>(number, by));
+  return {quotient, number - quotient * by};
+}
+
+BlockOfHead BlockOfHead::of(TileBuilder &b, Scalar inGrid, Scalar ofHead,
+                            Scalar heads) {
+  auto [flat, number] = divide(b, inGrid, ofHead);
+  auto [batch, head] = divide(b, flat, heads);
+  return {number, head, batch};
+}
+
 attn::Tile attn::Tile::of(TileBuilder &b, ValueRange numbers) {
   auto at = [&](size_t i) { return b.wrap(numbers[i]); };
   Tile tile{at(0), at(1), at(2)};

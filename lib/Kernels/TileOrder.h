@@ -52,6 +52,19 @@ struct Tile {
   llvm::SmallVector<mlir::Value> numbers() const;
 };
 
+/// A block of a grid that has `ofHead` of them for each of `heads` heads, of
+/// every batch entry: its number in its head, and whose it is.  Blocks of a
+/// head follow each other, so that they run together.
+///
+/// The grid has one dimension: CUDA allows 2^31 - 1 blocks along the first and
+/// 65535 along others, and heads and batch entries may be more.
+struct BlockOfHead {
+  Scalar number, head, batch;
+
+  static BlockOfHead of(TileBuilder &builder, Scalar inGrid, Scalar ofHead,
+                        Scalar heads);
+};
+
 /// The queue through which a producer tells `readers` warps of tiles, of parts
 /// as well if there are any, and how many its slots hold.
 inline constexpr int64_t kTileMessages = 2;

@@ -137,7 +137,7 @@ private:
       arguments.operand(x.gradient, element);
     if (side.hasY)
       arguments.operand(y.gradient, element);
-    declareProblem(arguments, b, problem.mask.kind, /*hasGridOfTiles=*/false);
+    declareProblem(arguments, b, problem.mask.kind);
     return arguments.createKernel(b, request, warps);
   }
 
@@ -146,18 +146,23 @@ private:
   void locate() {
     queries = arguments.get(b, "queries");
     keys = arguments.get(b, "keys");
-    Scalar tile = b.programId(0), rows = side.ownsKeys ? keys : queries;
+    Scalar rows = side.ownsKeys ? keys : queries;
+    Scalar heads = arguments.get(b, "heads"), group = arguments.get(b, "group");
+    Scalar tiles = b.ceilDiv(rows, own);
+    BlockOfHead at = BlockOfHead::of(b, b.programId(0), tiles,
+                                     side.ownsKeys ? heads / group : heads);
+    Scalar tile = at.number;
     if (!side.ownsKeys && problem.mask.kind != MaskKind::none)
-      tile = b.ceilDiv(queries, own) - 1 - tile;
+      tile = tiles - 1 - tile;
     firstRow = tile * own;
     warpRow = b.warpId() * strip;
     if (side.ownsKeys) {
-      keyHead = b.programId(1);
+      keyHead = at.head;
     } else {
-      head = b.programId(1);
-      keyHead = head / arguments.get(b, "group");
+      head = at.head;
+      keyHead = head / group;
     }
-    batch = b.programId(2);
+    batch = at.batch;
     auto kind = problem.mask.kind;
     KeyBand band = side.ownsKeys ? KeyBand::seeing(b, arguments, kind)
                                  : KeyBand(b, arguments, kind);

@@ -1,8 +1,12 @@
 //===- TileKernel.cpp - tile.kernel and tile.launch -----------------------===//
 
+#include "attn/Tile/Grid.h"
 #include "attn/Tile/Tile.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace attn::tile;
@@ -197,7 +201,26 @@ LogicalResult ScratchOp::verify() {
          << getSizes().size() << " for " << type;
 }
 
+std::optional<std::string>
+attn::tile::checkGrid(const std::array<int64_t, 3> &grid) {
+  constexpr int64_t most[] = {std::numeric_limits<int32_t>::max(), 65535,
+                              65535};
+  for (size_t i = 0; i < grid.size(); ++i)
+    if (grid[i] < 0 || grid[i] > most[i])
+      return "expects a grid of 0 to " + std::to_string(most[i]) +
+             " blocks along dimension " + std::to_string(i) + ", but got " +
+             std::to_string(grid[i]);
+  return std::nullopt;
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto known = [](Value extent) {
+    return getConstantIntValue(extent).value_or(1);
+  };
+  if (std::optional<std::string> wrong =
+          checkGrid({known(getGridX()), known(getGridY()), known(getGridZ())}))
+    return emitOpError(*wrong);
+
   auto kernel =
       symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)

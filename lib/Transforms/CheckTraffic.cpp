@@ -1,6 +1,7 @@
 //===- CheckTraffic.cpp - Do kernels move the bytes they promise? ---------===//
 
 #include "attn/Kernels/Kernels.h"
+#include "attn/Schedule/Limits.h"
 #include "attn/Transforms/Passes.h"
 
 #include <algorithm>
@@ -21,25 +22,19 @@ static int64_t shorten(int64_t rows, int64_t tile, int64_t tiles) {
 
 /// The kernel's own problem, two whose rows are ragged and not square, and one
 /// of several rounds if launches go in rounds.
-static SmallVector<Problem> samples(const Problem &problem,
-                                    const Tiles &tiles) {
+static SmallVector<Problem> samples(Problem problem, const Tiles &tiles) {
+  problem = atLeastOne(problem);
   int64_t query = std::max(tiles.get("query", 1), tiles.get("query_block", 1));
   int64_t key = std::max(tiles.get("key", 1), tiles.get("key_block", 1));
-  // Where heads are not a dimension of the grid, each is counted by itself.
-  bool countsHeads =
-      llvm::any_of(launchesOf(tiles), [&](const LaunchShape &launch) {
-        return !launch.hasGridOfHeads(problem);
-      });
-  int64_t most = countsHeads ? 6 : 24;
+  // Each head is counted by itself.
+  constexpr int64_t mostTiles = 6;
   Problem own = problem;
-  if (countsHeads) {
-    int64_t group = problem.heads / problem.kvHeads;
-    own.batch = std::min<int64_t>(problem.batch, 2);
-    own.kvHeads = std::min<int64_t>(problem.kvHeads, group > 1 ? 1 : 3);
-    own.heads = own.kvHeads * std::min<int64_t>(group, 3);
-  }
-  own.queries = shorten(problem.queries, query, most);
-  own.keys = shorten(problem.keys, key, most);
+  int64_t group = problem.heads / problem.kvHeads;
+  own.batch = std::min<int64_t>(problem.batch, 2);
+  own.kvHeads = std::min<int64_t>(problem.kvHeads, group > 1 ? 1 : 3);
+  own.heads = own.kvHeads * std::min<int64_t>(group, 3);
+  own.queries = shorten(problem.queries, query, mostTiles);
+  own.keys = shorten(problem.keys, key, mostTiles);
   Problem fewQueries = own, fewKeys = own;
   fewQueries.batch = fewKeys.batch = 1;
   fewQueries.queries = query + 3;
@@ -101,8 +96,8 @@ static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
                            ScheduleAttr schedule, const Problem &problem) {
   std::string error;
   std::optional<Plan> plan =
-      planFor(problem, machine, schedule.getName().getValue().str(),
-              schedule.tiles(), error);
+      planFor(problem, withAnyMemory(machine),
+              schedule.getName().getValue().str(), schedule.tiles(), error);
   if (!plan)
     return kernel.emitOpError() << error;
   FailureOr<tile::Traffic> counted = count(kernel, machine, schedule, problem);

@@ -11,8 +11,9 @@ def AttnToTilePass : Pass<"convert-attn-to-tile", "mlir::ModuleOp"> {
     Before: `attn.forward` on memrefs, each with a `schedule`; the module says
     its `attn.machine`.  After: one `gpu.module` with a `tile.kernel` per kind of
     problem, and a `tile.launch` in place of each op, with the grid, extents,
-    strides and mask worked out on the host.  Ops that differ only in batch,
-    rows or strides share a kernel.
+    strides and mask worked out on the host, and an assertion for each limit of
+    sizes (Schedule/Limits.h) that they may turn out to break.  Ops that differ
+    only in batch, rows or strides share a kernel.
 
     Query heads that are planned as rows of one (`-attn-select-schedule`) are
     that in views of the same memory: kernels do not know of it.
@@ -21,8 +22,8 @@ def AttnToTilePass : Pass<"convert-attn-to-tile", "mlir::ModuleOp"> {
     builder exists for, is an error.
   }];
   let dependentDialects = ["::attn::tile::TileDialect",
-    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
-    "::mlir::math::MathDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::scf::SCFDialect", "::mlir::math::MathDialect", "::mlir::gpu::GPUDialect",
     "::mlir::memref::MemRefDialect"];
 }
 

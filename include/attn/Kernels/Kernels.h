@@ -132,18 +132,10 @@ int64_t columnsOfPart(llvm::StringRef input, const Problem &problem,
 inline constexpr llvm::StringLiteral kLaunchAttr = "launch";
 int64_t launchOf(tile::KernelOp kernel);
 
-/// The grid of a kernel: blocks by (tile of rows, head, batch entry), or so
-/// without a mask and else as the next; or one block per tile of all heads, or
+/// The grid of a kernel, of one dimension: one block per tile of all heads; or
 /// of those only as many as multiprocessors, or as run at once; or as many
 /// teams of blocks that share tiles as run at once.
-enum class GridForm {
-  rowsHeadsBatch,
-  tilesIfMasked,
-  tiles,
-  persistent,
-  resident,
-  teams
-};
+enum class GridForm { tiles, persistent, resident, teams };
 
 /// One launch of a schedule.
 struct LaunchShape {
@@ -168,8 +160,6 @@ struct LaunchShape {
   /// Whether a block runs if there are no tiles, but queries.
   bool isNeverEmpty = false;
 
-  /// Whether blocks are by (tile of rows, head, batch entry).
-  bool hasGridOfHeads(const Problem &problem) const;
   /// Tiles of the same rows, of as many as there are blocks of all keys.
   int64_t tilesOfRows(const Problem &problem) const;
   /// The same of keys, where there are tiles of them too.

@@ -6,7 +6,9 @@
 #include "PackedArrays.h"
 
 #include "attn/Conversion/Passes.h"
+#include "attn/Schedule/Limits.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -44,6 +46,7 @@ public:
     set("batch", narrow(batch, 32));
     set("keys", narrow(keys, 32));
     group = problem.heads / problem.kvHeads;
+    assertLimits();
     set("group", constant(b.getI32Type(), group));
     addBand(problem.mask);
     set("scale", arith::ConstantOp::create(
@@ -241,6 +244,44 @@ private:
     return beyondKeys(sizes.get("strip"), strips);
   }
 
+  /// Of the sizes that are not known yet, what `check` says of the others.
+  void assertLimits() {
+    for (const Limit &limit : limits()) {
+      Value most = index(limit.most), last;
+      for (const Factor &factor : limit.factors) {
+        if (last) // instead of a product, which may overflow
+          most = b.createOrFold<arith::DivSIOp>(most, last);
+        last = valueOf(factor.size);
+        if (factor.least > 0)
+          last = b.createOrFold<arith::MaxSIOp>(last, index(factor.least));
+        if (factor.unit > 1)
+          last = ceilDiv(last, factor.unit);
+      }
+      Value holds =
+          b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sle, last, most);
+      if (!getConstantIntValue(holds))
+        cf::AssertOp::create(b, holds, limit.sentence());
+    }
+  }
+
+  Value valueOf(Size size) {
+    switch (size) {
+    case Size::batch:
+      return batch;
+    case Size::queries:
+      return queries;
+    case Size::keys:
+      return keys;
+    case Size::heads:
+    case Size::kvHeads:
+    case Size::group:
+    case Size::headDim:
+    case Size::headDimV:
+      return index(attn::valueOf(size, problem));
+    }
+    return {};
+  }
+
   /// Scratch memory with these extents and, within, so many elements.
   Value scratch(ValueRange sizes, std::optional<int64_t> inner, Type element) {
     SmallVector<OpFoldResult> extents = getAsOpFoldResult(sizes);
@@ -394,9 +435,6 @@ private:
       return b.createOrFold<arith::MinSIOp>(value, arguments.index(most));
     };
     Value rows = arguments.tiles(shape);
-    if (shape.hasGridOfHeads(request.problem))
-      return {rows, shape.ownsKeys ? arguments.keyHeads : arguments.heads,
-              arguments.batch};
     Value all = arguments.times(rows, arguments.headsWithTiles(shape));
     if (int64_t ofRows = shape.tilesOfRows(request.problem); ofRows != 1)
       all = arguments.times(all, arguments.index(ofRows));

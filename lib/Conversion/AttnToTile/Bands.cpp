@@ -12,13 +12,9 @@ BandValues attn::bandOf(ImplicitLocOpBuilder &b, const Mask &mask, Value keys,
   auto index = [&](int64_t value) {
     return arith::ConstantIndexOp::create(b, value);
   };
-  Value diagonal;
-  auto shifted = [&](int64_t by) -> Value {
-    if (!diagonal)
-      diagonal = b.createOrFold<arith::SubIOp>(keys, queries);
-    Value sum = b.createOrFold<arith::AddIOp>(diagonal, index(by));
-    sum = b.createOrFold<arith::MinSIOp>(sum, index(kUnbounded));
-    return b.createOrFold<arith::MaxSIOp>(sum, index(-kUnbounded));
+  auto diagonal = [&] { return b.createOrFold<arith::SubIOp>(keys, queries); };
+  auto shifted = [&](Value diagonal, int64_t by) {
+    return b.createOrFold<arith::AddIOp>(diagonal, index(by));
   };
   switch (mask.kind) {
   case MaskKind::none:
@@ -26,10 +22,15 @@ BandValues attn::bandOf(ImplicitLocOpBuilder &b, const Mask &mask, Value keys,
   case MaskKind::causal:
     return {{}, index(0)};
   case MaskKind::causalBottomRight:
-    return {{}, shifted(0)};
-  case MaskKind::window: {
-    Value first = shifted(-mask.left);
-    return {first, shifted(mask.right)};
+    return {{}, diagonal()};
+  case MaskKind::window: { // sides beyond the rows bound nothing
+    Value middle = diagonal();
+    Value least = b.createOrFold<arith::SubIOp>(index(0), queries);
+    Value first =
+        b.createOrFold<arith::MaxSIOp>(shifted(middle, -mask.left), least);
+    Value last =
+        b.createOrFold<arith::MinSIOp>(shifted(middle, mask.right), keys);
+    return {first, last};
   }
   }
   return {};

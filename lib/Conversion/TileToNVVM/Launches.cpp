@@ -13,6 +13,8 @@
 #include "attn/Tile/SharedMemory.h"
 
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace attn;
@@ -149,6 +151,21 @@ static Operation *whereToEncode(LaunchOp launch, Value operand) {
   return place;
 }
 
+/// Whether there are blocks, which CUDA demands of a launch; null if that is
+/// known.
+static Value isThere(ImplicitLocOpBuilder &b, LaunchOp op) {
+  Value all;
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  for (Value extent : {op.getGridX(), op.getGridY(), op.getGridZ()}) {
+    if (getConstantIntValue(extent).value_or(0) > 0)
+      continue;
+    Value some =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, extent, zero);
+    all = all ? arith::AndIOp::create(b, all, some).getResult() : some;
+  }
+  return all;
+}
+
 static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
   auto kernel =
       symbols.lookupNearestSymbolFrom<KernelOp>(op, op.getKernelAttr());
@@ -184,6 +201,10 @@ static LogicalResult lowerLaunch(LaunchOp op, SymbolTableCollection &symbols) {
     op.emitWarning("launches a kernel whose blocks wait for one another "
                    "without the guarantee that all of them run at once, which "
                    "gpu.launch_func cannot ask for; attn_launch does");
+  if (Value some = isThere(b, op)) {
+    auto branch = scf::IfOp::create(b, some, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
   gpu::LaunchFuncOp::create(
       b, op.getKernelAttr(),
       gpu::KernelDim3{op.getGridX(), op.getGridY(), op.getGridZ()},

@@ -2,22 +2,21 @@
 // RUN: attn-opt %s -convert-attn-to-tile -canonicalize -cse -split-input-file | FileCheck %s
 
 // Arguments are base, offset and three strides per operand, rows, heads per
-// key head, scale.  128 + 40 rows are 2 tiles of 128.  LSE has a gap behind the
-// rows of a head, so those of a group are not packed.
+// key head, scale.  128 + 40 rows are 2 tiles of 128, of 3 x 8 heads 48.  LSE
+// has a gap behind the rows of a head, so those of a group are not packed.
 // CHECK-LABEL: attn.machine = #attn.machine<h100_sxm>
 // CHECK: gpu.module @attn_kernels
 // CHECK: tile.kernel @flash_mma_sync_bf16_64_lse(
 // CHECK-SAME: !tile.ptr<bf16> {tile.role = "q"}, %{{[^:]*}}: i64 {tile.role = "q_offset"}, %{{[^:]*}}: i64 {tile.role = "q_stride_batch"}, %{{[^:]*}}: i64 {tile.role = "q_stride_head"}, %{{[^:]*}}: i64 {tile.role = "q_stride_row"},
 // CHECK-SAME: {tile.role = "k"}, {{.*}} {tile.role = "v"}, {{.*}} {tile.role = "o"}, {{.*}}: !tile.ptr<f32> {tile.role = "lse"},
-// CHECK-SAME: i32 {tile.role = "queries"}, %{{[^:]*}}: i32 {tile.role = "keys"}, %{{[^:]*}}: i32 {tile.role = "group"}, %{{[^:]*}}: f32 {tile.role = "scale"})
+// CHECK-SAME: i32 {tile.role = "queries"}, %{{[^:]*}}: i32 {tile.role = "keys"}, %{{[^:]*}}: i32 {tile.role = "heads"}, %{{[^:]*}}: i32 {tile.role = "batch"}, %{{[^:]*}}: i32 {tile.role = "group"}, %{{[^:]*}}: f32 {tile.role = "scale"})
 // CHECK-SAME: machine = #attn.machine<h100_sxm>
 // CHECK-SAME: problem = {batch = 3 : i64, dtype = "bf16", head_dim = 64 : i64, head_dim_v = 64 : i64, heads = 8 : i64, keys = 200 : i64, kv_heads = 2 : i64, lse = true, mask = "none", queries = 168 : i64}
 // CHECK-SAME: schedule = #attn.schedule<flash, query = 128, key = 64, stages = 1, warps = 4>, warps = 4 : i32}
 // CHECK-LABEL: func.func @arguments(
 // CHECK-SAME: %[[Q:[^:]*]]: memref<3x8x168x64xbf16>, %[[K:[^:]*]]: memref<3x2x200x64xbf16>, %[[V:[^:]*]]: memref<3x2x200x64xbf16>, %[[O:[^:]*]]: memref<3x8x168x64xbf16>, %[[L:[^:]*]]: memref<3x8x168xf32, strided<[1408, 176, 1]>>)
-// CHECK-DAG: %[[TILES:.*]] = arith.constant 2 : index
-// CHECK-DAG: %[[HEADS:.*]] = arith.constant 8 : index
-// CHECK-DAG: %[[BATCH:.*]] = arith.constant 3 : index
+// CHECK-DAG: %[[TILES:.*]] = arith.constant 48 : index
+// CHECK-DAG: %[[UNIT:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : i64
 // CHECK-DAG: %[[ROW:.*]] = arith.constant 64 : i64
 // CHECK-DAG: %[[QHEAD:.*]] = arith.constant 10752 : i64
@@ -29,10 +28,12 @@
 // CHECK-DAG: %[[LBATCH:.*]] = arith.constant 1408 : i64
 // CHECK-DAG: %[[QUERIES:.*]] = arith.constant 168 : i32
 // CHECK-DAG: %[[KEYS:.*]] = arith.constant 200 : i32
+// CHECK-DAG: %[[HEADS:.*]] = arith.constant 8 : i32
+// CHECK-DAG: %[[BATCH:.*]] = arith.constant 3 : i32
 // CHECK-DAG: %[[GROUP:.*]] = arith.constant 4 : i32
 // CHECK-DAG: %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
-// CHECK: tile.launch @attn_kernels::@flash_mma_sync_bf16_64_lse grid(%[[TILES]], %[[HEADS]], %[[BATCH]])
-// CHECK-SAME: args(%[[Q]], %[[ZERO]], %[[QBATCH]], %[[QHEAD]], %[[ROW]], %[[K]], %[[ZERO]], %[[KBATCH]], %[[KHEAD]], %[[ROW]], %[[V]], %[[ZERO]], %[[KBATCH]], %[[KHEAD]], %[[ROW]], %[[O]], %[[ZERO]], %[[QBATCH]], %[[QHEAD]], %[[ROW]], %[[L]], %[[ZERO]], %[[LBATCH]], %[[LHEAD]], %[[ONE]], %[[QUERIES]], %[[KEYS]], %[[GROUP]], %[[SCALE]])
+// CHECK: tile.launch @attn_kernels::@flash_mma_sync_bf16_64_lse grid(%[[TILES]], %[[UNIT]], %[[UNIT]])
+// CHECK-SAME: args(%[[Q]], %[[ZERO]], %[[QBATCH]], %[[QHEAD]], %[[ROW]], %[[K]], %[[ZERO]], %[[KBATCH]], %[[KHEAD]], %[[ROW]], %[[V]], %[[ZERO]], %[[KBATCH]], %[[KHEAD]], %[[ROW]], %[[O]], %[[ZERO]], %[[QBATCH]], %[[QHEAD]], %[[ROW]], %[[L]], %[[ZERO]], %[[LBATCH]], %[[LHEAD]], %[[ONE]], %[[QUERIES]], %[[KEYS]], %[[HEADS]], %[[BATCH]], %[[GROUP]], %[[SCALE]])
 // CHECK-NOT: attn.forward
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @arguments(%q: memref<3x8x168x64xbf16>, %k: memref<3x2x200x64xbf16>, %v: memref<3x2x200x64xbf16>, %o: memref<3x8x168x64xbf16>, %l: memref<3x8x168xf32, strided<[1408, 176, 1]>>) {
@@ -109,8 +110,7 @@ module attributes {attn.machine = #attn.machine<a100_80g>} {
 // CHECK-DAG: %[[TILE:.*]] = arith.constant 64 : index
 // CHECK-DAG: %[[HEADS:.*]] = arith.constant 4 : index
 // CHECK-DAG: %[[BEFORE:.*]] = arith.constant -128 : index
-// CHECK-DAG: %[[LEAST:.*]] = arith.constant -1073741824 : index
-// CHECK-DAG: %[[MOST:.*]] = arith.constant 1073741824 : index
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[GROUP:.*]] = arith.constant 2 : i32
 // CHECK: %{{.*}}, %{{.*}}, %{{.*}}:4, %[[QSTRIDES:.*]]:4 = memref.extract_strided_metadata %[[Q]]
 // CHECK: %[[QBATCH:.*]] = arith.index_cast %[[QSTRIDES]]#0 : index to i64
@@ -121,13 +121,14 @@ module attributes {attn.machine = #attn.machine<a100_80g>} {
 // CHECK: %[[QUERIES:.*]] = arith.index_cast %[[ROWS]] : index to i32
 // CHECK: %[[KEYS:.*]] = arith.index_cast %[[KEYROWS]] : index to i32
 // CHECK: %[[DIAGONAL:.*]] = arith.subi %[[KEYROWS]], %[[ROWS]] : index
-// CHECK: %[[SHIFTED:.*]] = arith.addi %[[DIAGONAL]], %[[BEFORE]] : index
-// CHECK: %[[BELOW:.*]] = arith.minsi %[[SHIFTED]], %[[MOST]] : index
-// CHECK: %[[ABOVE:.*]] = arith.maxsi %[[BELOW]], %[[LEAST]] : index
-// CHECK: arith.minsi %[[DIAGONAL]], %[[MOST]]
-// CHECK: %[[FIRST:.*]] = arith.index_cast %[[ABOVE]] : index to i32
-// CHECK: %[[LAST:.*]] = arith.index_cast %{{.*}} : index to i32
-// Under a mask tiles of all heads are one dimension.
+// Sides that reach beyond the rows bound nothing.
+// CHECK-DAG: %[[SHIFTED:.*]] = arith.addi %[[DIAGONAL]], %[[BEFORE]] : index
+// CHECK-DAG: %[[LEAST:.*]] = arith.subi %[[ZERO]], %[[ROWS]] : index
+// CHECK-DAG: %[[ABOVE:.*]] = arith.maxsi %[[SHIFTED]], %[[LEAST]] : index
+// CHECK-DAG: %[[BELOW:.*]] = arith.minsi %[[DIAGONAL]], %[[KEYROWS]] : index
+// CHECK-DAG: %[[FIRST:.*]] = arith.index_cast %[[ABOVE]] : index to i32
+// CHECK-DAG: %[[LAST:.*]] = arith.index_cast %[[BELOW]] : index to i32
+// Tiles of all heads are one dimension.
 // CHECK: %[[TILES:.*]] = arith.ceildivsi %[[ROWS]], %[[TILE]]
 // CHECK: %[[ALLHEADS:.*]] = arith.muli %[[BATCH]], %[[HEADS]]
 // CHECK: %[[ALL:.*]] = arith.muli %[[TILES]], %[[ALLHEADS]]

@@ -29,10 +29,10 @@
 // CHECK-LABEL: func.func @columns
 // CHECK-DAG: %[[SUMS:.*]] = tile.scratch : memref<2x8x16x8192xf32>
 // CHECK-DAG: %[[STATISTICS:.*]] = tile.scratch : memref<2x8x16x128xf32>
-// CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_72_40_causal_prepare grid(%c16, %c8, %c2) args({{.*}}%[[STATISTICS]], %[[SUMS]]
+// CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_72_40_causal_prepare grid(%c256, %c1, %c1) args({{.*}}%[[STATISTICS]], %[[SUMS]]
 // CHECK: %[[COUNTER:.*]] = tile.counter
 // CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_72_40_causal grid(%c16, %c1, %c1) args(%arg1, %arg2, %arg3, %arg0, %arg7, %arg8, {{.*}}%[[STATISTICS]], %[[SUMS]], %[[COUNTER]]
-// CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_72_40_causal_finish grid(%c16, %c8, %c2) args(%arg6, {{.*}}%[[SUMS]]
+// CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_72_40_causal_finish grid(%c256, %c1, %c1) args(%arg6, {{.*}}%[[SUMS]]
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @columns(%do: memref<2x8x1000x40xbf16>, %q: memref<2x8x1000x72xbf16>,
     %k: memref<2x2x500x72xbf16>, %v: memref<2x2x500x40xbf16>,
@@ -53,8 +53,9 @@ func.func @columns(%do: memref<2x8x1000x40xbf16>, %q: memref<2x8x1000x72xbf16>,
 // CHECK: %[[STRIPS:.*]] = arith.muli %[[BLOCKS]], %c2
 // CHECK-DAG: tile.scratch(%{{.*}}, %[[STRIPS]]) : memref<?x3x?x128xf32>
 // CHECK-DAG: tile.scratch(%{{.*}}, %[[STRIPS]]) : memref<?x3x?x4096xf32>
-// CHECK: tile.launch {{.*}}_prepare_dlse grid(%[[STRIPS]], %c3, %{{.*}})
-// CHECK: tile.launch {{.*}}_finish_dlse grid(%[[STRIPS]], %c3, %{{.*}})
+// CHECK: %[[ALL:.*]] = arith.muli %[[STRIPS]], %{{.*}}
+// CHECK: tile.launch {{.*}}_prepare_dlse grid(%[[ALL]], %c1, %c1)
+// CHECK: tile.launch {{.*}}_finish_dlse grid(%[[ALL]], %c1, %c1)
 func.func @blocks(%do: memref<?x3x?x64xf16>, %q: memref<?x3x?x64xf16>,
     %k: memref<?x3x?x64xf16>, %v: memref<?x3x?x64xf16>,
     %o: memref<?x3x?x64xf16>, %lse: memref<?x3x?xf32>, %dlse: memref<?x3x?xf32>,

@@ -38,7 +38,7 @@
 // CHECK-LABEL: func.func @rounds
 // CHECK: %[[STATISTICS:.*]] = tile.scratch : memref<2x8x16x128xf32>
 // CHECK: %[[FLAGS:.*]] = tile.scratch : memref<2x8x16x2xi32>
-// CHECK: tile.launch @attn_kernels::@spill_backward_wgmma_bf16_512_320_causal_prepare grid(%c16, %c8, %c2) args({{.*}}%[[STATISTICS]], %[[FLAGS]]
+// CHECK: tile.launch @attn_kernels::@spill_backward_wgmma_bf16_512_320_causal_prepare grid(%c256, %c1, %c1) args({{.*}}%[[STATISTICS]], %[[FLAGS]]
 // CHECK-NEXT: %[[P:.*]] = tile.scratch : memref<3x4x1024x4096xbf16>
 // CHECK-NEXT: %[[DS:.*]] = tile.scratch : memref<3x4x1024x4096xbf16>
 // CHECK-NEXT: %[[SUMS:.*]] = tile.scratch : memref<2x8x16x32768xf32>

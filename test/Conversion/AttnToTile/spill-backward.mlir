@@ -30,7 +30,7 @@
 // CHECK-DAG: %[[STRIP:.*]] = arith.constant 4096 : index
 // CHECK-DAG: %[[KEYS:.*]] = arith.constant 5000 : index
 // CHECK: %[[STATISTICS:.*]] = tile.scratch : memref<2x8x16x128xf32>
-// CHECK: tile.launch @attn_kernels::@spill_backward_wgmma_bf16_512_320_causal_prepare grid(%c16, %c8, %c2) args({{.*}}%[[STATISTICS]]
+// CHECK: tile.launch @attn_kernels::@spill_backward_wgmma_bf16_512_320_causal_prepare grid(%c256, %c1, %c1) args({{.*}}%[[STATISTICS]]
 // CHECK-NEXT: %[[P:.*]] = tile.scratch : memref<3x4x1024x4096xbf16>
 // CHECK-NEXT: %[[DS:.*]] = tile.scratch : memref<3x4x1024x4096xbf16>
 // CHECK-COUNT-2: tile.counter
@@ -90,6 +90,7 @@ func.func @one_round(%do: memref<1x8x100x320xbf16>, %q: memref<1x8x100x512xbf16>
 // CHECK-DAG: %[[BATCH:.*]] = memref.dim %arg1, %c0
 // CHECK-DAG: %[[QUERIES:.*]] = memref.dim %arg1, %c2
 // CHECK-DAG: %[[KEYS:.*]] = memref.dim %arg2, %c2
+// CHECK-DAG: %[[SOME:.*]] = arith.maxsi %[[KEYS]], %c1
 // CHECK-DAG: %[[ALL:.*]] = arith.muli %[[BATCH]], %c2
 // CHECK-DAG: %[[ATONCE:.*]] = arith.minsi %[[ALL]], %c4
 // CHECK-DAG: %[[TILES:.*]] = arith.ceildivsi %[[QUERIES]], %c128
@@ -103,7 +104,6 @@ func.func @one_round(%do: memref<1x8x100x320xbf16>, %q: memref<1x8x100x512xbf16>
 // CHECK: %[[WAITING:.*]] = arith.select %[[SEVERAL]], %[[STRIPS]], %c0
 // CHECK: tile.scratch(%[[BATCH]], %[[WAITING]]) : memref<?x6x?x24576xf32>
 // CHECK: scf.for %[[HEAD:.*]] = %c0 to %[[ALL]] step %c4 {
-// CHECK: %[[SOME:.*]] = arith.maxsi %[[KEYS]], %c1
 // CHECK: scf.for %{{.*}} = %c0 to %[[SOME]] step %c2048 {
 // CHECK-COUNT-3: tile.launch
 module attributes {attn.machine = #attn.machine<h100_sxm>} {

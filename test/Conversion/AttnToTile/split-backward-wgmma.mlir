@@ -40,7 +40,7 @@
 // 1000 queries are 16 strips and, of 8 heads of 2 batches, 128 tiles.
 // CHECK-LABEL: func.func @both
 // CHECK: %[[SCRATCH:.*]] = tile.scratch : memref<2x8x16x128xf32>
-// CHECK: tile.launch @attn_kernels::@split_backward_wgmma_bf16_64_causal_prepare grid(%c16{{.*}}, %c8{{.*}}, %c2{{.*}}) args({{.*}}%[[SCRATCH]]
+// CHECK: tile.launch @attn_kernels::@split_backward_wgmma_bf16_64_causal_prepare grid(%c256{{.*}}, %c1{{.*}}, %c1{{.*}}) args({{.*}}%[[SCRATCH]]
 // CHECK: %[[FIRST:.*]] = tile.counter
 // CHECK: tile.launch @attn_kernels::@split_backward_wgmma_bf16_64_causal_dq grid(%c128{{.*}}, %c1{{.*}}, %c1{{.*}}) args({{.*}}%[[SCRATCH]], %[[FIRST]]
 // CHECK: %[[SECOND:.*]] = tile.counter

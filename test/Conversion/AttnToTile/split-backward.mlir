@@ -33,8 +33,8 @@
 
 // CHECK-LABEL: func.func @gradients
 // CHECK: %[[SCRATCH:.*]] = tile.scratch(%{{.*}}) : memref<2x8x?xf32>
-// CHECK: tile.launch @attn_kernels::@split_backward_mma_sync_bf16_64_causal_dq grid(%{{.*}}, %c8{{.*}}, %c2{{.*}}) args({{.*}}%[[SCRATCH]]
-// CHECK: tile.launch @attn_kernels::@split_backward_mma_sync_bf16_64_causal_dk_dv grid(%{{.*}}, %c2{{.*}}, %c2{{.*}}) args({{.*}}%[[SCRATCH]]
+// CHECK: tile.launch @attn_kernels::@split_backward_mma_sync_bf16_64_causal_dq grid(%{{.*}}, %c1, %c1) args({{.*}}%[[SCRATCH]]
+// CHECK: tile.launch @attn_kernels::@split_backward_mma_sync_bf16_64_causal_dk_dv grid(%{{.*}}, %c1, %c1) args({{.*}}%[[SCRATCH]]
 
 // SEPARATE: tile.kernel @{{.*}}_dq(
 // SEPARATE: tile.kernel @{{.*}}_dk(

@@ -578,3 +578,20 @@ func.func @scratch_sizes(%n: index) {
   %r = tile.scratch : memref<2x?xf32>
   return
 }
+
+// -----
+
+module {
+  gpu.module @kernels {
+    tile.kernel @k() attributes {warps = 1 : i32} {
+      tile.return
+    }
+  }
+  func.func @host() {
+    %one = arith.constant 1 : index
+    %many = arith.constant 65536 : index
+    // expected-error @below {{expects a grid of 0 to 65535 blocks along dimension 1, but got 65536}}
+    tile.launch @kernels::@k grid(%one, %many, %one) args()
+    return
+  }
+}

@@ -323,3 +323,46 @@ func.func @f(%n: i32) {
             std::string::npos);
   EXPECT_EQ(device.memory().allocatedBytes(), 0);
 }
+
+TEST_F(Host, AssertsHold) {
+  const char *const text = R"(
+func.func @f(%n: index) {
+  %c9 = arith.constant 9 : index
+  %fits = arith.cmpi sle, %n, %c9 : index
+  cf.assert %fits, "expects at most 9 rows"
+  return
+}
+)";
+  parse(text);
+  EXPECT_TRUE(succeeded(execute({HostScalar{9}})));
+  expectHostError(text, {HostScalar{10}}, "expects at most 9 rows");
+}
+
+/// A device refuses what CUDA refuses, along each dimension.
+TEST_F(Host, GridsHaveLimits) {
+  const char *const text = R"(
+tile.kernel @k() attributes {warps = 1 : i32} {
+  tile.return
+}
+func.func @f(%x: index, %y: index, %z: index) {
+  tile.launch @k grid(%x, %y, %z) args()
+  return
+}
+)";
+  int64_t most = 65535;
+  expectHostError(text, {HostScalar{1}, HostScalar{most + 1}, HostScalar{1}},
+                  "expects a grid of 0 to 65535 blocks along dimension 1, but "
+                  "got 65536");
+  expectHostError(text, {HostScalar{1}, HostScalar{1}, HostScalar{most + 1}},
+                  "expects a grid of 0 to 65535 blocks along dimension 2, but "
+                  "got 65536");
+  expectHostError(text,
+                  {HostScalar{int64_t(1) << 31}, HostScalar{1}, HostScalar{1}},
+                  "expects a grid of 0 to 2147483647 blocks along dimension 0, "
+                  "but got 2147483648");
+  parse(text);
+  EXPECT_TRUE(
+      succeeded(execute({HostScalar{1}, HostScalar{most}, HostScalar{1}})));
+  EXPECT_TRUE(
+      succeeded(execute({HostScalar{0}, HostScalar{1}, HostScalar{1}})));
+}

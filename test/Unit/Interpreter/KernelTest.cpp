@@ -5,6 +5,7 @@
 #include "Survivors.h"
 
 #include "attn/Interpreter/Rounding.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -18,9 +19,9 @@ using namespace attn;
 
 void attn::loadDialects(MLIRContext &context) {
   context.printOpOnDiagnostic(false);
-  context
-      .loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect,
-                   scf::SCFDialect, func::FuncDialect, memref::MemRefDialect>();
+  context.loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect,
+                      scf::SCFDialect, func::FuncDialect, memref::MemRefDialect,
+                      cf::ControlFlowDialect>();
 }
 
 void KernelTest::parse(const std::string &text,

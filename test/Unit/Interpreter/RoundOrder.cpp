@@ -72,7 +72,7 @@ TEST(RoundOrder, GridsAreThoseOfAFullRound) {
   Problem p = problem(1000, 5000);
   using Grid = std::array<int64_t, 3>;
   constexpr int64_t many = 10000;
-  EXPECT_EQ(gridOf(kTiles, p, many, 1, 0), (Grid{16, 6, 2}));
+  EXPECT_EQ(gridOf(kTiles, p, many, 1, 0), (Grid{16 * 6 * 2, 1, 1}));
   EXPECT_EQ(gridOf(kTiles, p, many, 1, 1), (Grid{8 * 8 * 16, 1, 1}));
   EXPECT_EQ(gridOf(kTiles, p, many, 1, 2), (Grid{32 * 4 * 4, 1, 1}));
   EXPECT_EQ(gridOf(kTiles, p, many, 1, 3), (Grid{8 * 8 * 2, 1, 1}));
