@@ -136,6 +136,10 @@ private:
   llvm::DenseSet<Value> seen;
 };
 
+/// Steps of loops, of all blocks, that are gone through: far more than the
+/// kernels have on the problems that they are checked with.
+constexpr int64_t kMostSteps = int64_t(1) << 28;
+
 class Counter {
 public:
   Counter(KernelOp kernel, int64_t gridX, ArrayRef<int64_t> arguments)
@@ -376,9 +380,24 @@ private:
     return drawn[{draw.getCounter().getAsOpaquePointer(), index}]++ % *below;
   }
 
+  /// Takes a loop's steps from those that are left.
+  LogicalResult spend(Operation *loop, uint64_t steps) {
+    if (steps <= uint64_t(stepsLeft)) {
+      stepsLeft -= int64_t(steps);
+      return success();
+    }
+    return loop->emitOpError("expects at most ")
+           << kMostSteps
+           << " steps of all loops and blocks, so that traffic can be counted, "
+              "but got "
+           << uint64_t(kMostSteps - stepsLeft) << " and " << steps << " more";
+  }
+
   LogicalResult runWhile(scf::WhileOp loop) {
     carry(loop.getInits(), loop.getBeforeArguments());
     while (true) {
+      if (failed(spend(loop, 1)))
+        return failure();
       if (failed(run(*loop.getBeforeBody())))
         return failure();
       scf::ConditionOp condition = loop.getConditionOp();
@@ -430,8 +449,14 @@ private:
     if (!lower || !upper || !step || *step <= 0)
       return unknown(loop, "its bounds");
     carry(loop.getInitArgs(), loop.getRegionIterArgs());
-    for (int64_t i = *lower; i < *upper; i += *step) {
-      known[loop.getInductionVar()] = i;
+    // In the unsigned numbers, in which nothing overflows.
+    uint64_t span = *lower < *upper ? uint64_t(*upper) - uint64_t(*lower) : 0;
+    uint64_t count = span / uint64_t(*step) + (span % uint64_t(*step) != 0);
+    if (failed(spend(loop, count)))
+      return failure();
+    for (uint64_t number = 0; number < count; ++number) {
+      known[loop.getInductionVar()] =
+          int64_t(uint64_t(*lower) + number * uint64_t(*step));
       if (failed(run(*loop.getBody())))
         return failure();
       carry(loop.getYieldedValues(), loop.getRegionIterArgs());
@@ -476,6 +501,7 @@ private:
       messages;
   llvm::DenseMap<Value, size_t> received;
   int64_t gridX, programX = 0;
+  int64_t stepsLeft = kMostSteps;
   /// The warp whose role is executed, or -1 outside of roles.
   int64_t roleWarp = -1;
   /// The values of every flag so far, of all blocks.

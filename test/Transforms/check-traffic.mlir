@@ -33,9 +33,14 @@
 // AGAIN: error: 'tile.kernel' op expects the 61440 bytes at level smem of its plan, but moves 69632 (64 queries, 64 keys)
 
 // Rows that hang on the head cannot be counted.
-// RUN: sed 's/\(tile.copy_out .*\]\) to \(.*\)\[.*\] count/\1 to \2[%%head] count/; s/^ *%%[0-9]* = tile.program_id 1/&\n%%head = tile.program_id 1/' %t > %t.head
+// RUN: sed 's/\(tile.copy_out .*\]\) to \(.*\)\[.*\] count/\1 to \2[%%head] count/; s/^ *%%[0-9]* = tile.program_id 0/&\n%%head = tile.program_id 1/' %t > %t.head
 // RUN: not attn-opt %t.head -attn-check-traffic 2>&1 | FileCheck %s --check-prefix=HEAD
 // HEAD: error: 'tile.copy_out' op expects its rows to follow from the sizes and the first grid dimension, so that traffic can be counted
+
+// Of a loop whose end nobody would see no step is gone through.
+// RUN: sed 's/^\( *%%[a-z0-9:]* = scf.for %%[a-z0-9]* = %%[a-z0-9_]* to \)%%[a-z0-9_]* step /\1%%endless step /; s/^ *%%[0-9]* = tile.program_id 0/&\n%%endless = arith.constant 2147483647 : i32/' %t > %t.endless
+// RUN: not attn-opt %t.endless -attn-check-traffic 2>&1 | FileCheck %s --check-prefix=ENDLESS
+// ENDLESS: error: 'scf.for' op expects at most 268435456 steps of all loops and blocks, so that traffic can be counted, but got {{[0-9]+}} and {{[0-9]+}} more
 
 // What the kernel says of itself has to make sense.
 // RUN: sed 's/dtype = "bf16"/dtype = "bf17"/' %t > %t.problem

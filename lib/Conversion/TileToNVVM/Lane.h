@@ -130,6 +130,10 @@ struct ViewValues {
   mlir::Value base, stride, rows;
 };
 
+/// An error at the first op whose instructions the machine of the kernel, or
+/// the chip of its module's target, does not have.
+llvm::LogicalResult checkCapabilities(tile::KernelOp kernel);
+
 // Patterns, one function per family of ops.
 void populateKernelPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);

@@ -56,7 +56,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
   using TileToNVVMPassBase::TileToNVVMPassBase;
 
   void runOnOperation() override {
-    if (failed(checkPlaces()) || failed(lowerLaunches(getOperation())))
+    if (failed(checkKernels()) || failed(lowerLaunches(getOperation())))
       return signalPassFailure();
 
     MLIRContext *context = &getContext();
@@ -115,14 +115,16 @@ private:
     });
   }
 
-  LogicalResult checkPlaces() {
+  LogicalResult checkKernels() {
     WalkResult result = getOperation().walk([&](KernelOp kernel) {
       Operation *parent = kernel->getParentOp();
-      if (isa<gpu::GPUModuleOp>(parent) &&
-          parent->getParentOp() == getOperation())
-        return WalkResult::advance();
-      kernel.emitOpError("expects to stand in a gpu.module of the module");
-      return WalkResult::interrupt();
+      if (!isa<gpu::GPUModuleOp>(parent) ||
+          parent->getParentOp() != getOperation()) {
+        kernel.emitOpError("expects to stand in a gpu.module of the module");
+        return WalkResult::interrupt();
+      }
+      return failed(checkCapabilities(kernel)) ? WalkResult::interrupt()
+                                               : WalkResult::advance();
     });
     return failure(result.wasInterrupted());
   }
