@@ -185,8 +185,7 @@ struct DropUnusedOutputs : OpInterfaceRewritePattern<AttentionOpInterface> {
                                 PatternRewriter &rewriter) const override {
     constexpr size_t withoutWeights = 2; // O and LSE
     size_t all = op->getNumResults(), count = all;
-    if (!op.isOnTensors() ||
-        (op->hasAttr("schedule") && all > withoutWeights))
+    if (!op.isOnTensors() || (op->hasAttr("schedule") && all > withoutWeights))
       return failure();
     while (count > 1 && op->getResult(count - 1).use_empty())
       --count;
