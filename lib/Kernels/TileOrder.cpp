@@ -207,12 +207,13 @@ TileOrder::Position TileOrder::positionInLanes(TileBuilder &b,
   return {behind - round * tilesOfHead, round * laneCount + lane};
 }
 
-/// Quotient and rest of numbers that are not negative: unsigned, a division is
-/// some instructions shorter.
+/// Quotient and rest of numbers that are not negative.  Of unsigned ones LLVM
+/// knows that they have no sign, which would take registers where they become
+/// 64 bits (with a difference as the rest flash on mma.sync spills at d = 128).
 static std::pair<Scalar, Scalar> divide(TileBuilder &b, Scalar number,
                                         Scalar by) {
   Scalar quotient = b.wrap(b.createOrFold<arith::DivUIOp>(number, by));
-  return {quotient, number - quotient * by};
+  return {quotient, b.wrap(b.createOrFold<arith::RemUIOp>(number, by))};
 }
 
 BlockOfHead BlockOfHead::of(TileBuilder &b, Scalar inGrid, Scalar ofHead,

@@ -89,11 +89,13 @@ std::optional<int64_t> attn::tile::evaluateScalar(Operation *op,
           .Case([&](arith::DivSIOp) -> Result {
             return divides() ? Result(v[0] / v[1]) : std::nullopt;
           })
-          .Case([&](arith::DivUIOp d) -> Result {
-            uint64_t divisor = bitsOf(d.getType(), v[1]);
+          .Case<arith::DivUIOp, arith::RemUIOp>([&](Operation *d) -> Result {
+            Type type = d->getResult(0).getType();
+            uint64_t number = bitsOf(type, v[0]), divisor = bitsOf(type, v[1]);
             if (divisor == 0)
               return std::nullopt;
-            return int64_t(bitsOf(d.getType(), v[0]) / divisor);
+            return int64_t(isa<arith::DivUIOp>(d) ? number / divisor
+                                                  : number % divisor);
           })
           .Case([&](arith::RemSIOp) -> Result {
             return divides() ? Result(v[0] % v[1]) : std::nullopt;
