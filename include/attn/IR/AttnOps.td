@@ -165,8 +165,10 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C12) The shape of LSE is `[batch, heads, queries]`, that of R
       `[batch, heads, 2 ceil(keys / 256), queries]`.
     - (C13) Sizes stay where the cost model is exact (`attn::check`): rows below
-      2^30, batch and heads up to 2^20, head dimensions up to 65536, and
-      batch x heads x queries x keys x head dimension up to 2^58. Batch, queries
+      2^30, batch and heads up to 2^20, head dimensions up to 65536,
+      batch x heads x queries x keys x head dimension up to 2^58, and
+      batch x heads x tiles of 16 rows up to 2^30 (Schedule/Limits.h). An array
+      ends within 2^63 bytes. Batch, queries
       and keys may be 0.
     - (C14) The sides of a window are between 0 and 2^30.
     - (C15) The scale is finite.
