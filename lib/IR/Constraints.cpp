@@ -10,7 +10,6 @@
 #include "attn/Schedule/Layout.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MathExtras.h"
 #include <array>
 
 using namespace mlir;
@@ -42,7 +41,6 @@ private:
   LogicalResult sizes();     // C7 to C10
   LogicalResult shapes();    // C11, C12
   LogicalResult numbers();   // C13, C15; C14 is the mask's own
-  LogicalResult reach();     // of C13 that of strides
   LogicalResult aliases();   // C16
   LogicalResult alignment(); // C17
   LogicalResult precision(); // C18
@@ -330,41 +328,6 @@ LogicalResult Verifier::numbers() {
 
 /// Where the last element of an array is, in bytes, has to fit 63 bits, as far
 /// as sizes and strides are static.
-LogicalResult Verifier::reach() {
-  constexpr StringLiteral counted[] = {"batch entries", "heads", "rows",
-                                       "columns"};
-  for (const AttentionArray &array : arrays) {
-    auto type = dyn_cast<MemRefType>(array.type());
-    SmallVector<int64_t> strides;
-    int64_t offset, end;
-    if (!type || failed(type.getStridesAndOffset(strides, offset)))
-      continue;
-    int64_t elementBytes = type.getElementTypeBitWidth() / 8;
-    auto wrong = [&](const Twine &what) {
-      return op->emitOpError("expects ")
-             << array.role << " to lie within 2^63 bytes, but got " << what
-             << " of " << elementBytes << " bytes";
-    };
-    if (ShapedType::isDynamic(offset))
-      offset = 0;
-    if (llvm::MulOverflow(offset, elementBytes, end))
-      return wrong("an offset of " + Twine(offset) + " elements");
-    for (auto [size, stride, what] :
-         llvm::zip(type.getShape(), strides, counted)) {
-      if (ShapedType::isDynamic(size) || ShapedType::isDynamic(stride) ||
-          size <= 1)
-        continue;
-      int64_t elements, bytes;
-      if (llvm::MulOverflow(size - 1, stride, elements) ||
-          llvm::MulOverflow(elements, elementBytes, bytes) ||
-          llvm::AddOverflow(end, bytes, end))
-        return wrong(Twine(size) + " " + what + " x a stride of " +
-                     Twine(stride) + " elements");
-    }
-  }
-  return success();
-}
-
 LogicalResult Verifier::aliases() {
   if (op.isOnTensors())
     return success();
@@ -404,8 +367,8 @@ LogicalResult Verifier::verify() {
       succeeded(form()) && succeeded(outputs()) && succeeded(inputs()) &&
       succeeded(ranks()) && succeeded(layouts()) && succeeded(spaces()) &&
       succeeded(elements()) && succeeded(sizes()) && succeeded(shapes()) &&
-      succeeded(numbers()) && succeeded(reach()) && succeeded(aliases()) &&
-      succeeded(alignment()) && succeeded(precision()));
+      succeeded(numbers()) && succeeded(aliases()) && succeeded(alignment()) &&
+      succeeded(precision()));
 }
 
 LogicalResult attn::verifyAttention(AttentionOpInterface op) {

@@ -51,7 +51,8 @@ def ask(options: argparse.Namespace, head_dim: int,
     """attn-plan's answer; no plans where nothing fits."""
     command = [options.attn_plan, "--json", "--machine", options.machine,
                "--dtype", options.dtype, "--heads", str(options.heads),
-               "--queries", str(options.rows), "--head-dim", str(head_dim)]
+               "--queries", str(options.rows), "--head-dim", str(head_dim),
+               "--lse"]
     command += ["--causal"] * options.causal
     if shared_memory:
         command += ["--set", f"smem_bytes_per_block={shared_memory}"]

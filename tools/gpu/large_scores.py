@@ -15,6 +15,10 @@ import argparse
 import math
 import sys
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither PyTorch nor attn
+    sys.exit(0)
+
 import reference
 import torch
 

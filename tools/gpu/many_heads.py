@@ -22,6 +22,10 @@ import math
 import sys
 from typing import NamedTuple, Optional
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither PyTorch nor attn
+    sys.exit(0)
+
 import attn
 import reference
 import torch

@@ -63,9 +63,11 @@ def check(code: int, name: str) -> None:
 
 
 def bare_launch(tensors: list[torch.Tensor]) -> tuple[Call, Call]:
-    """cuLaunchKernel, and attn_launch of the same, with ctypes alone."""
+    """cuLaunchKernel, and attn_launch of the same, with ctypes alone: of a
+    kernel whose arguments are pointers and numbers, on mma.sync."""
     executable = attn.compile(
         attn.Problem(heads=SHAPE[1], head_dim=SHAPE[3], mask="causal"),
+        schedule="flash, query = 64, key = 64, stages = 2, warps = 4",
         machine=attn.device(0).machine)
     binding = executable.load(0).bind(*tensors)
     step, = binding.info["steps"]

@@ -23,6 +23,10 @@ import sys
 from pathlib import Path
 from typing import Any, Callable
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither PyTorch nor attn
+    sys.exit(0)
+
 import reference
 import torch
 from torch.nn import functional

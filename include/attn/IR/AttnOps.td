@@ -167,9 +167,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C13) Sizes stay where the cost model is exact (`attn::check`): rows below
       2^30, batch and heads up to 2^20, head dimensions up to 65536,
       batch x heads x queries x keys x head dimension up to 2^58, and
-      batch x heads x tiles of 16 rows up to 2^30 (Schedule/Limits.h). An array
-      ends within 2^63 bytes. Batch, queries
-      and keys may be 0.
+      batch x heads x tiles of 16 rows up to 2^30 (Schedule/Limits.h). Batch,
+      queries and keys may be 0. Where arrays end is C20.
     - (C14) The sides of a window are between 0 and 2^30.
     - (C15) The scale is finite.
     - (C16) An output memref is none of Q, K and V.

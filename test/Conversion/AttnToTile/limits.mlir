@@ -21,7 +21,7 @@
 // CHECK: tile.launch
 module attributes {attn.machine = #attn.machine<a100_80g>} {
   func.func @open(%q: memref<?x4x?x64xf16>, %k: memref<?x2x?x64xf16>, %o: memref<?x4x?x64xf16>) {
-    attn.forward %q, %k, %k outs(%o : memref<?x4x?x64xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
+    attn.forward %q, %k, %k mask(causal) outs(%o : memref<?x4x?x64xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
         : memref<?x4x?x64xf16>, memref<?x2x?x64xf16>, memref<?x2x?x64xf16>
     return
   }

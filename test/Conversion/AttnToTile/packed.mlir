@@ -21,7 +21,7 @@
 // CHECK: %[[OFFSET:.*]] = arith.muli %[[BEGIN]], %c64
 // CHECK: %[[SEEN:.*]] = memref.reinterpret_cast %[[K]] to offset: [%[[OFFSET]]], sizes: [3, 2, %[[COUNT]], 64], strides: [{{.*}}, {{.*}}, 64, 1]
 // CHECK: memref.reinterpret_cast %[[L]] to offset: [0], sizes: [3, 2, 4], strides: [8, 4, 1]
-// CHECK: tile.launch @attn_kernels::@flash_mma_sync_bf16_64_lse grid(%c1, %c2, %c3) args(%[[ROWS]],
+// CHECK: tile.launch @attn_kernels::@flash_mma_sync_bf16_64_lse grid(%c6, %c1, %c1) args(%[[ROWS]],
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @one_query(%q: memref<3x8x1x64xbf16, strided<[5120, 640, 64, 1]>>, %k: memref<3x2x?x64xbf16>, %l: memref<3x8x1xf32>) {
     %o = memref.alloc() : memref<3x8x1x64xbf16>
@@ -38,8 +38,8 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 // CHECK-LABEL: func.func @corners(
 // CHECK-SAME: %[[Q:[^:]*]]: memref<1x8x1x64xf16>, %[[K:[^:]*]]: memref<1x2x100x64xf16>
 // CHECK: %[[FIRST:.*]] = memref.reinterpret_cast %[[K]] to offset: [0], sizes: [1, 2, 1, 64], strides: [12800, 6400, 64, 1]
-// CHECK: tile.launch @attn_kernels::@flash_mma_sync_f16_64 grid(%c1, %c2, %c1) args({{.*}}, %[[FIRST]],
-// CHECK: tile.launch @attn_kernels::@flash_mma_sync_f16_64 grid(%c1, %c2, %c1) args({{.*}}, %[[K]],
+// CHECK: tile.launch @attn_kernels::@flash_mma_sync_f16_64 grid(%c2, %c1, %c1) args({{.*}}, %[[FIRST]],
+// CHECK: tile.launch @attn_kernels::@flash_mma_sync_f16_64 grid(%c2, %c1, %c1) args({{.*}}, %[[K]],
 #s = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @corners(%q: memref<1x8x1x64xf16>, %k: memref<1x2x100x64xf16>, %o: memref<1x8x1x64xf16>) {
@@ -58,15 +58,15 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 // rows, there are 8 heads.
 // CHECK-LABEL: func.func @several(
 // CHECK: memref.reinterpret_cast %arg0 to offset: [0], sizes: [2, 2, 400, 64], strides: [51200, 25600, 64, 1]
-// CHECK: tile.launch {{.*}} grid(%c7, %c2, %c2)
+// CHECK: tile.launch {{.*}} grid(%c28, %c1, %c1)
 // CHECK: %[[ROWS:.*]] = arith.muli %{{.*}}, %c4 : index
 // CHECK: memref.reinterpret_cast %arg2 to offset: [0], sizes: [%{{.*}}, 2, %[[ROWS]], 64], strides: [%{{.*}}, %{{.*}}, 64, 1]
-// CHECK: tile.launch {{.*}} grid(%{{.*}}, %c2, %{{.*}})
+// CHECK: tile.launch {{.*}} grid(%{{.*}}, %c1, %c1)
 // CHECK: memref.reinterpret_cast %arg4 to offset: [0], sizes: [2, 2, 400, 64], strides: [70000, 32000, 80, 1]
-// CHECK: tile.launch {{.*}} grid(%c7, %c2, %c2)
+// CHECK: tile.launch {{.*}} grid(%c28, %c1, %c1)
 // CHECK-NOT: memref.reinterpret_cast
-// CHECK: tile.launch {{.*}} grid(%c2, %c8, %c2)
-// CHECK: tile.launch {{.*}} grid(%{{.*}}, %c8, %{{.*}})
+// CHECK: tile.launch {{.*}} grid(%c32, %c1, %c1)
+// CHECK: tile.launch {{.*}} grid(%{{.*}}, %c1, %c1)
 // CHECK: tile.launch {{.*}}_causal grid(%c32, %c1, %c1)
 #s = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>
 !q = memref<2x8x100x64xbf16>
@@ -107,10 +107,10 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 // CHECK-DAG: memref.reinterpret_cast %arg6 to offset: [0], sizes: [1, 2, 4], strides: [8, 4, 1]
 // CHECK-DAG: memref.reinterpret_cast %arg7 to offset: [0], sizes: [1, 2, 4, 64], strides: [512, 256, 64, 1]
 // CHECK: tile.scratch : memref<1x2x4xf32>
-// CHECK: tile.launch {{.*}}dq_dlse grid(%c1, %c2, %c1)
-// CHECK: tile.launch {{.*}}dk_dv_dlse grid(%c2, %c2, %c1)
+// CHECK: tile.launch {{.*}}dq_dlse grid(%c2, %c1, %c1)
+// CHECK: tile.launch {{.*}}dk_dv_dlse grid(%c4, %c1, %c1)
 // CHECK: tile.scratch : memref<1x8x1xf32>
-// CHECK: tile.launch {{.*}}causal_dq_dlse grid(%c1, %c8, %c1)
+// CHECK: tile.launch {{.*}}causal_dq_dlse grid(%c8, %c1, %c1)
 #s = #attn.schedule<split_backward, query = 64, key_block = 64, query_warps = 4, key = 64, query_block = 16, key_warps = 4, stages = 2, separate = 0>
 !q = memref<1x8x1x64xbf16>
 !k = memref<1x2x100x64xbf16>

@@ -52,6 +52,7 @@ class Question:
         return [self.attn_plan, "--json", "--machine", self.machine,
                 "--dtype", self.dtype, "--heads", str(self.heads),
                 "--queries", str(self.rows), "--head-dim", str(self.head_dim),
+                "--lse",
                 *(f"--set={text}" for text in overrides(memory))]
 
     def ask(self, memory: int, *options: str) -> dict[str, Any]:
