@@ -50,6 +50,9 @@ from attn import _native
 BURST, BURSTS, WARM_UP = 100, 60, 20
 SHAPE = 1, 8, 128, 64
 
+# A kernel whose arguments are pointers and numbers.
+PLAIN = "flash, query = 64, key = 64, stages = 2, warps = 4"
+
 _MAX_DYNAMIC_SMEM = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _ARGUMENT = {"i64": ctypes.c_int64, "i32": ctypes.c_int32,
              "f32": ctypes.c_float, "f64": ctypes.c_double}
@@ -63,11 +66,10 @@ def check(code: int, name: str) -> None:
 
 
 def bare_launch(tensors: list[torch.Tensor]) -> tuple[Call, Call]:
-    """cuLaunchKernel, and attn_launch of the same, with ctypes alone: of a
-    kernel whose arguments are pointers and numbers, on mma.sync."""
+    """cuLaunchKernel, and attn_launch of the same, with ctypes alone."""
     executable = attn.compile(
         attn.Problem(heads=SHAPE[1], head_dim=SHAPE[3], mask="causal"),
-        schedule="flash, query = 64, key = 64, stages = 2, warps = 4",
+        schedule=PLAIN,
         machine=attn.device(0).machine)
     binding = executable.load(0).bind(*tensors)
     step, = binding.info["steps"]
@@ -210,7 +212,7 @@ def forward_calls(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
     bare, ours = bare_launch([q, k, v, o])
     bare()
     torch.cuda.synchronize()
-    if not torch.equal(o, attn.forward(q, k, v, causal=True)):
+    if not torch.equal(o, attn.forward(q, k, v, causal=True, schedule=PLAIN)):
         sys.exit("overhead.py: expects the bare launch to give attn.forward's "
                  "numbers, but they differ")
     attention, operator = attn.torch.attention, torch.ops.attn.forward
