@@ -340,9 +340,9 @@ static bool hasPlaces(const Body &body) {
 static constexpr int64_t kSplitWindowRegisters = 12;
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
 
-/// Blocks of a multiprocessor that sum rows up: with 10 and so 48 registers
-/// ptxas 13.0 spills 4 to 12 bytes of some.
-static constexpr int64_t kMostBlocksOfRows = 9;
+/// Blocks of a multiprocessor that sum rows up: with 9 or 10, and so 56 or 48
+/// registers, ptxas 13.0 spills 4 to 12 bytes of some.
+static constexpr int64_t kMostBlocksOfRows = 8;
 
 Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {

@@ -67,6 +67,10 @@ _without_kernel: dict[Hashable, bool] = {}
 
 #: Of these tensor cores our kernels go before FlashAttention, see `ways`.
 _FAST_FAMILY = "wgmma"
+#: Less than the host pays for PyTorch's FlashAttention backward (above 100 us
+#: on an H100's host, tools/gpu/overhead.py): shorter kernels of ours, of any
+#: tensor cores, are done before it is launched.
+_FLASH_HOST_SECONDS = 40e-6
 #: Whether they are what attn chooses, by kind of problem.
 _chosen: dict[Hashable, bool] = {}
 
@@ -78,7 +82,8 @@ def ways(deterministic: bool, fast: bool) -> tuple[str, ...]:
     gradients for Hopper, on wgmma: on an H100 they are 1.8 to 2.4 times as fast
     as FlashAttention-2's at head dimensions of 64, 128 and 256.  Its other
     kernels, those of mma.sync, are 0.7 to 1.4 times as fast as FlashAttention's
-    there, so they come second.  README.md has the numbers.
+    there, so they come second, but for kernels so short that the host's time
+    decides (`_FLASH_HOST_SECONDS`).  README.md has the numbers.
 
     attn also goes first if the same bits are wanted in every run: then its
     kernels take sums in one order by design.
@@ -239,7 +244,8 @@ def _plans_fast(device: torch.device, dtype: torch.dtype, batch: int,
         kv_heads=kv_heads, queries=queries, keys=keys, head_dim_v=e,
         mask=mask, alignment=alignment, direction="backward",
         dlse=not no_dlse), machine).built
-    return best is not None and best.family == _FAST_FAMILY
+    return best is not None and (best.family == _FAST_FAMILY
+                                 or best.seconds < _FLASH_HOST_SECONDS)
 
 
 def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,

@@ -313,6 +313,7 @@ def test_gradients_for_hopper_are_fast(planned):
     assert is_fast(*arrays, "causal")
     assert is_fast(*arrays, dlse=arrays[0][..., 0].float())
     # Rows of 65 elements do not begin at multiples of 16 bytes.
+    arrays = on_no_gpu(8000, 16000)
     odd = [t.new_zeros(1, 2, t.shape[2], 65)[..., :64] for t in arrays]
     assert not is_fast(*odd)
     assert [problem.alignment for problem in planned] == [16, 16, 16, 2]
@@ -332,7 +333,13 @@ def test_so_are_those_of_wide_heads(planned, d):
 @pytest.mark.parametrize("machine", ("a100_80g", "b200", None))
 def test_gradients_elsewhere_are_not(planned, machine):
     planned.machine = machine
-    assert not is_fast(*on_no_gpu(1000, 2000))
+    assert not is_fast(*on_no_gpu(8000, 16000))
+
+
+def test_short_kernels_are_fast_on_any_gpu(planned):
+    """They end before the host has launched another's."""
+    planned.machine = "a100_80g"
+    assert is_fast(*on_no_gpu(100, 100))
 
 
 def test_lengths_of_a_class_are_planned_once(planned):
