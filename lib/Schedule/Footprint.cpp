@@ -340,10 +340,6 @@ static bool hasPlaces(const Body &body) {
 static constexpr int64_t kSplitWindowRegisters = 12;
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
 
-/// Blocks of a multiprocessor that sum rows up: with 9 or 10, and so 56 or 48
-/// registers, ptxas 13.0 spills 4 to 12 bytes of some.
-static constexpr int64_t kMostBlocksOfRows = 8;
-
 Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
                               const Machine &machine) {
   if (grid.pipeline)
@@ -380,8 +376,6 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
   if (smem > 0)
     result.blocksPerSm =
         std::min(result.blocksPerSm, machine.smemBytesPerSm / smem);
-  if (!space.multiplies)
-    result.blocksPerSm = std::min(result.blocksPerSm, kMostBlocksOfRows);
   // No more than have places in all scratch that a plan may have.
   int64_t places =
       machine.sms * placesOf(grid.body, problem, Steps().inside(grid, problem));
