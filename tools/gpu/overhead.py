@@ -84,12 +84,8 @@ def bare_launch(tensors: list[torch.Tensor]) -> tuple[Call, Call]:
     check(driver.cuFuncSetAttribute(function, _MAX_DYNAMIC_SMEM,
                                     step["smem_bytes"]), "cuFuncSetAttribute")
     values: list[Any] = []
-    counters = torch.zeros(64, dtype=torch.int32, device="cuda")
     for argument in step["arguments"]:
-        if "counter" in argument: # the kernel leaves it at 0
-            values.append(ctypes.c_uint64(
-                counters[argument["counter"]:].data_ptr()))
-        elif "buffer" in argument:
+        if "buffer" in argument:
             values.append(ctypes.c_uint64(
                 tensors[argument["buffer"]].data_ptr() +
                 argument["offset_bytes"]))
@@ -103,7 +99,7 @@ def bare_launch(tensors: list[torch.Tensor]) -> tuple[Call, Call]:
     stream = torch.cuda.current_stream().cuda_stream
     grid, threads, smem = step["grid"], step["threads"], step["smem_bytes"]
 
-    def bare(_keep: Any = (values, counters)) -> None:
+    def bare(_keep: Any = values) -> None:
         check(launch(function, *grid, threads, 1, 1, smem, stream, pointers,
                      None), "cuLaunchKernel")
 
