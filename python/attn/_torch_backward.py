@@ -139,17 +139,19 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
 
 #: do, q, k, v, o, lse, dlse and, where they are kept, weights.
 _Inputs = Sequence[Any]
+_is_deterministic = torch.are_deterministic_algorithms_enabled
+
 #: Mask, scale, and whether the bits are the same in every run.
 _Kind = tuple[str, Optional[float], bool]
 
 
-def as_before(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
-              lse: Tensor, dlse: Optional[Tensor], mask: str,
+def as_before(inputs: _Inputs, mask: str,
               scale: Optional[float]) -> Optional[Gradients]:
-    """`backward` the way that such a call went before; None for the first of
-    its kind, and for tensors that are more than their memory."""
+    """`backward` of (do, q, k, v, o, lse, dlse) the way that such a call went
+    before; None for the first of its kind, and for tensors that are more than
+    their memory."""
     try:
-        inputs, kind = _normal(do, q, k, v, o, lse, dlse, mask, scale)
+        inputs, kind = _normal(*inputs, mask, scale)
     except RuntimeError:  # without strides, without memory
         return None
     return _as_before(inputs, kind)
@@ -166,7 +168,7 @@ def _normal(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1])
     return (do, q, k, v, o, lse, dlse), (
-        mask, scale, torch.are_deterministic_algorithms_enabled())
+        mask, scale, _is_deterministic())
 
 
 def _as_before(inputs: _Inputs, kind: _Kind) -> Optional[Gradients]:
@@ -285,7 +287,7 @@ def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
     inputs = do, q, k, v, o, lse, dlse, weights, block_rows
-    kind = mask, scale, torch.are_deterministic_algorithms_enabled()
+    kind = mask, scale, _is_deterministic()
     return _as_before(inputs, kind) or _launch(inputs, kind)
 
 

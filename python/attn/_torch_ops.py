@@ -121,21 +121,19 @@ def nobody_looks() -> bool:
             and _tracing_state() is None and forward_ad._current_level < 0)
 
 
-def _compute(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
-             lse: Tensor, dlse: Optional[Tensor], *options: Any
-             ) -> Any:
-    """attn::backward, past the dispatcher where nobody looks and the call is
-    one of those before."""
+def _compute(inputs: tuple[Any, ...], mask: str,
+             scale: Optional[float]) -> Any:
+    """attn::backward of (do, q, k, v, o, lse, dlse), past the dispatcher where
+    nobody looks and the call is one of those before."""
     # With gradients on, somebody may want those of these gradients.
-    if nobody_looks() and not _is_grad_enabled() and _are_plain(
-            do, q, k, v, o, lse, dlse):
-        found = _torch_backward.as_before(do, q, k, v, o, lse, dlse, *options)
+    if nobody_looks() and not _is_grad_enabled() and _are_plain(inputs):
+        found = _torch_backward.as_before(inputs, mask, scale)
         if found is not None:
             return found
-    return torch.ops.attn.backward(do, q, k, v, o, lse, dlse, *options)
+    return torch.ops.attn.backward(*inputs, mask, scale)
 
 
-def _are_plain(*tensors: Optional[Tensor]) -> bool:
+def _are_plain(tensors: tuple[Optional[Tensor], ...]) -> bool:
     for tensor in tensors:
         if tensor is not None and type(tensor) not in PLAIN_TYPES:
             return False
@@ -175,8 +173,13 @@ class Attention(torch.autograd.Function):
         return o, lse
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        return (*_backward(ctx, gradients, _compute), None, None, None)
+    def backward(ctx: Any, do: Optional[Tensor],
+                 dlse: Optional[Tensor]) -> Any:
+        if do is None:
+            return (*_backward(ctx, (do, dlse)), None, None, None)
+        dq, dk, dv = _compute((do, *ctx.saved_tensors, dlse), ctx.mask,
+                              ctx.scale)
+        return dq, dk, dv, None, None, None
 
 
 class KeptAttention(torch.autograd.Function):

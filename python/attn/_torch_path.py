@@ -17,8 +17,9 @@ from ._bindings import Binding
 from ._problem import mask_name, scale_number
 from ._torch_arrays import SCRATCH_BYTES, TorchLibrary
 
-#: Below this no GPU memory is mapped, but the offset into storage that was
-#: freed may lie there: such a tensor goes the long way and is refused.
+#: Addresses below this are looked at twice: GPU memory that is mapped beside
+#: another allocator's pool may lie there, and so does the offset into storage
+#: that was freed, which goes the long way and is refused.
 LEAST_ADDRESS = 1 << 38
 #: What divides the address of a row matters up to here.
 _ROW_BITS = 15
@@ -67,6 +68,11 @@ class BoundGradients(NamedTuple):
 Way = Union[BoundGradients, Callable[..., Any]]
 
 
+def _was_freed(*tensors: Any) -> bool:
+    """Whether the storage of one of these is gone."""
+    return any(not tensor.untyped_storage().data_ptr() for tensor in tensors)
+
+
 def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
                                                  Any]:
     """`forward` for tensors, without `out`, `lse` and `stream`."""
@@ -107,8 +113,9 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
             bound = find(key)
         except (AttributeError, TypeError, RuntimeError):
             return first(q, k, v, options, None)
-        if bound is None or at_q < LEAST_ADDRESS or at_k < LEAST_ADDRESS or (
-                at_v < LEAST_ADDRESS) or (
+        if bound is None or (
+                (at_q < LEAST_ADDRESS or at_k < LEAST_ADDRESS
+                 or at_v < LEAST_ADDRESS) and _was_freed(q, k, v)) or (
                 q.is_neg() or k.is_neg() or v.is_neg()) or (
                 (q.requires_grad or k.requires_grad or v.requires_grad)
                 and grad_enabled()):
@@ -170,24 +177,40 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
                 ) -> Optional[tuple[Hashable, list[int]]]:
         """Key and addresses; None for tensors that are not plain memory, or
         that somebody wants gradients of."""
-        refuses = grad_enabled()
-        key: list[Any] = [options]
-        addresses = []
+        do, q, k, v, o, lse, *others = tensors
         try:
-            for tensor in tensors:
-                if tensor is None:
-                    key.append(None)
+            addresses = [do.data_ptr(), q.data_ptr(), k.data_ptr(),
+                         v.data_ptr(), o.data_ptr(), lse.data_ptr()]
+            # One display: a loop over the tensors takes twice as long.
+            key = (options,
+                   do.shape, do.stride(), do.dtype, do.get_device(),
+                   q.shape, q.stride(), q.dtype, q.get_device(),
+                   k.shape, k.stride(), k.dtype, k.get_device(),
+                   v.shape, v.stride(), v.dtype, v.get_device(),
+                   o.shape, o.stride(), o.dtype, o.get_device(),
+                   lse.shape, lse.stride(), lse.dtype, lse.get_device(),
+                   *[at & _ROW_BITS for at in addresses])
+            given = tensors[:len(addresses)]
+            is_odd = (do.is_neg() or q.is_neg() or k.is_neg() or v.is_neg()
+                      or o.is_neg() or lse.is_neg())
+            for other in others:
+                if other is None:
+                    key += None,
                     continue
-                at = tensor.data_ptr()
-                if at < LEAST_ADDRESS or tensor.is_neg() or (
-                        refuses and tensor.requires_grad):
-                    return None
+                at = other.data_ptr()
+                key += (other.shape, other.stride(), other.dtype,
+                        other.get_device(), at & _ROW_BITS)
                 addresses.append(at)
-                key.append((tensor.shape, tensor.stride(), tensor.dtype,
-                            tensor.get_device(), at & _ROW_BITS))
+                given = *given, other
+                is_odd = is_odd or other.is_neg()
+            if is_odd or (min(addresses) < LEAST_ADDRESS
+                          and _was_freed(*given)):
+                return None
+            if grad_enabled() and any(t.requires_grad for t in given):
+                return None
         except (AttributeError, TypeError, RuntimeError):
             return None
-        return tuple(key), addresses
+        return key, addresses
 
     def remember(tensors: _Tensors, options: _Options, way: Way) -> None:
         kind = kind_of(tensors, options)

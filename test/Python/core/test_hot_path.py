@@ -167,9 +167,13 @@ def test_gradients_of_every_kind_go_to_their_launch(calls, gradients):
     assert launches_of(calls) == before + 3 * len(kinds)
 
 
+@pytest.mark.parametrize("least", [0, 1 << 63])
 def test_autograd_launches_once_a_call(calls, through_autograd, gradients,
-                                       monkeypatch):
+                                       monkeypatch, least):
+    """Also where memory lies low, as beside another library's pool."""
     import torch
+    from attn import _torch_path
+    monkeypatch.setattr(_torch_path, "LEAST_ADDRESS", least)
     leaves, call = through_autograd
     do = gradients[0]
     dispatched, actual = [], torch.ops.attn.backward
