@@ -107,7 +107,7 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     q      [batch, heads, queries, d]      k  [batch, kv_heads, keys, d]
                                            v  [batch, kv_heads, keys, e]
     """
-    inputs, kind = _normal(do, q, k, v, o, lse, dlse, mask, scale)
+    inputs, kind = _normal((do, q, k, v, o, lse, dlse), mask, scale)
     found = _as_before(inputs, kind)
     if found is not None:
         return found
@@ -151,24 +151,22 @@ def as_before(inputs: _Inputs, mask: str,
     before; None for the first of its kind, and for tensors that are more than
     their memory."""
     try:
-        inputs, kind = _normal(*inputs, mask, scale)
+        inputs, kind = _normal(inputs, mask, scale)
     except RuntimeError:  # without strides, without memory
         return None
     return _as_before(inputs, kind)
 
 
-def _normal(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
-            lse: Tensor, dlse: Optional[Tensor], mask: str,
-            scale: Optional[float]
+def _normal(inputs: _Inputs, mask: str, scale: Optional[float]
             ) -> tuple[_Inputs, tuple[str, float, bool]]:
     # Gradients come in as others make them: expanded, transposed.
+    do, q, k, v, o, lse, dlse = inputs
     do = _dense_rows(do)
     if dlse is not None:
         dlse = _dense_rows(dlse)
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1])
-    return (do, q, k, v, o, lse, dlse), (
-        mask, scale, _is_deterministic())
+    return (do, q, k, v, o, lse, dlse), (mask, scale, _is_deterministic())
 
 
 def _as_before(inputs: _Inputs, kind: _Kind) -> Optional[Gradients]:
