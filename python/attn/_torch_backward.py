@@ -83,7 +83,7 @@ def ways(deterministic: bool, fast: bool) -> tuple[str, ...]:
     as FlashAttention-2's at head dimensions of 64, 128 and 256.  Its other
     kernels, those of mma.sync, are 0.7 to 1.4 times as fast as FlashAttention's
     there, so they come second, but for kernels so short that the host's time
-    decides (`_FLASH_HOST_SECONDS`).  README.md has the numbers.
+    decides (`_FLASH_HOST_SECONDS`).  docs/performance.md has them.
 
     attn also goes first if the same bits are wanted in every run: then its
     kernels take sums in one order by design.

@@ -1,9 +1,10 @@
-"""Keeps pasted output and generated tables of Markdown files true.
+"""Keeps the documentation true: pasted output, tables, pictures, reference.
 
-A block between `<!-- generated: WHAT -->` and `<!-- end -->` is replaced.
-WHAT is `$ command line` (its output is pasted, run in the repository root with
-the build's tools on PATH), `file PATH` (its text is), or the name of a table
-below.
+In README.md and the pages of docs a block between `<!-- generated: WHAT -->`
+and `<!-- end -->` is replaced.  WHAT is `$ command line` (its output is pasted, run in
+the repository root with the build's tools on PATH), `file PATH` (its text is),
+or the name of a table (doc_tables.py).  Whole files are generated too: pictures
+(doc_figures.py) and the reference of dialects and passes (doc_reference.py).
 
 In a block of Python that runs with nothing (`<!-- runs with: nothing -->`), a
 comment `# -> TEXT` behind a call of print is what it prints: the block is run,
@@ -16,20 +17,38 @@ exit status is 1 when a block differs.
 
 import argparse
 import difflib
+import glob
 import json
 import os
 import re
 import subprocess
 import sys
 
+import doc_figures
+import doc_reference
+import doc_tables
 import machine_probe
 
 ROOT = machine_probe.ROOT
-FILES = ["README.md", os.path.join("docs", "using.md")]
+# Files that are generated whole.
+MADE = {
+    "docs/figures/arrow.svg": doc_figures.arrow,
+    "docs/figures/speed.svg": doc_figures.speed,
+    **{f"docs/reference/{name}": make
+       for name, make in doc_reference.PAGES.items()},
+}
 BLOCK = re.compile(
     r"(<!-- generated: (?P<what>.+?) -->\n)(?P<body>.*?)(<!-- end -->)",
     re.DOTALL)
-DTYPES = ["bf16", "f16", "f32", "f8e4m3"]
+
+
+def pages():
+    """The pages with blocks: README.md, CONTRIBUTING.md, docs/*.md."""
+    found = [os.path.basename(path) for path in
+             glob.glob(os.path.join(ROOT, "*.md"))]
+    found += [f"docs/{os.path.basename(path)}" for path in
+              glob.glob(os.path.join(ROOT, "docs", "*.md"))]
+    return sorted(found)
 
 
 def run(build, command):
@@ -47,48 +66,6 @@ def run(build, command):
 def paste(build, command):
     return f"```console\n$ {command}\n{run(build, command)}\n```\n"
 
-
-def machines(build):
-    """Names of the machines, in the order of their table."""
-    lines = run(build, "attn-plan --machines").split("\n")
-    return [line.split()[0] for line in lines[1:] if line.strip()]
-
-
-def works(build):
-    """What compiles to a kernel: schedule, instructions, types, machines."""
-    cells, asked = {}, set()
-    for machine in machines(build):
-        for dtype in DTYPES:
-            report = json.loads(run(
-                build, f"attn-plan --machine {machine} --dtype {dtype}"
-                " --batch 1 --heads 16 --kv-heads 16 --queries 4096"
-                " --keys 4096 --head-dim 128 --json"))
-            for plan in report["plans"]:
-                kernel = plan.get("kernel") or plan.get("on_request") or ""
-                schedule = plan["schedule"]
-                if "on_request" in plan:
-                    asked.add(schedule)
-                family = kernel[len(schedule) + 1:] if kernel else ""
-                cell = cells.setdefault((schedule, family), {})
-                cell.setdefault(machine, [])
-                if dtype not in cell[machine]:
-                    cell[machine].append(dtype)
-    rows = ["| schedule | kernel | types | machines |", "|---|---|---|---|"]
-    for (schedule, family), by_machine in sorted(
-            cells.items(), key=lambda item: (item[0][1] == "", item[0])):
-        groups = {}
-        for machine, dtypes in by_machine.items():
-            groups.setdefault(" ".join(dtypes), []).append(machine)
-        for dtypes, names in groups.items():
-            kernel = f"`{family}`" if family else "planned and priced only"
-            if family and schedule in asked:
-                kernel += ", if asked for"
-            rows.append(f"| `{schedule}` | {kernel} | {dtypes} | "
-                        f"{', '.join(f'`{n}`' for n in names)} |")
-    return "\n".join(rows) + "\n"
-
-
-TABLES = {"works": works}
 
 EXAMPLE = re.compile(
     r"(?P<head><!-- runs with: (?P<needs>[\w ]+) -->\n```python\n)"
@@ -164,10 +141,20 @@ def generate(build, what):
         return paste(build, what[2:])
     if what.startswith("file "):
         return quote(what[5:])
-    if what not in TABLES:
-        sys.exit(f"expects one of the tables {', '.join(TABLES)} or a command, "
-                 f"but got {what}")
-    return TABLES[what](build)
+    if what not in doc_tables.TABLES:
+        sys.exit(f"expects one of the tables {', '.join(doc_tables.TABLES)} or "
+                 f"a command, but got {what}")
+    return doc_tables.TABLES[what](lambda command: run(build, command))
+
+
+def renewed(build, name, old):
+    """What a file should hold, and how many generated parts it has."""
+    if name in MADE:
+        return MADE[name](), 1
+    new = BLOCK.sub(lambda found: found.group(1) + generate(
+        build, found.group("what")) + found.group(4), old)
+    new = EXAMPLE.sub(lambda found: with_answers(build, found), new)
+    return new, len(BLOCK.findall(old))
 
 
 def main():
@@ -179,14 +166,14 @@ def main():
     arguments = parser.parse_args()
     build = os.path.abspath(arguments.build)
     drifted = blocks = 0
-    for name in arguments.file or FILES:
+    for name in arguments.file or [*pages(), *MADE]:
         path = os.path.join(ROOT, name)
-        with open(path, encoding="utf-8") as f:
-            old = f.read()
-        new = BLOCK.sub(lambda found: found.group(1) + generate(
-            build, found.group("what")) + found.group(4), old)
-        new = EXAMPLE.sub(lambda found: with_answers(build, found), new)
-        blocks += len(BLOCK.findall(old))
+        old = ""
+        if name not in MADE or os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                old = f.read()
+        new, parts = renewed(build, name, old)
+        blocks += parts
         if new == old:
             continue
         drifted += 1

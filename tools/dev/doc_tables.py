@@ -1,0 +1,137 @@
+"""The generated tables of the documentation, as Markdown text.
+
+`works`     what compiles to a kernel: asked of attn-plan, for every machine
+`machines`  the GPUs, as attn-plan lists them
+`turns`     speed beside cuDNN and FlashAttention-4, from the newest run
+"""
+
+import json
+import math
+
+import doc_figures
+
+# Types that each direction takes.
+DTYPES = {"forward": ["bf16", "f16", "f32", "f8e4m3"],
+          "backward": ["bf16", "f16", "f32"]}
+FAMILIES = ["wgmma", "mma_sync"]
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def code(names):
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def machine_rows(run):
+    """The lines of the table of machines, as cells."""
+    head, *lines = run("attn-plan --machines").split("\n")
+    starts = [i for i, letter in enumerate(head)
+              if letter != " " and (i == 0 or head[i - 2:i] == "  ")]
+    ends = [*starts[1:], None]
+    return [[line[start:end].strip() for start, end in zip(starts, ends)]
+            for line in [head, *lines] if line.strip()]
+
+
+def machines(run):
+    head, *rows = machine_rows(run)
+    kept = [i for i, name in enumerate(head) if name != "source"]
+    return table([head[i] for i in kept],
+                 [[f"`{row[0]}`", *(row[i] for i in kept[1:])]
+                  for row in rows])
+
+
+def plans(run, machine, dtype, direction):
+    # Where nothing fits the status is 1 as well, but JSON says why.
+    report = json.loads(run(
+        f"attn-plan --machine {machine} --dtype {dtype} --direction {direction}"
+        " --batch 1 --heads 16 --kv-heads 16 --queries 4096 --keys 4096"
+        " --head-dim 128 --json || true"))
+    return report["plans"]
+
+
+def typed(by_type, everywhere):
+    """Types of a kernel; a type that not every machine has says where."""
+    words = []
+    for dtype in DTYPES["forward"]:
+        names = by_type.get(dtype, [])
+        if names == everywhere:
+            words.append(dtype)
+        elif names:
+            words.append(f"{dtype} ({code(names)})")
+    return " ".join(words) or "-"
+
+
+def works(run):
+    """What compiles to a kernel: a row for each schedule."""
+    names = [row[0] for row in machine_rows(run)[1:]]
+    found, asked, having = {}, set(), {family: [] for family in FAMILIES}
+    for machine in names:
+        for direction, dtypes in DTYPES.items():
+            for dtype in dtypes:
+                for plan in plans(run, machine, dtype, direction):
+                    schedule = plan["schedule"]
+                    if "on_request" in plan:
+                        asked.add(schedule)
+                    kernel = plan.get("kernel") or plan.get("on_request")
+                    if not kernel:
+                        continue
+                    family = kernel[len(schedule) + 1:]
+                    cell = found.setdefault((direction, schedule), {})
+                    on = cell.setdefault(family, {}).setdefault(dtype, [])
+                    for known in (on, having[family]):
+                        if machine not in known:
+                            known.append(machine)
+    rows = [[f"`{schedule}`" + (", if asked for" if schedule in asked else ""),
+             direction, *(typed(found[direction, schedule].get(family, {}),
+                                having[family]) for family in FAMILIES)]
+            for direction, schedule in sorted(
+                found, key=lambda key: (key[0] == "backward", key[1]))]
+    planned = [name for name in names
+               if not any(name in having[family] for family in FAMILIES)]
+    return table(["schedule", "direction", "on wgmma", "on mma.sync"], rows) + (
+        f"\nwgmma: {code(having['wgmma'])}. mma.sync: "
+        f"{code(having['mma_sync'])}. Planned and priced, without a kernel: "
+        f"{code(planned)}.\n")
+
+
+def mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def turns(_):
+    """One line for each direction and head dimension, over all lengths and
+    masks: geometric means, and the least ratio."""
+    run = doc_figures.turns()
+    peers = [name for name in doc_figures.NAMES if name != "attn"]
+    groups = {}
+    for cell in run["cells"]:
+        groups.setdefault((cell["direction"], cell["head_dim"]),
+                          []).append(cell["tflops"])
+    rows = []
+    for (direction, size), cells in groups.items():
+        row = [direction, str(size)]
+        row += [f"{mean([cell[name] for cell in cells]):.0f}"
+                for name in doc_figures.NAMES]
+        for peer in peers:
+            ratios = [cell["attn"] / cell[peer] for cell in cells]
+            row.append(f"{mean(ratios):.2f} ({min(ratios):.2f})")
+        rows.append(row)
+    return table(["direction", "d", *doc_figures.NAMES.values(),
+                  *(f"attn / {doc_figures.NAMES[peer]}" for peer in peers)],
+                 rows)
+
+
+def turns_setting(_):
+    """What the figures of `turns` were measured with, in a sentence."""
+    run = doc_figures.turns()
+    versions = ", ".join(f"{name} {version}"
+                         for name, version in run["versions"].items())
+    return (f"One {run['device']}, driver {run['driver']}, {run['date']}; "
+            f"{versions}.\n")
+
+
+TABLES = {"works": works, "machines": machines, "turns": turns,
+          "turns setting": turns_setting}
