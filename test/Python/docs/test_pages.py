@@ -1,31 +1,34 @@
-"""The Python on the pages for users runs as it stands there.
+"""The code on the pages runs as it stands there.
 
-A block is preceded by `<!-- runs with: nothing -->`, or by what it needs:
-`gpu`, `hopper` (a GPU of that architecture), `torch`, `jax`.
+A block of Python or of a shell is preceded by `<!-- runs with: nothing -->`, or
+by what it needs: `gpu`, `hopper` (a GPU of that architecture), `torch`, `jax`,
+or `setup`.  The last changes the machine, as .ci/run and tools/dev/wheel do, so
+here only the programs must be there.  MLIR is parsed.  What a command prints is
+generated, and compared by tools/dev/doc.py.
 """
 
 import importlib.util
-import pathlib
+import os
 import re
+import shutil
+import subprocess
 
+import pages
 import pytest
 
 import attn
 from attn._band import band
 
-ROOT = pathlib.Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "using.md"]
-BLOCK = re.compile(r"(?:<!-- runs with: (?P<needs>[\w ]+) -->\n)?"
-                   r"```python\n(?P<code>.*?)```", re.DOTALL)
+ROOT = pages.ROOT
+BLOCKS = [block for page in pages.PAGES for block in pages.blocks(page)]
+BUILD = os.path.dirname(os.path.dirname(os.environ.get("ATTN_LIBRARY", "")))
+# What stands in a block of no language is a formula or a picture.
+LANGUAGES = {"python", "sh", "mlir", "console", "text", "c"}
 
 
-def blocks():
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for found in BLOCK.finditer(text):
-            line = text.count("\n", 0, found.start("code")) + 1
-            yield pytest.param(page, line, found["needs"], found["code"],
-                               id=f"{page.name}:{line}")
+def of(language):
+    return [pytest.param(block, id=str(block)) for block in BLOCKS
+            if block.language == language]
 
 
 def has_gpu(capability=None):
@@ -36,10 +39,8 @@ def has_gpu(capability=None):
         return False
 
 
-@pytest.mark.parametrize("page, line, needs, code", list(blocks()))
-def test_block_runs(page, line, needs, code, capsys):
-    assert needs, f"{page.name}:{line} does not say what it runs with"
-    for need in set(needs.split()) - {"nothing"}:
+def skip_without(needs):
+    for need in needs - {"nothing", "setup"}:
         if need == "gpu":
             if not has_gpu():
                 pytest.skip("needs a GPU")
@@ -48,14 +49,76 @@ def test_block_runs(page, line, needs, code, capsys):
                 pytest.skip("needs a Hopper GPU")
         elif importlib.util.find_spec(need) is None:
             pytest.skip(f"needs {need}")
+
+
+def environment():
+    return dict(os.environ, PATH=os.pathsep.join(
+        [os.path.join(BUILD, "bin"), os.environ["PATH"]]))
+
+
+def test_every_block_says_what_it_is():
+    assert len(BLOCKS) >= 20
+    for block in BLOCKS:
+        assert block.language in LANGUAGES, block
+        if block.language in ("console", "c"):
+            assert block.marker.startswith("generated: "), block
+        if block.language in ("python", "sh"):
+            assert block.needs, f"{block} does not say what it runs with"
+
+
+@pytest.mark.parametrize("block", of("python"))
+def test_python_runs(block):
+    skip_without(block.needs)
     # The line numbers of a traceback are those of the page.
-    exec(compile("\n" * (line - 1) + code, str(page), "exec"), {})
+    exec(compile("\n" * (block.line - 1) + block.code, str(block.page),
+                 "exec"), {})
+
+
+@pytest.mark.parametrize("block", of("sh"))
+def test_commands_run(block):
+    skip_without(block.needs)
+    if "setup" not in block.needs:
+        subprocess.run(["bash", "-euo", "pipefail", "-c", block.code],
+                       cwd=ROOT, env=environment(), check=True)
+        return
+    for line in block.code.splitlines():
+        program = line.split("#")[0].split()
+        assert not program or shutil.which(
+            program[0], path=f"{ROOT}:{environment()['PATH']}") or (
+                ROOT / program[0]).is_file(), line
+
+
+OP = re.compile(r"(?P<results>%[^=\n]*) = attn\.\w+ (?P<operands>[^:]*) : "
+                r"(?P<types>.*?)\s*-> (?P<result_types>.*)", re.DOTALL)
+TYPE = re.compile(r"(?:tensor|memref)<[^>]*>")
+
+
+def whole(code):
+    """An op that stands alone, in a function with its operands."""
+    if "func.func" in code:
+        return code
+    found = OP.search(code)
+    assert found, f"expects an op or a function, but got:\n{code}"
+    operands = re.findall(r"%\w+", found["operands"])
+    arguments = ", ".join(map(": ".join, zip(
+        operands, TYPE.findall(found["types"]), strict=True)))
+    types = ", ".join(TYPE.findall(found["result_types"]))
+    return (f"func.func @f({arguments}) -> ({types}) {{\n{code}"
+            f"return {found['results']} : {types}\n}}\n")
+
+
+@pytest.mark.parametrize("block", of("mlir"))
+def test_mlir_compiles(block):
+    done = subprocess.run(["attn-opt", "-attn-to-tile"],
+                          input=whole(block.code), env=environment(),
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "tile.kernel" in done.stdout
 
 
 def test_the_picture_of_masks():
-    text = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
-    head, *rows = re.search(r"<!-- masks -->\n```text\n(.*?)\n```", text,
-                            re.DOTALL)[1].split("\n")
+    block, = [block for block in BLOCKS if block.marker == "masks"]
+    head, *rows = block.code.rstrip("\n").split("\n")
     assert len(rows) == 4
     for start in (found.start() for found in re.finditer(r"\S.*?(?=  |$)",
                                                          head)):
@@ -67,5 +130,9 @@ def test_the_picture_of_masks():
                      for j in range(6)) for i in range(4)], title
 
 
-def test_there_are_blocks():
-    assert len(list(blocks())) >= 4
+def test_a_command_that_is_not_there_is_found():
+    block = pages.Block(ROOT / "README.md", 1, "runs with: setup", "sh",
+                        "tools/dev/start\ntools/dev/finish # no such\n")
+    with pytest.raises(AssertionError, match="finish"):
+        test_commands_run(block)
+
