@@ -88,6 +88,14 @@ ATTN_EXPORT void attn_free(char *text);
 /* The version of the library, "0.1.0".  Not to be freed. */
 ATTN_EXPORT const char *attn_version(void);
 
+/* Runs a command as its program does: "attn-opt", "attn-plan" or "attn-run".
+   argv[0] is its name, and argv[argc] is NULL.  Returns the exit status, or
+   ATTN_NO_COMMAND for another name.  A command writes to the standard streams,
+   sets options of LLVM for the whole process, and ends it for --help, --version
+   and options that it does not know: give it a process of its own. */
+#define ATTN_NO_COMMAND 127
+ATTN_EXPORT int32_t attn_main(const char *command, int32_t argc, char **argv);
+
 /*===-- Machines ----------------------------------------------------------===*/
 
 /* The table of GPUs: a JSON list of objects, with units in the names. */

@@ -24,6 +24,7 @@ from ._errors import (CacheError, CompileError, DeviceError, Error,
                       InternalError, LibraryError, UnsupportedError)
 from ._forward import forward, scratch_bytes
 from ._machines import Device, Machine, device, devices, machines
+from ._package import get_include, get_library
 from ._plan import (Footprint, Packing, Plan, PlanReport, Refused,
                     bound_schedule, explain, plan)
 from ._problem import Problem
@@ -34,7 +35,8 @@ __all__ = [
     "Kernel", "LibraryError", "Machine", "Packing", "Plan", "PlanReport",
     "Problem", "Refused", "UnsupportedError", "backward",
     "backward_scratch_bytes", "bound_schedule", "cache_info", "compile",
-    "configure_cache", "device", "devices", "explain", "forward", "machines",
+    "configure_cache", "device", "devices", "explain", "forward",
+    "get_include", "get_library", "machines",
     "plan", "scratch_bytes"
 ]
 

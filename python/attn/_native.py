@@ -92,6 +92,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "attn_status_clear": (None, [_status]),
     "attn_free": (None, [_pointer]),
     "attn_version": (_text, []),
+    "attn_main": (_i32, [_text, _i32, ctypes.POINTER(_text)]),
     "attn_machines_json": (_i32, [_out, _status]),
     "attn_device_count": (_i32, [ctypes.POINTER(_i32), _status]),
     "attn_device_json": (_i32, [_i32, _out, _status]),

@@ -1,5 +1,7 @@
 //===- attn-opt.cpp - The compiler's driver -------------------------------===//
 
+#include "../commands/Commands.h"
+
 #include "attn/InitAll.h"
 #include "attn/Pipelines/Nesting.h"
 #include "attn/Report/Tool.h"
@@ -39,11 +41,13 @@ static LogicalResult run(int argc, char **argv) {
   return success();
 }
 
-int main(int argc, char **argv) {
+int attn::optMain(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   if (auto sentence = attn::prepareTool(argc, argv)) {
     llvm::errs() << "attn-opt: error: " << *sentence << "\n";
     return 1;
   }
-  return asMainReturnCode(run(argc, argv));
+  bool ok = succeeded(run(argc, argv));
+  llvm::outs().flush();
+  return ok ? 0 : 1;
 }

@@ -13,6 +13,8 @@
 #include "Reference.h"
 #include "Report.h"
 
+#include "../commands/Commands.h"
+
 #include "attn/CAPI/GpuMachine.h"
 #include "attn/InitAll.h"
 #include "attn/Machine/MachineText.h"
@@ -336,7 +338,7 @@ static LogicalResult runFile(const Options &options) {
   return success(report.ok());
 }
 
-int main(int argc, char **argv) {
+int attn::runMain(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   // LLVM's code generator has options of its own, with names like ours.
   llvm::cl::ResetCommandLineParser();
@@ -348,5 +350,7 @@ int main(int argc, char **argv) {
   llvm::cl::HideUnrelatedOptions(options.category);
   llvm::cl::ParseCommandLineOptions(
       argc, argv, "runs attention and checks it against fp64\n");
-  return succeeded(runFile(options)) ? 0 : 1;
+  bool ok = succeeded(runFile(options));
+  llvm::outs().flush();
+  return ok ? 0 : 1;
 }

@@ -62,6 +62,18 @@ function(attn_tool name)
   set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
 endfunction()
 
+# A command: a program, and objects from which libattn has it too
+# (tools/commands).  attn_command(NAME FUNCTION source... [LINK our
+# libraries...])
+function(attn_command name function)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_library(${name}-command OBJECT ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name}-command PUBLIC ${ARG_LINK})
+  attn_tool(${name} "${PROJECT_SOURCE_DIR}/tools/commands/main.cpp"
+    LINK ${name}-command)
+  target_compile_definitions(${name} PRIVATE ATTN_COMMAND=${function})
+endfunction()
+
 # A GoogleTest program: attn_unit_test(NAME source... [LINK our libraries...]).
 # lit finds it by the end of its name.
 function(attn_unit_test name)
