@@ -106,7 +106,8 @@ def entry_points():
 
 
 TAKEN = {function: make for function, make in entry_points()}
-WITHOUT_ARGUMENTS = {attn.cache_info, attn.devices, attn.machines}
+WITHOUT_ARGUMENTS = {attn.cache_info, attn.devices, attn.get_include,
+                     attn.get_library, attn.machines}
 
 
 def test_no_function_is_left_out():
