@@ -21,19 +21,19 @@ public:
   /// By blocks of the grid before it.
   void besideGrid(const Node &node, const Node &before) {
     if (node.pipeline.width > 0) // tiles of one queue
-      return grid(node, "in the same launch, behind what it reads, ");
+      return grid(node, "in the same launch, after what it reads, ");
     begin(node, "beside it, once all " + std::string(name(before.axis)) +
                     " tiles of a " + headOf(before) + " are done, for every " +
-                    range(node) + " of its heads, by warps that are left");
+                    range(node) + " of its heads, by spare warps");
   }
 
   void gridBefore(const Node &node, const Node &behind) {
     if (node.pipeline.width > 0) // tiles of one queue
-      return grid(node, "in the launch behind, ahead of what needs it, ");
-    begin(node, "in the launch behind, ahead of the " +
+      return grid(node, "in the next launch, before what needs it, ");
+    begin(node, "in the next launch, before the " +
                     std::string(name(behind.axis)) + " tiles of a " +
                     headOf(behind) + ", for every " + range(node) +
-                    " of its heads, by warps that are left");
+                    " of its heads, by spare warps");
   }
 
   /// What the grids behind take turns for.
@@ -91,13 +91,13 @@ private:
     const Pipeline &how = node.pipeline;
     if (!how)
       return std::to_string(node.warps) + " warps" + across(node, "warp");
-    return counted(how.warpgroups, "warpgroup") + " behind one that loads" +
+    return counted(how.warpgroups, "warpgroup") + " and a producer" +
            (how.group > 1 ? ", in groups of " + counted(how.group, "block")
                           : "") +
            (how.cluster > 1
-                ? ", " + counted(how.cluster, "tile") + " loading " +
-                      (how.width > 0 ? "right factors" : "keys and values") +
-                      " together"
+                ? ", in clusters of " + counted(how.cluster, "block") +
+                      " that multicast " +
+                      (how.width > 0 ? "right factors" : "keys and values")
                 : "") +
            (how.units > 0 ? ", through a ring of " + counted(how.units, "unit")
                           : "") +
@@ -106,8 +106,8 @@ private:
                       std::to_string(how.width) + " in one ring"
                 : "") +
            across(node, "warpgroup") +
-           (how.isPersistent ? ", tile after tile" : "") +
-           (how.takesTurns ? ", taking turns" : "") +
+           (how.isPersistent ? ", persistent" : "") +
+           (how.takesTurns ? ", ping-pong" : "") +
            (how.overlaps ? overlap(node) : "") +
            (how.takesShortFirst ? ", the shortest first" : "");
   }
@@ -210,14 +210,14 @@ private:
       held.push_back(node.tensor);
       return line("keep " + tile(node.tensor) + " in " +
                   std::string(name(node.level)) +
-                  (node.stages > 1 ? ", the next one beside it" : ""));
+                  (node.stages > 1 ? ", double-buffered" : ""));
     case Verb::load:
       if (node.tensor == Tensor::GradLse && !problem.dlse)
         return;
       held.push_back(node.tensor);
       return line("load " + tile(node) + " to " +
                   std::string(name(node.level)) + ", to stay" +
-                  (node.stages > 1 ? ", the next one beside it" : ""));
+                  (node.stages > 1 ? ", double-buffered" : ""));
     case Verb::stream:
       if (isNothing(node))
         return;
@@ -231,11 +231,11 @@ private:
       return line("read " + tile(node.tensor) +
                   (node.slots || node.wholeRows ? " back" : "") +
                   " and fold it in" +
-                  (node.isBetween ? ", but in the first step" : ""));
+                  (node.isBetween ? ", except in the first step" : ""));
     case Verb::transpose:
       if (!needsTranspose(problem))
         return;
-      return line("rewrite " + tile(node.tensor) + " by columns in " +
+      return line("transpose " + tile(node.tensor) + " in " +
                   std::string(name(node.level)));
     case Verb::split:
       if (!needsSplit(problem))
@@ -274,13 +274,13 @@ private:
         return line("spill " + tile(node.tensor) + " of zeros to scratch");
       return line(
           "spill " + tile(node.tensor) + " to scratch" +
-          (node.slots ? ", in " + counted(node.slots, "place") + " in turn"
+          (node.slots ? ", in " + counted(node.slots, "slot") + " in turn"
                       : "") +
-          (node.isBetween ? ", but in the last step" : "") + parts(node));
+          (node.isBetween ? ", except in the last step" : "") + parts(node));
     case Verb::reduce:
       return line("add " + tile(node.tensor) + " to " +
-                  (node.wholeRows ? "the sums" : "a place") + " in scratch" +
-                  (pipeline.isOrdered ? ", when the tile before has" : "") +
+                  (node.wholeRows ? "the sums" : "a slot") + " in scratch" +
+                  (pipeline.isOrdered ? ", after the tile before" : "") +
                   (pipeline.firstStores ? ", or store it as the first" : ""));
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)

@@ -152,7 +152,7 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   if (t.get("stages") < 2 || t.get("stages") > 3)
     return "expects two or three stages, but got " + number(t.get("stages"));
   if (t.get("persistent") != 1)
-    return std::string("expects blocks that take tile after tile, but got "
+    return std::string("expects persistent = 1, but got "
                        "persistent = 0");
   return checkOrder(t, problem);
 }

@@ -293,7 +293,7 @@ static std::optional<std::string> checkRounds(const Tiles &t,
   if (auto sentence = checkWgmmaColumns(t.get("column")))
     return sentence;
   if (t.get("persistent") != 1)
-    return "expects blocks that take tile after tile, but got persistent = 0";
+    return "expects persistent = 1, but got persistent = 0";
   if (isMerged(t) && t.get("column") > t.get("key_block"))
     return "expects tiles of outputs, in one launch with scores, to have at "
            "most their columns, " +

@@ -222,7 +222,7 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
   if (t.get("stages") < 2 || t.get("stages") > 6)
     return "expects two to six stages, but got " + number(t.get("stages"));
   if (t.get("persistent") != 1)
-    return "expects blocks that take tile after tile, but got persistent = 0";
+    return "expects persistent = 1, but got persistent = 0";
   if (isMerged(t) && t.get("column") > t.get("key_block"))
     return "expects tiles of gradients, in one launch with scores, to have at "
            "most their columns, " +

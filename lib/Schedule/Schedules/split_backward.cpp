@@ -191,7 +191,7 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
       return "expects four buffers at most in " + std::string(name) +
              ", but got " + std::to_string(t.get(name));
   if (t.get("persistent") != 1)
-    return std::string("expects blocks that take tile after tile, but got "
+    return std::string("expects persistent = 1, but got "
                        "persistent = 0");
   return std::nullopt;
 }

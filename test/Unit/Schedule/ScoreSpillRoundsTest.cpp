@@ -296,7 +296,7 @@ TEST(ScoreSpillRounds, Refusals) {
   EXPECT_EQ(refusal("stages", 1), "expects two to six stages, but got 1");
   EXPECT_EQ(refusal("merged", 2), "expects merged to be 0 or 1, but got 2");
   EXPECT_EQ(refusal("persistent", 0),
-            "expects blocks that take tile after tile, but got persistent = 0");
+            "expects persistent = 1, but got persistent = 0");
   p.dtype = DataType::f8e4m3;
   EXPECT_NE(refusal("stages", 3), "");
 }
@@ -360,8 +360,8 @@ TEST(ScoreSpillRounds, Pseudocode) {
        {"for every 16 key heads (1 times) and then every strip of 1024 queries "
         "(4 of them), one launch after the other:\n",
         "  parallel for every batch, head and query tile of 128 (32 of them), "
-        "2 warpgroups behind one that loads, factors of 128 and 256 in one "
-        "ring, tile after tile:\n",
+        "2 warpgroups and a producer, factors of 128 and 256 in one "
+        "ring, persistent:\n",
         "    at once for every key tile of 256 (16 of them), or the half of it "
         "that is seen:\n",
         "spill P[128 x 256] to scratch\n", "O += P . V\n"})

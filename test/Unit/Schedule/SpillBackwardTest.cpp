@@ -185,7 +185,7 @@ TEST(SpillBackward, Refusals) {
   EXPECT_EQ(refusal({{"stages", 1}, {"persistent", 1}}),
             "expects two to six stages, but got 1");
   EXPECT_EQ(refusal({{"persistent", 0}}),
-            "expects blocks that take tile after tile, but got persistent = 0");
+            "expects persistent = 1, but got persistent = 0");
   EXPECT_EQ(refusal({{"merged", 2}, {"persistent", 1}}),
             "expects merged to be 0 or 1, but got 2");
   EXPECT_EQ(refusal({{"key_block", 128}, {"column", 192}, {"merged", 1}}),
@@ -342,25 +342,25 @@ TEST(SpillBackward, Pseudocode) {
        {"for every 4 key heads (2 times) and then every strip of 4096 keys (2 "
         "of them), one launch after the other:\n",
         "  parallel for every batch, head and query tile of 128 (64 of them), "
-        "2 warpgroups behind one that loads, factors of 128 and 256 in one "
-        "ring, tile after tile:\n",
+        "2 warpgroups and a producer, factors of 128 and 256 in one "
+        "ring, persistent:\n",
         "    at once for every head dim tile of 256 (2 of them):\n",
         "spill P[128 x 256] to scratch\n", "dV += P^T . dO\n",
         "dK += dS^T . Q\n",
-        "read dQ[128 x 256] back and fold it in, but in the first step\n"})
+        "read dQ[128 x 256] back and fold it in, except in the first step\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   SpillBackwardTiles merged;
   merged.merged = true;
   text = pseudocode(scheduleOf(merged), p);
   for (const char *line :
        {"  load LSE[64] to registers, to stay\n  spill LSE[64] to scratch\n",
-        "  in the launch behind, ahead of what needs it, parallel for every "
+        "  in the next launch, before what needs it, parallel for every "
         "batch, head and query tile of 128 (64 of them), ",
         "D += dO . O^T, the diagonal\n",
         "  parallel for every batch, head and query tile of 128 (64 of them), ",
-        "  in the same launch, behind what it reads, parallel for every batch, "
+        "  in the same launch, after what it reads, parallel for every batch, "
         "key head and key tile of 128 (64 of them), ",
-        "  in the same launch, behind what it reads, parallel for every batch, "
+        "  in the same launch, after what it reads, parallel for every batch, "
         "head and query tile of 128 (64 of them), "})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
