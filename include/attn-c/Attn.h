@@ -1,8 +1,8 @@
 /*===- Attn.h - The compiler behind a C interface ------------*- C -*-===*\
 |*
-|* Attention goes in, as arrays or as MLIR text; it is compiled and launched on
-|* a GPU.  Any language that can call C can use it; no CUDA header and no MLIR
-|* header is needed, and nothing but plans and code needs a GPU or its driver.
+|* A program passes attention as arrays or as MLIR text; the library compiles it
+|* and launches it on a GPU.  Any language that can call C can use it.  No CUDA
+|* header and no MLIR header is needed.  Planning and compiling need no GPU.
 |*
 |* In one call, on arrays of shape [batch, heads, rows, head_dim]:
 |*
@@ -28,8 +28,8 @@
 |*   The code is ATTN_OK, which is 0, exactly when all went well.
 |* - Functions may be called from any thread.  Launches of one binding do not
 |*   wait for each other; other calls with one executable take turns.
-|* - A fork waits for calls that other threads are inside of, but not for ptxas.
-|*   The child may do what needs no GPU, and must not touch what is bound.
+|* - A fork waits for calls of other threads that are under way, but not for
+|*   ptxas.  The child may do what needs no GPU, and must not touch bindings.
 |* - Launches queue work on the caller's stream (a CUstream; NULL is the default
 |*   stream) and do not wait.  Memory is the caller's, in the primary context of
 |*   the GPU: pointers and streams of PyTorch and JAX are fine.
@@ -153,7 +153,7 @@ ATTN_EXPORT int32_t attn_plan_text(const attn_problem *problem,
 /* The schedule that attn_forward and attn_backward run for arrays of these
    sizes, with all its tiles: as attn_compile takes it, and as it stands in
    "plans" of attn_plan_json, unless one was given that is not offered there.
-   schedule  what a request would give, of which the rest is chosen, or NULL */
+   schedule  that of a request, or NULL; sizes that it leaves out are chosen */
 ATTN_EXPORT int32_t attn_bound_schedule(const attn_problem *problem,
                                         const char *machine,
                                         const char *schedule, char **text,
@@ -175,10 +175,10 @@ ATTN_EXPORT int32_t attn_compile(const char *text, size_t size,
                                  attn_executable **executable,
                                  attn_status *status);
 
-/* MLIR text of a problem: a function of the arrays q, k, v, o and, with_lse,
-   lse; backward of do, q, k, v, o, lse, with_dlse dlse, dq, dk, dv.  Where it
-   keeps_weights, weights and block_rows are behind lse or dlse.  They have any
-   strides but an innermost of 1. */
+/* MLIR text of a problem: a function of the arrays q, k, v, o, and lse if
+   with_lse.  The backward function takes do, q, k, v, o, lse, dlse if
+   with_dlse, dq, dk and dv.  If keeps_weights, weights and block_rows follow
+   lse or dlse. The innermost strides are 1; all others are free. */
 ATTN_EXPORT int32_t attn_problem_text(const attn_problem *problem, char **text,
                                       attn_status *status);
 
@@ -246,35 +246,36 @@ ATTN_EXPORT int32_t attn_launch(const attn_binding *binding, void *const *data,
                                 size_t count, void *stream,
                                 attn_status *status);
 
-/* Some schedules keep scratch in device memory while they run.  attn_launch
-   takes it from the driver's pool, in the order of the stream.  Who would
-   rather give it: this is how many bytes a launch needs, 0 if it needs none. */
+/* The bytes of scratch in device memory that a launch needs, or 0.  attn_launch
+   takes scratch from the driver's pool, in the order of the stream;
+   attn_launch_in_scratch takes it from the caller. */
 ATTN_EXPORT int32_t attn_binding_scratch_bytes(const attn_binding *binding,
                                                int64_t *bytes,
                                                attn_status *status);
 
-/* attn_launch with scratch of the caller's, aligned to 256 bytes, whose
-   contents do not matter; nobody else may use it until the launch has run.
-   Fails with ATTN_INVALID_ARGUMENT, and launches nothing, if it is too small.
- */
+/* attn_launch with the caller's scratch, aligned to 256 bytes.  Its contents do
+   not matter, and nobody else may use it until the launch has run.  If it is
+   too small the call returns ATTN_INVALID_ARGUMENT and launches nothing. */
 ATTN_EXPORT int32_t attn_launch_in_scratch(const attn_binding *binding,
                                            void *const *data, size_t count,
                                            void *scratch, int64_t scratch_bytes,
                                            void *stream, attn_status *status);
 
-/* What attn_launch does, for who would rather launch the cubin alone:
+/* What attn_launch does, for programs that launch the cubin themselves:
    {"device", "alignment", "scratch_bytes": [...], "steps": [{"kernel", "grid":
    [x, y, z], "threads", "smem_bytes", "cooperative", "ahead", "arguments":
    [{"role", "type", "value"} or {"role", "buffer", "offset_bytes"} or {"role",
    "type": "tensor_map", "buffer", "offset_bytes", "element", "sizes",
-   "strides", "box_rows"} or {"role", "counter"}]}]}.  All blocks of a
-   cooperative launch run at once; one ahead may begin before the one before it
-   has ended (programmatic stream serialization), for which it waits by itself.
-   Buffers behind those of the call are the pieces of scratch, in order.  A
-   tensor map (128 bytes, by value) is of the array at that place, strides in
-   elements, with boxes of 128 bytes by box_rows, a 128-byte swizzle and zeros
-   for what is outside.  A counter is the address of i32s of 0 that no call
-   beside this one has; its launches leave them at 0. */
+   "strides", "box_rows"} or {"role", "counter"}]}]}.
+   - All blocks of a "cooperative" launch run at once.
+   - A launch that is "ahead" may begin before the previous one has ended
+     (programmatic stream serialization); its kernel waits by itself.
+   - Buffers after those of the call are the pieces of scratch, in order.
+   - A tensor map (128 bytes, by value) describes the array at that place:
+     strides in elements, boxes of 128 bytes by box_rows, a 128-byte swizzle,
+     zeros outside.
+   - A counter is the address of i32s that are 0 and that no concurrent call
+     uses; the launches leave them at 0. */
 ATTN_EXPORT int32_t attn_binding_info(const attn_binding *binding, char **json,
                                       attn_status *status);
 
@@ -300,9 +301,9 @@ ATTN_EXPORT int32_t attn_encode_tensor_map(
 
 /*===-- Attention in one call ---------------------------------------------===*/
 
-/* Kernels are chosen by type, precision, head dimensions, head counts, mask,
-   scale and the alignment of the rows; batch and rows are free, so other sizes
-   compile again only for a schedule of their own (attn_bound_schedule).
+/* A kernel serves one type, precision, head dimensions, head counts, mask,
+   scale and alignment of rows.  Batch and rows are free: other sizes compile
+   again only if another schedule is faster for them (attn_bound_schedule).
    Compiled kernels stay in memory, and in the cache if one is open. */
 typedef struct attn_forward_request {
   size_t struct_size;
@@ -337,11 +338,11 @@ ATTN_EXPORT int32_t attn_forward_bind(
     const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
     const attn_buffer *lse, attn_binding **binding, attn_status *status);
 
-/* The same with two outputs more, for attn_backward_kept, which multiplies no
-   scores again then: the weights of each block of 256 keys, weights [batch,
-   heads, queries, keys] of dtype, and what they stand at, block_rows [batch,
-   heads, 2 ceil(keys / 256), queries] of f32.  Weights grow with the square of
-   the rows.  Of bf16 and f16, on GPUs that have wgmma; rows of weights begin at
+/* The same with two more outputs, which save attn_backward_kept one product:
+   the weights of each block of 256 keys, weights [batch, heads, queries, keys]
+   of dtype, and the blocks' maxima and sums, block_rows [batch, heads,
+   2 ceil(keys / 256), queries] of f32.  Weights grow with the square of the
+   rows.  For bf16 and f16, on GPUs with wgmma; rows of weights begin at
    multiples of 16 bytes. */
 ATTN_EXPORT int32_t attn_forward_kept(
     const attn_forward_request *request, int32_t device, const attn_buffer *q,
@@ -412,12 +413,12 @@ ATTN_EXPORT int32_t attn_backward_kept_bind(
 
 /*===-- Settings of the process -------------------------------------------===*/
 
-/* Keeps compiled kernels in a folder, which is made if need be, at most
-   max_bytes in all (the least recently used go first).  Several processes of
-   one user may share it; damaged entries are made again, and once it is open no
-   call fails because of it.  What is in the folder is run: fails with
-   ATTN_FOREIGN_FILE if it belongs to another user or if others may write it.
-   NULL closes it.  None is open at the start. */
+/* Keeps compiled kernels in a folder, which is made if need be.  It takes at
+   most max_bytes; the least recently used kernels go first.  Several processes
+   of one user may share it.  Damaged entries are made again, and no call fails
+   because of an open cache.  The folder holds code that is run, so the call
+   fails with ATTN_FOREIGN_FILE if the folder belongs to another user or others
+   may write it.  NULL closes it.  None is open at the start. */
 ATTN_EXPORT int32_t attn_cache_open(const char *folder, int64_t max_bytes,
                                     attn_status *status);
 
@@ -427,10 +428,10 @@ ATTN_EXPORT int32_t attn_cache_open(const char *folder, int64_t max_bytes,
    or used. */
 ATTN_EXPORT int32_t attn_cache_json(char **json, attn_status *status);
 
-/* Which ptxas makes cubins, by its path or by a name in PATH.  NULL, as at the
-   start: that of ATTN_PTXAS, of PATH, of CUDA_HOME or of /usr/local/cuda, the
-   first that is new enough; and without one, none.  "": none, the driver
-   assembles.  A run of it may take ATTN_PTXAS_SECONDS, 120 unless said. */
+/* Sets the ptxas that makes cubins, by its path or by a name in PATH.  NULL,
+   the default, takes the first that is new enough of ATTN_PTXAS, PATH,
+   CUDA_HOME and /usr/local/cuda.  "" and finding none mean that the driver
+   assembles.  A run of ptxas may take ATTN_PTXAS_SECONDS, 120 by default. */
 ATTN_EXPORT int32_t attn_assembler_set(const char *ptxas, attn_status *status);
 
 /*===-- JAX ---------------------------------------------------------------===*/

@@ -76,10 +76,10 @@ struct SpillFrame : GradientFrame {
   Tile tileAt(Scalar number) const;
   Scalar tileCount() const { return tilesOfHead() * heads; }
   Scalar tilesOfHead() const { return rowTiles * partCount; }
-  /// Heads whose tiles take turns, neighbours, longer ones first: under a mask
-  /// sums have tiles for all that run at once; with more heads they would share
-  /// less of L2.  All sections have as many heads, or one more: few tiles at
-  /// the end would leave most multiprocessors without one.
+  /// The heads that are scheduled together: neighbours, longest tiles first.
+  /// Under a mask a section is just large enough to fill the GPU, so that its K
+  /// and V stay in L2.  Sections have equally many heads, or one more: a small
+  /// last one would leave most multiprocessors idle.
   struct Section {
     Scalar first, heads;
   };

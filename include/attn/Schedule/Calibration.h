@@ -275,10 +275,10 @@ struct Calibration {
   /// for blocks that a mask cuts: with 96 or 144 keys, causal kernels take 3 to
   /// 4 % more time, against those with 128, than without a mask.
   double maskSlots = 12, cutLoopClocks = 51;
-  /// Of the clocks between tiles, the share that other warpgroups do not use:
-  /// where they are free to go on; more where two take turns; more if the next
-  /// tile's queries wait for the last of them.  Of three in turns a tile of up
-  /// to eight steps was put 2 to 4 % too slow, with the second as well.
+  /// Fraction of the tile epilogue that is not overlapped; added when two
+  /// warpgroups ping-pong; added when Q is single-buffered.  Three in ping-pong
+  /// get only the first: with the second, tiles of up to eight steps were
+  /// predicted 2 to 4 % too slow.
   double exposedShare = 0.23, exposedByTurnsShare = 0.19,
          exposedByQueriesShare = 0.11;
   /// Clocks per tile and warpgroup beyond the first that turns under a mask
@@ -355,10 +355,9 @@ struct Calibration {
   /// 1645 and 1519, 5470 and 5251.
   double beforePartSeconds = 8e-6, beforeWorkSeconds = 0.17e-6,
          beforeBeginSeconds = 3e-6;
-  /// What tiles lose beside it where they wait for each other, as the first
-  /// stores or sums are ordered: zeros were the better beginning in most of
-  /// these, and ordered sums of d = 64 and 128 were 0 to 6 % slower than behind
-  /// a launch.  Not measured why.
+  /// Slowdown of the main tiles when the preparation grid is fused and dQ
+  /// accumulation is ordered, or begins with first stores.  Ordered sums of d =
+  /// 64 and 128 were 0 to 6 % slower than behind a launch.  Cause unknown.
   double beforeWaitShare = 0.03;
   /// Ordered sums: from when a tile's sums of a step are there to be added
   /// until the tile behind may add its own.  Not measured: an addition on its

@@ -45,8 +45,8 @@ struct Form {
   std::vector<TensorCoreFamily> families;
   /// What decides whether the schedule fits.
   std::vector<Parameter> sizes;
-  /// What takes the memory that is left: of the values that fit, the fastest,
-  /// of equals the first.
+  /// What takes the memory that is left: the fastest value that fits, and the
+  /// first of equally fast ones.
   std::vector<Parameter> room;
   /// Choices that need no memory.
   std::vector<Parameter> choices;
@@ -68,13 +68,13 @@ struct Form {
   /// Whether weights are kept (Problem.h); another form is no choice where they
   /// are to be, nor this one where they are not.
   bool keeps = false;
-  /// For which problems it is a choice at all, if not for all; of two forms for
-  /// the same tensor cores that is what decides.
+  /// Which problems this form accepts (all, if null).  Of several forms for the
+  /// same tensor cores the first that accepts wins.
   bool (*takes)(const Problem &problem) = nullptr;
-  /// For which problems and tiles the kernel builder writes it, if not for all.
+  /// Which problems and tiles the kernel builder accepts (all, if null).
   bool (*hasKernel)(const Problem &problem, const Tiles &tiles) = nullptr;
-  /// Whether its kernel has to be asked for, by the schedule's name: it is not
-  /// as fast as it is predicted to be.
+  /// Whether the kernel runs only if its schedule is named, because it is
+  /// slower than predicted.
   bool isOnRequest = false;
 
   /// All parameters, in the order in which tiles print.
@@ -104,12 +104,12 @@ struct ScheduleKind {
 const std::vector<ScheduleKind> &scheduleKinds();
 const ScheduleKind *findScheduleKind(std::string_view name);
 
-/// Tiles of queries that one launch of score_spill has flags for, when scores
-/// and outputs are merged: with such tiles (0: they are not), and at most.
+/// Query tiles that one merged launch of score_spill has flags for: with these
+/// tiles (0 if it is not merged), and at most.
 int64_t mergedFlags(const Tiles &tiles, const Problem &problem);
 inline constexpr int64_t kMostFlags = 8000;
-/// Flags of flash_backward where it has fewer launches: a key head has one, or
-/// shares it with its neighbours where there are more of them.
+/// Flags of a fused flash_backward: one per key head, shared by neighbours if
+/// there are more heads.
 inline constexpr int64_t kHeadFlags = 1024;
 
 /// What a form has that keeps weights, and a sentence unless its blocks of

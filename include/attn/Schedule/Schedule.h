@@ -49,43 +49,45 @@
 /// queries and keys, d = 128, bf16, one head: Q once, 1 MiB; K and V once per
 /// query tile, 32 × 2 MiB.
 ///
-/// By default all warps of a block are alike: each loads, multiplies and takes
-/// a few rows of the tile.  A grid with a `Pipeline` instead has one warp that
-/// loads for all and *warpgroups* that multiply, 64 rows each:
-/// * A tile is loaded whole or not at all, at least one step of every loop,
-///   even if no row sees it; each warpgroup multiplies the steps that its own
+/// By default a block has no warp specialisation: all warps are alike, and each
+/// loads, multiplies and takes a few rows of the tile.  A grid with a
+/// `Pipeline` is warp-specialised: one warp loads for all, and *warpgroups*
+/// multiply, 64 rows each.
+/// * A tile is loaded whole or not at all.  Every loop takes at least one step,
+///   even if no row sees it.  Each warpgroup multiplies the steps that its own
 ///   rows see, at least one.
-/// * Buffers are those of the copy engine: panels of 128 bytes of columns.
+/// * Buffers are those of the copy engine (TMA): panels of 128 bytes of
+/// columns.
 ///
-/// In a pipeline over keys all warpgroups multiply what a block streams,
-/// whether their own rows see it or not: they share what they make of it.
+/// In a pipeline over keys all warpgroups multiply every tile that the block
+/// streams, even if their own rows do not see it: they share the result.
 ///
-/// The blocks of a pipeline may work together, then all in step: every
-/// warpgroup multiplies every step that some row of theirs sees.
-/// * The blocks of a *cluster* have neighbouring tiles.  Each loads its part of
-///   the keys and values that they stream, for all of them.
-/// * The blocks of a *group* have one tile: `share` gives each of them its tile
-///   of an axis.  A share of the keys is computed by one block; what the others
-///   need of it, it spills and they absorb, in whole tiles, thread to thread.
-///   All take every share of a step, even one behind the last key.
+/// The blocks of a pipeline may work together in step: every warpgroup then
+/// multiplies every step that some row of any of them sees.
+/// * The blocks of a *cluster* have neighbouring tiles.  Each loads a part of
+///   the keys and values and multicasts it to all of them.
+/// * The blocks of a *group* have one tile, and `share` gives each of them its
+///   part of an axis.  One block computes a share of the keys.  It spills what
+///   the others need, and they absorb it, in whole tiles, thread to thread.
+///   All blocks take every share of a step, even one behind the last key.
 ///
 /// A pipeline of *products* keeps nothing but accumulators: both factors of
 /// every product stream, 64 deep at a time, in pairs through one ring.
 /// * A tile that sees nothing makes no step.
-/// * Inside a multiprocessor tiles are whole along the head dimensions as well;
-///   what lies in scratch in tiles of `wholeRows` is whole along the keys, and
-///   along a head dimension in the steps of the loop that cuts it.
+/// * Inside a multiprocessor tiles are whole along the head dimensions too.
+///   Tiles of `wholeRows` in scratch are whole along the keys, and along a head
+///   dimension in the steps of the loop that cuts it.
 ///
-/// So does a grid of like warps that is one *of products*, but the ring holds
-/// what the loops of its products say, and all pairs are alike.
+/// A product grid without warp specialisation works the same way.  The depth of
+/// its ring comes from the loops, and all pairs have one size.
 ///
 /// A loop may be *parallel*: its steps are blocks of their own, so that a tile
 /// of a result has rows and columns.
 ///
-/// Launches may take turns in *rounds*, each for some key heads and a strip of
-/// keys or of queries: so what one of them spills for the next takes the room
-/// of a round.  A loop over strips then says what is done once in each round; a
-/// grid over the axis of strips needs none, as a round has its own tiles of it.
+/// Launches may alternate in *rounds*, each for some key heads and a strip of
+/// keys or of queries.  What one launch spills for the next then takes the room
+/// of one round.  A loop over strips says what is done once in each round.  A
+/// grid over the axis of strips needs no such loop: a round has its own tiles.
 ///
 /// Deliberately absent: threads, layouts, barriers.  Those belong to the kernel
 /// that is built from the schedule and that must move the very same bytes.
@@ -157,56 +159,57 @@ enum class Verb {
 
 /// Rows of a warpgroup: four warps that issue one product together.
 inline constexpr int64_t kWarpgroupRows = 64;
-/// Of the left factors of a pipeline of products, two warpgroups'.
+/// Rows of a left factor in a pipeline of products: those of two warpgroups.
 inline constexpr int64_t kProductRows = 2 * kWarpgroupRows;
-/// Keys of forward blocks of scores that are halved: a half still is as wide as
-/// a left factor is high, so copies keep up with its products.
+/// Keys of a forward block of scores that may be halved.  A half is still as
+/// wide as a left factor is high, so copies keep up with its products.
 inline constexpr int64_t kHalvedKeys = 2 * kProductRows;
-/// Tiles of rows that take a block of keys before the next one comes, of scores
-/// that are made of parts.
+/// Row tiles that use one block of keys before the next one comes, for scores
+/// of split f32.
 inline constexpr int64_t kBandTiles = 8;
-/// Tiles of one head at once that add one behind the other, where heads stand
-/// in no lanes (TileOrder.h): whenever one of them is late all behind it are.
-/// Causal, d = 128, 16384 rows took 5.2 ms with 44 of them, 4.5 to 4.9 with 16.
+/// The most tiles of one head in flight whose additions are ordered, if heads
+/// have no lanes (TileOrder.h): a late tile delays all behind it.  Causal, d =
+/// 128, 16384 rows took 5.2 ms with 44 of them, and 4.5 to 4.9 with 16.
 inline constexpr int64_t kMostInTurn = 16;
-/// Like warps that have a tile of scores of so many rows, where dP comes when S
-/// is P: with 32 rows each both would not fit their registers.
+/// Warps of a score tile in the backward pass, without warp specialisation.
+/// With 32 rows per warp S and dP together would not fit in registers.
 inline constexpr int64_t kScoreWarps = 8;
 
-/// How the blocks of a grid work when one warp loads for all.
+/// Warp specialisation: one warp of a block loads, warpgroups multiply.
 struct Pipeline {
-  int64_t warpgroups = 0;    ///< that multiply; 0: there is no pipeline
+  int64_t warpgroups = 0;    ///< consumers; 0: there is no pipeline
   bool isPersistent = false; ///< a block takes tile after tile
-  bool overlaps = false;   ///< scores of a step beside the output of the last;
+  bool overlaps = false;   ///< S of a step is multiplied beside O of the last;
                            ///< over keys: dV of a step beside its dS
-  bool takesTurns = false; ///< warpgroups pass the tensor cores round
+  bool takesTurns = false; ///< ping-pong: warpgroups take turns at products
   bool isInStep = false;   ///< all of them multiply all steps, as over keys
-  /// Results leave from where a tile's own rows were, not from a buffer for
-  /// that: from the place of an input of the same shape, or else of the first.
+  /// Results are staged in the place of a resident input, not in a buffer of
+  /// their own: an input of the same shape, or else the first.
   bool reusesPlaces = false;
   int64_t group = 1;   ///< blocks that share a tile
-  int64_t cluster = 1; ///< blocks of neighbouring tiles that load for all
-  /// Of one ring for all streams, in the order of use; 0: each has its own.
+  int64_t cluster = 1; ///< blocks of neighbouring tiles that multicast
+  /// Depth of one ring for all streams, in the order of use; 0: each stream has
+  /// a ring of its own.
   int64_t units = 0;
-  /// Of one ring for pairs of factors: of each 64 columns of what is contracted
-  /// with 128 of the left one's others, and as many as this of the right one's;
-  /// 0: the pipeline is not one of products.
+  /// Rows of the right factor in a ring of pairs of factors.  A pair has 64
+  /// columns of the contracted axis, with 128 rows of the left factor.  0: the
+  /// pipeline is not one of products.
   int64_t width = 0;
-  /// The grid behind is no launch of its own: warps that load nothing for tiles
-  /// do it beside them, for a head as soon as all its tiles are done.
+  /// The grid behind is fused: helper warps, which load nothing for tiles, run
+  /// it for a head as soon as all tiles of the head are done.
   bool hasBeside = false;
-  /// Nor is the grid before: the same warps do it ahead of the tiles, which
-  /// wait for what they need of it.  For those that come first all warps do it.
-  /// Of products it is tiles of the same queue.
+  /// The preceding grid is fused: helper warps run it before the tiles that
+  /// depend on it, and all warps run it for the first tiles.  In a product
+  /// pipeline it becomes extra tiles in the same queue.
   bool hasBefore = false;
-  /// What tiles add to sums in slow memory they add one behind the other, in
-  /// the order in which they are drawn; tiles of several heads take turns.
+  /// Additions to sums in slow memory have the order in which tiles are drawn.
+  /// Tiles of several heads alternate.
   bool isOrdered = false;
   /// Under a mask shorter tiles are drawn before longer ones.
   bool takesShortFirst = false;
-  /// Of the tiles that add to the same sums in slow memory, the first that is
-  /// drawn stores its part, and the others wait for it: nobody writes zeros
-  /// before.  A tile that sees nothing makes no step.
+  /// Sums in slow memory need no zeros: the first tile that is drawn for a sum
+  /// stores its part, and the others wait for it.  A tile that sees nothing
+  /// makes no step.
   bool firstStores = false;
 
   /// Blocks that work on the same or on neighbouring tiles, all in step.
@@ -238,31 +241,31 @@ struct Node {
   /// spill, absorb, stream, reduce: the tensor lies in scratch in tiles of so
   /// many rows, all of them whole; 0: row by row, or in places of a block.
   int64_t wholeRows = 0;
-  /// Of a pipeline over keys, a result whose rows are streamed: its columns, in
-  /// whole panels, are dealt out to so many warpgroups; 0: its rows are.
+  /// Pipeline over keys, result with streamed rows: warpgroups among which its
+  /// columns are divided, in whole panels; 0: its rows are divided instead.
   int64_t columnGroups = 0;
   bool isDirect = false; ///< store: from registers, past shared memory
-  /// spill, absorb: between the steps of a loop, so neither before the first
-  /// nor after the last.
+  /// spill, absorb: only between steps of a loop, neither before the first nor
+  /// after the last.
   bool isBetween = false;
   /// An input is read, or something spilled, also for tiles that see nothing.
   bool isAlways = false;
   /// spill, stream, absorb: the tensor lies in an array of the caller, where
   /// one launch leaves it for others to come.
   bool isKept = false;
-  /// loop: of the tile that it cuts, it visits only what the mask shows.
+  /// loop: visits only the part of its tile that the mask shows.
   bool seeks = false;
   /// loop: its steps are blocks of their own.
   bool isParallel = false;
-  /// loop: of a tile of which the mask shows one half only, the other one
-  /// neither streams nor is multiplied.
+  /// loop: if the mask shows only one half of a tile, the other half is neither
+  /// streamed nor multiplied.
   bool isHalved = false;
-  /// grid: warps, of a pipeline warpgroups, that have the same rows.  Each
-  /// takes a part of the keys of S and of the columns of O; P, which all need,
-  /// is held in shared memory.  Maxima of rows go from one to the other there
-  /// in every step, and sums when O is stored.
+  /// grid: warps (in a pipeline warpgroups) with the same rows.  Each takes a
+  /// part of the keys of S and of the columns of O.  All of them need P, which
+  /// is held in shared memory.  Row maxima are exchanged there in every step,
+  /// and sums when O is stored.
   int64_t across = 1;
-  /// grid: of products, of like warps; see above.
+  /// grid: of products, without warp specialisation; see above.
   bool isOfProducts = false;
   /// spill, stream: the tensor lies in scratch in the parts that tensor cores
   /// take it in, side by side, each in whole tiles of so many columns; 0:
@@ -271,9 +274,9 @@ struct Node {
   std::vector<Node> body = {};
 };
 
-/// How launches take turns: all from `first` on, for so many key heads of all
-/// batch entries and a strip of so many rows of an axis, then for the next.
-/// Strips are the inner loop, in order.
+/// How launches alternate: all from `first` on run for some key heads of all
+/// batch entries and a strip of rows of an axis, and then for the next.  Strips
+/// are the inner loop, in order.
 struct Rounds {
   int64_t heads = 0, strip = 0; ///< 0: they do not, each does all of it
   Axis axis = Axis::Key;        ///< whose rows are cut into strips
