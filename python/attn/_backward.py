@@ -133,21 +133,21 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     Element types are bf16, f16 and f32, one for all arrays; lse and dlse are
     f32.
 
-    weights, block_rows  what `forward` gives with keep_weights, both or none:
-                   then scores are not multiplied again
+    weights, block_rows  both results of `forward` with keep_weights, or
+                   neither; with them scores are not multiplied again
     deterministic  the same inputs give the same bits in every run; without
-                   it, sums in dq may be taken in another order each time,
-                   which is faster on Hopper
+                   it the order of sums in dq may vary, which is faster on
+                   Hopper
     dq, dk, dv     where results go; must not overlap other arrays.  Needed
                    for libraries that attn cannot allocate for
-    scratch        memory that the launch may use, as in `forward`, of as many
-                   bytes as `backward_scratch_bytes` says; without it, what is
-                   needed comes from PyTorch's allocator for tensors, else
-                   from the driver's pool
+    scratch        an array for scratch memory, as in `forward`, with the
+                   bytes that `backward_scratch_bytes` says; without it scratch
+                   comes from PyTorch's allocator for tensors, and from the
+                   driver's pool for others
 
-    The other arguments are those of `forward`.  Returns (dq, dk, dv), where
-    those of a head of k and v that serves several heads of q are sums.  A
-    query that sees no key gets and gives no gradient.
+    The other arguments are those of `forward`.  Returns (dq, dk, dv).  If a
+    head of k and v serves several heads of q, its gradients are sums over
+    them.  A query that sees no key gets and gives no gradient.
 
     Weights come from lse, whose roundings to f32 are in the exponents of a
     whole row: they are off by about |lse| 2^-24 of themselves, and by three

@@ -230,27 +230,27 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
         o    [batch, heads, queries, head_dim_v]
         lse  [batch, heads, queries]
 
-    Any strides but an innermost of 1: memory in the order [batch, rows,
-    heads, head_dim] is passed as a transposed view, without a copy.  Arrays
-    may be of PyTorch, CuPy, JAX, or of any library that speaks DLPack or
-    `__cuda_array_interface__`; all lie on one GPU, which need not be the
-    current one.  Batch and rows are free: other numbers compile
-    again only where they ask for another schedule.
+    The innermost stride is 1; all others are free.  Memory in the order
+    [batch, rows, heads, head_dim] is passed as a transposed view, without a
+    copy.  Arrays may be of PyTorch, CuPy, JAX, or of any library that speaks
+    DLPack or `__cuda_array_interface__`.  All lie on one GPU, which need not
+    be the current one.  A kernel serves every batch size and number of rows;
+    other sizes compile again only if another schedule is faster for them.
 
     Element types are bf16, f16, f32 and, on Hopper, f8e4m3 (float8_e4m3fn).
     Products of f32 are those of `precision`: "tf32x3", in which the error is
     about that of f32 arithmetic, or, only if asked for, "tf32".
 
-    The o of f8e4m3 is bf16.  Then head_dim and head_dim_v are multiples of 16 up to 256, and
-    rows begin at multiples of 16 bytes.  The scores are of the numbers as they
-    are, and weights are rounded to f8e4m3 too: expect 3 % of error against
-    exact weights.  Tensors that were divided by q_scale, k_scale and v_scale
-    when they were rounded are put right by scale = q_scale * k_scale /
-    sqrt(head_dim) and o * v_scale; a scale is part of a kernel's program, so
-    each new value of it compiles once.
+    With f8e4m3 inputs o is bf16, head_dim and head_dim_v are multiples of 16
+    up to 256, and rows begin at multiples of 16 bytes.  Weights are rounded to
+    f8e4m3 too, which costs about 3 % of error against exact weights.  Tensors
+    that were divided by q_scale, k_scale and v_scale when they were rounded
+    are put right by scale = q_scale * k_scale / sqrt(head_dim) and
+    o * v_scale.  A scale is part of a kernel, so each new value compiles once.
 
-    causal      query i sees keys j <= i, counted from the first; behind a
-                cache of keys it is mask="causal_bottom_right" that is meant
+    causal      query i sees keys j <= i, counted from the first query and
+                key; queries behind a cache of keys need
+                mask="causal_bottom_right"
     window      (left, right): with keys - queries = s, query i sees keys from
                 i + s - left to i + s + right; None is no bound
     mask        the same by name: "none", "causal", "causal_bottom_right",
@@ -263,18 +263,18 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 facts may follow, "h100_sxm, smem_bytes_per_block = 49152"
     schedule    overrules the choice, "flash, query = 128, key = 64"
     precision   of f32: "tf32x3" unless given, or "tf32"
-    keep_weights  also give what `backward` then need not multiply again:
-                weights [batch, heads, queries, keys] of the type of q, and
-                block_rows [batch, heads, 2 ceil(keys / 256), queries] of f32.
-                Memory grows with the square of the rows, so ask for it where
-                that is little.  Of bf16 and f16 on Hopper
-    scratch     memory that the launch may use, of any element type, without
-                gaps, at a multiple of 256 bytes, of as many bytes as
-                `scratch_bytes` says; without it, what is needed comes from
-                the driver's pool
-    stream      a CUstream's number or an object that has one; without it the
-                current stream of the arrays' library.  Given a stream, the
-                caller orders it after what wrote the arrays
+    keep_weights  also return weights and block_rows, which save `backward`
+                one product of five: weights [batch, heads, queries, keys] of
+                the type of q, block_rows [batch, heads, 2 ceil(keys / 256),
+                queries] of f32.  Their memory grows with the square of the
+                rows.  For bf16 and f16 on Hopper
+    scratch     an array that the launch may use as scratch memory: any type,
+                without gaps, at a multiple of 256 bytes, with the bytes that
+                `scratch_bytes` says.  Without it scratch comes from the
+                driver's pool
+    stream      a CUstream's number, or an object that has one; by default the
+                current stream of the arrays' library.  A caller who gives a
+                stream orders it after the writes to the arrays
 
     Returns o, or (o, lse) with return_lse or lse, or (o, lse, weights,
     block_rows) with keep_weights.  o has the type of q (bf16
@@ -285,9 +285,9 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     attn.torch.attention for both.
 
     Raises ValueError for shapes, strides, places and values that are wrong,
-    TypeError for types, UnsupportedError where no kernel is built,
-    DeviceError where the driver refuses, and CacheError for a folder in
-    $ATTN_CACHE_DIR that cannot be used.
+    TypeError for types, UnsupportedError if there is no kernel, DeviceError
+    if the driver refuses, and CacheError for a folder in $ATTN_CACHE_DIR that
+    cannot be used.
     """
     if (stream is None and out is None and lse is None and scratch is None
             and not keep_weights):

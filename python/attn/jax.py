@@ -310,9 +310,9 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
         lse  [batch, heads, queries], fp32
 
     heads is a multiple of kv_heads; each key head serves heads / kv_heads
-    query heads in a row.  Types are bfloat16, float16, float32 and, on Hopper
-    and without gradients, float8_e4m3fn, whose o is bfloat16; attn.forward says
-    how arrays that were scaled when they were rounded are put right.
+    query heads in a row.  Types are bfloat16, float16 and float32.  On Hopper
+    float8_e4m3fn works too, without gradients, and o is bfloat16; attn.forward
+    says how scales of such arrays are applied.
 
     causal      query i sees keys j <= i
     window      (left, right): with keys - queries = s, query i sees keys from
@@ -330,7 +330,7 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     no gradient.
 
     Raises ValueError for shapes and places that are wrong, TypeError for
-    types, and UnsupportedError where no kernel is built, while the call is
+    types, and UnsupportedError if there is no kernel, while the call is
     traced.
     """
     _check(q, k, v)

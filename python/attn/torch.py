@@ -105,11 +105,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
         o    [batch, heads, queries, head_dim_v]
         lse  [batch, heads, queries], fp32
 
-    Any strides but an innermost of 1: [batch, rows, heads, head_dim] memory
-    is passed as ``x.transpose(1, 2)`` without a copy, and o has the order of
-    q's dimensions.  Types are bfloat16, float16 and, on Hopper and without
-    gradients, float8_e4m3fn, whose o is bfloat16; attn.forward says how
-    tensors that were scaled when they were rounded are put right.
+    The innermost stride is 1; all others are free.  Memory in the order
+    [batch, rows, heads, head_dim] is passed as ``x.transpose(1, 2)`` without a
+    copy, and o has the order of q's dimensions.  Types are bfloat16 and
+    float16.  On Hopper float8_e4m3fn works too, without gradients, and o is
+    bfloat16; attn.forward says how scales of such tensors are applied.
 
     causal      query i sees keys j <= i
     window      (left, right): with keys - queries = s, query i sees keys from
@@ -122,16 +122,17 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
     return_lse  also give the natural log of the sum of exponentials; it is
                 differentiable
     schedule    overrules the choice, "flash, query = 128, key = 64"
-    keep_weights  where a gradient is needed, keep what it would multiply
-                again, queries x keys of it for each head: faster where head
-                dimensions are wide and rows few.  Of bfloat16 and float16 on
-                Hopper, in eager mode; `schedule` is that of the forward call
+    keep_weights  keep the weights for the gradient, which then multiplies
+                four products instead of five.  They take queries x keys
+                elements for each head, so this pays for wide heads and few
+                rows.  For bfloat16 and float16 on Hopper, in eager mode;
+                `schedule` is that of the forward call
 
     Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
     no gradient.
 
     Raises ValueError for shapes, strides and places that are wrong, TypeError
-    for types, attn.UnsupportedError where no kernel is built.
+    for types, attn.UnsupportedError if there is no kernel.
     """
     plain = _is_plain(q, k, v)
     if not plain or q.dim() != 4 or k.dim() != 4 or v.dim() != 4:
