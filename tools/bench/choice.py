@@ -50,7 +50,7 @@ if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
     sys.exit(0)
 
 from attn_bench import environment
-from attn_bench.choice_page import page
+from attn_bench.choice_page import judge, page
 from attn_bench.rounds import order, summary
 
 #: Floating-point operations of a problem, drawn evenly on a logarithmic scale.
@@ -370,38 +370,6 @@ def finalists(seconds: dict[str, float], derived: str, count: int
     others = sorted((text for text in seconds if text != derived),
                     key=lambda text: seconds[text])
     return [derived, *others[:count]]
-
-
-def judge(result: dict[str, Any]) -> dict[str, Any]:
-    """Rank of the derived schedule (1 is the fastest), its loss (time over the
-    best time minus 1), and the best.  Who was the fastest of hundreds was so by
-    luck, too; loss and best are those of the last measurement there was: the
-    duel of the derived one with the fastest of the final, or the final.
-
-    >>> judge({"derived": "b", "candidates": [
-    ...     {"schedule": "a", "seconds": 1.0}, {"schedule": "b", "seconds": 1.5}
-    ... ]}) == {"rank": 2, "of": 2, "loss": 0.5, "best": "a"}
-    True
-    >>> judge({"derived": "b", "candidates": [
-    ...     {"schedule": "a", "seconds": 1.0, "final": 1.1},
-    ...     {"schedule": "b", "seconds": 1.2, "final": 1.1},
-    ...     {"schedule": "c", "seconds": 1.3}]})["loss"]
-    0.0
-    >>> judge({"derived": "b", "candidates": [
-    ...     {"schedule": "a", "seconds": 1.0, "final": 1.0, "duel": 1.0},
-    ...     {"schedule": "b", "seconds": 1.2, "final": 1.2, "duel": 1.5},
-    ...     {"schedule": "c", "seconds": 1.3, "final": 0.5}]})["loss"]
-    0.5
-    """
-    found = result["candidates"]
-    derived = next(one for one in found
-                   if one["schedule"] == result["derived"])
-    rank = sum(one["seconds"] < derived["seconds"] for one in found) + 1
-    key = next(name for name in ("duel", "final", "seconds")
-               if name in derived)
-    best = min((one for one in found if key in one), key=lambda one: one[key])
-    return {"rank": rank, "of": len(found),
-            "loss": derived[key] / best[key] - 1, "best": best["schedule"]}
 
 
 def compile_all(wanted: Iterable[tuple[Class, str]], workers: int,

@@ -174,7 +174,7 @@ struct Calibration {
   double launchSeconds = 2.5e-6;
 
   // Pipelines.  Fitted together to 30,000 forward kernels of 330 problems on an
-  // H100 (2026-11-21 and -22, tools/bench/results/*-choice-*.json): what the
+  // H100 (2026-11-21 and -22, tools/bench/results/searches.tsv): what the
   // choice loses, how the kernels of a problem near its best compare, then
   // their times.  ChoiceTest has what is left.
 

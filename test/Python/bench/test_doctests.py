@@ -10,7 +10,9 @@ import pytest
                                     "plot", "settings", "results",
                                     "sustained", "least_bytes", "exponents",
                                     "theory_page", "theory_plot", "ncu",
-                                    "launches", "choice_page"])
+                                    "launches", "choice_page", "compact",
+                                    "environment", "kept", "replays",
+                                    "searches"])
 def test_examples(module):
     if module in ("rounds", "sustained"):
         pytest.importorskip("torch")

@@ -10,93 +10,66 @@
 
 #include "Searches.h"
 
-#include "attn/Machine/MachineText.h"
 #include "attn/Schedule/Footprint.h"
 #include "gtest/gtest.h"
 #include <algorithm>
-#include <optional>
-#include <vector>
+#include <cmath>
 
 using namespace attn;
-namespace json = llvm::json;
 
 namespace {
 
 struct Candidate {
-  llvm::StringRef schedule; ///< without tiles
+  std::string kind; ///< its schedule, without tiles
   double seconds, predicted;
 };
 
-/// What kernels on mma.sync were like when a file was made: the first ones,
-/// those that take the longest tiles under a mask first, and those whose rows
-/// stagger as they do in memory, as the kernels of today.
-enum class Kernels { first, ordered, staggered };
-
-/// A file, of whose problems the choice is the schedule of the fastest in so
-/// many at least, and else loses more than 5 % in so many at most: one less and
-/// one more than it does.  Kernels that are no longer as they were do not
-/// count, nor do problems that have no others, nor of the first kernels those
-/// with a mask.
-struct Search {
-  const char *file;
-  size_t agree, lose;
-  Kernels kernels = Kernels::first;
-
+/// Kernels on mma.sync have changed: at first all of them, then those that take
+/// the longest tiles under a mask first, then those whose rows stagger as they
+/// do in memory.  A replay says which of these were timed; kernels that are no
+/// longer as they were do not count, nor do problems that have no others.
+class Border : public testing::TestWithParam<Replay> {
+protected:
   /// Whether times of kernels on mma.sync stand for those of today.
   bool isToday(const Problem &problem) const {
-    return kernels == Kernels::staggered || !staggersRows(problem);
+    return GetParam().kernels == "staggered" || !staggersRows(problem);
+  }
+  bool isOrdered() const { return GetParam().kernels != "first"; }
+
+  /// Those that are plans and count; by the longer measurement where there is
+  /// one.
+  std::vector<Candidate> candidatesOf(const SearchedProblem &entry) const {
+    std::map<std::string, double> predicted =
+        predictedTimes(entry.problem, entry.machine);
+    std::vector<Candidate> candidates;
+    for (const TimedCandidate &candidate : entry.candidates) {
+      if (candidate.isOfLikeWarps() && !isToday(entry.problem))
+        continue;
+      auto found = predicted.find(candidate.schedule);
+      if (found != predicted.end())
+        candidates.push_back({candidate.kind(),
+                              candidate.final.value_or(candidate.seconds),
+                              found->second});
+    }
+    return candidates;
   }
 };
 
-class Border : public testing::TestWithParam<Search> {};
-
-/// Those that are plans and count; by the longer measurement where there is
-/// one.
-std::vector<Candidate> candidatesOf(const json::Object &entry,
-                                    const Problem &problem,
-                                    const Machine &machine,
-                                    const Search &search) {
-  std::map<std::string, double> predicted = predictedTimes(problem, machine);
-  std::vector<Candidate> candidates;
-  for (const json::Value &value : *entry.getArray("candidates")) {
-    const json::Object &candidate = *value.getAsObject();
-    llvm::StringRef text = *candidate.getString("schedule");
-    bool isMmaSync = text.contains("warps = ");
-    if (isMmaSync && !search.isToday(problem))
-      continue;
-    auto found = predicted.find(text.str());
-    std::optional<double> seconds = candidate.getNumber("final");
-    if (!seconds)
-      seconds = candidate.getNumber("seconds");
-    if (found != predicted.end() && seconds)
-      candidates.push_back({text.split(',').first, *seconds, found->second});
-  }
-  return candidates;
-}
-
+/// A choice is good if its schedule is that of the fastest, and bad if it is
+/// another one and loses more than 5 %.  Of a search one less may be good and
+/// one more bad than its replay has.
 TEST_P(Border, AgreesWithTheWinner) {
-  llvm::Expected<json::Value> document = readSearch(GetParam().file);
-  ASSERT_TRUE(bool(document)) << llvm::toString(document.takeError());
-  size_t agree = 0, lose = 0;
-  for (const json::Value &value :
-       *document->getAsObject()->getArray("problems")) {
-    const json::Object &entry = *value.getAsObject();
-    Problem problem = searchedProblem(entry);
-    if (problem.mask.kind != MaskKind::none &&
-        GetParam().kernels == Kernels::first)
+  auto problems = readSearch(GetParam().search);
+  ASSERT_TRUE(bool(problems)) << llvm::toString(problems.takeError());
+  Replay counted{
+      GetParam().search, "border", GetParam().kernels, 0, 0, 0, 0, 0};
+  std::vector<double> errors;
+  for (const SearchedProblem &entry : *problems) {
+    if (entry.problem.mask.kind != MaskKind::none && !isOrdered())
       continue;
-    std::string text = entry.getObject("problem")
-                           ->getObject("kind")
-                           ->getString("machine")
-                           ->str();
-    std::string error;
-    std::optional<Machine> machine = parseMachine(text, error);
-    ASSERT_TRUE(machine) << error;
-    std::vector<Candidate> candidates =
-        candidatesOf(entry, problem, *machine, GetParam());
+    std::vector<Candidate> candidates = candidatesOf(entry);
     if (candidates.empty()) {
-      EXPECT_FALSE(GetParam().isToday(problem))
-          << entry.getString("name")->str();
+      EXPECT_FALSE(isToday(entry.problem)) << entry.text;
       continue;
     }
     auto fastest = std::min_element(
@@ -105,82 +78,25 @@ TEST_P(Border, AgreesWithTheWinner) {
     auto chosen = std::min_element(
         candidates.begin(), candidates.end(),
         [](auto &a, auto &b) { return a.predicted < b.predicted; });
-    if (chosen->schedule == fastest->schedule)
-      ++agree;
-    else
-      lose += chosen->seconds > 1.05 * fastest->seconds;
+    ++counted.judged;
+    counted.good += chosen->kind == fastest->kind;
+    counted.bad += chosen->kind != fastest->kind &&
+                   chosen->seconds > 1.05 * fastest->seconds;
+    counted.meanLoss += chosen->seconds / fastest->seconds - 1;
+    errors.push_back(std::abs(chosen->predicted / chosen->seconds - 1));
   }
-  EXPECT_GE(agree, GetParam().agree);
-  EXPECT_LE(lose, GetParam().lose);
+  ASSERT_EQ(counted.judged, GetParam().judged);
+  counted.meanLoss /= double(counted.judged);
+  counted.error = medianOf(errors);
+  record(counted);
+  EXPECT_GE(counted.good + 1, GetParam().good);
+  EXPECT_LE(counted.bad, GetParam().bad + 1);
 }
 
-/// Searches of the same kernels.
-std::vector<Search> of(Kernels kernels, std::vector<Search> searches) {
-  for (Search &search : searches)
-    search.kernels = kernels;
-  return searches;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    First, Border,
-    testing::ValuesIn(of(Kernels::first,
-                         {{"2026-11-22-h100-choice-border.json", 16, 2},
-                          {"2026-11-23-h100-choice-border-seed-2.json", 25, 1},
-                          {"2026-11-23-h100-choice-border-seed-7.json", 26, 4},
-                          {"2026-11-23-h100-choice-border-seed-8.json", 8, 1},
-                          {"2026-11-23-h100-choice-border-seed-9.json", 27, 3},
-                          {"2026-11-24-h100-choice-border-seed-10.json", 30, 1},
-                          {"2026-11-25-h100-choice-border-seed-11.json", 32, 1},
-                          {"2026-11-25-h100-choice-border-seed-12.json", 34, 1},
-                          {"2026-11-25-h100-choice-border-seed-14.json", 12, 2},
-                          {"2026-11-25-h100-choice-border-seed-15.json", 20, 1},
-                          {"2026-11-25-h100-choice-border-seed-16.json", 26, 1},
-                          {"2026-11-25-h100-choice-border-seed-17.json", 19, 2},
-                          {"2026-11-25-h100-choice-border-seed-18.json", 11, 1},
-                          {"2026-11-25-h100-choice-border-seed-19.json", 17, 3},
-                          {"2026-11-25-h100-choice-border-seed-20.json", 23, 1},
-                          {"2026-11-26-h100-choice-border-seed-21.json", 23, 1},
-                          {"2026-11-26-h100-choice-border-seed-22.json", 23, 2},
-                          {"2026-11-26-h100-choice-border-seed-23.json", 14, 1},
-                          {"2026-11-26-h100-choice-border-seed-24.json", 23, 1},
-                          {"2026-11-26-h100-choice-border-seed-25.json", 31, 1},
-                          {"2026-11-26-h100-choice-border-seed-26.json", 32, 1},
-                          {"2026-11-26-h100-choice-border-seed-27.json", 18, 2},
-                          {"2026-11-26-h100-choice-border-seed-28.json", 31, 2},
-                          {"2026-11-26-h100-choice-border-seed-29.json", 22, 2},
-                          {"2026-11-26-h100-choice-border-seed-30.json", 23, 1},
-                          {"2026-11-26-h100-choice-border-seed-31.json", 20, 1},
-                          {"2026-11-26-h100-choice-border-seed-32.json", 36, 2},
-                          {"2026-11-26-h100-choice-border-seed-33.json", 30, 2},
-                          {"2026-11-26-h100-choice-border-seed-34.json", 24, 2},
-                          {"2026-11-26-h100-choice-border-seed-35.json", 29, 1},
-                          {"2026-11-26-h100-choice-border-seed-36.json", 19,
-                           1}})));
-
-INSTANTIATE_TEST_SUITE_P(
-    Ordered, Border,
-    testing::ValuesIn(of(Kernels::ordered,
-                         {{"2026-11-26-h100-choice-border-seed-37.json", 44, 1},
-                          {"2026-11-26-h100-choice-border-seed-38.json", 48, 3},
-                          {"2026-11-26-h100-choice-border-seed-39.json", 31, 1},
-                          {"2026-11-26-h100-choice-border-seed-40.json", 48,
-                           1}})));
-
-INSTANTIATE_TEST_SUITE_P(
-    Staggered, Border,
-    testing::ValuesIn(of(Kernels::staggered,
-                         {{"2026-11-26-h100-choice-border-seed-41.json", 54, 5},
-                          {"2026-11-26-h100-choice-border-seed-42.json", 58, 1},
-                          {"2026-11-26-h100-choice-border-seed-43.json", 55, 2},
-                          {"2026-11-26-h100-choice-border-seed-44.json", 54, 3},
-                          {"2026-11-26-h100-choice-border-seed-45.json", 58, 1},
-                          {"2026-11-26-h100-choice-border-seed-46.json", 49, 6},
-                          {"2026-11-26-h100-choice-border-seed-47.json", 54, 1},
-                          {"2026-11-26-h100-choice-border-seed-48.json", 51, 2},
-                          {"2026-11-26-h100-choice-border-seed-49.json", 46, 2},
-                          {"2026-11-26-h100-choice-border-seed-50.json", 54, 2},
-                          {"2026-11-26-h100-choice-border-seed-51.json", 57, 2},
-                          {"2026-11-26-h100-choice-border-seed-52.json", 55,
-                           3}})));
+// A small share has none.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Border);
+INSTANTIATE_TEST_SUITE_P(Searches, Border,
+                         testing::ValuesIn(shareOfReplays("border")),
+                         [](auto &info) { return testName(info.param); });
 
 } // namespace

@@ -1,8 +1,8 @@
 //===- GradientTimeTest.cpp - Gradients by like warps, as measured --------===//
 //
 // What one H100 80GB SXM took for gradients on mma.sync, and what the model
-// says: tools/bench/results/2026-11-21-h100-gradients.txt (bf16) and
-// 2026-11-22-h100-gradients-mma-sync.txt (f32), 16384 tokens of 2048 columns.
+// says: bf16 on 2026-11-21 and f32 on 2026-11-22, 16384 tokens of 2048 columns
+// (tools/bench/results has their rates in mma-sync-h100.json, f32-h100.json).
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,52 +1,77 @@
 //===- Searches.h - What tools/bench/choice.py measured ---------*- C++ -*-===//
 //
-// Files of searches, whose times are committed, and the problems in them.
+// tools/bench/results has two tables.  searches.tsv holds the times of all
+// candidates of random problems, on one GPU (attn_bench/searches.py has the
+// format).  replays.tsv holds what the model was last seen to choose among
+// them, by search (attn_bench/replays.py); BorderTest and ChoiceTest count
+// again.  `tools/bench/searches.py replay` writes the second table anew.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_TEST_UNIT_SCHEDULE_SEARCHES_H
 #define ATTN_TEST_UNIT_SCHEDULE_SEARCHES_H
 
+#include "attn/Machine/Machine.h"
 #include "attn/Schedule/Plan.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Error.h"
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace attn {
 
-/// The document of a file of results, or the error of reading it.
-inline llvm::Expected<llvm::json::Value> readSearch(const std::string &name) {
-  std::string path = std::string(ATTN_RESULTS) + "/" + name;
-  auto file = llvm::MemoryBuffer::getFile(path);
-  if (!file)
-    return llvm::createStringError(file.getError(), path);
-  return llvm::json::parse((*file)->getBuffer());
-}
+struct TimedCandidate {
+  std::string schedule;
+  double seconds;
+  std::optional<double> final; ///< of the longer measurement of the fastest
 
-inline Problem searchedProblem(const llvm::json::Object &entry) {
-  const llvm::json::Object &found = *entry.getObject("problem");
-  const llvm::json::Object &kind = *found.getObject("kind");
-  Problem p;
-  p.dtype = *parseDataType(*kind.getString("dtype"));
-  p.headDim = *kind.getInteger("head_dim");
-  p.headDimV = *kind.getInteger("head_dim_v");
-  p.mask = *parseMask(*kind.getString("mask"));
-  p.batch = *found.getInteger("batch");
-  p.kvHeads = *found.getInteger("kv_heads");
-  p.heads = p.kvHeads * *kind.getInteger("group");
-  p.queries = p.keys = *found.getInteger("rows");
-  return p;
-}
+  /// Whether it is for like warps, on mma_sync.
+  bool isOfLikeWarps() const {
+    return schedule.find(", warps = ") != std::string::npos;
+  }
+  /// Without its tiles.
+  std::string kind() const { return schedule.substr(0, schedule.find(',')); }
+};
+
+struct SearchedProblem {
+  Problem problem;
+  Machine machine;
+  std::string text; ///< of the problem, for messages
+  std::vector<TimedCandidate> candidates;
+};
+
+/// The problems of a search, by its name; an error names file and line.
+llvm::Expected<std::vector<SearchedProblem>>
+readSearch(const std::string &name);
+
+/// A line of replays.tsv.
+struct Replay {
+  std::string search, asked, kernels;
+  size_t judged, good, bad;
+  double meanLoss, error;
+};
+
+/// All lines of the table.
+llvm::Expected<std::vector<Replay>> readReplays();
+
+/// Those of BorderTest ("border") or ChoiceTest ("choice") in the share that
+/// ATTN_SHARE names: K/N is the K-th of N, no value is all of them.  Where that
+/// or the table is wrong there is one whose search is the words of the error.
+std::vector<Replay> shareOfReplays(const std::string &asked);
+
+/// What a test has counted, as GoogleTest's report says it.
+void record(const Replay &counted);
+
+/// The one in the middle; of an even number the upper one.
+double medianOf(std::vector<double> values);
 
 /// Predicted seconds of all plans, by schedule and tiles.
-inline std::map<std::string, double> predictedTimes(const Problem &problem,
-                                                    const Machine &machine) {
-  std::map<std::string, double> predicted;
-  for (const Plan &plan : plans(problem, machine).plans)
-    predicted[plan.schedule + ", " + plan.tiles.str()] = plan.seconds;
-  return predicted;
-}
+std::map<std::string, double> predictedTimes(const Problem &problem,
+                                             const Machine &machine);
+
+/// A name for GoogleTest.
+std::string testName(const Replay &replay);
 
 } // namespace attn
 

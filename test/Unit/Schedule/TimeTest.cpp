@@ -77,7 +77,7 @@ TEST(Time, TailWaveIsPaid) {
   EXPECT_NEAR(timeOf(one, h100).seconds / timeOf(wave, h100).seconds, 1, 0.01);
 }
 
-/// Measured on an H100 (2026-11-21, tools/bench/results): 314 TFLOP/s, where
+/// Measured on an H100 (2026-11-21): 314 TFLOP/s, where
 /// FlashAttention-2 reached 320.
 TEST(Time, PortableKernelOnHopper) {
   Problem p = square(4096, 128);

@@ -46,6 +46,38 @@ def regime_of(schedule: str) -> str:
     return "large" if kind_of(schedule) in LARGE_CACHE else "small"
 
 
+def judge(result: dict[str, Any]) -> dict[str, Any]:
+    """Rank of the derived schedule (1 is the fastest), its loss (time over the
+    best time minus 1), and the best.  Who was the fastest of hundreds was so by
+    luck, too; loss and best are those of the last measurement there was: the
+    duel of the derived one with the fastest of the final, or the final.
+
+    >>> judge({"derived": "b", "candidates": [
+    ...     {"schedule": "a", "seconds": 1.0}, {"schedule": "b", "seconds": 1.5}
+    ... ]}) == {"rank": 2, "of": 2, "loss": 0.5, "best": "a"}
+    True
+    >>> judge({"derived": "b", "candidates": [
+    ...     {"schedule": "a", "seconds": 1.0, "final": 1.1},
+    ...     {"schedule": "b", "seconds": 1.2, "final": 1.1},
+    ...     {"schedule": "c", "seconds": 1.3}]})["loss"]
+    0.0
+    >>> judge({"derived": "b", "candidates": [
+    ...     {"schedule": "a", "seconds": 1.0, "final": 1.0, "duel": 1.0},
+    ...     {"schedule": "b", "seconds": 1.2, "final": 1.2, "duel": 1.5},
+    ...     {"schedule": "c", "seconds": 1.3, "final": 0.5}]})["loss"]
+    0.5
+    """
+    found = result["candidates"]
+    derived = next(one for one in found
+                   if one["schedule"] == result["derived"])
+    rank = sum(one["seconds"] < derived["seconds"] for one in found) + 1
+    key = next(name for name in ("duel", "final", "seconds")
+               if name in derived)
+    best = min((one for one in found if key in one), key=lambda one: one[key])
+    return {"rank": rank, "of": len(found),
+            "loss": derived[key] / best[key] - 1, "best": best["schedule"]}
+
+
 def agreement(entries: Sequence[dict[str, Any]],
               of: Callable[[str], str] = kind_of) -> str:
     """How often the derived schedule is that of the fastest, whatever its

@@ -6,6 +6,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,18 @@ def git_commit() -> str | None:
     if len(commit) != 40:
         return None
     return commit + ("+" if git("status", "--porcelain", "-uno") else "")
+
+
+def without_paths(command: str) -> str:
+    """A command without what only its day knew: where results went, the time
+    that was left, the commit, which stands beside it.
+
+    >>> without_paths("choice.py --out /a/b.json --border --seed 5 "
+    ...               "--budget-seconds 9 --commit 1abc, refitted")
+    'choice.py --border --seed 5'
+    """
+    return re.sub(r" --(?:out|resume|budget-seconds|commit) .*?(?= --|$)", "",
+                  command)
 
 
 def describe(device: str) -> dict[str, Any]:
