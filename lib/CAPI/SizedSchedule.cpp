@@ -15,7 +15,7 @@
 using namespace attn;
 
 /// What another kernel must save, predicted: the median error of predictions on
-/// an H100 is 2.8 % (tools/bench/results/2026-11-21-h100-forward).
+/// an H100 is 3.1 % (tools/bench/results/peers-h100.json).
 static constexpr double kWorthAKernel = 1.04;
 
 /// Choices are kept, since a plan takes milliseconds; all go when there are so

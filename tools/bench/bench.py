@@ -8,7 +8,7 @@
     bench.py --render DIR/bench.json       table and figures, without a GPU
     bench.py --search top=8 --directions forward        schedules of ours
 
-Writes bench.json, bench.md and figures (PNG, SVG) to --out.  Needs PyTorch and
+Writes bench.json, bench.md and figures (SVG) to --out.  Needs PyTorch and
 the attn wheel; JAX, matplotlib and a compiler for CPU code are used where they
 are.  attn_bench/ beside this file has the parts and says how they work.
 """

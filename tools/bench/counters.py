@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from attn_bench import environment, grid, ncu
+from attn_bench import compact, environment, grid, ncu
 from attn_bench.grid import Cell
 
 OTHERS = ("lts__t_sectors_srcunit_tex.sum", "lts__t_sector_hit_rate.pct",
@@ -134,7 +134,7 @@ def main() -> int:
         return 0
     try:
         if options.render:
-            print(page(json.loads(options.render.read_text("utf-8"))))
+            print(page(compact.load(options.render)))
             return 0
         cells = grid.cells(options.head_dims, options.rows, options.masks,
                            ("forward",), gqa_head_dims=())

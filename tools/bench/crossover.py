@@ -4,14 +4,15 @@
     crossover.py --out FOLDER [--machine h100_sxm] [--shared-memory 48,99]
                  [--attn-plan PATH]
     crossover.py --measure FOLDER     adds times and counters; on a GPU
-    crossover.py --render FOLDER      figures beside it, anywhere
+    crossover.py --render FOLDER      the figure again, anywhere; a file of
+                                      results with --to FOLDER, too
 
 For every head dimension, attn-plan prices every schedule; of each the fastest
 plan counts, of those with a kernel if there is one.  A row of panels per size
 of shared memory, in KiB: bytes between L2 and the multiprocessors, the lower
 bound as a line, and time.  The vertical lines are the theory's crossover, d =
-sqrt(M), and the predicted one.  Writes crossover.json with every number,
-crossover.png and crossover.svg.
+sqrt(M), and the predicted one.  Writes crossover.json with every number
+and crossover.svg.
 
 What was measured is drawn as points.  `--measure` launches every kernel of the
 sweep once under ncu, for bytes between L2 and the multiprocessors, compares
@@ -32,7 +33,7 @@ import sys
 from pathlib import Path
 from typing import Any, Sequence
 
-from attn_bench import environment, launches, least_bytes, ncu
+from attn_bench import compact, environment, launches, least_bytes, ncu
 
 HEAD_DIMS = (64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 576,
              640, 768, 896, 1024, 1280, 1536, 2048)
@@ -219,6 +220,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group(required=True)
     for name in ("--out", "--measure", "--render"):
         what.add_argument(name, type=Path, metavar="FOLDER")
+    parser.add_argument("--to", type=Path, metavar="FOLDER",
+                        help="where --render writes, instead of beside it")
     parser.add_argument("--attn-plan", default="attn-plan")
     parser.add_argument("--machine", default="h100_sxm")
     parser.add_argument("--dtype", default="bf16")
@@ -288,9 +291,7 @@ def render(folder: Path, document: Document) -> None:
     except ImportError:
         print("no figures: matplotlib is missing", file=sys.stderr)
         return
-    for kind in ("png", "svg"):
-        fig.savefig(folder / f"crossover.{kind}", dpi=180,
-                    metadata={"Date": None} if kind == "svg" else None)
+    fig.savefig(folder / "crossover.svg", metadata={"Date": None})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -299,7 +300,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path = folder / "crossover.json"
     try:
         if options.render:
-            document = json.loads(path.read_text("utf-8"))
+            if folder.is_file():
+                path = folder
+            document = compact.load(path)
+            folder = options.to or path.parent
+            folder.mkdir(parents=True, exist_ok=True)
         else:
             document = (predict(options) if options.out
                         else measure(folder, options))

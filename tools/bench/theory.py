@@ -3,7 +3,8 @@
 
     theory.py --out FILE.json      plans and counts; needs attn-plan, attn-opt
     theory.py --read FILE.json     adds what hardware counters read; on a GPU
-    theory.py --render FILE.json   page and figures beside it, anywhere
+    theory.py --render FILE.json   page and figures beside it, or in --to
+                                   FOLDER, anywhere
 
 For every size M of fast memory and every head dimension, the plan of each
 schedule that moves the fewest bytes between L2 and the multiprocessors, on a
@@ -32,9 +33,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
-from attn_bench import environment, launches, least_bytes, ncu, theory_page
+from attn_bench import compact, environment, launches, least_bytes, ncu, theory_page
 from attn_bench.exponents import crossovers, fits
 
 KIB = 1024
@@ -117,17 +118,30 @@ def to_read(document: Document, head_dims: Sequence[int],
     return sorted(found.values(), key=lambda one: one["head_dim"])
 
 
+def launched_smem(metrics: Mapping[str, float]) -> float:
+    """Bytes of shared memory of a block, as ncu says them.
+
+    >>> launched_smem({"launch__shared_mem_per_block_static": 10.0,
+    ...                "launch__shared_mem_per_block_dynamic": 91.0})
+    101.0
+    """
+    return sum(metrics.get(f"launch__shared_mem_per_block_{kind}", 0)
+               for kind in ("static", "dynamic"))
+
+
 def read(path: Path, options: argparse.Namespace) -> Document:
     document: Document = json.loads(path.read_text("utf-8"))
     chosen = to_read(document, options.head_dims, options.schedules)
     launches.profile(path, chosen, options.device)
     by_kernel = {(one["head_dim"], one["text"]): one for one in chosen}
+    counters = {key: one.pop("metrics") for key, one in by_kernel.items()}
     for choice in document["choices"]:
         same = by_kernel.get((choice["head_dim"], choice["text"]))
         if same is not None:
-            choice["read"] = ncu.total(same["metrics"], ncu.L2)
+            metrics = counters[choice["head_dim"], choice["text"]]
+            choice["read"] = ncu.total(metrics, ncu.L2)
             choice["right"], choice["error"] = same["right"], same["error"]
-            choice["metrics"] = same["metrics"]
+            choice["launched_smem"] = launched_smem(metrics)
     document["read_head_dims"] = sorted(
         {*document.get("read_head_dims", []), *options.head_dims}
         & {*document["head_dims"]})
@@ -161,6 +175,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     what.add_argument("--out", type=Path, metavar="FILE")
     what.add_argument("--read", type=Path, metavar="FILE")
     what.add_argument("--render", type=Path, metavar="FILE")
+    add("--to", type=Path, metavar="FOLDER",
+        help="where --render writes, instead of beside FILE")
     add("--attn-plan", default="attn-plan")
     add("--attn-opt", default="attn-opt")
     add("--machine", default="h100_sxm")
@@ -185,7 +201,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         path = options.out or options.read or options.render
         if options.render:
-            document = json.loads(path.read_text("utf-8"))
+            document = compact.load(path)
+            if options.to:
+                options.to.mkdir(parents=True, exist_ok=True)
+                path = options.to / path.name
         else:
             document = predict(options) if options.out else read(path, options)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Attention of f32 on a GPU: right, precise, and how fast?
 
-    f32.py [--quick]
+    f32.py [--quick] [--out FILE.json]
 
 Prints one line per case.  `ratio` is |o - o64| over the same of fp32 arithmetic
 (unfused, cuBLAS without tf32); it must be at most 2 for tf32x3.
 """
 import argparse
+import json
 import math
 import random
 import statistics
 import sys
-from typing import Callable, Sequence
+import time
+from pathlib import Path
+from typing import Any, Callable, Sequence
 
 if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
     print(__doc__.strip())  # which needs neither PyTorch nor attn
@@ -158,7 +161,9 @@ def efficient(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
             q, k, v, is_causal=causal)
 
 
-def times(rounds: int, dims: Sequence[int], rows: Sequence[int]) -> None:
+def times(rounds: int, dims: Sequence[int], rows: Sequence[int]
+          ) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = []
     print("TFLOP/s (4 B H N^2 d, half of it causal)")
     for d in dims:
         for n in rows:
@@ -190,17 +195,33 @@ def times(rounds: int, dims: Sequence[int], rows: Sequence[int]) -> None:
                       f"  ratio {ratio:.2f}  predicted "
                       f"{flops / best.seconds / 1e12:.1f}: {best.text}",
                       flush=True)
+                if "tf32x3" in rates:
+                    cells.append({
+                        "direction": "forward", "dtype": "f32", "head_dim": d,
+                        "rows": n, "mask": "causal" if causal else "none",
+                        "tflops": {"attn": rates["tf32x3"], **{
+                            name: rate for name, rate in rates.items()
+                            if name != "tf32x3"}},
+                        "seconds": seconds["tf32x3"],
+                        "predicted": best.seconds, "schedule": best.text})
+    return cells
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, help="where the JSON goes")
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     bad = correct(12 if options.quick else 40)
-    times(5 if options.quick else 15, (64, 128, 256, 512),
-          (4096,) if options.quick else (4096, 16384))
+    cells = times(5 if options.quick else 15, (64, 128, 256, 512),
+                  (4096,) if options.quick else (4096, 16384))
+    if options.out:
+        options.out.write_text(json.dumps(
+            {"date": time.strftime("%Y-%m-%d"), "command": "f32.py",
+             "device": torch.cuda.get_device_name(),
+             "torch": torch.__version__, "cells": cells}, indent=1))
     return 1 if bad else 0
 
 

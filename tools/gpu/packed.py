@@ -20,6 +20,7 @@ import itertools
 import json
 import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any, Callable
 
@@ -186,8 +187,11 @@ def main() -> int:
     for fault in faults:
         print("packed.py:", fault)
     if options.out:
-        options.out.write_text(json.dumps(
-            dict(decode=steps, long=lines, faults=faults), indent=1))
+        options.out.write_text(json.dumps(dict(
+            date=time.strftime("%Y-%m-%d"),
+            device=torch.cuda.get_device_name(), command="packed.py",
+            batch=BATCH, head_dim=DIM, decode=steps, long=lines,
+            faults=faults), indent=1))
     return 1 if faults else 0
 
 

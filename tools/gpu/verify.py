@@ -232,7 +232,10 @@ def main():
     failures = [row for row in rows if not row["ok"]]
     refused = [row for row in rows if row.get("refused")]
     (options.out / "results.json").write_text(json.dumps(
-        {"seed": options.seed, "count": options.count, "tools": tools,
+        {"date": time.strftime("%Y-%m-%d"),
+         "device": next((row["result"]["device"] for row in rows
+                         if row.get("result", {}).get("device")), None),
+         "seed": options.seed, "count": options.count, "tools": tools,
          "asked": len(work), "run": len(rows), "failed": len(failures),
          "refused": len(refused),
          "seconds": time.monotonic() - started, "rows": rows}, indent=1))

@@ -142,7 +142,7 @@ ScheduleKind flash() {
                    nullptr};
   // More keys are legal, but of 210 problems on an H100 none had a kernel with
   // 192 within 1 % of its best, 224 within 2 % or 256 within 11 %; in 8 bits
-  // they lost 4 to 23 % (tools/bench/results).
+  // they lost 4 to 23 %.
   Form pipeline = {
       {TensorCoreFamily::wgmma},
       {extentParameter("query", {64, 128, 192}),

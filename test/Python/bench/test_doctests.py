@@ -10,9 +10,9 @@ import pytest
                                     "plot", "settings", "results",
                                     "sustained", "least_bytes", "exponents",
                                     "theory_page", "theory_plot", "ncu",
-                                    "launches", "choice_page", "compact",
-                                    "environment", "kept", "replays",
-                                    "searches"])
+                                    "launches", "choice_page", "chart",
+                                    "compact", "environment", "kept",
+                                    "replays", "searches", "speed_page"])
 def test_examples(module):
     if module in ("rounds", "sustained"):
         pytest.importorskip("torch")

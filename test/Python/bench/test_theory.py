@@ -33,9 +33,7 @@ def document():
             flash = 4000 * d**2 * 65536 // memory
             choices.append(choice(
                 memory, d, "flash", flash, counted=flash, read=1.02 * flash,
-                right=True, metrics={
-                    "launch__shared_mem_per_block_static": 0.0,
-                    "launch__shared_mem_per_block_dynamic": memory - 100.0}))
+                right=True, launched_smem=memory - 100.0))
             choices.append(choice(memory, d, "score_spill",
                                   round(3e8 * d / memory**0.5)))
     return {"date": "2026-11-21T18:00:00+00:00", "commit": "0" * 40,
@@ -102,9 +100,8 @@ def test_figures(document, tmp_path):
     from attn_bench import theory_plot
     document = {**document, "crossovers": exponents.crossovers(document)}
     written = theory_plot.write(document, tmp_path / "theory.json")
-    assert [path.name for path in written] == [
-        "theory-held.png", "theory-held.svg"]
-    assert "score_spill (no kernel)" in written[1].read_text()
+    assert [path.name for path in written] == ["theory-held.svg"]
+    assert "score_spill (no kernel)" in written[0].read_text()
 
 
 def test_one_launch_for_kernels_that_are_the_same(document):
@@ -137,6 +134,8 @@ def test_counters_are_added_to_every_cell_of_a_kernel(
     for one in after["choices"]:
         looked = one["kernel"] and one["head_dim"] in (64, 256)
         assert not looked or one["read"] == 2 * one["predicted"]
+        assert not looked or one["launched_smem"] == 0
+        assert "metrics" not in one
     assert "GPU of a test" in path.with_suffix(".md").read_text()
 
 

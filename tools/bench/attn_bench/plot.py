@@ -189,8 +189,8 @@ def subtitle(document: Document) -> str:
 
 
 def render(document: Document, folder: Path) -> dict[str, str]:
-    """Writes the figures as PNG and SVG; titles by name of the PNG.  Raises
-    ImportError without matplotlib."""
+    """Writes the figures as SVG; titles by name.  Raises ImportError without
+    matplotlib."""
     import matplotlib.pyplot as plt
     written = {}
     for direction in ("forward", "backward"):
@@ -202,9 +202,7 @@ def render(document: Document, folder: Path) -> dict[str, str]:
                 ", 4 query heads share keys and values" if grouped else "")
             fig = figure(found, title, subtitle(document))
             name = f"{direction}{'-gqa' if grouped else ''}"
-            for kind in ("png", "svg"):
-                fig.savefig(folder / f"{name}.{kind}", dpi=180,
-                            metadata={"Date": None} if kind == "svg" else None)
+            fig.savefig(folder / f"{name}.svg", metadata={"Date": None})
             plt.close(fig)
-            written[f"{name}.png"] = title
+            written[f"{name}.svg"] = title
     return written

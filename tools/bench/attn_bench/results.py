@@ -26,6 +26,7 @@ import os
 from pathlib import Path
 from typing import Any, Iterable
 
+from . import compact
 from .grid import Cell, from_json
 
 SCHEMA = 1
@@ -108,7 +109,7 @@ def check(document: Any) -> Document:
 
 def load(path: Path) -> Document:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = compact.parse(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise BadDocument(f"{path}: {error}") from None
     return check(document)

@@ -197,14 +197,10 @@ def agreement(document: Document) -> list[str]:
 def lives_within(cell: dict[str, Any]) -> bool:
     """Whether a launch took at most M of shared memory.
 
-    >>> lives_within({"memory": 100, "metrics": {
-    ...     "launch__shared_mem_per_block_static": 10.0,
-    ...     "launch__shared_mem_per_block_dynamic": 91.0}})
+    >>> lives_within({"memory": 100, "launched_smem": 101.0})
     False
     """
-    metrics = cell["metrics"]
-    return bool(sum(metrics.get(f"launch__shared_mem_per_block_{kind}", 0)
-                    for kind in ("static", "dynamic")) <= cell["memory"])
+    return bool(cell["launched_smem"] <= cell["memory"])
 
 
 def summary(document: Document) -> str:

@@ -184,15 +184,13 @@ def figure(document: Document, reading: str) -> Any:
 
 
 def write(document: Document, path: Path) -> list[Path]:
-    """FILE-shared.png and so on, beside FILE.json."""
+    """FILE-shared.svg and so on, beside FILE.json."""
     import matplotlib.pyplot as plt
     written = []
     for reading in document["readings"]:
         fig = figure(document, reading)
-        for kind in ("png", "svg"):
-            target = path.with_name(f"{path.stem}-{reading}.{kind}")
-            fig.savefig(target, dpi=180, metadata={"Date": None}
-                        if kind == "svg" else None)
-            written.append(target)
+        target = path.with_name(f"{path.stem}-{reading}.svg")
+        fig.savefig(target, metadata={"Date": None})
+        written.append(target)
         plt.close(fig)
     return written
