@@ -12,6 +12,9 @@ config.test_source_root = config.test_exec_root
 sys.path.insert(0, os.path.join(config.attn_source, "tools", "dev"))
 import machine_probe
 
+# Which part of the long tests runs; tools/dev/test says it.
+if "ATTN_SHARE" in os.environ:
+    config.environment["ATTN_SHARE"] = os.environ["ATTN_SHARE"]
 config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
 if config.sanitized:
     config.environment["ASAN_OPTIONS"] = machine_probe.ASAN_OPTIONS
