@@ -91,7 +91,8 @@ def works(run):
                 found, key=lambda key: (key[0] == "backward", key[1]))]
     planned = [name for name in names
                if not any(name in having[family] for family in FAMILIES)]
-    return table(["schedule", "direction", "on wgmma", "on mma.sync"], rows) + (
+    return table(["schedule", "direction", "Hopper (wgmma)",
+                  "Ampere and newer (mma.sync)"], rows) + (
         f"\nwgmma: {code(having['wgmma'])}. mma.sync: "
         f"{code(having['mma_sync'])}. Planned and priced, without a kernel: "
         f"{code(planned)}.\n")
@@ -101,36 +102,56 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def turns(_):
-    """One line for each direction and head dimension, over all lengths and
-    masks: geometric means, and the least ratio."""
-    run = doc_figures.turns()
-    peers = [name for name in doc_figures.NAMES if name != "attn"]
+PEERS = [name for name in doc_figures.NAMES if name != "attn"]
+
+
+def problems_of(run):
+    """The figures of a run, for each direction and head dimension."""
     groups = {}
     for cell in run["cells"]:
         groups.setdefault((cell["direction"], cell["head_dim"]),
                           []).append(cell["tflops"])
+    return groups
+
+
+def turns(_):
+    """One line for each direction and head dimension, over all lengths and
+    masks: geometric means, and the least ratio."""
     rows = []
-    for (direction, size), cells in groups.items():
+    for (direction, size), cells in problems_of(doc_figures.turns()).items():
         row = [direction, str(size)]
         row += [f"{mean([cell[name] for cell in cells]):.0f}"
                 for name in doc_figures.NAMES]
-        for peer in peers:
+        for peer in PEERS:
             ratios = [cell["attn"] / cell[peer] for cell in cells]
             row.append(f"{mean(ratios):.2f} ({min(ratios):.2f})")
         rows.append(row)
     return table(["direction", "d", *doc_figures.NAMES.values(),
-                  *(f"attn / {doc_figures.NAMES[peer]}" for peer in peers)],
+                  *(f"attn / {doc_figures.NAMES[peer]}" for peer in PEERS)],
                  rows)
 
 
+def verdict(run):
+    """Which peer is ahead on average, and where."""
+    ahead = {}
+    for (direction, size), cells in problems_of(run).items():
+        for peer in PEERS:
+            if mean([cell["attn"] / cell[peer] for cell in cells]) < 1:
+                ahead.setdefault(peer, []).append(f"{direction} d = {size}")
+    if not ahead:
+        return "On average attn is ahead of both in every line."
+    return "On average " + " and ".join(
+        f"{doc_figures.NAMES[peer]} is ahead in {' and '.join(where)}"
+        for peer, where in ahead.items()) + "; attn is ahead in all others."
+
+
 def turns_setting(_):
-    """What the figures of `turns` were measured with, in a sentence."""
+    """What the figures of `turns` say, and what they were measured with."""
     run = doc_figures.turns()
     versions = ", ".join(f"{name} {version}"
                          for name, version in run["versions"].items())
-    return (f"One {run['device']}, driver {run['driver']}, {run['date']}; "
-            f"{versions}.\n")
+    return (f"{verdict(run)} Measured on one {run['device']}, driver "
+            f"{run['driver']}, {run['date']}, with {versions}.\n")
 
 
 TABLES = {"works": works, "machines": machines, "turns": turns,

@@ -13,7 +13,11 @@ def cell(direction, attn, cudnn, fa4):
             "tflops": {"attn": attn, "cudnn": cudnn, "fa4": fa4}}
 
 
-doc_figures.turns = lambda: {"cells": [
+run = {"cells": [
     cell("forward", 100, 100, 200), cell("forward", 400, 100, 800),
     cell("backward", 300, 100, 150)]}
+doc_figures.turns = lambda: run
 print(doc_tables.turns(None))
+print(doc_tables.verdict(run))
+run["cells"] = run["cells"][2:]
+print(doc_tables.verdict(run))
