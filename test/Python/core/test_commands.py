@@ -6,6 +6,7 @@ import sys
 
 import attn
 import pytest
+from attn import _native
 from conftest import ROOT
 
 EXAMPLE = os.path.join(ROOT, "examples", "attention.mlir")
@@ -53,6 +54,11 @@ def test_an_unknown_command_is_an_error():
     assert "expects a command, attn-opt, attn-plan, attn-run" in err
     status, out, _ = of_package("--help")
     assert status == 0 and "attn-plan" in out
+
+
+@pytest.mark.parametrize("name", [b"attn-plot", b"", None])
+def test_the_library_knows_no_other_command(name):
+    assert _native.function("attn_main")(name, 0, None) == 127
 
 
 def test_the_header_is_where_it_says():
