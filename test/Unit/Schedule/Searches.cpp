@@ -217,3 +217,7 @@ std::string attn::testName(const Replay &replay) {
       c = '_';
   return name;
 }
+
+void attn::PrintTo(const Replay &replay, std::ostream *out) {
+  *out << replay.search;
+}

@@ -16,6 +16,7 @@
 #include "llvm/Support/Error.h"
 #include <map>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -70,8 +71,9 @@ double medianOf(std::vector<double> values);
 std::map<std::string, double> predictedTimes(const Problem &problem,
                                              const Machine &machine);
 
-/// A name for GoogleTest.
+/// A name for GoogleTest, and what it prints where a test fails.
 std::string testName(const Replay &replay);
+void PrintTo(const Replay &replay, std::ostream *out);
 
 } // namespace attn
 

@@ -288,7 +288,7 @@ CHECKS = {
     "calls": "random calls from Python, PyTorch and JAX",
     "gradients": "random calls of gradients",
     "verify": "random problems of `attn-run`",
-    "repeat": "launches that must repeat every bit",
+    "repeat": "repeated launches, whose results must stay",
     "sanitize": "runs under compute-sanitizer"}
 
 
