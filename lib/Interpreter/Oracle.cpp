@@ -93,13 +93,27 @@ private:
     if (first == last)
       return -infinity;
     double max = -infinity, sum = 0;
-    for (int64_t j = first; j < last; ++j)
+    for (int64_t j = first; j < last; ++j) {
+      s[j] = withinF32(s[j]);
       max = std::max(max, s[j]);
+    }
+    double reference = max == -infinity ? 0 : max; // nor is NaN above that
     for (int64_t j = first; j < last; ++j)
-      sum += s[j] = std::exp(s[j] - max);
+      sum += s[j] = std::exp(s[j] - reference);
+    if (sum == 0)
+      return -infinity;
     for (int64_t j = first; j < last; ++j)
       s[j] /= sum;
-    return max + std::log(sum);
+    return reference + std::log(sum);
+  }
+
+  /// A scaled score, or what it counts as where f32 has no place for the
+  /// product of its query and key.
+  double withinF32(double score) const {
+    double most = std::numeric_limits<float>::max() * std::abs(p.scale);
+    if (score > most)
+      return most;
+    return score < -most ? -std::numeric_limits<double>::infinity() : score;
   }
 
   /// Adds the weighted values of keys `from .. to - 1`.

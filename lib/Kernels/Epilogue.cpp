@@ -11,8 +11,9 @@ using namespace attn::tile;
 void attn::storeOutput(TileBuilder &b, ValueRange parts, Value inverse,
                        Value staging, Value view, Scalar warpRow, Scalar row) {
   int64_t rows = cast<FragType>(parts[0].getType()).getRows(), column = 0;
+  Type element = cast<SmemType>(staging.getType()).getElementType();
   for (Value part : parts) {
-    Value output = scaleRows(b, part, inverse);
+    Value output = average(b, part, inverse, element);
     Value at = column ? Value(b.i32(column)) : Value();
     StoreMatrixOp::create(b, output, staging, warpRow, at);
     column += cast<FragType>(part.getType()).getColumns();

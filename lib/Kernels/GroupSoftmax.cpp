@@ -4,11 +4,18 @@
 
 #include "Softmax.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
+
+/// Maxima beyond this are far.
+static constexpr double kMostWhole = 0x1p23;
+/// From here on positions are told by the bits of scores: those of all f32 that
+/// are above, without their last ones, are less than three powers of two.
+static constexpr double kFirstByBits = 0x1p125;
+static constexpr int64_t kBitsLeftOut = 6;
+static constexpr int64_t kPower = int64_t(1) << 23, kBitsOfOne = 127 * kPower,
+                         kBitsOfFirst = kBitsOfOne + 125 * kPower;
 
 /// f16 goes up to nearly 2^16; with bf16 it is the f32 sums that must not
 /// overflow, and they have room for any values of V.
@@ -16,15 +23,26 @@ static double reachOf(DataType type) {
   return type == DataType::f16 ? 15 - kMostBits : 30;
 }
 
+/// An f32 as an i32, and back.
+static Scalar bitsOf(TileBuilder &b, Scalar value) {
+  return b.wrap(arith::BitcastOp::create(b, b.getI32Type(), value));
+}
+static Scalar ofBits(TileBuilder &b, Scalar bits) {
+  return b.wrap(arith::BitcastOp::create(b, b.getF32Type(), bits));
+}
+static Scalar withSignOf(TileBuilder &b, Scalar sign, Scalar size) {
+  return b.select(sign < b.f32(0), -size, size);
+}
+
 GroupSoftmax::GroupSoftmax(TileBuilder &b, Scalar scale, double sign,
                            DataType type)
     : scale(b, scale, sign), reach(reachOf(type)) {
-  scoresPerBit =
-      this->scale.scalesFirst ? b.f32(1) : b.f32(1) / this->scale.factor;
+  Scalar c = this->scale.factor;
+  scoresPerBit = b.f32(1) / c;
 }
 
 GroupSoftmax::Rows GroupSoftmax::start(TileBuilder &b, int64_t rows) const {
-  return {b.fill(b.f32(kNothingSeen), b.rowType(rows)),
+  return {b.fill(b.f32(kNothing), b.rowType(rows)),
           b.fill(b.f32(0), b.rowType(rows, /*partial=*/true))};
 }
 
@@ -36,21 +54,84 @@ static Value ratio(TileBuilder &b, Value from, Value to) {
                });
 }
 
-GroupSoftmax::Rows GroupSoftmax::raise(TileBuilder &b, Rows rows,
-                                       Value scores) const {
-  Value top = b.rowMax(scores, Value());
-  Value max = b.map({top, rows.max}, rows.max.getType(),
-                    [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                      return b.max(b.ceil(x[0] * scale.factor), x[1]);
-                    });
-  return {max, scaleRows(b, rows.sum, ratio(b, rows.max, max))};
+Scalar GroupSoftmax::firstByBits(TileBuilder &b) const {
+  return b.i32(kBitsOfFirst - kPower / 2) -
+         (bitsOf(b, scale.factor) - kBitsOfOne);
 }
 
-Value GroupSoftmax::weigh(TileBuilder &b, Rows &rows, Value scores) const {
-  Value weights = b.map({scores, rows.max}, scores.getType(),
-                        [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                          return b.exp2(b.fma(x[0], scale.factor, -x[1]));
-                        });
+Scalar GroupSoftmax::position(TileBuilder &b, Scalar score) const {
+  Scalar bits = scale.bits(b, score);
+  Scalar behind = bitsOf(b, b.abs(score)) - firstByBits(b);
+  Scalar part =
+      b.wrap(arith::ShRSIOp::create(b, behind, Value(b.i32(kBitsLeftOut))));
+  Scalar size = ofBits(b, part + kBitsOfFirst);
+  Scalar isLarge = b.f32(kFirstByBits) < b.abs(bits);
+  Scalar isHidden = score == b.f32(-kInfinity);
+  return b.select(isHidden, score,
+                  b.select(isLarge, withSignOf(b, score, size), bits));
+}
+
+Scalar GroupSoftmax::naturalOf(TileBuilder &b, Scalar position) const {
+  Scalar part = bitsOf(b, b.abs(position)) - kBitsOfFirst;
+  Scalar behind = part * (int64_t(1) << kBitsLeftOut);
+  Scalar size = ofBits(b, behind + firstByBits(b));
+  Scalar score = withSignOf(b, position, size);
+  Scalar isLarge = b.f32(kFirstByBits) <= b.abs(position);
+  return b.select(isLarge, scale.natural(b, score),
+                  b.product(position, b.f32(1 / kLog2E)));
+}
+
+static Value negative(TileBuilder &b, Value row) {
+  return b.map(
+      row, row.getType(),
+      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return -x[0]; });
+}
+
+GroupSoftmax::Raised GroupSoftmax::raise(TileBuilder &b, Rows rows,
+                                         Value scores) const {
+  Type type = rows.max.getType();
+  Value top = b.rowMax(scores, Value());
+  auto raised = [&](function_ref<Value(Scalar)> bits) {
+    return b.map({top, rows.max}, type,
+                 [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                   return b.max(b.ceil(bits(x[0])), x[1]);
+                 });
+  };
+  auto isHidden = [&](Scalar score) { return score == b.f32(-kInfinity); };
+  Value near = raised([&](Scalar x) -> Value { return scale.bits(b, x); });
+  // Where all is hidden nothing is far; what overflows is.
+  Value distances = b.map(
+      {top, near}, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+        return b.select(isHidden(x[0]), b.f32(0), b.abs(x[1]));
+      });
+  ValueRange v = b.choose(
+      anyBeyond(b, distances, kMostWhole),
+      [&]() -> SmallVector<Value> {
+        Value max = raised([&](Scalar x) -> Value { return position(b, x); });
+        Value centres =
+            b.map(top, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+              return b.select(isHidden(x[0]), b.f32(0),
+                              b.min(x[0], b.f32(kLargest)));
+            });
+        Value shift = b.map({centres, max}, type,
+                            [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                              return b.select(b.f32(kMostWhole) < b.abs(x[1]),
+                                              position(b, x[0]) - x[1],
+                                              b.fma(x[0], scale.factor, -x[1]));
+                            });
+        return {max, scale.centre(b, scores, centres), shift};
+      },
+      [&]() -> SmallVector<Value> {
+        return {near, scores, negative(b, near)};
+      });
+  return {{v[0], scaleRows(b, rows.sum, ratio(b, rows.max, v[0]))},
+          {v[1], v[2]}};
+}
+
+Value GroupSoftmax::weigh(TileBuilder &b, Rows &rows,
+                          const Exponents &exponents, Value some) const {
+  Value weights =
+      scale.weights(b, some ? some : exponents.scores, exponents.shift);
   rows.sum = b.rowSum(weights, rows.sum);
   return weights;
 }
@@ -90,19 +171,32 @@ GroupSoftmax::Move GroupSoftmax::move(TileBuilder &b, Rows own, Value max,
                          return (x[0] + b.f32(kMostBits)) * scoresPerBit;
                        });
   Scalar moves = b.wrap(AnyAboveOp::create(b, b.getI1Type(), scores, limits));
+  auto orIf = [&](Scalar condition) {
+    moves = b.wrap(arith::OrIOp::create(b, moves, condition));
+  };
+  // Far rows, and those that have seen nothing.
+  Value distances = b.map(
+      own.max, own.max.getType(),
+      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return b.abs(x[0]); });
+  orIf(anyBeyond(b, distances, kMostWhole));
   if (others)
-    moves = b.wrap(arith::OrIOp::create(b, moves, asks(b, others, max)));
-  ValueRange moved = b.choose(
+    orIf(asks(b, others, max));
+  auto all = [&](const Rows &rows, const Join &joined,
+                 const Exponents &exponents) -> SmallVector<Value> {
+    return {rows.max,      rows.sum,         joined.max,
+            joined.output, exponents.scores, exponents.shift};
+  };
+  ValueRange v = b.choose(
       moves,
-      [&]() -> SmallVector<Value> {
-        Rows raised = raise(b, own, scores);
+      [&] {
+        auto [raised, exponents] = raise(b, own, scores);
         Join joined =
             moveTo(b, max, output,
                    others ? higher(b, raised.max, others) : raised.max);
-        return {raised.max, raised.sum, joined.max, joined.output};
+        return all(raised, joined, exponents);
       },
-      [&]() -> SmallVector<Value> { return {own.max, own.sum, max, output}; });
-  return {{moved[0], moved[1]}, {moved[2], moved[3]}};
+      [&] { return all(own, {max, output}, {scores, negative(b, own.max)}); });
+  return {{v[0], v[1]}, {v[2], v[3]}, {v[4], v[5]}};
 }
 
 Value GroupSoftmax::exponents(TileBuilder &b, Value from, Value to) const {
@@ -146,14 +240,20 @@ GroupSoftmax::Rows GroupSoftmax::whole(TileBuilder &b, Rows rows) const {
           RowCombineOp::create(b, rows.max.getType(), /*max=*/false, rows.sum)};
 }
 
-GroupSoftmax::End GroupSoftmax::end(TileBuilder &b, Rows rows) const {
+GroupSoftmax::End GroupSoftmax::end(TileBuilder &b, Rows rows,
+                                    Value more) const {
   Value inverse = inverseOf(b, rows.sum);
+  SmallVector<Value> inputs = {rows.sum, rows.max};
+  if (more)
+    inputs.push_back(more);
   Value lse =
-      b.map({rows.sum, rows.max}, rows.max.getType(),
+      b.map(inputs, rows.max.getType(),
             [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-              double none = -std::numeric_limits<double>::infinity();
-              return b.select(x[0] == b.f32(0), b.f32(none),
-                              (b.log2(x[0]) + x[1]) * b.f32(1 / kLog2E));
+              Scalar log = b.log2(x[0]);
+              if (more)
+                log = log - x[2];
+              return b.select(x[0] == b.f32(0), b.f32(-kInfinity),
+                              log * b.f32(1 / kLog2E) + naturalOf(b, x[1]));
             });
   return {inverse, lse};
 }

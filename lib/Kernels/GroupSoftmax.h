@@ -12,7 +12,14 @@
 // exceeds it by so much that products could leave the range; that is a branch
 // in which the sums so far are scaled, taken about once per tile.
 //
-// A row that has seen nothing has m = M = -2^100, as in LazySoftmax.h.
+// A row that has seen nothing has m = M = kNothing, and one that has is above.
+//
+// Far rows.  Beyond 2^24 whole numbers are not all there: m comes no closer to
+// c s than half an ulp, and a weight relative to it alone has no bound.  So a
+// block whose m is beyond 2^23 takes its weights relative to its largest score,
+// as in ScoreScale.h, and brings them to m, where that score stands at the f32
+// next to c s.  What overflows there goes on above 2^125 by its bits
+// (`position`), so that scores that differ stay apart.
 //
 // Example (c = 1, two blocks): scores 0.5, 2 and 40, 41.  m = 2 and 41, weights
 // 2^-1.5, 1 and 2^-1, 1.  A reader starts with M = 2; 41 exceeds it by more
@@ -41,16 +48,30 @@ public:
   /// Rows that have seen nothing.
   Rows start(TileBuilder &builder, int64_t rows) const;
 
+  /// The maximum of a row that has seen nothing, in block_rows of kept weights
+  /// too: finite, so that no weight becomes NaN, and below that of every score.
+  static constexpr double kNothing = -kLargest;
+
   /// Makes larger mean heavier.
   mlir::Value orient(TileBuilder &builder, mlir::Value scores) const {
     return scale.orient(builder, scores);
   }
 
+  /// The exponents of weights: c scores + shift.
+  struct Exponents {
+    mlir::Value scores, shift;
+  };
   /// Writers: the rows before the block's own next keys, at a maximum that is
-  /// theirs too.
-  Rows raise(TileBuilder &builder, Rows rows, mlir::Value scores) const;
-  /// Weights of some of these keys, an accumulator; adds them to the sum.
-  mlir::Value weigh(TileBuilder &builder, Rows &rows, mlir::Value scores) const;
+  /// theirs too, and the exponents of their weights.
+  struct Raised {
+    Rows rows;
+    Exponents exponents;
+  };
+  Raised raise(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+  /// Weights of these keys, or of `some` of their scores, an accumulator; adds
+  /// them to the sum.
+  mlir::Value weigh(TileBuilder &builder, Rows &rows,
+                    const Exponents &exponents, mlir::Value some = {}) const;
 
   /// Readers: a reference for rows that stood at `max`, to add weights of rows
   /// that stand at `other` at most.
@@ -75,6 +96,7 @@ public:
   struct Move {
     Rows own;
     Join joined;
+    Exponents exponents;
   };
   Move move(TileBuilder &builder, Rows own, mlir::Value max, mlir::Value output,
             mlir::Value scores, mlir::Value others) const;
@@ -94,12 +116,19 @@ public:
   }
   /// Rows whose sums are whole, and what such end with.
   Rows whole(TileBuilder &builder, Rows rows) const;
-  End end(TileBuilder &builder, Rows rows) const;
+  /// With `more`, sums are those of weights 2^more times as large.
+  End end(TileBuilder &builder, Rows rows, mlir::Value more = {}) const;
 
 private:
   Join moveTo(TileBuilder &builder, mlir::Value max, mlir::Value output,
               mlir::Value other) const;
-
+  /// The bits of a score that stands at 2^125, or before it by less than a
+  /// power of two: quotients are differences of bits, nearly.
+  Scalar firstByBits(TileBuilder &builder) const;
+  /// c s as an f32 that is finite unless the score is -inf.
+  Scalar position(TileBuilder &builder, Scalar score) const;
+  /// The natural logarithm of what stands there.
+  Scalar naturalOf(TileBuilder &builder, Scalar position) const;
   ScoreScale scale;
   Scalar scoresPerBit;
   double reach; ///< exponents beyond this move a reader's reference

@@ -10,9 +10,12 @@
 // the scaling of l and O: that is a branch, taken by a warp when one of its
 // rows asks for it.
 //
-// A row that has seen nothing has the reference -2^100, low enough for every
-// score and finite, so that no weight becomes NaN; scores below it count as
-// hidden.  An infinite score moves r to infinity and ends in NaN, as it must.
+// A row that has seen nothing has the least score as its reference, finite, so
+// that no weight becomes NaN.  A score of -inf counts as hidden, and one of
+// +inf as the largest f32.
+//
+// Far references (ScoreScale.h).  A warp that has one takes that branch in
+// every block, and its scores come out of it centred.
 //
 // Example (c = 1): scores 1, 3: r = 3, l = 2^-2 + 1.  Then 10: r stays, weight
 // 2^7.  Then 12 exceeds 3 + 8: r = 12, alpha = 2^-9.
@@ -33,9 +36,16 @@ public:
   LazySoftmax(TileBuilder &builder, Scalar scale, double sign,
               mlir::Type element);
 
-  /// Reference and (partial) sum of some rows.
+  /// Reference and (partial) sum of some rows, and whether the next block is to
+  /// be looked at whatever its scores: one of them is far or has seen nothing.
   struct Rows {
-    mlir::Value reference, sum;
+    mlir::Value reference, sum, asks;
+
+    llvm::SmallVector<mlir::Value> pack() const {
+      return {reference, sum, asks};
+    }
+    static constexpr size_t kValues = 3;
+    static Rows unpack(mlir::ValueRange v) { return {v[0], v[1], v[2]}; }
   };
 
   /// Makes larger mean heavier.
@@ -81,11 +91,39 @@ public:
   End finish(TileBuilder &builder, Rows rows) const;
 
 private:
-  /// References that have moved for these scores, sums and alpha.
-  llvm::SmallVector<mlir::Value> moved(TileBuilder &builder, Rows rows,
-                                       mlir::Value scores) const;
-  mlir::Value weights(TileBuilder &builder, mlir::Value scores,
-                      mlir::Value reference) const;
+  /// Scores, and what is added to c times them.
+  struct Scored {
+    mlir::Value scores, shift;
+  };
+  /// What rows stand at once they have reached such a score, or -inf.
+  struct Stand {
+    mlir::Value reference, asks;
+    Scored scored;
+  };
+  /// Where that is usual, what far rows need is a branch of its own.
+  Stand stand(TileBuilder &builder, mlir::Value reached, mlir::Value scores,
+              bool isUsual) const;
+  /// The same behind a block of scores, and what sums so far are scaled by.
+  struct Moved {
+    Stand stand;
+    mlir::Value alpha;
+  };
+  Moved moved(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+  Block weigh(TileBuilder &builder, const Stand &stand, mlir::Value sum) const;
+  /// A later block, of which `scaled` gives what sums so far become, for an
+  /// alpha or, where none is needed, null.
+  Step
+  stepIf(TileBuilder &builder, Scalar moves, Rows rows, mlir::Value scores,
+         llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value alpha)>
+             scaled) const;
+
+  /// What is added to c times a score that is not centred, at a reference; and
+  /// what the exponent of the reference itself then is, less b.
+  Scalar shift(TileBuilder &builder, Scalar reference) const;
+  Scalar remainder(TileBuilder &builder, Scalar reference) const;
+  /// |c r|; of a reference that stands for nothing what makes it far if c times
+  /// it is not finite.
+  Scalar distance(TileBuilder &builder, Scalar reference) const;
 
   ScoreScale scale;
   double bias;  ///< b: weights are taken times 2^b

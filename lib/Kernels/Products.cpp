@@ -159,10 +159,11 @@ Value Products::addSplit(Value acc, FragType type, int64_t extent,
   }
   // Infinite factors have low parts that are NaN, and a sum of their large
   // products is right as it is; the minimum of a NaN and a number is the
-  // number.
+  // number.  Where both sums overflow, the large ones have the sign.
   return b.map({acc, small}, type,
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 return x[0] + b.min(x[1], b.f32(kMostSmall));
+                 Scalar most = b.f32(kMostSmall);
+                 return x[0] + b.max(b.min(x[1], most), b.f32(-kMostSmall));
                });
 }
 

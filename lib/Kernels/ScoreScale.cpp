@@ -4,22 +4,47 @@
 
 using namespace mlir;
 using namespace attn;
+using namespace attn::tile;
 
-ScoreScale::ScoreScale(TileBuilder &b, Scalar scale, double sign)
-    : scalesFirst(!(sign > 0)) {
-  Scalar c = scale * b.f32(kLog2E);
-  factor = scalesFirst ? b.f32(1) : c;
-  if (scalesFirst)
-    prescale = c;
+ScoreScale::ScoreScale(TileBuilder &b, Scalar scale, double sign) {
+  constexpr double least = std::numeric_limits<float>::min();
+  Scalar size = scale;
+  if (!(sign > 0)) {
+    size = b.max(scale, -scale);
+    direction = b.select(scale < b.f32(0), b.f32(-1), b.f32(0));
+  }
+  Scalar c = b.product(size, b.f32(kLog2E));
+  factor = b.max(b.min(c, b.f32(kLargest)), b.f32(least));
 }
 
 Value ScoreScale::orient(TileBuilder &b, Value scores) const {
-  if (!scalesFirst)
+  if (!Value(direction))
     return scores;
   return b.map(scores, scores.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 return x[0] * prescale;
+                 return x[0] * direction;
                });
+}
+
+Value ScoreScale::centre(TileBuilder &b, Value scores, Value centres) const {
+  // A minimum would drop what is not a number.
+  return b.map({scores, centres}, scores.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                 Scalar largest = b.f32(kLargest);
+                 return b.select(largest < x[0], largest, x[0]) - x[1];
+               });
+}
+
+Value ScoreScale::weights(TileBuilder &b, Value scores, Value shift) const {
+  return b.map({scores, shift}, scores.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                 return b.exp2(b.fma(x[0], factor, x[1]));
+               });
+}
+
+Scalar attn::anyBeyond(TileBuilder &b, Value distances, double limit) {
+  Value limits = b.fill(b.f32(limit), distances.getType());
+  return b.wrap(AnyAboveOp::create(b, b.getI1Type(), distances, limits));
 }
 
 Value attn::inverseOf(TileBuilder &b, Value sum) {

@@ -2,32 +2,46 @@
 
 #include "Softmax.h"
 
-#include <cmath>
-#include <limits>
-
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
-
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Softmax::Rows Softmax::start(TileBuilder &b, int64_t rows) const {
   return {b.fill(b.f32(-kInfinity), b.rowType(rows)),
           b.fill(b.f32(0), b.rowType(rows, /*partial=*/true))};
 }
 
-Value Softmax::reference(TileBuilder &b, Value max) const {
-  return b.map(max, max.getType(),
+Scalar Softmax::reference(TileBuilder &b, Scalar max) const {
+  return b.select(max == b.f32(-kInfinity), b.f32(0), max);
+}
+
+/// Whether a row's scores are centred, by its shift.
+static Scalar isFar(TileBuilder &b, Scalar shift) {
+  return b.f32(kNearBits) < b.abs(shift);
+}
+
+Value Softmax::alpha(TileBuilder &b, Value before, Value after) const {
+  return b.map({before, after}, after.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 Scalar none = x[0] == b.f32(-kInfinity);
-                 return b.select(none, b.f32(0), x[0]);
+                 return b.exp2(-scale.bits(b, reference(b, x[1])) +
+                               scale.bits(b, x[0]));
                });
 }
 
-Value Softmax::shift(TileBuilder &b, Value reference) const {
-  return b.map(reference, reference.getType(),
+Value Softmax::farAlpha(TileBuilder &b, Value before, Value after) const {
+  auto largest = [&](Scalar score) { return b.min(score, b.f32(kLargest)); };
+  // What the exponent of a score itself is.
+  auto remainder = [&](Scalar score) {
+    Scalar shift = -scale.bits(b, score);
+    return b.select(isFar(b, shift), b.f32(0),
+                    b.fma(score, scale.factor, shift));
+  };
+  return b.map({before, after}, after.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                 return b.f32(0) - x[0] * scale.factor;
+                 Scalar from = largest(x[0]);
+                 Scalar to = largest(reference(b, x[1]));
+                 Scalar difference = b.product(from - to, scale.factor);
+                 return b.exp2(difference + (remainder(to) - remainder(from)));
                });
 }
 
@@ -36,22 +50,38 @@ Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores,
   Value max = b.rowMax(scores, rows.max);
   if (wholeMax)
     max = wholeMax(max);
-  Value reference = this->reference(b, max);
-  Value shifted = shift(b, reference);
-  // The difference first: where m stays, alpha is exactly 1.  With c m_old -
-  // round(c m_new) it is 1 + 2^-24 c m, and that to the power of all steps.
-  Value alpha = b.map({rows.max, reference}, max.getType(),
+  Value shift = b.map(max, max.getType(),
                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                        return b.exp2((x[0] - x[1]) * scale.factor);
+                        return -scale.bits(b, reference(b, x[0]));
                       });
-  Value weights = b.map({scores, shifted}, scores.getType(),
-                        [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                          return b.exp2(b.fma(x[0], scale.factor, x[1]));
-                        });
-  Value shrunk = b.map(
-      {rows.sum, alpha}, rows.sum.getType(),
-      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return x[0] * x[1]; });
-  return {{max, b.rowSum(weights, shrunk)}, weights, alpha};
+  Value distances = b.map(max, max.getType(),
+                          [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                            return b.abs(scale.bits(b, reference(b, x[0])));
+                          });
+  ValueRange scored = b.choose(
+      anyBeyond(b, distances, kNearBits),
+      [&]() -> SmallVector<Value> {
+        Value centres =
+            b.map({max, shift}, max.getType(),
+                  [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                    return b.select(isFar(b, x[1]),
+                                    b.min(reference(b, x[0]), b.f32(kLargest)),
+                                    b.f32(0));
+                  });
+        Value shifts = b.map(shift, shift.getType(),
+                             [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                               return b.select(isFar(b, x[0]), b.f32(0), x[0]);
+                             });
+        return {scale.centre(b, scores, centres), shifts,
+                farAlpha(b, rows.max, max)};
+      },
+      [&]() -> SmallVector<Value> {
+        return {scores, shift, alpha(b, rows.max, max)};
+      });
+  Value weights = scale.weights(b, scored[0], scored[1]);
+  Value alpha = scored[2];
+  return {
+      {max, b.rowSum(weights, scaleRows(b, rows.sum, alpha))}, weights, alpha};
 }
 
 Softmax::End Softmax::finish(TileBuilder &b, Rows rows, Whole wholeSum) const {
@@ -60,12 +90,16 @@ Softmax::End Softmax::finish(TileBuilder &b, Rows rows, Whole wholeSum) const {
   if (wholeSum)
     sum = wholeSum(sum);
   Value inverse = inverseOf(b, sum);
-  Value lse = b.map({sum, shift(b, reference(b, rows.max))}, type,
-                    [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                      Scalar log = b.log2(x[0]) - x[1];
-                      return b.select(x[0] == b.f32(0), b.f32(-kInfinity),
-                                      log * b.f32(1 / kLog2E));
-                    });
+  Value lse = b.map(
+      {sum, rows.max}, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+        Scalar log = b.log2(x[0]), ln2 = b.f32(1 / kLog2E);
+        Scalar reference = this->reference(b, x[1]);
+        Scalar shift = -scale.bits(b, reference);
+        Scalar largest = b.min(reference, b.f32(kLargest));
+        Scalar far = scale.natural(b, largest) + log * ln2;
+        Scalar value = b.select(isFar(b, shift), far, (log - shift) * ln2);
+        return b.select(x[0] == b.f32(0), b.f32(-kInfinity), value);
+      });
   return {inverse, lse};
 }
 
@@ -78,4 +112,30 @@ Value attn::scaleRows(TileBuilder &b, Value fragment, Value factors) {
 Value attn::scaleRows(TileBuilder &b, Value fragment, Scalar factor) {
   int64_t rows = cast<FragType>(fragment.getType()).getRows();
   return scaleRows(b, fragment, b.fill(factor, b.rowType(rows)));
+}
+
+Value attn::average(TileBuilder &b, Value sums, Value inverse, Type element) {
+  Value scaled = scaleRows(b, sums, inverse);
+  if (!element.isF16())
+    return scaled;
+  constexpr double largest = 65504;
+  auto type = cast<FragType>(scaled.getType());
+  Value sizes =
+      b.map(scaled, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+        return b.abs(x[0]);
+      });
+  Value limits = b.fill(b.f32(largest), b.rowType(type.getRows()));
+  Scalar exceeds = b.wrap(AnyAboveOp::create(b, b.getI1Type(), sizes, limits));
+  return b.choose(
+      exceeds,
+      [&]() -> SmallVector<Value> {
+        return {b.map(scaled, type,
+                      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                        Scalar bounded =
+                            b.max(b.min(x[0], b.f32(largest)), b.f32(-largest));
+                        Scalar isFinite = b.abs(x[0]) < b.f32(kInfinity);
+                        return b.select(isFinite, bounded, x[0]);
+                      })};
+      },
+      [&]() -> SmallVector<Value> { return {scaled}; })[0];
 }

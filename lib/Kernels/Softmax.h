@@ -7,7 +7,8 @@
 // A row that has seen only hidden or -inf scores has m = -inf; it is shifted by
 // 0 instead, so that its weights are 2^-inf = 0 and not NaN.  This also makes
 // a score of -inf beside finite ones exact.  A NaN score passes m by and
-// reaches l and the output through its weight.
+// reaches l and the output through its weight.  A score of +inf counts as the
+// largest f32.  Rows whose maximum is far are centred (ScoreScale.h).
 //
 // Example (c = 1): scores 1, 3 then 5: m = 3, l = 2^-2 + 1; then m = 5,
 // alpha = 2^-2, l = alpha (2^-2 + 1) + 1.
@@ -61,9 +62,14 @@ public:
 
 private:
   /// What weights are relative to: m, or 0 for a row whose maximum is -inf.
-  mlir::Value reference(TileBuilder &builder, mlir::Value max) const;
-  /// -c times it.
-  mlir::Value shift(TileBuilder &builder, mlir::Value reference) const;
+  Scalar reference(TileBuilder &builder, Scalar max) const;
+  /// 2^(c m_old - c m_new), as the weights of both are rounded: exactly 1 where
+  /// m stays.
+  mlir::Value alpha(TileBuilder &builder, mlir::Value before,
+                    mlir::Value after) const;
+  /// The same where one of them may be far.
+  mlir::Value farAlpha(TileBuilder &builder, mlir::Value before,
+                       mlir::Value after) const;
 
   ScoreScale scale;
 };
@@ -73,6 +79,13 @@ mlir::Value scaleRows(TileBuilder &builder, mlir::Value fragment,
                       mlir::Value factors);
 mlir::Value scaleRows(TileBuilder &builder, mlir::Value fragment,
                       Scalar factor);
+
+/// Sums of weighted rows over the sums of the weights, as what `element` holds.
+/// Weights that were rounded to f16 sum up to as much as 2^-11 more than those
+/// that they are divided by, so that an average of the largest numbers of f16
+/// overflows: what is finite stays so.
+mlir::Value average(TileBuilder &builder, mlir::Value sums, mlir::Value inverse,
+                    mlir::Type element);
 
 } // namespace attn
 

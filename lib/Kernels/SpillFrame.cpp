@@ -118,13 +118,15 @@ void SpillFrame::declareRound() {
     else
       arguments.pointer("scratch_rows", b.getF32Type());
     if (splits && is(SpillLaunch::scores))
-      for (StringRef input : {"q", "k", "v"})
+      for (StringRef input : {"q", "k"})
         arguments.pointer(exponentsRole(input), b.getI32Type());
     if (merged)
       declareFlags(b, arguments, request);
     bool hasOutputs = merged || is(SpillLaunch::querySums);
-    if (hasOutputs && splits)
+    if (hasOutputs && splits) {
+      arguments.pointer(exponentsRole("v"), b.getI32Type());
       arguments.operand("o", b.getF32Type());
+    }
     if (hasOutputs && problem.lse)
       arguments.operand("lse", b.getF32Type());
     for (StringRef size : {"first_head", "round_heads", "first_query"})

@@ -142,7 +142,7 @@ struct SpillFrame : GradientFrame {
     return columnsOfPart(input, problem, request.tiles);
   }
   /// Of inputs in parts, the power of two that those of a tile of scores were
-  /// multiplied by.
+  /// multiplied by; of v the same of its block.
   Scalar exponentOf(llvm::StringRef input, const Tile &tile) const;
   /// Whether there is nothing to do for a tile; none is told of such a one.
   Scalar isIdle(const Tile &tile) const;

@@ -258,7 +258,7 @@ SmallVector<Value> StripFrame::absorbOutput(Scalar column) {
 void StripFrame::storeOutput(ValueRange sums, Value factors, Scalar column) {
   SmallVector<Value> scaled;
   for (Value sum : sums)
-    scaled.push_back(scaleRows(b, sum, factors));
+    scaled.push_back(average(b, sum, factors, element));
   Value o =
       view("o", problem.headDimV, request.alignmentOf("o"), head, queries);
   Scalar row = firstRow + warpRow, first = column * this->column;

@@ -155,6 +155,14 @@ Scalar TileBuilder::ceil(Value x) {
   return wrap(math::CeilOp::create(*this, x));
 }
 
+Scalar TileBuilder::abs(Value x) {
+  return wrap(math::AbsFOp::create(*this, x));
+}
+
+Scalar TileBuilder::product(Value a, Value b) {
+  return wrap(createOrFold<arith::MulFOp>(a, b));
+}
+
 Scalar TileBuilder::exp2(Value x) {
   return wrap(math::Exp2Op::create(*this, x));
 }

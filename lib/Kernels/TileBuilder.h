@@ -72,10 +72,14 @@ public:
   /// ceil(a / b) for a >= 0.
   Scalar ceilDiv(Scalar a, int64_t b) { return (a + (b - 1)) / b; }
   Scalar ceil(mlir::Value x);
+  /// |x| of an f32.
+  Scalar abs(mlir::Value x);
   Scalar exp2(mlir::Value x);
   Scalar log2(mlir::Value x);
   /// a * b + c, contracted.
   Scalar fma(mlir::Value a, mlir::Value b, mlir::Value c);
+  /// a * b in f32, rounded by itself: nothing is contracted with it.
+  Scalar product(mlir::Value a, mlir::Value b);
 
   // Position.
   Scalar programId(int dim);

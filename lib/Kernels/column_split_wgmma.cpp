@@ -223,9 +223,10 @@ private:
       if (piece > 0)
         endRead(chain);
       Value some = ExtractOp::create(b, b.accType(kWarpRows, kPieceKeys),
-                                     scores, uint64_t(piece * kPieceKeys));
-      slices.push_back(
-          CastOp::create(b, sliceType(), softmax->weigh(b, own, some)));
+                                     moved.exponents.scores,
+                                     uint64_t(piece * kPieceKeys));
+      Value weights = softmax->weigh(b, own, moved.exponents, some);
+      slices.push_back(CastOp::create(b, sliceType(), weights));
       multiply(chain, slices.back(), exponents);
     }
     StoreRegistersOp::create(b, slices, arguments.get(b, kScratchRole),
@@ -432,8 +433,8 @@ private:
     auto type = ViewType::get(b.getContext(), problem.headDimV, element,
                               request.alignmentOf("o"));
     Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);
-    StoreFragmentOp::create(b, scaleRows(b, output, end.inverse), view, warpRow,
-                            team->part * columns);
+    StoreFragmentOp::create(b, average(b, output, end.inverse, element), view,
+                            warpRow, team->part * columns);
     if (!problem.lse)
       return;
     b.when(team->part == b.i32(0),

@@ -162,16 +162,16 @@ private:
     SmallVector<Value> weights; ///< of the last block, not yet multiplied
   };
   static SmallVector<Value> pack(const State &s) {
-    SmallVector<Value> all = {s.k.slot,   s.k.parity,       s.v.slot,
-                              s.v.parity, s.rows.reference, s.rows.sum};
+    SmallVector<Value> all = {s.k.slot, s.k.parity, s.v.slot, s.v.parity};
+    llvm::append_range(all, s.rows.pack());
     llvm::append_range(all, s.weights);
     return all;
   }
   State unpack(ValueRange s) {
     return {{b.wrap(s[0]), b.wrap(s[1])},
             {b.wrap(s[2]), b.wrap(s[3])},
-            {s[4], s[5]},
-            llvm::to_vector(s.drop_front(6))};
+            LazySoftmax::Rows::unpack(s.drop_front(4)),
+            llvm::to_vector(s.drop_front(4 + LazySoftmax::Rows::kValues))};
   }
   /// The same with O behind it.
   static SmallVector<Value> pack(const State &s, ValueRange output) {
@@ -194,7 +194,8 @@ private:
     Value zeroRow = b.fill(b.f32(0), b.rowType(kWarpRows));
     Value zeroSum = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
     zeroWeights = factorOf(b.fill(b.f32(0), b.accType(kWarpRows, key)));
-    State state{start, start, {zeroRow, zeroSum}, zeroWeights};
+    State state{
+        start, start, {zeroRow, zeroSum, b.boolean(false)}, zeroWeights};
     SmallVector<Value> init = {first.row,      first.head,      first.batch,
                                start.slot,     start.parity,    message.slot,
                                message.parity, b.boolean(false)};
@@ -474,7 +475,8 @@ private:
                   warpRow,
                   warp % kWarpsPerGroup == b.i32(0),
                   /*barrier=*/group + (1 + groups)};
-    storeOutputAsync(b, scaleRows(b, output, inverse), strips, tile);
+    storeOutputAsync(b, average(b, output, inverse, outputElement()), strips,
+                     tile);
   }
 
   std::optional<LazySoftmax> softmax;

@@ -176,8 +176,9 @@ private:
     Value scores = softmax->orient(b, count == 1 ? multiplyOne(after.place)
                                                  : multiplyBoth(after.place));
     scores = band->hideCut(b, scores, tile.row + warpRow, key);
-    after.rows = softmax->raise(b, before.rows, scores);
-    Value weights = softmax->weigh(b, after.rows, scores);
+    GroupSoftmax::Raised raised = softmax->raise(b, before.rows, scores);
+    after.rows = raised.rows;
+    Value weights = softmax->weigh(b, after.rows, raised.exponents);
     MutableArrayRef<Value> pieces = after.pieces;
     for (int64_t i = 0; i < count * kPieces; ++i) {
       Value some = ExtractOp::create(b, b.accType(kWarpRows, kPiece), weights,
@@ -333,7 +334,8 @@ private:
           sum = multiplyPV(sum, weights.pieces, strip.seen, place);
           b.when(strip.isLast, [&] {
             strips.column = number * column;
-            storeOutputAsync(b, scaleRows(b, sum, inverse), strips, tile);
+            storeOutputAsync(b, average(b, sum, inverse, element), strips,
+                             tile);
           });
           b.when(strip.isLast == b.boolean(false), [&] {
             StoreRegistersOp::create(b, sum, arguments.get(b, kScratchRole),

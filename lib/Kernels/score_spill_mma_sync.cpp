@@ -110,9 +110,9 @@ private:
     SmallVector<Value> results = llvm::to_vector(carried.take_front(kState));
     Value scores = softmax->orient(b, multiplyQK(results));
     scores = hide(scores, block);
-    GroupSoftmax::Rows row =
+    auto [row, exponents] =
         softmax->raise(b, {carried[kState], carried[kState + 1]}, scores);
-    Value weights = softmax->weigh(b, row, scores);
+    Value weights = softmax->weigh(b, row, exponents);
     Scalar number = block - strip.first;
     // Piece by piece, so that rounded ones need no registers beside the others.
     for (int64_t i = 0; i < pieces; ++i) {

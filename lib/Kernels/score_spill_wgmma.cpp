@@ -26,9 +26,8 @@
 // f32 goes through both in two parts of f16, three products for one, of which
 // launches before the rounds make Q, K and V (InputParts.h) and `scores` P.
 // Parts are of numbers that were multiplied by a power of two, of 128 rows
-// each: scores are divided by those of their tile, and what V was multiplied
-// by, and P, the maxima and sums of the block's rows say, so that who reads P
-// need not know of it: weights 2^e times as large stand at a maximum less by e.
+// each: scores are divided by those of their tile, and who sums up O divides by
+// those of V and P, in the powers of two that bring blocks together.
 // A slice is a sum of its own, that is added to what is kept in f32: the tensor
 // cores cut off what they add behind a sum's last bit, and two slices one
 // behind the other had relative errors of 1.4e-6, those of f32 being 3e-7 to
@@ -130,12 +129,10 @@ private:
         [&]() -> SmallVector<Value> {
           return {band->hide(b, scores, row, key)};
         })[0];
-    GroupSoftmax::Rows rows =
+    auto [rows, exponents] =
         softmax->raise(b, softmax->start(b, kWarpRows), scores);
-    Value weights = softmax->weigh(b, rows, scores);
+    Value weights = softmax->weigh(b, rows, exponents);
     rows = softmax->whole(b, rows);
-    if (splits)
-      rows = scaled(rows, exponentOf("v", tile) + b.i32(SplitF16Op::kExponent));
     Scalar place = rowOfStatistics(row);
     StoreRowOp::create(b, rows.max, statisticsOfBlock(tile, tile.part, kMax),
                        place);
@@ -155,20 +152,6 @@ private:
                  [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                    return x[0] * first * second;
                  });
-  }
-
-  /// The maxima and sums of weights that are 2^exponent times as large.
-  GroupSoftmax::Rows scaled(const GroupSoftmax::Rows &rows, Scalar exponent) {
-    Scalar lower = asFloat(exponent), factor = powerOfTwo(exponent);
-    Value max = b.map(rows.max, rows.max.getType(),
-                      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                        return x[0] - lower;
-                      });
-    Value sum = b.map(rows.sum, rows.sum.getType(),
-                      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                        return x[0] * factor;
-                      });
-    return {max, sum};
   }
 
   Scalar asFloat(Scalar number) {
@@ -226,6 +209,8 @@ private:
   /// products need not wait for its numbers; those of others come while the
   /// block before is multiplied.
   State consumeOutputs(const Tile &tile, State state) {
+    if (splits)
+      return consumeOutputsOfParts(tile, state);
     Run seen = blocksSeen(tile), steps = walkInRound(tile).blocks;
     Run own = TileBlocks(*band, queries, kGroupRows, kStep)
                   .seenByTile(b, tile.row + groupRow);
@@ -238,9 +223,8 @@ private:
         [&](Scalar block, ValueRange s) -> SmallVector<Value> {
           Place place{b.wrap(s[0]), b.wrap(s[1])};
           GroupSoftmax::Rows next = statisticsAt(tile, seen, block + 1);
-          Value sum = splits ? addBlockOfParts(/*exponents=*/s[5], s[2], place)
-                             : addBlock(block, steps, own, /*exponents=*/s[5],
-                                        s[2], place);
+          Value sum =
+              addBlock(block, steps, own, /*exponents=*/s[5], s[2], place);
           auto [output, rows] = takeIn({sum, {s[3], s[4]}}, next);
           Value exponents = GroupSoftmax::difference(b, next.max, rows.max);
           return {place.slot, place.parity, output,
@@ -248,16 +232,16 @@ private:
         });
     state.place = {b.wrap(last[0]), b.wrap(last[1])};
     GroupSoftmax::End end = softmax->end(b, {last[3], last[4]});
-    Value output = scaleRows(b, last[2], end.inverse);
-    if (splits)
-      storeOutput(output, tile);
-    else
-      put(output, state.turn);
+    put(average(b, last[2], end.inverse, element), state.turn);
+    storeLse(tile, end.lse);
+    return state;
+  }
+
+  void storeLse(const Tile &tile, Value lse) {
     if (problem.lse)
       b.when(tile.part == b.i32(0), [&] {
-        storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow());
+        attn::storeLse(b, arguments, lse, tile, queries, tile.row + warpRow());
       });
-    return state;
   }
 
   /// The sums of a warp's rows, what they stand at, and their weights.
@@ -325,6 +309,100 @@ private:
     });
   }
 
+  /// Of inputs in parts: the sums of a warp's rows, or the numbers of a block.
+  /// Weights times values are 2^exponent times as large as they are at `max`,
+  /// and so is `sum`.  A far maximum has no room for that.
+  struct PartSums {
+    Value output; ///< not of a block
+    Value max, sum, exponent;
+  };
+
+  State consumeOutputsOfParts(const Tile &tile, State state) {
+    Run seen = blocksSeen(tile);
+    PartSums first = partsAt(tile, seen, seen.begin);
+    Value sum = b.fill(b.f32(0), b.accType(kWarpRows, column));
+    ValueRange last =
+        b.loop(seen.begin, seen.end,
+               {state.place.slot, state.place.parity, sum, first.max, first.sum,
+                first.exponent, none()},
+               [&](Scalar block, ValueRange s) -> SmallVector<Value> {
+                 Place place{b.wrap(s[0]), b.wrap(s[1])};
+                 PartSums next = partsAt(tile, seen, block + 1);
+                 Value sum = addBlockOfParts(/*exponents=*/s[6], s[2], place);
+                 auto [all, exponents] = takeIn({sum, s[3], s[4], s[5]}, next);
+                 return {place.slot, place.parity, all.output, all.max,
+                         all.sum,    all.exponent, exponents};
+               });
+    state.place = {b.wrap(last[0]), b.wrap(last[1])};
+    GroupSoftmax::End end = softmax->end(b, {last[3], last[4]}, last[5]);
+    storeOutput(scaleRows(b, last[2], end.inverse), tile);
+    storeLse(tile, end.lse);
+    return state;
+  }
+
+  /// The numbers of a block, if the tile sees it.
+  PartSums partsAt(const Tile &tile, const Run &seen, Scalar block) {
+    GroupSoftmax::Rows rows = statisticsAt(tile, seen, block);
+    ValueRange factor = b.choose(
+        block < seen.end,
+        [&]() -> SmallVector<Value> {
+          Tile at = tile;
+          at.part = block;
+          return {exponentOf("v", at) + b.i32(SplitF16Op::kExponent)};
+        },
+        [&]() -> SmallVector<Value> { return {b.i32(0)}; });
+    Scalar exponent = b.wrap(factor[0]);
+    Type type = rows.max.getType();
+    Value sum = scaleRows(b, rows.sum, b.fill(powerOfTwo(exponent), type));
+    return {Value(), rows.max, sum, b.fill(asFloat(exponent), type)};
+  }
+
+  /// By how many bits numbers stand above others.
+  Value bitsAbove(const PartSums &one, const PartSums &other) {
+    return b.map({one.max, other.max, one.exponent, other.exponent},
+                 one.max.getType(),
+                 [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                   return (x[0] - x[1]) - (x[2] - x[3]);
+                 });
+  }
+
+  /// The same as `takeIn` above, and what products with the block are to be
+  /// multiplied by, in bits.
+  std::pair<PartSums, Value> takeIn(const PartSums &sums,
+                                    const PartSums &block) {
+    constexpr double reach = 30;
+    Value bits = bitsAbove(block, sums);
+    auto either = [&](Value moved, Value stays) {
+      return b.map({bits, moved, stays}, bits.getType(),
+                   [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                     return b.select(b.f32(reach) < x[0], x[1], x[2]);
+                   });
+    };
+    ValueRange v = b.choose(
+        anyBeyond(b, bits, reach),
+        [&]() -> SmallVector<Value> {
+          Value ratio = b.map(bits, bits.getType(),
+                              [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                                Scalar moves = b.f32(reach) < x[0];
+                                return b.exp2(b.select(moves, -x[0], b.f32(0)));
+                              });
+          return {scaleRows(b, sums.output, ratio), either(block.max, sums.max),
+                  scaleRows(b, sums.sum, ratio),
+                  either(block.exponent, sums.exponent)};
+        },
+        [&]() -> SmallVector<Value> {
+          return {sums.output, sums.max, sums.sum, sums.exponent};
+        });
+    PartSums all = {v[0], v[1], v[2], v[3]};
+    Value exponents = bitsAbove(block, all);
+    all.sum = b.map({all.sum, block.sum, GroupSoftmax::powers(b, exponents)},
+                    exponents.getType(),
+                    [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                      return b.fma(x[1], x[2], x[0]);
+                    });
+    return {all, exponents};
+  }
+
   /// sum += P of a block times V times such powers of two.
   Value addBlockOfParts(Value exponents, Value sum, Place &place) {
     Value factors = GroupSoftmax::powers(b, exponents);
@@ -364,7 +442,8 @@ private:
         block < seen.end,
         [&]() -> SmallVector<Value> { return {load(kMax), load(kSum)}; },
         [&]() -> SmallVector<Value> {
-          return {b.fill(b.f32(kNothingSeen), b.rowType(kWarpRows)), none()};
+          return {b.fill(b.f32(GroupSoftmax::kNothing), b.rowType(kWarpRows)),
+                  none()};
         });
     return {loaded[0], loaded[1]};
   }

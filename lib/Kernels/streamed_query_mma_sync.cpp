@@ -345,7 +345,7 @@ private:
         view("o", problem.headDimV, request.alignmentOf("o"), head, queries);
     int64_t column = 0;
     for (Value sums : state.drop_front(2)) {
-      Value scaled = scaleRows(b, sums, end.inverse);
+      Value scaled = average(b, sums, end.inverse, element);
       StoreFragmentOp::create(b, scaled, o, row, columnOf(column));
       column += cast<FragType>(sums.getType()).getColumns();
     }

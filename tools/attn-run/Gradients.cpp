@@ -1,6 +1,7 @@
 //===- Gradients.cpp - The oracle's gradients, and what they need ---------===//
 
 #include "Comparer.h"
+#include "LongSums.h"
 
 #include <algorithm>
 #include <cmath>
@@ -116,9 +117,9 @@ double run::gradientToleranceOf(const Problem &problem, double score) {
   double weights = score * 0x1p-24;
   switch (problem.dtype) {
   case DataType::bf16:
-    return 6e-3 + weights;
+    return 6e-3 + weights + lostInSums(problem);
   case DataType::f16:
-    return 9e-4 + weights;
+    return 9e-4 + weights + lostInSums(problem);
   case DataType::f32:
     if (problem.precision == Precision::tf32x3)
       return 2e-5 + weights;

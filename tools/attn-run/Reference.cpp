@@ -1,6 +1,7 @@
 //===- Reference.cpp - The oracle and the distance from it ----------------===//
 
 #include "Comparer.h"
+#include "LongSums.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,9 +21,9 @@ double run::toleranceOf(const Problem &problem, double score) {
     return std::max(kLargestTolerance,
                     std::hypot(2.7e-2, double(problem.keys) * 0x1p-19));
   case DataType::bf16:
-    return 4e-3;
+    return 4e-3 + lostInSums(problem);
   case DataType::f16:
-    return 6e-4;
+    return 6e-4 + lostInSums(problem);
   case DataType::f32:
     // Against exact numbers; those of tf32 have a relative error of 2^-11.
     return problem.precision == Precision::tf32

@@ -67,13 +67,22 @@ def _weights(q: torch.Tensor, k: torch.Tensor, mask: str, scale: float
              ) -> tuple[torch.Tensor, torch.Tensor]:
     """(P, lse) of q and of k with as many heads, in fp64."""
     seen = visible(mask, q.shape[2], k.shape[2], q.device)
-    scores = (q @ k.mT * scale).masked_fill(~seen, -math.inf)
+    scores = _within_f32(q @ k.mT * scale, scale).masked_fill(~seen, -math.inf)
     lse = scores.logsumexp(-1)
     # exp(-inf - -inf) is not a number; its derivative is not one either.
-    blind = ~seen.any(-1)
+    blind = (scores == -math.inf).all(-1)
     shift = lse.masked_fill(blind, 0)
     return ((scores - shift[..., None]).exp(),
             lse.masked_fill(blind, -math.inf))
+
+
+def _within_f32(scores: torch.Tensor, scale: float) -> torch.Tensor:
+    """Scaled scores as they count where f32 has no place for the product of a
+    query and a key: as the largest f32 or, where that is the lightest, as
+    hidden."""
+    most = torch.finfo(torch.float32).max * abs(scale)
+    scores = scores.masked_fill(scores > most, most)
+    return scores.masked_fill(scores < -most, -math.inf)
 
 
 def _alike(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,

@@ -9,8 +9,9 @@
 // Key j is visible to query i when i + first <= j <= i + last.  An invisible
 // key takes no part at all, whatever NaN it holds; a query that sees no key
 // has O = 0 and LSE = -infinity; NaN and infinity in visible keys do what IEEE
-// arithmetic does with them.  Query head h reads key head h / (heads /
-// kvHeads).
+// arithmetic does with them.  A product of Q and K that f32 has no place for
+// counts as the largest f32 or, where that is the lightest, as invisible.
+// Query head h reads key head h / (heads / kvHeads).
 //
 // And its gradients, given those of O and LSE:
 //

@@ -42,7 +42,7 @@ void BuiltKernel::check(const Problem &problem, const Tiles &tiles,
 
 void BuiltKernel::check(FlashCase &flash, InterpreterOptions options) {
   OwningOpRef<ModuleOp> module =
-      buildFlash(context, flash.problem, flash.tiles);
+      buildFlash(context, flash.problem, flash.tiles, flash.scale);
   tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
   Outcome outcome = flash.run(kernel, options);
   SCOPED_TRACE(

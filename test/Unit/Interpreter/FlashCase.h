@@ -23,11 +23,13 @@ namespace attn {
 /// the tiles have strips, `cluster_wgmma` if they have clusters,
 /// `output_spill_mma_sync` if they say whether it reduces, `output_spill_wgmma`
 /// if they have parts, `flash_wgmma` if they say whether the kernel is
-/// persistent, `streamed_query_mma_sync` if they have slices, else
+/// persistent, `streamed_query_mma_sync` if they have slices,
+/// `column_split_wgmma` if they have groups, else
 /// `flash_mma_sync`.
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
                                              const Problem &problem,
-                                             const Tiles &tiles);
+                                             const Tiles &tiles,
+                                             double scale = 1);
 
 /// What a run gave.
 struct Outcome {
@@ -39,6 +41,8 @@ struct Outcome {
   double relativeError = 0, lseError = 0;
   /// FlashCase::largestErrorOf.
   double largestError = 0;
+  /// Empty where not all of it was written.
+  std::vector<float> o, lse;
 };
 
 class FlashCase {
@@ -54,7 +58,7 @@ public:
 
   const Problem problem;
   const Tiles tiles;
-  const double scale;
+  double scale;
   /// Row-major inputs, rounded to the problem's type.
   std::vector<float> q, k, v;
   /// Works out the truth again, after a change of the inputs.
@@ -69,7 +73,8 @@ public:
   /// what weights that a 16-bit type has no place for come to.  NaNs and
   /// infinities are what `errorOf` looks at.
   double largestErrorOf(llvm::ArrayRef<float> o) const;
-  /// The largest difference of an LSE, likewise.
+  /// The largest difference of an LSE, likewise, beyond what f32 rounds scores
+  /// and the scale by.
   double lseErrorOf(llvm::ArrayRef<float> lse) const;
 
 private:

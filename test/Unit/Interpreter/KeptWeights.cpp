@@ -12,8 +12,8 @@
 using namespace attn;
 
 static constexpr int64_t kTileRows = 128;
-/// What rows stand at that see nothing of a block.
-static const double kNothing = -std::ldexp(1.0, 100);
+/// What rows stand at that see nothing of a block: docs/using.md.
+static constexpr double kNothing = std::numeric_limits<float>::lowest();
 static const double kInfinity = std::numeric_limits<double>::infinity();
 
 KeptWeights::KeptWeights(const Problem &p, double scale,

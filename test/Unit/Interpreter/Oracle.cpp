@@ -151,6 +151,27 @@ TEST(Oracle, NaNInAVisibleValueStaysInItsColumn) {
   EXPECT_FALSE(std::isnan(c.lse[0]));
 }
 
+/// One score that overflows, and an infinite one, are the largest f32; one of
+/// the other sign is hidden, and where all are the row sees nothing.
+TEST(Oracle, ScoresThatF32HasNoPlaceFor) {
+  for (double scale : {0.5, -0.5}) {
+    Case c({1, 1, 1, 2, 4, 1, 1, -kFar, kFar, scale});
+    float heavy = scale < 0 ? -1e30f : 1e30f, infinity = heavy * 1e30f;
+    c.q = {1e30f, -1e30f};
+    c.k = {heavy, infinity, 1, heavy};
+    c.v = {3, 6, 100, 9};
+    c.run();
+    EXPECT_EQ(c.o[0], 6);
+    double most = 0.5 * std::numeric_limits<float>::max();
+    EXPECT_EQ(c.lse[0], most + std::log(3.0));
+    EXPECT_EQ(c.o[1], 100);
+    c.k[2] = heavy;
+    c.run();
+    EXPECT_EQ(c.o[1], 0);
+    EXPECT_EQ(c.lse[1], -kInfinity);
+  }
+}
+
 TEST(Oracle, NoKeysGiveZero) {
   Case c({1, 1, 1, 3, 0, 2, 2, -kFar, kFar, 1.0});
   c.randomise();

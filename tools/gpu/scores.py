@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Forward attention on a GPU with scores of any size: right, and how fast?
+
+    scores.py [--seeds N] [--time] [--sums]
+
+Queries and keys are whole numbers, so that f32 holds their scores exactly, and
+scales go up to 1e38 of either sign.  Prints one line per kernel and type and
+ends with the number of wrong results, 0 being right.
+
+    --time   microseconds of ordinary problems, to compare builds: run it with
+             each, on one machine
+    --sums   the error of long sums, which docs/using.md states
+"""
+import argparse
+import math
+import random
+import statistics
+import sys
+
+PARSER = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+PARSER.add_argument("--seeds", type=int, default=12)
+PARSER.add_argument("--time", action="store_true")
+PARSER.add_argument("--sums", action="store_true")
+if __name__ == "__main__":
+    OPTIONS = PARSER.parse_args()  # help needs no GPU
+
+import torch  # noqa: E402
+
+import attn  # noqa: E402
+
+F16, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
+REFUSED = (attn.CompileError, ValueError)  # no such kernel for the problem
+LIMITS = {BF16: 6e-3, F16: 1e-3, F32: 1e-5}
+LARGEST = torch.finfo(F32).max
+
+# Kernels by a schedule that asks for them, and head dimensions.
+KERNELS = (
+    (None, 64, 64), (None, 128, 128), (None, 256, 256),
+    ("flash", 128, 128), ("cluster", 128, 128), ("streamed_query", 320, 320),
+    ("column_split", 512, 512), ("output_spill", 512, 512),
+    ("score_spill", 512, 512),
+)
+
+
+def truth(q, k, v, scale, mask):
+    """(o, lse) in f64.  A mask leaves no row without keys."""
+    s = q.double() @ k.double().transpose(-1, -2) * scale
+    if mask == "causal":
+        rows, keys = s.shape[-2:]
+        seen = torch.ones(rows, keys, dtype=torch.bool, device=s.device).tril()
+        s = s.masked_fill(~seen, -math.inf)
+    # Not exp(s - lse): beside a large maximum lse has no room for log(sum).
+    return torch.softmax(s, -1) @ v.double(), torch.logsumexp(s, -1)
+
+
+def error(o, want):
+    return ((o.double() - want).norm() / want.norm()).item()
+
+
+def lse_error(lse, want):
+    """Relative beyond 1; scores that overflow f32 are infinite."""
+    over = want.abs() > LARGEST * (1 - 2**-20)
+    off = (lse.double() - want).abs() / want.abs().clamp(min=1)
+    off = torch.where(over, torch.where(lse.abs() > LARGEST * .99, 0., 1.), off)
+    return off.max().item()
+
+
+def whole(most, *shape):
+    return torch.randint(-most, most + 1, shape, device="cuda").float()
+
+
+def draw(d, e, dtype, far):
+    """Whole scores: far apart, or near each other and far from 0."""
+    n, m = random.choice((1, 33, 200, 700)), random.choice((1, 130, 700, 1500))
+    heads = random.choice((1, 3))
+    q, k = whole(1 if far else 2, 1, heads, n, d), \
+        whole(1 if far else 2, 1, heads, m, d)
+    if far:
+        q[..., 0] = 2. ** random.randint(5, 8)
+        k[..., 0] = random.choice((1, -1)) * 2. ** random.randint(5, 8)
+        scale = random.choice((1, 1, -1)) * 2. ** random.randint(-4, 1)
+    else:
+        scale = random.choice((1, 1, -1)) * 10 ** random.uniform(3, 38)
+    v = torch.randn(1, heads, m, e, device="cuda")
+    return *(t.to(dtype) for t in (q, k, v)), scale
+
+
+def forward(q, k, v, **options):
+    o, lse = attn.forward(q, k, v, return_lse=True, **options)
+    torch.cuda.synchronize()
+    return o, lse
+
+
+def kernels(seeds):
+    wrong = 0
+    for schedule, d, e in KERNELS:
+        for dtype in (BF16, F16, F32):
+            worst, refused = [0., 0.], None
+            for seed in range(seeds):
+                random.seed(seed)
+                torch.manual_seed(seed)
+                q, k, v, scale = draw(d, e, dtype, far=seed % 2 == 1)
+                mask = random.choice(("none", "causal"))
+                try:
+                    o, lse = forward(q, k, v, scale=scale, mask=mask,
+                                     schedule=schedule)
+                except REFUSED as error_:
+                    refused = str(error_).splitlines()[0][:90]
+                    break
+                want, want_lse = truth(q, k, v, scale, mask)
+                found = error(o, want), lse_error(lse, want_lse)
+                worst = [max(a, b if b == b else math.inf)
+                         for a, b in zip(worst, found)]
+            text = f"{schedule or 'derived':>14} d {d:4} {str(dtype)[6:]:>8} "
+            if refused:
+                print(text + "refused: " + refused)
+                continue
+            bad = not (worst[0] < LIMITS[dtype] and worst[1] < 1e-5)
+            wrong += bad
+            print(text + f"o {worst[0]:.1e} lse {worst[1]:.1e}"
+                  + " WRONG" * bad, flush=True)
+    return wrong
+
+
+def expect(what, holds):
+    print(f"{what}: {'right' if holds else 'WRONG'}", flush=True)
+    return 0 if holds else 1
+
+
+def extremes():
+    wrong = 0
+    for dtype in (BF16, F16, F32):
+        q, k, v = (torch.randn(1, 1, 1, 64, device="cuda").to(dtype)
+                   for _ in range(3))
+        for scale in (1e8, 1e11, 3e38):
+            o, _ = forward(q, k, v, scale=scale)
+            wrong += expect(f"one key, {dtype}, scale {scale:.0e}",
+                            error(o, v.double()) < 1e-6)
+    for dtype in (BF16, F32):
+        x = torch.full((1, 1, 1, 64), 133120., device="cuda").to(dtype)
+        wrong += expect(f"133120, {dtype}",
+                        error(forward(x, x, x)[0], x.double()) < 1e-6)
+    for schedule, d, e in KERNELS:
+        q, k = (torch.randn(1, 2, 500, d, device="cuda").to(F16)
+                for _ in range(2))
+        v = torch.full((1, 2, 500, e), 65504., device="cuda").to(F16)
+        try:
+            o, _ = forward(q, k, v, schedule=schedule)
+        except REFUSED:
+            continue
+        wrong += expect(f"65504 everywhere, {schedule or 'derived'}",
+                        bool(((o.double() - 65504).abs() <= 32).all()))
+    for sign, what in ((1, "up"), (-1, "down")):
+        q = torch.full((1, 2, 300, 128), 1e30, device="cuda").to(BF16)
+        v = torch.randn(1, 2, 300, 128, device="cuda").to(BF16)
+        o, lse = forward(q, sign * q, v)
+        want = v.double().mean(2, keepdim=True) * (sign > 0)
+        holds = (o.double() - want).abs().max().item() < 1e-2
+        holds = holds and not bool(lse.isnan().any())
+        wrong += expect(f"scores that overflow {what}", holds)
+    q, k, v = (torch.randn(1, 1, 300, 128, device="cuda").to(BF16)
+               for _ in range(3))
+    q[0, 0, 7] = math.nan
+    o, lse = forward(q, k, v, scale=1e20)
+    rows = o.isnan().all(-1)[0, 0]
+    wrong += expect("a row that is no number",
+                    bool(rows[7]) and rows.sum().item() == 1
+                    and bool(lse[0, 0, 7].isnan()))
+    return wrong
+
+
+def times(rounds=30):
+    print("microseconds, medians")
+    for dtype in (BF16, F16, F32):
+        for d in (64, 128, 256, 512, 1024):
+            for n in (512, 4096):
+                q, k, v = (torch.randn(16384 // n, max(1, 2048 // d), n, d,
+                                       device="cuda").to(dtype)
+                           for _ in range(3))
+                text = f"{str(dtype)[6:]:>8} d {d:4} rows {n:4}"
+                for causal in (False, True):
+                    taken = []
+                    for i in range(rounds + 3):
+                        start, stop = (torch.cuda.Event(enable_timing=True)
+                                       for _ in range(2))
+                        start.record()
+                        attn.forward(q, k, v, causal=causal)
+                        stop.record()
+                        stop.synchronize()
+                        taken.append(start.elapsed_time(stop) * 1e3)
+                    name = "causal" if causal else "full"
+                    text += f"  {name} {statistics.median(taken[3:]):9.1f}"
+                print(text, flush=True)
+
+
+def sums():
+    """O of values of 1 over many keys: what is lost, over the bound."""
+    for log in (12, 14, 17, 20, 22):
+        keys = 2**log
+        q = torch.zeros(1, 1, 1, 64, device="cuda").to(BF16)
+        v = torch.ones(1, 1, keys, 64, device="cuda").to(BF16)
+        o, _ = forward(q, torch.zeros_like(v), v)
+        lost = 1 - o.double().min().item()
+        print(f"2^{log} keys: lost {lost:.2e}, bound {keys * 2**-27:.2e} and "
+              "one rounding, 3.9e-03")
+
+
+def main():
+    wrong = kernels(OPTIONS.seeds) + extremes()
+    if OPTIONS.sums:
+        sums()
+    if OPTIONS.time:
+        times()
+    print(f"{wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
