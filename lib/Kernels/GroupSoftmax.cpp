@@ -87,8 +87,8 @@ static Value negative(TileBuilder &b, Value row) {
       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return -x[0]; });
 }
 
-GroupSoftmax::Raised GroupSoftmax::raise(TileBuilder &b, Rows rows,
-                                         Value scores) const {
+SmallVector<Value> GroupSoftmax::raise(TileBuilder &b, Rows rows, Value scores,
+                                       Use use) const {
   Type type = rows.max.getType();
   Value top = b.rowMax(scores, Value());
   auto raised = [&](function_ref<Value(Scalar)> bits) {
@@ -97,6 +97,10 @@ GroupSoftmax::Raised GroupSoftmax::raise(TileBuilder &b, Rows rows,
                    return b.max(b.ceil(bits(x[0])), x[1]);
                  });
   };
+  auto at = [&](Value max, const Exponents &exponents) {
+    Value sum = scaleRows(b, rows.sum, ratio(b, rows.max, max));
+    return use({{max, sum}, exponents});
+  };
   auto isHidden = [&](Scalar score) { return score == b.f32(-kInfinity); };
   Value near = raised([&](Scalar x) -> Value { return scale.bits(b, x); });
   // Where all is hidden nothing is far; what overflows is.
@@ -104,9 +108,9 @@ GroupSoftmax::Raised GroupSoftmax::raise(TileBuilder &b, Rows rows,
       {top, near}, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
         return b.select(isHidden(x[0]), b.f32(0), b.abs(x[1]));
       });
-  ValueRange v = b.choose(
+  return llvm::to_vector(b.choose(
       anyBeyond(b, distances, kMostWhole),
-      [&]() -> SmallVector<Value> {
+      [&] {
         Value max = raised([&](Scalar x) -> Value { return position(b, x); });
         Value centres =
             b.map(top, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
@@ -119,13 +123,19 @@ GroupSoftmax::Raised GroupSoftmax::raise(TileBuilder &b, Rows rows,
                                               position(b, x[0]) - x[1],
                                               b.fma(x[0], scale.factor, -x[1]));
                             });
-        return {max, scale.centre(b, scores, centres), shift};
+        return at(max, {scale.centre(b, scores, centres), shift});
       },
-      [&]() -> SmallVector<Value> {
-        return {near, scores, negative(b, near)};
+      [&] { return at(near, {scores, negative(b, near)}); }));
+}
+
+GroupSoftmax::Raised GroupSoftmax::raise(TileBuilder &b, Rows rows,
+                                         Value scores) const {
+  SmallVector<Value> v =
+      raise(b, rows, scores, [](const Raised &after) -> SmallVector<Value> {
+        return {after.rows.max, after.rows.sum, after.exponents.scores,
+                after.exponents.shift};
       });
-  return {{v[0], scaleRows(b, rows.sum, ratio(b, rows.max, v[0]))},
-          {v[1], v[2]}};
+  return {{v[0], v[1]}, {v[2], v[3]}};
 }
 
 Value GroupSoftmax::weigh(TileBuilder &b, Rows &rows,

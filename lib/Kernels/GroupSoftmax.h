@@ -68,6 +68,13 @@ public:
     Exponents exponents;
   };
   Raised raise(TileBuilder &builder, Rows rows, mlir::Value scores) const;
+  /// The same for `use`, which is written twice: for near rows and, in a branch
+  /// of its own, for far ones.  Where scores fill the registers they must not
+  /// come out of a branch: ptxas then moves them about through memory.
+  using Use =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(const Raised &)>;
+  llvm::SmallVector<mlir::Value> raise(TileBuilder &builder, Rows rows,
+                                       mlir::Value scores, Use use) const;
   /// Weights of these keys, or of `some` of their scores, an accumulator; adds
   /// them to the sum.
   mlir::Value weigh(TileBuilder &builder, Rows &rows,

@@ -176,15 +176,21 @@ private:
     Value scores = softmax->orient(b, count == 1 ? multiplyOne(after.place)
                                                  : multiplyBoth(after.place));
     scores = band->hideCut(b, scores, tile.row + warpRow, key);
-    GroupSoftmax::Raised raised = softmax->raise(b, before.rows, scores);
-    after.rows = raised.rows;
-    Value weights = softmax->weigh(b, after.rows, raised.exponents);
+    SmallVector<Value> made = softmax->raise(
+        b, before.rows, scores, [&](const GroupSoftmax::Raised &raised) {
+          GroupSoftmax::Rows rows = raised.rows;
+          Value weights = softmax->weigh(b, rows, raised.exponents);
+          SmallVector<Value> values = {rows.max, rows.sum};
+          for (int64_t i = 0; i < count * kPieces; ++i) {
+            Value some = ExtractOp::create(b, b.accType(kWarpRows, kPiece),
+                                           weights, uint64_t(i * kPiece));
+            values.push_back(CastOp::create(b, pieceType(), some));
+          }
+          return values;
+        });
+    after.rows = {made[0], made[1]};
     MutableArrayRef<Value> pieces = after.pieces;
-    for (int64_t i = 0; i < count * kPieces; ++i) {
-      Value some = ExtractOp::create(b, b.accType(kWarpRows, kPiece), weights,
-                                     uint64_t(i * kPiece));
-      pieces[half * kPieces + i] = CastOp::create(b, pieceType(), some);
-    }
+    llvm::copy(llvm::drop_begin(made, 2), pieces.begin() + half * kPieces);
     // Weights of parts before stand at a lower maximum.
     Value exponents =
         GroupSoftmax::difference(b, before.rows.max, after.rows.max);

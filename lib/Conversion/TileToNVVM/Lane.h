@@ -143,6 +143,8 @@ void populateMatrixPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 void populateMatrixStorePatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
+void populateKeepColumnsPatterns(const mlir::TypeConverter &converter,
+                                 mlir::RewritePatternSet &patterns);
 void populateRowPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns);
 void populateRolePatterns(const mlir::TypeConverter &converter,

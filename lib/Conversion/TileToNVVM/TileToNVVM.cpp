@@ -66,6 +66,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     populateCopyPatterns(types, patterns);
     populateMatrixPatterns(types, patterns);
     populateMatrixStorePatterns(types, patterns);
+    populateKeepColumnsPatterns(types, patterns);
     populateRowPatterns(types, patterns);
     populateRolePatterns(types, patterns);
     populateBarrierPatterns(types, patterns);

@@ -252,6 +252,33 @@ gpu.module @limits {
 
 // -----
 
+// Rows that end alike share a mask, which LLVM can not take apart.
+// CHECK-LABEL: llvm.func @keep_alike(
+// CHECK: %[[BITS:.*]] = llvm.call_intrinsic "llvm.nvvm.bmsk.clamp"
+// CHECK-NEXT: %[[MASK:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "", "=r,0" %[[BITS]]
+// CHECK-NOT: "llvm.nvvm.bmsk.clamp"
+// CHECK: arith.andi %[[MASK]], %c1_i32
+// CHECK-NOT: arith.andi %[[BITS]]
+gpu.module @limits {
+  tile.kernel @keep_alike(%n: i32) attributes {warps = 1 : i32} {
+    %b = tile.mbarrier "b" arrivals 1 : <1>
+    %f = tile.map -> !tile.frag<16x16xf32, acc> {
+    ^bb0(%row: i32, %column: i32):
+      %v = arith.sitofp %column : i32 to f32
+      tile.yield %v : f32
+    }
+    %end = tile.fill %n : i32 -> !tile.row<16xi32>
+    %kept = tile.keep_columns %f to %end : !tile.frag<16x16xf32, acc>, !tile.row<16xi32>
+    %zero = arith.constant 0.0 : f32
+    %m = tile.fill %zero : f32 -> !tile.row<16xf32>
+    %above = tile.any_above %kept, %m : !tile.frag<16x16xf32, acc>, <16xf32>
+    tile.mbarrier_arrive %b[%n] if %above : <1>
+    tile.return
+  }
+}
+
+// -----
+
 // The first lane of four stores a row, if the row is in the view.
 // CHECK-LABEL: llvm.func @store
 // CHECK: %[[LEADS:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
