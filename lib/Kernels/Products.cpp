@@ -14,8 +14,9 @@ using namespace attn::tile;
 /// Contracted elements of large products that are summed up on the tensor cores
 /// alone, and columns of an output at a time.
 static constexpr int64_t kSumExtent = 32, kPartColumns = 32;
-/// The most that a sum of small products is.
-static constexpr double kMostSmall = 0x1p100;
+/// The most that a sum of small products is beside a sum of large ones that is
+/// finite.
+static constexpr double kMostSmall = 0x1p127;
 
 Products::Products(TileBuilder &b, const Problem &problem)
     : step(problem.dtype == DataType::f32 ? 8 : 16), b(b),

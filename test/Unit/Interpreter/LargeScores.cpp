@@ -305,7 +305,8 @@ TEST_F(LargeScores, FarBelowZero) {
 }
 
 /// Scores that overflow with one sign: up they are the largest, down they are
-/// no more than hidden ones.
+/// no more than hidden ones, so that a row of such is like one that sees
+/// nothing.
 TEST_F(LargeScores, Overflow) {
   Seed seed;
   Draws draw(seed);
@@ -332,10 +333,59 @@ TEST_F(LargeScores, Overflow) {
       Outcome none = run(flash);
       for (float value : none.o)
         EXPECT_TRUE(type == kF32 ? std::isfinite(value) : value == 0);
+      const float infinity = std::numeric_limits<float>::infinity();
       for (float value : none.lse)
-        EXPECT_LT(value, -1e30F);
+        EXPECT_TRUE(type == kF32 ? value < -1e30F : value == -infinity);
     }
   });
+}
+
+/// In parts as well scores are right up to 2^126.
+TEST_F(LargeScores, NearOverflow) {
+  Seed seed;
+  Draws draw(seed);
+  forEach([&](const Form &form, DataType type) {
+    if (type != kF32)
+      return;
+    Problem problem =
+        problemOf(form, type, draw(1, 140), draw(1, 300), kSome[draw(0, 3)]);
+    problem.precision = Precision::tf32x3;
+    FlashCase flash(problem, form.tiles, draw(0, 1 << 30));
+    for (std::vector<float> *array : {&flash.q, &flash.k})
+      for (float &x : *array)
+        x = std::ldexp(float(draw(1 << 23, 1 << 24)), 60 - 24);
+    for (size_t i = 0; i < flash.k.size(); ++i)
+      if (i / form.headDim % 3 == 0)
+        flash.k[i] = -flash.k[i];
+    flash.scale = 0x1p-120;
+    flash.consultOracle();
+    Outcome outcome = run(flash);
+    EXPECT_LT(outcome.relativeError, 1e-4);
+    EXPECT_LT(outcome.lseError, 1e-4);
+  });
+}
+
+/// `score_spill` brings factors into range, so that its scores overflow as
+/// those of f32 do.
+TEST_F(LargeScoresInRounds, Overflow) {
+  Seed seed;
+  Draws draw(seed);
+  for (const Form &form : kRounds)
+    for (DataType type : form.types) {
+      if (type == kF16)
+        continue;
+      SCOPED_TRACE(form.name);
+      FlashCase flash(problemOf(form, type, draw(1, 140), draw(100, 300), {}),
+                      form.tiles, draw(0, 1 << 30));
+      llvm::fill(flash.q, 1e30F);
+      for (size_t row = 0; row < flash.k.size() / form.headDim; ++row)
+        std::fill_n(flash.k.begin() + row * form.headDim, form.headDim,
+                    row % 4   ? 1.0F
+                    : row % 8 ? -1e30F
+                              : 1e30F);
+      flash.consultOracle();
+      check(flash);
+    }
 }
 
 /// A score that is no number makes its row none, and no other.
