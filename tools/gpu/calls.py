@@ -12,7 +12,9 @@ wrong: one column of Q and of K adds a number to each score, in powers of 2.
     jumps    levels of -200 to 260 that change from block to block
 
 For every fifth query the number is negative: +200, falling, jumps down.  In
-"special" inputs a few queries, and some keys, hold NaN or an infinity.
+"special" inputs a few queries, and some keys, hold NaN or an infinity.  "huge"
+ones are whole numbers times a power of two, which f32 sums up exactly, so that
+fp64 finds the same scores; some of bf16 overflow f32 with one sign.
 """
 
 from __future__ import annotations
@@ -35,8 +37,12 @@ DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16,
 #: The largest number of 8 bits; PyTorch makes NaN of what is beyond.
 LARGEST_OF_8_BITS = 448.0
 LARGEST_OF_32_BITS = torch.finfo(torch.float32).max
-#: No lse of finite inputs lies beyond that.
+#: Beyond that errors of lse are not judged: infinite inputs give such scores.
 FAR = 2.0**100
+#: Powers of two that whole numbers of "huge" inputs are multiplied by at most,
+#: and what those of both signs are, whose products may not overflow.
+HUGE = {"bf16": 70, "f16": 13, "f8e4m3": 6}
+HUGE_OF_BOTH_SIGNS = 50
 
 
 #: What steered queries hold in column 0.
@@ -130,6 +136,10 @@ class Call:
                 self._put(self.q, value)
                 if self.chosen.random() < 0.3:
                     self._put(self.k, value)
+        elif p.inputs == "huge":
+            least = self.chosen.choice((-2, 0))
+            for array in (self.q, self.k):
+                self._whole(array, least)
         elif p.inputs in ("low", "rising", "jumps"):
             factor = p.scale or 1 / math.sqrt(p.head_dim)
             targets = steered(p.inputs, p.keys, self.chosen).to(device)
@@ -140,6 +150,16 @@ class Call:
 
     def _put(self, array: torch.Tensor, value: float) -> None:
         array[tuple(self.chosen.randrange(n) for n in array.shape)] = value
+
+    def _whole(self, array: torch.Tensor, least: int) -> None:
+        most = HUGE[self.problem.dtype]
+        if least < 0:
+            most = min(most, HUGE_OF_BOTH_SIGNS)
+        once = _once(array)
+        numbers = torch.randint(least, 3, once.shape, device=self.device,
+                                generator=self.generator)
+        power = self.chosen.choice((0, most // 2, most - 5, most))
+        once.copy_(numbers * 2.0 ** power)
 
     def _column(self, array: torch.Tensor, values: torch.Tensor) -> None:
         if array.itemsize == 1:

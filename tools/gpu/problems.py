@@ -31,7 +31,7 @@ PRIMES = (2, 3, 7, 13, 31, 61, 67, 127, 131, 191, 193, 257, 509, 1021)
 # ... how many tiles, and inputs; attn-run makes only the first four of them.
 TILES = (1, 1, 2, 3, 5, 8)
 BORDER_INPUTS = ("normal", "nan-key", "inf", "large", "normal", "special",
-                 "rising", "low", "jumps")
+                 "rising", "low", "jumps", "huge")
 UNBOUNDED = 1 << 30
 
 # For problems of small caches: shared memory of a block in KiB, from far less

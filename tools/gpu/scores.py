@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Forward attention on a GPU with scores of any size: right, and how fast?
+"""Attention on a GPU with scores of any size: right, and how fast?
 
     scores.py [--seeds N] [--time] [--sums]
 
 Queries and keys are whole numbers, so that f32 holds their scores exactly, and
-scales go up to 1e38 of either sign.  Prints one line per kernel and type and
-ends with the number of wrong results, 0 being right.
+scales go up to 1e38 of either sign; of gradients, whose weights come from lse,
+only up to 1.  Prints one line per kernel and type (schedules.py) and ends with
+the number of wrong results, 0 being right.
 
     --time   microseconds of ordinary problems, to compare builds: run it with
              each, on one machine
-    --sums   the error of long sums, which docs/using.md states
+    --sums   the error of long sums of one sign, o over keys and dv over queries,
+             beside what docs/using.md states
 """
 import argparse
 import math
@@ -25,22 +27,16 @@ PARSER.add_argument("--sums", action="store_true")
 if __name__ == "__main__":
     OPTIONS = PARSER.parse_args()  # help needs no GPU
 
+import reference  # noqa: E402
+import schedules  # noqa: E402
 import torch  # noqa: E402
 
 import attn  # noqa: E402
 
 F16, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
-REFUSED = (attn.CompileError, ValueError)  # no such kernel for the problem
+DTYPES = {schedules.F16: F16, schedules.BF16: BF16, schedules.F32: F32}
 LIMITS = {BF16: 6e-3, F16: 1e-3, F32: 1e-5}
 LARGEST = torch.finfo(F32).max
-
-# Kernels by a schedule that asks for them, and head dimensions.
-KERNELS = (
-    (None, 64, 64), (None, 128, 128), (None, 256, 256),
-    ("flash", 128, 128), ("cluster", 128, 128), ("streamed_query", 320, 320),
-    ("column_split", 512, 512), ("output_spill", 512, 512),
-    ("score_spill", 512, 512),
-)
 
 
 def truth(q, k, v, scale, mask):
@@ -92,34 +88,71 @@ def forward(q, k, v, **options):
     return o, lse
 
 
+def lines(table):
+    """(line, type, its title) of all lines."""
+    for line in table:
+        for name in line.dtypes:
+            yield line, DTYPES[name], (f"{line.name:>14} d {line.head_dim:4} "
+                                       f"{name:>4} ")
+
+
+def drawn(line, dtype, seed, far):
+    random.seed(seed)
+    torch.manual_seed(seed)
+    return *draw(line.head_dim, line.head_dim_v, dtype, far), random.choice(
+        ("none", "causal"))
+
+
+def report(title, worst, limits):
+    """Whether it is wrong; NaN is."""
+    bad = not all(found < limits[name] for name, found in worst.items())
+    print(title + " ".join(f"{name} {found:.1e}"
+                           for name, found in worst.items())
+          + " WRONG" * bad, flush=True)
+    return bad
+
+
+def larger(worst, found):
+    return {name: max(worst.get(name, 0.), x if x == x else math.inf)
+            for name, x in found.items()}
+
+
 def kernels(seeds):
     wrong = 0
-    for schedule, d, e in KERNELS:
-        for dtype in (BF16, F16, F32):
-            worst, refused = [0., 0.], None
-            for seed in range(seeds):
-                random.seed(seed)
-                torch.manual_seed(seed)
-                q, k, v, scale = draw(d, e, dtype, far=seed % 2 == 1)
-                mask = random.choice(("none", "causal"))
-                try:
-                    o, lse = forward(q, k, v, scale=scale, mask=mask,
-                                     schedule=schedule)
-                except REFUSED as error_:
-                    refused = str(error_).splitlines()[0][:90]
-                    break
-                want, want_lse = truth(q, k, v, scale, mask)
-                found = error(o, want), lse_error(lse, want_lse)
-                worst = [max(a, b if b == b else math.inf)
-                         for a, b in zip(worst, found)]
-            text = f"{schedule or 'derived':>14} d {d:4} {str(dtype)[6:]:>8} "
-            if refused:
-                print(text + "refused: " + refused)
-                continue
-            bad = not (worst[0] < LIMITS[dtype] and worst[1] < 1e-5)
-            wrong += bad
-            print(text + f"o {worst[0]:.1e} lse {worst[1]:.1e}"
-                  + " WRONG" * bad, flush=True)
+    for line, dtype, title in lines(schedules.FORWARD):
+        worst = {}
+        for seed in range(seeds):
+            q, k, v, scale, mask = drawn(line, dtype, seed, far=seed % 2 == 1)
+            o, lse = forward(q, k, v, scale=scale, mask=mask,
+                             schedule=line.text or None)
+            want, want_lse = truth(q, k, v, scale, mask)
+            worst = larger(worst, {"o": error(o, want),
+                                   "lse": lse_error(lse, want_lse)})
+        wrong += report(title, worst, {"o": LIMITS[dtype], "lse": 1e-5})
+    return wrong
+
+
+def gradients(seeds):
+    wrong = 0
+    for line, dtype, title in lines(schedules.BACKWARD):
+        worst, limit = {}, 2 * LIMITS[dtype]
+        for seed in range(seeds):
+            q, k, v, scale, mask = drawn(line, dtype, seed, far=False)
+            scale = math.copysign(random.choice((0.02, 0.125, 1)), scale)
+            o, lse = forward(q, k, v, scale=scale, mask=mask)
+            do = torch.randn_like(o)
+            got = attn.backward(do, q, k, v, o, lse, scale=scale, mask=mask,
+                                schedule=line.text or None)
+            torch.cuda.synchronize()
+            inputs = [t.double().requires_grad_() for t in (q, k, v)]
+            exact, _ = reference.attention(*inputs, mask, scale)
+            wanted = torch.autograd.grad(exact, inputs, do.double())
+            sizes = reference.gradient_sizes(q, k, v, do, mask, scale)
+            worst = larger(worst, {
+                name: reference.relative_error(ours, true, size)
+                for name, ours, true, size in zip(("dq", "dk", "dv"), got,
+                                                  wanted, sizes)})
+        wrong += report(title, worst, dict.fromkeys(worst, limit))
     return wrong
 
 
@@ -141,15 +174,14 @@ def extremes():
         x = torch.full((1, 1, 1, 64), 133120., device="cuda").to(dtype)
         wrong += expect(f"133120, {dtype}",
                         error(forward(x, x, x)[0], x.double()) < 1e-6)
-    for schedule, d, e in KERNELS:
-        q, k = (torch.randn(1, 2, 500, d, device="cuda").to(F16)
-                for _ in range(2))
-        v = torch.full((1, 2, 500, e), 65504., device="cuda").to(F16)
-        try:
-            o, _ = forward(q, k, v, schedule=schedule)
-        except REFUSED:
+    for line, dtype, title in lines(schedules.FORWARD):
+        if dtype != F16:
             continue
-        wrong += expect(f"65504 everywhere, {schedule or 'derived'}",
+        q, k = (torch.randn(1, 2, 500, line.head_dim, device="cuda").to(F16)
+                for _ in range(2))
+        v = torch.full((1, 2, 500, line.head_dim_v), 65504., device="cuda")
+        o, _ = forward(q, k, v.to(F16), schedule=line.text or None)
+        wrong += expect(title + "65504 everywhere",
                         bool(((o.double() - 65504).abs() <= 32).all()))
     for sign, what in ((1, "up"), (-1, "down")):
         q = torch.full((1, 2, 300, 128), 1e30, device="cuda").to(BF16)
@@ -194,20 +226,34 @@ def times(rounds=30):
                 print(text, flush=True)
 
 
+def lost(sums, values):
+    """The mean part of a sum that is missing: means of many columns, so that
+    roundings of results drop out."""
+    return (1 - sums / values.mean(2, dtype=torch.double)).mean().item()
+
+
 def sums():
-    """O of values of 1 over many keys: what is lost, over the bound."""
-    for log in (12, 14, 17, 20, 22):
-        keys = 2**log
-        q = torch.zeros(1, 1, 1, 64, device="cuda").to(BF16)
-        v = torch.ones(1, 1, keys, 64, device="cuda").to(BF16)
-        o, _ = forward(q, torch.zeros_like(v), v)
-        lost = 1 - o.double().min().item()
-        print(f"2^{log} keys: lost {lost:.2e}, bound {keys * 2**-27:.2e} and "
-              "one rounding, 3.9e-03")
+    """Sums of one sign whose terms have all their bits: what is lost?"""
+    for log in range(17, 25):
+        rows, few = 2**log, 128
+        values = (1 + torch.rand(1, 1, rows, 64, device="cuda")).to(BF16)
+        zeros = torch.zeros_like(values)
+        o, _ = forward(zeros[:, :, :few], zeros, values)
+        of_o = lost(o.double().mean(2), values)
+        keys = zeros[:, :, :few]
+        o, lse = forward(zeros, keys, keys)
+        _, _, dv = attn.backward(values, zeros, keys, keys, o, lse)
+        torch.cuda.synchronize()
+        of_dv = lost(dv.double().mean(2) * few / rows, values)
+        print(f"2^{log} terms: lost of o {of_o:.2e}, of dv {of_dv:.2e}; "
+              f"stated {rows * 2**-27:.2e}, at most {5 * rows * 2**-27:.2e}",
+              flush=True)
+        del values, zeros, o, lse, dv
 
 
 def main():
-    wrong = kernels(OPTIONS.seeds) + extremes()
+    wrong = (kernels(OPTIONS.seeds) + gradients(OPTIONS.seeds)
+             + extremes())
     if OPTIONS.sums:
         sums()
     if OPTIONS.time:

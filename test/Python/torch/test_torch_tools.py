@@ -11,9 +11,11 @@ import problems
 import pytest
 import reference
 import repeat
+import schedules
 import torch
 import train
 
+import attn
 from attn import _torch_backward
 
 theirs = torch.nn.functional.scaled_dot_product_attention
@@ -259,6 +261,30 @@ def test_steered_scores_are_where_they_should_be(inputs, scale):
     assert not calls.compare(call, outcome)["wrong"]
 
 
+@pytest.mark.parametrize("dtype", calls.HUGE)
+def test_huge_scores_are_exact_or_overflow_with_one_sign(dtype):
+    overflow = 0
+    for seed in range(40):
+        problem = problems.Problem(
+            seed, dtype, 1, 2, 2, 9, 40, 64, 64, "none", True, 0.5, False,
+            False, dict.fromkeys("qkvo", "bhnd"), "huge")
+        call = calls.Call(problem, "forward", "cpu")
+        terms = (call.q.double()[..., None, :] * call.k.double()[:, :, None])
+        exact = terms.sum(-1)
+        overflows = exact.abs() > calls.LARGEST_OF_32_BITS
+        overflow += bool(overflows.any())
+        assert torch.equal(exact.float().double()[~overflows],
+                           exact[~overflows])
+        assert not (terms[overflows] < 0).any()
+        sizes = terms.abs().sum(-1)
+        assert (sizes[~overflows] <= calls.LARGEST_OF_32_BITS).all()
+        o, lse = reference.attention(call.q, call.k, call.v, "none", 0.5)
+        outcome = calls.Outcome(o.half() if dtype == "f16" else o.bfloat16(),
+                                lse.float())
+        assert not calls.compare(call, outcome)["wrong"]
+    assert (overflow > 0) == (dtype == "bf16")
+
+
 def test_calls_of_a_schedule_are_aligned():
     for seed in range(30):
         p = problems.narrowed(problems.random_problem(seed, 200, 1e6))
@@ -326,3 +352,21 @@ def test_gradients_are_repeated_and_compared_with_fp64(monkeypatch):
     assert inputs.loose == (0,) and inputs.error() < 1
     inputs.outputs[1].mul_(1.1)
     assert inputs.error() > 1
+
+
+@pytest.mark.parametrize("queries, keys", [(1, 1), (33, 130), (700, 1500)])
+def test_every_schedule_of_the_table_takes_its_problems(queries, keys):
+    for line, problem in schedules.problems(queries, keys):
+        bound = attn.bound_schedule(attn.Problem(**problem),
+                                    machine="h100_sxm",
+                                    schedule=line.text or None)
+        for part in filter(None, line.text.split(", ")):
+            assert part in bound.split(", ")
+
+
+def test_the_table_has_every_schedule():
+    named = {line.name for line in (*schedules.FORWARD, *schedules.BACKWARD)}
+    for direction in ("forward", "backward"):
+        report = attn.plan(batch=1, heads=2, queries=1000, head_dim=128,
+                           direction=direction)
+        assert {p.schedule for p in (*report.plans, *report.refused)} <= named
