@@ -77,8 +77,7 @@ void BackwardFrame::reserve() {
   bufferV = allocate("value", 1, own, dimV);
   bufferQ = allocate("query", stages, block, dim);
   bufferGradient = allocate("output_gradient", stages, block, dimV);
-  auto numbers = SmemType::get(stages, 1, 2 * block, b.getF32Type());
-  bufferStatistics = AllocOp::create(b, numbers, "statistics");
+  reserveStatistics(stages);
   bufferScores = allocate("score_gradient", 2, block, own);
   // A part of dQ in f32, or 64 rows of dK or dV.
   int64_t columns = std::max<int64_t>(llvm::alignTo(dim, kPanel),

@@ -2,6 +2,8 @@
 
 #include "ColumnFrame.h"
 
+#include "LogSumExp.h"
+
 #include "attn/Schedule/Schedule.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -31,7 +33,7 @@ KernelOp ColumnFrame::declare() {
                 problem.headDimV, element);
   arguments.operand("o", element);
   if (problem.lse)
-    arguments.operand("lse", b.getF32Type());
+    declareLse(arguments, b, problem);
   // P of a warp, and four numbers of every lane.
   int64_t imageWords = kWarpRows * kKeys / 2 + 4 * 32;
   arguments.perBlock(kScratchRole, i32,

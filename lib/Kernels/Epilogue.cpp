@@ -52,8 +52,15 @@ void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
   }
 }
 
-void attn::storeLse(TileBuilder &b, const Arguments &arguments, Value lse,
-                    const Tile &tile, Scalar queries, Scalar row) {
-  StoreRowOp::create(
-      b, lse, arguments.vector(b, "lse", tile.batch, tile.head, queries), row);
+void attn::storeLse(TileBuilder &b, const Arguments &arguments,
+                    const LogSumExp &lse, const Tile &tile, Scalar queries,
+                    Scalar row) {
+  auto store = [&](Value words, StringRef role) {
+    if (words)
+      StoreRowOp::create(
+          b, words, arguments.vector(b, role, tile.batch, tile.head, queries),
+          row);
+  };
+  store(lse.high, "lse");
+  store(lse.low, "lse_low");
 }

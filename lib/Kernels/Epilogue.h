@@ -17,8 +17,9 @@ void storeOutput(TileBuilder &builder, mlir::ValueRange parts,
                  Scalar warpRow, Scalar row);
 
 /// Stores a warp's log-sum-exps from `row` of a tile's head on.
-void storeLse(TileBuilder &builder, const Arguments &arguments, mlir::Value lse,
-              const Tile &tile, Scalar queries, Scalar row);
+void storeLse(TileBuilder &builder, const Arguments &arguments,
+              const LogSumExp &lse, const Tile &tile, Scalar queries,
+              Scalar row);
 
 /// How a warpgroup stages its rows for TMA.
 struct Strips {

@@ -2,6 +2,8 @@
 
 #include "FlashFrame.h"
 
+#include "LogSumExp.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -51,7 +53,7 @@ KernelOp FlashFrame::declare() {
   else
     arguments.map(b, "o", kGroupRows, problem.headDimV, outputElement());
   if (problem.lse)
-    arguments.operand("lse", b.getF32Type());
+    declareLse(arguments, b, problem);
   // Clusters take tiles by their numbers.
   if (persistent && !isInCluster())
     arguments.pointer(kCounterRole, b.getI32Type());

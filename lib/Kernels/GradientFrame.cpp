@@ -133,7 +133,8 @@ Value GradientFrame::factorOf(Value accumulator) const {
 //===----------------------------------------------------------------------===//
 
 void GradientFrame::declareStatistics() {
-  arguments.perStrip("scratch_statistics", b.getF32Type(), 2 * kStripRows);
+  arguments.perStrip("scratch_statistics", b.getF32Type(),
+                     statisticCount() * kStripRows);
 }
 
 Scalar GradientFrame::numberOf(Scalar batch, Scalar head, Scalar block) const {
@@ -146,27 +147,38 @@ Value GradientFrame::statistics(Scalar number, int64_t first,
   auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
                             /*align=*/4);
   Scalar one = b.wide(b.i32(1));
-  Scalar offset = b.wide(number) * (2 * block);
+  Scalar offset = b.wide(number) * blockNumbers();
   if (first != 0)
     offset = offset + first;
   return ViewOp::create(b, type, arguments.get(b, "scratch_statistics"), offset,
                         count, one);
 }
 
-Value GradientFrame::statisticOf(const Tile &tile, Scalar row, int64_t first,
+Value GradientFrame::statisticOf(const Tile &tile, Scalar row, Statistic which,
                                  int64_t rows) const {
   // Rows behind the head's last block are behind the rows of that one.
   Scalar number = b.min(row / block, (ownRows - 1) / block);
   Scalar begin = number * block;
   Scalar count = b.min(ownRows - begin, b.i32(block));
-  Value all = statistics(numberOf(tile.batch, tile.head, number), first, count);
+  Value all = statistics(numberOf(tile.batch, tile.head, number),
+                         firstOf(which), count);
   return LoadRowOp::create(b, b.rowType(rows), all, row - begin);
+}
+
+Shift GradientFrame::shiftOfRows(const Tile &tile, Scalar row,
+                                 int64_t rows) const {
+  Shift shift{statisticOf(tile, row, Statistic::shift, rows), nullptr};
+  if (problem.lseLow)
+    shift.low = [low = statisticOf(tile, row, Statistic::low, rows)] {
+      return low;
+    };
+  return shift;
 }
 
 GradientFrame::RowStatistics GradientFrame::statisticsOf(const Tile &tile,
                                                          Scalar row) const {
-  Value shift = statisticOf(tile, row, /*first=*/0);
-  return {shift, statisticOf(tile, row, /*first=*/block)};
+  Shift shift = shiftOfRows(tile, row);
+  return {shift, statisticOf(tile, row, Statistic::delta)};
 }
 
 void GradientFrame::loadStatistics(const Ring &ring, Place place,
@@ -177,9 +189,22 @@ void GradientFrame::loadStatistics(const Ring &ring, Place place,
                       place.slot);
 }
 
-Value GradientFrame::columnsOf(Scalar slot, int64_t first) const {
+void GradientFrame::reserveStatistics(int64_t slots) {
+  auto type = SmemType::get(slots, 1, blockNumbers(), b.getF32Type());
+  bufferStatistics = AllocOp::create(b, type, "statistics");
+}
+
+Value GradientFrame::columnsOf(Scalar slot, Statistic which) const {
   return GetColumnsOp::create(b, b.accType(kWarpRows, streamed),
-                              bufferStatistics, slot, b.i32(0), b.i32(first));
+                              bufferStatistics, slot, b.i32(0),
+                              b.i32(firstOf(which)));
+}
+
+Shift GradientFrame::shiftColumns(Scalar slot) const {
+  Shift shift{columnsOf(slot, Statistic::shift), nullptr};
+  if (problem.lseLow)
+    shift.low = [this, slot] { return columnsOf(slot, Statistic::low); };
+  return shift;
 }
 
 //===----------------------------------------------------------------------===//

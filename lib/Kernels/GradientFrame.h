@@ -13,13 +13,15 @@
 // **Statistics** go from launch to launch in blocks of queries, those of a head
 // behind each other, then heads, then batch entries.  A block is, for each of
 // its queries, what is added to a score, -log2(e) LSE, and then for each of
-// them D.  That launch has its blocks for *strips* of 64 queries (Kernels.h).
+// them D; and where LSE has a low word, that of what is added.  That launch has
+// its blocks for *strips* of 64 queries (Kernels.h).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_GRADIENTFRAME_H
 #define ATTN_LIB_KERNELS_GRADIENTFRAME_H
 
+#include "GradientScores.h"
 #include "Mask.h"
 #include "TileBlocks.h"
 #include "TileOrder.h"
@@ -110,22 +112,36 @@ struct GradientFrame {
   void declareStatistics();
   /// The number of a block of queries in scratch memory.
   Scalar numberOf(Scalar batch, Scalar head, Scalar block) const;
+  /// What a block has for each of its queries, in order.
+  enum class Statistic { shift, delta, low };
+  int64_t statisticCount() const { return problem.lseLow ? 3 : 2; }
+  /// Numbers of a block, and where those of a statistic begin.
+  int64_t blockNumbers() const { return statisticCount() * block; }
+  int64_t firstOf(Statistic which) const { return int64_t(which) * block; }
   /// Some of the numbers of a block, those from `first` on, as a vector.
   mlir::Value statistics(Scalar number, int64_t first, Scalar count) const;
-  /// Those that a block has from `first` on, of some of the tile's own queries,
-  /// all of one block, from `row` on.
-  mlir::Value statisticOf(const Tile &tile, Scalar row, int64_t first,
+  mlir::Value statistics(Scalar number) const {
+    return statistics(number, /*first=*/0, b.i32(blockNumbers()));
+  }
+  /// One of some of the tile's own queries, all of one block, from `row` on.
+  mlir::Value statisticOf(const Tile &tile, Scalar row, Statistic which,
                           int64_t rows = kWarpRows) const;
+  Shift shiftOfRows(const Tile &tile, Scalar row,
+                    int64_t rows = kWarpRows) const;
   struct RowStatistics {
-    mlir::Value shift, delta;
+    Shift shift;
+    mlir::Value delta;
   };
   RowStatistics statisticsOf(const Tile &tile, Scalar row) const;
   /// Starts loading the numbers of a step's queries beside what else the slot
   /// of the ring gets.
   void loadStatistics(const Ring &ring, Place place, const Tile &tile,
                       const Step &step) const;
-  /// Those of a slot from `first` on as a fragment of equal rows.
-  mlir::Value columnsOf(Scalar slot, int64_t first) const;
+  /// A buffer of them for so many blocks.
+  void reserveStatistics(int64_t slots);
+  /// One of a slot as a fragment of equal rows.
+  mlir::Value columnsOf(Scalar slot, Statistic which) const;
+  Shift shiftColumns(Scalar slot) const;
 
   //===--------------------------------------------------------------------===//
   // Walks

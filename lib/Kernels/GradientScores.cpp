@@ -2,23 +2,40 @@
 
 #include "GradientScores.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-Value attn::shiftOf(TileBuilder &b, Value lse, Scalar firstRow,
-                    Scalar endOfRows) {
-  double infinity = std::numeric_limits<double>::infinity();
-  return b.map(
-      lse, lse.getType(), [&](Scalar row, Scalar, ArrayRef<Scalar> v) -> Value {
-        Scalar none = b.f32(-infinity);
-        Scalar shift = b.select(v[0] == none, none, v[0] * b.f32(-kLog2E));
-        if (!Value(endOfRows))
-          return shift;
-        return b.select(firstRow + row < endOfRows, shift, none);
+Shift attn::shiftOf(TileBuilder &b, const LogSumExp &lse, const TwoWords &bits,
+                    Scalar firstRow, Scalar endOfRows) {
+  Type type = lse.high.getType();
+  auto unlessBehind = [&](Scalar row, Scalar shift, double none) {
+    if (!Value(endOfRows))
+      return shift;
+    return b.select(firstRow + row < endOfRows, shift, b.f32(none));
+  };
+  if (!lse.low) {
+    Value shift = b.map(
+        lse.high, type, [&](Scalar row, Scalar, ArrayRef<Scalar> v) -> Value {
+          Scalar none = b.f32(-kInfinity);
+          Scalar shift = b.select(v[0] == none, none, v[0] * b.f32(-kLog2E));
+          return unlessBehind(row, shift, -kInfinity);
+        });
+    return {shift, nullptr};
+  }
+  Value high = b.map(
+      lse.high, type, [&](Scalar row, Scalar, ArrayRef<Scalar> v) -> Value {
+        Scalar none = b.f32(-kInfinity);
+        Scalar shift =
+            b.select(v[0] == none, none, -b.product(v[0], bits.high));
+        return unlessBehind(row, shift, -kInfinity);
       });
+  Value low = b.map({lse.high, lse.low}, type,
+                    [&](Scalar row, Scalar, ArrayRef<Scalar> v) -> Value {
+                      Scalar low = -times(b, {v[0], v[1]}, bits).low;
+                      return unlessBehind(row, finiteOrZero(b, low), 0);
+                    });
+  return {high, [low] { return low; }};
 }
 
 Value attn::deltaOf(TileBuilder &b, Value products, Value dlse, Scalar row) {
@@ -44,27 +61,43 @@ static Value unless(TileBuilder &b, Scalar condition, Value value,
       [&]() -> SmallVector<Value> { return {other()}; })[0];
 }
 
-Value attn::weightsOf(TileBuilder &b, const ScoreScale &scale, Value scores,
-                      Value shift) {
-  return b.map({scores, shift}, scores.getType(),
+/// 2^x of exponents, and of the low words of a shift if there are any.
+static Value powersOf(TileBuilder &b, const Shift &shift, ValueRange inputs,
+                      function_ref<Scalar(ArrayRef<Scalar>)> exponent) {
+  Type type = inputs[0].getType();
+  auto power = [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+    return b.exp2(exponent(v));
+  };
+  if (!shift.low)
+    return b.map(inputs, type, power);
+  Value exponents =
+      b.map(inputs, type, [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+        return exponent(v);
+      });
+  return b.map({exponents, shift.low()}, type,
                [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                 return b.exp2(b.fma(v[0], scale.factor, v[1]));
+                 return b.exp2(v[0] + v[1]);
                });
 }
 
 Value attn::weightsOf(TileBuilder &b, const ScoreScale &scale, Value scores,
-                      Value shift, Scalar isOpen,
+                      const Shift &shift) {
+  return powersOf(b, shift, {scores, shift.high}, [&](ArrayRef<Scalar> v) {
+    return b.fma(v[0], scale.factor, v[1]);
+  });
+}
+
+Value attn::weightsOf(TileBuilder &b, const ScoreScale &scale, Value scores,
+                      const Shift &shift, Scalar isOpen,
                       function_ref<Value(Value scores)> hide) {
   scores = scale.orient(b, scores);
   scores = unless(b, isOpen, scores, [&] { return hide(scores); });
   return weightsOf(b, scale, scores, shift);
 }
 
-Value attn::factorOfKept(TileBuilder &b, Value max, Value shift) {
-  return b.map({max, shift}, max.getType(),
-               [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                 return b.exp2(v[0] + v[1]);
-               });
+Value attn::factorOfKept(TileBuilder &b, Value max, const Shift &shift) {
+  return powersOf(b, shift, {max, shift.high},
+                  [&](ArrayRef<Scalar> v) { return v[0] + v[1]; });
 }
 
 Value attn::gradientOf(TileBuilder &b, Value weights, Value gradient,

@@ -6,7 +6,8 @@
 //   dS = P (dP - D)         D = rowsum(dO * O) - dLSE
 //
 // Shift and D are a value for each query: rows where rows are queries, and
-// fragments of equal rows where columns are.
+// fragments of equal rows where columns are.  With the low word of LSE the
+// shift has one as well (ScoreScale.h); else it is rounded to f32.
 //
 // What is hidden has a score of -inf and P = 0.
 //
@@ -17,12 +18,23 @@
 
 #include "ScoreScale.h"
 
+#include <functional>
+
 namespace attn {
 
-/// -log2(e) LSE.  A query that sees nothing has LSE = -inf and P = 0, and so
-/// have those from `endOfRows` on, if given, of rows from `firstRow` on.
-mlir::Value shiftOf(TileBuilder &builder, mlir::Value lse,
-                    Scalar firstRow = Scalar(), Scalar endOfRows = Scalar());
+/// What is added to c times a score.  `low` is null if LSE has no low word; it
+/// brings that of the shift when the high one is done with, whose registers it
+/// may take.
+struct Shift {
+  mlir::Value high;
+  std::function<mlir::Value()> low;
+};
+
+/// -log2(e) LSE; with a low word LSE times `bits` (`bitsOfNatural`), less than
+/// 0.  A query that sees nothing has LSE = -inf and P = 0, and so have those
+/// from `endOfRows` on, if given, of rows from `firstRow` on.
+Shift shiftOf(TileBuilder &builder, const LogSumExp &lse, const TwoWords &bits,
+              Scalar firstRow = Scalar(), Scalar endOfRows = Scalar());
 
 /// D of queries from `row` on, from the inner products of their rows of O and
 /// dO and, unless it is 0, a view of dLSE.
@@ -35,16 +47,16 @@ mlir::Value deltaOf(TileBuilder &builder, mlir::Value output,
 
 /// P from oriented scores.
 mlir::Value weightsOf(TileBuilder &builder, const ScoreScale &scale,
-                      mlir::Value scores, mlir::Value shift);
+                      mlir::Value scores, const Shift &shift);
 /// P from scores as they come, some of which `hide` hides unless `isOpen`.
 mlir::Value weightsOf(TileBuilder &builder, const ScoreScale &scale,
-                      mlir::Value scores, mlir::Value shift, Scalar isOpen,
+                      mlir::Value scores, const Shift &shift, Scalar isOpen,
                       llvm::function_ref<mlir::Value(mlir::Value scores)> hide);
 
 /// What weights that were kept, which stand at a block's maximum
 /// (GroupSoftmax.h), are to be multiplied by to be P.
 mlir::Value factorOfKept(TileBuilder &builder, mlir::Value max,
-                         mlir::Value shift);
+                         const Shift &shift);
 
 /// dS from P and dP; where dP is not a number, neither is dS.
 mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,

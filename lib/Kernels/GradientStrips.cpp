@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GradientFrame.h"
-#include "GradientScores.h"
 
 using namespace mlir;
 using namespace attn;
@@ -16,7 +15,7 @@ using namespace attn::tile;
 void attn::declareOrigins(GradientFrame &f) {
   f.arguments.operand("o", f.element);
   f.arguments.operand("do", f.element);
-  f.arguments.operand("lse", f.b.getF32Type());
+  declareLse(f.arguments, f.b, f.problem);
   if (f.problem.dlse)
     f.arguments.operand("dlse", f.b.getF32Type());
 }
@@ -28,10 +27,18 @@ public:
   Origins(const GradientFrame &f, const StripRows &at)
       : f(f), b(f.b), at(at), queries(f.arguments.get(b, "queries")) {}
 
-  Value shift() const {
-    Value lse =
-        LoadRowOp::create(b, b.rowType(kWarpRows), vector("lse"), at.row);
-    return shiftOf(b, lse, at.row, /*endOfRows=*/queries);
+  Shift shift() const {
+    auto load = [&](StringRef role) -> Value {
+      return LoadRowOp::create(b, b.rowType(kWarpRows), vector(role), at.row);
+    };
+    LogSumExp lse{load("lse"), Value()};
+    TwoWords bits;
+    if (f.problem.lseLow) {
+      lse.low = load("lse_low");
+      ScoreScale scale(b, f.arguments.get(b, "scale"), f.request.scale);
+      bits = scale.bitsOfNatural(b);
+    }
+    return shiftOf(b, lse, bits, at.row, /*endOfRows=*/queries);
   }
 
   Value delta() const {
@@ -58,22 +65,24 @@ private:
 
 } // namespace
 
-/// To the numbers of the block, those of a statistic from `first` on.
+/// To the numbers of the block.
 static void store(const GradientFrame &f, const StripRows &at, Value values,
-                  int64_t first) {
-  TileBuilder &b = f.b;
-  Value view = f.statistics(at.block, /*first=*/0, b.i32(2 * f.block));
+                  GradientFrame::Statistic which) {
   Scalar row = at.strip * kStripRows + at.warp * kWarpRows;
-  StoreRowOp::create(b, values, view, row + first);
+  StoreRowOp::create(f.b, values, f.statistics(at.block),
+                     row + f.firstOf(which));
 }
 
 void attn::leaveShift(const GradientFrame &f, const StripRows &at) {
-  store(f, at, Origins(f, at).shift(), /*first=*/0);
+  Shift shift = Origins(f, at).shift();
+  store(f, at, shift.high, GradientFrame::Statistic::shift);
+  if (shift.low)
+    store(f, at, shift.low(), GradientFrame::Statistic::low);
 }
 
 // In this order: rows of O and dO on their way take all registers there are.
 void attn::leaveStatistics(const GradientFrame &f, const StripRows &at) {
-  store(f, at, Origins(f, at).delta(), /*first=*/f.block);
+  store(f, at, Origins(f, at).delta(), GradientFrame::Statistic::delta);
   leaveShift(f, at);
 }
 
@@ -83,6 +92,8 @@ KernelOp attn::prepareStrips(GradientFrame &f, function_ref<void()> declare,
   declare();
   for (StringRef size : {"queries", "heads"})
     f.arguments.scalar(size, b.getI32Type());
+  if (f.problem.lseLow)
+    f.arguments.scalar("scale", b.getF32Type());
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
   leave(StripRows(f));
   ReturnOp::create(b);

@@ -250,20 +250,23 @@ GroupSoftmax::Rows GroupSoftmax::whole(TileBuilder &b, Rows rows) const {
           RowCombineOp::create(b, rows.max.getType(), /*max=*/false, rows.sum)};
 }
 
-GroupSoftmax::End GroupSoftmax::end(TileBuilder &b, Rows rows,
+GroupSoftmax::End GroupSoftmax::end(TileBuilder &b, Rows rows, bool hasLow,
                                     Value more) const {
   Value inverse = inverseOf(b, rows.sum);
   SmallVector<Value> inputs = {rows.sum, rows.max};
   if (more)
     inputs.push_back(more);
-  Value lse =
-      b.map(inputs, rows.max.getType(),
-            [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-              Scalar log = b.log2(x[0]);
-              if (more)
-                log = log - x[2];
-              return b.select(x[0] == b.f32(0), b.f32(-kInfinity),
-                              log * b.f32(1 / kLog2E) + naturalOf(b, x[1]));
-            });
-  return {inverse, lse};
+  auto logOf = [&](ArrayRef<Scalar> x) {
+    Scalar log = b.log2(x[0]);
+    return more ? log - x[2] : log;
+  };
+  auto plain = [&](ArrayRef<Scalar> x) {
+    return logOf(x) * b.f32(1 / kLog2E) + naturalOf(b, x[1]);
+  };
+  // Where positions are no bits there is no second word.
+  auto binary = [&](ArrayRef<Scalar> x) -> TwoWords {
+    Scalar isLarge = b.f32(kFirstByBits) <= b.abs(x[1]);
+    return {b.select(isLarge, b.f32(kInfinity), x[1]), logOf(x)};
+  };
+  return {inverse, scale.logSumExp(b, inputs, hasLow, plain, binary)};
 }

@@ -116,15 +116,17 @@ public:
   /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
   /// LSE = ln(2) (M + log2(l)), or -inf.
   struct End {
-    mlir::Value inverse, lse;
+    mlir::Value inverse;
+    LogSumExp lse;
   };
-  End finish(TileBuilder &builder, Rows rows) const {
-    return end(builder, whole(builder, rows));
+  End finish(TileBuilder &builder, Rows rows, bool hasLow) const {
+    return end(builder, whole(builder, rows), hasLow);
   }
   /// Rows whose sums are whole, and what such end with.
   Rows whole(TileBuilder &builder, Rows rows) const;
   /// With `more`, sums are those of weights 2^more times as large.
-  End end(TileBuilder &builder, Rows rows, mlir::Value more = {}) const;
+  End end(TileBuilder &builder, Rows rows, bool hasLow,
+          mlir::Value more = {}) const;
 
 private:
   Join moveTo(TileBuilder &builder, mlir::Value max, mlir::Value output,

@@ -2,6 +2,8 @@
 
 #include "HeldFrame.h"
 
+#include "LogSumExp.h"
+
 #include "attn/Schedule/Schedule.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -29,7 +31,7 @@ KernelOp HeldFrame::declare() {
   arguments.map(b, "v", kPiece, problem.headDimV, element);
   arguments.map(b, "o", kGroupRows, problem.headDimV, element);
   if (problem.lse)
-    arguments.operand("lse", b.getF32Type());
+    declareLse(arguments, b, problem);
   arguments.pointer(kCounterRole, b.getI32Type());
   arguments.perBlock(kScratchRole, b.getI32Type(), kRows * column * columnTiles,
                      /*beyondKeys=*/halves * kHalf);

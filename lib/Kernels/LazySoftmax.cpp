@@ -191,18 +191,25 @@ Value LazySoftmax::scaled(TileBuilder &b, const Early &step,
       [&] { return SmallVector<Value>{output}; })[0];
 }
 
-LazySoftmax::End LazySoftmax::finish(TileBuilder &b, Rows rows) const {
-  auto type = cast<RowType>(rows.reference.getType());
-  Value sum = RowCombineOp::create(b, type, /*max=*/false, rows.sum);
+LazySoftmax::End LazySoftmax::finish(TileBuilder &b, Rows rows,
+                                     bool hasLow) const {
+  Value sum = RowCombineOp::create(b, rows.reference.getType(), /*max=*/false,
+                                   rows.sum);
   Value inverse = inverseOf(b, sum);
-  Value lse =
-      b.map({sum, rows.reference}, type,
-            [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-              Scalar log = b.log2(x[0]), ln2 = b.f32(1 / kLog2E);
-              Scalar near = (log - shift(b, x[1])) * ln2;
-              Scalar far = scale.natural(b, x[1]) + (log - b.f32(bias)) * ln2;
-              Scalar value = b.select(isFar(b, distance(b, x[1])), far, near);
-              return b.select(x[0] == b.f32(0), b.f32(-kInfinity), value);
-            });
-  return {inverse, lse};
+  auto plain = [&](ArrayRef<Scalar> x) {
+    Scalar log = b.log2(x[0]), ln2 = b.f32(1 / kLog2E);
+    Scalar near = (log - shift(b, x[1])) * ln2;
+    Scalar far = scale.natural(b, x[1]) + (log - b.f32(bias)) * ln2;
+    return b.select(isFar(b, distance(b, x[1])), far, near);
+  };
+  // Near weights stand at the rounded shift, far ones at the score.
+  auto binary = [&](ArrayRef<Scalar> x) -> TwoWords {
+    Scalar log = b.log2(x[0]);
+    Scalar far = (log - b.f32(bias)) + scale.lostBits(b, x[1]);
+    Scalar isFar = ::isFar(b, distance(b, x[1]));
+    return {b.select(isFar, scale.bits(b, x[1]), -shift(b, x[1])),
+            b.select(isFar, far, log)};
+  };
+  return {inverse,
+          scale.logSumExp(b, {sum, rows.reference}, hasLow, plain, binary)};
 }

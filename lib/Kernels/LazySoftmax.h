@@ -86,9 +86,10 @@ public:
   /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
   /// LSE = ln(2) (c r + log2(l) - b), or -inf.
   struct End {
-    mlir::Value inverse, lse;
+    mlir::Value inverse;
+    LogSumExp lse;
   };
-  End finish(TileBuilder &builder, Rows rows) const;
+  End finish(TileBuilder &builder, Rows rows, bool hasLow) const;
 
 private:
   /// Scores, and what is added to c times them.

@@ -20,7 +20,7 @@ KernelOp attn::prepareFlags(GradientFrame &f) {
   return prepareStrips(
       f,
       [&] {
-        f.arguments.operand("lse", b.getF32Type());
+        declareLse(f.arguments, b, f.problem);
         f.declareStatistics();
         declareFlagsOfStrips(f);
       },

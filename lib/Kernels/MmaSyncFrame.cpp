@@ -2,6 +2,7 @@
 
 #include "MmaSyncFrame.h"
 
+#include "LogSumExp.h"
 #include "TileOrder.h"
 
 using namespace mlir;
@@ -24,7 +25,7 @@ void MmaSyncFrame::declareArguments() {
   for (StringRef operand : {"q", "k", "v", "o"})
     arguments.operand(operand, element);
   if (problem.lse)
-    arguments.operand("lse", b.getF32Type());
+    declareLse(arguments, b, problem);
   declareProblem(arguments, b, problem.mask.kind);
 }
 

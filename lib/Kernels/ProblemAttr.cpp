@@ -58,16 +58,17 @@ constexpr Field kFields[] = {
     {"keys", &Problem::keys},          {"head_dim", &Problem::headDim},
     {"head_dim_v", &Problem::headDimV}};
 
-/// Yes or no about a gradient.
+/// Yes or no.
 struct Flag {
   StringLiteral name;
   bool Problem::*member;
 };
 
-constexpr StringLiteral kKeeps = "keeps_weights";
-
 constexpr Flag kBackwardFlags[] = {{"deterministic", &Problem::deterministic},
                                    {"dlse", &Problem::dlse}};
+/// Of both directions, said only where it holds.
+constexpr Flag kRareFlags[] = {{"lse_low", &Problem::lseLow},
+                               {"keeps_weights", &Problem::keepsWeights}};
 
 } // namespace
 
@@ -92,8 +93,9 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
       attributes.push_back(
           b.getNamedAttr(flag.name, b.getBoolAttr(problem.*flag.member)));
   }
-  if (problem.keepsWeights)
-    attributes.push_back(b.getNamedAttr(kKeeps, b.getBoolAttr(true)));
+  for (const Flag &flag : kRareFlags)
+    if (problem.*flag.member)
+      attributes.push_back(b.getNamedAttr(flag.name, b.getBoolAttr(true)));
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
@@ -129,11 +131,10 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
       return std::nullopt;
     problem.direction = *direction;
   }
-  for (const Flag &flag : kBackwardFlags)
-    if (auto value = attribute.getAs<BoolAttr>(flag.name))
-      problem.*flag.member = value.getValue();
-  if (auto value = attribute.getAs<BoolAttr>(kKeeps))
-    problem.keepsWeights = value.getValue();
+  for (ArrayRef<Flag> flags : {ArrayRef(kBackwardFlags), ArrayRef(kRareFlags)})
+    for (const Flag &flag : flags)
+      if (auto value = attribute.getAs<BoolAttr>(flag.name))
+        problem.*flag.member = value.getValue();
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)

@@ -16,12 +16,16 @@
 // are *centred* first: 2^fma(s - r, c, 0), where s = r has weight 1 whatever c
 // is.  That is a branch of the warp, which ordinary scores do not take.
 //
+// LSE in two words.  c is rounded too, and in c r that shows as the rounding of
+// the product does.  So where an LSE has two words its bits are not taken times
+// ln(2), but times |scale| / c, and back times c / |scale|.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_SCORESCALE_H
 #define ATTN_LIB_KERNELS_SCORESCALE_H
 
-#include "TileBuilder.h"
+#include "LogSumExp.h"
 
 #include <cmath>
 #include <limits>
@@ -51,10 +55,22 @@ public:
   Scalar bits(TileBuilder &builder, Scalar score) const {
     return builder.product(score, factor);
   }
+  /// And what that is rounded by.
+  Scalar lostBits(TileBuilder &builder, Scalar score) const {
+    return builder.fma(score, factor, -bits(builder, score));
+  }
   /// The natural logarithm that a score stands for, where c s may overflow.
   Scalar natural(TileBuilder &builder, Scalar score) const {
     return score * builder.product(factor, builder.f32(1 / kLog2E));
   }
+  /// The natural logarithms of one bit, and bits of a natural logarithm of 1.
+  TwoWords naturalOfBit(TileBuilder &builder) const;
+  TwoWords bitsOfNatural(TileBuilder &builder) const;
+  /// Log-sum-exps as LogSumExp.h has them.
+  LogSumExp logSumExp(
+      TileBuilder &builder, mlir::ValueRange rows, bool hasLow,
+      llvm::function_ref<Scalar(llvm::ArrayRef<Scalar> numbers)> plain,
+      llvm::function_ref<TwoWords(llvm::ArrayRef<Scalar> numbers)> bits) const;
   /// Scores less the centres of their rows; what overflowed is the largest f32.
   mlir::Value centre(TileBuilder &builder, mlir::Value scores,
                      mlir::Value centres) const;
@@ -65,6 +81,10 @@ public:
   Scalar factor; ///< c
 
 private:
+  TwoWords ratio(TileBuilder &builder, Scalar a, Scalar b,
+                 double otherwise) const;
+
+  Scalar size;      ///< |scale|
   Scalar direction; ///< -1 or 0, unless the scale is positive
 };
 

@@ -84,23 +84,29 @@ Softmax::Step Softmax::step(TileBuilder &b, Rows rows, Value scores,
       {max, b.rowSum(weights, scaleRows(b, rows.sum, alpha))}, weights, alpha};
 }
 
-Softmax::End Softmax::finish(TileBuilder &b, Rows rows, Whole wholeSum) const {
-  auto type = cast<RowType>(rows.max.getType());
-  Value sum = RowCombineOp::create(b, type, /*max=*/false, rows.sum);
+Softmax::End Softmax::finish(TileBuilder &b, Rows rows, bool hasLow,
+                             Whole wholeSum) const {
+  Value sum =
+      RowCombineOp::create(b, rows.max.getType(), /*max=*/false, rows.sum);
   if (wholeSum)
     sum = wholeSum(sum);
   Value inverse = inverseOf(b, sum);
-  Value lse = b.map(
-      {sum, rows.max}, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-        Scalar log = b.log2(x[0]), ln2 = b.f32(1 / kLog2E);
-        Scalar reference = this->reference(b, x[1]);
-        Scalar shift = -scale.bits(b, reference);
-        Scalar largest = b.min(reference, b.f32(kLargest));
-        Scalar far = scale.natural(b, largest) + log * ln2;
-        Scalar value = b.select(isFar(b, shift), far, (log - shift) * ln2);
-        return b.select(x[0] == b.f32(0), b.f32(-kInfinity), value);
-      });
-  return {inverse, lse};
+  auto plain = [&](ArrayRef<Scalar> x) {
+    Scalar log = b.log2(x[0]), ln2 = b.f32(1 / kLog2E);
+    Scalar reference = this->reference(b, x[1]);
+    Scalar shift = -scale.bits(b, reference);
+    Scalar largest = b.min(reference, b.f32(kLargest));
+    Scalar far = scale.natural(b, largest) + log * ln2;
+    return b.select(isFar(b, shift), far, (log - shift) * ln2);
+  };
+  // Near weights stand at the rounded shift, far ones at the score.
+  auto binary = [&](ArrayRef<Scalar> x) -> TwoWords {
+    Scalar log = b.log2(x[0]), reference = this->reference(b, x[1]);
+    Scalar bits = scale.bits(b, reference);
+    Scalar lost = scale.lostBits(b, reference);
+    return {bits, b.select(isFar(b, bits), log + lost, log)};
+  };
+  return {inverse, scale.logSumExp(b, {sum, rows.max}, hasLow, plain, binary)};
 }
 
 Value attn::scaleRows(TileBuilder &b, Value fragment, Value factors) {

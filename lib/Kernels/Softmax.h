@@ -56,9 +56,11 @@ public:
   /// Ends the rows: 1 / l, or 0 for a row that saw nothing, and
   /// LSE = ln(2) (c m + log2(l)), or -inf.
   struct End {
-    mlir::Value inverse, lse;
+    mlir::Value inverse;
+    LogSumExp lse;
   };
-  End finish(TileBuilder &builder, Rows rows, Whole wholeSum = nullptr) const;
+  End finish(TileBuilder &builder, Rows rows, bool hasLow,
+             Whole wholeSum = nullptr) const;
 
 private:
   /// What weights are relative to: m, or 0 for a row whose maximum is -inf.

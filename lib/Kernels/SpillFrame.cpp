@@ -3,6 +3,7 @@
 #include "SpillFrame.h"
 
 #include "InputParts.h"
+#include "LogSumExp.h"
 #include "MergedGradients.h"
 #include "MergedSpill.h"
 
@@ -128,7 +129,7 @@ void SpillFrame::declareRound() {
       arguments.operand("o", b.getF32Type());
     }
     if (hasOutputs && problem.lse)
-      arguments.operand("lse", b.getF32Type());
+      declareLse(arguments, b, problem);
     for (StringRef size : {"first_head", "round_heads", "first_query"})
       arguments.scalar(size, b.getI32Type());
     return;

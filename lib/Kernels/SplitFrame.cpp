@@ -85,9 +85,7 @@ void SplitFrame::reserve() {
   bufferStreamedX = AllocOp::create(
       b, type(stagesX, streamed, streamedX.padded), streamedX.role);
   if (ownsKeys)
-    bufferStatistics = AllocOp::create(
-        b, SmemType::get(stagesX, 1, 2 * streamed, b.getF32Type()),
-        "statistics");
+    reserveStatistics(stagesX);
   bufferStreamedY = AllocOp::create(
       b, type(stagesY, streamed, streamedY.padded), streamedY.role);
   int64_t consumers = kWarpsPerGroup * groups;

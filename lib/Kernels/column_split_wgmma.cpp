@@ -429,7 +429,7 @@ private:
 
   void store(const Tile &tile, Scalar warpRow, const GroupSoftmax::Rows &rows,
              Value output) {
-    GroupSoftmax::End end = softmax->finish(b, rows);
+    GroupSoftmax::End end = softmax->finish(b, rows, problem.lseLow);
     auto type = ViewType::get(b.getContext(), problem.headDimV, element,
                               request.alignmentOf("o"));
     Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);

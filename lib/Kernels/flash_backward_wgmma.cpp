@@ -35,7 +35,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "BackwardFrame.h"
-#include "GradientScores.h"
 #include "Softmax.h"
 
 using namespace mlir;
@@ -199,7 +198,7 @@ private:
                  Scalar isOpen, Scalar isLast) {
     Scalar slot = state.place.slot, ownRow = state.groupRow;
     ringGradient.awaitFull(b, state.place);
-    Value shift = columnsOf(slot, /*first=*/0);
+    Shift shift = shiftColumns(slot);
     ringQ.awaitFull(b, state.place);
     Value scoresInFlight = startScores(bufferK, ownRow, bufferQ, slot);
     Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
@@ -214,7 +213,7 @@ private:
     Value sumV;
     if (overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
-    Value delta = columnsOf(slot, /*first=*/block);
+    Value delta = columnsOf(slot, Statistic::delta);
     Value gradient = gradientOf(
         b, weights, b.await(gradientInFlight, overlap ? 1 : 0), delta, isOpen);
     Value factor = factorOf(gradient);

@@ -176,7 +176,7 @@ private:
   /// The views of the results are made here, so that their addresses are not
   /// held in registers throughout.
   void finish(const Softmax &softmax, ValueRange state) {
-    Softmax::End end = softmax.finish(b, {state[0], state[1]});
+    Softmax::End end = softmax.finish(b, {state[0], state[1]}, problem.lseLow);
     Scalar row = firstRow + warpRow;
     Value o =
         view("o", problem.headDimV, request.alignmentOf("o"), head, queries);

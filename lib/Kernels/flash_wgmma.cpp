@@ -226,7 +226,7 @@ private:
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
     Place nextQ = ringQ.next(b, q);
-    LazySoftmax::End end = softmax->finish(b, state.rows);
+    LazySoftmax::End end = softmax->finish(b, state.rows, problem.lseLow);
     Share nextShare = shareOf(next, groupRow);
     Scalar joins = (b.i32(-1) < next.row) & b.boolean(overlap) &
                    turns.mayJoin(b, share, nextShare, stages);

@@ -47,8 +47,8 @@ private:
                [&](Scalar block, ValueRange s) { return keyStep(block, s); });
     b.when(blocks->begin == end, [&] { storeNothing(); });
     if (problem.lse) {
-      Softmax::End last =
-          softmax->finish(b, {ended[kState], ended[kState + 1]});
+      Softmax::End last = softmax->finish(b, {ended[kState], ended[kState + 1]},
+                                          problem.lseLow);
       storeLse(b, arguments, last.lse, tile, queries, firstRow + warpRow);
     }
   }
@@ -112,7 +112,8 @@ private:
     Scalar isLast = block + 1 == end;
     b.when(isLast, [&] {
       // Worked out where it is needed, or it would stay in registers.
-      storeOutput(sums, softmax->finish(b, row).inverse, column);
+      storeOutput(sums, softmax->finish(b, row, /*hasLow=*/false).inverse,
+                  column);
     });
     b.when(block + 1 < end, [&] { spillOutput(sums, column); });
   }

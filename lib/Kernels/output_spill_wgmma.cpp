@@ -128,7 +128,7 @@ private:
                     SmallVector<Value>(halves * kPieces, noWeights)};
     for (int64_t part = 0; part < parts; ++part)
       weights = addPart(weights, tile, strip, part);
-    GroupSoftmax::End end = softmax->finish(b, weights.rows);
+    GroupSoftmax::End end = softmax->finish(b, weights.rows, problem.lseLow);
     if (problem.lse)
       b.when(strip.isLast, [&] {
         storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow);

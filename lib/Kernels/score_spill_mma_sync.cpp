@@ -63,8 +63,8 @@ private:
           return workOffStrip(strip, firstStrip < strip, s);
         });
     if (problem.lse) {
-      GroupSoftmax::End final =
-          softmax->finish(b, {ended[kState], ended[kState + 1]});
+      GroupSoftmax::End final = softmax->finish(
+          b, {ended[kState], ended[kState + 1]}, problem.lseLow);
       storeLse(b, arguments, final.lse, tile, queries, firstRow + warpRow);
     }
   }
@@ -174,7 +174,7 @@ private:
     SmallVector<Value> results = llvm::to_vector(summed.take_front(kState));
     b.when(strip.isLast, [&] {
       // Worked out where it is needed, or it would stay in registers.
-      Value inverse = softmax->finish(b, strip.rows).inverse;
+      Value inverse = softmax->finish(b, strip.rows, /*hasLow=*/false).inverse;
       storeOutput(sums, inverse, column);
     });
     b.when(strip.hasNext, [&] { spillOutput(sums, column); });

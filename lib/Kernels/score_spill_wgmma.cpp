@@ -231,13 +231,13 @@ private:
                   rows.max,   rows.sum,     exponents};
         });
     state.place = {b.wrap(last[0]), b.wrap(last[1])};
-    GroupSoftmax::End end = softmax->end(b, {last[3], last[4]});
+    GroupSoftmax::End end = softmax->end(b, {last[3], last[4]}, problem.lseLow);
     put(average(b, last[2], end.inverse, element), state.turn);
     storeLse(tile, end.lse);
     return state;
   }
 
-  void storeLse(const Tile &tile, Value lse) {
+  void storeLse(const Tile &tile, const LogSumExp &lse) {
     if (problem.lse)
       b.when(tile.part == b.i32(0), [&] {
         attn::storeLse(b, arguments, lse, tile, queries, tile.row + warpRow());
@@ -334,7 +334,8 @@ private:
                          all.sum,    all.exponent, exponents};
                });
     state.place = {b.wrap(last[0]), b.wrap(last[1])};
-    GroupSoftmax::End end = softmax->end(b, {last[3], last[4]}, last[5]);
+    GroupSoftmax::End end =
+        softmax->end(b, {last[3], last[4]}, problem.lseLow, last[5]);
     storeOutput(scaleRows(b, last[2], end.inverse), tile);
     storeLse(tile, end.lse);
     return state;

@@ -23,7 +23,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GradientScores.h"
 #include "Products.h"
 #include "Softmax.h"
 #include "SpillFrame.h"
@@ -293,7 +292,7 @@ private:
     Scalar isOpen = this->isOpen(row, rows, key);
 
     Parts scores = product(steps, flow, problem.headDim);
-    Value shift = statisticOf(tile, row, /*first=*/0, rows);
+    Shift shift = shiftOfRows(tile, row, rows);
     Parts weights;
     forParts(scores, [&](Value part, Scalar column) {
       weights.push_back(weightsOf(b, *scale, part, shift, isOpen, [&](Value s) {
@@ -304,7 +303,7 @@ private:
     Parts waiting = rounded(weights);
     Parts gradients = product(steps, flow, problem.headDimV);
     weights = widened(waiting);
-    Value delta = statisticOf(tile, row, /*first=*/block, rows);
+    Value delta = statisticOf(tile, row, Statistic::delta, rows);
     Parts results;
     forParts(gradients, [&](Value part, Scalar column) {
       Value result = gradientOf(b, weights[results.size()], part, delta);

@@ -34,7 +34,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GradientScores.h"
 #include "MergedGradients.h"
 #include "Softmax.h"
 #include "SpillConsumer.h"
@@ -152,10 +151,9 @@ private:
                                                    tile.head, queries)
                                 : Value();
       Scalar number = row / block;
-      Value view = statistics(numberOf(tile.batch, tile.head, number),
-                              /*first=*/0, b.i32(2 * block));
+      Value view = statistics(numberOf(tile.batch, tile.head, number));
       StoreRowOp::create(b, deltaOf(b, sums, dlse, row), view,
-                         row - number * block + block);
+                         row - number * block + firstOf(Statistic::delta));
     });
     deltaFlags->countDelta(tile);
     return state;
@@ -192,6 +190,8 @@ private:
     Value rounded =
         CastOp::create(b, b.lhsType(kWarpRows, keyBlock, element), weights);
     put(weights, state.turn);
+    if (problem.lseLow)
+      own.delta = statisticOf(tile, warpRow, Statistic::delta);
     Value gradient = product(state.place, problem.headDimV);
     weights = CastOp::create(b, b.accType(kWarpRows, keyBlock), rounded);
     gradient = gradientOf(b, weights, gradient, own.delta);

@@ -123,7 +123,7 @@ private:
     Type f32 = b.getF32Type();
     for (StringRef role : {"q", "k", "do"})
       arguments.operand(role, element);
-    arguments.operand("lse", f32);
+    declareLse(arguments, b, problem);
     if (side.hasX) { // for dS
       arguments.operand("v", element);
       arguments.operand("delta", f32);
@@ -175,6 +175,22 @@ private:
     return arguments.view(b, role, type, batch, ofHead, count);
   }
 
+  /// Both words of LSE, or one.
+  LogSumExp inWords(function_ref<Value(bool isLow)> word) {
+    LogSumExp words{word(false), Value()};
+    if (problem.lseLow)
+      words.low = word(true);
+    return words;
+  }
+  static StringRef roleOf(bool isLow) { return isLow ? "lse_low" : "lse"; }
+
+  Shift shiftOf(const LogSumExp &lse) {
+    TwoWords bits;
+    if (lse.low)
+      bits = scale->bitsOfNatural(b);
+    return attn::shiftOf(b, lse, bits);
+  }
+
   /// A number for each query.
   Value statistic(StringRef role, Scalar ofHead) {
     return arguments.vector(b, role, batch, ofHead, queries);
@@ -203,10 +219,14 @@ private:
     ringY = buffer(stages, block, streamedY.padded, streamedY.role);
     if (!side.ownsKeys)
       return;
-    auto type = SmemType::get(stages, 1, block, b.getF32Type());
-    ringLse = AllocOp::create(b, type, "lse");
+    auto ring = [&](int64_t count, StringRef name) -> Value {
+      auto type = SmemType::get(count, 1, block, b.getF32Type());
+      return AllocOp::create(b, type, name);
+    };
+    // Low words have stages behind those of the others.
+    ringLse = ring(problem.lseLow ? 2 * stages : stages, "lse");
     if (side.hasX)
-      ringDelta = AllocOp::create(b, type, "delta");
+      ringDelta = ring(stages, "delta");
   }
 
   Value withColumns(Value buffer, int64_t columns) {
@@ -244,8 +264,10 @@ private:
         problem.dlse ? statistic("dlse", head) : Value(), row, strip);
     StoreRowOp::create(b, delta, statistic("delta", head), row);
     ownDelta = delta;
-    ownShift = shiftOf(
-        b, LoadRowOp::create(b, b.rowType(strip), statistic("lse", head), row));
+    ownShift = shiftOf(inWords([&](bool isLow) -> Value {
+      return LoadRowOp::create(b, b.rowType(strip),
+                               statistic(roleOf(isLow), head), row);
+    }));
   }
 
   //===--------------------------------------------------------------------===//
@@ -253,7 +275,9 @@ private:
   //===--------------------------------------------------------------------===//
 
   struct Streams {
-    Value x, y, lse, delta; ///< views
+    Value x, y; ///< views
+    LogSumExp lse;
+    Value delta;
   };
 
   Streams streamsOf(Scalar queryHead) {
@@ -264,7 +288,9 @@ private:
               {}};
     return {view(streamedX, streamedX.role, queryHead, queries),
             view(streamedY, streamedY.role, queryHead, queries),
-            statistic("lse", queryHead),
+            inWords([&](bool isLow) {
+              return statistic(roleOf(isLow), queryHead);
+            }),
             side.hasX ? statistic("delta", queryHead) : Value()};
   }
 
@@ -275,7 +301,9 @@ private:
     copy(streams.x, ringX, row, at, isRolled);
     copy(streams.y, ringY, row, at, isRolled);
     if (ringLse)
-      copy(streams.lse, ringLse, row, at);
+      copy(streams.lse.high, ringLse, row, at);
+    if (streams.lse.low)
+      copy(streams.lse.low, ringLse, row, at + stages);
     if (ringDelta)
       copy(streams.delta, ringDelta, row, at);
   }
@@ -340,6 +368,12 @@ private:
                                 zero);
   }
 
+  Shift shiftColumns(Scalar stage) {
+    return shiftOf(inWords([&](bool isLow) {
+      return columnsOf(ringLse, isLow ? stage + stages : stage);
+    }));
+  }
+
   SmallVector<Value> accumulate(Scalar step, ValueRange state, bool cut) {
     SmallVector<Value> result(state);
     MutableArrayRef<Value> all(result);
@@ -348,7 +382,7 @@ private:
     if (cut)
       scores =
           blocks->hide(b, scores, firstRow + warpRow, blocks->block(b, step));
-    Value shift = ringLse ? shiftOf(b, columnsOf(ringLse, stage)) : ownShift;
+    Shift shift = ringLse ? shiftColumns(stage) : ownShift;
     Value weights = weightsOf(b, *scale, scores, shift);
     if (side.hasY)
       products.addWeighted(all.drop_front(partsOfX), weights, ringY, stage);
@@ -400,7 +434,8 @@ private:
   std::optional<ScoreScale> scale;
   Scalar queries, keys, head, keyHead, batch, firstRow, warpRow;
   Value bufferX, bufferY, ringX, ringY, ringLse, ringDelta; // shared memory
-  Value ownShift, ownDelta;                                 // rows
+  Shift ownShift;                                           // rows
+  Value ownDelta;
   size_t partsOfX = 0;
 };
 

@@ -28,7 +28,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GradientScores.h"
 #include "Softmax.h"
 #include "SplitFrame.h"
 
@@ -163,8 +162,7 @@ private:
     next.groupRow = state.groupRow + zero;
 
     ringStreamedX.awaitFull(b, state.x);
-    Value shift =
-        ownsKeys ? columnsOf(state.x.slot, /*first=*/0) : own.statistics.shift;
+    Shift shift = ownsKeys ? shiftColumns(state.x.slot) : own.statistics.shift;
     Value scores =
         startScores(bufferX, state.groupRow, bufferStreamedX, state.x.slot);
     ringStreamedY.awaitFull(b, state.y);
@@ -188,7 +186,7 @@ private:
     if (isBeside)
       startY();
     if (side.hasX) {
-      Value delta = ownsKeys ? columnsOf(state.x.slot, /*first=*/block)
+      Value delta = ownsKeys ? columnsOf(state.x.slot, Statistic::delta)
                              : own.statistics.delta;
       gradient = gradientOf(b, weights, b.await(gradient, isBeside ? 1 : 0),
                             delta, isOpen);

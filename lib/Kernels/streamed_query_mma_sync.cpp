@@ -338,8 +338,9 @@ private:
   /// Warps on the same rows have the same log-sum-exps; one stores them.
   void finish(const Softmax &softmax, ValueRange state) {
     auto whole = [&](Value sum) { return agree(sum, /*max=*/false); };
-    Softmax::End end = softmax.finish(
-        b, {state[0], state[1]}, across > 1 ? Softmax::Whole(whole) : nullptr);
+    Softmax::End end =
+        softmax.finish(b, {state[0], state[1]}, problem.lseLow,
+                       across > 1 ? Softmax::Whole(whole) : nullptr);
     Scalar row = firstRow + warpRow;
     Value o =
         view("o", problem.headDimV, request.alignmentOf("o"), head, queries);

@@ -26,6 +26,8 @@ static void write(OStream &json, const Problem &p) {
       json.attribute("deterministic", p.deterministic);
       json.attribute("dlse", p.dlse);
     }
+    if (p.lseLow)
+      json.attribute("lse_low", true);
     if (p.keepsWeights)
       json.attribute("keeps_weights", true);
     if (p.alignment != kMaxAlignment)

@@ -76,8 +76,8 @@ static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
     if (!occupies(node))
       continue;
     Shape shape = shapeOf(node.tensor);
-    int64_t words =
-        steps.tile(shape.rows, problem, true) * wordsPerElement(node.tensor);
+    int64_t words = steps.tile(shape.rows, problem, true) *
+                    wordsPerElement(node.tensor, problem);
     held += shape.cols ? words * steps.tile(*shape.cols, problem, true) : words;
   }
   return held + inner;
@@ -196,8 +196,10 @@ private:
     Shape shape = shapeOf(tensor);
     int64_t rows = tileOf(shape.rows, steps);
     int64_t size = bytesPerElement(tensor, problem);
-    if (!shape.cols) // a statistic is a row of them
-      return smemPitch(rows, size);
+    if (!shape.cols) { // a statistic is a row of them, or a row of each word
+      int64_t words = wordsPerElement(tensor, problem);
+      return words * smemPitch(rows, size / words);
+    }
     int64_t cols = padded(tensor, tileOf(*shape.cols, steps), problem, across);
     bool isStaggered = isOfHead(tensor) && staggersRows(problem);
     return rows * smemPitch(cols, size, isStaggered);
@@ -268,7 +270,7 @@ private:
     Shape shape = shapeOf(tensor);
     int64_t rows = warpRows(steps);
     if (!shape.cols)
-      return ceilDiv(rows * wordsPerElement(tensor), 8);
+      return ceilDiv(rows * wordsPerElement(tensor, problem), 8);
     int64_t cols =
         padded(tensor, tileOf(columnsOf(tensor), steps), problem, across);
     return ceilDiv(rows * roundUp(ceilDiv(cols, across), 8), 32);

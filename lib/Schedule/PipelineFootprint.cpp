@@ -213,6 +213,14 @@ private:
   std::vector<int64_t> rings;
   int64_t pairs = 1; ///< of factors, in a ring of them
 
+  /// Numbers of a row in registers.  Tiles of scores take D when they are done
+  /// with the low word of LSE, where it has one.
+  int64_t wordsAtOnce(Tensor tensor) const {
+    int64_t words = wordsPerElement(tensor, problem);
+    bool isOfProducts = how.width > 0;
+    return isOfProducts && problem.lseLow ? words - 1 : words;
+  }
+
   int64_t columns(Tensor tensor, Steps steps) const {
     Axis axis = *shapeOf(tensor).cols;
     if (how.group > 1 && axis == Axis::HeadDimV)
@@ -378,7 +386,7 @@ private:
       }
       case Verb::load:
         if (node.level == Level::Registers) { // of rows, 16 a warp
-          held += kRowsOfThread * wordsPerElement(node.tensor);
+          held += kRowsOfThread * wordsAtOnce(node.tensor);
           break;
         }
         ring(node, node.stages, steps);

@@ -241,6 +241,8 @@ std::optional<std::string> attn::check(const Problem &p) {
            std::string(name(p.dtype));
   if (p.dlse && !isBackward)
     return "expects a gradient of the LSE only backward, but got one forward";
+  if (p.lseLow && !isBackward && !p.lse)
+    return "expects the LSE beside its low word, but got none";
   if (p.keepsWeights && bytesOf(p.dtype) != 2)
     return "expects bf16 or f16 to keep weights, but got " +
            std::string(name(p.dtype));

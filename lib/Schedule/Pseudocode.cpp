@@ -158,8 +158,10 @@ private:
       int64_t cut = step[size_t(axis)];
       return std::to_string(cut ? cut : extent(problem, axis));
     };
+    bool isInTwo = tensor == Tensor::Lse && problem.lseLow;
     return std::string(name(tensor)) + "[" + size(shape.rows) +
-           (shape.cols ? " x " + size(*shape.cols) : "") + "]";
+           (shape.cols ? " x " + size(*shape.cols) : "") + "]" +
+           (isInTwo ? " in two words" : "");
   }
 
   void body(const Body &nodes) {

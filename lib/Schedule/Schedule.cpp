@@ -356,8 +356,12 @@ int64_t attn::columnsOf(const Node &node, int64_t whole) {
   return node.columns ? std::min(node.columns, left) : left;
 }
 
-int64_t attn::wordsPerElement(Tensor tensor) {
-  return tensor == Tensor::Stats ? 2 : 1;
+int64_t attn::wordsPerElement(Tensor tensor, const Problem &problem) {
+  int64_t ofLse = problem.lseLow ? 2 : 1;
+  bool isBackward = problem.direction == Direction::backward;
+  if (tensor == Tensor::Stats)
+    return 1 + (isBackward ? ofLse : 1);
+  return tensor == Tensor::Lse ? ofLse : 1;
 }
 
 int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
@@ -380,9 +384,8 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
   case Tensor::GradLse:
   case Tensor::Delta:
   case Tensor::TileMax:
-    return 4;
   case Tensor::Stats:
-    return 8;
+    return 4 * wordsPerElement(tensor, problem);
   }
   return 0;
 }

@@ -45,7 +45,7 @@ int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
   Census counted = census(schedule, problem);
   for (const Use &use : counted.uses)
     if (moves(use.node->verb))
-      words += use.elements * wordsPerElement(use.node->tensor) *
+      words += use.elements * wordsPerElement(use.node->tensor, problem) *
                counted.grids[use.grid].heads;
   return words;
 }

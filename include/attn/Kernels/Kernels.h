@@ -33,9 +33,9 @@ namespace attn {
 /// What is asked of a builder.
 struct KernelRequest {
   std::string name;   ///< symbol of the kernel
-  Problem problem;    ///< type, head dimensions, mask kind, lse, weights kept;
-                      ///< extents are not read, the kernel takes them as
-                      ///< arguments
+  Problem problem;    ///< type, head dimensions, mask kind, lse and its low
+                      ///< word, weights kept; extents are not read, the
+                      ///< kernel takes them as arguments
   Tiles tiles;        ///< of the schedule, `check`ed by its plan
   int64_t launch = 0; ///< which of the schedule's launches the kernel is for
   int64_t minBlocksPerSm = 1; ///< from the plan's footprint
@@ -66,7 +66,8 @@ inline constexpr llvm::StringLiteral kPerLaunchAttr = "tile.per_launch";
 inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 
 /// Roles of kernel arguments: `<operand>` is the role of an array of the op, q,
-/// k, v, o, lse, weights or block_rows, or backward the gradient of one, dq.
+/// k, v, o, lse, lse_low, weights or block_rows, or backward the gradient of
+/// one, dq.
 ///   `<operand>`                       !tile.ptr, aligned base of the memref
 ///   `<operand>_offset`                i64, elements from it to element 0
 ///   `<operand>_stride_<batch|head|row>` i64, elements

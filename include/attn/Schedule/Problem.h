@@ -76,6 +76,9 @@ struct Problem {
   Mask mask;
   /// Forward: the log-sum-exp of every row is a result too.
   bool lse = true;
+  /// Forward: and so is its low word, what it lacks as an f32, of which both
+  /// are the sum; backward: that comes in.
+  bool lseLow = false;
   /// Bytes that divide the address of every row of Q, K, V and O, and of their
   /// gradients.
   int64_t alignment = kMaxAlignment;

@@ -106,11 +106,11 @@ namespace attn {
 enum class Axis { Query, Key, HeadDim, HeadDimV };
 
 /// Everything that has a place and a size.  `Stats` are the running max and sum
-/// of a row, backward its LSE and D; `TileMax` is the max that a spilled tile
-/// of P was computed with. Gradients are named after what they are the gradient
-/// of; `GradS` is that of the scaled scores.  `Delta` is D, the number that a
-/// row of dP is short of: the inner product of the rows of O and dO, less the
-/// gradient of the LSE.
+/// of a row, backward its LSE and D; an LSE may have a low word.  `TileMax` is
+/// the max that a spilled tile of P was computed with. Gradients are named
+/// after what they are the gradient of; `GradS` is that of the scaled scores.
+/// `Delta` is D, the number that a row of dP is short of: the inner product of
+/// the rows of O and dO, less the gradient of the LSE.
 enum class Tensor {
   Q,
   K,
@@ -400,8 +400,9 @@ int64_t equalPart(const Problem &problem, Axis axis, int64_t group);
 /// The columns that a load or a stream has of `whole`.
 int64_t columnsOf(const Node &node, int64_t whole);
 
-/// Words per element position: two for `Stats`, else one.
-int64_t wordsPerElement(Tensor tensor);
+/// Words per element position: one, and two or three for what is several
+/// numbers of a row.
+int64_t wordsPerElement(Tensor tensor, const Problem &problem);
 /// Bytes per element position in memory; accumulators and statistics are f32.
 int64_t bytesPerElement(Tensor tensor, const Problem &problem);
 /// Bytes per element position that a verb moves: O and dQ are accumulators

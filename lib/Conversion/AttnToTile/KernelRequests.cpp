@@ -79,9 +79,9 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     int64_t flags = isForward ? mergedFlags(r.tiles, p) : 0;
     return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
                       p.headDimV, p.mask.kind, p.lse, p.direction,
-                      p.deterministic, p.dlse, p.keepsWeights, r.tiles.str(),
-                      r.launch, r.minBlocksPerSm, r.sms, r.l2Bytes, r.scale > 0,
-                      r.alignments, flags);
+                      p.deterministic, p.dlse, p.lseLow, p.keepsWeights,
+                      r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms,
+                      r.l2Bytes, r.scale > 0, r.alignments, flags);
   };
   return key(a) == key(b);
 }
@@ -105,5 +105,7 @@ std::string attn::kernelName(const KernelChoice &choice) {
   if (p.keepsWeights)
     result += "_kept";
   bool storesLse = p.lse && p.direction == Direction::forward;
-  return storesLse ? result + "_lse" : result;
+  if (storesLse || p.lseLow)
+    result += "_lse";
+  return p.lseLow ? result + "_low" : result;
 }

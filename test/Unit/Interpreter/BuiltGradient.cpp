@@ -4,6 +4,7 @@
 
 #include "KeptWeights.h"
 #include "Normals.h"
+#include "WholeScores.h"
 
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
@@ -51,6 +52,9 @@ void GradientCase::consultOracle() {
   for (double value : exactO)
     o.push_back(rounded(problem.dtype, float(value)));
   lse.assign(exactLse.begin(), exactLse.end());
+  lseLow.clear();
+  for (auto [exact, high] : llvm::zip_equal(exactLse, lse))
+    lseLow.push_back(std::isfinite(exact) ? float(exact - high) : 0);
   dq.resize(size("dq"));
   dk.resize(size("dk"));
   dv.resize(size("dv"));
@@ -214,6 +218,7 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
       {"o", upload(memory, truth.o, p.dtype)},
       {"do", upload(memory, truth.gradient, p.dtype)},
       {"lse", upload(memory, truth.lse, DataType::f32)},
+      {"lse_low", upload(memory, truth.lseLow, DataType::f32)},
       {"dlse", upload(memory, truth.dlse, DataType::f32)},
       {"delta", memory.allocate(int64_t(truth.lse.size()) * 4)},
       {kCounterRole, memory.allocate(4)},
@@ -266,5 +271,38 @@ void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
               type == DataType::bf16  ? 6e-3
               : type == DataType::f16 ? 9e-4
                                       : 1e-5);
+  }
+}
+
+void BuiltGradient::checkLargeScores(Problem p, const Tiles &tiles,
+                                     float largestScale) {
+  Seed seed;
+  Draws draw(seed);
+  p.lseLow = true;
+  for (float scale :
+       {1.0F, largestScale / 100, -largestScale / 10, 0.3F, largestScale}) {
+    SCOPED_TRACE("scale " + std::to_string(scale));
+    GradientCase truth(p, uint64_t(draw(0, 1 << 30)));
+    truth.scale = scale;
+    bool isFar = scale == 0.3F;
+    if (isFar) {
+      drawFar(truth.q, truth.k, p.headDim, draw, /*bitsOfQ=*/11,
+              /*bitsOfK=*/10);
+    } else {
+      drawWhole(truth.q, draw, 2);
+      drawWhole(truth.k, draw, 2);
+    }
+    // Gradients that f16 has.
+    constexpr int mostBits = 9;
+    int bits = std::max(std::ilogb(scale) - mostBits, 0);
+    for (float &x : truth.gradient)
+      x = rounded(p.dtype, std::ldexp(x, -bits));
+    truth.consultOracle();
+    check(truth, tiles);
+    if (scale != largestScale)
+      continue;
+    llvm::fill(truth.lseLow, 0.0F);
+    std::vector<float> dv = run(truth, tiles)["dv"];
+    EXPECT_GT(relativeError(dv, truth.dv, truth.sizes.dv), 8e-8 * scale);
   }
 }

@@ -26,7 +26,7 @@ struct GradientCase {
   const Problem problem;
   double scale;
   std::vector<float> q, k, v, gradient, dlse; ///< gradient: of o
-  std::vector<float> o, lse;
+  std::vector<float> o, lse, lseLow;
   std::vector<double> dq, dk, dv;
   oracle::GradientSizes sizes;
 };
@@ -45,6 +45,10 @@ protected:
   }
   void check(const GradientCase &truth, const Tiles &tiles,
              InterpreterOptions options = {});
+  /// Scores that f32 holds, far apart with scales up to the largest and far
+  /// from 0: right with both words of LSE, and not with one.
+  void checkLargeScores(Problem problem, const Tiles &tiles,
+                        float largestScale = 1e6F);
   /// What launches leave, by array; of scratch, sums of dQ in f32 if there are.
   std::map<std::string, std::vector<float>>
   run(const GradientCase &truth, const Tiles &tiles,

@@ -71,7 +71,9 @@ void BuiltKernel::checkHeads(int64_t headDim, int64_t headDimV,
       p.heads = heads;
       p.kvHeads = kvHeads;
       check(p, withLse);
-      p.lse = false;
+      p.lseLow = true;
+      check(p, withLse);
+      p.lse = p.lseLow = false;
       check(p, without);
     }
 }

@@ -158,7 +158,8 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
                    {"k", upload(memory, flash.k, p.dtype)},
                    {"v", upload(memory, flash.v, p.dtype)},
                    {"o", memory.allocate(results * bytesOf(p.dtype))},
-                   {"lse", memory.allocate(rows * 4)}};
+                   {"lse", memory.allocate(rows * 4)},
+                   {"lse_low", memory.allocate(rows * 4)}};
   if (p.keepsWeights)
     KeptWeights::allocate(p, memory, run.addresses);
   RoundOrder rounds(flash.tiles, p);
@@ -187,6 +188,11 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
   if (p.lse) {
     ASSERT_TRUE(lse) << "not all of the LSE was written";
     EXPECT_LT(flash.lseErrorOf(*lse), limitOfLse(p));
+  }
+  if (p.lseLow) {
+    auto low = download(memory, run.addresses["lse_low"], rows, DataType::f32);
+    ASSERT_TRUE(low) << "not all low words were written";
+    EXPECT_LT(flash.lowErrorOf(*lse, *low), limitOfLse(p));
   }
   if (p.keepsWeights)
     KeptWeights(p, flash.scale, flash.q, flash.k)

@@ -31,7 +31,7 @@ ArrayShape attn::shapeOfArray(StringRef array, const Problem &p) {
   // A gradient has the shape of what it is the gradient of.
   if (array != "delta")
     array.consume_front("d");
-  if (array == "lse" || array == "delta")
+  if (array == "lse" || array == "lse_low" || array == "delta")
     return {p.batch, p.heads, p.queries, 1};
   if (array == "weights")
     return {p.batch, p.heads, p.queries, p.keys,

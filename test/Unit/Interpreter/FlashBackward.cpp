@@ -267,6 +267,14 @@ TEST_F(FlashBackward, Scales) {
   checkScales(problem(160, 170, 80, 32, {MaskKind::causal}), Choice());
 }
 
+TEST_F(FlashBackward, LargeScores) {
+  for (const Choice &c : kChoices)
+    for (DataType type : {DataType::bf16, DataType::f16})
+      checkLargeScores(problem(180, 150, headDimOf(c), 32,
+                               {MaskKind::causalBottomRight}, type),
+                       c);
+}
+
 TEST_F(FlashBackward, KeysBehindTheEnd) {
   for (const Choice &c : kChoices)
     checkRowsBehindTheEnd(headDimOf(c), c);

@@ -98,8 +98,7 @@ Outcome FlashCase::run(tile::KernelOp kernel,
                        const InterpreterOptions &options) {
   GlobalMemory memory;
   int64_t resultBytes = bytesOf(resultType(problem));
-  uint64_t o = memory.allocate(int64_t(truth.size()) * resultBytes);
-  uint64_t lse = memory.allocate(int64_t(truthLse.size()) * 4);
+  int64_t lseBytes = int64_t(truthLse.size()) * 4;
   uint64_t counter = memory.allocate(4);
   int32_t none = 0;
   memory.write(counter, &none, 4);
@@ -107,8 +106,9 @@ Outcome FlashCase::run(tile::KernelOp kernel,
       {"q", upload(memory, q, problem.dtype)},
       {"k", upload(memory, k, problem.dtype)},
       {"v", upload(memory, v, problem.dtype)},
-      {"o", o},
-      {"lse", lse},
+      {"o", memory.allocate(int64_t(truth.size()) * resultBytes)},
+      {"lse", memory.allocate(lseBytes)},
+      {"lse_low", memory.allocate(lseBytes)},
       {kCounterRole, counter}};
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
@@ -135,7 +135,7 @@ Outcome FlashCase::run(tile::KernelOp kernel,
   if (failed(traffic))
     return outcome;
   outcome.traffic = *traffic;
-  compare(memory, o, lse, outcome, problem.lse);
+  compare(memory, addresses, outcome);
   return outcome;
 }
 
@@ -160,41 +160,73 @@ double FlashCase::largestErrorOf(ArrayRef<float> o) const {
   return largest;
 }
 
-void FlashCase::compare(GlobalMemory &memory, uint64_t o, uint64_t lse,
-                        Outcome &outcome, bool storesLse) const {
+void FlashCase::compare(GlobalMemory &memory,
+                        const llvm::StringMap<uint64_t> &addresses,
+                        Outcome &outcome) const {
   const double infinity = std::numeric_limits<double>::infinity();
-  std::optional<std::vector<float>> values = download(memory, o,
-                                                      int64_t(truth.size()),
-                                                      resultType(problem)),
-                                    sums = download(memory, lse,
-                                                    int64_t(truthLse.size()),
-                                                    DataType::f32);
-  if (!values || (storesLse && !sums)) {
+  auto read = [&](const char *array, DataType type) {
+    return download(memory, addresses.lookup(array),
+                    shapeOfArray(array, problem).elements(), type);
+  };
+  std::optional<std::vector<float>> values = read("o", resultType(problem)),
+                                    sums = read("lse", DataType::f32),
+                                    low = read("lse_low", DataType::f32);
+  if (!values || (problem.lse && !sums) || (problem.lseLow && !low)) {
     outcome.relativeError = infinity;
     return;
   }
   outcome.o = *values;
   if (sums)
     outcome.lse = *sums;
+  if (low)
+    outcome.lseLow = *low;
   outcome.relativeError = errorOf(*values);
   outcome.largestError = largestErrorOf(*values);
-  if (storesLse)
+  if (problem.lse)
     outcome.lseError = lseErrorOf(*sums);
+  if (problem.lseLow)
+    outcome.lowError = lowErrorOf(*sums, *low);
+}
+
+/// Of schedules whose blocks exchange maxima, which are whole numbers up to
+/// 2^23 and rounded beyond, and beyond 2^125 have six bits less
+/// (GroupSoftmax.h).
+static bool exchangesMaxima(const Tiles &tiles) {
+  return tiles.has("strip") || tiles.has("part") || tiles.has("group");
 }
 
 double FlashCase::lseErrorOf(ArrayRef<float> lse) const {
   const double infinity = std::numeric_limits<double>::infinity();
-  // Maxima beyond 2^125 bits have six bits less (GroupSoftmax.h).
-  bool exchangesMaxima =
-      tiles.has("strip") || tiles.has("part") || tiles.has("group");
   double largest = 0;
   for (size_t i = 0; i < truthLse.size(); ++i) {
     double got = lse[i], want = truthLse[i];
     if (got == double(float(want)) || (std::isnan(got) && std::isnan(want)))
       continue;
     double size = std::fabs(want);
-    double rounds = exchangesMaxima && size > 0x1p124 ? 0x1p-17 : 0x1p-21;
+    double rounds =
+        exchangesMaxima(tiles) && size > 0x1p124 ? 0x1p-17 : 0x1p-21;
     double error = std::fabs(got - want) - rounds * size;
+    largest = std::max(largest, std::isnan(error) ? infinity : error);
+  }
+  return largest;
+}
+
+double FlashCase::lowErrorOf(ArrayRef<float> lse, ArrayRef<float> low) const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  // What weights are summed up from is rounded once.
+  constexpr double ofSums = 0x1p-20, ofTwoWords = 0x1p-44;
+  double largest = 0;
+  for (size_t i = 0; i < truthLse.size(); ++i) {
+    double got = double(lse[i]) + low[i], want = truthLse[i];
+    double size = std::fabs(want);
+    bool isOneWord = !std::isfinite(want) || size > 0x1p90;
+    if (!std::isfinite(low[i]) || (!std::isfinite(want) && low[i] != 0) ||
+        (!isOneWord && float(got) != lse[i]))
+      return infinity;
+    bool isRounded = isOneWord || (exchangesMaxima(tiles) && size > 0x1p22);
+    if (got == want || isRounded || std::isnan(want))
+      continue;
+    double error = std::fabs(got - want) - ofTwoWords * size - ofSums;
     largest = std::max(largest, std::isnan(error) ? infinity : error);
   }
   return largest;

@@ -39,10 +39,11 @@ struct Outcome {
   /// FlashCase::errorOf and the largest difference of an LSE; infinite where
   /// one is NaN and the other is not, or something was not written.
   double relativeError = 0, lseError = 0;
-  /// FlashCase::largestErrorOf.
-  double largestError = 0;
+  /// FlashCase::largestErrorOf, and FlashCase::lowErrorOf if there are low
+  /// words.
+  double largestError = 0, lowError = 0;
   /// Empty where not all of it was written.
-  std::vector<float> o, lse;
+  std::vector<float> o, lse, lseLow;
 };
 
 class FlashCase {
@@ -76,10 +77,13 @@ public:
   /// The largest difference of an LSE, likewise, beyond what f32 rounds scores
   /// and the scale by.
   double lseErrorOf(llvm::ArrayRef<float> lse) const;
+  /// The same of LSEs in two words, beyond what two words round by; infinite
+  /// where the first is not what both are as one.
+  double lowErrorOf(llvm::ArrayRef<float> lse, llvm::ArrayRef<float> low) const;
 
 private:
-  void compare(GlobalMemory &memory, uint64_t o, uint64_t lse, Outcome &outcome,
-               bool storesLse) const;
+  void compare(GlobalMemory &memory, const llvm::StringMap<uint64_t> &addresses,
+               Outcome &outcome) const;
 
   std::vector<double> truth, truthLse;
   /// sum |p v| of every element of O.

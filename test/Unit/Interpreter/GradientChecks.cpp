@@ -96,6 +96,7 @@ void GradientChecks::checkRandom(int count,
     p.kvHeads = random.number(1, 2);
     p.heads = p.kvHeads * random.number(1, 3);
     p.dlse = random.number(0, 3) == 0;
+    p.lseLow = random.number(0, 3) == 0;
     multiprocessors = random.number(1, 7);
     InterpreterOptions options;
     options.order = WarpOrder(random.number(0, 2));

@@ -33,6 +33,8 @@ KeptWeights::KeptWeights(const Problem &p, double scale,
     return false;
   };
   int64_t group = p.heads / p.kvHeads;
+  // As kernels have it (ScoreScale.h).
+  const float bits = float(scale) * float(std::log2(std::exp(1.0)));
   for (int64_t block = 0; block * kKeptKeys < p.keys; ++block) {
     int64_t first = block * kKeptKeys;
     int64_t end = std::min(first + kKeptKeys, p.keys);
@@ -47,9 +49,7 @@ KeptWeights::KeptWeights(const Problem &p, double scale,
           double score = 0;
           for (int64_t c = 0; c < p.headDim; ++c)
             score += double(own[c]) * other[c];
-          double exponent = isSeen(query, key)
-                                ? score * scale * std::log2(std::exp(1.0))
-                                : -kInfinity;
+          double exponent = isSeen(query, key) ? score * bits : -kInfinity;
           row.exponents.push_back(exponent);
           row.max = std::max(row.max, exponent);
         }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltRounds.h"
-#include "Draws.h"
+#include "WholeScores.h"
 
 #include <algorithm>
 #include <cmath>
@@ -124,17 +124,9 @@ Problem problemOf(const Form &form, DataType type, int64_t queries,
   return oneHead(queries, keys, form.headDim, form.headDimV, mask, type);
 }
 
-/// Rows of queries and keys of whole numbers up to so many.
-void drawWhole(FlashCase &flash, Draws &draw, int64_t most) {
-  for (std::vector<float> *array : {&flash.q, &flash.k})
-    for (float &x : *array)
-      x = float(draw(-most, most));
-}
-
-/// The first column of an array.
-void setColumn(std::vector<float> &array, int64_t columns, float value) {
-  for (size_t i = 0; i < array.size(); i += columns)
-    array[i] = value;
+Problem withLow(Problem p, bool hasLow) {
+  p.lseLow = hasLow;
+  return p;
 }
 
 class LargeScores : public BuiltKernel {
@@ -172,18 +164,16 @@ float drawScale(Draws &draw) {
 /// Scores of whole numbers, which such a scale moves so far apart that only
 /// equal ones share a row.
 void drawApart(FlashCase &flash, Draws &draw) {
-  drawWhole(flash, draw, 2);
+  drawWhole(flash.q, draw, 2);
+  drawWhole(flash.k, draw, 2);
   flash.scale = drawScale(draw);
   flash.consultOracle();
 }
 
 /// Scores far from 0 and near each other.
 void drawFar(FlashCase &flash, Draws &draw) {
-  drawWhole(flash, draw, 1);
-  int64_t columns = flash.problem.headDim;
-  setColumn(flash.q, columns, std::ldexp(1.0F, int(draw(5, 8))));
-  setColumn(flash.k, columns,
-            std::ldexp(draw(0, 1) ? 1.0F : -1.0F, int(draw(5, 8))));
+  int bitsOfQ = int(draw(5, 8)), bitsOfK = int(draw(5, 8));
+  drawFar(flash.q, flash.k, flash.problem.headDim, draw, bitsOfQ, bitsOfK);
   flash.scale = std::ldexp(draw(0, 3) ? 1.0 : -1.0, int(draw(-4, 1)));
   flash.consultOracle();
 }
@@ -194,14 +184,16 @@ TEST_F(LargeScores, FarApart) {
   Draws draw(seed);
   forEach([&](const Form &form, DataType type) {
     for (int i = 0; i < 4; ++i) {
-      FlashCase flash(
-          problemOf(form, type, draw(1, 140), draw(1, 300), kSome[draw(0, 3)]),
-          form.tiles, draw(0, 1 << 30));
+      FlashCase flash(withLow(problemOf(form, type, draw(1, 140), draw(1, 300),
+                                        kSome[draw(0, 3)]),
+                              draw(0, 1)),
+                      form.tiles, draw(0, 1 << 30));
       drawApart(flash, draw);
       SCOPED_TRACE("scale " + std::to_string(flash.scale));
       Outcome outcome = run(flash);
       EXPECT_LT(outcome.relativeError, type == kF8 ? 6e-2 : 4e-3);
       EXPECT_LT(outcome.lseError, 1e-4);
+      EXPECT_LT(outcome.lowError, 1e-5);
     }
   });
 }
@@ -211,14 +203,16 @@ TEST_F(LargeScores, FarFromZero) {
   Draws draw(seed);
   forEach([&](const Form &form, DataType type) {
     for (int i = 0; i < 4; ++i) {
-      FlashCase flash(
-          problemOf(form, type, draw(1, 140), draw(1, 300), kSome[draw(0, 3)]),
-          form.tiles, draw(0, 1 << 30));
+      FlashCase flash(withLow(problemOf(form, type, draw(1, 140), draw(1, 300),
+                                        kSome[draw(0, 3)]),
+                              draw(0, 1)),
+                      form.tiles, draw(0, 1 << 30));
       drawFar(flash, draw);
       SCOPED_TRACE("scale " + std::to_string(flash.scale));
       Outcome outcome = run(flash);
       EXPECT_LT(outcome.relativeError, type == kF8 ? 6e-2 : 8e-3);
       EXPECT_LT(outcome.lseError, 1e-4);
+      EXPECT_LT(outcome.lowError, 1e-5);
     }
   });
 }
@@ -230,8 +224,9 @@ TEST_F(LargeScoresInRounds, FarApartAndFarFromZero) {
     for (DataType type : form.types)
       for (int i = 0; i < 4; ++i) {
         SCOPED_TRACE(form.name);
-        FlashCase flash(problemOf(form, type, draw(1, 140), draw(100, 300),
-                                  kSome[draw(0, 3)]),
+        FlashCase flash(withLow(problemOf(form, type, draw(1, 140),
+                                          draw(100, 300), kSome[draw(0, 3)]),
+                                draw(0, 1)),
                         form.tiles, draw(0, 1 << 30));
         if (i % 2)
           drawApart(flash, draw);

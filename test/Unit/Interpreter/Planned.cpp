@@ -33,6 +33,7 @@ protected:
     p.headDimV = draw(0, 1) ? p.headDim : draw(8, 150);
     drawMask(p);
     p.lse = draw(0, 1) != 0;
+    p.lseLow = p.lse && draw(0, 1);
     return p;
   }
   Problem drawWideProblem() {
@@ -46,6 +47,7 @@ protected:
     p.headDimV = draw(0, 1) ? p.headDim : 8 * draw(1, 80);
     drawMask(p);
     p.lse = draw(0, 1) != 0;
+    p.lseLow = p.lse && draw(0, 1);
     return p;
   }
   void drawMask(Problem &p) {

@@ -25,12 +25,14 @@ TEST(ProblemAttr, RoundTrips) {
   p.direction = Direction::backward;
   for (bool deterministic : {false, true}) {
     p.deterministic = deterministic, p.dlse = !deterministic;
+    p.lseLow = deterministic;
     mlir::DictionaryAttr backward = problemAttr(&context, p);
     std::optional<Problem> read = problemFromAttr(backward);
     ASSERT_TRUE(read);
     EXPECT_EQ(read->direction, Direction::backward);
     EXPECT_EQ(read->deterministic, deterministic);
     EXPECT_EQ(read->dlse, !deterministic);
+    EXPECT_EQ(read->lseLow, deterministic);
     EXPECT_EQ(problemAttr(&context, *read), backward);
   }
 }

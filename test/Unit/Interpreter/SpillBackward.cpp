@@ -141,6 +141,13 @@ TEST_F(SpillBackward, Scales) {
   }
 }
 
+TEST_F(SpillBackward, LargeScores) {
+  for (const SpillBackwardTiles &c : kChoices)
+    for (DataType type : {DataType::bf16, DataType::f16})
+      checkLargeScores(
+          problem(180, 150, 32, 32, {MaskKind::causalBottomRight}, type), c);
+}
+
 /// Scores of about -200 everywhere: weights of keys that do not exist, with a
 /// score of 0, would be beyond all numbers.
 TEST_F(SpillBackward, RowsBehindTheEnd) {
@@ -189,6 +196,7 @@ TEST_F(SpillBackward, RandomProblems) {
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);
     p.dlse = draw(0, 3) == 0;
+    p.lseLow = draw(0, 3) == 0;
     multiprocessors = draw(1, 7);
     InterpreterOptions options;
     options.order = WarpOrder(draw(0, 2));

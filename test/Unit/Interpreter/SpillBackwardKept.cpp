@@ -107,6 +107,15 @@ TEST_F(SpillBackwardKept, GradientOfTheLseAndScales) {
     }
 }
 
+/// As far as maxima are whole numbers (GroupSoftmax.h).
+TEST_F(SpillBackwardKept, LargeScores) {
+  for (const SpillBackwardTiles &c : kChoices)
+    for (DataType type : {DataType::bf16, DataType::f16})
+      checkLargeScores(
+          kept(180, 150, 32, 32, {MaskKind::causalBottomRight}, type), c,
+          /*largestScale=*/1e5F);
+}
+
 /// Scores of about -200 everywhere: rows behind the end have none of those.
 TEST_F(SpillBackwardKept, RowsBehindTheEnd) {
   for (const SpillBackwardTiles &c : kChoices) {
@@ -153,6 +162,7 @@ TEST_F(SpillBackwardKept, RandomProblems) {
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);
+    p.lseLow = draw(0, 3) == 0;
     multiprocessors = draw(1, 7);
     InterpreterOptions options;
     options.order = WarpOrder(draw(0, 2));

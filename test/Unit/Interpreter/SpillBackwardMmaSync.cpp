@@ -105,6 +105,14 @@ TEST_F(SpillBackwardMmaSync, Scales) {
   checkScales(problem(160, 270, 32, 32, {MaskKind::causal}), Choice());
 }
 
+TEST_F(SpillBackwardMmaSync, LargeScores) {
+  for (const Choice &c : kChoices)
+    for (DataType type : {DataType::bf16, DataType::f16, DataType::f32})
+      checkLargeScores(
+          problem(170, 150, 32, 32, {MaskKind::causalBottomRight}, type),
+          c.of(type));
+}
+
 TEST_F(SpillBackwardMmaSync, RowsBehindTheEnd) {
   for (const Choice &c : kChoices)
     checkRowsBehindTheEnd(32, c);

@@ -114,6 +114,14 @@ TEST_F(SplitBackward, Scales) {
   checkScales(problem(60, 70, 32, 32, {MaskKind::causal}), Choice());
 }
 
+TEST_F(SplitBackward, LargeScores) {
+  for (int64_t stages : {1, 2, 3})
+    for (DataType type : {DataType::bf16, DataType::f16, DataType::f32})
+      checkLargeScores(
+          problem(80, 70, 32, 32, {MaskKind::causalBottomRight}, type),
+          withStages(stages));
+}
+
 TEST_F(SplitBackward, NotANumberInAValue) {
   checkNotANumber(37, problem(80, 80, 48, 32, {MaskKind::causal}), Choice());
 }

@@ -79,6 +79,13 @@ TEST_F(SplitBackwardWgmma, Scales) {
   checkScales(problem(160, 170, 32, 32, {MaskKind::causal}), Choice());
 }
 
+TEST_F(SplitBackwardWgmma, LargeScores) {
+  for (const Choice &c : kChoices)
+    for (DataType type : {DataType::bf16, DataType::f16})
+      checkLargeScores(
+          problem(180, 150, 32, 32, {MaskKind::causalBottomRight}, type), c);
+}
+
 TEST_F(SplitBackwardWgmma, RowsBehindTheEnd) {
   for (const Choice &c : kChoices)
     checkRowsBehindTheEnd(32, c);

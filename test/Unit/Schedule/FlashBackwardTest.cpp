@@ -62,10 +62,12 @@ TEST(FlashBackward, Words) {
     int64_t group = p.heads / p.kvHeads;
     for (auto [key, queryBlock] : choices(p)) {
       // O, dO, LSE, dLSE; LSE and D again, zeros; sums, dQ.
-      int64_t around = nq * (2 * e + 1 + p.dlse) + nq * (2 + d) + 2 * nq * d;
+      int64_t lse = 1 + p.lseLow;
+      int64_t around =
+          nq * (2 * e + lse + p.dlse) + nq * (lse + 1 + d) + 2 * nq * d;
       // K, V, dK, dV; for each head of queries Q, dO, LSE, D, and dQ added.
       int64_t own = nk * 2 * (d + e);
-      int64_t past = ceilDiv(nk, key) * group * nq * (2 * d + e + 2);
+      int64_t past = ceilDiv(nk, key) * group * nq * (2 * d + e + lse + 1);
       for (int64_t beside : {0, 1})
         for (int64_t firstStores : {0, 1})
           EXPECT_EQ(trafficWords(
@@ -125,13 +127,14 @@ private:
     int64_t warpgroups = key / 64;
     bool byRows = queryBlock == key;
     int64_t dq = byRows ? d16 : roundUp(d, 64 * warpgroups);
-    l2 += 2 * rows * (d + e) + 8 * queryBlock + 4 * queryBlock * dq;
-    smem += panels(queryBlock, d) + panels(queryBlock, e) + 8 * queryBlock;
+    int64_t statistics = 4 * (2 + p.lseLow) * queryBlock;
+    l2 += 2 * rows * (d + e) + statistics + 4 * queryBlock * dq;
+    smem += panels(queryBlock, d) + panels(queryBlock, e) + statistics;
     for (int64_t g = 0; g < warpgroups; ++g) {
       smem += 2 * (64 + queryBlock) * (d16 + e16); // S, dP
       smem += 2 * queryBlock * (d16 + e16);        // dV, dK
       smem += 2 * 64 * queryBlock;                 // dS is written
-      smem += 4 * 8 * queryBlock;                  // four warps' statistics
+      smem += 4 * statistics;                      // read by four warps
       // 64 rows of dQ, or some columns of them all.
       int64_t products = byRows ? 1 : queryBlock / 64;
       int64_t columns = byRows ? dq : dq / warpgroups;
@@ -155,7 +158,7 @@ TEST(FlashBackward, MovesWhatTheKernelMoves) {
   Random random(22);
   for (int round = 0; round < 60; ++round) {
     Problem p = randomProblem(random);
-    int64_t heads = p.batch * p.heads;
+    int64_t heads = p.batch * p.heads, lse = 1 + p.lseLow;
     int64_t firstStores = round % 2;
     for (auto [key, queryBlock] : choices(p)) {
       Schedule schedule = flashBackward(key, queryBlock, 0, firstStores);
@@ -168,8 +171,8 @@ TEST(FlashBackward, MovesWhatTheKernelMoves) {
                                      : roundUp(p.headDim, 64 * (key / 64));
       Bytes prepare = bytes(0), main = bytes(1), finish = bytes(2);
       EXPECT_EQ(prepare.l2,
-                heads * (p.queries * (4 * p.headDimV + 4 + 4 * p.dlse) +
-                         rows * (8 + (firstStores ? 0 : 4 * dq))))
+                heads * (p.queries * (4 * p.headDimV + 4 * lse + 4 * p.dlse) +
+                         rows * (4 * lse + 4 + (firstStores ? 0 : 4 * dq))))
           << p;
       EXPECT_EQ(prepare.smem, 0) << p;
       Main kernel(p, key, queryBlock, firstStores != 0);

@@ -57,7 +57,7 @@ struct Group {
       l2 += std::max<int64_t>(strips - 1, 0) * cluster * blocks * (blocks - 1) *
             256 * 16;
       l2 += clipped(r0, 128 * cluster, p.queries) *
-            (p.headDimV * 2 + (p.lse ? 4 : 0));
+            (p.headDimV * 2 + 4 * (p.lse + p.lseLow));
     }
   }
 

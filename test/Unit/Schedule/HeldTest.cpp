@@ -48,7 +48,7 @@ struct Block {
       l2 += std::max<int64_t>(0, strips - 1) * 2 * 128 * columnTiles *
             roundUp(column, 16) * 4;
       int64_t rows = clipped(r0, 128, p.queries);
-      l2 += rows * (p.headDimV * 2 + (p.lse ? 4 : 0));
+      l2 += rows * (p.headDimV * 2 + 4 * (p.lse + p.lseLow));
       smem += 128 * columnTiles * column * 2 + rows * p.headDimV * 2;
     }
   }

@@ -82,6 +82,12 @@ TEST(Problem, CheckNamesNumberAndLimit) {
             "expects bf16, f16 or f32 for gradients, but got f8e4m3");
   EXPECT_EQ(checked([](Problem &p) { p.dlse = true; }),
             "expects a gradient of the LSE only backward, but got one forward");
+  EXPECT_EQ(checked([](Problem &p) { p.lseLow = true; }), "fine");
+  EXPECT_EQ(checked([](Problem &p) {
+              p.lse = false;
+              p.lseLow = true;
+            }),
+            "expects the LSE beside its low word, but got none");
 }
 
 TEST(Problem, TextRoundTrips) {

@@ -15,7 +15,8 @@ inline std::ostream &operator<<(std::ostream &out, const Problem &p) {
   return out << name(p.dtype) << " b" << p.batch << " h" << p.heads << "/"
              << p.kvHeads << " " << p.queries << "x" << p.keys << " d"
              << p.headDim << "/" << p.headDimV << " " << str(p.mask) << " "
-             << name(p.direction) << (p.deterministic ? " in order" : "");
+             << name(p.direction) << (p.deterministic ? " in order" : "")
+             << (p.lseLow ? " in two words" : "");
 }
 
 class Random {
@@ -46,6 +47,7 @@ public:
     p.headDimV = number(1, 80);
     p.mask = mask();
     p.lse = number(0, 1);
+    p.lseLow = p.lse && number(0, 1);
     return p;
   }
 
@@ -77,9 +79,11 @@ public:
       p.mask = {MaskKind::window, magnitude(1, 4096) - 1,
                 magnitude(1, 4096) - 1};
     p.lse = number(0, 1);
+    p.lseLow = p.lse && number(0, 3) == 0;
     if (number(0, 2) == 0) {
       p.direction = Direction::backward;
       p.lse = false;
+      p.lseLow = number(0, 3) == 0;
       p.deterministic = number(0, 3) == 0;
       p.dlse = number(0, 3) == 0;
     }

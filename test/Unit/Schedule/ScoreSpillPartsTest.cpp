@@ -71,8 +71,7 @@ struct Kernel {
       for (int64_t first = 0; first < p.headDimV; first += c.column)
         outputsTile(i, std::min(c.column, p.headDimV - first));
     }
-    if (p.lse)
-      outputs.l2 += 4 * p.queries;
+    outputs.l2 += 4 * (p.lse + p.lseLow) * p.queries;
   }
 
 private:
@@ -123,6 +122,7 @@ TEST(ScoreSpillParts, MovesWhatTheKernelMoves) {
     p.headDim = random.number(1, 400);
     p.headDimV = random.number(1, 400);
     p.lse = random.number(0, 1) != 0;
+    p.lseLow &= p.lse;
     Choice c;
     c.column = 64 * random.number(1, 2);
     c.strip = 128 * random.number(1, 3);

@@ -87,8 +87,7 @@ struct Kernel {
       for (int64_t first = 0; first < p.headDimV; first += c.column)
         outputsTile(i, std::min(c.column, p.headDimV - first));
     }
-    if (p.lse)
-      outputs.l2 += 4 * p.queries;
+    outputs.l2 += 4 * (p.lse + p.lseLow) * p.queries;
   }
 
 private:
@@ -157,6 +156,7 @@ TEST(ScoreSpillRounds, MovesWhatTheKernelMoves) {
     c.kept = c.keyBlock == 256 && random.number(0, 1);
     p.keepsWeights = c.kept;
     p.lse |= c.kept;
+    p.lseLow &= p.lse;
     Schedule schedule = scheduleOf(c);
     Census counted = census(schedule, p);
     auto bytes = [&](size_t launch) {

@@ -69,7 +69,7 @@ struct Machinery {
     if (isStaged)
       smem += br * tileOf(columns, p.headDimV) * s + rowsOf(r0) * cols * s;
   }
-  void lse(int64_t r0) { l2 += p.lse ? rowsOf(r0) * 4 : 0; }
+  void lse(int64_t r0) { l2 += rowsOf(r0) * 4 * (p.lse + p.lseLow); }
   template <typename F> void forColumns(int64_t columns, F f) {
     for (int64_t c0 = 0; c0 < p.headDimV; c0 += columns)
       f(c0);
@@ -267,7 +267,8 @@ TEST(SmallCache, ClusterMovesWhatItsBlocksMove) {
         steps = 1;
         m.l2 += m.keysOf(0) * (p.headDim + p.headDimV) * 2;
       }
-      m.l2 += rows * (p.headDim + p.headDimV) * 2 + (p.lse ? rows * 4 : 0);
+      m.l2 +=
+          rows * (p.headDim + p.headDimV) * 2 + rows * 4 * (p.lse + p.lseLow);
       m.smem += cluster * query * roundUp(m.dp, 64) * 2;
       m.smem += cluster * query * m.ep * 2 + rows * p.headDimV * 2;
       m.smem += steps * cluster * bc * fills * 2;

@@ -114,7 +114,7 @@ private:
       if (!sees(p, i, own, j, c.keyBlock))
         continue;
       int64_t cols = std::min(c.keyBlock, p.keys - j);
-      scores.l2 += 8 * rows; // statistics
+      scores.l2 += 4 * (2 + p.lseLow) * rows; // statistics
       scores.l2 += 2 * (rows + cols) * e + 2 * 2 * own * c.keyBlock;
       scores.l2 += c.kept ? 2 * rows * cols + 4 * rows : 2 * (rows + cols) * d;
       int64_t slices = (c.kept ? 0 : ceilDiv(d, 64)) + ceilDiv(e, 64);
@@ -184,18 +184,20 @@ TEST(SpillBackward, MovesWhatTheKernelMoves) {
       return gridTraffic(counted, launch, p, h100(), 132);
     };
     int64_t heads = p.batch * p.heads, keyHeads = p.batch * p.kvHeads;
+    int64_t lse = 1 + p.lseLow;
     Kernel kernel(p, c);
     size_t first = 1; // of the grids in rounds
     if (c.merged) {
-      EXPECT_EQ(bytes(0).l2, heads * 4 * (p.queries + roundUp(p.queries, 64)))
+      EXPECT_EQ(bytes(0).l2,
+                heads * 4 * lse * (p.queries + roundUp(p.queries, 64)))
           << p;
       EXPECT_EQ(bytes(1).l2, heads * kernel.deltas.l2) << p;
       EXPECT_EQ(bytes(1).smem, heads * kernel.deltas.smem) << p;
       first = 2;
     } else {
       EXPECT_EQ(bytes(0).l2,
-                heads * (p.queries * (4 * p.headDimV + 4 + 4 * p.dlse) +
-                         8 * roundUp(p.queries, 64)))
+                heads * (p.queries * (4 * p.headDimV + 4 * lse + 4 * p.dlse) +
+                         4 * (lse + 1) * roundUp(p.queries, 64)))
           << p;
     }
     EXPECT_EQ(bytes(first).l2, heads * kernel.scores.l2) << p;

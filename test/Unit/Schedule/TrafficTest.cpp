@@ -36,7 +36,7 @@ struct Kernel {
         smem += br * dp * s + warps * bc * dp * s; // fragments for S
         smem += warps * bc * ep * s;               // fragments for O
       }
-      l2 += rows * p.headDimV * s + (p.lse ? rows * 4 : 0);
+      l2 += rows * p.headDimV * s + rows * 4 * (p.lse + p.lseLow);
       smem += br * ep * s + rows * p.headDimV * s;
     }
   }
@@ -73,7 +73,7 @@ struct Kernel {
       for (int64_t blocks : multiplied)
         smem +=
             std::max<int64_t>(blocks, 1) * (64 * dp + bc * dp + bc * ep) * s;
-      l2 += rows * p.headDimV * so + (p.lse ? rows * 4 : 0);
+      l2 += rows * p.headDimV * so + rows * 4 * (p.lse + p.lseLow);
       smem += 64 * groups * ep * so + rows * p.headDimV * so;
     }
   }
@@ -117,7 +117,7 @@ struct Kernel {
         l2 += rows * cols * s;
         smem += c1 * colsPadded * s + rows * cols * s;
       }
-      l2 += (isVisited ? rows * 8 : 0) + (p.lse ? rows * 4 : 0);
+      l2 += (isVisited ? rows * 8 : 0) + rows * 4 * (p.lse + p.lseLow);
     }
   }
 };

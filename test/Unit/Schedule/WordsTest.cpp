@@ -73,8 +73,8 @@ TEST(Words, FlashClosedForm) {
     int64_t br = random.number(1, 40), bc = random.number(1, 40);
     int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
     // 2Nd + N + 2N²d/Br
-    int64_t words =
-        nq * d + nq * e + (p.lse ? nq : 0) + ceilDiv(nq, br) * nk * (d + e);
+    int64_t words = nq * d + nq * e + nq * (p.lse + p.lseLow) +
+                    ceilDiv(nq, br) * nk * (d + e);
     EXPECT_EQ(trafficWords(flash(br, bc), p), words * p.batch * p.heads) << p;
   }
 }
@@ -91,7 +91,7 @@ TEST(Words, ScoreSpillClosedForm) {
     int64_t words = ceilDiv(nq, b1) * nk * d + ceilDiv(nk, b2) * nq * d +
                     ceilDiv(nq, c1) * nk * e + ceilDiv(e, c2) * nq * nk +
                     nq * nk + nq * ceilDiv(nk, b2) * (1 + ceilDiv(e, c2)) +
-                    nq * e + 4 * nq + (p.lse ? nq : 0);
+                    nq * e + 4 * nq + nq * (p.lse + p.lseLow);
     EXPECT_EQ(trafficWords(scoreSpill(b1, b2, c1, c2), p),
               words * p.batch * p.heads)
         << p;
@@ -107,20 +107,21 @@ TEST(Words, SplitBackwardClosedForm) {
     p.dlse = random.number(0, 1) != 0;
     int64_t br = random.number(1, 40), bc = random.number(1, 40);
     int64_t nq = p.queries, nk = p.keys, d = p.headDim, e = p.headDimV;
+    int64_t lse = 1 + p.lseLow;
     // For a head of queries: Q, dO, O, dO, dQ, LSE, D, dLSE; all K and V.
-    int64_t byQuery =
-        nq * (2 * d + 3 * e + 2 + p.dlse) + ceilDiv(nq, br) * nk * (d + e);
+    int64_t byQuery = nq * (2 * d + 3 * e + lse + 1 + p.dlse) +
+                      ceilDiv(nq, br) * nk * (d + e);
     // For a head of keys: K, V, dK, dV; for each of its heads of queries all Q,
     // dO, LSE and D.
     int64_t group = p.heads / p.kvHeads;
     int64_t own = nk * 2 * (d + e);
-    int64_t past = ceilDiv(nk, bc) * group * nq * (d + e + 2);
+    int64_t past = ceilDiv(nk, bc) * group * nq * (d + e + lse + 1);
     EXPECT_EQ(trafficWords(splitBackward(br, bc), p),
               p.batch * (p.heads * byQuery + p.kvHeads * (own + past)))
         << p;
     // dK by itself needs V, but not to hold dV; dV by itself neither V nor D.
     int64_t ownTwice = nk * (2 * d + e) + nk * (d + e);
-    int64_t pastTwice = past + past / (d + e + 2) * (d + e + 1);
+    int64_t pastTwice = past + past / (d + e + lse + 1) * (d + e + lse);
     EXPECT_EQ(trafficWords(splitBackward(br, bc, true), p),
               p.batch *
                   (p.heads * byQuery + p.kvHeads * (ownTwice + pastTwice)))
