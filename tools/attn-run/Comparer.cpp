@@ -100,7 +100,9 @@ void Comparer::add(llvm::ArrayRef<int64_t> index, int64_t row,
   double error = std::abs(got - reference);
   result.maxError = std::max(result.maxError, error);
   if (result.isLse()) {
-    double size = scores.at(index[0], index[1], row);
+    // Infinite inputs give scores of the largest f32, whatever their row's norm.
+    double size =
+        std::max(scores.at(index[0], index[1], row), std::abs(reference));
     result.lseError =
         std::max(result.lseError, error / std::max(1.0, size / 32));
   }

@@ -78,7 +78,7 @@ def Tile_Smem : Tile_Type<"Smem", "smem"> {
     memory: if it lies across two, it crosses the way from L2 twice.  Padded
     rows all begin at whole sectors, as those of an array do whose length is a
     multiple of 32 bytes.  (With rows of f32 every other one is across: 1.5
-    times the bytes by counters of an H100, 2026-11-21-h100-theory.md.)
+    times the bytes by counters of an H100, 2026-11-21.)
 
     `!tile.smem<2x64x80xbf16, staggered>` is for rows of an array whose length
     is an odd number of 16 bytes, as with 72 columns: every other one begins in
