@@ -148,7 +148,7 @@ def arrow():
         drawing.box(20, y, 390, 46, COLOURS["attn"])
         drawing.text(36, y + 28, name, colour=COLOURS["attn"],
                      more=' font-weight="bold" font-size="14"')
-        drawing.text(112, y + 28, code, more=mono)
+        drawing.text(120, y + 28, code, more=mono)
         drawing.text(430, y + 28, means)
         if steps:
             drawing.arrow(215, y + 48, y + 88)
