@@ -139,8 +139,6 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
 
 #: do, q, k, v, o, lse, dlse and, where they are kept, weights.
 _Inputs = Sequence[Any]
-_is_deterministic = torch.are_deterministic_algorithms_enabled
-
 #: Mask, scale, and whether the bits are the same in every run.
 _Kind = tuple[str, Optional[float], bool]
 
@@ -166,7 +164,8 @@ def _normal(inputs: _Inputs, mask: str, scale: Optional[float]
         dlse = _dense_rows(dlse)
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1])
-    return (do, q, k, v, o, lse, dlse), (mask, scale, _is_deterministic())
+    kind = mask, scale, torch.are_deterministic_algorithms_enabled()
+    return (do, q, k, v, o, lse, dlse), kind
 
 
 def _as_before(inputs: _Inputs, kind: _Kind) -> Optional[Gradients]:
@@ -285,7 +284,7 @@ def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
     inputs = do, q, k, v, o, lse, dlse, weights, block_rows
-    kind = mask, scale, _is_deterministic()
+    kind = mask, scale, torch.are_deterministic_algorithms_enabled()
     return _as_before(inputs, kind) or _launch(inputs, kind)
 
 

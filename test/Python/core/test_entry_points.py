@@ -247,7 +247,7 @@ def test_unknown_machines_everywhere(gpu, machine):
 #: What NULL and 0 mean something to: no folder, no ptxas.
 MAY_BE_NULL = {"attn_cache_open", "attn_assembler_set"}
 #: The frame is XLA's own.
-NOT_OURS = {"attn_xla_forward", "attn_xla_backward"}
+NOT_OURS = {"attn_main", "attn_xla_forward", "attn_xla_backward"}
 STATUS = ctypes.POINTER(_native.Status)
 
 
