@@ -62,7 +62,7 @@ std::vector<Binding::Apart> attn::argumentsApart(func::FuncOp function) {
     for (auto [role, value] : llvm::zip(op.givenInputs(), op.inputs()))
       add(value, role, /*isWritten=*/false);
     // Destinations on tensors too, which are written in place.
-    for (auto [role, value] : llvm::zip(op.outputRoles(), op.getOuts()))
+    for (auto [role, value] : llvm::zip(op.givenOutputs(), op.getOuts()))
       add(value, role, /*isWritten=*/true);
     for (auto [number, use] : llvm::enumerate(uses))
       for (const Use &other : ArrayRef(uses).take_front(number))

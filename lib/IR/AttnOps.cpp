@@ -34,28 +34,45 @@ ArrayRef<StringLiteral> ForwardOp::inputRoles() {
 ArrayRef<OperandClause> ForwardOp::operandClauses() { return {}; }
 
 ArrayRef<StringLiteral> ForwardOp::outputRoles() {
-  static constexpr StringLiteral roles[] = {"o", "lse", "weights",
+  static constexpr StringLiteral roles[] = {"o", "lse", "lse_low", "weights",
                                             "block_rows"};
   return roles;
+}
+
+/// O; LSE is asked for or not, its low word with it or not, and both arrays of
+/// weights with it or not.
+SmallVector<StringLiteral> ForwardOp::rolesOfOutputs(size_t count) {
+  SmallVector<StringLiteral> all(outputRoles());
+  if (count == 0 || count > all.size())
+    return {};
+  constexpr size_t withoutLow = 4;
+  if (count == withoutLow)
+    llvm::erase(all, "lse_low");
+  all.truncate(count);
+  return all;
 }
 
 Direction BackwardOp::direction() { return Direction::backward; }
 
 ArrayRef<StringLiteral> BackwardOp::inputRoles() {
   static constexpr StringLiteral roles[] = {
-      "do", "q", "k", "v", "o", "lse", "dlse", "weights", "block_rows"};
+      "do",  "q",       "k",    "v",       "o",
+      "lse", "lse_low", "dlse", "weights", "block_rows"};
   return roles;
 }
 
 ArrayRef<OperandClause> BackwardOp::operandClauses() {
-  static constexpr StringLiteral dlse[] = {"dlse"},
+  static constexpr StringLiteral low[] = {"lse_low"}, dlse[] = {"dlse"},
                                  kept[] = {"weights", "block_rows"};
-  static const OperandClause clauses[] = {{"dlse", dlse}, {"weights", kept}};
+  static const OperandClause clauses[] = {
+      {"lse_low", low}, {"dlse", dlse}, {"weights", kept}};
   return clauses;
 }
 
 SmallVector<StringLiteral> BackwardOp::givenInputs() {
   SmallVector<StringLiteral> roles(inputRoles());
+  if (!getLseLow())
+    llvm::erase(roles, "lse_low");
   if (!getDlse())
     llvm::erase(roles, "dlse");
   if (getKept().empty())
@@ -82,7 +99,7 @@ ArrayRef<Extent> attn::shapeOf(StringRef role) {
       .Cases({"k", "dk"}, k)
       .Cases({"v", "dv"}, v)
       .Cases({"o", "do"}, o)
-      .Cases({"lse", "dlse"}, lse)
+      .Cases({"lse", "lse_low", "dlse"}, lse)
       .Case("weights", weights)
       .Case("block_rows", rows)
       .Default({});
@@ -175,35 +192,55 @@ LogicalResult attn::reifyShapes(AttentionOpInterface op, OpBuilder &builder,
 namespace {
 
 /// An op on tensors computes no more outputs than it may have and somebody
-/// uses: an LSE, or weights, that nobody looks at are not asked for.  An op of
-/// which nobody uses anything has no effect, and goes as all such ops do.  With
-/// a schedule weights stay: only schedules that keep them were asked.
+/// uses: an LSE, its low word, or weights, that nobody looks at are not asked
+/// for.  An op of which nobody uses anything has no effect, and goes as all
+/// such ops do.  With a schedule weights stay: only schedules that keep them
+/// were asked.
 struct DropUnusedOutputs : OpInterfaceRewritePattern<AttentionOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
   LogicalResult matchAndRewrite(AttentionOpInterface op,
                                 PatternRewriter &rewriter) const override {
-    constexpr size_t withoutWeights = 2; // O and LSE
-    size_t all = op->getNumResults(), count = all;
-    if (!op.isOnTensors() || (op->hasAttr("schedule") && all > withoutWeights))
+    if (!op.isOnTensors() || (op->hasAttr("schedule") && op.array("weights")))
       return failure();
-    while (count > 1 && op->getResult(count - 1).use_empty())
-      --count;
-    while (count < all && !op.mayHaveOutputs(count))
-      ++count;
-    if (count == all)
+    SmallVector<StringLiteral> roles = op.givenOutputs(), fewer = fewest(op);
+    if (fewer.size() == roles.size())
       return failure();
-    size_t outs = op.getOuts().empty() ? 0 : count;
+    auto numberOf = [&](StringRef role) {
+      return llvm::find(roles, role) - roles.begin();
+    };
     SmallVector<Value> operands(op.inputs());
-    llvm::append_range(operands, op.getOuts().take_front(outs));
-    Operation *fewer = rewriter.create(
-        OperationState(op->getLoc(), op->getName(), operands,
-                       op->getResults().take_front(count).getTypes(),
-                       attributesWithOuts(op, outs)));
-    for (size_t i = 0; i < count; ++i)
-      rewriter.replaceAllUsesWith(op->getResult(i), fewer->getResult(i));
+    SmallVector<Type> types;
+    for (StringRef role : fewer) {
+      types.push_back(op->getResult(numberOf(role)).getType());
+      if (!op.getOuts().empty())
+        operands.push_back(op.getOuts()[numberOf(role)]);
+    }
+    Operation *smaller = rewriter.create(OperationState(
+        op->getLoc(), op->getName(), operands, types,
+        attributesWithOuts(op, op.getOuts().empty() ? 0 : fewer.size())));
+    for (auto [number, role] : llvm::enumerate(fewer))
+      rewriter.replaceAllUsesWith(op->getResult(numberOf(role)),
+                                  smaller->getResult(number));
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// The fewest outputs that there may be, with all that are used.
+  static SmallVector<StringLiteral> fewest(AttentionOpInterface op) {
+    SmallVector<StringLiteral> roles = op.givenOutputs();
+    for (size_t count = 1; count < roles.size(); ++count) {
+      SmallVector<StringLiteral> some = op.rolesOfOutputs(count);
+      bool hasAll = llvm::all_of(
+          llvm::zip_equal(roles, op->getResults()), [&](auto output) {
+            auto [role, value] = output;
+            return value.use_empty() || llvm::is_contained(some, role);
+          });
+      if (hasAll && !some.empty())
+        return some;
+    }
+    return roles;
   }
 };
 

@@ -104,12 +104,12 @@ LogicalResult Verifier::form() {
 
 /// `three results, dq, dk and dv`, as the op wants them.
 static std::string wantedOutputs(AttentionOpInterface op) {
-  static constexpr StringLiteral numbers[] = {"no", "one", "two", "three",
-                                              "four"};
+  static constexpr StringLiteral numbers[] = {"no",    "one",  "two",
+                                              "three", "four", "five"};
   ArrayRef<StringLiteral> roles = op.outputRoles();
   SmallVector<StringRef> counts;
   for (unsigned count = 0; count <= roles.size(); ++count)
-    if (op.mayHaveOutputs(count))
+    if (!op.rolesOfOutputs(count).empty())
       counts.push_back(numbers[count]);
   StringRef most = counts.pop_back_val();
   std::string text = llvm::join(counts, ", ");
@@ -121,7 +121,7 @@ static std::string wantedOutputs(AttentionOpInterface op) {
 
 LogicalResult Verifier::outputs() {
   TypeRange types = op.outputTypes();
-  if (!op.mayHaveOutputs(types.size()))
+  if (op.rolesOfOutputs(types.size()).empty())
     return op->emitOpError("expects ")
            << wantedOutputs(op) << ", but got " << types.size();
   if (!op.isOnTensors() && op->getNumResults())

@@ -95,6 +95,7 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
       problem.alignment =
           std::min(problem.alignment, rowAlignment(op, array.value));
     problem.lse |= array.role == "lse" && array.isOutput;
+    problem.lseLow |= array.role == "lse_low";
     problem.dlse |= array.role == "dlse";
     problem.keepsWeights |= array.role == "weights";
   }

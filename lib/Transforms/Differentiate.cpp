@@ -57,8 +57,8 @@ public:
 
 private:
   void copyBody();
-  /// Copies a forward op so that it also gives LSE.  A destination is not
-  /// taken over: its contents are never read.
+  /// Copies a forward op so that it also gives LSE in two words.  A destination
+  /// is not taken over: its contents are never read.
   void copyForward(ForwardOp op);
   void findActive();
   LogicalResult reverse(Operation &op);
@@ -101,19 +101,24 @@ void Differentiator::copyBody() {
 }
 
 void Differentiator::copyForward(ForwardOp op) {
-  SmallVector<Type> types(op->getResultTypes());
-  if (types.size() == 1) {
-    auto o = cast<RankedTensorType>(types.front());
-    types.push_back(
-        RankedTensorType::get(o.getShape().drop_back(), b.getF32Type()));
+  auto attention = cast<AttentionOpInterface>(op.getOperation());
+  SmallVector<StringLiteral> roles = attention.givenOutputs();
+  bool keepsWeights = llvm::is_contained(roles, "weights");
+  SmallVector<StringLiteral> more = op.rolesOfOutputs(keepsWeights ? 5 : 3);
+  auto o = cast<RankedTensorType>(op->getResult(0).getType());
+  Type lse = RankedTensorType::get(o.getShape().drop_back(), b.getF32Type());
+  SmallVector<Type> types;
+  for (StringRef role : more) {
+    Value given = attention.array(role);
+    types.push_back(given ? given.getType() : lse);
   }
   SmallVector<Value> inputs;
   for (Value input : op.inputs())
     inputs.push_back(copies.lookup(input));
   Operation *copy = b.create(OperationState(op.getLoc(), op->getName(), inputs,
                                             types, op->getAttrs()));
-  for (auto [old, value] : llvm::zip(op->getResults(), copy->getResults()))
-    copies.map(old, value);
+  for (auto [role, value] : llvm::zip_equal(roles, op->getResults()))
+    copies.map(value, copy->getResult(llvm::find(more, role) - more.begin()));
 }
 
 /// What an op reads: its operands, and what its regions take from outside; of a
@@ -178,17 +183,19 @@ LogicalResult Differentiator::reverseForward(ForwardOp op) {
     return op->emitOpError(*wrong);
 
   b.setLoc(op.getLoc());
-  Value o = op->getResult(0), lse = op->getResult(1);
+  // LSE is its high word, and what that lacks is no function of anything.
+  Value o = op->getResult(0), lse = op->getResult(1), low = op->getResult(2);
   Value dlse = gradients.lookup(lse);
-  ValueRange kept = op->getResults().drop_front(2);
+  ValueRange kept = op->getResults().drop_front(3);
   if (llvm::any_of(kept, [&](Value v) { return gradients.contains(v); }))
-    return op->emitOpError("expects gradients of its first two results only, "
-                           "but got one of weights that are kept");
+    return op->emitOpError(
+        "expects gradients of O and LSE only, but got one of "
+        "weights that are kept");
   SmallVector<Value> inputs = {gradientOf(o), op.getQ(), op.getK(),
                                op.getV(),     o,         lse};
   BackwardOp backward = BackwardOp::create(
       b, TypeRange(op.inputs().getTypes()), inputs[0], inputs[1], inputs[2],
-      inputs[3], inputs[4], inputs[5], dlse, kept, /*outs=*/ValueRange(),
+      inputs[3], inputs[4], inputs[5], low, dlse, kept, /*outs=*/ValueRange(),
       op.getMaskAttr(), op.getScaleAttr(), op.getPrecisionAttr(),
       op.getAlignmentAttr(), /*schedule=*/ScheduleAttr(),
       /*deterministic=*/UnitAttr());

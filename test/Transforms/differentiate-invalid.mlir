@@ -88,7 +88,7 @@ func.func private @taken_vjp()
 !w = tensor<1x1x8x8xf16>
 !r = tensor<1x1x2x8xf32>
 func.func @weights(%q: !q) -> (!q, !w) {
-  // expected-error @below {{expects gradients of its first two results only, but got one of weights that are kept}}
+  // expected-error @below {{expects gradients of O and LSE only, but got one of weights that are kept}}
   %o, %lse, %w, %r = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, !w, !r
   return %o, %w : !q, !w
 }

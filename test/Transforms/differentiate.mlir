@@ -6,8 +6,8 @@
 // CHECK-NEXT: return %[[O]]
 // CHECK-LABEL: func.func @f_vjp(
 // CHECK-SAME: %[[Q:.*]]: tensor<2x4x100x64xbf16>, %[[K:.*]]: tensor<2x2x60x64xbf16>, %[[V:.*]]: tensor<2x2x60x32xbf16>, %[[DO:.*]]: tensor<2x4x100x32xbf16>) -> (tensor<2x4x100x64xbf16>, tensor<2x2x60x64xbf16>, tensor<2x2x60x32xbf16>)
-// CHECK-NEXT: %[[F:.*]]:2 = attn.forward %[[Q]], %[[K]], %[[V]] mask(causal) scale(2.500000e-01) {alignment = 8 : i64, schedule = #attn.schedule<flash, query = 64>} : {{.*}} -> tensor<2x4x100x32xbf16>, tensor<2x4x100xf32>
-// CHECK-NEXT: %[[G:.*]]:3 = attn.backward %[[DO]], %[[Q]], %[[K]], %[[V]], %[[F]]#0, %[[F]]#1 mask(causal) scale(2.500000e-01) {alignment = 8 : i64} :
+// CHECK-NEXT: %[[F:.*]]:3 = attn.forward %[[Q]], %[[K]], %[[V]] mask(causal) scale(2.500000e-01) {alignment = 8 : i64, schedule = #attn.schedule<flash, query = 64>} : {{.*}} -> tensor<2x4x100x32xbf16>, tensor<2x4x100xf32>, tensor<2x4x100xf32>
+// CHECK-NEXT: %[[G:.*]]:3 = attn.backward %[[DO]], %[[Q]], %[[K]], %[[V]], %[[F]]#0, %[[F]]#1 lse_low(%[[F]]#2 : tensor<2x4x100xf32>) mask(causal) scale(2.500000e-01) {alignment = 8 : i64} :
 // CHECK-NEXT: return %[[G]]#0, %[[G]]#1, %[[G]]#2
 func.func @f(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x2x60x64xbf16>, %v: tensor<2x2x60x32xbf16>) -> tensor<2x4x100x32xbf16> {
   %o = attn.forward %q, %k, %v mask(causal) scale(0.25) {alignment = 8 : i64, schedule = #attn.schedule<flash, query = 64>}
@@ -31,8 +31,8 @@ func.func @other(%a: tensor<4xf32>) -> tensor<4xf32> {
 !lse = tensor<1x4x8xf32>
 // CHECK-LABEL: func.func private @both_vjp(
 // CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[K:[a-z0-9]*]]: {{[^,]*}}, %{{.*}}: index, %[[UNUSED:[a-z0-9]*]]: {{[^,]*}}, %[[DO:[a-z0-9]*]]: {{[^,]*}}, %[[DLSE:[a-z0-9]*]]: tensor<1x4x8xf32>) -> (tensor<1x4x8x64xf32>, tensor<1x4x8x64xf32>, tensor<3xf16>)
-// CHECK: %[[F:.*]]:2 = attn.forward %[[Q]], %[[K]], %[[K]] precision(tf32)
-// CHECK: %[[G:.*]]:3 = attn.backward %[[DO]], %[[Q]], %[[K]], %[[K]], %[[F]]#0, %[[F]]#1 dlse(%[[DLSE]] : tensor<1x4x8xf32>) precision(tf32)
+// CHECK: %[[F:.*]]:3 = attn.forward %[[Q]], %[[K]], %[[K]] precision(tf32)
+// CHECK: %[[G:.*]]:3 = attn.backward %[[DO]], %[[Q]], %[[K]], %[[K]], %[[F]]#0, %[[F]]#1 lse_low(%[[F]]#2 : tensor<1x4x8xf32>) dlse(%[[DLSE]] : tensor<1x4x8xf32>) precision(tf32)
 // CHECK: %[[SUM:.*]] = arith.addf %[[G]]#1, %[[G]]#2
 // CHECK: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : tensor<3xf16>
 // CHECK: return %[[G]]#0, %[[SUM]], %[[ZEROS]]
@@ -58,10 +58,10 @@ func.func @only_lse(%q: !q) -> !lse {
 !q = tensor<?x4x?x64xbf16>
 // CHECK-LABEL: func.func @chain_vjp(
 // CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[K:[a-z0-9]*]]: {{[^,]*}}, %[[D:[a-z0-9]*]]: {{[^,]*}}, %[[DO:[a-z0-9]*]]: {{[^,]*}})
-// CHECK: %[[F:.*]]:2 = attn.forward %[[Q]], %[[K]], %[[K]] :
-// CHECK: %[[S:.*]]:2 = attn.forward %[[F]]#0, %[[Q]], %[[K]] mask(causal) :
-// CHECK: %[[GS:.*]]:3 = attn.backward %[[DO]], %[[F]]#0, %[[Q]], %[[K]], %[[S]]#0, %[[S]]#1 mask(causal)
-// CHECK: %[[GF:.*]]:3 = attn.backward %[[GS]]#0, %[[Q]], %[[K]], %[[K]], %[[F]]#0, %[[F]]#1 :
+// CHECK: %[[F:.*]]:3 = attn.forward %[[Q]], %[[K]], %[[K]] :
+// CHECK: %[[S:.*]]:3 = attn.forward %[[F]]#0, %[[Q]], %[[K]] mask(causal) :
+// CHECK: %[[GS:.*]]:3 = attn.backward %[[DO]], %[[F]]#0, %[[Q]], %[[K]], %[[S]]#0, %[[S]]#1 lse_low(%[[S]]#2 : tensor<?x4x?xf32>) mask(causal)
+// CHECK: %[[GF:.*]]:3 = attn.backward %[[GS]]#0, %[[Q]], %[[K]], %[[K]], %[[F]]#0, %[[F]]#1 lse_low(%[[F]]#2 : tensor<?x4x?xf32>) :
 // CHECK: %[[DQ:.*]] = arith.addf %[[GS]]#1, %[[GF]]#0
 // CHECK: %[[DK:.*]] = arith.addf %[[GS]]#2, %[[GF]]#1
 // CHECK: %[[DKV:.*]] = arith.addf %[[DK]], %[[GF]]#2
@@ -117,9 +117,23 @@ func.func @constants(%q: !q) -> !q {
 !w = tensor<1x4x300x300xbf16>
 !r = tensor<1x4x4x300xf32>
 // CHECK-LABEL: func.func @kept_vjp(
-// CHECK: %[[F:.*]]:4 = attn.forward
-// CHECK: attn.backward %{{.*}}, %[[F]]#0, %[[F]]#1 weights(%[[F]]#2, %[[F]]#3 : tensor<1x4x300x300xbf16>, tensor<1x4x4x300xf32>) :
+// CHECK: %[[F:.*]]:5 = attn.forward
+// CHECK: attn.backward %{{.*}}, %[[F]]#0, %[[F]]#1 lse_low(%[[F]]#2 : tensor<1x4x300xf32>) weights(%[[F]]#3, %[[F]]#4 : tensor<1x4x300x300xbf16>, tensor<1x4x4x300xf32>) :
 func.func @kept(%q: !q) -> !q {
   %o, %lse, %w, %r = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, !w, !r
   return %o : !q
+}
+
+// -----
+
+// LSE is its high word; its low word has no gradient.
+!q = tensor<1x1x8x8xf16>
+!lse = tensor<1x1x8xf32>
+// CHECK-LABEL: func.func @low_word_vjp(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[DLSE:[a-z0-9]*]]: {{[^,]*}}, %{{[a-z0-9]*}}: tensor<1x1x8xf32>)
+// CHECK: %[[F:.*]]:3 = attn.forward
+// CHECK: attn.backward {{.*}} lse_low(%[[F]]#2 : tensor<1x1x8xf32>) dlse(%[[DLSE]] : tensor<1x1x8xf32>)
+func.func @low_word(%q: !q) -> (!lse, !lse) {
+  %o, %lse, %low = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, !lse
+  return %lse, %low : !lse, !lse
 }

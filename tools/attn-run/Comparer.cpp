@@ -82,9 +82,7 @@ void Comparer::add(llvm::ArrayRef<int64_t> index, int64_t row,
                    double reference) {
   double got = array.get(index);
   if (!takesPart(row)) {
-    double exact =
-        result.isLse() ? -std::numeric_limits<double>::infinity() : 0;
-    result.wrongMasked += got != exact;
+    result.wrongMasked += got != result.ofNothing();
     return;
   }
   if (!std::isfinite(reference)) {

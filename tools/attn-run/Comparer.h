@@ -50,6 +50,9 @@ public:
                     double size);
 
   llvm::StringRef role() const { return result.name; }
+  bool isLse() const { return result.isLse(); }
+  /// What the output has there.
+  double at(llvm::ArrayRef<int64_t> index) const { return array.get(index); }
 
 private:
   /// Whether a query sees a key, or a key is seen.

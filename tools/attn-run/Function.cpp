@@ -226,7 +226,8 @@ bool Reader::isGiven(Value value, StringRef role) {
 LogicalResult Reader::readInputs(Attention &attention) {
   AttentionOpInterface op = attention.op;
   for (const AttentionArray &array : op.arrays()) {
-    bool isResult = array.role == "o" || array.role == "lse";
+    bool isResult =
+        array.role == "o" || array.role == "lse" || array.role == "lse_low";
     if (array.isOutput || (isResult && isGiven(array.value, array.role)))
       continue;
     FailureOr<unsigned> position = argumentOf(op, array.value, array.role);
@@ -268,7 +269,7 @@ LogicalResult Reader::readSizes(Attention &attention) {
 
 LogicalResult Reader::readOuts(const Attention &attention) {
   AttentionOpInterface op = attention.op;
-  for (auto [role, target] : llvm::zip(op.outputRoles(), op.getOuts())) {
+  for (auto [role, target] : llvm::zip(op.givenOutputs(), op.getOuts())) {
     FailureOr<unsigned> position = argumentOf(op, target, "an output");
     if (failed(position))
       return failure();
@@ -320,7 +321,7 @@ LogicalResult Reader::readReturn(func::ReturnOp op) {
              << position << " is something else";
     unsigned number = cast<OpResult>(value).getResultNumber();
     addOutput(found - result.attentions.begin(),
-              found->op.outputRoles()[number], position, value.getType());
+              found->op.givenOutputs()[number], position, value.getType());
   }
   return success();
 }

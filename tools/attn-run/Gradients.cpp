@@ -60,8 +60,8 @@ static void fillForwardResults(const Attention &attention,
     auto found = attention.inputs.find(role);
     return found == attention.inputs.end() ? nullptr : &arrays[found->second];
   };
-  HostBytes *o = find("o"), *lse = find("lse");
-  if (!o && !lse)
+  HostBytes *o = find("o"), *lse = find("lse"), *low = find("lse_low");
+  if (!o && !lse && !low)
     return;
   const Problem &p = attention.problem;
   Floats q(arrays[attention.input("q")]), k(arrays[attention.input("k")]),
@@ -75,6 +75,9 @@ static void fillForwardResults(const Attention &attention,
     forEachIndex(lse->shape.sizes, [&](llvm::ArrayRef<int64_t> place) {
       lse->set(place, scores.at(place[0], place[1], place[2]));
     });
+  if (low)
+    forEachIndex(low->shape.sizes,
+                 [&](llvm::ArrayRef<int64_t> place) { low->set(place, 0); });
   int64_t group = p.heads / p.kvHeads;
   oracle::Problem part = oracleProblem(attention);
   part.batch = part.kvHeads = 1;
@@ -94,8 +97,14 @@ static void fillForwardResults(const Attention &attention,
       int64_t head = line % p.kvHeads * group + member;
       if (o)
         setHead(*o, batch, head, &outputs[member * p.queries * p.headDimV]);
+      double *own = &sums[member * p.queries];
       if (lse)
-        setHead(*lse, batch, head, &sums[member * p.queries]);
+        setHead(*lse, batch, head, own);
+      if (!low)
+        continue;
+      for (int64_t row = 0; row < p.queries; ++row)
+        own[row] = std::isfinite(own[row]) ? own[row] - float(own[row]) : 0;
+      setHead(*low, batch, head, own);
     }
   }
 }

@@ -4,7 +4,8 @@
 //
 //   relative error   ||out - ref|| / max(||ref||, size), over all elements with
 //                    finite ref; size is what is summed up (Oracle.h)
-//   LSE error        max |lse - ref| / max(1, s / 32), s = scale |q| max |k|
+//   LSE error        max |lse - ref| / max(1, s / 32), s = scale |q| max |k|;
+//                    of a low word with ref less the high one
 //
 // A sum may cancel whereas the rounding errors of its terms do not: hence size.
 //
@@ -51,6 +52,8 @@
 #include "Arrays.h"
 #include "Function.h"
 
+#include <limits>
+
 namespace attn::run {
 
 /// How far an output is from its reference.
@@ -72,7 +75,13 @@ struct Comparison {
   /// Elements of rows that see no key that are not exactly 0 or -infinity.
   int64_t wrongMasked = 0;
 
-  bool isLse() const { return name == "lse"; }
+  /// Of LSE or its low word, whose errors are measured alike.
+  bool isLse() const { return name == "lse" || isLow(); }
+  bool isLow() const { return name == "lse_low"; }
+  /// Of a row that sees no key.
+  double ofNothing() const {
+    return isLse() && !isLow() ? -std::numeric_limits<double>::infinity() : 0;
+  }
   bool ok() const;
 };
 

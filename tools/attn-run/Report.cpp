@@ -40,8 +40,9 @@ static void printComparison(llvm::raw_ostream &out, const Comparison &c) {
   for (auto [count, sentence] : faults)
     if (count != 0)
       out << "          " << count << " " << sentence
-          << (&sentence[0] == faults[3].second ? (c.isLse() ? "-inf" : "0")
-                                               : "")
+          << (&sentence[0] != faults[3].second ? ""
+              : c.ofNothing() == 0             ? "0"
+                                               : "-inf")
           << "\n";
 }
 

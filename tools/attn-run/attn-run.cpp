@@ -207,6 +207,7 @@ static std::string describe(const Attention &attention) {
       << ", queries " << p.queries << ", keys " << p.keys << ", head dims "
       << p.headDim << " and " << p.headDimV << ", mask " << str(p.mask)
       << llvm::format(", scale %g", attention.scale)
+      << (p.lseLow ? ", LSE in two words" : "")
       << (p.dlse ? ", gradient of LSE" : "")
       << (p.deterministic ? ", deterministic" : "");
   return text;

@@ -25,10 +25,12 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     InterfaceMethod<"The roles of the inputs that are there.",
       "::llvm::SmallVector<::llvm::StringLiteral>", "givenInputs", (ins), "",
       "return ::llvm::to_vector($_op.inputRoles());">,
-    InterfaceMethod<"Whether there may be so many outputs, those of the first "
-                    "roles.",
-      "bool", "mayHaveOutputs", (ins "size_t":$count), "",
-      "return count == $_op.outputRoles().size();">,
+    InterfaceMethod<"The roles of so many outputs; none if there may not be as "
+                    "many.",
+      "::llvm::SmallVector<::llvm::StringLiteral>", "rolesOfOutputs",
+      (ins "size_t":$count), "",
+      "auto roles = ::llvm::to_vector($_op.outputRoles()); "
+      "if (count != roles.size()) roles.clear(); return roles;">,
     InterfaceMethod<"Whether every run takes sums in the same order.",
       "bool", "isDeterministic", (ins), "", "return false;">,
     InterfaceMethod<"The destinations.", "::mlir::OperandRange", "getOuts">,
@@ -55,6 +57,10 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
         return ::mlir::ValueRange($_op->getResults());
       return ::mlir::ValueRange($_op.getOuts());
     }
+    /// The roles of the outputs that are there.
+    ::llvm::SmallVector<::llvm::StringLiteral> givenOutputs() {
+      return $_op.rolesOfOutputs(outputs().size());
+    }
     ::mlir::TypeRange outputTypes() { return outputs().getTypes(); }
     /// The operands that come in.
     ::mlir::OperandRange inputs() {
@@ -66,7 +72,7 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
       ::llvm::SmallVector<::attn::AttentionArray> all;
       for (auto [role, value] : ::llvm::zip($_op.givenInputs(), inputs()))
         all.push_back({role, value, /*isOutput=*/false});
-      for (auto [role, value] : ::llvm::zip($_op.outputRoles(), outputs()))
+      for (auto [role, value] : ::llvm::zip(givenOutputs(), outputs()))
         all.push_back({role, value, /*isOutput=*/true});
       return all;
     }

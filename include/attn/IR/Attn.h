@@ -24,7 +24,8 @@
 //   k, dk        [batch, kvHeads,  keys,    headDim ]
 //   v, dv        [batch, kvHeads,  keys,    headDimV]
 //   o, do        [batch, heads,    queries, headDimV]
-//   lse, dlse    [batch, heads,    queries]             of f32
+//   lse, lse_low, dlse
+//                [batch, heads,    queries]             of f32
 //   weights      [batch, heads,    queries, keys    ]
 //   block_rows   [batch, heads,    keptRows, queries]   of f32
 //

@@ -104,6 +104,17 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     LSE. `outs` may name a destination for each result; its contents are never
     read. On memrefs `outs` are the outputs, and there are no results.
 
+    **The low word of LSE.** With three outputs, or five, the third is what LSE
+    lacks as an f32: both together are the log-sum-exp to about 2^-44 of itself,
+    of the scores as f32 has them. It is for an `attn.backward` of large scores,
+    whose weights come from LSE. A query that sees no key has 0.
+
+    ```mlir
+    %o, %lse, %low = attn.forward %q, %k, %v
+        : tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<4x8x4096x128xbf16>
+       -> tensor<4x32x4096x128xbf16>, tensor<4x32x4096xf32>, tensor<4x32x4096xf32>
+    ```
+
     **Alignment.** The optional attribute `alignment` is a promise of the
     caller, in bytes: every row of Q, K, V and O begins at a multiple of it.
     Without it an array is taken to begin at a multiple of 16, and a row at what
@@ -118,11 +129,11 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     each once. An attribute that the op does not know and that names no dialect
     is ignored with a warning.
 
-    **Outputs that nobody uses.** On tensors `-canonicalize` drops an LSE, or
-    weights, without a use, and an op without any.
+    **Outputs that nobody uses.** On tensors `-canonicalize` drops an LSE, its
+    low word or weights without a use, and an op without any.
 
-    **Weights that are kept.** With four outputs, weights W and what they stand
-    at, R, come as well, for an `attn.backward` that then need not multiply
+    **Weights that are kept.** With four outputs, or five, the last two are
+    weights W and what they stand at, R, for an `attn.backward` that then need not multiply
     scores again. They grow with the square of the rows, so nobody gets them
     unasked. Keys are in blocks of 256, and each block has for every query a
     maximum m of its own, a whole number:
@@ -146,14 +157,16 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     #### Constraints
 
     - (C1) Operands are all tensors without encoding, or all memrefs.
-    - (C2) There are one, two or four outputs. On tensors they are results, and
-      `outs` is absent or has one destination of the same type for each. On
-      memrefs they are `outs`, and there are no results.
-    - (C3) Q, K, V, O, W and R have rank 4, LSE has rank 3.
+    - (C2) There are one to five outputs: O; O and LSE; O, LSE and its low word;
+      O, LSE, W and R; or all of them, in the order O, LSE, its low word, W and
+      R. On tensors they are results, and `outs` is absent or has one
+      destination of the same type for each. On memrefs they are `outs`, and
+      there are no results.
+    - (C3) Q, K, V, O, W and R have rank 4, LSE and its low word have rank 3.
     - (C4) A memref has a strided layout whose innermost stride is 1.
     - (C5) Q, K and V have one element type: bf16, f16, f32 or f8E4M3FN.
     - (C6) O has the element type of Q, or bf16 if that is f8E4M3FN; W has that
-      of Q, LSE and R have f32.
+      of Q, LSE, its low word and R have f32.
     - (C7) Q, K and V have the same batch size.
     - (C8) Head counts are static and positive, also in the outputs; K and V
       have the same, and that of Q is a multiple of it.
@@ -162,8 +175,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       K agree.
     - (C11) The shape of O is `[batch, heads, queries, e]`, that of W
       `[batch, heads, queries, keys]`.
-    - (C12) The shape of LSE is `[batch, heads, queries]`, that of R
-      `[batch, heads, 2 ceil(keys / 256), queries]`.
+    - (C12) The shape of LSE and its low word is `[batch, heads, queries]`, that
+      of R `[batch, heads, 2 ceil(keys / 256), queries]`.
     - (C13) Sizes stay where the cost model is exact (`attn::check`): rows below
       2^30, batch and heads up to 2^20, head dimensions up to 65536,
       batch x heads x queries x keys x head dimension up to 2^58, and
@@ -203,10 +216,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
                        OptionalAttr<I64Attr>:$alignment,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let extraClassDeclaration = attentionMethods # [{
-    /// O; LSE is asked for or not, and behind it both arrays of weights.
-    static bool mayHaveOutputs(size_t count) {
-      return count == 1 || count == 2 || count == 4;
-    }
+    static ::llvm::SmallVector<::llvm::StringLiteral>
+    rolesOfOutputs(size_t count);
   }];
 }
 
@@ -246,10 +257,18 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
 
     **Statistics.** O and LSE are results of the forward op and not checked to
     be: P comes from LSE alone, without a maximum or a sum of its own. `dlse` is
-    the gradient in LSE, where the loss depends on it; absent is 0.
+    the gradient in LSE, where the loss depends on it; absent is 0. `lse_low` is
+    the low word of LSE, which large scores need (**Precision**):
+
+    ```mlir
+    %dq, %dk, %dv = attn.backward %do, %q, %k, %v, %o, %lse lse_low(%low : tensor<4x32x4096xf32>)
+        : tensor<4x32x4096x128xbf16>, tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>,
+          tensor<4x8x4096x128xbf16>, tensor<4x32x4096x128xbf16>, tensor<4x32x4096xf32>
+       -> tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<4x8x4096x128xbf16>
+    ```
 
     **Weights that were kept.** `weights` takes W and R of a forward op with four
-    outputs, of the same mask and scale: P comes from them and LSE, and four
+    outputs or five, of the same mask and scale: P comes from them and LSE, and four
     products are left of five.
 
     ```mlir
@@ -273,7 +292,11 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     P comes from LSE, whose roundings to f32 are in the exponent of a whole row:
     P is off by about 2^-24 |LSE| of itself, and by three times that at most.
     That is less than the rounding of P to bf16 up to |LSE| = 2^15, and 1 % of
-    P near 2^18. The forward op has no such limit.
+    P near 2^18. The forward op has no such limit, and with `lse_low` neither has
+    this one, as long as its scores have the bits of those of the forward op.
+    Where they are summed up in another order, and of weights that are kept
+    beyond |log2(e) LSE| = 2^23, there remains what scores are rounded by, about
+    2^-24 of the largest of them for each by itself.
 
     **Determinism.** With the unit attribute `deterministic` every run takes
     sums in the same order, so that the same inputs give the same bits. Without
@@ -285,12 +308,12 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     - (C2) There are three outputs. On tensors they are results, and `outs` is
       absent or has one destination of the same type for each. On memrefs they
       are `outs`, and there are no results.
-    - (C3) Q, K, V, O, their gradients, W and R have rank 4, LSE and dLSE have
-      rank 3.
+    - (C3) Q, K, V, O, their gradients, W and R have rank 4, LSE, its low word
+      and dLSE have rank 3.
     - (C4) A memref has a strided layout whose innermost stride is 1.
     - (C5) Q, K and V have one element type: bf16, f16 or f32.
     - (C6) O, the gradients of Q, K, V and O, and W have the element type of Q;
-      LSE, dLSE and R have f32.
+      LSE, its low word, dLSE and R have f32.
     - (C7) Q, K and V have the same batch size.
     - (C8) Head counts are static and positive, also in the other arrays; K and
       V have the same, and that of Q is a multiple of it.
@@ -300,8 +323,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     - (C11) The shape of O and dO is `[batch, heads, queries, e]`, and those of
       dQ, dK and dV are those of Q, K and V, and that of W is
       `[batch, heads, queries, keys]`.
-    - (C12) The shape of LSE and dLSE is `[batch, heads, queries]`, that of R
-      `[batch, heads, 2 ceil(keys / 256), queries]`.
+    - (C12) The shape of LSE, its low word and dLSE is `[batch, heads,
+      queries]`, that of R `[batch, heads, 2 ceil(keys / 256), queries]`.
     - (C13) Sizes are within the limits of `attn.forward`.
     - (C14) The sides of a window are between 0 and 2^30.
     - (C15) The scale is finite.
@@ -327,6 +350,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Attn_Shaped:$d_o, Attn_Shaped:$q, Attn_Shaped:$k,
                        Attn_Shaped:$v, Attn_Shaped:$o, Attn_Shaped:$lse,
+                       Optional<Attn_Shaped>:$lse_low,
                        Optional<Attn_Shaped>:$dlse,
                        Variadic<Attn_Shaped>:$kept,
                        Variadic<Attn_Shaped>:$outs,

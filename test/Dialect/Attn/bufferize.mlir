@@ -129,6 +129,20 @@ func.func @gradients(%do: tensor<1x4x?x32xf16>, %q: tensor<1x4x?x64xf16>, %k: te
 
 // -----
 
+// CHECK-LABEL: @low_word(
+// CHECK: attn.forward {{.*}} outs(%[[O:[a-z0-9_]*]], %[[LSE:[a-z0-9_]*]], %[[LOW:[a-z0-9_]*]] :
+// CHECK: attn.backward {{.*}}, %[[O]], %[[LSE]] lse_low(%[[LOW]] : memref<1x1x8xf32>) outs(
+!q = tensor<1x1x8x8xf16>
+!lse = tensor<1x1x8xf32>
+func.func @low_word(%a: !q) -> (!q, !q, !q) {
+  %q = tensor.empty() : !q
+  %o, %lse, %low = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, !lse
+  %0:3 = attn.backward %q, %q, %q, %q, %o, %lse lse_low(%low : !lse) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
+  return %0#0, %0#1, %0#2 : !q, !q, !q
+}
+
+// -----
+
 // Gradients are written in place where there is a destination.
 // CHECK-LABEL: @gradients_in_place(
 // CHECK-SAME: %[[Q:[a-z0-9]*]]: {{.*}}, %[[LSE:[a-z0-9]*]]: {{.*}}, %[[DQ:[a-z0-9]*]]: {{.*}}, %[[DK:[a-z0-9]*]]: {{.*}}, %[[DV:[a-z0-9]*]]:

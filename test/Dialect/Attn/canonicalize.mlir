@@ -45,6 +45,31 @@ func.func @half_of_the_weights_unused(%q: !whole) -> !weights {
   return %0#2 : !weights
 }
 
+// A low word goes by itself or behind LSE, and from between others too.
+// CHECK-LABEL: @low_word_unused(
+// CHECK: %[[O:.*]]:2 = attn.forward
+// CHECK: return %[[O]]#0, %[[O]]#1
+func.func @low_word_unused(%q: !whole) -> (!whole, !sums) {
+  %0:3 = attn.forward %q, %q, %q : !whole, !whole, !whole -> !whole, !sums, !sums
+  return %0#0, %0#1 : !whole, !sums
+}
+
+// CHECK-LABEL: @low_word_of_weights_unused(
+// CHECK: %[[O:.*]]:4 = attn.forward %{{.*}} outs(%arg1, %arg2, %arg4, %arg5 :
+// CHECK: return %[[O]]#3, %[[O]]#2, %[[O]]#1
+func.func @low_word_of_weights_unused(%q: !whole, %o: !whole, %l: !sums, %low: !sums, %w: !weights, %r: !blocks) -> (!blocks, !weights, !sums) {
+  %0:5 = attn.forward %q, %q, %q outs(%o, %l, %low, %w, %r : !whole, !sums, !sums, !weights, !blocks) : !whole, !whole, !whole -> !whole, !sums, !sums, !weights, !blocks
+  return %0#4, %0#3, %0#1 : !blocks, !weights, !sums
+}
+
+// CHECK-LABEL: @weights_behind_a_low_word_unused(
+// CHECK: %[[O:.*]]:3 = attn.forward
+// CHECK: return %[[O]]#2
+func.func @weights_behind_a_low_word_unused(%q: !whole) -> !sums {
+  %0:5 = attn.forward %q, %q, %q : !whole, !whole, !whole -> !whole, !sums, !sums, !weights, !blocks
+  return %0#2 : !sums
+}
+
 // CHECK-LABEL: @nothing_used(
 // CHECK-NEXT: return
 func.func @nothing_used(%q: !t, %lse: !lse) {

@@ -43,7 +43,7 @@ func.func @forward_c1(%t: tensor<*xf16>) {
 // -----
 
 func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects one, two or four results, o, lse, weights and block_rows, but got 0}}
+  // expected-error @below {{expects one, two, three, four or five results, o, lse, lse_low, weights and block_rows, but got 0}}
   attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>
   return
 }
@@ -51,8 +51,8 @@ func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
 // -----
 
 func.func @forward_c2(%t: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects one, two or four results, o, lse, weights and block_rows, but got 3}}
-  %0:3 = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
+  // expected-error @below {{expects one, two, three, four or five results, o, lse, lse_low, weights and block_rows, but got 6}}
+  %0:6 = attn.forward %t, %t, %t : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>, tensor<1x1x8xf32>, tensor<1x1x8xf32>, tensor<1x1x8x8xf16>, tensor<1x1x2x8xf32>, tensor<1x1x8xf32>
   return
 }
 
@@ -75,7 +75,7 @@ func.func @forward_c2(%t: tensor<1x1x8x8xf16>, %d: tensor<1x1x?x8xf16>) {
 // -----
 
 func.func @forward_c2(%m: memref<1x1x8x8xf16>) {
-  // expected-error @below {{expects one, two or four outs, o, lse, weights and block_rows, but got 0}}
+  // expected-error @below {{expects one, two, three, four or five outs, o, lse, lse_low, weights and block_rows, but got 0}}
   attn.forward %m, %m, %m : memref<1x1x8x8xf16>, memref<1x1x8x8xf16>, memref<1x1x8x8xf16>
   return
 }

@@ -196,3 +196,16 @@ func.func @weights_that_are_kept(%q: !kept_q, %k: !kept_k) -> (!kept_q, !kept_k,
   %1:3 = attn.backward %q, %q, %k, %k, %o, %lse dlse(%lse : !kept_lse) weights(%w, %r : !kept_w, !kept_r) : !kept_q, !kept_q, !kept_k, !kept_k, !kept_q, !kept_lse -> !kept_q, !kept_k, !kept_k
   return %0#0, %1#1, %1#2 : !kept_q, !kept_k, !kept_k
 }
+
+// CHECK-LABEL: @low_word
+// CHECK: %[[F:.*]]:3 = attn.forward %{{.*}} -> tensor<1x4x300x64xbf16>, tensor<1x4x300xf32>, tensor<1x4x300xf32>
+// CHECK: attn.backward {{.*}}, %[[F]]#0, %[[F]]#1 lse_low(%[[F]]#2 : tensor<1x4x300xf32>) dlse(%[[F]]#1 : tensor<1x4x300xf32>) mask(causal) : tensor<1x4x300x64xbf16>
+// CHECK: %[[K:.*]]:5 = attn.forward
+// CHECK: attn.backward {{.*}}, %[[K]]#0, %[[K]]#1 lse_low(%[[K]]#2 : tensor<1x4x300xf32>) weights(%[[K]]#3, %[[K]]#4 : tensor<1x4x300x?xbf16>, tensor<1x4x?x300xf32>) : tensor<1x4x300x64xbf16>
+func.func @low_word(%q: !kept_q, %k: !kept_k) -> (!kept_q, !kept_k, !kept_k) {
+  %o, %lse, %low = attn.forward %q, %k, %k mask(causal) : !kept_q, !kept_k, !kept_k -> !kept_q, !kept_lse, !kept_lse
+  %0:3 = attn.backward %q, %q, %k, %k, %o, %lse mask(causal) dlse(%lse : !kept_lse) lse_low(%low : !kept_lse) : !kept_q, !kept_q, !kept_k, !kept_k, !kept_q, !kept_lse -> !kept_q, !kept_k, !kept_k
+  %1:5 = attn.forward %q, %k, %k : !kept_q, !kept_k, !kept_k -> !kept_q, !kept_lse, !kept_lse, !kept_w, !kept_r
+  %2:3 = attn.backward %q, %q, %k, %k, %1#0, %1#1 lse_low(%1#2 : !kept_lse) weights(%1#3, %1#4 : !kept_w, !kept_r) : !kept_q, !kept_q, !kept_k, !kept_k, !kept_q, !kept_lse -> !kept_q, !kept_k, !kept_k
+  return %0#0, %2#1, %2#2 : !kept_q, !kept_k, !kept_k
+}

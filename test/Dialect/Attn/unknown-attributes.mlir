@@ -58,7 +58,7 @@ func.func @misspelt(%q: !t) -> !t {
 func.func @gradients(%q: !t, %lse: !lse) -> !t {
   // expected-warning @+3 {{'attn.backward' op ignores the unknown attribute 'is_causal'}}
   // expected-note @+2 {{the clause for it is mask(causal), in front of the attributes}}
-  // expected-note @+1 {{clauses: dlse(..), weights(..), mask(..), scale(..), precision(..), outs(..); attributes: alignment, deterministic, schedule}}
+  // expected-note @+1 {{clauses: lse_low(..), dlse(..), weights(..), mask(..), scale(..), precision(..), outs(..); attributes: alignment, deterministic, schedule}}
   %dq, %dk, %dv = attn.backward %q, %q, %q, %q, %q, %lse {deterministic, is_causal = true} : !t, !t, !t, !t, !t, !lse -> !t, !t, !t
   return %dq : !t
 }

@@ -2,7 +2,7 @@
 with what was written: see tools/dev/sass.py.
 
 `hygiene_backward.py ATTN_OPT PTXAS MACHINE
-                     [deterministic | like_warps | apart | merged | kept]`
+                     [deterministic | like_warps | apart | merged | kept] [low]`
 
 Kernels must be as sass.py wants them, but for the main ones of flash_backward
 and, on Hopper, of split_backward and spill_backward:
@@ -34,6 +34,8 @@ With `like_warps` they are those of spill_backward on mma.sync; where scores are
 f32, P and dP are half of all registers, and SINGLE allows for a few others.
 PREPARE allows the launch that makes statistics, whose rows on their way take all
 registers, to keep the two numbers of its block.
+
+With `low` LSE comes in two words.
 
 Prints one line per kernel; the exit status is 1 when one is not as written.
 """
@@ -90,9 +92,11 @@ KEPT_AROUND, KEPT = 12, 4
 # 32 wgmma.  S and dP of 128 queries take 128 registers beside dK, dV and P, as dK
 # and dV of d = 128 do beside the rest: a bound of a mask may not find one.
 SHORT = {(128, 64): 20, (128, 32): 4, (64, 128): 1}
+# The low word of LSE is one number more to address.
+LOW = {(64, 128): 1}
 
 
-def function(number, problem, attributes):
+def function(number, problem, attributes, low):
     d, d_v, dtype, mask, *schedule = problem
     for name in schedule:
         attributes = attributes.replace(
@@ -101,10 +105,12 @@ def function(number, problem, attributes):
     q, o = (f"tensor<2x16x4096x{cols}x{dtype}>" for cols in (d, d_v))
     lse = "tensor<2x16x4096xf32>"
     arrays, kept = "", ""
+    if low:
+        arrays, kept = f", %low: {lse}", f"lse_low(%low : {lse}) "
     if any("kept" in name for name in schedule):
         w, r = f"tensor<2x16x4096x4096x{dtype}>", "tensor<2x16x32x4096xf32>"
-        arrays = f", %w: {w}, %r: {r}"
-        kept = f"weights(%w, %r : {w}, {r}) "
+        arrays += f", %w: {w}, %r: {r}"
+        kept += f"weights(%w, %r : {w}, {r}) "
     return (f"func.func @f{number}(%do: {o}, %q: {q}, %k: {q}, %v: {o}, "
             f"%o: {o}, %lse: {lse}{arrays}) -> ({q}, {q}, {o}) {{\n"
             f"  %dq, %dk, %dv = attn.backward %do, %q, %k, %v, %o, %lse "
@@ -162,7 +168,8 @@ def main_faults(kernel, schedule, shape, said, wanted, got, before, around):
             ("around products", got[start:first] + got[last:],
              around + (KEPT_AROUND if is_kept else 0)),
             ("between products", got[first:last],
-             KEPT if is_kept else SHORT.get(shape, 0))):
+             KEPT if is_kept else SHORT.get(shape, 0) +
+             (LOW.get(shape, 0) if "_lse_low" in kernel else 0))):
         local = names.count("STL") + names.count("LDL")
         if local > most:
             wrong.append(f"expects at most {most} STL and LDL {part}, but got "
@@ -178,9 +185,10 @@ def faults_but_few(wrong, got, most):
             if not re.search(r" bytes |expects 0 (STL|LDL),", line)]
 
 
-def check(opt, ptxas, machine, attributes, problems):
+def check(opt, ptxas, machine, attributes, low, problems):
     """Lines to print of some problems, each with whether it is as written."""
-    text = "".join(function(*pair, attributes) for pair in enumerate(problems))
+    text = "".join(function(*pair, attributes, low)
+                   for pair in enumerate(problems))
     ptx, schedules = to_ptx(opt, text, machine)
     cubin, said = sass.assemble(ptx, ptxas)
     found, made = sass.faults(ptx, said, cubin), sass.instructions(cubin)
@@ -224,6 +232,8 @@ def main():
     if len(sys.argv) < 4:
         sys.exit("expects ATTN_OPT PTXAS MACHINE, but got less")
     opt, ptxas, machine, *rest = sys.argv[1:]
+    low = rest[-1:] == ["low"]
+    rest = rest[:-1] if low else rest
     attributes = " {deterministic}" if rest else ""
     problems = SPLIT
     if rest in (["apart"], ["merged"]):
@@ -242,7 +252,7 @@ def main():
     parts = [problems[i:i + 5] for i in range(0, len(problems), 5)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         rows = [row for part in pool.map(
-            lambda part: list(check(opt, ptxas, machine, attributes, part)),
+            lambda part: list(check(opt, ptxas, machine, attributes, low, part)),
             parts) for row in part]
     for _, line in rows:
         print(line)

@@ -1,8 +1,9 @@
 """Compiles attention for a machine and asks ptxas what the kernels need.
 
-`registers.py ATTN_OPT PTXAS MACHINE [TYPE] [SCHEDULE] [head dims...]`: for each
+`registers.py ATTN_OPT PTXAS MACHINE [low] [TYPE] [SCHEDULE] [head dims...]`: for each
 head dimension and mask, in bf16 or another type, the tiles are those of the
-schedule, "flash, query = 64", or the ones that the compiler derives.  A kernel
+schedule, "flash, query = 64", or the ones that the compiler derives.  With `low`
+there is an LSE too, in two words.  A kernel
 may not spill, nor use a stack frame, nor need more registers than the launch
 has; but see STACK.
 Prints one line per kernel; the exit status is 1 when one is not clean.
@@ -40,14 +41,18 @@ COUNTS = ("Used (\\d+) registers", "(\\d+) bytes stack frame",
 TOGETHER = 4
 
 
-def function(dim, mask, element, schedule):
+def function(dim, mask, element, schedule, low):
     told = f"{{schedule = #attn.schedule<{schedule}>}}" if schedule else ""
     shape = f"tensor<2x16x4096x{dim}x{element}>"
+    lse = "tensor<2x16x4096xf32>"
+    results = f"{shape}, {lse}, {lse}" if low else shape
+    value = "%o:3" if low else "%o"
+    named = "%o#0, %o#1, %o#2" if low else "%o"
     name = re.sub(r"\W+", "_", f"d{dim}_{mask}")
     return f"""
-func.func @{name}(%q: {shape}, %k: {shape}, %v: {shape}) -> {shape} {{
-  %o = attn.forward %q, %k, %v mask({mask}) {told} : {shape}, {shape}, {shape} -> {shape}
-  return %o : {shape}
+func.func @{name}(%q: {shape}, %k: {shape}, %v: {shape}) -> ({results}) {{
+  {value} = attn.forward %q, %k, %v mask({mask}) {told} : {shape}, {shape}, {shape} -> {results}
+  return {named} : {results}
 }}
 """
 
@@ -77,13 +82,15 @@ def main():
         sys.exit("expects ATTN_OPT PTXAS MACHINE, but got less")
     opt, ptxas, machine = sys.argv[1:4]
     rest = sys.argv[4:]
+    low = rest[:1] == ["low"]
+    rest = rest[1:] if low else rest
     element = rest.pop(0) if rest and rest[0].isalnum() and not rest[
         0].isdigit() else "bf16"
     told = rest.pop(0) if rest and "," in rest[0] else None
     dims = [int(d) for d in rest] or DIMS
     kernels, dirty = 0, 0
     for start in range(0, len(dims), TOGETHER):
-        text = "".join(function(dim, mask, element, told)
+        text = "".join(function(dim, mask, element, told, low)
                        for dim in dims[start:start + TOGETHER]
                        for mask in MASKS)
         ptx, schedules = to_ptx(opt, text, machine)

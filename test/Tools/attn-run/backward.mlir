@@ -3,6 +3,9 @@
 // RUN: attn-run --on interpreter --machine l4 --function strided --batch 2 --queries 5 --keys 40 --guard %s | FileCheck %s --check-prefix=STRIDED
 // RUN: attn-run --on interpreter --machine a100_80g --function tensors --json %s | FileCheck %s --check-prefix=JSON
 // RUN: attn-run --on interpreter --machine a100_80g --function masked --guard %s | FileCheck %s --check-prefix=MASKED
+// RUN: attn-run --on interpreter --machine a100_80g --function low_word --guard %s | FileCheck %s --check-prefix=LOW
+// RUN: attn-run --on interpreter --machine h100_sxm --function low_word --guard %s | FileCheck %s --check-prefix=LOW
+// RUN: attn-run --on interpreter --machine a100_80g --function low_word_in --guard %s | FileCheck %s --check-prefix=LOW-IN
 // RUN: attn-run --on interpreter --machine a100_80g --function single --guard %s | FileCheck %s --check-prefix=SINGLE
 
 // TEXT:      problem   gradients, bf16, batch 1, heads 2 over 1, queries 20, keys 33, head dims 24 and 40, mask causal_bottom_right, scale 0.2, gradient of LSE, deterministic
@@ -72,5 +75,32 @@ func.func @single(%do: !f, %q: !f, %k: !f, %v: !f, %o: !f,
                   %lse: memref<1x1x20xf32>, %dq: !f, %dk: !f, %dv: !f) {
   attn.backward %do, %q, %k, %v, %o, %lse
       outs(%dq, %dk, %dv : !f, !f, !f) : !f, !f, !f, !f, !f, memref<1x1x20xf32>
+  return
+}
+
+// LOW: problem   bf16, {{.*}}, LSE in two words
+// LOW: problem   gradients, bf16, {{.*}}, LSE in two words
+// LOW: lse       1x2x40xf32 {{.*}}){{$}}
+// LOW: lse_low   1x2x40xf32 {{.*}}){{$}}
+// LOW: dv        1x2x24x16xbf16 {{.*}}){{$}}
+!w = memref<1x2x40x16xbf16>
+!x = memref<1x2x24x16xbf16>
+!y = memref<1x2x40xf32>
+func.func @low_word(%q: !w, %k: !x, %v: !x, %do: !w, %o: !w, %lse: !y, %low: !y,
+                    %dq: !w, %dk: !x, %dv: !x) {
+  attn.forward %q, %k, %v mask(causal_bottom_right) scale(3.0)
+      outs(%o, %lse, %low : !w, !y, !y) : !w, !x, !x
+  attn.backward %do, %q, %k, %v, %o, %lse lse_low(%low : !y) mask(causal_bottom_right) scale(3.0)
+      outs(%dq, %dk, %dv : !w, !x, !x) : !w, !w, !x, !x, !w, !y
+  return
+}
+
+// What it is given belongs to the LSE that it is given.
+// LOW-IN: problem   gradients, bf16, {{.*}}, LSE in two words
+// LOW-IN: dv        1x2x24x16xbf16 {{.*}}){{$}}
+func.func @low_word_in(%q: !w, %k: !x, %v: !x, %do: !w, %o: !w, %lse: !y, %low: !y,
+                       %dq: !w, %dk: !x, %dv: !x) {
+  attn.backward %do, %q, %k, %v, %o, %lse lse_low(%low : !y) mask(causal_bottom_right) scale(50.0)
+      outs(%dq, %dk, %dv : !w, !x, !x) : !w, !w, !x, !x, !w, !y
   return
 }
