@@ -137,6 +137,9 @@ typedef struct attn_problem {
   int32_t with_dlse;
   /* Weights are kept (attn_forward_kept), or backward come in. */
   int32_t keeps_weights;
+  /* The low word of the log-sum-exp is a result too, or backward comes in.  Of
+     64 bits, so that it lies behind what older callers have. */
+  int64_t with_lse_low;
 } attn_problem;
 
 /* Every choice for a problem on a machine, priced; what `attn-plan --json`
@@ -177,8 +180,9 @@ ATTN_EXPORT int32_t attn_compile(const char *text, size_t size,
 
 /* MLIR text of a problem: a function of the arrays q, k, v, o, and lse if
    with_lse.  The backward function takes do, q, k, v, o, lse, dlse if
-   with_dlse, dq, dk and dv.  If keeps_weights, weights and block_rows follow
-   lse or dlse. The innermost strides are 1; all others are free. */
+   with_dlse, dq, dk and dv.  lse_low follows lse if with_lse_low.  If
+   keeps_weights, weights and block_rows follow these or dlse.  The innermost
+   strides are 1; all others are free. */
 ATTN_EXPORT int32_t attn_problem_text(const attn_problem *problem, char **text,
                                       attn_status *status);
 
@@ -319,6 +323,11 @@ typedef struct attn_forward_request {
   const char *schedule;
   /* NULL, or as in attn_problem. */
   const char *precision;
+  /* NULL, or where the low word of lse goes, [batch, heads, queries] of f32:
+     what it lacks, so that lse + lse_low is the log-sum-exp to about 2^-44 of
+     itself.  Gradients at large scores need it.  Its address is behind that of
+     lse in a launch.  Callers whose struct_size ends before it have none. */
+  const attn_buffer *lse_low;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],
@@ -370,6 +379,8 @@ typedef struct attn_backward_request {
   /* Sums are taken in the same order in every run: the same inputs give the
      same bits. */
   int32_t deterministic;
+  /* NULL, or the low word of lse, which attn_forward gave; as there. */
+  const attn_buffer *lse_low;
 } attn_backward_request;
 
 /* The gradients of a loss in q, k and v, from that in o, d_o, and the o and lse
@@ -377,7 +388,8 @@ typedef struct attn_backward_request {
    or NULL.  Gradients have the shape of what they are the gradient of; where a
    head of k and v serves several of q, dk and dv are sums.  Weights come from
    lse and are off by about |lse| 2^-24 of themselves, by three times that at
-   most.  Outputs must not overlap other arrays.  Innermost strides are 1. */
+   most, unless the request has its low word too.  Outputs must not overlap
+   other arrays.  Innermost strides are 1. */
 ATTN_EXPORT int32_t attn_backward(
     const attn_backward_request *request, int32_t device,
     const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,
@@ -440,13 +452,14 @@ ATTN_EXPORT int32_t attn_assembler_set(const char *ptxas, attn_status *status);
    registered for platform CUDA; the call frame is XLA's.  Operands q, k, v;
    results o and, if there is a second, lse; all row-major, with any number of
    leading batch dimensions.  Attributes, all strings: mask, machine, schedule
-   ("" is absent) and scale (a number or "").  A call frame of NULL asks for
-   nothing and gets NULL. */
+   ("" is absent), scale (a number or "") and lse_low ("true": lse and behind it
+   its low word are results too, or "").  A call frame of NULL asks for nothing
+   and gets NULL. */
 ATTN_EXPORT void *attn_xla_forward(void *call_frame);
 
-/* The same for gradients.  Operands do, q, k, v, o, lse and, if there is a
-   seventh, dlse; results dq, dk, dv.  One more attribute: deterministic, "true"
-   or "". */
+/* The same for gradients.  Operands do, q, k, v, o, lse, with the attribute
+   lse_low its low word, and, if there is one more, dlse; results dq, dk, dv.
+   One more attribute: deterministic, "true" or "". */
 ATTN_EXPORT void *attn_xla_backward(void *call_frame);
 
 #ifdef __cplusplus

@@ -125,6 +125,7 @@ static Problem problemOfShapes(const AttentionRequest &request,
   problem.headDim = q.sizes[3];
   problem.headDimV = arrays.find("v")->sizes[3];
   problem.lse = arrays.find("lse");
+  problem.lseLow = arrays.find("lse_low");
   problem.dlse = arrays.find("dlse");
   problem.keepsWeights = arrays.find("weights");
   return problem;

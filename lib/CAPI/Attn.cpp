@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
+#include <cstddef>
 #include <cstdlib>
 
 using namespace attn;
@@ -353,11 +354,18 @@ static void readDirection(const attn_backward_request &source,
   request.deterministic = source.deterministic != 0;
 }
 
+/// Of a caller who knows that there is one.
+template <typename Source>
+static const attn_buffer *lowOf(const Source *source) {
+  bool isThere = source && source->struct_size >= sizeof(Source);
+  return isThere ? source->lse_low : nullptr;
+}
+
 template <typename Source>
 static Outcome
 bindRequest(const Source *source, int32_t device, Buffers buffers,
             std::shared_ptr<const Binding> &binding, AttentionArrays &arrays) {
-  if (!source || source->struct_size < sizeof(Source))
+  if (!source || source->struct_size < offsetof(Source, lse_low))
     return invalid("expects a request with struct_size = sizeof(" +
                    nameOf(source).str() + ")");
   AttentionRequest request;
@@ -403,7 +411,8 @@ int32_t attn_forward(const attn_forward_request *request, int32_t device,
                      const attn_buffer *v, const attn_buffer *o,
                      const attn_buffer *lse, void *stream,
                      attn_status *status) {
-  return callNow(request, device, {q, k, v, o, lse, nullptr, nullptr}, stream,
+  return callNow(request, device,
+                 {q, k, v, o, lse, lowOf(request), nullptr, nullptr}, stream,
                  status);
 }
 
@@ -412,8 +421,9 @@ int32_t attn_forward_bind(const attn_forward_request *request, int32_t device,
                           const attn_buffer *v, const attn_buffer *o,
                           const attn_buffer *lse, attn_binding **binding,
                           attn_status *status) {
-  return callLater(request, device, {q, k, v, o, lse, nullptr, nullptr},
-                   binding, status);
+  return callLater(request, device,
+                   {q, k, v, o, lse, lowOf(request), nullptr, nullptr}, binding,
+                   status);
 }
 
 int32_t attn_forward_kept(const attn_forward_request *request, int32_t device,
@@ -422,8 +432,9 @@ int32_t attn_forward_kept(const attn_forward_request *request, int32_t device,
                           const attn_buffer *lse, const attn_buffer *weights,
                           const attn_buffer *block_rows, void *stream,
                           attn_status *status) {
-  return callNow(request, device, {q, k, v, o, lse, weights, block_rows},
-                 stream, status);
+  return callNow(request, device,
+                 {q, k, v, o, lse, lowOf(request), weights, block_rows}, stream,
+                 status);
 }
 
 int32_t attn_forward_kept_bind(const attn_forward_request *request,
@@ -433,7 +444,8 @@ int32_t attn_forward_kept_bind(const attn_forward_request *request,
                                const attn_buffer *weights,
                                const attn_buffer *block_rows,
                                attn_binding **binding, attn_status *status) {
-  return callLater(request, device, {q, k, v, o, lse, weights, block_rows},
+  return callLater(request, device,
+                   {q, k, v, o, lse, lowOf(request), weights, block_rows},
                    binding, status);
 }
 
@@ -445,7 +457,8 @@ int32_t attn_backward(const attn_backward_request *request, int32_t device,
                       const attn_buffer *dk, const attn_buffer *dv,
                       void *stream, attn_status *status) {
   return callNow(request, device,
-                 {d_o, q, k, v, o, lse, dlse, nullptr, nullptr, dq, dk, dv},
+                 {d_o, q, k, v, o, lse, lowOf(request), dlse, nullptr, nullptr,
+                  dq, dk, dv},
                  stream, status);
 }
 
@@ -457,7 +470,8 @@ int32_t attn_backward_bind(const attn_backward_request *request, int32_t device,
                            const attn_buffer *dk, const attn_buffer *dv,
                            attn_binding **binding, attn_status *status) {
   return callLater(request, device,
-                   {d_o, q, k, v, o, lse, dlse, nullptr, nullptr, dq, dk, dv},
+                   {d_o, q, k, v, o, lse, lowOf(request), dlse, nullptr,
+                    nullptr, dq, dk, dv},
                    binding, status);
 }
 
@@ -470,7 +484,8 @@ int32_t attn_backward_kept(const attn_backward_request *request, int32_t device,
                            const attn_buffer *dk, const attn_buffer *dv,
                            void *stream, attn_status *status) {
   return callNow(request, device,
-                 {d_o, q, k, v, o, lse, dlse, weights, block_rows, dq, dk, dv},
+                 {d_o, q, k, v, o, lse, lowOf(request), dlse, weights,
+                  block_rows, dq, dk, dv},
                  stream, status);
 }
 
@@ -481,8 +496,8 @@ int32_t attn_backward_kept_bind(
     const attn_buffer *dlse, const attn_buffer *weights,
     const attn_buffer *block_rows, const attn_buffer *dq, const attn_buffer *dk,
     const attn_buffer *dv, attn_binding **binding, attn_status *status) {
-  return callLater(
-      request, device,
-      {d_o, q, k, v, o, lse, dlse, weights, block_rows, dq, dk, dv}, binding,
-      status);
+  return callLater(request, device,
+                   {d_o, q, k, v, o, lse, lowOf(request), dlse, weights,
+                    block_rows, dq, dk, dv},
+                   binding, status);
 }

@@ -19,12 +19,13 @@ bool attn::isKept(llvm::StringRef role) {
   return role == "weights" || role == "block_rows";
 }
 
-SmallVector<ArrayPlace, 12> attn::arraysOf(Direction direction) {
+SmallVector<ArrayPlace, 13> attn::arraysOf(Direction direction) {
   bool isForward = direction == Direction::forward;
   auto isOptional = [&](llvm::StringRef role) {
-    return role == (isForward ? "lse" : "dlse") || isKept(role);
+    return role == (isForward ? "lse" : "dlse") || role == "lse_low" ||
+           isKept(role);
   };
-  SmallVector<ArrayPlace, 12> places;
+  SmallVector<ArrayPlace, 13> places;
   for (llvm::StringRef role :
        isForward ? ForwardOp::inputRoles() : BackwardOp::inputRoles())
     places.push_back({role, /*isOutput=*/false, isOptional(role)});
@@ -34,13 +35,17 @@ SmallVector<ArrayPlace, 12> attn::arraysOf(Direction direction) {
   return places;
 }
 
-SmallVector<ArrayPlace, 12> attn::arraysOf(const Problem &problem) {
-  bool hasStatistic =
-      problem.direction == Direction::forward ? problem.lse : problem.dlse;
-  SmallVector<ArrayPlace, 12> places = arraysOf(problem.direction);
+SmallVector<ArrayPlace, 13> attn::arraysOf(const Problem &problem) {
+  auto has = [&](llvm::StringRef role) {
+    if (role == "lse_low")
+      return problem.lseLow;
+    if (isKept(role))
+      return problem.keepsWeights;
+    return role == "lse" ? problem.lse : problem.dlse;
+  };
+  SmallVector<ArrayPlace, 13> places = arraysOf(problem.direction);
   llvm::erase_if(places, [&](ArrayPlace place) {
-    bool isThere = isKept(place.role) ? problem.keepsWeights : hasStatistic;
-    return place.isOptional && !isThere;
+    return place.isOptional && !has(place.role);
   });
   return places;
 }
@@ -104,11 +109,11 @@ static std::string memref(const Problem &p, llvm::StringRef role) {
 std::string attn::textOf(const KernelClass &kernelClass) {
   const Problem &p = kernelClass.problem;
   bool isForward = p.direction == Direction::forward;
-  // Operands that the op lists, what it takes in `dlse` and in `weights`, and
-  // destinations.
+  // Operands that the op lists, what it takes in clauses of their names and in
+  // `weights`, and destinations.
   SmallVector<std::string> parameters, operands, types, outs, outTypes, kept,
       keptTypes;
-  std::string dlse;
+  std::string clauses;
   for (const ArrayPlace &place : arraysOf(p)) {
     std::string value = "%" + place.role.str(), type = memref(p, place.role);
     parameters.push_back(value + ": " + type);
@@ -119,7 +124,7 @@ std::string attn::textOf(const KernelClass &kernelClass) {
       kept.push_back(value);
       keptTypes.push_back(type);
     } else if (place.isOptional) {
-      dlse = value + " : " + type;
+      clauses += " " + place.role.str() + "(" + value + " : " + type + ")";
     } else {
       operands.push_back(value);
       types.push_back(type);
@@ -131,9 +136,7 @@ std::string attn::textOf(const KernelClass &kernelClass) {
   stream << "func.func @attention(" << llvm::join(parameters, ", ") << ") {\n  "
          << (isForward ? ForwardOp::getOperationName()
                        : BackwardOp::getOperationName())
-         << " " << llvm::join(operands, ", ");
-  if (!dlse.empty())
-    stream << " dlse(" << dlse << ")";
+         << " " << llvm::join(operands, ", ") << clauses;
   if (!kept.empty())
     stream << " weights(" << llvm::join(kept, ", ") << " : "
            << llvm::join(keptTypes, ", ") << ")";

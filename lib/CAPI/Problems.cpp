@@ -82,6 +82,7 @@ std::optional<std::string> attn::readProblem(const attn_problem &given,
     return wrong;
   if (std::optional<std::string> wrong = readMask(source.mask, problem.mask))
     return wrong;
+  problem.lseLow = source.with_lse_low != 0;
   problem.keepsWeights = source.keeps_weights != 0;
   problem.batch = source.batch;
   problem.heads = source.heads;

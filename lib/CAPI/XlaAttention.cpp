@@ -86,17 +86,23 @@ static Outcome readBuffer(const xla::Buffer &buffer, int64_t rank,
   return std::nullopt;
 }
 
-/// The places that handlers have: weights are not kept here.
-static auto placesOf(Direction direction) {
+/// The places that a handler has: weights are not kept here, and whether there
+/// is a low word of lse is said, since operands and results have no names.
+static auto placesOf(Direction direction, bool hasLow) {
   auto places = arraysOf(direction);
-  llvm::erase_if(places, [](ArrayPlace place) { return isKept(place.role); });
+  llvm::erase_if(places, [&](ArrayPlace place) {
+    return isKept(place.role) || (place.role == "lse_low" && !hasLow);
+  });
+  for (ArrayPlace &place : places)
+    if (hasLow && (place.role == "lse" || place.role == "lse_low"))
+      place.isOptional = false;
   return places;
 }
 
 /// What the handler of a direction takes, in words.
-static std::string signature(Direction direction) {
+static std::string signature(Direction direction, bool hasLow) {
   std::string operands, results;
-  for (const ArrayPlace &place : placesOf(direction)) {
+  for (const ArrayPlace &place : placesOf(direction, hasLow)) {
     std::string &list = place.isOutput ? results : operands;
     list += (list.empty() ? "" : ", ") + place.role.str() +
             (place.isOptional ? " (optional)" : "");
@@ -108,15 +114,16 @@ static std::string signature(Direction direction) {
 static Outcome readArrays(const xla::CallFrame &frame, Direction direction,
                           AttentionArrays &arrays,
                           llvm::SmallVectorImpl<xla::DataType> &types) {
+  bool hasLow = attribute(frame, "lse_low") == "true";
   int64_t next[2] = {0, 0}; // of operands, of results
-  for (const ArrayPlace &place : placesOf(direction)) {
+  for (const ArrayPlace &place : placesOf(direction, hasLow)) {
     const xla::Values &values =
         place.isOutput ? frame.results : frame.arguments;
     int64_t position = next[place.isOutput]++;
     if (position >= values.size && place.isOptional)
       continue;
     if (position >= values.size || values.types[position] != xla::kBufferValue)
-      return invalid(signature(direction));
+      return invalid(signature(direction, hasLow));
     const auto &buffer = *static_cast<xla::Buffer *>(values.values[position]);
     types.push_back(buffer.type);
     arrays.all.push_back({place.role, place.isOutput, {}});

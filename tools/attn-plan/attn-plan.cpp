@@ -62,6 +62,10 @@ struct Options {
       cl::init("none"), cl::cat(category)};
   cl::opt<bool> lse{"lse", cl::desc("The log-sum-exp is a result too"),
                     cl::cat(category)};
+  cl::opt<bool> lseLow{
+      "lse-low",
+      cl::desc("So is its low word; backward: both words are inputs"),
+      cl::cat(category)};
   cl::opt<int64_t> alignment{
       "alignment", cl::value_desc("bytes"),
       cl::desc("Bytes that divide the address of every row"),
@@ -192,6 +196,7 @@ static int readProblem(const Options &options, Problem &problem) {
       options.headDimV.getNumOccurrences() ? options.headDimV : options.headDim;
   problem.mask = options.causal ? Mask{MaskKind::causal} : *parsedMask;
   problem.lse = options.lse;
+  problem.lseLow = options.lseLow;
   problem.alignment = options.alignment;
   if (auto sentence = check(problem))
     return fail(*sentence);

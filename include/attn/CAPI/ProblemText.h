@@ -9,7 +9,8 @@
 //   }
 //
 // or, backward, with attn.backward on %do, %q, %k, %v, %o, %lse, %dq, %dk, %dv;
-// where weights are kept also on %weights and %block_rows.
+// where weights are kept also on %weights and %block_rows, and with the low
+// word of %lse on %lse_low.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +39,8 @@ struct KernelClass {
 struct ArrayPlace {
   llvm::StringRef role; ///< IR/Attn.h
   bool isOutput = false;
-  /// Not every problem has it: lse forward, dlse backward, and both arrays of
-  /// weights that are kept.
+  /// Not every problem has it: lse forward, dlse backward, the low word of lse,
+  /// and both arrays of weights that are kept.
   bool isOptional = false;
 };
 
@@ -49,8 +50,8 @@ bool isKept(llvm::StringRef role);
 
 /// The places of a direction and those that a problem has, in order: inputs,
 /// then outputs.
-llvm::SmallVector<ArrayPlace, 12> arraysOf(Direction direction);
-llvm::SmallVector<ArrayPlace, 12> arraysOf(const Problem &problem);
+llvm::SmallVector<ArrayPlace, 13> arraysOf(Direction direction);
+llvm::SmallVector<ArrayPlace, 13> arraysOf(const Problem &problem);
 
 /// The type of the elements of an array.
 DataType elementOf(const Problem &problem, llvm::StringRef role);

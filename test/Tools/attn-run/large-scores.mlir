@@ -46,3 +46,18 @@ func.func @far(%do: !t, %q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, %dq: !t,
       outs(%dq, %dk, %dv : !t, !t, !t) : !t, !t, !t, !t, !t, !l
   return
 }
+
+// A key that holds an infinity gives scores that overflow; LSE is judged by
+// its own size then.
+// RUN: attn-run --on interpreter --machine h100_sxm --function infinite --inputs inf %s | FileCheck %s --check-prefix=INF
+// RUN: attn-run --on interpreter --machine h100_sxm --function infinite --inputs inf --seed 2 %s | FileCheck %s --check-prefix=INF
+// INF: o    {{.*}}(limit 4e-03){{$}}
+// INF-NEXT: lse  {{.*}}(limit 1e-04){{$}}
+func.func @infinite(%q: memref<1x2x70x64xbf16>, %k: memref<1x2x70x64xbf16>,
+                    %v: memref<1x2x70x64xbf16>, %o: memref<1x2x70x64xbf16>,
+                    %lse: memref<1x2x70xf32>) {
+  attn.forward %q, %k, %v scale(0.3)
+      outs(%o, %lse : memref<1x2x70x64xbf16>, memref<1x2x70xf32>)
+      : memref<1x2x70x64xbf16>, memref<1x2x70x64xbf16>, memref<1x2x70x64xbf16>
+  return
+}

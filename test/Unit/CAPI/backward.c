@@ -5,6 +5,8 @@
 
 #include "calls.h"
 
+#include <stddef.h>
+
 static attn_buffer statistic(uintptr_t address, int64_t batch, int64_t heads,
                              int64_t rows) {
   attn_buffer buffer = array(address, 1, batch, heads, rows);
@@ -101,6 +103,46 @@ static void classes(void) {
   call("no keys", &causal, &all, 0);
 }
 
+/* The low word of LSE, which a request has or a caller does not know of. */
+static void lowWord(void) {
+  attn_status status = {0, NULL};
+  attn_forward_request forward;
+  attn_backward_request causal = inOrder();
+  arrays all = arraysOf(100, 130);
+  attn_buffer low = statistic(0xa10000, 2, 8, 100), *at = all.at;
+  attn_binding *binding = NULL;
+  void *data[5];
+  causal.lse_low = &low;
+  call("low word", &causal, &all, 0);
+  call("low word and dlse", &causal, &all, 1);
+  low.sizes[2] = 99;
+  call("low word of 99", &causal, &all, 0);
+  causal.struct_size = offsetof(attn_backward_request, lse_low);
+  call("low word of nobody", &causal, &all, 0);
+  low.sizes[2] = 100;
+
+  memset(&forward, 0, sizeof(forward));
+  forward.struct_size = sizeof(forward);
+  forward.dtype = "bf16";
+  forward.lse_low = &low;
+  attn_forward(&forward, 0, &at[Q], &at[K], &at[V], &at[O], &at[LSE], NULL,
+               &status);
+  show("forward with low word", &status);
+  attn_forward(&forward, 0, &at[Q], &at[K], &at[V], &at[O], NULL, NULL,
+               &status);
+  show("low word without lse", &status);
+  attn_forward_bind(&forward, 0, &at[Q], &at[K], &at[V], &at[O], &at[LSE],
+                    &binding, &status);
+  show("bind with low word", &status);
+  attn_launch(binding, data, 5, NULL, &status);
+  show("launch without low word", &status);
+  attn_binding_destroy(binding);
+  forward.struct_size = offsetof(attn_forward_request, lse_low);
+  attn_forward(&forward, 0, &at[Q], &at[K], &at[V], &at[O], NULL, NULL,
+               &status);
+  show("forward of old", &status);
+}
+
 static void wrong(void) {
   attn_status status = {0, NULL};
   attn_backward_request plain = request(NULL);
@@ -143,13 +185,14 @@ static void wrong(void) {
                 &all.at[LSE], NULL, &all.at[DQ], &all.at[DK], &all.at[DV], NULL,
                 &status);
   show("no do", &status);
-  plain.struct_size = sizeof(attn_forward_request);
+  plain.struct_size = offsetof(attn_backward_request, deterministic);
   call("size", &plain, &all, 0);
 }
 
 int main(void) {
   bound();
   classes();
+  lowWord();
   wrong();
   return 0;
 }

@@ -113,6 +113,21 @@ static void plan(void) {
          json && strstr(json, "\"kernel\": \"split_backward_") != NULL);
   attn_free(json);
   show("plan backward", &status);
+  problem.with_lse_low = 1;
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  printf("plan low %d\n", json && strstr(json, "\"lse_low\": true") != NULL);
+  attn_free(json);
+  problem.struct_size = offsetof(attn_problem, with_lse_low);
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  printf("plan low of old %d\n",
+         json && strstr(json, "\"lse_low\": true") != NULL);
+  attn_free(json);
+  problem.struct_size = sizeof(problem);
+  attn_problem_text(&problem, &json, &status);
+  printf("text low %d\n",
+         json && strstr(json, "%lse lse_low(%lse_low : memref<") != NULL);
+  attn_free(json);
+  problem.with_lse_low = 0;
   problem.direction = NULL;
 
   attn_plan_json(&problem, "h1000", &json, &status);
