@@ -176,18 +176,23 @@ private:
     Value scores = softmax->orient(b, count == 1 ? multiplyOne(after.place)
                                                  : multiplyBoth(after.place));
     scores = band->hideCut(b, scores, tile.row + warpRow, key);
-    SmallVector<Value> made = softmax->raise(
-        b, before.rows, scores, [&](const GroupSoftmax::Raised &raised) {
-          GroupSoftmax::Rows rows = raised.rows;
-          Value weights = softmax->weigh(b, rows, raised.exponents);
-          SmallVector<Value> values = {rows.max, rows.sum};
-          for (int64_t i = 0; i < count * kPieces; ++i) {
-            Value some = ExtractOp::create(b, b.accType(kWarpRows, kPiece),
-                                           weights, uint64_t(i * kPiece));
-            values.push_back(CastOp::create(b, pieceType(), some));
-          }
-          return values;
-        });
+    auto weigh = [&](const GroupSoftmax::Raised &raised) {
+      GroupSoftmax::Rows rows = raised.rows;
+      Value weights = softmax->weigh(b, rows, raised.exponents);
+      SmallVector<Value> values = {rows.max, rows.sum};
+      for (int64_t i = 0; i < count * kPieces; ++i) {
+        Value some = ExtractOp::create(b, b.accType(kWarpRows, kPiece), weights,
+                                       uint64_t(i * kPiece));
+        values.push_back(CastOp::create(b, pieceType(), some));
+      }
+      return values;
+    };
+    // Behind the branch code is a third smaller, and the instruction cache holds
+    // it.  Both ends of a window leave no registers for exponents that cross it.
+    SmallVector<Value> made =
+        problem.mask.kind == MaskKind::window
+            ? softmax->raise(b, before.rows, scores, weigh)
+            : weigh(softmax->raise(b, before.rows, scores));
     after.rows = {made[0], made[1]};
     MutableArrayRef<Value> pieces = after.pieces;
     llvm::copy(llvm::drop_begin(made, 2), pieces.begin() + half * kPieces);

@@ -175,7 +175,13 @@ private:
     Scalar warpRow = row + warpOfGroup * kWarpRows;
     // Where D comes from tiles of the same launch it may still be under way.
     RowStatistics own;
-    auto takeStatistics = [&] { own = awaitedStatistics(tile, warpRow); };
+    // With two words of LSE registers have room for D behind the weights only.
+    auto takeStatistics = [&] {
+      awaitDelta(tile);
+      own.shift = shiftOfRows(tile, warpRow);
+      if (!problem.lseLow)
+        own.delta = statisticOf(tile, warpRow, Statistic::delta);
+    };
     if (!merged)
       takeStatistics();
     Scalar isOpen = this->isOpen(row, kGroupRows, key);
@@ -256,9 +262,12 @@ private:
 
   /// Those of a warp's rows, when D is there.
   RowStatistics awaitedStatistics(const Tile &tile, Scalar row) const {
+    awaitDelta(tile);
+    return statisticsOf(tile, row);
+  }
+  void awaitDelta(const Tile &tile) const {
     if (merged)
       deltaFlags->awaitDelta(tile);
-    return statisticsOf(tile, row);
   }
 
   /// What weights of a warp's rows are to be multiplied by, and D.
