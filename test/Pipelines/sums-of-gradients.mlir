@@ -10,8 +10,8 @@
 !t = tensor<1x2x256x64xbf16>
 // CHECK-LABEL: func.func @twice_vjp(
 // CHECK: tile.launch {{.*}}@flash_wgmma
-// CHECK: tile.launch {{.*}}@flash_backward_wgmma_bf16_64 grid({{.*}}) args(%arg0, %arg1, %arg1, %arg2, %[[DK:[a-z0-9_]*]], %[[DV:[a-z0-9_]*]],
-// CHECK: tile.launch {{.*}}@flash_backward_wgmma_bf16_64_finish grid({{.*}}) args(%[[DQ:[a-z0-9_]*]],
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_bf16_64_lse_low grid({{.*}}) args(%arg0, %arg1, %arg1, %arg2, %[[DK:[a-z0-9_]*]], %[[DV:[a-z0-9_]*]],
+// CHECK: tile.launch {{.*}}@flash_backward_wgmma_bf16_64_finish_lse_low grid({{.*}}) args(%[[DQ:[a-z0-9_]*]],
 // CHECK-COUNT-3: scf.for
 // CHECK: %[[A:.*]] = memref.load %[[DK]][
 // CHECK: %[[B:.*]] = memref.load %[[DV]][
@@ -19,7 +19,7 @@
 // CHECK: memref.store %[[SUM]], %[[DK]][
 // CHECK: return %[[DQ]], %[[DK]]
 // BINARY-LABEL: func.func @twice_vjp(
-// BINARY: gpu.launch_func {{.*}}@flash_backward_wgmma_bf16_64_finish
+// BINARY: gpu.launch_func {{.*}}@flash_backward_wgmma_bf16_64_finish_lse_low
 // BINARY: arith.addf {{.*}} : bf16
 func.func @twice(%q: !t, %kv: !t) -> !t {
   %o = attn.forward %q, %kv, %kv : !t, !t, !t -> !t
