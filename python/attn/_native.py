@@ -45,7 +45,8 @@ class Problem(ctypes.Structure):
                 ("direction", ctypes.c_char_p),
                 ("deterministic", ctypes.c_int32),
                 ("with_dlse", ctypes.c_int32),
-                ("keeps_weights", ctypes.c_int32)]
+                ("keeps_weights", ctypes.c_int32),
+                ("with_lse_low", ctypes.c_int64)]
 
 
 class Buffer(ctypes.Structure):
@@ -55,19 +56,25 @@ class Buffer(ctypes.Structure):
                 ("strides", ctypes.c_int64 * MAX_RANK)]
 
 
+#: What the requests of both directions begin with.  No base class: ctypes
+#: counts the fields of a derived one from 0, and what keeps a text alive that
+#: an earlier field points to would go.
+_REQUEST: list[Any] = [
+    ("struct_size", ctypes.c_size_t), ("dtype", ctypes.c_char_p),
+    ("mask", ctypes.c_char_p), ("has_scale", ctypes.c_int32),
+    ("scale", ctypes.c_double), ("machine", ctypes.c_char_p),
+    ("schedule", ctypes.c_char_p), ("precision", ctypes.c_char_p)]
+
+
 class ForwardRequest(ctypes.Structure):
     """attn_forward_request."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("dtype", ctypes.c_char_p),
-                ("mask", ctypes.c_char_p), ("has_scale", ctypes.c_int32),
-                ("scale", ctypes.c_double), ("machine", ctypes.c_char_p),
-                ("schedule", ctypes.c_char_p),
-                ("precision", ctypes.c_char_p)]
+    _fields_ = [*_REQUEST, ("lse_low", ctypes.POINTER(Buffer))]
 
 
 class BackwardRequest(ctypes.Structure):
     """attn_backward_request."""
-    _fields_ = [*ForwardRequest._fields_,
-                ("deterministic", ctypes.c_int32)]
+    _fields_ = [*_REQUEST, ("deterministic", ctypes.c_int32),
+                ("lse_low", ctypes.POINTER(Buffer))]
 
 
 REQUESTS: dict[str, type[ctypes.Structure]] = {
