@@ -187,8 +187,9 @@ private:
       }
       return values;
     };
-    // Behind the branch code is a third smaller, and the instruction cache holds
-    // it.  Both ends of a window leave no registers for exponents that cross it.
+    // Behind the branch code is a third smaller, and the instruction cache
+    // holds it.  Both ends of a window leave no registers for exponents that
+    // cross it.
     SmallVector<Value> made =
         problem.mask.kind == MaskKind::window
             ? softmax->raise(b, before.rows, scores, weigh)

@@ -98,7 +98,8 @@ void Comparer::add(llvm::ArrayRef<int64_t> index, int64_t row,
   double error = std::abs(got - reference);
   result.maxError = std::max(result.maxError, error);
   if (result.isLse()) {
-    // Infinite inputs give scores of the largest f32, whatever their row's norm.
+    // Infinite inputs give scores of the largest f32, whatever their row's
+    // norm.
     double size =
         std::max(scores.at(index[0], index[1], row), std::abs(reference));
     result.lseError =
