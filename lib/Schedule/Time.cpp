@@ -204,8 +204,12 @@ struct Waves {
   /// The last round is paid in full by equal blocks; unequal ones, longest
   /// first, leave half a block, but never less than the longest alone.
   double total() const {
-    double whole = std::floor(count());
-    double left = std::round((count() - whole) * sms * perSm());
+    // Blocks of an average strip are no whole number, and a part of one has a
+    // round to itself; below `kRoundOff` it is an error of arithmetic.
+    constexpr double kRoundOff = 1e-6;
+    double atOnce = sms * perSm();
+    double whole = std::floor((blocks + kRoundOff) / atOnce);
+    double left = std::ceil(blocks - whole * atOnce - kRoundOff);
     double equal =
         whole * round(perSm()) + (left > 0 ? round(std::ceil(left / sms)) : 0);
     if (longest < 1.05)

@@ -9,6 +9,8 @@
 #ifndef ATTN_TEST_UNIT_INTERPRETER_KERNELTEST_H
 #define ATTN_TEST_UNIT_INTERPRETER_KERNELTEST_H
 
+#include "../Seed.h"
+
 #include "attn/Interpreter/Interpreter.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -24,21 +26,6 @@ namespace attn {
 
 /// Registers and loads what kernels and host functions are made of.
 void loadDialects(mlir::MLIRContext &context);
-
-/// What a test draws is of another seed in every run, by the clock; a failure
-/// tells it.  More of them: --gtest_repeat=100.
-class Seed {
-public:
-  Seed()
-      : value(testing::UnitTest::GetInstance()->random_seed()),
-        trace(__FILE__, __LINE__,
-              "--gtest_random_seed=" + std::to_string(value)) {}
-  operator uint64_t() const { return value; }
-
-private:
-  const int value;
-  const testing::ScopedTrace trace;
-};
 
 /// An error as the handler saw it.
 struct Diagnosed {

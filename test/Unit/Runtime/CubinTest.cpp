@@ -1,5 +1,6 @@
 //===- CubinTest.cpp - Cubins, and what is left of some -------------------===//
 
+#include "../Seed.h"
 #include "BuiltCubin.h"
 
 #include "attn/Runtime/Cubin.h"
@@ -57,7 +58,8 @@ TEST(Cubin, HasKernels) {
 
 // Whatever stands in its headers, reading stays inside of the file.
 TEST(Cubin, AnyBytesCanBeRead) {
-  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  Seed seed;
+  std::mt19937 random(seed);
   std::string whole = builtCubin("flash", 168, 0);
   for (int i = 0; i < 20000; ++i) {
     // On the heap, of exactly this size: a sanitizer sees what is behind.

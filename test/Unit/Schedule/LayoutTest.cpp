@@ -6,6 +6,7 @@
 
 #include "attn/Schedule/Layout.h"
 
+#include "../Seed.h"
 #include "RandomProblem.h"
 
 #include <gtest/gtest.h>
@@ -15,11 +16,6 @@
 using namespace attn;
 
 namespace {
-
-/// Of each run another one, which a failure tells.
-unsigned seed() {
-  return unsigned(testing::UnitTest::GetInstance()->random_seed());
-}
 
 /// The bytes of all elements, as often as elements have them.
 std::multiset<int64_t> bytesOf(const Layout &layout, int64_t address = 0) {
@@ -80,8 +76,8 @@ std::string wrong(const Layout &layout, bool isWritten = false) {
 }
 
 TEST(Layout, WhatIsWrittenLiesApart) {
-  SCOPED_TRACE(seed());
-  Random random(seed());
+  Seed seed;
+  Random random(seed);
   int refused = 0, accepted = 0;
   for (int i = 0; i < 4000; ++i) {
     Layout layout{drawSizes(random), {}, 0, 2};
@@ -100,8 +96,8 @@ TEST(Layout, WhatIsWrittenLiesApart) {
 }
 
 TEST(Layout, NestedDimensionsAreAccepted) {
-  SCOPED_TRACE(seed());
-  Random random(seed());
+  Seed seed;
+  Random random(seed);
   for (int i = 0; i < 1000; ++i) {
     Layout layout = nested(random, drawSizes(random), 2);
     EXPECT_EQ(wrong(layout, /*isWritten=*/true), "");
@@ -110,8 +106,8 @@ TEST(Layout, NestedDimensionsAreAccepted) {
 }
 
 TEST(Layout, OverlapIsThatOfElements) {
-  SCOPED_TRACE(seed());
-  Random random(seed());
+  Seed seed;
+  Random random(seed);
   int together = 0;
   for (int i = 0; i < 4000; ++i) {
     Layout a = nested(random, drawSizes(random), 2);

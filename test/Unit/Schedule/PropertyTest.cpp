@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Seed.h"
 #include "RandomProblem.h"
 
 #include "attn/Schedule/Plan.h"
@@ -14,16 +15,11 @@ using namespace attn;
 
 namespace {
 
-unsigned seedOfRun() {
-  return unsigned(testing::UnitTest::GetInstance()->random_seed());
-}
-
-/// Where a property failed, and how to see it again.
+/// Where a property failed.
 std::string where(const Problem &problem, const Machine &machine) {
   std::ostringstream text;
   text << problem << " on " << machine.name << " with "
-       << machine.smemBytesPerBlock
-       << " bytes of shared memory, --gtest_random_seed=" << seedOfRun();
+       << machine.smemBytesPerBlock << " bytes of shared memory";
   return text.str();
 }
 
@@ -37,7 +33,8 @@ Machine withSharedMemory(const Machine &machine, int64_t most) {
 class Properties : public testing::TestWithParam<Machine> {
 protected:
   static constexpr int kProblems = 6;
-  Random random{seedOfRun()};
+  Seed seed;
+  Random random{seed};
 
   const Machine &machine() { return GetParam(); }
   int64_t anySharedMemory() { return random.magnitude(8, 227) << 10; }
