@@ -1,7 +1,8 @@
 """Asks every script under a folder for help: `help.py TOOLS`.
 
-A script is a Python file that does something when it is run.  Each must print
-something and end with status 0, where neither PyTorch nor attn is there.
+A script is a Python file that does something when it is run, or an executable.
+Each must print something and end with status 0, where neither PyTorch nor attn
+is there.
 """
 
 import os
@@ -14,16 +15,19 @@ def scripts(root):
         for name in sorted(names):
             path = os.path.join(folder, name)
             if not name.endswith(".py"):
+                if os.access(path, os.X_OK):
+                    yield [path]
                 continue
             with open(path, encoding="utf-8") as f:
                 if 'if __name__ == "__main__":' in f.read():
-                    yield path
+                    yield [sys.executable, "-S", path]
 
 
 def main():
     wrong = count = 0
-    for path in scripts(os.path.abspath(sys.argv[1])):
-        done = subprocess.run([sys.executable, "-S", path, "--help"],
+    for command in scripts(os.path.abspath(sys.argv[1])):
+        path = command[-1]
+        done = subprocess.run([*command, "--help"],
                               capture_output=True, text=True, check=False,
                               cwd=os.path.dirname(path), timeout=120)
         count += 1
