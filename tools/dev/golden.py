@@ -1,0 +1,215 @@
+"""Is the PTX of the golden problems what it was?
+
+    golden.py            compares, and ends with status 1 if one differs
+    golden.py --write    takes what is compiled now, and prints what changed
+
+A step that changes the structure of the compiler must not change its code.  So
+test/Golden/problems.jsonl has problems of every kernel, type, mask and
+direction, each with its machine and its schedule, in which the cost model has
+no say.  test/Golden/ptx.json has a hash of each one's PTX, in which names and
+labels are numbered in order of appearance, and comments and versions are left
+out, and its counts of instructions: with them a changed hash can be argued.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+
+import machine_probe
+
+ROOT = machine_probe.ROOT
+FOLDER = os.path.join(ROOT, "test", "Golden")
+PROBLEMS = os.path.join(FOLDER, "problems.jsonl")
+PTX = os.path.join(FOLDER, "ptx.json")
+
+
+def read_problems():
+    """One per line: machine, direction, dtype, schedule, mask, and `sizes`,
+    which are batch, heads, kv_heads, queries, keys, d and e."""
+    with open(PROBLEMS, encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+def name_of(problem):
+    """What tells a problem from the others."""
+    sizes = "x".join(map(str, problem["sizes"]))
+    clauses = [key for key in ("alignment", "deterministic", "dlse", "kept",
+                               "lse", "low", "precision") if problem.get(key)]
+    return " ".join([problem["machine"].replace(", ", ","),
+                     problem["direction"], problem["dtype"], sizes,
+                     problem["mask"], *clauses, f"<{problem['schedule']}>"])
+
+
+def types_of(problem):
+    """The types of all arrays by their roles."""
+    batch, heads, kv_heads, queries, keys, d, e = problem["sizes"]
+    element = {"f8e4m3": "f8E4M3FN"}.get(problem["dtype"], problem["dtype"])
+    result = "bf16" if element == "f8E4M3FN" else element
+
+    def array(*sizes, of=element):
+        return f"tensor<{'x'.join(map(str, sizes))}x{of}>"
+
+    row = array(batch, heads, queries, of="f32")
+    blocks = 2 * -(-keys // 256)
+    return {
+        "q": array(batch, heads, queries, d),
+        "k": array(batch, kv_heads, keys, d),
+        "v": array(batch, kv_heads, keys, e),
+        "o": array(batch, heads, queries, e, of=result),
+        "do": array(batch, heads, queries, e, of=result),
+        "lse": row, "low": row, "dlse": row,
+        "weights": array(batch, heads, queries, keys),
+        "block_rows": array(batch, heads, blocks, queries, of="f32"),
+    }
+
+
+def clauses_of(problem, types):
+    """The text behind the operands of the op, and further operands in it."""
+    text, operands = [], []
+    if problem["direction"] == "backward":
+        for clause, roles in (("dlse", ["dlse"]), ("low", ["low"]),
+                              ("kept", ["weights", "block_rows"])):
+            if problem.get(clause):
+                keyword = {"low": "lse_low", "kept": "weights"}.get(clause,
+                                                                    clause)
+                names = ", ".join(f"%{role}" for role in roles)
+                kinds = ", ".join(types[role] for role in roles)
+                text.append(f"{keyword}({names} : {kinds})")
+                operands += roles
+    if problem["mask"] != "none":
+        text.append(f"mask({problem['mask']})")
+    if problem.get("precision"):
+        text.append(f"precision({problem['precision']})")
+    attributes = [f"schedule = #attn.schedule<{problem['schedule']}>"]
+    if problem.get("alignment"):
+        attributes.append(f"alignment = {problem['alignment']}")
+    if problem.get("deterministic"):
+        attributes.append("deterministic")
+    return f"{' '.join(text)} {{{', '.join(attributes)}}}", operands
+
+
+def roles_of(problem):
+    """Operands and results."""
+    if problem["direction"] == "backward":
+        return ["do", "q", "k", "v", "o", "lse"], ["q", "k", "v"]
+    results = ["o"] + [role for role in ("lse", "low") if problem.get(role)]
+    if problem.get("kept"):
+        results += ["weights", "block_rows"]
+    return ["q", "k", "v"], results
+
+
+def module_of(problem):
+    types = types_of(problem)
+    inputs, results = roles_of(problem)
+    clauses, more = clauses_of(problem, types)
+    arguments = ", ".join(f"%{role}: {types[role]}" for role in inputs + more)
+    kinds = ", ".join(types[role] for role in results)
+    values = ", ".join(f"%0#{i}" for i in range(len(results)))
+    return (f"module attributes {{attn.machine = #attn.machine<"
+            f"{problem['machine']}>}} {{\n"
+            f"  func.func @f({arguments}) -> ({kinds}) {{\n"
+            f"    %0:{len(results)} = attn.{problem['direction']} "
+            + ", ".join(f"%{role}" for role in inputs) + f" {clauses} : "
+            + ", ".join(types[role] for role in inputs) + f" -> {kinds}\n"
+            f"    return {values} : {kinds}\n  }}\n}}\n")
+
+
+def normal_lines(ptx):
+    """PTX without what says nothing of its code."""
+    numbers = {}
+
+    def number(match):
+        return "@" + str(numbers.setdefault(match[0], len(numbers)))
+
+    for line in ptx.splitlines():
+        line = line.split("//")[0].strip()
+        if not line or line.startswith(".version"):
+            continue
+        # Names of entries, parameters and arrays, and labels.
+        yield re.sub(r"\$L\w+|\b[A-Za-z_]\w*_(?:wgmma|mma_sync)\w*", number,
+                     line)
+
+
+def opcode_of(line):
+    """`add.f32` of an instruction; None for a label or a directive."""
+    match = re.match(r"(?:@!?%\w+\s+)?([a-z]\w*(?:[.:]+\w+)*)\b", line)
+    return match[1] if match else None
+
+
+def compiled(build, problem):
+    """(hash, counts of instructions), or what attn-opt said instead."""
+    done = subprocess.run(
+        [os.path.join(build, "bin", "attn-opt"), "-",
+         "-attn-to-binary=format=isa"],
+        input=module_of(problem), capture_output=True, text=True, check=False)
+    if done.returncode:
+        return done.stderr.strip()
+    texts = re.findall(r'(?:assembly|bin) = "((?:[^"\\]|\\.)*)"', done.stdout)
+    ptx = "\n".join(texts).replace("\\0A", "\n").replace("\\09", "\t")
+    ptx = ptx.replace('\\22', '"')
+    lines = list(normal_lines(ptx))
+    opcodes = collections.Counter(filter(None, map(opcode_of, lines)))
+    if not opcodes:
+        return f"expects PTX, but got {done.stdout[:400]!r}"
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    return [digest, dict(sorted(opcodes.items()))]
+
+
+def difference(old, new):
+    """How counts of instructions changed: `+2 add.f32, -1 bar.sync`."""
+    changes = [(new.get(op, 0) - old.get(op, 0), op)
+               for op in sorted(set(old) | set(new))]
+    return ", ".join(f"{by:+d} {op}" for by, op in changes if by) or (
+        "the same instructions in another order or of other registers")
+
+
+def compare(before, now):
+    """Lines that say what differs."""
+    for name, result in now.items():
+        if isinstance(result, str):
+            yield f"{name}: expects PTX, but got\n{result}"
+        elif name not in before:
+            yield f"{name}: is new"
+        elif before[name][0] != result[0]:
+            yield f"{name}: {difference(before[name][1], result[1])}"
+    for name in before:
+        if name not in now:
+            yield f"{name}: is gone"
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    problems = read_problems()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = pool.map(lambda p: compiled(arguments.build, p), problems)
+        now = dict(zip(map(name_of, problems), results))
+    before = {}
+    if os.path.exists(PTX):
+        with open(PTX, encoding="utf-8") as f:
+            before = json.load(f)
+    changed = list(compare(before, now))
+    print(*changed, sep="\n")
+    failed = any(isinstance(result, str) for result in now.values())
+    if arguments.write and not failed:
+        lines = [f"{json.dumps(name)}: {json.dumps(result)}"
+                 for name, result in now.items()]
+        with open(PTX, "w", encoding="utf-8") as f:
+            f.write("{\n" + ",\n".join(lines) + "\n}\n")
+    elif changed:
+        print("after a change that is meant to change code: golden.py --write")
+    print(f"{len(now)} problems, {len(changed)} differ")
+    return int(failed or (bool(changed) and not arguments.write))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
