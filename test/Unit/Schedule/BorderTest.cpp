@@ -64,6 +64,7 @@ TEST_P(Border, AgreesWithTheWinner) {
   Replay counted{
       GetParam().search, "border", GetParam().kernels, 0, 0, 0, 0, 0};
   std::vector<double> errors;
+  std::vector<Outcome> outcomes;
   for (const SearchedProblem &entry : *problems) {
     if (entry.problem.mask.kind != MaskKind::none && !isOrdered())
       continue;
@@ -79,16 +80,18 @@ TEST_P(Border, AgreesWithTheWinner) {
         candidates.begin(), candidates.end(),
         [](auto &a, auto &b) { return a.predicted < b.predicted; });
     ++counted.judged;
-    counted.good += chosen->kind == fastest->kind;
-    counted.bad += chosen->kind != fastest->kind &&
-                   chosen->seconds > 1.05 * fastest->seconds;
-    counted.meanLoss += chosen->seconds / fastest->seconds - 1;
+    Outcome one{chosen->seconds / fastest->seconds - 1,
+                chosen->kind == fastest->kind};
+    counted.good += one.agrees;
+    counted.bad += !one.agrees && one.loss > 0.05;
+    counted.meanLoss += one.loss;
+    outcomes.push_back(one);
     errors.push_back(std::abs(chosen->predicted / chosen->seconds - 1));
   }
   ASSERT_EQ(counted.judged, GetParam().judged);
   counted.meanLoss /= double(counted.judged);
   counted.error = medianOf(errors);
-  record(counted);
+  record(counted, outcomes);
   EXPECT_GE(counted.good + 1, GetParam().good);
   EXPECT_LE(counted.bad, GetParam().bad + 1);
 }

@@ -186,7 +186,7 @@ std::vector<Replay> attn::shareOfReplays(const std::string &asked) {
   return found;
 }
 
-void attn::record(const Replay &counted) {
+void attn::record(const Replay &counted, const std::vector<Outcome> &outcomes) {
   testing::Test::RecordProperty("search", counted.search);
   testing::Test::RecordProperty("asked", counted.asked);
   testing::Test::RecordProperty("kernels", counted.kernels);
@@ -195,6 +195,11 @@ void attn::record(const Replay &counted) {
   testing::Test::RecordProperty("bad", std::to_string(counted.bad));
   testing::Test::RecordProperty("mean_loss", std::to_string(counted.meanLoss));
   testing::Test::RecordProperty("error", std::to_string(counted.error));
+  std::string losses;
+  for (const Outcome &one : outcomes)
+    losses += (losses.empty() ? "" : " ") + std::to_string(one.loss) +
+              (one.agrees ? "" : "*");
+  testing::Test::RecordProperty("losses", losses);
 }
 
 double attn::medianOf(std::vector<double> values) {

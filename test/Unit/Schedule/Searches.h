@@ -61,8 +61,16 @@ llvm::Expected<std::vector<Replay>> readReplays();
 /// or the table is wrong there is one whose search is the words of the error.
 std::vector<Replay> shareOfReplays(const std::string &asked);
 
-/// What a test has counted, as GoogleTest's report says it.
-void record(const Replay &counted);
+/// What became of a problem: by how much longer the chosen kernel takes than
+/// the fastest, and whether its schedule is the same.
+struct Outcome {
+  double loss;
+  bool agrees;
+};
+
+/// What a test has counted, as GoogleTest's report says it, with the outcomes
+/// of all problems in their order.
+void record(const Replay &counted, const std::vector<Outcome> &outcomes);
 
 /// The one in the middle; of an even number the upper one.
 double medianOf(std::vector<double> values);

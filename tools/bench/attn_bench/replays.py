@@ -89,6 +89,59 @@ def counted(report: dict[str, Any]) -> list[Replay]:
             if "search" in one]
 
 
+@dataclass(frozen=True)
+class Score:
+    """How good choices are: the share that loses at most 3, 5 and 10 %, and
+    that whose schedule is that of the fastest."""
+
+    problems: int
+    mean_loss: float
+    within: tuple[float, float, float]
+    agreement: float
+
+
+LIMITS = (0.03, 0.05, 0.10)
+
+
+def score(outcomes: Sequence[tuple[float, bool]]) -> Score:
+    """
+    >>> score([(0.0, True), (0.04, False)])
+    Score(problems=2, mean_loss=0.02, within=(0.5, 1.0, 1.0), agreement=0.5)
+    """
+    count = len(outcomes)
+    losses = [loss for loss, _ in outcomes]
+    return Score(count, sum(losses) / count,
+                 (*(sum(loss <= limit for loss in losses) / count
+                    for limit in LIMITS),),  # type: ignore[arg-type]
+                 sum(agrees for _, agrees in outcomes) / count)
+
+
+def scores(report: dict[str, Any]) -> list[tuple[str, str, Score]]:
+    """(asked, which problems, score) of GoogleTest's report of both tests.  A
+    fit sees the problems of even number of each search, and none of the others.
+    """
+    outcomes: dict[tuple[str, str], list[tuple[float, bool]]] = {}
+    for suite in report["testsuites"]:
+        for one in suite["testsuite"]:
+            for number, word in enumerate(one.get("losses", "").split()):
+                outcome = float(word.rstrip("*")), not word.endswith("*")
+                for which in ("all", "unseen" if number % 2 else "seen"):
+                    outcomes.setdefault((one["asked"], which),
+                                        []).append(outcome)
+    return [(asked, which, score(outcomes[asked, which]))
+            for asked in KERNELS for which in ("all", "seen", "unseen")
+            if (asked, which) in outcomes]
+
+
+def score_table(found: Sequence[tuple[str, str, Score]]) -> str:
+    head = (f"{'asked':8}{'problems':16}{'mean loss':>10}"
+            f"{'<= 3 %':>9}{'<= 5 %':>9}{'<= 10 %':>9}{'agreement':>11}")
+    rows = [f"{asked:8}{which:8}{one.problems:8}{one.mean_loss:>10.2%}"
+            + "".join(f"{share:>9.1%}" for share in one.within)
+            + f"{one.agreement:>11.1%}" for asked, which, one in found]
+    return "\n".join([head, *rows])
+
+
 def updated(old: Sequence[Replay], found: Sequence[Replay]) -> list[Replay]:
     """In the old order."""
     by_name = {one.search: one for one in found}
