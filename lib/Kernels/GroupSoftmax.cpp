@@ -261,7 +261,9 @@ GroupSoftmax::End GroupSoftmax::end(TileBuilder &b, Rows rows, bool hasLow,
     return more ? log - x[2] : log;
   };
   auto plain = [&](ArrayRef<Scalar> x) {
-    return logOf(x) * b.f32(1 / kLog2E) + naturalOf(b, x[1]);
+    Scalar log = logOf(x);
+    return b.select(x[0] == b.f32(0), b.f32(-kInfinity),
+                    log * b.f32(1 / kLog2E) + naturalOf(b, x[1]));
   };
   // Where positions are no bits there is no second word.
   auto binary = [&](ArrayRef<Scalar> x) -> TwoWords {

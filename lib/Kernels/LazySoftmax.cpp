@@ -200,7 +200,8 @@ LazySoftmax::End LazySoftmax::finish(TileBuilder &b, Rows rows,
     Scalar log = b.log2(x[0]), ln2 = b.f32(1 / kLog2E);
     Scalar near = (log - shift(b, x[1])) * ln2;
     Scalar far = scale.natural(b, x[1]) + (log - b.f32(bias)) * ln2;
-    return b.select(isFar(b, distance(b, x[1])), far, near);
+    Scalar value = b.select(isFar(b, distance(b, x[1])), far, near);
+    return b.select(x[0] == b.f32(0), b.f32(-kInfinity), value);
   };
   // Near weights stand at the rounded shift, far ones at the score.
   auto binary = [&](ArrayRef<Scalar> x) -> TwoWords {

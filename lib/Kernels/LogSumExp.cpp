@@ -41,28 +41,23 @@ LogSumExp attn::logSumExp(TileBuilder &b, ValueRange rows, bool hasLow,
                           function_ref<Scalar(ArrayRef<Scalar>)> plain,
                           function_ref<TwoWords(ArrayRef<Scalar>)> binary) {
   Type type = rows[0].getType();
-  auto orNone = [&](Scalar sum, Scalar value) -> Value {
-    return b.select(sum == b.f32(0), b.f32(-kInfinity), value);
+  auto forEach = [&](function_ref<Scalar(ArrayRef<Scalar>)> value) -> Value {
+    return b.map(rows, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+      return value(x);
+    });
   };
   if (!hasLow)
-    return {b.map(rows, type,
-                  [&](Scalar, Scalar, ArrayRef<Scalar> x) {
-                    return orNone(x[0], plain(x));
-                  }),
-            Value()};
+    return {forEach(plain), Value()};
   auto words = [&](ArrayRef<Scalar> x) {
     return settled(b, times(b, binary(x), natural));
   };
-  Value high =
-      b.map(rows, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-        TwoWords lse = words(x);
-        Scalar hasBoth = b.abs(lse.low) < b.f32(kInfinity);
-        return orNone(x[0], b.select(hasBoth, lse.high, plain(x)));
-      });
-  Value low =
-      b.map(rows, type, [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-        return finiteOrZero(b, words(x).low);
-      });
+  Value high = forEach([&](ArrayRef<Scalar> x) {
+    TwoWords lse = words(x);
+    Scalar hasBoth = b.abs(lse.low) < b.f32(kInfinity);
+    return b.select(hasBoth, lse.high, plain(x));
+  });
+  Value low = forEach(
+      [&](ArrayRef<Scalar> x) { return finiteOrZero(b, words(x).low); });
   return {high, low};
 }
 

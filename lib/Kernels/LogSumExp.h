@@ -36,10 +36,9 @@ struct LogSumExp {
   mlir::Value high, low;
 };
 
-/// From the numbers of rows, of which the first are sums of weights; a row
-/// whose sum is 0 has -inf.  `plain` gives an LSE in one word; if it is to have
-/// two, `binary` gives both of the same in bits, of `natural` each.  Where two
-/// words are too few, one is left.
+/// From the numbers of rows `plain` gives an LSE in one word; if it is to have
+/// two, `binary` gives both of the same in bits, of `natural` each.  Where
+/// there are no two, of -inf and of what is too large, one is left.
 LogSumExp
 logSumExp(TileBuilder &builder, mlir::ValueRange rows, bool hasLow,
           const TwoWords &natural,

@@ -97,7 +97,8 @@ Softmax::End Softmax::finish(TileBuilder &b, Rows rows, bool hasLow,
     Scalar shift = -scale.bits(b, reference);
     Scalar largest = b.min(reference, b.f32(kLargest));
     Scalar far = scale.natural(b, largest) + log * ln2;
-    return b.select(isFar(b, shift), far, (log - shift) * ln2);
+    Scalar value = b.select(isFar(b, shift), far, (log - shift) * ln2);
+    return b.select(x[0] == b.f32(0), b.f32(-kInfinity), value);
   };
   // Near weights stand at the rounded shift, far ones at the score.
   auto binary = [&](ArrayRef<Scalar> x) -> TwoWords {
