@@ -10,7 +10,7 @@ import importlib
 from typing import Any, Optional, Sequence
 
 from ._arrays import Array, library_of
-from ._bindings import KEPT, Binding, bind_attention
+from ._bindings import KEPT, LOW, Binding, bind_attention
 from ._errors import UnsupportedError
 from ._forward import (NOT_KEPT, check_together, launches, open_paths, paths,
                        remember, result_strides, scratch_place)
@@ -18,7 +18,7 @@ from ._problem import mask_name, scale_number
 from ._streams import handle_of
 
 REQUIRED = ("do", "q", "k", "v", "o", "lse")
-INPUTS = (*REQUIRED, "dlse", *KEPT)
+INPUTS = (*REQUIRED, LOW, "dlse", *KEPT)
 #: What is written, and what it is the gradient of.
 GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}
 
@@ -64,8 +64,8 @@ def _bound(named: dict[str, Array], options: _Options) -> Binding:
 
 
 def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
-           dlse: Any = None, weights: Any = None, block_rows: Any = None,
-           mask: str = "none",
+           lse_low: Any = None, dlse: Any = None, weights: Any = None,
+           block_rows: Any = None, mask: str = "none",
            scale: Optional[float] = None, precision: Optional[str] = None,
            deterministic: bool = False, machine: Optional[str] = None,
            schedule: Optional[str] = None,
@@ -77,8 +77,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
     arrays = dict(zip((*INPUTS, *GRADIENTS),
-                      (do, q, k, v, o, lse, dlse, weights, block_rows,
-                       *gradients)))
+                      (do, q, k, v, o, lse, lse_low, dlse, weights,
+                       block_rows, *gradients)))
     named = _describe(arrays, handle)
     if stream is not None:
         handle_of(stream, named["q"].device)
@@ -111,8 +111,9 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
 
 
 def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
-             dlse: Any = None, weights: Any = None, block_rows: Any = None,
-             causal: bool = False, scale: Optional[float] = None,
+             lse_low: Any = None, dlse: Any = None, weights: Any = None,
+             block_rows: Any = None, causal: bool = False,
+             scale: Optional[float] = None,
              window: Optional[Sequence[Optional[int]]] = None,
              mask: Optional[str] = None, precision: Optional[str] = None,
              deterministic: bool = False, machine: Optional[str] = None,
@@ -121,17 +122,19 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     """The gradients of a loss in q, k and v, from that in o; queued on a GPU,
     not waited for.
 
-    `o, lse = forward(q, k, v, return_lse=True, ...)` with the same causal,
-    window, mask, scale and precision; that o and lse are results of it is not
-    checked.  Shapes, strides, libraries and streams are those of `forward`,
-    with
+    `o, lse = forward(q, k, v, return_lse=True, ...)`, or
+    `o, lse, lse_low = forward(q, k, v, return_lse_low=True, ...)`, with the
+    same causal, window, mask, scale and precision; that o and lse are results
+    of it is not checked.  Shapes, strides, libraries and streams are those of
+    `forward`, with
 
         do        [batch, heads, queries, head_dim_v], the gradient in o
+        lse_low   [batch, heads, queries], the low word of lse; None is 0
         dlse      [batch, heads, queries], the gradient in lse; None is 0
         dq dk dv  of the shapes of q, k and v
 
-    Element types are bf16, f16 and f32, one for all arrays; lse and dlse are
-    f32.
+    Element types are bf16, f16 and f32, one for all arrays; lse, lse_low and
+    dlse are f32.
 
     weights, block_rows  both results of `forward` with keep_weights, or
                    neither; with them scores are not multiplied again
@@ -151,12 +154,14 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
 
     Weights come from lse, whose roundings to f32 are in the exponents of a
     whole row: they are off by about |lse| 2^-24 of themselves, and by three
-    times that at most.
+    times that at most.  With lse_low they are right at any |lse|, as far as
+    scores are the same that `forward` has rounded to f32.
 
     attn.torch.attention and attn.jax.attention are differentiable and call
     this where it is needed.  Raises what `forward` raises.
     """
-    arrays = (do, q, k, v, o, lse, dlse, weights, block_rows, dq, dk, dv)
+    arrays = (do, q, k, v, o, lse, lse_low, dlse, weights, block_rows, dq, dk,
+              dv)
     kind = (causal, scale, window, mask, precision, deterministic, machine,
             schedule)
     is_plain = scratch is None and stream is None and (
@@ -178,11 +183,11 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
         if weights is not None or block_rows is not None:
             raise UnsupportedError(NOT_KEPT)
         gradients = importlib.import_module("attn.jax").gradients
-        return gradients(do, q, k, v, o, lse, dlse, **options)
-    library.refuse_gradient(do, q, k, v, o, lse, dlse, dq, dk, dv,
+        return gradients(do, q, k, v, o, lse, lse_low, dlse, **options)
+    library.refuse_gradient(do, q, k, v, o, lse, lse_low, dlse, dq, dk, dv,
                             function="backward")
     gradients, binding = launch(
-        do, q, k, v, o, lse, dlse=dlse, weights=weights,
+        do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, weights=weights,
         block_rows=block_rows, gradients=(dq, dk, dv), scratch=scratch,
         stream=stream, **options)
     open_paths(type(q), library)
@@ -194,8 +199,9 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
 
 def backward_scratch_bytes(
         do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
-        dlse: Any = None, weights: Any = None, block_rows: Any = None,
-        causal: bool = False, scale: Optional[float] = None,
+        lse_low: Any = None, dlse: Any = None, weights: Any = None,
+        block_rows: Any = None, causal: bool = False,
+        scale: Optional[float] = None,
         window: Optional[Sequence[Optional[int]]] = None,
         mask: Optional[str] = None, precision: Optional[str] = None,
         deterministic: bool = False, machine: Optional[str] = None,
@@ -206,8 +212,8 @@ def backward_scratch_bytes(
     elsewhere little.  Arguments and errors are those of `backward`."""
     named = _describe(
         dict(zip((*INPUTS, *GRADIENTS),
-                 (do, q, k, v, o, lse, dlse, weights, block_rows, dq, dk,
-                  dv))),
+                 (do, q, k, v, o, lse, lse_low, dlse, weights, block_rows,
+                  dq, dk, dv))),
         library_of(q).stream_of(q))
     return _bound(named, (mask_name(causal, window, mask), scale_number(scale),
                           machine, schedule, precision,

@@ -16,6 +16,8 @@ from ._band import warn_of_corner
 
 #: Weights that are kept, and what they stand at.
 KEPT = ("weights", "block_rows")
+#: The low word of the log-sum-exp, for which requests have a place.
+LOW = "lse_low"
 
 
 def release(kind: str, handle: int, owner: int) -> None:
@@ -135,9 +137,12 @@ def bind_attention(direction: str, named: dict[str, Array],
         _native.encode(schedule, "schedule"),
         _native.encode(precision, "precision"), *more)
     packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
+    if LOW in packed:
+        request.lse_low = ctypes.pointer(packed[LOW])
     kept = any(name in packed for name in KEPT)
     pointers = [ctypes.byref(packed[name]) if name in packed else None
-                for name in places if kept or name not in KEPT]
+                for name in places
+                if name != LOW and (kept or name not in KEPT)]
     function = f"attn_{direction}{'_kept' if kept else ''}_bind"
     return Binding(
         result_handle(function, ctypes.byref(request), named["q"].device,

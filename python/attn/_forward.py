@@ -27,9 +27,9 @@ NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
             "keep them for PyTorch and CuPy")
 #: More kinds of call than this, and the oldest are bound anew.
 MOST_LAUNCHES = 1024
-NAMES = ("q", "k", "v", "o", "lse")
+NAMES = ("q", "k", "v", "o", "lse", "lse_low")
 #: Arrays with one number of f32 for each query, and with several.
-STATISTICS = ("lse", "dlse")
+STATISTICS = ("lse", "lse_low", "dlse")
 OF_F32 = (*STATISTICS, "block_rows")
 
 _lock = threading.Lock()
@@ -78,12 +78,14 @@ def result_strides(sizes: Sequence[int],
 
 
 class Call(NamedTuple):
-    """A kind of call, bound: the launch, and the results it allocates."""
+    """A kind of call, bound: the launch, and the results it allocates: o, and
+    so many words of lse."""
 
     binding: Binding
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
-    lse_sizes: Optional[tuple[int, ...]]
+    lse_sizes: tuple[int, ...]
+    lse_words: int
 
 
 def check_together(named: Sequence[tuple[str, Array]],
@@ -119,26 +121,31 @@ def _bind(arrays: Sequence[Array], *options: Any) -> Binding:
                           *options)
 
 
-def _prepare(arrays: Sequence[Array], o: Optional[Array],
-             lse: Optional[Array], return_lse: bool,
-             *options: Any) -> Call:
-    """Checks and binds.  A result that is to be allocated is bound at address
-    0, which is as well aligned as what allocators give."""
-    given = [("o", o), ("lse", lse)]
+def words_of(return_lse: Any, return_lse_low: Any) -> int:
+    """How many words of lse are results."""
+    return 2 if return_lse_low else int(bool(return_lse))
+
+
+def _prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
+             lse_words: int, *options: Any) -> Call:
+    """Checks and binds.  A result, o or a word of lse, that is to be allocated
+    is bound at address 0, which is as well aligned as what allocators give."""
+    written = NAMES[3:]
     check_together([*zip(NAMES, arrays),
-                    *((name, a) for name, a in given if a is not None)],
-                   ("o", "lse"))
+                    *((name, a) for name, a in zip(written, results)
+                      if a is not None)], written)
     q, _, v = arrays
     sizes = (*q.sizes[:3], v.sizes[3])
     strides = result_strides(sizes, q.strides)
-    lse_sizes = sizes[:3] if return_lse else None
-    o = o or Array(0, result_dtype(q.dtype), sizes, strides, q.device, None)
-    results = [o]
-    if lse_sizes is not None:
-        results.append(lse or Array(0, "f32", lse_sizes, row_major(lse_sizes),
-                                    q.device, None))
-    return Call(_bind([*arrays, *results], *options), sizes, strides,
-                lse_sizes)
+    lse_sizes = sizes[:3]
+    o, *words = results
+    bound = [o or Array(0, result_dtype(q.dtype), sizes, strides, q.device,
+                        None)]
+    for word in words[:lse_words]:
+        bound.append(word or Array(0, "f32", lse_sizes, row_major(lse_sizes),
+                                   q.device, None))
+    return Call(_bind([*arrays, *bound], *options), sizes, strides, lse_sizes,
+                lse_words)
 
 
 def scratch_place(scratch: Any, stream: int, device: int
@@ -154,13 +161,13 @@ def scratch_place(scratch: Any, stream: int, device: int
 
 
 def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
-           scale: Optional[float] = None, return_lse: bool = False,
-           out: Any = None, lse: Any = None, machine: Optional[str] = None,
-           schedule: Optional[str] = None, precision: Optional[str] = None,
-           scratch: Any = None,
-           stream: Any = None) -> tuple[Any, Any, Call]:
-    """One call, gradients not considered: (o, lse or None, what was bound).
-    With `lse`, `return_lse` must be True."""
+           scale: Optional[float] = None, lse_words: int = 0,
+           out: Any = None, lse: Any = None, lse_low: Any = None,
+           machine: Optional[str] = None, schedule: Optional[str] = None,
+           precision: Optional[str] = None, scratch: Any = None,
+           stream: Any = None) -> tuple[tuple[Any, ...], Call]:
+    """One call, gradients not considered: o and so many words of lse, and what
+    was bound.  With `lse` there is a word, with `lse_low` there are two."""
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
 
@@ -172,51 +179,57 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
               for name, array in zip(NAMES, (q, k, v))]
     if stream is not None:
         handle_of(stream, inputs[0].device)
-    o_array = None if out is None else describe(out, "o")
-    lse_array = None if lse is None else describe(lse, "lse")
+    names = NAMES[3:4 + lse_words]
+    results = [out, lse, lse_low][:len(names)]
+    given = [None if array is None else describe(array, name)
+             for name, array in zip(names, results)]
     place = None if scratch is None else scratch_place(scratch, handle,
                                                        inputs[0].device)
     options = (mask, scale, machine, schedule, precision)
     # An alignment of more than 16 bytes helps nobody.
-    key = (options, return_lse, *(
+    key = (options, lse_words, *(
         a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
-        for a in (*inputs, o_array, lse_array)))
+        for a in (*inputs, *given)))
     call = launches.get(key)
     if call is None:
-        call = _prepare(inputs, o_array, lse_array, return_lse, *options)
+        call = _prepare(inputs, given, lse_words, *options)
         remember(launches, key, call)
 
-    made = []
-    if out is None:
-        dtype = inputs[0].dtype
-        result = result_dtype(dtype)
-        out = library.empty(q, call.sizes, call.strides,
-                            None if result == dtype else result, handle,
-                            "out")
-        o_array = describe(out, "o")
-        made.append(o_array)
-    if call.lse_sizes is not None and lse is None:
-        lse = library.empty(q, call.lse_sizes, row_major(call.lse_sizes),
-                            "f32", handle, "lse")
-        lse_array = describe(lse, "lse")
-        made.append(lse_array)
-    arrays = [a for a in (*inputs, o_array, lse_array) if a is not None]
+    arrays, made = [*inputs], []
+    dtype = inputs[0].dtype
+    result = result_dtype(dtype)
+    for number, name in enumerate(names):
+        array = given[number]
+        if array is not None:
+            arrays.append(array)
+            continue
+        if name == "o":
+            results[number] = library.empty(
+                q, call.sizes, call.strides,
+                None if result == dtype else result, handle, "out")
+        else:
+            results[number] = library.empty(
+                q, call.lse_sizes, row_major(call.lse_sizes), "f32", handle,
+                name)
+        made.append(describe(results[number], name))
+        arrays.append(made[-1])
     binding = call.binding
     if any(a.address & 15 for a in made):  # an allocator of another taste
         binding = _bind(arrays, *options)
     binding.launch([array.address for array in arrays], handle, place)
     if stream is not None:
-        for array in (q, k, v, out, lse, scratch):
+        for array in (q, k, v, *results, scratch):
             if array is not None:
                 library_of(array).used_on(array, handle)
-    return out, lse, call
+    return tuple(results), call
 
 
 def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             scale: Optional[float] = None,
             window: Optional[Sequence[Optional[int]]] = None,
             mask: Optional[str] = None, return_lse: bool = False,
-            out: Any = None, lse: Any = None, machine: Optional[str] = None,
+            return_lse_low: bool = False, out: Any = None, lse: Any = None,
+            lse_low: Any = None, machine: Optional[str] = None,
             schedule: Optional[str] = None, precision: Optional[str] = None,
             keep_weights: bool = False, scratch: Any = None,
             stream: Any = None) -> Any:
@@ -228,7 +241,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
         k    [batch, kv_heads, keys, head_dim]
         v    [batch, kv_heads, keys, head_dim_v]
         o    [batch, heads, queries, head_dim_v]
-        lse  [batch, heads, queries]
+        lse  [batch, heads, queries], and so lse_low
 
     The innermost stride is 1; all others are free.  Memory in the order
     [batch, rows, heads, head_dim] is passed as a transposed view, without a
@@ -257,8 +270,11 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 "window<L, R>"
     scale       of the scores; 1/sqrt(head_dim) unless given
     return_lse  also give the natural log of the sum of exponentials, f32
-    out, lse    where results go; must not overlap the inputs.  Needed for
-                libraries that attn cannot allocate for
+    return_lse_low  and its low word: what lse lacks as an f32, so that
+                lse + lse_low is it to about 2^-44 of itself.  `backward` of
+                scores that are large needs it
+    out, lse, lse_low  where results go; must not overlap the inputs.  Needed
+                for libraries that attn cannot allocate for
     machine     compile as for this GPU of `machines()`, not for the actual;
                 facts may follow, "h100_sxm, smem_bytes_per_block = 49152"
     schedule    overrules the choice, "flash, query = 128, key = 64"
@@ -276,10 +292,11 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 current stream of the arrays' library.  A caller who gives a
                 stream orders it after the writes to the arrays
 
-    Returns o, or (o, lse) with return_lse or lse, or (o, lse, weights,
-    block_rows) with keep_weights.  o has the type of q (bf16
-    for f8e4m3) and the order of its dimensions in memory.  A row that sees no
-    key has o = 0 and lse = -inf.
+    Returns o, or (o, lse) with return_lse or lse, or (o, lse, lse_low) with
+    return_lse_low or lse_low; weights and block_rows, with keep_weights, are
+    behind lse or lse_low.  o has the type of q (bf16 for f8e4m3) and the order
+    of its dimensions in memory.  A row that sees no key has o = 0, lse = -inf
+    and lse_low = 0.
 
     There is no gradient, and `torch.compile` breaks its graph here: see
     attn.torch.attention for both.
@@ -289,41 +306,46 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     if the driver refuses, and CacheError for a folder in $ATTN_CACHE_DIR that
     cannot be used.
     """
-    if (stream is None and out is None and lse is None and scratch is None
-            and not keep_weights):
+    words = words_of(return_lse or lse is not None,
+                     return_lse_low or lse_low is not None)
+    if (stream is None and out is None and lse is None and lse_low is None
+            and scratch is None and not keep_weights):
         short = paths.get(type(q))
         if short is not None:
             return short.forward(q, k, v, (
-                causal, scale, window, mask, return_lse, machine, schedule,
+                causal, scale, window, mask, words, machine, schedule,
                 precision))
     library = library_of(q)
-    with_lse = bool(return_lse) or lse is not None
     options: dict[str, Any] = dict(
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
         machine=machine, schedule=schedule, precision=precision)
     if library.name == "jax":
-        for name, value in (("out", out), ("lse", lse),
+        for name, value in (("out", out), ("lse", lse), ("lse_low", lse_low),
                             ("scratch", scratch), ("stream", stream)):
             library.refuse_place(name, value)
         if keep_weights:
             raise UnsupportedError(NOT_KEPT)
         attention = importlib.import_module("attn.jax").attention
-        return attention(q, k, v, return_lse=with_lse, **options)
-    library.refuse_gradient(q, k, v, out, lse)
+        return attention(q, k, v, return_lse=words == 1,
+                         return_lse_low=words == 2, **options)
+    library.refuse_gradient(q, k, v, out, lse, lse_low)
     if keep_weights:
         keep = importlib.import_module("attn._kept").launch
-        return keep(q, k, v, out=out, lse=lse, scratch=scratch, stream=stream,
+        return keep(q, k, v, with_low=words == 2, out=out, lse=lse,
+                    lse_low=lse_low, scratch=scratch, stream=stream,
                     **options)
     open_paths(type(q), library)
-    o, lse, _ = launch(q, k, v, return_lse=with_lse, out=out, lse=lse,
-                       scratch=scratch, stream=stream, **options)
-    return (o, lse) if with_lse else o
+    results, _ = launch(q, k, v, lse_words=words, out=out, lse=lse,
+                        lse_low=lse_low, scratch=scratch, stream=stream,
+                        **options)
+    return results if words else results[0]
 
 
 def scratch_bytes(q: Any, k: Any, v: Any, *, causal: bool = False,
                   scale: Optional[float] = None,
                   window: Optional[Sequence[Optional[int]]] = None,
                   mask: Optional[str] = None, return_lse: bool = False,
+                  return_lse_low: bool = False,
                   machine: Optional[str] = None,
                   schedule: Optional[str] = None,
                   precision: Optional[str] = None) -> int:
@@ -334,7 +356,7 @@ def scratch_bytes(q: Any, k: Any, v: Any, *, causal: bool = False,
     handle = library.stream_of(q)
     inputs = [library_of(array).describe(array, name, handle)
               for name, array in zip(NAMES, (q, k, v))]
-    call = _prepare(inputs, None, None, bool(return_lse),
+    call = _prepare(inputs, (None,) * 3, words_of(return_lse, return_lse_low),
                     mask_name(causal, window, mask), scale_number(scale),
                     machine, schedule, precision)
     return call.binding.scratch_bytes

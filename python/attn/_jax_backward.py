@@ -31,10 +31,12 @@ TILE_BYTES = 256 << 20
 
 def composed(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
              o: jax.Array, lse: jax.Array, dlse: Optional[jax.Array],
-             mask: str, scale: Optional[float]) -> tuple[jax.Array, ...]:
+             mask: str, scale: Optional[float],
+             lse_low: Optional[jax.Array] = None) -> tuple[jax.Array, ...]:
     """(dq, dk, dv) of attention.
 
-    do, o  [batch, heads, queries, e]      lse, dlse  [batch, heads, queries]
+    do, o  [batch, heads, queries, e]      lse, dlse, lse_low
+                                              [batch, heads, queries]
     q      [batch, heads, queries, d]      k  [batch, kv_heads, keys, d]
                                            v  [batch, kv_heads, keys, e]
 
@@ -64,8 +66,9 @@ def composed(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
         return jnp.moveaxis(split, 3, 0)
 
     # A row behind the last has LSE = +inf, so P = 0.
+    centre, rest = _centred(lse.astype(wide), lse_low, scale)
     inputs = [jnp.arange(steps) * rows, tiles(do), tiles(q), tiles(o),
-              tiles(lse.astype(wide), math.inf)]
+              tiles(centre), tiles(rest, math.inf)]
     if dlse is not None:
         inputs.append(tiles(dlse.astype(wide)))
     step = _Step(k, v, band(mask, queries, keys), scale, rows, wide)
@@ -80,6 +83,23 @@ def composed(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
     dq = jnp.moveaxis(dq, 0, 3).reshape(batch, heads, steps * rows, d)
     return (dq[:, :, :queries].astype(q.dtype),
             (dk * scale).astype(k.dtype), dv.astype(v.dtype))
+
+
+def _centred(lse: jax.Array, low: Optional[jax.Array],
+             scale: float) -> tuple[jax.Array, jax.Array]:
+    """(centre, rest) of which lse + low = scale centre + rest.  Scores less a
+    centre near them lose nothing, and times the scale next to nothing.  The
+    centre has 12 bits, so that its products with both halves of the scale are
+    exact in fp32."""
+    if low is None or not scale:
+        return jnp.zeros_like(lse), lse
+    half = dict(exponent_bits=8, mantissa_bits=11)
+    whole = jnp.asarray(scale, lse.dtype)
+    high = jax.lax.reduce_precision(whole, **half)
+    centre = jax.lax.reduce_precision(
+        jnp.where(jnp.isfinite(lse), lse / whole, 0), **half)
+    rest = (lse - centre * high) - centre * (whole - high)
+    return centre, rest + low.astype(lse.dtype)
 
 
 class _Step:
@@ -99,16 +119,16 @@ class _Step:
                           preferred_element_type=self.wide)
 
     def __call__(self, sums: Any, inputs: Any) -> tuple[Any, jax.Array]:
-        start, do, q, o, lse = inputs[:5]
+        start, do, q, o, centre, rest = inputs[:6]
         query = start + jnp.arange(self.rows)[:, None]
         key = jnp.arange(self.k.shape[2])[None, :]
         seen = ((key >= query + self.visible.first) &
                 (key <= query + self.visible.last))
-        s = self._einsum("bgrqd,bgkd->bgrqk", q, self.k) * self.scale
-        p = jnp.where(seen, jnp.exp(s - lse[..., None]), 0)
+        s = self._einsum("bgrqd,bgkd->bgrqk", q, self.k) - centre[..., None]
+        p = jnp.where(seen, jnp.exp(s * self.scale - rest[..., None]), 0)
         delta = (do.astype(self.wide) * o.astype(self.wide)).sum(-1)
-        if len(inputs) == 6:
-            delta -= inputs[5]
+        if len(inputs) == 7:
+            delta -= inputs[6]
         dp = self._einsum("bgrqe,bgke->bgrqk", do, self.v)
         # The second `where` keeps 0 x NaN of hidden pairs out.
         ds = jnp.where(seen, p * (dp - delta[..., None]), 0).astype(q.dtype)

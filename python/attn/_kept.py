@@ -15,7 +15,7 @@ from ._forward import (check_together, launches, remember, result_strides,
                        scratch_place)
 from ._streams import handle_of
 
-PLACES = ("q", "k", "v", "o", "lse", "weights", "block_rows")
+PLACES = ("q", "k", "v", "o", "lse", "lse_low", "weights", "block_rows")
 #: Keys of a block, which has a maximum and a sum of its own for each query.
 BLOCK_KEYS = 256
 #: Rows of weights begin at multiples of this many elements.
@@ -40,11 +40,13 @@ def _bound(named: dict[str, Array], options: tuple[Any, ...]) -> Binding:
 
 
 def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
-           scale: Optional[float] = None, out: Any = None, lse: Any = None,
+           scale: Optional[float] = None, with_low: bool = False,
+           out: Any = None, lse: Any = None, lse_low: Any = None,
            machine: Optional[str] = None, schedule: Optional[str] = None,
            precision: Optional[str] = None, scratch: Any = None,
-           stream: Any = None) -> tuple[Any, Any, Any, Any]:
-    """One call, gradients not considered: (o, lse, weights, block_rows)."""
+           stream: Any = None) -> tuple[Any, ...]:
+    """One call, gradients not considered: (o, lse, weights, block_rows), and
+    with the low word of lse behind it."""
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
     named = {name: library_of(array).describe(array, name, handle)
@@ -68,12 +70,17 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
                     None if result == dtype else result)
     if lse is None:
         lse = empty("lse", rows, row_major(rows), "f32")
+    if with_low and lse_low is None:
+        lse_low = empty("lse_low", rows, row_major(rows), "f32")
     padded = row_major((*rows, _round_up(max(keys, 1), ROW_ELEMENTS)))
     weights = empty("weights", (*rows, keys), padded, None)
     blocks = (*rows[:2], 2 * (-(-keys // BLOCK_KEYS)), rows[2])
     block_rows = empty("block_rows", blocks, row_major(blocks), "f32")
-    results = (out, lse, weights, block_rows)
-    for name, array in zip(PLACES[3:], results):
+    made = {"o": out, "lse": lse, "lse_low": lse_low if with_low else None,
+            "weights": weights, "block_rows": block_rows}
+    made = {name: array for name, array in made.items() if array is not None}
+    results = tuple(made.values())
+    for name, array in made.items():
         named[name] = library_of(array).describe(array, name, handle,
                                                  written=True)
     binding = _bound(named, (mask, scale, machine, schedule, precision))

@@ -175,7 +175,7 @@ def _problem(batch: int, heads: int, kv_heads: Optional[int], queries: int,
              keys: Optional[int], head_dim: int, head_dim_v: Optional[int],
              dtype: str, mask: str, lse: bool, precision: Optional[str],
              direction: str, deterministic: bool, dlse: bool,
-             keep_weights: bool) -> Problem:
+             keep_weights: bool, lse_low: bool) -> Problem:
     rows = integer(queries, "queries")
     return Problem(
         heads=heads, head_dim=head_dim, dtype=dtype,
@@ -183,7 +183,7 @@ def _problem(batch: int, heads: int, kv_heads: Optional[int], queries: int,
         keys=rows if keys is None else integer(keys, "keys"),
         head_dim_v=head_dim_v, mask=mask, lse=lse, precision=precision,
         direction=direction, deterministic=deterministic, dlse=dlse,
-        keeps_weights=keep_weights)
+        keeps_weights=keep_weights, lse_low=lse_low)
 
 
 def _checked(problem: Any) -> Problem:
@@ -220,7 +220,7 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
          mask: Optional[str] = None, lse: bool = False,
          precision: Optional[str] = None, direction: str = "forward",
          deterministic: bool = False, dlse: bool = False,
-         keep_weights: bool = False) -> PlanReport:
+         keep_weights: bool = False, lse_low: bool = False) -> PlanReport:
     """Prices every schedule for a problem on a machine.
 
     Shapes are q [batch, heads, queries, head_dim], k [batch, kv_heads, keys,
@@ -233,7 +233,8 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     same as None) or "tf32"; `direction` "backward" is the gradients of q, k
     and v, where `deterministic` takes sums in the same order in every run, and
     with `dlse` a gradient of the log-sum-exp comes in; with `keep_weights`
-    weights are results too, or backward come in.
+    weights are results too, or backward come in, and with `lse_low` the low
+    word of the log-sum-exp.
 
     Raises ValueError for an unknown name or a size out of range, TypeError
     for an argument of another type.
@@ -246,7 +247,7 @@ def plan(*, batch: int, heads: int, queries: int, head_dim: int,
     return report(_problem(
         batch, heads, kv_heads, queries, keys, head_dim, head_dim_v, dtype,
         mask_name(causal, window, mask), lse, precision, direction,
-        deterministic, dlse, keep_weights), machine)
+        deterministic, dlse, keep_weights, lse_low), machine)
 
 
 def bound_schedule(problem: Problem, *, machine: str = "h100_sxm",
@@ -278,12 +279,12 @@ def explain(*, batch: int, heads: int, queries: int, head_dim: int,
             mask: Optional[str] = None, lse: bool = False,
             precision: Optional[str] = None, direction: str = "forward",
             deterministic: bool = False, dlse: bool = False,
-            keep_weights: bool = False) -> str:
+            keep_weights: bool = False, lse_low: bool = False) -> str:
     """The same as `plan` for readers: what was chosen, what binds it, the
     runner-up and why it lost, what was refused, and pseudocode."""
     problem = _problem(
         batch, heads, kv_heads, queries, keys, head_dim, head_dim_v, dtype,
         mask_name(causal, window, mask), lse, precision, direction,
-        deterministic, dlse, keep_weights)._native()
+        deterministic, dlse, keep_weights, lse_low)._native()
     return _native.text("attn_plan_text", ctypes.byref(problem),
                         _native.encode(machine, "machine"))

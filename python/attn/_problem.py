@@ -124,7 +124,7 @@ class Problem:
     `deterministic` takes sums in the same order in every run, with `dlse` a
     gradient of the log-sum-exp comes in, and `lse` says nothing.
     `keeps_weights` is of `forward` with keep_weights, or of `backward` with
-    what that gave.
+    what that gave, and `lse_low` likewise of the low word of the log-sum-exp.
 
     >>> Problem(heads=32, kv_heads=8, head_dim=128, mask="causal").keys
     """
@@ -146,13 +146,15 @@ class Problem:
     deterministic: bool = False
     dlse: bool = False
     keeps_weights: bool = False
+    lse_low: bool = False
 
     @property
     def text(self) -> str:
         """MLIR text: a function of the arrays q, k, v, o and, with lse, lse;
-        backward of do, q, k, v, o, lse, with dlse dlse, dq, dk, dv.  Where it
-        keeps_weights, weights and block_rows are behind lse or dlse.  They
-        have any strides but an innermost of 1."""
+        backward of do, q, k, v, o, lse, with dlse dlse, dq, dk, dv.  With
+        lse_low, lse_low is behind lse.  Where it keeps_weights, weights and
+        block_rows are behind these or dlse.  They have any strides but an
+        innermost of 1."""
         return _native.text("attn_problem_text",
                             ctypes.byref(self._native()))
 
@@ -183,4 +185,4 @@ class Problem:
             _native.encode(self.precision, "precision"),
             _native.encode(self.direction, "direction"),
             bool(self.deterministic), bool(self.dlse),
-            bool(self.keeps_weights))
+            bool(self.keeps_weights), bool(self.lse_low))

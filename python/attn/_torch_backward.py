@@ -12,7 +12,9 @@ flash        PyTorch's FlashAttention backward, where that computes the same
 composition  two GEMM passes over tiles of queries, which take everything, on
              any device
 
-With P = exp(scale Q K^T - lse) over the visible pairs::
+The low word of lse, where there is one, makes P right at large scores; the
+flash way does without.  With P = exp(scale Q K^T - lse) over the visible
+pairs::
 
     dV = P^T dO
     dP = dO V^T
@@ -100,18 +102,20 @@ def empty_gradient(tensor: Tensor) -> Tensor:
 
 def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
              lse: Tensor, dlse: Optional[Tensor], mask: str,
-             scale: Optional[float]) -> Gradients:
+             scale: Optional[float], lse_low: Optional[Tensor] = None
+             ) -> Gradients:
     """(dq, dk, dv) of attention.
 
-    do, o  [batch, heads, queries, e]      lse, dlse  [batch, heads, queries]
+    do, o  [batch, heads, queries, e]      lse, dlse, lse_low
+                                              [batch, heads, queries]
     q      [batch, heads, queries, d]      k  [batch, kv_heads, keys, d]
                                            v  [batch, kv_heads, keys, e]
     """
-    inputs, kind = _normal((do, q, k, v, o, lse, dlse), mask, scale)
+    inputs, kind = _normal((do, q, k, v, o, lse, lse_low, dlse), mask, scale)
     found = _as_before(inputs, kind)
     if found is not None:
         return found
-    do, _, _, _, _, _, dlse = inputs
+    do, _, _, _, _, _, lse_low, dlse = inputs
     _, scale, deterministic = kind
     if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
         return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
@@ -124,20 +128,20 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
                 flash_takes(q, k, v, mask, scale)):
             result = _flash(do, q, k, v, o, lse, mask, visible, scale)
             _short_way(q).remember(
-                inputs, kind, lambda do, q, k, v, o, lse, _: _flash(
+                inputs, kind, lambda do, q, k, v, o, lse, *_: _flash(
                     do, q, k, v, o, lse, mask, visible, scale))
             return result
         if way == "kernel":
-            found = _kernel(do, q, k, v, o, lse, dlse, mask, scale,
+            found = _kernel(do, q, k, v, o, lse, lse_low, dlse, mask, scale,
                             deterministic)
             if found is not None:
                 return found
-    return composed(do, q, k, v, o, lse, dlse, visible, scale)
+    return composed(do, q, k, v, o, lse, dlse, visible, scale, lse_low)
 
 
 # -- Calls as there were before ---------------------------------------------
 
-#: do, q, k, v, o, lse, dlse and, where they are kept, weights.
+#: do, q, k, v, o, lse, its low word, dlse and, where they are kept, weights.
 _Inputs = Sequence[Any]
 #: Mask, scale, and whether the bits are the same in every run.
 _Kind = tuple[str, Optional[float], bool]
@@ -145,9 +149,9 @@ _Kind = tuple[str, Optional[float], bool]
 
 def as_before(inputs: _Inputs, mask: str,
               scale: Optional[float]) -> Optional[Gradients]:
-    """`backward` of (do, q, k, v, o, lse, dlse) the way that such a call went
-    before; None for the first of its kind, and for tensors that are more than
-    their memory."""
+    """`backward` of (do, q, k, v, o, lse, lse_low, dlse) the way that such a
+    call went before; None for the first of its kind, and for tensors that are
+    more than their memory."""
     try:
         inputs, kind = _normal(inputs, mask, scale)
     except RuntimeError:  # without strides, without memory
@@ -158,14 +162,14 @@ def as_before(inputs: _Inputs, mask: str,
 def _normal(inputs: _Inputs, mask: str, scale: Optional[float]
             ) -> tuple[_Inputs, tuple[str, float, bool]]:
     # Gradients come in as others make them: expanded, transposed.
-    do, q, k, v, o, lse, dlse = inputs
+    do, q, k, v, o, lse, lse_low, dlse = inputs
     do = _dense_rows(do)
     if dlse is not None:
         dlse = _dense_rows(dlse)
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1])
     kind = mask, scale, torch.are_deterministic_algorithms_enabled()
-    return (do, q, k, v, o, lse, dlse), kind
+    return (do, q, k, v, o, lse, lse_low, dlse), kind
 
 
 def _as_before(inputs: _Inputs, kind: _Kind) -> Optional[Gradients]:
@@ -184,11 +188,11 @@ def _short_way(q: Tensor) -> GradientPath:
 
 def _launch(inputs: _Inputs, kind: _Kind) -> Gradients:
     """attn.backward, to which later calls of this kind take a short way."""
-    do, q, k, v, o, lse, dlse, *kept = inputs
+    do, q, k, v, o, lse, lse_low, dlse, *kept = inputs
     weights, block_rows = kept or (None, None)
     mask, scale, deterministic = kind
     gradients, binding = _backward.launch(
-        do, q, k, v, o, lse, dlse=dlse, weights=weights,
+        do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, weights=weights,
         block_rows=block_rows, mask=mask, scale=scale,
         deterministic=deterministic,
         gradients=tuple(empty_gradient(t) for t in (q, k, v)))
@@ -248,21 +252,24 @@ def _plans_fast(device: torch.device, dtype: torch.dtype, batch: int,
 
 
 def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
-            lse: Tensor, dlse: Optional[Tensor], mask: str, scale: float,
-            deterministic: bool) -> Optional[Gradients]:
+            lse: Tensor, lse_low: Optional[Tensor], dlse: Optional[Tensor],
+            mask: str, scale: float, deterministic: bool
+            ) -> Optional[Gradients]:
     """The gradients by attn.backward; None where no kernel is built."""
     if not q.is_cuda or q.dtype not in _KERNEL_TYPES:
         return None
     do, q, k, v, o, lse = (_dense_rows(t) for t in (do, q, k, v, o, lse))
+    if lse_low is not None:
+        lse_low = _dense_rows(lse_low)
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
     kind = (q.device, q.dtype, q.shape[1], k.shape[1], q.shape[3], v.shape[3],
-            mask, dlse is None, deterministic,
+            mask, dlse is None, lse_low is None, deterministic,
             *(_misaligned(t) for t in (do, q, k, v, o)))
     if kind in _without_kernel:
         return None
     try:
-        return _launch((do, q, k, v, o, lse, dlse),
+        return _launch((do, q, k, v, o, lse, lse_low, dlse),
                        (mask, scale, deterministic))
     except UnsupportedError:
         remember(_without_kernel, kind, True)
@@ -270,9 +277,9 @@ def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
 
 
 def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
-              lse: Tensor, dlse: Optional[Tensor], weights: Tensor,
-              block_rows: Tensor, mask: str, scale: Optional[float]
-              ) -> Gradients:
+              lse: Tensor, lse_low: Tensor, dlse: Optional[Tensor],
+              weights: Tensor, block_rows: Tensor, mask: str,
+              scale: Optional[float]) -> Gradients:
     """(dq, dk, dv) from weights that were kept."""
     if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
         return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
@@ -283,7 +290,7 @@ def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
         do = do.clone(memory_format=torch.contiguous_format)
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
-    inputs = do, q, k, v, o, lse, dlse, weights, block_rows
+    inputs = do, q, k, v, o, lse, lse_low, dlse, weights, block_rows
     kind = mask, scale, torch.are_deterministic_algorithms_enabled()
     return _as_before(inputs, kind) or _launch(inputs, kind)
 
@@ -374,7 +381,7 @@ def _product(a: Tensor, b: Tensor, wide: torch.dtype) -> Tensor:
 
 def composed(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
              lse: Tensor, dlse: Optional[Tensor], visible: Band,
-             scale: float) -> Gradients:
+             scale: float, lse_low: Optional[Tensor] = None) -> Gradients:
     """The gradients by GEMMs over tiles of queries.
 
     Scores and softmax are fp32 (fp64 for fp64 tensors); P and dS are rounded
@@ -394,15 +401,27 @@ def composed(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     for first in range(0, batch, step):
         part = slice(first, first + step)
         inputs = [t[part] for t in (do, q, k, v, o, lse)]
+        low, of_lse = (None if t is None else t[part]
+                       for t in (lse_low, dlse))
         outputs = [t[part] for t in results]
-        _composed_batch(inputs, dlse if dlse is None else dlse[part], outputs,
-                        visible, scale, rows, wide)
+        _composed_batch(inputs, low, of_lse, outputs, visible, scale, rows,
+                        wide)
     return results  # type: ignore[return-value]
 
 
-def _composed_batch(inputs: list[Tensor], dlse: Optional[Tensor],
-                    results: list[Tensor], visible: Band, scale: float,
-                    rows: int, wide: torch.dtype) -> None:
+def _centred(lse: Tensor, low: Tensor, scale: float, wide: torch.dtype
+             ) -> tuple[Tensor, Tensor]:
+    """(centre, rest) of which lse + low = scale centre + rest.  Scores less a
+    centre near them lose nothing, and times the scale next to nothing."""
+    both = lse.double() + low.double()
+    centre = (both / scale if scale else both * 0).to(wide)
+    return centre, (both - centre.double() * scale).to(wide)
+
+
+def _composed_batch(inputs: list[Tensor], low: Optional[Tensor],
+                    dlse: Optional[Tensor], results: list[Tensor],
+                    visible: Band, scale: float, rows: int,
+                    wide: torch.dtype) -> None:
     """Writes dq, dk and dv of some batch entries, `rows` queries a step."""
     do, q, k, v, o, lse = inputs
     dq, dk, dv = results
@@ -417,8 +436,8 @@ def _composed_batch(inputs: list[Tensor], dlse: Optional[Tensor],
     masked = not visible.is_open(queries, keys)
     for start in range(0, queries, rows):
         stop = min(start + rows, queries)
-        low, high = visible.keys(start, stop, keys)
-        if low == high:
+        first, last = visible.keys(start, stop, keys)
+        if first == last:
             dq[:, :, start:stop] = 0
             continue
 
@@ -429,25 +448,29 @@ def _composed_batch(inputs: list[Tensor], dlse: Optional[Tensor],
                 pairs, group * (stop - start), *tensor.shape[3:])
 
         q_rows, do_rows = tile(q), tile(do)
-        p = _product(q_rows, k[:, low:high].mT, wide)
-        p.mul_(scale).sub_(tile(lse).to(wide)[..., None]).exp_()
+        p = _product(q_rows, k[:, first:last].mT, wide)
+        if low is None:
+            p.mul_(scale).sub_(tile(lse).to(wide)[..., None]).exp_()
+        else:
+            centre, rest = _centred(tile(lse), tile(low), scale, wide)
+            p.sub_(centre[..., None]).mul_(scale).sub_(rest[..., None]).exp_()
         hidden = None
         if masked:
-            hidden = _hidden(visible, start, stop, low, high, q.device)
+            hidden = _hidden(visible, start, stop, first, last, q.device)
             hidden = hidden.repeat(group, 1)
             p.masked_fill_(hidden, 0)
-        wide_dv[:, low:high] += _product(p.to(q.dtype).mT, do_rows, wide)
+        wide_dv[:, first:last] += _product(p.to(q.dtype).mT, do_rows, wide)
 
         delta = (do_rows.to(wide) * tile(o).to(wide)).sum(-1, keepdim=True)
         if dlse is not None:
             delta -= tile(dlse).to(wide)[..., None]
-        ds = _product(do_rows, v[:, low:high].mT, wide)
+        ds = _product(do_rows, v[:, first:last].mT, wide)
         ds = ds.sub_(delta).mul_(p)
         if hidden is not None:
             ds.masked_fill_(hidden, 0)  # not 0 x NaN
         ds = ds.to(q.dtype)
-        wide_dk[:, low:high] += _product(ds.mT, q_rows, wide)
-        rows_dq = _product(ds, k[:, low:high], wide).mul_(scale)
+        wide_dk[:, first:last] += _product(ds.mT, q_rows, wide)
+        rows_dq = _product(ds, k[:, first:last], wide).mul_(scale)
         dq[:, :, start:stop] = rows_dq.view(batch, heads, stop - start, d)
     dk.copy_(wide_dk.mul_(scale).view(dk.shape))
     dv.copy_(wide_dv.view(dv.shape))

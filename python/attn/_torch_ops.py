@@ -1,9 +1,12 @@
-"""The operators ``attn::forward`` and ``attn::backward`` of PyTorch.
+"""The operators of PyTorch: ``attn::forward``, ``attn::backward`` and more.
 
     forward(q, k, v, mask, scale, with_lse, schedule) -> (o, lse)
-    backward(do, q, k, v, o, lse, dlse, mask, scale) -> (dq, dk, dv)
+    forward_two_words(q, k, v, mask, scale, schedule) -> (o, lse, lse_low)
+    backward(do, q, k, v, o, lse, dlse, mask, scale, lse_low) -> (dq, dk, dv)
 
-Without `with_lse`, lse is an empty tensor, and no gradient can follow.  The
+Without `with_lse`, lse is an empty tensor, and no gradient can follow.  With
+the low word of lse gradients are right however large scores are: it is what
+`attention` calls where a gradient is needed, and lse_low has none itself.  The
 kernels for tensors without memory give the shapes, strides and types of the
 real ones, by the same function of strides.
 """
@@ -39,9 +42,12 @@ _library.define(
     "forward(Tensor q, Tensor k, Tensor v, str mask, float? scale, "
     "bool with_lse, str? schedule) -> (Tensor, Tensor)", tags=_tags)
 _library.define(
+    "forward_two_words(Tensor q, Tensor k, Tensor v, str mask, float? scale, "
+    "str? schedule) -> (Tensor, Tensor, Tensor)", tags=_tags)
+_library.define(
     "backward(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, "
-    "Tensor? dlse, str mask, float? scale) -> (Tensor, Tensor, Tensor)",
-    tags=_tags)
+    "Tensor? dlse, str mask, float? scale, Tensor? lse_low=None) -> "
+    "(Tensor, Tensor, Tensor)", tags=_tags)
 
 
 #: 8-bit types: o is bfloat16, and there are no gradients.
@@ -74,6 +80,22 @@ def _forward_kernel(q: Tensor, k: Tensor, v: Tensor, mask: str,
     return result if with_lse else (result, _no_lse(q))
 
 
+def _two_words_kernel(q: Tensor, k: Tensor, v: Tensor, mask: str,
+                      scale: Optional[float], schedule: Optional[str]
+                      ) -> tuple[Tensor, Tensor, Tensor]:
+    result: tuple[Tensor, Tensor, Tensor] = _forward.forward(
+        q, k, v, mask=mask, scale=scale, return_lse_low=True,
+        schedule=schedule)
+    return result
+
+
+def _two_words_fake(q: Tensor, k: Tensor, v: Tensor, mask: str,
+                    scale: Optional[float], schedule: Optional[str]
+                    ) -> tuple[Tensor, Tensor, Tensor]:
+    o, lse = _forward_fake(q, k, v, mask, scale, True, schedule)
+    return o, lse, torch.empty_like(lse)
+
+
 def _forward_fake(q: Tensor, k: Tensor, v: Tensor, mask: str,
                   scale: Optional[float], with_lse: bool,
                   schedule: Optional[str]) -> tuple[Tensor, Tensor]:
@@ -94,9 +116,13 @@ def _backward_fake(do: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: Any
 
 
 _library.impl("forward", _forward_kernel, "CompositeExplicitAutograd")
+_library.impl("forward_two_words", _two_words_kernel,
+              "CompositeExplicitAutograd")
 _library.impl("backward", _torch_backward.backward,
               "CompositeExplicitAutograd")
 torch.library.register_fake("attn::forward", _forward_fake, lib=_library)
+torch.library.register_fake("attn::forward_two_words", _two_words_fake,
+                            lib=_library)
 torch.library.register_fake("attn::backward", _backward_fake, lib=_library)
 
 
@@ -123,14 +149,15 @@ def nobody_looks() -> bool:
 
 def _compute(inputs: tuple[Any, ...], mask: str,
              scale: Optional[float]) -> Any:
-    """attn::backward of (do, q, k, v, o, lse, dlse), past the dispatcher where
-    nobody looks and the call is one of those before."""
+    """attn::backward of (do, q, k, v, o, lse, lse_low, dlse), past the
+    dispatcher where nobody looks and the call is one of those before."""
     # With gradients on, somebody may want those of these gradients.
     if nobody_looks() and not _is_grad_enabled() and _are_plain(inputs):
         found = _torch_backward.as_before(inputs, mask, scale)
         if found is not None:
             return found
-    return torch.ops.attn.backward(*inputs, mask, scale)
+    *tensors, lse_low, dlse = inputs
+    return torch.ops.attn.backward(*tensors, dlse, mask, scale, lse_low)
 
 
 def _are_plain(tensors: tuple[Optional[Tensor], ...]) -> bool:
@@ -146,14 +173,15 @@ def _are_plain(tensors: tuple[Optional[Tensor], ...]) -> bool:
 def _backward(ctx: Any, gradients: tuple[Optional[Tensor], ...],
               compute: Any = torch.ops.attn.backward) -> Any:
     """The gradients of q, k and v from those of o and lse, for every way to
-    get here."""
-    do, dlse = gradients
+    get here; what is behind them is the low word of lse, a constant."""
+    do, dlse = gradients[:2]
     if do is None and dlse is None:
         return None, None, None
-    q, k, v, o, lse = ctx.saved_tensors
+    q, k, v, o, lse, *low = ctx.saved_tensors
     if do is None:
         do = torch.zeros_like(o)
-    return compute(do, q, k, v, o, lse, dlse, ctx.mask, ctx.scale)
+    return compute(do, q, k, v, o, lse, dlse, ctx.mask, ctx.scale,
+                   low[0] if low else None)
 
 
 class Attention(torch.autograd.Function):
@@ -165,9 +193,9 @@ class Attention(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
                 scale: Optional[float], schedule: Optional[str]) -> Any:
         _refuse_gradient(q)
-        o, lse = _forward.forward(q, k, v, mask=mask, scale=scale,
-                                  return_lse=True, schedule=schedule)
-        ctx.save_for_backward(q, k, v, o, lse)
+        o, lse, low = _forward.forward(q, k, v, mask=mask, scale=scale,
+                                       return_lse_low=True, schedule=schedule)
+        ctx.save_for_backward(q, k, v, o, lse, low)
         ctx.mask, ctx.scale = mask, scale
         ctx.set_materialize_grads(False)
         return o, lse
@@ -190,7 +218,7 @@ class KeptAttention(torch.autograd.Function):
                 scale: Optional[float], schedule: Optional[str]) -> Any:
         _refuse_gradient(q)
         o, lse, *kept = _kept.launch(q, k, v, mask=mask, scale=scale,
-                                     schedule=schedule)
+                                     with_low=True, schedule=schedule)
         ctx.save_for_backward(q, k, v, o, lse, *kept)
         ctx.mask, ctx.scale = mask, scale
         ctx.set_materialize_grads(False)
@@ -201,13 +229,13 @@ class KeptAttention(torch.autograd.Function):
         do, dlse = gradients
         if do is None and dlse is None:
             return (None,) * 6
-        *saved, weights, block_rows = ctx.saved_tensors
+        *saved, low, weights, block_rows = ctx.saved_tensors
         if do is None:
             do = torch.zeros_like(saved[3])
         # With gradients on, somebody may want the second derivative.
         compute: Any = (KeptGradients.apply if _is_grad_enabled()
                         else _torch_backward.from_kept)
-        return (*compute(do, *saved, dlse, weights, block_rows, ctx.mask,
+        return (*compute(do, *saved, low, dlse, weights, block_rows, ctx.mask,
                          ctx.scale), None, None, None)
 
 
@@ -239,6 +267,18 @@ def _backward_of_op(ctx: Any, *gradients: Optional[Tensor]) -> Any:
     return (*_backward(ctx, gradients), None, None, None, None)
 
 
+def _save_two_words(ctx: Any, inputs: tuple[Any, ...],
+                    output: tuple[Any, ...]) -> None:
+    q, k, v, ctx.mask, ctx.scale, _ = inputs
+    _refuse_gradient(q)
+    ctx.save_for_backward(q, k, v, *output)
+    ctx.set_materialize_grads(False)
+
+
+def _backward_of_two_words(ctx: Any, *gradients: Optional[Tensor]) -> Any:
+    return (*_backward(ctx, gradients), None, None, None)
+
+
 def _no_second_derivative(ctx: Any, *_: Any) -> Any:
     raise _errors.UnsupportedError(
         "attn has no second derivatives of attention; "
@@ -248,28 +288,28 @@ def _no_second_derivative(ctx: Any, *_: Any) -> Any:
 
 torch.library.register_autograd("attn::forward", _backward_of_op,
                                 setup_context=_save, lib=_library)
+torch.library.register_autograd("attn::forward_two_words",
+                                _backward_of_two_words,
+                                setup_context=_save_two_words, lib=_library)
 torch.library.register_autograd("attn::backward", _no_second_derivative,
                                 lib=_library)
 
 
 class FunctionalAttention(torch.autograd.Function):
     """The same below torch.func.grad, vjp and vmap of those, which do not
-    take the Functions that register_autograd makes."""
+    take the Functions that register_autograd makes: (o, lse, lse_low)."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(q: Tensor, k: Tensor, v: Tensor, mask: str,
                 scale: Optional[float], schedule: Optional[str]) -> Any:
-        return torch.ops.attn.forward(q, k, v, mask, scale, True, schedule)
+        return torch.ops.attn.forward_two_words(q, k, v, mask, scale, schedule)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...],
                       output: tuple[Any, ...]) -> None:
-        q, k, v, ctx.mask, ctx.scale, _ = inputs
-        _refuse_gradient(q)
-        ctx.save_for_backward(q, k, v, *output)
-        ctx.set_materialize_grads(False)
+        _save_two_words(ctx, inputs, output)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
@@ -301,17 +341,27 @@ class FunctionalGradients(torch.autograd.Function):
 _AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
 
-def _autocast(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Any:
+def _cast(operator: Any, q: Tensor, k: Tensor, v: Tensor,
+          *options: Any) -> Any:
     dtype = torch.get_autocast_dtype("cuda")
     # What was rounded to 8 bits is meant to stay.
     q, k, v = (t if t.dtype in (torch.float64, *EIGHT_BITS)
                or not t.is_floating_point() else t.to(dtype)
                for t in (q, k, v))
     with torch._C._ExcludeDispatchKeyGuard(_AUTOCAST):
-        return torch.ops.attn.forward(q, k, v, *options)
+        return operator(q, k, v, *options)
+
+
+def _autocast(*arguments: Any) -> Any:
+    return _cast(torch.ops.attn.forward, *arguments)
+
+
+def _autocast_two_words(*arguments: Any) -> Any:
+    return _cast(torch.ops.attn.forward_two_words, *arguments)
 
 
 _library.impl("forward", _autocast, "AutocastCUDA")
+_library.impl("forward_two_words", _autocast_two_words, "AutocastCUDA")
 
 
 # -- vmap: the mapped dimension becomes part of the batch -------------------
@@ -336,13 +386,23 @@ def _forward_vmap(info: Any, dims: Any, q: Tensor, k: Tensor, v: Tensor,
         0, 0 if with_lse else None)
 
 
+def _two_words_vmap(info: Any, dims: Any, q: Tensor, k: Tensor, v: Tensor,
+                    *options: Any) -> Any:
+    count = info.batch_size
+    results = torch.ops.attn.forward_two_words(
+        *(_fold(t, dim, count) for t, dim in zip((q, k, v), dims)), *options)
+    return tuple(t.unflatten(0, (count, -1)) for t in results), (0, 0, 0)
+
+
 def _backward_vmap(info: Any, dims: Any, *arguments: Any) -> Any:
     count = info.batch_size
-    tensors = [t if t is None else _fold(t, dim, count)
-               for t, dim in zip(arguments[:7], dims)]
-    gradients = torch.ops.attn.backward(*tensors, *arguments[7:])
+    folded = [_fold(t, dim, count) if isinstance(t, Tensor) else t
+              for t, dim in zip(arguments, dims)]
+    gradients = torch.ops.attn.backward(*folded)
     return tuple(g.unflatten(0, (count, -1)) for g in gradients), (0, 0, 0)
 
 
 torch.library.register_vmap("attn::forward", _forward_vmap, lib=_library)
+torch.library.register_vmap("attn::forward_two_words", _two_words_vmap,
+                            lib=_library)
 torch.library.register_vmap("attn::backward", _backward_vmap, lib=_library)

@@ -14,6 +14,7 @@ from typing import (Any, Callable, Hashable, NamedTuple, Optional, Sequence,
 
 from . import _forward, _native
 from ._bindings import Binding
+from ._dlpack import row_major
 from ._problem import mask_name, scale_number
 from ._torch_arrays import SCRATCH_BYTES, TorchLibrary
 
@@ -41,6 +42,7 @@ class Bound(NamedTuple):
     ordinal: int
     lse_sizes: tuple[int, ...]
     lse_strides: tuple[int, ...]
+    lse_words: int
     binding: Binding  # lives as long as the entry
 
 
@@ -75,7 +77,7 @@ def _was_freed(*tensors: Any) -> bool:
 
 def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
                                                  Any]:
-    """`forward` for tensors, without `out`, `lse` and `stream`."""
+    """`forward` for tensors, without places for results and `stream`."""
     table: dict[Hashable, Bound] = {}
     find = table.get
     empty_strided = library.torch.empty_strided
@@ -88,20 +90,20 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
     def first(q: Any, k: Any, v: Any, options: _Options,
               key: Hashable) -> Any:
         library.refuse_gradient(q, k, v)
-        (causal, scale, window, mask, return_lse, machine, schedule,
+        (causal, scale, window, mask, lse_words, machine, schedule,
          precision) = options
-        o, lse, call = _forward.launch(
+        results, call = _forward.launch(
             q, k, v, mask=mask_name(causal, window, mask),
-            scale=scale_number(scale), return_lse=bool(return_lse),
+            scale=scale_number(scale), lse_words=lse_words,
             machine=machine, schedule=schedule, precision=precision)
+        o = results[0]
         if key is not None:
             binding = call.binding
             _forward.remember(table, key, Bound(
                 binding.handle, binding.count, binding.pack, call.sizes,
                 call.strides, o.dtype, o.device, o.get_device(),
-                () if lse is None else tuple(lse.shape),
-                () if lse is None else lse.stride(), binding))
-        return o if lse is None else (o, lse)
+                call.lse_sizes, row_major(call.lse_sizes), lse_words, binding))
+        return results if lse_words else o
 
     def path(q: Any, k: Any, v: Any, options: _Options) -> Any:
         try:
@@ -121,20 +123,21 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
                 and grad_enabled()):
             return first(q, k, v, options, key)
         (handle, count, pack, sizes, strides, dtype, device, ordinal,
-         lse_sizes, lse_strides, _) = bound
+         lse_sizes, lse_strides, lse_words, _) = bound
         o = empty_strided(sizes, strides, dtype=dtype, device=device)
         at_o = o.data_ptr()
         if at_o & _ROW_BITS:  # an allocator of another taste
             return first(q, k, v, options, None)
         status = Status()
-        if lse_sizes:
-            lse = empty_strided(lse_sizes, lse_strides, dtype=float32,
-                                device=device)
+        if lse_words:
+            words = [empty_strided(lse_sizes, lse_strides, dtype=float32,
+                                   device=device) for _ in range(lse_words)]
             code = native_launch(
-                handle, pack(at_q, at_k, at_v, at_o, lse.data_ptr()), count,
+                handle, pack(at_q, at_k, at_v, at_o,
+                             *[word.data_ptr() for word in words]), count,
                 current_stream(ordinal), byref(status))
             if code == 0:
-                return o, lse
+                return (o, *words)
         else:
             code = native_launch(handle, pack(at_q, at_k, at_v, at_o), count,
                                  current_stream(ordinal), byref(status))

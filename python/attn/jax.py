@@ -41,6 +41,7 @@ import jax.numpy as jnp
 from . import _cache, _jax_backward, _machines, _native
 from ._band import warn_of_corner
 from ._errors import DeviceError, UnsupportedError
+from ._forward import words_of
 from ._plan import PlanReport, plan
 from ._problem import mask_name, scale_number
 from ._shapes import check_shapes
@@ -88,7 +89,7 @@ class _Call(NamedTuple):
     machine: Optional[str]
     schedule: Optional[str]
     precision: Optional[str]
-    with_lse: bool = False
+    lse_words: int = 0
     deterministic: bool = False
 
     def attributes(self) -> dict[str, str]:
@@ -97,6 +98,7 @@ class _Call(NamedTuple):
             "mask": self.mask, "machine": self.machine or "",
             "schedule": self.schedule or "",
             "precision": self.precision or "",
+            "lse_low": "true" if self.lse_words == 2 else "",
             "scale": "" if self.scale is None else repr(self.scale)}
 
 
@@ -154,17 +156,18 @@ def _vary_together(*arrays: jax.Array) -> list[jax.Array]:
 
 def _launch(q: jax.Array, k: jax.Array, v: jax.Array,
             call: _Call) -> tuple[jax.Array, ...]:
-    """(o,) or (o, lse), by XLA."""
+    """o and so many words of lse, by XLA."""
     dtype = jnp.bfloat16 if q.dtype in _EIGHT_BITS else q.dtype
     results = [_result((*q.shape[:3], v.shape[3]), dtype, q)]
-    if call.with_lse:
+    for _ in range(call.lse_words):
         results.append(_result(q.shape[:3], jnp.float32, q))
     return _foreign(TARGET, results, (q, k, v), call.attributes())
 
 
 def _launch_gradients(arrays: Sequence[jax.Array],
                       call: _Call) -> tuple[jax.Array, ...]:
-    """(dq, dk, dv) from do, q, k, v, o, lse and perhaps dlse, by XLA."""
+    """(dq, dk, dv) from do, q, k, v, o, the words of lse that the call has and
+    perhaps dlse, by XLA."""
     results = [_result(a.shape, a.dtype, a) for a in arrays[1:4]]
     attributes = {**call.attributes(),
                   "deterministic": "true" if call.deterministic else ""}
@@ -191,8 +194,8 @@ def _attention_fwd(q: jax.Array, k: jax.Array, v: jax.Array,
         raise UnsupportedError(
             f"attn has no gradients for {q.dtype}; arrays cast to bfloat16 "
             f"have them")
-    o, lse = _launch(q, k, v, call._replace(with_lse=True))
-    return (o, lse) if call.with_lse else (o,), (q, k, v, o, lse)
+    o, *words = _launch(q, k, v, call._replace(lse_words=2))
+    return (o, *words[:call.lse_words]), (q, k, v, o, *words)
 
 
 def _same_bits() -> bool:
@@ -202,9 +205,11 @@ def _same_bits() -> bool:
 
 
 def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
-    q, k, v, o, lse = saved
-    do, dlse = gradients if call.with_lse else (gradients[0], None)
-    call = call._replace(schedule=None, deterministic=_same_bits())
+    q, k, v, o, lse, low = saved
+    # The low word of lse is a constant.
+    do, dlse = gradients[:2] if call.lse_words else (gradients[0], None)
+    call = call._replace(schedule=None, deterministic=_same_bits(),
+                         lse_words=2)
     machines = _machines_for(call.machine)
     empty = 0 in (do.size, q.size, k.size, v.size)
     if empty or not machines or not all(
@@ -212,8 +217,8 @@ def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
                 machines, q.dtype, q.shape[1], k.shape[1],
                 (q.shape[3], v.shape[3]), call, dlse is not None)):
         return _jax_backward.composed(do, q, k, v, o, lse, dlse, call.mask,
-                                      call.scale)
-    arrays = [do, q, k, v, o, lse] + ([] if dlse is None else [dlse])
+                                      call.scale, low)
+    arrays = [do, q, k, v, o, lse, low] + ([] if dlse is None else [dlse])
     return _launch_gradients(arrays, call)
 
 
@@ -278,17 +283,19 @@ def _gradient_plans(machines: Sequence[str], dtype: Any, heads: int,
                  kv_heads=kv_heads, head_dim=dims[0], head_dim_v=dims[1],
                  mask=call.mask, precision=call.precision,
                  direction="backward", deterministic=call.deterministic,
-                 dlse=dlse, batch=8, queries=4096) for machine in machines]
+                 dlse=dlse, lse_low=call.lse_words == 2, batch=8,
+                 queries=4096) for machine in machines]
 
 
 @functools.lru_cache(maxsize=1024)
 def _check_kernel(machines: Sequence[str], dtype: Any, heads: int,
                   kv_heads: int, dims: tuple[int, int], mask: str,
-                  lse: bool) -> None:
+                  lse_words: int) -> None:
     """UnsupportedError where no machine has a kernel of that class."""
     reports = [plan(machine=machine, dtype=_DTYPES[dtype], heads=heads,
                     kv_heads=kv_heads, head_dim=dims[0], head_dim_v=dims[1],
-                    mask=mask, lse=lse, batch=8, queries=4096)
+                    mask=mask, lse=lse_words > 0, lse_low=lse_words == 2,
+                    batch=8, queries=4096)
                for machine in machines]
     if reports and not any(report.built for report in reports):
         reports[0].require_kernel()
@@ -298,6 +305,7 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
               causal: bool = False, scale: Optional[float] = None,
               window: Optional[Sequence[Optional[int]]] = None,
               mask: Optional[str] = None, return_lse: bool = False,
+              return_lse_low: bool = False,
               machine: Optional[str] = None,
               schedule: Optional[str] = None,
               precision: Optional[str] = None) -> Any:
@@ -322,12 +330,13 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     scale       of the scores, a number; 1/sqrt(head_dim) unless given
     return_lse  also give the natural log of the sum of exponentials; it is
                 differentiable
+    return_lse_low  and its low word, what lse lacks as an fp32, a constant
     machine     compile as for this GPU of `attn.machines()`
     schedule    overrules the choice, "flash, query = 128, key = 64"
     precision   of float32: "tf32x3" unless given, or "tf32"
 
-    Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
-    no gradient.
+    Returns o, (o, lse) or (o, lse, lse_low).  A row that sees no key has
+    o = 0, lse = -inf and no gradient.
 
     Raises ValueError for shapes and places that are wrong, TypeError for
     types, and UnsupportedError if there is no kernel, while the call is
@@ -335,13 +344,13 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     """
     _check(q, k, v)
     call = _Call(mask_name(causal, window, mask), scale_number(scale), machine,
-                 schedule, precision, bool(return_lse))
+                 schedule, precision, words_of(return_lse, return_lse_low))
     warn_of_corner(call.mask, q.shape[2], k.shape[2])
     _check_kernel(_machines_for(machine), q.dtype, q.shape[1], k.shape[1],
-                  (q.shape[3], v.shape[3]), call.mask, call.with_lse)
+                  (q.shape[3], v.shape[3]), call.mask, call.lse_words)
     _register()
     results = _attention(*_vary_together(q, k, v), call)
-    return results if return_lse else results[0]
+    return results if call.lse_words else results[0]
 
 
 @functools.partial(jax.jit, static_argnums=1, inline=True)
@@ -351,16 +360,18 @@ def _gradients(arrays: Sequence[jax.Array],
 
 
 def gradients(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
-              o: jax.Array, lse: jax.Array, dlse: Optional[jax.Array],
+              o: jax.Array, lse: jax.Array, lse_low: Optional[jax.Array],
+              dlse: Optional[jax.Array],
               **options: Any) -> tuple[jax.Array, ...]:
     """(dq, dk, dv) by attn.backward, which says what the arguments are."""
     _check(q, k, v)
-    call = _Call(**options)
+    call = _Call(**options, lse_words=1 if lse_low is None else 2)
     machines = _machines_for(call.machine)
     reports = _gradient_plans(machines, q.dtype, q.shape[1], k.shape[1],
                               (q.shape[3], v.shape[3]), call, dlse is not None)
     if reports and not any(report.built for report in reports):
         reports[0].require_kernel()
     _register()
-    arrays = [do, q, k, v, o, lse] + ([] if dlse is None else [dlse])
+    arrays = [do, q, k, v, o, lse,
+              *(a for a in (lse_low, dlse) if a is not None)]
     return _gradients(tuple(_vary_together(*arrays)), call)

@@ -160,11 +160,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
     elif plain:
         o, lse = _torch_ops.Attention.apply(q, k, v, name, scale, schedule)
     elif _below_functional_gradient():
-        o, lse = _torch_ops.FunctionalAttention.apply(q, k, v, name, scale,
-                                                      schedule)
+        o, lse, _ = _torch_ops.FunctionalAttention.apply(q, k, v, name, scale,
+                                                         schedule)
+    elif needs_gradient:
+        o, lse, _ = torch.ops.attn.forward_two_words(q, k, v, name, scale,
+                                                     schedule)
     else:
         o, lse = torch.ops.attn.forward(
-            q, k, v, name, scale, return_lse or needs_gradient, schedule)
+            q, k, v, name, scale, return_lse, schedule)
     return (o, lse) if return_lse else o
 
 

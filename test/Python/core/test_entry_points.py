@@ -69,9 +69,10 @@ VALUES = [
 
 D = 64
 Q, K, LSE = (2, 8, 100, D), (2, 2, 300, D), (2, 8, 100)
-FLAGS = ("lse", "dlse", "return_lse", "deterministic", "keep_weights")
-ARRAYS = ("q", "k", "v", "o", "do", "lse", "dlse", "out", "dq", "dk", "dv",
-          "weights", "block_rows", "scratch")
+FLAGS = ("lse", "dlse", "return_lse", "return_lse_low", "lse_low",
+         "deterministic", "keep_weights")
+ARRAYS = ("q", "k", "v", "o", "do", "lse", "lse_low", "dlse", "out", "dq", "dk",
+          "dv", "weights", "block_rows", "scratch")
 
 
 def forward_arrays():

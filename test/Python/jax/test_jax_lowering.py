@@ -28,7 +28,7 @@ def lowered(function, *arguments, target=TARGET):
 
 
 def attributes(line):
-    return dict(re.findall(r'(mask|machine|schedule|scale) = "(.*?)"', line))
+    return dict(re.findall(r'(mask|machine|schedule|scale|lse_low) = "(.*?)"', line))
 
 
 def types(line):
@@ -46,7 +46,7 @@ def test_a_call():
     assert len(calls) == 1
     assert attributes(calls[0]) == {
         "mask": "causal", "machine": "h200", "schedule": "flash, query = 64",
-        "scale": "0.25"}
+        "lse_low": "", "scale": "0.25"}
     assert types(calls[0]) == (
         ["2x6x50x24xbf16", "2x2x70x24xbf16", "2x2x70x40xbf16"],
         ["2x6x50x40xbf16"])
@@ -75,7 +75,7 @@ def test_what_is_left_out_is_an_empty_string():
                                   return_lse=True), Q, K, V)
     assert attributes(calls[0]) == {
         "mask": "window<3, 1073741824>", "machine": "", "schedule": "",
-        "scale": ""}
+        "lse_low": "", "scale": ""}
     assert types(calls[0])[1] == ["2x6x50x40xbf16", "2x6x50xf32"]
     assert results[1].dtype == jnp.float32
 
@@ -107,7 +107,7 @@ def loss(q, k, v):
 
 def test_gradients_ask_for_the_lse():
     calls, results = lowered(jax.grad(loss, (0, 1, 2)), Q, K, V)
-    assert len(calls) == 1 and len(types(calls[0])[1]) == 2
+    assert len(calls) == 1 and len(types(calls[0])[1]) == 3
     assert [(r.shape, r.dtype) for r in results] == [
         (t.shape, t.dtype) for t in (Q, K, V)]
 
@@ -126,11 +126,11 @@ def test_gradients_are_a_call_where_there_is_a_kernel(with_lse):
     assert len(calls) == 1
     assert attributes(calls[0]) == {
         "mask": "causal", "machine": "a100_80g", "schedule": "",
-        "scale": "0.25"}
+        "lse_low": "true", "scale": "0.25"}
     inputs = ["2x6x50x40xbf16", "2x6x50x24xbf16", "2x2x70x24xbf16",
               "2x2x70x40xbf16", "2x6x50x40xbf16", "2x6x50xf32"]
     assert types(calls[0]) == (
-        inputs + ["2x6x50xf32"] * with_lse,
+        inputs + ["2x6x50xf32"] * (1 + with_lse),
         ["2x6x50x24xbf16", "2x2x70x24xbf16", "2x2x70x40xbf16"])
     assert [r.shape for r in results] == [t.shape for t in (Q, K, V)]
     many = jax.ShapeDtypeStruct((3, *Q.shape), Q.dtype)

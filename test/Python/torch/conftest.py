@@ -55,7 +55,7 @@ def stand_in(monkeypatch):
     calls = []
 
     def forward(q, k, v, *, causal=False, scale=None, window=None, mask=None,
-                return_lse=False, schedule=None):
+                return_lse=False, return_lse_low=False, schedule=None):
         name = mask_name(causal, window, mask)
         calls.append((name, scale, return_lse, schedule))
         assert not (torch.is_grad_enabled() and q.requires_grad)
@@ -65,7 +65,11 @@ def stand_in(monkeypatch):
                                                     q.stride()),
             dtype=(torch.bfloat16 if q.dtype == torch.float8_e4m3fn
                    else q.dtype), device=q.device).copy_(expected)
-        return (o, lse.float().contiguous()) if return_lse else o
+        high = lse.float().contiguous()
+        if return_lse_low:
+            low = torch.where(lse.isfinite(), lse - high, 0)
+            return o, high, low.float().contiguous()
+        return (o, high) if return_lse else o
 
     monkeypatch.setattr(_forward, "forward", forward)
     return calls

@@ -71,6 +71,29 @@ def test_composition_in_16_bits(dtype):
             reference.GRADIENT_TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("scale", (1.0, 1e4, -1e5, 1e6, 0.0))
+def test_composition_at_large_scores(scale):
+    """Of whole numbers, whose scores fp32 holds."""
+    torch.manual_seed(1)
+    q, k = (torch.randint(-2, 3, (1, 2, n, 16)).double() for n in (40, 30))
+    v, do = torch.randn(1, 2, 30, 8).double(), torch.randn(1, 2, 40, 8).double()
+    inputs = [t.requires_grad_() for t in (q, k, v)]
+    o, exact = reference.attention(*inputs, "causal_bottom_right", scale)
+    expected = torch.autograd.grad(o, inputs, do)
+    lse = exact.detach().float()
+    low = torch.where(lse.isfinite(), exact.detach() - lse, 0).float()
+    visible = _torch_backward.band("causal_bottom_right", 40, 30)
+    sizes = reference.gradient_sizes(
+        *(t.detach() for t in inputs), do, "causal_bottom_right", scale)
+    plain = [t.detach().float() for t in (do, *inputs, o)]
+    got = _torch_backward.composed(*plain, lse, None, visible, scale, low)
+    for g, e, size in zip(got, expected, sizes):
+        assert reference.relative_error(g, e, size) < 1e-5
+    if scale == 1e6:
+        _, _, dv = _torch_backward.composed(*plain, lse, None, visible, scale)
+        assert reference.relative_error(dv, expected[2], sizes[2]) > 0.02
+
+
 def test_gradients_have_the_order_of_their_tensors():
     inputs, o, lse, do, dlse = problem(8, 12, "none")
     dq, dk, dv = composed(inputs, o, lse, do, dlse, "none", torch.float64)
@@ -381,14 +404,15 @@ def test_our_kernel_gets_dense_rows_and_gives_promised_strides(launched):
     q, k, v = on_no_gpu(10, 20)
     lse = q[..., 0].float()
     do = q.mT.contiguous().mT
-    got = _torch_backward._kernel(do, q, k, v, q, lse, lse.expand(1, 2, 10),
-                                  "causal", 0.1, True)
+    got = _torch_backward._kernel(do, q, k, v, q, lse, lse + 1,
+                                  lse.expand(1, 2, 10), "causal", 0.1, True)
     (arrays, options), = launched
     assert all(t.stride(-1) == 1 for t in arrays)
     assert options["dlse"] is not None and options["deterministic"]
     # What was launched is remembered, not what came in.
     (tensors, kind, gradients, _), = launched.remembered
-    assert tensors[0] is arrays[0] and tensors[6] is options["dlse"]
+    assert tensors[0] is arrays[0] and tensors[7] is options["dlse"]
+    assert tensors[6] is options["lse_low"]
     assert kind == ("causal", 0.1, True) and gradients is got
     assert [t.stride() for t in got] == [t.stride() for t in (q, k, v)]
 
@@ -398,15 +422,15 @@ def test_a_kernel_that_is_not_there_is_asked_for_once(launched):
     launched.refuse = True
     lse = q[..., 0].float()
     for mask in ("none", "none", "causal"):
-        assert _torch_backward._kernel(q, q, k, v, q, lse, None, mask, 0.1,
-                                       False) is None
+        assert _torch_backward._kernel(q, q, k, v, q, lse, None, None, mask,
+                                       0.1, False) is None
     assert len(launched) == 2
     # What attn has no types for, or no memory, is not asked for at all.
     wide = q.double()
     cpu = torch.empty(1, 1, 8, 64)
     for tensor in (wide, cpu):
-        assert _torch_backward._kernel(*[tensor] * 5, lse, None, "none", 0.1,
-                                       False) is None
+        assert _torch_backward._kernel(*[tensor] * 5, lse, None, None, "none",
+                                       0.1, False) is None
     assert len(launched) == 2
 
 

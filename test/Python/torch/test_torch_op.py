@@ -96,6 +96,50 @@ def test_opcheck_backward(stand_in):
             (do, q, k, v, o, lse, last, "causal", 0.5))
 
 
+@pytest.mark.parametrize("grad", (False, True))
+def test_opcheck_two_words(stand_in, grad):
+    for layout in LAYOUTS.values():
+        q, k, v = (layout(2, 4, n, 8).requires_grad_(grad)
+                   for n in (5, 7, 7))
+        torch.library.opcheck(torch.ops.attn.forward_two_words.default,
+                              (q, k, v, "causal", None, None))
+    o, lse, low = (t.detach() for t in torch.ops.attn.forward_two_words(
+        q, k, v, "causal", None, None))
+    torch.library.opcheck(torch.ops.attn.backward.default,
+                          (o, q.detach(), k.detach(), v.detach(), o, lse,
+                           None, "causal", 0.5, low))
+
+
+def test_gradients_get_the_low_word(stand_in, monkeypatch):
+    """By every way to them."""
+    seen, actual = [], _torch_ops._torch_backward.composed
+
+    def composed(*arguments):
+        seen.append(arguments[-1])
+        return actual(*arguments)
+
+    monkeypatch.setattr(_torch_ops._torch_backward, "composed", composed)
+
+    def loss(q, k, v):
+        return attention(q, k, v, causal=True, scale=3e5).sum()
+
+    q, k, v = make(9, 12)
+    tensors = [t.float().requires_grad_() for t in (q, k, v)]
+    eager = torch.autograd.grad(loss(*tensors), tensors)
+    operator = torch.autograd.grad(torch.ops.attn.forward_two_words(
+        *tensors, "causal", 3e5, None)[0].sum(), tensors)
+    functional = torch.func.grad(loss, (0, 1, 2))(
+        *(t.detach() for t in tensors))
+    assert len(seen) == 3 and all(low is not None for low in seen)
+    _, exact = reference.attention(*(t.detach() for t in tensors), "causal",
+                                   3e5)
+    for low in seen:
+        assert torch.equal(low, (exact - exact.float()).float())
+    for other in (operator, functional):
+        for a, b in zip(eager, other):
+            assert torch.equal(a, b)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_fake_kernels_agree_with_the_real_ones(stand_in, layout):
     """Also where a dimension has one element, whose stride means nothing."""
@@ -172,9 +216,16 @@ def test_autograd_function_is_as_good_as_the_operator(stand_in):
         lambda *t: _torch_ops.Attention.apply(*t, "causal", 0.2, None),
         tensors, weights)
     through = gradients(
-        lambda *t: torch.ops.attn.forward(*t, "causal", 0.2, True, None),
+        lambda *t: torch.ops.attn.forward_two_words(*t, "causal", 0.2,
+                                                    None)[:2],
         tensors, weights)
     assert all(torch.equal(d, t) for d, t in zip(direct, through))
+    # Without the low word they are those of an lse in fp32.
+    through = gradients(
+        lambda *t: torch.ops.attn.forward(*t, "causal", 0.2, True, None),
+        tensors, weights)
+    assert all(torch.allclose(d, t, rtol=1e-5, atol=1e-6)
+               for d, t in zip(direct, through))
 
 
 @pytest.fixture
