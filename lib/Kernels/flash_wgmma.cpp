@@ -226,7 +226,12 @@ private:
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
     Place nextQ = ringQ.next(b, q);
-    LazySoftmax::End end = softmax->finish(b, state.rows, problem.lseLow);
+    LazySoftmax::End end;
+    auto finish = [&] { end = softmax->finish(b, state.rows, problem.lseLow); };
+    // Both words of LSE would take more registers from the products of the next
+    // tile than what they come from.
+    if (!problem.lseLow)
+      finish();
     Share nextShare = shareOf(next, groupRow);
     Scalar joins = (b.i32(-1) < next.row) & b.boolean(overlap) &
                    turns.mayJoin(b, share, nextShare, stages);
@@ -243,6 +248,8 @@ private:
           State ended = endTile(state, last, share);
           return pack(ended, last);
         });
+    if (problem.lseLow)
+      finish();
     storeTile(after.take_back(output.size()), end, own);
 
     SmallVector<Value> result = {next.row,       next.head,    next.batch,

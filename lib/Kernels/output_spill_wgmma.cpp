@@ -130,11 +130,23 @@ private:
       weights = addPart(weights, tile, strip, part);
     GroupSoftmax::End end = softmax->finish(b, weights.rows, problem.lseLow);
     if (problem.lse)
-      b.when(strip.isLast, [&] {
-        storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow);
-      });
+      b.when(strip.isLast, [&] { storeRows(end.lse, tile, weights.place); });
     weights.place = addProduct(weights, before.max, end.inverse, tile, strip);
     return weights;
+  }
+
+  /// Places of two words are found here, for which they get a zero that only
+  /// this round of the loop knows: in front of it they would take registers
+  /// from the weights.
+  void storeRows(const LogSumExp &lse, Tile tile, const Place &place) {
+    Scalar row = tile.row + warpRow;
+    if (problem.lseLow) {
+      Scalar none = b.i32(0);
+      Scalar zero = b.select(place.slot < none, b.i32(1), none);
+      row = row + zero;
+      tile.batch = tile.batch + zero;
+    }
+    storeLse(b, arguments, lse, tile, queries, row);
   }
 
   Type pieceType() { return b.lhsType(kWarpRows, kPiece, element); }
