@@ -122,7 +122,7 @@ def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
                      for t in (q, k, v))
     visible = band(mask, q.shape[2], k.shape[2])
     # What is deterministic goes first anyway: no need to plan.
-    fast = not deterministic and _is_fast(do, q, k, v, o, dlse, mask)
+    fast = not deterministic and _is_fast(do, q, k, v, o, lse_low, dlse, mask)
     for way in ways(deterministic, fast):
         if way == "flash" and dlse is None and (
                 flash_takes(q, k, v, mask, scale)):
@@ -218,7 +218,8 @@ def _size_class(size: int) -> int:
 
 
 def _is_fast(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
-             dlse: Optional[Tensor], mask: str) -> bool:
+             lse_low: Optional[Tensor], dlse: Optional[Tensor],
+             mask: str) -> bool:
     """Whether attn would run its fast gradients for such a problem.  The first
     time that costs a plan, of some 15 ms; then it is known."""
     if not q.is_cuda or q.dtype not in _KERNEL_TYPES:
@@ -228,7 +229,8 @@ def _is_fast(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
         bits |= _misaligned(tensor)
     kind = (q.device, q.dtype, _size_class(q.shape[0]), q.shape[1],
             k.shape[1], _size_class(q.shape[2]), _size_class(k.shape[2]),
-            q.shape[3], v.shape[3], mask, dlse is None, bits & -bits)
+            q.shape[3], v.shape[3], mask, lse_low is not None,
+            dlse is not None, bits & -bits)
     found = _chosen.get(kind)
     if found is None:
         found = _plans_fast(*kind)
@@ -238,7 +240,8 @@ def _is_fast(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
 
 def _plans_fast(device: torch.device, dtype: torch.dtype, batch: int,
                 heads: int, kv_heads: int, queries: int, keys: int, d: int,
-                e: int, mask: str, no_dlse: bool, alignment: int) -> bool:
+                e: int, mask: str, lse_low: bool, dlse: bool,
+                alignment: int) -> bool:
     machine = _machines.device(device.index).machine
     if machine is None:
         return False
@@ -246,7 +249,7 @@ def _plans_fast(device: torch.device, dtype: torch.dtype, batch: int,
         heads=heads, head_dim=d, dtype=_KERNEL_TYPES[dtype], batch=batch,
         kv_heads=kv_heads, queries=queries, keys=keys, head_dim_v=e,
         mask=mask, alignment=alignment, direction="backward",
-        dlse=not no_dlse), machine).built
+        lse_low=lse_low, dlse=dlse), machine).built
     return best is not None and (best.family == _FAST_FAMILY
                                  or best.seconds < _FLASH_HOST_SECONDS)
 

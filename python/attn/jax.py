@@ -259,6 +259,23 @@ def _check(q: Any, k: Any, v: Any) -> None:
                 f"jax.devices('cuda')[0])")
 
 
+def _check_rows(q: jax.Array, **rows: Optional[jax.Array]) -> None:
+    """Numbers of rows, such as lse; None is left out."""
+    for name, array in rows.items():
+        if array is None:
+            continue
+        if not isinstance(array, jax.Array):
+            raise TypeError(f"{name}: expects a JAX array, but got "
+                            f"{type(array).__name__}")
+        if array.shape != q.shape[:3]:
+            raise ValueError(
+                f"expects {name} of shape [batch, heads, queries], but got "
+                f"q {list(q.shape)}, {name} {list(array.shape)}")
+        if array.dtype != jnp.float32:
+            raise TypeError(f"expects {name} of float32, but got "
+                            f"{array.dtype}")
+
+
 @functools.lru_cache(maxsize=1)
 def _machines_here() -> tuple[str, ...]:
     """The rows of the table that the GPUs of this computer are."""
@@ -365,6 +382,7 @@ def gradients(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
               **options: Any) -> tuple[jax.Array, ...]:
     """(dq, dk, dv) by attn.backward, which says what the arguments are."""
     _check(q, k, v)
+    _check_rows(q, lse=lse, lse_low=lse_low, dlse=dlse)
     call = _Call(**options, lse_words=1 if lse_low is None else 2)
     machines = _machines_for(call.machine)
     reports = _gradient_plans(machines, q.dtype, q.shape[1], k.shape[1],

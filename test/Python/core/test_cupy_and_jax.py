@@ -108,8 +108,11 @@ def test_jax_arrays_go_through_xla(jax, gpu):
                                    precision="tf32")
     assert arrays == (q, q, q)
     assert options == dict(mask="window<3, 0>", scale=2.0, return_lse=True,
-                           machine=None, schedule="flash", precision="tf32")
-    for name in ("out", "lse", "stream"):
+                           return_lse_low=False, machine=None,
+                           schedule="flash", precision="tf32")
+    _, options = attn.forward(q, q, q, return_lse=True, return_lse_low=True)
+    assert (options["return_lse"], options["return_lse_low"]) == (False, True)
+    for name in ("out", "lse", "lse_low", "stream"):
         with pytest.raises(TypeError, match=f"{name} expects None for JAX"):
             attn.forward(q, q, q, **{name: 5})
     with pytest.raises(attn.UnsupportedError, match="not kept for JAX"):

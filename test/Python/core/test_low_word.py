@@ -68,17 +68,73 @@ def test_kept_weights(torch, gpu):
                for each in launched)
 
 
-def test_wrong_calls(torch, gpu):
+ROWS = (2, 8, 100)
+SHAPE = r"expects lse_low of shape \[batch, heads, queries\], but got "
+WRONG = [
+    (Dlpack(2, 8, 99, dtype="f32"), ValueError,
+     SHAPE + r".*q \[2, 8, 100, 64\].*lse \[2, 8, 100\], "
+     r"lse_low \[2, 8, 99\]"),
+    (Dlpack(2, 4, 100, dtype="f32"), ValueError, SHAPE),
+    (Dlpack(*ROWS, 1, dtype="f32"), ValueError,
+     r"lse_low of rank 3, but got .*lse_low \[2, 8, 100, 1\].*; shapes are"),
+    (Dlpack(*ROWS), TypeError, "expects lse_low of f32, but got bf16"),
+    (Dlpack(*ROWS, dtype="f64"), TypeError,
+     "lse_low: expects elements of .*, but got float64"),
+    (Dlpack(*ROWS, dtype="f32", device=1), ValueError,
+     "all arrays on one GPU, but got .*lse on GPU 0, lse_low on GPU 1"),
+    (Dlpack(*ROWS, dtype="f32", device_type=1), ValueError,
+     "lse_low: expects an array in the memory of a CUDA GPU, but got a "
+     "fake_arrays.Dlpack on the CPU"),
+    (Dlpack(*ROWS, dtype="f32", strides=(1600, 200, 2)), ValueError,
+     "lse_low: expects an innermost stride of 1"),
+    (True, TypeError, "lse_low: expects an array on a GPU .*, but got bool")]
+
+
+@pytest.mark.parametrize("low, kind, text", WRONG)
+def test_wrong_arrays(gpu, low, kind, text):
+    q, k, v, o, do, dq, dk, dv = (Dlpack(2, 8, 100, 64) for _ in range(8))
+    lse = Dlpack(*ROWS, dtype="f32")
+    with pytest.raises(kind, match=text):
+        attn.forward(q, k, v, out=o, lse=lse, lse_low=low)
+    with pytest.raises(kind, match=text):
+        attn.backward(do, q, k, v, o, lse, lse_low=low, dq=dq, dk=dk, dv=dv)
+    with pytest.raises(kind, match=text):
+        attn.backward_scratch_bytes(do, q, k, v, o, lse, lse_low=low)
+    assert gpu.launches() == []
+
+
+def test_wrong_places(gpu):
+    q, k, v, o = (Dlpack(2, 8, 100, 64) for _ in range(4))
+    lse, low = (Dlpack(*ROWS, dtype="f32") for _ in range(2))
+
+    def fails(kind, text, **options):
+        with pytest.raises(kind, match=text):
+            attn.forward(q, k, v, out=o, **options)
+
+    fails(ValueError, "lse_low in memory of its own, but it overlaps lse",
+          lse=lse, lse_low=lse)
+    fails(ValueError, "lse_low: expects a place of its own for every element",
+          lse=lse, lse_low=Dlpack(*ROWS, dtype="f32", strides=(0, 100, 1)))
+    # Of a library that attn cannot allocate for both words need a place.
+    missing = r" expects an array of shape \[2, 8, 100\], but got None"
+    fails(TypeError, "^lse_low" + missing, lse=lse, return_lse_low=True)
+    fails(TypeError, "^lse" + missing, lse_low=low)
+    dk, dv = (Dlpack(2, 8, 100, 64) for _ in range(2))
+    dq = Dlpack(2, 8, 100, 64, address=low.address)
+    with pytest.raises(ValueError, match="dq in memory of its own, but it "
+                       "overlaps lse_low"):
+        attn.backward(o, q, k, v, o, lse, lse_low=low, dq=dq, dk=dk, dv=dv)
+    assert gpu.launches() == []
+
+
+def test_tensors_that_want_gradients(torch, gpu):
     q, k, v = inputs()
     o, lse, low = attn.forward(q, k, v, return_lse_low=True)
-    for wrong, sentence in (
-            (Tensor(2, 8, 99, dtype=torch.float32), "expects lse_low of shape"),
-            (Tensor(2, 8, 100, 1, dtype=torch.float32),
-             "expects lse_low of rank 3")):
-        with pytest.raises(ValueError, match=sentence):
-            attn.backward(o, q, k, v, o, lse, lse_low=wrong)
-    with pytest.raises(TypeError, match="expects lse_low of f32"):
-        attn.backward(o, q, k, v, o, lse, lse_low=Tensor(2, 8, 100))
+    torch.grad, low.requires_grad = True, True
+    with pytest.raises(ValueError, match="no gradient"):
+        attn.backward(o, q, k, v, o, lse, lse_low=low)
+    with pytest.raises(ValueError, match="no gradient"):
+        attn.forward(q, k, v, lse=lse, lse_low=low)
 
 
 def test_scratch(gpu):
@@ -102,6 +158,8 @@ def test_plans():
         lse_low=True)
     with pytest.raises(ValueError, match="the LSE beside its low word"):
         attn.plan(batch=2, heads=8, queries=1024, head_dim=64, lse_low=True)
+    with pytest.raises(ValueError, match="the LSE beside its low word"):
+        attn.Problem(heads=8, head_dim=64, lse_low=True).text
     text = attn.Problem(heads=8, head_dim=64, direction="backward",
                         lse_low=True).text
     assert "%lse lse_low(%lse_low : memref<?x8x?xf32" in text

@@ -50,6 +50,34 @@ def test_options(options, kind, text):
         trace(Q, Q, Q, **options)
 
 
+ROWS = zeros(1, 4, 8, dtype=jnp.float32)
+
+
+@pytest.mark.parametrize("rows", (
+    {"lse": ROWS}, {"lse": ROWS, "lse_low": ROWS}, {"lse": ROWS, "dlse": ROWS},
+    {"lse": ROWS, "lse_low": ROWS, "dlse": ROWS}))
+def test_numbers_of_rows(rows):
+    def trace_gradients(**changed):
+        return jax.eval_shape(
+            lambda do, named: attn.backward(do, do, do, do, do, **named), Q,
+            {**rows, **changed})
+
+    assert [g.shape for g in trace_gradients()] == [Q.shape] * 3
+    for name in rows:
+        with pytest.raises(ValueError, match=(
+                rf"expects {name} of shape \[batch, heads, queries\], but got "
+                rf"q \[1, 4, 8, 16\], {name} \[1, 4, 9\]")):
+            trace_gradients(**{name: zeros(1, 4, 9, dtype=jnp.float32)})
+        with pytest.raises(TypeError, match=(
+                f"expects {name} of float32, but got bfloat16")):
+            trace_gradients(**{name: zeros(1, 4, 8)})
+        with pytest.raises(TypeError, match=(
+                f"{name}: expects a JAX array, but got float")):
+            jax.eval_shape(lambda do: attn.backward(
+                do, do, do, do, do, **{**dict.fromkeys(
+                    rows, jnp.zeros((1, 4, 8), jnp.float32)), name: 3.0}), Q)
+
+
 def test_places():
     q = jnp.zeros((1, 4, 8, 16), jnp.bfloat16, device=jax.devices("cpu")[0])
     with pytest.raises(ValueError, match="memory of a CUDA GPU.*(?i:cpu)"):

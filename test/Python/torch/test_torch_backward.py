@@ -326,25 +326,29 @@ def planned(monkeypatch):
     return problems
 
 
-def is_fast(q, k, v, mask="none", dlse=None):
-    return _torch_backward._is_fast(q, q, k, v, q, dlse, mask)
+def is_fast(q, k, v, mask="none", lse_low=None, dlse=None):
+    return _torch_backward._is_fast(q, q, k, v, q, lse_low, dlse, mask)
 
 
 def test_gradients_for_hopper_are_fast(planned):
     arrays = on_no_gpu(1000, 2000)
     assert is_fast(*arrays)
     assert is_fast(*arrays, "causal")
-    assert is_fast(*arrays, dlse=arrays[0][..., 0].float())
+    rows = arrays[0][..., 0].float()
+    assert is_fast(*arrays, dlse=rows)
+    assert is_fast(*arrays, lse_low=rows)
     # Rows of 65 elements do not begin at multiples of 16 bytes.
     arrays = on_no_gpu(8000, 16000)
     odd = [t.new_zeros(1, 2, t.shape[2], 65)[..., :64] for t in arrays]
     assert not is_fast(*odd)
-    assert [problem.alignment for problem in planned] == [16, 16, 16, 2]
-    assert [problem.dlse for problem in planned] == [False, False, True, False]
+    assert [(problem.alignment, problem.lse_low, problem.dlse)
+            for problem in planned] == [
+        (16, False, False), (16, False, False), (16, False, True),
+        (16, True, False), (2, False, False)]
     assert not is_fast(*(t.float() for t in arrays))
     assert not is_fast(*(t.double() for t in arrays))
     assert not is_fast(*(torch.zeros(t.shape) for t in arrays))
-    assert len(planned) == 5
+    assert len(planned) == 6
 
 
 @pytest.mark.parametrize("d", (256, 320, 512, 1024))
