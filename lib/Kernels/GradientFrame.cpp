@@ -165,9 +165,14 @@ Value GradientFrame::statisticOf(const Tile &tile, Scalar row, Statistic which,
   return LoadRowOp::create(b, b.rowType(rows), all, row - begin);
 }
 
+double GradientFrame::shiftIsEnough() const {
+  return problem.dtype == DataType::f32 ? 0 : 2048;
+}
+
 Shift GradientFrame::shiftOfRows(const Tile &tile, Scalar row,
                                  int64_t rows) const {
-  Shift shift{statisticOf(tile, row, Statistic::shift, rows), nullptr};
+  Shift shift{statisticOf(tile, row, Statistic::shift, rows), nullptr,
+              shiftIsEnough()};
   if (problem.lseLow)
     shift.low = [low = statisticOf(tile, row, Statistic::low, rows)] {
       return low;
@@ -201,7 +206,7 @@ Value GradientFrame::columnsOf(Scalar slot, Statistic which) const {
 }
 
 Shift GradientFrame::shiftColumns(Scalar slot) const {
-  Shift shift{columnsOf(slot, Statistic::shift), nullptr};
+  Shift shift{columnsOf(slot, Statistic::shift), nullptr, shiftIsEnough()};
   if (problem.lseLow)
     shift.low = [this, slot] { return columnsOf(slot, Statistic::low); };
   return shift;

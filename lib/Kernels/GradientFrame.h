@@ -126,6 +126,9 @@ struct GradientFrame {
   /// One of some of the tile's own queries, all of one block, from `row` on.
   mlir::Value statisticOf(const Tile &tile, Scalar row, Statistic which,
                           int64_t rows = kWarpRows) const;
+  /// Up to which shift one word is enough: beyond it is off by more than 2^-13,
+  /// while weights are rounded by 2^-12 or more.  Those of f32 need both.
+  double shiftIsEnough() const;
   Shift shiftOfRows(const Tile &tile, Scalar row,
                     int64_t rows = kWarpRows) const;
   struct RowStatistics {

@@ -61,22 +61,45 @@ static Value unless(TileBuilder &b, Scalar condition, Value value,
       [&]() -> SmallVector<Value> { return {other()}; })[0];
 }
 
+/// Whether some |x| is beyond a limit; one answer for a warp.
+static Scalar anyIsBeyond(TileBuilder &b, Value values, double limit) {
+  Value sizes = b.map(
+      values, values.getType(),
+      [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return b.abs(x[0]); });
+  auto frag = dyn_cast<FragType>(values.getType());
+  Type rows = frag ? b.rowType(frag.getRows()) : values.getType();
+  Value limits = b.fill(b.f32(limit), rows);
+  return b.wrap(AnyAboveOp::create(b, b.getI1Type(), sizes, limits));
+}
+
 /// 2^x of exponents, and of the low words of a shift if there are any.
 static Value powersOf(TileBuilder &b, const Shift &shift, ValueRange inputs,
                       function_ref<Scalar(ArrayRef<Scalar>)> exponent) {
   Type type = inputs[0].getType();
-  auto power = [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-    return b.exp2(exponent(v));
-  };
   if (!shift.low)
-    return b.map(inputs, type, power);
+    return b.map(inputs, type,
+                 [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                   return b.exp2(exponent(v));
+                 });
   Value exponents =
       b.map(inputs, type, [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
         return exponent(v);
       });
-  return b.map({exponents, shift.low()}, type,
+  Value low = shift.low();
+  auto sum = [&]() -> SmallVector<Value> {
+    return {b.map({exponents, low}, type,
+                  [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                    return v[0] + v[1];
+                  })};
+  };
+  auto same = [&]() -> SmallVector<Value> { return {exponents}; };
+  exponents =
+      shift.enough == 0
+          ? sum()[0]
+          : b.choose(anyIsBeyond(b, shift.high, shift.enough), sum, same)[0];
+  return b.map(exponents, type,
                [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
-                 return b.exp2(v[0] + v[1]);
+                 return b.exp2(v[0]);
                });
 }
 

@@ -25,9 +25,12 @@ namespace attn {
 /// What is added to c times a score.  `low` is null if LSE has no low word; it
 /// brings that of the shift when the high one is done with, whose registers it
 /// may take.
+/// Up to `enough` of |high| the low word says less than what weights are
+/// rounded by, and is passed over.
 struct Shift {
   mlir::Value high;
   std::function<mlir::Value()> low;
+  double enough = 0;
 };
 
 /// -log2(e) LSE; with a low word LSE times `bits` (`bitsOfNatural`), less than
