@@ -166,11 +166,11 @@ static bool foldInput(linalg::TransposeOp op) {
 //===----------------------------------------------------------------------===//
 
 /// The attention that writes an array as an output, if nothing but that and
-/// the transpose touches the array.
-static AttentionOpInterface writerOf(Value array, linalg::TransposeOp op) {
+/// one more op touches the array.
+static AttentionOpInterface writerOf(Value array, Operation *other) {
   AttentionOpInterface writer;
   for (OpOperand &use : array.getUses()) {
-    if (use.getOwner() == op)
+    if (use.getOwner() == other)
       continue;
     auto attention = dyn_cast<AttentionOpInterface>(use.getOwner());
     if (!attention || writer ||
@@ -181,23 +181,63 @@ static AttentionOpInterface writerOf(Value array, linalg::TransposeOp op) {
   return writer;
 }
 
-static bool foldOutput(linalg::TransposeOp op) {
-  Value source = op.getInput(), target = op.getInit();
-  if (!isAllocated(source) || !isAllocated(target) || !keepsRows(op))
-    return false;
-  AttentionOpInterface writer = writerOf(source, op);
-  if (!writer || writer->getBlock() != op->getBlock() ||
-      !writer->isBeforeInBlock(op))
-    return false;
-  auto allocation = target.getDefiningOp<memref::AllocOp>();
-  for (Operation *user : target.getUsers())
-    if (user->getBlock() != op->getBlock() ||
-        (user != op && user->isBeforeInBlock(op)))
+/// The view that undoes another one, of an array of the latter's type; null if
+/// there is none.
+static Value undo(OpBuilder &b, Operation *view, Value array) {
+  auto type = cast<MemRefType>(array.getType());
+  if (auto collapse = dyn_cast<memref::CollapseShapeOp>(view)) {
+    SmallVector<ReassociationIndices> groups =
+        collapse.getReassociationIndices();
+    MemRefType source = collapse.getSrcType();
+    FailureOr<MemRefType> expanded = memref::ExpandShapeOp::computeExpandedType(
+        type, source.getShape(), groups);
+    if (!source.hasStaticShape() || failed(expanded))
+      return {};
+    return memref::ExpandShapeOp::create(b, view->getLoc(), *expanded, array,
+                                         groups);
+  }
+  if (auto expand = dyn_cast<memref::ExpandShapeOp>(view)) {
+    SmallVector<ReassociationIndices> groups = expand.getReassociationIndices();
+    if (!memref::CollapseShapeOp::isGuaranteedCollapsible(type, groups))
+      return {};
+    return memref::CollapseShapeOp::create(b, view->getLoc(), array, groups);
+  }
+  return {};
+}
+
+/// Whether a new array can be allocated as early as that op, because nothing
+/// uses it before `last` and its sizes are known by then.
+static bool canMove(memref::AllocOp allocation, Operation *to,
+                    Operation *last) {
+  for (Operation *user : allocation->getUsers())
+    if (user->getBlock() != last->getBlock() ||
+        (user != last && user->isBeforeInBlock(last)))
       return false;
   DominanceInfo dominance;
-  if (!llvm::all_of(allocation->getOperands(), [&](Value size) {
-        return dominance.properlyDominates(size, writer);
-      }))
+  return llvm::all_of(allocation->getOperands(), [&](Value size) {
+    return dominance.properlyDominates(size, to);
+  });
+}
+
+static bool foldOutput(linalg::TransposeOp op) {
+  Value source = op.getInput(), target = op.getInit();
+  if (!isAllocated(target) || !keepsRows(op))
+    return false;
+  // Reshapes between the attention and the transpose.
+  SmallVector<Operation *> between;
+  Operation *reader = op;
+  for (; !isAllocated(source); source = reader->getOperand(0)) {
+    reader = source.getDefiningOp();
+    if (!isa_and_nonnull<memref::CollapseShapeOp, memref::ExpandShapeOp>(
+            reader) ||
+        !source.hasOneUse())
+      return false;
+    between.push_back(reader);
+  }
+  AttentionOpInterface writer = writerOf(source, reader);
+  auto allocation = target.getDefiningOp<memref::AllocOp>();
+  if (!writer || writer->getBlock() != op->getBlock() ||
+      !writer->isBeforeInBlock(op) || !canMove(allocation, writer, op))
     return false;
   allocation->moveBefore(writer);
   OpBuilder b(writer);
@@ -205,10 +245,23 @@ static bool foldOutput(linalg::TransposeOp op) {
       AffineMap::getPermutationMap(op.getPermutation(), op.getContext()));
   Value view = memref::TransposeOp::create(b, op.getLoc(), target,
                                            AffineMapAttr::get(back));
+  for (Operation *each : between)
+    if (!(view = undo(b, each, view)))
+      return false;
   source.replaceUsesWithIf(
       view, [&](OpOperand &use) { return use.getOwner() == writer; });
   op->erase();
+  for (Operation *each : between)
+    each->erase();
   return true;
+}
+
+/// Erases arrays that a fold has left without use.
+static void eraseUnused(ArrayRef<Value> arrays) {
+  for (Value array : arrays)
+    if (auto allocation = array.getDefiningOp<memref::AllocOp>())
+      if (allocation->use_empty())
+        allocation->erase();
 }
 
 namespace {
@@ -225,13 +278,9 @@ public:
         transposes.push_back(op);
     });
     for (linalg::TransposeOp op : transposes) {
-      Value source = op.getInput(), target = op.getInit();
-      if (!foldOutput(op) && !foldInput(op))
-        continue;
-      for (Value array : {source, target})
-        if (auto allocation = array.getDefiningOp<memref::AllocOp>())
-          if (allocation->use_empty())
-            allocation->erase();
+      Value source = originOf(op.getInput()), target = op.getInit();
+      if (foldOutput(op) || foldInput(op))
+        eraseUnused({source, target});
     }
   }
 };

@@ -305,7 +305,7 @@ Reason Reader::readScore(Number score, Number &product) {
     } else if (made.is("arith.select")) {
       reason = readSelect(made, score);
       hasMask = true;
-    } else if (made.op && made.op != score.value.getDefiningOp()) {
+    } else if (made.op && !made.operands.empty()) {
       reason = because("'{0}' changes the scores", made.op->getName());
     } else {
       reason = because("the scores are no product");
@@ -314,7 +314,7 @@ Reason Reader::readScore(Number score, Number &product) {
       return reason;
   }
   if (hasMask && scale <= 0)
-    return because("a scale of {0} turns the mask around", scale);
+    return because("a scale that is not above 0 turns the mask around");
   product = score;
   return std::nullopt;
 }

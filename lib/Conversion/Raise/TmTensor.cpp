@@ -25,15 +25,15 @@ Reason attn::raise::readTmTensor(Form &form) {
                    "operandSegmentSizes");
   if (op->getNumResults() != 1)
     return because("expects one result, on tensors");
-  for (auto [name, value] : llvm::zip(ArrayRef<StringRef>{"q", "k", "v"},
-                                      op->getOperands()))
+  Value q = op->getOperand(0), k = op->getOperand(1), v = op->getOperand(2);
+  const std::pair<StringRef, Value> factors[] = {{"q", q}, {"k", k}, {"v", v}};
+  for (auto [name, value] : factors)
     if (!isTensor(value, 3))
       return because("expects {0} of rank 3, but got {1}", name,
                      value.getType());
   if (!isTensor(op->getResult(0), 3))
     return because("expects a result of rank 3");
-  Value q = op->getOperand(0), k = op->getOperand(1), v = op->getOperand(2);
-  for (auto [name, value] : {std::pair<StringRef, Value>("k", k), {"v", v}})
+  for (auto [name, value] : ArrayRef(factors).drop_front())
     if (Reason reason = expectSame("q", q, name, value, 0))
       return reason;
   form.setSizes(sizeOf(q, 1), sizeOf(k, 1), sizeOf(q, 2), sizeOf(v, 2));
