@@ -154,20 +154,21 @@ Reason Composer::sortLoops() {
     if (!contains(ofQ, atom))
       return std::string("keys have heads or batch entries that queries lack");
 
+  auto isShared = [&](Index atom) { return contains(ofK, atom); };
+  Indices shared = llvm::to_vector<4>(llvm::make_filter_range(ofQ, isShared));
   Indices candidates = headCandidates(ofQ);
-  for (Index atom : ofQ) {
-    if (!contains(ofK, atom))
-      continue;
-    if (contains(candidates, atom) &&
-        !ShapedType::isDynamic(loops.size(atom)))
-      roles.kvHeads.push_back(atom);
-    else
-      roles.batch.push_back(atom);
+  // Groups in a dimension of their own belong to the heads before them.
+  if (shared.size() >= 2 && shared.size() < ofQ.size() &&
+      llvm::none_of(candidates, isShared))
+    candidates = {shared.back()};
+  for (Index atom : shared) {
+    bool isHead = contains(candidates, atom) &&
+                  !ShapedType::isDynamic(loops.size(atom));
+    (isHead ? roles.kvHeads : roles.batch).push_back(atom);
   }
   roles.heads = roles.kvHeads;
-  for (Index atom : ofQ)
-    if (!contains(ofK, atom))
-      roles.heads.push_back(atom);
+  llvm::copy_if(ofQ, std::back_inserter(roles.heads),
+                [&](Index atom) { return !isShared(atom); });
   return std::nullopt;
 }
 

@@ -28,12 +28,16 @@ using namespace mlir;
 
 namespace {
 
-/// Ops that are added, so that they can be taken back.
+/// Ops that are added to a block, so that they can be taken back.
 class Added : public OpBuilder::Listener {
 public:
+  explicit Added(Block *block) : block(block) {}
+
   void notifyOperationInserted(Operation *op,
                                OpBuilder::InsertPoint) override {
-    ops.push_back(op);
+    // What is inside of others goes with them.
+    if (op->getBlock() == block)
+      ops.push_back(op);
   }
   void takeBack() {
     for (Operation *op : llvm::reverse(ops))
@@ -42,6 +46,7 @@ public:
   }
 
 private:
+  Block *block;
   SmallVector<Operation *> ops;
 };
 
@@ -177,7 +182,7 @@ void RaisePass::replace(Form &form, const Built &built) {
 }
 
 void RaisePass::tryOne(Operation *op) {
-  Added added;
+  Added added(op->getBlock());
   OpBuilder builder(op);
   builder.setListener(&added);
   Form form(op, builder);

@@ -448,14 +448,17 @@ Reason Reader::readSecond(LinalgOp op) {
     std::swap(second.left, second.right);
   form.i = form.e = numbers.loops.zero();
   form.j = second.over;
-  for (Index loop : at) {
-    bool inWeight = llvm::is_contained(second.left.at, loop),
-         inValue = llvm::is_contained(second.right.at, loop);
-    if (inWeight && !inValue)
+  auto isIn = [](const Number &factor, Index loop) {
+    return llvm::is_contained(factor.at, loop);
+  };
+  // Of several loops that only weights have, rows come last in these; others
+  // are groups.
+  for (Index loop : second.left.at)
+    if (llvm::is_contained(at, loop) && !isIn(second.right, loop))
       form.i = loop;
-    if (inValue && !inWeight)
+  for (Index loop : second.right.at)
+    if (llvm::is_contained(at, loop) && !isIn(second.left, loop))
       form.e = loop;
-  }
   auto sizeOf = [&](Index loop) {
     return numbers.loops.size(*numbers.loops.atoms(loop));
   };

@@ -2,6 +2,7 @@
 // StableHLO produce.
 // RUN: attn-opt %s -attn-raise=linalg=1 -canonicalize -split-input-file 2>/dev/null | FileCheck %s
 // RUN: attn-opt %s -attn-raise=linalg=1 -split-input-file -verify-diagnostics
+// RUN: attn-opt %s -attn-raise=linalg=1 -canonicalize -one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" -attn-fold-transposes -canonicalize -split-input-file 2>/dev/null | FileCheck %s --check-prefix=VIEWS
 // Without the option, a remark tells of it and nothing changes.
 // RUN: attn-opt %s -split-input-file > %t.before
 // RUN: attn-opt %s -attn-raise -split-input-file > %t.after 2> %t.remarks
@@ -134,10 +135,17 @@ func.func @plain(%q: tensor<100x64xf16>, %k: tensor<100x64xf16>, %v: tensor<100x
 // group, d]: groups are a loop, max(-inf, x) is left of jax.nn.softmax, sub and
 // exp are fused, and 1/sum is multiplied.  The scale is on Q.
 // CHECK-LABEL: @stablehlo
-// CHECK: tensor.collapse_shape
+// CHECK: linalg.transpose {{.*}} permutation = [0, 2, 3, 1, 4]
 // CHECK: attn.forward {{.*}} mask(causal) scale(2.500000e-01) : tensor<2x8x50x64xf32>, tensor<2x2x50x64xf32>, tensor<2x2x50x64xf32>
 // CHECK-NOT: linalg.generic
 // CHECK: return
+// Nothing is moved for it.
+// VIEWS-LABEL: @stablehlo
+// VIEWS-COUNT-4: memref.transpose
+// VIEWS: attn.forward
+// VIEWS-NOT: memref.copy
+// VIEWS-NOT: linalg
+// VIEWS: return
 func.func @stablehlo(%q: tensor<2x50x2x4x64xf32>, %k: tensor<2x50x2x64xf32>, %v: tensor<2x50x2x64xf32>) -> tensor<2x50x2x4x64xf32> {
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1.0 : f32
