@@ -198,8 +198,8 @@ LogicalResult Host::execute(Operation *op) {
       .Case<memref::AllocOp, memref::DeallocOp, memref::DimOp, memref::CastOp,
             memref::ExtractStridedMetadataOp, memref::ReinterpretCastOp,
             memref::SubViewOp, memref::TransposeOp, memref::ExpandShapeOp,
-            memref::CollapseShapeOp, memref::CopyOp, tile::CounterOp, tile::ScratchOp,
-            tile::LaunchOp, scf::ForOp, cf::AssertOp>(
+            memref::CollapseShapeOp, memref::CopyOp, tile::CounterOp,
+            tile::ScratchOp, tile::LaunchOp, scf::ForOp, cf::AssertOp>(
           [&](auto known) { return execute(known); })
       .Default([&](Operation *other) { return executeScalar(other); });
 }
@@ -406,11 +406,13 @@ LogicalResult Host::execute(memref::TransposeOp op) {
 
 LogicalResult Host::execute(memref::ExpandShapeOp op) {
   HostArray source = array(op.getSrc());
-  HostArray result{source.base, source.offset,
-                   integers(getMixedValues(op.getStaticOutputShape(),
-                                           op.getOutputShape(),
-                                           op.getContext())),
-                   {}, source.elementType};
+  HostArray result{
+      source.base,
+      source.offset,
+      integers(getMixedValues(op.getStaticOutputShape(), op.getOutputShape(),
+                              op.getContext())),
+      {},
+      source.elementType};
   result.strides.assign(result.sizes.size(), 0);
   for (auto [dim, group] : llvm::enumerate(op.getReassociationIndices())) {
     int64_t stride = source.strides[dim], count = 1;

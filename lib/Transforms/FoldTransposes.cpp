@@ -71,9 +71,9 @@ static MemRefType typeOfView(Operation *view, MemRefType source) {
   if (auto part = dyn_cast<memref::SubViewOp>(view)) {
     if (part.getDroppedDims().any())
       return {};
-    return memref::SubViewOp::inferResultType(
-        source, part.getMixedOffsets(), part.getMixedSizes(),
-        part.getMixedStrides());
+    return memref::SubViewOp::inferResultType(source, part.getMixedOffsets(),
+                                              part.getMixedSizes(),
+                                              part.getMixedStrides());
   }
   return {};
 }

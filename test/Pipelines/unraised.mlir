@@ -5,7 +5,7 @@
 // RUN: not attn-opt %S/Inputs/composite.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=NAMED
 // RUN: attn-opt %S/Inputs/composite.mlir -attn-raise -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=RAISED
 
-// CHECK: unraised.mlir:[[#@LINE+23]]:8: remark: softmax(Q K^T) V is left as it is, and -attn-raise=linalg=1 makes it an attn.forward
+// CHECK: unraised.mlir:[[#@LINE+19]]:8: remark: softmax(Q K^T) V is left as it is, and -attn-raise=linalg=1 makes it an attn.forward
 // CHECK-NOT: tile.kernel
 // CHECK: func.func @f
 

@@ -96,8 +96,8 @@ std::optional<NumpyArray> run::parseNumpy(StringRef text, std::string &error) {
 }
 
 std::string run::printNumpy(const NumpyArray &array) {
-  std::string header = "{'descr': '" + array.dtype +
-                       "', 'fortran_order': False, 'shape': (";
+  std::string header =
+      "{'descr': '" + array.dtype + "', 'fortran_order': False, 'shape': (";
   for (int64_t size : array.sizes)
     header += std::to_string(size) + ",";
   header += "), }";
@@ -141,7 +141,8 @@ static std::string pathOf(StringRef folder, StringRef what, unsigned number) {
 
 static FailureOr<NumpyArray> readArgument(func::FuncOp function,
                                           unsigned number, StringRef folder) {
-  auto type = dyn_cast<RankedTensorType>(function.getArgument(number).getType());
+  auto type =
+      dyn_cast<RankedTensorType>(function.getArgument(number).getType());
   if (!type || !type.getElementType().isIntOrFloat())
     return function.emitError("expects tensors as arguments with --arrays, but "
                               "argument ")

@@ -99,6 +99,7 @@ static Dims blocksOf(const Indices &dim, const Dims &other) {
 }
 
 Value Arranger::arrange(Value tensor, const Dims &from, const Dims &to) {
+  moved = false;
   if (from == to)
     return tensor;
   tensor = dropUnits(tensor, from);
@@ -123,11 +124,12 @@ Value Arranger::arrange(Value tensor, const Dims &from, const Dims &to) {
     shape.push_back(loops.size(block));
   }
   if (!llvm::is_sorted(permutation)) {
+    moved = permutation.back() != int64_t(permutation.size()) - 1;
     SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, tensor);
     SmallVector<OpFoldResult> permuted = llvm::map_to_vector(
         permutation, [&](int64_t dim) { return sizes[dim]; });
-    Value empty = tensor::EmptyOp::create(b, loc, permuted,
-                                          getElementTypeOrSelf(tensor));
+    Value empty =
+        tensor::EmptyOp::create(b, loc, permuted, getElementTypeOrSelf(tensor));
     tensor = linalg::TransposeOp::create(b, loc, tensor, empty, permutation)
                  ->getResult(0);
   }

@@ -3,8 +3,8 @@
 // A tensor's dimensions consist of atoms (Loops.h).  Here it gets others, of
 // the same atoms: [[b, h], [i], [d]] becomes [[b], [h], [i], [d]] by an
 // expansion, [[b], [i], [h], [d]] by a transpose.  What is in place costs no
-// op.  Neither expanding nor collapsing moves a number; a transpose does, until
-// it is folded into the attention that reads it.
+// op.  Neither expanding nor collapsing moves a number; a transpose does,
+// unless rows stay rows, when it is folded into the attention that reads it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +29,9 @@ public:
   /// Both have the same atoms.
   mlir::Value arrange(mlir::Value tensor, const Dims &from, const Dims &to);
 
+  /// Whether rows became columns in what was arranged last.
+  bool hasMoved() const { return moved; }
+
 private:
   mlir::Value dropUnits(mlir::Value tensor, const Dims &from);
   mlir::Value split(mlir::Value tensor, llvm::ArrayRef<Dims> into);
@@ -38,6 +41,7 @@ private:
   mlir::OpBuilder &b;
   mlir::Location loc;
   const Loops &loops;
+  bool moved = false;
 };
 
 } // namespace attn::raise

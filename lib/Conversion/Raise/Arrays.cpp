@@ -5,8 +5,8 @@
 using namespace attn::raise;
 using namespace mlir;
 
-Reason attn::raise::expectSame(StringRef a, Value first, StringRef b, Value second,
-                         int64_t dim) {
+Reason attn::raise::expectSame(StringRef a, Value first, StringRef b,
+                               Value second, int64_t dim) {
   int64_t left = sizeOf(first, dim), right = sizeOf(second, dim);
   if (ShapedType::isDynamic(left) || ShapedType::isDynamic(right) ||
       left == right)
@@ -17,7 +17,7 @@ Reason attn::raise::expectSame(StringRef a, Value first, StringRef b, Value seco
 }
 
 Reason attn::raise::readHeads(Form &form, int64_t heads, int64_t kvHeads,
-                        HeadLoops &loops) {
+                              HeadLoops &loops) {
   Loops &all = form.numbers.loops;
   loops.ofQ = loops.ofK = all.add(heads);
   if (heads == kvHeads)

@@ -11,8 +11,7 @@
 namespace attn::raise {
 
 /// A reason in the words of formatv.
-template <typename... Args>
-Reason because(const char *format, Args &&...args) {
+template <typename... Args> Reason because(const char *format, Args &&...args) {
   return llvm::formatv(format, std::forward<Args>(args)...).str();
 }
 

@@ -92,14 +92,15 @@ static bool sameSet(ArrayRef<Index> a, ArrayRef<Index> b) {
 
 /// The atoms of the dimensions of a tensor, among them the required ones.
 Reason Composer::readDims(StringRef name, const Number &number, Dims &dims,
-                         ArrayRef<Index> required) {
+                          ArrayRef<Index> required) {
   if (!number.tensor())
     return (name + " is no ranked tensor").str();
   for (auto [dim, index] : llvm::enumerate(number.at)) {
     std::optional<Indices> atoms = loops.atoms(index);
     if (!atoms)
       return (name + " is not read row by row").str();
-    int64_t expected = loops.size(*atoms), size = number.tensor().getDimSize(dim);
+    int64_t expected = loops.size(*atoms),
+            size = number.tensor().getDimSize(dim);
     if (expected != size && !ShapedType::isDynamic(expected) &&
         !ShapedType::isDynamic(size))
       return llvm::formatv("expects {0} of size {1} in dimension {2}, but got "
@@ -162,8 +163,8 @@ Reason Composer::sortLoops() {
       llvm::none_of(candidates, isShared))
     candidates = {shared.back()};
   for (Index atom : shared) {
-    bool isHead = contains(candidates, atom) &&
-                  !ShapedType::isDynamic(loops.size(atom));
+    bool isHead =
+        contains(candidates, atom) && !ShapedType::isDynamic(loops.size(atom));
     (isHead ? roles.kvHeads : roles.batch).push_back(atom);
   }
   roles.heads = roles.kvHeads;
@@ -206,7 +207,8 @@ Reason Composer::nameMask() {
     return std::string("the mask may hide every key of a query by finite "
                        "numbers, whose softmax is not 0");
   std::string reason;
-  mask = attn::raise::nameMask(b.getContext(), form.visible.band, form.rows, reason);
+  mask = attn::raise::nameMask(b.getContext(), form.visible.band, form.rows,
+                               reason);
   if (!mask)
     return reason;
   if (!form.visible.isExact)
@@ -245,8 +247,7 @@ Reason Composer::create(Value q, Value k, Value v, Operation *&op) {
   if (form.scale)
     attributes.push_back(
         b.getNamedAttr("scale", b.getF32FloatAttr(float(*form.scale))));
-  op = b.create(OperationState(form.op->getLoc(),
-                               ForwardOp::getOperationName(),
+  op = b.create(OperationState(form.op->getLoc(), ForwardOp::getOperationName(),
                                ValueRange{q, k, v}, results, attributes));
   std::string message;
   ScopedDiagnosticHandler handler(b.getContext(), [&](Diagnostic &diagnostic) {
@@ -328,17 +329,23 @@ Reason Composer::run(Built &built) {
   auto dims = [&](ArrayRef<Index> heads, Index rows, Index columns) {
     return Dims{roles.batch, Indices(heads), atomsOf(rows), atomsOf(columns)};
   };
+  auto arrange = [&](StringRef name, Value tensor, const Dims &from,
+                     const Dims &to) {
+    Value arranged = arranger.arrange(tensor, from, to);
+    if (arranger.hasMoved())
+      form.notes.push_back((name + " is transposed, which moves it").str());
+    return arranged;
+  };
   Value four[3] = {
-      arranger.arrange(form.q.value, q, dims(roles.heads, form.i, form.d)),
-      arranger.arrange(form.k.value, k, dims(roles.kvHeads, form.j, form.d)),
-      arranger.arrange(form.v.value, v, dims(roles.kvHeads, form.j, form.e))};
+      arrange("q", form.q.value, q, dims(roles.heads, form.i, form.d)),
+      arrange("k", form.k.value, k, dims(roles.kvHeads, form.j, form.d)),
+      arrange("v", form.v.value, v, dims(roles.kvHeads, form.j, form.e))};
   Operation *op = nullptr;
   if (Reason reason = create(four[0], keysOf(four[1]), keysOf(four[2]), op))
     return reason;
-  built.replacements = {{form.o, arranger.arrange(op->getResult(0),
-                                                  dims(roles.heads, form.i,
-                                                       form.e),
-                                                  o)}};
+  built.replacements = {
+      {form.o, arrange("the result", op->getResult(0),
+                       dims(roles.heads, form.i, form.e), o)}};
   if (form.lse)
     built.replacements.push_back({form.lse, op->getResult(1)});
   llvm::append_range(built.replacements, form.others);
@@ -349,7 +356,8 @@ Reason Composer::run(Built &built) {
   return std::nullopt;
 }
 
-Value attn::raise::arrange(Form &form, const Number &number, ArrayRef<Index> dims) {
+Value attn::raise::arrange(Form &form, const Number &number,
+                           ArrayRef<Index> dims) {
   Loops &loops = form.numbers.loops;
   auto atomsOf = [&](ArrayRef<Index> indices) {
     return llvm::map_to_vector<4>(

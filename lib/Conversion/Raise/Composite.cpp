@@ -33,8 +33,7 @@ static Reason readArrays(Form &form, bool hasMask) {
   Operation *op = form.op;
   if (op->getNumOperands() < 3 || op->getNumOperands() > (hasMask ? 4u : 3u))
     return because("expects q, k and v{0}, but got {1} operands",
-                         hasMask ? ", perhaps a mask" : "",
-                         op->getNumOperands());
+                   hasMask ? ", perhaps a mask" : "", op->getNumOperands());
   Value q = op->getOperand(0), k = op->getOperand(1), v = op->getOperand(2);
   auto type = dyn_cast<RankedTensorType>(q.getType());
   if (!type || (type.getRank() != 3 && type.getRank() != 4))
@@ -43,8 +42,8 @@ static Reason readArrays(Form &form, bool hasMask) {
   for (Value value : {k, v, Value(op->getResult(0))})
     if (!isTensor(value, rank))
       return because("expects q, k, v and the result of rank {0}, but "
-                           "got {1}",
-                           rank, value.getType());
+                     "got {1}",
+                     rank, value.getType());
   for (auto [name, value] : {std::pair<StringRef, Value>("k", k), {"v", v}})
     if (Reason reason = expectSame("q", q, name, value, 0))
       return reason;
@@ -74,7 +73,7 @@ static Reason readArrays(Form &form, bool hasMask) {
   Value mask = op->getOperand(3);
   if (!isTensor(mask, rank))
     return because("expects a mask of rank {0}, but got {1}", rank,
-                         mask.getType());
+                   mask.getType());
   return readMask(form, numbers.element(mask, at(ofQ, form.i, form.j)));
 }
 
@@ -89,12 +88,11 @@ static Reason readScale(Form &form, DictionaryAttr attributes) {
   return std::nullopt;
 }
 
-static Reason checkNames(DictionaryAttr attributes,
-                         ArrayRef<StringRef> known) {
+static Reason checkNames(DictionaryAttr attributes, ArrayRef<StringRef> known) {
   for (NamedAttribute attribute : attributes)
     if (!llvm::is_contained(known, attribute.getName().getValue()))
       return because("expects the attributes {0}, but got {1}",
-                           llvm::join(known, ", "), attribute.getName());
+                     llvm::join(known, ", "), attribute.getName());
   return std::nullopt;
 }
 

@@ -1,7 +1,8 @@
 //===- Form.h - What an op of somebody else computes ------------*- C++ -*-===//
 //
 // A form is a way to write attention down: a named op of some dialect, or a
-// pattern of linalg ops.  Its reader says of one op which numbers it multiplies,
+// pattern of linalg ops.  Its reader says of one op which numbers it
+// multiplies,
 //
 //   score(i, j) = scale * sum over d of Q[...i...d...] K[...j...d...]
 //   O(..i..e..) = sum over j of softmax(masked score)(j) V[...j...e...]

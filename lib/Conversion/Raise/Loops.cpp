@@ -58,8 +58,8 @@ Index Loops::join(ArrayRef<Index> loops, ArrayRef<int64_t> from) {
     if (each == 1)
       continue;
     real.push_back(loop);
-    size = isDynamic(size) || isDynamic(each) ? ShapedType::kDynamic
-                                              : size * each;
+    size =
+        isDynamic(size) || isDynamic(each) ? ShapedType::kDynamic : size * each;
   }
   if (real.empty())
     return zero();

@@ -304,15 +304,16 @@ bool attn::raise::mayHideAll(const Band &band, const Rows &rows) {
   return mayLackFirst || mayLackLast || band.first > band.last;
 }
 
-std::optional<NamedMask> attn::raise::nameMask(MLIRContext *context, const Band &band,
-                                         const Rows &rows,
-                                         std::string &reason) {
+std::optional<NamedMask> attn::raise::nameMask(MLIRContext *context,
+                                               const Band &band,
+                                               const Rows &rows,
+                                               std::string &reason) {
   auto named = [&](MaskKind kind, int64_t keys, int64_t left = 0,
                    int64_t right = 0) {
     return NamedMask{MaskAttr::get(context, kind, left, right), keys};
   };
-  bool isStatic = !ShapedType::isDynamic(rows.queries) &&
-                  !ShapedType::isDynamic(rows.keys);
+  bool isStatic =
+      !ShapedType::isDynamic(rows.queries) && !ShapedType::isDynamic(rows.keys);
   Band wide = band;
   // A side that no row reaches is none.
   if (isStatic && wide.first <= 1 - rows.queries)
@@ -340,6 +341,7 @@ std::optional<NamedMask> attn::raise::nameMask(MLIRContext *context, const Band 
              "key has no name";
     return std::nullopt;
   }
-  return named(MaskKind::window, keys, hasFirst ? last - wide.first : kUnbounded,
+  return named(MaskKind::window, keys,
+               hasFirst ? last - wide.first : kUnbounded,
                hasLast ? wide.last - last : kUnbounded);
 }

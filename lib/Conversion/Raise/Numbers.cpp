@@ -72,8 +72,7 @@ static LinalgOp bodyOf(BlockArgument argument) {
 //===----------------------------------------------------------------------===//
 
 /// The indices of the tensor before it was collapsed.
-static std::optional<Indices> expanded(Loops &loops,
-                                       tensor::CollapseShapeOp op,
+static std::optional<Indices> expanded(Loops &loops, tensor::CollapseShapeOp op,
                                        ArrayRef<Index> at) {
   Indices all(op.getSrcType().getRank(), loops.zero());
   for (auto [group, index] :
@@ -243,8 +242,7 @@ bool Numbers::same(Number a, Number b) {
       madeA.op->getAttrDictionary() != madeB.op->getAttrDictionary() ||
       madeA.operands.size() != madeB.operands.size())
     return false;
-  for (auto [first, second] :
-       llvm::zip_equal(madeA.operands, madeB.operands))
+  for (auto [first, second] : llvm::zip_equal(madeA.operands, madeB.operands))
     if (!same(first, second))
       return false;
   return true;

@@ -10,7 +10,8 @@
 //
 // Example: after `%p = linalg.generic ... { %x = arith.subf %s, %m; %y =
 // math.exp %x }` element (i, j) of %p is made by math.exp of a number that is
-// made by arith.subf of element (i, j) of one tensor and element (i) of another.
+// made by arith.subf of element (i, j) of one tensor and element (i) of
+// another.
 //
 // What a reduction or an unknown op gives has no maker: it is a leaf.
 //

@@ -200,8 +200,8 @@ Number Reader::at(Value tensor, Index batch, Index heads, int64_t headCount,
   if (isTensor(tensor, 4))
     return numbers.element(tensor, {batch, heads, rows, columns});
   return numbers.element(
-      tensor, {batch, rows,
-               numbers.loops.join({heads, columns}, {headCount, width})});
+      tensor,
+      {batch, rows, numbers.loops.join({heads, columns}, {headCount, width})});
 }
 
 /// The past and then what is new, [batch, heads, rows, columns].

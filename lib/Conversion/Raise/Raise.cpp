@@ -33,8 +33,7 @@ class Added : public OpBuilder::Listener {
 public:
   explicit Added(Block *block) : block(block) {}
 
-  void notifyOperationInserted(Operation *op,
-                               OpBuilder::InsertPoint) override {
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     // What is inside of others goes with them.
     if (op->getBlock() == block)
       ops.push_back(op);
@@ -119,8 +118,8 @@ void RaisePass::eraseFrom(Operation *last) {
   Operation *before = nullptr;
   for (Operation *op = last; op; op = before) {
     before = op->getPrevNode();
-    bool isDead = isOpTriviallyDead(op) || op->getName().getStringRef() ==
-                                               "onnx.NoValue" ||
+    bool isDead = isOpTriviallyDead(op) ||
+                  op->getName().getStringRef() == "onnx.NoValue" ||
                   (op == last && formOf(op));
     if (!used.contains(op) || !op->use_empty() || !isDead)
       continue;
@@ -136,14 +135,13 @@ void RaisePass::eraseFrom(Operation *last) {
 /// registered may do so in its properties.
 static bool isNamed(ModuleOp module, StringAttr symbol) {
   auto names = [&](Attribute attributes) {
-    return attributes &&
-           attributes
-               .walk([&](SymbolRefAttr reference) {
-                 return reference.getRootReference() == symbol
-                            ? WalkResult::interrupt()
-                            : WalkResult::advance();
-               })
-               .wasInterrupted();
+    return attributes && attributes
+                             .walk([&](SymbolRefAttr reference) {
+                               return reference.getRootReference() == symbol
+                                          ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+                             })
+                             .wasInterrupted();
   };
   return module
       .walk([&](Operation *op) {

@@ -119,13 +119,12 @@ static StringRef combination(LinalgOp op, unsigned number) {
   // torch-mlir's maximum with its position: select(x > m, x, m).
   if (auto select = dyn_cast<arith::SelectOp>(made)) {
     auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
-    bool isMaximum =
-        compare && compare.getLhs() == select.getTrueValue() &&
-        compare.getRhs() == select.getFalseValue() &&
-        llvm::is_contained({arith::CmpFPredicate::OGT, arith::CmpFPredicate::OGE,
-                            arith::CmpFPredicate::UGT,
-                            arith::CmpFPredicate::UGE},
-                           compare.getPredicate());
+    bool isMaximum = compare && compare.getLhs() == select.getTrueValue() &&
+                     compare.getRhs() == select.getFalseValue() &&
+                     llvm::is_contained(
+                         {arith::CmpFPredicate::OGT, arith::CmpFPredicate::OGE,
+                          arith::CmpFPredicate::UGT, arith::CmpFPredicate::UGE},
+                         compare.getPredicate());
     return isMaximum ? arith::MaximumFOp::getOperationName() : StringRef();
   }
   return made->getName().getStringRef();
@@ -210,7 +209,8 @@ Reason Reader::readDivision(const Maker &division, Number &score) {
     if (!numbers.maker(numbers.uncast(numerator)).is("math.exp"))
       std::swap(numerator, sum);
     Maker inverse = numbers.maker(numbers.uncast(sum));
-    if (!inverse.is("arith.divf") || numbers.constant(inverse.operands[0]) != 1.0)
+    if (!inverse.is("arith.divf") ||
+        numbers.constant(inverse.operands[0]) != 1.0)
       return because("the weights are not divided by their sum");
     sum = inverse.operands[1];
   }
@@ -422,10 +422,8 @@ Reason Reader::readResult() {
 void Reader::addNotes() {
   Type score = getElementTypeOrSelf(first.op->getResult(0));
   if (!score.isF32())
-    form.notes.push_back(
-        llvm::formatv("scores are f32, not {0}", score).str());
-  if (!form.v.type().isF32() &&
-      getElementTypeOrSelf(second.left.value).isF32())
+    form.notes.push_back(llvm::formatv("scores are f32, not {0}", score).str());
+  if (!form.v.type().isF32() && getElementTypeOrSelf(second.left.value).isF32())
     form.notes.push_back(
         llvm::formatv("weights are rounded to {0}", form.v.type()).str());
   if (!hasMaximum)

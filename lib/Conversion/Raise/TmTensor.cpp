@@ -6,7 +6,7 @@
 //       <{operandSegmentSizes = array<i32: 4, 1>}>
 //
 // Q, K, V and the mask are [batch, rows, columns], where batch entries and
-// heads have been collapsed; the mask may be absent, of booleans, or added.  The
+// heads have been collapsed; the mask may be absent, of booleans, or added. The
 // scale is always 1/sqrt(d), and the contents of %out are not read.
 //
 //===----------------------------------------------------------------------===//

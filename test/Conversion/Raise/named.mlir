@@ -79,7 +79,6 @@ func.func @tm_tensor_heads(%q: tensor<2x100x8x64xf16>, %k: tensor<2x100x2x64xf16
 // CHECK: %[[O:.*]]:2 = attn.forward %{{.*}}, %{{.*}}, %{{.*}} mask(causal_bottom_right) scale(2.500000e-01)
 // CHECK-NEXT: return %[[O]]#0, %[[O]]#1
 // CHECK-NOT: @impl
-// CHECK: @kept
 func.func @composite(%q: tensor<1x8x?x64xf16>, %k: tensor<1x2x?x64xf16>, %v: tensor<1x2x?x64xf16>) -> (tensor<1x8x?x64xf16>, tensor<1x8x?xf32>) {
   // expected-remark @+1 {{'stablehlo.composite' becomes an attn.forward: mask causal_bottom_right, scale 0.25, heads 8 over 2}}
   %o:2 = "stablehlo.composite"(%q, %k, %v) <{name = "attn.forward", composite_attributes = {mask = "causal_bottom_right", scale = 0.25 : f32}, decomposition = @impl}> : (tensor<1x8x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>) -> (tensor<1x8x?x64xf16>, tensor<1x8x?xf32>)
@@ -90,7 +89,10 @@ func.func private @impl(%q: tensor<1x8x?x64xf16>, %k: tensor<1x2x?x64xf16>, %v: 
   return %o#0, %o#1 : tensor<1x8x?x64xf16>, tensor<1x8x?xf32>
 }
 
+// -----
+
 // A composite of another name is left alone.
+// CHECK-LABEL: @kept
 func.func @kept(%q: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK: "stablehlo.composite"
   %o = "stablehlo.composite"(%q) <{name = "chlo.erf", decomposition = @other}> : (tensor<4xf32>) -> tensor<4xf32>
@@ -145,17 +147,39 @@ func.func @custom_call(%q: tensor<1x4x50x64xbf16>) -> (tensor<1x4x50x64xbf16>, t
 // IREE
 //===----------------------------------------------------------------------===//
 
-// Query heads are a loop of their own, keys come rows first, and V is
-// transposed.
+// Query heads are a loop of their own, and keys come rows first.
 // CHECK-LABEL: @iree
+// CHECK-SAME: %[[Q:.*]]: tensor<8x4x1x128xf32>, %[[K:.*]]: tensor<?x8x128xf32>, %[[V:.*]]: tensor<8x?x64xf32>
+// CHECK-DAG: linalg.transpose ins(%[[K]] {{.*}} permutation = [1, 0, 2]
+// CHECK: attn.forward %[[Q]], %{{.*}}, %{{.*}} scale(5.000000e-01) : tensor<8x4x1x128xf32>, tensor<8x1x?x128xf32>, tensor<8x1x?x64xf32> -> tensor<8x4x1x64xf32>
+func.func @iree(%q: tensor<8x4x1x128xf32>, %k: tensor<?x8x128xf32>, %v: tensor<8x?x64xf32>) -> tensor<8x4x1x64xf32> {
+  %0 = tensor.empty() : tensor<8x4x1x64xf32>
+  %s = arith.constant 0.5 : f32
+  // expected-remark @+1 {{'iree_linalg_ext.attention' becomes an attn.forward: mask none, scale 0.5, heads 4 over 1, products in tf32x3}}
+  %1 = "iree_linalg_ext.attention"(%q, %k, %v, %s, %0) <{indexing_maps = [
+      affine_map<(b, g, m, n, k1, k2) -> (b, g, m, k1)>,
+      affine_map<(b, g, m, n, k1, k2) -> (k2, b, k1)>,
+      affine_map<(b, g, m, n, k1, k2) -> (b, k2, n)>,
+      affine_map<(b, g, m, n, k1, k2) -> ()>,
+      affine_map<(b, g, m, n, k1, k2) -> (b, g, m, n)>]}> ({
+  ^bb0(%score: f32):
+    "iree_linalg_ext.yield"(%score) : (f32) -> ()
+  }) : (tensor<8x4x1x128xf32>, tensor<?x8x128xf32>, tensor<8x?x64xf32>, f32, tensor<8x4x1x64xf32>) -> tensor<8x4x1x64xf32>
+  return %1 : tensor<8x4x1x64xf32>
+}
+
+// -----
+
+// V whose rows are columns is moved, and the remark says so.
+// CHECK-LABEL: @iree_columns
 // CHECK-SAME: %[[Q:.*]]: tensor<8x4x1x128xf32>, %[[K:.*]]: tensor<?x8x128xf32>, %[[V:.*]]: tensor<8x64x?xf32>
 // CHECK-DAG: linalg.transpose ins(%[[K]] {{.*}} permutation = [1, 0, 2]
 // CHECK-DAG: linalg.transpose ins(%[[V]] {{.*}} permutation = [0, 2, 1]
 // CHECK: attn.forward %[[Q]], %{{.*}}, %{{.*}} scale(5.000000e-01) : tensor<8x4x1x128xf32>, tensor<8x1x?x128xf32>, tensor<8x1x?x64xf32> -> tensor<8x4x1x64xf32>
-func.func @iree(%q: tensor<8x4x1x128xf32>, %k: tensor<?x8x128xf32>, %v: tensor<8x64x?xf32>) -> tensor<8x4x1x64xf32> {
+func.func @iree_columns(%q: tensor<8x4x1x128xf32>, %k: tensor<?x8x128xf32>, %v: tensor<8x64x?xf32>) -> tensor<8x4x1x64xf32> {
   %0 = tensor.empty() : tensor<8x4x1x64xf32>
   %s = arith.constant 0.5 : f32
-  // expected-remark @+1 {{'iree_linalg_ext.attention' becomes an attn.forward: mask none, scale 0.5, heads 4 over 1, products in tf32x3}}
+  // expected-remark @+1 {{'iree_linalg_ext.attention' becomes an attn.forward: mask none, scale 0.5, heads 4 over 1, products in tf32x3; v is transposed, which moves it}}
   %1 = "iree_linalg_ext.attention"(%q, %k, %v, %s, %0) <{indexing_maps = [
       affine_map<(b, g, m, n, k1, k2) -> (b, g, m, k1)>,
       affine_map<(b, g, m, n, k1, k2) -> (k2, b, k1)>,
