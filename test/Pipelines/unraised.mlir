@@ -5,9 +5,12 @@
 // RUN: not attn-opt %S/Inputs/composite.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=NAMED
 // RUN: attn-opt %S/Inputs/composite.mlir -attn-raise -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=RAISED
 
-// CHECK: unraised.mlir:[[#@LINE+19]]:8: remark: softmax(Q K^T) V is left as it is, and -attn-raise=linalg=1 makes it an attn.forward
+// CHECK: unraised.mlir:[[#@LINE+22]]:8: remark: softmax(Q K^T) V is left as it is, and -attn-raise=linalg=1 makes it an attn.forward
 // CHECK-NOT: tile.kernel
 // CHECK: func.func @f
+
+// RUN: not attn-opt %S/Inputs/softcap.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=MISS
+// MISS: softcap.mlir:4:8: remark: 'onnx.Attention' is left as it is, and -attn-raise does not take it: softcap: attn.forward has none
 
 // RAISED: remark: {{.*}} becomes an attn.forward
 // RAISED-NOT: remark

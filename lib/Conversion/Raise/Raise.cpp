@@ -194,7 +194,11 @@ void RaisePass::tryOne(Operation *op) {
   std::string title = titleOf(op);
   if (reason) {
     added.takeBack();
-    op->emitRemark() << title << " is not raised: " << *reason;
+    op->emitRemark() << title
+                     << (reportOnly ? " is left as it is, and -attn-raise "
+                                      "does not take it: "
+                                    : " is not raised: ")
+                     << *reason;
     return;
   }
   bool isPattern = !formOf(op);

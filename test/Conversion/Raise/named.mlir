@@ -91,20 +91,6 @@ func.func private @impl(%q: tensor<1x8x?x64xf16>, %k: tensor<1x2x?x64xf16>, %v: 
 
 // -----
 
-// A composite of another name is left alone.
-// CHECK-LABEL: @kept
-func.func @kept(%q: tensor<4xf32>) -> tensor<4xf32> {
-  // CHECK: "stablehlo.composite"
-  %o = "stablehlo.composite"(%q) <{name = "chlo.erf", decomposition = @other}> : (tensor<4xf32>) -> tensor<4xf32>
-  return %o : tensor<4xf32>
-}
-// CHECK: @other
-func.func private @other(%q: tensor<4xf32>) -> tensor<4xf32> {
-  return %q : tensor<4xf32>
-}
-
-// -----
-
 // An integer scale is a scale, and rank 3 has one head.
 // CHECK-LABEL: @tenstorrent
 // CHECK: attn.forward {{.*}} mask(causal) scale(1.000000e+00) : tensor<2x1x50x64xbf16>
