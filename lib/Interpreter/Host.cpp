@@ -119,6 +119,9 @@ private:
   LogicalResult execute(memref::ExtractStridedMetadataOp op);
   LogicalResult execute(memref::ReinterpretCastOp op);
   LogicalResult execute(memref::SubViewOp op);
+  LogicalResult execute(memref::TransposeOp op);
+  LogicalResult execute(memref::ExpandShapeOp op);
+  LogicalResult execute(memref::CollapseShapeOp op);
   LogicalResult execute(memref::CopyOp op);
   LogicalResult execute(tile::CounterOp op);
   LogicalResult execute(tile::ScratchOp op);
@@ -194,8 +197,9 @@ LogicalResult Host::execute(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<memref::AllocOp, memref::DeallocOp, memref::DimOp, memref::CastOp,
             memref::ExtractStridedMetadataOp, memref::ReinterpretCastOp,
-            memref::SubViewOp, memref::CopyOp, tile::CounterOp, tile::ScratchOp,
-            tile::LaunchOp, scf::ForOp, cf::AssertOp>(
+            memref::SubViewOp, memref::TransposeOp, memref::ExpandShapeOp,
+            memref::CollapseShapeOp, memref::CopyOp, tile::CounterOp,
+            tile::ScratchOp, tile::LaunchOp, scf::ForOp, cf::AssertOp>(
           [&](auto known) { return execute(known); })
       .Default([&](Operation *other) { return executeScalar(other); });
 }
@@ -385,6 +389,68 @@ LogicalResult Host::execute(memref::SubViewOp op) {
     part.strides.push_back(source.strides[i] * steps[i]);
   }
   set(op.getResult(), part);
+  return success();
+}
+
+LogicalResult Host::execute(memref::TransposeOp op) {
+  HostArray source = array(op.getIn());
+  HostArray result = source;
+  for (auto [to, expr] : llvm::enumerate(op.getPermutation().getResults())) {
+    unsigned from = cast<AffineDimExpr>(expr).getPosition();
+    result.sizes[to] = source.sizes[from];
+    result.strides[to] = source.strides[from];
+  }
+  set(op.getResult(), result);
+  return success();
+}
+
+LogicalResult Host::execute(memref::ExpandShapeOp op) {
+  HostArray source = array(op.getSrc());
+  HostArray result{
+      source.base,
+      source.offset,
+      integers(getMixedValues(op.getStaticOutputShape(), op.getOutputShape(),
+                              op.getContext())),
+      {},
+      source.elementType};
+  result.strides.assign(result.sizes.size(), 0);
+  for (auto [dim, group] : llvm::enumerate(op.getReassociationIndices())) {
+    int64_t stride = source.strides[dim], count = 1;
+    for (int64_t part : llvm::reverse(group)) {
+      result.strides[part] = stride;
+      stride *= result.sizes[part];
+      count *= result.sizes[part];
+    }
+    if (count != source.sizes[dim])
+      return op.emitError("expects extents of ")
+             << source.sizes[dim] << " elements in place of dimension " << dim
+             << ", but got " << count;
+  }
+  set(op.getResult(), result);
+  return success();
+}
+
+LogicalResult Host::execute(memref::CollapseShapeOp op) {
+  HostArray source = array(op.getSrc());
+  HostArray result{source.base, source.offset, {}, {}, source.elementType};
+  for (const ReassociationIndices &group : op.getReassociationIndices()) {
+    // Extents of 1 do not count; the others must lie in one row.
+    int64_t size = 1, stride = 1;
+    for (int64_t part : llvm::reverse(group)) {
+      if (source.sizes[part] == 1)
+        continue;
+      if (size == 1)
+        stride = source.strides[part];
+      else if (source.strides[part] != stride * size)
+        return op.emitError("expects dimensions that lie in one row, but got "
+                            "a stride of ")
+               << source.strides[part] << " in dimension " << part;
+      size *= source.sizes[part];
+    }
+    result.sizes.push_back(size);
+    result.strides.push_back(stride);
+  }
+  set(op.getResult(), result);
   return success();
 }
 

@@ -24,11 +24,16 @@ static void addBufferization(OpPassManager &pm) {
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
+  pm.addPass(attn::createFoldTransposesPass());
   pm.addPass(createConvertLinalgToLoopsPass());
 }
 
 void attn::buildAttnToTilePipeline(OpPassManager &pm,
                                    const LoweringOptions &options) {
+  // Attention that is not ours is not compiled, and somebody should say so.
+  RaisePassOptions raise;
+  raise.reportOnly = true;
+  pm.addPass(createRaisePass(raise));
   AttachMachinePassOptions machine;
   machine.machine = options.machine;
   pm.addPass(createAttachMachinePass(machine));

@@ -10,6 +10,7 @@
 
 #include "Execution.h"
 #include "Function.h"
+#include "NumpyFiles.h"
 #include "Reference.h"
 #include "Report.h"
 
@@ -84,6 +85,11 @@ struct Options {
           clEnumValN(Inputs::infinity, "inf", "one key holds an infinity"),
           clEnumValN(Inputs::large, "large", "Q and K are 8 times as large")),
       llvm::cl::init(Inputs::normal), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> arrays{
+      "arrays",
+      llvm::cl::desc("take arguments from FOLDER/argument0.npy, ..., write "
+                     "FOLDER/result0.npy, ..., and compare nothing"),
+      llvm::cl::value_desc("folder"), llvm::cl::cat(category)};
   llvm::cl::opt<int64_t> repeat{
       "repeat", llvm::cl::desc("launches to time on a GPU (default 20)"),
       llvm::cl::init(20), llvm::cl::cat(category)};
@@ -214,6 +220,46 @@ static std::string describe(const Attention &attention) {
 }
 
 /// Runs where it was asked for and fills the report.
+static LogicalResult launch(const Options &options, Execution &execution,
+                            const Program &program,
+                            const std::optional<runtime::Gpu> &gpu,
+                            Location location, Report &report) {
+  if (!gpu) {
+    FailureOr<tile::Traffic> traffic = runInterpreted(execution, location);
+    if (failed(traffic))
+      return failure();
+    report.traffic = *traffic;
+    return success();
+  }
+  FailureOr<std::vector<double>> seconds =
+      runOnGpu(execution, program, *gpu, options.repeat, location);
+  if (failed(seconds))
+    return failure();
+  llvm::sort(*seconds);
+  report.repeat = seconds->size();
+  report.seconds = seconds->empty() ? 0 : (*seconds)[seconds->size() / 2];
+  return success();
+}
+
+/// Runs on the caller's arrays.
+static LogicalResult executeOn(ArrayRef<NumpyArray> arguments,
+                               const Options &options, const Function &function,
+                               const Program &program,
+                               const std::optional<runtime::Gpu> &gpu,
+                               Report &report) {
+  FailureOr<Execution> execution =
+      prepare(function, program, options.inputs, options.seed,
+              /*guardBytes=*/0);
+  if (failed(execution))
+    return failure();
+  fillArguments(*execution, arguments);
+  func::FuncOp op = function.op;
+  if (failed(launch(options, *execution, program, gpu, op.getLoc(), report)))
+    return failure();
+  return writeResults(*execution, op, options.arrays);
+}
+
+/// Runs on random inputs, and compares.
 static LogicalResult execute(const Options &options, const Function &function,
                              const Program &program,
                              const std::optional<runtime::Gpu> &gpu,
@@ -235,20 +281,8 @@ static LogicalResult execute(const Options &options, const Function &function,
       before.push_back(array.bytes);
 
   progress.begin(gpu ? "running on the GPU" : "running on the interpreter");
-  if (gpu) {
-    FailureOr<std::vector<double>> seconds =
-        runOnGpu(*execution, program, *gpu, options.repeat, location);
-    if (failed(seconds))
-      return failure();
-    llvm::sort(*seconds);
-    report.repeat = seconds->size();
-    report.seconds = seconds->empty() ? 0 : (*seconds)[seconds->size() / 2];
-  } else {
-    FailureOr<tile::Traffic> traffic = runInterpreted(*execution, location);
-    if (failed(traffic))
-      return failure();
-    report.traffic = *traffic;
-  }
+  if (failed(launch(options, *execution, program, gpu, location, report)))
+    return failure();
 
   for (const Attention &attention : function.attentions)
     for (const auto &[role, position] : attention.inputs)
@@ -296,7 +330,14 @@ static LogicalResult runFile(const Options &options) {
   FailureOr<func::FuncOp> op = findFunction(*module, options.function);
   if (failed(op))
     return failure();
-  FailureOr<Function> function = readFunction(*op, extents);
+  FailureOr<std::vector<NumpyArray>> arguments = std::vector<NumpyArray>();
+  if (!options.arrays.empty())
+    arguments = readArguments(*op, options.arrays);
+  if (failed(arguments))
+    return failure();
+  FailureOr<Function> function = options.arrays.empty()
+                                     ? readFunction(*op, extents)
+                                     : functionOn(*op, *arguments);
   if (failed(function))
     return failure();
   // Only this function is compiled; it calls no other.
@@ -330,7 +371,11 @@ static LogicalResult runFile(const Options &options) {
     report.problems.push_back(describe(attention));
     report.flops += usefulFlops(attention.problem);
   }
-  if (failed(execute(options, *function, *program, gpu, report)))
+  LogicalResult executed =
+      options.arrays.empty()
+          ? execute(options, *function, *program, gpu, report)
+          : executeOn(*arguments, options, *function, *program, gpu, report);
+  if (failed(executed))
     return failure();
   if (options.json)
     report.printJson(llvm::outs());

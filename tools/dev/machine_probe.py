@@ -100,7 +100,7 @@ def test_python():
 
 def python_features():
     """Which of the packages that tests ask for their Python can import."""
-    names = ("pytest", "numpy", "matplotlib", "mypy", "torch", "jax")
+    names = ("pytest", "numpy", "matplotlib", "mypy", "onnx", "torch", "jax")
     code = ("import importlib.util as u, sys\n"
             "print(*[n for n in sys.argv[1:] if u.find_spec(n)])")
     done = subprocess.run([test_python(), "-c", code, *names],

@@ -74,7 +74,9 @@ def check_passes(tree):
         for name, flag in passes:
             if layer == "Conversion":
                 file = f"lib/Conversion/{name}/{name}.cpp"
-                expected = "convert-" + kebab(name)
+                # A conversion goes from one dialect to another, by its name.
+                expected = ("convert-" if "To" in name else "attn-") + kebab(
+                    name)
                 tests = tree.under(f"test/Conversion/{name}/", ".mlir")
             else:
                 file = f"lib/Transforms/{name}.cpp"

@@ -5,6 +5,50 @@
 
 include "mlir/Pass/PassBase.td"
 
+def RaisePass : Pass<"attn-raise", "mlir::ModuleOp"> {
+  let summary = "make attn.forward of the attention of other dialects";
+  let description = [{
+    Before: tensors, and among their ops attention in somebody else's form.
+    After: each that `attn.forward` can express is one, with the reshapes and
+    transposes that it takes, and a remark says what it has become.  Each that
+    it cannot express stays as it was, and a remark says why.
+
+    Ops of dialects that are not registered are read in generic form
+    (`--allow-unregistered-dialect`):
+
+    | op | of |
+    |---|---|
+    | `stablehlo.composite`, `stablehlo.custom_call` | StableHLO, under the names `attn.forward` and `tenstorrent.scaled_dot_product_attention` |
+    | `tm_tensor.attention` | torch-mlir |
+    | `onnx.Attention` | onnx-mlir, opset 23 to 25 |
+    | `iree_linalg_ext.attention` | IREE |
+
+    With `linalg` also the pattern softmax(scale Q K^T + mask) V of linalg ops,
+    whatever is fused, broadcast, collapsed or transposed in it; without, a
+    remark tells of it.  Query heads that share keys, of which K and V are
+    broadcast, become groups.
+
+    ```mlir
+    %o = "tm_tensor.attention"(%q, %k, %v, %out) <{operandSegmentSizes = array<i32: 3, 1>}>
+        : (tensor<8x100x64xf16>, tensor<8x100x64xf16>, tensor<8x100x64xf16>, tensor<8x100x64xf16>)
+       -> tensor<8x100x64xf16>
+    // remark: 'tm_tensor.attention' becomes an attn.forward: mask none, scale 0.125, 1 heads over 1
+    ```
+
+    A mask must be a band: a named one, a constant, or made of row numbers.
+    Numbers can change, and the remark says how: sums and statistics of
+    `attn.forward` are f32, and factors of f32 are multiplied in `tf32x3`.
+  }];
+  let options = [
+    Option<"linalg", "linalg", "bool", /*default=*/"false",
+           "also raise softmax(Q K^T) V of linalg ops">,
+    Option<"reportOnly", "report-only", "bool", /*default=*/"false",
+           "change nothing, and say in remarks what would be raised">,
+  ];
+  let dependentDialects = ["::attn::AttnDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnToTilePass : Pass<"convert-attn-to-tile", "mlir::ModuleOp"> {
   let summary = "build the kernel that each attn op's schedule names";
   let description = [{

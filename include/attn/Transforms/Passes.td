@@ -111,6 +111,24 @@ def SelectSchedulePass : Pass<"attn-select-schedule", "mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Apply
+//===----------------------------------------------------------------------===//
+
+def FoldTransposesPass : Pass<"attn-fold-transposes"> {
+  let summary = "let attention read and write transposed arrays in place";
+  let description = [{
+    Before: memrefs, with `linalg.transpose` in front of attn ops or behind
+    them, as after `-attn-raise` and bufferization of a model whose arrays are
+    `[batch, rows, heads, d]`.  After: views in place of those that only
+    attention reads or writes, so that nothing is moved.
+
+    Rows must stay rows, and what a view is of must not be written later.
+    Other transposes stay.
+  }];
+  let dependentDialects = ["mlir::memref::MemRefDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // Check
 //===----------------------------------------------------------------------===//
 
