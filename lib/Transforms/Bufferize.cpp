@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
@@ -32,6 +33,9 @@ static OpPassManager pipeline() {
       bufferization::LayoutMapOption::IdentityLayoutMap;
   passes.addPass(bufferization::createOneShotBufferizePass(options));
   passes.addPass(createConvertLinalgToLoopsPass());
+  // A slice that was written in place is copied into itself.
+  passes.addPass(createCSEPass());
+  passes.addPass(createCanonicalizerPass());
   return passes;
 }
 

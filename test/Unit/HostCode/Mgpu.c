@@ -92,8 +92,7 @@ static void note(const char *format, ...) {
   fclose(file);
 }
 
-/* The newest of the pieces that hold an address: the driver gives the place of
-   a freed one to another. */
+/* The piece that holds an address; one that is freed has no bytes. */
 static int pieceOf(uintptr_t address) {
   int i;
   for (i = pieceCount - 1; i >= 0; --i)
@@ -228,7 +227,11 @@ SHOWN void *mgpuMemAlloc(uint64_t bytes, void *stream, int8_t isShared) {
 SHOWN void mgpuMemFree(void *memory, void *stream) {
   char text[64];
   (void)stream;
+  if (!memory) /* of no bytes */
+    return;
   note("free %s\n", say(text, sizeof(text), (uintptr_t)memory));
+  if (pieceOf((uintptr_t)memory) >= 0)
+    pieces[pieceOf((uintptr_t)memory)].bytes = 0;
   CALL(cuMemFree_v2, (uint64_t), (uint64_t)(uintptr_t)memory);
 }
 
