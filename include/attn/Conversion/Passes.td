@@ -33,8 +33,9 @@ def TileToNVVMPass : Pass<"convert-tile-to-nvvm", "mlir::ModuleOp"> {
     Before: `gpu.module`s with `tile.kernel`s and `tile.launch`es on the host.
     After: `llvm.func` kernels that hold NVVM ops, `arith` and `scf` on scalars,
     and `gpu.launch_func`.  A tensor map is an aggregate of 128 bytes among the
-    operands of a launch, encoded by a call of libattn's
-    `attn_encode_tensor_map`; a counter is device memory of the function.
+    operands of a launch, encoded by a call of `attn_encode_tensor_map` of
+    libattn_runtime; counters and scratch are memory of the GPU, in asynchronous
+    form as upstream's `-gpu-to-llvm` wants it.
 
     A fragment becomes the registers that each lane holds of it, a buffer its
     address, a view its address, stride and row count.  Fences, lane indices
