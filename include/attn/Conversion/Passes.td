@@ -8,9 +8,9 @@ include "mlir/Pass/PassBase.td"
 def AttnToTilePass : Pass<"convert-attn-to-tile", "mlir::ModuleOp"> {
   let summary = "build the kernel that each attn op's schedule names";
   let description = [{
-    Before: `attn.forward` on memrefs, each with a `schedule`; the module says
-    its `attn.machine`.  After: one `gpu.module` with a `tile.kernel` per kind of
-    problem, and a `tile.launch` in place of each op, with the grid, extents,
+    Before: `attn.forward` on memrefs, each with a `schedule`; the module, or one
+    around it, says its `attn.machine`.  After: one `gpu.module` in each module
+    with such ops, with a `tile.kernel` per kind of problem, and a `tile.launch` in place of each op, with the grid, extents,
     strides and mask worked out on the host, and an assertion for each limit of
     sizes (Schedule/Limits.h) that they may turn out to break.  Ops that differ
     only in batch, rows or strides share a kernel.

@@ -57,7 +57,8 @@ def AttachMachinePass : Pass<"attn-attach-machine", "mlir::ModuleOp"> {
     The machine is written as between the brackets of `#attn.machine`, so facts
     can be overridden: `machine="h100_sxm, smem_bytes_per_block = 65536"`.
     Without the option a machine that the module already names stays, and
-    a module that names none is compiled for `h100_sxm`. No device is asked:
+    a module that names none is compiled for `h100_sxm`. A module in it that
+    names a machine of its own is compiled for that one. No device is asked:
     the same input gives the same code everywhere.
   }];
   let options = [
