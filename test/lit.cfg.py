@@ -51,6 +51,12 @@ config.environment["ATTN_FAKE_CUDA"] = os.path.join(
 config.substitutions.append(("%python", python))
 config.substitutions.append(("%root", config.attn_source))
 config.substitutions.append(("%build", config.attn_build))
+# Host code runs on the fake driver and tells its calls (Unit/HostCode/Mgpu.c).
+config.substitutions.append(("%mlir_lib", os.path.join(
+    os.path.dirname(config.llvm_tools), "lib")))
+config.substitutions.append(("%mgpu", ",".join(
+    os.path.join(config.attn_build, library)
+    for library in ("test/mgpu/mgpu.so", "lib/libattn_runtime.so"))))
 
 # With ATTN_ROUNDTRIP=1 what every attn-opt reads and prints is parsed again.
 switch = lit_config.params.get("roundtrip", os.environ.get("ATTN_ROUNDTRIP"))

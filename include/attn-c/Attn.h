@@ -297,8 +297,11 @@ typedef enum attn_element {
 
 /* Writes the tensor map that a kernel takes for an array [batch, heads, rows,
    columns] at an address of the current context's GPU: 128 bytes at `map`, a
-   multiple of 64.  Four sizes and four strides, in elements.  Host code that
-   -convert-tile-to-nvvm makes calls it. */
+   multiple of 64.  Four sizes and four strides, in elements.  Where no context
+   is current, the GPU is the one that the address belongs to, or else the
+   first. Host code that -convert-tile-to-nvvm makes calls it without a status,
+   and stops unless it gives ATTN_OK.  libattn_runtime, which holds no compiler,
+   has it too; there the reason goes to stderr if there is no status. */
 ATTN_EXPORT int32_t attn_encode_tensor_map(
     void *map, int32_t element, uint64_t address, const int64_t *sizes,
     const int64_t *strides, int32_t box_rows, attn_status *status);

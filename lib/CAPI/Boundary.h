@@ -30,10 +30,6 @@ int32_t guardedLaunch(attn_status *status, llvm::function_ref<Outcome()> work);
 /// Hands a string to the caller.
 Outcome give(llvm::StringRef text, char **place);
 
-inline Fault invalid(const std::string &message) {
-  return {ATTN_INVALID_ARGUMENT, message};
-}
-
 inline llvm::StringRef orEmpty(const char *text) { return text ? text : ""; }
 
 } // namespace attn

@@ -19,6 +19,10 @@ struct Fault {
 /// Nothing, or why not.
 using Outcome = std::optional<Fault>;
 
+inline Fault invalid(const std::string &message) {
+  return {ATTN_INVALID_ARGUMENT, message};
+}
+
 } // namespace attn
 
 #endif

@@ -1,84 +1,14 @@
 //===- TensorMaps.cpp - attn-c/Attn.h: encoding tensor maps ---------------===//
 
 #include "Boundary.h"
-
-#include "attn/Runtime/TensorMap.h"
-
-#include <map>
-#include <mutex>
+#include "EncodeTensorMap.h"
 
 using namespace attn;
-
-/// The GPU whose context is current on this thread; each is opened once.
-static runtime::Expected<runtime::Gpu> currentGpu() {
-  runtime::Expected<int> ordinal = runtime::Gpu::currentOrdinal();
-  if (!ordinal)
-    return ordinal.status();
-  static std::mutex mutex;
-  static auto *gpus = new std::map<int, runtime::Gpu>(); // may outlive statics
-  std::lock_guard<std::mutex> lock(mutex);
-  if (auto known = gpus->find(*ordinal); known != gpus->end())
-    return known->second;
-  runtime::Expected<runtime::Gpu> gpu = runtime::Gpu::open(*ordinal);
-  if (gpu)
-    gpus->emplace(*ordinal, *gpu);
-  return gpu;
-}
-
-static std::optional<runtime::MapElement> elementOf(int32_t number) {
-  switch (number) {
-  case ATTN_ELEMENT_BF16:
-    return runtime::MapElement::bf16;
-  case ATTN_ELEMENT_F16:
-    return runtime::MapElement::f16;
-  case ATTN_ELEMENT_U8:
-    return runtime::MapElement::u8;
-  case ATTN_ELEMENT_F32:
-    return runtime::MapElement::f32;
-  default:
-    return std::nullopt;
-  }
-}
-
-static Outcome encode(void *map, int32_t number, uint64_t address,
-                      const int64_t *sizes, const int64_t *strides,
-                      int32_t boxRows) {
-  using runtime::TensorMap;
-  if (!map || !sizes || !strides)
-    return invalid("expects a place for the map, sizes and strides");
-  if (reinterpret_cast<uintptr_t>(map) % TensorMap::kAlignment != 0)
-    return invalid("expects a place for the map at a multiple of " +
-                   std::to_string(TensorMap::kAlignment) + " bytes");
-  std::optional<runtime::MapElement> element = elementOf(number);
-  if (!element)
-    return invalid("expects an element of 0 to 3, but got " +
-                   std::to_string(number));
-  if (sizes[3] > 1 && strides[3] != 1)
-    return invalid("expects columns side by side, but got a stride of " +
-                   std::to_string(strides[3]));
-  runtime::Expected<runtime::Gpu> gpu = currentGpu();
-  if (!gpu)
-    return Fault{ATTN_DEVICE_ERROR, gpu.message()};
-  runtime::TensorMapShape shape;
-  shape.element = *element;
-  shape.boxRows = boxRows;
-  for (int i = 0; i < 4; ++i)
-    shape.extents[i] = sizes[3 - i];
-  for (int i = 0; i < 3; ++i)
-    if (sizes[2 - i] > 1)
-      shape.strides[i] = strides[2 - i] * shape.elementBytes();
-  runtime::Expected<TensorMap> made = gpu->tensorMap(shape);
-  if (!made)
-    return invalid(made.message());
-  if (runtime::Status status = made->write(address, map); !status.ok())
-    return invalid(status.message());
-  return std::nullopt;
-}
 
 int32_t attn_encode_tensor_map(void *map, int32_t element, uint64_t address,
                                const int64_t *sizes, const int64_t *strides,
                                int32_t boxRows, attn_status *status) {
   return guarded(status, [&] {
-    return encode(map, element, address, sizes, strides, boxRows);
+    return encodeTensorMap(map, element, address, sizes, strides, boxRows);
   });
 }

@@ -124,10 +124,16 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   return problem;
 }
 
-std::optional<attn::Machine> attn::machineFor(Operation *op) {
+attn::MachineAttr attn::machineAttrOf(Operation *op) {
   for (; op; op = op->getParentOp())
     if (isa<ModuleOp>(op))
       if (auto machine = op->getAttrOfType<MachineAttr>(machineAttrName))
-        return machine.resolve();
+        return machine;
+  return {};
+}
+
+std::optional<attn::Machine> attn::machineFor(Operation *op) {
+  if (MachineAttr machine = machineAttrOf(op))
+    return machine.resolve();
   return std::nullopt;
 }

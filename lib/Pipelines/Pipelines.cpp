@@ -5,31 +5,14 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Transforms/Passes.h"
 
-#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
-#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace attn;
 
-/// Sums of gradients, which -attn-differentiate writes where a value is used
-/// more than once, are arith ops on tensors.  Those do not bufferize, linalg
-/// ops do.
-static void addBufferization(OpPassManager &pm) {
-  pm.addPass(createConvertElementwiseToLinalgPass());
-  bufferization::OneShotBufferizePassOptions options;
-  options.bufferizeFunctionBoundaries = true;
-  // A layer in a loop gives the next round another array than it took.
-  options.allowReturnAllocsFromLoops = true;
-  options.functionBoundaryTypeConversion =
-      bufferization::LayoutMapOption::IdentityLayoutMap;
-  pm.addPass(bufferization::createOneShotBufferizePass(options));
-  pm.addPass(attn::createFoldTransposesPass());
-  pm.addPass(createConvertLinalgToLoopsPass());
-}
-
-void attn::buildAttnToTilePipeline(OpPassManager &pm,
-                                   const LoweringOptions &options) {
+static void buildToTile(OpPassManager &pm, const LoweringOptions &options,
+                        ArrayMemory memory) {
   // Attention that is not ours is not compiled, and somebody should say so.
   RaisePassOptions raise;
   raise.reportOnly = true;
@@ -43,7 +26,11 @@ void attn::buildAttnToTilePipeline(OpPassManager &pm,
   pm.addPass(createSelectSchedulePass(select));
   // What nobody uses is not computed; what is wrong with it has been told.
   pm.addPass(createCanonicalizerPass());
-  addBufferization(pm);
+  pm.addPass(createBufferizePass());
+  if (memory != ArrayMemory::open)
+    pm.addPass(createDeallocateBuffersPass());
+  if (memory == ArrayMemory::host)
+    pm.addPass(createCopyToDevicePass());
   pm.addPass(createAttnToTilePass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -52,7 +39,13 @@ void attn::buildAttnToTilePipeline(OpPassManager &pm,
   pm.addPass(createCheckTrafficPass());
 }
 
+void attn::buildAttnToTilePipeline(OpPassManager &pm,
+                                   const LoweringOptions &options) {
+  buildToTile(pm, options, options.memory);
+}
+
 void attn::buildTileToNVVMPipeline(OpPassManager &pm) {
+  pm.addPass(createAllocateOnDevicePass());
   pm.addPass(createAttachNVVMTargetPass());
   pm.addPass(createTileToNVVMPass());
   pm.addPass(createLowerKernelsPass());
@@ -66,7 +59,9 @@ void attn::buildNVVMToBinaryPipeline(OpPassManager &pm, BinaryFormat format) {
 
 void attn::buildAttnToNVVMPipeline(OpPassManager &pm,
                                    const LoweringOptions &options) {
-  buildAttnToTilePipeline(pm, options);
+  ArrayMemory memory = options.memory;
+  buildToTile(pm, options,
+              memory == ArrayMemory::open ? ArrayMemory::device : memory);
   buildTileToNVVMPipeline(pm);
 }
 

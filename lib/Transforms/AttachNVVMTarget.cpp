@@ -30,27 +30,28 @@ struct AttachNVVMTargetPass
   using AttachNVVMTargetPassBase::AttachNVVMTargetPassBase;
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    SmallVector<gpu::GPUModuleOp> kernels;
-    for (auto each : module.getOps<gpu::GPUModuleOp>())
-      if (!each.getOps<tile::KernelOp>().empty())
-        kernels.push_back(each);
-    if (kernels.empty())
-      return;
-    auto attribute = module->getAttrOfType<MachineAttr>(machineAttrName);
-    if (!attribute) {
-      module.emitError("expects the module attribute ")
-          << machineAttrName << ": run -attn-attach-machine first";
-      return signalPassFailure();
-    }
-    Machine machine = attribute.resolve();
+    WalkResult walked = getOperation().walk([&](gpu::GPUModuleOp each) {
+      return each.getOps<tile::KernelOp>().empty() || succeeded(attach(each))
+                 ? WalkResult::skip()
+                 : WalkResult::interrupt();
+    });
+    if (walked.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult attach(gpu::GPUModuleOp kernels) {
+    std::optional<Machine> machine = machineFor(kernels);
+    if (!machine)
+      return kernels->getParentOfType<ModuleOp>().emitError(
+                 "expects the module attribute ")
+             << machineAttrName << ": run -attn-attach-machine first";
     Attribute target = NVVM::NVVMTargetAttr::get(
-        &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", machine.chip,
-        ptxFeature(machine));
-    for (gpu::GPUModuleOp kernel : kernels) {
-      kernel.setTargetsAttr(ArrayAttr::get(&getContext(), target));
-      kernel->setAttr(kernelsAttrName, UnitAttr::get(&getContext()));
-    }
+        &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", machine->chip,
+        ptxFeature(*machine));
+    kernels.setTargetsAttr(ArrayAttr::get(&getContext(), target));
+    kernels->setAttr(kernelsAttrName, UnitAttr::get(&getContext()));
+    return success();
   }
 };
 

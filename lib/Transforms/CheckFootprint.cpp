@@ -72,7 +72,7 @@ struct CheckFootprintPass
     WalkResult result = getOperation().walk([&](tile::KernelOp kernel) {
       auto attribute = kernel->getAttrOfType<MachineAttr>("machine");
       if (!attribute)
-        attribute = getOperation()->getAttrOfType<MachineAttr>(machineAttrName);
+        attribute = machineAttrOf(kernel);
       if (!attribute) {
         kernel.emitOpError("expects a machine, on the kernel or the module");
         return WalkResult::interrupt();

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/IR/Attn.h"
 #include "attn/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -43,9 +44,16 @@ struct LowerKernelsPass : attn::impl::LowerKernelsPassBase<LowerKernelsPass> {
 
   void runOnOperation() override {
     OpPassManager kernels = pipeline();
-    for (auto each : getOperation().getOps<gpu::GPUModuleOp>())
-      if (each->hasAttr(kernelsAttrName) && failed(runPipeline(kernels, each)))
+    SmallVector<gpu::GPUModuleOp> ours;
+    getOperation().walk([&](gpu::GPUModuleOp each) {
+      if (each->hasAttr(kernelsAttrName))
+        ours.push_back(each);
+    });
+    for (gpu::GPUModuleOp each : ours)
+      if (failed(runPipeline(kernels, each)))
         return signalPassFailure();
+    getOperation().walk(
+        [](ModuleOp module) { module->removeAttr(machineAttrName); });
   }
 };
 

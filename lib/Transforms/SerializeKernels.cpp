@@ -39,9 +39,13 @@ struct SerializeKernelsPass
           << format.getValue() << "'";
       return signalPassFailure();
     }
-    for (auto each :
-         llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
-      if (each->hasAttr(kernelsAttrName) && failed(serialize(each, *target)))
+    SmallVector<gpu::GPUModuleOp> ours;
+    module.walk([&](gpu::GPUModuleOp each) {
+      if (each->hasAttr(kernelsAttrName))
+        ours.push_back(each);
+    });
+    for (gpu::GPUModuleOp each : ours)
+      if (failed(serialize(each, *target)))
         return signalPassFailure();
   }
 

@@ -1,8 +1,8 @@
 // A value that is used twice has a sum of gradients, which is an arith op on
 // tensors, and a destination has zeros.  They become loops of the host between
-// the launches.
+// the launches, on arrays of the host.
 // RUN: attn-opt %s -attn-differentiate -attn-to-tile=machine=h100_sxm | FileCheck %s
-// RUN: attn-opt %s -attn-differentiate -attn-to-binary="machine=h100_sxm format=isa" | FileCheck %s --check-prefix=BINARY
+// RUN: attn-opt %s -attn-differentiate -attn-to-binary="machine=h100_sxm format=isa memory=host" | FileCheck %s --check-prefix=BINARY
 
 // CHECK-NOT: linalg.
 // BINARY: gpu.binary @{{.*}} [#gpu.object<

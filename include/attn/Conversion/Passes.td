@@ -52,9 +52,9 @@ def RaisePass : Pass<"attn-raise", "mlir::ModuleOp"> {
 def AttnToTilePass : Pass<"convert-attn-to-tile", "mlir::ModuleOp"> {
   let summary = "build the kernel that each attn op's schedule names";
   let description = [{
-    Before: `attn.forward` on memrefs, each with a `schedule`; the module says
-    its `attn.machine`.  After: one `gpu.module` with a `tile.kernel` per kind of
-    problem, and a `tile.launch` in place of each op, with the grid, extents,
+    Before: `attn.forward` on memrefs, each with a `schedule`; the module, or one
+    around it, says its `attn.machine`.  After: one `gpu.module` in each module
+    with such ops, with a `tile.kernel` per kind of problem, and a `tile.launch` in place of each op, with the grid, extents,
     strides and mask worked out on the host, and an assertion for each limit of
     sizes (Schedule/Limits.h) that they may turn out to break.  Ops that differ
     only in batch, rows or strides share a kernel.
@@ -77,8 +77,9 @@ def TileToNVVMPass : Pass<"convert-tile-to-nvvm", "mlir::ModuleOp"> {
     Before: `gpu.module`s with `tile.kernel`s and `tile.launch`es on the host.
     After: `llvm.func` kernels that hold NVVM ops, `arith` and `scf` on scalars,
     and `gpu.launch_func`.  A tensor map is an aggregate of 128 bytes among the
-    operands of a launch, encoded by a call of libattn's
-    `attn_encode_tensor_map`; a counter is device memory of the function.
+    operands of a launch, encoded by a call of `attn_encode_tensor_map` of
+    libattn_runtime; counters and scratch are memory of the GPU, in asynchronous
+    form as upstream's `-gpu-to-llvm` wants it.
 
     A fragment becomes the registers that each lane holds of it, a buffer its
     address, a view its address, stride and row count.  Fences, lane indices

@@ -156,7 +156,9 @@ Problem problemOf(AttentionOpInterface op, DynamicSizes assumed = {});
 /// kMaxAlignment: what the type and the op's `alignment` tell.
 int64_t rowAlignment(AttentionOpInterface op, mlir::Value array);
 
-/// The machine that the nearest module around `op` names, if any does.
+/// The machine that the nearest module around `op` names; null if none does.
+MachineAttr machineAttrOf(mlir::Operation *op);
+/// The same with all that is known of it.
 std::optional<Machine> machineFor(mlir::Operation *op);
 
 } // namespace attn

@@ -16,6 +16,10 @@
 
 namespace attn {
 
+/// Where the arrays of attention lie.  `open` leaves it to who runs the tiles,
+/// and is the GPU in pipelines that make code of the host.
+enum class ArrayMemory { open, device, host };
+
 /// Options of the first two pipelines, and of every one that holds them.
 struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   PassOptions::Option<std::string> machine{
@@ -32,6 +36,17 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
       *this, "explain",
       llvm::cl::desc("say in remarks what was chosen and why"),
       llvm::cl::init(false)};
+  PassOptions::Option<ArrayMemory> memory{
+      *this, "memory",
+      llvm::cl::desc("where arrays lie, those of tensors too; device for "
+                     "pipelines that make code of the host"),
+      llvm::cl::init(ArrayMemory::open),
+      llvm::cl::values(
+          clEnumValN(ArrayMemory::open, "open", "nobody allocates or copies"),
+          clEnumValN(ArrayMemory::device, "device",
+                     "on the GPU, arguments and results of functions too"),
+          clEnumValN(ArrayMemory::host, "host",
+                     "on the host, copied for each op and back"))};
 };
 
 /// What attn-to-binary makes of a kernel.

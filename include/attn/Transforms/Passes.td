@@ -57,7 +57,8 @@ def AttachMachinePass : Pass<"attn-attach-machine", "mlir::ModuleOp"> {
     The machine is written as between the brackets of `#attn.machine`, so facts
     can be overridden: `machine="h100_sxm, smem_bytes_per_block = 65536"`.
     Without the option a machine that the module already names stays, and
-    a module that names none is compiled for `h100_sxm`. No device is asked:
+    a module that names none is compiled for `h100_sxm`. A module in it that
+    names a machine of its own is compiled for that one. No device is asked:
     the same input gives the same code everywhere.
   }];
   let options = [
@@ -108,6 +109,81 @@ def SelectSchedulePass : Pass<"attn-select-schedule", "mlir::ModuleOp"> {
            "explain every choice in a remark">,
   ];
   let dependentDialects = ["::attn::AttnDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Place arrays
+//===----------------------------------------------------------------------===//
+
+def BufferizePass : Pass<"attn-bufferize", "mlir::ModuleOp"> {
+  let summary = "turn tensors into memrefs, in nested modules too";
+  let description = [{
+    Before: functions on tensors.  After: functions on memrefs without layout,
+    in this module and in the modules in it.  What the host computes, such as
+    sums of gradients, is in loops.
+
+    It is upstream's `-convert-elementwise-to-linalg`, `-one-shot-bufferize` and
+    `-convert-linalg-to-loops` on each module, with `-attn-fold-transposes`
+    before the loops.
+  }];
+}
+
+def DeallocateBuffersPass : Pass<"attn-deallocate-buffers", "mlir::ModuleOp"> {
+  let summary = "free the arrays that bufferization allocates";
+  let description = [{
+    Before: functions on memrefs with `attn` ops, and functions that call them,
+    which allocate by `memref.alloc` and free nothing.  After: each array is
+    freed where the last owner leaves it.  An array that a function returns is
+    the caller's, and an argument stays the caller's, so one that is returned is
+    copied.
+
+    It is upstream's `-ownership-based-buffer-deallocation`.  A function that
+    frees by itself, allocates otherwise, has several blocks or an op of unknown
+    effects stays as it is.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
+def CopyToDevicePass : Pass<"attn-copy-to-device", "mlir::ModuleOp"> {
+  let summary = "give attn ops on arrays of the host copies on the GPU";
+  let description = [{
+    Before: `attn` ops on memrefs in memory of the host.  After: each works on
+    memory of the GPU that is allocated before it and freed behind it.  Inputs
+    are copied there, outputs back.  An array with gaps between its rows goes
+    through one without, which alone can be copied.
+
+    ```mlir
+    attn.forward %q, %k, %v outs(%o : !t) : !t, !t, !t
+    // becomes, with tokens left out
+    %dq = gpu.alloc () : !t
+    gpu.memcpy %dq, %q : !t, !t
+    ... // and so for %k, %v, and without a copy for %o
+    attn.forward %dq, %dk, %dv outs(%do : !t) : !t, !t, !t
+    gpu.memcpy %o, %do : !t, !t
+    gpu.dealloc %dq : !t
+    ```
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def AllocateOnDevicePass : Pass<"attn-allocate-on-device", "mlir::ModuleOp"> {
+  let summary = "allocate on the GPU what kernels of tile.launch get";
+  let description = [{
+    Before: functions with `tile.launch`.  After: every array that a launch may
+    get lies in memory of the GPU: `memref.alloc`, `memref.copy` and
+    `memref.dealloc` of it are `gpu.alloc`, `gpu.memcpy` and `gpu.dealloc`.
+    Arrays are followed through views, loops, branches, and calls within the
+    module.
+
+    Arguments of functions that nobody calls here are the caller's to place.
+    It is an error if the host reads or writes such an array, or if it lies in a
+    global or on the stack.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect"];
 }
 
 //===----------------------------------------------------------------------===//
@@ -187,7 +263,8 @@ def LowerKernelsPass : Pass<"attn-lower-kernels", "mlir::ModuleOp"> {
   let description = [{
     Before: `gpu.module`s with `tile.kernels`, of `scf`, `arith`, `math` and the
     LLVM dialect.  After: they are of the LLVM dialect alone, their loops
-    annotated, canonical.  Other `gpu.module`s stay as they are.
+    annotated, canonical.  Other `gpu.module`s stay as they are.  The module no
+    longer has `attn.machine`, which compilers without this dialect cannot read.
   }];
 }
 

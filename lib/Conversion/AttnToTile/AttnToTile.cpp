@@ -383,9 +383,6 @@ private:
         return op->emitOpError("expects to stand in a function of the host, "
                                "which launches kernels, but got '")
                << parent->getName() << "'";
-      if (isa<ModuleOp>(parent))
-        return op->emitOpError("expects to stand in a function of the "
-                               "outermost module, but got a nested module");
     }
     return success();
   }
@@ -512,22 +509,29 @@ private:
 struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {
   using AttnToTilePassBase::AttnToTilePassBase;
 
+  /// Kernels stand in the module of the ops that need them.
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    SmallVector<AttentionOpInterface> ops;
-    module.walk([&](AttentionOpInterface op) { ops.push_back(op); });
-    if (ops.empty())
-      return;
-    auto machine = module->getAttrOfType<MachineAttr>(machineAttrName);
-    if (!machine) {
-      module.emitError("expects the module attribute ")
-          << machineAttrName << ": run -attn-attach-machine first";
-      return signalPassFailure();
-    }
+    llvm::MapVector<ModuleOp, SmallVector<AttentionOpInterface>> ops;
+    getOperation().walk([&](AttentionOpInterface op) {
+      ops[op->getParentOfType<ModuleOp>()].push_back(op);
+    });
+    for (auto &[module, ofModule] : ops)
+      if (failed(convert(module, ofModule)))
+        return signalPassFailure();
+  }
+
+private:
+  static LogicalResult convert(ModuleOp module,
+                               ArrayRef<AttentionOpInterface> ops) {
+    MachineAttr machine = machineAttrOf(module);
+    if (!machine)
+      return module.emitError("expects the module attribute ")
+             << machineAttrName << ": run -attn-attach-machine first";
     Converter converter(module, machine);
     for (AttentionOpInterface op : ops)
       if (failed(converter.convert(op)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 

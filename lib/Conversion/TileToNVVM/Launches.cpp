@@ -10,8 +10,10 @@
 
 #include "Lane.h"
 
+#include "attn/Conversion/DeviceMemory.h"
 #include "attn/Tile/SharedMemory.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -116,26 +118,51 @@ static FailureOr<Value> encode(ImplicitLocOpBuilder &b, ModuleOp module,
   return LLVM::LoadOp::create(b, mapType, map).getResult();
 }
 
-/// Memory of the function itself, which waits for its launches.
+/// The strides of an array without gaps, and last the number of its elements.
+static SmallVector<OpFoldResult> suffixProducts(ImplicitLocOpBuilder &b,
+                                                ArrayRef<OpFoldResult> sizes) {
+  SmallVector<OpFoldResult> products;
+  Value product = arith::ConstantIndexOp::create(b, 1);
+  for (OpFoldResult size : llvm::reverse(sizes)) {
+    products.insert(products.begin(), getAsOpFoldResult(product));
+    product = b.createOrFold<arith::MulIOp>(
+        product, getValueOrCreateConstantIndexOp(b, b.getLoc(), size));
+  }
+  products.push_back(getAsOpFoldResult(product));
+  return products;
+}
+
+/// Memory of the function itself, which waits for its launches.  A driver has
+/// none without a size, so an array that may be empty is a view of one element.
 static void lowerMemory(Operation *op, bool isZero) {
   OpBuilder builder(op);
   ImplicitLocOpBuilder b(op->getLoc(), builder);
-  auto memory =
-      gpu::AllocOp::create(b, op->getResult(0).getType(), /*asyncToken=*/Type(),
-                           /*asyncDependencies=*/ValueRange(),
-                           /*dynamicSizes=*/op->getOperands(),
-                           /*symbolOperands=*/ValueRange());
-  if (isZero) {
-    Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
-    gpu::MemsetOp::create(b, /*asyncToken=*/Type(),
-                          /*asyncDependencies=*/ValueRange(),
-                          memory.getMemref(), zero);
-  }
+  auto type = cast<MemRefType>(op->getResult(0).getType());
+  SmallVector<OpFoldResult> sizes =
+      getMixedValues(type.getShape(), op->getOperands(), b.getContext());
+  SmallVector<OpFoldResult> strides = suffixProducts(b, sizes);
+  Value count = b.createOrFold<arith::MaxSIOp>(
+      getValueOrCreateConstantIndexOp(b, b.getLoc(), strides.pop_back_val()),
+      arith::ConstantIndexOp::create(b, 1));
+  bool isSome = type.hasStaticShape() && type.getNumElements() > 0;
+  StreamOps before(b);
+  Value memory = isSome
+                     ? before.allocate(type, {})
+                     : before.allocate(MemRefType::get(ShapedType::kDynamic,
+                                                       type.getElementType()),
+                                       count);
+  if (isZero)
+    before.fill(memory, arith::ConstantOp::create(b, b.getI32IntegerAttr(0)));
+  before.wait();
+  Value array = memory;
+  if (!isSome)
+    array = memref::ReinterpretCastOp::create(
+        b, type, memory, b.getIndexAttr(0), sizes, strides);
   b.setInsertionPoint(op->getBlock()->getTerminator());
-  gpu::DeallocOp::create(b, /*asyncToken=*/Type(),
-                         /*asyncDependencies=*/ValueRange(),
-                         memory.getMemref());
-  op->replaceAllUsesWith(ValueRange{memory.getMemref()});
+  StreamOps after(b);
+  after.free(memory);
+  after.wait();
+  op->replaceAllUsesWith(ValueRange{array});
   op->erase();
 }
 
@@ -225,11 +252,14 @@ LogicalResult attn::lowerLaunches(ModuleOp module) {
   });
   for (Operation *op : memories)
     lowerMemory(op, /*isZero=*/isa<CounterOp>(op));
+  llvm::SetVector<ModuleOp> containers;
+  for (LaunchOp op : launches)
+    containers.insert(op->getParentOfType<ModuleOp>());
   for (LaunchOp op : launches)
     if (failed(lowerLaunch(op, symbols)))
       return failure();
-  if (!launches.empty())
-    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
-                    UnitAttr::get(module.getContext()));
+  for (ModuleOp each : containers)
+    each->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                  UnitAttr::get(module.getContext()));
   return success();
 }

@@ -3,7 +3,6 @@
 #include "Lane.h"
 
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace attn;
@@ -84,18 +83,22 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
                            NVVM::NVVMDialect>();
     scf::populateSCFStructuralTypeConversionsAndLegality(types, patterns,
                                                          target);
-    llvm::StringSet<> withRoles;
+    llvm::DenseSet<std::pair<Operation *, StringAttr>> withRoles;
     getOperation().walk([&](RolesOp roles) {
-      withRoles.insert(cast<KernelOp>(roles->getParentOp()).getName());
+      auto kernel = cast<KernelOp>(roles->getParentOp());
+      withRoles.insert({kernel->getParentOp(), kernel.getSymNameAttr()});
     });
     FrozenRewritePatternSet frozen(std::move(patterns));
-    for (auto module : getOperation().getOps<gpu::GPUModuleOp>()) {
-      if (module.getOps<KernelOp>().empty())
-        continue; // somebody else's
+    SmallVector<gpu::GPUModuleOp> ours;
+    getOperation().walk([&](gpu::GPUModuleOp module) {
+      if (!module.getOps<KernelOp>().empty())
+        ours.push_back(module);
+    });
+    for (gpu::GPUModuleOp module : ours) {
       if (failed(applyPartialConversion(module, target, frozen)))
         return signalPassFailure();
       for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-        if (withRoles.contains(function.getName()))
+        if (withRoles.contains({module, function.getSymNameAttr()}))
           keepLoops(function);
     }
   }
@@ -120,8 +123,8 @@ private:
     WalkResult result = getOperation().walk([&](KernelOp kernel) {
       Operation *parent = kernel->getParentOp();
       if (!isa<gpu::GPUModuleOp>(parent) ||
-          parent->getParentOp() != getOperation()) {
-        kernel.emitOpError("expects to stand in a gpu.module of the module");
+          !isa<ModuleOp>(parent->getParentOp())) {
+        kernel.emitOpError("expects to stand in a gpu.module of a module");
         return WalkResult::interrupt();
       }
       return failed(checkCapabilities(kernel)) ? WalkResult::interrupt()

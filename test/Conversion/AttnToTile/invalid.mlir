@@ -61,17 +61,3 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
     return
   }
 }
-
-// -----
-
-// A nested module has its own machine and symbols: compile it on its own.
-module attributes {attn.machine = #attn.machine<h100_sxm>} {
-  module {
-    func.func @nested(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>) {
-      // expected-error @below {{'attn.forward' op expects to stand in a function of the outermost module, but got a nested module}}
-      attn.forward %q, %q, %q outs(%o : memref<1x1x64x16xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32, stages = 1, warps = 4>}
-          : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
-      return
-    }
-  }
-}

@@ -1,7 +1,7 @@
 // Tensor maps and counters on the host, and that upstream's lowering takes them.
 // RUN: attn-opt %s -convert-tile-to-nvvm | FileCheck %s
 // RUN: attn-opt %s -convert-tile-to-nvvm > %t
-// RUN: mlir-opt %t -expand-strided-metadata -convert-scf-to-cf -lower-affine -gpu-async-region -gpu-to-llvm | FileCheck %s --check-prefix=UPSTREAM
+// RUN: mlir-opt %t -convert-scf-to-cf -gpu-to-llvm | FileCheck %s --check-prefix=UPSTREAM
 
 // CHECK: llvm.func @attn_encode_tensor_map(!llvm.ptr, i32, i64, !llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
 // CHECK: llvm.func @kernel(%{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant}, %{{.*}}: !llvm.ptr<1>,
@@ -16,8 +16,10 @@ module {
     }
   }
   func.func @host(%x: index, %q: memref<2x8x?x96xbf16, strided<[?, ?, ?, 1], offset: ?>>, %o: memref<1x1x40x64xf8E4M3FN>) {
-    // CHECK: %[[COUNTER:.*]] = gpu.alloc () : memref<1xi32>
-    // CHECK: gpu.memset %[[COUNTER]], %c0{{.*}} : memref<1xi32>, i32
+    // CHECK: %[[BEGIN:.*]] = gpu.wait async
+    // CHECK: %[[COUNTER:.*]], %[[THERE:.*]] = gpu.alloc async [%[[BEGIN]]] () : memref<1xi32>
+    // CHECK: %[[ZERO:.*]] = gpu.memset async [%[[THERE]]] %[[COUNTER]], %c0{{.*}} : memref<1xi32>, i32
+    // CHECK: gpu.wait [%[[ZERO]]]
     %c = tile.counter : memref<1xi32>
     // The address of element zero, sizes and strides in elements.
     // CHECK: %{{.*}}, %[[OFFSET:.*]], %[[SIZES:.*]]:4, %[[STRIDES:.*]]:4 = memref.extract_strided_metadata %[[Q]]
@@ -48,7 +50,9 @@ module {
     // CHECK: llvm.call @attn_encode_tensor_map(%{{.*}}, %[[F8]],
     // CHECK: gpu.launch_func @kernels::@kernel
     // CHECK-SAME: args(%[[MAP]] : !llvm.array<16 x i64>, %{{.*}} : !llvm.ptr<1>, %{{.*}} : !llvm.array<16 x i64>)
-    // CHECK: gpu.dealloc %[[COUNTER]]
+    // CHECK: %[[END:.*]] = gpu.wait async
+    // CHECK: %[[FREE:.*]] = gpu.dealloc async [%[[END]]] %[[COUNTER]]
+    // CHECK: gpu.wait [%[[FREE]]]
     tile.launch @kernels::@kernel grid(%x, %x, %x) args(%q, %c, %o)
         : memref<2x8x?x96xbf16, strided<[?, ?, ?, 1], offset: ?>>, memref<1xi32>, memref<1x1x40x64xf8E4M3FN>
     return

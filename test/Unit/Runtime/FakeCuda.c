@@ -370,6 +370,8 @@ FAKE cuLaunchKernelEx(const struct LaunchConfig *config, void *function,
       return 1;
     if (config->attributes[i].id == 2)
       mode = " together";
+    else if (config->attributes[i].id == 4)
+      mode = " in clusters";
     else if (config->attributes[i].id == 6)
       mode = " ahead";
     else
@@ -434,6 +436,18 @@ FAKE cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes,
   note("copy\n");
   return 0;
 }
+FAKE cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+  (void)stream;
+  memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+  return result("cuMemcpyAsync");
+}
+FAKE cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void *stream) {
+  size_t i;
+  (void)stream;
+  for (i = 0; i < count; ++i)
+    ((unsigned *)(uintptr_t)to)[i] = value;
+  return result("cuMemsetD32Async");
+}
 FAKE cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes,
                      void *stream) {
   (void)stream;
@@ -452,6 +466,10 @@ FAKE cuStreamDestroy_v2(void *stream) {
 FAKE cuStreamIsCapturing(void *stream, int *status) {
   *status = captures(stream);
   return current() ? result("cuStreamIsCapturing") : 201;
+}
+FAKE cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+  (void)stream, (void)event, (void)flags;
+  return result("cuStreamWaitEvent");
 }
 FAKE cuStreamSynchronize(void *stream) {
   (void)stream;
