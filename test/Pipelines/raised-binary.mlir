@@ -2,7 +2,7 @@
 // to a cubin.
 // REQUIRES: ptxas
 // RUN: attn-opt %S/Inputs/composite.mlir -attn-raise -attn-to-binary --allow-unregistered-dialect 2>/dev/null | FileCheck %s --check-prefix=CUBIN
-// RUN: attn-opt %S/../Conversion/Raise/named.mlir -attn-raise -attn-to-binary=format=isa --allow-unregistered-dialect -split-input-file 2>/dev/null | FileCheck %s --check-prefix=NAMED
+// RUN: attn-opt %S/../Conversion/Raise/named.mlir -attn-raise -attn-to-binary="format=isa memory=host" --allow-unregistered-dialect -split-input-file 2>/dev/null | FileCheck %s --check-prefix=NAMED
 // RUN: attn-opt %S/../Conversion/Raise/softmax.mlir -attn-raise=linalg=1 -attn-to-binary=format=isa -split-input-file 2>/dev/null | FileCheck %s --check-prefix=LINALG
 
 // CUBIN: gpu.binary @{{.*}} [#gpu.object<#nvvm.target<{{.*}}chip = "sm_90a"{{.*}}, bin = "\7FELF
