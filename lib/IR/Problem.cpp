@@ -55,11 +55,15 @@ static int64_t alignmentOfRows(MemRefType type,
   return std::gcd(elements * elementBytes, base);
 }
 
-int64_t attn::rowAlignment(AttentionOpInterface op, Value array) {
+int64_t attn::rowAlignment(Value array, std::optional<int64_t> promised) {
   // The strides of a tensor are chosen when it becomes a buffer.
   if (auto type = dyn_cast<MemRefType>(array.getType()))
-    return alignmentOfRows(type, op.getAlignment());
-  return op.getAlignment().value_or(kMaxAlignment);
+    return alignmentOfRows(type, promised);
+  return promised.value_or(kMaxAlignment);
+}
+
+int64_t attn::rowAlignment(AttentionOpInterface op, Value array) {
+  return rowAlignment(array, op.getAlignment());
 }
 
 /// Of sizes that are equal at run time, the first that is static.

@@ -213,6 +213,21 @@ static std::string describe(const Attention &attention) {
   return text;
 }
 
+/// "merge, bf16, parts bf16 f32, batch 2, heads 3, queries 100, head dim 64".
+static std::string describe(const Merge &merge) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  bool isBackward = merge.direction == Direction::backward;
+  out << (isBackward ? "gradients of a part, " : "merge, ") << name(merge.dtype)
+      << (isBackward ? ", part" : ", parts");
+  for (DataType part : merge.parts)
+    out << " " << name(part);
+  out << ", batch " << merge.batch << ", heads " << merge.heads << ", queries "
+      << merge.queries << ", head dim " << merge.headDim
+      << (merge.dlse ? ", gradient of LSE" : "");
+  return text;
+}
+
 /// Runs where it was asked for and fills the report.
 static LogicalResult execute(const Options &options, const Function &function,
                              const Program &program,
@@ -250,11 +265,16 @@ static LogicalResult execute(const Options &options, const Function &function,
     report.traffic = *traffic;
   }
 
-  for (const Attention &attention : function.attentions)
-    for (const auto &[role, position] : attention.inputs)
+  auto checkInputs = [&](const std::map<std::string, unsigned> &inputs) {
+    for (const auto &[role, position] : inputs)
       if (options.guard &&
           before[position] != execution->arrays[position].bytes)
         report.changedInputs.push_back(role);
+  };
+  for (const Attention &attention : function.attentions)
+    checkInputs(attention.inputs);
+  for (const Merging &merging : function.merges)
+    checkInputs(merging.inputs);
   if (!options.noCheck)
     progress.begin("comparing with fp64");
   if (!options.noCheck)
@@ -330,6 +350,8 @@ static LogicalResult runFile(const Options &options) {
     report.problems.push_back(describe(attention));
     report.flops += usefulFlops(attention.problem);
   }
+  for (const Merging &merging : function->merges)
+    report.problems.push_back(describe(merging.merge));
   if (failed(execute(options, *function, *program, gpu, report)))
     return failure();
   if (options.json)
