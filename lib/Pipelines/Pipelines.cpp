@@ -5,8 +5,10 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Transforms/Passes.h"
 
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -17,6 +19,8 @@ using namespace mlir;
 /// ops do.
 static void addBufferization(OpPassManager &pm) {
   pm.addPass(createConvertElementwiseToLinalgPass());
+  // Tiles are computed where they belong.
+  pm.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   // A layer in a loop gives the next round another array than it took.
@@ -25,6 +29,11 @@ static void addBufferization(OpPassManager &pm) {
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
   pm.addPass(createConvertLinalgToLoopsPass());
+  // Loops and numbers of tiling.
+  pm.addPass(createForallToForLoopPass());
+  pm.addPass(createLowerAffinePass());
+  // What was computed where it belongs is then copied to itself.
+  pm.addPass(createCSEPass());
 }
 
 void attn::buildAttnToTilePipeline(OpPassManager &pm,

@@ -117,7 +117,7 @@ FailureOr<Execution> run::prepare(const Function &function,
                                   uint64_t seed, int64_t guardBytes) {
   func::FuncOp source = function.op;
   auto compiled =
-      program.module.get().lookupSymbol<func::FuncOp>(source.getSymName());
+      program.module.get().lookupSymbol<func::FuncOp>(function.name);
   if (!compiled)
     return source.emitError("expects the compiled module to have a function "
                             "of this name");

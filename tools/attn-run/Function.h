@@ -67,7 +67,10 @@ struct Output {
 };
 
 struct Function {
+  /// What is read.
   mlir::func::FuncOp op;
+  /// What is compiled: the same, or another that should give the same.
+  std::string name;
   bool onTensors = false;
   std::vector<Attention> attentions;
   std::vector<Merging> merges;

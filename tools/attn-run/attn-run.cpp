@@ -63,6 +63,11 @@ struct Options {
   llvm::cl::opt<std::string> function{
       "function", llvm::cl::desc("which function (default: the only one)"),
       llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> reference{
+      "reference",
+      llvm::cl::desc("function of the same arguments and results that says "
+                     "what they should be (default: the function itself)"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
   llvm::cl::opt<int64_t> batch{"batch",
                                llvm::cl::desc("value of a dynamic batch size"),
                                llvm::cl::init(-1), llvm::cl::cat(category)};
@@ -316,9 +321,23 @@ static LogicalResult runFile(const Options &options) {
   FailureOr<func::FuncOp> op = findFunction(*module, options.function);
   if (failed(op))
     return failure();
-  FailureOr<Function> function = readFunction(*op, extents);
+  FailureOr<func::FuncOp> said = op;
+  if (!options.reference.empty())
+    said = findFunction(*module, options.reference);
+  if (failed(said))
+    return failure();
+  if (said->getFunctionType() != op->getFunctionType())
+    return op->emitError("expects the type of the reference, ")
+           << said->getFunctionType() << ", but got " << op->getFunctionType();
+  FailureOr<Function> function = readFunction(*said, extents);
   if (failed(function))
     return failure();
+  function->name = op->getSymName().str();
+  OwningOpRef<func::FuncOp> reference; // is read, and not compiled
+  if (*said != *op) {
+    (*said)->remove();
+    reference = *said;
+  }
   // Only this function is compiled; it calls no other.
   for (func::FuncOp other :
        llvm::make_early_inc_range(module->getOps<func::FuncOp>()))

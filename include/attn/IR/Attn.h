@@ -148,6 +148,9 @@ inline constexpr llvm::StringLiteral machineAttrName = "attn.machine";
 void registerBufferizableOpInterfaceExternalModels(
     mlir::DialectRegistry &registry);
 
+/// Lets upstream tile, fuse and split the ops of attention.
+void registerTilingInterfaceExternalModels(mlir::DialectRegistry &registry);
+
 /// The data type of an element type, if it is one that the dialect accepts.
 std::optional<DataType> dataTypeOf(mlir::Type elementType);
 
