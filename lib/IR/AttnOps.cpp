@@ -118,12 +118,11 @@ double attn::defaultScale(Type q) {
 //===----------------------------------------------------------------------===//
 
 void attn::addEffects(
-    AttentionOpInterface op,
+    Operation *op, size_t inputs,
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
-  if (op.isOnTensors())
+  if (isa<RankedTensorType>(op->getOperand(0).getType()))
     return;
-  size_t inputs = op.inputs().size();
   for (OpOperand &operand : op->getOpOperands()) {
     bool isWritten = operand.getOperandNumber() >= inputs;
     MemoryEffects::Effect *effect = MemoryEffects::Read::get();
@@ -135,7 +134,7 @@ void attn::addEffects(
   }
 }
 
-SmallVector<NamedAttribute> attn::attributesWithOuts(AttentionOpInterface op,
+SmallVector<NamedAttribute> attn::attributesWithOuts(Operation *op,
                                                      size_t count) {
   NamedAttrList attributes(op->getAttrs());
   if (op->hasTrait<OpTrait::AttrSizedOperandSegments>()) {

@@ -17,7 +17,6 @@
 
 using namespace mlir;
 using namespace mlir::bufferization;
-using attn::AttentionOpInterface;
 
 /// Whether the innermost stride is known to be 1.
 static bool isContiguous(Value buffer) {
@@ -42,12 +41,13 @@ static FailureOr<Value> allocateLike(RewriterBase &rewriter, Location loc,
 
 namespace {
 
-/// One model for all ops.
+/// One model for all ops: inputs, then destinations, and a result for each of
+/// these.
 template <typename OpTy>
 struct AttentionModel
     : BufferizableOpInterface::ExternalModel<AttentionModel<OpTy>, OpTy> {
   bool bufferizesToAllocation(Operation *op, Value) const {
-    return cast<AttentionOpInterface>(op).getOuts().empty();
+    return cast<OpTy>(op).getOuts().empty();
   }
 
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
@@ -64,7 +64,7 @@ struct AttentionModel
                                       const AnalysisState &) const {
     if (!isDestination(op, operand))
       return {};
-    unsigned inputs = cast<AttentionOpInterface>(op).inputs().size();
+    unsigned inputs = cast<OpTy>(op).inputs().size();
     return {{op->getResult(operand.getOperandNumber() - inputs),
              BufferRelation::Equivalent}};
   }
@@ -73,7 +73,7 @@ struct AttentionModel
   getBufferType(Operation *op, Value value, const BufferizationOptions &options,
                 const BufferizationState &state,
                 SmallVector<Value> &invocationStack) const {
-    OperandRange outs = cast<AttentionOpInterface>(op).getOuts();
+    OperandRange outs = cast<OpTy>(op).getOuts();
     if (!outs.empty()) {
       unsigned index = cast<OpResult>(value).getResultNumber();
       return bufferization::getBufferType(outs[index], options, state,
@@ -91,7 +91,7 @@ struct AttentionModel
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
                           const BufferizationOptions &options,
                           BufferizationState &state) const {
-    auto attention = cast<AttentionOpInterface>(op);
+    auto attention = cast<OpTy>(op);
     SmallVector<Value> operands;
     unsigned copies = 0;
     llvm::SmallDenseMap<Value, Value> buffers; // of each tensor, once
@@ -146,8 +146,7 @@ struct AttentionModel
 
 private:
   static bool isDestination(Operation *op, OpOperand &operand) {
-    return operand.getOperandNumber() >=
-           cast<AttentionOpInterface>(op).inputs().size();
+    return operand.getOperandNumber() >= cast<OpTy>(op).inputs().size();
   }
 
   static void warnOfCopies(Operation *op, unsigned count) {
@@ -161,7 +160,7 @@ private:
 
   /// The buffers of the destinations, or new ones of the results' shapes.
   static FailureOr<SmallVector<Value>>
-  outputBuffers(AttentionOpInterface op, RewriterBase &rewriter,
+  outputBuffers(OpTy op, RewriterBase &rewriter,
                 const BufferizationOptions &options,
                 BufferizationState &state) {
     SmallVector<Value> buffers;

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/IR/Attn.h"
+#include "Constraints.h"
+
 #include "attn/Schedule/Layout.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/StringExtras.h"
@@ -16,32 +17,19 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-/// A size for people: `?` where it is dynamic.
-struct Size {
-  int64_t value;
-};
-Diagnostic &operator<<(Diagnostic &diagnostic, Size size) {
-  return ShapedType::isDynamic(size.value) ? diagnostic << '?'
-                                           : diagnostic << size.value;
-}
-
 class Verifier {
 public:
   explicit Verifier(AttentionOpInterface op) : op(op) {}
   LogicalResult verify();
 
 private:
-  LogicalResult form();      // C1
   LogicalResult outputs();   // C2
   LogicalResult inputs();    // of C19 the first half
   LogicalResult ranks();     // C3
-  LogicalResult layouts();   // C4, C20
-  LogicalResult spaces();    // C21
   LogicalResult elements();  // C5, C6
   LogicalResult sizes();     // C7 to C10
   LogicalResult shapes();    // C11, C12
   LogicalResult numbers();   // C13, C15; C14 is the mask's own
-  LogicalResult aliases();   // C16
   LogicalResult alignment(); // C17
   LogicalResult precision(); // C18
 
@@ -60,18 +48,14 @@ private:
 };
 } // namespace
 
-/// Sizes that may be equal at run time.
-static bool compatible(int64_t a, int64_t b) {
-  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
-}
-
 LogicalResult Verifier::same(StringRef a, StringRef b, unsigned dimension,
                              StringRef what) {
   if (compatible(size(a, dimension), size(b, dimension)))
     return success();
   return op->emitOpError("expects ")
          << a << " and " << b << " to have the same " << what << ", but got "
-         << Size{size(a, dimension)} << " and " << Size{size(b, dimension)};
+         << SizeForPeople{size(a, dimension)} << " and "
+         << SizeForPeople{size(b, dimension)};
 }
 
 LogicalResult Verifier::positive(StringRef role, unsigned dimension,
@@ -81,25 +65,7 @@ LogicalResult Verifier::positive(StringRef role, unsigned dimension,
     return success();
   return op->emitOpError("expects ")
          << role << " to have a static and positive " << what << ", but got "
-         << Size{actual};
-}
-
-LogicalResult Verifier::form() {
-  for (Value operand : op->getOperands()) {
-    if (isa<MemRefType>(operand.getType()) == op.isOnTensors())
-      return op->emitOpError("expects operands to be all tensors or all "
-                             "memrefs, but got ")
-             << op->getOperand(0).getType() << " and " << operand.getType();
-  }
-  SmallVector<Type> types(op->getOperandTypes());
-  llvm::append_range(types, op->getResultTypes());
-  for (Type type : types) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (tensor && tensor.getEncoding())
-      return op->emitOpError("expects tensors without encoding, but got ")
-             << type;
-  }
-  return success();
+         << SizeForPeople{actual};
 }
 
 /// `three results, dq, dk and dv`, as the op wants them.
@@ -124,15 +90,7 @@ LogicalResult Verifier::outputs() {
   if (op.rolesOfOutputs(types.size()).empty())
     return op->emitOpError("expects ")
            << wantedOutputs(op) << ", but got " << types.size();
-  if (!op.isOnTensors() && op->getNumResults())
-    return op->emitOpError("expects no results on memrefs, but got ")
-           << op->getNumResults();
-  TypeRange outs = op.getOuts().getTypes();
-  if (!outs.empty() && !llvm::equal(outs, types))
-    return op->emitOpError("expects outs to be absent or of the types of the "
-                           "results, but got ")
-           << outs << " and " << types;
-  return success();
+  return verifyDestinations(op, op.getOuts().getTypes(), types);
 }
 
 LogicalResult Verifier::inputs() {
@@ -152,61 +110,6 @@ LogicalResult Verifier::ranks() {
       return op->emitOpError("expects ")
              << array.role << " of rank " << rank << ", but got rank "
              << array.type().getRank();
-  }
-  return success();
-}
-
-/// What a layout must have that this type has not.
-static std::optional<std::string> wrongLayout(MemRefType type, bool isWritten) {
-  static_assert(kOpen == ShapedType::kDynamic);
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    return "an innermost stride of 1";
-  int64_t bits = type.getElementType().isIntOrFloat()
-                     ? type.getElementTypeBitWidth()
-                     : 8; // has a rule of its own
-  ArrayRef<int64_t> sizes = type.getShape();
-  Layout layout{{sizes.begin(), sizes.end()},
-                {strides.begin(), strides.end()},
-                offset,
-                std::max<int64_t>(bits / 8, 1)};
-  return attn::wrongLayout(layout, isWritten);
-}
-
-LogicalResult Verifier::layouts() {
-  for (const AttentionArray &array : arrays) {
-    auto memref = dyn_cast<MemRefType>(array.type());
-    if (!memref)
-      continue;
-    if (std::optional<std::string> wanted = wrongLayout(memref, array.isOutput))
-      return op->emitOpError("expects ")
-             << array.role << " to have " << *wanted << ", but got " << memref;
-  }
-  return success();
-}
-
-/// Global memory, by the numbers of NVPTX, where 0 is any memory.
-static bool isGlobal(Attribute space) {
-  if (auto number = dyn_cast_or_null<IntegerAttr>(space))
-    return number.getValue() == 0 || number.getValue() == 1;
-  if (auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
-    return named.getValue() == gpu::AddressSpace::Global;
-  return !space;
-}
-
-LogicalResult Verifier::spaces() {
-  for (const AttentionArray &array : arrays) {
-    auto memref = dyn_cast<MemRefType>(array.type());
-    if (!memref || isGlobal(memref.getMemorySpace()))
-      continue;
-    InFlightDiagnostic error = op->emitOpError("expects ")
-                               << array.role
-                               << " in global memory, but got memory space "
-                               << memref.getMemorySpace();
-    error.attachNote() << "memory spaces: none, 0, 1, "
-                          "#gpu.address_space<global>";
-    return error;
   }
   return success();
 }
@@ -262,12 +165,6 @@ LogicalResult Verifier::sizes() {
   return same("q", "k", 3, "head dimension");
 }
 
-/// `1x2x?x64`.
-static void print(InFlightDiagnostic &error, ArrayRef<int64_t> shape) {
-  llvm::interleave(
-      shape, [&](int64_t s) { error << Size{s}; }, [&] { error << 'x'; });
-}
-
 LogicalResult Verifier::shapes() {
   // What Q, K and V say holds for the others, and what one of these adds holds
   // for the rest: a dynamic size in between hides no difference.
@@ -305,9 +202,9 @@ LogicalResult Verifier::shapes() {
         })) {
       InFlightDiagnostic error = op->emitOpError("expects ");
       error << array.role << " of shape ";
-      print(error, expected);
+      printShape(error, expected);
       error << ", but got ";
-      print(error, actual);
+      printShape(error, actual);
       return error;
     }
     learn(array);
@@ -323,23 +220,6 @@ LogicalResult Verifier::numbers() {
   problem.alignment = kMaxAlignment; // has a rule of its own
   if (std::optional<std::string> error = check(problem))
     return op->emitOpError(*error);
-  return success();
-}
-
-/// Where the last element of an array is, in bytes, has to fit 63 bits, as far
-/// as sizes and strides are static.
-LogicalResult Verifier::aliases() {
-  if (op.isOnTensors())
-    return success();
-  for (auto [index, array] : llvm::enumerate(arrays)) {
-    if (!array.isOutput)
-      continue;
-    for (const AttentionArray &other : ArrayRef(arrays).take_front(index))
-      if (array.value == other.value)
-        return op->emitOpError("expects outs in buffers of their own, but got "
-                               "that of ")
-               << other.role;
-  }
   return success();
 }
 
@@ -363,12 +243,13 @@ LogicalResult Verifier::precision() {
 }
 
 LogicalResult Verifier::verify() {
-  return success(
-      succeeded(form()) && succeeded(outputs()) && succeeded(inputs()) &&
-      succeeded(ranks()) && succeeded(layouts()) && succeeded(spaces()) &&
-      succeeded(elements()) && succeeded(sizes()) && succeeded(shapes()) &&
-      succeeded(numbers()) && succeeded(aliases()) && succeeded(alignment()) &&
-      succeeded(precision()));
+  return success(succeeded(verifyForm(op)) && succeeded(outputs()) &&
+                 succeeded(inputs()) && succeeded(ranks()) &&
+                 succeeded(verifyLayouts(op, arrays)) &&
+                 succeeded(verifySpaces(op, arrays)) && succeeded(elements()) &&
+                 succeeded(sizes()) && succeeded(shapes()) &&
+                 succeeded(numbers()) && succeeded(verifyAliases(op, arrays)) &&
+                 succeeded(alignment()) && succeeded(precision()));
 }
 
 LogicalResult attn::verifyAttention(AttentionOpInterface op) {

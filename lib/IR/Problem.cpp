@@ -3,6 +3,8 @@
 #include "attn/IR/OpenSizes.h"
 
 #include "attn/Schedule/Limits.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <array>
 #include <numeric>
@@ -55,11 +57,37 @@ static int64_t alignmentOfRows(MemRefType type,
   return std::gcd(elements * elementBytes, base);
 }
 
-int64_t attn::rowAlignment(AttentionOpInterface op, Value array) {
+/// Of the rows of a part of another array, which are rows of that one from a
+/// column on.
+static int64_t alignmentOfPart(memref::SubViewOp part,
+                               std::optional<int64_t> promised) {
+  int64_t bytes = part.getType().getElementTypeBitWidth() / 8;
+  if (part.getDroppedDims().test(part.getSourceType().getRank() - 1))
+    return bytes;
+  std::optional<int64_t> column =
+      getConstantIntValue(part.getMixedOffsets().back());
+  // The gcd with 0 is the other number.
+  return std::gcd(attn::rowAlignment(part.getSource(), promised),
+                  column.value_or(1) * bytes);
+}
+
+int64_t attn::rowAlignment(Value array, std::optional<int64_t> promised) {
+  auto type = dyn_cast<MemRefType>(array.getType());
   // The strides of a tensor are chosen when it becomes a buffer.
-  if (auto type = dyn_cast<MemRefType>(array.getType()))
-    return alignmentOfRows(type, op.getAlignment());
-  return op.getAlignment().value_or(kMaxAlignment);
+  if (!type)
+    return promised.value_or(kMaxAlignment);
+  int64_t ofType = alignmentOfRows(type, promised);
+  // Where a type leaves the offset open, that of a part is known better.
+  if (auto part = array.getDefiningOp<memref::SubViewOp>())
+    return std::max(ofType, alignmentOfPart(part, promised));
+  if (auto cast = array.getDefiningOp<memref::CastOp>())
+    if (isa<MemRefType>(cast.getSource().getType()))
+      return std::max(ofType, rowAlignment(cast.getSource(), promised));
+  return ofType;
+}
+
+int64_t attn::rowAlignment(AttentionOpInterface op, Value array) {
+  return rowAlignment(array, op.getAlignment());
 }
 
 /// Of sizes that are equal at run time, the first that is static.

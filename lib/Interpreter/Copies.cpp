@@ -45,14 +45,21 @@ static bool checkAligned(Warp &warp, const Instruction &in, const View &view,
   return false;
 }
 
-/// Reads a row of a view; on an error reported, the bytes are not touched.
+/// Reads bytes of a row of a view from byte `begin` on; on an error reported,
+/// the target is not touched.
 static void readRow(Warp &warp, const Instruction &in, const View &view,
-                    int64_t row, uint8_t *target) {
+                    int64_t row, int64_t begin, int64_t bytes,
+                    uint8_t *target) {
   if (!checkAligned(warp, in, view, row))
     return;
   if (std::optional<std::string> error = readGlobal(
-          warp, in, view.addressOfRow(row), target, view.type.rowBytes()))
+          warp, in, view.addressOfRow(row) + uint64_t(begin), target, bytes))
     warp.report(in, "global read", *error + " in row " + Twine(row));
+}
+
+static void readRow(Warp &warp, const Instruction &in, const View &view,
+                    int64_t row, uint8_t *target) {
+  readRow(warp, in, view, row, 0, view.type.rowBytes(), target);
 }
 
 /// Writes bytes of a row from byte `begin` on.
@@ -280,25 +287,62 @@ Step attn::interpreter::runSplitView(Warp &warp, const Instruction &in) {
   return Step::next;
 }
 
+/// Columns of an accumulator at (row, column) that the view has; nothing, and
+/// reported, if the place is none for one.
+static std::optional<int64_t> columnsThere(Warp &warp, const Instruction &in,
+                                           const View &view, int64_t column,
+                                           int64_t columns) {
+  if (column >= 0 && column % 8 == 0)
+    return std::clamp<int64_t>(view.type.getColumns() - column, 0, columns);
+  warp.report(in, "column",
+              "expects a column that is a multiple of 8, but got " +
+                  Twine(column));
+  return std::nullopt;
+}
+
 Step attn::interpreter::runStoreFragment(Warp &warp, const Instruction &in) {
   const Matrix &source = *warp.matrix(in, 0);
   const View &view = warp.view(in, 1);
   int64_t row = warp.integer(in, 2), column = warp.integer(in, 3);
-  if (column < 0 || column % 8 != 0)
-    return warp.stop(in, "column",
-                     "expects a column that is a multiple of 8, but got " +
-                         Twine(column));
+  std::optional<int64_t> columns =
+      columnsThere(warp, in, view, column, source.columns);
+  if (!columns)
+    return Step::stop;
   auto [begin, end] = clip(view, row, source.rows);
-  int64_t columns =
-      std::clamp<int64_t>(view.type.getColumns() - column, 0, source.columns);
   Type type = view.type.getElementType();
   int64_t elementBytes = type.getIntOrFloatBitWidth() / 8;
-  std::vector<uint8_t> bytes(columns * elementBytes);
-  for (int64_t i = begin; i < end && columns != 0; ++i) {
-    encode(type, {source.row(i), size_t(columns)}, bytes.data());
+  std::vector<uint8_t> bytes(*columns * elementBytes);
+  for (int64_t i = begin; i < end && *columns != 0; ++i) {
+    encode(type, {source.row(i), size_t(*columns)}, bytes.data());
     writeRow(warp, in, view, row + i, column * elementBytes,
              int64_t(bytes.size()), bytes.data());
   }
   warp.block.traffic.global += (end - begin) * int64_t(bytes.size());
   return Step::next;
+}
+
+Step attn::interpreter::runLoadFragment(Warp &warp, const Instruction &in) {
+  const View &view = warp.view(in, 0);
+  if (!checkHasRow(warp, in, view))
+    return Step::stop;
+  int64_t row = warp.integer(in, 1), column = warp.integer(in, 2);
+  tile::FragType fragment =
+      cast<tile::LoadFragmentOp>(in.op).getResult().getType();
+  std::optional<int64_t> columns =
+      columnsThere(warp, in, view, column, fragment.getColumns());
+  if (!columns)
+    return Step::stop;
+  auto [begin, end] = clip(view, row, fragment.getRows());
+  Type type = view.type.getElementType();
+  int64_t elementBytes = type.getIntOrFloatBitWidth() / 8;
+  auto result =
+      std::make_shared<Matrix>(fragment.getRows(), fragment.getColumns());
+  std::vector<uint8_t> bytes(*columns * elementBytes);
+  for (int64_t i = begin; i < end && *columns != 0; ++i) {
+    readRow(warp, in, view, row + i, column * elementBytes,
+            int64_t(bytes.size()), bytes.data());
+    decode(type, bytes.data(), {result->row(i), size_t(*columns)});
+  }
+  warp.block.traffic.global += (end - begin) * int64_t(bytes.size());
+  return warp.set(in, MatrixRef(std::move(result)));
 }

@@ -99,6 +99,7 @@ Step runLoadRow(Warp &, const Instruction &);
 Step runRowDot(Warp &, const Instruction &);
 Step runGetColumns(Warp &, const Instruction &);
 Step runStoreFragment(Warp &, const Instruction &);
+Step runLoadFragment(Warp &, const Instruction &);
 
 // Matrix.cpp
 Step runFill(Warp &, const Instruction &);

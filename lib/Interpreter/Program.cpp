@@ -50,6 +50,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::PutRegistersOp) { return runPutRegisters; })
       .Case([](tile::ScaleRowsOp) { return runScaleRows; })
       .Case([](tile::StoreFragmentOp) { return runStoreFragment; })
+      .Case([](tile::LoadFragmentOp) { return runLoadFragment; })
       .Case([](tile::PublishOp) { return runPublish; })
       .Case([](tile::CountOp) { return runCount; })
       .Case([](tile::AwaitOp) { return runAwait; })

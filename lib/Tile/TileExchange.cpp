@@ -81,30 +81,56 @@ LogicalResult ScaleRowsOp::verify() {
   return success();
 }
 
-LogicalResult StoreFragmentOp::verify() {
-  FragType fragment = getFragment().getType();
-  ViewType view = getView().getType();
+/// An accumulator, and a view of numbers that it can be of.
+static LogicalResult verifyAccumulator(Operation *op, FragType fragment,
+                                       ViewType view) {
   if (fragment.getLayout() != FragmentLayout::acc)
-    return emitOpError("expects a fragment in layout acc, but got ")
+    return op->emitOpError("expects a fragment in layout acc, but got ")
            << stringifyFragmentLayout(fragment.getLayout());
   if (view.isVector() || view.getElementType().getIntOrFloatBitWidth() == 8)
-    return emitOpError("expects a view of 16-bit or 32-bit elements, but got ")
+    return op->emitOpError("expects a view of 16-bit or 32-bit elements, but "
+                           "got ")
            << view;
   return success();
 }
 
-Traffic StoreFragmentOp::getTraffic(const TrafficScalars &scalars) {
-  FragType fragment = getFragment().getType();
-  ViewType view = getView().getType();
-  int64_t rows = clippedRows(scalars.scalar(getRow()), fragment.getRows(),
-                             scalars.rows(getView()));
-  int64_t columns = clippedRows(scalars.scalar(getColumn()),
-                                fragment.getColumns(), view.getColumns());
-  return {rows * columns * view.getElementType().getIntOrFloatBitWidth() / 8,
+/// What an accumulator covers of a view.
+static Traffic trafficOfAccumulator(const TrafficScalars &scalars,
+                                    FragType fragment,
+                                    TypedValue<ViewType> view, Value row,
+                                    Value column) {
+  ViewType type = view.getType();
+  int64_t rows =
+      clippedRows(scalars.scalar(row), fragment.getRows(), scalars.rows(view));
+  int64_t columns = clippedRows(scalars.scalar(column), fragment.getColumns(),
+                                type.getColumns());
+  return {rows * columns * type.getElementType().getIntOrFloatBitWidth() / 8,
           0};
 }
 
+LogicalResult StoreFragmentOp::verify() {
+  return verifyAccumulator(*this, getFragment().getType(), getView().getType());
+}
+
+Traffic StoreFragmentOp::getTraffic(const TrafficScalars &scalars) {
+  return trafficOfAccumulator(scalars, getFragment().getType(), getView(),
+                              getRow(), getColumn());
+}
+
 SmallVector<Value> StoreFragmentOp::getTrafficOperands() {
+  return {getView(), getRow(), getColumn()};
+}
+
+LogicalResult LoadFragmentOp::verify() {
+  return verifyAccumulator(*this, getResult().getType(), getView().getType());
+}
+
+Traffic LoadFragmentOp::getTraffic(const TrafficScalars &scalars) {
+  return trafficOfAccumulator(scalars, getResult().getType(), getView(),
+                              getRow(), getColumn());
+}
+
+SmallVector<Value> LoadFragmentOp::getTrafficOperands() {
   return {getView(), getRow(), getColumn()};
 }
 

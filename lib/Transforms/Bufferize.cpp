@@ -7,8 +7,10 @@
 
 #include "attn/Transforms/Passes.h"
 
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -25,6 +27,8 @@ namespace attn {
 static OpPassManager pipeline() {
   OpPassManager passes(ModuleOp::getOperationName());
   passes.addPass(createConvertElementwiseToLinalgPass());
+  // Tiles are computed where they belong.
+  passes.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   // A layer in a loop gives the next round another array than it took.
@@ -34,6 +38,9 @@ static OpPassManager pipeline() {
   passes.addPass(bufferization::createOneShotBufferizePass(options));
   passes.addPass(attn::createFoldTransposesPass());
   passes.addPass(createConvertLinalgToLoopsPass());
+  // Loops and numbers of tiling.
+  passes.addPass(createForallToForLoopPass());
+  passes.addPass(createLowerAffinePass());
   // A slice that was written in place is copied into itself.
   passes.addPass(createCSEPass());
   passes.addPass(createCanonicalizerPass());

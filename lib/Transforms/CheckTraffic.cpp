@@ -1,6 +1,6 @@
 //===- CheckTraffic.cpp - Do kernels move the bytes they promise? ---------===//
 
-#include "attn/Kernels/Kernels.h"
+#include "attn/Kernels/Merge.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Transforms/Passes.h"
 
@@ -109,16 +109,76 @@ static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
   return compare(kernel, problem, "smem", counted->smem, promised.smem);
 }
 
+static void report(tile::KernelOp kernel, const tile::Traffic &counted) {
+  emitRemark(kernel.getLoc(), "moves ")
+      << counted.global << " bytes at level l2 and " << counted.smem
+      << " at level smem";
+}
+
 /// The same for the kernel's own problem, all rows of it, in a remark.
 static LogicalResult reportOwn(tile::KernelOp kernel, const Machine &machine,
                                ScheduleAttr schedule, const Problem &problem) {
   FailureOr<tile::Traffic> counted = count(kernel, machine, schedule, problem);
   if (failed(counted))
     return failure();
-  emitRemark(kernel.getLoc(), "moves ")
-      << counted->global << " bytes at level l2 and " << counted->smem
-      << " at level smem";
+  ::report(kernel, *counted);
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Merges
+//===----------------------------------------------------------------------===//
+
+/// What the kernel's IR moves for a merge.
+static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
+                                      const Merge &merge) {
+  SmallVector<int64_t> arguments;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+    arguments.push_back(role ? roleValue(role.getValue(), limitsOf(merge)) : 0);
+  }
+  return tile::countTraffic(kernel, {blocksOf(merge), 1, 1}, arguments);
+}
+
+/// The bytes of a merge have a closed form.
+static LogicalResult check(tile::KernelOp kernel, const Merge &merge) {
+  FailureOr<tile::Traffic> counted = count(kernel, merge);
+  if (failed(counted))
+    return failure();
+  const std::tuple<StringRef, int64_t, int64_t> levels[] = {
+      {"l2", counted->global, bytesOf(merge)}, {"smem", counted->smem, 0}};
+  for (auto [level, moved, promised] : levels)
+    if (moved != promised)
+      return kernel.emitOpError("expects the ")
+             << promised << " bytes at level " << level
+             << " of its merge, but moves " << moved << " (" << merge.queries
+             << " queries)";
+  return success();
+}
+
+/// The same for the merge that the kernel was built for, cut short, and for one
+/// whose rows are ragged.
+static LogicalResult checkMerge(tile::KernelOp kernel, DictionaryAttr attribute,
+                                bool isReported) {
+  std::optional<Merge> merge = mergeFromAttr(attribute);
+  if (!merge)
+    return kernel.emitOpError("expects a legal merge, but got ") << attribute;
+  Merge own = *merge, ragged = *merge;
+  own.batch = std::min<int64_t>(own.batch, 2);
+  own.heads = std::min<int64_t>(own.heads, 3);
+  own.queries = shorten(own.queries, kMergeRows, /*tiles=*/2);
+  ragged.batch = 2;
+  ragged.heads = 3;
+  ragged.queries = kMergeRows + 19;
+  for (const Merge &sample : {own, ragged})
+    if (failed(check(kernel, sample)))
+      return failure();
+  if (!isReported)
+    return success();
+  FailureOr<tile::Traffic> counted = count(kernel, *merge);
+  if (succeeded(counted))
+    ::report(kernel, *counted);
+  return success(succeeded(counted));
 }
 
 namespace {
@@ -128,6 +188,10 @@ struct CheckTrafficPass : attn::impl::CheckTrafficPassBase<CheckTrafficPass> {
 
   void runOnOperation() override {
     WalkResult result = getOperation().walk([&](tile::KernelOp kernel) {
+      if (auto merge = kernel->getAttrOfType<DictionaryAttr>(kMergeAttr))
+        return succeeded(checkMerge(kernel, merge, report))
+                   ? WalkResult::advance()
+                   : WalkResult::interrupt();
       auto machine = kernel->getAttrOfType<MachineAttr>("machine");
       auto schedule = kernel->getAttrOfType<ScheduleAttr>("schedule");
       auto attribute = kernel->getAttrOfType<DictionaryAttr>(kProblemAttr);

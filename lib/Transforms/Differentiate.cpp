@@ -5,9 +5,10 @@
 // gradients of an op's results becomes gradients of its operands.  A value with
 // several uses adds up what comes from each.
 //
-// The only rule is that of attn.forward, which is attn.backward.  All other ops
-// may stand beside it, but nothing that depends on an argument may pass through
-// one on its way to a result.
+// There are two rules: attn.forward has attn.backward, and each part of
+// attn.merge has attn.merge_backward.  All other ops may stand beside them, but
+// nothing that depends on an argument may pass through one on its way to a
+// result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,9 +61,12 @@ private:
   /// Copies a forward op so that it also gives LSE in two words.  A destination
   /// is not taken over: its contents are never read.
   void copyForward(ForwardOp op);
+  /// Copies a merge so that it also gives LSE.
+  void copyMerge(MergeOp op);
   void findActive();
   LogicalResult reverse(Operation &op);
   LogicalResult reverseForward(ForwardOp op);
+  void reverseMerge(MergeOp op);
   void returnGradients();
   void eraseUnused();
 
@@ -95,6 +99,8 @@ void Differentiator::copyBody() {
   for (Operation &op : from.without_terminator()) {
     if (auto forward = dyn_cast<ForwardOp>(op))
       copyForward(forward);
+    else if (auto merge = dyn_cast<MergeOp>(op))
+      copyMerge(merge);
     else
       b.clone(op, copies);
   }
@@ -121,12 +127,34 @@ void Differentiator::copyForward(ForwardOp op) {
     copies.map(value, copy->getResult(llvm::find(more, role) - more.begin()));
 }
 
+void Differentiator::copyMerge(MergeOp op) {
+  auto mapped = [&](ValueRange values) {
+    return llvm::map_to_vector(values,
+                               [&](Value v) { return copies.lookup(v); });
+  };
+  auto o = cast<RankedTensorType>(op->getResult(0).getType());
+  SmallVector<Type> types = {
+      o, RankedTensorType::get(o.getShape().drop_back(), b.getF32Type())};
+  if (op->getNumResults() == 2)
+    types[1] = op->getResult(1).getType();
+  b.setLoc(op.getLoc());
+  MergeOp copy =
+      MergeOp::create(b, types, mapped(op.getParts()), mapped(op.getPartLses()),
+                      /*outs=*/ValueRange(), op.getAlignmentAttr());
+  for (auto [from, to] : llvm::zip(op->getResults(), copy->getResults()))
+    copies.map(from, to);
+}
+
 /// What an op reads: its operands, and what its regions take from outside; of a
-/// forward op not its destinations.
+/// forward op or a merge not its destinations.
 static llvm::SetVector<Value> readBy(Operation &op) {
   llvm::SetVector<Value> values;
   if (auto forward = dyn_cast<ForwardOp>(op)) {
     values.insert_range(forward.inputs());
+    return values;
+  }
+  if (auto merge = dyn_cast<MergeOp>(op)) {
+    values.insert_range(merge.inputs());
     return values;
   }
   values.insert_range(op.getOperands());
@@ -205,6 +233,22 @@ LogicalResult Differentiator::reverseForward(ForwardOp op) {
   return success();
 }
 
+void Differentiator::reverseMerge(MergeOp op) {
+  b.setLoc(op.getLoc());
+  Value o = op->getResult(0), lse = op->getResult(1);
+  Value gradient = gradientOf(o), dlse = gradients.lookup(lse);
+  for (auto [part, partLse] :
+       llvm::zip_equal(op.getParts(), op.getPartLses())) {
+    if (!active.contains(part) && !active.contains(partLse))
+      continue;
+    auto backward = MergeBackwardOp::create(
+        b, TypeRange{part.getType(), partLse.getType()}, gradient, o, lse, part,
+        partLse, dlse, /*outs=*/ValueRange(), op.getAlignmentAttr());
+    add(part, backward->getResult(0));
+    add(partLse, backward->getResult(1));
+  }
+}
+
 LogicalResult Differentiator::reverse(Operation &op) {
   auto hasGradient = [&](Value v) {
     return active.contains(v) && gradients.contains(v);
@@ -213,8 +257,12 @@ LogicalResult Differentiator::reverse(Operation &op) {
     return success();
   if (auto forward = dyn_cast<ForwardOp>(op))
     return reverseForward(forward);
-  return op.emitError("expects only attn.forward between the arguments of a "
-                      "function and its results, but got '")
+  if (auto merge = dyn_cast<MergeOp>(op)) {
+    reverseMerge(merge);
+    return success();
+  }
+  return op.emitError("expects only attn.forward and attn.merge between the "
+                      "arguments of a function and its results, but got '")
          << op.getName() << "'";
 }
 
@@ -260,16 +308,22 @@ LogicalResult Differentiator::run() {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// Whether there is a rule for the op.
+static bool isDifferentiated(Operation *op) {
+  return isa<ForwardOp, MergeOp>(op);
+}
+
 /// The op that keeps a function from being differentiated here, in words.
 static LogicalResult checkFunction(func::FuncOp function) {
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("expects a function without control flow to "
                                 "differentiate, but got one of several blocks");
-  WalkResult walked = function.walk([](ForwardOp op) {
-    if (op.isOnTensors())
+  WalkResult walked = function.walk([](Operation *op) {
+    if (!isDifferentiated(op) ||
+        isa<RankedTensorType>(op->getOperand(0).getType()))
       return WalkResult::advance();
     op->emitOpError("expects tensors to differentiate, but got ")
-        << op.getQ().getType();
+        << op->getOperand(0).getType();
     return WalkResult::interrupt();
   });
   return failure(walked.wasInterrupted());
@@ -304,8 +358,10 @@ struct DifferentiatePass
     SymbolTable symbols(getOperation());
     SmallVector<func::FuncOp> functions;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
-      WalkResult found =
-          function.walk([](ForwardOp) { return WalkResult::interrupt(); });
+      WalkResult found = function.walk([](Operation *op) {
+        return isDifferentiated(op) ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+      });
       if (found.wasInterrupted())
         functions.push_back(function);
     }

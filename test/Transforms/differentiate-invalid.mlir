@@ -2,7 +2,7 @@
 
 !q = tensor<1x1x8x8xf16>
 func.func @another_op(%q: !q) -> !q {
-  // expected-error @below {{expects only attn.forward between the arguments of a function and its results, but got 'arith.mulf'}}
+  // expected-error @below {{expects only attn.forward and attn.merge between the arguments of a function and its results, but got 'arith.mulf'}}
   %k = arith.mulf %q, %q : !q
   %o = attn.forward %q, %k, %k : !q, !q, !q -> !q
   return %o : !q
@@ -91,4 +91,12 @@ func.func @weights(%q: !q) -> (!q, !w) {
   // expected-error @below {{expects gradients of O and LSE only, but got one of weights that are kept}}
   %o, %lse, %w, %r = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, !w, !r
   return %o, %w : !q, !w
+}
+
+// -----
+
+func.func @merge_on_memrefs(%o: memref<1x2x4x8xf16>, %l: memref<1x2x4xf32>, %to: memref<1x2x4x8xf16>) {
+  // expected-error @below {{expects tensors to differentiate, but got 'memref<1x2x4x8xf16>'}}
+  attn.merge (%o, %l) outs(%to : memref<1x2x4x8xf16>) : (memref<1x2x4x8xf16>, memref<1x2x4xf32>)
+  return
 }

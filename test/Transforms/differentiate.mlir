@@ -137,3 +137,28 @@ func.func @low_word(%q: !q) -> (!lse, !lse) {
   %o, %lse, %low = attn.forward %q, %q, %q : !q, !q, !q -> !q, !lse, !lse
   return %lse, %low : !lse, !lse
 }
+
+// -----
+
+// Each part of a merge gets gradients of its own, from O and LSE of the merge;
+// a part that depends on no argument gets none.
+!q = tensor<1x2x8x16xbf16>
+!l = tensor<1x2x8xf32>
+// CHECK-LABEL: func.func @split_vjp(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[K0:[a-z0-9]*]]: {{[^,]*}}, %[[K1:[a-z0-9]*]]: {{[^,]*}}, %[[DO:[a-z0-9]*]]: {{[^,]*}}) ->
+// CHECK: %[[A:.*]]:3 = attn.forward %[[Q]], %[[K0]], %[[K0]]
+// CHECK: %[[B:.*]]:3 = attn.forward %[[Q]], %[[K1]], %[[K1]]
+// CHECK: %[[M:.*]]:2 = attn.merge (%[[A]]#0, %[[A]]#1), (%[[B]]#0, %[[B]]#1), (%{{.*}}, %{{.*}}) {alignment = 8 : i64} :
+// CHECK: %[[DA:.*]]:2 = attn.merge_backward %[[DO]], %[[M]]#0, %[[M]]#1, %[[A]]#0, %[[A]]#1 {alignment = 8 : i64} :
+// CHECK: %[[DB:.*]]:2 = attn.merge_backward %[[DO]], %[[M]]#0, %[[M]]#1, %[[B]]#0, %[[B]]#1
+// CHECK-NOT: attn.merge_backward
+// CHECK: attn.backward %[[DB]]#0, %[[Q]], %[[K1]], %[[K1]], %[[B]]#0, %[[B]]#1 lse_low(%[[B]]#2 : tensor<1x2x8xf32>) dlse(%[[DB]]#1 : tensor<1x2x8xf32>)
+// CHECK: attn.backward %[[DA]]#0, %[[Q]], %[[K0]], %[[K0]], %[[A]]#0, %[[A]]#1 lse_low(%[[A]]#2 : tensor<1x2x8xf32>) dlse(%[[DA]]#1 : tensor<1x2x8xf32>)
+func.func @split(%q: !q, %k0: !q, %k1: !q) -> !q {
+  %o0, %l0 = attn.forward %q, %k0, %k0 : !q, !q, !q -> !q, !l
+  %o1, %l1 = attn.forward %q, %k1, %k1 : !q, !q, !q -> !q, !l
+  %c = arith.constant dense<1.0> : !q
+  %cl = arith.constant dense<1.0> : !l
+  %o = attn.merge (%o0, %l0), (%o1, %l1), (%c, %cl) {alignment = 8} : (!q, !l), (!q, !l), (!q, !l) -> !q
+  return %o : !q
+}

@@ -140,7 +140,7 @@ std::vector<Comparer> run::comparersOf(const Function &function, size_t number,
                                        Inputs inputs) {
   std::vector<Comparer> comparers;
   for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs))
-    if (output.attention == number)
+    if (!output.isOfMerge && output.attention == number)
       comparers.emplace_back(arrays[slot], output, function.attentions[number],
                              scores, inputs);
   return comparers;

@@ -2,6 +2,8 @@
 
 #include "Execution.h"
 
+#include "Reference.h"
+
 #include "attn/CAPI/Binding.h"
 #include "attn/Schedule/Layout.h"
 
@@ -115,7 +117,7 @@ FailureOr<Execution> run::prepare(const Function &function,
                                   uint64_t seed, int64_t guardBytes) {
   func::FuncOp source = function.op;
   auto compiled =
-      program.module.get().lookupSymbol<func::FuncOp>(source.getSymName());
+      program.module.get().lookupSymbol<func::FuncOp>(function.name);
   if (!compiled)
     return source.emitError("expects the compiled module to have a function "
                             "of this name");
@@ -161,6 +163,8 @@ FailureOr<Execution> run::prepare(const Function &function,
         guardBytes);
   for (const Attention &attention : function.attentions)
     drawInputs(attention, execution.arrays, inputs, seed);
+  for (const Merging &merging : function.merges)
+    drawParts(merging, execution.arrays, seed);
 
   size_t returned = 0;
   for (const Output &output : function.outputs) {

@@ -61,6 +61,13 @@ SmallVector<int64_t> Attention::sizesOf(StringRef role) const {
   return llvm::map_to_vector<4>(shapeOf(role), sizeOf);
 }
 
+SmallVector<int64_t> Merging::sizesOf(StringRef role) const {
+  SmallVector<int64_t> sizes = {merge.batch, merge.heads, merge.queries};
+  if (!isStatisticOfMerge(role))
+    sizes.push_back(merge.headDim);
+  return sizes;
+}
+
 namespace {
 
 /// Collects the parts of a Function.
@@ -78,10 +85,16 @@ private:
   LogicalResult readAttention(AttentionOpInterface op);
   LogicalResult readInputs(Attention &attention);
   LogicalResult readSizes(Attention &attention);
-  LogicalResult readOuts(const Attention &attention);
+  LogicalResult readMerge(MergeOpInterface op);
+  LogicalResult checkSizes(Operation *op, StringRef role, unsigned argument,
+                           ArrayRef<int64_t> expected, StringRef from);
+  /// A destination on memrefs.
+  LogicalResult readOut(Operation *op, Value target, Output output);
   LogicalResult readReturn(func::ReturnOp op);
-  void addOutput(size_t attention, StringRef role, unsigned position,
-                 Type type);
+  Output outputOf(size_t number, bool isOfMerge, StringRef role);
+  void addOutput(Output output, unsigned position, Type type);
+  LogicalResult checkUnwritten(Operation *op,
+                               const std::map<std::string, unsigned> &inputs);
   /// The position of an operand among the arguments.
   FailureOr<unsigned> argumentOf(Operation *op, Value value, StringRef operand);
   /// Whether a value is O or LSE of a forward op before.
@@ -120,30 +133,43 @@ FailureOr<Function> Reader::read() {
     LogicalResult read = success();
     if (auto attention = dyn_cast<AttentionOpInterface>(op))
       read = readAttention(attention);
+    else if (auto merge = dyn_cast<MergeOpInterface>(op))
+      read = readMerge(merge);
     else if (auto end = dyn_cast<func::ReturnOp>(op))
       read = readReturn(end);
     else if (op.getName().getStringRef() != "tensor.empty" &&
              op.getName().getStringRef() != "tensor.dim" &&
              op.getName().getStringRef() != "arith.constant")
-      return op.emitError("expects attn.forward or attn.backward on arguments "
-                          "of the function, for which there is a reference, "
-                          "but got '")
+      return op.emitError("expects attn.forward, attn.backward or merges on "
+                          "arguments of the function, for which there is a "
+                          "reference, but got '")
              << op.getName() << "'";
     if (failed(read))
       return failure();
   }
-  if (result.attentions.empty())
+  if (result.attentions.empty() && result.merges.empty())
     return function.emitError("expects an attn.forward or attn.backward in the "
                               "function, but got none");
   if (failed(checkOptions()))
     return failure();
   for (Attention &attention : result.attentions)
-    for (const auto &[role, input] : attention.inputs)
-      if (written.test(input))
-        return attention.op->emitError("expects inputs that nothing writes, "
-                                       "but got argument ")
-               << input << ", which is also an output";
+    if (failed(checkUnwritten(attention.op, attention.inputs)))
+      return failure();
+  for (Merging &merging : result.merges)
+    if (failed(checkUnwritten(merging.op, merging.inputs)))
+      return failure();
   return std::move(result);
+}
+
+LogicalResult
+Reader::checkUnwritten(Operation *op,
+                       const std::map<std::string, unsigned> &inputs) {
+  for (const auto &[role, input] : inputs)
+    if (written.test(input))
+      return op->emitError("expects inputs that nothing writes, but got "
+                           "argument ")
+             << input << ", which is also an output";
+  return success();
 }
 
 LogicalResult Reader::readArguments() {
@@ -250,37 +276,40 @@ LogicalResult Reader::readSizes(Attention &attention) {
   problem.batch = sizesOf("q")[0];
   problem.queries = sizesOf("q")[2];
   problem.keys = sizesOf("k")[2];
-  for (const auto &[role, position] : attention.inputs) {
-    ArrayRef<int64_t> actual = result.argumentSizes[position];
-    SmallVector<int64_t> expected = attention.sizesOf(role);
-    if (actual == ArrayRef(expected))
-      continue;
-    InFlightDiagnostic error = attention.op->emitError("expects ");
-    error << role << " of sizes ";
-    llvm::interleave(expected, error, "x");
-    error << ", which follow from q and k, but got ";
-    llvm::interleave(actual, error, "x");
-    return error;
-  }
+  for (const auto &[role, position] : attention.inputs)
+    if (failed(checkSizes(attention.op, role, position, attention.sizesOf(role),
+                          "q and k")))
+      return failure();
   if (std::optional<std::string> wrong = check(problem))
     return attention.op->emitError(*wrong);
   return success();
 }
 
-LogicalResult Reader::readOuts(const Attention &attention) {
-  AttentionOpInterface op = attention.op;
-  for (auto [role, target] : llvm::zip(op.givenOutputs(), op.getOuts())) {
-    FailureOr<unsigned> position = argumentOf(op, target, "an output");
-    if (failed(position))
-      return failure();
-    if (written.test(*position))
-      return op->emitError("expects each output in its own argument, but "
-                           "argument ")
-             << *position << " is written twice";
-    written.set(*position);
-    addOutput(result.attentions.size() - 1, role, *position, target.getType());
-    result.argumentSizes[*position] = result.outputs.back().sizes;
-  }
+LogicalResult Reader::checkSizes(Operation *op, StringRef role,
+                                 unsigned argument, ArrayRef<int64_t> expected,
+                                 StringRef from) {
+  ArrayRef<int64_t> actual = result.argumentSizes[argument];
+  if (actual == expected)
+    return success();
+  InFlightDiagnostic error = op->emitError("expects ");
+  error << role << " of sizes ";
+  llvm::interleave(expected, error, "x");
+  error << ", which follow from " << from << ", but got ";
+  llvm::interleave(actual, error, "x");
+  return error;
+}
+
+LogicalResult Reader::readOut(Operation *op, Value target, Output output) {
+  FailureOr<unsigned> position = argumentOf(op, target, "an output");
+  if (failed(position))
+    return failure();
+  if (written.test(*position))
+    return op->emitError("expects each output in its own argument, but "
+                         "argument ")
+           << *position << " is written twice";
+  written.set(*position);
+  result.argumentSizes[*position] = output.sizes;
+  addOutput(std::move(output), *position, target.getType());
   return success();
 }
 
@@ -295,33 +324,87 @@ LogicalResult Reader::readAttention(AttentionOpInterface op) {
     return failure();
   result.onTensors = op.isOnTensors();
   result.attentions.push_back(attention);
-  return result.onTensors ? success() : readOuts(attention);
+  for (auto [role, target] : llvm::zip(op.givenOutputs(), op.getOuts()))
+    if (!result.onTensors &&
+        failed(readOut(op, target,
+                       outputOf(result.attentions.size() - 1,
+                                /*isOfMerge=*/false, role))))
+      return failure();
+  return success();
 }
 
-void Reader::addOutput(size_t attention, StringRef role, unsigned position,
-                       Type type) {
+/// Sizes that types leave open are those of the first array.
+LogicalResult Reader::readMerge(MergeOpInterface op) {
+  Merging merging;
+  merging.op = op;
+  merging.merge = mergeOf(op);
+  StringRef first;
+  for (const AttentionArray &array : op.arrays()) {
+    if (array.isOutput)
+      continue;
+    FailureOr<unsigned> position = argumentOf(op, array.value, array.role);
+    StringRef like = isStatisticOfMerge(array.role) ? "lse" : "o";
+    if (failed(position) || failed(setSizes(*position, like, op)))
+      return failure();
+    merging.inputs[array.role.str()] = *position;
+    if (first.empty()) {
+      first = array.role;
+      merging.merge.batch = result.argumentSizes[*position][0];
+      merging.merge.queries = result.argumentSizes[*position][2];
+    }
+    if (failed(checkSizes(op, array.role, *position,
+                          merging.sizesOf(array.role), first)))
+      return failure();
+  }
+  if (std::optional<std::string> wrong = check(limitsOf(merging.merge)))
+    return op->emitError(*wrong);
+  result.onTensors = op.isOnTensors();
+  result.merges.push_back(merging);
+  for (auto [role, target] : llvm::zip(op.outputRoles(), op.getOuts()))
+    if (!result.onTensors &&
+        failed(readOut(
+            op, target,
+            outputOf(result.merges.size() - 1, /*isOfMerge=*/true, role))))
+      return failure();
+  return success();
+}
+
+Output Reader::outputOf(size_t number, bool isOfMerge, StringRef role) {
   Output output;
-  output.attention = attention;
+  output.attention = number;
+  output.isOfMerge = isOfMerge;
   output.role = role.str();
+  output.sizes = isOfMerge ? result.merges[number].sizesOf(role)
+                           : result.attentions[number].sizesOf(role);
+  return output;
+}
+
+void Reader::addOutput(Output output, unsigned position, Type type) {
   output.position = position;
   output.elementType = cast<ShapedType>(type).getElementType();
-  output.sizes = result.attentions[attention].sizesOf(role);
-  result.outputs.push_back(output);
+  result.outputs.push_back(std::move(output));
 }
 
 LogicalResult Reader::readReturn(func::ReturnOp op) {
   for (auto [position, value] : llvm::enumerate(op.getOperands())) {
     Operation *source = value.getDefiningOp();
-    auto found = llvm::find_if(result.attentions, [&](Attention &attention) {
-      return attention.op.getOperation() == source;
-    });
-    if (found == result.attentions.end())
-      return op.emitError("expects to return results of attn.forward or "
-                          "attn.backward, but operand ")
+    auto isSource = [&](auto &each) {
+      return each.op.getOperation() == source;
+    };
+    auto attention = llvm::find_if(result.attentions, isSource);
+    auto merge = llvm::find_if(result.merges, isSource);
+    bool isOfMerge = merge != result.merges.end();
+    if (attention == result.attentions.end() && !isOfMerge)
+      return op.emitError("expects to return results of attn.forward, "
+                          "attn.backward or merges, but operand ")
              << position << " is something else";
     unsigned number = cast<OpResult>(value).getResultNumber();
-    addOutput(found - result.attentions.begin(),
-              found->op.givenOutputs()[number], position, value.getType());
+    Output output =
+        isOfMerge ? outputOf(merge - result.merges.begin(), isOfMerge,
+                             merge->op.outputRoles()[number])
+                  : outputOf(attention - result.attentions.begin(), isOfMerge,
+                             attention->op.givenOutputs()[number]);
+    addOutput(std::move(output), position, value.getType());
   }
   return success();
 }

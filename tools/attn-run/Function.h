@@ -3,8 +3,9 @@
 // attn-run computes a reference for a function, so it must know what the
 // function computes: it reads functions whose only computations are
 // `attn.forward` and `attn.backward` on their arguments, the latter also on the
-// O and LSE of a forward op before it.  Here such a function becomes a list of
-// inputs and a list of outputs, with all sizes known.
+// O and LSE of a forward op before it, and `attn.merge` and its gradient on
+// their arguments.  Here such a function becomes a list of inputs and a list of
+// outputs, with all sizes known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,9 +43,22 @@ struct Attention {
   llvm::SmallVector<int64_t> sizesOf(llvm::StringRef role) const;
 };
 
-/// Where an output of an attention goes.
+/// A merge of parts, or the gradients of one.
+struct Merging {
+  MergeOpInterface op;
+  Merge merge;
+  /// As in an Attention; all are arguments.
+  std::map<std::string, unsigned> inputs;
+
+  unsigned input(llvm::StringRef role) const { return inputs.at(role.str()); }
+  llvm::SmallVector<int64_t> sizesOf(llvm::StringRef role) const;
+};
+
+/// Where an output goes.
 struct Output {
+  /// Which attention it is of, or which merge.
   size_t attention = 0;
+  bool isOfMerge = false;
   std::string role;
   /// Position among the arguments (memrefs) or the results (tensors).
   unsigned position = 0;
@@ -53,9 +67,13 @@ struct Output {
 };
 
 struct Function {
+  /// What is read.
   mlir::func::FuncOp op;
+  /// What is compiled: the same, or another that should give the same.
+  std::string name;
   bool onTensors = false;
   std::vector<Attention> attentions;
+  std::vector<Merging> merges;
   std::vector<Output> outputs;
   /// Sizes of the arguments.
   std::vector<llvm::SmallVector<int64_t>> argumentSizes;

@@ -150,5 +150,8 @@ std::vector<Comparison> run::compareAll(const Function &function,
     llvm::append_range(comparisons, compare(function, number, arrays, outputs,
                                             inputs, budget, threads));
   }
+  for (size_t number = 0; number < function.merges.size(); ++number)
+    llvm::append_range(comparisons,
+                       compareMerge(function, number, arrays, outputs));
   return comparisons;
 }

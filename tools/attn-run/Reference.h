@@ -41,6 +41,10 @@
 // must be NaN, and nowhere else; no element may still hold poison and no byte
 // around them may have lost it.
 //
+// Merges round their results, half a unit in the last place, and their weights,
+// which are exponentials: 2^-20 of what is summed up is left for that, and the
+// same of LSE.
+//
 // An infinite score has no softmax: with infinities among the inputs, rows
 // whose reference is not finite are asked only to be written.
 //
@@ -116,6 +120,16 @@ std::vector<Comparison> compareGradients(const Function &function,
                                          const std::vector<size_t> &outputs,
                                          Inputs inputs, double budget,
                                          unsigned threads);
+
+/// The same for the merge of that number, or the gradients of a part.
+std::vector<Comparison> compareMerge(const Function &function, size_t number,
+                                     const std::vector<HostBytes> &arrays,
+                                     const std::vector<size_t> &outputs);
+
+/// Fills the inputs of a merge.  Some parts have seen nothing, and hold NaN
+/// there; of some rows no part has seen anything.
+void drawParts(const Merging &merging, std::vector<HostBytes> &arrays,
+               uint64_t seed);
 
 /// Gives backward ops the O and LSE that they take from arguments, rounded to
 /// their types: the oracle's where gradients are compared.

@@ -58,8 +58,9 @@ void Report::print(llvm::raw_ostream &out) const {
     out << ", compiled for " << machine;
   out << "\n";
   for (const KernelInfo &kernel : program->kernels) {
-    line("kernel") << kernel.name << ": " << kernel.schedule << "; "
-                   << kernel.threads << " threads, " << kernel.smemBytes
+    line("kernel") << kernel.name << ": " << kernel.schedule
+                   << (kernel.schedule.empty() ? "" : "; ") << kernel.threads
+                   << " threads, " << kernel.smemBytes
                    << " bytes of shared memory";
     if (kernel.registersPerThread)
       out << ", " << kernel.registersPerThread << " registers, "

@@ -64,6 +64,11 @@ struct Options {
   llvm::cl::opt<std::string> function{
       "function", llvm::cl::desc("which function (default: the only one)"),
       llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> reference{
+      "reference",
+      llvm::cl::desc("function of the same arguments and results that says "
+                     "what they should be (default: the function itself)"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
   llvm::cl::opt<int64_t> batch{"batch",
                                llvm::cl::desc("value of a dynamic batch size"),
                                llvm::cl::init(-1), llvm::cl::cat(category)};
@@ -219,6 +224,21 @@ static std::string describe(const Attention &attention) {
   return text;
 }
 
+/// "merge, bf16, parts bf16 f32, batch 2, heads 3, queries 100, head dim 64".
+static std::string describe(const Merge &merge) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  bool isBackward = merge.direction == Direction::backward;
+  out << (isBackward ? "gradients of a part, " : "merge, ") << name(merge.dtype)
+      << (isBackward ? ", part" : ", parts");
+  for (DataType part : merge.parts)
+    out << " " << name(part);
+  out << ", batch " << merge.batch << ", heads " << merge.heads << ", queries "
+      << merge.queries << ", head dim " << merge.headDim
+      << (merge.dlse ? ", gradient of LSE" : "");
+  return text;
+}
+
 /// Runs where it was asked for and fills the report.
 static LogicalResult launch(const Options &options, Execution &execution,
                             const Program &program,
@@ -284,11 +304,16 @@ static LogicalResult execute(const Options &options, const Function &function,
   if (failed(launch(options, *execution, program, gpu, location, report)))
     return failure();
 
-  for (const Attention &attention : function.attentions)
-    for (const auto &[role, position] : attention.inputs)
+  auto checkInputs = [&](const std::map<std::string, unsigned> &inputs) {
+    for (const auto &[role, position] : inputs)
       if (options.guard &&
           before[position] != execution->arrays[position].bytes)
         report.changedInputs.push_back(role);
+  };
+  for (const Attention &attention : function.attentions)
+    checkInputs(attention.inputs);
+  for (const Merging &merging : function.merges)
+    checkInputs(merging.inputs);
   if (!options.noCheck)
     progress.begin("comparing with fp64");
   if (!options.noCheck)
@@ -330,16 +355,30 @@ static LogicalResult runFile(const Options &options) {
   FailureOr<func::FuncOp> op = findFunction(*module, options.function);
   if (failed(op))
     return failure();
+  FailureOr<func::FuncOp> said = op;
+  if (!options.reference.empty())
+    said = findFunction(*module, options.reference);
+  if (failed(said))
+    return failure();
+  if (said->getFunctionType() != op->getFunctionType())
+    return op->emitOpError("expects the type of the reference, ")
+           << said->getFunctionType() << ", but got " << op->getFunctionType();
   FailureOr<std::vector<NumpyArray>> arguments = std::vector<NumpyArray>();
   if (!options.arrays.empty())
     arguments = readArguments(*op, options.arrays);
   if (failed(arguments))
     return failure();
   FailureOr<Function> function = options.arrays.empty()
-                                     ? readFunction(*op, extents)
-                                     : functionOn(*op, *arguments);
+                                     ? readFunction(*said, extents)
+                                     : functionOn(*said, *arguments);
   if (failed(function))
     return failure();
+  function->name = op->getSymName().str();
+  OwningOpRef<func::FuncOp> reference; // is read, and not compiled
+  if (*said != *op) {
+    (*said)->remove();
+    reference = *said;
+  }
   // Only this function is compiled; it calls no other.
   for (func::FuncOp other :
        llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
@@ -371,6 +410,8 @@ static LogicalResult runFile(const Options &options) {
     report.problems.push_back(describe(attention));
     report.flops += usefulFlops(attention.problem);
   }
+  for (const Merging &merging : function->merges)
+    report.problems.push_back(describe(merging.merge));
   LogicalResult executed =
       options.arrays.empty()
           ? execute(options, *function, *program, gpu, report)

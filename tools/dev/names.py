@@ -121,10 +121,11 @@ def check_schedules(tree):
 
 
 def check_dialect_tests(tree):
-    ops = "include/attn/IR/AttnOps.td"
-    if tree.exists(ops):
-        invalid = "test/Dialect/Attn/invalid"
-        tests = "".join(tree.text(f) for f in tree.under(invalid))
+    invalid = "test/Dialect/Attn/invalid"
+    tests = "".join(tree.text(f) for f in tree.under(invalid))
+    for ops in ("include/attn/IR/AttnOps.td", "include/attn/IR/MergeOps.td"):
+        if not tree.exists(ops):
+            continue
         for part in re.split(r"^def ", tree.text(ops), flags=re.MULTILINE)[1:]:
             named = re.search(r'Op<(?:\w+, )?"(\w+)"', part)
             for number in re.findall(r"^\s*- \(C(\d+)\)", part, re.MULTILINE):

@@ -29,12 +29,15 @@
 //   weights      [batch, heads,    queries, keys    ]
 //   block_rows   [batch, heads,    keptRows, queries]   of f32
 //
+// Merges (MergeInterface.td) are rows and numbers: they need no schedule.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_IR_ATTN_H
 #define ATTN_IR_ATTN_H
 
 #include "attn/Machine/Machine.h"
+#include "attn/Schedule/Merge.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Problem.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -74,35 +77,62 @@ struct OperandClause {
 /// `1/sqrt(d)` for Q of that type.
 double defaultScale(mlir::Type q);
 
+/// Inputs and outputs by role; roles live as long as the context of `op`.
+llvm::SmallVector<AttentionArray>
+arraysOf(mlir::Operation *op, llvm::ArrayRef<std::string> inputRoles,
+         mlir::ValueRange inputs,
+         llvm::ArrayRef<llvm::StringLiteral> outputRoles,
+         mlir::ValueRange outputs);
+
 } // namespace attn
 
 #include "attn/IR/AttentionInterface.h.inc"
+#include "attn/IR/MergeInterface.h.inc"
 
 namespace attn {
 
 /// The verifier and the interfaces of all ops.
 llvm::LogicalResult verifyAttention(AttentionOpInterface op);
-void addEffects(AttentionOpInterface op,
+void addEffects(mlir::Operation *op, size_t inputs,
                 llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
                     mlir::MemoryEffects::Effect>> &effects);
 llvm::LogicalResult reifyShapes(AttentionOpInterface op,
                                 mlir::OpBuilder &builder,
                                 mlir::ReifiedRankedShapedTypeDims &reified);
 
-/// The text of all ops: inputs in order, then the clauses that take some.
+/// The same of merges.
+llvm::LogicalResult verifyMerge(MergeOpInterface op);
+llvm::LogicalResult reifyShapes(MergeOpInterface op, mlir::OpBuilder &builder,
+                                mlir::ReifiedRankedShapedTypeDims &reified);
+
+/// The text of all ops of attention: inputs in order, then the clauses that
+/// take some.
 mlir::ParseResult parseAttention(mlir::OpAsmParser &parser,
                                  mlir::OperationState &result,
                                  llvm::ArrayRef<llvm::StringLiteral> inputs,
                                  llvm::ArrayRef<OperandClause> clauses);
 void printAttention(AttentionOpInterface op, mlir::OpAsmPrinter &printer);
 
+/// The text of the parts of a merge, and of their types.
+mlir::ParseResult
+parseParts(mlir::OpAsmParser &parser,
+           llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &parts,
+           llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &lses);
+void printParts(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                mlir::OperandRange parts, mlir::OperandRange lses);
+mlir::ParseResult parsePartTypes(mlir::OpAsmParser &parser,
+                                 llvm::SmallVectorImpl<mlir::Type> &parts,
+                                 llvm::SmallVectorImpl<mlir::Type> &lses);
+void printPartTypes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                    mlir::TypeRange parts, mlir::TypeRange lses);
+
 /// The sizes of the groups of operands, where an op counts them in groups.
 inline constexpr llvm::StringLiteral kSegmentsAttr = "operandSegmentSizes";
 
 /// The op's attributes once it has so many destinations, which are the last
 /// group of operands.
-llvm::SmallVector<mlir::NamedAttribute>
-attributesWithOuts(AttentionOpInterface op, size_t count);
+llvm::SmallVector<mlir::NamedAttribute> attributesWithOuts(mlir::Operation *op,
+                                                           size_t count);
 
 } // namespace attn
 
@@ -117,6 +147,9 @@ inline constexpr llvm::StringLiteral machineAttrName = "attn.machine";
 /// Lets upstream's one-shot bufferization handle the ops of the dialect.
 void registerBufferizableOpInterfaceExternalModels(
     mlir::DialectRegistry &registry);
+
+/// Lets upstream tile, fuse and split the ops of attention.
+void registerTilingInterfaceExternalModels(mlir::DialectRegistry &registry);
 
 /// The data type of an element type, if it is one that the dialect accepts.
 std::optional<DataType> dataTypeOf(mlir::Type elementType);
@@ -152,8 +185,15 @@ bool isStatistic(llvm::StringRef role);
 /// The problem that an op poses to the cost model.
 Problem problemOf(AttentionOpInterface op, DynamicSizes assumed = {});
 
+/// What a merge computes.
+Merge mergeOf(MergeOpInterface op, DynamicSizes assumed = {});
+
+/// Whether the array of a merge has a number for each query.
+bool isStatisticOfMerge(llvm::StringRef role);
+
 /// Bytes that divide the address of every row of an array, at most
 /// kMaxAlignment: what the type and the op's `alignment` tell.
+int64_t rowAlignment(mlir::Value array, std::optional<int64_t> promised);
 int64_t rowAlignment(AttentionOpInterface op, mlir::Value array);
 
 /// The machine that the nearest module around `op` names; null if none does.

@@ -48,7 +48,7 @@ class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
     void $cppClass::getEffects(::llvm::SmallVectorImpl<
         ::mlir::SideEffects::EffectInstance<::mlir::MemoryEffects::Effect>>
         &effects) {
-      ::attn::addEffects(*this, effects);
+      ::attn::addEffects(*this, inputs().size(), effects);
     }
     ::llvm::LogicalResult $cppClass::reifyResultShapes(
         ::mlir::OpBuilder &builder,
@@ -365,5 +365,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     ::llvm::SmallVector<::llvm::StringLiteral> givenInputs();
   }];
 }
+
+include "attn/IR/MergeOps.td"
 
 #endif // ATTN_IR_ATTNOPS_TD

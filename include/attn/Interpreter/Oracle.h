@@ -53,6 +53,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 namespace attn::oracle {
 
@@ -94,6 +95,30 @@ struct GradientSizes {
 GradientSizes gradients(const Problem &problem, const Array &q, const Array &k,
                         const Array &v, const Array &dO, const float *dlse,
                         const Gradients &result, unsigned threads = 0);
+
+/// Parts of an attention made whole (Schedule/Merge.h), and the gradients of
+/// one: arrays of rows, and row-major numbers of rows.  A part whose LSE is
+/// -infinity takes no part at all.
+struct Rows {
+  int64_t batch, heads, queries, columns;
+};
+struct Part {
+  Array o;
+  const float *lse;
+};
+
+/// Row-major O and, unless null, LSE.  Returns the size of O.
+double merge(const Rows &rows, const std::vector<Part> &parts, double *o,
+             double *lse);
+
+struct PartGradientSizes {
+  double o, lse;
+};
+/// `dlse` is zero if null.
+PartGradientSizes mergeGradients(const Rows &rows, const Array &dO,
+                                 const float *dlse, const Array &o,
+                                 const float *lse, const Part &part,
+                                 double *dPart, double *dPartLse);
 
 } // namespace attn::oracle
 

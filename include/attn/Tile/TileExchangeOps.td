@@ -131,6 +131,24 @@ def Tile_StoreFragmentOp : Tile_Op<"store_fragment",
   let hasVerifier = 1;
 }
 
+def Tile_LoadFragmentOp : Tile_Op<"load_fragment",
+    [MemoryEffects<[MemRead]>,
+     DeclareOpInterfaceMethods<Tile_TrafficInterface,
+       ["getTrafficOperands"]>]> {
+  let summary = "loads an accumulator from a view";
+  let description = [{
+    Per warp: in f32, what lies where `tile.store_fragment` stores to; 0 behind
+    the rows and columns of the view, which has a row at least.
+  }];
+  let arguments = (ins Tile_View:$view, I32:$row, I32:$column);
+  let results = (outs Tile_Frag:$result);
+  let assemblyFormat = [{
+    $view `[` $row `,` $column `]` attr-dict
+    `:` type($view) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Flags
 //===----------------------------------------------------------------------===//

@@ -2,13 +2,14 @@
 
 #include "Bands.h"
 #include "Chaining.h"
+#include "KernelModule.h"
 #include "KernelRequests.h"
+#include "MergeLaunches.h"
 #include "PackedArrays.h"
+#include "SizeLimits.h"
 
 #include "attn/Conversion/Passes.h"
-#include "attn/Schedule/Limits.h"
 
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -22,8 +23,6 @@ namespace attn {
 } // namespace attn
 
 namespace {
-
-constexpr StringLiteral kModuleName = "attn_kernels";
 
 /// The values of a launch's arguments, by role, worked out on the host.
 class LaunchArguments {
@@ -46,7 +45,7 @@ public:
     set("batch", narrow(batch, 32));
     set("keys", narrow(keys, 32));
     group = problem.heads / problem.kvHeads;
-    assertLimits();
+    assertLimits(b, [&](Size size) { return valueOf(size); });
     set("group", constant(b.getI32Type(), group));
     addBand(problem.mask);
     set("scale", arith::ConstantOp::create(
@@ -244,26 +243,6 @@ private:
     return beyondKeys(sizes.get("strip"), strips);
   }
 
-  /// Of the sizes that are not known yet, what `check` says of the others.
-  void assertLimits() {
-    for (const Limit &limit : limits()) {
-      Value most = index(limit.most), last;
-      for (const Factor &factor : limit.factors) {
-        if (last) // instead of a product, which may overflow
-          most = b.createOrFold<arith::DivSIOp>(most, last);
-        last = valueOf(factor.size);
-        if (factor.least > 0)
-          last = b.createOrFold<arith::MaxSIOp>(last, index(factor.least));
-        if (factor.unit > 1)
-          last = ceilDiv(last, factor.unit);
-      }
-      Value holds =
-          b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sle, last, most);
-      if (!getConstantIntValue(holds))
-        cf::AssertOp::create(b, holds, limit.sentence());
-    }
-  }
-
   Value valueOf(Size size) {
     switch (size) {
     case Size::batch:
@@ -308,13 +287,7 @@ private:
   }
 
   void addOperand(StringRef name, Value memref) {
-    auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
-    set(name, memref);
-    set(mapRole(name), memref);
-    set(offsetRole(name), narrow(metadata.getOffset(), 64));
-    constexpr StringLiteral axes[] = {"batch", "head", "row"};
-    for (auto [axis, stride] : llvm::zip(axes, metadata.getStrides()))
-      set(strideRole(name, axis), narrow(stride, 64));
+    addArray(b, values, name, memref);
   }
 
   void addBand(const Mask &mask) {
@@ -341,11 +314,12 @@ struct Launch {
 
 class Converter {
 public:
-  Converter(ModuleOp module, MachineAttr machine)
-      : module(module), machineAttr(machine), machine(machine.resolve()) {}
+  Converter(ModuleOp module, MachineAttr machine, KernelModule &kernelModule)
+      : module(module), machineAttr(machine), machine(machine.resolve()),
+        kernelModule(kernelModule) {}
 
   LogicalResult convert(AttentionOpInterface op) {
-    if (failed(checkPlace(op)))
+    if (failed(checkPlace(op, module)))
       return failure();
     FailureOr<std::vector<KernelChoice>> choices = kernelsFor(op, machine);
     if (failed(choices))
@@ -375,18 +349,6 @@ public:
   }
 
 private:
-  /// The op becomes launches, which are the host's to make.
-  LogicalResult checkPlace(AttentionOpInterface op) {
-    for (Operation *parent = op->getParentOp(); parent && parent != module;
-         parent = parent->getParentOp()) {
-      if (isa<gpu::GPUFuncOp, gpu::LaunchOp, gpu::GPUModuleOp>(parent))
-        return op->emitOpError("expects to stand in a function of the host, "
-                               "which launches kernels, but got '")
-               << parent->getName() << "'";
-    }
-    return success();
-  }
-
   Launch prepare(ImplicitLocOpBuilder &b, tile::KernelOp kernel,
                  const KernelRequest &request, const LaunchShape &shape,
                  LaunchArguments &arguments) {
@@ -407,12 +369,9 @@ private:
   }
 
   void launch(ImplicitLocOpBuilder &b, const Launch &launch) {
-    tile::KernelOp kernel = launch.kernel;
-    auto name = SymbolRefAttr::get(
-        b.getContext(), kernelModule.getName(),
-        {FlatSymbolRefAttr::get(b.getContext(), kernel.getName())});
     auto [x, y, z] = launch.grid;
-    tile::LaunchOp::create(b, name, x, y, z, launch.operands);
+    tile::LaunchOp::create(b, kernelModule.symbolOf(launch.kernel), x, y, z,
+                           launch.operands);
   }
 
   /// Of a grid that a machine runs at once.
@@ -460,11 +419,10 @@ private:
     for (auto &[known, kernel] : kernels)
       if (sameKernel(known, choice))
         return kernel;
-    if (!kernelModule)
-      kernelModule = findOrCreateModule(op->getLoc());
-    choice.request.name = uniqueName(kernelModule, kernelName(choice));
-    OpBuilder builder(kernelModule.getContext());
-    builder.setInsertionPointToEnd(kernelModule.getBody());
+    gpu::GPUModuleOp into = kernelModule.at(op->getLoc());
+    choice.request.name = kernelModule.uniqueName(kernelName(choice));
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointToEnd(into.getBody());
     KernelBuilder build = findKernelBuilder(choice.builder);
     assert(build && "the plan names a builder that the registry has");
     tile::KernelOp kernel = build(builder, op->getLoc(), choice.request);
@@ -478,31 +436,10 @@ private:
     return kernel;
   }
 
-  /// That of kernels which are not lowered yet, or else a new one: under
-  /// another name where this one is taken, by a symbol of the user's or by what
-  /// kernels have become.
-  gpu::GPUModuleOp findOrCreateModule(Location loc) {
-    auto existing = module.lookupSymbol<gpu::GPUModuleOp>(kModuleName);
-    if (existing && !existing.getOps<tile::KernelOp>().empty())
-      return existing;
-    OpBuilder builder(module.getContext());
-    auto created = gpu::GPUModuleOp::create(builder, loc, kModuleName);
-    SymbolTable(module).insert(created, module.getBody()->begin());
-    return created;
-  }
-
-  static std::string uniqueName(gpu::GPUModuleOp module,
-                                const std::string &name) {
-    std::string candidate = name;
-    for (int i = 1; module.lookupSymbol(candidate); ++i)
-      candidate = name + "_" + std::to_string(i);
-    return candidate;
-  }
-
   ModuleOp module;
   MachineAttr machineAttr;
   Machine machine;
-  gpu::GPUModuleOp kernelModule; ///< once there is a kernel
+  KernelModule &kernelModule;
   std::vector<std::pair<KernelChoice, tile::KernelOp>> kernels;
 };
 
@@ -511,9 +448,10 @@ struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {
 
   /// Kernels stand in the module of the ops that need them.
   void runOnOperation() override {
-    llvm::MapVector<ModuleOp, SmallVector<AttentionOpInterface>> ops;
-    getOperation().walk([&](AttentionOpInterface op) {
-      ops[op->getParentOfType<ModuleOp>()].push_back(op);
+    llvm::MapVector<ModuleOp, SmallVector<Operation *>> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<AttentionOpInterface, MergeOpInterface>(op))
+        ops[op->getParentOfType<ModuleOp>()].push_back(op);
     });
     for (auto &[module, ofModule] : ops)
       if (failed(convert(module, ofModule)))
@@ -521,15 +459,21 @@ struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {
   }
 
 private:
-  static LogicalResult convert(ModuleOp module,
-                               ArrayRef<AttentionOpInterface> ops) {
+  static LogicalResult convert(ModuleOp module, ArrayRef<Operation *> ops) {
     MachineAttr machine = machineAttrOf(module);
     if (!machine)
       return module.emitError("expects the module attribute ")
              << machineAttrName << ": run -attn-attach-machine first";
-    Converter converter(module, machine);
-    for (AttentionOpInterface op : ops)
-      if (failed(converter.convert(op)))
+    KernelModule kernels(module);
+    Converter converter(module, machine, kernels);
+    MergeConverter merges(module, machine, kernels);
+    auto convert = [&](Operation *op) {
+      if (auto merge = dyn_cast<MergeOpInterface>(op))
+        return merges.convert(merge);
+      return converter.convert(cast<AttentionOpInterface>(op));
+    };
+    for (Operation *op : ops)
+      if (failed(convert(op)))
         return failure();
     return success();
   }

@@ -161,6 +161,8 @@ void populateWgmmaPatterns(const mlir::TypeConverter &converter,
                            mlir::RewritePatternSet &patterns);
 void populateExchangePatterns(const mlir::TypeConverter &converter,
                               mlir::RewritePatternSet &patterns);
+void populateFragmentPatterns(const mlir::TypeConverter &converter,
+                              mlir::RewritePatternSet &patterns);
 
 /// The i32 address of what an op reserves in the block's shared memory.  The
 /// op keeps its place in an attribute while its kernel is being lowered.

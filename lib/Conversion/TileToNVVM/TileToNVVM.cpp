@@ -74,6 +74,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     populateSplitPatterns(types, patterns);
     populateWgmmaPatterns(types, patterns);
     populateExchangePatterns(types, patterns);
+    populateFragmentPatterns(types, patterns);
 
     ConversionTarget target(*context);
     target.addIllegalDialect<TileDialect>();

@@ -90,6 +90,43 @@ gpu.module @m {
 
 // -----
 
+// Four lanes load eights of four pieces and change them; the pieces that are
+// left come in pairs.  What lies behind the view is 0, and read from its last
+// row or first column.
+// CHECK-LABEL: llvm.func @load_fragment(
+// CHECK: arith.minsi
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<4xi32>
+// CHECK-COUNT-4: nvvm.shfl.sync  bfly
+// CHECK: llvm.fpext %{{.*}} : vector<2xbf16> to vector<2xf32>
+// CHECK: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+// CHECK-LABEL: llvm.func @load_odd_fragment(
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> f16
+// CHECK-LABEL: llvm.func @load_wide_fragment(
+// CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xf32>
+gpu.module @m {
+  tile.kernel @load_fragment(%o: !tile.ptr<bf16>, %p: !tile.ptr<bf16>, %rows: i32, %row: i32, %stride: i64) attributes {warps = 4 : i32} {
+    %view = tile.view %o[%stride] rows(%rows) stride(%stride) : <bf16> -> <?x40xbf16, align = 16>
+    %acc = tile.load_fragment %view[%row, %row] : <?x40xbf16, align = 16> -> <16x40xf32, acc>
+    tile.store_fragment %acc to %view[%row, %row] : <16x40xf32, acc> to <?x40xbf16, align = 16>
+    tile.return
+  }
+  tile.kernel @load_odd_fragment(%o: !tile.ptr<f16>, %rows: i32, %row: i32, %stride: i64) attributes {warps = 4 : i32} {
+    %view = tile.view %o[%stride] rows(%rows) stride(%stride) : <f16> -> <?x41xf16, align = 2>
+    %acc = tile.load_fragment %view[%row, %row] : <?x41xf16, align = 2> -> <16x8xf32, acc>
+    tile.store_fragment %acc to %view[%row, %row] : <16x8xf32, acc> to <?x41xf16, align = 2>
+    tile.return
+  }
+  tile.kernel @load_wide_fragment(%o: !tile.ptr<f32>, %rows: i32, %row: i32, %stride: i64) attributes {warps = 4 : i32} {
+    %view = tile.view %o[%stride] rows(%rows) stride(%stride) : <f32> -> <?x40xf32, align = 16>
+    %acc = tile.load_fragment %view[%row, %row] : <?x40xf32, align = 16> -> <16x8xf32, acc>
+    tile.store_fragment %acc to %view[%row, %row] : <16x8xf32, acc> to <?x40xf32, align = 16>
+    tile.return
+  }
+}
+
+// -----
+
 // An odd view takes them one by one.
 // CHECK-LABEL: llvm.func @odd_fragment(
 // CHECK: "{ .reg .pred p; setp.gt.s32 p, $2, 0; @p st.global.b16 [$0+0], $1; }", "l,h,r,~{memory}"

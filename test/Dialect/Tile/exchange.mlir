@@ -55,6 +55,8 @@ gpu.module @kernels {
         %view = tile.view %o[%n0] rows(%c0) stride(%n0) : <bf16> -> <?x512xbf16, align = 16>
         // CHECK: tile.store_fragment %{{.*}} to %{{.*}}[%[[C0]], %[[RANK]]] : <16x192xf32, acc> to <?x512xbf16, align = 16>
         tile.store_fragment %x to %view[%c0, %rank] : <16x192xf32, acc> to <?x512xbf16, align = 16>
+        // CHECK: tile.load_fragment %{{.*}}[%[[C0]], %[[RANK]]] : <?x512xbf16, align = 16> -> <16x192xf32, acc>
+        %y = tile.load_fragment %view[%c0, %rank] : <?x512xbf16, align = 16> -> <16x192xf32, acc>
       }
     }
     tile.return

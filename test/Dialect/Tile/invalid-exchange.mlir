@@ -273,6 +273,22 @@ func.func @store_fragment_view(%f: !tile.frag<16x16xf32, acc>, %v: !tile.view<?x
 
 // -----
 
+func.func @load_fragment_view(%v: !tile.view<?xf32, align = 4>, %i: i32) {
+  // expected-error @below {{'tile.load_fragment' op expects a view of 16-bit or 32-bit elements, but got '!tile.view<?xf32, align = 4>'}}
+  %f = tile.load_fragment %v[%i, %i] : <?xf32, align = 4> -> <16x16xf32, acc>
+  return
+}
+
+// -----
+
+func.func @load_fragment_layout(%v: !tile.view<?x16xbf16, align = 16>, %i: i32) {
+  // expected-error @below {{'tile.load_fragment' op expects a fragment in layout acc, but got lhs}}
+  %f = tile.load_fragment %v[%i, %i] : <?x16xbf16, align = 16> -> <16x16xbf16, lhs>
+  return
+}
+
+// -----
+
 gpu.module @kernels {
   tile.kernel @nothing_before(%flags: !tile.ptr<i32>, %i: i32) attributes {warps = 4 : i32} {
     // expected-error @below {{expects to touch global memory behind tile.await_launch only}}

@@ -32,7 +32,7 @@ func.func @open(%q: !q, %k: !q, %v: !q, %o: !q) {
   return
 }
 
-// ADD: invalid.mlir:[[#@LINE+3]]:8: error: expects attn.forward or attn.backward on arguments of the function, for which there is a reference, but got 'arith.addf'
+// ADD: invalid.mlir:[[#@LINE+3]]:8: error: expects attn.forward, attn.backward or merges on arguments of the function, for which there is a reference, but got 'arith.addf'
 func.func @add(%a: memref<1xf32>, %b: memref<1xf32>) {
   %c = arith.constant 1.0 : f32
   %s = arith.addf %c, %c : f32

@@ -294,6 +294,41 @@ TEST_F(Exchange, FragmentsBeginAtPieces) {
   expectError(arguments, "expects a column that is a multiple of 8, but got 1");
 }
 
+TEST_F(Exchange, LoadedFragmentsAreClipped) {
+  kernel(R"(
+  tile.store_fragment %v to %out[%c0, %c8] : !acc to !out
+  %x = tile.load_fragment %out[%c8, %c16] : !out -> !acc
+  tile.store_registers %x to %scratch[%c0] : !acc to !tile.ptr<i32>
+  %s = tile.row_reduce add %x : !acc -> !part
+  %t = tile.row_combine %s : !part -> !row
+  tile.store_row %t to %rows[%c0] : !row to !rows)");
+  runKernel();
+  EXPECT_EQ(traffic.global, 16 * 16 * 2 + 8 * 8 * 2 + 1024 + 64);
+  // Rows 8 to 15 of the view, and columns 16 to 23, which are 8 to 15 of what
+  // was stored; nothing is behind them.
+  std::vector<float> sums = floats(f, 16);
+  for (int i = 0; i < 16; ++i) {
+    float expected = 0;
+    for (int j = 8; i < 8 && j < 16; ++j)
+      expected += float(8 * (i + 8) + j);
+    // Of bf16, which holds even numbers only beyond 256.
+    EXPECT_EQ(sums[i], expected) << i;
+  }
+}
+
+TEST_F(Exchange, LoadedFragmentsBeginAtPieces) {
+  kernel("%x = tile.load_fragment %out[%c0, %c1] : !out -> !acc // HERE");
+  expectError(arguments, "expects a column that is a multiple of 8, but got 1");
+}
+
+TEST_F(Exchange, ThereIsARowToLoad) {
+  kernel("%none = tile.view %pout[%zero] rows(%c0) stride(%pitch) : "
+         "!tile.ptr<bf16> -> !out\n"
+         "%x = tile.load_fragment %none[%c0, %c0] : !out -> !acc // HERE");
+  expectError(arguments,
+              "expects a view with a row to read, but got one of 0 rows");
+}
+
 //===----------------------------------------------------------------------===//
 // Columns of boxes, products that go on
 //===----------------------------------------------------------------------===//
