@@ -150,7 +150,7 @@ Reason MaskReader::compare(const Maker &made, bool wanted, Visible &visible) {
   llvm_unreachable("closed enum");
 }
 
-Reason MaskReader::readCondition(Number condition, bool wanted,
+Reason MaskReader::readCondition(const Number &condition, bool wanted,
                                  Visible &visible) {
   if (std::optional<double> value = numbers.constant(condition)) {
     if (bool(*value) != wanted)
@@ -173,7 +173,7 @@ Reason MaskReader::readCondition(Number condition, bool wanted,
   return readConstant(numbers.source(condition), wanted, visible);
 }
 
-Reason MaskReader::readAddend(Number addend, Visible &visible) {
+Reason MaskReader::readAddend(const Number &addend, Visible &visible) {
   if (std::optional<double> value = numbers.constant(addend)) {
     if (*value == 0)
       return std::nullopt;

@@ -46,10 +46,10 @@ public:
 
   /// Narrows to what a boolean that is `wanted` leaves, or says why it cannot
   /// be known.
-  std::optional<std::string> readCondition(Number condition, bool wanted,
+  std::optional<std::string> readCondition(const Number &condition, bool wanted,
                                            Visible &visible);
   /// The same of a number that is added to scores.
-  std::optional<std::string> readAddend(Number addend, Visible &visible);
+  std::optional<std::string> readAddend(const Number &addend, Visible &visible);
 
   /// Whether this constant, as a score, hides its key; narrows `isExact`.
   static bool hides(double value, mlir::Type type, Visible &visible);

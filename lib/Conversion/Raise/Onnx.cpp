@@ -247,7 +247,8 @@ void Reader::readArrays() {
   form.o = y.value;
   form.oAt = y.at;
   Index columns[] = {form.d, form.e};
-  for (auto [index, present] : {std::pair(1, form.k), std::pair(2, form.v)})
+  for (const auto &[index, present] :
+       {std::pair(1, form.k), std::pair(2, form.v)})
     if (result(index))
       form.others.push_back(
           {op->getResult(index),

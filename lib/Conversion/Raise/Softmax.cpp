@@ -42,7 +42,7 @@ public:
 
 private:
   Reason readSecond(LinalgOp op);
-  Reason readProduct(LinalgOp op, Number result, Product &product);
+  Reason readProduct(LinalgOp op, const Number &result, Product &product);
   Reason readSoftmax(Number weight, Number &score);
   Reason readDivision(const Maker &division, Number &score);
   Reason readMaximum(Number score, Number shift);
@@ -51,8 +51,8 @@ private:
   Reason readScale(const Maker &made, Number &of);
   Reason readSelect(const Maker &made, Number &of);
   Reason readScore(Number score, Number &product);
-  Reason readFirst(Number score);
-  Reason readFactor(Number factor, Number &of);
+  Reason readFirst(const Number &score);
+  Reason readFactor(const Number &factor, Number &of);
   Reason checkUses();
   Reason readResult();
   void addNotes();
@@ -78,7 +78,8 @@ static bool beginsAtZero(Numbers &numbers, LinalgOp op) {
 }
 
 /// A contraction whose result has these indices.
-Reason Reader::readProduct(LinalgOp op, Number result, Product &product) {
+Reason Reader::readProduct(LinalgOp op, const Number &result,
+                           Product &product) {
   product.op = op;
   std::optional<Indices> loops = numbers.loopsOf(op, result);
   if (!loops)
@@ -320,7 +321,7 @@ Reason Reader::readScore(Number score, Number &product) {
 }
 
 /// A factor of the first product, without a constant that multiplies it.
-Reason Reader::readFactor(Number factor, Number &of) {
+Reason Reader::readFactor(const Number &factor, Number &of) {
   of = numbers.source(factor);
   Maker made = numbers.maker(of);
   while (made.isAny("arith.mulf", "arith.divf") &&
@@ -338,7 +339,7 @@ Reason Reader::readFactor(Number factor, Number &of) {
   return std::nullopt;
 }
 
-Reason Reader::readFirst(Number score) {
+Reason Reader::readFirst(const Number &score) {
   if (Reason reason = readProduct(contraction(score.value), score, first))
     return reason;
   form.d = first.over;
