@@ -12,12 +12,10 @@ func.func @tensors(%o: !o, %l: !l) -> !o {
 
 !o = memref<1x2x4x8xf16>
 !l = memref<1x2x4xf32>
-module {
-  module {
-    func.func @nested(%o: !o, %l: !l, %to: !o) {
-      // expected-error @below {{expects to stand in a function of the outermost module, but got a nested module}}
-      attn.merge (%o, %l) outs(%to : !o) : (!o, !l)
-      return
-    }
+gpu.module @device {
+  gpu.func @kernel(%o: !o, %l: !l, %to: !o) kernel {
+    // expected-error @below {{'attn.merge' op expects to stand in a function of the host, which launches kernels, but got 'gpu.func'}}
+    attn.merge (%o, %l) outs(%to : !o) : (!o, !l)
+    gpu.return
   }
 }
