@@ -1,4 +1,9 @@
 //===- InitAll.h - The only list of dialects and passes ---------*- C++ -*-===//
+//
+// attn-opt has all of upstream that we use (`registerAll...`).  A tool of
+// others has upstream's already, and takes only what is ours.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef ATTN_INITALL_H
 #define ATTN_INITALL_H
@@ -6,6 +11,12 @@
 #include "mlir/IR/DialectRegistry.h"
 
 namespace attn {
+
+/// Our dialects, with what is known of them elsewhere.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// Our passes and pipelines.
+void registerPasses();
 
 /// Our dialects, the upstream ones that our IR and pipelines use, and the
 /// interfaces that bufferization and translation look for.

@@ -212,8 +212,8 @@ SmallVector<Range> Tiled::domain(OpBuilder &b) {
   SmallVector<Range> all;
   for (unsigned loop = 0; loop < loops(); ++loop) {
     auto [array, dimension] = lengthOf(loop);
-    all.push_back({b.getIndexAttr(0), sizeOf(b, array, dimension),
-                   b.getIndexAttr(1)});
+    all.push_back(
+        {b.getIndexAttr(0), sizeOf(b, array, dimension), b.getIndexAttr(1)});
   }
   return all;
 }
@@ -260,10 +260,11 @@ LogicalResult Tiled::check(const Box &tile, bool ofKeys) {
     return loop < loops() && !isWhole(loop, tile);
   };
   if (hasMask && (isCut(kQueries) || isCut(kKeys)))
-    return refuse("has mask(" + Twine(str(op.maskOrNone())) +
-                  "), which tells rows by their place in the whole: a tile of " +
-                  (isCut(kQueries) ? "queries" : "keys") +
-                  " needs a mask that is shifted, and there is none yet");
+    return refuse(
+        "has mask(" + Twine(str(op.maskOrNone())) +
+        "), which tells rows by their place in the whole: a tile of " +
+        (isCut(kQueries) ? "queries" : "keys") +
+        " needs a mask that is shifted, and there is none yet");
   if (!ofKeys && isCut(kKeys))
     return refuse("sums up over keys, so that a tile of them is a part of the "
                   "result: split them with tile_reduction_using_forall");
@@ -318,8 +319,8 @@ SmallVector<Value> Tiled::slices(OpBuilder &b, const Box &tile,
   for (const AttentionArray &array : arrays) {
     Box box = boxOf(b, array.role, tile);
     Numbers steps(box.sizes.size(), b.getIndexAttr(1));
-    auto slice = tensor::ExtractSliceOp::create(
-        b, op->getLoc(), array.value, box.offsets, box.sizes, steps);
+    auto slice = tensor::ExtractSliceOp::create(b, op->getLoc(), array.value,
+                                                box.offsets, box.sizes, steps);
     made.push_back(slice);
     all.push_back(slice);
   }
@@ -397,8 +398,8 @@ struct TilingModel : TilingInterface::ExternalModel<TilingModel<OpTy>, OpTy> {
                                       Numbers &resultOffsets,
                                       Numbers &resultSizes) const {
     Tiled tiled(op);
-    Box box = tiled.boxOf(b, tiled.op.givenOutputs()[result],
-                          boxOf(offsets, sizes));
+    Box box =
+        tiled.boxOf(b, tiled.op.givenOutputs()[result], boxOf(offsets, sizes));
     resultOffsets = box.offsets;
     resultSizes = box.sizes;
     return success();
@@ -410,9 +411,9 @@ struct TilingModel : TilingInterface::ExternalModel<TilingModel<OpTy>, OpTy> {
       SmallVectorImpl<OpFoldResult> &tileOffsets,
       SmallVectorImpl<OpFoldResult> &tileSizes) const {
     Tiled tiled(op);
-    return take(tiled.tileOf(b, tiled.op.givenOutputs()[result],
-                             boxOf(offsets, sizes)),
-                tileOffsets, tileSizes);
+    return take(
+        tiled.tileOf(b, tiled.op.givenOutputs()[result], boxOf(offsets, sizes)),
+        tileOffsets, tileSizes);
   }
 
   FailureOr<TilingResult>
@@ -420,8 +421,8 @@ struct TilingModel : TilingInterface::ExternalModel<TilingModel<OpTy>, OpTy> {
                           ArrayRef<OpFoldResult> offsets,
                           ArrayRef<OpFoldResult> sizes) const {
     Tiled tiled(op);
-    FailureOr<Box> tile = tiled.tileOf(b, tiled.op.givenOutputs()[result],
-                                       boxOf(offsets, sizes));
+    FailureOr<Box> tile =
+        tiled.tileOf(b, tiled.op.givenOutputs()[result], boxOf(offsets, sizes));
     if (failed(tile))
       return failure();
     FailureOr<TilingResult> made = tiled.implement(b, *tile);
@@ -497,8 +498,8 @@ struct PartsModel
     for (StringRef role : kPartRoles) {
       Numbers shape = {b.getIndexAttr(*parts)};
       llvm::append_range(shape, wholeOf(b, tiled, role).sizes);
-      all.push_back(tensor::EmptyOp::create(b, loc, shape,
-                                            elementOf(b, tiled, role)));
+      all.push_back(
+          tensor::EmptyOp::create(b, loc, shape, elementOf(b, tiled, role)));
     }
     return all;
   }
@@ -553,9 +554,9 @@ struct PartsModel
         parts[i].push_back(partAt(b, loc, init[i], box));
       }
     auto forward = cast<ForwardOp>(op);
-    Operation *merge = MergeOp::create(b, loc, op->getResultTypes(), parts[0],
-                                       parts[1], forward.getOuts(),
-                                       forward.getAlignmentAttr());
+    Operation *merge =
+        MergeOp::create(b, loc, op->getResultTypes(), parts[0], parts[1],
+                        forward.getOuts(), forward.getAlignmentAttr());
     return MergeResult{{merge}, merge->getResults()};
   }
 

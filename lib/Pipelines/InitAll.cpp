@@ -47,7 +47,6 @@ using namespace mlir;
 
 static void registerInterfaces(DialectRegistry &registry) {
   // Tiling, and the transform ops that ask for it.
-  attn::registerTilingInterfaceExternalModels(registry);
   linalg::registerTilingInterfaceExternalModels(registry);
   tensor::registerTilingInterfaceExternalModels(registry);
   linalg::registerTransformDialectExtension(registry);
@@ -56,7 +55,6 @@ static void registerInterfaces(DialectRegistry &registry) {
   // Inlining of calls.
   func::registerInlinerExtension(registry);
   // Bufferization.
-  attn::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);
@@ -78,20 +76,31 @@ static void registerInterfaces(DialectRegistry &registry) {
   NVVM::registerNVVMTargetInterfaceExternalModels(registry);
 }
 
-void attn::registerAllDialects(DialectRegistry &registry) {
+void attn::registerDialects(DialectRegistry &registry) {
   registry.insert<AttnDialect, tile::TileDialect>();
-  registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                  cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
-                  linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
-                  memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
-                  tensor::TensorDialect, transform::TransformDialect>();
+  attn::registerTilingInterfaceExternalModels(registry);
+  attn::registerBufferizableOpInterfaceExternalModels(registry);
+}
+
+void attn::registerAllDialects(DialectRegistry &registry) {
+  registerDialects(registry);
+  registry.insert<affine::AffineDialect, arith::ArithDialect,
+                  bufferization::BufferizationDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+                  NVVM::NVVMDialect, scf::SCFDialect, tensor::TensorDialect,
+                  transform::TransformDialect>();
   registerInterfaces(registry);
 }
 
-void attn::registerAllPasses() {
+void attn::registerPasses() {
   registerAttnConversionPasses();
   registerAttnTransformsPasses();
   registerPipelines();
+}
+
+void attn::registerAllPasses() {
+  registerPasses();
   // What a user of a pipeline may want to run around or inside it.
   registerTransformsPasses();
   transform::registerTransformPasses();
