@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Host code of -attn-to-binary, through upstream's tools, on a GPU: is it right?
 
-    mlir_runner.py [--steps compile,run] [--out FOLDER] [--machine h100_sxm]
+    mlir_runner.py [--steps compile,run,bundle] [--out FOLDER] [--machine h100_sxm]
                    [--only REGEX] [--tools FOLDER] [--libraries FOLDER[:FOLDER...]] [--attn FOLDER]
 
 `compile` writes modules and inputs to --out: attn-opt lowers attention, upstream's
 mlir-opt the rest.  `run` starts mlir-runner on each module and compares what it
-writes with fp64.  They may be run on different machines.
+writes with fp64.  They are the steps unless said, and may be run on different
+machines.  `bundle` is for one without MLIR: it writes OUT/mlir.tar.xz, which
+unpacked is both --tools and --libraries of `run`.
 
     --tools      has mlir-opt and mlir-runner; /usr/lib/llvm-22/bin unless said
     --libraries  has their shared libraries, where the loader does not find them
@@ -25,6 +27,7 @@ import operator
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -41,6 +44,9 @@ HOST = ("func.func(gpu-async-region),expand-strided-metadata,convert-scf-to-cf,"
         "reconcile-unrealized-casts")
 THEIRS = ("gpu.module(convert-gpu-to-nvvm,reconcile-unrealized-casts),"
           "nvvm-attach-target{chip=sm_90},gpu-module-to-binary{format=isa},")
+#: Libraries that LLVM names and mlir-runner never calls, which are large: empty
+#: ones do, with the data that the loader asks for.
+UNUSED = {"libz3.so": "int unused;", "libicudata.so": "char icudt72_dat[64];"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -378,6 +384,30 @@ def run_case(case, options, environment, folder):
     return words
 
 
+def bundle(options):
+    """mlir-runner and what it loads, but for the system's C and C++."""
+    runner = os.path.join(options.tools, "mlir-runner")
+    folder = os.path.join(options.out, "mlir")
+    os.makedirs(folder, exist_ok=True)
+    shutil.copy(runner, folder)
+    for line in subprocess.check_output(["ldd", runner], text=True).splitlines():
+        name, _, path = line.strip().partition(" => ")
+        place = os.path.join(folder, name)
+        if not path or re.match(r"(libc|libm|libstdc\+\+|libgcc_s)\.so", name):
+            continue
+        unused = next((text for start, text in UNUSED.items()
+                       if name.startswith(start)), None)
+        if unused is None:
+            shutil.copy(path.split(" ")[0], place)
+            continue
+        subprocess.run(["cc", "-xc", "-", "-shared", f"-Wl,-soname,{name}", "-o",
+                        place], input=unused, text=True, check=True)
+    archive = folder + ".tar.xz"
+    subprocess.run(["tar", "-C", folder, "-cJf", archive, "."], check=True,
+                   env=dict(os.environ, XZ_OPT="-T0 -6"))
+    print(f"bundle: {archive}, {os.path.getsize(archive)} bytes", flush=True)
+
+
 def arguments():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -418,6 +448,8 @@ def main():
             print(f"{step:8}{case.name:22}{words}", flush=True)
         counts[step] = [right, len(cases)]
         print(f"{step}: {right} of {len(cases)} right", flush=True)
+    if "bundle" in options.steps.split(","):
+        bundle(options)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as f:
             json.dump(counts, f)
