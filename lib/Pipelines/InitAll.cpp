@@ -6,6 +6,7 @@
 #include "attn/IR/Attn.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Tile/Tile.h"
+#include "attn/TransformOps/TransformOps.h"
 #include "attn/Transforms/Passes.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -34,6 +35,7 @@
 #include "mlir/Dialect/Tensor/IR/TensorTilingInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/TransformOps/TensorTransformOps.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Transform/DebugExtension/DebugExtension.h"
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
 #include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
@@ -50,9 +52,11 @@ static void registerInterfaces(DialectRegistry &registry) {
   attn::registerTilingInterfaceExternalModels(registry);
   linalg::registerTilingInterfaceExternalModels(registry);
   tensor::registerTilingInterfaceExternalModels(registry);
+  attn::registerTransformDialectExtension(registry);
   linalg::registerTransformDialectExtension(registry);
   scf::registerTransformDialectExtension(registry);
   tensor::registerTransformDialectExtension(registry);
+  transform::registerDebugExtension(registry);
   // Inlining of calls.
   func::registerInlinerExtension(registry);
   // Bufferization.
@@ -80,11 +84,12 @@ static void registerInterfaces(DialectRegistry &registry) {
 
 void attn::registerAllDialects(DialectRegistry &registry) {
   registry.insert<AttnDialect, tile::TileDialect>();
-  registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                  cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
-                  linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
-                  memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
-                  tensor::TensorDialect, transform::TransformDialect>();
+  registry.insert<affine::AffineDialect, arith::ArithDialect,
+                  bufferization::BufferizationDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+                  NVVM::NVVMDialect, scf::SCFDialect, tensor::TensorDialect,
+                  transform::TransformDialect>();
   registerInterfaces(registry);
 }
 
