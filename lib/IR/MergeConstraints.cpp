@@ -27,7 +27,6 @@ private:
   LogicalResult sizes();     // C8
   LogicalResult alignment(); // C10
 
-  /// The array whose element type that of `role` may be, besides f32.
   ShapedType typeOf(StringRef role) {
     return cast<ShapedType>(op.array(role).getType());
   }

@@ -6,6 +6,7 @@
 #include "attn/IR/Attn.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Tile/Tile.h"
+#include "attn/TransformOps/TransformOps.h"
 #include "attn/Transforms/Passes.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -34,6 +35,7 @@
 #include "mlir/Dialect/Tensor/IR/TensorTilingInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/TransformOps/TensorTransformOps.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Transform/DebugExtension/DebugExtension.h"
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
 #include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
@@ -52,6 +54,7 @@ static void registerInterfaces(DialectRegistry &registry) {
   linalg::registerTransformDialectExtension(registry);
   scf::registerTransformDialectExtension(registry);
   tensor::registerTransformDialectExtension(registry);
+  transform::registerDebugExtension(registry);
   // Inlining of calls.
   func::registerInlinerExtension(registry);
   // Bufferization.
@@ -79,6 +82,7 @@ static void registerInterfaces(DialectRegistry &registry) {
 void attn::registerDialects(DialectRegistry &registry) {
   registry.insert<AttnDialect, tile::TileDialect>();
   attn::registerTilingInterfaceExternalModels(registry);
+  attn::registerTransformDialectExtension(registry);
   attn::registerBufferizableOpInterfaceExternalModels(registry);
 }
 

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Transforms/SelectSchedule.h"
+
 #include "attn/IR/OpenSizes.h"
 #include "attn/IR/Packing.h"
 #include "attn/Schedule/Advice.h"
@@ -126,6 +128,21 @@ static FailureOr<Plan> bestPlan(AttentionOpInterface op, const Problem &problem,
   return error;
 }
 
+FailureOr<Plan> attn::choosePlan(AttentionOpInterface op,
+                                 const Machine &machine, ScheduleAttr given,
+                                 DynamicSizes assumed) {
+  Packing packing = packingOf(op, assumed);
+  if (std::optional<std::string> error = check(packing.asked))
+    return op->emitOpError(*error);
+  Machine room = machineForPlans(op, machine);
+  return given ? planOfGiven(op, given, packing.problem, room)
+               : bestPlan(op, packing.problem, room);
+}
+
+std::string attn::textOf(ScheduleAttr schedule) {
+  return attn::decision(schedule.getName().str(), schedule.tiles());
+}
+
 /// What was chosen, what binds it, the runner-up, and what would be faster.
 static void explainChoice(AttentionOpInterface op, const Packing &packing,
                           const Plan &chosen, const PlanReport &report) {
@@ -202,20 +219,18 @@ private:
       return op->emitOpError("expects a module with '")
              << machineAttrName
              << "', but got none: run -attn-attach-machine first";
-    Packing packing = packingOf(op, {assumeBatch, assumeRows});
-    const Problem &problem = packing.problem;
-    if (std::optional<std::string> error = check(packing.asked))
-      return op->emitOpError(*error);
+    DynamicSizes assumed = {assumeBatch, assumeRows};
     ScheduleAttr given = op.getScheduleAttr() ? op.getScheduleAttr() : wanted;
-    Machine room = machineForPlans(op, *machine);
-    FailureOr<Plan> plan = given ? planOfGiven(op, given, problem, room)
-                                 : bestPlan(op, problem, room);
+    FailureOr<Plan> plan = choosePlan(op, *machine, given, assumed);
     if (failed(plan))
       return failure();
     op.setScheduleAttr(
         ScheduleAttr::get(&getContext(), plan->schedule, plan->tiles));
-    if (explain)
-      explainChoice(op, packing, *plan, plans(problem, room));
+    if (!explain)
+      return success();
+    Packing packing = packingOf(op, assumed);
+    explainChoice(op, packing, *plan,
+                  plans(packing.problem, machineForPlans(op, *machine)));
     return success();
   }
 };

@@ -68,8 +68,16 @@ def passes():
     return page(files, text)
 
 
+def transform():
+    file = "include/attn/TransformOps/AttnTransformOps.td"
+    text = ("# Transform ops\n\nOps of upstream's transform dialect, beside its "
+            "own.\n\n[TOC]\n\n## Ops\n\n")
+    return page([file], text + tablegen(file, "-gen-op-doc"))
+
+
 PAGES = {
     "attn.md": lambda: dialect("attn", "IR", "AttnOps.td"),
     "tile.md": lambda: dialect("tile", "Tile", "TileOps.td"),
     "passes.md": passes,
+    "transform.md": transform,
 }

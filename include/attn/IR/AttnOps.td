@@ -203,10 +203,20 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     interface, upstream treats the op like any that can reify its result
     shapes, and creates destinations where it needs them.
 
+    #### Rationale: what upstream tiles
+
+    On tensors the op has upstream's `TilingInterface`, over batch entries, heads
+    in multiples of the group that shares a key head, queries and keys; a tile is
+    the op on slices. Keys are a reduction: a tile of them is a part, and
+    `PartialReductionOpInterface` makes the whole by `attn.merge`. A mask tells
+    queries and keys by their place in the whole, so with one they are not tiled.
+    What is refused says why in a remark.
+
     #### Rationale: no softmax statistics as inputs
 
     Attention that resumes from a partial result (split keys, ring attention)
-    is a matter of how. Partial results combine through O and LSE alone.
+    is a matter of how. Partial results combine through O and LSE alone, by
+    `attn.merge`.
   }];
   let arguments = (ins Attn_Shaped:$q, Attn_Shaped:$k, Attn_Shaped:$v,
                        Variadic<Attn_Shaped>:$outs,

@@ -12,7 +12,7 @@ include "mlir/Pass/PassBase.td"
 def DifferentiatePass : Pass<"attn-differentiate", "mlir::ModuleOp"> {
   let summary = "give functions of attention gradient functions";
   let description = [{
-    Before: functions on tensors, some with `attn.forward`. After: each of these
+    Before: functions on tensors, some with `attn.forward` or `attn.merge`. After: each of these
     `@f` is followed by `@f_vjp`, its vector-Jacobian product.
 
     `@f_vjp` takes the arguments of `@f` and, for each result that is a tensor
@@ -36,7 +36,8 @@ def DifferentiatePass : Pass<"attn-differentiate", "mlir::ModuleOp"> {
     }
     ```
 
-    Results of one `attn.forward` may be operands of another. Any other op
+    Results of these ops may be operands of others of them, and each part of an
+    `attn.merge` gets gradients by `attn.merge_backward`. Any other op
     through which a result depends on an argument is an error. Schedules stay on
     the forward ops; those of the backward ops are still to be decided.
   }];
