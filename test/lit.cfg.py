@@ -51,6 +51,8 @@ config.environment["ATTN_FAKE_CUDA"] = os.path.join(
 config.substitutions.append(("%python", python))
 config.substitutions.append(("%root", config.attn_source))
 config.substitutions.append(("%build", config.attn_build))
+config.substitutions.append(("%cxx", os.path.join(config.llvm_tools, "clang++")))
+config.substitutions.append(("%cc", os.path.join(config.llvm_tools, "clang")))
 config.substitutions.append((
     "%plugin", os.path.join(config.attn_build, "lib", "attn-plugin.so")))
 # Host code runs on the fake driver and tells its calls (Unit/HostCode/Mgpu.c).

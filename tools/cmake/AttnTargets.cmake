@@ -1,8 +1,22 @@
 # The few ways in which this project declares a target.
 
+# What others see of a library: its headers, and the target attn::Name of AttnName.
+function(attn_show name)
+  target_include_directories(${name} INTERFACE
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+    "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_compile_features(${name} INTERFACE cxx_std_17)
+  string(REGEX REPLACE "^Attn" "" short "${name}")
+  set_target_properties(${name} PROPERTIES EXPORT_NAME "${short}")
+  add_library(attn::${short} ALIAS ${name})
+  set_property(GLOBAL APPEND PROPERTY ATTN_LIBRARIES ${name})
+endfunction()
+
 # A library without LLVM or MLIR: plain C++17, links nothing.
 function(attn_pure_library name)
   add_library(${name} STATIC ${ARGN})
+  attn_show(${name})
 endfunction()
 
 # A library over MLIR.  attn_library(NAME source... [DEPENDS tablegen...]
@@ -16,6 +30,7 @@ function(attn_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   attn_link_mlir(${name} PUBLIC)
   attn_precompile(${name})
+  attn_show(${name})
 endfunction()
 
 # Takes the headers of MLIR and GoogleTest from the precompiled one, if there is
@@ -59,6 +74,7 @@ function(attn_tool name)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   attn_release_link(${name})
+  set_property(GLOBAL APPEND PROPERTY ATTN_PROGRAMS ${name})
   set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
 endfunction()
 
