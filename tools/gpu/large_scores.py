@@ -12,7 +12,9 @@ WRONG.
 
 First of normal inputs, whose scores f32 rounds, so that o has an error as well;
 then of whole numbers, whose scores it holds: there lse_low leaves no more than
-what is allowed of the type.  At the end the times of forward and backward calls
+what is allowed of the type, up to the |lse| at which blocks that share rows no
+longer tell their maxima apart.  Where rounding alone exceeds 5 % nothing is
+wrong, and where a gradient is beyond its type infinity is right.  At the end the times of forward and backward calls
 without and with it, of N rows (4096), the median of 50.
 """
 from __future__ import annotations
@@ -49,6 +51,19 @@ def inputs_of(dtype: torch.dtype, head_dim: int, rows: int, whole: bool
     return [t.to(dtype) for t in (scores(), scores(), draw(), draw())]
 
 
+#: 2^23 ln 2, see docs/using.md: beyond it f32 holds no part of a bit.
+WHOLE_BITS = 2**23 * math.log(2)
+
+
+def error_of(ours: torch.Tensor, true: torch.Tensor, size: float) -> float:
+    """The relative error; infinity is right for what the type does not hold."""
+    most = torch.finfo(ours.dtype).max
+    beyond = (true.abs() > most) & (ours == true.sign() * math.inf)
+    zero = torch.zeros((), device=true.device, dtype=true.dtype)
+    return reference.relative_error(ours.double().where(~beyond, zero),
+                                    true.where(~beyond, zero), size)
+
+
 def errors(dtype: torch.dtype, head_dim: int, scale: float, whole: bool
            ) -> tuple[float, list[dict[str, float]]]:
     """The largest |lse|, and the error of each result without the low word and
@@ -65,7 +80,7 @@ def errors(dtype: torch.dtype, head_dim: int, scale: float, whole: bool
     for word in (None, low):
         got = attn.backward(do, q, k, v, o, lse, lse_low=word, scale=scale)
         found.append({
-            name: reference.relative_error(ours, true.detach(), size)
+            name: error_of(ours, true.detach(), size)
             for name, ours, true, size in zip(
                 ("o", "dq", "dk", "dv"), (o, *got), (exact, *gradients),
                 sizes)})
@@ -79,10 +94,11 @@ def compare(dtype: torch.dtype, head_dim: int, whole: bool) -> int:
         lse, found = errors(dtype, head_dim, scale, whole)
         for has_low, each in enumerate(found):
             limit = reference.GRADIENT_TOLERANCE[dtype]
-            if not (has_low and whole):
-                limit += math.expm1(min(3 * 2**-24 * lse, 700))
+            rounding = 3 * 2**-24 * lse
+            is_exact = has_low and whole and lse < WHOLE_BITS
+            limit += 0 if is_exact else math.expm1(min(rounding, 1))
             bad = [name for name in ("dq", "dk", "dv")
-                   if not each[name] <= limit]
+                   if (is_exact or rounding < 0.05) and not each[name] <= limit]
             wrong += bool(bad)
             print(f"scale {scale:7.0e}  |lse| {lse:8.2e} ",
                   "two words" if has_low else "one word ",
