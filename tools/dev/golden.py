@@ -3,6 +3,8 @@
     golden.py            compares, and ends with status 1 if one differs
     golden.py --write    takes what is compiled now, and prints what changed
 
+With ATTN_SHARE=K/N it compares the K-th of N parts of the problems.
+
 A step that changes the structure of the compiler must not change its code.  So
 test/Golden/problems.jsonl has problems of every kernel, type, mask and
 direction, each with its machine and its schedule, in which the cost model has
@@ -183,13 +185,23 @@ def compare(before, now):
             yield f"{name}: is gone"
 
 
+def share_of(problems):
+    """The part that ATTN_SHARE names; all of them without it."""
+    share = os.environ.get("ATTN_SHARE") or "1/1"
+    match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", share)
+    if not match or int(match[1]) > int(match[2]):
+        sys.exit(f"ATTN_SHARE expects K/N with K from 1 to N, but got {share}")
+    return problems[int(match[1]) - 1::int(match[2])]
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    problems = read_problems()
+    everything = read_problems()
+    problems = everything if arguments.write else share_of(everything)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda p: compiled(arguments.build, p), problems)
         now = dict(zip(map(name_of, problems), results))
@@ -197,8 +209,11 @@ def main():
     if os.path.exists(PTX):
         with open(PTX, encoding="utf-8") as f:
             before = json.load(f)
+    unseen = {name_of(problem) for problem in everything} - set(now)
+    before = {name: one for name, one in before.items() if name not in unseen}
     changed = list(compare(before, now))
-    print(*changed, sep="\n")
+    for line in changed:
+        print(line)
     failed = any(isinstance(result, str) for result in now.values())
     if arguments.write and not failed:
         lines = [f"{json.dumps(name)}: {json.dumps(result)}"

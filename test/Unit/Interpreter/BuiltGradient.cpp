@@ -301,8 +301,10 @@ void BuiltGradient::checkLargeScores(Problem p, const Tiles &tiles,
     check(truth, tiles);
     if (scale != largestScale)
       continue;
+    // The low word is needed: rounding LSE costs about 1e-7 of the scale, and a
+    // lucky draw an eighth of that.
     llvm::fill(truth.lseLow, 0.0F);
     std::vector<float> dv = run(truth, tiles)["dv"];
-    EXPECT_GT(relativeError(dv, truth.dv, truth.sizes.dv), 8e-8 * scale);
+    EXPECT_GT(relativeError(dv, truth.dv, truth.sizes.dv), 1e-8 * scale);
   }
 }

@@ -49,7 +49,8 @@ int main(int argc, char **argv) {
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(argv[argc - 1], &context);
   mlir::RewritePatternSet patterns(&context);
   patterns.add<AttendToAttn>(&context);
-  if (!module || failed(mlir::applyPatternsGreedily(*module, std::move(patterns))))
+  if (!module ||
+      failed(mlir::applyPatternsGreedily(*module, std::move(patterns))))
     return 1;
   attn::BinaryOptions options;
   options.machine = "h100_sxm";
