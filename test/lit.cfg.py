@@ -35,6 +35,9 @@ if config.sanitized:
     config.environment["ASAN_OPTIONS"] = machine_probe.ASAN_OPTIONS
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
 
+if "ATTN_SHARE" in os.environ:
+    config.environment["ATTN_SHARE"] = os.environ["ATTN_SHARE"]
+
 python = sys.executable
 # Tests of the Python package need packages that this Python may not have.
 for feature in machine_probe.python_features():
