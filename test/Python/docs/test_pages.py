@@ -23,7 +23,7 @@ ROOT = pages.ROOT
 BLOCKS = [block for page in pages.PAGES for block in pages.blocks(page)]
 BUILD = os.path.dirname(os.path.dirname(os.environ.get("ATTN_LIBRARY", "")))
 # What stands in a block of no language is a formula or a picture.
-LANGUAGES = {"python", "sh", "mlir", "console", "text", "c"}
+LANGUAGES = {"python", "sh", "mlir", "console", "text", "c", "cmake"}
 
 
 def of(language):
@@ -64,6 +64,15 @@ def test_every_block_says_what_it_is():
             assert block.marker.startswith("generated: "), block
         if block.language in ("python", "sh"):
             assert block.needs, f"{block} does not say what it runs with"
+
+
+@pytest.mark.parametrize("block", of("cmake"))
+def test_project_is_built(block):
+    """Its lines are those of a project that test/Package builds."""
+    project = ROOT / "test" / "Package" / "Inputs" / "external"
+    lines = (project / "CMakeLists.txt").read_text("utf-8").splitlines()
+    for line in block.code.splitlines():
+        assert line in lines, line
 
 
 @pytest.mark.parametrize("block", of("python"))
