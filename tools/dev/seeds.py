@@ -3,7 +3,7 @@
 N is 100 unless given.  The first run is of all unit tests, and its report says
 which of them draw (test/Unit/Seed.h); those are repeated.  So is
 test/Pipelines/Inputs/alignments.py.  Each failure is printed with the seed that
-shows it again.  100 seeds take about an hour on 2 cores.
+shows it again.  100 seeds take about two hours on 2 cores.
 """
 
 import concurrent.futures
