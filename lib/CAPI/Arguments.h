@@ -4,7 +4,7 @@
 #define ATTN_LIB_CAPI_ARGUMENTS_H
 
 #include "attn/CAPI/Binding.h"
-#include "attn/Interpreter/Host.h"
+#include "attn/Host/Host.h"
 #include "attn/Schedule/Problem.h"
 
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "Arrays.h"
 
-#include "attn/Interpreter/Rounding.h"
+#include "attn/Host/Rounding.h"
 
 #include <cmath>
 #include <cstring>

@@ -12,7 +12,7 @@
 #ifndef ATTN_TOOLS_RUN_ARRAYS_H
 #define ATTN_TOOLS_RUN_ARRAYS_H
 
-#include "attn/Interpreter/Host.h"
+#include "attn/Host/Host.h"
 
 #include <cstdint>
 #include <string>

@@ -5,6 +5,7 @@
 #include "Reference.h"
 
 #include "attn/CAPI/Binding.h"
+#include "attn/Interpreter/InterpreterDevice.h"
 #include "attn/Schedule/Layout.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -13,7 +13,7 @@
 #include "Function.h"
 
 #include "attn/CAPI/Compile.h"
-#include "attn/CAPI/Recording.h"
+#include "attn/Host/Recording.h"
 #include "attn/Runtime/Cuda.h"
 
 namespace attn::run {

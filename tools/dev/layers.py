@@ -1,10 +1,13 @@
-"""Checks that includes follow the layers: an arrow never points back.
+"""Checks that includes and imports never point back.
 
 The table is the one of the design: a layer may include itself, the layers
 named here (and those they may include), and the outside libraries named.
+Within a layer the headers of its folders make no circle, and neither do the
+modules of the Python package, also where a function imports.
 `layers.py [ROOT]`; the exit status is 1 when something points back.
 """
 
+import ast
 import os
 import re
 import sys
@@ -20,7 +23,8 @@ LAYERS = {
     "IR": ({"Schedule"}, MLIR),
     "Tile": ({"Machine"}, MLIR),
     "Kernels": ({"Tile", "Schedule"}, MLIR),
-    "Interpreter": ({"Tile"}, MLIR),
+    "Host": ({"Tile"}, MLIR),
+    "Interpreter": ({"Host"}, MLIR),
     "Conversion": ({"IR", "Tile", "Kernels", "Interpreter"}, MLIR),
     "Transforms": ({"IR", "Tile", "Kernels", "Interpreter", "Conversion"},
                    MLIR),
@@ -33,6 +37,7 @@ LAYERS = {
 }
 # The oracle must not be able to share a mistake with what it judges.
 ALONE = re.compile(r"(^|/)Oracle\w*\.(h|cpp)$")
+FOLDER = re.compile(r'^#include "(\w+)/\w+\.h"', re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
@@ -98,6 +103,70 @@ def check_file(root, path):
     return wrong
 
 
+def circles(arrows):
+    """The groups of names that reach each other, each sorted."""
+    def reached(start):
+        seen, todo = set(), [start]
+        while todo:
+            for name in arrows.get(todo.pop(), ()):
+                if name not in seen:
+                    seen.add(name)
+                    todo.append(name)
+        return seen
+
+    behind = {name: reached(name) for name in arrows}
+    return sorted({tuple(sorted(b for b in arrows
+                                if b in behind[a] and a in behind[b]))
+                   for a in arrows if a in behind[a]})
+
+
+def folder_arrows(root, layer):
+    """folder: folders of the same layer that its headers include."""
+    arrows = {}
+    top = os.path.join(root, "lib", layer)
+    for place, _, names in os.walk(top):
+        folder = os.path.relpath(place, top).split(os.sep)[0]
+        for name in names:
+            if not name.endswith(".h") or folder == ".":
+                continue
+            with open(os.path.join(place, name), encoding="utf-8") as f:
+                below = {m.group(1) for m in FOLDER.finditer(f.read())}
+            arrows.setdefault(folder, set()).update(below - {folder, "attn"})
+    return arrows
+
+
+def import_arrows(root):
+    """module: modules of the package that it imports, anywhere in it."""
+    package = os.path.join(root, "python", "attn")
+    modules = {}
+    for place, _, names in os.walk(package):
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(place, name)
+                parts = os.path.relpath(path, package)[:-3].split(os.sep)
+                modules[".".join(["attn"] + parts)
+                        .removesuffix(".__init__")] = path
+    return {module: imports_of(module, path, modules) - {module}
+            for module, path in modules.items()}
+
+
+def imports_of(module, path, modules):
+    with open(path, encoding="utf-8") as f:
+        tree = ast.parse(f.read(), path)
+    base = module if path.endswith("__init__.py") else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = base.split(".")[:len(base.split(".")) - node.level + 1]
+            source = ".".join((start if node.level else []) +
+                              ([node.module] if node.module else []))
+            inside = {f"{source}.{alias.name}" for alias in node.names}
+            found |= {name for name in inside if name in modules} or {source}
+    return found & set(modules)
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "../..")
@@ -109,6 +178,12 @@ def main():
                     path = os.path.relpath(os.path.join(folder, name), root)
                     wrong += check_file(root, path)
                     files += 1
+    for layer in LAYERS:
+        wrong += [f"lib/{layer}: headers of the folders {', '.join(circle)} "
+                  "include each other"
+                  for circle in circles(folder_arrows(root, layer))]
+    wrong += [f"python/attn: the modules {', '.join(circle)} import each other"
+              for circle in circles(import_arrows(root))]
     for line in wrong:
         print(line)
     print(f"layers: {files} files, {len(wrong)} wrong")

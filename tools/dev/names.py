@@ -13,6 +13,7 @@ import sys
 import usage
 
 MOST_LINES = 600
+FAMILIES = ("mma_sync", "wgmma", "tcgen05", "fma")
 VAGUE = re.compile(
     r"((?i:utils?|misc|common|uncategorized|helpers?))(?=[.A-Z_]|$)")
 FORBIDDEN = [
@@ -100,10 +101,15 @@ def check_passes(tree):
                             f"defines a pass that {td} has under another name")
 
 
+def builder_folder(kernel):
+    """score_spill_wgmma -> ScoreSpill: the folder of a kernel's schedule."""
+    schedule = re.sub(rf"_({'|'.join(FAMILIES)})$", "", kernel)
+    return "".join(word.capitalize() for word in schedule.split("_"))
+
+
 def check_schedules(tree):
     schedules = [os.path.basename(f)[:-4]
                  for f in tree.under("lib/Schedule/Schedules/", ".cpp")]
-    families = ("mma_sync", "wgmma", "tcgen05", "fma")
     for name in schedules:
         file = f"lib/Schedule/Schedules/{name}.cpp"
         tree.expect(re.search(rf"\b{name}\(\)", tree.text(file)), file,
@@ -113,11 +119,14 @@ def check_schedules(tree):
         if not name[0].islower():
             continue
         tree.expect(any(name == f"{s}_{f}" for s in schedules
-                        for f in families),
+                        for f in FAMILIES),
                     file, "expects the name <schedule>_<family>.cpp with a "
                     f"schedule of {', '.join(schedules)}")
         tree.expect(re.search(rf"\b{name}\(", tree.text(file)), file,
                     f"expects a function {name}")
+        folder = builder_folder(name)
+        tree.expect(file.split("/")[-2] == folder, file,
+                    f"expects the folder {folder} of its schedule")
 
 
 def check_dialect_tests(tree):

@@ -44,11 +44,11 @@ ScheduleKind {name}() {{
 
 
 def new_kernel(name):
-    file = f"lib/Kernels/{name}.cpp"
+    file = f"lib/Kernels/{names.builder_folder(name)}/{name}.cpp"
     write(file, banner(file, "the builder") + f"""
 #include "attn/Kernels/Kernels.h"
 
-#include "TileBuilder.h"
+#include "Build/TileBuilder.h"
 
 using namespace mlir;
 

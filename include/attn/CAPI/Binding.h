@@ -23,7 +23,7 @@
 #define ATTN_CAPI_BINDING_H
 
 #include "attn/CAPI/Compile.h"
-#include "attn/CAPI/Recording.h"
+#include "attn/Host/Recording.h"
 #include "attn/Runtime/TensorMap.h"
 #include "attn/Schedule/Layout.h"
 

@@ -14,7 +14,7 @@
 // **Blocks** run one after another, unless they wait for each other: those of a
 // cluster run at once, and all of a cooperative kernel.  Then what one writes
 // to global memory is in sight of another only where a publish and an await, or
-// the meeting of a cluster, put it there (lib/Interpreter/Visibility.h).
+// the meeting of a cluster, put it there (lib/Interpreter/Memory/Visibility.h).
 //
 // **Values.** A fragment is a dense matrix of floats, rounded to nearest even
 // whenever it becomes bf16 or f16.  A partial row keeps the four parts of its
@@ -65,27 +65,14 @@
 #ifndef ATTN_INTERPRETER_INTERPRETER_H
 #define ATTN_INTERPRETER_INTERPRETER_H
 
+#include "attn/Host/KernelArgument.h"
 #include "attn/Interpreter/GlobalMemory.h"
 #include "attn/Tile/Tile.h"
 
 #include <array>
 #include <cstdint>
-#include <variant>
 
 namespace attn {
-
-/// A 4-D array [batch, heads, rows, columns] for a `!tile.tensor_map`; strides
-/// in elements, that of the last dimension is 1.
-struct TensorMapArgument {
-  /// Of the element with index zero.
-  uint64_t address = 0;
-  std::array<int64_t, 4> sizes = {}, strides = {};
-};
-
-/// A value for an argument of a kernel: an address (for `!tile.ptr`), i32, i64,
-/// f32, or an array (for `!tile.tensor_map`).
-using KernelArgument =
-    std::variant<uint64_t, int32_t, int64_t, float, TensorMapArgument>;
 
 /// Which warp of a block goes on when one must wait.
 enum class WarpOrder {

@@ -24,7 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../WarpRows.h"
+#include "Folds/WarpRows.h"
 #include "attn/Schedule/Registry.h"
 #include <string>
 
@@ -143,7 +143,7 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   if (t.get("part") != 128 && t.get("part") != 256)
     return "expects parts of 128 or 256 keys, but got " + number(t.get("part"));
   // What a product and the next one read: panels of Q and K each, of two with
-  // both halves of K (HeldFrame.h).
+  // both halves of K (OutputSpillFrame.h).
   int64_t least = t.get("part") > kHalf ? 6 : 4;
   if (t.get("slots") < least || t.get("slots") % 2 != 0)
     return "expects an even number of slots, " + number(least) +

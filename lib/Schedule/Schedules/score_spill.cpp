@@ -54,7 +54,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../WarpRows.h"
+#include "Folds/WarpRows.h"
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/Registry.h"
 

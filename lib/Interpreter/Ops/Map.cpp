@@ -1,0 +1,199 @@
+//===- Map.cpp - Elementwise functions, a row at a time -------------------===//
+//
+// The body of a map becomes a list of scalar ops over registers.  A register
+// holds a chunk of lanes: the elements of one row of a fragment, or all rows
+// of a row (times four, if a row is partial).  What the body captures, its
+// constants, and a row operand of a fragment are the same in all lanes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Run/Handlers.h"
+
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::interpreter;
+
+namespace attn::interpreter {
+/// A compiled body.  Registers are numbered; arguments come first.
+struct MapBody {
+  struct Op {
+    ScalarOp scalar;
+    mlir::Operation *op;
+    llvm::SmallVector<unsigned, 3> operands;
+    unsigned result;
+  };
+  /// Values of the kernel that the body uses: slot and register.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> captured;
+  std::vector<Op> ops;
+  /// Whether a register holds reals.
+  std::vector<bool> real;
+  unsigned result;
+  /// Row index, and column index if the result is a fragment.
+  unsigned indices;
+};
+} // namespace attn::interpreter
+
+FailureOr<std::shared_ptr<const MapBody>>
+attn::interpreter::compileMap(tile::MapOp map, Slots &slots) {
+  auto body = std::make_shared<MapBody>();
+  llvm::DenseMap<Value, unsigned> registers;
+  auto define = [&](Value value) {
+    registers[value] = unsigned(body->real.size());
+    body->real.push_back(value.getType().isF32());
+    return registers[value];
+  };
+  Block &block = map.getBody().front();
+  for (BlockArgument argument : block.getArguments())
+    define(argument);
+  body->indices = unsigned(block.getNumArguments() - map.getInputs().size());
+  auto use = [&](Value value) {
+    if (auto known = registers.find(value); known != registers.end())
+      return known->second;
+    unsigned reg = define(value);
+    body->captured.push_back({slots.of(value), reg});
+    return reg;
+  };
+  for (Operation &op : block) {
+    if (auto yield = dyn_cast<tile::YieldOp>(op)) {
+      body->result = use(yield.getValue());
+      continue;
+    }
+    std::optional<ScalarOp> scalar = decodeScalar(&op);
+    if (!scalar)
+      return op.emitError("expects an op that the interpreter executes, but "
+                          "got '")
+             << op.getName() << "'";
+    MapBody::Op &compiled = body->ops.emplace_back();
+    compiled.scalar = *scalar;
+    compiled.op = &op;
+    for (Value operand : op.getOperands())
+      compiled.operands.push_back(use(operand));
+    compiled.result = define(op.getResult(0));
+  }
+  return std::shared_ptr<const MapBody>(std::move(body));
+}
+
+namespace {
+/// The registers of one execution of a map, `lanes` lanes each.
+class Registers {
+public:
+  Registers(const MapBody &body, int64_t lanes)
+      : body(body), lanes(lanes), reals(body.real.size() * lanes),
+        integers(body.real.size() * lanes) {}
+
+  Lanes operator[](unsigned reg) {
+    return {&integers[reg * lanes], &reals[reg * lanes]};
+  }
+  void broadcast(unsigned reg, const Number &value) {
+    std::fill_n(&integers[reg * lanes], lanes, value.integer);
+    std::fill_n(&reals[reg * lanes], lanes, value.real);
+  }
+  /// Null, or a sentence and the op that it is about.
+  const char *evaluateAll(Operation *&at) {
+    SmallVector<Lanes, 3> operands;
+    for (const MapBody::Op &op : body.ops) {
+      operands.clear();
+      for (unsigned reg : op.operands)
+        operands.push_back((*this)[reg]);
+      at = op.op;
+      if (const char *error =
+              evaluate(op.scalar, operands, (*this)[op.result], lanes))
+        return error;
+    }
+    return nullptr;
+  }
+
+private:
+  const MapBody &body;
+  int64_t lanes;
+  std::vector<float> reals;
+  std::vector<int64_t> integers;
+};
+} // namespace
+
+static Number elementOf(const Matrix &matrix, int64_t index) {
+  if (matrix.integers.empty())
+    return {0, matrix.reals[index]};
+  return {matrix.integers[index]};
+}
+
+/// Copies lanes out of a register.
+static void store(Lanes from, int64_t count, Matrix &to, int64_t begin) {
+  if (to.integers.empty())
+    std::copy_n(from.reals, count, &to.reals[begin]);
+  else
+    std::copy_n(from.integers, count, &to.integers[begin]);
+}
+
+/// One chunk of lanes per row; row operands are the same in all of them.
+static const char *mapFragment(const MapBody &body, Registers &registers,
+                               ArrayRef<MatrixRef> inputs, Matrix &result,
+                               Operation *&at) {
+  std::iota(registers[1].integers, registers[1].integers + result.columns, 0);
+  for (int64_t i = 0; i < result.rows; ++i) {
+    registers.broadcast(0, {i});
+    for (auto [index, input] : llvm::enumerate(inputs)) {
+      unsigned reg = body.indices + unsigned(index);
+      if (input->columns == result.columns)
+        std::copy_n(input->row(i), result.columns, registers[reg].reals);
+      else
+        registers.broadcast(reg, elementOf(*input, i * input->columns));
+    }
+    if (const char *error = registers.evaluateAll(at))
+      return error;
+    store(registers[body.result], result.columns, result, i * result.columns);
+  }
+  return nullptr;
+}
+
+/// All rows in one chunk, `parts` lanes for each.
+static const char *mapRow(const MapBody &body, Registers &registers,
+                          ArrayRef<MatrixRef> inputs, int64_t parts,
+                          Matrix &result, Operation *&at) {
+  int64_t lanes = result.rows * parts;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    registers[0].integers[lane] = lane / parts;
+    for (auto [index, input] : llvm::enumerate(inputs)) {
+      Lanes reg = registers[body.indices + unsigned(index)];
+      Number value =
+          elementOf(*input, input->columns == 1 ? lane / parts : lane);
+      reg.reals[lane] = value.real;
+      reg.integers[lane] = value.integer;
+    }
+  }
+  if (const char *error = registers.evaluateAll(at))
+    return error;
+  store(registers[body.result], lanes, result, 0);
+  return nullptr;
+}
+
+Step attn::interpreter::runMap(Warp &warp, const Instruction &in) {
+  const MapBody &body = *in.map;
+  SmallVector<MatrixRef> inputs;
+  for (unsigned operand = 0; operand < in.operands.size(); ++operand)
+    inputs.push_back(warp.matrix(in, operand));
+  Type type = cast<tile::MapOp>(in.op).getResult().getType();
+  auto fragment = dyn_cast<tile::FragType>(type);
+  auto row = dyn_cast<tile::RowType>(type);
+  int64_t rows = fragment ? fragment.getRows() : row.getRows();
+  int64_t parts = row && row.getPartial() ? kPartsOfRow : 1;
+  auto result =
+      std::make_shared<Matrix>(rows, fragment ? fragment.getColumns() : parts,
+                               fragment || row.getElementType().isF32());
+
+  Registers registers(body, fragment ? result->columns : rows * parts);
+  for (auto [slot, reg] : body.captured)
+    registers.broadcast(reg, std::get<Number>(warp.cell(slot)));
+  Operation *at = nullptr;
+  const char *error = fragment
+                          ? mapFragment(body, registers, inputs, *result, at)
+                          : mapRow(body, registers, inputs, parts, *result, at);
+  if (error) {
+    warp.report(at, "scalar", error);
+    return Step::stop;
+  }
+  return warp.set(in, MatrixRef(std::move(result)));
+}

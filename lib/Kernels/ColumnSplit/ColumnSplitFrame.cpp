@@ -1,0 +1,92 @@
+//===- ColumnSplitFrame.cpp - What the roles of column_split share --------===//
+
+#include "ColumnSplit/ColumnSplitFrame.h"
+
+#include "Softmax/LogSumExp.h"
+
+#include "attn/Schedule/Schedule.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+ColumnSplitFrame::ColumnSplitFrame(TileBuilder &b, const KernelRequest &request)
+    : b(b), problem(request.problem), request(request),
+      element(elementType(b.getContext(), problem.dtype)),
+      groupSize(request.tiles.get("group")),
+      cluster(request.tiles.get("cluster")),
+      resident(request.tiles.get("resident")),
+      slots(request.tiles.get("slots")),
+      panels(llvm::divideCeil(problem.headDim, kPanel)),
+      columns(equalPart(problem, Axis::HeadDimV, groupSize)),
+      strip(groupSize * kKeys) {}
+
+KernelOp ColumnSplitFrame::declare() {
+  Type i32 = b.getI32Type();
+  arguments.map(b, "q", kRows, problem.headDim, element);
+  arguments.map(b, "k", kKeys / cluster, problem.headDim, element);
+  // Blocks of a cluster share the panels of a piece, if they can: the boxes are
+  // half as many.
+  bool sharesPanels = columns / kPanel % cluster == 0;
+  arguments.map(b, "v", sharesPanels ? kPieceKeys : kPieceKeys / cluster,
+                problem.headDimV, element);
+  arguments.operand("o", element);
+  if (problem.lse)
+    declareLse(arguments, b, problem);
+  // P of a warp, and four numbers of every lane.
+  int64_t imageWords = kWarpRows * kKeys / 2 + 4 * 32;
+  arguments.perBlock(kScratchRole, i32,
+                     kExchangeSlots * kConsumers * imageWords);
+  arguments.perBlock(kFlagsRole, i32,
+                     kGroups +
+                         int64_t(llvm::divideCeil(kDrawnSlots, groupSize)));
+  arguments.pointer(kCounterRole, i32);
+  declareProblem(arguments, b, problem.mask.kind);
+  KernelOp kernel =
+      arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
+  kernel.setCooperative(true);
+  kernel.setCluster(uint32_t(cluster));
+  reserve();
+  queries = arguments.get(b, "queries");
+  band.emplace(b, arguments, problem.mask.kind);
+  blocks.emplace(*band, queries, kRows * cluster, strip);
+  order.emplace(b, arguments, problem, kRows * cluster,
+                std::max<int64_t>(1, request.sms / (groupSize * cluster)),
+                request.l2Bytes);
+  team.emplace(b, groupSize, cluster);
+  return kernel;
+}
+
+SmemType ColumnSplitFrame::bufferType(int64_t stages, int64_t rows,
+                                      int64_t columns) const {
+  return SmemType::get(b.getContext(), stages, rows, columns, element,
+                       SmemLayout::sw128);
+}
+
+Value ColumnSplitFrame::barriers(StringRef name, int64_t count,
+                                 int64_t arrivals) {
+  return MbarrierOp::create(b, MbarrierType::get(b.getContext(), count), name,
+                            uint32_t(arrivals));
+}
+
+void ColumnSplitFrame::reserve() {
+  bufferQ = AllocOp::create(b, bufferType(resident, kRows, kPanel), "query");
+  units = AllocOp::create(b, bufferType(slots, kKeys, kPanel), "ring");
+  pieces =
+      AliasOp::create(b, bufferType(slots, kPieceKeys, kMostColumns), units);
+  queryFull = barriers("query_full", 1, resident);
+  queryEmpty = barriers("query_empty", 1, kConsumers);
+  ring = Ring(b, "ring", slots, kConsumers * cluster,
+              /*writers=*/1, cluster > 1);
+  written = barriers("written", kGroups, kWarpsPerGroup);
+  ready = barriers("ready", kGroups, 1);
+  queue = tileQueue(b, kConsumers + kGroups);
+}
+
+std::optional<int64_t> ColumnSplitFrame::placeOf(int64_t panel) const {
+  int64_t streamed = panels - resident, before = panel * streamed / panels;
+  if ((panel + 1) * streamed / panels > before)
+    return std::nullopt;
+  return panel - before;
+}

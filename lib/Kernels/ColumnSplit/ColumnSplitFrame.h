@@ -1,0 +1,87 @@
+//===- ColumnSplitFrame.h - What its roles share ----------------*- C++ -*-===//
+//
+// Sizes, arguments, buffers, barriers and flags of the kernel that
+// column_split_wgmma.cpp describes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_COLUMNSPLIT_COLUMNSPLITFRAME_H
+#define ATTN_LIB_KERNELS_COLUMNSPLIT_COLUMNSPLITFRAME_H
+
+#include "Build/Ring.h"
+#include "Walk/Mask.h"
+#include "Walk/Team.h"
+#include "Walk/TileBlocks.h"
+
+namespace attn {
+
+struct ColumnSplitFrame {
+  static constexpr int64_t kGroups = 2; ///< consumer warpgroups
+  static constexpr int64_t kRows = kGroups * kGroupRows;
+  static constexpr int64_t kConsumers = kGroups * kWarpsPerGroup;
+  static constexpr int64_t kKeys = 128;     ///< of a strip, a block's own
+  static constexpr int64_t kPanel = 64;     ///< columns of Q and K in a unit
+  static constexpr int64_t kPieceKeys = 32; ///< rows of V in a unit
+  static constexpr int64_t kPieces = kKeys / kPieceKeys;
+  static constexpr int64_t kMostColumns = 256; ///< of O, a block's own
+  static constexpr int64_t kExchangeSlots = 4;
+  static constexpr int64_t kDrawnSlots = 4; ///< tiles told between blocks
+  static constexpr int64_t kLeft = 1 << 30; ///< more than any number of strips
+
+  ColumnSplitFrame(TileBuilder &builder, const KernelRequest &request);
+
+  /// The kernel with its arguments, buffers and barriers; the builder stands in
+  /// it.
+  tile::KernelOp declare();
+
+  mlir::Value map(llvm::StringRef operand) const {
+    return arguments.get(b, mapRole(operand));
+  }
+
+  /// Whether a panel of Q stays for the tile, and where.  The last one does not
+  /// if any does not: it may have fewer columns.
+  std::optional<int64_t> placeOf(int64_t panel) const;
+
+  /// The flag of a part of the own group and of a warpgroup.
+  Scalar flag(Scalar part, int64_t group) const {
+    return team->member(part) * kGroups + group;
+  }
+  /// The flag, behind those of all blocks, that tells a group of its tile.
+  Scalar drawnFlag(Scalar rowGroup, Scalar slot) const {
+    return b.gridSize(0) * kGroups + rowGroup * kDrawnSlots + slot;
+  }
+  Scalar parityOf(Scalar count) const { return count & b.i32(1); }
+
+  TileBuilder &b;
+  const Problem &problem;
+  const KernelRequest &request;
+  mlir::Type element;
+  int64_t groupSize, cluster, resident, slots;
+  int64_t panels;  ///< of Q and K
+  int64_t columns; ///< of O, a block's own
+  int64_t strip;   ///< keys
+
+  Arguments arguments;
+  std::optional<KeyBand> band;
+  std::optional<TileBlocks> blocks;
+  std::optional<TileOrder> order;
+  std::optional<Team> team;
+  Scalar queries;
+  mlir::Value bufferQ, units, pieces;
+  mlir::Value queryFull, queryEmpty, written, ready, queue;
+  Ring ring;
+
+private:
+  tile::SmemType bufferType(int64_t stages, int64_t rows,
+                            int64_t columns) const;
+  mlir::Value barriers(llvm::StringRef name, int64_t count, int64_t arrivals);
+  void reserve();
+};
+
+/// The bodies of the roles.
+void produceStrips(const ColumnSplitFrame &frame);
+void publishStrips(const ColumnSplitFrame &frame, int64_t group);
+
+} // namespace attn
+
+#endif

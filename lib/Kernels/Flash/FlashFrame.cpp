@@ -1,0 +1,164 @@
+//===- FlashFrame.cpp - What the roles of a flash kernel share ------------===//
+
+#include "Flash/FlashFrame.h"
+
+#include "Softmax/LogSumExp.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// Bytes that a wgmma step contracts, and columns of a product in all types.
+static constexpr int64_t kStepBytes = 32, kColumns = 16;
+
+FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
+    : b(b), problem(request.problem), request(request),
+      element(elementType(b.getContext(), problem.dtype)),
+      transposes(needsTranspose(problem)), splits(needsSplit(problem)),
+      query(request.tiles.get("query")), key(request.tiles.get("key")),
+      stages(request.tiles.get("stages")),
+      queryStages(request.tiles.get("query_stages")),
+      staging(request.tiles.get("staging")),
+      cluster(request.tiles.get("cluster", 1)),
+      overlap(request.tiles.get("overlap") != 0),
+      pingPong(request.tiles.get("ping_pong") != 0),
+      persistent(request.tiles.get("persistent") != 0),
+      groups(query / kGroupRows),
+      budget(registerBudget(groups, transposes || (cluster > 1 && groups == 2),
+                            splits)),
+      helperWarps(budget.helperWarps()),
+      dim(llvm::alignTo(problem.headDim,
+                        splits ? kColumns
+                               : 8 * kStepBytes /
+                                     element.getIntOrFloatBitWidth())),
+      dimV(llvm::alignTo(problem.headDimV, kColumns)),
+      landing(splits ? landingOf(problem, key) : Landing()) {
+  // A producer that loads parts for all needs more registers.  Beside two
+  // warpgroups these take them from the consumers, as `budgetOf` says.
+  constexpr int64_t registersOfBusy = 40;
+  if (isInCluster() && groups == 1)
+    budget.producer = registersOfBusy;
+}
+
+KernelOp FlashFrame::declare() {
+  int64_t queryRows = splits ? landing.rows : query;
+  int64_t keyRows = splits ? landing.rows : key;
+  arguments.map(b, "q", queryRows, problem.headDim, element);
+  arguments.map(b, "k", keyRows / partsOfRows(dim), problem.headDim, element);
+  arguments.map(b, "v", keyRows / partsOfRows(dimV), problem.headDimV, element);
+  if (splits)
+    arguments.operand("o", outputElement());
+  else
+    arguments.map(b, "o", kGroupRows, problem.headDimV, outputElement());
+  if (problem.lse)
+    declareLse(arguments, b, problem);
+  // Clusters take tiles by their numbers.
+  if (persistent && !isInCluster())
+    arguments.pointer(kCounterRole, b.getI32Type());
+  declareProblem(arguments, b, problem.mask.kind);
+  KernelOp kernel = arguments.createKernel(
+      b, request, kWarpsPerGroup * (groups + budget.others));
+  if (isInCluster()) {
+    kernel.setCluster(uint32_t(cluster));
+    // Where nobody draws tiles, who begins late ends late; so the grid is to
+    // have only blocks that run at once.  Multiprocessors come in pairs, of
+    // which a machine has a whole number, but not in fours.
+    kernel.setCooperative(persistent && cluster > 2);
+  }
+  reserve();
+  queries = arguments.get(b, "queries");
+  band.emplace(b, arguments, problem.mask.kind);
+  blocks.emplace(*band, queries, query * cluster, key, isInCluster());
+  if (isInCluster())
+    rank = b.wrap(ClusterRankOp::create(b, b.getI32Type()));
+  return kernel;
+}
+
+// Panels for each need half as many boxes as rows of all panels.
+int64_t FlashFrame::partsOfRows(int64_t columns) const {
+  int64_t panel = SmemType::kPanelBytes * 8 / element.getIntOrFloatBitWidth();
+  return llvm::divideCeil(columns, panel) % cluster == 0 ? 1 : cluster;
+}
+
+Type FlashFrame::outputElement() const {
+  return elementType(b.getContext(), resultType(problem));
+}
+
+Value FlashFrame::map(StringRef operand) const {
+  return arguments.get(b, mapRole(operand));
+}
+
+Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
+
+attn::Tile FlashFrame::ownOf(const Tile &tile) const {
+  Tile own = tile;
+  if (isInCluster())
+    own.row = tile.row + rank * query;
+  return own;
+}
+
+Share FlashFrame::shareOf(const Tile &tile, Scalar groupRow) const {
+  if (isInCluster())
+    groupRow = groupRow + rank * query;
+  return blocks->ofGroup(b, tile.row, groupRow);
+}
+
+void FlashFrame::reserve() {
+  auto alloc = [&](StringRef name, int64_t stages, int64_t rows,
+                   int64_t columns, Type element,
+                   SmemLayout layout = SmemLayout::sw128) -> Value {
+    auto type =
+        SmemType::get(b.getContext(), stages, rows, columns, element, layout);
+    return AllocOp::create(b, type, name);
+  };
+  auto allocFactor = [&](StringRef name, int64_t stages, int64_t rows,
+                         int64_t columns) -> SmallVector<Value> {
+    if (!splits)
+      return {alloc(name, stages, rows, columns, element)};
+    SmallVector<Value> parts;
+    for (StringRef part : {"_first", "_second", "_third"})
+      parts.push_back(
+          alloc((name + part).str(), stages, rows, columns, b.getBF16Type()));
+    return parts;
+  };
+  buffersQ = allocFactor("query", queryStages, query, dim);
+  buffersK = allocFactor("key", stages, key, dim);
+  buffersV = allocFactor("value", stages, key, dimV);
+  bufferLoadedV = buffersV.front();
+  if (transposes)
+    buffersV = {alloc("value_transposed", stages, dimV, key, element,
+                      SmemLayout::sw128_paired)};
+  int64_t readers = kWarpsPerGroup * groups;
+  if (splits) {
+    bufferLanding = alloc("landing", landing.stages, landing.rows,
+                          landing.columns, element);
+    ringQ = Ring(b, "query", queryStages, readers, helperWarps);
+    ringK = Ring(b, "key", stages, readers, helperWarps);
+    ringV = Ring(b, "value", stages, readers, helperWarps);
+    ringLanding = Ring(b, "landing", landing.stages, helperWarps);
+    queue = tileQueue(b, readers + helperWarps);
+    return;
+  }
+  // What does not hold O at once is cut in two, so that one half is written
+  // while the other is read.
+  bool halves = staging < dimV && staging % (2 * kPanelColumns) == 0;
+  if (halves)
+    buffersO = {alloc("staging0", 1, query, staging / 2, outputElement()),
+                alloc("staging1", 1, query, staging / 2, outputElement())};
+  else
+    buffersO = {alloc("staging", 1, query, staging, outputElement())};
+  ringQ = Ring(b, "query", queryStages, readers);
+  ringK =
+      Ring(b, "key", stages, readers * cluster, /*writers=*/1, isInCluster());
+  ringLoadedV =
+      Ring(b, "value", stages, (transposes ? helperWarps : readers) * cluster,
+           /*writers=*/1, isInCluster());
+  ringV = transposes ? Ring(b, "value_transposed", stages, readers,
+                            /*writers=*/helperWarps)
+                     : ringLoadedV;
+  if (transposes)
+    readers += helperWarps;
+  queue = tileQueue(b, readers);
+}

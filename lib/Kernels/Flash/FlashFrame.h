@@ -1,0 +1,109 @@
+//===- FlashFrame.h - What the roles of a flash kernel share ----*- C++ -*-===//
+//
+// The frame of flash on wgmma (flash_wgmma.cpp): its sizes and arguments, the
+// buffers, and the rings through which the roles hand them to each other.
+//
+// Clusters.  The blocks of a cluster take a tile of all their rows together;
+// each has its own queries and results, from its rank times `query` on.  Keys
+// and values they load together, each a part of every block of them for all,
+// and all multiply all of what is loaded.  So their producers go through the
+// same tiles, and a slot of a ring of keys or values is empty when the
+// consumers of all have handed it back.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_FLASH_FLASHFRAME_H
+#define ATTN_LIB_KERNELS_FLASH_FLASHFRAME_H
+
+#include "Build/Ring.h"
+#include "Walk/Mask.h"
+#include "Walk/TileBlocks.h"
+#include "Walk/TileOrder.h"
+
+#include "attn/Schedule/Footprint.h"
+
+#include <optional>
+
+namespace attn {
+
+struct FlashFrame {
+  FlashFrame(TileBuilder &builder, const KernelRequest &request);
+
+  /// Creates the kernel, with its arguments, and reserves shared memory.
+  tile::KernelOp declare();
+  mlir::Value map(llvm::StringRef operand) const;
+  /// Receives a tile; everybody but the producer does.
+  Tile pop(Place message) const;
+  /// What the block has of the tile of a cluster.
+  Tile ownOf(const Tile &tile) const;
+  /// The blocks of keys of a warpgroup's rows in the block.
+  Share shareOf(const Tile &tile, Scalar groupRow) const;
+  bool isInCluster() const { return cluster > 1; }
+  /// Whether warps beside the producer rewrite what it loads.
+  bool hasHelper() const { return transposes || splits; }
+  /// The warps of the first warpgroup.
+  int64_t producerWarps() const {
+    return hasHelper() ? kProducerWarps : kWarpsPerGroup;
+  }
+
+  /// Of a kernel with a helper.
+  static constexpr int64_t kProducerWarps = 1;
+
+  TileBuilder &b;
+  const Problem &problem;
+  const KernelRequest &request;
+  mlir::Type element;
+  bool transposes; ///< values have 8 bits
+  bool splits;     ///< operands are f32 and come in parts of bf16
+  int64_t query, key, stages, queryStages, staging;
+  int64_t cluster; ///< blocks of a cluster
+  bool overlap, pingPong, persistent;
+  int64_t groups; ///< consumer warpgroups
+  RegisterBudget budget;
+  int64_t helperWarps; ///< of a kernel with a helper
+  int64_t dim, dimV;   ///< head dimensions, padded
+  Landing landing;     ///< of operands that are split
+
+  Arguments arguments;
+  Scalar queries;
+  Scalar rank; ///< of the block in its cluster, if there is one
+  std::optional<KeyBand> band;
+  std::optional<TileBlocks> blocks;
+  mlir::Value queue;
+  /// Factors as consumers multiply by them: each a buffer, or three of parts.
+  llvm::SmallVector<mlir::Value> buffersQ, buffersK, buffersV;
+  llvm::SmallVector<mlir::Value> buffersO; ///< what O is staged in
+  Ring ringQ, ringK, ringV;
+  /// Values as they are loaded: the same, but for those whose transpose has a
+  /// ring of its own.
+  mlir::Value bufferLoadedV;
+  Ring ringLoadedV;
+  /// Where operands that are split come to, a few rows at a time.
+  mlir::Value bufferLanding;
+  Ring ringLanding;
+
+  mlir::Type outputElement() const;
+
+private:
+  void reserve();
+  /// Into how many parts of rows a cluster deals out blocks with so many
+  /// columns: 1 if each loads panels.
+  int64_t partsOfRows(int64_t columns) const;
+};
+
+/// The producer (FlashProducer.cpp): draws tiles, tells the other roles, starts
+/// every load.
+void produceTiles(const FlashFrame &frame);
+
+/// The transposer (FlashTransposer.cpp): writes the transpose of every block of
+/// values.
+void transposeValues(const FlashFrame &frame);
+
+/// The producer and the helper of a kernel that splits (FlashSplitter.cpp):
+/// one starts loads of a few rows, the other writes the parts of every factor.
+void landOperands(const FlashFrame &frame);
+void splitOperands(const FlashFrame &frame);
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,146 @@
+//===- FlashProducer.cpp - The role that feeds a flash kernel -------------===//
+//
+// One lane.  Draws tiles from a counter that the grid shares, tells the other
+// roles (a queue), and starts every load, in this order:
+// K[last] Q | K[n] V[n + 1] ... | K' V[first] Q' (' = next tile).
+//
+// It draws a tile as late as the answer is still there in time: who is done
+// first is to have the next.
+//
+// The producers of a cluster work out the same tile by themselves: of C
+// clusters number c takes tiles c, 2C - 1 - c, 2C + c, 4C - 1 - c, .., back and
+// forth, since under a mask every tile is as long as the one before or shorter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Flash/FlashFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class Producer {
+public:
+  explicit Producer(const FlashFrame &frame)
+      : f(frame), b(frame.b),
+        order(b, f.arguments, f.problem, f.query * f.cluster,
+              std::max<int64_t>(1, f.request.sms / f.cluster),
+              f.request.l2Bytes) {}
+
+  void produce() {
+    Scalar number = b.programId(0);
+    if (f.isInCluster())
+      number = number / f.cluster;
+    Tile first = order.at(b, number);
+    Place writer = Place::writer(b), message = Place::reader(b);
+    pushTile(b, f.queue, message, first);
+    Run run = f.blocks->ofTile(b, first.row);
+    loadKey(writer, first, keyHead(first), run.end - 1);
+    loadQuery(writer, first);
+
+    Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
+    message = message.next(b, kTileMessages);
+    SmallVector<Value> init = {first.row, first.head,   first.batch,   k.slot,
+                               k.parity,  writer.slot,  writer.parity, q.slot,
+                               q.parity,  message.slot, message.parity};
+    if (countsTiles())
+      init.push_back(number);
+    b.repeat(
+        init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) { return produceTile(s); });
+  }
+
+private:
+  Scalar keyHead(const Tile &tile) {
+    return tile.head / f.arguments.get(b, "group");
+  }
+
+  void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
+    f.ringK.load(b, place, f.map("k"), tile.batch, head, block * f.key,
+                 f.buffersK.front(), f.rank);
+  }
+  void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
+    f.ringLoadedV.load(b, place, f.map("v"), tile.batch, head, block * f.key,
+                       f.bufferLoadedV, f.rank);
+  }
+  void loadQuery(Place place, const Tile &ofCluster) {
+    Tile tile = f.ownOf(ofCluster);
+    f.ringQ.load(b, place, f.map("q"), tile.batch, tile.head, tile.row,
+                 f.buffersQ.front());
+  }
+
+  SmallVector<Value> produceTile(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Tile tile{at(0), at(1), at(2)};
+    Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
+        message{at(9), at(10)};
+    Scalar head = keyHead(tile);
+    Run run = f.blocks->ofTile(b, tile.row);
+    auto load = [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+      Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
+      Scalar block = run.end - 1 - step;
+      loadKey(k, tile, head, block);
+      loadValue(v, tile, head, block + 1);
+      k = f.ringK.next(b, k);
+      v = f.ringLoadedV.next(b, v);
+      return {k.slot, k.parity, v.slot, v.parity};
+    };
+    Scalar steps = run.end - run.begin;
+    Scalar drawAt = f.blocks->stepsBeforeNext(b, tile.row, steps);
+    ValueRange places =
+        b.loop(b.i32(1), drawAt, {k.slot, k.parity, v.slot, v.parity}, load);
+    Scalar number = countsTiles() ? numberAfter(at(11), message) : Scalar();
+    Tile next = countsTiles() ? order.at(b, number) : drawNext();
+    pushTile(b, f.queue, message, next);
+    if (f.band->hasFirst)
+      places = b.loop(drawAt, steps, llvm::to_vector(places), load);
+    k = {b.wrap(places[0]), b.wrap(places[1])};
+    v = {b.wrap(places[2]), b.wrap(places[3])};
+    Scalar more = b.i32(-1) < next.row;
+    b.when(more, [&] {
+      loadKey(k, next, keyHead(next), f.blocks->ofTile(b, next.row).end - 1);
+    });
+    loadValue(v, tile, head, run.begin);
+    b.when(more, [&] { loadQuery(q, next); });
+    k = f.ringK.next(b, k);
+    v = f.ringLoadedV.next(b, v);
+    q = f.ringQ.next(b, q);
+    message = message.next(b, kTileMessages);
+    SmallVector<Value> result = {next.row, next.head,    next.batch,    k.slot,
+                                 k.parity, v.slot,       v.parity,      q.slot,
+                                 q.parity, message.slot, message.parity};
+    if (countsTiles())
+      result.push_back(number);
+    return result;
+  }
+
+  /// Whether the next tile follows from the number of the last one.
+  bool countsTiles() const { return f.isInCluster() && f.persistent; }
+
+  /// The number of the cluster's next tile, of which the message will tell: one
+  /// way from where slots are odd, and back.
+  Scalar numberAfter(Scalar number, Place message) {
+    static_assert(kTileMessages == 2);
+    Scalar clusters = b.gridSize(0) / f.cluster;
+    Scalar before = b.programId(0) / f.cluster;
+    Scalar behind = clusters - 1 - before;
+    Scalar isOdd = message.slot == b.i32(1);
+    return number + b.select(isOdd, behind, before) * 2 + 1;
+  }
+
+  Tile drawNext() {
+    if (!f.persistent)
+      return {b.i32(-1), b.i32(0), b.i32(0)};
+    return order.drawNext(b, f.arguments);
+  }
+
+  const FlashFrame &f;
+  TileBuilder &b;
+  TileOrder order;
+};
+
+} // namespace
+
+void attn::produceTiles(const FlashFrame &frame) { Producer(frame).produce(); }

@@ -1,0 +1,508 @@
+//===- flash_wgmma.cpp - FlashAttention on wgmma (sm_90a) -----------------===//
+//
+// One block per multiprocessor, which works off tiles: `query` rows of one head
+// each.  Keys and values stream past in blocks of `key` rows, from the last to
+// the first, so that a causal mask cuts the first blocks only.
+//
+// Roles.  A producer, one lane, draws tiles from a counter that the grid
+// shares, tells the others (a queue), and starts every load.  Each consumer
+// warpgroup owns 64 rows of the tile; P and O stay in its registers.  Values of
+// 8 bits pass through a transposer, which has the producer's other warps; f32
+// passes through a splitter, which has them too, and up to two warpgroups more.
+//
+// Parts.  f32 is multiplied in three parts of bf16, six products for one, all
+// of which one sum takes, small ones first.  The tensor cores cut sums off
+// where f32 ends; so P V of a block is a sum of its own, which is added to O in
+// f32, 64 columns at a time.  In a simulation the error is then 0.6 to 0.9
+// times that of f32 arithmetic (d = 64 to 256, 32 to 128 keys of a block).
+//
+// Overlap.  A consumer starts S = Q K[n]^T and O += P V[n + 1] back to back and
+// works out the softmax of block n while the second product runs.  Without
+// `overlap` it waits for each, which saves the registers of P beside S.
+//
+// Boundary.  At the end of a tile the first S of the next one is started beside
+// the last P V of this one, and its softmax runs before this tile is written:
+// neither a prologue nor the store is exposed.  A warpgroup that cannot do so
+// (no next tile, or blocks to pass over first) starts the next one afresh.
+//
+// Passing over (TileBlocks.h).  A warpgroup hands blocks that only the others
+// need back unread.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Flash/FlashFrame.h"
+#include "Pipe/Epilogue.h"
+#include "Pipe/PartProducts.h"
+#include "Pipe/Turns.h"
+#include "Softmax/LazySoftmax.h"
+
+#include "attn/Schedule/Footprint.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class FlashWgmma : FlashFrame {
+public:
+  FlashWgmma(TileBuilder &b, const KernelRequest &request)
+      : FlashFrame(b, request) {}
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    warp = b.warpId();
+
+    b.roles([&] {
+      b.role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
+             [&] { splits ? landOperands(*this) : produceTiles(*this); });
+      if (hasHelper())
+        b.role(splits ? "splitter" : "transposer", helperWarps, budget.producer,
+               /*singleLane=*/false,
+               [&] { splits ? splitOperands(*this) : transposeValues(*this); });
+      b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
+             /*singleLane=*/false, [&] { consume(); });
+    });
+    return kernel;
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Consumers: products
+  //===--------------------------------------------------------------------===//
+
+  struct State;
+
+  Value startScores(Place q, Place k) {
+    return startPairs(splits ? kSplitParts : 1, Value(),
+                      [&](const PartPair &pair, Value sum) -> Value {
+                        return WgmmaOp::create(
+                            b, b.pendingType(key), buffersQ[pair.left], q.slot,
+                            groupRow, buffersK[pair.right], k.slot,
+                            /*transpose=*/true, sum);
+                      });
+  }
+
+  /// O in parts that are added to by themselves, or the only one.
+  using Output = SmallVector<Value, 4>;
+  int64_t columnsOf(size_t part) const {
+    return splits ? std::min(kSumColumns, dimV - int64_t(part) * kSumColumns)
+                  : dimV;
+  }
+  Output noOutput() {
+    Output output;
+    for (int64_t column = 0; column < dimV; column += columnsOf(0))
+      output.push_back(
+          b.fill(b.f32(0), b.accType(kWarpRows, columnsOf(output.size()))));
+    return output;
+  }
+
+  /// P V of a block, for a part of O; unsplit it goes on with O.
+  Value startOutput(ValueRange weights, Place v, ValueRange output,
+                    size_t part = 0) {
+    Value column =
+        part == 0 ? Value() : Value(b.i32(int64_t(part) * kSumColumns));
+    Value sum = splits ? Value() : output[part];
+    return startPairs(splits ? kSplitParts : 1, sum,
+                      [&](const PartPair &pair, Value sum) -> Value {
+                        return WgmmaOp::create(
+                            b, b.pendingType(columnsOf(part)),
+                            weights[pair.left], /*lhs_stage=*/Value(),
+                            /*lhs_row=*/Value(), buffersV[pair.right], v.slot,
+                            column, transposes, sum);
+                      });
+  }
+
+  /// The rest of that product, of which one part is in flight.  Parts are
+  /// scaled one by one if `step` says so.  ptxas moves no sum past that branch;
+  /// or else it would start all products before it adds up one, with registers
+  /// for each.
+  Output endOutput(Value sum, ValueRange weights, Place v, ValueRange output,
+                   const LazySoftmax::Early &step) {
+    Output result;
+    for (size_t part = 0; part < output.size(); ++part) {
+      if (part > 0)
+        sum = startOutput(weights, v, output, part);
+      Value done = b.await(sum);
+      if (splits) {
+        done = b.map({output[part], done}, done.getType(),
+                     [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
+                       return x[0] + x[1];
+                     });
+        done = softmax->scaled(b, step, done);
+      }
+      result.push_back(done);
+    }
+    return result;
+  }
+  /// The same with nothing to be scaled, of which ptxas does not know.
+  Output endOutput(Value sum, const State &state, ValueRange output) {
+    LazySoftmax::Early never{{}, queries < b.i32(0), state.rows.reference};
+    return endOutput(sum, state.weights, state.v, output, never);
+  }
+
+  /// P as a left factor.
+  SmallVector<Value> factorOf(Value weights) {
+    FragType type =
+        b.lhsType(kWarpRows, key, splits ? Type(b.getBF16Type()) : element);
+    if (!splits)
+      return {CastOp::create(b, type, weights)};
+    auto parts = SplitBf16Op::create(b, type, type, type, weights);
+    return {parts.getFirst(), parts.getSecond(), parts.getThird()};
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Consumers: a tile
+  //===--------------------------------------------------------------------===//
+
+  /// What a warpgroup carries from block to block and from tile to tile.
+  struct State {
+    Place k, v; ///< v: the value block that goes with `weights`
+    LazySoftmax::Rows rows;
+    SmallVector<Value> weights; ///< of the last block, not yet multiplied
+  };
+  static SmallVector<Value> pack(const State &s) {
+    SmallVector<Value> all = {s.k.slot, s.k.parity, s.v.slot, s.v.parity};
+    llvm::append_range(all, s.rows.pack());
+    llvm::append_range(all, s.weights);
+    return all;
+  }
+  State unpack(ValueRange s) {
+    return {{b.wrap(s[0]), b.wrap(s[1])},
+            {b.wrap(s[2]), b.wrap(s[3])},
+            LazySoftmax::Rows::unpack(s.drop_front(4)),
+            llvm::to_vector(s.drop_front(4 + LazySoftmax::Rows::kValues))};
+  }
+  /// The same with O behind it.
+  static SmallVector<Value> pack(const State &s, ValueRange output) {
+    SmallVector<Value> all = pack(s);
+    llvm::append_range(all, output);
+    return all;
+  }
+
+  void consume() {
+    group = warp / kWarpsPerGroup - budget.others;
+    groupRow = group * kGroupRows;
+    warpRow = groupRow + (warp % kWarpsPerGroup) * kWarpRows;
+    if (pingPong)
+      turns = Turns(b, group, groups);
+    softmax.emplace(b, arguments.get(b, "scale"), request.scale, element);
+
+    Place start = Place::reader(b);
+    Tile first = pop(start);
+    Place message = start.next(b, kTileMessages);
+    Value zeroRow = b.fill(b.f32(0), b.rowType(kWarpRows));
+    Value zeroSum = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
+    zeroWeights = factorOf(b.fill(b.f32(0), b.accType(kWarpRows, key)));
+    State state{
+        start, start, {zeroRow, zeroSum, b.boolean(false)}, zeroWeights};
+    SmallVector<Value> init = {first.row,      first.head,      first.batch,
+                               start.slot,     start.parity,    message.slot,
+                               message.parity, b.boolean(false)};
+    init.append(pack(state));
+    b.repeat(
+        init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) { return consumeTile(s); });
+    TmaStoreWaitOp::create(b, 0u);
+  }
+
+  SmallVector<Value> consumeTile(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Tile tile{at(0), at(1), at(2)};
+    Place q{at(3), at(4)}, message{at(5), at(6)};
+    Scalar started = at(7);
+    ValueRange carried = s.drop_front(8);
+    Share share = shareOf(tile, groupRow);
+    Tile own = ownOf(tile);
+    State state = unpack(b.choose(
+        started, [&] { return llvm::to_vector(carried); },
+        [&] { return pack(startTile(unpack(carried), q, own, share)); }));
+
+    Output output = noOutput();
+    walk(state, output, q, own, share);
+    if (queryStages > 1)
+      ringQ.release(b, q);
+
+    Tile next = pop(message);
+    message = message.next(b, kTileMessages);
+    Place nextQ = ringQ.next(b, q);
+    LazySoftmax::End end;
+    auto finish = [&] { end = softmax->finish(b, state.rows, problem.lseLow); };
+    // Both words of LSE would take more registers from the products of the next
+    // tile than what they come from.
+    if (!problem.lseLow)
+      finish();
+    Share nextShare = shareOf(next, groupRow);
+    Scalar joins = (b.i32(-1) < next.row) & b.boolean(overlap) &
+                   turns.mayJoin(b, share, nextShare, stages);
+    ValueRange after = b.choose(
+        joins,
+        [&] {
+          Output last = output;
+          State crossed = crossBoundary(state, last, share.below, nextQ,
+                                        ownOf(next), nextShare);
+          return pack(crossed, last);
+        },
+        [&] {
+          Output last = output;
+          State ended = endTile(state, last, share);
+          return pack(ended, last);
+        });
+    if (problem.lseLow)
+      finish();
+    storeTile(after.take_back(output.size()), end, own);
+
+    SmallVector<Value> result = {next.row,       next.head,    next.batch,
+                                 nextQ.slot,     nextQ.parity, message.slot,
+                                 message.parity, joins};
+    llvm::append_range(result, after.drop_back(output.size()));
+    return result;
+  }
+
+  /// Hands `count` blocks back unread: of K, with the turns they stand for, of
+  /// V, or of both, block by block, as the producer loads them.
+  void passOver(Scalar count, Place *k, Place *v) {
+    if (isInCluster()) // which goes in step
+      return;
+    SmallVector<Value> init;
+    for (Place *place : {k, v})
+      if (place)
+        init.append({place->slot, place->parity});
+    ValueRange places = b.loop(
+        b.i32(0), count, init, [&](Scalar, ValueRange p) -> SmallVector<Value> {
+          SmallVector<Value> next;
+          for (Place *place : {k, v}) {
+            if (!place)
+              continue;
+            const Ring &ring = place == k ? ringK : ringV;
+            Place now{b.wrap(p[next.size()]), b.wrap(p[next.size() + 1])};
+            ring.awaitFull(b, now);
+            if (place == k) {
+              turns.take(b);
+              turns.pass(b);
+            }
+            ring.release(b, now);
+            now = ring.next(b, now);
+            next.append({now.slot, now.parity});
+          }
+          return next;
+        });
+    size_t at = 0;
+    for (Place *place : {k, v})
+      if (place) {
+        *place = {b.wrap(places[at]), b.wrap(places[at + 1])};
+        at += 2;
+      }
+  }
+
+  /// Hides what the warpgroup's first block has beyond the mask or the keys.
+  Value hideFirst(Value scores, const Tile &tile, const Share &share) {
+    Scalar firstKey = (share.own.end - 1) * key;
+    auto hide = [&] {
+      return band->hide(b, scores, tile.row + warpRow, firstKey);
+    };
+    if (problem.mask.kind != MaskKind::none)
+      return hide();
+    // Only the keys' end can cut it, and often does not.
+    return b.choose(
+        band->keys < firstKey + key, [&] { return SmallVector<Value>{hide()}; },
+        [&] { return SmallVector<Value>{scores}; })[0];
+  }
+
+  LazySoftmax::Block firstBlock(Value scores, const Tile &tile,
+                                const Share &share) {
+    scores = softmax->orient(b, scores);
+    return softmax->first(b, hideFirst(scores, tile, share));
+  }
+
+  /// The last S of a tile has been worked out: with one Q tile in shared memory
+  /// it is handed back at once, so that the next one comes in time.
+  void releaseQueryAfter(Place q, Scalar isLast) {
+    if (queryStages == 1)
+      ringQ.release(b, q, isLast);
+  }
+
+  /// S and softmax of a warpgroup's first block, with nothing in flight.
+  State startTile(State state, Place q, const Tile &tile, const Share &share) {
+    Place k = state.k, v = state.v;
+    passOver(share.above, &k, &v);
+    ringQ.awaitFull(b, q);
+    ringK.awaitFull(b, k);
+    turns.take(b);
+    Value product = startScores(q, k);
+    turns.pass(b);
+    Value scores = b.await(product);
+    ringK.release(b, k);
+    releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
+    LazySoftmax::Block block = firstBlock(scores, tile, share);
+    return {ringK.next(b, k), v, block.rows, factorOf(block.weights)};
+  }
+
+  /// The blocks of a warpgroup after its first.
+  void walk(State &state, Output &output, Place q, const Tile &tile,
+            const Share &share) {
+    // The block after the first, and where the loops end, going down.
+    Scalar from = share.own.end - 1;
+    if (cutsMoreThanOne(problem.mask.kind, key, isInCluster())) {
+      Scalar to = b.min(share.open.end, from);
+      walkRun(state, output, q, tile, share, from, to, /*cut=*/true);
+      from = to;
+    }
+    Scalar to = b.min(share.open.begin, from);
+    walkRun(state, output, q, tile, share, from, to, /*cut=*/false);
+    if (band->hasFirst)
+      walkRun(state, output, q, tile, share, to, share.own.begin,
+              /*cut=*/true);
+  }
+
+  /// The blocks `from - 1 .. to`, going down.
+  void walkRun(State &state, Output &output, Place q, const Tile &tile,
+               const Share &share, Scalar from, Scalar to, bool cut) {
+    size_t parts = output.size();
+    ValueRange results =
+        b.loop(b.i32(0), from - to, pack(state, output),
+               [&](Scalar step, ValueRange carried) -> SmallVector<Value> {
+                 State state = unpack(carried.drop_back(parts));
+                 Output output(carried.take_back(parts));
+                 Scalar block = from - 1 - step;
+                 stepBlock(state, output, q, tile, block,
+                           block == share.own.begin, cut);
+                 return pack(state, output);
+               });
+    state = unpack(results.drop_back(parts));
+    output = Output(results.take_back(parts));
+  }
+
+  /// S of this block, P V of the block before, softmax of this block.
+  void stepBlock(State &state, Output &output, Place q, const Tile &tile,
+                 Scalar block, Scalar isLast, bool cut) {
+    ringK.awaitFull(b, state.k);
+    turns.take(b);
+    if (!overlap)
+      output = multiplyLast(state, output);
+    Value product = startScores(q, state.k), sum;
+    if (overlap) {
+      ringV.awaitFull(b, state.v);
+      sum = startOutput(state.weights, state.v, output);
+    }
+    turns.pass(b);
+    Value scores = b.await(product, overlap ? 1 : 0);
+    ringK.release(b, state.k);
+    releaseQueryAfter(q, isLast);
+    scores = softmax->orient(b, scores);
+    if (cut)
+      scores = band->hide(b, scores, tile.row + warpRow, block * key);
+    if (splits && overlap) {
+      LazySoftmax::Early step = softmax->stepEarly(b, state.rows, scores);
+      output = endOutput(sum, state.weights, state.v, output, step);
+      ringV.release(b, state.v);
+      state = {ringK.next(b, state.k), ringV.next(b, state.v), step.block.rows,
+               factorOf(step.block.weights)};
+      return;
+    }
+    Scalar moves = softmax->mustMove(b, state.rows, scores);
+    if (overlap) {
+      output = endOutput(sum, state, output);
+      ringV.release(b, state.v);
+    }
+    LazySoftmax::Step step =
+        softmax->step(b, state.rows, scores, moves, output);
+    output = llvm::to_vector<4>(step.output);
+    state = {ringK.next(b, state.k), ringV.next(b, state.v), step.block.rows,
+             factorOf(step.block.weights)};
+  }
+
+  /// The first S of the next tile beside the last P V of this one, of which
+  /// `below` blocks are left to pass over.
+  State crossBoundary(State state, Output &output, Scalar below, Place q,
+                      const Tile &tile, const Share &share) {
+    Place k = state.k;
+    Scalar passed = below + share.above;
+    passOver(passed, &k, nullptr);
+    ringQ.awaitFull(b, q);
+    ringK.awaitFull(b, k);
+    turns.take(b);
+    Value product = startScores(q, k);
+    ringV.awaitFull(b, state.v);
+    Value sum = startOutput(state.weights, state.v, output);
+    turns.pass(b);
+    Value scores = b.await(product, 1);
+    ringK.release(b, k);
+    releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
+    LazySoftmax::Block block = firstBlock(scores, tile, share);
+    output = endOutput(sum, state, output);
+    ringV.release(b, state.v);
+    Place v = ringV.next(b, state.v);
+    passOver(passed, nullptr, &v);
+    return {ringK.next(b, k), v, block.rows, factorOf(block.weights)};
+  }
+
+  /// P V of the last block, with nothing beside it.
+  Output multiplyLast(const State &state, ValueRange output) {
+    ringV.awaitFull(b, state.v);
+    Value sum = startOutput(state.weights, state.v, output);
+    Output result = endOutput(sum, state, output);
+    ringV.release(b, state.v);
+    return result;
+  }
+
+  /// The last P V of a tile, and what it passes over below.
+  State endTile(State state, Output &output, const Share &share) {
+    output = multiplyLast(state, output);
+    Place k = state.k, v = ringV.next(b, state.v);
+    passOver(share.below, &k, &v);
+    return {k, v, state.rows, zeroWeights};
+  }
+
+  void storeTile(ValueRange output, const LazySoftmax::End &end,
+                 const Tile &tile) {
+    if (splits)
+      storeParts(output, end.inverse, tile);
+    else
+      storeStaged(output.front(), end.inverse, tile);
+    if (problem.lse)
+      storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow);
+  }
+
+  /// From registers: their pairs of f32 fill sectors.
+  void storeParts(ValueRange output, Value inverse, const Tile &tile) {
+    auto type = ViewType::get(b.getContext(), problem.headDimV, outputElement(),
+                              request.alignmentOf("o"));
+    Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);
+    for (auto [part, sum] : llvm::enumerate(output))
+      StoreFragmentOp::create(b, scaleRows(b, sum, inverse), view,
+                              tile.row + warpRow,
+                              b.i32(int64_t(part) * kSumColumns));
+  }
+
+  void storeStaged(Value output, Value inverse, const Tile &tile) {
+    Strips strips{buffersO,
+                  map("o"),
+                  groupRow,
+                  warpRow,
+                  warp % kWarpsPerGroup == b.i32(0),
+                  /*barrier=*/group + (1 + groups)};
+    storeOutputAsync(b, average(b, output, inverse, outputElement()), strips,
+                     tile);
+  }
+
+  std::optional<LazySoftmax> softmax;
+  Scalar warp;
+  Scalar group, groupRow, warpRow; // consumers
+  Turns turns;                     // consumers
+  SmallVector<Value> zeroWeights;
+};
+
+} // namespace
+
+namespace attn {
+KernelOp flash_wgmma(OpBuilder &builder, Location loc,
+                     const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::flash_wgmma(OpBuilder &builder, Location loc,
+                           const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  return FlashWgmma(b, request).build();
+}

@@ -1,0 +1,96 @@
+//===- FlashBackwardProducer.cpp - The role that feeds flash_backward -----===//
+//
+// One lane.  Draws tiles from a counter that the grid shares, tells the other
+// roles (a queue), and starts every load: Q dO K V | Q dO | Q dO ..  (dO with
+// its statistics).  K and V have one buffer each, which the tile before has to
+// its end; the first block comes meanwhile.
+//
+// It draws the next tile when it has started all loads of one: who is done
+// first is to have the next.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FlashBackward/FlashBackwardFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class Producer {
+public:
+  explicit Producer(const FlashBackwardFrame &frame) : f(frame), b(frame.b) {}
+
+  void produce() {
+    Place writer = Place::writer(b);
+    TileOrder order = f.order();
+    auto begin = [&](const Tile &tile) {
+      if (f.preparesBeside)
+        b.when(b.i32(-1) < tile.row, [&] { awaitStatistics(tile); });
+    };
+    order.feedTiles(
+        b, f.arguments, f.queue, {writer.parity, writer.slot, writer.parity},
+        [&](const Tile &tile, ValueRange s) { return produceTile(tile, s); },
+        begin);
+  }
+
+private:
+  void loadKeys(Place once, const Tile &tile) {
+    f.ringK.load(b, once, f.map("k"), tile.batch, tile.head, tile.row,
+                 f.bufferK);
+    f.ringV.load(b, once, f.map("v"), tile.batch, tile.head, tile.row,
+                 f.bufferV);
+  }
+
+  void loadQuery(Place place, const Tile &tile, const Step &step) {
+    f.ringQ.load(b, place, f.map("q"), tile.batch, step.head,
+                 step.block * f.block, f.bufferQ);
+  }
+
+  /// dO and the statistics of a step's queries.
+  void loadGradient(Place place, const Tile &tile, const Step &step) {
+    f.ringGradient.load(b, place, f.map("do"), tile.batch, step.head,
+                        step.block * f.block, f.bufferGradient);
+    f.loadStatistics(f.ringGradient, place, tile, step);
+  }
+
+  /// Without queries nobody prepares.  Statistics were stored by whom the copy
+  /// engine does not wait for by itself.
+  void awaitStatistics(const Tile &tile) {
+    b.when(b.i32(0) < f.streamedRows, [&] {
+      f.awaitPrepared(tile);
+      FenceAsyncOp::create(b, /*global=*/true);
+    });
+  }
+
+  SmallVector<Value> produceTile(const Tile &tile, ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Place once{b.i32(0), at(0)}, place{at(1), at(2)};
+    Walk walk = f.walkOf(tile);
+    Step first = f.firstStep(walk);
+    ValueRange last =
+        b.loop(b.i32(0), walk.steps,
+               {place.slot, place.parity, first.head, first.block},
+               [&](Scalar number, ValueRange p) -> SmallVector<Value> {
+                 Place now{b.wrap(p[0]), b.wrap(p[1])};
+                 Step step{b.wrap(p[2]), b.wrap(p[3])};
+                 loadQuery(now, tile, step);
+                 loadGradient(now, tile, step);
+                 b.when(number == b.i32(0), [&] { loadKeys(once, tile); });
+                 now = f.ringQ.next(b, now);
+                 step = f.nextStep(walk, step);
+                 return {now.slot, now.parity, step.head, step.block};
+               });
+    return {f.parityBehind(once.parity, walk), last[0], last[1]};
+  }
+
+  const FlashBackwardFrame &f;
+  TileBuilder &b;
+};
+
+} // namespace
+
+void attn::produceGradientTiles(const FlashBackwardFrame &frame) {
+  Producer(frame).produce();
+}

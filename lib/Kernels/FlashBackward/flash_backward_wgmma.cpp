@@ -1,0 +1,280 @@
+//===- flash_backward_wgmma.cpp - Gradients in five products (sm_90a) -----===//
+//
+// Three launches; the first and the last are in FlashBackwardStrips.cpp.  With
+// `beside` the main one does what the last one does, or what both do
+// (FlashBackwardBeside.cpp).
+//
+// One block per multiprocessor, which works off tiles: `key` rows of K and V of
+// one key head.  dK and dV of the tile stay in registers, 64 rows in each
+// consumer warpgroup.  Queries and the gradients of outputs stream past in
+// blocks, from the last to the first, for one query head after the other.
+//
+// All products have keys as the rows of their accumulators:
+//
+//   S^T  = K Q^T      both in shared memory
+//   dP^T = V dO^T     both in shared memory
+//   dV  += P^T dO     P^T, rounded, is a left factor where it is
+//   dK  += dS^T Q     so is dS^T
+//   dQ   = dS K       needs dS of all keys of the tile, and the other way
+//                     round: only this crosses shared memory
+//
+// dQ is a sum over tiles, so each warpgroup leaves its part to the writer, who
+// adds it to sums in global memory (FlashBackwardFrame.h).  They come in any
+// order: dQ is not the same bit by bit in every run, dK and dV are.
+//
+// Order.  Shared memory feeds S, dP and dQ at its full speed, so what matters
+// is that the tensor cores always have a product queued: dV is started before
+// dP is waited for, dK before dQ is.  (Started later, ptxas moves the waits up
+// above the exponentials.)
+//
+// Without `overlap` dV is started behind dS, which saves the registers of P in
+// 16 bits beside P and dP.
+//
+// Roles.  Producer and writer, one lane each, share the first warpgroup.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FlashBackward/FlashBackwardFrame.h"
+#include "Softmax/Softmax.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// The barrier at which dS of all warpgroups is complete.
+constexpr int64_t kScoresBarrier = 1;
+
+class FlashBackward : FlashBackwardFrame {
+public:
+  FlashBackward(TileBuilder &b, const KernelRequest &request)
+      : FlashBackwardFrame(b, request) {}
+
+  KernelOp build() {
+    int64_t main = preparesBeside ? 0 : 1;
+    if (request.launch == main)
+      return buildMain();
+    return request.launch < main ? prepareSums(*this) : finishStrips(*this);
+  }
+
+private:
+  KernelOp buildMain() {
+    KernelOp kernel = declareMain();
+    auto produce = [&] { produceGradientTiles(*this); };
+    auto write = [&](int64_t) { writeGradients(*this); };
+    auto consumeAll = [&] { consume(); };
+    if (!finishesBeside) {
+      createRoles(produce, write, consumeAll);
+      return kernel;
+    }
+    createRoles(
+        produce, write,
+        [&] {
+          Scalar drawn = preparesBeside ? prepareFirst() : b.i32(kNothing);
+          consume();
+          workBeside(orDrawn(drawn), gradientColumns);
+        },
+        [&] { workBeside(drawPart(), fewColumns()); });
+    return kernel;
+  }
+
+  /// What is drawn now, unless something was.
+  Scalar orDrawn(Scalar before) {
+    if (!preparesBeside)
+      return drawPart();
+    auto next = b.choose(
+        before == b.i32(kNothing),
+        [&]() -> SmallVector<Value> { return {drawPart()}; },
+        [&]() -> SmallVector<Value> { return {before}; });
+    return b.wrap(next[0]);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Products
+  //===--------------------------------------------------------------------===//
+
+  /// The warpgroup's part of dQ = dS K.
+  Value startGradient(Scalar slot, Scalar groupRow) {
+    Scalar row = splitsColumns ? b.i32(0) : groupRow;
+    Value column = splitsColumns
+                       ? Value(groupRow * (gradientColumns / kGroupRows))
+                       : Value();
+    return WgmmaOp::create(b, b.pendingType(gradientColumns), bufferScores,
+                           slot, row, bufferK, b.i32(0), column,
+                           /*transpose=*/false,
+                           /*acc=*/Value());
+  }
+
+  //===--------------------------------------------------------------------===//
+  // A tile
+  //===--------------------------------------------------------------------===//
+
+  /// What a warpgroup carries from step to step.
+  struct State {
+    Place place; ///< in the rings of what streams past
+    Scalar turn; ///< of the slots of dS, and the parity of the staging ring
+    /// The warpgroup's first row, which nobody who compiles knows to be the
+    /// same in every step: the descriptors of K and V, 24 at d = 128, would be
+    /// worked out before the loop and take as many pairs of registers.
+    Scalar groupRow;
+    Value sumK, sumV;
+  };
+  static SmallVector<Value> pack(const State &s) {
+    return {s.place.slot, s.place.parity, s.turn, s.groupRow, s.sumK, s.sumV};
+  }
+  State unpack(ValueRange s) {
+    return {
+        {b.wrap(s[0]), b.wrap(s[1])}, b.wrap(s[2]), b.wrap(s[3]), s[4], s[5]};
+  }
+
+  void consume() {
+    Scalar warp = b.warpId();
+    group = warp / kWarpsPerGroup - 1;
+    warpInGroup = warp % kWarpsPerGroup;
+    groupRow = group * kGroupRows;
+    warpRow = groupRow + warpInGroup * kWarpRows;
+    scale.emplace(b, arguments.get(b, "scale"), request.scale);
+    Place start = Place::reader(b);
+    Tile first = pop(start);
+    Place message = start.next(b, kTileMessages);
+    zero = opaqueZero();
+    b.repeat(
+        {first.row, message.slot, message.parity, start.parity, start.slot,
+         start.parity, b.i32(0)},
+        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) { return consumeTile(s); });
+  }
+
+  SmallVector<Value> consumeTile(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Tile tile{at(0), b.i32(0), b.i32(0)}; // of any head
+    Place message{at(1), at(2)}, once{b.i32(0), at(3)};
+    Walk walk = walkOf(tile);
+    // What all keys of the tile see.
+    KeyBand::Keys seen =
+        band->seenBy(b, tile.row, b.min(tile.row + own, ownRows) - 1);
+    Scalar isWhole = tile.row + own <= ownRows;
+
+    b.when(b.i32(0) < walk.steps, [&] {
+      ringK.awaitFull(b, once);
+      ringV.awaitFull(b, once);
+    });
+    State state{{at(4), at(5)},
+                at(6),
+                groupRow,
+                b.fill(b.f32(0), b.accType(kWarpRows, dim)),
+                b.fill(b.f32(0), b.accType(kWarpRows, dimV))};
+    SmallVector<Value> init = pack(state);
+    init.push_back(firstBlock(walk));
+    ValueRange last = b.loop(
+        b.i32(0), walk.steps, init,
+        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+          Scalar number = b.wrap(p[6]);
+          Scalar row = number * block;
+          Scalar isOpen = isWhole & (row + block <= seen.allEnd);
+          if (band->hasFirst)
+            isOpen = isOpen & (seen.allFirst <= row);
+          State next = multiply(unpack(p.take_front(6)), once, tile, row,
+                                isOpen, step == walk.steps - 1);
+          SmallVector<Value> results = pack(next);
+          results.push_back(nextStep(walk, {walk.firstHead, number}).block);
+          return results;
+        });
+    state = unpack(last.take_front(6));
+
+    Tile next = pop(message);
+    message = message.next(b, kTileMessages);
+    state.turn = store(state.sumV, b.f32(1), state.turn);
+    state.turn = store(state.sumK, arguments.get(b, "scale"), state.turn);
+    return {next.row,         message.slot,
+            message.parity,   parityBehind(once.parity, walk),
+            state.place.slot, state.place.parity,
+            state.turn};
+  }
+
+  /// One block of queries, from `row` on.
+  State multiply(const State &state, Place once, const Tile &tile, Scalar row,
+                 Scalar isOpen, Scalar isLast) {
+    Scalar slot = state.place.slot, ownRow = state.groupRow;
+    ringGradient.awaitFull(b, state.place);
+    Shift shift = shiftColumns(slot);
+    ringQ.awaitFull(b, state.place);
+    Value scoresInFlight = startScores(bufferK, ownRow, bufferQ, slot);
+    Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
+    Value weights =
+        weightsOf(b, *scale, b.await(scoresInFlight, 1), shift, isOpen,
+                  [&](Value scores) {
+                    // What is behind the keys has weights that overflow, maybe,
+                    // and would reach dQ.
+                    return band->hide(b, scores, tile.row + warpRow, row,
+                                      /*endOfRows=*/ownRows);
+                  });
+    Value sumV;
+    if (overlap)
+      sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
+    Value delta = columnsOf(slot, Statistic::delta);
+    Value gradient = gradientOf(
+        b, weights, b.await(gradientInFlight, overlap ? 1 : 0), delta, isOpen);
+    Value factor = factorOf(gradient);
+    if (!overlap)
+      sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
+    StoreTransposedOp::create(b, factor, bufferScores, state.turn, b.i32(0),
+                              warpRow);
+    ringV.release(b, once, isLast);
+    FenceAsyncOp::create(b);
+    BarSyncOp::create(b, b.i32(kScoresBarrier),
+                      uint32_t(kWarpsPerGroup * groups));
+    Value queryGradient = startGradient(state.turn, ownRow);
+    sumV = b.await(sumV, 1);
+    ringGradient.release(b, state.place);
+    Value sumK = startSum(state.sumK, factor, bufferQ, slot);
+    queryGradient = b.await(queryGradient, 1);
+    ringK.release(b, once, isLast);
+    leave(state.turn, [&] {
+      PutRegistersOp::create(b, ValueRange{queryGradient}, staging, group,
+                             warpInGroup);
+    });
+    sumK = b.await(sumK);
+    ringQ.release(b, state.place);
+    return {ringQ.next(b, state.place), state.turn ^ 1, ownRow + zero, sumK,
+            sumV};
+  }
+
+  /// Leaves something in the warpgroup's stage for the writer.
+  void leave(Scalar turn, function_ref<void()> put) {
+    // The ring is gone round once a turn.
+    ringStaged.awaitEmpty(b, {group, turn ^ 1});
+    put();
+    ringStaged.handOver(b, {group, turn});
+  }
+
+  Scalar store(Value sum, Scalar factor, Scalar turn) {
+    Value scaled = scaleRows(b, sum, factor);
+    leave(turn, [&] {
+      StoreMatrixOp::create(b, scaled, staging, warpInGroup * kWarpRows,
+                            /*column=*/Value(), /*stage=*/group);
+    });
+    return turn ^ 1;
+  }
+
+  std::optional<ScoreScale> scale;
+  Scalar group, groupRow, warpInGroup, warpRow; // of consumers
+  Scalar zero;                                  // as no compiler knows
+};
+
+} // namespace
+
+namespace attn {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+KernelOp flash_backward_wgmma(OpBuilder &builder, Location loc,
+                              const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::flash_backward_wgmma(OpBuilder &builder, Location loc,
+                                    const KernelRequest &request) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileBuilder b(loc, builder);
+  return FlashBackward(b, request).build();
+}

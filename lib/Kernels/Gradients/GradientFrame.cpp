@@ -1,0 +1,283 @@
+//===- GradientFrame.cpp - What launches for gradients share --------------===//
+
+#include "Gradients/GradientFrame.h"
+
+#include "attn/Schedule/Footprint.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request)
+    : b(b), problem(request.problem), request(request),
+      element(elementType(b.getContext(), problem.dtype)),
+      block(request.tiles.get("query_block")) {}
+
+GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
+                             const GradientRows &rows)
+    : GradientFrame(b, request) {
+  ownsKeys = rows.ownsKeys;
+  keyOrder.mayBeNone = launchesOf(request.tiles)[request.launch].isNeverEmpty;
+  own = rows.own;
+  streamed = rows.streamed;
+  groups = own / kGroupRows;
+}
+
+KernelOp GradientFrame::createKernel() {
+  if (counters > 1)
+    arguments.perLaunch(kCounterRole, b.getI32Type(), counters);
+  else
+    arguments.pointer(kCounterRole, b.getI32Type());
+  // The producer's warpgroup has the writer too.
+  return createKernel(kWarpsPerGroup * (groups + 1));
+}
+
+KernelOp GradientFrame::createKernel(int64_t warps) {
+  declareProblem(arguments, b, problem.mask.kind);
+  KernelOp kernel = arguments.createKernel(b, request, warps);
+  enterSide();
+  return kernel;
+}
+
+void GradientFrame::enterSide() {
+  MaskKind kind = problem.mask.kind;
+  ownRows = arguments.get(b, ownsKeys ? "keys" : "queries");
+  streamedRows = arguments.get(b, ownsKeys ? "queries" : "keys");
+  sharers = arguments.get(b, "group");
+  if (ownsKeys)
+    band.emplace(KeyBand::seeing(b, arguments, kind));
+  else
+    band.emplace(b, arguments, kind);
+  blocks.emplace(*band, ownRows, own, streamed);
+}
+
+static SmemType bufferType(const GradientFrame &f, int64_t count, int64_t rows,
+                           int64_t columns) {
+  return SmemType::get(f.b.getContext(), count, rows, columns, f.element,
+                       SmemLayout::sw128);
+}
+
+Value GradientFrame::allocate(StringRef name, int64_t count, int64_t rows,
+                              int64_t columns) const {
+  return AllocOp::create(b, bufferType(*this, count, rows, columns), name);
+}
+
+Value GradientFrame::alias(Value buffer, int64_t count, int64_t rows,
+                           int64_t columns) const {
+  return AliasOp::create(b, bufferType(*this, count, rows, columns), buffer);
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+void GradientFrame::createRoles(function_ref<void()> produce,
+                                function_ref<void(int64_t)> write,
+                                function_ref<void()> consume,
+                                function_ref<void()> finish) const {
+  RegisterBudget budget = registerBudget(groups, hasBusyProducer,
+                                         /*splits=*/false, hasMergedTiles);
+  b.roles([&] {
+    b.role("producer", 1, budget.producer, /*singleLane=*/true, produce);
+    int64_t others = kWarpsPerGroup - 1, finishers = finish ? kFinishers : 0;
+    int64_t left = others - finishers;
+    for (int64_t writer = 0; writer < writers; ++writer) {
+      int64_t warps = writer + 1 < writers ? 1 : left;
+      b.role("writer", warps, budget.producer, /*singleLane=*/true,
+             [&] { write(writer); });
+      left -= warps;
+    }
+    if (finish)
+      b.role("finisher", finishers, budget.producer, /*singleLane=*/false,
+             finish);
+    b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
+           /*singleLane=*/false, consume);
+  });
+}
+
+TileOrder GradientFrame::order() const {
+  if (ownsKeys)
+    return TileOrder::ofKeys(b, arguments, problem, own, request.sms,
+                             request.l2Bytes, keyOrder);
+  return TileOrder(b, arguments, problem, own, request.sms, request.l2Bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Products of a consumer's warp
+//===----------------------------------------------------------------------===//
+
+Value GradientFrame::startScores(Value own, Scalar row, Value streamed,
+                                 Scalar slot) const {
+  return WgmmaOp::create(b, b.pendingType(this->streamed), own, b.i32(0), row,
+                         streamed, slot, /*rhsColumn=*/Value(),
+                         /*transpose=*/true, /*acc=*/Value());
+}
+
+Value GradientFrame::startSum(Value sum, Value factor, Value streamed,
+                              Scalar slot) const {
+  auto pending = dyn_cast<PendingType>(sum.getType());
+  int64_t columns = pending ? pending.getColumns()
+                            : cast<FragType>(sum.getType()).getColumns();
+  return WgmmaOp::create(b, b.pendingType(columns), factor,
+                         /*lhsStage=*/Value(), /*lhsRow=*/Value(), streamed,
+                         slot, /*rhsColumn=*/Value(), /*transpose=*/false, sum);
+}
+
+Value GradientFrame::factorOf(Value accumulator) const {
+  return CastOp::create(b, b.lhsType(kWarpRows, streamed, element),
+                        accumulator);
+}
+
+//===----------------------------------------------------------------------===//
+// Statistics
+//===----------------------------------------------------------------------===//
+
+void GradientFrame::declareFlagsOfStrips() {
+  arguments.perStrip(kFlagsOfStrips, b.getI32Type(), kFlagWords);
+}
+
+void GradientFrame::declareStatistics() {
+  arguments.perStrip("scratch_statistics", b.getF32Type(),
+                     statisticCount() * kStripRows);
+}
+
+Scalar GradientFrame::numberOf(Scalar batch, Scalar head, Scalar block) const {
+  Scalar ofHead = b.ceilDiv(arguments.get(b, "queries"), this->block);
+  return (batch * arguments.get(b, "heads") + head) * ofHead + block;
+}
+
+Value GradientFrame::statistics(Scalar number, int64_t first,
+                                Scalar count) const {
+  auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
+                            /*align=*/4);
+  Scalar one = b.wide(b.i32(1));
+  Scalar offset = b.wide(number) * blockNumbers();
+  if (first != 0)
+    offset = offset + first;
+  return ViewOp::create(b, type, arguments.get(b, "scratch_statistics"), offset,
+                        count, one);
+}
+
+Value GradientFrame::statisticOf(const Tile &tile, Scalar row, Statistic which,
+                                 int64_t rows) const {
+  // Rows behind the head's last block are behind the rows of that one.
+  Scalar number = b.min(row / block, (ownRows - 1) / block);
+  Scalar begin = number * block;
+  Scalar count = b.min(ownRows - begin, b.i32(block));
+  Value all = statistics(numberOf(tile.batch, tile.head, number),
+                         firstOf(which), count);
+  return LoadRowOp::create(b, b.rowType(rows), all, row - begin);
+}
+
+double GradientFrame::shiftIsEnough() const {
+  return problem.dtype == DataType::f32 ? 0 : 2048;
+}
+
+Shift GradientFrame::shiftOfRows(const Tile &tile, Scalar row,
+                                 int64_t rows) const {
+  Shift shift{statisticOf(tile, row, Statistic::shift, rows), nullptr,
+              shiftIsEnough()};
+  if (problem.lseLow)
+    shift.low = [low = statisticOf(tile, row, Statistic::low, rows)] {
+      return low;
+    };
+  return shift;
+}
+
+GradientFrame::RowStatistics GradientFrame::statisticsOf(const Tile &tile,
+                                                         Scalar row) const {
+  Shift shift = shiftOfRows(tile, row);
+  return {shift, statisticOf(tile, row, Statistic::delta)};
+}
+
+void GradientFrame::loadStatistics(const Ring &ring, Place place,
+                                   const Tile &tile, const Step &step) const {
+  LoadWordsOp::create(b, arguments.get(b, "scratch_statistics"),
+                      numberOf(tile.batch, step.head, step.block),
+                      bufferStatistics, place.slot, ring.fullBarrier(),
+                      place.slot);
+}
+
+void GradientFrame::reserveStatistics(int64_t slots) {
+  auto type = SmemType::get(slots, 1, blockNumbers(), b.getF32Type());
+  bufferStatistics = AllocOp::create(b, type, "statistics");
+}
+
+Value GradientFrame::columnsOf(Scalar slot, Statistic which) const {
+  return GetColumnsOp::create(b, b.accType(kWarpRows, streamed),
+                              bufferStatistics, slot, b.i32(0),
+                              b.i32(firstOf(which)));
+}
+
+Shift GradientFrame::shiftColumns(Scalar slot) const {
+  Shift shift{columnsOf(slot, Statistic::shift), nullptr, shiftIsEnough()};
+  if (problem.lseLow)
+    shift.low = [this, slot] { return columnsOf(slot, Statistic::low); };
+  return shift;
+}
+
+//===----------------------------------------------------------------------===//
+// Walks
+//===----------------------------------------------------------------------===//
+
+Walk GradientFrame::walkOf(const Tile &tile) const {
+  Run run = blocks->ofTile(b, tile.row);
+  Scalar steps = run.end - run.begin;
+  if (ownsKeys)
+    steps = steps * sharers;
+  Scalar walks = b.i32(0) < streamedRows;
+  if (walksOnlySeen) {
+    Scalar last = b.min(tile.row + own, ownRows) - 1;
+    KeyBand::Keys seen = band->seenBy(b, tile.row, last);
+    walks = seen.someFirst < seen.someEnd;
+  }
+  return {run, ownsKeys ? tile.head * sharers : tile.head / sharers,
+          b.select(walks, steps, b.i32(0))};
+}
+
+Scalar GradientFrame::firstBlock(const Walk &walk) const {
+  return walksUp ? walk.blocks.begin : walk.blocks.end - 1;
+}
+
+Step GradientFrame::firstStep(const Walk &walk) const {
+  return {walk.firstHead, firstBlock(walk)};
+}
+
+Step GradientFrame::nextStep(const Walk &walk, const Step &step) const {
+  Scalar last = walksUp ? walk.blocks.end - 1 : walk.blocks.begin;
+  Scalar isLast = step.block == last;
+  return {b.select(isLast, step.head + 1, step.head),
+          b.select(isLast, firstBlock(walk), step.block + (walksUp ? 1 : -1))};
+}
+
+static BlockOfHead stripOf(const GradientFrame &f, bool fromEnd) {
+  TileBuilder &b = f.b;
+  Scalar number = b.programId(0);
+  if (fromEnd)
+    number = b.gridSize(0) - 1 - number;
+  Scalar blocks = b.ceilDiv(f.arguments.get(b, "queries"), f.block);
+  return BlockOfHead::of(b, number, blocks * (f.block / kStripRows),
+                         f.arguments.get(b, "heads"));
+}
+
+StripRows::StripRows(const GradientFrame &f, bool fromEnd)
+    : StripRows(f, stripOf(f, fromEnd)) {}
+
+StripRows::StripRows(const GradientFrame &f, const BlockOfHead &at)
+    : tile(at.number), head(at.head), batch(at.batch), warp(f.b.warpId()) {
+  place(f);
+}
+
+StripRows::StripRows(const GradientFrame &f, Scalar batch, Scalar head,
+                     Scalar part)
+    : tile(part / kWarpsPerGroup), head(head), batch(batch),
+      warp(part % kWarpsPerGroup) {
+  place(f);
+}
+
+void StripRows::place(const GradientFrame &f) {
+  row = tile * kStripRows + warp * kWarpRows;
+  int64_t strips = f.block / kStripRows;
+  strip = tile % strips;
+  block = f.numberOf(batch, head, tile / strips);
+}

@@ -1,0 +1,111 @@
+//===- GradientStrips.cpp - Statistics of queries for gradients -----------===//
+//
+// Statistics from O, dO, LSE (and dLSE), in the form in which tiles want them,
+// 16 queries for each warp; and launches that have a block for each strip of
+// 64, as the one that leaves them has.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gradients/GradientFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void attn::declareOrigins(GradientFrame &f) {
+  f.arguments.operand("o", f.element);
+  f.arguments.operand("do", f.element);
+  declareLse(f.arguments, f.b, f.problem);
+  if (f.problem.dlse)
+    f.arguments.operand("dlse", f.b.getF32Type());
+}
+
+namespace {
+
+class Origins {
+public:
+  Origins(const GradientFrame &f, const StripRows &at)
+      : f(f), b(f.b), at(at), queries(f.arguments.get(b, "queries")) {}
+
+  Shift shift() const {
+    auto load = [&](StringRef role) -> Value {
+      return LoadRowOp::create(b, b.rowType(kWarpRows), vector(role), at.row);
+    };
+    LogSumExp lse{load("lse"), Value()};
+    TwoWords bits;
+    if (f.problem.lseLow) {
+      lse.low = load("lse_low");
+      ScoreScale scale(b, f.arguments.get(b, "scale"), f.request.scale);
+      bits = scale.bitsOfNatural(b);
+    }
+    return shiftOf(b, lse, bits, at.row, /*endOfRows=*/queries);
+  }
+
+  Value delta() const {
+    return deltaOf(b, matrix("o"), matrix("do"),
+                   f.problem.dlse ? vector("dlse") : Value(), at.row,
+                   kWarpRows);
+  }
+
+private:
+  Value matrix(StringRef role) const {
+    auto type = ViewType::get(b.getContext(), f.problem.headDimV, f.element,
+                              f.request.alignmentOf(role));
+    return f.arguments.view(b, role, type, at.batch, at.head, queries);
+  }
+  Value vector(StringRef role) const {
+    return f.arguments.vector(b, role, at.batch, at.head, queries);
+  }
+
+  const GradientFrame &f;
+  TileBuilder &b;
+  const StripRows &at;
+  Scalar queries;
+};
+
+} // namespace
+
+/// To the numbers of the block.
+static void store(const GradientFrame &f, const StripRows &at, Value values,
+                  GradientFrame::Statistic which) {
+  Scalar row = at.strip * kStripRows + at.warp * kWarpRows;
+  StoreRowOp::create(f.b, values, f.statistics(at.block),
+                     row + f.firstOf(which));
+}
+
+void attn::leaveShift(const GradientFrame &f, const StripRows &at) {
+  Shift shift = Origins(f, at).shift();
+  store(f, at, shift.high, GradientFrame::Statistic::shift);
+  if (shift.low)
+    store(f, at, shift.low(), GradientFrame::Statistic::low);
+}
+
+// In this order: rows of O and dO on their way take all registers there are.
+void attn::leaveStatistics(const GradientFrame &f, const StripRows &at) {
+  store(f, at, Origins(f, at).delta(), GradientFrame::Statistic::delta);
+  leaveShift(f, at);
+}
+
+KernelOp attn::prepareStrips(GradientFrame &f, function_ref<void()> declare,
+                             function_ref<void(const StripRows &)> leave) {
+  TileBuilder &b = f.b;
+  declare();
+  for (StringRef size : {"queries", "heads"})
+    f.arguments.scalar(size, b.getI32Type());
+  if (f.problem.lseLow)
+    f.arguments.scalar("scale", b.getF32Type());
+  KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
+  leave(StripRows(f));
+  ReturnOp::create(b);
+  return kernel;
+}
+
+KernelOp attn::prepareStatistics(GradientFrame &f) {
+  return prepareStrips(
+      f,
+      [&] {
+        declareOrigins(f);
+        f.declareStatistics();
+      },
+      [&](const StripRows &at) { leaveStatistics(f, at); });
+}

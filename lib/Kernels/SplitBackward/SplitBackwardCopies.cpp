@@ -1,0 +1,134 @@
+//===- SplitBackwardCopies.cpp - What comes and goes in split_backward ----===//
+//
+// Two roles of one lane each.
+//
+// The producer draws tiles from a counter that the grid shares, tells the other
+// roles (a queue), and starts every load, in the order in which it is needed:
+// what streams first, since own rows must wait for the results of the tile
+// before to leave.
+//
+// The writer starts what leaves, which each warpgroup has put in place of its
+// own rows, and hands those places back when they have been read.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitBackward/SplitBackwardFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class Producer {
+public:
+  explicit Producer(const SplitBackwardFrame &frame) : f(frame), b(frame.b) {}
+
+  void produce() {
+    Place writer = Place::writer(b);
+    f.order().feedTiles(
+        b, f.arguments, f.queue,
+        {writer.parity, writer.slot, writer.parity, writer.slot, writer.parity},
+        [&](const Tile &tile, ValueRange s) { return produceTile(tile, s); });
+  }
+
+private:
+  void loadOwn(const Ring &ring, Place once, const SplitRows &rows,
+               const Tile &tile, Value buffer) {
+    ring.load(b, once, f.map(rows.role), tile.batch, tile.head, tile.row,
+              buffer);
+  }
+
+  void loadBlock(const Ring &ring, Place place, const SplitRows &rows,
+                 const Tile &tile, const Step &step, Value buffer) {
+    ring.load(b, place, f.map(rows.role), tile.batch, step.head,
+              step.block * f.streamed, buffer);
+  }
+
+  SmallVector<Value> produceTile(const Tile &tile, ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Place once{b.i32(0), at(0)}, placeX{at(1), at(2)}, placeY{at(3), at(4)};
+    Walk walk = f.walkOf(tile);
+    Step first = f.firstStep(walk);
+    ValueRange last =
+        b.loop(b.i32(0), walk.steps,
+               {placeX.slot, placeX.parity, placeY.slot, placeY.parity,
+                first.head, first.block},
+               [&](Scalar number, ValueRange p) -> SmallVector<Value> {
+                 auto at = [&](int i) { return b.wrap(p[i]); };
+                 Place nowX{at(0), at(1)}, nowY{at(2), at(3)};
+                 Step step{at(4), at(5)};
+                 Scalar isFirst = number == b.i32(0);
+                 loadBlock(f.ringStreamedX, nowX, f.streamedX, tile, step,
+                           f.bufferStreamedX);
+                 if (f.ownsKeys)
+                   f.loadStatistics(f.ringStreamedX, nowX, tile, step);
+                 b.when(isFirst,
+                        [&] { loadOwn(f.ringX, once, f.x, tile, f.bufferX); });
+                 loadBlock(f.ringStreamedY, nowY, f.streamedY, tile, step,
+                           f.bufferStreamedY);
+                 if (f.side.hasX)
+                   b.when(isFirst, [&] {
+                     loadOwn(f.ringY, once, f.y, tile, f.bufferY);
+                   });
+                 nowX = f.ringStreamedX.next(b, nowX);
+                 nowY = f.ringStreamedY.next(b, nowY);
+                 step = f.nextStep(walk, step);
+                 return {nowX.slot,   nowX.parity, nowY.slot,
+                         nowY.parity, step.head,   step.block};
+               });
+
+    return {once.parity ^ 1, last[0], last[1], last[2], last[3]};
+  }
+
+  const SplitBackwardFrame &f;
+  TileBuilder &b;
+};
+
+class Writer {
+public:
+  explicit Writer(const SplitBackwardFrame &frame) : f(frame), b(frame.b) {}
+
+  void write() {
+    forEachTile(b, f.queue, Value(Place::reader(b).parity),
+                [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
+                  writeTile(tile, {b.i32(0), b.wrap(s[0])});
+                  return {b.wrap(s[0]) ^ 1};
+                });
+  }
+
+private:
+  void store(Value buffer, StringRef gradient, const Tile &tile,
+             int64_t group) {
+    Scalar row = b.i32(int32_t(group * kGroupRows));
+    TmaStoreOp::create(b, buffer, row, f.map(gradient), tile.batch, tile.head,
+                       tile.row + row, /*column=*/b.i32(0), /*stage=*/b.i32(0));
+  }
+
+  void writeTile(const Tile &tile, Place own) {
+    for (int64_t group = 0; group < f.groups; ++group) {
+      f.ringStaged.storeFrom(b, {b.i32(group), own.parity}, [&] {
+        if (f.side.hasX)
+          store(f.stagedX, f.x.gradient, tile, group);
+        if (f.side.hasY)
+          store(f.stagedY, f.y.gradient, tile, group);
+      });
+      f.ringX.release(b, own);
+      if (f.side.hasX && f.side.hasY)
+        f.ringY.release(b, own);
+    }
+  }
+
+  const SplitBackwardFrame &f;
+  TileBuilder &b;
+};
+
+} // namespace
+
+void attn::produceSplitTiles(const SplitBackwardFrame &frame) {
+  Producer(frame).produce();
+}
+
+void attn::writeSplitGradients(const SplitBackwardFrame &frame) {
+  Writer(frame).write();
+}

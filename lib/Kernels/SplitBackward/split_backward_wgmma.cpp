@@ -1,0 +1,252 @@
+//===- split_backward_wgmma.cpp - Gradients, sums in one order (sm_90a) ---===//
+//
+// The first launch leaves statistics of queries (GradientStrips.cpp).  All
+// others are one kernel, seen from two sides, as on mma.sync: a tile *owns*
+// rows of two arrays, x and y; blocks of rows of two others stream past.
+//
+//   side      owned x, y    streamed x, y    gradients it sums up
+//   queries   Q, dO         K, V             dQ = dS K
+//   keys      K, V          Q, dO            dK = dS^T Q, dV = P^T dO
+//
+// Either way S = x x'^T and dP = y y'^T have own rows as the rows of their
+// accumulators, 64 in each consumer warpgroup, so that P and dS, rounded, are
+// left factors of the next product as they are.  Nothing but operands is in
+// shared memory, and no sum leaves its warpgroup: gradients are the same bit by
+// bit in every run.
+//
+// What differs is where the statistics of queries are: on their side a value
+// for each row, in registers for a whole tile; on the side of the keys one for
+// each column, streamed beside Q.
+//
+// Order.  S and dP are started together, P is worked out beside dP, and dV is
+// started before dP is waited for; in blocks of 128, of which P and dP take all
+// registers that are left, behind dS.  What is left, dS and the ends of
+// products, the other warpgroup fills.
+//
+// One block per multiprocessor, which works off tiles.  Results leave through
+// the places of own rows, which nobody needs any more.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Softmax/Softmax.h"
+#include "SplitBackward/SplitBackwardFrame.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class SplitBackward : SplitBackwardFrame {
+public:
+  SplitBackward(TileBuilder &b, const KernelRequest &request)
+      : SplitBackwardFrame(b, request) {}
+
+  KernelOp build() {
+    KernelOp kernel = declare();
+    createRoles([&] { produceSplitTiles(*this); },
+                [&](int64_t) { writeSplitGradients(*this); },
+                [&] { consume(); });
+    return kernel;
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // A tile
+  //===--------------------------------------------------------------------===//
+
+  /// What a warpgroup carries from step to step.
+  struct State {
+    Place x, y; ///< in the rings of what streams past
+    /// The warpgroup's first row, which nobody who compiles knows to be the
+    /// same in every step: descriptors of own rows, 32 at d = 256, would be
+    /// worked out before the loop and take as many pairs of registers.
+    Scalar groupRow;
+    SmallVector<Value, 2> sums; ///< of x, of y
+  };
+  static constexpr unsigned kScalars = 5;
+  static SmallVector<Value> pack(const State &s) {
+    SmallVector<Value> all = {s.x.slot, s.x.parity, s.y.slot, s.y.parity,
+                              s.groupRow};
+    llvm::append_range(all, s.sums);
+    return all;
+  }
+  State unpack(ValueRange s) {
+    return {{b.wrap(s[0]), b.wrap(s[1])},
+            {b.wrap(s[2]), b.wrap(s[3])},
+            b.wrap(s[4]),
+            llvm::to_vector<2>(s.drop_front(kScalars))};
+  }
+  unsigned indexOfY() const { return side.hasX ? 1 : 0; }
+  /// Whether dV is started before dP is waited for.
+  bool overlaps() const { return streamed == kGroupRows; }
+
+  /// A tile and what a warpgroup knows of it.
+  struct Own {
+    Tile tile;
+    Place once; ///< of its rows in shared memory
+    KeyBand::Keys seen;
+    RowStatistics statistics; ///< of own queries
+  };
+
+  void consume() {
+    Scalar warp = b.warpId();
+    group = warp / kWarpsPerGroup - 1;
+    groupRow = group * kGroupRows;
+    warpRow = groupRow + warp % kWarpsPerGroup * kWarpRows;
+    scale.emplace(b, arguments.get(b, "scale"), request.scale);
+    Place start = Place::reader(b);
+    Tile first = pop(start);
+    Place message = start.next(b, kTileMessages);
+    zero = opaqueZero();
+    b.repeat(
+        {first.row, first.head, first.batch, message.slot, message.parity,
+         start.parity, start.slot, start.parity, start.slot, start.parity},
+        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) { return consumeTile(s); });
+  }
+
+  SmallVector<Value> consumeTile(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}};
+    Place message{at(3), at(4)};
+    Walk walk = walkOf(own.tile);
+    Scalar row = own.tile.row + groupRow;
+    own.seen = band->seenBy(b, row, b.min(row + kGroupRows, ownRows) - 1);
+    if (!ownsKeys)
+      own.statistics = statisticsOf(own.tile, own.tile.row + warpRow);
+    b.when(b.i32(0) < walk.steps, [&] {
+      ringX.awaitFull(b, own.once);
+      if (side.hasX)
+        ringY.awaitFull(b, own.once);
+    });
+    State state{{at(6), at(7)}, {at(8), at(9)}, groupRow, {}};
+    auto noSum = [&](const SplitRows &rows) -> Value {
+      return b.fill(b.f32(0), b.accType(kWarpRows, rows.padded));
+    };
+    if (side.hasX)
+      state.sums.push_back(noSum(x));
+    if (side.hasY)
+      state.sums.push_back(noSum(y));
+    SmallVector<Value> init = pack(state);
+    init.push_back(walk.blocks.end - 1);
+    ValueRange last = b.loop(
+        b.i32(0), walk.steps, init,
+        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+          Scalar number = b.wrap(p.back());
+          State next = multiply(unpack(p.drop_back()), own, number * streamed,
+                                step == walk.steps - 1);
+          SmallVector<Value> results = pack(next);
+          results.push_back(nextStep(walk, {walk.firstHead, number}).block);
+          return results;
+        });
+    state = unpack(last.drop_back());
+
+    Tile next = pop(message);
+    message = message.next(b, kTileMessages);
+    leave(state, own.once.parity);
+    return {next.row,       next.head,           next.batch,   message.slot,
+            message.parity, own.once.parity ^ 1, state.x.slot, state.x.parity,
+            state.y.slot,   state.y.parity};
+  }
+
+  /// A block of streamed rows, from `row` on.
+  State multiply(const State &state, const Own &own, Scalar row,
+                 Scalar isLast) {
+    Scalar isOpen = row + streamed <= own.seen.allEnd;
+    if (band->hasFirst)
+      isOpen = isOpen & (own.seen.allFirst <= row);
+    State next = state;
+    next.x = ringStreamedX.next(b, state.x);
+    next.y = ringStreamedY.next(b, state.y);
+    next.groupRow = state.groupRow + zero;
+
+    ringStreamedX.awaitFull(b, state.x);
+    Shift shift = ownsKeys ? shiftColumns(state.x.slot) : own.statistics.shift;
+    Value scores =
+        startScores(bufferX, state.groupRow, bufferStreamedX, state.x.slot);
+    ringStreamedY.awaitFull(b, state.y);
+    Value gradient;
+    if (side.hasX)
+      gradient =
+          startScores(bufferY, state.groupRow, bufferStreamedY, state.y.slot);
+    Value weights =
+        weightsOf(b, *scale, b.await(scores, side.hasX ? 1 : 0), shift, isOpen,
+                  [&](Value scores) {
+                    return band->hide(b, scores, own.tile.row + warpRow, row);
+                  });
+    if (!side.hasX)
+      ringStreamedX.release(b, state.x);
+    bool isBeside = side.hasY && overlaps();
+    Value sumY, sumX;
+    auto startY = [&] {
+      sumY = startSum(state.sums[indexOfY()], factorOf(weights),
+                      bufferStreamedY, state.y.slot);
+    };
+    if (isBeside)
+      startY();
+    if (side.hasX) {
+      Value delta = ownsKeys ? columnsOf(state.x.slot, Statistic::delta)
+                             : own.statistics.delta;
+      gradient = gradientOf(b, weights, b.await(gradient, isBeside ? 1 : 0),
+                            delta, isOpen);
+      if (ownsBareY()) {
+        ringStreamedY.release(b, state.y);
+        ringY.release(b, own.once, isLast);
+      }
+    }
+    if (side.hasY && !isBeside)
+      startY();
+    if (side.hasX)
+      sumX = startSum(state.sums[0], factorOf(gradient), bufferStreamedX,
+                      state.x.slot);
+    if (side.hasY) {
+      next.sums[indexOfY()] = b.await(sumY, side.hasX ? 1 : 0);
+      ringStreamedY.release(b, state.y);
+    }
+    if (side.hasX) {
+      next.sums[0] = b.await(sumX);
+      ringStreamedX.release(b, state.x);
+    }
+    return next;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  /// Puts gradients in place of the warpgroup's rows, for the writer.
+  void leave(const State &state, Scalar turn) {
+    // No warp of the warpgroup has a product that reads them.
+    BarSyncOp::create(b, group + 1, uint32_t(kWarpsPerGroup));
+    Place place{group, turn};
+    ringStaged.awaitEmpty(b, {group, turn ^ 1});
+    auto put = [&](Value sum, Value buffer) {
+      StoreMatrixOp::create(b, sum, buffer, warpRow, /*column=*/Value(),
+                            /*stage=*/b.i32(0));
+    };
+    if (side.hasX)
+      put(scaleRows(b, state.sums[0], arguments.get(b, "scale")), stagedX);
+    if (side.hasY)
+      put(state.sums[indexOfY()], stagedY);
+    ringStaged.handOver(b, place);
+  }
+
+  std::optional<ScoreScale> scale;
+  Scalar group, groupRow, warpRow; // of consumers
+  Scalar zero;                     // as no compiler knows
+};
+
+} // namespace
+
+namespace attn {
+// Named as the file and as users write it.
+// NOLINTNEXTLINE(readability-identifier-naming)
+KernelOp split_backward_wgmma(OpBuilder &builder, Location loc,
+                              const KernelRequest &request);
+} // namespace attn
+
+KernelOp attn::split_backward_wgmma(OpBuilder &builder, Location loc,
+                                    const KernelRequest &request) {
+  return buildBehindStatistics<SplitBackward>(builder, loc, request);
+}

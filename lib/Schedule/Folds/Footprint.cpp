@@ -1,0 +1,546 @@
+//===- Footprint.cpp - What a schedule occupies ---------------------------===//
+
+#include "attn/Schedule/Footprint.h"
+#include "Folds/PartsFootprint.h"
+#include "Folds/PipelineFootprint.h"
+#include "attn/Schedule/Calibration.h"
+#include "attn/Schedule/Census.h"
+#include <algorithm>
+
+using namespace attn;
+
+namespace {
+
+/// The steps of the loops around a node, by axis; 0 where none cuts it.
+struct Steps {
+  int64_t step[4] = {0, 0, 0, 0};
+  int64_t group = 1; ///< blocks among which an axis is shared
+
+  Steps inside(const Node &node, const Problem &problem) const {
+    Steps result = *this;
+    if (node.verb == Verb::grid)
+      result.group = node.pipeline.group;
+    bool isEqualPart = node.verb == Verb::share && node.step == 0;
+    result.step[static_cast<size_t>(node.axis)] =
+        isEqualPart ? equalPart(problem, node.axis, group) : node.step;
+    return result;
+  }
+  /// Extent of a tile; a kernel's buffers do not shrink with the problem.
+  int64_t tile(Axis axis, const Problem &problem, bool isClipped) const {
+    int64_t step = this->step[static_cast<size_t>(axis)];
+    int64_t whole = extent(problem, axis);
+    if (step == 0)
+      return whole;
+    bool isRow = axis == Axis::Query || axis == Axis::Key;
+    return isRow && !isClipped ? step : std::min(step, whole);
+  }
+};
+
+bool occupies(const Node &node) {
+  switch (node.verb) {
+  case Verb::hold:
+  case Verb::load:
+  case Verb::stream:
+    return true;
+  case Verb::grid:
+  case Verb::loop:
+  case Verb::share:
+  case Verb::absorb:
+  case Verb::transpose: // a copy of what is counted already
+  case Verb::split:
+  case Verb::multiply:
+  case Verb::softmax:
+  case Verb::weigh:
+  case Verb::differentiate:
+  case Verb::rescale:
+  case Verb::spill:
+  case Verb::reduce:
+  case Verb::store:
+    return false;
+  }
+  return false;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
+  int64_t held = 0, inner = 0;
+  for (const Node &node : body) {
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      inner = std::max(inner,
+                       peak(node.body, problem, steps.inside(node, problem)));
+    if (!occupies(node))
+      continue;
+    Shape shape = shapeOf(node.tensor);
+    int64_t words = steps.tile(shape.rows, problem, true) *
+                    wordsPerElement(node.tensor, problem);
+    held += shape.cols ? words * steps.tile(*shape.cols, problem, true) : words;
+  }
+  return held + inner;
+}
+
+int64_t attn::peakWords(const Schedule &schedule, const Problem &problem) {
+  int64_t most = 0;
+  for (const Node &grid : schedule.grids)
+    most =
+        std::max(most, peak(grid.body, problem, Steps().inside(grid, problem)));
+  return most;
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory and registers of one launch
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Space {
+public:
+  Space(const Problem &problem, const Node &grid)
+      : problem(problem), owned(grid.axis), warps(grid.warps / grid.across),
+        across(grid.across), isOfProducts(grid.isOfProducts) {}
+
+  /// Returns the registers that live in the body at once.
+  int64_t body(const Body &nodes, Steps steps, int64_t stages) {
+    int64_t held = 0, inner = 0;
+    for (const Node &node : nodes) {
+      switch (node.verb) {
+      case Verb::loop:
+      case Verb::share:
+        inner = std::max(
+            inner, body(node.body, steps.inside(node, problem), node.stages));
+        break;
+      case Verb::hold:
+      case Verb::load:
+      case Verb::stream:
+        if (node.level == Level::Registers)
+          held += heldRegisters(node.tensor, steps);
+        else
+          buffer(node, steps, node.verb == Verb::stream ? stages : 1);
+        break;
+      case Verb::store:
+        stage(node, steps);
+        break;
+      case Verb::multiply:
+        operands(node, steps);
+        break;
+      case Verb::softmax:
+        // P, in 16 bits, comes to be beside the scores it is made of; what
+        // goes elsewhere leaves piece by piece.
+        if (!leaves(nodes, Tensor::P))
+          held += weightRegisters(node.tensor, steps);
+        if (across > 1)
+          exchange(steps);
+        break;
+      case Verb::weigh:
+      case Verb::differentiate:
+        if (!isOfProducts)
+          held += weightRegisters(node.tensor, steps);
+        break;
+      case Verb::absorb:
+        if (isOfProducts) // to where the sum is held
+          break;
+        // In 16 bits, and the next one on its way; a sum is all there at once.
+        if (node.tensor == Tensor::P || node.wholeRows > 0)
+          held += registers(node.tensor, steps);
+        break;
+      case Verb::grid:
+      case Verb::transpose: // of pipelines only
+      case Verb::split:
+      case Verb::rescale:
+      case Verb::reduce:
+        break;
+      case Verb::spill:
+        if (node.partColumns > 0) {
+          SplittingSpace space = splittingSpace(node, problem);
+          buffers.push_back(space.smemBytes);
+          operandRegisters = std::max(operandRegisters, space.registers);
+        }
+        break;
+      }
+    }
+    return held + inner;
+  }
+
+  int64_t smemBytes() const {
+    int64_t total = roundUp(std::max(resident, staging), 128);
+    for (int64_t bytes : buffers)
+      total = roundUp(total, 128) + bytes;
+    return total;
+  }
+  int64_t operandRegisters = 0;
+  bool multiplies = false;
+
+private:
+  const Problem &problem;
+  Axis owned;    ///< rows of the grid's tiles, which are dealt out to warps
+  int64_t warps; ///< that have rows of their own
+  int64_t across;
+  bool isOfProducts;
+  /// A result is staged where an input of its shape was; else the first
+  /// resident input and the staged result share a place.
+  int64_t resident = 0, staging = 0;
+  std::vector<Tensor> loaded;
+  std::vector<int64_t> buffers;
+
+  /// Of a tile as it lies in a multiprocessor.
+  int64_t tileOf(Axis axis, const Steps &steps) const {
+    int64_t step = steps.step[static_cast<size_t>(axis)];
+    return isOfProducts && step > 0 ? step : steps.tile(axis, problem, false);
+  }
+
+  int64_t tileBytes(Tensor tensor, const Steps &steps) const {
+    Shape shape = shapeOf(tensor);
+    int64_t rows = tileOf(shape.rows, steps);
+    int64_t size = bytesPerElement(tensor, problem);
+    if (!shape.cols) { // a statistic is a row of them, or a row of each word
+      int64_t words = wordsPerElement(tensor, problem);
+      return words * smemPitch(rows, size / words);
+    }
+    int64_t cols = padded(tensor, tileOf(*shape.cols, steps), problem, across);
+    bool isStaggered = isOfHead(tensor) && staggersRows(problem);
+    return rows * smemPitch(cols, size, isStaggered);
+  }
+
+  void buffer(const Node &node, const Steps &steps, int64_t count) {
+    constexpr size_t factors = 2; // of a product; all others go where they went
+    if (isOfProducts && buffers.size() == factors)
+      return;
+    int64_t bytes = count * tileBytes(node.tensor, steps);
+    if (node.verb == Verb::load)
+      loaded.push_back(node.tensor);
+    if (node.verb == Verb::load && resident == 0)
+      resident = bytes;
+    else
+      buffers.push_back(bytes);
+  }
+
+  /// A statistic of all rows from each of the warps that have the same ones.
+  void exchange(const Steps &steps) {
+    constexpr int64_t valueBytes = 4;
+    int64_t rows = steps.tile(Axis::Query, problem, false);
+    buffers.push_back(across * smemPitch(rows, valueBytes));
+  }
+
+  void stage(const Node &node, Steps steps) {
+    Shape shape = shapeOf(node.tensor);
+    std::optional<Axis> axis = shape.cols;
+    if (!axis || node.isDirect)
+      return;
+    for (Tensor input : loaded)
+      if (shapeOf(input).rows == shape.rows && shapeOf(input).cols == axis)
+        return;
+    if (node.step)
+      steps.step[static_cast<size_t>(*axis)] = node.step;
+    staging = std::max(staging, tileBytes(node.tensor, steps));
+  }
+
+  static bool leaves(const Body &nodes, Tensor tensor) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
+      bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
+      return (node.verb == Verb::spill || isHeld) && node.tensor == tensor;
+    });
+  }
+
+  /// Of P beside the scores.  In tf32 it takes their place, and if it is split,
+  /// as much again.
+  int64_t weightRegisters(Tensor scores, const Steps &steps) const {
+    int64_t held = registers(scores, steps);
+    if (problem.dtype != DataType::f32)
+      return held / 2;
+    return productsPerProduct(problem) > 1 ? held : 0;
+  }
+
+  int64_t warpRows(const Steps &steps) const {
+    return ceilDiv(steps.tile(owned, problem, false), warps);
+  }
+
+  /// The columns of a fragment, whose rows are the warp's.
+  Axis columnsOf(Tensor tensor) const {
+    Shape shape = shapeOf(tensor);
+    return shape.rows == owned ? *shape.cols : shape.rows;
+  }
+
+  /// A fragment is spread over 32 threads; a statistic over the 8 rows that a
+  /// thread has part of, of every 16.
+  int64_t registers(Tensor tensor, const Steps &steps) const {
+    Shape shape = shapeOf(tensor);
+    int64_t rows = warpRows(steps);
+    if (!shape.cols)
+      return ceilDiv(rows * wordsPerElement(tensor, problem), 8);
+    int64_t cols =
+        padded(tensor, tileOf(columnsOf(tensor), steps), problem, across);
+    return ceilDiv(rows * roundUp(ceilDiv(cols, across), 8), 32);
+  }
+
+  /// Where dP comes when S is P, S takes what P does while it waits.
+  int64_t heldRegisters(Tensor tensor, const Steps &steps) const {
+    int64_t held = registers(tensor, steps);
+    return isOfProducts && tensor == Tensor::S
+               ? held * bytesOf(problem.dtype) / kRegisterBytes
+               : held;
+  }
+  static constexpr int64_t kRegisterBytes = 4;
+
+  /// Beside an accumulator of split products two of its sums.  Scores have one
+  /// of them where the low part of P will be, an output both for 32 columns at
+  /// a time.
+  int64_t sumRegisters(Tensor tensor, const Steps &steps) const {
+    int64_t held = registers(tensor, steps);
+    return tensor == Tensor::S && !isOfProducts
+               ? held
+               : std::min(2 * held, 2 * warpRows(steps) * kPartColumns / 32);
+  }
+  static constexpr int64_t kPartColumns = 32;
+
+  /// What a product of a step contracts.
+  int64_t depthOf(const Node &product, const Steps &steps) const {
+    Shape a = shapeOf(product.a);
+    bool ownsRows = hasAxis(product.tensor, a.rows);
+    return tileOf(ownsRows ? *a.cols : a.rows, steps);
+  }
+
+  /// A step of 16 along the depth: the rows of a, and of b what is in flight.
+  void operands(const Node &node, const Steps &steps) {
+    multiplies = true;
+    int64_t cols = tileOf(columnsOf(node.tensor), steps);
+    bool isSplit = productsPerProduct(problem) > 1;
+    bool isInParts = node.tensor == Tensor::O || isOfProducts;
+    int64_t inFlight = isSplit && isInParts ? kPartColumns : kColumnsInFlight;
+    int64_t words = std::min(ceilDiv(cols, across), inFlight) / 4;
+    // P and dS are in registers already, unless several have their rows.
+    bool isHeld = node.a == Tensor::P || node.a == Tensor::GradS;
+    if (!isHeld || across > 1 || isOfProducts)
+      words += ceilDiv(warpRows(steps), 4);
+    // All parts of an output take the same split rows of a.
+    if (isSplit && isOfProducts)
+      words += 2 * warpRows(steps) * depthOf(node, steps) / 32;
+    if (isSplit)
+      words += sumRegisters(node.tensor, steps) + kSplitRegisters;
+    operandRegisters = std::max(operandRegisters, words);
+  }
+};
+
+} // namespace
+
+/// Whether a block passes something on to itself through scratch memory.
+static bool hasPlaces(const Body &body) {
+  return std::any_of(body.begin(), body.end(), [](const Node &node) {
+    return (node.verb == Verb::absorb && node.slots > 0) ||
+           hasPlaces(node.body);
+  });
+}
+
+/// Registers that a window's bounds need beside products of split factors, if
+/// none are left: with 244 before these (d = 128, 64 keys) ptxas 13.0 spills
+/// 640 bytes, with 236 (d = 112) 16, with 216 (48 keys) 8.  Not in a grid of
+/// products, whose scores spill 32 bytes with a window and without (d = 256,
+/// 512); where slices are ragged up to 132 with one, up to 120 without.
+static constexpr int64_t kSplitWindowRegisters = 12;
+static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
+
+Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
+                              const Machine &machine) {
+  if (grid.pipeline)
+    return pipelineFootprint(grid, problem, machine);
+  Space space(problem, grid);
+  Footprint result;
+  int64_t held = space.body(grid.body, Steps().inside(grid, problem), 1);
+  result.smemBytes = space.smemBytes();
+  result.threads = grid.warps * 32;
+  result.registersPerThread = kBaseRegisters + held + space.operandRegisters;
+  if (hasPlaces(grid.body))
+    result.registersPerThread +=
+        kPlaceRegisters + kPlaceRegistersPerRow * grid.step / grid.warps;
+  bool hasSplitFactors = productsPerProduct(problem) > 1 && space.multiplies;
+  if (problem.mask.kind == MaskKind::window && hasSplitFactors &&
+      !grid.isOfProducts &&
+      result.registersPerThread >
+          kMaxRegistersPerThread - kSplitWindowRegisters)
+    result.registersPerThread += kSplitWindowRegisters;
+
+  if (result.smemBytes > machine.smemBytesPerBlock ||
+      result.registersPerThread > kMaxRegistersPerThread ||
+      result.threads > kMostThreads)
+    return result;
+  // Registers are dealt out to a warp in units of 256, from the quarter of the
+  // file that belongs to its scheduler.
+  int64_t registersPerWarp = roundUp(result.registersPerThread * 32, 256);
+  int64_t warpsPerSm = kSchedulersPerSm * (machine.registersPerSm /
+                                           kSchedulersPerSm / registersPerWarp);
+  int64_t smem = result.smemBytes + machine.smemBytesReservedPerBlock();
+  result.blocksPerSm = std::min({warpsPerSm / grid.warps,
+                                 machine.maxThreadsPerSm / result.threads,
+                                 machine.maxBlocksPerSm});
+  if (smem > 0)
+    result.blocksPerSm =
+        std::min(result.blocksPerSm, machine.smemBytesPerSm / smem);
+  // No more than have places in all scratch that a plan may have.
+  int64_t places =
+      machine.sms * placesOf(grid.body, problem, Steps().inside(grid, problem));
+  if (places > 0 && places <= kMostScratchBytes)
+    result.blocksPerSm =
+        std::min(result.blocksPerSm, kMostScratchBytes / places);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// All launches
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Bytes of scratch of one head; of those, `ofRows` are of tensors with as many
+/// values for a row however many rows there are.
+struct Scratch {
+  int64_t all = 0, ofRows = 0;
+  int64_t ofStrip = 0; ///< of all heads of a round, P and dS
+  int64_t ofParts = 0; ///< of all heads, inputs in parts
+};
+} // namespace
+
+/// Whether what is spilled is there for a round: scores and, of a strip of
+/// queries, what belongs to them.
+static bool isOfRound(const Node &node, const Rounds &rounds) {
+  return shapeOf(node.tensor).cols == Axis::Key ||
+         (rounds.axis == Axis::Query && !shapeOf(node.tensor).cols);
+}
+
+/// Scratch is laid out whole, as if nothing were masked: one place per query
+/// and key, or per query and key step.
+static void addScratch(Scratch &scratch, const Body &body,
+                       const Problem &problem, const Rounds &rounds,
+                       Steps steps) {
+  for (const Node &node : body) {
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      addScratch(scratch, node.body, problem, rounds,
+                 steps.inside(node, problem));
+    if (node.verb != Verb::spill || node.slots > 0 || node.isKept)
+      continue;
+    Shape shape = shapeOf(node.tensor);
+    if (isInput(node.tensor, problem)) {
+      scratch.ofParts += partsBytes(node, problem);
+      continue;
+    }
+    int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
+                                  : problem.queries;
+    if (rounds && isOfRound(node, rounds)) {
+      int64_t block = steps.step[static_cast<size_t>(Axis::Key)];
+      int64_t columns = roundUp(problem.keys, block);
+      if (rounds.axis == Axis::Key)
+        columns = std::min(rounds.strip, columns);
+      else
+        rows = std::min(rounds.strip, roundUp(problem.queries, kProductRows));
+      if (!shape.cols) // a number of a row for every block
+        columns /= block;
+      int64_t heads = std::min(rounds.heads, problem.batch * problem.kvHeads);
+      scratch.ofStrip += heads * (problem.heads / problem.kvHeads) * rows *
+                         columns * bytesMoved(node, problem);
+      continue;
+    }
+    if (node.isBetween) { // strips, if there are several: places of whole tiles
+      rows = roundUp(problem.queries, kProductRows);
+      int64_t step = steps.step[static_cast<size_t>(*shape.cols)];
+      int64_t columns = roundUp(extent(problem, *shape.cols), step);
+      int64_t bytes = rows * columns * bytesMoved(node, problem);
+      scratch.all += problem.keys > rounds.strip ? bytes : 0;
+      scratch.ofRows += problem.keys > rounds.strip ? bytes : 0;
+      continue;
+    }
+    int64_t columns = 1;
+    if (shape.cols)
+      columns = paddedColumns(node, extent(problem, *shape.cols), problem);
+    else // of every step of keys, if there are several
+      columns = ceilDiv(problem.keys, steps.tile(Axis::Key, problem, true));
+    int64_t bytes = rows * columns * bytesMoved(node, problem);
+    scratch.all += bytes;
+    bool grows =
+        shape.cols == Axis::Key || steps.step[static_cast<size_t>(Axis::Key)];
+    scratch.ofRows += grows ? 0 : bytes;
+  }
+}
+
+/// Sums of one head in whole tiles, which no grid before spills.
+static int64_t sumBytes(const Body &body, const Problem &problem) {
+  int64_t bytes = 0;
+  for (const Node &node : body)
+    bytes += node.verb == Verb::reduce
+                 ? roundUp(problem.queries, node.wholeRows) *
+                       paddedColumns(node, problem.headDim, problem) *
+                       bytesMoved(node, problem)
+                 : sumBytes(node.body, problem);
+  return bytes;
+}
+
+/// Places that a block uses in turn, which do not grow with the problem.
+static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
+  int64_t bytes = 0;
+  for (const Node &node : body) {
+    if (node.verb == Verb::loop || node.verb == Verb::share)
+      bytes += placesOf(node.body, problem, steps.inside(node, problem));
+    bool isPlace = node.verb == Verb::spill || node.verb == Verb::reduce;
+    int64_t keys = steps.step[static_cast<size_t>(Axis::Key)];
+    if (!isPlace || (node.isBetween && problem.keys <= keys)) // of one step
+      continue;
+    Shape shape = shapeOf(node.tensor);
+    int64_t cols = kThreadsPerRow;
+    if (shape.cols == Axis::HeadDimV) { // a place for all columns
+      int64_t tile = steps.tile(Axis::HeadDimV, problem, false);
+      cols =
+          ceilDiv(problem.headDimV, tile) * padded(node.tensor, tile, problem);
+    } else if (shape.cols) {
+      cols = steps.tile(*shape.cols, problem, false);
+    }
+    bytes += node.slots * steps.tile(shape.rows, problem, false) * cols *
+             bytesMoved(node, problem);
+  }
+  return bytes;
+}
+
+/// Blocks that run at once: whole sets of those that work together.
+static int64_t blocksAtOnce(const Node &grid, const Footprint &space,
+                            const Machine &machine) {
+  int64_t together = grid.pipeline.blocks();
+  return machine.sms * space.blocksPerSm / together * together;
+}
+
+Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
+                          const Machine &machine) {
+  Footprint most;
+  most.blocksPerSm = machine.maxBlocksPerSm;
+  int64_t places = 0;
+  Scratch ofHead;
+  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+    const Node &grid = schedule.grids[i];
+    auto addRows = [&](int64_t bytes) {
+      ofHead.all += bytes, ofHead.ofRows += bytes;
+    };
+    Steps inside = Steps().inside(grid, problem);
+    if (schedule.isBeside(i) || schedule.isBefore(i)) { // by blocks of another
+      addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
+      continue;
+    }
+    addRows(flagBytes(grid, problem));
+    if (grid.pipeline.isOrdered || grid.pipeline.firstStores) // strips behind
+      addRows(countBytes(schedule.grids[i + 1], problem));
+    if (grid.pipeline.firstStores)
+      addRows(sumBytes(grid.body, problem));
+    Footprint one = gridFootprint(grid, problem, machine);
+    most.smemBytes = std::max(most.smemBytes, one.smemBytes);
+    most.registersPerThread =
+        std::max(most.registersPerThread, one.registersPerThread);
+    most.threads = std::max(most.threads, one.threads);
+    most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
+    addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
+    places +=
+        placesOf(grid.body, problem, inside) * blocksAtOnce(grid, one, machine);
+  }
+  int64_t heads = problem.batch * problem.heads;
+  most.stripScratchBytes = ofHead.ofStrip;
+  int64_t ofParts = problem.batch * ofHead.ofParts;
+  most.rowScratchBytes = heads * ofHead.ofRows + ofHead.ofStrip + ofParts;
+  most.scratchBytes = heads * ofHead.all + places + ofHead.ofStrip + ofParts;
+  return most;
+}

@@ -1,0 +1,522 @@
+//===- PipelineFootprint.cpp - What a pipeline occupies -------------------===//
+//
+// The order is the kernel's: buffers as they are filled, the staging buffer,
+// then full and empty barriers of every ring, then the queue.  With one ring
+// for all streams it comes behind the buffers; behind the barriers of the rings
+// a group has two more for every warpgroup: its share is written, and those of
+// the others are ready.
+//
+// Statistics come with the tile that is streamed before them.  Sums that leave
+// for slow memory go through the staging buffer, in which every warpgroup has a
+// part and, behind those of the rings, a pair of barriers of its own.  So it
+// has where results leave from the places of own rows.
+//
+// A pipeline of products has its one ring first, of pairs of factors, and a
+// staging buffer as wide or of less (Staging.h), with a part for every
+// warpgroup and a pair of barriers for each of its slots, unless everything
+// leaves from registers.  Of factors in parts a pair is one part of each.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Folds/PipelineFootprint.h"
+#include "attn/Schedule/Calibration.h"
+#include "attn/Schedule/Census.h"
+#include "attn/Schedule/Staging.h"
+#include <algorithm>
+
+using namespace attn;
+
+/// What the copy engine's swizzle repeats after.
+static constexpr int64_t kSwizzleBytes = 1024;
+static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
+/// Registers that the bounds of a window need beside weights in parts: d = 128
+/// with 64 keys spills 90 words.
+static constexpr int64_t kWindowRegisters = 16;
+/// The queue that tells the consumers of the next tile.
+static constexpr int64_t kQueueBytes = 2 * 32;
+/// Of shared memory of sm_90, 227 KiB, for a ring of factors and the staging
+/// buffer: the rest has barriers.
+static constexpr int64_t kRoomForProducts = 226 * 1024;
+
+/// Registers are set for a whole warpgroup, in steps of 8; what the producer
+/// gives up, the consumers take.  512 per lane of a warpgroup is all there is,
+/// and a thread addresses less than 256: 24 + 2·240 = 504, 32 + 3·160 = 512.
+/// Warps that transpose need more than a producer has, 34 at d = 96 and more:
+/// 40 + 2·232 = 504, 40 + 3·152 = 496.  Those that split need more again, and
+/// there is so much to split that three warps are what all others wait for:
+/// 3·56 + 248 = 416, 2·40 + 2·216 = 512, 56 + 3·152 = 512.  Three warpgroups
+/// begin with 168 for each, so 504 is all that they have.
+/// A producer that draws blocks of score_spill needs as many, 24 were too few
+/// by 3 to 8; merged with outputs, 40 were by 24 under a window: 72 + 2·216 =
+/// 504.  Consumers of merged gradients keep P beside dP in 224: 56 + 2·224 =
+/// 504, where 40 for the producer were too few by 58 words, 56 are by 17.
+/// Producers of a cluster, which load parts for all, need 40, too: 24 were too
+/// few by 5 to 13; 32 are enough beside three warpgroups.
+RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, bool transposes,
+                                    bool splits, bool merges) {
+  if (merges && transposes)
+    return {72, 216};
+  if (merges)
+    return {56, 224};
+  if (splits && consumerWarpgroups == 1)
+    return {56, 248, 3};
+  if (splits && consumerWarpgroups == 2)
+    return {40, 216, 2};
+  if (splits)
+    return {56, 152};
+  if (transposes)
+    return {40, consumerWarpgroups <= 2 ? 232 : 152};
+  if (consumerWarpgroups <= 2)
+    return {24, 240};
+  return {32, 160};
+}
+
+/// A slice of both factors of a tile of so many columns.
+static int64_t pairBytes(int64_t width) {
+  return (kProductRows + width) * kPanelBytes;
+}
+
+Staging attn::stagingOf(int64_t stages, int64_t width) {
+  constexpr int64_t slots = 2, bytes = 2; // of an element
+  int64_t left = kRoomForProducts - stages * pairBytes(width);
+  bool isWhole = kProductRows * width * bytes <= left;
+  if (isWhole || width % (slots * kPanelColumns) != 0)
+    return {1, width};
+  return {slots, kPanelColumns};
+}
+
+static bool has(const Body &body, Verb verb) {
+  return std::any_of(body.begin(), body.end(), [&](const Node &node) {
+    return node.verb == verb || has(node.body, verb);
+  });
+}
+
+static bool isSplit(const Node &grid, const Problem &problem) {
+  return needsSplit(problem) && has(grid.body, Verb::split);
+}
+
+RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
+  bool transposes = needsTranspose(problem) && has(grid.body, Verb::transpose);
+  bool drawsBlocks =
+      grid.pipeline.width > 0 && problem.direction == Direction::forward;
+  bool loadsForAll = grid.pipeline.cluster > 1 && grid.pipeline.group == 1 &&
+                     grid.pipeline.warpgroups == 2;
+  return registerBudget(grid.pipeline.warpgroups,
+                        transposes || drawsBlocks || loadsForAll,
+                        isSplit(grid, problem),
+                        grid.pipeline.width > 0 && grid.pipeline.hasBeside);
+}
+
+/// Of a count or a flag.
+static constexpr int64_t kWordBytes = 4;
+
+int64_t attn::countBytes(const Node &grid, const Problem &problem) {
+  int64_t rows = extent(problem, grid.axis);
+  for (const Node &node : grid.body)
+    if (node.wholeRows > 0)
+      rows = roundUp(rows, node.wholeRows);
+  return ceilDiv(rows, grid.step) * kWordBytes;
+}
+
+int64_t attn::flagBytes(const Node &grid, const Problem &problem) {
+  constexpr int64_t stripRows = 64, stripBytes = 2 * kWordBytes;
+  bool isMerged = grid.pipeline.width > 0 && grid.pipeline.hasBeside;
+  return isMerged && problem.direction == Direction::backward
+             ? ceilDiv(problem.queries, stripRows) * stripBytes
+             : 0;
+}
+
+Landing attn::landingOf(const Problem &problem, int64_t keys) {
+  constexpr int64_t stages = 4, mostBytes = 8192, mostRows = 64, leastRows = 8;
+  int64_t columns = std::max(padded(Tensor::K, problem.headDim, problem),
+                             padded(Tensor::V, problem.headDimV, problem));
+  int64_t rowBytes = roundUp(columns * bytesOf(problem.dtype), kPanelBytes);
+  // Both halves of a panel of bf16.
+  if (rowBytes > kPanelBytes)
+    rowBytes = roundUp(rowBytes, 2 * kPanelBytes);
+  columns = std::max(columns, rowBytes / bytesOf(problem.dtype));
+  int64_t rows = mostRows;
+  while (rows > leastRows && (rows * rowBytes > mostBytes || keys % rows != 0))
+    rows /= 2;
+  return {stages, rows, columns};
+}
+
+int64_t Landing::bytes() const {
+  constexpr int64_t bytesOfF32 = 4;
+  return stages * rows * roundUp(columns * bytesOfF32, kPanelBytes);
+}
+
+namespace {
+
+class PipelineSpace {
+public:
+  PipelineSpace(const Node &grid, const Problem &problem)
+      : registers(grid.axis == Axis::Key ? kBaseRegistersOfGradients
+                                         : kBaseRegistersOfConsumer),
+        owned(grid.axis), rows(grid.step), across(grid.across),
+        how(grid.pipeline), problem(problem),
+        isSplit(::isSplit(grid, problem)) {
+    Steps steps;
+    (owned == Axis::Key ? steps.key : steps.query) = grid.step;
+    registers += body(grid.body, steps, 1);
+    if (how.units > 0) {
+      buffers += how.units * kUnitBytes;
+      rings.push_back(how.units);
+    }
+    if (how.width > 0) {
+      panels(pairs * pairBytes(how.width));
+      rings.push_back(pairs);
+      if (leavesStaged(grid.body)) {
+        Staging own = stagingOf(pairs, how.width);
+        rings.push_back(how.warpgroups * own.slots);
+        staging = kProductRows * own.slots * own.columns * factorBytes();
+      }
+    }
+    if (how.group > 1 || how.reusesPlaces)
+      rings.push_back(how.warpgroups);
+    if (isSplit && problem.mask.kind == MaskKind::window)
+      registers += kWindowRegisters;
+    if (isSplit) {
+      Landing landing = landingOf(problem, keys);
+      panels(landing.bytes());
+      rings.push_back(landing.stages);
+    }
+  }
+
+  /// Registers of a thread: a fragment of 64 rows is spread over 128 threads.
+  int64_t registers;
+
+  int64_t smemBytes() const {
+    int64_t total = roundUp(buffers, kSwizzleBytes) + staging;
+    for (int64_t stages : rings)
+      for (int side = 0; side < 2; ++side)
+        total = roundUp(total, kBarrierAlignment) + stages * kBarrierBytes;
+    return roundUp(total, kBarrierAlignment) + kQueueBytes;
+  }
+
+private:
+  /// Of the loops around; 0 where none cuts the axis.
+  struct Steps {
+    int64_t query = 0, key = 0, headDim = 0, headDimV = 0;
+  };
+
+  Axis owned;           ///< rows of the grid's tiles
+  int64_t rows, across; ///< of a tile
+  const Pipeline &how;
+  const Problem &problem;
+  bool isSplit; ///< factors are parts
+  int64_t keys = 0;
+  static constexpr int64_t kRowsOfThread = 2;
+  int64_t buffers = 0, staging = 0;
+  std::vector<Tensor> loaded;
+  int64_t firstPlace = 0; ///< bytes of what is loaded first
+  std::vector<int64_t> rings;
+  int64_t pairs = 1; ///< of factors, in a ring of them
+
+  /// Numbers of a row in registers.  Tiles of scores take D when they are done
+  /// with the low word of LSE, where it has one.
+  int64_t wordsAtOnce(Tensor tensor) const {
+    int64_t words = wordsPerElement(tensor, problem);
+    bool isOfProducts = how.width > 0;
+    return isOfProducts && problem.lseLow ? words - 1 : words;
+  }
+
+  int64_t columns(Tensor tensor, Steps steps) const {
+    Axis axis = *shapeOf(tensor).cols;
+    if (how.group > 1 && axis == Axis::HeadDimV)
+      return equalPart(problem, axis, how.group);
+    if (axis == Axis::Key)
+      return steps.key;
+    int64_t step = axis == Axis::HeadDim ? steps.headDim : steps.headDimV;
+    if (how.width > 0 && step > 0)
+      return step;
+    int64_t whole = padded(tensor, extent(problem, axis), problem);
+    return step > 0 ? std::min(step, whole) : whole;
+  }
+
+  int64_t panelBytes(Tensor tensor, int64_t rows, int64_t cols) const {
+    int64_t bytes = isSplit ? kPartBytes : bytesPerElement(tensor, problem);
+    int64_t panels = ceilDiv(cols * bytes, kPanelBytes);
+    return roundUp(panels * rows * kPanelBytes, kSwizzleBytes) *
+           (isSplit ? kSplitParts : 1);
+  }
+
+  void panels(int64_t bytes) {
+    buffers = roundUp(buffers, kSwizzleBytes) + bytes;
+  }
+
+  /// Bytes of an element of factors of plain products.
+  int64_t factorBytes() const {
+    return needsSplit(problem) ? kPartBytes : bytesOf(problem.dtype);
+  }
+
+  static bool leavesStaged(const Body &nodes) {
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node &node) {
+      bool isStore = node.verb == Verb::store && !node.isDirect &&
+                     shapeOf(node.tensor).cols;
+      bool isSpill = node.verb == Verb::spill && node.level == Level::Smem;
+      return isStore || isSpill || leavesStaged(node.body);
+    });
+  }
+
+  static int64_t rowsOf(Tensor tensor, Steps steps) {
+    return shapeOf(tensor).rows == Axis::Query ? steps.query : steps.key;
+  }
+
+  /// Whether rows of the result are those of what a block streams.
+  bool isStreamed(Tensor result) const {
+    Shape shape = shapeOf(result);
+    bool isRow = shape.rows == Axis::Query || shape.rows == Axis::Key;
+    return isRow && shape.rows != owned && shape.cols != owned;
+  }
+
+  /// Columns of a fragment of a warpgroup's own rows.
+  int64_t fragmentColumns(Tensor tensor, Steps steps) const {
+    if (shapeOf(tensor).cols == owned) // it lies the other way round
+      return rowsOf(tensor, steps);
+    return ceilDiv(columns(tensor, steps), across);
+  }
+
+  /// Registers of an accumulator: 64 rows, or what a warpgroup has of all.
+  int64_t accumulator(const Node &node, Steps steps) const {
+    if (!isStreamed(node.tensor))
+      return roundUp(fragmentColumns(node.tensor, steps), 8) / 2;
+    int64_t elements =
+        rowsOf(node.tensor, steps) *
+        paddedColumns(node, columns(node.tensor, steps), problem);
+    return elements / how.warpgroups / (2 * kWarpgroupRows);
+  }
+
+  /// Registers of a left factor, two elements in one.
+  int64_t halves(Tensor tensor, Steps steps) const {
+    return fragmentColumns(tensor, steps) * bytesPerElement(tensor, problem) /
+           8;
+  }
+
+  /// Registers of P, in the type of V or in parts.
+  int64_t weights(int64_t columns) const {
+    return columns *
+           (isSplit ? kSplitParts * kPartBytes
+                    : bytesPerElement(Tensor::P, problem)) /
+           8;
+  }
+
+  void ring(const Node &node, int64_t stages, Steps steps) {
+    int64_t rows = rowsOf(node.tensor, steps);
+    if (!shapeOf(node.tensor).cols) {
+      buffers +=
+          stages * smemPitch(rows, bytesPerElement(node.tensor, problem));
+      return;
+    }
+    int64_t cols = columnsOf(node, columns(node.tensor, steps));
+    panels(stages * panelBytes(node.tensor, rows, cols));
+    rings.push_back(stages);
+  }
+
+  /// A ring of tiles whose rows are the tensor's columns.
+  void transposedRing(Tensor tensor, int64_t stages, Steps steps) {
+    panels(stages * panelBytes(tensor, columns(tensor, steps), steps.key));
+    rings.push_back(stages);
+  }
+
+  int64_t tileBytes(Tensor tensor, Steps steps) const {
+    return panelBytes(tensor, rowsOf(tensor, steps), columns(tensor, steps));
+  }
+
+  void place(const Node &node, Steps steps) {
+    if (loaded.empty())
+      firstPlace = tileBytes(node.tensor, steps);
+    loaded.push_back(node.tensor);
+  }
+
+  /// The first place grows to hold what is stored, if there is no better one.
+  void reuse(const Node &node, Steps steps) {
+    Shape shape = shapeOf(node.tensor);
+    for (Tensor input : loaded)
+      if (shapeOf(input).rows == shape.rows &&
+          shapeOf(input).cols == shape.cols)
+        return;
+    int64_t more = tileBytes(node.tensor, steps) - firstPlace;
+    buffers += std::max<int64_t>(0, more);
+  }
+
+  static bool leaves(const Body &nodes, Tensor tensor) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
+      bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
+      return (node.verb == Verb::spill || isHeld) && node.tensor == tensor;
+    });
+  }
+
+  static bool holds(const Body &nodes, Tensor tensor) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
+      return node.verb == Verb::hold && node.tensor == tensor;
+    });
+  }
+
+  /// Sums of a warpgroup, that the copy engine adds to those in slow memory.
+  void added(const Node &node, Steps steps) {
+    int64_t columns =
+        paddedColumns(node, this->columns(node.tensor, steps), problem) /
+        std::max<int64_t>(1, node.columnGroups);
+    int64_t panels = ceilDiv(columns * bytesMoved(node, problem), kPanelBytes);
+    staging = std::max(staging, panels * rows * kPanelBytes);
+    rings.push_back(how.warpgroups);
+  }
+
+  /// Returns the registers that live in the body at once.
+  int64_t body(const Body &nodes, Steps steps, int64_t stages) {
+    int64_t held = 0, inner = 0, behind = 0;
+    for (const Node &node : nodes) {
+      switch (node.verb) {
+      case Verb::loop:
+      case Verb::share: {
+        Steps inside = steps;
+        if (node.axis == Axis::Query)
+          inside.query = node.step;
+        if (node.axis == Axis::Key)
+          inside.key = node.step;
+        if (node.axis == Axis::HeadDim)
+          inside.headDim = node.step;
+        if (node.axis == Axis::HeadDimV)
+          inside.headDimV = node.step;
+        pairs = std::max(pairs, node.stages);
+        keys = inside.key;
+        inner = std::max(inner, body(node.body, inside, node.stages));
+        break;
+      }
+      case Verb::load:
+        if (node.level == Level::Registers) { // of rows, 16 a warp
+          held += kRowsOfThread * wordsAtOnce(node.tensor);
+          break;
+        }
+        ring(node, node.stages, steps);
+        place(node, steps);
+        break;
+      case Verb::stream:
+        if (how.units == 0 && how.width == 0)
+          ring(node, node.depth ? node.depth : stages, steps);
+        break;
+      case Verb::split: // takes the place of what is counted already
+        break;
+      case Verb::transpose:
+        if (needsTranspose(problem))
+          transposedRing(node.tensor, stages, steps);
+        break;
+      case Verb::hold:
+        if (node.level == Level::Smem)
+          panels(node.stages * panelBytes(node.tensor,
+                                          rowsOf(node.tensor, steps),
+                                          columns(node.tensor, steps)));
+        else if (how.width > 0 && node.tensor == Tensor::GradP)
+          // Where S was, if there was one.
+          held += holds(nodes, Tensor::S) ? 0 : accumulator(node, steps);
+        else if (node.tensor == Tensor::P)
+          held += weights(node.columns);
+        else if (isStreamed(node.tensor)) // when scores are no longer needed
+          behind = accumulator(node, steps) + halves(Tensor::GradS, steps);
+        else if (shapeOf(node.tensor).cols)
+          held += accumulator(node, steps);
+        break;
+      case Verb::weigh: // P in 16 bits, while dP comes to be
+        if (how.overlaps || how.width > 0)
+          held += halves(Tensor::P, steps);
+        break;
+      case Verb::differentiate:
+        // dS takes the place of dP.  D of the queries: two of eight columns.
+        if (owned == Axis::Key)
+          held += halves(Tensor::P, steps);
+        break;
+      case Verb::softmax:
+        // P, in the type of V, while the next scores come to be; what is
+        // spilled leaves piece by piece, and what is held takes the place of S.
+        if (!leaves(nodes, Tensor::P) && !holds(nodes, Tensor::P))
+          held += weights(columns(node.tensor, steps));
+        break;
+      case Verb::absorb:
+        // One beside the next; sums go on as accumulators.
+        if (shapeOf(node.tensor).cols && !node.isBetween)
+          held += 2 * columns(node.tensor, steps) / 4;
+        break;
+      case Verb::store:
+        if (how.width > 0)
+          break;
+        if (how.reusesPlaces)
+          reuse(node, steps);
+        else if (shapeOf(node.tensor).cols && !node.isDirect)
+          staging = std::max(
+              staging,
+              panelBytes(node.tensor, rows,
+                         node.step ? node.step : columns(node.tensor, steps)));
+        break;
+      case Verb::reduce:
+        added(node, steps);
+        break;
+      case Verb::multiply: // a sum beside what it is added to
+        if (isSplit && node.tensor == Tensor::O)
+          held += std::min(kSumColumns, columns(node.tensor, steps)) / 2;
+        if (how.width > 0 && needsSplit(problem))
+          held += accumulator(node, steps);
+        if (!shapeOf(node.tensor).cols) // of rows with the same rows
+          held += kWarpgroupRows / 2;
+        break;
+      case Verb::rescale: // as it came, and as it is multiplied or, by pieces,
+                          // leaves
+        if (how.width > 0 && node.tensor == Tensor::P)
+          held +=
+              (node.level == Level::Smem ? 1 : 2) * halves(node.tensor, steps);
+        break;
+      case Verb::grid:
+      case Verb::spill:
+        break;
+      }
+    }
+    return std::max(held, behind) + inner;
+  }
+};
+
+/// Whether Q comes in several pieces.
+bool isCut(const Node &node) {
+  return node.verb == Verb::share ||
+         (node.verb == Verb::loop && node.axis == Axis::HeadDim) ||
+         std::any_of(node.body.begin(), node.body.end(), isCut);
+}
+
+/// Registers beside the fragments that hold descriptors of Q, one per wgmma
+/// along the head dimension, if they are kept.  ptxas 13.0 keeps them in
+/// uniform registers, but not all of them where a window makes two copies of
+/// the loop (fitted to 370 compiled kernels: those that are then within their
+/// budget do not spill).
+int64_t heldDescriptors(const Node &grid, const Problem &problem) {
+  int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
+  bool isWhole = grid.pipeline.width == 0 && grid.pipeline.units == 0 &&
+                 !std::any_of(grid.body.begin(), grid.body.end(), isCut);
+  if (!isWhole || grid.axis == Axis::Key || steps > kMostKeptDescriptors ||
+      problem.mask.kind != MaskKind::window)
+    return 0;
+  return std::max<int64_t>(4, 3 * steps - 9);
+}
+
+} // namespace
+
+int64_t attn::registersOfBlock(const Node &grid, const Problem &problem) {
+  RegisterBudget budget = budgetOf(grid, problem);
+  return 128 * (grid.pipeline.warpgroups * budget.consumer +
+                budget.others * budget.producer);
+}
+
+Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
+                                  const Machine &machine) {
+  PipelineSpace space(grid, problem);
+  RegisterBudget budget = budgetOf(grid, problem);
+  Footprint result;
+  result.smemBytes = space.smemBytes();
+  result.registersPerThread = space.registers + heldDescriptors(grid, problem);
+  result.threads = 128 * (grid.pipeline.warpgroups + budget.others);
+  // The budget is for a whole multiprocessor.
+  bool fits = result.smemBytes <= machine.smemBytesPerBlock &&
+              result.registersPerThread <= budget.consumer &&
+              result.threads <= machine.maxThreadsPerSm &&
+              registersOfBlock(grid, problem) <= machine.registersPerSm;
+  result.blocksPerSm = fits ? 1 : 0;
+  return result;
+}

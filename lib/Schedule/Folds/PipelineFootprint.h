@@ -1,0 +1,33 @@
+//===- PipelineFootprint.h - What a pipeline occupies -----------*- C++ -*-===//
+
+#ifndef ATTN_LIB_SCHEDULE_FOLDS_PIPELINEFOOTPRINT_H
+#define ATTN_LIB_SCHEDULE_FOLDS_PIPELINEFOOTPRINT_H
+
+#include "attn/Schedule/Census.h"
+#include "attn/Schedule/Footprint.h"
+
+namespace attn {
+
+/// A unit of a common ring: 128 rows of one panel, or as many bytes of others.
+inline constexpr int64_t kUnitBytes = 128 * kPanelBytes;
+
+/// The registers of the warpgroups of a pipeline.
+RegisterBudget budgetOf(const Node &grid, const Problem &problem);
+/// All registers that these have.
+int64_t registersOfBlock(const Node &grid, const Problem &problem);
+
+/// Words of one head, one for each tile of a grid, that tell when it may begin
+/// beside another; of those blocks too that scratch is filled up with.
+int64_t countBytes(const Node &grid, const Problem &problem);
+
+/// Words of one head by which the grids of a launch wait for each other, in
+/// scratch memory, two for each strip of 64 queries; forward the host has them.
+int64_t flagBytes(const Node &grid, const Problem &problem);
+
+/// `gridFootprint` of a grid with a pipeline.
+Footprint pipelineFootprint(const Node &grid, const Problem &problem,
+                            const Machine &machine);
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULE_FOLDS_PIPELINEFOOTPRINT_H

@@ -1,0 +1,211 @@
+//===- BuiltRounds.cpp - Are launches in rounds right, byte for byte? -----===//
+
+#include "Harness/BuiltRounds.h"
+
+#include "Harness/KeptWeights.h"
+
+#include "attn/Schedule/Limits.h"
+#include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// A case on its way through the rounds.
+struct BuiltRounds::Run {
+  FlashCase &flash;
+  const InterpreterOptions &options;
+  GlobalMemory memory = {};
+  llvm::StringMap<uint64_t> addresses = {};
+  std::vector<tile::Traffic> moved = {};
+};
+
+OwningOpRef<ModuleOp> BuiltRounds::build(const FlashCase &flash) {
+  OpBuilder b(&context);
+  Location loc = b.getUnknownLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  b.setInsertionPointToEnd(module->getBody());
+  int64_t launches = int64_t(launchesOf(flash.tiles).size());
+  for (int64_t number = 0; number < launches; ++number) {
+    KernelRequest request;
+    request.name = "launch_" + std::to_string(number);
+    request.problem = flash.problem;
+    request.tiles = flash.tiles;
+    request.launch = number;
+    request.scale = flash.scale;
+    request.sms = flash.multiprocessors;
+    for (const char *array : {"q", "k", "v", "o"})
+      request.alignments[array] = alignmentOfRows(
+          shapeOfArray(array, flash.problem).columns, flash.problem.dtype);
+    findKernelBuilder(kernel)(b, loc, request);
+  }
+  return module;
+}
+
+KernelArgument BuiltRounds::partsOf(Run &run, StringRef input, bool isMap) {
+  constexpr int64_t parts = tile::SplitViewOp::kParts, bytes = 2;
+  const Problem &p = run.flash.problem;
+  ArrayShape s = shapeOfArray(input, p);
+  int64_t columns = parts * columnsOfPart(input, p, run.flash.tiles);
+  int64_t head = s.rows * columns;
+  uint64_t &address = run.addresses[("parts_" + input).str()];
+  if (address == 0)
+    address = run.memory.allocate(bytes * s.batch * s.heads * head);
+  if (!isMap)
+    return address;
+  return TensorMapArgument{address,
+                           {s.batch, s.heads, s.rows, columns},
+                           {s.heads * head, head, columns, 1}};
+}
+
+uint64_t BuiltRounds::exponentsOf(Run &run, StringRef input) {
+  ArrayShape s = shapeOfArray(input, run.flash.problem);
+  int64_t blocks = llvm::divideCeil(s.rows, tile::SplitViewOp::kBlockRows);
+  uint64_t &address = run.addresses[exponentsRole(input)];
+  if (address == 0)
+    address = run.memory.allocate(sizeof(int32_t) * s.batch * s.heads * blocks);
+  return address;
+}
+
+/// So many words of 0.
+static uint64_t zeros(GlobalMemory &memory, int64_t words) {
+  std::vector<int32_t> none(words);
+  uint64_t address = memory.allocate(4 * words);
+  memory.write(address, none.data(), 4 * words);
+  return address;
+}
+
+void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
+  const Problem &p = run.flash.problem;
+  const Tiles &tiles = run.flash.tiles;
+  int64_t number = launchOf(kernel);
+  SCOPED_TRACE("launch " + std::to_string(number) + ", head " +
+               std::to_string(round.firstHead) + ", query " +
+               std::to_string(round.firstQuery));
+  RoundOrder rounds(tiles, p);
+  int64_t arrays = rounds.blocks * (p.heads / p.kvHeads);
+  std::vector<KernelArgument> arguments;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    StringRef role =
+        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    StringRef input = inputOfParts(role);
+    if (!input.empty() && role == exponentsRole(input)) {
+      arguments.push_back(exponentsOf(run, input));
+      continue;
+    }
+    if (!input.empty()) {
+      arguments.push_back(partsOf(run, input, isa<tile::TensorMapType>(type)));
+      continue;
+    }
+    auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerLaunchAttr);
+    if (words || role == kCounterRole)
+      run.addresses.try_emplace(role,
+                                zeros(run.memory, words ? words.getInt() : 1));
+    auto map = dyn_cast<tile::TensorMapType>(type);
+    int64_t columns = map ? map.getColumns() : kRowStatistics;
+    int64_t head = rounds.rows * columns;
+    int64_t bytes = map ? map.getElementType().getIntOrFloatBitWidth() / 8 : 4;
+    // What nobody has written is reported when it is read.
+    if (isScratchRole(role) && !run.addresses.contains(role))
+      run.addresses[role] =
+          run.memory.allocate(bytes * rounds.heads * arrays * head);
+    if (!isScratchRole(role) || !map)
+      arguments.push_back(
+          argumentOf(role, type, p, run.flash.scale, run.addresses, round));
+    else
+      arguments.push_back(
+          TensorMapArgument{run.addresses[role],
+                            {rounds.heads, arrays, rounds.rows, columns},
+                            {arrays * head, head, columns, 1}});
+  }
+  std::array<int64_t, 3> grid =
+      gridOf(tiles, p, run.flash.multiprocessors, /*blocksPerSm=*/1, number);
+  if (llvm::is_contained(grid, 0))
+    return;
+  FailureOr<tile::Traffic> traffic =
+      interpret(kernel, grid, arguments, run.memory, run.options);
+  ASSERT_TRUE(succeeded(traffic));
+  FailureOr<tile::Traffic> counted =
+      tile::countTraffic(kernel, grid, scalarsOf(kernel, p, round));
+  ASSERT_TRUE(succeeded(counted));
+  EXPECT_EQ(counted->global, traffic->global);
+  EXPECT_EQ(counted->smem, traffic->smem);
+  run.moved[number] += *traffic;
+}
+
+void BuiltRounds::check(const Problem &problem, const Tiles &tiles,
+                        const InterpreterOptions &options) {
+  FlashCase flash(problem, tiles);
+  check(flash, options);
+}
+
+void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
+  const Problem &p = flash.problem;
+  SCOPED_TRACE(flash.tiles.str() + "; queries " + std::to_string(p.queries) +
+               ", keys " + std::to_string(p.keys) + ", d " +
+               std::to_string(p.headDim) + ", d_v " +
+               std::to_string(p.headDimV) + ", " + str(p.mask));
+  OwningOpRef<ModuleOp> module = build(flash);
+  if (change)
+    change(*module);
+  Run run{flash, options};
+  run.moved.resize(launchesOf(flash.tiles).size());
+  int64_t results = shapeOfArray("o", p).elements();
+  int64_t rows = shapeOfArray("lse", p).elements();
+  GlobalMemory &memory = run.memory;
+  run.addresses = {{"q", upload(memory, flash.q, p.dtype)},
+                   {"k", upload(memory, flash.k, p.dtype)},
+                   {"v", upload(memory, flash.v, p.dtype)},
+                   {"o", memory.allocate(results * bytesOf(p.dtype))},
+                   {"lse", memory.allocate(rows * 4)},
+                   {"lse_low", memory.allocate(rows * 4)}};
+  if (p.keepsWeights)
+    KeptWeights::allocate(p, memory, run.addresses);
+  RoundOrder rounds(flash.tiles, p);
+  auto isInRounds = [&](tile::KernelOp kernel) {
+    return launchesOf(flash.tiles)[launchOf(kernel)].isInRounds;
+  };
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    if (!isInRounds(kernel))
+      launch(run, kernel, {});
+  for (int64_t n = 0; n < rounds.count(); ++n) {
+    for (auto kernel : module->getOps<tile::KernelOp>())
+      if (isInRounds(kernel))
+        launch(run, kernel, rounds.at(n));
+    // What waits in a round is not to be seen in the next.
+    for (const char *role : {"scratch_p_map", "scratch_rows"})
+      if (auto found = run.addresses.find(role); found != run.addresses.end()) {
+        memory.free(found->second);
+        run.addresses.erase(found);
+      }
+  }
+  auto o = download(memory, run.addresses["o"], results, p.dtype);
+  auto lse = download(memory, run.addresses["lse"], rows, DataType::f32);
+  ASSERT_TRUE(o) << "not all of O was written";
+  EXPECT_LT(flash.errorOf(*o), limitOf(flash));
+  EXPECT_LT(flash.largestErrorOf(*o), limitOfLargest(p));
+  if (p.lse) {
+    ASSERT_TRUE(lse) << "not all of the LSE was written";
+    EXPECT_LT(flash.lseErrorOf(*lse), limitOfLse(p));
+  }
+  if (p.lseLow) {
+    auto low = download(memory, run.addresses["lse_low"], rows, DataType::f32);
+    ASSERT_TRUE(low) << "not all low words were written";
+    EXPECT_LT(flash.lowErrorOf(*lse, *low), limitOfLse(p));
+  }
+  if (p.keepsWeights)
+    KeptWeights(p, flash.scale, flash.q, flash.k)
+        .compare(memory, run.addresses);
+  if (isEmpty(p)) // the model plans with one row
+    return;
+  Schedule built = findScheduleKind(schedule)->build(flash.tiles);
+  std::vector<Bytes> promised =
+      launchTraffic(census(built, p), built, p, *findMachine("h100_sxm"), {});
+  ASSERT_EQ(promised.size(), run.moved.size());
+  for (auto [number, traffic] : llvm::enumerate(run.moved)) {
+    SCOPED_TRACE("launch " + std::to_string(number));
+    EXPECT_EQ(promised[number].l2, traffic.global);
+    EXPECT_EQ(promised[number].smem, traffic.smem);
+  }
+}

@@ -1,0 +1,256 @@
+//===- FlashCase.cpp - A built kernel, its inputs and the truth -----------===//
+
+#include "Harness/FlashCase.h"
+
+#include "Harness/Normals.h"
+
+#include "attn/Schedule/Schedule.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
+                                       const Problem &problem,
+                                       const Tiles &tiles, double scale) {
+  OpBuilder builder(&context);
+  Location loc = builder.getUnknownLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(module->getBody());
+  KernelRequest request;
+  request.name = "flash";
+  request.problem = problem;
+  request.tiles = tiles;
+  request.scale = scale;
+  for (const char *array : {"q", "k", "v", "o"})
+    request.alignments[array] =
+        alignmentOfRows(shapeOfArray(array, problem).columns,
+                        array[0] == 'o' ? resultType(problem) : problem.dtype);
+  request.sms = 4;
+  request.l2Bytes = 1 << 20;
+  const char *kernel = tiles.has("strip")        ? "score_spill_mma_sync"
+                       : tiles.has("group")      ? "column_split_wgmma"
+                       : tiles.has("cluster")    ? "cluster_wgmma"
+                       : tiles.has("reduce")     ? "output_spill_mma_sync"
+                       : tiles.has("part")       ? "output_spill_wgmma"
+                       : tiles.has("persistent") ? "flash_wgmma"
+                       : tiles.has("slice")      ? "streamed_query_mma_sync"
+                                                 : "flash_mma_sync";
+  findKernelBuilder(kernel)(builder, loc, request);
+  return module;
+}
+
+FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
+    : problem(problem), tiles(tiles),
+      scale(1 / std::sqrt(double(problem.headDim))) {
+  Normals normal(seed);
+  auto fill = [&](std::vector<float> &array, const char *name) {
+    array.resize(shapeOfArray(name, problem).elements());
+    for (float &value : array)
+      value = rounded(problem.dtype, normal());
+  };
+  fill(q, "q");
+  fill(k, "k");
+  fill(v, "v");
+  consultOracle();
+}
+
+void FlashCase::consultOracle() {
+  auto array = [&](const std::vector<float> &data, const char *name) {
+    return oracleArray(data, shapeOfArray(name, problem));
+  };
+  truth.assign(shapeOfArray("o", problem).elements(), 0);
+  truthLse.assign(shapeOfArray("lse", problem).elements(), 0);
+  size = oracle::attention(oracleProblem(problem, scale), array(q, "q"),
+                           array(k, "k"), array(v, "v"), truth.data(),
+                           truthLse.data());
+  magnitude.assign(truth.size(), 0);
+  std::vector<float> absolute(v.size());
+  llvm::transform(v, absolute.begin(), [](float x) { return std::abs(x); });
+  std::vector<double> sameLse(truthLse.size());
+  oracle::attention(oracleProblem(problem, scale), array(q, "q"), array(k, "k"),
+                    array(absolute, "v"), magnitude.data(), sameLse.data());
+}
+
+void FlashCase::growScores(float growth, int64_t every) {
+  llvm::fill(q, 1.0f);
+  for (size_t i = 0; i < k.size(); ++i) {
+    int64_t row = int64_t(i) / problem.headDim % problem.keys;
+    int64_t steps = row / every;
+    k[i] = growth * float(steps);
+  }
+  consultOracle();
+}
+
+std::array<int64_t, 3> FlashCase::grid() const {
+  return gridOf(tiles, problem, multiprocessors);
+}
+
+SmallVector<int64_t> FlashCase::scalars(tile::KernelOp kernel) const {
+  return scalarsOf(kernel, problem);
+}
+
+Outcome FlashCase::run(tile::KernelOp kernel,
+                       const InterpreterOptions &options) {
+  GlobalMemory memory;
+  int64_t resultBytes = bytesOf(resultType(problem));
+  int64_t lseBytes = int64_t(truthLse.size()) * 4;
+  uint64_t counter = memory.allocate(4);
+  int32_t none = 0;
+  memory.write(counter, &none, 4);
+  llvm::StringMap<uint64_t> addresses = {
+      {"q", upload(memory, q, problem.dtype)},
+      {"k", upload(memory, k, problem.dtype)},
+      {"v", upload(memory, v, problem.dtype)},
+      {"o", memory.allocate(int64_t(truth.size()) * resultBytes)},
+      {"lse", memory.allocate(lseBytes)},
+      {"lse_low", memory.allocate(lseBytes)},
+      {kCounterRole, counter}};
+  std::vector<KernelArgument> arguments;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    StringRef role =
+        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    // What nobody has written is reported when it is read.
+    if (auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerBlockAttr)) {
+      std::vector<int32_t> zeros(words.getInt() * grid()[0]);
+      addresses[role] = memory.allocate(int64_t(zeros.size()) * 4);
+      if (role == kFlagsRole)
+        memory.write(addresses[role], zeros.data(), int64_t(zeros.size()) * 4);
+    }
+    arguments.push_back(argumentOf(role, type, problem, scale, addresses));
+  }
+  Outcome outcome;
+  ScopedDiagnosticHandler handler(kernel.getContext(),
+                                  [&](Diagnostic &diagnostic) {
+                                    if (outcome.error.empty())
+                                      outcome.error = diagnostic.str();
+                                    return success();
+                                  });
+  FailureOr<tile::Traffic> traffic =
+      interpret(kernel, grid(), arguments, memory, options);
+  if (failed(traffic))
+    return outcome;
+  outcome.traffic = *traffic;
+  compare(memory, addresses, outcome);
+  return outcome;
+}
+
+double FlashCase::errorOf(ArrayRef<float> o) const {
+  return relativeError(o, truth, size);
+}
+
+double FlashCase::largestErrorOf(ArrayRef<float> o) const {
+  double most = 0;
+  for (float x : v)
+    if (std::isfinite(x))
+      most = std::max(most, double(std::abs(x)));
+  // Beside the largest weight of its row one of f16 loses up to 2^-24, which is
+  // two roundings of 2^-14.
+  double lost = problem.dtype == DataType::f16
+                    ? 0x1p-14 * double(problem.keys) * most
+                    : 0;
+  double largest = 0;
+  for (auto [value, exact, size] : llvm::zip_equal(o, truth, magnitude))
+    if (std::isfinite(exact) && value != exact)
+      largest = std::max(largest, std::abs(value - exact) / (size + lost));
+  return largest;
+}
+
+void FlashCase::compare(GlobalMemory &memory,
+                        const llvm::StringMap<uint64_t> &addresses,
+                        Outcome &outcome) const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  auto read = [&](const char *array, DataType type) {
+    return download(memory, addresses.lookup(array),
+                    shapeOfArray(array, problem).elements(), type);
+  };
+  std::optional<std::vector<float>> values = read("o", resultType(problem)),
+                                    sums = read("lse", DataType::f32),
+                                    low = read("lse_low", DataType::f32);
+  if (!values || (problem.lse && !sums) || (problem.lseLow && !low)) {
+    outcome.relativeError = infinity;
+    return;
+  }
+  outcome.o = *values;
+  if (sums)
+    outcome.lse = *sums;
+  if (low)
+    outcome.lseLow = *low;
+  outcome.relativeError = errorOf(*values);
+  outcome.largestError = largestErrorOf(*values);
+  if (problem.lse)
+    outcome.lseError = lseErrorOf(*sums);
+  if (problem.lseLow)
+    outcome.lowError = lowErrorOf(*sums, *low);
+}
+
+/// Of schedules whose blocks exchange maxima, which are whole numbers up to
+/// 2^23 and rounded beyond, and beyond 2^125 have six bits less
+/// (GroupSoftmax.h).
+static bool exchangesMaxima(const Tiles &tiles) {
+  return tiles.has("strip") || tiles.has("part") || tiles.has("group");
+}
+
+double FlashCase::lseErrorOf(ArrayRef<float> lse) const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (size_t i = 0; i < truthLse.size(); ++i) {
+    double got = lse[i], want = truthLse[i];
+    if (got == double(float(want)) || (std::isnan(got) && std::isnan(want)))
+      continue;
+    double size = std::fabs(want);
+    double rounds =
+        exchangesMaxima(tiles) && size > 0x1p124 ? 0x1p-17 : 0x1p-21;
+    double error = std::fabs(got - want) - rounds * size;
+    largest = std::max(largest, std::isnan(error) ? infinity : error);
+  }
+  return largest;
+}
+
+double FlashCase::lowErrorOf(ArrayRef<float> lse, ArrayRef<float> low) const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  // What weights are summed up from is rounded once.
+  constexpr double ofSums = 0x1p-20, ofTwoWords = 0x1p-44;
+  double largest = 0;
+  for (size_t i = 0; i < truthLse.size(); ++i) {
+    double got = double(lse[i]) + low[i], want = truthLse[i];
+    double size = std::fabs(want);
+    bool isOneWord = !std::isfinite(want) || size > 0x1p90;
+    if (!std::isfinite(low[i]) || (!std::isfinite(want) && low[i] != 0) ||
+        (!isOneWord && float(got) != lse[i]))
+      return infinity;
+    bool isRounded = isOneWord || (exchangesMaxima(tiles) && size > 0x1p22);
+    if (got == want || isRounded || std::isnan(want))
+      continue;
+    double error = std::fabs(got - want) - ofTwoWords * size - ofSums;
+    largest = std::max(largest, std::isnan(error) ? infinity : error);
+  }
+  return largest;
+}
+
+Problem BoundaryDraws::problem(Problem like, int64_t tileRows,
+                               int64_t mostKeys) {
+  BoundaryDraws &draw = *this;
+  const Mask masks[] = {{},
+                        {MaskKind::causal},
+                        {MaskKind::causalBottomRight},
+                        {MaskKind::window, draw(0, 200), 0},
+                        {MaskKind::window, draw(0, 100), draw(0, 100)}};
+  like.mask = masks[draw(0, 4)];
+  like.queries = draw(1, 3 * tileRows);
+  like.keys = draw(1, mostKeys);
+  like.heads = like.kvHeads = draw(1, 2);
+  return like;
+}
+
+InterpreterOptions BoundaryDraws::place(FlashCase &flash, uint64_t seed) {
+  flash.multiprocessors = (*this)(1, 4);
+  InterpreterOptions options;
+  options.order = WarpOrder((*this)(0, 2));
+  options.seed = seed;
+  return options;
+}
