@@ -2,7 +2,6 @@
 
 #include "attn/Host/Host.h"
 
-#include "Memory/Values.h"
 #include "attn/Host/Scalars.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -15,7 +14,6 @@
 
 using namespace mlir;
 using namespace attn;
-using namespace attn::scalars;
 
 //===----------------------------------------------------------------------===//
 // HostArray

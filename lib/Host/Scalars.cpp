@@ -11,7 +11,7 @@
 #include <limits>
 
 using namespace mlir;
-using namespace attn::scalars;
+using namespace attn;
 
 //===----------------------------------------------------------------------===//
 // Decoding
@@ -94,7 +94,7 @@ static unsigned relationsOf(arith::CmpFPredicate predicate) {
                                                       : 8 | (number - 7);
 }
 
-std::optional<ScalarOp> attn::scalars::decodeScalar(Operation *op) {
+std::optional<ScalarOp> attn::decodeScalar(Operation *op) {
   std::optional<ScalarCode> code = codeOf(op->getName().getStringRef());
   if (!code || op->getNumResults() != 1)
     return std::nullopt;
@@ -382,8 +382,8 @@ static bool evaluateReal(ScalarCode code, ArrayRef<Lanes> in, float *r,
   }
 }
 
-const char *attn::scalars::evaluate(const ScalarOp &op, ArrayRef<Lanes> in,
-                                    Lanes out, int64_t count) {
+const char *attn::evaluate(const ScalarOp &op, ArrayRef<Lanes> in, Lanes out,
+                           int64_t count) {
   if (divides(op.code))
     for (int64_t i = 0; i < count; ++i)
       if (in[1].integers[i] == 0)

@@ -2,6 +2,7 @@
 
 #include "attn/Kernels/Merge.h"
 #include "attn/Schedule/Limits.h"
+#include "attn/Schedule/Registry.h"
 #include "attn/Transforms/Passes.h"
 
 #include <algorithm>
@@ -14,6 +15,11 @@ namespace attn {
 #include "attn/Transforms/Passes.h.inc"
 } // namespace attn
 
+static Launches launchesOf(ScheduleAttr schedule) {
+  return attn::launchesOf(schedule.getName().getValue().str(),
+                          schedule.tiles());
+}
+
 /// Counting visits every pair of tiles, so long problems are counted on fewer
 /// rows with the same remainders.
 static int64_t shorten(int64_t rows, int64_t tile, int64_t tiles) {
@@ -22,7 +28,8 @@ static int64_t shorten(int64_t rows, int64_t tile, int64_t tiles) {
 
 /// The kernel's own problem, two whose rows are ragged and not square, and one
 /// of several rounds if launches go in rounds.
-static SmallVector<Problem> samples(Problem problem, const Tiles &tiles) {
+static SmallVector<Problem> samples(Problem problem, const Tiles &tiles,
+                                    const Launches &launches) {
   problem = atLeastOne(problem);
   int64_t query = std::max(tiles.get("query", 1), tiles.get("query_block", 1));
   int64_t key = std::max(tiles.get("key", 1), tiles.get("key_block", 1));
@@ -42,14 +49,13 @@ static SmallVector<Problem> samples(Problem problem, const Tiles &tiles) {
   fewKeys.queries = 3 * query + 1;
   fewKeys.keys = key + 7;
   SmallVector<Problem> all = {own, fewQueries, fewKeys};
-  if (launchesOf(tiles).back().isInRounds) {
+  if (const Rounds &order = launches.rounds) {
     Problem &rounds = all.emplace_back(fewQueries);
-    if (hasStripsOfQueries(tiles))
-      rounds.queries = tiles.get("strip") + query + 3;
+    if (order.cutsQueries())
+      rounds.queries = order.strip + query + 3;
     else
-      rounds.keys = tiles.get("strip") + key + 7;
-    rounds.heads = rounds.kvHeads =
-        std::min<int64_t>(tiles.get("heads") + 1, 5);
+      rounds.keys = order.strip + key + 7;
+    rounds.heads = rounds.kvHeads = std::min<int64_t>(order.heads + 1, 5);
   }
   return all;
 }
@@ -70,11 +76,12 @@ static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
                                       const Machine &machine,
                                       ScheduleAttr schedule,
                                       const Problem &problem) {
-  Tiles tiles = schedule.tiles();
-  std::array<int64_t, 3> grid = gridOf(tiles, problem, machine.sms,
-                                       /*blocksPerSm=*/1, launchOf(kernel));
-  RoundOrder rounds(tiles, problem);
-  bool isInRounds = launchesOf(tiles)[launchOf(kernel)].isInRounds;
+  Launches launches = ::launchesOf(schedule);
+  int64_t launch = launchOf(kernel);
+  std::array<int64_t, 3> grid =
+      gridOf(launches, problem, {machine.sms}, launch);
+  RoundOrder rounds(launches, problem);
+  bool isInRounds = launches.shapes[size_t(launch)].isInRounds;
   tile::Traffic total;
   for (int64_t n = 0; n < (isInRounds ? rounds.count() : 1); ++n) {
     SmallVector<int64_t> arguments;
@@ -202,7 +209,8 @@ struct CheckTrafficPass : attn::impl::CheckTrafficPassBase<CheckTrafficPass> {
         kernel.emitOpError("expects a legal problem, but got ") << attribute;
         return WalkResult::interrupt();
       }
-      for (const Problem &sample : samples(*problem, schedule.tiles()))
+      for (const Problem &sample :
+           samples(*problem, schedule.tiles(), ::launchesOf(schedule)))
         if (failed(check(kernel, machine.resolve(), schedule, sample)))
           return WalkResult::interrupt();
       if (report &&

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace attn::scalars {
+namespace attn {
 
 enum class ScalarCode {
   constant,
@@ -83,6 +83,12 @@ struct ScalarOp {
   float real = 0;
 };
 
+/// A scalar, or an address; the field that its type asks for.
+struct Number {
+  int64_t integer = 0;
+  float real = 0;
+};
+
 /// The lanes of one value: integers or reals, whichever its type is.
 struct Lanes {
   int64_t *integers;
@@ -97,6 +103,6 @@ std::optional<ScalarOp> decodeScalar(mlir::Operation *op);
 const char *evaluate(const ScalarOp &op, llvm::ArrayRef<Lanes> operands,
                      Lanes result, int64_t count);
 
-} // namespace attn::scalars
+} // namespace attn
 
 #endif

@@ -161,9 +161,6 @@ inline bool isOfHead(Tensor tensor) {
 /// part of a statistic.
 inline constexpr int64_t kThreadsPerRow = 4;
 
-inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
-
 } // namespace attn
 
 #endif // ATTN_SCHEDULE_CENSUS_H

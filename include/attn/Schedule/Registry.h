@@ -19,6 +19,7 @@
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Bounds.h"
 #include "attn/Schedule/Families.h"
+#include "attn/Schedule/Launches.h"
 #include "attn/Schedule/Schedule.h"
 #include "attn/Schedule/Tiles.h"
 
@@ -39,6 +40,11 @@ Parameter countParameter(std::string name, std::vector<int64_t> values);
 /// An extent, of which 0 means all.
 Parameter optionalExtent(std::string name, std::vector<int64_t> values);
 Parameter choiceParameter(std::string name, std::vector<int64_t> values);
+
+/// The launches of a schedule that has one: a block for each tile of `query`
+/// rows, or one of that form.
+Launches oneLaunch(const Tiles &tiles);
+Launches oneLaunch(GridForm form, int64_t rows, int64_t team = 1);
 
 /// A schedule for some families of tensor cores.
 struct Form {
@@ -71,6 +77,8 @@ struct Form {
   /// Which problems this form accepts (all, if null).  Of several forms for the
   /// same tensor cores the first that accepts wins.
   bool (*takes)(const Problem &problem) = nullptr;
+  /// What is launched, of the tiles of a plan.
+  Launches (*launches)(const Tiles &tiles) = oneLaunch;
   /// Which problems and tiles the kernel builder accepts (all, if null).
   bool (*hasKernel)(const Problem &problem, const Tiles &tiles) = nullptr;
   /// Whether the kernel runs only if its schedule is named, because it is
@@ -98,15 +106,18 @@ struct ScheduleKind {
   Schedule build(const Tiles &tiles) const {
     return formOf(tiles).build(tiles);
   }
+  Launches launches(const Tiles &tiles) const {
+    return formOf(tiles).launches(tiles);
+  }
 };
 
 /// All schedules, by name.
 const std::vector<ScheduleKind> &scheduleKinds();
 const ScheduleKind *findScheduleKind(std::string_view name);
+/// The launches of a schedule that there is.
+Launches launchesOf(std::string_view schedule, const Tiles &tiles);
 
-/// Query tiles that one merged launch of score_spill has flags for: with these
-/// tiles (0 if it is not merged), and at most.
-int64_t mergedFlags(const Tiles &tiles, const Problem &problem);
+/// The most flags of tiles that one launch has.
 inline constexpr int64_t kMostFlags = 8000;
 /// Flags of a fused flash_backward: one per key head, shared by neighbours if
 /// there are more heads.

@@ -96,14 +96,14 @@
 #ifndef ATTN_SCHEDULE_SCHEDULE_H
 #define ATTN_SCHEDULE_SCHEDULE_H
 
+#include "attn/Schedule/Arithmetic.h"
 #include "attn/Schedule/Problem.h"
+#include "attn/Schedule/Rounds.h"
 #include "attn/Schedule/Tiles.h"
 #include <string>
 #include <vector>
 
 namespace attn {
-
-enum class Axis { Query, Key, HeadDim, HeadDimV };
 
 /// Everything that has a place and a size.  `Stats` are the running max and sum
 /// of a row, backward its LSE and D; an LSE may have a low word.  `TileMax` is
@@ -272,17 +272,6 @@ struct Node {
   /// whole.
   int64_t partColumns = 0;
   std::vector<Node> body = {};
-};
-
-/// How launches alternate: all from `first` on run for some key heads of all
-/// batch entries and a strip of rows of an axis, and then for the next.  Strips
-/// are the inner loop, in order.
-struct Rounds {
-  int64_t heads = 0, strip = 0; ///< 0: they do not, each does all of it
-  Axis axis = Axis::Key;        ///< whose rows are cut into strips
-  size_t first = 1;             ///< those before it do not take turns
-
-  explicit operator bool() const { return heads > 0; }
 };
 
 struct Schedule {

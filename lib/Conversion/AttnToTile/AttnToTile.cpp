@@ -24,12 +24,29 @@ namespace attn {
 
 namespace {
 
+/// Sizes as values of the host function.
+struct HostArithmetic {
+  using Number = Value;
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  }
+  Value times(Value x, Value y) { return b.createOrFold<arith::MulIOp>(x, y); }
+  Value plus(Value x, Value y) { return b.createOrFold<arith::AddIOp>(x, y); }
+  Value least(Value x, Value y) { return b.createOrFold<arith::MinSIOp>(x, y); }
+  Value most(Value x, Value y) { return b.createOrFold<arith::MaxSIOp>(x, y); }
+  Value ceilDiv(Value x, int64_t divisor) {
+    return b.createOrFold<arith::CeilDivSIOp>(x, constant(divisor));
+  }
+
+  ImplicitLocOpBuilder &b;
+};
+
 /// The values of a launch's arguments, by role, worked out on the host.
 class LaunchArguments {
 public:
   LaunchArguments(ImplicitLocOpBuilder &b, AttentionOpInterface op,
-                  const Tiles &tiles)
-      : b(b), sizes(tiles) {
+                  const KernelRequest &request)
+      : b(b), a{b}, tiles(request.tiles), launches(request.launches) {
     Packing packing = packingOf(op);
     problem = packing.problem;
     for (const AttentionArray &array : packedArrays(b, op, packing))
@@ -72,7 +89,8 @@ public:
     auto shared = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerStripAttr);
     Type want = kernel.getArgumentTypes()[argument];
     if (shared && !values.contains(role)) {
-      Value strips = shape.isInRounds ? waitingStrips() : stripsOfHead();
+      Value strips =
+          shape.isInRounds ? waitingStrips() : sizes().stripsOfHead();
       set(role, scratch({batch, heads, strips}, shared.getInt(),
                         cast<tile::PtrType>(want).getElementType()));
     }
@@ -83,8 +101,7 @@ public:
     }
     bool isWaiting = isScratchRole(role) && shape.isInRounds && !shared;
     if (isWaiting && !values.contains(role))
-      set(role, hasStripsOfQueries(sizes) ? waitingBlocks(want)
-                                          : waitingScores(elementTypeOf(want)));
+      set(role, waitingScores(want));
     if (isScratchRole(role) && !shared && !isWaiting) {
       auto beyond =
           kernel.getArgAttrOfType<IntegerAttr>(argument, kBeyondKeysAttr);
@@ -100,64 +117,34 @@ public:
     return values.lookup(role);
   }
 
-  /// Tiles of rows of a head, or of those in a round.
-  Value tiles(const LaunchShape &shape) {
-    Value rows = shape.ownsKeys ? keys : queries;
-    if (shape.isInRounds && shape.ownsKeys != hasStripsOfQueries(sizes))
-      rows = b.createOrFold<arith::MinSIOp>(rows, index(sizes.get("strip")));
-    Value units = ceilDiv(rows, shape.rows * shape.unit);
-    return shape.unit == 1 ? units : times(units, index(shape.unit));
-  }
-
-  /// Tiles of keys of a round, of all its heads.
-  Value tilesOfKeys(const LaunchShape &shape) {
-    Value rows =
-        b.createOrFold<arith::MinSIOp>(keys, index(sizes.get("strip")));
-    return times(ceilDiv(rows, shape.keyRows), headsOfRound());
-  }
-
-  /// Heads of all batch entries, or of those in a round, that have tiles.
-  Value headsWithTiles(const LaunchShape &shape) {
-    if (!shape.isInRounds)
-      return times(shape.ownsKeys ? keyHeads : heads, batch);
-    Value all = headsOfRound();
-    return shape.ownsKeys ? all : times(all, index(group));
+  /// What launches work on.
+  LaunchSizes<HostArithmetic> sizes() {
+    return {launches, problem, {batch, heads, keyHeads, queries, keys}, a};
   }
 
   /// Loops over the rounds, see RoundOrder; arguments are those of one from now
   /// on and launches go into the inner loop.
   void enterRounds() {
-    Value zero = index(0), all = times(batch, keyHeads);
-    Value most = index(sizes.get("heads"));
+    Value zero = index(0), all = a.times(batch, keyHeads);
+    Value most = index(launches.rounds.heads);
     auto overHeads = scf::ForOp::create(b, zero, all, most);
     b.setInsertionPointToStart(overHeads.getBody());
     Value head = overHeads.getInductionVar();
     Value left = arith::SubIOp::create(b, all, head);
     set("first_head", narrow(head, 32));
     set("round_heads", narrow(arith::MinSIOp::create(b, left, most), 32));
-    bool cutsQueries = hasStripsOfQueries(sizes);
+    bool cutsQueries = launches.rounds.cutsQueries();
     Value some =
         b.createOrFold<arith::MaxSIOp>(cutsQueries ? queries : keys, index(1));
     auto overStrips =
-        scf::ForOp::create(b, zero, some, index(sizes.get("strip")));
+        scf::ForOp::create(b, zero, some, index(launches.rounds.strip));
     b.setInsertionPointToStart(overStrips.getBody());
     set(cutsQueries ? "first_query" : "first_key",
         narrow(overStrips.getInductionVar(), 32));
   }
 
-  /// Blocks of so many keys, and one at least.
-  Value keyBlocks(int64_t keyBlock) {
-    return ceilDiv(b.createOrFold<arith::MaxSIOp>(keys, index(1)), keyBlock);
-  }
-
   Value lookup(StringRef role) const { return values.lookup(role); }
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(b, value);
-  }
-  Value times(Value a, Value factor) {
-    return b.createOrFold<arith::MulIOp>(a, factor);
-  }
-
+  Value index(int64_t value) { return a.constant(value); }
   Value batch, heads, queries, keyHeads, keys;
 
 private:
@@ -172,13 +159,6 @@ private:
     return cast<tile::PtrType>(argument).getElementType();
   }
 
-  Value ceilDiv(Value a, int64_t divisor) {
-    return b.createOrFold<arith::CeilDivSIOp>(a, index(divisor));
-  }
-  Value roundUp(Value a, int64_t unit) {
-    return times(ceilDiv(a, unit), index(unit));
-  }
-
   /// So many if there are more keys than `most`, or else none.
   Value beyondKeys(int64_t most, Value count) {
     Value isMore = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sgt,
@@ -186,19 +166,20 @@ private:
     return b.createOrFold<arith::SelectOp>(isMore, count, index(0));
   }
 
-  /// Key heads of a round, if there are as many.
-  Value headsOfRound() {
-    return b.createOrFold<arith::MinSIOp>(times(batch, keyHeads),
-                                          index(sizes.get("heads")));
-  }
-
-  /// An array of scores that wait from launch to launch.
-  Value waitingScores(Type element) {
-    Value columns = b.createOrFold<arith::MinSIOp>(
-        roundUp(keys, sizes.get("key_block")), index(sizes.get("strip")));
-    Value rows = roundUp(queries, sizes.get("query"));
-    return scratch({headsOfRound(), index(group), rows, columns}, std::nullopt,
-                   element);
+  /// An array of scores that wait from launch to launch, or of what belongs to
+  /// the rows of a block of them.
+  Value waitingScores(Type argument) {
+    LaunchSizes<HostArithmetic> sizes = this->sizes();
+    RoundArrays<Value> arrays = sizes.roundArrays();
+    // Of blocks of keys an array has the columns of its map, in all its parts.
+    Value columns = arrays.columns;
+    if (launches.rounds.cutsQueries()) {
+      auto map = dyn_cast<tile::TensorMapType>(argument);
+      columns = index(map ? map.getColumns() : kRowStatistics);
+    }
+    Value blocks = a.times(index(group), arrays.blocks);
+    return scratch({sizes.roundHeads(), blocks, arrays.rows, columns},
+                   std::nullopt, elementTypeOf(argument));
   }
 
   /// The array of an input's parts, for pointers to it and maps of it, and that
@@ -208,39 +189,19 @@ private:
     std::string role = partsRole(input);
     Value parts = scratch({size(memref, 0), size(memref, 1), size(memref, 2)},
                           tile::SplitViewOp::kParts *
-                              columnsOfPart(input, problem, sizes),
+                              columnsOfPart(input, problem, tiles),
                           b.getF16Type());
     set(role, parts);
     set(mapRole(role), parts);
-    Value blocks = ceilDiv(size(memref, 2), tile::SplitViewOp::kBlockRows);
+    Value blocks = a.ceilDiv(size(memref, 2), tile::SplitViewOp::kBlockRows);
     set(exponentsRole(input),
         scratch({size(memref, 0), size(memref, 1), blocks}, std::nullopt,
                 b.getI32Type()));
   }
 
-  /// The same in blocks of keys, or what belongs to the rows of a block.
-  Value waitingBlocks(Type argument) {
-    Value blocks = keyBlocks(sizes.get("key_block"));
-    Value rows = b.createOrFold<arith::MinSIOp>(
-        roundUp(queries, sizes.get("query")), index(sizes.get("strip")));
-    auto map = dyn_cast<tile::TensorMapType>(argument);
-    Value columns = index(map ? map.getColumns() : kRowStatistics);
-    return scratch({headsOfRound(), times(index(group), blocks), rows, columns},
-                   std::nullopt, elementTypeOf(argument));
-  }
-
-  /// Strips of whole blocks of queries.
-  Value stripsOfHead() {
-    int64_t ofBlock = stripsOfBlock(sizes);
-    return times(ceilDiv(queries, kStripRows * ofBlock), index(ofBlock));
-  }
-
-  /// Strips of whole tiles of queries, whose sums wait from one strip of keys
-  /// to the next: none, if there is one.
+  /// Sums that wait from one strip of keys to the next: none, if there is one.
   Value waitingStrips() {
-    int64_t query = sizes.get("query");
-    Value strips = times(ceilDiv(queries, query), index(query / kStripRows));
-    return beyondKeys(sizes.get("strip"), strips);
+    return beyondKeys(launches.rounds.strip, sizes().stripsOfTiles());
   }
 
   Value valueOf(Size size) {
@@ -299,7 +260,9 @@ private:
   }
 
   ImplicitLocOpBuilder &b;
-  const Tiles &sizes;
+  HostArithmetic a;
+  const Tiles &tiles;
+  const Launches &launches;
   Problem problem;
   int64_t group = 1;
   llvm::StringMap<Value> values;
@@ -326,13 +289,12 @@ public:
       return failure();
     OpBuilder builder(op);
     ImplicitLocOpBuilder b(op->getLoc(), builder);
-    Tiles tiles = choices->front().request.tiles;
-    LaunchArguments arguments(b, op, tiles);
+    LaunchArguments arguments(b, op, choices->front().request);
     SmallVector<Launch> inRounds;
     for (KernelChoice &choice : *choices) {
-      LaunchShape shape = launchesOf(tiles)[choice.request.launch];
+      const LaunchShape &shape = choice.request.shape();
       Launch one =
-          prepare(b, findOrBuild(op, choice), choice.request, shape, arguments);
+          prepare(b, findOrBuild(op, choice), choice.request, arguments);
       if (shape.isInRounds)
         inRounds.push_back(std::move(one));
       else
@@ -350,14 +312,16 @@ public:
 
 private:
   Launch prepare(ImplicitLocOpBuilder &b, tile::KernelOp kernel,
-                 const KernelRequest &request, const LaunchShape &shape,
-                 LaunchArguments &arguments) {
+                 const KernelRequest &request, LaunchArguments &arguments) {
     Launch launch;
     launch.kernel = kernel;
-    int64_t most = mostBlocks(request, shape);
+    const LaunchShape &shape = request.shape();
+    Residency residency = {machine.sms, request.minBlocksPerSm};
+    int64_t most = residency.mostBlocks(shape, request.launches.team);
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
       launch.operands.push_back(arguments.get(kernel, i, shape, most));
-    launch.grid = gridOf(b, arguments, request, shape);
+    Value one = arguments.index(1);
+    launch.grid = {arguments.sizes().blocks(shape, residency), one, one};
     return launch;
   }
 
@@ -374,47 +338,6 @@ private:
                            launch.operands);
   }
 
-  /// Of a grid that a machine runs at once.
-  int64_t mostBlocks(const KernelRequest &request,
-                     const LaunchShape &shape) const {
-    int64_t team = blocksOfTeam(request.tiles);
-    bool isResident = shape.form == GridForm::resident;
-    return machine.sms / team * team *
-           (isResident ? request.minBlocksPerSm : 1);
-  }
-
-  std::array<Value, 3> gridOf(ImplicitLocOpBuilder &b,
-                              LaunchArguments &arguments,
-                              const KernelRequest &request,
-                              const LaunchShape &shape) {
-    auto atMost = [&](Value value, int64_t most) {
-      return b.createOrFold<arith::MinSIOp>(value, arguments.index(most));
-    };
-    Value rows = arguments.tiles(shape);
-    Value all = arguments.times(rows, arguments.headsWithTiles(shape));
-    if (int64_t ofRows = shape.tilesOfRows(request.problem); ofRows != 1)
-      all = arguments.times(all, arguments.index(ofRows));
-    if (shape.keyBlock > 0)
-      all = arguments.times(all, arguments.keyBlocks(shape.keyBlock));
-    if (shape.keyRows > 0)
-      all = b.createOrFold<arith::AddIOp>(
-          all,
-          arguments.times(arguments.tilesOfKeys(shape),
-                          arguments.index(shape.tilesOfKeys(request.problem))));
-    if (shape.isNeverEmpty)
-      all = b.createOrFold<arith::MaxSIOp>(
-          all, atMost(arguments.times(arguments.queries, arguments.batch), 1));
-    if (shape.form == GridForm::persistent || shape.form == GridForm::resident)
-      all = atMost(all, mostBlocks(request, shape));
-    int64_t team = blocksOfTeam(request.tiles);
-    if (shape.form == GridForm::teams)
-      all = atMost(all, machine.sms / team);
-    if (team > 1)
-      all = arguments.times(all, arguments.index(team));
-    Value one = arguments.index(1);
-    return {all, one, one};
-  }
-
   tile::KernelOp findOrBuild(AttentionOpInterface op, KernelChoice &choice) {
     for (auto &[known, kernel] : kernels)
       if (sameKernel(known, choice))
@@ -426,7 +349,7 @@ private:
     KernelBuilder build = findKernelBuilder(choice.builder);
     assert(build && "the plan names a builder that the registry has");
     tile::KernelOp kernel = build(builder, op->getLoc(), choice.request);
-    if (canChain(machine) && launchesOf(choice.request.tiles).size() > 1)
+    if (canChain(machine) && choice.request.launches.shapes.size() > 1)
       chain(kernel);
     kernel->setAttr("schedule", op.getScheduleAttr());
     kernel->setAttr("machine", machineAttr);

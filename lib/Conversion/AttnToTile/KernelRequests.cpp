@@ -54,6 +54,7 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   choice.builder = plan->kernel;
   choice.request.problem = problem;
   choice.request.tiles = plan->tiles;
+  choice.request.launches = launchesOf(plan->schedule, plan->tiles);
   choice.request.scale = op.scaleOrDefault();
   choice.request.sms = machine.sms;
   choice.request.l2Bytes = machine.l2Bytes;
@@ -75,8 +76,7 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     const KernelRequest &r = choice.request;
     const Problem &p = r.problem;
     // A kernel says how many flags it has.
-    bool isForward = p.direction == Direction::forward;
-    int64_t flags = isForward ? mergedFlags(r.tiles, p) : 0;
+    int64_t flags = r.launches.flags(p);
     return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
                       p.headDimV, p.mask.kind, p.lse, p.direction,
                       p.deterministic, p.dlse, p.lseLow, p.keepsWeights,
@@ -97,7 +97,7 @@ std::string attn::kernelName(const KernelChoice &choice) {
   std::string mask = str(p.mask);
   if (p.mask.kind != MaskKind::none)
     result += "_" + mask.substr(0, mask.find('<'));
-  result += launchesOf(choice.request.tiles)[choice.request.launch].suffix;
+  result += choice.request.shape().suffix;
   if (p.deterministic)
     result += "_deterministic";
   if (p.dlse)

@@ -3,6 +3,7 @@
 #ifndef ATTN_LIB_INTERPRETER_MEMORY_VALUES_H
 #define ATTN_LIB_INTERPRETER_MEMORY_VALUES_H
 
+#include "attn/Host/Scalars.h"
 #include "attn/Interpreter/Interpreter.h"
 #include "attn/Tile/Tile.h"
 
@@ -11,12 +12,6 @@
 #include <vector>
 
 namespace attn::interpreter {
-
-/// A scalar, or the address of a `!tile.ptr`; the field that its type asks for.
-struct Number {
-  int64_t integer = 0;
-  float real = 0;
-};
 
 /// Lanes that hold parts of one row's sum.
 constexpr int64_t kPartsOfRow = 4;

@@ -66,7 +66,7 @@ KernelOp Arguments::createKernel(TileBuilder &builder,
   kernel = KernelOp::create(builder, request.name,
                             builder.getFunctionType(types, {}), warps,
                             request.minBlocksPerSm);
-  if (launchesOf(request.tiles).size() > 1)
+  if (request.launches.shapes.size() > 1)
     kernel->setAttr(kLaunchAttr, builder.getI64IntegerAttr(request.launch));
   Block *entry = builder.createBlock(
       &kernel.getBody(), {}, types,

@@ -17,7 +17,7 @@ GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
                              const GradientRows &rows)
     : GradientFrame(b, request) {
   ownsKeys = rows.ownsKeys;
-  keyOrder.mayBeNone = launchesOf(request.tiles)[request.launch].isNeverEmpty;
+  keyOrder.mayBeNone = request.shape().isNeverEmpty;
   own = rows.own;
   streamed = rows.streamed;
   groups = own / kGroupRows;

@@ -121,7 +121,7 @@ void RoundsFrame::declareRound() {
         arguments.pointer(exponentsRole(input), b.getI32Type());
     if (merged)
       arguments.perLaunch(kFlagsRole, b.getI32Type(),
-                          mergedFlags(request.tiles, request.problem));
+                          request.launches.flags(request.problem));
     bool hasOutputs = merged || is(RoundsLaunch::querySums);
     if (hasOutputs && splits) {
       arguments.pointer(exponentsRole("v"), b.getI32Type());

@@ -5,6 +5,7 @@
 #include "Folds/PipelineFootprint.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/Launches.h"
 #include <algorithm>
 
 using namespace attn;
@@ -427,17 +428,15 @@ static void addScratch(Scratch &scratch, const Body &body,
     int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
                                   : problem.queries;
     if (rounds && isOfRound(node, rounds)) {
-      int64_t block = steps.step[static_cast<size_t>(Axis::Key)];
-      int64_t columns = roundUp(problem.keys, block);
-      if (rounds.axis == Axis::Key)
-        columns = std::min(rounds.strip, columns);
-      else
-        rows = std::min(rounds.strip, roundUp(problem.queries, kProductRows));
-      if (!shape.cols) // a number of a row for every block
-        columns /= block;
-      int64_t heads = std::min(rounds.heads, problem.batch * problem.kvHeads);
-      scratch.ofStrip += heads * (problem.heads / problem.kvHeads) * rows *
-                         columns * bytesMoved(node, problem);
+      Launches launches;
+      launches.rounds = rounds;
+      LaunchSizes<Integers> sizes = sizesOf(launches, problem);
+      RoundArrays<int64_t> arrays = sizes.roundArrays();
+      // Without columns a number of a row for every block.
+      scratch.ofStrip += sizes.roundHeads() *
+                         (problem.heads / problem.kvHeads) * arrays.blocks *
+                         arrays.rows * (shape.cols ? arrays.columns : 1) *
+                         bytesMoved(node, problem);
       continue;
     }
     if (node.isBetween) { // strips, if there are several: places of whole tiles

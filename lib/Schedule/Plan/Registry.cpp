@@ -64,6 +64,24 @@ const ScheduleKind *attn::findScheduleKind(std::string_view name) {
   return nullptr;
 }
 
+Launches attn::launchesOf(std::string_view schedule, const Tiles &tiles) {
+  return findScheduleKind(schedule)->launches(tiles);
+}
+
+Launches attn::oneLaunch(GridForm form, int64_t rows, int64_t team) {
+  LaunchShape shape;
+  shape.form = form;
+  shape.rows = rows;
+  Launches launches;
+  launches.shapes = {shape};
+  launches.team = team;
+  return launches;
+}
+
+Launches attn::oneLaunch(const Tiles &tiles) {
+  return oneLaunch(GridForm::tiles, tiles.get("query"));
+}
+
 static Parameter parameter(std::string name, std::vector<int64_t> values,
                            int64_t unit, int64_t least, int64_t most) {
   return {std::move(name), std::move(values), unit, least, most};

@@ -47,6 +47,13 @@ static bool isWritten(const Problem &problem, const Tiles &) {
   return !needsSplit(problem);
 }
 
+static Launches launches(const Tiles &t) {
+  int64_t team = t.get("cluster");
+  bool isPersistent = t.get("persistent") != 0;
+  return oneLaunch(isPersistent ? GridForm::teams : GridForm::tiles,
+                   t.get("query") * team, team);
+}
+
 namespace attn::schedules {
 ScheduleKind cluster() {
   Form form = flash().forms.back();
@@ -61,6 +68,7 @@ ScheduleKind cluster() {
   form.build = build;
   form.checkStructure = checkCluster;
   form.hasKernel = isWritten;
+  form.launches = launches;
   // 256 columns and 16384 causal rows took 2.1 ms on an H100, where flash takes
   // 1.4 and 1.48 were predicted; without a mask 0 to 8 % more than flash.
   form.isOnRequest = true;

@@ -105,6 +105,12 @@ static std::optional<std::string> checkGroup(const Tiles &t,
   return std::nullopt;
 }
 
+static Launches launches(const Tiles &t) {
+  int64_t cluster = t.get("cluster");
+  return oneLaunch(GridForm::teams, t.get("query") * cluster,
+                   t.get("group") * cluster);
+}
+
 namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
@@ -122,6 +128,7 @@ ScheduleKind column_split() {
       checkGroup,
       nullptr};
   pipeline.mostHeadDim = kMostHeadDimOfGroup;
+  pipeline.launches = launches;
   return {"column_split",
           "a group of blocks shares the rows, each owns columns of the output; "
           "probabilities are exchanged through L2",

@@ -128,6 +128,12 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   return std::nullopt;
 }
 
+static Launches launchesOfPipeline(const Tiles &t) {
+  bool isPersistent = t.get("persistent") != 0;
+  return oneLaunch(isPersistent ? GridForm::persistent : GridForm::tiles,
+                   t.get("query"));
+}
+
 namespace attn::schedules {
 ScheduleKind flash() {
   Form portable = {{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
@@ -158,6 +164,7 @@ ScheduleKind flash() {
   // Two products side by side; registers run out before.
   pipeline.mostHeadDim = 2 * kMostWgmmaColumns;
   pipeline.splits = true;
+  pipeline.launches = launchesOfPipeline;
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",

@@ -62,8 +62,8 @@
 
 using namespace attn;
 
-/// Rows of a block of the last grid: 16 for each warp.
-static constexpr int64_t kStripRows = 64, kStripWarps = 4;
+/// Warps of a block of the last grid: each has 16 rows of a strip.
+static constexpr int64_t kStripWarps = 4;
 
 static Schedule build(const Tiles &t) {
   int64_t key = t.get("key"), queries = t.get("query_block");
@@ -157,6 +157,25 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   return checkOrder(t, problem);
 }
 
+/// What is fused with the main launch is no launch of its own.
+static Launches launches(const Tiles &t) {
+  Launches launches;
+  launches.stripsOfBlock = t.get("query_block") / kStripRows;
+  LaunchShape prepare = {"_prepare", GridForm::tiles, false, kStripRows,
+                         launches.stripsOfBlock};
+  LaunchShape finish = prepare;
+  finish.suffix = "_finish";
+  LaunchShape main = {"", GridForm::persistent, true, t.get("key")};
+  int64_t beside = t.get("beside");
+  main.isNeverEmpty = beside > 0;
+  if (beside < 2)
+    launches.shapes.push_back(prepare);
+  launches.shapes.push_back(main);
+  if (beside < 1)
+    launches.shapes.push_back(finish);
+  return launches;
+}
+
 namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
@@ -176,6 +195,7 @@ ScheduleKind flash_backward() {
       nullptr};
   // Accumulators of dK and dV, as wide as rows of K and V, side by side.
   pipeline.mostHeadDim = 128;
+  pipeline.launches = launches;
   return {"flash_backward",
           "a block keeps a tile of keys and their gradients; queries stream "
           "past, and their gradients are added up in slow memory",

@@ -156,6 +156,15 @@ static bool isWritten(const Problem &problem, const Tiles &t) {
   return t.get("reduce") == 0;
 }
 
+/// Blocks have places of their own for O.
+static Launches launchesOfPlaces(const Tiles &t) {
+  return oneLaunch(GridForm::resident, t.get("query"));
+}
+
+static Launches launchesOfPipeline(const Tiles &t) {
+  return oneLaunch(GridForm::persistent, t.get("query"));
+}
+
 namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
@@ -173,6 +182,7 @@ ScheduleKind output_spill() {
                checkStructure,
                nullptr};
   form.hasKernel = isWritten;
+  form.launches = launchesOfPlaces;
   Form pipeline = {{TensorCoreFamily::wgmma},
                    {extentParameter("query", {128}),
                     extentParameter("key", {512}),
@@ -184,6 +194,7 @@ ScheduleKind output_spill() {
                    checkPipeline,
                    nullptr};
   pipeline.mostHeadDim = kMostHeadDimOfPipeline;
+  pipeline.launches = launchesOfPipeline;
   return {
       "output_spill",
       "a block keeps a tile of scores; the output lies in slow memory, where "

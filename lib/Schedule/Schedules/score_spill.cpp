@@ -220,18 +220,57 @@ static Node columnGridOfParts(const Tiles &t) {
        store(Tensor::Lse)});
 }
 
+static Rounds roundsOf(const Tiles &t) {
+  Rounds rounds;
+  rounds.heads = t.get("heads", 1);
+  rounds.strip = t.get("strip");
+  rounds.axis = Axis::Query;
+  rounds.first = t.has("parts") ? 2 : 0;
+  rounds.queryTile = t.get("query");
+  rounds.keyBlock = t.get("key_block");
+  return rounds;
+}
+
 static Schedule buildRounds(const Tiles &t) {
-  int64_t heads = t.get("heads", 1), strip = t.get("strip");
   if (!t.has("parts"))
-    return {"score_spill",
-            {blockGrid(t), columnGrid(t)},
-            {heads, strip, Axis::Query, /*first=*/0}};
+    return {"score_spill", {blockGrid(t), columnGrid(t)}, roundsOf(t)};
   return {"score_spill",
           {partsGrid(Axis::Query, {{Tensor::Q, kDepth}}),
            partsGrid(Axis::Key,
                      {{Tensor::K, kDepth}, {Tensor::V, t.get("column")}}),
            blockGrid(t), columnGridOfParts(t)},
-          {heads, strip, Axis::Query, /*first=*/2}};
+          roundsOf(t)};
+}
+
+/// Scores, and then outputs, or both in one.
+static Launches launchesInRounds(const Tiles &t) {
+  Launches launches;
+  launches.rounds = roundsOf(t);
+  launches.hasFlags = isMerged(t);
+  GridForm form =
+      t.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
+  LaunchShape scores = {"_scores", form, false, t.get("query")};
+  LaunchShape outputs = {"_outputs", form, false, t.get("query")};
+  scores.keyBlock = t.get("key_block");
+  outputs.columns = t.get("column");
+  scores.isInRounds = outputs.isInRounds = true;
+  if (t.has("parts"))
+    launches.shapes = {{"_split_queries", GridForm::tiles, false, kScaledRows},
+                       {"_split_keys", GridForm::tiles, true, kScaledRows}};
+  if (isMerged(t)) {
+    scores.suffix = t.has("parts") ? "_attend" : "";
+    scores.columns = outputs.columns;
+    launches.shapes.push_back(scores);
+  } else {
+    launches.shapes.push_back(scores);
+    launches.shapes.push_back(outputs);
+  }
+  return launches;
+}
+
+/// Blocks have places of their own for P.
+static Launches launchesOfPlaces(const Tiles &t) {
+  return oneLaunch(GridForm::resident, t.get("query"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -274,13 +313,6 @@ static std::optional<std::string> checkMask(const Tiles &t,
   return std::nullopt;
 }
 
-int64_t attn::mergedFlags(const Tiles &tiles, const Problem &problem) {
-  if (!isMerged(tiles))
-    return 0;
-  return tiles.get("heads") * (problem.heads / problem.kvHeads) *
-         ceilDiv(tiles.get("strip"), kProductRows);
-}
-
 /// What pipelines have in common.
 static std::optional<std::string> checkRounds(const Tiles &t,
                                               const Problem &problem) {
@@ -299,7 +331,7 @@ static std::optional<std::string> checkRounds(const Tiles &t,
            "most their columns, " +
            number(t.get("key_block")) +
            ", but got column = " + number(t.get("column"));
-  int64_t flags = mergedFlags(t, problem);
+  int64_t flags = launchesInRounds(t).flags(problem);
   if (flags > kMostFlags)
     return "expects at most " + number(kMostFlags) +
            " tiles of queries in one launch of scores and outputs, but got " +
@@ -380,6 +412,7 @@ ScheduleKind score_spill() {
                  checkStrips,
                  nullptr};
   strips.hasKernel = isWritten;
+  strips.launches = launchesOfPlaces;
   Form whole = {families,
                 {query, key, extentParameter("out_query", {64, 128}), column,
                  slice, warps},
@@ -406,6 +439,7 @@ ScheduleKind score_spill() {
       nullptr};
   pipelines.mostHeadDim = kMaxHeadDim;
   pipelines.takes = isNotSplit;
+  pipelines.launches = launchesInRounds;
   Form keeping = pipelines;
   keeping.sizes.push_back(keptParameter());
   keeping.checkStructure = checkKept;
@@ -424,6 +458,7 @@ ScheduleKind score_spill() {
   ofParts.mostHeadDim = kMostPartColumns;
   ofParts.splits = ofParts.rewrites = true;
   ofParts.takes = needsSplit;
+  ofParts.launches = launchesInRounds;
   return {"score_spill",
           "two matrix products that keep square tiles of their output; the "
           "probabilities of a strip are spilled in between",

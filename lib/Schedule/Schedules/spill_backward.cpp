@@ -174,6 +174,41 @@ static Node queriesGrid(const Tiles &t) {
                             result(t, Tensor::GradQ)})});
 }
 
+static Rounds roundsOf(const Tiles &t) {
+  Rounds rounds;
+  rounds.heads = t.get("heads", 1);
+  rounds.strip = t.get("strip");
+  rounds.queryTile = t.get("query");
+  rounds.keyBlock = t.get("key_block");
+  return rounds;
+}
+
+/// Statistics, and then scores for gradients of both sides, or all in one.
+static Launches launches(const Tiles &t) {
+  Launches launches;
+  launches.rounds = roundsOf(t);
+  launches.stripsOfBlock = t.get("query_block") / kStripRows;
+  GridForm form =
+      t.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
+  LaunchShape prepare = {"_prepare", GridForm::tiles, false, kStripRows,
+                         launches.stripsOfBlock};
+  LaunchShape scores = {"_scores", form, false, t.get("query")};
+  LaunchShape ofKeys = {"_dk_dv", form, true, t.get("key")};
+  LaunchShape ofQueries = {"_dq", form, false, t.get("query")};
+  scores.keyBlocks = t.get("strip") / t.get("key_block");
+  ofKeys.columns = ofQueries.columns = t.get("column");
+  for (LaunchShape *shape : {&scores, &ofKeys, &ofQueries})
+    shape->isInRounds = true;
+  if (!isMerged(t)) {
+    launches.shapes = {prepare, scores, ofKeys, ofQueries};
+    return launches;
+  }
+  scores.suffix = "";
+  scores.keyRows = t.get("key"), scores.columns = t.get("column");
+  launches.shapes = {prepare, scores};
+  return launches;
+}
+
 static Schedule build(const Tiles &t) {
   Node scores = scoresGrid(t), ofKeys = keysGrid(t);
   std::vector<Node> grids;
@@ -186,8 +221,7 @@ static Schedule build(const Tiles &t) {
   }
   grids.insert(grids.end(),
                {std::move(scores), std::move(ofKeys), queriesGrid(t)});
-  return {
-      "spill_backward", std::move(grids), {t.get("heads", 1), t.get("strip")}};
+  return {"spill_backward", std::move(grids), roundsOf(t)};
 }
 
 static std::string number(int64_t value) { return std::to_string(value); }
@@ -295,6 +329,7 @@ ScheduleKind spill_backward() {
       checkPipelines,
       nullptr};
   pipelines.mostHeadDim = kMaxHeadDim;
+  likeWarps.launches = pipelines.launches = launches;
   Form keeping = pipelines;
   keeping.sizes.push_back(keptParameter());
   keeping.checkStructure = checkKept;

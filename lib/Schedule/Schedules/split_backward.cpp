@@ -200,6 +200,36 @@ static std::optional<std::string> checkPipelines(const Tiles &t,
 // As launches of like warps
 //===----------------------------------------------------------------------===//
 
+/// One launch for each side, or one for each gradient of keys.
+static std::vector<LaunchShape> sides(const Tiles &t, GridForm form) {
+  int64_t queries = t.get("query"), keys = t.get("key");
+  std::vector<LaunchShape> shapes = {{"_dq", form, false, queries}};
+  if (t.get("separate") == 0) {
+    shapes.push_back({"_dk_dv", form, true, keys});
+  } else {
+    shapes.push_back({"_dk", form, true, keys});
+    shapes.push_back({"_dv", form, true, keys});
+  }
+  return shapes;
+}
+
+static Launches launchesOfTiles(const Tiles &t) {
+  Launches launches;
+  launches.shapes = sides(t, GridForm::tiles);
+  return launches;
+}
+
+/// Blocks that take tile after tile have no time for statistics.
+static Launches launchesOfPipelines(const Tiles &t) {
+  Launches launches;
+  launches.stripsOfBlock = t.get("query_block") / kStripRows;
+  launches.shapes = sides(t, GridForm::persistent);
+  launches.shapes.insert(
+      launches.shapes.begin(),
+      {"_prepare", GridForm::tiles, false, kStripRows, launches.stripsOfBlock});
+  return launches;
+}
+
 static Schedule build(const Tiles &t) {
   if (t.get("separate") == 0)
     return {"split_backward", {queryGrid(t), keyGrid(t, true, true)}};
@@ -236,6 +266,8 @@ ScheduleKind split_backward() {
                     buildPipelines,
                     checkPipelines,
                     nullptr};
+  portable.launches = launchesOfTiles;
+  pipelines.launches = launchesOfPipelines;
   return {"split_backward",
           "gradients of queries by strips of queries, of keys and values by "
           "strips of keys; each sum in one order",

@@ -79,12 +79,13 @@ OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   b.setInsertionPointToEnd(module->getBody());
-  for (int64_t number = 0; number < int64_t(launchesOf(tiles).size());
-       ++number) {
+  for (int64_t number = 0;
+       number < int64_t(launchesOf(schedule, tiles).shapes.size()); ++number) {
     KernelRequest request;
     request.name = "gradients_" + std::to_string(number);
     request.problem = problem;
     request.tiles = tiles;
+    request.launches = launchesOf(schedule, tiles);
     request.launch = number;
     request.scale = scale;
     request.sms = multiprocessors;
@@ -98,19 +99,20 @@ OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
 
 /// Strips of all heads, those of whole blocks; or of the whole tiles whose sums
 /// wait from one strip of keys to the next, none if there is one.
-static int64_t strips(const Problem &p, const Tiles &tiles, bool isInRounds) {
-  if (isInRounds && p.keys <= RoundOrder(tiles, p).strip)
+static int64_t strips(const Problem &p, const Launches &launches,
+                      bool isInRounds) {
+  if (isInRounds && p.keys <= launches.rounds.strip)
     return 0;
-  int64_t ofBlock =
-      isInRounds ? tiles.get("query") / kStripRows : stripsOfBlock(tiles);
+  int64_t ofBlock = isInRounds ? launches.rounds.queryTile / kStripRows
+                               : launches.stripsOfBlock;
   return p.batch * p.heads * ofBlock *
          int64_t(llvm::divideCeil(p.queries, ofBlock * kStripRows));
 }
 
 /// The array of scores that wait, at that address.
-static TensorMapArgument waitingScores(const Problem &p, const Tiles &tiles,
-                                       uint64_t address) {
-  RoundOrder rounds(tiles, p);
+static TensorMapArgument
+waitingScores(const Problem &p, const Launches &launches, uint64_t address) {
+  RoundOrder rounds(launches, p);
   int64_t group = p.heads / p.kvHeads, head = rounds.rows * rounds.columns;
   return {address,
           {rounds.heads, group, rounds.rows, rounds.columns},
@@ -128,16 +130,17 @@ void BuiltGradient::launch(tile::KernelOp kernel, const GradientCase &truth,
   SCOPED_TRACE("launch " + std::to_string(number) + ", head " +
                std::to_string(round.firstHead) + ", key " +
                std::to_string(round.firstKey));
-  bool isInRounds = launchesOf(tiles)[number].isInRounds;
+  Launches launches = launchesOf(schedule, tiles);
+  bool isInRounds = launches.shapes[size_t(number)].isInRounds;
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     StringRef role =
         kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
     auto perStrip = kernel.getArgAttrOfType<IntegerAttr>(i, kPerStripAttr);
     if (perStrip && !addresses.contains(role))
-      addresses[role] =
-          memory.allocate(4 * perStrip.getInt() * strips(p, tiles, isInRounds));
-    TensorMapArgument scores = waitingScores(p, tiles, 0);
+      addresses[role] = memory.allocate(4 * perStrip.getInt() *
+                                        strips(p, launches, isInRounds));
+    TensorMapArgument scores = waitingScores(p, launches, 0);
     bool areWaiting = isScratchRole(role) && isInRounds && !perStrip;
     if (areWaiting && !addresses.contains(role))
       addresses[role] = memory.allocate(bytesOf(p.dtype) * scores.sizes[0] *
@@ -150,8 +153,7 @@ void BuiltGradient::launch(tile::KernelOp kernel, const GradientCase &truth,
     scores.address = addresses[role];
     arguments.push_back(scores);
   }
-  std::array<int64_t, 3> grid =
-      gridOf(tiles, p, multiprocessors, /*blocksPerSm=*/1, number);
+  std::array<int64_t, 3> grid = gridOf(launches, p, {multiprocessors}, number);
   FailureOr<tile::Traffic> traffic =
       interpret(kernel, grid, arguments, memory, options);
   ASSERT_TRUE(succeeded(traffic));
@@ -169,8 +171,9 @@ void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
                               GlobalMemory &memory,
                               const InterpreterOptions &options) {
   const Problem &p = truth.problem;
-  RoundOrder rounds(tiles, p);
-  SmallVector<LaunchShape, 3> shapes = launchesOf(tiles);
+  Launches launches = launchesOf(schedule, tiles);
+  RoundOrder rounds(launches, p);
+  const std::vector<LaunchShape> &shapes = launches.shapes;
   std::vector<tile::Traffic> moved(shapes.size());
   auto launchThose = [&](bool inRounds, const Round &round) {
     for (auto kernel : module.getOps<tile::KernelOp>())

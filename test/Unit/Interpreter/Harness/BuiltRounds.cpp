@@ -26,12 +26,13 @@ OwningOpRef<ModuleOp> BuiltRounds::build(const FlashCase &flash) {
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   b.setInsertionPointToEnd(module->getBody());
-  int64_t launches = int64_t(launchesOf(flash.tiles).size());
+  int64_t launches = int64_t(launchesOf(schedule, flash.tiles).shapes.size());
   for (int64_t number = 0; number < launches; ++number) {
     KernelRequest request;
     request.name = "launch_" + std::to_string(number);
     request.problem = flash.problem;
     request.tiles = flash.tiles;
+    request.launches = launchesOf(schedule, flash.tiles);
     request.launch = number;
     request.scale = flash.scale;
     request.sms = flash.multiprocessors;
@@ -78,12 +79,12 @@ static uint64_t zeros(GlobalMemory &memory, int64_t words) {
 
 void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   const Problem &p = run.flash.problem;
-  const Tiles &tiles = run.flash.tiles;
+  Launches launches = launchesOf(schedule, run.flash.tiles);
   int64_t number = launchOf(kernel);
   SCOPED_TRACE("launch " + std::to_string(number) + ", head " +
                std::to_string(round.firstHead) + ", query " +
                std::to_string(round.firstQuery));
-  RoundOrder rounds(tiles, p);
+  RoundOrder rounds(launches, p);
   int64_t arrays = rounds.blocks * (p.heads / p.kvHeads);
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
@@ -120,7 +121,7 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
                             {arrays * head, head, columns, 1}});
   }
   std::array<int64_t, 3> grid =
-      gridOf(tiles, p, run.flash.multiprocessors, /*blocksPerSm=*/1, number);
+      gridOf(launches, p, {run.flash.multiprocessors}, number);
   if (llvm::is_contained(grid, 0))
     return;
   FailureOr<tile::Traffic> traffic =
@@ -150,7 +151,8 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
   if (change)
     change(*module);
   Run run{flash, options};
-  run.moved.resize(launchesOf(flash.tiles).size());
+  Launches launches = launchesOf(schedule, flash.tiles);
+  run.moved.resize(launches.shapes.size());
   int64_t results = shapeOfArray("o", p).elements();
   int64_t rows = shapeOfArray("lse", p).elements();
   GlobalMemory &memory = run.memory;
@@ -162,9 +164,9 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
                    {"lse_low", memory.allocate(rows * 4)}};
   if (p.keepsWeights)
     KeptWeights::allocate(p, memory, run.addresses);
-  RoundOrder rounds(flash.tiles, p);
+  RoundOrder rounds(launches, p);
   auto isInRounds = [&](tile::KernelOp kernel) {
-    return launchesOf(flash.tiles)[launchOf(kernel)].isInRounds;
+    return launches.shapes[size_t(launchOf(kernel))].isInRounds;
   };
   for (auto kernel : module->getOps<tile::KernelOp>())
     if (!isInRounds(kernel))

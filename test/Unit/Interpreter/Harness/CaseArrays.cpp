@@ -2,6 +2,8 @@
 
 #include "Harness/CaseArrays.h"
 
+#include "attn/Schedule/Registry.h"
+
 #include "attn/Host/Rounding.h"
 #include "attn/Schedule/Schedule.h"
 
@@ -14,6 +16,12 @@
 
 using namespace mlir;
 using namespace attn;
+
+Launches attn::launchesOfKernel(StringRef kernel, const Tiles &tiles) {
+  for (StringRef family : {"_mma_sync", "_wgmma"})
+    kernel.consume_back(family);
+  return launchesOf(kernel.str(), tiles);
+}
 
 Problem attn::oneHead(int64_t queries, int64_t keys, int64_t headDim,
                       int64_t headDimV, Mask mask, DataType type) {

@@ -25,6 +25,9 @@ inline constexpr Mask kMasks[] = {{},
                                   {MaskKind::window, 7, 12},
                                   {MaskKind::window, 40, 0}};
 
+/// The launches of a kernel's schedule: of `flash_wgmma` those of `flash`.
+Launches launchesOfKernel(llvm::StringRef kernel, const Tiles &tiles);
+
 /// A problem of one head.
 Problem oneHead(int64_t queries, int64_t keys, int64_t headDim,
                 int64_t headDimV, Mask mask = {},

@@ -14,6 +14,17 @@
 using namespace mlir;
 using namespace attn;
 
+std::string attn::kernelOf(const Tiles &tiles) {
+  return tiles.has("strip")        ? "score_spill_mma_sync"
+         : tiles.has("group")      ? "column_split_wgmma"
+         : tiles.has("cluster")    ? "cluster_wgmma"
+         : tiles.has("reduce")     ? "output_spill_mma_sync"
+         : tiles.has("part")       ? "output_spill_wgmma"
+         : tiles.has("persistent") ? "flash_wgmma"
+         : tiles.has("slice")      ? "streamed_query_mma_sync"
+                                   : "flash_mma_sync";
+}
+
 OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
                                        const Problem &problem,
                                        const Tiles &tiles, double scale) {
@@ -32,14 +43,8 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
                         array[0] == 'o' ? resultType(problem) : problem.dtype);
   request.sms = 4;
   request.l2Bytes = 1 << 20;
-  const char *kernel = tiles.has("strip")        ? "score_spill_mma_sync"
-                       : tiles.has("group")      ? "column_split_wgmma"
-                       : tiles.has("cluster")    ? "cluster_wgmma"
-                       : tiles.has("reduce")     ? "output_spill_mma_sync"
-                       : tiles.has("part")       ? "output_spill_wgmma"
-                       : tiles.has("persistent") ? "flash_wgmma"
-                       : tiles.has("slice")      ? "streamed_query_mma_sync"
-                                                 : "flash_mma_sync";
+  std::string kernel = kernelOf(tiles);
+  request.launches = launchesOfKernel(kernel, tiles);
   findKernelBuilder(kernel)(builder, loc, request);
   return module;
 }
@@ -87,7 +92,8 @@ void FlashCase::growScores(float growth, int64_t every) {
 }
 
 std::array<int64_t, 3> FlashCase::grid() const {
-  return gridOf(tiles, problem, multiprocessors);
+  return gridOf(launchesOfKernel(kernelOf(tiles), tiles), problem,
+                {multiprocessors});
 }
 
 SmallVector<int64_t> FlashCase::scalars(tile::KernelOp kernel) const {
