@@ -1,6 +1,7 @@
 //===- CheckFootprint.cpp - Do kernels fit their machine? -----------------===//
 
 #include "attn/Kernels/Kernels.h"
+#include "attn/Schedule/Decision.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Tile/SharedMemory.h"
 #include "attn/Transforms/Passes.h"
@@ -49,12 +50,12 @@ static LogicalResult checkPromise(tile::KernelOp kernel,
   if (!problem)
     return kernel.emitOpError("expects a legal problem, but got ") << attribute;
   std::string error;
-  std::optional<Plan> plan =
-      planFor(*problem, withAnyMemory(machine),
-              schedule.getName().getValue().str(), schedule.tiles(), error);
-  if (!plan)
+  std::optional<Decision> decided =
+      decide(*problem, withAnyMemory(machine),
+             schedule.getName().getValue().str(), schedule.tiles(), error);
+  if (!decided)
     return kernel.emitOpError() << error;
-  int64_t promised = plan->launches[launchOf(kernel)].footprint.smemBytes;
+  int64_t promised = decided->footprints[size_t(launchOf(kernel))].smemBytes;
   if (promised != layout.totalBytes())
     return kernel.emitOpError("expects the ")
            << promised << " bytes of shared memory of its plan, but got "

@@ -1,6 +1,7 @@
 //===- CheckTraffic.cpp - Do kernels move the bytes they promise? ---------===//
 
 #include "attn/Kernels/Merge.h"
+#include "attn/Schedule/Decision.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Transforms/Passes.h"
@@ -102,15 +103,16 @@ static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
 static LogicalResult check(tile::KernelOp kernel, const Machine &machine,
                            ScheduleAttr schedule, const Problem &problem) {
   std::string error;
-  std::optional<Plan> plan =
-      planFor(problem, withAnyMemory(machine),
-              schedule.getName().getValue().str(), schedule.tiles(), error);
-  if (!plan)
+  std::optional<Decision> decided =
+      decide(problem, withAnyMemory(machine),
+             schedule.getName().getValue().str(), schedule.tiles(), error);
+  if (!decided)
     return kernel.emitOpError() << error;
   FailureOr<tile::Traffic> counted = count(kernel, machine, schedule, problem);
   if (failed(counted))
     return failure();
-  const Bytes &promised = plan->launches[launchOf(kernel)].bytes;
+  Bytes promised =
+      promisedBytes(*decided, problem, machine)[size_t(launchOf(kernel))];
   if (failed(compare(kernel, problem, "l2", counted->global, promised.l2)))
     return failure();
   return compare(kernel, problem, "smem", counted->smem, promised.smem);

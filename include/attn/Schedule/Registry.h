@@ -90,6 +90,8 @@ struct Form {
   bool serves(TensorCoreFamily family) const;
   bool has(std::string_view name) const;
   bool hasAll(const Tiles &tiles) const;
+  /// Whether these tiles name each parameter.
+  bool saysAll(const Tiles &tiles) const;
 };
 
 struct ScheduleKind {

@@ -4,7 +4,8 @@
 
 #include "attn/IR/OpenSizes.h"
 #include "attn/IR/Packing.h"
-#include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Decision.h"
+#include "attn/Schedule/Plan.h"
 
 #include <tuple>
 
@@ -22,20 +23,20 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
         "or give one");
   Problem problem = packingOf(op).problem;
   std::string error;
-  std::optional<Plan> plan =
-      planFor(problem, machineForPlans(op, machine),
-              schedule.getName().getValue().str(), schedule.tiles(), error);
-  if (!plan)
+  std::optional<Decision> decided =
+      decide(problem, machineForPlans(op, machine),
+             schedule.getName().getValue().str(), schedule.tiles(), error);
+  if (!decided)
     return op->emitOpError() << error;
-  if (plan->kernel.empty()) {
+  if (decided->kernel.empty()) {
     InFlightDiagnostic diagnostic =
         op->emitOpError("expects a schedule with a kernel, but got ")
-        << plan->schedule;
+        << decided->schedule;
     // Then it is the tiles that nobody writes.
     std::string ofFamily =
-        plan->schedule + "_" + std::string(name(plan->family));
+        decided->schedule + "_" + std::string(name(decided->family));
     if (llvm::is_contained(kernelNames(), ofFamily))
-      diagnostic << " with " << plan->tiles.str();
+      diagnostic << " with " << decided->tiles.str();
     diagnostic << ", which has none yet on " << machine.name;
     auto isFor = [](StringRef kernel, const std::string &schedule) {
       return kernel.consume_front(schedule + "_") &&
@@ -51,10 +52,10 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   }
 
   KernelChoice choice;
-  choice.builder = plan->kernel;
+  choice.builder = decided->kernel;
   choice.request.problem = problem;
-  choice.request.tiles = plan->tiles;
-  choice.request.launches = launchesOf(plan->schedule, plan->tiles);
+  choice.request.tiles = decided->tiles;
+  choice.request.launches = decided->launches;
   choice.request.scale = op.scaleOrDefault();
   choice.request.sms = machine.sms;
   choice.request.l2Bytes = machine.l2Bytes;
@@ -63,9 +64,9 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
       choice.request.alignments[array.role.str()] =
           rowAlignment(op, array.value);
   std::vector<KernelChoice> launches;
-  for (const LaunchPlan &launch : plan->launches) {
+  for (const Footprint &footprint : decided->footprints) {
     choice.request.launch = int64_t(launches.size());
-    choice.request.minBlocksPerSm = launch.footprint.blocksPerSm;
+    choice.request.minBlocksPerSm = footprint.blocksPerSm;
     launches.push_back(choice);
   }
   return launches;

@@ -126,6 +126,13 @@ bool Form::hasAll(const Tiles &tiles) const {
                      [&](const Tiles::Item &item) { return has(item.first); });
 }
 
+bool Form::saysAll(const Tiles &tiles) const {
+  for (const Parameter &parameter : parameters())
+    if (!tiles.has(parameter.name))
+      return false;
+  return hasAll(tiles);
+}
+
 const Form &ScheduleKind::formOf(const Tiles &tiles) const {
   for (const Form &form : forms)
     if (form.hasAll(tiles))
