@@ -12,7 +12,8 @@ set(ATTN_PUBLIC_HEADERS
   attn/Schedule/Plan.h
   attn/Schedule/Problem.h
   attn/Transforms/Passes.h
-  attn-c/Attn.h)
+  attn-c/Attn.h
+  attn-c/Dialect.h)
 
 # Of these and of all of ours that they include, those that are sources.
 function(attn_headers_behind out)

@@ -32,7 +32,8 @@ LAYERS = {
     "Pipelines": ({"Conversion", "Transforms", "TransformOps", "Interpreter"},
                   MLIR),
     "Runtime": ({"Machine"}, set()),
-    "attn-c": (set(), set()),
+    "DialectC": ({"Pipelines", "attn-c"}, MLIR),
+    "attn-c": (set(), {"mlir"}),
     "CAPI": ({"Pipelines", "Report", "Runtime", "attn-c"}, MLIR),
 }
 # The oracle must not be able to share a mistake with what it judges.
