@@ -186,6 +186,19 @@ ATTN_EXPORT int32_t attn_compile(const char *text, size_t size,
 ATTN_EXPORT int32_t attn_problem_text(const attn_problem *problem, char **text,
                                       attn_status *status);
 
+/* Runs passes over MLIR text, and gives the module's new text.
+   passes       what stands in the brackets of builtin.module(...), "attn-to-tile,
+                canonicalize", or all of it; "" only parses and verifies
+   allow_unregistered  not 0: ops of dialects that are not known are kept as
+                they are
+   diagnostics  NULL, or a place for what was said on the way: [{"severity",
+                "message", "line", "column"}], the latter two where known
+   A text that does not parse, and passes that fail, are ATTN_COMPILE_ERROR. */
+ATTN_EXPORT int32_t attn_run_passes(const char *text, size_t size,
+                                    const char *passes,
+                                    int32_t allow_unregistered, char **result,
+                                    char **diagnostics, attn_status *status);
+
 ATTN_EXPORT void attn_executable_destroy(attn_executable *executable);
 
 /* {"function", "machine", "arguments": [types], "results": [types],

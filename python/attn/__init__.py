@@ -8,7 +8,7 @@
     program = attn.compile(mlir_text, machine="h100_sxm")   # needs no GPU
 
 `attn.torch` and `attn.jax` have what is particular to those libraries, and
-`attn.onnx` reads models; they, and the libraries, are imported at the first use.
+`attn.onnx` reads models, and `attn.mlir` builds IR; they, and the libraries, are imported at the first use.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
     # An attribute that cannot be had is an AttributeError, or hasattr and
     # help would fail; `import attn.torch` still says ImportError.
     try:
-        if name in ("torch", "jax", "onnx"):
+        if name in ("torch", "jax", "mlir", "onnx"):
             return importlib.import_module(f"attn.{name}")
         if name == "__version__":  # the library's own
             from . import _native
@@ -57,4 +57,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "__version__", "jax", "onnx", "torch"])
+    return sorted([*globals(), "__version__", "jax", "mlir", "onnx",
+                   "torch"])

@@ -109,6 +109,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "attn_compile": (_i32, [_text, _size, _text, _text, _text, _out,
                             _status]),
     "attn_problem_text": (_i32, [_problem, _out, _status]),
+    "attn_run_passes": (_i32, [_text, _size, _text, _i32, _out, _out,
+                               _status]),
     "attn_executable_destroy": (None, [_pointer]),
     "attn_executable_info": (_i32, [_pointer, _out, _status]),
     "attn_executable_cubin": (_i32, [_pointer, _size, _out, _sizes, _status]),
@@ -236,14 +238,22 @@ def call(name: str, *arguments: Any) -> None:
 
 def text(name: str, *arguments: Any) -> str:
     """Calls a function that gives a string, and takes the string over."""
-    result = ctypes.c_void_p()
-    call(name, *arguments, ctypes.byref(result))
-    if result.value is None:
-        raise _errors.InternalError(f"{name} expects to give a string")
+    return texts(name, 1, *arguments)[0]
+
+
+def texts(name: str, count: int, *arguments: Any) -> list[str]:
+    """The same of a function that gives several."""
+    results = [ctypes.c_void_p() for _ in range(count)]
+    call(name, *arguments, *map(ctypes.byref, results))
     try:
-        return ctypes.string_at(result.value).decode(errors="replace")
+        if any(result.value is None for result in results):
+            raise _errors.InternalError(f"{name} expects to give {count} "
+                                        "strings")
+        return [ctypes.string_at(result).decode(errors="replace")
+                for result in results]
     finally:
-        function("attn_free")(result)
+        for result in results:
+            function("attn_free")(result)
 
 
 def encode(value: Union[str, None], name: str) -> Optional[bytes]:

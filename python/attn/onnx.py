@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Iterator, Optional, Sequence, Union
 
-from ._errors import CompileError, Error, UnsupportedError
+from . import mlir
+from ._errors import Error, UnsupportedError
 
 try:
     import onnx as _onnx
@@ -40,7 +39,7 @@ _ELEMENTS = {"FLOAT": "f32", "FLOAT16": "f16", "BFLOAT16": "bf16",
 _INPUTS = ("Q", "K", "V", "attn_mask", "past_key", "past_value",
            "nonpad_kv_seqlen")
 _OUTPUTS = 4
-_REFUSED = re.compile(r"remark: 'onnx\.Attention' is not raised: (.*)")
+_REFUSED = "'onnx.Attention' is not raised: "
 
 
 @dataclass(frozen=True)
@@ -117,16 +116,13 @@ class Node:
     def raised(self) -> str:
         """The module with attn.forward.  UnsupportedError, with the reason, if
         attn.forward cannot express the node."""
-        done = subprocess.run(
-            [sys.executable, "-m", "attn", "attn-opt", "-",
-             "--allow-unregistered-dialect", "-attn-raise", "-canonicalize"],
-            input=self.text, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise CompileError(done.stderr)
-        refused = _REFUSED.search(done.stderr)
-        if refused:
-            raise UnsupportedError(f"{self.name}: {refused.group(1)}")
-        return done.stdout
+        done = mlir.run(self.text, "attn-raise, canonicalize",
+                        allow_unregistered=True)
+        for said in done.diagnostics:
+            if said.severity == "remark" and said.message.startswith(_REFUSED):
+                raise UnsupportedError(
+                    f"{self.name}: {said.message[len(_REFUSED):]}")
+        return done.text
 
 
 def _type(name: str, tensor: Any) -> str:
