@@ -252,8 +252,9 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                      ArrayRef<std::pair<StringAttr, int64_t>> sizes) {
   std::vector<std::string> schedules = scheduleNames();
   if (!llvm::is_contained(schedules, name.getValue()))
-    return fail(emitError() << "expects the name of a schedule, but got '"
-                            << name.getValue() << "'",
+    return fail(emitError()
+                    << "expects the name of a schedule, but got '"
+                    << name.getValue() << "'" << whatReplaced(name.str()),
                 "schedules: " + llvm::join(schedules, ", "));
   std::vector<std::string> known = tileNames(name.str());
   for (auto [index, item] : llvm::enumerate(sizes)) {

@@ -57,16 +57,6 @@ std::string attn::secondsText(double seconds) {
   return scaled(seconds * 1e6, 1000, units);
 }
 
-std::string attn::onRequest(const PlanReport &report, const Plan &plan) {
-  const ScheduleKind *kind = findScheduleKind(plan.schedule);
-  if (!plan.kernel.empty() || !kind || !kind->formOf(plan.tiles).isOnRequest)
-    return "";
-  std::string error;
-  std::optional<Plan> asked =
-      planFor(report.problem, report.machine, plan.schedule, plan.tiles, error);
-  return asked ? asked->kernel : "";
-}
-
 const Plan *attn::chosen(const PlanReport &report) {
   if (const Plan *best = report.best())
     return best;

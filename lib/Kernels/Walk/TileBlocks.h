@@ -9,9 +9,6 @@
 // 192 on loads blocks 0 to 2; its warpgroups (rows 192, 256, 320) multiply 0 to
 // 1, 0 to 2 and 0 to 2, so the first passes over one block above its own.
 //
-// In step nobody passes over any: all warpgroups multiply all blocks of the
-// tile, and mask those that their own rows do not see.
-//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_WALK_TILEBLOCKS_H
@@ -40,10 +37,8 @@ struct Share {
 class TileBlocks {
 public:
   /// For tiles of `query` rows out of `queries`, and blocks of `key` keys.
-  TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key,
-             bool isInStep = false)
-      : band(band), queries(queries), query(query), key(key),
-        isInStep(isInStep) {}
+  TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key)
+      : band(band), queries(queries), query(query), key(key) {}
 
   /// Blocks that the tile from a row on loads.
   Run ofTile(TileBuilder &builder, Scalar row) const;
@@ -61,16 +56,14 @@ private:
   KeyBand band;
   Scalar queries;
   int64_t query, key;
-  bool isInStep;
 };
 
 /// Whether blocks besides a warpgroup's first can be cut at the end of the keys
-/// it sees.  With the diagonal at multiples of its rows they cannot, unless it
-/// goes in step with rows that see more.
-inline bool cutsMoreThanOne(MaskKind mask, int64_t key, bool isInStep = false) {
+/// it sees.  With the diagonal at multiples of its rows they cannot.
+inline bool cutsMoreThanOne(MaskKind mask, int64_t key) {
   if (mask == MaskKind::none)
     return false;
-  return mask != MaskKind::causal || key % kGroupRows != 0 || isInStep;
+  return mask != MaskKind::causal || key % kGroupRows != 0;
 }
 
 } // namespace attn

@@ -255,11 +255,6 @@ def test_why_a_plan_lost_is_seen_in_the_numbers():
                 r"slower: .* takes ([\d.]+) us instead of ([\d.]+) us", text):
             assert float(more) > float(less), text
             found += 1
-        # A schedule is not said to run if asked for and to have no kernel.
-        asked = set(re.findall(r"^  (\w+) .*, if asked for$", text, re.M))
-        without = set(re.findall(r"^rival     (\w+): .*\n.*has no kernel yet$",
-                                 text, re.M))
-        assert not asked & without, text
     assert found > 5
 
 

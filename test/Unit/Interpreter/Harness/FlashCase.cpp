@@ -17,9 +17,8 @@ using namespace attn;
 std::string attn::kernelOf(const Tiles &tiles) {
   return tiles.has("strip")        ? "score_spill_mma_sync"
          : tiles.has("group")      ? "column_split_wgmma"
-         : tiles.has("cluster")    ? "cluster_wgmma"
-         : tiles.has("reduce")     ? "output_spill_mma_sync"
          : tiles.has("part")       ? "output_spill_wgmma"
+         : tiles.has("column")     ? "output_spill_mma_sync"
          : tiles.has("persistent") ? "flash_wgmma"
          : tiles.has("slice")      ? "streamed_query_mma_sync"
                                    : "flash_mma_sync";

@@ -16,8 +16,7 @@ struct Choice {
 
   operator Tiles() const {
     return {{"query", query}, {"key", key},     {"column", column},
-            {"slice", slice}, {"warps", warps}, {"stages", stages},
-            {"reduce", 0}};
+            {"slice", slice}, {"warps", warps}, {"stages", stages}};
   }
 };
 } // namespace
