@@ -35,10 +35,11 @@ import torch
 from torch import Tensor
 
 from . import _backward, _machines, _plan
-from ._arrays import library_of
 from ._band import Band, band, window
 from ._errors import UnsupportedError
-from ._forward import open_paths, paths, remember, result_strides
+from ._forward import open_paths, paths
+from ._launch import remember, result_strides
+from ._libraries import library_of
 from ._problem import Problem
 from ._torch_path import GradientPath
 

@@ -41,7 +41,7 @@ import jax.numpy as jnp
 from . import _cache, _jax_backward, _machines, _native
 from ._band import warn_of_corner
 from ._errors import DeviceError, UnsupportedError
-from ._forward import words_of
+from ._launch import words_of
 from ._plan import PlanReport, plan
 from ._problem import mask_name, scale_number
 from ._shapes import check_shapes

@@ -3,7 +3,7 @@ launches as of the view that a caller makes by hand."""
 
 import attn
 import pytest
-from attn import _forward
+from attn import _launch
 from fake_arrays import Dlpack, row_major
 
 D, BATCH, HEADS, KEY_HEADS = 64, 2, 8, 2
@@ -25,7 +25,7 @@ def launches(gpu, call):
 
 def arguments():
     """Those of the launch that was bound last, by role."""
-    call = list(_forward.launches.values())[-1]
+    call = list(_launch.launches.values())[-1]
     binding = getattr(call, "binding", call)
     return {each["role"]: each
             for each in binding.info["steps"][-1]["arguments"]}

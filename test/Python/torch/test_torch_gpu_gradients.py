@@ -9,7 +9,7 @@ import torch
 from torch_problems import gradients, make
 
 import attn
-from attn import _forward, _torch_backward
+from attn import _forward, _launch, _torch_backward
 from attn.torch import attention
 
 pytestmark = pytest.mark.gpu
@@ -127,8 +127,8 @@ def test_memory_orders(way):
             [of(1, 4, 1, 64), of(1, 4, 9, 64), of(1, 4, 9, 64)]):
         got = check(q, k, v)
         for g, tensor in zip(got, (q, k, v)):
-            assert g.stride() == _forward.result_strides(tensor.shape,
-                                                         tensor.stride())
+            assert g.stride() == _launch.result_strides(tensor.shape,
+                                                        tensor.stride())
 
 
 def test_our_kernels_for_hopper_go_first(monkeypatch):
