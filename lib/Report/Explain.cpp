@@ -15,7 +15,7 @@ using llvm::format;
 /// Of the two masks that are called causal, the one that few expect where rows
 /// differ: of one query over many keys it leaves one key.
 static void explainMask(llvm::raw_ostream &out, const Problem &problem) {
-  if (problem.mask.kind != MaskKind::causal || problem.queries == problem.keys)
+  if (!problem.mask.endsAtCorners() || problem.queries == problem.keys)
     return;
   out << "mask      causal is counted from the first key: query i sees keys 0 "
          "to i, so the last of "
@@ -80,9 +80,7 @@ static double timesBound(int64_t bytes, int64_t bound) {
   return double(bytes) / std::max<int64_t>(1, bound);
 }
 
-static std::string kernelText(const PlanReport &report, const Plan &plan) {
-  if (std::string kernel = onRequest(report, plan); !kernel.empty())
-    return kernel + ", if asked for";
+static std::string kernelText(const Plan &plan) {
   return plan.kernel.empty() ? "no kernel" : plan.kernel;
 }
 
@@ -110,7 +108,7 @@ static void explainCandidates(llvm::raw_ostream &out,
         << level("hbm", plan.bytes.hbm, report.lowerBounds.hbm)
         << level("l2", plan.bytes.l2, report.lowerBounds.l2)
         << level("smem", plan.bytes.smem, report.lowerBounds.smem)
-        << kernelText(report, plan) << '\n';
+        << kernelText(plan) << '\n';
   }
 }
 
@@ -168,10 +166,8 @@ static void explainRivals(llvm::raw_ostream &out, const PlanReport &report,
     out << (isNext ? "runner-up " : "rival     ") << plan.schedule << ": "
         << plan.tiles.str() << "\n  ";
     if (isFaster)
-      out << "would take " << secondsText(plan.seconds) << ", but "
-          << (onRequest(report, plan).empty() ? "has no kernel yet"
-                                              : "runs only if asked for")
-          << '\n';
+      out << "would take " << secondsText(plan.seconds)
+          << ", but has no kernel yet\n";
     else
       out << whyLost(plan, winner) << '\n';
   }

@@ -94,8 +94,6 @@ static void write(OStream &json, const PlanReport &report, const Plan &plan) {
     write(json, plan.tiles);
     json.attribute("family", llvm::StringRef(name(plan.family)));
     json.attribute("kernel", plan.kernel);
-    if (std::string kernel = onRequest(report, plan); !kernel.empty())
-      json.attribute("on_request", kernel);
     json.attributeObject("bytes", [&] {
       json.attribute("hbm", plan.bytes.hbm);
       json.attribute("l2", plan.bytes.l2);

@@ -25,7 +25,7 @@ std::string attn::describe(const Problem &p) {
           std::to_string(p.headDim);
   if (p.headDimV != p.headDim)
     text += " (" + std::to_string(p.headDimV) + " of v)";
-  if (p.mask.kind != MaskKind::none)
+  if (!p.mask.isOpen())
     text += ", " + str(p.mask);
   if (p.alignment != kMaxAlignment)
     text += ", rows aligned to " + std::to_string(p.alignment) + " bytes";
@@ -55,16 +55,6 @@ std::string attn::bytesText(double bytes) {
 std::string attn::secondsText(double seconds) {
   static const char *const units[] = {"us", "ms", "s", nullptr};
   return scaled(seconds * 1e6, 1000, units);
-}
-
-std::string attn::onRequest(const PlanReport &report, const Plan &plan) {
-  const ScheduleKind *kind = findScheduleKind(plan.schedule);
-  if (!plan.kernel.empty() || !kind || !kind->formOf(plan.tiles).isOnRequest)
-    return "";
-  std::string error;
-  std::optional<Plan> asked =
-      planFor(report.problem, report.machine, plan.schedule, plan.tiles, error);
-  return asked ? asked->kernel : "";
 }
 
 const Plan *attn::chosen(const PlanReport &report) {

@@ -52,20 +52,13 @@ static std::string machinesThatFit(const Problem &problem) {
          " with " + std::to_string(smallest->smemBytesPerBlock) + " bytes";
 }
 
-/// Whether its kernel is nobody's choice, but there for who names it.
-static bool isOnRequest(const Plan &plan) {
-  return findScheduleKind(plan.schedule)->formOf(plan.tiles).isOnRequest;
-}
-
 /// Why nothing fits: of schedules with a kernel, reasons that differ only in
 /// their numbers are told once for each family, whose kernels have needs of
 /// their own; then what would fit.
 static void noteRefused(InFlightDiagnostic &error, const PlanReport &report) {
   for (const Plan &plan : report.plans)
     if (plan.kernel.empty()) {
-      error.attachNote() << decision(plan) << " fits, but "
-                         << (isOnRequest(plan) ? "has to be asked for"
-                                               : "has no kernel yet");
+      error.attachNote() << decision(plan) << " fits, but has no kernel yet";
       break;
     }
   llvm::StringSet<> told;
@@ -164,9 +157,8 @@ static void explainChoice(AttentionOpInterface op, const Packing &packing,
   if (faster)
     remark.attachNote() << "faster: " << decision(*faster) << ": predicted "
                         << duration(faster->seconds)
-                        << (faster->kernel.empty() && !isOnRequest(*faster)
-                                ? ", but has no kernel yet"
-                                : ", but was not asked for");
+                        << (faster->kernel.empty() ? ", but has no kernel yet"
+                                                   : ", but was not asked for");
   if (runnerUp)
     remark.attachNote() << "runner-up: " << decision(*runnerUp) << ": "
                         << whyLost(*runnerUp, chosen);

@@ -4,15 +4,12 @@ PyTorch tensors are asked directly, all others through DLPack and then through
 `__cuda_array_interface__`.  A description holds the address, the type's name,
 sizes and strides in elements, and the GPU; and, as `owner`, whatever keeps the
 memory until the launch is queued.
-
-A library is looked up once per type, by `library_of`.
 """
 
 from __future__ import annotations
 
 import operator
-import sys
-from typing import Any, Callable, NamedTuple, NoReturn, Optional
+from typing import Any, NamedTuple, NoReturn, Optional
 
 from . import _cuda_interface, _dlpack, _driver
 
@@ -119,14 +116,6 @@ def place_of(array: Array, name: str) -> tuple[int, int]:
     return array.address, step * ITEM_BYTES[array.dtype]
 
 
-class Paths(NamedTuple):
-    """What later calls on arrays of a library go through first."""
-
-    forward: Callable[..., Any]
-    #: A `_torch_path.GradientPath`.
-    backward: Any
-
-
 class Library:
     """What attn needs to know of the library an array comes from: here, of
     one that it knows nothing about but the two protocols."""
@@ -188,11 +177,6 @@ class Library:
     def refuse_place(self, name: str, value: Any) -> None:
         """TypeError if an argument says where results go, or when, for a
         library that does not let others decide that."""
-
-    def make_paths(self) -> Optional[Paths]:
-        """Short ways through `forward` and `backward` for arrays of this
-        library."""
-        return None
 
     def _from_dlpack(self, array: Any, name: str, stream: int,
                      written: bool) -> Array:
@@ -267,58 +251,3 @@ class Library:
                                                      _LEGACY_STREAM):
             _driver.wait(device, stream, written_on)
         return Array(address, dtype, contents.sizes, strides, device, array)
-
-
-class JaxLibrary(Library):
-    """JAX.  `forward` gives its arrays to attn.jax; only calls of an
-    `Executable` come here, to read."""
-
-    name = "jax"
-    copy_advice = "move it with jax.device_put(x, jax.devices('cuda')[0])"
-
-    def describe(self, array: Any, name: str, stream: int, *,
-                 written: bool = False) -> Array:
-        is_deleted = getattr(array, "is_deleted", None)
-        if is_deleted is not None and is_deleted():
-            raise ValueError(
-                f"{name}: expects an array with memory, but got a JAX array "
-                f"that was deleted (donated to a call, perhaps)")
-        if written:
-            self._refuse_read_only(array, name)
-        return super().describe(array, name, stream)
-
-    def refuse_place(self, name: str, value: Any) -> None:
-        if value is not None:
-            raise TypeError(
-                f"{name} expects None for JAX arrays, which cannot be written "
-                f"and live on JAX's own streams, but got "
-                f"{type(value).__name__}")
-
-
-_PLAIN = Library()
-_libraries: dict[type, Library] = {}
-
-
-def _find_library(array: Any) -> Library:
-    # A library whose arrays exist has been imported, by somebody else.
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, getattr(torch, "Tensor", ())):
-        from ._torch_arrays import TorchLibrary
-        return TorchLibrary(torch)
-    cupy = sys.modules.get("cupy")
-    if cupy is not None and isinstance(array, getattr(cupy, "ndarray", ())):
-        from ._cupy_arrays import CupyLibrary
-        return CupyLibrary(cupy)
-    jax = sys.modules.get("jax")
-    if jax is not None and isinstance(array, getattr(jax, "Array", ())):
-        return JaxLibrary()
-    return _PLAIN
-
-
-def library_of(array: Any) -> Library:
-    """The library that an array belongs to, by its type."""
-    kind = type(array)
-    found = _libraries.get(kind)
-    if found is None:
-        found = _libraries[kind] = _find_library(array)
-    return found

@@ -1,6 +1,6 @@
 """Gradients of attention in one call, on arrays of any library.
 
-The conventions are those of `_forward`, and so are the tables: later calls of
+The conventions are those of `forward`, and so are the tables: later calls of
 the same shapes, strides and options find their launch.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 from typing import Any, Optional, Sequence
 
-from ._arrays import Array, library_of
+from ._arrays import Array
 from ._bindings import KEPT, LOW, Binding, bind_attention
 from ._errors import UnsupportedError
-from ._forward import (NOT_KEPT, check_together, launches, open_paths, paths,
-                       remember, result_strides, scratch_place)
+from ._forward import NOT_KEPT, open_paths, paths
+from ._launch import (check_together, launches, remember, result_strides,
+                      scratch_place)
+from ._libraries import library_of
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import _cache, _native
-from ._arrays import Array, library_of
+from ._arrays import Array
 from ._bindings import Binding, buffers, keep, result_handle
+from ._libraries import library_of
 from ._machines import record
 from ._problem import Problem, integer
 from ._streams import handle_of

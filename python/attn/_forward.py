@@ -1,227 +1,36 @@
 """Attention in one call, on arrays of any library.
 
-The first call of its kind describes and checks the arrays, compiles if need
-be, and binds a launch to their shapes.  Later calls of the same shapes,
-strides and options find the launch in a table and only fill in addresses.  For
-PyTorch tensors that takes a few microseconds of Python; see `_torch_path`.
+For PyTorch tensors the second and later calls of a kind take a few microseconds
+of Python (`_torch_path`); all others go the long way (`_launch`).
 """
 
 from __future__ import annotations
 
 import importlib
-import math
 import os
-import threading
-from typing import Any, Collection, Hashable, NamedTuple, Optional, Sequence
+from typing import Any, Optional, Sequence
 
-from ._arrays import (Array, Library, Paths, check_layout, library_of,
-                      place_of, result_dtype)
-from ._bindings import Binding, bind_attention
-from ._dlpack import row_major
+from . import _kept
+from ._arrays import Library
 from ._errors import UnsupportedError
+from ._launch import NAMES, launch, prepare, words_of
+from ._libraries import library_of
 from ._problem import mask_name, scale_number
-from ._streams import handle_of
+from ._torch_arrays import TorchLibrary
+from ._torch_path import Paths, make_paths
 
 #: What JAX is told who asks for weights.
 NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
             "keep them for PyTorch and CuPy")
-#: More kinds of call than this, and the oldest are bound anew.
-MOST_LAUNCHES = 1024
-NAMES = ("q", "k", "v", "o", "lse", "lse_low")
-#: Arrays with one number of f32 for each query, and with several.
-STATISTICS = ("lse", "lse_low", "dlse")
-OF_F32 = (*STATISTICS, "block_rows")
 
-_lock = threading.Lock()
-#: Bound calls, forward and backward, by all that they depend on.
-launches: dict[Hashable, Any] = {}
 #: What calls on tensors of a type go through first: see `_torch_path`.
 paths: dict[type, Paths] = {}
 
 
-def remember(table: dict[Hashable, Any], key: Hashable, value: Any) -> None:
-    """Adds to a table that other threads read without a lock."""
-    with _lock:
-        while len(table) >= MOST_LAUNCHES:
-            table.pop(next(iter(table)))
-        table[key] = value
-
-
 def open_paths(kind: type, library: Library) -> None:
     """From now on calls on arrays of this type try the short ways first."""
-    if kind not in paths:
-        made = library.make_paths()
-        if made is not None:
-            paths[kind] = made
-
-
-def result_strides(sizes: Sequence[int],
-                   like: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a dense array whose dimensions lie in the order of `like`,
-    the innermost last: [b, n, h, d] memory stays that, also where `like` is a
-    slice of a packed array.
-
-    >>> result_strides((2, 8, 100, 64), (153600, 64, 1536, 1))
-    (51200, 64, 512, 1)
-    """
-    outer = range(len(sizes) - 1)
-    if all(like[dim] > 0 for dim in outer if sizes[dim] > 1):
-        order = sorted(outer, key=lambda dim: -(like[dim] or math.inf))
-    else:  # repeated rows have no order
-        order = list(outer)
-    strides = [1] * len(sizes)
-    step = max(sizes[-1], 1)
-    for dim in reversed(order):
-        strides[dim] = step
-        step *= max(sizes[dim], 1)
-    return tuple(strides)
-
-
-class Call(NamedTuple):
-    """A kind of call, bound: the launch, and the results it allocates: o, and
-    so many words of lse."""
-
-    binding: Binding
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    lse_sizes: tuple[int, ...]
-    lse_words: int
-
-
-def check_together(named: Sequence[tuple[str, Array]],
-                   written: Collection[str]) -> None:
-    """What must hold before the library can compare shapes."""
-    for name, array in named:
-        check_layout(array, name, written=name in written)
-        rank = 3 if name in STATISTICS else 4
-        if len(array.sizes) != rank:
-            shapes = ", ".join(f"{n} {a.shape}" for n, a in named)
-            raise ValueError(
-                f"expects {name} of rank {rank}, but got {shapes}; shapes are "
-                f"q [batch, heads, queries, head_dim], k [batch, kv_heads, "
-                f"keys, head_dim], v [batch, kv_heads, keys, head_dim_v]")
-    main = [(n, a) for n, a in named if n not in OF_F32]
-    dtype = next(a.dtype for n, a in main if n == "q")
-    result = result_dtype(dtype)
-    if any(a.dtype != (result if n in ("o", "do") else dtype)
-           for n, a in main):
-        texts = ", ".join(f"{n} {a.dtype}" for n, a in main)
-        rule = "" if result == dtype else f" of q, k and v, and o of {result}"
-        raise TypeError(f"expects one element type{rule}, but got {texts}")
-    for name, array in named:
-        if name in OF_F32 and array.dtype != "f32":
-            raise TypeError(f"expects {name} of f32, but got {array.dtype}")
-    if len({a.device for _, a in named}) > 1:
-        places = ", ".join(f"{n} on GPU {a.device}" for n, a in named)
-        raise ValueError(f"expects all arrays on one GPU, but got {places}")
-
-
-def _bind(arrays: Sequence[Array], *options: Any) -> Binding:
-    return bind_attention("forward", dict(zip(NAMES, arrays)), NAMES,
-                          *options)
-
-
-def words_of(return_lse: Any, return_lse_low: Any) -> int:
-    """How many words of lse are results."""
-    return 2 if return_lse_low else int(bool(return_lse))
-
-
-def _prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
-             lse_words: int, *options: Any) -> Call:
-    """Checks and binds.  A result, o or a word of lse, that is to be allocated
-    is bound at address 0, which is as well aligned as what allocators give."""
-    written = NAMES[3:]
-    check_together([*zip(NAMES, arrays),
-                    *((name, a) for name, a in zip(written, results)
-                      if a is not None)], written)
-    q, _, v = arrays
-    sizes = (*q.sizes[:3], v.sizes[3])
-    strides = result_strides(sizes, q.strides)
-    lse_sizes = sizes[:3]
-    o, *words = results
-    bound = [o or Array(0, result_dtype(q.dtype), sizes, strides, q.device,
-                        None)]
-    for word in words[:lse_words]:
-        bound.append(word or Array(0, "f32", lse_sizes, row_major(lse_sizes),
-                                   q.device, None))
-    return Call(_bind([*arrays, *bound], *options), sizes, strides, lse_sizes,
-                lse_words)
-
-
-def scratch_place(scratch: Any, stream: int, device: int
-                  ) -> tuple[int, int]:
-    """Address and bytes of scratch for a launch beside q on this GPU."""
-    described = library_of(scratch).describe(scratch, "scratch", stream,
-                                             written=True)
-    if described.device != device:
-        raise ValueError(
-            f"expects all arrays on one GPU, but got scratch on GPU "
-            f"{described.device} and q on GPU {device}")
-    return place_of(described, "scratch")
-
-
-def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
-           scale: Optional[float] = None, lse_words: int = 0,
-           out: Any = None, lse: Any = None, lse_low: Any = None,
-           machine: Optional[str] = None, schedule: Optional[str] = None,
-           precision: Optional[str] = None, scratch: Any = None,
-           stream: Any = None) -> tuple[tuple[Any, ...], Call]:
-    """One call, gradients not considered: o and so many words of lse, and what
-    was bound.  With `lse` there is a word, with `lse_low` there are two."""
-    library = library_of(q)
-    handle = library.stream_of(q) if stream is None else handle_of(stream)
-
-    def describe(array: Any, name: str) -> Array:
-        return library_of(array).describe(array, name, handle,
-                                          written=name not in "qkv")
-
-    inputs = [describe(array, name)
-              for name, array in zip(NAMES, (q, k, v))]
-    if stream is not None:
-        handle_of(stream, inputs[0].device)
-    names = NAMES[3:4 + lse_words]
-    results = [out, lse, lse_low][:len(names)]
-    given = [None if array is None else describe(array, name)
-             for name, array in zip(names, results)]
-    place = None if scratch is None else scratch_place(scratch, handle,
-                                                       inputs[0].device)
-    options = (mask, scale, machine, schedule, precision)
-    # An alignment of more than 16 bytes helps nobody.
-    key = (options, lse_words, *(
-        a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
-        for a in (*inputs, *given)))
-    call = launches.get(key)
-    if call is None:
-        call = _prepare(inputs, given, lse_words, *options)
-        remember(launches, key, call)
-
-    arrays, made = [*inputs], []
-    dtype = inputs[0].dtype
-    result = result_dtype(dtype)
-    for number, name in enumerate(names):
-        array = given[number]
-        if array is not None:
-            arrays.append(array)
-            continue
-        if name == "o":
-            results[number] = library.empty(
-                q, call.sizes, call.strides,
-                None if result == dtype else result, handle, "out")
-        else:
-            results[number] = library.empty(
-                q, call.lse_sizes, row_major(call.lse_sizes), "f32", handle,
-                name)
-        made.append(describe(results[number], name))
-        arrays.append(made[-1])
-    binding = call.binding
-    if any(a.address & 15 for a in made):  # an allocator of another taste
-        binding = _bind(arrays, *options)
-    binding.launch([array.address for array in arrays], handle, place)
-    if stream is not None:
-        for array in (q, k, v, *results, scratch):
-            if array is not None:
-                library_of(array).used_on(array, handle)
-    return tuple(results), call
+    if kind not in paths and isinstance(library, TorchLibrary):
+        paths[kind] = make_paths(library)
 
 
 def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
@@ -267,7 +76,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     window      (left, right): with keys - queries = s, query i sees keys from
                 i + s - left to i + s + right; None is no bound
     mask        the same by name: "none", "causal", "causal_bottom_right",
-                "window<L, R>"
+                "window<L, R>", and "prefix<P>": keys j < P, and those of
+                "causal_bottom_right"
     scale       of the scores; 1/sqrt(head_dim) unless given
     return_lse  also give the natural log of the sum of exponentials, f32
     return_lse_low  and its low word: what lse lacks as an f32, so that
@@ -330,10 +140,9 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                          return_lse_low=words == 2, **options)
     library.refuse_gradient(q, k, v, out, lse, lse_low)
     if keep_weights:
-        keep = importlib.import_module("attn._kept").launch
-        return keep(q, k, v, with_low=words == 2, out=out, lse=lse,
-                    lse_low=lse_low, scratch=scratch, stream=stream,
-                    **options)
+        return _kept.launch(q, k, v, with_low=words == 2, out=out, lse=lse,
+                            lse_low=lse_low, scratch=scratch, stream=stream,
+                            **options)
     open_paths(type(q), library)
     results, _ = launch(q, k, v, lse_words=words, out=out, lse=lse,
                         lse_low=lse_low, scratch=scratch, stream=stream,
@@ -356,17 +165,10 @@ def scratch_bytes(q: Any, k: Any, v: Any, *, causal: bool = False,
     handle = library.stream_of(q)
     inputs = [library_of(array).describe(array, name, handle)
               for name, array in zip(NAMES, (q, k, v))]
-    call = _prepare(inputs, (None,) * 3, words_of(return_lse, return_lse_low),
-                    mask_name(causal, window, mask), scale_number(scale),
-                    machine, schedule, precision)
+    call = prepare(inputs, (None,) * 3, words_of(return_lse, return_lse_low),
+                   mask_name(causal, window, mask), scale_number(scale),
+                   machine, schedule, precision)
     return call.binding.scratch_bytes
 
 
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-    launches.clear()
-    paths.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=paths.clear)

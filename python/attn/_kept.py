@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Hashable, Optional
 
-from ._arrays import Array, library_of, result_dtype
+from ._arrays import Array, result_dtype
 from ._bindings import Binding, bind_attention
 from ._dlpack import row_major
-from ._forward import (check_together, launches, remember, result_strides,
-                       scratch_place)
+from ._launch import (check_together, launches, remember, result_strides,
+                      scratch_place)
+from ._libraries import library_of
 from ._streams import handle_of
 
 PLACES = ("q", "k", "v", "o", "lse", "lse_low", "weights", "block_rows")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from ._arrays import (Array, Library, Paths, type_name, wrong_dtype,
-                      wrong_place)
+from ._arrays import Array, Library, type_name, wrong_dtype, wrong_place
 
 #: What divides the address of scratch.
 SCRATCH_BYTES = 256
@@ -116,10 +115,6 @@ class TorchLibrary(Library):
                 f"got one with requires_grad; attn.torch.attention is "
                 f"differentiable, or detach() the tensors, or call it under "
                 f"torch.no_grad()")
-
-    def make_paths(self) -> Paths:
-        from ._torch_path import make_gradient_path, make_path
-        return Paths(make_path(self), make_gradient_path(self))
 
     def _stream(self, handle: int, device: Any) -> Any:
         if handle == 0:

@@ -35,10 +35,11 @@ import torch
 from torch import Tensor
 
 from . import _backward, _machines, _plan
-from ._arrays import library_of
 from ._band import Band, band, window
 from ._errors import UnsupportedError
-from ._forward import open_paths, paths, remember, result_strides
+from ._forward import open_paths, paths
+from ._launch import remember, result_strides
+from ._libraries import library_of
 from ._problem import Problem
 from ._torch_path import GradientPath
 
@@ -321,6 +322,8 @@ def flash_takes(q: Tensor, k: Tensor, v: Tensor, mask: str,
     if not scale > 0:
         return False
     queries, keys = q.shape[2], k.shape[2]
+    if band(mask, queries, keys).open_keys:
+        return False
     if mask == "causal":  # its causal is the one from the bottom right
         return queries == keys
     sides = window(mask)
@@ -459,8 +462,9 @@ def _composed_batch(inputs: list[Tensor], low: Optional[Tensor],
             p.sub_(centre[..., None]).mul_(scale).sub_(rest[..., None]).exp_()
         hidden = None
         if masked:
-            hidden = _hidden(visible, start, stop, first, last, q.device)
-            hidden = hidden.repeat(group, 1)
+            query = torch.arange(start, stop, device=q.device)[:, None]
+            key = torch.arange(first, last, device=q.device)[None, :]
+            hidden = ~visible.sees(query, key).repeat(group, 1)
             p.masked_fill_(hidden, 0)
         wide_dv[:, first:last] += _product(p.to(q.dtype).mT, do_rows, wide)
 
@@ -477,11 +481,3 @@ def _composed_batch(inputs: list[Tensor], low: Optional[Tensor],
         dq[:, :, start:stop] = rows_dq.view(batch, heads, stop - start, d)
     dk.copy_(wide_dk.mul_(scale).view(dk.shape))
     dv.copy_(wide_dv.view(dv.shape))
-
-
-def _hidden(visible: Band, start: int, stop: int, low: int, high: int,
-            device: torch.device) -> Tensor:
-    """[stop - start, high - low]: whether a query does not see a key."""
-    query = torch.arange(start, stop, device=device)[:, None]
-    key = torch.arange(low, high, device=device)[None, :]
-    return (key < query + visible.first) | (key > query + visible.last)

@@ -23,6 +23,7 @@ from torch.autograd import forward_ad
 
 from . import _errors, _forward, _kept, _torch_backward
 from ._dlpack import row_major
+from ._launch import result_strides
 from ._shapes import check_shapes
 
 LEAST_TORCH = (2, 5)
@@ -101,8 +102,7 @@ def _forward_fake(q: Tensor, k: Tensor, v: Tensor, mask: str,
                   schedule: Optional[str]) -> tuple[Tensor, Tensor]:
     check_shapes(q.shape, k.shape, v.shape)
     sizes = (*q.shape[:3], v.shape[3])
-    o = q.new_empty_strided(sizes,
-                            _forward.result_strides(sizes, q.stride()),
+    o = q.new_empty_strided(sizes, result_strides(sizes, q.stride()),
                             dtype=_result_dtype(q))
     if not with_lse:
         return o, _no_lse(q)

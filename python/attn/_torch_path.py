@@ -2,7 +2,7 @@
 
 Everything that a launch depends on but addresses is the key of a table: one
 look-up, one allocation for each result, one call into the library.  A miss, and
-whatever looks unusual, goes the long way through `_forward.launch` or
+whatever looks unusual, goes the long way through `_launch.launch` or
 `_backward.launch`.
 """
 
@@ -12,7 +12,7 @@ import ctypes
 from typing import (Any, Callable, Hashable, NamedTuple, Optional, Sequence,
                     Union)
 
-from . import _forward, _native
+from . import _launch, _native
 from ._bindings import Binding
 from ._dlpack import row_major
 from ._problem import mask_name, scale_number
@@ -92,14 +92,14 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
         library.refuse_gradient(q, k, v)
         (causal, scale, window, mask, lse_words, machine, schedule,
          precision) = options
-        results, call = _forward.launch(
+        results, call = _launch.launch(
             q, k, v, mask=mask_name(causal, window, mask),
             scale=scale_number(scale), lse_words=lse_words,
             machine=machine, schedule=schedule, precision=precision)
         o = results[0]
         if key is not None:
             binding = call.binding
-            _forward.remember(table, key, Bound(
+            _launch.remember(table, key, Bound(
                 binding.handle, binding.count, binding.pack, call.sizes,
                 call.strides, o.dtype, o.device, o.get_device(),
                 call.lse_sizes, row_major(call.lse_sizes), lse_words, binding))
@@ -220,7 +220,7 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
         if kind is None:
             return
         try:
-            _forward.remember(table, kind[0], way)
+            _launch.remember(table, kind[0], way)
         except TypeError:  # an option that is a list
             return
 
@@ -281,3 +281,14 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
         return dq, dk, dv
 
     return GradientPath(gradients, remember, remember_launch)
+
+
+class Paths(NamedTuple):
+    """What later calls on tensors go through first."""
+
+    forward: Callable[..., Any]
+    backward: GradientPath
+
+
+def make_paths(library: TorchLibrary) -> Paths:
+    return Paths(make_path(library), make_gradient_path(library))

@@ -58,7 +58,8 @@ struct Options {
                        cl::cat(category)};
   cl::opt<std::string> mask{
       "mask", cl::value_desc("mask"),
-      cl::desc("none, causal, causal_bottom_right or window<L, R>"),
+      cl::desc("none, causal, causal_bottom_right, window<L, R> or "
+               "prefix<P>"),
       cl::init("none"), cl::cat(category)};
   cl::opt<bool> lse{"lse", cl::desc("The log-sum-exp is a result too"),
                     cl::cat(category)};
@@ -174,7 +175,7 @@ static int readProblem(const Options &options, Problem &problem) {
   auto parsedMask = parseMask(options.mask);
   if (!parsedMask)
     return fail("expects a known mask, but got '" + options.mask + "'",
-                "known masks: none, causal, causal_bottom_right, window<L, R>");
+                "known masks: " + std::string(kMaskNames));
   if (options.causal && options.mask.getNumOccurrences() &&
       options.mask != "causal")
     return fail("expects --causal or --mask, but got both");

@@ -67,15 +67,13 @@ def typed(by_type, everywhere):
 def works(run):
     """What compiles to a kernel: a row for each schedule."""
     names = [row[0] for row in machine_rows(run)[1:]]
-    found, asked, having = {}, set(), {family: [] for family in FAMILIES}
+    found, having = {}, {family: [] for family in FAMILIES}
     for machine in names:
         for direction, dtypes in DTYPES.items():
             for dtype in dtypes:
                 for plan in plans(run, machine, dtype, direction):
                     schedule = plan["schedule"]
-                    if "on_request" in plan:
-                        asked.add(schedule)
-                    kernel = plan.get("kernel") or plan.get("on_request")
+                    kernel = plan.get("kernel")
                     if not kernel:
                         continue
                     family = kernel[len(schedule) + 1:]
@@ -84,9 +82,9 @@ def works(run):
                     for known in (on, having[family]):
                         if machine not in known:
                             known.append(machine)
-    rows = [[f"`{schedule}`" + (", if asked for" if schedule in asked else ""),
-             direction, *(typed(found[direction, schedule].get(family, {}),
-                                having[family]) for family in FAMILIES)]
+    rows = [[f"`{schedule}`", direction,
+             *(typed(found[direction, schedule].get(family, {}),
+                     having[family]) for family in FAMILIES)]
             for direction, schedule in sorted(
                 found, key=lambda key: (key[0] == "backward", key[1]))]
     planned = [name for name in names

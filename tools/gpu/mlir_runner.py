@@ -82,9 +82,8 @@ CASES = [
     Case("memref-streamed", "memref", "bf16", rows=77,
          schedule="streamed_query", holds="streamed_query"),
     Case("memref-cluster", "memref", "bf16", rows=300, heads=2, kv_heads=1,
-         dim=128, lse=True, schedule="cluster, query = 64, key = 64, stages = 2, "
-         "query_stages = 2, cluster = 2, staging = 64, ping_pong = 0, "
-         "overlap = 1, persistent = 1", holds="cluster_wgmma"),
+         dim=512, lse=True, schedule="column_split, cluster = 2",
+         holds="column_split_wgmma"),
     Case("memref-wide", "memref", "bf16", rows=130, heads=2, kv_heads=2, dim=512,
          causal=True, schedule="output_spill", holds="output_spill"),
     Case("memref-beside-others", "memref", "f16", doubles=True,

@@ -33,8 +33,6 @@ FORWARD = (
     Line("", (BF16, F16, F32), 256, 256),
     Line("flash", (BF16, F16, F32), 128, 128),
     Line("flash, query = 64, key = 64, overlap = 0", (BF16, F16), 64, 64),
-    Line("cluster, query = 128, key = 128, cluster = 2", (BF16, F16), 128,
-         128),
     Line("streamed_query", (BF16, F16), 320, 320),
     Line("column_split, query = 128, key = 128, group = 2, cluster = 1",
          (BF16, F16), 512, 512),

@@ -35,9 +35,6 @@ void renderMachinesJson(llvm::raw_ostream &out);
 std::string describe(const Problem &problem);
 std::string bytesText(double bytes);
 std::string secondsText(double seconds);
-/// The kernel of a plan that is not chosen unless somebody asks for it; empty
-/// if there is none.
-std::string onRequest(const PlanReport &report, const Plan &plan);
 /// The plan that would be built: the best with a kernel, else the best.
 const Plan *chosen(const PlanReport &report);
 

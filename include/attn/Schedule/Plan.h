@@ -124,6 +124,9 @@ std::string decision(std::string_view schedule, const Tiles &tiles);
 /// tile parameters.
 std::vector<std::string> scheduleNames();
 std::vector<std::string> scheduleNames(Direction direction);
+/// ", which ..": what to ask for instead of a schedule that there was; empty if
+/// there was none of this name.
+std::string whatReplaced(std::string_view schedule);
 std::vector<std::string> tileNames(std::string_view schedule);
 /// Whether a tile parameter may be 0: a choice, or a size of nothing at all.
 bool mayBeZero(std::string_view schedule, std::string_view tile);

@@ -81,9 +81,6 @@ struct Form {
   Launches (*launches)(const Tiles &tiles) = oneLaunch;
   /// Which problems and tiles the kernel builder accepts (all, if null).
   bool (*hasKernel)(const Problem &problem, const Tiles &tiles) = nullptr;
-  /// Whether the kernel runs only if its schedule is named, because it is
-  /// slower than predicted.
-  bool isOnRequest = false;
 
   /// All parameters, in the order in which tiles print.
   std::vector<Parameter> parameters() const;

@@ -21,65 +21,41 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       stages(request.tiles.get("stages")),
       queryStages(request.tiles.get("query_stages")),
       staging(request.tiles.get("staging")),
-      cluster(request.tiles.get("cluster", 1)),
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
       persistent(request.tiles.get("persistent") != 0),
       groups(query / kGroupRows),
-      budget(registerBudget(groups, transposes || (cluster > 1 && groups == 2),
-                            splits)),
+      budget(registerBudget(groups, transposes, splits)),
       helperWarps(budget.helperWarps()),
       dim(llvm::alignTo(problem.headDim,
                         splits ? kColumns
                                : 8 * kStepBytes /
                                      element.getIntOrFloatBitWidth())),
       dimV(llvm::alignTo(problem.headDimV, kColumns)),
-      landing(splits ? landingOf(problem, key) : Landing()) {
-  // A producer that loads parts for all needs more registers.  Beside two
-  // warpgroups these take them from the consumers, as `budgetOf` says.
-  constexpr int64_t registersOfBusy = 40;
-  if (isInCluster() && groups == 1)
-    budget.producer = registersOfBusy;
-}
+      landing(splits ? landingOf(problem, key) : Landing()) {}
 
 KernelOp FlashFrame::declare() {
   int64_t queryRows = splits ? landing.rows : query;
   int64_t keyRows = splits ? landing.rows : key;
   arguments.map(b, "q", queryRows, problem.headDim, element);
-  arguments.map(b, "k", keyRows / partsOfRows(dim), problem.headDim, element);
-  arguments.map(b, "v", keyRows / partsOfRows(dimV), problem.headDimV, element);
+  arguments.map(b, "k", keyRows, problem.headDim, element);
+  arguments.map(b, "v", keyRows, problem.headDimV, element);
   if (splits)
     arguments.operand("o", outputElement());
   else
     arguments.map(b, "o", kGroupRows, problem.headDimV, outputElement());
   if (problem.lse)
     declareLse(arguments, b, problem);
-  // Clusters take tiles by their numbers.
-  if (persistent && !isInCluster())
+  if (persistent)
     arguments.pointer(kCounterRole, b.getI32Type());
-  declareProblem(arguments, b, problem.mask.kind);
+  declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(
       b, request, kWarpsPerGroup * (groups + budget.others));
-  if (isInCluster()) {
-    kernel.setCluster(uint32_t(cluster));
-    // Where nobody draws tiles, who begins late ends late; so the grid is to
-    // have only blocks that run at once.  Multiprocessors come in pairs, of
-    // which a machine has a whole number, but not in fours.
-    kernel.setCooperative(persistent && cluster > 2);
-  }
   reserve();
   queries = arguments.get(b, "queries");
-  band.emplace(b, arguments, problem.mask.kind);
-  blocks.emplace(*band, queries, query * cluster, key, isInCluster());
-  if (isInCluster())
-    rank = b.wrap(ClusterRankOp::create(b, b.getI32Type()));
+  band.emplace(b, arguments, problem.mask);
+  blocks.emplace(*band, queries, query, key);
   return kernel;
-}
-
-// Panels for each need half as many boxes as rows of all panels.
-int64_t FlashFrame::partsOfRows(int64_t columns) const {
-  int64_t panel = SmemType::kPanelBytes * 8 / element.getIntOrFloatBitWidth();
-  return llvm::divideCeil(columns, panel) % cluster == 0 ? 1 : cluster;
 }
 
 Type FlashFrame::outputElement() const {
@@ -91,19 +67,6 @@ Value FlashFrame::map(StringRef operand) const {
 }
 
 Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
-
-attn::Tile FlashFrame::ownOf(const Tile &tile) const {
-  Tile own = tile;
-  if (isInCluster())
-    own.row = tile.row + rank * query;
-  return own;
-}
-
-Share FlashFrame::shareOf(const Tile &tile, Scalar groupRow) const {
-  if (isInCluster())
-    groupRow = groupRow + rank * query;
-  return blocks->ofGroup(b, tile.row, groupRow);
-}
 
 void FlashFrame::reserve() {
   auto alloc = [&](StringRef name, int64_t stages, int64_t rows,
@@ -150,11 +113,8 @@ void FlashFrame::reserve() {
   else
     buffersO = {alloc("staging", 1, query, staging, outputElement())};
   ringQ = Ring(b, "query", queryStages, readers);
-  ringK =
-      Ring(b, "key", stages, readers * cluster, /*writers=*/1, isInCluster());
-  ringLoadedV =
-      Ring(b, "value", stages, (transposes ? helperWarps : readers) * cluster,
-           /*writers=*/1, isInCluster());
+  ringK = Ring(b, "key", stages, readers);
+  ringLoadedV = Ring(b, "value", stages, transposes ? helperWarps : readers);
   ringV = transposes ? Ring(b, "value_transposed", stages, readers,
                             /*writers=*/helperWarps)
                      : ringLoadedV;

@@ -3,13 +3,6 @@
 // The frame of flash on wgmma (flash_wgmma.cpp): its sizes and arguments, the
 // buffers, and the rings through which the roles hand them to each other.
 //
-// Clusters.  The blocks of a cluster take a tile of all their rows together;
-// each has its own queries and results, from its rank times `query` on.  Keys
-// and values they load together, each a part of every block of them for all,
-// and all multiply all of what is loaded.  So their producers go through the
-// same tiles, and a slot of a ring of keys or values is empty when the
-// consumers of all have handed it back.
-//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_FLASH_FLASHFRAME_H
@@ -34,11 +27,6 @@ struct FlashFrame {
   mlir::Value map(llvm::StringRef operand) const;
   /// Receives a tile; everybody but the producer does.
   Tile pop(Place message) const;
-  /// What the block has of the tile of a cluster.
-  Tile ownOf(const Tile &tile) const;
-  /// The blocks of keys of a warpgroup's rows in the block.
-  Share shareOf(const Tile &tile, Scalar groupRow) const;
-  bool isInCluster() const { return cluster > 1; }
   /// Whether warps beside the producer rewrite what it loads.
   bool hasHelper() const { return transposes || splits; }
   /// The warps of the first warpgroup.
@@ -56,7 +44,6 @@ struct FlashFrame {
   bool transposes; ///< values have 8 bits
   bool splits;     ///< operands are f32 and come in parts of bf16
   int64_t query, key, stages, queryStages, staging;
-  int64_t cluster; ///< blocks of a cluster
   bool overlap, pingPong, persistent;
   int64_t groups; ///< consumer warpgroups
   RegisterBudget budget;
@@ -66,7 +53,6 @@ struct FlashFrame {
 
   Arguments arguments;
   Scalar queries;
-  Scalar rank; ///< of the block in its cluster, if there is one
   std::optional<KeyBand> band;
   std::optional<TileBlocks> blocks;
   mlir::Value queue;
@@ -86,9 +72,6 @@ struct FlashFrame {
 
 private:
   void reserve();
-  /// Into how many parts of rows a cluster deals out blocks with so many
-  /// columns: 1 if each loads panels.
-  int64_t partsOfRows(int64_t columns) const;
 };
 
 /// The producer (FlashProducer.cpp): draws tiles, tells the other roles, starts

@@ -7,10 +7,6 @@
 // It draws a tile as late as the answer is still there in time: who is done
 // first is to have the next.
 //
-// The producers of a cluster work out the same tile by themselves: of C
-// clusters number c takes tiles c, 2C - 1 - c, 2C + c, 4C - 1 - c, .., back and
-// forth, since under a mask every tile is as long as the one before or shorter.
-//
 //===----------------------------------------------------------------------===//
 
 #include "Flash/FlashFrame.h"
@@ -24,20 +20,15 @@ namespace {
 class Producer {
 public:
   explicit Producer(const FlashFrame &frame)
-      : f(frame), b(frame.b),
-        order(b, f.arguments, f.problem, f.query * f.cluster,
-              std::max<int64_t>(1, f.request.sms / f.cluster),
-              f.request.l2Bytes) {}
+      : f(frame), b(frame.b), order(b, f.arguments, f.problem, f.query,
+                                    f.request.sms, f.request.l2Bytes) {}
 
   void produce() {
-    Scalar number = b.programId(0);
-    if (f.isInCluster())
-      number = number / f.cluster;
-    Tile first = order.at(b, number);
+    Tile first = order.at(b, b.programId(0));
     Place writer = Place::writer(b), message = Place::reader(b);
     pushTile(b, f.queue, message, first);
-    Run run = f.blocks->ofTile(b, first.row);
-    loadKey(writer, first, keyHead(first), run.end - 1);
+    KeyWalk walk = f.blocks->walkOf(b, first.row);
+    loadKey(writer, first, keyHead(first), walk.first());
     loadQuery(writer, first);
 
     Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
@@ -45,8 +36,6 @@ public:
     SmallVector<Value> init = {first.row, first.head,   first.batch,   k.slot,
                                k.parity,  writer.slot,  writer.parity, q.slot,
                                q.parity,  message.slot, message.parity};
-    if (countsTiles())
-      init.push_back(number);
     b.repeat(
         init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) { return produceTile(s); });
@@ -59,14 +48,13 @@ private:
 
   void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
     f.ringK.load(b, place, f.map("k"), tile.batch, head, block * f.key,
-                 f.buffersK.front(), f.rank);
+                 f.buffersK.front());
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
     f.ringLoadedV.load(b, place, f.map("v"), tile.batch, head, block * f.key,
-                       f.bufferLoadedV, f.rank);
+                       f.bufferLoadedV);
   }
-  void loadQuery(Place place, const Tile &ofCluster) {
-    Tile tile = f.ownOf(ofCluster);
+  void loadQuery(Place place, const Tile &tile) {
     f.ringQ.load(b, place, f.map("q"), tile.batch, tile.head, tile.row,
                  f.buffersQ.front());
   }
@@ -77,22 +65,21 @@ private:
     Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
         message{at(9), at(10)};
     Scalar head = keyHead(tile);
-    Run run = f.blocks->ofTile(b, tile.row);
+    KeyWalk walk = f.blocks->walkOf(b, tile.row);
     auto load = [&](Scalar step, ValueRange p) -> SmallVector<Value> {
       Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
-      Scalar block = run.end - 1 - step;
+      Scalar block = walk.block(step);
       loadKey(k, tile, head, block);
-      loadValue(v, tile, head, block + 1);
+      loadValue(v, tile, head, walk.before(block));
       k = f.ringK.next(b, k);
       v = f.ringLoadedV.next(b, v);
       return {k.slot, k.parity, v.slot, v.parity};
     };
-    Scalar steps = run.end - run.begin;
+    Scalar steps = walk.steps();
     Scalar drawAt = f.blocks->stepsBeforeNext(b, tile.row, steps);
     ValueRange places =
         b.loop(b.i32(1), drawAt, {k.slot, k.parity, v.slot, v.parity}, load);
-    Scalar number = countsTiles() ? numberAfter(at(11), message) : Scalar();
-    Tile next = countsTiles() ? order.at(b, number) : drawNext();
+    Tile next = drawNext();
     pushTile(b, f.queue, message, next);
     if (f.band->hasFirst)
       places = b.loop(drawAt, steps, llvm::to_vector(places), load);
@@ -100,34 +87,17 @@ private:
     v = {b.wrap(places[2]), b.wrap(places[3])};
     Scalar more = b.i32(-1) < next.row;
     b.when(more, [&] {
-      loadKey(k, next, keyHead(next), f.blocks->ofTile(b, next.row).end - 1);
+      loadKey(k, next, keyHead(next), f.blocks->walkOf(b, next.row).first());
     });
-    loadValue(v, tile, head, run.begin);
+    loadValue(v, tile, head, walk.last());
     b.when(more, [&] { loadQuery(q, next); });
     k = f.ringK.next(b, k);
     v = f.ringLoadedV.next(b, v);
     q = f.ringQ.next(b, q);
     message = message.next(b, kTileMessages);
-    SmallVector<Value> result = {next.row, next.head,    next.batch,    k.slot,
-                                 k.parity, v.slot,       v.parity,      q.slot,
-                                 q.parity, message.slot, message.parity};
-    if (countsTiles())
-      result.push_back(number);
-    return result;
-  }
-
-  /// Whether the next tile follows from the number of the last one.
-  bool countsTiles() const { return f.isInCluster() && f.persistent; }
-
-  /// The number of the cluster's next tile, of which the message will tell: one
-  /// way from where slots are odd, and back.
-  Scalar numberAfter(Scalar number, Place message) {
-    static_assert(kTileMessages == 2);
-    Scalar clusters = b.gridSize(0) / f.cluster;
-    Scalar before = b.programId(0) / f.cluster;
-    Scalar behind = clusters - 1 - before;
-    Scalar isOdd = message.slot == b.i32(1);
-    return number + b.select(isOdd, behind, before) * 2 + 1;
+    return {next.row, next.head,    next.batch,    k.slot,
+            k.parity, v.slot,       v.parity,      q.slot,
+            q.parity, message.slot, message.parity};
   }
 
   Tile drawNext() {

@@ -212,14 +212,13 @@ private:
     Place q{at(3), at(4)}, message{at(5), at(6)};
     Scalar started = at(7);
     ValueRange carried = s.drop_front(8);
-    Share share = shareOf(tile, groupRow);
-    Tile own = ownOf(tile);
+    Share share = blocks->ofGroup(b, tile.row, groupRow);
     State state = unpack(b.choose(
         started, [&] { return llvm::to_vector(carried); },
-        [&] { return pack(startTile(unpack(carried), q, own, share)); }));
+        [&] { return pack(startTile(unpack(carried), q, tile, share)); }));
 
     Output output = noOutput();
-    walk(state, output, q, own, share);
+    walk(state, output, q, tile, share);
     if (queryStages > 1)
       ringQ.release(b, q);
 
@@ -232,15 +231,15 @@ private:
     // tile than what they come from.
     if (!problem.lseLow)
       finish();
-    Share nextShare = shareOf(next, groupRow);
+    Share nextShare = blocks->ofGroup(b, next.row, groupRow);
     Scalar joins = (b.i32(-1) < next.row) & b.boolean(overlap) &
                    turns.mayJoin(b, share, nextShare, stages);
     ValueRange after = b.choose(
         joins,
         [&] {
           Output last = output;
-          State crossed = crossBoundary(state, last, share.below, nextQ,
-                                        ownOf(next), nextShare);
+          State crossed =
+              crossBoundary(state, last, share.below, nextQ, next, nextShare);
           return pack(crossed, last);
         },
         [&] {
@@ -250,7 +249,7 @@ private:
         });
     if (problem.lseLow)
       finish();
-    storeTile(after.take_back(output.size()), end, own);
+    storeTile(after.take_back(output.size()), end, tile);
 
     SmallVector<Value> result = {next.row,       next.head,    next.batch,
                                  nextQ.slot,     nextQ.parity, message.slot,
@@ -262,8 +261,6 @@ private:
   /// Hands `count` blocks back unread: of K, with the turns they stand for, of
   /// V, or of both, block by block, as the producer loads them.
   void passOver(Scalar count, Place *k, Place *v) {
-    if (isInCluster()) // which goes in step
-      return;
     SmallVector<Value> init;
     for (Place *place : {k, v})
       if (place)
@@ -301,7 +298,7 @@ private:
     auto hide = [&] {
       return band->hide(b, scores, tile.row + warpRow, firstKey);
     };
-    if (problem.mask.kind != MaskKind::none)
+    if (!problem.mask.isOpen())
       return hide();
     // Only the keys' end can cut it, and often does not.
     return b.choose(
@@ -343,7 +340,7 @@ private:
             const Share &share) {
     // The block after the first, and where the loops end, going down.
     Scalar from = share.own.end - 1;
-    if (cutsMoreThanOne(problem.mask.kind, key, isInCluster())) {
+    if (cutsMoreThanOne(problem.mask, key)) {
       Scalar to = b.min(share.open.end, from);
       walkRun(state, output, q, tile, share, from, to, /*cut=*/true);
       from = to;

@@ -33,21 +33,20 @@ KernelOp GradientFrame::createKernel() {
 }
 
 KernelOp GradientFrame::createKernel(int64_t warps) {
-  declareProblem(arguments, b, problem.mask.kind);
+  declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(b, request, warps);
   enterSide();
   return kernel;
 }
 
 void GradientFrame::enterSide() {
-  MaskKind kind = problem.mask.kind;
   ownRows = arguments.get(b, ownsKeys ? "keys" : "queries");
   streamedRows = arguments.get(b, ownsKeys ? "queries" : "keys");
   sharers = arguments.get(b, "group");
   if (ownsKeys)
-    band.emplace(KeyBand::seeing(b, arguments, kind));
+    band.emplace(KeyBand::seeing(b, arguments, problem.mask));
   else
-    band.emplace(b, arguments, kind);
+    band.emplace(b, arguments, problem.mask);
   blocks.emplace(*band, ownRows, own, streamed);
 }
 
@@ -221,8 +220,8 @@ Shift GradientFrame::shiftColumns(Scalar slot) const {
 //===----------------------------------------------------------------------===//
 
 Walk GradientFrame::walkOf(const Tile &tile) const {
-  Run run = blocks->ofTile(b, tile.row);
-  Scalar steps = run.end - run.begin;
+  KeyWalk walk = blocks->walkOf(b, tile.row, walksUp);
+  Scalar steps = walk.steps();
   if (ownsKeys)
     steps = steps * sharers;
   Scalar walks = b.i32(0) < streamedRows;
@@ -231,12 +230,12 @@ Walk GradientFrame::walkOf(const Tile &tile) const {
     KeyBand::Keys seen = band->seenBy(b, tile.row, last);
     walks = seen.someFirst < seen.someEnd;
   }
-  return {run, ownsKeys ? tile.head * sharers : tile.head / sharers,
+  return {walk, ownsKeys ? tile.head * sharers : tile.head / sharers,
           b.select(walks, steps, b.i32(0))};
 }
 
 Scalar GradientFrame::firstBlock(const Walk &walk) const {
-  return walksUp ? walk.blocks.begin : walk.blocks.end - 1;
+  return walk.blocks.first();
 }
 
 Step GradientFrame::firstStep(const Walk &walk) const {
@@ -244,10 +243,9 @@ Step GradientFrame::firstStep(const Walk &walk) const {
 }
 
 Step GradientFrame::nextStep(const Walk &walk, const Step &step) const {
-  Scalar last = walksUp ? walk.blocks.end - 1 : walk.blocks.begin;
-  Scalar isLast = step.block == last;
+  Scalar isLast = step.block == walk.blocks.last();
   return {b.select(isLast, step.head + 1, step.head),
-          b.select(isLast, firstBlock(walk), step.block + (walksUp ? 1 : -1))};
+          b.select(isLast, firstBlock(walk), walk.blocks.behind(step.block))};
 }
 
 static BlockOfHead stripOf(const GradientFrame &f, bool fromEnd) {

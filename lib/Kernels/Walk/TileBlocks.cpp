@@ -38,24 +38,20 @@ Share TileBlocks::ofGroup(TileBuilder &b, Scalar tileRow,
   Scalar row = tileRow + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
   KeyBand::Keys seen = band.seenBy(b, row, last);
-  Run own = isInStep ? tile : of(b, seen);
+  Run own = of(b, seen);
   // Rows behind the end: one block, the last that comes, so that what is to be
   // passed over is above it, as it mostly is.
-  if (!isInStep) {
-    Scalar exists = row < queries;
-    own.end = b.select(exists, b.min(own.end, tile.end), tile.begin + 1);
-    own.begin = b.select(exists, b.max(own.begin, tile.begin), tile.begin);
-    own.end = b.max(own.end, tile.begin + 1);
-    own.begin = b.min(own.begin, own.end - 1);
-  }
+  Scalar exists = row < queries;
+  own.end = b.select(exists, b.min(own.end, tile.end), tile.begin + 1);
+  own.begin = b.select(exists, b.max(own.begin, tile.begin), tile.begin);
+  own.end = b.max(own.end, tile.begin + 1);
+  own.begin = b.min(own.begin, own.end - 1);
   Run open;
   open.end = b.min(b.max(seen.allEnd / key, own.begin), own.end);
   open.begin =
       band.hasFirst
           ? b.min(b.max(b.ceilDiv(seen.allFirst, key), own.begin), open.end)
           : own.begin;
-  if (isInStep)
-    return {own, open, b.i32(0), b.i32(0)};
   return {own, open, tile.end - own.end, own.begin - tile.begin};
 }
 

@@ -9,25 +9,18 @@
 // 192 on loads blocks 0 to 2; its warpgroups (rows 192, 256, 320) multiply 0 to
 // 1, 0 to 2 and 0 to 2, so the first passes over one block above its own.
 //
-// In step nobody passes over any: all warpgroups multiply all blocks of the
-// tile, and mask those that their own rows do not see.
-//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_WALK_TILEBLOCKS_H
 #define ATTN_LIB_KERNELS_WALK_TILEBLOCKS_H
 
+#include "Walk/KeyWalk.h"
 #include "Walk/Mask.h"
 
 namespace attn {
 
 /// Rows and warps of a warpgroup.
 inline constexpr int64_t kGroupRows = 64, kWarpsPerGroup = 4;
-
-/// A run of key blocks, `begin .. end - 1`.
-struct Run {
-  Scalar begin, end;
-};
 
 /// What a warpgroup does with the blocks of a tile, last block first: passes
 /// over `above`, multiplies those of `own`, passes over `below`.  Of its own
@@ -40,13 +33,15 @@ struct Share {
 class TileBlocks {
 public:
   /// For tiles of `query` rows out of `queries`, and blocks of `key` keys.
-  TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key,
-             bool isInStep = false)
-      : band(band), queries(queries), query(query), key(key),
-        isInStep(isInStep) {}
+  TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key)
+      : band(band), queries(queries), query(query), key(key) {}
 
   /// Blocks that the tile from a row on loads.
   Run ofTile(TileBuilder &builder, Scalar row) const;
+  /// The same, as it walks them.
+  KeyWalk walkOf(TileBuilder &builder, Scalar row, bool goesUp = false) const {
+    return KeyWalk(ofTile(builder, row), goesUp);
+  }
   /// Those that the tile sees: none, if it has no rows or they see nothing.
   Run seenByTile(TileBuilder &builder, Scalar row) const;
   /// The share of the warpgroup that begins `groupRow` rows into the tile.
@@ -61,16 +56,12 @@ private:
   KeyBand band;
   Scalar queries;
   int64_t query, key;
-  bool isInStep;
 };
 
 /// Whether blocks besides a warpgroup's first can be cut at the end of the keys
-/// it sees.  With the diagonal at multiples of its rows they cannot, unless it
-/// goes in step with rows that see more.
-inline bool cutsMoreThanOne(MaskKind mask, int64_t key, bool isInStep = false) {
-  if (mask == MaskKind::none)
-    return false;
-  return mask != MaskKind::causal || key % kGroupRows != 0 || isInStep;
+/// it sees.  With the diagonal at multiples of its rows they cannot.
+inline bool cutsMoreThanOne(const Mask &mask, int64_t key) {
+  return mask.hidesBehind() && !(mask.endsAtCorners() && key % kGroupRows == 0);
 }
 
 } // namespace attn

@@ -50,8 +50,6 @@ static constexpr int64_t kRoomForProducts = 226 * 1024;
 /// by 3 to 8; merged with outputs, 40 were by 24 under a window: 72 + 2·216 =
 /// 504.  Consumers of merged gradients keep P beside dP in 224: 56 + 2·224 =
 /// 504, where 40 for the producer were too few by 58 words, 56 are by 17.
-/// Producers of a cluster, which load parts for all, need 40, too: 24 were too
-/// few by 5 to 13; 32 are enough beside three warpgroups.
 RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, bool transposes,
                                     bool splits, bool merges) {
   if (merges && transposes)
@@ -99,10 +97,7 @@ RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
   bool transposes = needsTranspose(problem) && has(grid.body, Verb::transpose);
   bool drawsBlocks =
       grid.pipeline.width > 0 && problem.direction == Direction::forward;
-  bool loadsForAll = grid.pipeline.cluster > 1 && grid.pipeline.group == 1 &&
-                     grid.pipeline.warpgroups == 2;
-  return registerBudget(grid.pipeline.warpgroups,
-                        transposes || drawsBlocks || loadsForAll,
+  return registerBudget(grid.pipeline.warpgroups, transposes || drawsBlocks,
                         isSplit(grid, problem),
                         grid.pipeline.width > 0 && grid.pipeline.hasBeside);
 }
@@ -174,7 +169,7 @@ public:
     }
     if (how.group > 1 || how.reusesPlaces)
       rings.push_back(how.warpgroups);
-    if (isSplit && problem.mask.kind == MaskKind::window)
+    if (isSplit && problem.mask.hidesBefore())
       registers += kWindowRegisters;
     if (isSplit) {
       Landing landing = landingOf(problem, keys);
@@ -491,7 +486,7 @@ int64_t heldDescriptors(const Node &grid, const Problem &problem) {
   bool isWhole = grid.pipeline.width == 0 && grid.pipeline.units == 0 &&
                  !std::any_of(grid.body.begin(), grid.body.end(), isCut);
   if (!isWhole || grid.axis == Axis::Key || steps > kMostKeptDescriptors ||
-      problem.mask.kind != MaskKind::window)
+      !problem.mask.hidesBefore())
     return 0;
   return std::max<int64_t>(4, 3 * steps - 9);
 }

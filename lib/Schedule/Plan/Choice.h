@@ -45,14 +45,12 @@ struct Space {
   const Problem &problem;
   const Machine &machine;
   const Form &form;
-  bool isAskedFor = false;
   std::string kernel = kernelFor(kind, family);
 
-  /// The kernel that may be chosen for tiles.
+  /// The kernel for tiles, if there is one.
   std::string kernelOf(const Tiles &tiles) const {
-    bool isChoice = isAskedFor || !form.isOnRequest;
     bool isWritten = !form.hasKernel || form.hasKernel(problem, tiles);
-    return isChoice && isWritten ? kernel : "";
+    return isWritten ? kernel : "";
   }
 };
 

@@ -36,7 +36,7 @@ decideWhole(const ScheduleKind &kind, const Problem &problem,
     for (const Form &form : kind.forms) {
       if (!form.serves(family) || !form.hasAll(tiles) || !takes(form, problem))
         continue;
-      Space space = {kind, family, problem, machine, form, /*isAskedFor=*/true};
+      Space space = {kind, family, problem, machine, form};
       std::optional<Decision> one = decisionOf(space, tiles, reason);
       if (one && (!decided || decided->kernel.empty()))
         decided = std::move(one);

@@ -234,7 +234,8 @@ std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
     std::string names = join(scheduleNames(problem.direction));
     error = "expects a schedule out of " + (names.empty() ? "none" : names) +
             ", but got '" + std::string(schedule) + "'" +
-            (kind ? ", which is " + std::string(name(kind->direction)) : "");
+            (kind ? ", which is " + std::string(name(kind->direction))
+                  : whatReplaced(schedule));
     return std::nullopt;
   }
   Calibration calibration;
@@ -245,9 +246,8 @@ std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
       if (!form.serves(family) || !form.hasAll(tiles) || !takes(form, problem))
         continue;
       hasFamily = true;
-      priceAll({*kind, family, problem, machine, form,
-                /*isAskedFor=*/true},
-               calibration, tiles, outcome);
+      priceAll({*kind, family, problem, machine, form}, calibration, tiles,
+               outcome);
       break;
     }
   }

@@ -82,6 +82,13 @@ Launches attn::oneLaunch(const Tiles &tiles) {
   return oneLaunch(GridForm::tiles, tiles.get("query"));
 }
 
+std::string attn::whatReplaced(std::string_view schedule) {
+  if (schedule == "cluster")
+    return ", which was never faster than flash and is gone: ask for flash, "
+           "or for column_split where rows are wider than a block";
+  return "";
+}
+
 static Parameter parameter(std::string name, std::vector<int64_t> values,
                            int64_t unit, int64_t least, int64_t most) {
   return {std::move(name), std::move(values), unit, least, most};

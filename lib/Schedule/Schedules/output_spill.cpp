@@ -6,14 +6,10 @@
 // which it goes for every block of keys.  Words, with strips of `query` and
 // blocks of `key`:
 //
-//   reduce = 0   2N²d/query + 3N²d/key            read, rescaled and written
-//   reduce = 1   3N²d/query + 3N²d/key + 2Nd      added from afar
+//   2N²d/query + 3N²d/key                         (less Nd)
 //
-// (the first less Nd, both with statistics).  Adding needs the final maximum of
-// every row; hence a pass over the scores that only finds the statistics, which
-// is N²d (1/query + 1/key) of the words.
-//
-// No kernel reduces: it would move more words than one that does not.
+// Adding from afar would need the final maximum of every row, so a pass over
+// the scores that only finds statistics, and would move more words.
 //
 // On wgmma a block of `key` = 512 keys is worked out in parts, whose weights
 // take the place of their scores in the register file.  Queries come anew for
@@ -49,25 +45,14 @@ static Node overKeys(const Tiles &t, Body column) {
 }
 
 static Schedule build(const Tiles &t) {
-  Body body;
-  if (t.get("reduce")) {
-    Body added =
-        sequence({{hold(Tensor::O)}, product(t), {reduce(Tensor::O, 1)}});
-    Body read = {absorb(Tensor::O, 1), store(Tensor::O)};
-    body = {hold(Tensor::Stats),
-            loop(Axis::Key, t.get("key"), t.get("stages", 1), scores(t)),
-            overKeys(t, added), loop(Axis::HeadDimV, t.get("column"), 1, read),
-            store(Tensor::Lse)};
-  } else {
-    Body updated = sequence(
-        {{hold(Tensor::O), between(absorb(Tensor::O, 1)), rescale(Tensor::O)},
-         product(t),
-         {between(spill(Tensor::O, 1))}});
-    body = {
-        hold(Tensor::Stats), overKeys(t, updated),
-        loop(Axis::HeadDimV, t.get("column"), 1, {storeDirectly(Tensor::O)}),
-        store(Tensor::Lse)};
-  }
+  Body updated = sequence(
+      {{hold(Tensor::O), between(absorb(Tensor::O, 1)), rescale(Tensor::O)},
+       product(t),
+       {between(spill(Tensor::O, 1))}});
+  Body body = {
+      hold(Tensor::Stats), overKeys(t, updated),
+      loop(Axis::HeadDimV, t.get("column"), 1, {storeDirectly(Tensor::O)}),
+      store(Tensor::Lse)};
   return {"output_spill",
           {grid(Axis::Query, t.get("query"), t.get("warps", 1), body)}};
 }
@@ -152,10 +137,6 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   return std::nullopt;
 }
 
-static bool isWritten(const Problem &problem, const Tiles &t) {
-  return t.get("reduce") == 0;
-}
-
 /// Blocks have places of their own for O.
 static Launches launchesOfPlaces(const Tiles &t) {
   return oneLaunch(GridForm::resident, t.get("query"));
@@ -177,11 +158,10 @@ ScheduleKind output_spill() {
                 countParameter("stages", {2, 3}),
                 countParameter("warps", {2, 4, 8})},
                {},
-               {choiceParameter("reduce", {0})}, // 1 if somebody asks for it
+               {},
                build,
                checkStructure,
                nullptr};
-  form.hasKernel = isWritten;
   form.launches = launchesOfPlaces;
   Form pipeline = {{TensorCoreFamily::wgmma},
                    {extentParameter("query", {128}),

@@ -47,7 +47,6 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 module attributes {attn.machine = #attn.machine<gtx_1060>} {
   func.func @no_tensor_cores(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>) {
     // expected-error @below {{'attn.forward' op expects a schedule with a kernel, but got flash, which has none yet on gtx_1060}}
-    // expected-note @below {{there is a kernel cluster_wgmma}}
     // expected-note @below {{there is a kernel column_split_wgmma}}
     // expected-note @below {{there is a kernel flash_mma_sync}}
     // expected-note @below {{there is a kernel flash_wgmma}}

@@ -55,7 +55,7 @@
 // CHECK: tile.launch {{.*}} grid(%[[BLOCKS]], %c1, %c1)
 module attributes {attn.machine = #attn.machine<a100_80g>} {
   func.func @f(%q: memref<?x20x1000x520xbf16>, %k: memref<?x20x3000x520xbf16>, %v: memref<?x20x3000x320xbf16>, %o: memref<?x20x1000x320xbf16>, %l: memref<?x20x1000xf32>) {
-    attn.forward %q, %k, %v outs(%o, %l : memref<?x20x1000x320xbf16>, memref<?x20x1000xf32>) {schedule = #attn.schedule<output_spill, query = 64, key = 64, column = 128, slice = 64, stages = 2, warps = 4, reduce = 0>}
+    attn.forward %q, %k, %v outs(%o, %l : memref<?x20x1000x320xbf16>, memref<?x20x1000xf32>) {schedule = #attn.schedule<output_spill, query = 64, key = 64, column = 128, slice = 64, stages = 2, warps = 4>}
         : memref<?x20x1000x520xbf16>, memref<?x20x3000x520xbf16>, memref<?x20x3000x320xbf16>
     return
   }

@@ -44,7 +44,7 @@ func.func @streamed_query(%q: memref<1x2x100x264xbf16>, %o: memref<1x2x100x264xb
 // CHECK: tile.alloc "key" : <2x64x64xbf16, staggered>
 // CHECK: tile.alloc "value" : <2x32x64xbf16, staggered>
 func.func @output_spill(%q: memref<1x2x100x264xbf16>, %o: memref<1x2x100x264xbf16>) {
-  attn.forward %q, %q, %q outs(%o : memref<1x2x100x264xbf16>) {schedule = #attn.schedule<output_spill, query = 64, key = 64, column = 64, slice = 64, stages = 2, warps = 4, reduce = 0>}
+  attn.forward %q, %q, %q outs(%o : memref<1x2x100x264xbf16>) {schedule = #attn.schedule<output_spill, query = 64, key = 64, column = 64, slice = 64, stages = 2, warps = 4>}
       : memref<1x2x100x264xbf16>, memref<1x2x100x264xbf16>, memref<1x2x100x264xbf16>
   return
 }

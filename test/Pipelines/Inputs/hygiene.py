@@ -69,25 +69,6 @@ PROBLEMS = [
      "query = 192, key = 64, ping_pong = 1, overlap = 0"),
     (256, 256, "bf16", "none", *LONG,
      "query = 64, key = 80, stages = 2, query_stages = 1, overlap = 0"),
-    # In clusters, which have to be asked for.
-    (128, 128, "bf16", "none", *LONG,
-     "cluster, query = 128, key = 128, cluster = 2"),
-    (128, 128, "bf16", CAUSAL, *SHORT,
-     "cluster, query = 192, key = 64, cluster = 2"),
-    (256, 256, "bf16", "none", *LONG,
-     "cluster, query = 128, key = 64, cluster = 2"),
-    (256, 256, "bf16", CAUSAL, *UNEVEN,
-     "cluster, query = 128, key = 64, cluster = 4, persistent = 0"),
-    (192, 192, "f16", WINDOW, *LONG,
-     "cluster, query = 128, key = 64, cluster = 2"),
-    (64, 64, "bf16", BOTTOM, *UNEVEN,
-     "cluster, query = 192, key = 128, cluster = 2"),
-    (320, 320, "bf16", "none", *LONG,
-     "cluster, query = 64, key = 64, cluster = 2"),
-    (192, 128, "bf16", CAUSAL, *LONG,
-     "cluster, query = 128, key = 96, cluster = 4, ping_pong = 1"),
-    (128, 128, "f8E4M3FN", CAUSAL, *SHORT,
-     "cluster, query = 128, key = 128, cluster = 2"),
 ]
 
 
@@ -98,8 +79,7 @@ def function(number, problem):
                                         (kv_heads, keys, d_v),
                                         (heads, queries, d_v)))
     o = o.replace("f8E4M3FN", "bf16")
-    name = "" if tiles.startswith("cluster, ") else "flash, "
-    schedule = (f" {{schedule = #attn.schedule<{name}{tiles}>}}" if tiles
+    schedule = (f" {{schedule = #attn.schedule<flash, {tiles}>}}" if tiles
                 else "")
     return (f"func.func @f{number}(%q: {q}, %k: {k}, %v: {v}) -> {o} {{\n"
             f"  %o = attn.forward %q, %k, %v mask({mask}){schedule} : {q}, {k}, "

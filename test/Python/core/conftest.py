@@ -70,11 +70,11 @@ def gpu(tmp_path, monkeypatch):
     ctypes.CDLL(os.path.join(FAKE, "libcuda.so.1"))
     log = tmp_path / "cuda.log"
     monkeypatch.setenv("ATTN_FAKE_CUDA_LOG", str(log))
-    from attn import _arrays, _forward
-    for table in (_forward.launches, _forward.paths, _arrays._libraries):
+    from attn import _forward, _launch, _libraries
+    for table in (_launch.launches, _forward.paths, _libraries._libraries):
         table.clear()
     yield Gpu(log)
-    for table in (_forward.launches, _forward.paths, _arrays._libraries):
+    for table in (_launch.launches, _forward.paths, _libraries._libraries):
         table.clear()
 
 

@@ -4,12 +4,12 @@ import sys
 
 import fake_arrays
 import pytest
-from attn import _arrays, _dlpack, _driver
+from attn import _dlpack, _driver, _libraries
 from fake_arrays import Dlpack, Interface
 
 
 def describe(array, stream=0, written=False):
-    return _arrays.library_of(array).describe(array, "x", stream,
+    return _libraries.library_of(array).describe(array, "x", stream,
                                               written=written)
 
 

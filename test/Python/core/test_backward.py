@@ -4,7 +4,7 @@ tensors of a stand-in for PyTorch."""
 import attn
 import pytest
 import stub_torch
-from attn import _forward
+from attn import _launch
 from fake_arrays import Dlpack
 from stub_torch import Tensor
 
@@ -46,7 +46,7 @@ def test_later_calls_of_a_kind_bind_nothing(gpu, calls):
         for _ in range(2):
             attn.backward(*inputs, **results, **option)
     assert calls["attn_backward_bind"] == 5 and calls["attn_launch"] == 11
-    assert len(_forward.launches) == 5
+    assert len(_launch.launches) == 5
 
 
 @pytest.mark.parametrize("dtype", ("bf16", "f32"))

@@ -4,7 +4,7 @@ import dataclasses
 
 import attn
 import pytest
-from attn import _forward
+from attn import _launch
 from fake_arrays import Dlpack, Interface
 
 D = 64
@@ -154,7 +154,7 @@ def test_the_table_is_bounded(gpu, calls, monkeypatch):
     for keys in (*range(1, 10), 9, 1):
         q, k, v, o = arrays(keys=keys)
         attn.forward(q, k, v, out=o)
-    assert len(_forward.launches) == 4
+    assert len(_launch.launches) == 4
     assert calls["attn_forward_bind"] == 10  # 9 is still there, 1 is not
     assert calls["attn_binding_destroy"] == 6
 
@@ -181,6 +181,7 @@ def test_schedule_and_machine(gpu):
 @pytest.mark.parametrize("options, name", [
     ({}, ""), ({"causal": True}, "causal"), ({"causal": 1}, "causal"),
     ({"mask": "causal_bottom_right"}, "causal_bottom_right"),
+    ({"mask": "prefix<40>"}, "prefix"),
     ({"window": (5, 0)}, "window"), ({"window": [5, None]}, "window")])
 def test_masks(gpu, options, name):
     q, k, v, o = arrays()
@@ -199,7 +200,7 @@ def test_runs_where_the_arrays_are(gpu, monkeypatch, device):
 
 
 def test_result_lies_as_q_does():
-    strides = _forward.result_strides
+    strides = _launch.result_strides
     sizes = (2, 8, 100, 64)
     dense, rows_first = (51200, 6400, 64, 1), (51200, 64, 512, 1)
     assert strides(sizes, dense) == dense

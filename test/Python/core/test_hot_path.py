@@ -8,7 +8,7 @@ import timeit
 
 import attn
 import pytest
-from attn import _arrays, _forward
+from attn import _arrays, _libraries
 
 MOST_SECONDS = 10e-6
 MOST_OF_BACKWARD = 20e-6
@@ -53,7 +53,7 @@ def tensors(gpu, monkeypatch):
         def stream_of(self, array):
             return 0
 
-    _arrays._libraries[torch.Tensor] = OnTheCpu()
+    _libraries._libraries[torch.Tensor] = OnTheCpu()
     # Writing the log would be most of the time.
     monkeypatch.delenv("ATTN_FAKE_CUDA_LOG")
     return [torch.zeros(2, heads, 64, 128, dtype=torch.bfloat16)

@@ -5,7 +5,7 @@ import sys
 import attn
 import pytest
 import stub_torch
-from attn import _forward
+from attn import _launch
 from fake_arrays import Dlpack
 from stub_torch import Tensor
 
@@ -61,7 +61,7 @@ def test_later_calls_of_a_kind_bind_nothing(torch, gpu, calls):
     assert calls["attn_forward_kept_bind"] == 1
     assert calls["attn_backward_kept_bind"] == 1
     assert calls["attn_launch"] + calls["attn_launch_in_scratch"] == 6
-    assert len(_forward.launches) == 2
+    assert len(_launch.launches) == 2
 
 
 def test_plain_calls_keep_nothing(torch, gpu):

@@ -3,7 +3,7 @@ launches as of the view that a caller makes by hand."""
 
 import attn
 import pytest
-from attn import _forward
+from attn import _launch
 from fake_arrays import Dlpack, row_major
 
 D, BATCH, HEADS, KEY_HEADS = 64, 2, 8, 2
@@ -12,7 +12,8 @@ GROUP = HEADS // KEY_HEADS
 POINTERS = "flash, query = 64, key = 32, stages = 2, warps = 4"
 #: Of 300 keys: mask, the first that the only query sees, and how many.
 RANGES = {"none": (0, 300), "causal": (0, 1), "causal_bottom_right": (0, 300),
-          "window<99, 5>": (200, 100), "window<1000, 0>": (0, 300)}
+          "window<99, 5>": (200, 100), "window<1000, 0>": (0, 300),
+          "prefix<7>": (0, 300)}
 
 
 def launches(gpu, call):
@@ -25,7 +26,7 @@ def launches(gpu, call):
 
 def arguments():
     """Those of the launch that was bound last, by role."""
-    call = list(_forward.launches.values())[-1]
+    call = list(_launch.launches.values())[-1]
     binding = getattr(call, "binding", call)
     return {each["role"]: each
             for each in binding.info["steps"][-1]["arguments"]}

@@ -5,7 +5,7 @@ import threading
 
 import attn
 import pytest
-from attn import _forward
+from attn import _launch
 from fake_arrays import Dlpack
 
 THREADS, CALLS = 8, 200
@@ -73,7 +73,7 @@ def test_a_small_table_under_many_threads(gpu, monkeypatch):
 
     at_once(work)
     assert len(gpu.launches()) == THREADS * 30
-    assert len(_forward.launches) <= 2
+    assert len(_launch.launches) <= 2
 
 
 def test_one_executable_in_many_threads(gpu):
@@ -106,15 +106,15 @@ def test_the_library_is_opened_once(python):
 def test_a_child_goes_on_without_the_gpu(python):
     said = python("""
         import os, threading, attn
-        from attn import _cache, _forward, _native
+        from attn import _cache, _launch, _native
         from fake_arrays import Dlpack
         q, o = Dlpack(1, 4, 10, 64), Dlpack(1, 4, 10, 64)
         attn.forward(q, q, q, out=o)
-        assert _forward.launches
+        assert _launch.launches
         # Other threads hold every lock at the fork.
         held, done = threading.Barrier(2), threading.Event()
         def hold():
-            with _native._lock, _cache._lock, _forward._lock:
+            with _native._lock, _cache._lock, _launch._lock:
                 held.wait()
                 done.wait()
         thread = threading.Thread(target=hold)
@@ -122,7 +122,7 @@ def test_a_child_goes_on_without_the_gpu(python):
         held.wait()
         child = os.fork()
         if child == 0:
-            assert not _forward.launches  # and nothing was destroyed
+            assert not _launch.launches  # and nothing was destroyed
             attn.configure_cache(None)
             assert attn.plan(batch=1, heads=2, queries=64,
                              head_dim=64).best
@@ -141,7 +141,7 @@ def test_bindings_are_not_destroyed_by_a_child(gpu, calls, monkeypatch):
     q, o = Dlpack(1, 4, 10, 64), Dlpack(1, 4, 10, 64)
     attn.forward(q, q, q, out=o)
     monkeypatch.setattr(os, "getpid", lambda: -1)  # as if in a child
-    _forward.launches.clear()
+    _launch.launches.clear()
     assert "attn_binding_destroy" not in calls
 
 

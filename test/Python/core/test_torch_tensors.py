@@ -3,7 +3,7 @@
 import attn
 import pytest
 import stub_torch
-from attn import _forward
+from attn import _launch
 from fake_arrays import Dlpack
 from stub_torch import Tensor
 
@@ -248,7 +248,7 @@ def test_failures_of_the_driver_are_told(torch, gpu, monkeypatch):
 
 
 def test_the_short_way_is_bounded(torch, calls, monkeypatch):
-    monkeypatch.setattr(_forward, "MOST_LAUNCHES", 4)
+    monkeypatch.setattr(_launch, "MOST_LAUNCHES", 4)
     for rows in (*range(1, 10), 9, 9, 1):
         attn.forward(Tensor(1, 2, rows, 64), *tensors_of_two())
     assert calls["attn_forward_bind"] == 10

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import attn.torch  # noqa: F401
-from attn import _forward
+from attn import _forward, _launch
 from attn._problem import mask_name
 
 # What cuBLAS needs to be deterministic; it is read before its first use.
@@ -61,8 +61,8 @@ def stand_in(monkeypatch):
         assert not (torch.is_grad_enabled() and q.requires_grad)
         expected, lse = reference.attention(q, k, v, name, scale)
         o = torch.empty_strided(
-            expected.shape, _forward.result_strides(expected.shape,
-                                                    q.stride()),
+            expected.shape, _launch.result_strides(expected.shape,
+                                                   q.stride()),
             dtype=(torch.bfloat16 if q.dtype == torch.float8_e4m3fn
                    else q.dtype), device=q.device).copy_(expected)
         high = lse.float().contiguous()

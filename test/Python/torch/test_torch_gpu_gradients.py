@@ -9,7 +9,7 @@ import torch
 from torch_problems import gradients, make
 
 import attn
-from attn import _forward, _torch_backward
+from attn import _forward, _launch, _torch_backward
 from attn.torch import attention
 
 pytestmark = pytest.mark.gpu
@@ -78,7 +78,8 @@ def way(request, monkeypatch):
     ("causal_bottom_right", 70, 150), ("causal_bottom_right", 150, 70),
     ("window<40, 0>", 150, 150), ("window<5, 9>", 70, 150),
     ("window<30, 5>", 150, 70), ("none", 1, 150), ("window<40, 0>", 1, 150),
-    ("causal_bottom_right", 1, 150)))
+    ("causal_bottom_right", 1, 150), ("prefix<50>", 150, 150),
+    ("prefix<90>", 70, 150), ("prefix<20>", 150, 70)))
 @pytest.mark.parametrize("dtype", (BF16, F16))
 def test_masks(way, mask, queries, keys, dtype):
     check(*cuda(queries, keys, kv_heads=2, d=64, dtype=dtype), mask)
@@ -127,8 +128,8 @@ def test_memory_orders(way):
             [of(1, 4, 1, 64), of(1, 4, 9, 64), of(1, 4, 9, 64)]):
         got = check(q, k, v)
         for g, tensor in zip(got, (q, k, v)):
-            assert g.stride() == _forward.result_strides(tensor.shape,
-                                                         tensor.stride())
+            assert g.stride() == _launch.result_strides(tensor.shape,
+                                                        tensor.stride())
 
 
 def test_our_kernels_for_hopper_go_first(monkeypatch):

@@ -193,9 +193,15 @@ TEST(Plans, RefusalsNameNumberAndLimit) {
             "'rows'");
   std::string error;
   EXPECT_FALSE(planFor(square(64, 64), l4, "flesh", {}, error));
-  EXPECT_EQ(error, "expects a schedule out of cluster, column_split, flash, "
+  EXPECT_EQ(error, "expects a schedule out of column_split, flash, "
                    "output_spill, score_spill, streamed_query, but got "
                    "'flesh'");
+  EXPECT_FALSE(planFor(square(64, 64), l4, "cluster", {}, error));
+  EXPECT_EQ(error, "expects a schedule out of column_split, flash, "
+                   "output_spill, score_spill, streamed_query, but got "
+                   "'cluster', which was never faster than flash and is gone: "
+                   "ask for flash, or for column_split where rows are wider "
+                   "than a block");
 }
 
 TEST(Plans, MaskedSpillNeedsNestedTiles) {
@@ -227,8 +233,7 @@ TEST(Plans, FollowTheRegimeInTheLimit) {
   for (int64_t d : {32, 64, 96, 128}) {
     PlanReport report = plans(square(4096, d), h100);
     EXPECT_EQ(report.regime, Regime::largeCache);
-    const std::string &first = report.plans.front().schedule;
-    EXPECT_TRUE(first == "flash" || first == "cluster") << d;
+    EXPECT_EQ(report.plans.front().schedule, "flash") << d;
   }
   for (int64_t d : {1024, 2048}) {
     PlanReport report = plans(square(4096, d), h100);
@@ -318,29 +323,6 @@ TEST(Plans, SmallMachinesSpill) {
     ASSERT_TRUE(plan) << error;
     EXPECT_EQ(plan->kernel, "");
   }
-}
-
-/// The kernel of output_spill adds to its own places: tiles of one that reduces
-/// are priced only.
-TEST(Plans, ReducedOutputsHaveNoKernel) {
-  const Machine &a100 = *findMachine("a100_80g");
-  for (int64_t d : {64, 384, 1024, 2048})
-    for (DataType type : {DataType::bf16, DataType::f32}) {
-      Problem p = square(4096, d);
-      p.dtype = type;
-      for (const Plan &plan : plans(p, a100).plans) {
-        if (plan.schedule == "output_spill")
-          EXPECT_EQ(plan.kernel.empty(), plan.tiles.get("reduce") == 1);
-      }
-      std::string error;
-      auto asked = planFor(p, a100, "output_spill", {{"query", 32}}, error);
-      ASSERT_TRUE(asked) << error;
-      EXPECT_EQ(asked->kernel, "output_spill_mma_sync");
-      EXPECT_EQ(asked->tiles.get("reduce"), 0);
-      asked = planFor(p, a100, "output_spill", {{"reduce", 1}}, error);
-      ASSERT_TRUE(asked) << error;
-      EXPECT_EQ(asked->kernel, "");
-    }
 }
 
 /// f32 heads that are wide have a kernel on GPUs with 99 KiB a block.

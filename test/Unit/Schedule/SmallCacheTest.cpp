@@ -63,11 +63,8 @@ struct Machinery {
       smem += (1 + warps) * piece * tileOf(columns, p.headDimV) * s;
   }
   /// Through shared memory, or straight from registers.
-  void store(int64_t r0, int64_t c0, int64_t columns, bool isStaged) {
-    int64_t cols = std::min(columns, p.headDimV - c0);
-    l2 += rowsOf(r0) * cols * s;
-    if (isStaged)
-      smem += br * tileOf(columns, p.headDimV) * s + rowsOf(r0) * cols * s;
+  void store(int64_t r0, int64_t c0, int64_t columns) {
+    l2 += rowsOf(r0) * std::min(columns, p.headDimV - c0) * s;
   }
   void lse(int64_t r0) { l2 += rowsOf(r0) * 4 * (p.lse + p.lseLow); }
   template <typename F> void forColumns(int64_t columns, F f) {
@@ -108,29 +105,19 @@ struct Machinery {
     l2 += br * tileOf(columns, p.headDimV) * 4;
   }
 
-  void outputSpill(int64_t columns, int64_t slice, int64_t warps,
-                   bool isReduced) {
+  void outputSpill(int64_t columns, int64_t slice, int64_t warps) {
     forRows([&](int64_t r0) {
-      if (isReduced) // only the statistics
-        forKeys(r0,
-                [&](int64_t k0, int64_t) { scores(r0, k0, slice, warps, 1); });
-      int64_t steps = forKeys(r0, [&](int64_t k0, int64_t before) {
+      forKeys(r0, [&](int64_t k0, int64_t before) {
         scores(r0, k0, slice, warps, 1);
         forColumns(columns, [&](int64_t c0) {
-          if (isReduced)
-            accumulators(columns);
-          else if (before > 0) { // written by the step before, read by this one
+          if (before > 0) { // written by the step before, read by this one
             accumulators(columns);
             accumulators(columns);
           }
           output(k0, 32, warps, c0, columns);
         });
       });
-      forColumns(columns, [&](int64_t c0) {
-        if (isReduced && steps > 0)
-          accumulators(columns);
-        store(r0, c0, columns, isReduced);
-      });
+      forColumns(columns, [&](int64_t c0) { store(r0, c0, columns); });
       lse(r0);
     });
   }
@@ -212,15 +199,14 @@ TEST(SmallCache, OutputSpillMovesWhatAKernelWould) {
     Machinery counted{p, 16 * random.number(1, 4), 32 * random.number(1, 3)};
     int64_t slice = 16 * random.number(1, 4),
             columns = 16 * random.number(1, 4);
-    int64_t warps = random.number(1, 4), isReduced = random.number(0, 1);
-    counted.outputSpill(columns, slice, warps, isReduced);
+    int64_t warps = random.number(1, 4);
+    counted.outputSpill(columns, slice, warps);
     expectBytes({{"query", counted.br},
                  {"key", counted.bc},
                  {"column", columns},
                  {"slice", slice},
                  {"stages", 2},
-                 {"warps", warps},
-                 {"reduce", isReduced}},
+                 {"warps", warps}},
                 "output_spill", counted, p);
   }
 }
@@ -244,47 +230,6 @@ TEST(SmallCache, StripsMoveWhatAKernelWould) {
                  {"warps", warps},
                  {"strip", strip}},
                 "score_spill", counted, p);
-  }
-}
-
-/// As flash, but K and V once for the rows of a cluster, and all in step.
-TEST(SmallCache, ClusterMovesWhatItsBlocksMove) {
-  Random random(24);
-  for (int round = 0; round < 200; ++round) {
-    Problem p = random.problem(700);
-    int64_t groups = random.number(1, 3), bc = 16 * random.number(1, 8);
-    int64_t cluster = 1 << random.number(1, 2), query = 64 * groups;
-    Machinery m{p, query, bc};
-    int64_t fills = roundUp(m.dp, 64) + roundUp(m.ep, 64);
-    for (int64_t r0 = 0; r0 < p.queries; r0 += query * cluster) {
-      int64_t rows = std::min(query * cluster, p.queries - r0), steps = 0;
-      for (int64_t k0 = 0; k0 < p.keys; k0 += bc)
-        if (sees(p, r0, query * cluster, k0, bc)) {
-          ++steps;
-          m.l2 += m.keysOf(k0) * (p.headDim + p.headDimV) * 2;
-        }
-      if (steps == 0) {
-        steps = 1;
-        m.l2 += m.keysOf(0) * (p.headDim + p.headDimV) * 2;
-      }
-      m.l2 +=
-          rows * (p.headDim + p.headDimV) * 2 + rows * 4 * (p.lse + p.lseLow);
-      m.smem += cluster * query * roundUp(m.dp, 64) * 2;
-      m.smem += cluster * query * m.ep * 2 + rows * p.headDimV * 2;
-      m.smem += steps * cluster * bc * fills * 2;
-      m.smem +=
-          steps * cluster * groups * (64 * m.dp + bc * m.dp + bc * m.ep) * 2;
-    }
-    expectBytes({{"query", query},
-                 {"key", bc},
-                 {"stages", 2},
-                 {"query_stages", 1},
-                 {"cluster", cluster},
-                 {"staging", 64},
-                 {"ping_pong", 0},
-                 {"overlap", 1},
-                 {"persistent", 1}},
-                "cluster", m, p);
   }
 }
 
@@ -318,15 +263,6 @@ TEST(SmallCache, WordsOfTheLiterature) {
                                    {"slice", 1},
                                    {"piece", 1}}),
             9728);
-  // E' has a pass for the statistics, and N words of them less: 8224 - 32 +
-  // N²d (1/8 + 1/8); the sum is read and written once more.
-  EXPECT_EQ(words("output_spill", {{"query", 8},
-                                   {"key", 8},
-                                   {"column", 1},
-                                   {"slice", 1},
-                                   {"piece", 1},
-                                   {"reduce", 1}}),
-            8224 - 32 + 4096 + 2 * 512);
   // D'_W with 16 keys a strip, and with one strip of all.
   for (int64_t strip : {16, 32})
     EXPECT_EQ(words("score_spill", {{"query", 8},

@@ -9,7 +9,7 @@ from typing import Any, Callable, Sequence
 MAY_LOSE = 0.05
 #: Of the schedules forward, those for a large cache; all others are for a small
 #: one (`ScheduleKind::regime`).
-LARGE_CACHE = ("flash", "streamed_query", "cluster")
+LARGE_CACHE = ("flash", "streamed_query")
 
 
 def differences(derived: str, best: str) -> str:

@@ -163,9 +163,8 @@ def _output_spill(_: int) -> Iterator[Tiles]:
     for query in range(16, 257, 16):
         for warps in _warps(query):
             for key in range(32, 257, 32):
-                # Who reduces reads K twice.
                 yield {"query": query, "key": key, "column": 32, "slice": 16,
-                       "stages": 1, "warps": warps, "reduce": 0}
+                       "stages": 1, "warps": warps}
 
 
 def _score_spill(head_dim: int) -> Iterator[Tiles]:

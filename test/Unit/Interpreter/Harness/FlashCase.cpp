@@ -17,9 +17,8 @@ using namespace attn;
 std::string attn::kernelOf(const Tiles &tiles) {
   return tiles.has("strip")        ? "score_spill_mma_sync"
          : tiles.has("group")      ? "column_split_wgmma"
-         : tiles.has("cluster")    ? "cluster_wgmma"
-         : tiles.has("reduce")     ? "output_spill_mma_sync"
          : tiles.has("part")       ? "output_spill_wgmma"
+         : tiles.has("column")     ? "output_spill_mma_sync"
          : tiles.has("persistent") ? "flash_wgmma"
          : tiles.has("slice")      ? "streamed_query_mma_sync"
                                    : "flash_mma_sync";
@@ -245,8 +244,9 @@ Problem BoundaryDraws::problem(Problem like, int64_t tileRows,
                         {MaskKind::causal},
                         {MaskKind::causalBottomRight},
                         {MaskKind::window, draw(0, 200), 0},
-                        {MaskKind::window, draw(0, 100), draw(0, 100)}};
-  like.mask = masks[draw(0, 4)];
+                        {MaskKind::window, draw(0, 100), draw(0, 100)},
+                        {MaskKind::prefix, 0, 0, draw(0, 100)}};
+  like.mask = masks[draw(0, 5)];
   like.queries = draw(1, 3 * tileRows);
   like.keys = draw(1, mostKeys);
   like.heads = like.kvHeads = draw(1, 2);

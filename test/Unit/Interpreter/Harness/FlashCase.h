@@ -20,12 +20,11 @@
 namespace attn {
 
 /// The builder for tiles, and a module with the kernel that it writes:
-/// `score_spill_mma_sync` if
-/// the tiles have strips, `cluster_wgmma` if they have clusters,
-/// `output_spill_mma_sync` if they say whether it reduces, `output_spill_wgmma`
-/// if they have parts, `flash_wgmma` if they say whether the kernel is
-/// persistent, `streamed_query_mma_sync` if they have slices,
-/// `column_split_wgmma` if they have groups, else
+/// `score_spill_mma_sync` if the tiles have strips, `column_split_wgmma` if
+/// they have groups, `output_spill_wgmma` if they have parts, else
+/// `output_spill_mma_sync` if they have columns, `flash_wgmma` if they say
+/// whether the kernel is persistent, `streamed_query_mma_sync` if they have
+/// slices, else
 /// `flash_mma_sync`.
 std::string kernelOf(const Tiles &tiles);
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,

@@ -53,8 +53,7 @@ const Form kForms[] = {
       {"column", 32},
       {"slice", 16},
       {"warps", 2},
-      {"stages", 2},
-      {"reduce", 0}},
+      {"stages", 2}},
      {kBf16, kF16, kF32}},
     {"score_spill_mma_sync",
      {{"query", 32},
@@ -68,17 +67,6 @@ const Form kForms[] = {
     {"flash_wgmma", flashTiles(true, false), {kBf16, kF16, kF8}},
     {"flash_wgmma, one after the other", flashTiles(false, true), {kBf16}},
     {"flash_wgmma, f32", flashTiles(true, false, 0), {kF32}},
-    {"cluster_wgmma",
-     {{"query", 64},
-      {"key", 32},
-      {"stages", 2},
-      {"query_stages", 1},
-      {"cluster", 2},
-      {"staging", 32},
-      {"ping_pong", 0},
-      {"overlap", 1},
-      {"persistent", 1}},
-     {kBf16, kF16}},
     {"output_spill_wgmma",
      {{"query", 128},
       {"key", 512},
@@ -117,7 +105,8 @@ const Form kRounds[] = {
 const Mask kSome[] = {{},
                       {MaskKind::causal},
                       {MaskKind::causalBottomRight},
-                      {MaskKind::window, 7, 90}};
+                      {MaskKind::window, 7, 90},
+                      {MaskKind::prefix, 0, 0, 50}};
 
 Problem problemOf(const Form &form, DataType type, int64_t queries,
                   int64_t keys, Mask mask) {
@@ -185,7 +174,7 @@ TEST_F(LargeScores, FarApart) {
   forEach([&](const Form &form, DataType type) {
     for (int i = 0; i < 4; ++i) {
       FlashCase flash(withLow(problemOf(form, type, draw(1, 140), draw(1, 300),
-                                        kSome[draw(0, 3)]),
+                                        kSome[draw(0, 4)]),
                               draw(0, 1)),
                       form.tiles, draw(0, 1 << 30));
       drawApart(flash, draw);
@@ -204,7 +193,7 @@ TEST_F(LargeScores, FarFromZero) {
   forEach([&](const Form &form, DataType type) {
     for (int i = 0; i < 4; ++i) {
       FlashCase flash(withLow(problemOf(form, type, draw(1, 140), draw(1, 300),
-                                        kSome[draw(0, 3)]),
+                                        kSome[draw(0, 4)]),
                               draw(0, 1)),
                       form.tiles, draw(0, 1 << 30));
       drawFar(flash, draw);
@@ -225,7 +214,7 @@ TEST_F(LargeScoresInRounds, FarApartAndFarFromZero) {
       for (int i = 0; i < 4; ++i) {
         SCOPED_TRACE(form.name);
         FlashCase flash(withLow(problemOf(form, type, draw(1, 140),
-                                          draw(100, 300), kSome[draw(0, 3)]),
+                                          draw(100, 300), kSome[draw(0, 4)]),
                                 draw(0, 1)),
                         form.tiles, draw(0, 1 << 30));
         if (i % 2)
@@ -343,7 +332,7 @@ TEST_F(LargeScores, NearOverflow) {
     if (type != kF32)
       return;
     Problem problem =
-        problemOf(form, type, draw(1, 140), draw(1, 300), kSome[draw(0, 3)]);
+        problemOf(form, type, draw(1, 140), draw(1, 300), kSome[draw(0, 4)]);
     problem.precision = Precision::tf32x3;
     FlashCase flash(problem, form.tiles, draw(0, 1 << 30));
     for (std::vector<float> *array : {&flash.q, &flash.k})
