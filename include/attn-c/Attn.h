@@ -188,8 +188,8 @@ ATTN_EXPORT int32_t attn_problem_text(const attn_problem *problem, char **text,
                                       attn_status *status);
 
 /* Runs passes over MLIR text, and gives the module's new text.
-   passes       what stands in the brackets of builtin.module(...), "attn-to-tile,
-                canonicalize", or all of it; "" only parses and verifies
+   passes       what stands in the brackets of builtin.module(...),
+   "attn-to-tile, canonicalize", or all of it; "" only parses and verifies
    allow_unregistered  not 0: ops of dialects that are not known are kept as
                 they are
    diagnostics  NULL, or a place for what was said on the way: [{"severity",

@@ -55,7 +55,7 @@ public:
 private:
   void note(const Diagnostic &one) {
     llvm::json::Object entry{{"severity", nameOf(one.getSeverity())},
-                                {"message", one.str()}};
+                             {"message", one.str()}};
     if (auto at = one.getLocation()->findInstanceOf<FileLineColLoc>()) {
       entry["line"] = int64_t(at.getLine());
       entry["column"] = int64_t(at.getColumn());

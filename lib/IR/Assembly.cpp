@@ -150,7 +150,8 @@ private:
     while (true) {
       SMLoc loc = parser.getCurrentLocation();
       StringRef keyword;
-      if (failed(parser.parseOptionalKeyword(&keyword)))
+      if (failed(parser.parseOptionalKeyword(&keyword, offered(seen))) &&
+          failed(parser.parseOptionalKeyword(&keyword)))
         return success();
       if (llvm::is_contained(seen, keyword))
         return parser.emitError(loc) << "expects every clause once, but got '"
@@ -159,6 +160,16 @@ private:
       if (parseClause(loc, keyword))
         return failure();
     }
+  }
+
+  /// The clauses that are not there yet, for editors to offer.
+  SmallVector<StringRef> offered(ArrayRef<StringRef> seen) const {
+    SmallVector<StringRef> words = {kMask, kScale, kPrecision, kOuts};
+    for (const OperandClause &clause : clauses)
+      words.push_back(clause.keyword);
+    llvm::erase_if(
+        words, [&](StringRef word) { return llvm::is_contained(seen, word); });
+    return words;
   }
 
   ParseResult parseClause(SMLoc loc, StringRef keyword) {

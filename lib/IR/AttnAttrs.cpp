@@ -25,6 +25,18 @@ static LogicalResult fail(InFlightDiagnostic error, const Twine &note) {
   return failure();
 }
 
+/// A word out of some that an editor offers; what follows judges any other.
+template <typename Words>
+static ParseResult parseWord(AsmParser &parser, StringRef &word,
+                             const Words &offered) {
+  SmallVector<StringRef> words;
+  for (const auto &one : offered)
+    words.push_back(StringRef(one.data(), one.size()));
+  if (succeeded(parser.parseOptionalKeyword(&word, words)))
+    return success();
+  return parser.parseKeyword(&word);
+}
+
 //===----------------------------------------------------------------------===//
 // Mask
 //===----------------------------------------------------------------------===//
@@ -42,7 +54,7 @@ MaskAttr MaskAttr::parseBody(AsmParser &parser) {
   auto parseNumber = [&] {
     return parser.parseInteger(numbers.emplace_back());
   };
-  if (parser.parseKeyword(&keyword))
+  if (parseWord(parser, keyword, maskKeywords()))
     return {};
   if (succeeded(parser.parseOptionalLess()) &&
       (parser.parseCommaSeparatedList(parseNumber) || parser.parseGreater()))
@@ -92,10 +104,12 @@ LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // Precision
 //===----------------------------------------------------------------------===//
 
+static constexpr StringRef kPrecisionNames[] = {"tf32x3", "tf32"};
+
 PrecisionAttr PrecisionAttr::parseBody(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef keyword;
-  if (parser.parseKeyword(&keyword))
+  if (parseWord(parser, keyword, kPrecisionNames))
     return {};
   if (std::optional<Precision> named =
           parsePrecision({keyword.data(), keyword.size()}))
@@ -103,7 +117,7 @@ PrecisionAttr PrecisionAttr::parseBody(AsmParser &parser) {
   (void)fail(parser.emitError(loc)
                  << "expects the name of a precision, but got '" << keyword
                  << "'",
-             "precisions: tf32x3, tf32");
+             "precisions: " + llvm::join(ArrayRef(kPrecisionNames), ", "));
   return {};
 }
 
@@ -143,6 +157,20 @@ applyOverrides(Machine &machine, ArrayRef<NamedAttribute> overrides) {
   return check(machine);
 }
 
+static std::vector<std::string_view> namesOfMachines() {
+  std::vector<std::string_view> names;
+  for (const Machine &machine : machines())
+    names.push_back(machine.name);
+  return names;
+}
+
+static std::vector<std::string_view> namesOfFields() {
+  std::vector<std::string_view> names;
+  for (const MachineField &field : machineFields())
+    names.push_back(field.name);
+  return names;
+}
+
 Machine MachineAttr::resolve() const {
   Machine machine = *findMachine(getName().str());
   [[maybe_unused]] auto error = applyOverrides(machine, getOverrides());
@@ -172,8 +200,8 @@ LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!error)
     return success();
   SmallVector<StringRef> names;
-  for (const MachineField &field : machineFields())
-    names.push_back(ref(field.name));
+  for (std::string_view field : namesOfFields())
+    names.push_back(ref(field));
   return fail(emitError() << *error, "fields: " + llvm::join(names, ", "));
 }
 
@@ -203,12 +231,12 @@ Attribute MachineAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
     return {};
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&name))
+  if (parseWord(parser, name, namesOfMachines()))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     StringRef field;
     double value;
-    if (parser.parseKeyword(&field) || parser.parseEqual() ||
+    if (parseWord(parser, field, namesOfFields()) || parser.parseEqual() ||
         parseNumber(parser, value))
       return {};
     overrides.push_back(
@@ -287,12 +315,12 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
     return {};
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&name))
+  if (parseWord(parser, name, scheduleNames()))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     StringRef tile;
     int64_t size;
-    if (parser.parseKeyword(&tile) || parser.parseEqual() ||
+    if (parseWord(parser, tile, tileNames(name.str())) || parser.parseEqual() ||
         parser.parseInteger(size))
       return {};
     sizes.push_back({StringAttr::get(context, tile), size});

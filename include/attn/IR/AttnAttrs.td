@@ -34,7 +34,19 @@ def Attn_MaskAttr : Attn_Attr<"Mask", "mask"> {
     blocks are skipped, which need mask code, and how much work there is.
   }];
   let parameters = (ins "::attn::Mask":$value);
+  let builders = [
+    AttrBuilder<(ins "::attn::MaskKind":$kind, CArg<"int64_t", "0">:$left,
+                     CArg<"int64_t", "0">:$right), [{
+      ::attn::Mask mask{kind};
+      mask.left = left, mask.right = right;
+      return $_get($_ctxt, mask);
+    }]>];
   let extraClassDeclaration = [{
+    ::attn::MaskKind getKind() const { return getValue().kind; }
+    int64_t getLeft() const { return getValue().left; }
+    int64_t getRight() const { return getValue().right; }
+    ::attn::Mask value() const { return getValue(); }
+
     /// The body between the brackets, shared with the op's `mask(...)`.
     static MaskAttr parseBody(::mlir::AsmParser &parser);
     void printBody(::mlir::AsmPrinter &printer) const;

@@ -81,6 +81,8 @@ std::vector<int64_t> numbersOf(const Mask &mask);
 /// All masks as they are written, for messages.
 inline constexpr std::string_view kMaskNames =
     "none, causal, causal_bottom_right, window<L, R>, prefix<P>";
+/// The words that they begin with.
+std::vector<std::string_view> maskKeywords();
 /// A sentence when the numbers of a mask are wrong.
 std::optional<std::string> check(const Mask &mask);
 

@@ -124,6 +124,13 @@ static const std::vector<MaskName> &maskNames() {
   return names;
 }
 
+std::vector<std::string_view> attn::maskKeywords() {
+  std::vector<std::string_view> words;
+  for (const MaskName &mask : maskNames())
+    words.push_back(mask.name);
+  return words;
+}
+
 static const MaskName &nameOf(const Mask &mask) {
   return *std::find_if(
       maskNames().begin(), maskNames().end(),

@@ -82,8 +82,8 @@ def test_several_functions_in_a_module():
 
 
 @pytest.mark.parametrize("clauses, said", [
-    ({"mask": "diagonal"}, "expects the name of a mask"),
-    ({"mask": "window<-1, 0>"}, "expects the sides of a window"),
+    ({"mask": "diagonal"}, "expects a mask, but got"),
+    ({"mask": "window<-1, 0>"}, "expects the window's left side"),
     ({"precision": "tf32"}, "precision"),
     ({"schedule": "flash, rows = 3"}, "expects the name of a tile size"),
     ({"alignment": 3}, "power of two"),
