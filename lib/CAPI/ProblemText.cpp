@@ -140,7 +140,7 @@ std::string attn::textOf(const KernelClass &kernelClass) {
   if (!kept.empty())
     stream << " weights(" << llvm::join(kept, ", ") << " : "
            << llvm::join(keptTypes, ", ") << ")";
-  if (p.mask.kind != MaskKind::none)
+  if (!p.mask.isOpen())
     stream << " mask(" << str(p.mask) << ")";
   if (kernelClass.scale)
     stream << " scale(" << llvm::format("%.9e", *kernelClass.scale) << ")";

@@ -38,8 +38,7 @@ std::optional<std::string> attn::readMask(const char *text, Mask &mask) {
     return std::nullopt;
   std::optional<Mask> found = parseMask(text);
   if (!found)
-    return "expects a mask of none, causal, causal_bottom_right, "
-           "window<L, R>, but got '" +
+    return "expects a mask of " + std::string(kMaskNames) + ", but got '" +
            std::string(text) + "'";
   mask = *found;
   return std::nullopt;

@@ -196,7 +196,7 @@ private:
     if (!mask)
       return failure();
     // One spelling in memory and in print: no mask is no attribute.
-    if (mask.getKind() != MaskKind::none)
+    if (!mask.getValue().isOpen())
       said.set(kMask, mask);
     return success();
   }

@@ -29,35 +29,42 @@ static LogicalResult fail(InFlightDiagnostic error, const Twine &note) {
 // Mask
 //===----------------------------------------------------------------------===//
 
-static constexpr llvm::StringLiteral maskNote =
-    "masks: none, causal, causal_bottom_right, window<left, right>";
+llvm::hash_code attn::hash_value(const Mask &mask) {
+  std::vector<int64_t> numbers = numbersOf(mask);
+  return llvm::hash_combine(
+      mask.kind, llvm::hash_combine_range(numbers.begin(), numbers.end()));
+}
 
 MaskAttr MaskAttr::parseBody(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef keyword;
-  Mask mask;
+  std::vector<int64_t> numbers;
+  auto parseNumber = [&] {
+    return parser.parseInteger(numbers.emplace_back());
+  };
   if (parser.parseKeyword(&keyword))
     return {};
-  if (keyword == "window") {
-    mask.kind = MaskKind::window;
-    if (parser.parseLess() || parser.parseInteger(mask.left) ||
-        parser.parseComma() || parser.parseInteger(mask.right) ||
-        parser.parseGreater())
-      return {};
-  } else if (std::optional<Mask> named =
-                 parseMask({keyword.data(), keyword.size()})) {
-    mask = *named;
-  } else {
-    (void)fail(parser.emitError(loc)
-                   << "expects the name of a mask, but got '" << keyword << "'",
-               maskNote);
+  if (succeeded(parser.parseOptionalLess()) &&
+      (parser.parseCommaSeparatedList(parseNumber) || parser.parseGreater()))
     return {};
+  std::optional<Mask> mask = maskOf({keyword.data(), keyword.size()}, numbers);
+  if (mask)
+    return parser.getChecked<MaskAttr>(loc, parser.getContext(), *mask);
+  InFlightDiagnostic error = parser.emitError(loc)
+                             << "expects a mask, but got '" << keyword;
+  if (!numbers.empty()) {
+    error << '<';
+    llvm::interleaveComma(numbers, error);
+    error << '>';
   }
-  return parser.getChecked<MaskAttr>(loc, parser.getContext(), mask.kind,
-                                     mask.left, mask.right);
+  error << "'";
+  error.attachNote() << "masks: " << StringRef(kMaskNames);
+  return {};
 }
 
-void MaskAttr::printBody(AsmPrinter &printer) const { printer << str(value()); }
+void MaskAttr::printBody(AsmPrinter &printer) const {
+  printer << str(getValue());
+}
 
 Attribute MaskAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
@@ -75,13 +82,9 @@ void MaskAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               MaskKind kind, int64_t left, int64_t right) {
-  if (kind != MaskKind::window)
-    return success();
-  for (int64_t side : {left, right})
-    if (side < 0 || side > kUnbounded)
-      return emitError() << "expects the sides of a window to be between 0 and "
-                         << kUnbounded << ", but got " << side;
+                               Mask mask) {
+  if (std::optional<std::string> sentence = check(mask))
+    return emitError() << *sentence;
   return success();
 }
 

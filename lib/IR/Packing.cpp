@@ -32,7 +32,7 @@ static bool headsAreRows(AttentionOpInterface op) {
   if (queries == 1)
     return true;
   // An assumed number of queries is not one of which a mask may be dropped.
-  if (ShapedType::isDynamic(queries) && op.maskOrNone().kind != MaskKind::none)
+  if (ShapedType::isDynamic(queries) && !op.maskOrNone().isOpen())
     return false;
   return llvm::all_of(op.arrays(), [&](const AttentionArray &array) {
     return !hasRowsOfQueries(array.role) || hasOneStride(array.type(), queries);

@@ -171,7 +171,7 @@ LogicalResult Tiled::check(const Box &tile, bool ofKeys) {
                     ", which share a key head, but where they begin is not "
                     "known to be one");
   }
-  bool hasMask = op.maskOrNone().kind != MaskKind::none;
+  bool hasMask = !op.maskOrNone().isOpen();
   auto isCut = [&](unsigned loop) {
     return loop < loops() && !isWhole(loop, tile);
   };

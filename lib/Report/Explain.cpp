@@ -15,7 +15,7 @@ using llvm::format;
 /// Of the two masks that are called causal, the one that few expect where rows
 /// differ: of one query over many keys it leaves one key.
 static void explainMask(llvm::raw_ostream &out, const Problem &problem) {
-  if (problem.mask.kind != MaskKind::causal || problem.queries == problem.keys)
+  if (!problem.mask.endsAtCorners() || problem.queries == problem.keys)
     return;
   out << "mask      causal is counted from the first key: query i sees keys 0 "
          "to i, so the last of "

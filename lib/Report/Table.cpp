@@ -25,7 +25,7 @@ std::string attn::describe(const Problem &p) {
           std::to_string(p.headDim);
   if (p.headDimV != p.headDim)
     text += " (" + std::to_string(p.headDimV) + " of v)";
-  if (p.mask.kind != MaskKind::none)
+  if (!p.mask.isOpen())
     text += ", " + str(p.mask);
   if (p.alignment != kMaxAlignment)
     text += ", rows aligned to " + std::to_string(p.alignment) + " bytes";

@@ -57,6 +57,10 @@ class Band(NamedTuple):
         """Whether every query sees every key."""
         return queries - 1 + self.first <= 0 and self.last >= keys - 1
 
+    def sees(self, query: Any, key: Any) -> Any:
+        """Whether a query sees a key; of arrays, elementwise."""
+        return (key >= query + self.first) & (key <= query + self.last)
+
     def has_blind_rows(self, queries: int, keys: int) -> bool:
         """Whether some query sees no key."""
         return self.last < 0 or queries - 1 + self.first > keys - 1

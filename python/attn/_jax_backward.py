@@ -122,8 +122,7 @@ class _Step:
         start, do, q, o, centre, rest = inputs[:6]
         query = start + jnp.arange(self.rows)[:, None]
         key = jnp.arange(self.k.shape[2])[None, :]
-        seen = ((key >= query + self.visible.first) &
-                (key <= query + self.visible.last))
+        seen = self.visible.sees(query, key)
         s = self._einsum("bgrqd,bgkd->bgrqk", q, self.k) - centre[..., None]
         p = jnp.where(seen, jnp.exp(s * self.scale - rest[..., None]), 0)
         delta = (do.astype(self.wide) * o.astype(self.wide)).sum(-1)

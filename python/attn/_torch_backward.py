@@ -460,8 +460,9 @@ def _composed_batch(inputs: list[Tensor], low: Optional[Tensor],
             p.sub_(centre[..., None]).mul_(scale).sub_(rest[..., None]).exp_()
         hidden = None
         if masked:
-            hidden = _hidden(visible, start, stop, first, last, q.device)
-            hidden = hidden.repeat(group, 1)
+            query = torch.arange(start, stop, device=q.device)[:, None]
+            key = torch.arange(first, last, device=q.device)[None, :]
+            hidden = ~visible.sees(query, key).repeat(group, 1)
             p.masked_fill_(hidden, 0)
         wide_dv[:, first:last] += _product(p.to(q.dtype).mT, do_rows, wide)
 
@@ -478,11 +479,3 @@ def _composed_batch(inputs: list[Tensor], low: Optional[Tensor],
         dq[:, :, start:stop] = rows_dq.view(batch, heads, stop - start, d)
     dk.copy_(wide_dk.mul_(scale).view(dk.shape))
     dv.copy_(wide_dv.view(dv.shape))
-
-
-def _hidden(visible: Band, start: int, stop: int, low: int, high: int,
-            device: torch.device) -> Tensor:
-    """[stop - start, high - low]: whether a query does not see a key."""
-    query = torch.arange(start, stop, device=device)[:, None]
-    key = torch.arange(low, high, device=device)[None, :]
-    return (key < query + visible.first) | (key > query + visible.last)

@@ -174,7 +174,7 @@ static int readProblem(const Options &options, Problem &problem) {
   auto parsedMask = parseMask(options.mask);
   if (!parsedMask)
     return fail("expects a known mask, but got '" + options.mask + "'",
-                "known masks: none, causal, causal_bottom_right, window<L, R>");
+                "known masks: " + std::string(kMaskNames));
   if (options.causal && options.mask.getNumOccurrences() &&
       options.mask != "causal")
     return fail("expects --causal or --mask, but got both");

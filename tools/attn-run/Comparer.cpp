@@ -125,12 +125,12 @@ Comparison Comparer::finish(int64_t checkedRows, int64_t rows, double tolerance,
 
 bool Comparer::takesPart(int64_t row) const {
   const Problem &problem = attention.problem;
-  Band visible = band(problem);
+  Visible seen = visible(problem);
   bool isKey = shapeOf(result.name)[2] == Extent::keys;
-  int64_t first = isKey ? row - visible.last : row + visible.first;
-  int64_t last = isKey ? row - visible.first : row + visible.last;
-  int64_t others = isKey ? problem.queries : problem.keys;
-  return std::max<int64_t>(0, first) <= std::min<int64_t>(others - 1, last);
+  Span others =
+      isKey ? seen.transposed().seenBySome({row, row + 1}, problem.queries)
+            : seen.seenBySome({row, row + 1}, problem.keys);
+  return !others.isEmpty();
 }
 
 std::vector<Comparer> run::comparersOf(const Function &function, size_t number,

@@ -32,9 +32,9 @@ static std::vector<int64_t> chooseKeyHeads(const Problem &problem,
 
 static oracle::Problem oracleProblem(const Attention &attention) {
   const Problem &p = attention.problem;
-  Band visible = band(p);
-  return {p.batch,   p.heads,    p.kvHeads,     p.queries,    p.keys,
-          p.headDim, p.headDimV, visible.first, visible.last, attention.scale};
+  Visible seen = visible(p);
+  return {p.batch,   p.heads,    p.kvHeads,  p.queries, p.keys,
+          p.headDim, p.headDimV, seen.first, seen.last, attention.scale};
 }
 
 //===----------------------------------------------------------------------===//

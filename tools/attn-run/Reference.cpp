@@ -87,23 +87,17 @@ compareForward(const Function &function, size_t number,
         comparers, [](const Comparer &c) { return c.role() == "lse"; });
     return high == comparers.end() ? double(float(exact)) : high->at(place);
   };
-  Band visible = band(problem);
   int64_t checked = 0;
   double squares = 0;
   for (RowRun rows : chooseRows(problem, budget)) {
     int64_t count = rows.end - rows.begin;
     checked += count;
-    // Row i of the run is row begin + i of the problem: the band moves.
-    oracle::Problem part = {problem.batch,
-                            problem.heads,
-                            problem.kvHeads,
-                            count,
-                            problem.keys,
-                            problem.headDim,
-                            problem.headDimV,
-                            visible.first + rows.begin,
-                            visible.last + rows.begin,
-                            attention.scale};
+    // Row i of the run is row begin + i of the problem: the mask moves.
+    Visible seen = visible(problem).from(rows.begin, 0);
+    oracle::Problem part = {
+        problem.batch, problem.heads,   problem.kvHeads,  count,
+        problem.keys,  problem.headDim, problem.headDimV, seen.first,
+        seen.last,     attention.scale};
     oracle::Array qPart = q.view;
     qPart.data += rows.begin * problem.headDim;
     int64_t total = problem.batch * problem.heads * count;

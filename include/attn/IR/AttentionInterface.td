@@ -87,7 +87,7 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     /// The mask, `none` when absent.
     ::attn::Mask maskOrNone() {
       ::attn::MaskAttr mask = $_op.getMaskAttr();
-      return mask ? mask.value() : ::attn::Mask();
+      return mask ? mask.getValue() : ::attn::Mask();
     }
     /// The scale, `1/sqrt(d)` when absent.
     double scaleOrDefault() {

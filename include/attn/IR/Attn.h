@@ -52,6 +52,11 @@
 
 #include "attn/IR/AttnDialect.h.inc"
 
+namespace attn {
+/// Attributes are unique by the hashes of what they hold.
+llvm::hash_code hash_value(const Mask &mask);
+} // namespace attn
+
 #define GET_ATTRDEF_CLASSES
 #include "attn/IR/AttnAttrs.h.inc"
 

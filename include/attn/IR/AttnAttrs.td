@@ -28,16 +28,15 @@ def Attn_MaskAttr : Attn_Attr<"Mask", "mask"> {
     `L` and `R` are between 0 and 2^30; the latter is a side without bound, so
     `window<1073741824, 0>` is `causal_bottom_right`.
 
-    Every mask is a band: two offsets from the diagonal bound the visible keys.
-    That is why the set is closed: from the band alone follow which blocks are
-    skipped, which need mask code, and how much work there is.
+    What a query sees is one run of keys, both of whose ends rise with the
+    query.  That is why the set is closed: from these ends alone follow which
+    blocks are skipped, which need mask code, and how much work there is.
   }];
-  let parameters = (ins "::attn::MaskKind":$kind, "int64_t":$left,
-                        "int64_t":$right);
+  let parameters = (ins "::attn::Mask":$value);
+  let builders = [AttrBuilder<
+      (ins "::attn::MaskKind":$kind, "int64_t":$left, "int64_t":$right),
+      [{ return $_get($_ctxt, ::attn::Mask{kind, left, right}); }]>];
   let extraClassDeclaration = [{
-    /// The mask as the cost model knows it.
-    ::attn::Mask value() const { return {getKind(), getLeft(), getRight()}; }
-
     /// The body between the brackets, shared with the op's `mask(...)`.
     static MaskAttr parseBody(::mlir::AsmParser &parser);
     void printBody(::mlir::AsmPrinter &printer) const;

@@ -182,7 +182,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       batch x heads x queries x keys x head dimension up to 2^58, and
       batch x heads x tiles of 16 rows up to 2^30 (Schedule/Limits.h). Batch,
       queries and keys may be 0. Where arrays end is C20.
-    - (C14) The sides of a window are between 0 and 2^30.
+    - (C14) The numbers of a mask are between 0 and 2^30.
     - (C15) The scale is finite.
     - (C16) An output memref is none of Q, K and V.
     - (C17) The alignment is a power of two, at least the bytes of an element
@@ -336,7 +336,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     - (C12) The shape of LSE, its low word and dLSE is `[batch, heads,
       queries]`, that of R `[batch, heads, 2 ceil(keys / 256), queries]`.
     - (C13) Sizes are within the limits of `attn.forward`.
-    - (C14) The sides of a window are between 0 and 2^30.
+    - (C14) The numbers of a mask are between 0 and 2^30.
     - (C15) The scale is finite.
     - (C16) An output memref is none of the operands that come in, and no two
       are the same.

@@ -87,7 +87,8 @@ inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 ///   `queries`, `keys`                 i32, rows of Q and of K
 ///   `heads`, `batch`                  i32, of Q
 ///   `group`                           i32, query heads that share a key head
-///   `band_first`, `band_last`         i32, see Problem.h
+///   `band_first`, `band_last`, `open_keys`
+///                                     i32, see `Visible` in Problem.h
 ///   `scale`                           f32, scale of the scores
 ///   `first_head`, `round_heads`, `first_key`, `first_query`  i32, see Round
 std::string offsetRole(llvm::StringRef operand);

@@ -6,18 +6,9 @@
 ///   V[b,g,j,:]
 ///
 /// with g the key head that serves query head h; or, backward, the gradients of
-/// Q, K and V from that of O.  Every mask is a *band*: key j
-/// is visible to query i iff i + first <= j <= i + last.  With 4 queries and 6
-/// keys:
-///
-///   none                  first = -2^30      last = +2^30
-///   causal                first = -2^30      last = 0      (top-left)
-///   causal_bottom_right   first = -2^30      last = 2      (keys - queries)
-///   window<1, 0>          first = 2 - 1 = 1  last = 2 + 0 = 2
-///
-/// A window counts from the bottom-right diagonal, as in FlashAttention.  The
-/// unbounded sides saturate at 2^30, which fits the kernel's 32-bit arithmetic;
-/// hence a row count is at most 2^30 - 1.
+/// Q, K and V from that of O.  What a mask shows is a value, `Visible`: the
+/// keys that a query sees are one run, and both of its ends rise with the
+/// query.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_PROBLEM_H
@@ -27,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attn {
 
@@ -54,13 +46,42 @@ std::string_view name(Direction direction);
 std::optional<Direction> parseDirection(std::string_view text);
 
 enum class MaskKind { none, causal, causalBottomRight, window };
+
+/// A mask by name, for any numbers of queries and keys.  What kernels and costs
+/// ask of it holds for all of them; the rest is asked of `Visible`.
 struct Mask {
   MaskKind kind = MaskKind::none;
   int64_t left = 0, right = 0; ///< window only, both >= 0
+
+  bool operator==(const Mask &other) const;
+
+  /// Whether every query sees every key.
+  bool isOpen() const;
+  /// Whether keys before the first that a query sees may be hidden, and keys
+  /// behind the last.
+  bool hidesBefore() const;
+  bool hidesBehind() const;
+  /// Whether there are keys that every query sees, how many is in `Visible`.
+  bool opensKeys() const;
+  /// Whether there may be keys that no query sees.
+  bool mayHideKeys() const;
+  /// Whether what a query sees ends at its own number, so that the diagonal
+  /// crosses tiles of keys at their corners.
+  bool endsAtCorners() const;
 };
 /// `none`, `causal`, `causal_bottom_right`, `window<L, R>`.
 std::string str(const Mask &mask);
 std::optional<Mask> parseMask(std::string_view text);
+/// The mask of that name with these numbers; nothing if there is none.
+std::optional<Mask> maskOf(std::string_view name,
+                           const std::vector<int64_t> &numbers);
+/// The numbers that a mask is written with, those behind its name.
+std::vector<int64_t> numbersOf(const Mask &mask);
+/// All masks as they are written, for messages.
+inline constexpr std::string_view kMaskNames =
+    "none, causal, causal_bottom_right, window<L, R>";
+/// A sentence when the numbers of a mask are wrong.
+std::optional<std::string> check(const Mask &mask);
 
 /// The most bytes that rows can be aligned to: the largest piece that a copy
 /// moves at once.
@@ -105,15 +126,51 @@ inline constexpr int64_t kMaxHeadDim = 65536;
 inline constexpr int64_t kMaxHeads = int64_t(1) << 20;
 inline constexpr double kMostProducts = 0x1p58;
 
-struct Band {
+/// Rows or columns `begin .. end - 1`; none if `end` is not behind `begin`.
+struct Span {
+  int64_t begin = 0, end = 0;
+
+  bool isEmpty() const { return begin >= end; }
+  int64_t size() const { return isEmpty() ? 0 : end - begin; }
+};
+
+/// Which columns rows see: row i sees column j iff
+///
+///   i + first <= j <= i + last,   or j < openColumns,   or i < openRows.
+///
+/// So what a row sees is one run, each of whose ends is the greater or the less
+/// of two that rise with the row; `openColumns` and `openRows` need a side that
+/// is unbounded.  Rows are queries and columns keys, or, transposed, the other
+/// way.  With 4 queries and 6 keys:
+///
+///   none                  first = -2^30      last = +2^30
+///   causal                first = -2^30      last = 0      (top-left)
+///   causal_bottom_right   first = -2^30      last = 2      (keys - queries)
+///   window<1, 0>          first = 2 - 1 = 1  last = 2 + 0 = 2
+///
+/// A window counts from the bottom-right diagonal, as in FlashAttention.  The
+/// unbounded sides saturate at 2^30, which fits the kernel's 32-bit arithmetic;
+/// hence a row count is at most 2^30 - 1.
+struct Visible {
   int64_t first = -kUnbounded, last = kUnbounded;
+  int64_t openColumns = 0, openRows = 0;
+
+  bool sees(int64_t row, int64_t column) const;
+  /// Of the first `columns`, those that some of the rows sees, and those that
+  /// every one sees.
+  Span seenBySome(Span rows, int64_t columns) const;
+  Span seenByAll(Span rows, int64_t columns) const;
+  /// What columns are seen by, as rows that see.
+  Visible transposed() const;
+  /// The same where rows and columns are counted from these on, as in a tile.
+  Visible from(int64_t row, int64_t column) const;
 };
 
 /// Tensor-core products for each product of the problem.
 int64_t productsPerProduct(const Problem &problem);
 
 /// The one place that gives a mask its meaning.
-Band band(const Problem &problem);
+Visible visible(const Problem &problem);
 
 /// A sentence when the problem is illegal, nothing when it is fine.
 std::optional<std::string> check(const Problem &problem);

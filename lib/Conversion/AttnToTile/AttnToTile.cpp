@@ -257,6 +257,8 @@ private:
       set("band_first", narrow(band.first, 32));
     if (band.last)
       set("band_last", narrow(band.last, 32));
+    if (band.openKeys)
+      set("open_keys", narrow(band.openKeys, 32));
   }
 
   ImplicitLocOpBuilder &b;

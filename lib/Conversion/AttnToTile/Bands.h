@@ -9,10 +9,10 @@
 
 namespace attn {
 
-/// The band of Problem.h for sizes that may be known only at run time, as
-/// indices; null where it is unbounded.
+/// `Visible` for sizes that may be known only at run time, as indices; null
+/// where a side is unbounded, and where no keys are open to all.
 struct BandValues {
-  mlir::Value first, last;
+  mlir::Value first, last, openKeys;
 };
 BandValues bandOf(mlir::ImplicitLocOpBuilder &b, const Mask &mask,
                   mlir::Value keys, mlir::Value queries);

@@ -96,7 +96,7 @@ std::string attn::kernelName(const KernelChoice &choice) {
   if (p.dtype == DataType::f32)
     result += "_" + std::string(name(p.precision));
   std::string mask = str(p.mask);
-  if (p.mask.kind != MaskKind::none)
+  if (!p.mask.isOpen())
     result += "_" + mask.substr(0, mask.find('<'));
   result += choice.request.shape().suffix;
   if (p.deterministic)

@@ -198,9 +198,8 @@ Reason Composer::checkResult() {
 
 Reason Composer::nameMask() {
   if (form.named) {
-    mask = NamedMask{MaskAttr::get(b.getContext(), form.named->kind,
-                                   form.named->left, form.named->right),
-                     form.rows.keys};
+    mask =
+        NamedMask{MaskAttr::get(b.getContext(), *form.named), form.rows.keys};
     return std::nullopt;
   }
   if (!form.visible.isExact && mayHideAll(form.visible.band, form.rows))
@@ -242,7 +241,7 @@ Reason Composer::create(Value q, Value k, Value v, Operation *&op) {
     results.push_back(
         RankedTensorType::get(ArrayRef(sizes).drop_back(), b.getF32Type()));
   SmallVector<NamedAttribute> attributes;
-  if (mask->mask.getKind() != MaskKind::none)
+  if (!mask->mask.getValue().isOpen())
     attributes.push_back(b.getNamedAttr("mask", mask->mask));
   if (form.scale)
     attributes.push_back(

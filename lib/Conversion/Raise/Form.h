@@ -53,7 +53,7 @@ struct Form {
 
   /// 1/sqrt(d) if absent.
   std::optional<double> scale;
-  Visible visible;
+  VisibleBand visible;
   /// The mask, where the form has it by its name.
   std::optional<Mask> named;
   /// What the remark adds: how numbers change.

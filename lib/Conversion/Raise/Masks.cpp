@@ -19,12 +19,12 @@ static constexpr StringLiteral isData =
 static constexpr StringLiteral isNoBand =
     "the mask hides other keys than those beyond two offsets from the diagonal";
 
-void Visible::narrow(int64_t first, int64_t last) {
+void VisibleBand::narrow(int64_t first, int64_t last) {
   band.first = std::max(band.first, first);
   band.last = std::min(band.last, last);
 }
 
-bool MaskReader::hides(double value, Type type, Visible &visible) {
+bool MaskReader::hides(double value, Type type, VisibleBand &visible) {
   if (value == -std::numeric_limits<double>::infinity())
     return true;
   // The exponential of the difference to any score is 0 in f32.
@@ -86,7 +86,7 @@ std::optional<Index> MaskReader::integer(Number number) {
 }
 
 /// Keeps the pairs for which a sum of row numbers is 0 or more.
-Reason MaskReader::narrow(Index sum, Visible &visible) {
+Reason MaskReader::narrow(Index sum, VisibleBand &visible) {
   MLIRContext *context = sum.getContext();
   auto at = [&](int64_t query, int64_t key) -> std::optional<int64_t> {
     llvm::DenseMap<Index, Index> values;
@@ -116,7 +116,8 @@ Reason MaskReader::narrow(Index sum, Visible &visible) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-Reason MaskReader::compare(const Maker &made, bool wanted, Visible &visible) {
+Reason MaskReader::compare(const Maker &made, bool wanted,
+                           VisibleBand &visible) {
   using arith::CmpIPredicate;
   auto compare = cast<arith::CmpIOp>(made.op);
   std::optional<Index> left = integer(made.operands[0]),
@@ -151,7 +152,7 @@ Reason MaskReader::compare(const Maker &made, bool wanted, Visible &visible) {
 }
 
 Reason MaskReader::readCondition(const Number &condition, bool wanted,
-                                 Visible &visible) {
+                                 VisibleBand &visible) {
   if (std::optional<double> value = numbers.constant(condition)) {
     if (bool(*value) != wanted)
       return std::string("the mask hides every key");
@@ -173,7 +174,7 @@ Reason MaskReader::readCondition(const Number &condition, bool wanted,
   return readConstant(numbers.source(condition), wanted, visible);
 }
 
-Reason MaskReader::readAddend(const Number &addend, Visible &visible) {
+Reason MaskReader::readAddend(const Number &addend, VisibleBand &visible) {
   if (std::optional<double> value = numbers.constant(addend)) {
     if (*value == 0)
       return std::nullopt;
@@ -234,7 +235,7 @@ static bool findBand(llvm::function_ref<bool(int64_t, int64_t)> sees,
 }
 
 Reason MaskReader::readConstant(const Number &number, bool wanted,
-                                Visible &visible) {
+                                VisibleBand &visible) {
   DenseElementsAttr elements;
   if (!matchPattern(number.value, m_Constant(&elements)) || !number.tensor() ||
       ShapedType::isDynamic(rows.queries) || ShapedType::isDynamic(rows.keys))
@@ -310,7 +311,7 @@ std::optional<NamedMask> attn::raise::nameMask(MLIRContext *context,
                                                std::string &reason) {
   auto named = [&](MaskKind kind, int64_t keys, int64_t left = 0,
                    int64_t right = 0) {
-    return NamedMask{MaskAttr::get(context, kind, left, right), keys};
+    return NamedMask{MaskAttr::get(context, Mask{kind, left, right}), keys};
   };
   bool isStatic =
       !ShapedType::isDynamic(rows.queries) && !ShapedType::isDynamic(rows.keys);

@@ -29,8 +29,13 @@ struct Rows {
   int64_t queries, keys;
 };
 
+/// Query i sees key j iff i + first <= j <= i + last.
+struct Band {
+  int64_t first = -kUnbounded, last = kUnbounded;
+};
+
 /// What masks leave of the keys that a query sees.
-struct Visible {
+struct VisibleBand {
   Band band;
   /// Whether everything that hides is -inf or a boolean.
   bool isExact = true;
@@ -47,20 +52,21 @@ public:
   /// Narrows to what a boolean that is `wanted` leaves, or says why it cannot
   /// be known.
   std::optional<std::string> readCondition(const Number &condition, bool wanted,
-                                           Visible &visible);
+                                           VisibleBand &visible);
   /// The same of a number that is added to scores.
-  std::optional<std::string> readAddend(const Number &addend, Visible &visible);
+  std::optional<std::string> readAddend(const Number &addend,
+                                        VisibleBand &visible);
 
   /// Whether this constant, as a score, hides its key; narrows `isExact`.
-  static bool hides(double value, mlir::Type type, Visible &visible);
+  static bool hides(double value, mlir::Type type, VisibleBand &visible);
 
 private:
   std::optional<Index> integer(Number number);
   std::optional<std::string> compare(const Maker &made, bool wanted,
-                                     Visible &visible);
+                                     VisibleBand &visible);
   std::optional<std::string> readConstant(const Number &number, bool wanted,
-                                          Visible &visible);
-  std::optional<std::string> narrow(Index atLeastZero, Visible &visible);
+                                          VisibleBand &visible);
+  std::optional<std::string> narrow(Index atLeastZero, VisibleBand &visible);
 
   Numbers &numbers;
   const Rows &rows;

@@ -38,9 +38,11 @@ int64_t attn::roleValue(StringRef role, const Problem &problem,
   if (role == "group")
     return problem.heads / problem.kvHeads;
   if (role == "band_first")
-    return band(problem).first;
+    return visible(problem).first;
   if (role == "band_last")
-    return band(problem).last;
+    return visible(problem).last;
+  if (role == "open_keys")
+    return visible(problem).openColumns;
   return 0;
 }
 

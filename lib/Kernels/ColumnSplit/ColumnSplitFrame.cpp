@@ -42,14 +42,14 @@ KernelOp ColumnSplitFrame::declare() {
                      kGroups +
                          int64_t(llvm::divideCeil(kDrawnSlots, groupSize)));
   arguments.pointer(kCounterRole, i32);
-  declareProblem(arguments, b, problem.mask.kind);
+  declareProblem(arguments, b, problem.mask);
   KernelOp kernel =
       arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
   kernel.setCooperative(true);
   kernel.setCluster(uint32_t(cluster));
   reserve();
   queries = arguments.get(b, "queries");
-  band.emplace(b, arguments, problem.mask.kind);
+  band.emplace(b, arguments, problem.mask);
   blocks.emplace(*band, queries, kRows * cluster, strip);
   order.emplace(b, arguments, problem, kRows * cluster,
                 std::max<int64_t>(1, request.sms / (groupSize * cluster)),

@@ -48,12 +48,12 @@ KernelOp FlashFrame::declare() {
     declareLse(arguments, b, problem);
   if (persistent)
     arguments.pointer(kCounterRole, b.getI32Type());
-  declareProblem(arguments, b, problem.mask.kind);
+  declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(
       b, request, kWarpsPerGroup * (groups + budget.others));
   reserve();
   queries = arguments.get(b, "queries");
-  band.emplace(b, arguments, problem.mask.kind);
+  band.emplace(b, arguments, problem.mask);
   blocks.emplace(*band, queries, query, key);
   return kernel;
 }

@@ -298,7 +298,7 @@ private:
     auto hide = [&] {
       return band->hide(b, scores, tile.row + warpRow, firstKey);
     };
-    if (problem.mask.kind != MaskKind::none)
+    if (!problem.mask.isOpen())
       return hide();
     // Only the keys' end can cut it, and often does not.
     return b.choose(
@@ -340,7 +340,7 @@ private:
             const Share &share) {
     // The block after the first, and where the loops end, going down.
     Scalar from = share.own.end - 1;
-    if (cutsMoreThanOne(problem.mask.kind, key)) {
+    if (cutsMoreThanOne(problem.mask, key)) {
       Scalar to = b.min(share.open.end, from);
       walkRun(state, output, q, tile, share, from, to, /*cut=*/true);
       from = to;

@@ -35,9 +35,7 @@ FlashBackwardFrame::FlashBackwardFrame(TileBuilder &b,
   keyOrder.step = block;
   // So that a tile meets what the one before, which is shorter, has left.
   walksUp = keyOrder.takesShortFirst;
-  MaskKind mask = problem.mask.kind;
-  bool hidesTiles = mask == MaskKind::causal || mask == MaskKind::window;
-  walksOnlySeen = firstStores && hidesTiles;
+  walksOnlySeen = firstStores && problem.mask.mayHideKeys();
 }
 
 //===----------------------------------------------------------------------===//

@@ -99,7 +99,7 @@ KernelOp attn::finishStrips(FlashBackwardFrame &f) {
   f.arguments.operand("dq", f.element);
   f.declareSums();
   if (f.firstStores) {
-    declareProblem(f.arguments, b, f.problem.mask.kind);
+    declareProblem(f.arguments, b, f.problem.mask);
   } else {
     for (StringRef size : {"queries", "heads"})
       f.arguments.scalar(size, b.getI32Type());
@@ -167,7 +167,7 @@ void FlashBackwardFrame::passTurn(const Turn &turn, Scalar block,
 
 Scalar FlashBackwardFrame::isFirst(const Tile &tile, Scalar block) const {
   // But in a window whoever sees a key sees the first one too.
-  if (problem.mask.kind != MaskKind::window)
+  if (!problem.mask.hidesBefore())
     return tile.row == b.i32(0);
   Run below = blocks->seenByTile(b, tile.row - own);
   return b.select(below.begin < below.end, below.end, b.i32(0)) <= block;
@@ -190,7 +190,7 @@ SmallVector<Value> FlashBackwardFrame::orZeros(Scalar strip,
                                                int64_t count) const {
   if (!firstStores)
     return load();
-  KeyBand keys(b, arguments, problem.mask.kind);
+  KeyBand keys(b, arguments, problem.mask);
   Scalar last = b.min(strip + kStripRows, arguments.get(b, "queries")) - 1;
   KeyBand::Keys seen = keys.seenBy(b, strip, last);
   Scalar haveSums = (strip <= last) & (seen.someFirst < seen.someEnd);

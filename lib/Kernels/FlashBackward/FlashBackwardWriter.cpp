@@ -110,8 +110,7 @@ private:
   /// at their heels, and it is passed on at once (d = 64, 1024 rows: 640 us,
   /// not 690).
   Scalar addInOrder(const Tile &tile, Scalar parity) {
-    bool passesLate =
-        f.problem.mask.kind == MaskKind::none || f.block == kGroupRows;
+    bool passesLate = f.problem.mask.isOpen() || f.block == kGroupRows;
     Walk walk = f.walkOf(tile);
     Step step = f.firstStep(walk);
     FlashBackwardFrame::Turn turn = f.turnOf(tile);

@@ -33,21 +33,20 @@ KernelOp GradientFrame::createKernel() {
 }
 
 KernelOp GradientFrame::createKernel(int64_t warps) {
-  declareProblem(arguments, b, problem.mask.kind);
+  declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(b, request, warps);
   enterSide();
   return kernel;
 }
 
 void GradientFrame::enterSide() {
-  MaskKind kind = problem.mask.kind;
   ownRows = arguments.get(b, ownsKeys ? "keys" : "queries");
   streamedRows = arguments.get(b, ownsKeys ? "queries" : "keys");
   sharers = arguments.get(b, "group");
   if (ownsKeys)
-    band.emplace(KeyBand::seeing(b, arguments, kind));
+    band.emplace(KeyBand::seeing(b, arguments, problem.mask));
   else
-    band.emplace(b, arguments, kind);
+    band.emplace(b, arguments, problem.mask);
   blocks.emplace(*band, ownRows, own, streamed);
 }
 

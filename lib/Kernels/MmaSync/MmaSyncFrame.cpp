@@ -26,13 +26,13 @@ void MmaSyncFrame::declareArguments() {
     arguments.operand(operand, element);
   if (problem.lse)
     declareLse(arguments, b, problem);
-  declareProblem(arguments, b, problem.mask.kind);
+  declareProblem(arguments, b, problem.mask);
 }
 
 void MmaSyncFrame::locateRows() {
   queries = arguments.get(b, "queries");
   keys = arguments.get(b, "keys");
-  if (problem.mask.kind == MaskKind::none) {
+  if (problem.mask.isOpen()) {
     BlockOfHead at =
         BlockOfHead::of(b, b.programId(0), b.ceilDiv(queries, query),
                         arguments.get(b, "heads"));
@@ -51,7 +51,7 @@ void MmaSyncFrame::locateRows() {
 
 void MmaSyncFrame::locateHead() {
   keyHead = head / arguments.get(b, "group");
-  blocks.emplace(b, KeyBand(b, arguments, problem.mask.kind), firstRow,
+  blocks.emplace(b, KeyBand(b, arguments, problem.mask), firstRow,
                  b.min(firstRow + query, queries) - 1, key);
 }
 

@@ -52,7 +52,7 @@ void StripFrame::allocate() {
 void StripFrame::forEachTile(function_ref<void(const Tile &)> workOff) {
   queries = arguments.get(b, "queries");
   keys = arguments.get(b, "keys");
-  band.emplace(b, arguments, problem.mask.kind);
+  band.emplace(b, arguments, problem.mask);
   warp = b.warpId();
   warpRow = warp * rows;
   block = b.programId(0);

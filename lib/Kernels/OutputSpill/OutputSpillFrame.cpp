@@ -35,12 +35,12 @@ KernelOp OutputSpillFrame::declare() {
   arguments.pointer(kCounterRole, b.getI32Type());
   arguments.perBlock(kScratchRole, b.getI32Type(), kRows * column * columnTiles,
                      /*beyondKeys=*/halves * kHalf);
-  declareProblem(arguments, b, problem.mask.kind);
+  declareProblem(arguments, b, problem.mask);
   KernelOp kernel =
       arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
   reserve();
   queries = arguments.get(b, "queries");
-  band.emplace(b, arguments, problem.mask.kind);
+  band.emplace(b, arguments, problem.mask);
   blocks.emplace(*band, queries, kRows, kHalf);
   order.emplace(b, arguments, problem, kRows, request.sms, request.l2Bytes);
   return kernel;

@@ -203,7 +203,7 @@ private:
     // holds it.  Both ends of a window leave no registers for exponents that
     // cross it.
     SmallVector<Value> made =
-        problem.mask.kind == MaskKind::window
+        problem.mask.hidesBefore()
             ? softmax->raise(b, before.rows, scores, weigh)
             : weigh(softmax->raise(b, before.rows, scores));
     after.rows = {made[0], made[1]};

@@ -167,7 +167,7 @@ void RoundsFrame::enterRound() {
   firstTile = b.i32(0);
   Scalar end = ownsKeys ? endOfKeys - firstKey : queries;
   if (is(RoundsLaunch::scores)) { // queries that see some of the strip
-    KeyBand band = KeyBand::seeing(b, arguments, problem.mask.kind);
+    KeyBand band = KeyBand::seeing(b, arguments, problem.mask);
     KeyBand::Keys rows = band.seenBy(b, firstKey, endOfKeys - 1);
     firstTile = rows.someFirst / kRows;
     end = b.select(rows.someFirst < rows.someEnd, rows.someEnd, b.i32(0));
@@ -193,7 +193,7 @@ void RoundsFrame::enterStripOfQueries() {
   partCount = is(RoundsLaunch::scores) ? keyBlocks : b.i32(parts);
   firstTile = firstQuery / kRows;
   rowTiles = b.ceilDiv(b.max(endOfQueries - firstQuery, b.i32(0)), kRows);
-  if (is(RoundsLaunch::scores) && problem.mask.kind != MaskKind::none)
+  if (is(RoundsLaunch::scores) && !problem.mask.isOpen())
     foldTiles();
 }
 
@@ -202,9 +202,10 @@ void RoundsFrame::enterStripOfQueries() {
 // anything shares its parts with the last one, the second with the last but
 // one, and so on: together they see about the same.  Of two such tiles those in
 // the middle see most keys, since what a tile sees is a run whose ends are
-// clamped; and a run may begin and end within blocks.
+// clamped, unless all see some keys first: then it may be the outermost two.
+// And a run may begin and end within blocks.
 void RoundsFrame::foldTiles() {
-  KeyBand side = KeyBand::seeing(b, arguments, problem.mask.kind);
+  KeyBand side = KeyBand::seeing(b, arguments, problem.mask);
   KeyBand::Keys rows = side.seenBy(b, firstKey, endOfKeys - 1);
   firstTile = b.max(firstQuery, rows.someFirst) / kRows;
   Scalar zero = b.i32(0), end = b.min(endOfQueries, rows.someEnd);
@@ -213,6 +214,9 @@ void RoundsFrame::foldTiles() {
   Scalar middle = b.max(foldedTiles - 1, zero) / 2;
   Scalar most =
       keysSeen(firstTile + middle) + keysSeen(firstTile + foldedTiles / 2);
+  if (problem.mask.opensKeys())
+    most = b.max(most, keysSeen(firstTile) +
+                           keysSeen(firstTile + b.max(foldedTiles - 1, zero)));
   int64_t ends = band->hasFirst ? 4 : 2;
   partCount = b.min((most + ends * (keyBlock - 1)) / keyBlock, keyBlocks * 2);
 }
@@ -344,7 +348,7 @@ RoundsFrame::Section RoundsFrame::sectionOf(Scalar number,
     Scalar first = number / (toldInTurn * ofHead) * toldInTurn;
     return {first, b.max(b.min(toldInTurn, heads - first), one)};
   }
-  if (problem.mask.kind == MaskKind::none || is(RoundsLaunch::scores))
+  if (problem.mask.isOpen() || is(RoundsLaunch::scores))
     return {number / ofHead, one};
   Scalar tiles = b.max(tilesOfHead(), one), all = b.max(heads, one);
   Scalar sections = all / headsInSection(tiles);
@@ -365,7 +369,7 @@ Scalar RoundsFrame::headsInSection(Scalar tilesOfHead) const {
 Tile RoundsFrame::tileAt(Scalar number) const {
   Scalar exists = number < tileCount();
   Scalar ofHead = b.max(tilesOfHead(), b.i32(1));
-  bool isMasked = problem.mask.kind != MaskKind::none;
+  bool isMasked = !problem.mask.isOpen();
   auto [first, width] = sectionOf(number, ofHead);
   Scalar rest = number - first * ofHead;
   Scalar place = rest / partCount, part = rest - place * partCount;

@@ -36,7 +36,7 @@ MergedSpillBackward::MergedSpillBackward(const RoundsFrame &scores,
                                          RoundsFrame &querySums)
     : scores(scores), deltas(deltas), keySums(keySums), querySums(querySums),
       b(scores.b), headsInTurn(b.i32(1)) {
-  if (scores.problem.mask.kind == MaskKind::none)
+  if (scores.problem.mask.isOpen())
     return;
   Scalar ofHead =
       keySums.tilesOfHead() + querySums.tilesOfHead() * scores.sharers;

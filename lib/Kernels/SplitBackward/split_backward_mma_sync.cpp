@@ -137,7 +137,7 @@ private:
       arguments.operand(x.gradient, element);
     if (side.hasY)
       arguments.operand(y.gradient, element);
-    declareProblem(arguments, b, problem.mask.kind);
+    declareProblem(arguments, b, problem.mask);
     return arguments.createKernel(b, request, warps);
   }
 
@@ -152,7 +152,7 @@ private:
     BlockOfHead at = BlockOfHead::of(b, b.programId(0), tiles,
                                      side.ownsKeys ? heads / group : heads);
     Scalar tile = at.number;
-    if (!side.ownsKeys && problem.mask.kind != MaskKind::none)
+    if (!side.ownsKeys && !problem.mask.isOpen())
       tile = tiles - 1 - tile;
     firstRow = tile * own;
     warpRow = b.warpId() * strip;
@@ -163,9 +163,8 @@ private:
       keyHead = head / group;
     }
     batch = at.batch;
-    auto kind = problem.mask.kind;
-    KeyBand band = side.ownsKeys ? KeyBand::seeing(b, arguments, kind)
-                                 : KeyBand(b, arguments, kind);
+    KeyBand band = side.ownsKeys ? KeyBand::seeing(b, arguments, problem.mask)
+                                 : KeyBand(b, arguments, problem.mask);
     blocks.emplace(b, band, firstRow, b.min(firstRow + own, rows) - 1, block);
   }
 

@@ -7,38 +7,52 @@
 using namespace mlir;
 using namespace attn;
 
-static bool boundsFirst(MaskKind kind) { return kind == MaskKind::window; }
-static bool boundsLast(MaskKind kind) { return kind != MaskKind::none; }
-
-void attn::declareProblem(Arguments &arguments, TileBuilder &b, MaskKind kind) {
+void attn::declareProblem(Arguments &arguments, TileBuilder &b,
+                          const Mask &mask) {
   Type i32 = b.getI32Type();
   for (StringRef size : {"queries", "keys", "heads", "batch", "group"})
     arguments.scalar(size, i32);
-  if (boundsFirst(kind))
+  if (mask.hidesBefore())
     arguments.scalar("band_first", i32);
-  if (boundsLast(kind))
+  if (mask.hidesBehind())
     arguments.scalar("band_last", i32);
+  if (mask.opensKeys())
+    arguments.scalar("open_keys", i32);
   arguments.scalar("scale", b.getF32Type());
 }
 
-KeyBand::KeyBand(TileBuilder &b, const Arguments &arguments, MaskKind kind)
-    : hasFirst(boundsFirst(kind)), hasLast(boundsLast(kind)),
+KeyBand::KeyBand(TileBuilder &b, const Arguments &arguments, const Mask &mask)
+    : hasFirst(mask.hidesBefore()), hasLast(mask.hidesBehind()),
       keys(arguments.get(b, "keys")) {
   if (hasFirst)
     first = arguments.get(b, "band_first");
   if (hasLast)
     last = arguments.get(b, "band_last");
+  if (mask.opensKeys())
+    openKeys = arguments.get(b, "open_keys");
 }
 
 KeyBand KeyBand::seeing(TileBuilder &b, const Arguments &arguments,
-                        MaskKind kind) {
-  KeyBand band(boundsLast(kind), boundsFirst(kind),
+                        const Mask &mask) {
+  KeyBand band(mask.hidesBehind(), mask.hidesBefore(),
                arguments.get(b, "queries"));
   if (band.hasFirst)
     band.first = b.i32(0) - arguments.get(b, "band_last");
   if (band.hasLast)
     band.last = b.i32(0) - arguments.get(b, "band_first");
+  if (mask.opensKeys())
+    band.openRows = arguments.get(b, "open_keys");
   return band;
+}
+
+Scalar KeyBand::firstSeen(TileBuilder &b, Scalar row) const {
+  Scalar key = row + first;
+  return Value(openRows) ? b.select(row < openRows, b.i32(0), key) : key;
+}
+
+Scalar KeyBand::lastSeen(TileBuilder &b, Scalar row) const {
+  Scalar key = row + last;
+  return Value(openKeys) ? b.max(key, openKeys - 1) : key;
 }
 
 KeyBand::Keys KeyBand::seenBy(TileBuilder &b, Scalar firstRow,
@@ -46,12 +60,12 @@ KeyBand::Keys KeyBand::seenBy(TileBuilder &b, Scalar firstRow,
   Scalar zero = b.i32(0);
   Keys seen{zero, keys, zero, keys};
   if (hasFirst) {
-    seen.someFirst = b.max(zero, firstRow + first);
-    seen.allFirst = b.max(zero, lastRow + first);
+    seen.someFirst = b.max(zero, firstSeen(b, firstRow));
+    seen.allFirst = b.max(zero, firstSeen(b, lastRow));
   }
   if (hasLast) {
-    seen.someEnd = b.min(keys, lastRow + last + 1);
-    seen.allEnd = b.max(zero, b.min(keys, firstRow + last + 1));
+    seen.someEnd = b.min(keys, lastSeen(b, lastRow) + 1);
+    seen.allEnd = b.max(zero, b.min(keys, lastSeen(b, firstRow) + 1));
   }
   return seen;
 }
@@ -99,17 +113,24 @@ KeyBand::Columns KeyBand::columnsOf(TileBuilder &b, int64_t rows, Scalar row,
   if (hasLast || Value(endOfRows)) {
     Scalar base = hasLast ? row + last - key : Scalar();
     seen.lasts = b.map({}, rowType, [&](Scalar r, Scalar, ArrayRef<Scalar>) {
-      Scalar end = hasLast ? b.min(base + r, lastKey) : lastKey;
+      Scalar end = lastKey;
+      if (hasLast && Value(openKeys))
+        end = b.min(lastSeen(b, row + r) - key, lastKey);
+      else if (hasLast)
+        end = b.min(base + r, lastKey);
       if (Value(endOfRows))
         end = b.select(row + r < endOfRows, end, b.i32(-1));
       return end;
     });
   }
   if (hasFirst)
-    seen.firsts =
-        b.map({}, rowType,
-              [&, base = row + first - key](
-                  Scalar r, Scalar, ArrayRef<Scalar>) { return base + r; });
+    seen.firsts = b.map(
+        {}, rowType,
+        [&, base = row + first - key](Scalar r, Scalar, ArrayRef<Scalar>) {
+          if (!Value(openRows))
+            return base + r;
+          return b.select(row + r < openRows, b.i32(0), base + r);
+        });
   return seen;
 }
 

@@ -1,11 +1,11 @@
 //===- Mask.h - Which key blocks a query tile visits ------------*- C++ -*-===//
 //
-// Every mask is a band (Problem.h), so the keys that a tile of queries sees are
-// one run of blocks: some at its left edge that the band cuts, then blocks that
-// are fully open, then some at its right edge that the band or the end of the
-// keys cuts.  Open blocks need no mask code, so a kernel walks them first, in a
-// loop of their own, and the cut ones after; the order of blocks does not
-// matter to an online softmax.
+// Both ends of what a query sees rise with the query (`Visible`, Problem.h), so
+// the keys that a tile of queries sees are one run of blocks: some at its left
+// edge that the mask cuts, then blocks that are fully open, then some at its
+// right edge that the mask or the end of the keys cuts.  Open blocks need no
+// mask code, so a kernel walks them first, in a loop of their own, and the cut
+// ones after; the order of blocks does not matter to an online softmax.
 //
 // Example: causal, 128 queries from row 256 on, blocks of 64 keys: visited are
 // blocks 0 to 5, open are 0 to 3, steps 0..3 are open and 4..5 cut.
@@ -19,16 +19,17 @@
 
 namespace attn {
 
-/// The mask of a kernel: which keys a query sees.
+/// The mask of a kernel: which keys a query sees.  It is `Visible` with numbers
+/// that are known at run time.
 ///
-/// Where the rows are keys, `seeing` is the same mask from their side: query i
-/// sees key j iff j - last <= i <= j - first, a band as well.  Read then
-/// "query" for key and "key" for query below.
+/// Where the rows are keys, `seeing` is the same mask from their side, as
+/// `Visible::transposed` is.  Read then "query" for key and "key" for query
+/// below.
 class KeyBand {
 public:
-  KeyBand(TileBuilder &builder, const Arguments &arguments, MaskKind kind);
+  KeyBand(TileBuilder &builder, const Arguments &arguments, const Mask &mask);
   static KeyBand seeing(TileBuilder &builder, const Arguments &arguments,
-                        MaskKind kind);
+                        const Mask &mask);
 
   /// The keys `someFirst .. someEnd - 1` are all that some query out of
   /// `firstRow .. lastRow` sees (or none: then the end is not behind the first
@@ -38,7 +39,7 @@ public:
   };
   Keys seenBy(TileBuilder &builder, Scalar firstRow, Scalar lastRow) const;
 
-  /// Sets the scores that the band or the end of the keys hides to -inf.
+  /// Sets the scores that the mask or the end of the keys hides to -inf.
   /// `scores` has the queries from `row` on and the keys from `key` on; those
   /// from `endOfRows` on, if given, see nothing.
   mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
@@ -66,7 +67,14 @@ private:
   mlir::Value keep(TileBuilder &builder, mlir::Value fragment,
                    const Columns &seen, double hidden) const;
 
+  /// The last key that a row sees, before the end of all.
+  Scalar lastSeen(TileBuilder &builder, Scalar row) const;
+  /// The first.
+  Scalar firstSeen(TileBuilder &builder, Scalar row) const;
+
   Scalar first, last;
+  /// Keys that every row sees, and rows that see every key, if there are such.
+  Scalar openKeys, openRows;
 };
 
 class KeyBlocks {
@@ -83,7 +91,7 @@ public:
   Scalar isOpen(TileBuilder &builder, Scalar block) const;
   /// The key block of a step.
   Scalar block(TileBuilder &builder, Scalar step) const;
-  /// Sets the scores that the band or the end of the keys hides to -inf.
+  /// Sets the scores that the mask or the end of the keys hides to -inf.
   /// `scores` has the queries from `row` on and the keys of `block`, or those
   /// from a key in it on.
   mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
@@ -96,8 +104,9 @@ private:
 };
 
 /// Declares the arguments that tell a kernel of its problem: extents, what a
-/// mask kind needs, the scale.
-void declareProblem(Arguments &arguments, TileBuilder &builder, MaskKind kind);
+/// mask needs, the scale.
+void declareProblem(Arguments &arguments, TileBuilder &builder,
+                    const Mask &mask);
 
 } // namespace attn
 

@@ -60,10 +60,8 @@ private:
 
 /// Whether blocks besides a warpgroup's first can be cut at the end of the keys
 /// it sees.  With the diagonal at multiples of its rows they cannot.
-inline bool cutsMoreThanOne(MaskKind mask, int64_t key) {
-  if (mask == MaskKind::none)
-    return false;
-  return mask != MaskKind::causal || key % kGroupRows != 0;
+inline bool cutsMoreThanOne(const Mask &mask, int64_t key) {
+  return mask.hidesBehind() && !(mask.endsAtCorners() && key % kGroupRows == 0);
 }
 
 } // namespace attn

@@ -57,12 +57,11 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
                      const Problem &problem, const Rows &rows, int64_t atOnce,
                      int64_t l2Bytes)
     : tileRows(rows.tile),
-      hasSections(problem.mask.kind != MaskKind::none || rows.how.isBinding),
+      hasSections(!problem.mask.isOpen() || rows.how.isBinding),
       startsAtEnd(!rows.areKeys || rows.how.takesShortFirst),
       drawsAll(rows.how.drawsAll),
       hasLanes(rows.how.isBinding && !rows.how.takesShortFirst &&
-               (problem.mask.kind == MaskKind::causal ||
-                problem.mask.kind == MaskKind::causalBottomRight)),
+               problem.mask.hidesBehind() && !problem.mask.hidesBefore()),
       heads(rows.heads), allHeads(heads * arguments.get(b, "batch")),
       tilesOfHead(b.ceilDiv(rows.count, rows.tile)) {
   count = tilesOfHead * allHeads;

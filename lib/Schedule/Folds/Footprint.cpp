@@ -357,8 +357,7 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
     result.registersPerThread +=
         kPlaceRegisters + kPlaceRegistersPerRow * grid.step / grid.warps;
   bool hasSplitFactors = productsPerProduct(problem) > 1 && space.multiplies;
-  if (problem.mask.kind == MaskKind::window && hasSplitFactors &&
-      !grid.isOfProducts &&
+  if (problem.mask.hidesBefore() && hasSplitFactors && !grid.isOfProducts &&
       result.registersPerThread >
           kMaxRegistersPerThread - kSplitWindowRegisters)
     result.registersPerThread += kSplitWindowRegisters;

@@ -169,7 +169,7 @@ public:
     }
     if (how.group > 1 || how.reusesPlaces)
       rings.push_back(how.warpgroups);
-    if (isSplit && problem.mask.kind == MaskKind::window)
+    if (isSplit && problem.mask.hidesBefore())
       registers += kWindowRegisters;
     if (isSplit) {
       Landing landing = landingOf(problem, keys);
@@ -486,7 +486,7 @@ int64_t heldDescriptors(const Node &grid, const Problem &problem) {
   bool isWhole = grid.pipeline.width == 0 && grid.pipeline.units == 0 &&
                  !std::any_of(grid.body.begin(), grid.body.end(), isCut);
   if (!isWhole || grid.axis == Axis::Key || steps > kMostKeptDescriptors ||
-      problem.mask.kind != MaskKind::window)
+      !problem.mask.hidesBefore())
     return 0;
   return std::max<int64_t>(4, 3 * steps - 9);
 }

@@ -363,7 +363,7 @@ static bool comesAgain(const Use &use, const GridCensus &grid) {
 static double shareDrifted(const Census &census, size_t number,
                            const Problem &problem, int64_t residentBlocks,
                            double keptL2) {
-  if (problem.mask.kind == MaskKind::none)
+  if (problem.mask.isOpen())
     return 0;
   const GridCensus &grid = census.grids[number];
   double bytes = 0;

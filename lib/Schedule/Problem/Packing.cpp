@@ -7,21 +7,16 @@ using namespace attn;
 
 /// Whether a single query sees every key, however many there are.
 static bool showsAllKeys(const Mask &mask) {
-  switch (mask.kind) {
-  case MaskKind::none:
-  case MaskKind::causalBottomRight:
-    return true;
-  case MaskKind::causal:
-    return false;
-  case MaskKind::window:
-    return mask.left >= kMaxRows - 1;
-  }
-  return false;
+  Problem problem;
+  problem.queries = 1;
+  problem.keys = kMaxRows;
+  problem.mask = mask;
+  return visible(problem).seenBySome({0, 1}, kMaxRows).size() == kMaxRows;
 }
 
 /// Why the heads of a group cannot be rows of one, if they cannot.
 static std::string whyNot(const Problem &p, int64_t heads, bool headsAreRows) {
-  bool hasMask = p.mask.kind != MaskKind::none;
+  bool hasMask = !p.mask.isOpen();
   if (p.keepsWeights)
     return "what is kept of the weights has its rows in another order";
   if (hasMask && p.queries != 1)
@@ -54,10 +49,7 @@ Packing attn::packing(const Problem &asked, bool headsAreRows) {
   planned.queries = heads * asked.queries;
   planned.mask = {};
   if (result.cutsKeys) {
-    Band seen = band(asked);
-    int64_t begin = std::clamp<int64_t>(seen.first, 0, asked.keys);
-    planned.keys =
-        std::clamp<int64_t>(seen.last + 1, begin, asked.keys) - begin;
+    planned.keys = visible(asked).seenBySome({0, 1}, asked.keys).size();
   }
   return result;
 }

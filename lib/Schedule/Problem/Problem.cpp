@@ -103,19 +103,59 @@ int64_t attn::productsPerProduct(const Problem &problem) {
 // Masks
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// A mask by its name and the numbers behind it.
+struct MaskName {
+  MaskKind kind;
+  std::string_view name;
+  std::vector<int64_t Mask::*> numbers;
+};
+
+} // namespace
+
+static const std::vector<MaskName> &maskNames() {
+  static const std::vector<MaskName> names = {
+      {MaskKind::none, "none", {}},
+      {MaskKind::causal, "causal", {}},
+      {MaskKind::causalBottomRight, "causal_bottom_right", {}},
+      {MaskKind::window, "window", {&Mask::left, &Mask::right}}};
+  return names;
+}
+
+static const MaskName &nameOf(const Mask &mask) {
+  return *std::find_if(
+      maskNames().begin(), maskNames().end(),
+      [&](const MaskName &name) { return name.kind == mask.kind; });
+}
+
+std::vector<int64_t> attn::numbersOf(const Mask &mask) {
+  std::vector<int64_t> numbers;
+  for (int64_t Mask::*number : nameOf(mask).numbers)
+    numbers.push_back(mask.*number);
+  return numbers;
+}
+
 std::string attn::str(const Mask &mask) {
-  switch (mask.kind) {
-  case MaskKind::none:
-    return "none";
-  case MaskKind::causal:
-    return "causal";
-  case MaskKind::causalBottomRight:
-    return "causal_bottom_right";
-  case MaskKind::window:
-    return "window<" + std::to_string(mask.left) + ", " +
-           std::to_string(mask.right) + ">";
+  std::string text(nameOf(mask).name), before = "<";
+  for (int64_t number : numbersOf(mask)) {
+    text += before + std::to_string(number);
+    before = ", ";
   }
-  return "";
+  return before == "<" ? text : text + ">";
+}
+
+std::optional<Mask> attn::maskOf(std::string_view name,
+                                 const std::vector<int64_t> &numbers) {
+  for (const MaskName &known : maskNames()) {
+    if (known.name != name || known.numbers.size() != numbers.size())
+      continue;
+    Mask mask{known.kind};
+    for (size_t i = 0; i < numbers.size(); ++i)
+      mask.*known.numbers[i] = numbers[i];
+    return mask;
+  }
+  return std::nullopt;
 }
 
 /// Takes an integer with blanks around it from the front of `text`.
@@ -141,18 +181,37 @@ static bool take(std::string_view &text, std::string_view prefix) {
 }
 
 std::optional<Mask> attn::parseMask(std::string_view text) {
-  for (MaskKind kind :
-       {MaskKind::none, MaskKind::causal, MaskKind::causalBottomRight})
-    if (text == str(Mask{kind}))
-      return Mask{kind};
-  Mask mask{MaskKind::window};
-  if (!take(text, "window<") || !takeInteger(text, mask.left) ||
-      !take(text, ",") || !takeInteger(text, mask.right) || text != ">")
+  size_t end = std::min(text.find('<'), text.size());
+  std::string_view name = text.substr(0, end);
+  text.remove_prefix(end);
+  std::vector<int64_t> numbers;
+  for (const char *before = "<"; take(text, before); before = ",")
+    if (!takeInteger(text, numbers.emplace_back()))
+      return std::nullopt;
+  if (text != (numbers.empty() ? "" : ">"))
     return std::nullopt;
-  return mask;
+  return maskOf(name, numbers);
 }
 
-Band attn::band(const Problem &problem) {
+bool Mask::operator==(const Mask &other) const {
+  return kind == other.kind && numbersOf(*this) == numbersOf(other);
+}
+
+bool Mask::isOpen() const { return !hidesBefore() && !hidesBehind(); }
+
+bool Mask::hidesBefore() const { return kind == MaskKind::window; }
+
+bool Mask::hidesBehind() const { return kind != MaskKind::none; }
+
+bool Mask::opensKeys() const { return false; }
+
+bool Mask::mayHideKeys() const {
+  return kind == MaskKind::causal || kind == MaskKind::window;
+}
+
+bool Mask::endsAtCorners() const { return kind == MaskKind::causal; }
+
+Visible attn::visible(const Problem &problem) {
   int64_t diagonal = problem.keys - problem.queries;
   switch (problem.mask.kind) {
   case MaskKind::none:
@@ -167,6 +226,39 @@ Band attn::band(const Problem &problem) {
             std::min(diagonal + problem.mask.right, problem.keys)};
   }
   return {};
+}
+
+bool Visible::sees(int64_t row, int64_t column) const {
+  bool isBetween = row + first <= column && column <= row + last;
+  return isBetween || column < openColumns || row < openRows;
+}
+
+static Span clamped(int64_t begin, int64_t end, int64_t columns) {
+  Span span = {std::max<int64_t>(0, begin), std::min(columns, end)};
+  return span.isEmpty() ? Span() : span;
+}
+
+Span Visible::seenBySome(Span rows, int64_t columns) const {
+  if (rows.begin < openRows)
+    return clamped(0, columns, columns);
+  return clamped(rows.begin + first, std::max(rows.end + last, openColumns),
+                 columns);
+}
+
+Span Visible::seenByAll(Span rows, int64_t columns) const {
+  if (rows.end <= openRows)
+    return clamped(0, columns, columns);
+  int64_t end = rows.begin < openRows ? columns : rows.begin + last + 1;
+  return clamped(rows.end - 1 + first, std::max(end, openColumns), columns);
+}
+
+Visible Visible::transposed() const {
+  return {-last, -first, openRows, openColumns};
+}
+
+Visible Visible::from(int64_t row, int64_t column) const {
+  int64_t by = row - column;
+  return {first + by, last + by, openColumns - column, openRows - row};
 }
 
 int64_t attn::keptRows(int64_t keys) {
@@ -218,6 +310,13 @@ static std::optional<std::string> checkLimits(const Problem &problem) {
   return std::nullopt;
 }
 
+std::optional<std::string> attn::check(const Mask &mask) {
+  if (auto sentence =
+          checkRange("the window's left side", mask.left, 0, kUnbounded))
+    return sentence;
+  return checkRange("the window's right side", mask.right, 0, kUnbounded);
+}
+
 std::optional<std::string> attn::check(const Problem &p) {
   if (auto sentence = checkLimits(p))
     return sentence;
@@ -225,14 +324,8 @@ std::optional<std::string> attn::check(const Problem &p) {
     return "expects heads to be a multiple of kv heads, but got " +
            std::to_string(p.heads) + " heads and " + std::to_string(p.kvHeads) +
            " kv heads";
-  if (p.mask.kind == MaskKind::window) {
-    if (auto sentence =
-            checkRange("the window's left side", p.mask.left, 0, kUnbounded))
-      return sentence;
-    if (auto sentence =
-            checkRange("the window's right side", p.mask.right, 0, kUnbounded))
-      return sentence;
-  }
+  if (auto sentence = check(p.mask))
+    return sentence;
   if (auto sentence = checkAlignment(p.alignment, p.dtype))
     return sentence;
   bool isBackward = p.direction == Direction::backward;
@@ -255,22 +348,24 @@ std::optional<std::string> attn::check(const Problem &p) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// Σ over i in [0, n) of clamp(i + shift, 0, most).
-static int64_t sumClamped(int64_t n, int64_t shift, int64_t most) {
-  int64_t rising = std::clamp<int64_t>(-shift, 0, n);
+/// Σ over i in [0, n) of clamp(i + shift, least, most).
+static int64_t sumClamped(int64_t n, int64_t shift, int64_t least,
+                          int64_t most) {
+  int64_t rising = std::clamp<int64_t>(least - shift, 0, n);
   int64_t flat = std::clamp<int64_t>(most - shift, rising, n);
   auto triangle = [](int64_t k) { return k * (k + 1) / 2; };
   int64_t lowest = rising + shift, highest = flat - 1 + shift;
   int64_t slope = flat > rising ? triangle(highest) -
                                       (lowest > 0 ? triangle(lowest - 1) : 0)
                                 : 0;
-  return slope + (n - flat) * most;
+  return rising * least + slope + (n - flat) * most;
 }
 
 int64_t attn::visiblePairs(const Problem &problem) {
-  Band visible = band(problem);
-  return sumClamped(problem.queries, visible.last + 1, problem.keys) -
-         sumClamped(problem.queries, visible.first, problem.keys);
+  Visible seen = visible(problem);
+  int64_t open = std::min(seen.openColumns, problem.keys);
+  return sumClamped(problem.queries, seen.last + 1, open, problem.keys) -
+         sumClamped(problem.queries, seen.first, 0, problem.keys);
 }
 
 double attn::usefulFlops(const Problem &problem) {

@@ -4,8 +4,9 @@
 // min(m, tB + B + last)), so the inner tiles that it visits number
 // ceil(high / s) - floor(low / s).  Both ends rise with t between two clamps;
 // their sums are floor sums of arithmetic progressions, which Euclid's
-// algorithm adds up in logarithmic time.  Only the ragged last outer tile is
-// looked at by itself.
+// algorithm adds up in logarithmic time.  Before these are the tiles that see
+// no more than what is open to all, or everything, which are all alike.  Only
+// the ragged last outer tile is looked at by itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,23 +48,31 @@ struct Range {
   Range until(int64_t limit) const { return {begin, std::min(end, limit)}; }
 };
 
-/// Both tilings, and the band between them as the outer axis sees it.
+/// Both tilings, and what the outer axis sees of the inner one.
 struct Tiling {
   int64_t outerRows, outerStep, innerRows, innerStep;
-  Band visible;
+  Visible visible;
 
   int64_t innerTiles() const { return ceilDiv(innerRows, innerStep); }
 
   /// Numbers of the inner tiles that outer rows [begin, end) visit.
   Range innerRange(int64_t begin, int64_t end) const {
-    int64_t low = std::max<int64_t>(0, begin + visible.first);
-    int64_t high = std::min(innerRows, end + visible.last);
-    if (low >= high)
-      return {0, 0};
-    return {low / innerStep, ceilDiv(high, innerStep)};
+    Span seen = visible.seenBySome({begin, end}, innerRows);
+    return {seen.begin / innerStep, ceilDiv(seen.end, innerStep)};
   }
   Range innerRange(int64_t tile) const {
     return innerRange(tile * outerStep, (tile + 1) * outerStep);
+  }
+
+  bool hasRaggedTile() const { return innerRows % innerStep != 0; }
+  /// Outer tiles in front whose ends do not rise yet.
+  int64_t tilesInFront() const {
+    int64_t openTo =
+        visible.openRows > 0 ? ceilDiv(visible.openRows, outerStep)
+        : visible.openColumns > 0
+            ? floorDiv(visible.openColumns - visible.last, outerStep)
+            : 0;
+    return std::clamp<int64_t>(openTo, 0, outerRows / outerStep);
   }
 
   /// Σ over tiles of floor((tile · outerStep + shift) / innerStep).
@@ -112,14 +121,24 @@ private:
 
 } // namespace
 
-/// All outer tiles that have their full extent.
-static void addWholeTiles(Sums &sums, const Tiling &t) {
-  Band visible = t.visible;
+/// Outer tiles, from the first on, that all see the same.
+static void addTilesInFront(Sums &sums, const Tiling &t, int64_t count) {
+  if (count == 0)
+    return;
+  Range inner = t.innerRange(0);
+  bool isRagged = t.hasRaggedTile() && inner.end == t.innerTiles();
+  sums.add(count, t.outerStep, count * inner.size(), isRagged ? count : 0);
+  sums.see(inner);
+}
+
+/// All others that have their full extent.
+static void addWholeTiles(Sums &sums, const Tiling &t, int64_t front) {
+  Visible visible = t.visible;
   int64_t step = t.outerStep, count = t.outerRows / step;
   // The first tile whose high end is positive, and the first whose low end has
   // left the inner rows.
   Range seen =
-      Range{0, count}
+      Range{front, count}
           .from(floorDiv(-visible.last, step))
           .until(
               ceilDiv(std::max<int64_t>(0, t.innerRows - visible.first), step));
@@ -134,9 +153,8 @@ static void addWholeTiles(Sums &sums, const Tiling &t) {
   int64_t highs = t.sumOfFloors(rising, step + visible.last + t.innerStep - 1) +
                   seen.from(rising.end).size() * t.innerTiles();
   int64_t lows = t.sumOfFloors(seen.from(lowRises), visible.first);
-  bool hasRaggedTile = t.innerRows % t.innerStep != 0;
   int64_t reachesLast = floorDiv(last * t.innerStep - visible.last, step);
-  int64_t ragged = hasRaggedTile ? seen.from(reachesLast).size() : 0;
+  int64_t ragged = t.hasRaggedTile() ? seen.from(reachesLast).size() : 0;
   sums.add(seen.size(), step, highs - lows, ragged);
 
   for (int64_t tile : {seen.begin, highClamps - 1, highClamps, lowRises - 1,
@@ -150,8 +168,8 @@ static void addRaggedTile(Sums &sums, const Tiling &t) {
   Range inner = t.innerRange(t.outerRows - rows, t.outerRows);
   if (rows == 0 || inner.size() == 0)
     return;
-  bool hasRaggedTile = t.innerRows % t.innerStep != 0;
-  sums.add(1, rows, inner.size(), hasRaggedTile && inner.end == t.innerTiles());
+  sums.add(1, rows, inner.size(),
+           t.hasRaggedTile() && inner.end == t.innerTiles());
   sums.see(inner);
 }
 
@@ -173,20 +191,19 @@ static Tiling tilingOf(const Problem &problem, Axis outer, int64_t outerStep,
   auto tile = [&](Axis axis, int64_t step) {
     return step ? std::min(step, rowsOf(axis)) : rowsOf(axis);
   };
-  Band visible = band(problem);
-  int64_t shift = strip.axis == Axis::Key ? -strip.first : strip.first;
-  visible = {visible.first + shift, visible.last + shift};
-  // Seen from the keys, the band runs the other way.
-  if (outer == Axis::Key)
-    visible = {-visible.last, -visible.first};
-
+  bool isOfKeys = strip.axis == Axis::Key;
+  Visible seen = visible(problem).from(isOfKeys ? 0 : strip.first,
+                                       isOfKeys ? strip.first : 0);
   return {rowsOf(outer), tile(outer, outerStep), rowsOf(inner),
-          tile(inner, innerStep), visible};
+          tile(inner, innerStep),
+          outer == Axis::Key ? seen.transposed() : seen};
 }
 
 static Visits visitsOf(const Tiling &tiling) {
   Sums sums(tiling);
-  addWholeTiles(sums, tiling);
+  int64_t front = tiling.tilesInFront();
+  addTilesInFront(sums, tiling, front);
+  addWholeTiles(sums, tiling, front);
   addRaggedTile(sums, tiling);
   return sums.v;
 }

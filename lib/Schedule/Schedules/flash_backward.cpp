@@ -123,7 +123,7 @@ static std::optional<std::string> checkOrder(const Tiles &t,
   if (!problem.deterministic && isOrdered)
     return std::string("expects sums of dQ in any order for gradients that "
                        "need not be deterministic, but got ordered = 1");
-  bool isMasked = problem.mask.kind != MaskKind::none;
+  bool isMasked = !problem.mask.isOpen();
   if (t.get("short_first") != 0 && !(isOrdered && isMasked))
     return std::string("expects ordered sums under a mask for tiles of which "
                        "the shortest are first, but got short_first = 1");

@@ -111,7 +111,7 @@ public:
       return longer * stepSeconds * (1 + tiles() / atOnce) * behind;
     }
     // Tiles of a window begin as far apart as their keys are.
-    bool isWindow = problem.mask.kind == MaskKind::window;
+    bool isWindow = problem.mask.hidesBefore();
     double apart = isWindow ? stepSeconds : 0;
     double turn = std::max(0.0, c.turnSeconds - apart);
     double begin = std::max(0.0, atOnce - 1) / 2 * turn;
@@ -125,8 +125,7 @@ public:
 
   /// By which tiles that walk along the same queries hold each other up.
   double heldUp() const {
-    bool isInStep =
-        problem.mask.kind == MaskKind::none && tiles() > 1 && hasShortSteps;
+    bool isInStep = problem.mask.isOpen() && tiles() > 1 && hasShortSteps;
     double share = 0;
     if (how.firstStores && !how.isOrdered && isInStep)
       share += c.firstStoresShare;
@@ -159,7 +158,7 @@ private:
   }
 
   double masking() const {
-    if (problem.mask.kind == MaskKind::none)
+    if (problem.mask.isOpen())
       return 0;
     return work.scores / made / 32 / kSchedulersPerSm * c.hideSlots;
   }
@@ -209,7 +208,7 @@ private:
 static double headsAtOnce(const GridCensus &tiles, const Pipeline &how,
                           const Problem &problem, const Machine &machine) {
   double most = std::ceil(double(machine.sms) / double(tiles.blocks));
-  if (problem.mask.kind != MaskKind::none || how.isOrdered) {
+  if (!problem.mask.isOpen() || how.isOrdered) {
     double rows = double(problem.queries) * double(problem.heads) /
                   double(problem.kvHeads);
     double bytes = rows * double(problem.headDim + problem.headDimV) *

@@ -64,7 +64,7 @@ public:
         blockSteps(double(grid.steps) * grid.together),
         latency(c.loadLatencySeconds * clockOf(machine)),
         sharers(double(problem.heads) / double(problem.kvHeads)),
-        isMasked(problem.mask.kind != MaskKind::none) {
+        isMasked(!problem.mask.isOpen()) {
     double rate = productRate(machine, problem, family);
     for (const Use &use : census.uses)
       if (use.grid == number)

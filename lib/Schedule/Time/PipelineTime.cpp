@@ -279,9 +279,8 @@ private:
       return 1;
     double sharers = double(problem.heads) / double(problem.kvHeads);
     double walkers = std::clamp(tiles() * sharers, 1.0, double(machine.sms));
-    double power = problem.mask.kind == MaskKind::none
-                       ? c.sharedCopyPower
-                       : c.maskedSharedCopyPower;
+    double power =
+        problem.mask.isOpen() ? c.sharedCopyPower : c.maskedSharedCopyPower;
     double columns = double(problem.headDim + problem.headDimV) / 2;
     double width = std::clamp((columns - narrow) / (wide - narrow), 0.0, 1.0);
     return std::pow(c.sharedCopyGain * std::pow(walkers, power), width);
@@ -291,24 +290,17 @@ private:
   /// others and the first block: with the diagonal at multiples of its rows a
   /// causal one cuts no other, unless blocks go in step.
   int64_t cutLoops() const {
-    switch (problem.mask.kind) {
-    case MaskKind::none:
-      return 0;
-    case MaskKind::causal:
-      return keys % kWarpgroupRows == 0 && how.blocks() == 1 ? 0 : 1;
-    case MaskKind::causalBottomRight:
-      return 1;
-    case MaskKind::window:
-      return 2;
-    }
-    return 0;
+    const Mask &mask = problem.mask;
+    bool atCorners =
+        mask.endsAtCorners() && keys % kWarpgroupRows == 0 && how.blocks() == 1;
+    return int64_t(mask.hidesBefore()) + (mask.hidesBehind() && !atCorners);
   }
   /// Scores of a warpgroup's tile that are looked at for being hidden.
   double maskedScores() const {
-    if (problem.mask.kind == MaskKind::none)
+    if (problem.mask.isOpen())
       return problem.keys % keys == 0 ? 0 : double(keys * kWarpgroupRows);
     double cut = cutScores(kWarpgroupRows, keys);
-    return problem.mask.kind == MaskKind::window ? 2 * cut : cut;
+    return problem.mask.hidesBefore() ? 2 * cut : cut;
   }
 
   void add(const Use &use) {
@@ -407,7 +399,7 @@ static std::vector<double> clocksOfEach(const PipelineModel &model,
                                         double boundary, int64_t rows,
                                         const Problem &problem) {
   std::vector<double> clocks;
-  if (problem.mask.kind == MaskKind::none) {
+  if (problem.mask.isOpen()) {
     double longest = model.rounds() * model.longestRound() + boundary;
     clocks.assign(size_t(problem.queries / rows), longest);
     // Warpgroups behind the last row have nothing to do.
@@ -428,7 +420,7 @@ static double clocksOfTiles(const PipelineModel &model, double boundary,
                             int64_t rows, const Problem &problem, double sms,
                             const Calibration &c) {
   double tiles = model.allTiles();
-  bool isMasked = problem.mask.kind != MaskKind::none;
+  bool isMasked = !problem.mask.isOpen();
   bool areEqual = !isMasked && problem.queries % rows == 0;
   if (areEqual || tiles > kFewTiles * sms)
     return makespan(clocksOf(model, boundary), tiles, sms, c.tailShare);

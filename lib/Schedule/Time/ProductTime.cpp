@@ -112,7 +112,7 @@ public:
   double l2Gain() const {
     if (isOfRows) // nobody else's
       return 1;
-    if (makesScores() || problem.mask.kind == MaskKind::none)
+    if (makesScores() || problem.mask.isOpen())
       return c.productInStepGain;
     return scalesFactor ? c.productOutputL2Gain : c.productL2Gain;
   }
@@ -172,7 +172,7 @@ private:
   /// share their parts in twos, which see about the same together.
   double hiddenTiles(int64_t strip, const Visits &v) const {
     if (grid.stripAxis == Axis::Query)
-      return problem.mask.kind == MaskKind::none ? 0 : double(v.outerTiles) / 2;
+      return problem.mask.isOpen() ? 0 : double(v.outerTiles) / 2;
     int64_t keys =
         std::min(problem.keys - strip * grid.stripKeys, grid.stripKeys);
     return double(v.outerTiles * ceilDiv(keys, stepRows)) -
@@ -252,7 +252,7 @@ private:
     case Verb::softmax:
       stepRows = use.tile.cols;
       hasBlocks = true;
-      if (problem.mask.kind != MaskKind::none)
+      if (!problem.mask.isOpen())
         work.slots += paddedArea(use, problem) / 32 * c.hideSlots;
       return;
     case Verb::stream: {

@@ -89,7 +89,7 @@ static double loadSlots(const Use &use, double bytes, const Problem &problem,
 /// other edge of a window, which the first rows do not meet, is left out.
 static double hideSlots(const Use &use, const GridCensus &grid, double area,
                         const Problem &problem, const Calibration &c) {
-  if (problem.mask.kind == MaskKind::none)
+  if (problem.mask.isOpen())
     return 0;
   double cut = double(grid.blocks) * cutScores(use.tile.rows, use.tile.cols);
   return std::min(area, cut) / 32 * c.hideSlots;

@@ -173,7 +173,7 @@ private:
 
   bool isMaskedLoop(const Node &node) const {
     bool isRow = node.axis == Axis::Query || node.axis == Axis::Key;
-    return isRow && problem.mask.kind != MaskKind::none &&
+    return isRow && !problem.mask.isOpen() &&
            (step[size_t(node.axis)] == 0 || node.seeks);
   }
 

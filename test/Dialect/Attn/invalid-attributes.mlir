@@ -1,14 +1,21 @@
 // Masks, machines and schedules that do not parse or mean nothing.
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @below {{expects the name of a mask, but got 'diagonal'}}
-// expected-note @below {{masks: none, causal, causal_bottom_right, window<left, right>}}
+// expected-error @below {{expects a mask, but got 'diagonal'}}
+// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
 func.func private @f() attributes {a = #attn.mask<diagonal>}
 
 // -----
 
-// expected-error @below {{expected '<'}}
+// expected-error @below {{expects a mask, but got 'window'}}
+// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
 func.func private @f() attributes {a = #attn.mask<window>}
+
+// -----
+
+// expected-error @below {{expects a mask, but got 'window<3>'}}
+// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
+func.func private @f() attributes {a = #attn.mask<window<3>>}
 
 // -----
 
@@ -22,14 +29,15 @@ func.func private @f() attributes {a = #attn.mask<window<99999999999999999999, 0
 
 // -----
 
-// expected-error @below {{expected '>'}}
+// expected-error @below {{expects a mask, but got 'causal<1, 2>'}}
+// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
 func.func private @f() attributes {a = #attn.mask<causal<1, 2>>}
 
 // -----
 
 func.func @f(%q: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects the name of a mask, but got 'sliding'}}
-  // expected-note @below {{masks: none, causal, causal_bottom_right, window<left, right>}}
+  // expected-error @below {{expects a mask, but got 'sliding'}}
+  // expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
   %o = attn.forward %q, %q, %q mask(sliding) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
 }
 

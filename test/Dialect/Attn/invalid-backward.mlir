@@ -196,7 +196,7 @@ func.func @backward_c13(%q: !q, %lse: !lse) {
 !q = tensor<1x1x8x8xf16>
 !lse = tensor<1x1x8xf32>
 func.func @backward_c14(%q: !q, %lse: !lse) {
-  // expected-error @below {{expects the sides of a window to be between 0 and 1073741824, but got -1}}
+  // expected-error @below {{expects the window's right side between 0 and 1073741824, but got -1}}
   %0:3 = attn.backward %q, %q, %q, %q, %q, %lse mask(window<0, -1>) : !q, !q, !q, !q, !q, !lse -> !q, !q, !q
   return
 }

@@ -365,7 +365,7 @@ func.func @forward_c13(%q: memref<1x1x8x8xf16, strided<[64, 64, 8, 1], offset: 4
 // -----
 
 func.func @forward_c14(%q: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects the sides of a window to be between 0 and 1073741824, but got -1}}
+  // expected-error @below {{expects the window's left side between 0 and 1073741824, but got -1}}
   %o = attn.forward %q, %q, %q mask(window<-1, 0>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
   return
 }
@@ -373,7 +373,7 @@ func.func @forward_c14(%q: tensor<1x1x8x8xf16>) {
 // -----
 
 func.func @forward_c14(%q: tensor<1x1x8x8xf16>) {
-  // expected-error @below {{expects the sides of a window to be between 0 and 1073741824, but got 1073741825}}
+  // expected-error @below {{expects the window's right side between 0 and 1073741824, but got 1073741825}}
   %o = attn.forward %q, %q, %q mask(window<0, 1073741825>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
   return
 }

@@ -106,7 +106,7 @@ TEST(Limits, SumsOfRowsAndSidesFit) {
     Problem p = problemOf(1, 1, 1, rows(), rows(), 8);
     p.mask = {MaskKind::window, random.number(0, kUnbounded),
               random.number(0, kUnbounded)};
-    Band sides = band(p);
+    Visible sides = visible(p);
     int64_t most = std::numeric_limits<int32_t>::max();
     EXPECT_LE(p.queries - 1 + sides.last + 1, most) << p;
     EXPECT_LE(p.keys - 1 - sides.first + 1, most) << p;

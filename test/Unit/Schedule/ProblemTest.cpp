@@ -7,19 +7,67 @@ using namespace attn;
 
 namespace {
 
-TEST(Problem, BandIsTheMask) {
+TEST(Problem, VisibleIsTheMask) {
   Random random(1);
   for (int round = 0; round < 300; ++round) {
     Problem p = random.problem(40);
-    Band visible = band(p);
+    Visible seen = visible(p), fromKeys = seen.transposed();
+    int64_t row = random.number(0, 20), column = random.number(0, 20);
+    Visible inTile = seen.from(row, column);
     int64_t pairs = 0;
     for (int64_t i = 0; i < p.queries; ++i)
       for (int64_t j = 0; j < p.keys; ++j) {
-        bool isInBand = i + visible.first <= j && j <= i + visible.last;
-        EXPECT_EQ(isInBand, isVisible(p, i, j)) << p << " " << i << " " << j;
-        pairs += isInBand;
+        SCOPED_TRACE(testing::Message() << p << " " << i << " " << j);
+        EXPECT_EQ(seen.sees(i, j), isVisible(p, i, j));
+        EXPECT_EQ(fromKeys.sees(j, i), isVisible(p, i, j));
+        EXPECT_EQ(inTile.sees(i - row, j - column), isVisible(p, i, j));
+        pairs += isVisible(p, i, j);
       }
     EXPECT_EQ(visiblePairs(p), pairs) << p;
+  }
+}
+
+/// What a mask says for all numbers of rows holds for these, and tiles see what
+/// their rows see.
+TEST(Problem, MasksKnowWhatTheyShow) {
+  Random random(3);
+  for (int round = 0; round < 2000; ++round) {
+    Problem p = random.problem(12);
+    bool isOfKeys = random.number(0, 1);
+    Visible seen = isOfKeys ? visible(p).transposed() : visible(p);
+    int64_t rows = isOfKeys ? p.keys : p.queries;
+    int64_t columns = isOfKeys ? p.queries : p.keys;
+    Span tile;
+    tile.begin = random.number(0, rows - 1);
+    tile.end = random.number(tile.begin + 1, rows);
+    SCOPED_TRACE(testing::Message() << p << " rows " << tile.begin << " to "
+                                    << tile.end << " of keys " << isOfKeys);
+    Span some = seen.seenBySome(tile, columns);
+    Span all = seen.seenByAll(tile, columns);
+    for (int64_t j = 0; j < columns; ++j) {
+      int64_t count = 0;
+      for (int64_t i = tile.begin; i < tile.end; ++i)
+        count += seen.sees(i, j);
+      EXPECT_EQ(count > 0, some.begin <= j && j < some.end) << j;
+      EXPECT_EQ(count == tile.size(), all.begin <= j && j < all.end) << j;
+    }
+    int64_t hiddenKeys = 0;
+    bool hidesBefore = false, hidesBehind = false;
+    for (int64_t j = 0; j < p.keys; ++j) {
+      bool isSeen = false;
+      for (int64_t i = 0; i < p.queries; ++i) {
+        isSeen |= isVisible(p, i, j);
+        hidesBefore |=
+            j + 1 < p.keys && !isVisible(p, i, j) && isVisible(p, i, j + 1);
+        hidesBehind |= j > 0 && isVisible(p, i, j - 1) && !isVisible(p, i, j);
+      }
+      hiddenKeys += !isSeen;
+    }
+    EXPECT_LE(hiddenKeys > 0, p.mask.mayHideKeys());
+    EXPECT_LE(hidesBefore, p.mask.hidesBefore());
+    EXPECT_LE(hidesBehind, p.mask.hidesBehind());
+    EXPECT_LE(visible(p).openColumns > 0, p.mask.opensKeys());
+    EXPECT_EQ(parseMask(str(p.mask)), p.mask);
   }
 }
 
@@ -30,8 +78,8 @@ TEST(Problem, WideWindowSaturates) {
   p.headDim = p.headDimV = 8;
   p.mask = {MaskKind::window, kUnbounded, kUnbounded};
   EXPECT_EQ(check(p), std::nullopt);
-  EXPECT_EQ(band(p).first, -p.queries) << "farther away bounds nothing";
-  EXPECT_EQ(band(p).last, p.keys);
+  EXPECT_EQ(visible(p).first, -p.queries) << "farther away bounds nothing";
+  EXPECT_EQ(visible(p).last, p.keys);
   EXPECT_EQ(visiblePairs(p), 200);
 }
 

@@ -127,9 +127,9 @@ double attn::relativeError(ArrayRef<float> values, ArrayRef<double> truth,
 }
 
 oracle::Problem attn::oracleProblem(const Problem &p, double scale) {
-  Band visible = band(p);
-  return {p.batch,   p.heads,    p.kvHeads,     p.queries,    p.keys,
-          p.headDim, p.headDimV, visible.first, visible.last, scale};
+  Visible seen = visible(p);
+  return {p.batch,   p.heads,    p.kvHeads,  p.queries, p.keys,
+          p.headDim, p.headDimV, seen.first, seen.last, scale};
 }
 
 oracle::Array attn::oracleArray(const std::vector<float> &data,

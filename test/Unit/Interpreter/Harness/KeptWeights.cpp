@@ -20,9 +20,8 @@ KeptWeights::KeptWeights(const Problem &p, double scale,
                          const std::vector<float> &q,
                          const std::vector<float> &k)
     : problem(p) {
-  Band visible = band(p);
-  auto isSeen = [&](int64_t query, int64_t key) {
-    return key >= query + visible.first && key <= query + visible.last;
+  auto isSeen = [seen = visible(p)](int64_t query, int64_t key) {
+    return seen.sees(query, key);
   };
   auto tileSees = [&](int64_t query, int64_t firstKey, int64_t endOfKeys) {
     int64_t first = query / kTileRows * kTileRows;
