@@ -7,8 +7,9 @@
 /// ragged tails, in closed form: a problem of a billion rows costs no more than
 /// one of a hundred.
 ///
-/// The mask enters through `Visits`: the pairs of (query tile, key tile) in
-/// which at least one pair is visible.  For 4 queries and 4 keys, causal, tiles
+/// What is visible enters through `Visits` alone, the pairs of (query tile, key
+/// tile) in which at least one pair is visible, and who counts them is an
+/// argument.  For 4 queries and 4 keys, causal, tiles
 /// of 2 × 2: three of the four pairs are visited, so K is streamed three times
 /// in tiles of 2 rows: count 3, keys 6.  The diagonal tile counts whole: bytes
 /// move in tiles.
@@ -18,6 +19,7 @@
 #define ATTN_SCHEDULE_CENSUS_H
 
 #include "attn/Schedule/Schedule.h"
+#include <functional>
 #include <vector>
 
 namespace attn {
@@ -138,6 +140,13 @@ struct Census {
 
 /// The schedule must outlive its census.
 Census census(const Schedule &schedule, const Problem &problem);
+
+/// Who counts the visits of two tilings, as `visits` does for the mask of a
+/// problem.
+using VisitCounter =
+    std::function<Visits(Axis outer, int64_t outerStep, int64_t innerStep)>;
+Census census(const Schedule &schedule, const Problem &problem,
+              const VisitCounter &visits);
 
 /// Head dimensions are padded in shared memory and fragments: to 16 columns,
 /// and where they are contracted to a step of a product, 32 bytes.  Columns of

@@ -85,8 +85,9 @@ bool isGroupWork(const Node &node) {
 
 class Counter {
 public:
-  Counter(const Problem &problem, const Rounds &rounds)
-      : problem(problem), rounds(rounds) {}
+  Counter(const Problem &problem, const Rounds &rounds,
+          const VisitCounter &visits)
+      : problem(problem), rounds(rounds), visits(visits) {}
 
   Census result;
 
@@ -121,6 +122,7 @@ public:
 private:
   const Problem &problem;
   const Rounds rounds;
+  const VisitCounter &visits;
   /// Blocks that parallel loops make of a tile of this grid.
   int64_t parts = 0;
   /// Tensors that this grid has put into shared memory so far.
@@ -179,18 +181,17 @@ private:
       around.innerStep = node.step;
       around.innerCut = 0;
     }
-    around.visits = visits(problem, around.outer, around.outerStep,
+    around.visits = visits(around.outer, around.outerStep,
                            around.hasInner ? around.innerStep : 0);
     if (node.isHalved) {
       around.half = node.step / 2;
-      around.halfVisits =
-          visits(problem, around.outer, around.outerStep, around.half);
+      around.halfVisits = visits(around.outer, around.outerStep, around.half);
     }
     if (around.pipeline && !around.isOfProducts)
       visitByGroup(around);
     else if (around.pipeline && around.hasInner && !isInStep(around))
       around.groupVisits =
-          visits(problem, Axis::Query, kWarpgroupRows, around.innerStep);
+          visits(Axis::Query, kWarpgroupRows, around.innerStep);
     GridCensus &grid = result.grids.back();
     grid.span = around.outer == Axis::Key ? around.visits.visitedRows
                                           : around.visits.innerSpan;
@@ -216,7 +217,7 @@ private:
   Visits everything(const Surroundings &around) const {
     Problem open = problem;
     open.mask = {};
-    return visits(open, around.outer, around.outerStep, around.innerStep);
+    return attn::visits(open, around.outer, around.outerStep, around.innerStep);
   }
 
   /// How often a block goes through its loop over the inner axis: for every
@@ -234,9 +235,9 @@ private:
     if (around.half > 0)
       around.halfVisits = atLeastOne(around.halfVisits, tiles, rows);
     if (around.hasInner && !isInStep(around))
-      around.groupVisits = atLeastOne(
-          visits(problem, Axis::Query, kWarpgroupRows, around.innerStep),
-          tiles * around.pipeline.warpgroups / around.across, rows);
+      around.groupVisits =
+          atLeastOne(visits(Axis::Query, kWarpgroupRows, around.innerStep),
+                     tiles * around.pipeline.warpgroups / around.across, rows);
   }
 
   /// Whether warpgroups, of several blocks or over keys, make all their steps
@@ -516,7 +517,15 @@ private:
 } // namespace
 
 Census attn::census(const Schedule &schedule, const Problem &problem) {
-  Counter counter(problem, schedule.rounds);
+  return census(schedule, problem,
+                [&](Axis outer, int64_t outerStep, int64_t innerStep) {
+                  return visits(problem, outer, outerStep, innerStep);
+                });
+}
+
+Census attn::census(const Schedule &schedule, const Problem &problem,
+                    const VisitCounter &visits) {
+  Counter counter(problem, schedule.rounds, visits);
   for (size_t i = 0; i < schedule.grids.size(); ++i) {
     counter.grid(schedule.grids[i], i);
     counter.result.grids.back().isBeside = schedule.isBeside(i);
