@@ -27,8 +27,8 @@ public:
     Tile first = order.at(b, b.programId(0));
     Place writer = Place::writer(b), message = Place::reader(b);
     pushTile(b, f.queue, message, first);
-    Run run = f.blocks->ofTile(b, first.row);
-    loadKey(writer, first, keyHead(first), run.end - 1);
+    KeyWalk walk = f.blocks->walkOf(b, first.row);
+    loadKey(writer, first, keyHead(first), walk.first());
     loadQuery(writer, first);
 
     Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
@@ -65,17 +65,17 @@ private:
     Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
         message{at(9), at(10)};
     Scalar head = keyHead(tile);
-    Run run = f.blocks->ofTile(b, tile.row);
+    KeyWalk walk = f.blocks->walkOf(b, tile.row);
     auto load = [&](Scalar step, ValueRange p) -> SmallVector<Value> {
       Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
-      Scalar block = run.end - 1 - step;
+      Scalar block = walk.block(step);
       loadKey(k, tile, head, block);
-      loadValue(v, tile, head, block + 1);
+      loadValue(v, tile, head, walk.before(block));
       k = f.ringK.next(b, k);
       v = f.ringLoadedV.next(b, v);
       return {k.slot, k.parity, v.slot, v.parity};
     };
-    Scalar steps = run.end - run.begin;
+    Scalar steps = walk.steps();
     Scalar drawAt = f.blocks->stepsBeforeNext(b, tile.row, steps);
     ValueRange places =
         b.loop(b.i32(1), drawAt, {k.slot, k.parity, v.slot, v.parity}, load);
@@ -87,9 +87,9 @@ private:
     v = {b.wrap(places[2]), b.wrap(places[3])};
     Scalar more = b.i32(-1) < next.row;
     b.when(more, [&] {
-      loadKey(k, next, keyHead(next), f.blocks->ofTile(b, next.row).end - 1);
+      loadKey(k, next, keyHead(next), f.blocks->walkOf(b, next.row).first());
     });
-    loadValue(v, tile, head, run.begin);
+    loadValue(v, tile, head, walk.last());
     b.when(more, [&] { loadQuery(q, next); });
     k = f.ringK.next(b, k);
     v = f.ringLoadedV.next(b, v);

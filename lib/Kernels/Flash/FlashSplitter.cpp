@@ -53,7 +53,7 @@ public:
     Place message = Place::reader(b);
     Tile first = firstTile(message);
     Places places = start;
-    keys(places, first, f.blocks->ofTile(b, first.row).end - 1);
+    keys(places, first, f.blocks->walkOf(b, first.row).first());
     feed(places, kQueries, first, first.row);
 
     message = message.next(b, kTileMessages);
@@ -107,13 +107,13 @@ private:
   SmallVector<Value> tile(ValueRange s) {
     Tile tile = Tile::of(b, s.take_front(3));
     Place message{b.wrap(s[3]), b.wrap(s[4])};
-    Run run = f.blocks->ofTile(b, tile.row);
-    Scalar steps = run.end - run.begin;
+    KeyWalk walk = f.blocks->walkOf(b, tile.row);
+    Scalar steps = walk.steps();
     auto step = [&](Scalar i, ValueRange carried) {
       Places places = Places::of(b, carried);
-      Scalar block = run.end - 1 - i;
+      Scalar block = walk.block(i);
       keys(places, tile, block);
-      values(places, tile, block + 1);
+      values(places, tile, walk.before(block));
       return places.pack();
     };
     Scalar askAt = stepsBefore(tile, steps);
@@ -126,8 +126,8 @@ private:
     Places places = Places::of(b, carried);
     Scalar more = b.i32(-1) < next.row;
     when(more, places,
-         [&] { keys(places, next, f.blocks->ofTile(b, next.row).end - 1); });
-    values(places, tile, run.begin);
+         [&] { keys(places, next, f.blocks->walkOf(b, next.row).first()); });
+    values(places, tile, walk.last());
     when(more, places, [&] { feed(places, kQueries, next, next.row); });
     message = message.next(b, kTileMessages);
     SmallVector<Value> result = next.numbers();

@@ -34,8 +34,8 @@ public:
 
 private:
   Place transpose(const Tile &tile, Place v) {
-    Run run = f.blocks->ofTile(b, tile.row);
-    return v.loop(b, b.i32(0), run.end - run.begin, [&](Scalar, Place v) {
+    Scalar steps = f.blocks->walkOf(b, tile.row).steps();
+    return v.loop(b, b.i32(0), steps, [&](Scalar, Place v) {
       block(v);
       return f.ringV.next(b, v);
     });

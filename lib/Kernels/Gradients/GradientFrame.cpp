@@ -220,8 +220,8 @@ Shift GradientFrame::shiftColumns(Scalar slot) const {
 //===----------------------------------------------------------------------===//
 
 Walk GradientFrame::walkOf(const Tile &tile) const {
-  Run run = blocks->ofTile(b, tile.row);
-  Scalar steps = run.end - run.begin;
+  KeyWalk walk = blocks->walkOf(b, tile.row, walksUp);
+  Scalar steps = walk.steps();
   if (ownsKeys)
     steps = steps * sharers;
   Scalar walks = b.i32(0) < streamedRows;
@@ -230,12 +230,12 @@ Walk GradientFrame::walkOf(const Tile &tile) const {
     KeyBand::Keys seen = band->seenBy(b, tile.row, last);
     walks = seen.someFirst < seen.someEnd;
   }
-  return {run, ownsKeys ? tile.head * sharers : tile.head / sharers,
+  return {walk, ownsKeys ? tile.head * sharers : tile.head / sharers,
           b.select(walks, steps, b.i32(0))};
 }
 
 Scalar GradientFrame::firstBlock(const Walk &walk) const {
-  return walksUp ? walk.blocks.begin : walk.blocks.end - 1;
+  return walk.blocks.first();
 }
 
 Step GradientFrame::firstStep(const Walk &walk) const {
@@ -243,10 +243,9 @@ Step GradientFrame::firstStep(const Walk &walk) const {
 }
 
 Step GradientFrame::nextStep(const Walk &walk, const Step &step) const {
-  Scalar last = walksUp ? walk.blocks.end - 1 : walk.blocks.begin;
-  Scalar isLast = step.block == last;
+  Scalar isLast = step.block == walk.blocks.last();
   return {b.select(isLast, step.head + 1, step.head),
-          b.select(isLast, firstBlock(walk), step.block + (walksUp ? 1 : -1))};
+          b.select(isLast, firstBlock(walk), walk.blocks.behind(step.block))};
 }
 
 static BlockOfHead stripOf(const GradientFrame &f, bool fromEnd) {

@@ -30,10 +30,9 @@
 
 namespace attn {
 
-/// What a tile walks: a run of blocks, from the last to the first or the other
-/// way round, of one head after the other.
+/// What a tile walks: blocks of one head after the other.
 struct Walk {
-  Run blocks;
+  KeyWalk blocks;
   Scalar firstHead; ///< of what streams past
   Scalar steps;     ///< in all heads; one at least, if anything streams, but
                     ///< where only what is seen is walked

@@ -468,14 +468,15 @@ Run RoundsFrame::seenBy(const Tile &tile, Scalar rows, Scalar first, Scalar end,
 Walk RoundsFrame::walkInRound(const Tile &tile) const {
   if (is(RoundsLaunch::keySums)) {
     Run run = seenBy(tile, keys, b.i32(0), queries, step);
-    return {run, tile.head * sharers, (run.end - run.begin) * sharers};
+    KeyWalk walk(run, walksUp);
+    return {walk, tile.head * sharers, walk.steps() * sharers};
   }
   if (is(RoundsLaunch::scores)) {
     Run run = seenBy(tile, queries, firstKey, endOfKeys, keyBlock);
     Scalar block = firstKey / keyBlock + tile.part;
     Scalar isSeen = (run.begin <= block) & (block < run.end);
-    return {
-        {block, block + 1}, tile.head, b.select(isSeen, b.i32(1), b.i32(0))};
+    return {KeyWalk({block, block + 1}, walksUp), tile.head,
+            b.select(isSeen, b.i32(1), b.i32(0))};
   }
   Run run = seenBy(tile, queries, firstKey, endOfKeys, step);
   if (splits) { // whole blocks
@@ -483,7 +484,8 @@ Walk RoundsFrame::walkInRound(const Tile &tile) const {
     run = blocksSeen(tile);
     run = {run.begin * ofBlock, run.end * ofBlock};
   }
-  return {run, tile.head, run.end - run.begin};
+  KeyWalk walk(run, walksUp);
+  return {walk, tile.head, walk.steps()};
 }
 
 Scalar RoundsFrame::exponentOf(StringRef input, const Tile &tile) const {

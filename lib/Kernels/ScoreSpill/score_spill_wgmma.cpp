@@ -211,7 +211,7 @@ private:
   State consumeOutputs(const Tile &tile, State state) {
     if (splits)
       return consumeOutputsOfParts(tile, state);
-    Run seen = blocksSeen(tile), steps = walkInRound(tile).blocks;
+    Run seen = blocksSeen(tile), steps = walkInRound(tile).blocks.all();
     Run own = TileBlocks(*band, queries, kGroupRows, kStep)
                   .seenByTile(b, tile.row + groupRow);
     GroupSoftmax::Rows first = statisticsAt(tile, seen, seen.begin);

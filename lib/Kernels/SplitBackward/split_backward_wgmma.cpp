@@ -129,7 +129,7 @@ private:
     if (side.hasY)
       state.sums.push_back(noSum(y));
     SmallVector<Value> init = pack(state);
-    init.push_back(walk.blocks.end - 1);
+    init.push_back(walk.blocks.first());
     ValueRange last = b.loop(
         b.i32(0), walk.steps, init,
         [&](Scalar step, ValueRange p) -> SmallVector<Value> {

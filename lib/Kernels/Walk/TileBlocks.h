@@ -14,17 +14,13 @@
 #ifndef ATTN_LIB_KERNELS_WALK_TILEBLOCKS_H
 #define ATTN_LIB_KERNELS_WALK_TILEBLOCKS_H
 
+#include "Walk/KeyWalk.h"
 #include "Walk/Mask.h"
 
 namespace attn {
 
 /// Rows and warps of a warpgroup.
 inline constexpr int64_t kGroupRows = 64, kWarpsPerGroup = 4;
-
-/// A run of key blocks, `begin .. end - 1`.
-struct Run {
-  Scalar begin, end;
-};
 
 /// What a warpgroup does with the blocks of a tile, last block first: passes
 /// over `above`, multiplies those of `own`, passes over `below`.  Of its own
@@ -42,6 +38,10 @@ public:
 
   /// Blocks that the tile from a row on loads.
   Run ofTile(TileBuilder &builder, Scalar row) const;
+  /// The same, as it walks them.
+  KeyWalk walkOf(TileBuilder &builder, Scalar row, bool goesUp = false) const {
+    return KeyWalk(ofTile(builder, row), goesUp);
+  }
   /// Those that the tile sees: none, if it has no rows or they see nothing.
   Run seenByTile(TileBuilder &builder, Scalar row) const;
   /// The share of the warpgroup that begins `groupRow` rows into the tile.
