@@ -113,7 +113,8 @@ ATTN_EXPORT int32_t attn_device_json(int32_t device, char **json,
 /*===-- Plans: which schedule, and why ------------------------------------===*/
 
 /* One attention, or its gradients.  Names are those of attn-plan: dtype "bf16",
-   mask NULL, "none", "causal", "causal_bottom_right" or "window<L, R>".  To
+   mask NULL, "none", "causal", "causal_bottom_right", "window<L, R>" or
+   "prefix<P>".  To
    compile (not to plan), batch, queries and keys may be -1: any number. */
 typedef struct attn_problem {
   size_t struct_size;

@@ -1,7 +1,7 @@
 """Masks as bands, in Python.
 
 Every mask is a band: key j is visible to query i when
-i + first <= j <= i + last.  include/attn/Schedule/Problem.h gives the meaning;
+i + first <= j <= i + last, or when j < open_keys.  include/attn/Schedule/Problem.h gives the meaning;
 this is the same arithmetic for the backward passes that are composed of
 GEMMs.  With 4 queries and 6 keys::
 
@@ -9,6 +9,7 @@ GEMMs.  With 4 queries and 6 keys::
     causal               first = -2^30   last = 0
     causal_bottom_right  first = -2^30   last = 2
     window<1, 0>         first = 1       last = 2
+    prefix<4>            first = -2^30   last = 2      open_keys = 4
 """
 
 from __future__ import annotations
@@ -41,29 +42,34 @@ def warn_of_corner(mask: str, queries: Any, keys: Any) -> None:
 
 
 _WINDOW = re.compile(r"window<\s*(\d+)\s*,\s*(\d+)\s*>")
+_PREFIX = re.compile(r"prefix<\s*(\d+)\s*>")
 
 
 class Band(NamedTuple):
-    """The visible diagonals, both ends included."""
+    """The visible diagonals, both ends included, and the keys from 0 on that
+    every query sees."""
     first: int
     last: int
+    open_keys: int = 0
 
     def keys(self, start: int, stop: int, keys: int) -> tuple[int, int]:
         """The keys [from, to) that some query of [start, stop) sees."""
         low = min(max(start + self.first, 0), keys)
-        return low, max(low, min(stop + self.last, keys))
+        return low, max(low, min(max(stop + self.last, self.open_keys), keys))
 
     def is_open(self, queries: int, keys: int) -> bool:
         """Whether every query sees every key."""
-        return queries - 1 + self.first <= 0 and self.last >= keys - 1
+        return queries - 1 + self.first <= 0 and (
+            max(self.last, self.open_keys - 1) >= keys - 1)
 
     def sees(self, query: Any, key: Any) -> Any:
         """Whether a query sees a key; of arrays, elementwise."""
-        return (key >= query + self.first) & (key <= query + self.last)
+        seen = (key >= query + self.first) & (key <= query + self.last)
+        return seen | (key < self.open_keys) if self.open_keys else seen
 
     def has_blind_rows(self, queries: int, keys: int) -> bool:
         """Whether some query sees no key."""
-        return self.last < 0 or queries - 1 + self.first > keys - 1
+        return max(self.last, self.open_keys - 1) < 0 or queries - 1 + self.first > keys - 1
 
 
 def window(mask: str) -> Optional[tuple[int, int]]:
@@ -81,10 +87,13 @@ def band(mask: str, queries: int, keys: int) -> Band:
         return Band(-UNBOUNDED, 0)
     if mask == "causal_bottom_right":
         return Band(-UNBOUNDED, diagonal)
+    found = _PREFIX.fullmatch(mask)
+    if found:
+        return Band(-UNBOUNDED, diagonal, int(found[1]))
     sides = window(mask)
     if sides is None:
         raise ValueError(
-            f"mask expects \"none\", \"causal\", \"causal_bottom_right\" or "
-            f"\"window<L, R>\", but got {mask!r}")
+            f"mask expects \"none\", \"causal\", \"causal_bottom_right\", "
+            f"\"window<L, R>\" or \"prefix<P>\", but got {mask!r}")
     return Band(max(diagonal - sides[0], -UNBOUNDED),
                 min(diagonal + sides[1], UNBOUNDED))

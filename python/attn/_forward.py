@@ -76,7 +76,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     window      (left, right): with keys - queries = s, query i sees keys from
                 i + s - left to i + s + right; None is no bound
     mask        the same by name: "none", "causal", "causal_bottom_right",
-                "window<L, R>"
+                "window<L, R>", and "prefix<P>": keys j < P, and those of
+                "causal_bottom_right"
     scale       of the scores; 1/sqrt(head_dim) unless given
     return_lse  also give the natural log of the sum of exponentials, f32
     return_lse_low  and its low word: what lse lacks as an f32, so that

@@ -102,8 +102,8 @@ def mask_name(causal: Any = False,
         if not isinstance(mask, str):
             raise TypeError(
                 f"mask expects a name (none, causal, causal_bottom_right, "
-                f"window<L, R>), but got {type(mask).__name__}; masks that "
-                f"are arrays are not built")
+                f"window<L, R>, prefix<P>), but got {type(mask).__name__}; "
+                f"masks that are arrays are not built")
         return mask
     return "causal" if causal else "none"
 

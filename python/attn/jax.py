@@ -343,7 +343,8 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     window      (left, right): with keys - queries = s, query i sees keys from
                 i + s - left to i + s + right; None is no bound
     mask        the same by name: "none", "causal", "causal_bottom_right",
-                "window<L, R>"
+                "window<L, R>", and "prefix<P>": keys j < P, and those of
+                "causal_bottom_right"
     scale       of the scores, a number; 1/sqrt(head_dim) unless given
     return_lse  also give the natural log of the sum of exponentials; it is
                 differentiable

@@ -115,7 +115,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
     window      (left, right): with keys - queries = s, query i sees keys from
                 i + s - left to i + s + right; None is no bound
     mask        the same by name: "none", "causal", "causal_bottom_right",
-                "window<L, R>"
+                "window<L, R>", and "prefix<P>": keys j < P, and those of
+                "causal_bottom_right"
     scale       of the scores; 1/sqrt(head_dim) unless given
     enable_gqa  kv_heads may divide heads; each key head then serves
                 heads / kv_heads query heads in a row

@@ -58,7 +58,8 @@ struct Options {
                        cl::cat(category)};
   cl::opt<std::string> mask{
       "mask", cl::value_desc("mask"),
-      cl::desc("none, causal, causal_bottom_right or window<L, R>"),
+      cl::desc("none, causal, causal_bottom_right, window<L, R> or "
+               "prefix<P>"),
       cl::init("none"), cl::cat(category)};
   cl::opt<bool> lse{"lse", cl::desc("The log-sum-exp is a result too"),
                     cl::cat(category)};

@@ -33,8 +33,9 @@ static std::vector<int64_t> chooseKeyHeads(const Problem &problem,
 static oracle::Problem oracleProblem(const Attention &attention) {
   const Problem &p = attention.problem;
   Visible seen = visible(p);
-  return {p.batch,   p.heads,    p.kvHeads,  p.queries, p.keys,
-          p.headDim, p.headDimV, seen.first, seen.last, attention.scale};
+  return {p.batch,   p.heads,         p.kvHeads,       p.queries,
+          p.keys,    p.headDim,       p.headDimV,      seen.first,
+          seen.last, attention.scale, seen.openColumns};
 }
 
 //===----------------------------------------------------------------------===//

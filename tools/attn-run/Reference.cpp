@@ -97,7 +97,7 @@ compareForward(const Function &function, size_t number,
     oracle::Problem part = {
         problem.batch, problem.heads,   problem.kvHeads,  count,
         problem.keys,  problem.headDim, problem.headDimV, seen.first,
-        seen.last,     attention.scale};
+        seen.last,     attention.scale, seen.openColumns};
     oracle::Array qPart = q.view;
     qPart.data += rows.begin * problem.headDim;
     int64_t total = problem.batch * problem.heads * count;

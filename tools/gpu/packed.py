@@ -36,7 +36,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import attn
 
 MASKS = ("none", "causal", "causal_bottom_right", "window<40, 0>",
-         "window<1000, 3>")
+         "window<1000, 3>", "prefix<40>")
 BATCH, DIM, LEAST = 64, 128, 0.97
 LONG = ((4, 32, 8, 4096, 128), (8, 32, 4, 1000, 64), (2, 16, 2, 2048, 256))
 

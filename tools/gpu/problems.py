@@ -223,14 +223,14 @@ def _dim(rng):
 
 def _mask(rng, queries, keys):
     kind = rng.choice(("none", "causal", "causal_bottom_right", "window",
-                       "window"))
-    if kind != "window":
+                       "window", "prefix"))
+    if kind not in ("window", "prefix"):
         return kind
     # Small, large, and sides that reach nothing at all.
     reach = max(queries, keys)
     left, right = (rng.choice((0, 1, rng.randint(0, 64),
                                rng.randint(0, reach))) for _ in range(2))
-    return f"window<{left}, {right}>"
+    return f"window<{left}, {right}>" if kind == "window" else f"prefix<{left}>"
 
 
 def _of_type(problem, dtype):
@@ -372,22 +372,25 @@ def border_problem(seed: int, tiles: Callable[[Problem], tuple[int, int]],
         seed=seed, dtype=rng.choice(("bf16", "f16")), batch=rng.randint(1, 3),
         heads=kv_heads * group, kv_heads=kv_heads, queries=128 * many,
         keys=128 * keys_many, head_dim=head_dim, head_dim_v=head_dim_v,
-        mask=rng.choice(("none", "causal", "causal_bottom_right", "window")),
+        mask=rng.choice(("none", "causal", "causal_bottom_right", "window",
+                         "prefix")),
         with_lse=rng.random() < 0.7,
         scale=rng.choice((None, None, 0.125, 0.3, -0.05)), on_tensors=False,
         dynamic=rng.random() < 0.3, layouts=layouts,
         inputs=rng.choice(inputs), shared_heads=rng.random() < 0.1)
     problem = _of_type(problem, dtype)
-    window = problem.mask == "window"
-    guess = replace(problem, mask="window<64, 64>") if window else problem
+    guess = replace(problem, mask={
+        "window": "window<64, 64>", "prefix": "prefix<64>"}.get(
+            problem.mask, problem.mask))
     query, key = tiles(guess)
     problem.queries = _near(rng, query, many)
     problem.keys = (problem.queries if rng.random() < 0.2
                     else _near(rng, key, keys_many))
-    if window:
-        left, right = (rng.choice((0, 0, 1, key - 1, key, query, UNBOUNDED))
-                       for _ in range(2))
-        problem.mask = f"window<{left}, {right}>"
+    left, right = (rng.choice((0, 0, 1, key - 1, key, query, UNBOUNDED))
+                   for _ in range(2))
+    problem.mask = {
+        "window": f"window<{left}, {right}>", "prefix": f"prefix<{left}>"}.get(
+            problem.mask, problem.mask)
     return _shrunk(problem, max_work)
 
 

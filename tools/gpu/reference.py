@@ -6,6 +6,7 @@ It shares no code with attn.  Key j is visible to query i when
     causal               j <= i
     causal_bottom_right  j <= i + keys - queries
     window<L, R>         i + keys - queries - L <= j <= i + keys - queries + R
+    prefix<P>            j < P, or j <= i + keys - queries
 
 and a row that sees no key gives O = 0 and LSE = -inf.
 """
@@ -59,6 +60,8 @@ def visible(mask: str, queries: int, keys: int,
     diagonal = i + keys - queries
     if mask == "causal_bottom_right":
         return j <= diagonal
+    if mask.startswith("prefix"):
+        return (j <= diagonal) | (j < int(*re.findall(r"\d+", mask)))
     left, right = map(int, re.findall(r"\d+", mask))
     return (diagonal - left <= j) & (j <= diagonal + right)
 

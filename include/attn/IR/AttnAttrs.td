@@ -24,9 +24,10 @@ def Attn_MaskAttr : Attn_Attr<"Mask", "mask"> {
     | `causal` | `j <= i` (top-left aligned) |
     | `causal_bottom_right` | `j <= i + nk - nq` |
     | `window<L, R>` | `i + nk - nq - L <= j <= i + nk - nq + R` (bottom-right aligned) |
+    | `prefix<P>` | `j < P` or `j <= i + nk - nq` (bottom-right aligned) |
 
-    `L` and `R` are between 0 and 2^30; the latter is a side without bound, so
-    `window<1073741824, 0>` is `causal_bottom_right`.
+    `L`, `R` and `P` are between 0 and 2^30; the latter is a side without bound,
+    so `window<1073741824, 0>` is `causal_bottom_right`, and so is `prefix<0>`.
 
     What a query sees is one run of keys, both of whose ends rise with the
     query.  That is why the set is closed: from these ends alone follow which

@@ -59,9 +59,10 @@ namespace attn::oracle {
 
 struct Problem {
   int64_t batch, heads, kvHeads, queries, keys, headDim, headDimV;
-  /// The band of visible keys.
+  /// Query i sees key j if i + first <= j <= i + last, or j < prefix.
   int64_t first, last;
   double scale;
+  int64_t prefix = 0;
 };
 
 /// Element (b, h, i, c) is at data[b * strides[0] + h * strides[1] + ..].

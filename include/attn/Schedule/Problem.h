@@ -45,13 +45,14 @@ enum class Direction { forward, backward };
 std::string_view name(Direction direction);
 std::optional<Direction> parseDirection(std::string_view text);
 
-enum class MaskKind { none, causal, causalBottomRight, window };
+enum class MaskKind { none, causal, causalBottomRight, window, prefix };
 
 /// A mask by name, for any numbers of queries and keys.  What kernels and costs
 /// ask of it holds for all of them; the rest is asked of `Visible`.
 struct Mask {
   MaskKind kind = MaskKind::none;
   int64_t left = 0, right = 0; ///< window only, both >= 0
+  int64_t keys = 0;            ///< prefix only, >= 0
 
   bool operator==(const Mask &other) const;
 
@@ -69,7 +70,7 @@ struct Mask {
   /// crosses tiles of keys at their corners.
   bool endsAtCorners() const;
 };
-/// `none`, `causal`, `causal_bottom_right`, `window<L, R>`.
+/// `none`, `causal`, `causal_bottom_right`, `window<L, R>`, `prefix<P>`.
 std::string str(const Mask &mask);
 std::optional<Mask> parseMask(std::string_view text);
 /// The mask of that name with these numbers; nothing if there is none.
@@ -79,7 +80,7 @@ std::optional<Mask> maskOf(std::string_view name,
 std::vector<int64_t> numbersOf(const Mask &mask);
 /// All masks as they are written, for messages.
 inline constexpr std::string_view kMaskNames =
-    "none, causal, causal_bottom_right, window<L, R>";
+    "none, causal, causal_bottom_right, window<L, R>, prefix<P>";
 /// A sentence when the numbers of a mask are wrong.
 std::optional<std::string> check(const Mask &mask);
 
@@ -147,8 +148,9 @@ struct Span {
 ///   causal                first = -2^30      last = 0      (top-left)
 ///   causal_bottom_right   first = -2^30      last = 2      (keys - queries)
 ///   window<1, 0>          first = 2 - 1 = 1  last = 2 + 0 = 2
+///   prefix<4>             first = -2^30      last = 2      openColumns = 4
 ///
-/// A window counts from the bottom-right diagonal, as in FlashAttention.  The
+/// Windows and prefixes count from the bottom-right diagonal.  The
 /// unbounded sides saturate at 2^30, which fits the kernel's 32-bit arithmetic;
 /// hence a row count is at most 2^30 - 1.
 struct Visible {

@@ -20,9 +20,9 @@ BandValues attn::bandOf(ImplicitLocOpBuilder &b, const Mask &mask, Value keys,
   case MaskKind::none:
     return {};
   case MaskKind::causal:
-    return {{}, index(0)};
+    return {{}, index(0), {}};
   case MaskKind::causalBottomRight:
-    return {{}, diagonal()};
+    return {{}, diagonal(), {}};
   case MaskKind::window: { // sides beyond the rows bound nothing
     Value middle = diagonal();
     Value least = b.createOrFold<arith::SubIOp>(index(0), queries);
@@ -30,8 +30,11 @@ BandValues attn::bandOf(ImplicitLocOpBuilder &b, const Mask &mask, Value keys,
         b.createOrFold<arith::MaxSIOp>(shifted(middle, -mask.left), least);
     Value last =
         b.createOrFold<arith::MinSIOp>(shifted(middle, mask.right), keys);
-    return {first, last};
+    return {first, last, {}};
   }
+  case MaskKind::prefix:
+    return {
+        {}, diagonal(), b.createOrFold<arith::MinSIOp>(index(mask.keys), keys)};
   }
   return {};
 }

@@ -29,7 +29,8 @@ public:
         kvHead(head / (p.heads / p.kvHeads)), row(row),
         rows(std::min(kRows, p.queries - row)),
         begin(std::clamp<int64_t>(row + p.first, 0, p.keys)),
-        end(std::clamp<int64_t>(row + rows + p.last, begin, p.keys)) {}
+        end(std::clamp<int64_t>(std::max(row + rows + p.last, p.prefix), begin,
+                                p.keys)) {}
 
   /// Returns the sum of squares of what O is summed from, of finite rows.
   double run(double *o, double *lse) {
@@ -58,7 +59,8 @@ private:
     return std::clamp<int64_t>(row + i + p.first, begin, end);
   }
   int64_t endKey(int64_t i) const {
-    return std::clamp<int64_t>(row + i + p.last + 1, firstKey(i), end);
+    return std::clamp<int64_t>(std::max(row + i + p.last + 1, p.prefix),
+                               firstKey(i), end);
   }
   static double at(const Array &array, int64_t b, int64_t h, int64_t i,
                    int64_t c) {

@@ -115,10 +115,10 @@ private:
   }
   /// Keys that a query sees, and queries that see a key, within a range.
   Range keysOf(int64_t i, Range in) const {
-    return clamp(i + p.first, i + p.last, in);
+    return clamp(i + p.first, std::max(i + p.last, p.prefix - 1), in);
   }
   Range queriesOf(int64_t j, Range in) const {
-    return clamp(j - p.last, j - p.first, in);
+    return clamp(j < p.prefix ? in.begin : j - p.last, j - p.first, in);
   }
   static Range clamp(int64_t first, int64_t last, Range in) {
     int64_t begin = std::clamp(first, in.begin, in.end);

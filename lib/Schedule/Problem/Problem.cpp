@@ -119,7 +119,8 @@ static const std::vector<MaskName> &maskNames() {
       {MaskKind::none, "none", {}},
       {MaskKind::causal, "causal", {}},
       {MaskKind::causalBottomRight, "causal_bottom_right", {}},
-      {MaskKind::window, "window", {&Mask::left, &Mask::right}}};
+      {MaskKind::window, "window", {&Mask::left, &Mask::right}},
+      {MaskKind::prefix, "prefix", {&Mask::keys}}};
   return names;
 }
 
@@ -203,7 +204,7 @@ bool Mask::hidesBefore() const { return kind == MaskKind::window; }
 
 bool Mask::hidesBehind() const { return kind != MaskKind::none; }
 
-bool Mask::opensKeys() const { return false; }
+bool Mask::opensKeys() const { return kind == MaskKind::prefix; }
 
 bool Mask::mayHideKeys() const {
   return kind == MaskKind::causal || kind == MaskKind::window;
@@ -224,6 +225,8 @@ Visible attn::visible(const Problem &problem) {
     // A side that is farther away bounds nothing.
     return {std::max(diagonal - problem.mask.left, -problem.queries),
             std::min(diagonal + problem.mask.right, problem.keys)};
+  case MaskKind::prefix:
+    return {-kUnbounded, diagonal, std::min(problem.mask.keys, problem.keys)};
   }
   return {};
 }
@@ -314,7 +317,10 @@ std::optional<std::string> attn::check(const Mask &mask) {
   if (auto sentence =
           checkRange("the window's left side", mask.left, 0, kUnbounded))
     return sentence;
-  return checkRange("the window's right side", mask.right, 0, kUnbounded);
+  if (auto sentence =
+          checkRange("the window's right side", mask.right, 0, kUnbounded))
+    return sentence;
+  return checkRange("the keys of the prefix", mask.keys, 0, kUnbounded);
 }
 
 std::optional<std::string> attn::check(const Problem &p) {

@@ -2,19 +2,19 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
 // expected-error @below {{expects a mask, but got 'diagonal'}}
-// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
+// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>, prefix<P>}}
 func.func private @f() attributes {a = #attn.mask<diagonal>}
 
 // -----
 
 // expected-error @below {{expects a mask, but got 'window'}}
-// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
+// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>, prefix<P>}}
 func.func private @f() attributes {a = #attn.mask<window>}
 
 // -----
 
 // expected-error @below {{expects a mask, but got 'window<3>'}}
-// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
+// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>, prefix<P>}}
 func.func private @f() attributes {a = #attn.mask<window<3>>}
 
 // -----
@@ -30,14 +30,19 @@ func.func private @f() attributes {a = #attn.mask<window<99999999999999999999, 0
 // -----
 
 // expected-error @below {{expects a mask, but got 'causal<1, 2>'}}
-// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
+// expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>, prefix<P>}}
 func.func private @f() attributes {a = #attn.mask<causal<1, 2>>}
+
+// -----
+
+// expected-error @below {{expects the keys of the prefix between 0 and 1073741824, but got -3}}
+func.func private @f() attributes {a = #attn.mask<prefix<-3>>}
 
 // -----
 
 func.func @f(%q: tensor<1x1x8x8xf16>) {
   // expected-error @below {{expects a mask, but got 'sliding'}}
-  // expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>}}
+  // expected-note @below {{masks: none, causal, causal_bottom_right, window<L, R>, prefix<P>}}
   %o = attn.forward %q, %q, %q mask(sliding) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
 }
 

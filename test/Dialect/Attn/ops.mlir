@@ -23,11 +23,13 @@ func.func @output_and_lse(%q: tensor<4x32x4096x128xbf16>, %k: tensor<4x8x4096x12
 // CHECK: attn.forward {{.*}} mask(causal_bottom_right) :
 // CHECK: attn.forward {{.*}} mask(window<128, 0>) :
 // CHECK: attn.forward {{.*}} mask(window<1073741824, 7>) :
+// CHECK: attn.forward {{.*}} mask(prefix<5>) :
 func.func @masks(%q: tensor<1x1x8x8xf16>) -> tensor<1x1x8x8xf16> {
   %0 = attn.forward %q, %q, %q mask(none) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
   %1 = attn.forward %0, %q, %q mask(causal_bottom_right) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
   %2 = attn.forward %1, %q, %q mask(window<128, 0>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
   %3 = attn.forward %2, %q, %q mask(window<1073741824, 7>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+  %p = attn.forward %3, %q, %q mask(prefix<5>) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
   return %3 : tensor<1x1x8x8xf16>
 }
 

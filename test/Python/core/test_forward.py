@@ -181,6 +181,7 @@ def test_schedule_and_machine(gpu):
 @pytest.mark.parametrize("options, name", [
     ({}, ""), ({"causal": True}, "causal"), ({"causal": 1}, "causal"),
     ({"mask": "causal_bottom_right"}, "causal_bottom_right"),
+    ({"mask": "prefix<40>"}, "prefix"),
     ({"window": (5, 0)}, "window"), ({"window": [5, None]}, "window")])
 def test_masks(gpu, options, name):
     q, k, v, o = arrays()

@@ -12,7 +12,8 @@ GROUP = HEADS // KEY_HEADS
 POINTERS = "flash, query = 64, key = 32, stages = 2, warps = 4"
 #: Of 300 keys: mask, the first that the only query sees, and how many.
 RANGES = {"none": (0, 300), "causal": (0, 1), "causal_bottom_right": (0, 300),
-          "window<99, 5>": (200, 100), "window<1000, 0>": (0, 300)}
+          "window<99, 5>": (200, 100), "window<1000, 0>": (0, 300),
+          "prefix<7>": (0, 300)}
 
 
 def launches(gpu, call):

@@ -163,6 +163,7 @@ def test_what_is_left_out():
 @pytest.mark.parametrize("arguments, name", [
     ({}, "none"), ({"causal": True}, "causal"),
     ({"mask": "causal_bottom_right"}, "causal_bottom_right"),
+    ({"mask": "prefix<40>"}, "prefix<40>"),
     ({"window": (128, 0)}, "window<128, 0>"),
     ({"window": [None, 7]}, "window<1073741824, 7>"),
     ({"window": (1 << 40, 0)}, "window<1073741824, 0>")])
@@ -288,8 +289,8 @@ def test_machines():
     ({"causal": False, "window": (-1, 0)}, ValueError,
      r"window\[0\] expects at least 0, or None for no bound, but got -1"),
     ({"causal": False, "mask": "diagonal"}, ValueError,
-     "a mask of none, causal, causal_bottom_right, window<L, R>, but got "
-     "'diagonal'"),
+     "a mask of none, causal, causal_bottom_right, window<L, R>, prefix<P>, "
+     "but got 'diagonal'"),
     ({"causal": False, "mask": [[1]]}, TypeError, "mask expects a name"),
     ({"causal": "yes"}, TypeError, "causal expects True or False"),
     ({"machine": "h100_sxm\0"}, ValueError, "no NUL inside")])

@@ -133,9 +133,9 @@ def test_the_picture_of_masks():
                                                          head)):
         title = re.match(r".*?(?=  |$)", head[start:])[0]
         mask = title.replace("window=(1, 0)", "window<1, 0>")
-        first, last = band(mask, 4, 6)
+        seen = band(mask, 4, 6)
         assert [row[start:start + 11] for row in rows] == [
-            " ".join("x" if i + first <= j <= i + last else "."
+            " ".join("x" if seen.sees(i, j) else "."
                      for j in range(6)) for i in range(4)], title
 
 

@@ -29,6 +29,8 @@ def visible(mask, queries, keys):
     diagonal = i + keys - queries
     if mask == "causal_bottom_right":
         return j <= diagonal
+    if mask.startswith("prefix"):
+        return (j <= diagonal) | (j < int(*re.findall(r"\d+", mask)))
     left, right = map(int, re.findall(r"\d+", mask))
     return (diagonal - left <= j) & (j <= diagonal + right)
 

@@ -42,8 +42,8 @@ Q, K = (2, 8, 100, 64), (2, 2, 30, 64)
     ((Q, K, K), {}, "XLA gave no stream"),
     ((Q, K, K), {"mask": "window<3, 0>", "scale": "0.25"}, "no stream"),
     ((Q, K, K), {"mask": "diagonal"},
-     "expects a mask of none, causal, causal_bottom_right, window<L, R>, but "
-     "got 'diagonal'"),
+     "expects a mask of none, causal, causal_bottom_right, window<L, R>, "
+     "prefix<P>, but got 'diagonal'"),
     ((Q, K, K), {"scale": "much"}, "a number, but got 'much'"),
     ((Q[1:], K[1:], K[1:]), {}, "rank 4 or more, but got 3"),
     ((Q, K, K), {"dtype": jnp.int32}, "expects bf16, f16, f32 or f8e4m3fn"),

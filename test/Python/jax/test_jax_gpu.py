@@ -18,7 +18,7 @@ from attn.jax import attention
 pytestmark = pytest.mark.gpu
 
 MASKS = ("none", "causal", "causal_bottom_right", "window<40, 0>",
-         "window<5, 9>")
+         "window<5, 9>", "prefix<50>")
 
 
 def make(*sizes, dtype="bfloat16", **options):

@@ -10,7 +10,8 @@ from jax_problems import (GRADIENT_TOLERANCE, gradient_sizes, make,
 from attn import _jax_backward
 from attn.jax import attention
 
-MASKS = ("none", "causal", "causal_bottom_right", "window<5, 3>")
+MASKS = ("none", "causal", "causal_bottom_right", "window<5, 3>",
+         "prefix<7>")
 # queries, keys, and whether the log-sum-exp has a gradient
 SIZES = ((37, 37, False), (20, 50, True), (50, 20, True))
 

@@ -13,7 +13,7 @@ from attn._band import band
 from attn._errors import UnsupportedError
 
 MASKS = ("none", "causal", "causal_bottom_right", "window<5, 3>",
-         "window<0, 0>", "window<1073741824, 2>")
+         "window<0, 0>", "window<1073741824, 2>", "prefix<6>", "prefix<40>")
 SIZES = ((37, 37), (20, 50), (50, 20), (1, 9), (9, 1))
 
 
@@ -192,7 +192,7 @@ def on_gpu(monkeypatch):
     # Its causal mask is aligned to the bottom right.
     ("causal", 10, 20, False), ("causal", 20, 10, False),
     ("causal_bottom_right", 10, 20, True),
-    ("causal_bottom_right", 20, 10, True),
+    ("causal_bottom_right", 20, 10, True), ("prefix<3>", 20, 20, False),
     ("window<4, 0>", 10, 20, True), ("window<4, 9>", 20, 10, True),
     # It takes a right side of `keys` or more for none at all.
     ("window<4, 10>", 20, 10, False), ("window<4, 30>", 10, 20, True)))

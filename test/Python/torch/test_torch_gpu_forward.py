@@ -15,7 +15,7 @@ pytestmark = pytest.mark.gpu
 
 BF16, F16, F8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
 MASKS = ("none", "causal", "causal_bottom_right", "window<40, 0>",
-         "window<5, 9>", "window<0, 1073741824>")
+         "window<5, 9>", "window<0, 1073741824>", "prefix<50>")
 
 
 def check(q, k, v, mask="none", scale=None):

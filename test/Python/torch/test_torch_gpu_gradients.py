@@ -78,7 +78,8 @@ def way(request, monkeypatch):
     ("causal_bottom_right", 70, 150), ("causal_bottom_right", 150, 70),
     ("window<40, 0>", 150, 150), ("window<5, 9>", 70, 150),
     ("window<30, 5>", 150, 70), ("none", 1, 150), ("window<40, 0>", 1, 150),
-    ("causal_bottom_right", 1, 150)))
+    ("causal_bottom_right", 1, 150), ("prefix<50>", 150, 150),
+    ("prefix<90>", 70, 150), ("prefix<20>", 150, 70)))
 @pytest.mark.parametrize("dtype", (BF16, F16))
 def test_masks(way, mask, queries, keys, dtype):
     check(*cuda(queries, keys, kv_heads=2, d=64, dtype=dtype), mask)

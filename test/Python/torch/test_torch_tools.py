@@ -24,7 +24,7 @@ theirs = torch.nn.functional.scaled_dot_product_attention
 def test_the_reference_is_pytorchs_in_fp64():
     q, k, v = (torch.randn(2, heads, rows, 8, dtype=torch.float64)
                for heads, rows in ((4, 9), (2, 12), (2, 12)))
-    for mask in ("none", "causal", "causal_bottom_right", "window<3, 2>"):
+    for mask in ("none", "causal", "causal_bottom_right", "window<3, 2>", "prefix<3>"):
         seen = reference.visible(mask, 9, 12)
         o, lse = reference.attention(q, k, v, mask, 0.4)
         expected = theirs(q, k, v, seen, scale=0.4, enable_gqa=True)

@@ -28,9 +28,11 @@ public:
   }
 
   Mask mask() {
-    Mask mask{static_cast<MaskKind>(number(0, 3))};
+    Mask mask{static_cast<MaskKind>(number(0, 4))};
     if (mask.kind == MaskKind::window)
       mask = {MaskKind::window, number(0, 70), number(0, 70)};
+    if (mask.kind == MaskKind::prefix)
+      mask.keys = number(0, 70);
     return mask;
   }
 
@@ -114,6 +116,8 @@ inline bool isVisible(const Problem &p, int64_t i, int64_t j) {
     return j <= i;
   case MaskKind::causalBottomRight:
     return j <= i + p.keys - p.queries;
+  case MaskKind::prefix:
+    return j < p.mask.keys || j <= i + p.keys - p.queries;
   case MaskKind::window: {
     int64_t middle = i + p.keys - p.queries;
     return middle - p.mask.left <= j && j <= middle + p.mask.right;

@@ -128,8 +128,9 @@ double attn::relativeError(ArrayRef<float> values, ArrayRef<double> truth,
 
 oracle::Problem attn::oracleProblem(const Problem &p, double scale) {
   Visible seen = visible(p);
-  return {p.batch,   p.heads,    p.kvHeads,  p.queries, p.keys,
-          p.headDim, p.headDimV, seen.first, seen.last, scale};
+  return {p.batch,   p.heads,   p.kvHeads,       p.queries,
+          p.keys,    p.headDim, p.headDimV,      seen.first,
+          seen.last, scale,     seen.openColumns};
 }
 
 oracle::Array attn::oracleArray(const std::vector<float> &data,

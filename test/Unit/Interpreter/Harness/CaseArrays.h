@@ -23,7 +23,8 @@ inline constexpr Mask kMasks[] = {{},
                                   {MaskKind::causal},
                                   {MaskKind::causalBottomRight},
                                   {MaskKind::window, 7, 12},
-                                  {MaskKind::window, 40, 0}};
+                                  {MaskKind::window, 40, 0},
+                                  {MaskKind::prefix, 0, 0, 90}};
 
 /// The launches of a kernel's schedule: of `flash_wgmma` those of `flash`.
 Launches launchesOfKernel(llvm::StringRef kernel, const Tiles &tiles);

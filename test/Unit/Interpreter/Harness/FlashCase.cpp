@@ -244,8 +244,9 @@ Problem BoundaryDraws::problem(Problem like, int64_t tileRows,
                         {MaskKind::causal},
                         {MaskKind::causalBottomRight},
                         {MaskKind::window, draw(0, 200), 0},
-                        {MaskKind::window, draw(0, 100), draw(0, 100)}};
-  like.mask = masks[draw(0, 4)];
+                        {MaskKind::window, draw(0, 100), draw(0, 100)},
+                        {MaskKind::prefix, 0, 0, draw(0, 100)}};
+  like.mask = masks[draw(0, 5)];
   like.queries = draw(1, 3 * tileRows);
   like.keys = draw(1, mostKeys);
   like.heads = like.kvHeads = draw(1, 2);

@@ -89,9 +89,10 @@ void GradientChecks::checkRandom(int count,
         {},
         {MaskKind::causal},
         {MaskKind::causalBottomRight},
-        {MaskKind::window, random.number(0, 200), random.number(0, 100)}};
+        {MaskKind::window, random.number(0, 200), random.number(0, 100)},
+        {MaskKind::prefix, 0, 0, random.number(0, 200)}};
     Problem p = problem(drawn.queries, drawn.keys, drawn.headDim,
-                        drawn.headDimV, masks[random.number(0, 3)],
+                        drawn.headDimV, masks[random.number(0, 4)],
                         random.number(0, 1) ? DataType::bf16 : DataType::f16);
     p.kvHeads = random.number(1, 2);
     p.heads = p.kvHeads * random.number(1, 3);

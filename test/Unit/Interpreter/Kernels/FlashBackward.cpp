@@ -156,8 +156,10 @@ TEST_F(FlashBackward, HeadsShareFlags) {
 
 // Whatever warps and blocks go on, and however many there are.
 TEST_F(FlashBackward, OrderedSumsHaveTheSameBits) {
-  for (const Mask &mask :
-       {Mask{}, {MaskKind::causal}, {MaskKind::window, 150, 30}})
+  for (const Mask &mask : {Mask{},
+                           {MaskKind::causal},
+                           {MaskKind::window, 150, 30},
+                           {MaskKind::prefix, 0, 0, 200}})
     for (const Choice &c : kChoices) {
       if (c.shortFirst && mask.kind == MaskKind::none)
         continue;
@@ -237,7 +239,8 @@ TEST_F(FlashBackward, ManyFirstTiles) {
   for (const Choice &c : kChoices)
     for (const Mask &mask : {Mask{MaskKind::window, 90, 0},
                              {MaskKind::window, 10, 150},
-                             {MaskKind::causalBottomRight}})
+                             {MaskKind::causalBottomRight},
+                             {MaskKind::prefix, 0, 0, 200}})
       for (auto [queries, keys] :
            {std::pair<int64_t, int64_t>{700, 500}, {300, 700}}) {
         if (!c.firstStores)

@@ -27,7 +27,8 @@ TEST_F(FlashWgmma, MasksAndOptions) {
                         {MaskKind::causal},
                         {MaskKind::causalBottomRight},
                         {MaskKind::window, 40, 0},
-                        {MaskKind::window, 7, 90}};
+                        {MaskKind::window, 7, 90},
+                        {MaskKind::prefix, 0, 0, 150}};
   for (const Mask &mask : masks)
     for (int64_t groups : {1, 2, 3})
       for (int option = 0; option < 4; ++option) {

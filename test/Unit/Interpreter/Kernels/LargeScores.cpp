@@ -105,7 +105,8 @@ const Form kRounds[] = {
 const Mask kSome[] = {{},
                       {MaskKind::causal},
                       {MaskKind::causalBottomRight},
-                      {MaskKind::window, 7, 90}};
+                      {MaskKind::window, 7, 90},
+                      {MaskKind::prefix, 0, 0, 50}};
 
 Problem problemOf(const Form &form, DataType type, int64_t queries,
                   int64_t keys, Mask mask) {
@@ -173,7 +174,7 @@ TEST_F(LargeScores, FarApart) {
   forEach([&](const Form &form, DataType type) {
     for (int i = 0; i < 4; ++i) {
       FlashCase flash(withLow(problemOf(form, type, draw(1, 140), draw(1, 300),
-                                        kSome[draw(0, 3)]),
+                                        kSome[draw(0, 4)]),
                               draw(0, 1)),
                       form.tiles, draw(0, 1 << 30));
       drawApart(flash, draw);
@@ -192,7 +193,7 @@ TEST_F(LargeScores, FarFromZero) {
   forEach([&](const Form &form, DataType type) {
     for (int i = 0; i < 4; ++i) {
       FlashCase flash(withLow(problemOf(form, type, draw(1, 140), draw(1, 300),
-                                        kSome[draw(0, 3)]),
+                                        kSome[draw(0, 4)]),
                               draw(0, 1)),
                       form.tiles, draw(0, 1 << 30));
       drawFar(flash, draw);
@@ -213,7 +214,7 @@ TEST_F(LargeScoresInRounds, FarApartAndFarFromZero) {
       for (int i = 0; i < 4; ++i) {
         SCOPED_TRACE(form.name);
         FlashCase flash(withLow(problemOf(form, type, draw(1, 140),
-                                          draw(100, 300), kSome[draw(0, 3)]),
+                                          draw(100, 300), kSome[draw(0, 4)]),
                                 draw(0, 1)),
                         form.tiles, draw(0, 1 << 30));
         if (i % 2)
@@ -331,7 +332,7 @@ TEST_F(LargeScores, NearOverflow) {
     if (type != kF32)
       return;
     Problem problem =
-        problemOf(form, type, draw(1, 140), draw(1, 300), kSome[draw(0, 3)]);
+        problemOf(form, type, draw(1, 140), draw(1, 300), kSome[draw(0, 4)]);
     problem.precision = Precision::tf32x3;
     FlashCase flash(problem, form.tiles, draw(0, 1 << 30));
     for (std::vector<float> *array : {&flash.q, &flash.k})

@@ -184,7 +184,8 @@ TEST_F(OutputSpill, RandomProblems) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 100), draw(0, 50)}};
+                          {MaskKind::window, draw(0, 100), draw(0, 50)},
+                          {MaskKind::prefix, 0, 0, draw(0, 100)}};
     Choice c;
     c.warps = draw(1, 3);
     c.query = c.warps * 16 * draw(1, 2);
@@ -193,7 +194,7 @@ TEST_F(OutputSpill, RandomProblems) {
     c.column = 16 * draw(1, 8);
     c.stages = draw(1, 3);
     Problem p = oneHead(draw(1, 150), draw(0, 250), draw(8, 200), draw(8, 200),
-                        masks[draw(0, 3)], types[draw(0, 2)]);
+                        masks[draw(0, 4)], types[draw(0, 2)]);
     p.precision = draw(0, 1) ? Precision::tf32x3 : Precision::tf32;
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);

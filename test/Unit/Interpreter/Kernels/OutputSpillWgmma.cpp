@@ -152,12 +152,13 @@ TEST_F(OutputSpillWgmma, RandomProblems) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 400), draw(0, 300)}};
+                          {MaskKind::window, draw(0, 400), draw(0, 300)},
+                          {MaskKind::prefix, 0, 0, draw(0, 400)}};
     Choice c;
     c.part = 128 * draw(1, 2);
     c.slots = 2 * draw(c.part == 256 ? 3 : 2, 6);
     Problem p = oneHead(draw(1, 300), draw(0, 1200), 8 * draw(1, 40),
-                        8 * draw(1, 40), masks[draw(0, 3)], types[draw(0, 1)]);
+                        8 * draw(1, 40), masks[draw(0, 4)], types[draw(0, 1)]);
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);

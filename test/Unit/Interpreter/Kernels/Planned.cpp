@@ -51,7 +51,7 @@ protected:
     return p;
   }
   void drawMask(Problem &p) {
-    switch (draw(0, 4)) {
+    switch (draw(0, 5)) {
     case 0:
     case 1:
       break;
@@ -60,6 +60,9 @@ protected:
       break;
     case 3:
       p.mask = {MaskKind::causalBottomRight};
+      break;
+    case 4:
+      p.mask = {MaskKind::prefix, 0, 0, draw(0, 100)};
       break;
     default:
       p.mask = {MaskKind::window, draw(0, 100), draw(0, 50)};

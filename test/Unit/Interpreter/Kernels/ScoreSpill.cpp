@@ -164,7 +164,8 @@ TEST_F(ScoreSpill, RandomProblems) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 100), draw(0, 50)}};
+                          {MaskKind::window, draw(0, 100), draw(0, 50)},
+                          {MaskKind::prefix, 0, 0, draw(0, 100)}};
     Choice c;
     c.warps = draw(1, 3);
     c.query = c.warps * 16 * draw(1, 2);
@@ -175,7 +176,7 @@ TEST_F(ScoreSpill, RandomProblems) {
     c.stages = draw(2, 3);
     Problem p =
         oneHead(draw(1, 150), draw(0, 250), draw(8, 200), draw(8, 200),
-                masks[draw(0, 3)], draw(0, 1) ? DataType::bf16 : DataType::f16);
+                masks[draw(0, 4)], draw(0, 1) ? DataType::bf16 : DataType::f16);
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);

@@ -109,12 +109,13 @@ TEST_F(ScoreSpillKept, RandomProblems) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 300), draw(0, 150)}};
+                          {MaskKind::window, draw(0, 300), draw(0, 150)},
+                          {MaskKind::prefix, 0, 0, draw(0, 300)}};
     Choice c{64 * draw(1, 4), 128 * draw(1, 4), draw(1, 4), draw(2, 4),
              draw(0, 1) != 0};
     Problem p =
         oneHead(draw(1, 500), draw(0, 600), 8 * draw(1, 30), 8 * draw(1, 30),
-                masks[draw(0, 3)], draw(0, 1) ? DataType::bf16 : DataType::f16);
+                masks[draw(0, 4)], draw(0, 1) ? DataType::bf16 : DataType::f16);
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);

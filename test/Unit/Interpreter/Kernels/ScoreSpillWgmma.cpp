@@ -306,7 +306,8 @@ TEST_F(ScoreSpillWgmma, RandomProblems) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 300), draw(0, 150)}};
+                          {MaskKind::window, draw(0, 300), draw(0, 150)},
+                          {MaskKind::prefix, 0, 0, draw(0, 300)}};
     Choice c;
     c.keyBlock = 128 * draw(1, 2);
     c.column = 64 * draw(1, 4);
@@ -316,7 +317,7 @@ TEST_F(ScoreSpillWgmma, RandomProblems) {
     c.merged = draw(0, 1) && c.column <= c.keyBlock;
     Problem p =
         oneHead(draw(1, 500), draw(0, 600), 8 * draw(1, 30), 8 * draw(1, 30),
-                masks[draw(0, 3)], draw(0, 1) ? DataType::bf16 : DataType::f16);
+                masks[draw(0, 4)], draw(0, 1) ? DataType::bf16 : DataType::f16);
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);

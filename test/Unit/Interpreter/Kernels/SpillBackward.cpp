@@ -181,7 +181,8 @@ TEST_F(SpillBackward, RandomProblems) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 400), draw(0, 200)}};
+                          {MaskKind::window, draw(0, 400), draw(0, 200)},
+                          {MaskKind::prefix, 0, 0, draw(0, 400)}};
     SpillBackwardTiles c = kSmall;
     c.keyBlock = 128 * draw(1, 2);
     c.column = 64 * draw(1, 4);
@@ -191,7 +192,7 @@ TEST_F(SpillBackward, RandomProblems) {
     c.merged = draw(0, 1) && c.column <= c.keyBlock;
     Problem p =
         problem(draw(1, 400), draw(1, 700), 8 * draw(1, 24), 8 * draw(1, 24),
-                masks[draw(0, 3)], draw(0, 1) ? DataType::bf16 : DataType::f16);
+                masks[draw(0, 4)], draw(0, 1) ? DataType::bf16 : DataType::f16);
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);

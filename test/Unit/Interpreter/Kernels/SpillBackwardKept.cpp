@@ -152,13 +152,14 @@ TEST_F(SpillBackwardKept, RandomProblems) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 400), draw(0, 200)}};
+                          {MaskKind::window, draw(0, 400), draw(0, 200)},
+                          {MaskKind::prefix, 0, 0, draw(0, 400)}};
     SpillBackwardTiles c = {256,        64 * draw(1, 4), 256 * draw(1, 3),
                             draw(1, 3), draw(2, 3),      draw(0, 1) != 0,
                             kKept};
     Problem p =
         kept(draw(1, 400), draw(1, 700), 8 * draw(1, 24), 8 * draw(1, 24),
-             masks[draw(0, 3)], draw(0, 1) ? DataType::bf16 : DataType::f16);
+             masks[draw(0, 4)], draw(0, 1) ? DataType::bf16 : DataType::f16);
     p.batch = draw(1, 2);
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);

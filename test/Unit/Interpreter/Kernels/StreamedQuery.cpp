@@ -135,7 +135,8 @@ TEST_F(StreamedQuery, RandomProblems) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
-                          {MaskKind::window, draw(0, 100), draw(0, 50)}};
+                          {MaskKind::window, draw(0, 100), draw(0, 50)},
+                          {MaskKind::prefix, 0, 0, draw(0, 100)}};
     Choice c;
     c.across = int64_t(1) << draw(0, 2);
     int64_t groups = draw(1, 3), strip = 16 * draw(1, 2);
@@ -147,7 +148,7 @@ TEST_F(StreamedQuery, RandomProblems) {
     c.stages = draw(2, 3);
     int64_t part = 16 * draw(1, 3);
     Problem p = oneHead(draw(1, 150), draw(0, 250), 8 * draw(1, 40),
-                        part * c.across - 8 * draw(0, 1), masks[draw(0, 3)],
+                        part * c.across - 8 * draw(0, 1), masks[draw(0, 4)],
                         draw(0, 1) ? DataType::bf16 : DataType::f16);
     p.kvHeads = draw(1, 2);
     p.heads = p.kvHeads * draw(1, 2);
