@@ -20,6 +20,8 @@
 // RUN: attn-run %s --on interpreter --machine h100_sxm --function spill_backward | FileCheck %s
 // RUN: attn-run %s --on interpreter --machine h100_sxm --function spill_backward_merged | FileCheck %s
 // RUN: attn-run %s --on interpreter --machine a100_80g --function spill_backward_mma_sync | FileCheck %s
+// RUN: attn-opt %s -attn-to-tile -attn-check-traffic -attn-check-footprint -o /dev/null
+// RUN: attn-opt %s -attn-to-nvvm -o /dev/null
 
 // CHECK-NOT: WRONG
 // CHECK: moved
@@ -43,7 +45,7 @@ func.func @flash_f32(%q: memref<1x1x150x40xf32>, %k: memref<1x1x200x40xf32>, %v:
 func.func @flash_8_bits(%q: memref<1x1x200x32xf8E4M3FN>, %k: memref<1x1x150x32xf8E4M3FN>, %v: memref<1x1x150x32xf8E4M3FN>,
     %o: memref<1x1x200x32xbf16>, %lse: memref<1x1x200xf32>) {
   attn.forward %q, %k, %v mask(prefix<60>) outs(%o, %lse : memref<1x1x200x32xbf16>, memref<1x1x200xf32>)
-      {schedule = #attn.schedule<flash, query = 64, key = 64, stages = 2, query_stages = 1, staging = 32, ping_pong = 0, overlap = 1, persistent = 1>}
+      {schedule = #attn.schedule<flash, query = 64, key = 64, stages = 2, query_stages = 1, staging = 64, ping_pong = 0, overlap = 1, persistent = 1>}
       : memref<1x1x200x32xf8E4M3FN>, memref<1x1x150x32xf8E4M3FN>, memref<1x1x150x32xf8E4M3FN>
   return
 }
@@ -123,7 +125,7 @@ func.func @score_spill_mma_sync(%q: memref<1x1x70x64xbf16>, %k: memref<1x1x600x6
 func.func @flash_backward(%do: memref<1x2x300x64xbf16>, %q: memref<1x2x300x64xbf16>, %k: memref<1x1x330x64xbf16>, %v: memref<1x1x330x64xbf16>, %o: memref<1x2x300x64xbf16>, %lse: memref<1x2x300xf32>,
     %dq: memref<1x2x300x64xbf16>, %dk: memref<1x1x330x64xbf16>, %dv: memref<1x1x330x64xbf16>) {
   attn.backward %do, %q, %k, %v, %o, %lse mask(prefix<100>) outs(%dq, %dk, %dv : memref<1x2x300x64xbf16>, memref<1x1x330x64xbf16>, memref<1x1x330x64xbf16>)
-      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 64, beside = 0, overlap = 1, stages = 2, ordered = 0, short_first = 0, first_stores = 1, persistent = 1>}
+      {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 0, overlap = 0, stages = 2, ordered = 0, short_first = 0, first_stores = 1, persistent = 1>}
       : memref<1x2x300x64xbf16>, memref<1x2x300x64xbf16>, memref<1x1x330x64xbf16>, memref<1x1x330x64xbf16>, memref<1x2x300x64xbf16>, memref<1x2x300xf32>
   return
 }
