@@ -408,7 +408,7 @@ def test_failures_of_the_driver_in_gradients(torch, gpu, monkeypatch):
 
 
 def test_the_short_way_of_gradients_is_bounded(torch, calls, monkeypatch):
-    monkeypatch.setattr(_forward, "MOST_LAUNCHES", 4)
+    monkeypatch.setattr(_launch, "MOST_LAUNCHES", 4)
     for rows in (*range(1, 10), 9, 9, 1):
         inputs, _ = arrays(make=Tensor, queries=rows)
         attn.backward(*inputs)

@@ -150,7 +150,7 @@ def test_later_calls_of_a_kind_bind_nothing(gpu, calls):
 
 
 def test_the_table_is_bounded(gpu, calls, monkeypatch):
-    monkeypatch.setattr(_forward, "MOST_LAUNCHES", 4)
+    monkeypatch.setattr(_launch, "MOST_LAUNCHES", 4)
     for keys in (*range(1, 10), 9, 1):
         q, k, v, o = arrays(keys=keys)
         attn.forward(q, k, v, out=o)

@@ -63,7 +63,7 @@ def test_tensors_of_many_threads(torch, gpu, calls):
 
 
 def test_a_small_table_under_many_threads(gpu, monkeypatch):
-    monkeypatch.setattr(_forward, "MOST_LAUNCHES", 2)
+    monkeypatch.setattr(_launch, "MOST_LAUNCHES", 2)
 
     def work(number):
         for call in range(30):
