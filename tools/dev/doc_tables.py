@@ -2,13 +2,16 @@
 
 `works`     what compiles to a kernel: asked of attn-plan, for every machine
 `machines`  the GPUs, as attn-plan lists them
+`mutants`   of every kernel, how many of its mutants are found
 `turns`     speed beside cuDNN and FlashAttention-4, from the newest run
 """
 
 import json
 import math
+import os
 
 import doc_figures
+import machine_probe
 
 # Types that each direction takes.
 DTYPES = {"forward": ["bf16", "f16", "f32", "f8e4m3"],
@@ -96,6 +99,28 @@ def works(run):
         f"{code(planned)}.\n")
 
 
+def mutants(_):
+    """A row for each kernel, of all its forms together, and their sum."""
+    name = os.path.join(machine_probe.ROOT, "test", "Mutants", "counts.json")
+    with open(name, encoding="utf-8") as f:
+        counts = json.load(f)
+    kernels = {}
+    for variant, parts in counts.items():
+        kernels.setdefault(variant.split()[0], []).append(
+            [sum(column) for column in zip(*parts)])
+    kernels = {f"`{kernel}`": forms for kernel, forms in kernels.items()}
+    kernels["all"] = sum(kernels.values(), [])
+    rows = []
+    for kernel, forms in kernels.items():
+        killed, same, more, missed, _ = (sum(column) for column in zip(*forms))
+        rows.append([kernel, *map(str, (
+            len(forms), killed + same + more + missed, more, same, missed,
+            killed)), f"{100 * killed / (killed + missed):.1f} %"])
+    return table(["kernel", "forms", "mutants that run", "more order",
+                  "the same", "missed", "killed",
+                  "killed of those that differ"], rows)
+
+
 def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
@@ -152,5 +177,5 @@ def turns_setting(_):
             f"{run['driver']}, {run['date']}, with {versions}.\n")
 
 
-TABLES = {"works": works, "machines": machines, "turns": turns,
-          "turns setting": turns_setting}
+TABLES = {"works": works, "machines": machines, "mutants": mutants,
+          "turns": turns, "turns setting": turns_setting}

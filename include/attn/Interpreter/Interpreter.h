@@ -69,6 +69,8 @@
 #include "attn/Interpreter/GlobalMemory.h"
 #include "attn/Tile/Tile.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <array>
 #include <cstdint>
 
@@ -105,6 +107,8 @@ struct InterpreterOptions {
   /// Execution goes on behind errors that allow it until so many are reported.
   /// One op reports one kind of error once.
   int64_t maxErrors = 1;
+  /// Where the ops go that some warp has executed, if anybody wants to know.
+  llvm::DenseSet<mlir::Operation *> *executed = nullptr;
 };
 
 /// Runs the kernel.  Returns the bytes moved as executed, or fails when any

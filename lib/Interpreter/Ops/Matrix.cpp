@@ -5,6 +5,8 @@
 
 #include "attn/Host/Rounding.h"
 
+#include "llvm/Support/xxhash.h"
+
 #include <cmath>
 #include <limits>
 
@@ -134,6 +136,15 @@ Step attn::interpreter::runKeepColumns(Warp &warp, const Instruction &in) {
   return finish(warp, in, std::move(result));
 }
 
+/// One in eight, by numbers and a seed and not by what else happens: the same
+/// question has the same answer in every run of that seed.
+static bool chanceOf(const Matrix &matrix, uint64_t seed) {
+  const auto *bytes = reinterpret_cast<const uint8_t *>(matrix.reals.data());
+  std::mt19937_64 random(
+      seed ^ llvm::xxh3_64bits({bytes, matrix.reals.size() * sizeof(float)}));
+  return random() % 8 == 0;
+}
+
 Step attn::interpreter::runAnyAbove(Warp &warp, const Instruction &in) {
   const Matrix &values = *warp.matrix(in, 0), &limits = *warp.matrix(in, 1);
   bool above = false;
@@ -141,7 +152,7 @@ Step attn::interpreter::runAnyAbove(Warp &warp, const Instruction &in) {
     for (int64_t part = 0; part < values.columns; ++part)
       above |= values.row(i)[part] > limits.row(i)[0];
   // Yes is always allowed.
-  if (std::mt19937_64 *random = warp.block.chance())
-    above |= (*random)() % 8 == 0;
+  if (warp.block.chance())
+    above |= chanceOf(values, warp.block.seed);
   return warp.set(in, Number{above});
 }

@@ -117,8 +117,14 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
   FailureOr<Program> program = compile(kernel);
   if (failed(program))
     return failure();
-  Launch launch{*program, memory, grid, arguments, Reporter(options.maxErrors),
-                {},       {}};
+  Launch launch{*program,
+                memory,
+                grid,
+                arguments,
+                Reporter(options.maxErrors),
+                {},
+                {},
+                std::vector<bool>(program->ops.size())};
   tile::Traffic traffic;
   for (ArrayRef<std::array<int64_t, 3>> positions :
        residentBlocks(*program, grid)) {
@@ -128,6 +134,10 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
     if (launch.reporter.exhausted())
       return failure();
   }
+  if (options.executed)
+    for (auto [op, isExecuted] : llvm::zip_equal(program->ops, launch.executed))
+      if (isExecuted)
+        options.executed->insert(op);
   if (launch.reporter.errors() == 0)
     checkCounters(launch);
   if (launch.reporter.errors() != 0)

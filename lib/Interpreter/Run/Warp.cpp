@@ -69,6 +69,8 @@ Step Warp::run() {
     Step step = in.run(*this, in);
     if (step == Step::blocked)
       --frames.back().next;
+    else
+      block.launch.executed[in.index] = true;
     if (step != Step::next)
       return step;
     ++executed;
@@ -110,7 +112,7 @@ ThreadBlock::ThreadBlock(Launch &launch, Residents &residents, unsigned number,
                                     unsigned(program.barriers.size())),
       shared(program.shared.totalBytes(), clocks), mbarriers(*this),
       named(*this), products(program.warps), number(number), position(position),
-      reporter(launch.reporter), warpOrder(options.order),
+      seed(options.seed), reporter(launch.reporter), warpOrder(options.order),
       shuffled(warpOrder == WarpOrder::shuffled), order(program.warps) {
   std::seed_seq seed{options.seed, uint64_t(position[0]), uint64_t(position[1]),
                      uint64_t(position[2])};

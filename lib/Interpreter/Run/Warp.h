@@ -62,6 +62,8 @@ struct Launch {
   std::map<uint64_t, mlir::Operation *> counters;
   /// Of a program that adds to global memory.
   Additions additions;
+  /// By instruction, whether some warp has executed it.
+  std::vector<bool> executed;
 };
 
 /// A place in the instructions of a region, and the loop that repeats it.
@@ -216,6 +218,7 @@ public:
   Products products;
   const unsigned number;
   const std::array<int64_t, 3> position;
+  const uint64_t seed;
   Reporter &reporter;
   std::deque<Warp> warps;
   /// Bytes moved so far.

@@ -132,17 +132,16 @@ void KernelTest::expectMutantsKilled(
     llvm::function_ref<bool(const InterpreterOptions &)> runs,
     llvm::function_ref<bool()> isRight) {
   OwningOpRef<ModuleOp> right = std::move(module);
-  expectKilled(subject, *right, /*moves=*/true, atLeast,
-               [&](ModuleOp mutant) -> std::string {
-                 module = mutant.clone();
-                 for (const InterpreterOptions &options : orders) {
-                   bool isRun = runs(options);
-                   if (!errors.empty())
-                     return errors.front().text;
-                   if (!isRun || !isRight())
-                     return "wrong results";
-                 }
-                 return "";
-               });
+  expectKilled(subject, *right, atLeast, [&](ModuleOp mutant) -> std::string {
+    module = mutant.clone();
+    for (const InterpreterOptions &options : orders) {
+      bool isRun = runs(options);
+      if (!errors.empty())
+        return errors.front().text;
+      if (!isRun || !isRight())
+        return "wrong results";
+    }
+    return "";
+  });
   module = std::move(right);
 }

@@ -67,8 +67,8 @@ protected:
 
   /// The first error has one of the messages in it.
   void expectFirstError(const std::vector<std::string> &messages);
-  /// `expectKilled` of the module's mutants, those with ops that moved too:
-  /// none runs in all orders without an error and is right.
+  /// `expectKilled` of the module's mutants: none runs in all orders without an
+  /// error and is right.
   void
   expectMutantsKilled(const std::string &subject, int atLeast,
                       const std::vector<InterpreterOptions> &orders,

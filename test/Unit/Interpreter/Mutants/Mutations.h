@@ -1,12 +1,19 @@
 //===- Mutations.h - Wrong kernels, made on purpose -------------*- C++ -*-===//
 //
 // A mutant is a kernel in which one op that orders memory (a copy, the end of
-// its group, a wait, an arrival, a fence, a barrier, or a condition around
-// copies) was left out, moved by one step, or weakened: a wait that leaves one
-// group more in flight or names the other parity, a barrier of one arrival or
-// warp more or less, an await of one less, an arrival not in all blocks of the
-// cluster.  A step is the next op in its block that touches memory or
-// orders it.
+// its group, a wait, an arrival, a fence, a barrier, a message, or a condition
+// around such) was changed:
+//
+//   dropped     it is not there
+//   moved       up or down, over the accesses up to the next op that orders
+//               them; over that op where it is an access itself, or none comes
+//               before
+//   weakened    a wait leaves one group more in flight or names the other
+//               parity, a barrier takes one arrival or warp less, an await one
+//               less, who met at a barrier only comes to it, an arrival is not
+//               in all blocks of the cluster, sums are read but not in memory
+//   raised      a barrier takes one arrival or warp more, a flag one count
+//   repeated    it is there twice
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,12 +31,32 @@
 namespace attn {
 
 struct Mutant {
-  /// `wait_group 3 dropped`: the op, its number among its kind, the change.
-  std::string name;
+  /// `consumer mbarrier_wait key_full 3 dropped`: the target, the change.
+  std::string name, target;
+  /// Whether it changes how blocks tell each other, by flags.
+  bool isOfFlags;
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Why it asks for no less order than the kernel, by its change and, of one
+  /// that moved, by the kinds of the ops that changed places; empty where it
+  /// may.
+  std::string asksForMore;
 };
 
-/// All mutants of the module's kernel that verify.
+/// The ops of a module's kernel that are changed, in the order of its text.
+struct Target {
+  /// `consumer mbarrier_wait key_full 3`: its role, its kind, the buffer,
+  /// barrier, queue or flags that it works on, and which of several such it is.
+  std::string name;
+  mlir::Operation *op;
+};
+std::vector<Target> mutationTargets(mlir::ModuleOp module);
+
+/// Calls `visit` with every mutant of the module's kernel that verifies and
+/// whose name `isWanted`.
+void forEachMutant(mlir::ModuleOp module,
+                   llvm::function_ref<bool(const std::string &)> isWanted,
+                   llvm::function_ref<void(Mutant &)> visit);
+/// All of them.
 std::vector<Mutant> mutants(mlir::ModuleOp module);
 
 } // namespace attn

@@ -36,14 +36,12 @@ explanations(const std::string &subject) {
   return result;
 }
 
-void attn::expectKilled(const std::string &subject, ModuleOp module, bool moves,
+void attn::expectKilled(const std::string &subject, ModuleOp module,
                         int atLeast,
                         llvm::function_ref<std::string(ModuleOp)> verdict) {
   std::map<std::string, Explanation> explained = explanations(subject);
   int killed = 0, same = 0, missed = 0;
   for (Mutant &mutant : mutants(module)) {
-    if (!moves && mutant.name.find("moved") != std::string::npos)
-      continue;
     std::string error = verdict(*mutant.module);
     auto explanation = explained.find(mutant.name);
     if (!error.empty()) {
@@ -51,6 +49,13 @@ void attn::expectKilled(const std::string &subject, ModuleOp module, bool moves,
       EXPECT_EQ(explanation, explained.end())
           << "stale explanation: " << subject << ", " << mutant.name
           << " is killed by: " << error;
+      continue;
+    }
+    if (!mutant.asksForMore.empty()) {
+      EXPECT_EQ(explanation, explained.end())
+          << "needs no explanation, " << mutant.asksForMore << ": " << subject
+          << ", " << mutant.name;
+      ++same;
       continue;
     }
     if (explanation == explained.end()) {

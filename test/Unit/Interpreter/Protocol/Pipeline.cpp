@@ -327,9 +327,10 @@ TEST_F(Pipeline, AWaitTwiceMayHangBehindTheRelease) {
 /// Every mutant is reported in every order, or explained.
 TEST_F(Pipeline, MutantsAreKilled) {
   const std::map<std::string, const char *> survivors = {
-      {"fence_async 1 moved down", "the warp that stores fences for all"},
-      {"bar_sync 1 moved up", "the warp that stores fences for all"},
-      {"bar_sync 1 repeated", "the warps meet twice"}};
+      {"consumer fence_async 1 moved down",
+       "the warp that stores fences for all"},
+      {"consumer bar_sync 1 moved up", "the warp that stores fences for all"},
+      {"consumer bar_sync 1 repeated", "the warps meet twice"}};
   kernel();
   int killed = 0;
   for (Mutant &mutant : mutants(*module)) {
