@@ -24,6 +24,7 @@ SHORT = (8, 16, 16, 1024, 1024)
 GROUPS = (2, 16, 4, 4096, 4096)
 UNEVEN = (2, 8, 1, 1000, 3001)
 CAUSAL, BOTTOM, WINDOW = "causal", "causal_bottom_right", "window<256, 0>"
+PREFIX = "prefix<500>"
 PROBLEMS = [
     (64, 64, "bf16", "none", *LONG, ""),
     (64, 64, "f16", CAUSAL, *SHORT, ""),
@@ -37,6 +38,9 @@ PROBLEMS = [
     (128, 128, "bf16", "none", *LONG, ""),
     (128, 128, "bf16", CAUSAL, *SHORT, ""),
     (128, 128, "bf16", WINDOW, *LONG, ""),
+    (64, 64, "bf16", PREFIX, *SHORT, ""),
+    (128, 128, "f16", PREFIX, *LONG, ""),
+    (256, 256, "bf16", PREFIX, *UNEVEN, ""),
     (160, 160, "bf16", "none", *GROUPS, ""),
     (160, 160, "bf16", CAUSAL, *SHORT, ""),
     (192, 192, "bf16", "none", *LONG, ""),

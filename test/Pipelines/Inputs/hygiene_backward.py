@@ -55,7 +55,8 @@ HOPPER = [(64, 64, "bf16", "none"), (64, 64, "f16", "causal"),
           (32, 32, "bf16", "causal"), (128, 64, "bf16", "none"),
           (64, 128, "bf16", "causal"), (72, 72, "bf16", "causal"),
           (96, 96, "f16", "causal_bottom_right"), (128, 128, "bf16", "none"),
-          (128, 128, "bf16", "causal"), (128, 128, "f16", "window<256, 0>")]
+          (128, 128, "bf16", "causal"), (128, 128, "f16", "window<256, 0>"),
+          (64, 64, "bf16", "prefix<500>"), (128, 128, "bf16", "prefix<500>")]
 SPLIT = [(64, 64, "bf16", "causal"), (128, 128, "bf16", "none"),
          (128, 128, "f16", "window<256, 0>")]
 # Wider ones, on Hopper only.
