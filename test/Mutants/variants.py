@@ -113,7 +113,8 @@ def _flash_wgmma(name, staging=64, query_stages=1, ping_pong=1, persistent=1,
                query_stages=query_stages, staging=staging,
                ping_pong=ping_pong, overlap=1, persistent=persistent),
         (Size(70, 30, window=(20, 10)), Size(300, 200, 2, 1, (20, 10)),
-         Size(200, 250, window=(300, 20)), Size(300, 230, 2, 1, (20, 0))),
+         Size(200, 250, window=(300, 20)), Size(300, 230, 2, 1, (20, 0)),
+         Size(256, 256, window=(100, 20)), Size(300, 400, 2, 1, (150, 200))),
         head_dim_v=64, mask="window", **options)
 
 
@@ -230,7 +231,7 @@ def _spill_backward_wgmma(name, merged, key_block=256, column=128, stages=3,
                stages=stages, merged=merged, persistent=1),
         (Size(140, 272, window=(100, 60)), Size(520, 520, window=(520, 300))),
         head_dim=72, head_dim_v=40, mask="window",
-        machine="h100_sxm, sms = 20" if merged else "h100_sxm, sms = 1",
+        machine="h100_sxm, sms = 3" if merged else "h100_sxm, sms = 1",
         backward=True, **options)
 
 
@@ -260,8 +261,6 @@ VARIANTS = (
     _streamed_query("two warps", 2, 3),
     _streamed_query("f32", 2, 2, dtype="f32"),
     _column_split("apart", 2, 1, 6, 3, 136, 136,
-                  (Size(140, 140, 2, 2), Size(260, 300, 2, 2))),
-    _column_split("cluster", 2, 2, 6, 3, 136, 136,
                   (Size(140, 140, 2, 2), Size(260, 300, 2, 2))),
     _column_split("streamed", 2, 2, 6, 2, 200, 136,
                   (Size(140, 140, 4, 4, (90, 30)),
