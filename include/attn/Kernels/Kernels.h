@@ -39,9 +39,10 @@ struct KernelRequest {
   Launches launches;  ///< what these tiles mean
   int64_t launch = 0; ///< which of them the kernel is for
   int64_t minBlocksPerSm = 1; ///< from the plan's footprint
-  double scale = 1;    ///< of the scores; only its sign matters to the code
-  int64_t sms = 1;     ///< multiprocessors, that work on tiles at once
-  int64_t l2Bytes = 0; ///< of L2, for what is read again
+  double scale = 1;      ///< of the scores; only its sign matters to the code
+  int64_t sms = 1;       ///< multiprocessors, that work on tiles at once
+  int64_t l2Bytes = 0;   ///< of L2, for what is read again
+  int64_t smemBytes = 0; ///< of shared memory that a block may have
   /// Bytes that divide every row's address, by array ("q", "dk"), from those of
   /// an element to kMaxAlignment, which is that of arrays left out.
   std::map<std::string, int64_t> alignments;

@@ -24,8 +24,9 @@ struct Staging {
   int64_t slots, columns; ///< of each
 };
 
-/// The same of tiles of so many columns, beside a ring of so many stages.
-Staging stagingOf(int64_t stages, int64_t width);
+/// The same of tiles of so many columns, beside a ring of so many stages, where
+/// a block has so many bytes of shared memory.
+Staging stagingOf(int64_t stages, int64_t width, int64_t smemBytes);
 
 } // namespace attn
 

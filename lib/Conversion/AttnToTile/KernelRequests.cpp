@@ -59,6 +59,7 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   choice.request.scale = op.scaleOrDefault();
   choice.request.sms = machine.sms;
   choice.request.l2Bytes = machine.l2Bytes;
+  choice.request.smemBytes = machine.smemBytesPerBlock;
   for (const AttentionArray &array : op.arrays())
     if (!isStatistic(array.role))
       choice.request.alignments[array.role.str()] =
@@ -82,7 +83,7 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
                       p.headDimV, p.mask.kind, p.lse, p.direction,
                       p.deterministic, p.dlse, p.lseLow, p.keepsWeights,
                       r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms,
-                      r.l2Bytes, r.scale > 0, r.alignments, flags);
+                      r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags);
   };
   return key(a) == key(b);
 }

@@ -43,7 +43,7 @@ RoundsFrame::RoundsFrame(TileBuilder &b, const KernelRequest &request)
       column(request.tiles.get("column")), strip(request.tiles.get("strip")),
       step(request.tiles.get("slice", kStep)),
       stages(request.tiles.get("stages")), parts(partsOf(launch)),
-      staging(stagingOf(stages, width())) {
+      staging(stagingOf(stages, width(), request.smemBytes)) {
   walksUp = isForward; // what blocks stand at comes in the order of blocks
   hasBusyProducer = isForward;
   hasMergedTiles = merged;

@@ -34,9 +34,9 @@ static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
 static constexpr int64_t kWindowRegisters = 16;
 /// The queue that tells the consumers of the next tile.
 static constexpr int64_t kQueueBytes = 2 * 32;
-/// Of shared memory of sm_90, 227 KiB, for a ring of factors and the staging
-/// buffer: the rest has barriers.
-static constexpr int64_t kRoomForProducts = 226 * 1024;
+/// Of the shared memory of a block that has a ring of factors and a staging
+/// buffer, what is left for barriers.
+static constexpr int64_t kRoomForBarriers = 1024;
 
 /// Registers are set for a whole warpgroup, in steps of 8; what the producer
 /// gives up, the consumers take.  512 per lane of a warpgroup is all there is,
@@ -74,9 +74,9 @@ static int64_t pairBytes(int64_t width) {
   return (kProductRows + width) * kPanelBytes;
 }
 
-Staging attn::stagingOf(int64_t stages, int64_t width) {
+Staging attn::stagingOf(int64_t stages, int64_t width, int64_t smemBytes) {
   constexpr int64_t slots = 2, bytes = 2; // of an element
-  int64_t left = kRoomForProducts - stages * pairBytes(width);
+  int64_t left = smemBytes - kRoomForBarriers - stages * pairBytes(width);
   bool isWhole = kProductRows * width * bytes <= left;
   if (isWhole || width % (slots * kPanelColumns) != 0)
     return {1, width};
@@ -145,7 +145,8 @@ namespace {
 
 class PipelineSpace {
 public:
-  PipelineSpace(const Node &grid, const Problem &problem)
+  PipelineSpace(const Node &grid, const Problem &problem,
+                int64_t smemBytesPerBlock)
       : registers(grid.axis == Axis::Key ? kBaseRegistersOfGradients
                                          : kBaseRegistersOfConsumer),
         owned(grid.axis), rows(grid.step), across(grid.across),
@@ -162,7 +163,7 @@ public:
       panels(pairs * pairBytes(how.width));
       rings.push_back(pairs);
       if (leavesStaged(grid.body)) {
-        Staging own = stagingOf(pairs, how.width);
+        Staging own = stagingOf(pairs, how.width, smemBytesPerBlock);
         rings.push_back(how.warpgroups * own.slots);
         staging = kProductRows * own.slots * own.columns * factorBytes();
       }
@@ -501,7 +502,7 @@ int64_t attn::registersOfBlock(const Node &grid, const Problem &problem) {
 
 Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
                                   const Machine &machine) {
-  PipelineSpace space(grid, problem);
+  PipelineSpace space(grid, problem, machine.smemBytesPerBlock);
   RegisterBudget budget = budgetOf(grid, problem);
   Footprint result;
   result.smemBytes = space.smemBytes();

@@ -11,6 +11,7 @@
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Staging.h"
 #include "attn/Schedule/Traffic.h"
 #include "gtest/gtest.h"
 #include <algorithm>
@@ -369,3 +370,19 @@ TEST(ScoreSpillRounds, Pseudocode) {
 }
 
 } // namespace
+
+/// A tile leaves whole if the block's shared memory has room for that beside
+/// the ring, on whatever machine: 128 x 256 in 16 bits are 64 KiB, a stage 48.
+TEST(Staging, IsWhatTheBlockHasRoomFor) {
+  auto isWhole = [](int64_t stages, int64_t kibibytes) {
+    Staging staging = stagingOf(stages, 256, kibibytes * 1024);
+    EXPECT_EQ(staging.slots * staging.columns, staging.slots == 1 ? 256 : 128);
+    return staging.slots == 1;
+  };
+  EXPECT_TRUE(isWhole(3, 227));
+  EXPECT_FALSE(isWhole(4, 227));
+  EXPECT_TRUE(isWhole(3, 209)) << "208 KiB, and one for barriers";
+  EXPECT_FALSE(isWhole(3, 208));
+  EXPECT_TRUE(isWhole(1, 128));
+  EXPECT_FALSE(isWhole(1, 112));
+}

@@ -89,6 +89,7 @@ OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
     request.launch = number;
     request.scale = scale;
     request.sms = multiprocessors;
+    request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
     for (const char *array : {"q", "k", "v", "o", "do", "dq", "dk", "dv"})
       request.alignments[array] =
           alignmentOfRows(shapeOfArray(array, problem).columns, problem.dtype);

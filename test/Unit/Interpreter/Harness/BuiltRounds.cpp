@@ -36,6 +36,7 @@ OwningOpRef<ModuleOp> BuiltRounds::build(const FlashCase &flash) {
     request.launch = number;
     request.scale = flash.scale;
     request.sms = flash.multiprocessors;
+    request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
     for (const char *array : {"q", "k", "v", "o"})
       request.alignments[array] = alignmentOfRows(
           shapeOfArray(array, flash.problem).columns, flash.problem.dtype);

@@ -4,6 +4,7 @@
 
 #include "Harness/Normals.h"
 
+#include "attn/Machine/Machine.h"
 #include "attn/Schedule/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
@@ -43,6 +44,7 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   request.sms = 4;
   request.l2Bytes = 1 << 20;
   std::string kernel = kernelOf(tiles);
+  request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
   request.launches = launchesOfKernel(kernel, tiles);
   findKernelBuilder(kernel)(builder, loc, request);
   return module;
