@@ -16,9 +16,10 @@ static constexpr double kRoundOff = 1e-6;
 
 namespace {
 
-/// Clocks until all tiles are done, and if tiles could be cut at will.
+/// Clocks until all tiles are done, if tiles could be cut at will, and of the
+/// longest tile alone.
 struct Makespan {
-  double whole = 0, ideal = 0;
+  double whole = 0, ideal = 0, longest = 0;
 };
 
 /// Multiprocessors that each take the next tile when they have done one.
@@ -54,6 +55,7 @@ public:
       Makespan one = ofRound(round);
       sum.whole += round.times * one.whole;
       sum.ideal += round.times * one.ideal;
+      sum.longest += round.times * one.longest;
     }
     if (!w.lengths.empty())
       sum.whole = oneByOne();
@@ -88,12 +90,12 @@ private:
       equal += last == perSm ? average : tile(round, round.average, last);
     double longest = tile(round, round.longest, 1);
     if (round.longest < kUnequal * round.average)
-      return {std::max(equal, longest), ideal};
+      return {std::max(equal, longest), ideal, longest};
     double least = w.isPersistent && w.blocksPerSm <= 1
                        ? tile(round, round.least, 1)
                        : average;
     return {std::max(longest, std::min(equal, ideal + c.tailShare * least)),
-            ideal};
+            ideal, longest};
   }
 
   /// Tiles of each head as they are drawn; of different lengths, the longest of
@@ -179,9 +181,13 @@ Time attn::launchTime(const LaunchWork &launch, const Machine &machine,
     double teams = std::max(1.0, std::floor(sms / w.together));
     Step step(w, machine, c);
     Makespan one = TileRun(w, step, teams, c).all();
-    double start = &w == &main ? step.start() : 0;
+    // Grids of a queue fill each other's last waves, but wait for the first
+    // tiles of the one before.
+    bool isLast = &w == &main;
+    double start = isLast ? step.start() : 0;
     clocks.ideal += one.ideal + start;
-    clocks.whole += (&w == &main ? one.whole : one.ideal) + start;
+    clocks.whole +=
+        (isLast ? one.whole : std::max(one.ideal, one.longest)) + start;
     addUnits(t, w, w.heads / (teams * w.together), c);
   }
   // The less the tensor cores have to do, the less power limits the clock.
