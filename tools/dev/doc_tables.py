@@ -3,6 +3,7 @@
 `works`     what compiles to a kernel: asked of attn-plan, for every machine
 `machines`  the GPUs, as attn-plan lists them
 `times`     the constants of time, of Times.def
+`fit`       how well they choose, as tools/bench/fit.py wrote it
 `mutants`   of every kernel, how many of its mutants are found
 `turns`     speed beside cuDNN and FlashAttention-4, from the newest run
 """
@@ -156,6 +157,13 @@ def turns(_):
                  rows)
 
 
+def fit(_):
+    path = os.path.join(machine_probe.ROOT, "tools", "bench", "results",
+                        "fit.md")
+    with open(path, encoding="utf-8") as lines:
+        return lines.read()
+
+
 def times(_):
     """A row for each constant, a column for each machine."""
     path = os.path.join(machine_probe.ROOT, "include", "attn", "Schedule",
@@ -198,4 +206,5 @@ def turns_setting(_):
 
 
 TABLES = {"works": works, "machines": machines, "mutants": mutants,
-          "times": times, "turns": turns, "turns setting": turns_setting}
+          "times": times, "fit": fit, "turns": turns,
+          "turns setting": turns_setting}
