@@ -210,6 +210,8 @@ void attn::renderExplanation(llvm::raw_ostream &out, const Packing &packing,
       << "): " << machine.sms << " SMs, " << machine.smemBytesPerBlock
       << " bytes of shared memory per block, "
       << llvm::StringRef(name(machine.family)) << '\n';
+  if (std::string sentence = timesText(report); !sentence.empty())
+    out << "times     " << sentence << '\n';
   explainBounds(out, report);
   explainCrossover(out, report);
   explainCandidates(out, report);

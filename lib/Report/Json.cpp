@@ -130,6 +130,10 @@ void attn::renderJson(llvm::raw_ostream &out, const Packing &packing,
       json.attribute("l2", report.lowerBounds.l2);
       json.attribute("smem", report.lowerBounds.smem);
     });
+    json.attributeObject("times", [&] {
+      json.attribute("machine", report.timesOf);
+      json.attribute("borrowed", report.timesOf != report.machine.name);
+    });
     json.attributeArray("plans", [&] {
       for (const Plan &plan : report.plans)
         write(json, report, plan);

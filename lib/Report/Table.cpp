@@ -57,6 +57,13 @@ std::string attn::secondsText(double seconds) {
   return scaled(seconds * 1e6, 1000, units);
 }
 
+std::string attn::timesText(const PlanReport &report) {
+  if (report.timesOf == report.machine.name)
+    return "";
+  return "nobody has timed kernels on " + report.machine.name +
+         ": times borrow the constants of " + report.timesOf;
+}
+
 const Plan *attn::chosen(const PlanReport &report) {
   if (const Plan *best = report.best())
     return best;
@@ -102,6 +109,8 @@ void attn::renderTable(llvm::raw_ostream &out, const Packing &packing,
       << llvm::StringRef(name(report.regime)) << ", at least "
       << bytesText(report.lowerBoundBytes) << '\n';
   if (std::string sentence = packing.str(); !sentence.empty())
+    out << sentence << '\n';
+  if (std::string sentence = timesText(report); !sentence.empty())
     out << sentence << '\n';
   out << '\n';
   Columns table;

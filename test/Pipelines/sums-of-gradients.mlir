@@ -7,7 +7,7 @@
 // CHECK-NOT: linalg.
 // BINARY: gpu.binary @{{.*}} [#gpu.object<
 
-!t = tensor<1x2x256x64xbf16>
+!t = tensor<1x16x1024x64xbf16>
 // CHECK-LABEL: func.func @twice_vjp(
 // CHECK: tile.launch {{.*}}@flash_wgmma
 // CHECK: tile.launch {{.*}}@flash_backward_wgmma_bf16_64_lse_low grid({{.*}}) args(%arg0, %arg1, %arg1, %arg2, %[[DK:[a-z0-9_]*]], %[[DV:[a-z0-9_]*]],

@@ -60,7 +60,7 @@ module attributes {attn.machine = #attn.machine<rtx_a6000>} {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @given_is_absurd(%q: tensor<1x1x64x128xf16>) {
     // expected-error @below {{expects a schedule that fits h100_sxm, but got flash, query = 9223372036854775792: }}
-    // expected-note @below {{the best that fits: streamed_query, query = }}
+    // expected-note @below {{the best that fits: flash, query = }}
     %o = attn.forward %q, %q, %q {schedule = #attn.schedule<flash, query = 9223372036854775792>}
         : tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16>, tensor<1x1x64x128xf16> -> tensor<1x1x64x128xf16>
     return

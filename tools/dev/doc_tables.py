@@ -2,6 +2,8 @@
 
 `works`     what compiles to a kernel: asked of attn-plan, for every machine
 `machines`  the GPUs, as attn-plan lists them
+`times`     the constants of time, of Times.def
+`fit`       how well they choose, as tools/bench/fit.py wrote it
 `mutants`   of every kernel, how many of its mutants are found
 `turns`     speed beside cuDNN and FlashAttention-4, from the newest run
 """
@@ -9,6 +11,7 @@
 import json
 import math
 import os
+import re
 
 import doc_figures
 import machine_probe
@@ -154,6 +157,31 @@ def turns(_):
                  rows)
 
 
+def fit(_):
+    path = os.path.join(machine_probe.ROOT, "tools", "bench", "results",
+                        "fit.md")
+    with open(path, encoding="utf-8") as lines:
+        return lines.read()
+
+
+def times(_):
+    """A row for each constant, a column for each machine."""
+    path = os.path.join(machine_probe.ROOT, "include", "attn", "Schedule",
+                        "Times.def")
+    with open(path, encoding="utf-8") as lines:
+        text = lines.read()
+    values = re.findall(r"^ATTN_SET\((\w+), (\w+), ([-+.\de]+)\)$", text,
+                        re.MULTILINE)
+    machines_of = list(dict.fromkeys(machine for machine, _, _ in values))
+    found = {(name, machine): value for machine, name, value in values}
+    rows = [[f"`{name}`", words.replace("|", "\\|"),
+             *(f"{float(found[name, one]):.3g}" for one in machines_of)]
+            for name, words in re.findall(r'^ATTN_TIME\((\w+), "(.*)"\)$',
+                                          text, re.MULTILINE)]
+    return table(["constant", "is", *(f"`{one}`" for one in machines_of)],
+                 rows)
+
+
 def verdict(run):
     """Which peer is ahead on average, and where."""
     ahead = {}
@@ -178,4 +206,5 @@ def turns_setting(_):
 
 
 TABLES = {"works": works, "machines": machines, "mutants": mutants,
-          "turns": turns, "turns setting": turns_setting}
+          "times": times, "fit": fit, "turns": turns,
+          "turns setting": turns_setting}

@@ -35,6 +35,8 @@ void renderMachinesJson(llvm::raw_ostream &out);
 std::string describe(const Problem &problem);
 std::string bytesText(double bytes);
 std::string secondsText(double seconds);
+/// A sentence where nobody has measured the machine, or "".
+std::string timesText(const PlanReport &report);
 /// The plan that would be built: the best with a kernel, else the best.
 const Plan *chosen(const PlanReport &report);
 

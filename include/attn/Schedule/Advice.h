@@ -50,8 +50,7 @@ struct Crossover {
 };
 
 /// The problem with other head dimensions, both the same.
-Crossover crossover(const Problem &problem, const Machine &machine,
-                    const Calibration &calibration = {});
+Crossover crossover(const Problem &problem, const Machine &machine);
 
 /// Whether a schedule is one for small caches: it does not keep whole rows of O
 /// in one multiprocessor.

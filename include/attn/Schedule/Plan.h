@@ -93,7 +93,9 @@ struct PlanReport {
   Regime regime = Regime::largeCache;
   int64_t lowerBoundBytes = 0; ///< at level l2
   Bytes lowerBounds;           ///< at every level
-  std::vector<Plan> plans;     ///< best first
+  /// The machine whose constants of time were used; another one's are borrowed.
+  std::string timesOf;
+  std::vector<Plan> plans; ///< best first
   std::vector<Refused> refused;
 
   /// The first plan that a kernel builder exists for, or null.
@@ -101,8 +103,7 @@ struct PlanReport {
 };
 
 /// Prices every choice.  The problem must pass `check`.
-PlanReport plans(const Problem &problem, const Machine &machine,
-                 const Calibration &calibration = {});
+PlanReport plans(const Problem &problem, const Machine &machine);
 
 /// Prices one given choice.  Parameters left out of `tiles` take the values of
 /// the best plan that agrees with the rest, over all families whose parameters

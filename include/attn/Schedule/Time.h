@@ -3,40 +3,30 @@
 /// Time is the most over all resources, plus what cannot overlap.  A number
 /// without its binding resource cannot be argued with, so the fold names it.
 ///
-/// For every launch:
+/// The model has two halves.  *Work* is what a schedule has the blocks of a
+/// grid do: clocks of units, bytes, steps, handovers
+/// (lib/Schedule/Time/Work.h). *Step* turns work into time, the same way for
+/// every grid:
 ///
-///   1. Each resource's seconds if it alone were busy: the memory levels hbm,
-///      l2 and smem, the tensor cores (or FMA pipes), the exp unit, and the
-///      issue slots.
-///   2. The phases of a warp depend on each other: scores, softmax, output.
-///      With w warps per scheduler the others fill the gaps of one, so of all
-///      work beside the busiest unit's a share of about 1/w stays exposed (1
-///      over a power of w: `fillPower`).  This is what makes FlashAttention-2
-///      on Hopper run at half of what mma.sync can do: two warps per scheduler.
-///   3. Blocks come in waves; the last one is paid in full even if it is short.
-///      Where blocks differ in length (masks) the longest go first, and only
-///      the end is ragged.
-///   4. Memory levels that are nearly as busy as the longest resource are in
-///      its way now and then.
-///   5. A launch, and the first loads of a block, which only other blocks on
-///      the same multiprocessor can hide.
+///   1. A step takes what the units of a multiprocessor have to do, which get
+///      into each other's way, and some of what is lost as workers do the same
+///      at the same time; at least what one worker does one behind the other;
+///      and no less than its ring brings, by Little's law.
+///   2. A tile is its steps and a boundary, in which results leave.
+///   3. Tiles come in waves; the last one is paid in full even if it is short.
+///      Where tiles differ in length (masks) the longest go first, and only the
+///      end is ragged.
+///   4. Multiprocessors, L2 and device memory that are nearly as busy as the
+///      longest of them are in its way now and then.
+///   5. A launch, and its first loads.
 ///
 /// What binds is the longest term, be it a resource or what comes on top of
 /// one: 65536 keys and one query keep one multiprocessor of an L4 busy, and the
 /// last wave is what they wait for, though no unit is busier than shared
 /// memory.
 ///
-/// A pipeline has one block on a multiprocessor, so nothing hides behind other
-/// blocks; its warpgroups take steps in rounds instead (PipelineTime.cpp).  A
-/// round is as long as its units, which collide now and then, or as what one
-/// warpgroup does one behind the other; tiles meet at a boundary.  The blocks
-/// of a group take strips together, one thing after the other (GroupTime.cpp).
-/// In a pipeline over keys, whose warpgroups make all steps together, shared
-/// memory is as busy as the tensor cores (GradientTime.cpp).  Products that are
-/// launches of their own wait for copies, scores and their last wave
-/// (ProductTime.cpp).
-///
-/// Every constant is in Calibration, with its source.
+/// Every constant is in Calibration; those of time are fitted for a machine by
+/// tools/bench/fit.py.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_TIME_H
@@ -78,8 +68,7 @@ TimeTerm binding(const Time &time, TensorCoreFamily family);
 
 /// `family` says on which unit products run; `none` means the FMA pipes.
 Time time(const Schedule &schedule, const Problem &problem,
-          const Machine &machine, TensorCoreFamily family,
-          const Calibration &calibration = {});
+          const Machine &machine, TensorCoreFamily family);
 /// Every launch by itself, with what is done beside it and the schedule's
 /// census; those of rounds, all of a kind.
 std::vector<Time> launchTimes(const Census &census, const Schedule &schedule,

@@ -51,8 +51,7 @@ static std::vector<WordsCrossover> wordsCrossovers(Direction direction,
           {"split_backward", at(meeting(14, 10, 3))}};
 }
 
-Crossover attn::crossover(const Problem &problem, const Machine &machine,
-                          const Calibration &calibration) {
+Crossover attn::crossover(const Problem &problem, const Machine &machine) {
   Crossover result;
   double m = double(cacheWords(problem, machine));
   result.regime = static_cast<int64_t>(std::floor(std::sqrt(m))) + 1;
@@ -64,7 +63,7 @@ Crossover attn::crossover(const Problem &problem, const Machine &machine,
   auto fastestAt = [&](int64_t units) -> std::string {
     Problem other = problem;
     other.headDim = other.headDimV = units * unit;
-    PlanReport report = plans(other, machine, calibration);
+    PlanReport report = plans(other, machine);
     return report.plans.empty() ? "" : report.plans.front().schedule;
   };
   // Wider heads never favour large caches, so halving finds the first.

@@ -169,8 +169,8 @@ static bool isBetter(const Plan &a, const Plan &b) {
   return a.schedule + a.tiles.str() < b.schedule + b.tiles.str();
 }
 
-PlanReport attn::plans(const Problem &asked, const Machine &machine,
-                       const Calibration &calibration) {
+PlanReport attn::plans(const Problem &asked, const Machine &machine) {
+  const Calibration &calibration = calibrationOf(machine);
   const Problem problem = atLeastOne(asked);
   PlanReport report;
   report.problem = asked;
@@ -179,6 +179,7 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine,
   report.lowerBoundBytes = lowerBoundBytes(problem, machine);
   LevelBounds least = levelBounds(problem, machine);
   report.lowerBounds = {least.hbmBytes, least.l2Bytes, least.smemBytes};
+  report.timesOf = calibration.machine;
 
   Outcome outcome;
   for (const ScheduleKind &kind : scheduleKinds()) {
@@ -238,7 +239,7 @@ std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
                   : whatReplaced(schedule));
     return std::nullopt;
   }
-  Calibration calibration;
+  const Calibration &calibration = calibrationOf(machine);
   Outcome outcome;
   bool hasFamily = false;
   for (TensorCoreFamily family : familiesFor(*kind, problem, machine)) {

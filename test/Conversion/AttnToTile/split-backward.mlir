@@ -1,6 +1,6 @@
 // Gradients: a launch for dQ that leaves D to the one for dK and dV, or for each
 // of them.
-// RUN: attn-opt %s -attn-to-tile="machine=a100_80g schedule=split_backward" -attn-check-traffic -attn-check-footprint | FileCheck %s
+// RUN: attn-opt %s -attn-to-tile="machine=a100_80g schedule=split_backward,stages=2" -attn-check-traffic -attn-check-footprint | FileCheck %s
 // RUN: attn-opt %s -attn-to-tile="machine=a100_80g schedule=split_backward,separate=1" | FileCheck %s --check-prefix=SEPARATE
 
 // CHECK-LABEL: tile.kernel @split_backward_mma_sync_bf16_64_causal_dq(

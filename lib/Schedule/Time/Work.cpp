@@ -1,0 +1,478 @@
+//===- Work.cpp - What a grid has multiprocessors do ----------------------===//
+
+#include "Time/Work.h"
+#include "Folds/PipelineFootprint.h"
+#include "attn/Schedule/Calibration.h"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace attn;
+
+/// Instructions of compiled kernels, by how products are issued: of 32 scores
+/// of a softmax, of a step for every 16 rows, of 32 scores that a mask may
+/// hide.
+namespace {
+struct Slots {
+  double softmax, step, hide;
+};
+} // namespace
+static constexpr Slots kLikeWarps = {4.6, 45, 3}, kWarpgroups = {5.3, 99, 12};
+/// Of 32 weights from a known LSE, of dS from dP, of scores that gradients and
+/// blocks of products look at for being hidden.
+static constexpr double kWeighSlots = 2.5, kDifferentiateSlots = 2.5,
+                        kHideSlots = 3;
+/// Bytes that an instruction of a warp moves, and instructions of a copy.
+static constexpr double kBytesPerInstruction = 512, kCopySlots = 3;
+/// FLOPs of an instruction: m16n8k16; a product in tf32x3 with its sums; FMA.
+static constexpr double kFlopsPerMma = 4096, kFlopsPerSplitMma = 435,
+                        kFlopsPerFma = 64;
+/// Of 32 factors that are split, or rounded.
+static constexpr double kSplitSlots = 3, kRoundSlots = 4;
+/// Of 32 outputs: scaled, converted and staged by a warpgroup.
+static constexpr double kEpilogueSlots = 2.7, kStripClocks = 116;
+/// Clocks of a warp that transposes 32 x 16 bytes, or splits 8 x 64 of f32, and
+/// in which it waits for barriers, per step or tile.
+static constexpr double kTransposeClocks = 24, kTransposeWait = 200,
+                        kSplitUnitClocks = 240, kSplitWait = 250;
+/// Of 32 weights that are split, and of 32 outputs that a sum is added to.
+static constexpr double kSplitWeightSlots = 12, kAddSlots = 1.5;
+/// Shares of the rate that products of parts reach, as sums leave the tensor
+/// cores 64 columns at a time; of parts that a launch before has made.
+static constexpr double kPartsShare = 0.68, kScaledPartsShare = 0.88;
+/// Rows of a warp's fragment.
+static constexpr int64_t kFragmentRows = 16;
+/// FLOPs per clock and multiprocessor.
+static double productRate(const Machine &machine, const Problem &problem,
+                          TensorCoreFamily family) {
+  bool is8Bit = problem.dtype == DataType::f8e4m3;
+  switch (family) {
+  case TensorCoreFamily::none:
+    return machine.fp32FlopsPerClockPerSm;
+  case TensorCoreFamily::mmaSync:
+    // On every part that has tf32 it runs at half the rate of 16 bits.
+    if (problem.dtype == DataType::f32)
+      return machine.mmaSyncFlopsPerClockPerSm / 2 /
+             double(productsPerProduct(problem));
+    return machine.mmaSyncFlopsPerClockPerSm * (is8Bit ? 2 : 1);
+  case TensorCoreFamily::wgmma:
+  case TensorCoreFamily::tcgen05:
+    if (needsSplit(problem))
+      return machine.tensor16FlopsPerClockPerSm / double(kPartProducts) *
+             kPartsShare;
+    return is8Bit ? machine.tensor8FlopsPerClockPerSm
+                  : machine.tensor16FlopsPerClockPerSm;
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void Copies::add(const Use &use, const Problem &problem) {
+  const Node &node = *use.node;
+  double moved = double(use.moved) * bytesMoved(node, problem);
+  bytes += moved;
+  // What a launch has left is whole lines.
+  bool isRead = node.verb == Verb::load || node.verb == Verb::stream;
+  if (!isRead || !isInput(node.tensor, problem) || node.partColumns > 0) {
+    rows += moved / double(kLineBytes);
+    return;
+  }
+  int64_t columns = extent(problem, *shapeOf(node.tensor).cols);
+  int64_t row = columns * bytesPerElement(node.tensor, problem);
+  double boxes =
+      double(use.elements) / double(columns) * double(ceilDiv(row, kLineBytes));
+  if (!use.isPanelled) // slices of a row
+    boxes = std::max(boxes, double(use.elements) /
+                                std::min<double>(use.tile.cols, columns));
+  rows += boxes;
+  reaching += boxes * (1 - double(std::gcd(row, kLineBytes)) / kLineBytes);
+  if (row % kSectorBytes != 0)
+    cut += boxes;
+}
+
+//===----------------------------------------------------------------------===//
+// One leaf after the other
+//===----------------------------------------------------------------------===//
+
+/// FLOPs of one issued instruction of a warp.
+static double flopsPerInstruction(TensorCoreFamily family,
+                                  const Problem &problem) {
+  if (family == TensorCoreFamily::none)
+    return kFlopsPerFma;
+  if (family != TensorCoreFamily::mmaSync)
+    return HUGE_VAL; // one instruction is a whole tile
+  if (problem.dtype != DataType::f32)
+    return kFlopsPerMma;
+  return productsPerProduct(problem) > 1 ? kFlopsPerSplitMma : kFlopsPerMma / 2;
+}
+
+static double paddedArea(const Use &use, const Problem &problem) {
+  return double(use.count) * use.tile.rows *
+         padded(use.node->tensor, use.tile.cols, problem, use.columnParts());
+}
+
+/// Scores of a tile that an edge of a mask cuts: blocks of so many keys that a
+/// band as wide as the tile has rows meets, on average.
+static double cutScores(int64_t rows, int64_t keys) {
+  return double(keys + rows - std::gcd(keys, rows)) * double(rows);
+}
+
+namespace {
+
+class Worker {
+public:
+  Worker(const Census &census, const Schedule &schedule, size_t number,
+         const Problem &problem, const Machine &machine,
+         TensorCoreFamily family)
+      : census(census), number(number), problem(problem), machine(machine),
+        family(family), grid(census.grids[number]),
+        node(schedule.grids[number]), how(node.pipeline),
+        rate(productRate(machine, problem, family)),
+        slots(how ? kWarpgroups : kLikeWarps) {}
+
+  Work work() {
+    describe();
+    for (const Use &use : census.uses)
+      if (use.grid == number)
+        add(use);
+    finish();
+    return std::move(w);
+  }
+
+private:
+  const Census &census;
+  size_t number;
+  const Problem &problem;
+  const Machine &machine;
+  TensorCoreFamily family;
+  const GridCensus &grid;
+  const Node &node;
+  const Pipeline &how;
+  double rate;
+  Slots slots;
+  Work w;
+  double helperWarps = 1;
+  double shareOfScores = 1; ///< of halved blocks, what is multiplied
+  double keys = 1;          ///< of a block of scores
+  double agreements = 0, products = 0;
+  double unitFills = 0;  ///< of a common ring
+  double leaving = 0;    ///< tiles of columns that are stored or spilled
+  int64_t stepRows = 1;  ///< of the axis that a tile of sums walks along
+  bool isOfRows = false; ///< what is made is a number for each row
+  bool isMasked() const { return !problem.mask.isOpen(); }
+  bool isBackward() const { return problem.direction == Direction::backward; }
+  bool isProducts() const { return how.width > 0 || node.isOfProducts; }
+
+  void describe() {
+    w.heads = double(grid.heads);
+    w.together = double(grid.together);
+    w.tiles = double(grid.blocks);
+    w.isWgmma = bool(how);
+    w.isOfProducts = isProducts();
+    w.isPersistent = how.isPersistent;
+    w.isSplit = w.isWgmma && needsSplit(problem);
+    if (w.isOfProducts && w.isSplit)
+      rate = machine.tensor16FlopsPerClockPerSm / double(kScaledProducts) *
+             kScaledPartsShare;
+    if (how) {
+      w.workers = double(how.warpgroups) / double(node.across);
+      helperWarps = double(budgetOf(node, problem).helperWarps());
+      w.order = how.takesTurns                      ? Order::Turns
+                : how.width > 0 || how.blocks() > 1 ? Order::Together
+                : how.overlaps || how.isInStep || isBackward()
+                    ? Order::Overlapped
+                    : Order::Free;
+    } else {
+      Footprint space = gridFootprint(node, problem, machine);
+      w.workers = double(grid.warps) / double(kSchedulersPerSm);
+      w.blocksPerSm = double(std::max<int64_t>(1, space.blocksPerSm));
+      w.order = Order::Alike;
+    }
+    w.slots = double(how.units > 0 ? how.units : grid.stages);
+    w.slotsRead = how.units > 0 ? 2 : isProducts() ? 1 : 0;
+    w.sharesTiles = how.group > 1;
+    int64_t resident = machine.sms * int64_t(w.blocksPerSm);
+    if (how)
+      resident = machine.sms / grid.together * grid.together;
+    resident = std::max<int64_t>(1, resident);
+    w.bytes = gridTraffic(census, number, problem, machine, resident);
+    for (const Use &use : census.uses)
+      if (!how && use.grid == number && use.node->verb == Verb::absorb &&
+          use.node->tensor == Tensor::O && use.node->slots > 0)
+        w.lost =
+            shareOfPlacesLost(census, number, problem, machine, resident, {});
+  }
+
+  void add(const Use &use) {
+    const Node &node = *use.node;
+    double area = paddedArea(use, problem);
+    double smem = attn::smemBytes(use, problem);
+    w.smem += smem / machine.smemBytesPerClockPerSm;
+    if (movesRows(node))
+      w.copies.add(use, problem);
+    switch (node.verb) {
+    case Verb::multiply:
+      return multiply(use, area, smem);
+    case Verb::softmax:
+      return softmax(use, area);
+    case Verb::weigh:
+      return weigh(use, area);
+    case Verb::differentiate:
+      stepRows = use.tile.cols;
+      w.isMadeOfScores |= isProducts();
+      return issue(area / 32 * (kDifferentiateSlots + rounding()));
+    case Verb::rescale: // of wgmma hardly ever: when a maximum grows by 2^8
+      if (!how)
+        issue(area / 32);
+      else if (node.tensor == Tensor::P) // in pairs
+        issue(area / 64);
+      return;
+    case Verb::stream:
+      return stream(use, area, smem);
+    case Verb::load:
+      w.residentBytes += double(use.moved) * bytesMoved(node, problem);
+      w.takesNext |= how.isPersistent && node.stages > 1;
+      return copy(use, area);
+    case Verb::absorb:
+      return absorb(use, area);
+    case Verb::spill:
+      return spill(use, area);
+    case Verb::reduce:
+      if (how) // from registers to shared memory
+        issue(double(use.moved) * bytesMoved(node, problem) /
+              kBytesPerInstruction * kCopySlots);
+      return copy(use, area);
+    case Verb::store:
+      return store(use, area);
+    case Verb::transpose: {
+      // Warps take 32 rows each in turn.
+      double chunks = std::ceil(use.tile.rows / 32.0 / helperWarps);
+      w.helpers += chunks * padded(node.tensor, use.tile.cols, problem) / 16 *
+                       kTransposeClocks +
+                   kTransposeWait;
+      return;
+    }
+    case Verb::split: {
+      // Warps take turns at units of 8 rows and a panel.
+      int64_t units = use.tile.rows / 8 * ceilDiv(use.tile.cols, kPanelColumns);
+      double clocks =
+          std::ceil(double(units) / helperWarps) * kSplitUnitClocks +
+          kSplitWait;
+      (node.tensor == Tensor::Q ? w.helped : w.helpers) += clocks;
+      return;
+    }
+    case Verb::hold: // warps share what they put there, behind a barrier
+      if (how && node.level == Level::Smem)
+        agreements += double(use.count) / std::max(1.0, w.workers);
+      return;
+    case Verb::grid:
+    case Verb::loop:
+    case Verb::share:
+      return;
+    }
+  }
+
+  static bool movesRows(const Node &node) {
+    switch (node.verb) {
+    case Verb::load:
+    case Verb::stream:
+    case Verb::absorb:
+    case Verb::spill:
+    case Verb::reduce:
+    case Verb::store:
+      return shapeOf(node.tensor).cols.has_value();
+    default:
+      return false;
+    }
+  }
+
+  void issue(double slots) { w.issue += slots / kSchedulersPerSm; }
+
+  /// Slots of 32 elements that become factors of tf32.
+  double rounding() const {
+    if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
+      return 0;
+    return productsPerProduct(problem) > 1 ? kSplitSlots : kRoundSlots;
+  }
+
+  void multiply(const Use &use, double area, double smem) {
+    const Node &node = *use.node;
+    double flops =
+        2 * area * use.shareOfKeys() * padded(node.a, use.tile.depth, problem);
+    double clocks = flops / rate;
+    if (w.isWgmma) // a product reads shared memory itself
+      clocks = std::max(clocks, smem / machine.smemBytesPerClockPerSm);
+    w.tensor += clocks;
+    if (node.tensor == Tensor::O)
+      w.output += clocks;
+    if (node.tensor == Tensor::S)
+      shareOfScores = use.shareOfKeys();
+    products += double(use.count);
+    isOfRows |= !shapeOf(node.tensor).cols;
+    if (isProducts() && !w.isMadeOfScores) // of parts, blocks of two slices
+      stepRows = w.isSplit ? 2 * use.tile.depth : use.tile.depth;
+    if (w.isSplit && (node.tensor == Tensor::O || isProducts()))
+      issue(area / 32 * kAddSlots);
+    if (!w.isWgmma)
+      issue(flops / flopsPerInstruction(family, problem) + loads(use, smem));
+  }
+
+  /// Instructions that load factors out of shared memory, so many bytes.
+  double loads(const Use &use, double bytes) const {
+    constexpr double lanes = 32, elementBytes = 4;
+    if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
+      return bytes / kBytesPerInstruction;
+    // No instruction transposes 32-bit elements: where rows are contracted,
+    // each is a load of its own.
+    const Node &node = *use.node;
+    bool isAlongRows = shapeOf(node.b).cols == shapeOf(node.tensor).cols;
+    return bytes / (isAlongRows ? lanes * elementBytes : kBytesPerInstruction) +
+           bytes / (lanes * elementBytes) * rounding();
+  }
+
+  void softmax(const Use &use, double area) {
+    keys = double(use.tile.cols);
+    stepRows = use.tile.cols;
+    w.isMadeOfScores |= isProducts();
+    area *= shareOfScores;
+    w.exp += area / machine.expPerClockPerSm;
+    issue(area / 32 *
+          (slots.softmax + rounding() + (w.isSplit ? kSplitWeightSlots : 0)));
+    if (use.columnParts() > 1)
+      agreements += double(use.count);
+    if (isProducts()) {
+      if (isMasked())
+        issue(area / 32 * kHideSlots);
+      return;
+    }
+    issue(double(use.count) * use.tile.rows / kFragmentRows *
+          use.columnParts() * slots.step);
+    if (!isMasked())
+      return;
+    double edges = how && problem.mask.hidesBefore() ? 2 : 1;
+    double rows = double(use.tile.rows);
+    double strips = double(grid.blocks * grid.together) *
+                    (how ? std::max(1.0, w.workers) : 1.0);
+    double cut = edges * strips * cutScores(int64_t(rows), use.tile.cols);
+    issue(std::min(area, cut) / 32 * slots.hide);
+  }
+
+  void weigh(const Use &use, double area) {
+    stepRows = use.tile.cols;
+    keys = double(use.tile.cols);
+    w.isMadeOfScores |= isProducts();
+    w.exp += area / machine.expPerClockPerSm;
+    issue(area / 32 * (kWeighSlots + rounding()));
+    if (isMasked() && how)
+      issue(area / 32 * kHideSlots);
+  }
+
+  /// Like warps copy by themselves.
+  void copy(const Use &use, double area) {
+    if (!how)
+      issue(area * bytesMoved(*use.node, problem) / kBytesPerInstruction *
+            kCopySlots);
+  }
+
+  void stream(const Use &use, double area, double smem) {
+    w.streamedBytes += double(use.moved) * bytesMoved(*use.node, problem);
+    if (how.units > 0)
+      unitFills += use.node->tensor == Tensor::V && how.group > 1
+                       ? double(use.tile.rows) * double(use.count) / 32
+                       : smem / double(kUnitBytes);
+    copy(use, area);
+  }
+
+  void absorb(const Use &use, double area) {
+    const Node &node = *use.node;
+    double bytes = double(use.moved) * bytesMoved(node, problem);
+    if (how.group > 1 || !how)
+      issue((how ? bytes : area * bytesMoved(node, problem)) /
+            kBytesPerInstruction * kCopySlots);
+    if (node.isBetween && isProducts())
+      w.waitingBytes += bytes;
+    if (node.tensor == Tensor::O && node.slots > 0 && how) {
+      w.returns += double(use.count);
+      w.returnBytes += bytes;
+    }
+  }
+
+  void spill(const Use &use, double area) {
+    const Node &node = *use.node;
+    double bytes = double(use.moved) * bytesMoved(node, problem);
+    leaving += shapeOf(node.tensor).cols ? double(use.count) : 0;
+    if (node.isBetween && isProducts())
+      w.waitingBytes += bytes;
+    else if (!how)
+      copy(use, area);
+    else if (node.level == Level::Smem || how.group > 1)
+      issue(bytes / kBytesPerInstruction * kCopySlots);
+    if (node.partColumns > 0)
+      issue(area / 32 * kSplitWeightSlots);
+  }
+
+  void store(const Use &use, double area) {
+    const Node &node = *use.node;
+    if (!shapeOf(node.tensor).cols)
+      return;
+    leaving += double(use.count);
+    if (!how)
+      return copy(use, area);
+    w.epilogue += area / 32 / kSchedulersPerSm * kEpilogueSlots;
+    if (node.step > 0) // each strip of the staging buffer waits for the last
+      w.epilogue += double(use.count) * w.workers *
+                    double(ceilDiv(use.tile.cols, node.step) - 1) *
+                    kStripClocks;
+    if (how.reusesPlaces)
+      w.returnBytes += double(use.moved) * bytesMoved(node, problem);
+  }
+
+  void finish() {
+    double blocks = w.tiles * w.together;
+    w.steps = std::max(1.0, double(grid.steps) * w.together);
+    if (isProducts())
+      w.steps = w.isMadeOfScores
+                    ? std::max(1.0, double(grid.steps))
+                    : std::max(1.0, double(grid.steps) * double(grid.parts));
+    w.epilogue /= blocks, w.residentBytes /= blocks;
+    w.returns /= blocks, w.returnBytes /= blocks;
+    w.waitingBytes /= blocks * std::max<double>(1, double(grid.strips));
+    // A single buffer is handed over before every product; a ring hands over
+    // all that a step streams at once.
+    double handed = how || grid.stages > 1 ? double(grid.handovers) : products;
+    w.handovers = isProducts() && how ? 1 : (handed + agreements) / w.steps;
+    if (how.group > 1)
+      w.exchanges = double(how.group) * (how.cluster > 1 ? 1 : 0.6);
+    else if (isProducts() && w.isMadeOfScores)
+      w.exchanges = 2; // the last product of all, and P leaves
+    w.units = how.units > 0 ? unitFills / w.steps
+              : isProducts() || grid.isSliced()
+                  ? std::max(1.0, double(grid.handovers) * w.together / w.steps)
+                  : 1;
+    if (how.units > 0 && how.group == 1) // tiles of columns leave by themselves
+      w.leaves = leaving / blocks;
+    if (grid.groupSteps > 0 && w.workers > 1) {
+      double all = w.workers * double(grid.steps);
+      w.lonely = (all - double(grid.groupSteps)) / (all - double(grid.steps));
+    }
+    if (isProducts())
+      w.rounds = roundsOfProducts(w, grid, node, problem, stepRows, isOfRows);
+    else
+      w.rounds = {allTiles(grid, node)};
+    if (how && !isBackward() && !isProducts() && w.slotsRead == 0)
+      followTiles(w, node, problem, machine, int64_t(keys));
+    if (how && isBackward() && !isProducts())
+      w.sums = sumsOf(census, number, node, problem, machine);
+  }
+};
+
+} // namespace
+
+Work attn::workOf(const Census &census, const Schedule &schedule, size_t number,
+                  const Problem &problem, const Machine &machine,
+                  TensorCoreFamily family) {
+  return Worker(census, schedule, number, problem, machine, family).work();
+}
