@@ -21,8 +21,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "results"
 #: Bytes of all files together.
 MOST_BYTES = 4_000_000
 #: Those that are no documents.  `narrow-groups` has the times of 80 problems
-#: for GroupTest.
-TABLES = ("searches.tsv", "replays.tsv", "narrow-groups.tsv")
+#: for GroupTest; `gradients` and `fit` are read and written by fit.py.
+TABLES = ("searches.tsv", "replays.tsv", "narrow-groups.tsv", "gradients.tsv",
+          "fit.md")
 Document = dict[str, Any]
 
 
