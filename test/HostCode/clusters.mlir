@@ -5,15 +5,15 @@
 // RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda ATTN_MGPU_LOG=%t.log mlir-runner %t --entry-point-result=void --shared-libs=%mgpu
 // RUN: FileCheck %s --input-file=%t.log
 
-!t = memref<1x2x300x128xbf16>
+!t = memref<1x2x300x512xbf16>
 
-// CHECK: function cluster_wgmma_bf16_128
+// CHECK: function column_split_wgmma_bf16_512
 // CHECK-NEXT: launch clusters 2 1 1 grid {{[0-9]+}} 1 1 threads {{[0-9]+}} 1 1 shared
 func.func @main() {
   %t = gpu.wait async
   %q, %u = gpu.alloc async [%t] () : !t
   %o, %v = gpu.alloc async [%u] () : !t
   gpu.wait [%v]
-  attn.forward %q, %q, %q outs(%o : !t) {schedule = #attn.schedule<cluster, query = 64, key = 64, stages = 2, query_stages = 2, cluster = 2, staging = 64, ping_pong = 0, overlap = 1, persistent = 1>} : !t, !t, !t
+  attn.forward %q, %q, %q outs(%o : !t) {schedule = #attn.schedule<column_split, query = 128, key = 128, group = 2, cluster = 2, slots = 10, resident = 1>} : !t, !t, !t
   return
 }
