@@ -84,7 +84,7 @@ double Step::exposed(double blocks) const {
       1 + c.firstTileShare * std::min(1.0, sms / (w.tiles * w.heads));
   switch (w.order) {
   case Order::Turns:
-    return 0;
+    return w.overlaps ? 0 : c.turnShare;
   case Order::Together:
     return c.togetherShare;
   case Order::Alike:

@@ -180,6 +180,7 @@ private:
     if (how) {
       w.workers = double(how.warpgroups) / double(node.across);
       helperWarps = double(budgetOf(node, problem).helperWarps());
+      w.overlaps = how.overlaps;
       w.order = how.takesTurns                      ? Order::Turns
                 : how.width > 0 || how.blocks() > 1 ? Order::Together
                 : how.overlaps || how.isInStep || isBackward()

@@ -77,6 +77,7 @@ struct Work {
   bool sharesTiles = false;
   double workers = 1, blocksPerSm = 1;
   Order order = Order::Alike;
+  bool overlaps = false; ///< a product waits beside the softmax, in any order
   bool isPersistent = false;
   bool takesNext = false; ///< inputs of the next tile are there when one ends
   bool isWgmma = false, isOfProducts = false, isMadeOfScores = false;
