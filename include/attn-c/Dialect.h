@@ -11,6 +11,8 @@
  *
  * A function that makes an attribute gives a null one if its arguments are
  * wrong, and reports a diagnostic in the context that says what was expected.
+ * One that reads an attribute takes any: of another kind, of null and behind
+ * the last position it gives the null text, 0 or false.
  *
  *   MlirDialectRegistry registry = mlirDialectRegistryCreate();
  *   mlirAttnRegisterAllDialects(registry);
@@ -31,7 +33,8 @@
 extern "C" {
 #endif
 
-/* The handle `mlirGetDialectHandle__attn__()`: of the ops and attributes. */
+/* The handle `mlirGetDialectHandle__attn__()`: of the ops and attributes, with
+ * the interfaces by which upstream tiles and bufferizes the ops. */
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(Attn, attn);
 /* And `mlirGetDialectHandle__tile__()`: of the kernels below them. */
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(Tile, tile);
@@ -41,7 +44,8 @@ MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(Tile, tile);
 MLIR_CAPI_EXPORTED void
 mlirAttnRegisterAllDialects(MlirDialectRegistry registry);
 
-/* Our passes and pipelines, by name; once in a process is enough. */
+/* Our passes and pipelines, by name; once in a process is enough, and again
+ * does nothing. */
 MLIR_CAPI_EXPORTED void mlirAttnRegisterPasses(void);
 /* The same, and the upstream passes that go with them. */
 MLIR_CAPI_EXPORTED void mlirAttnRegisterAllPasses(void);
@@ -54,6 +58,8 @@ MLIR_CAPI_EXPORTED bool mlirAttributeIsAAttnMask(MlirAttribute attribute);
 /* Of the text between the brackets, "causal" or "window<1024, 0>". */
 MLIR_CAPI_EXPORTED MlirAttribute mlirAttnMaskAttrGet(MlirContext context,
                                                      MlirStringRef text);
+/* That text, which the context keeps. */
+MLIR_CAPI_EXPORTED MlirStringRef mlirAttnMaskAttrGetText(MlirAttribute mask);
 MLIR_CAPI_EXPORTED MlirTypeID mlirAttnMaskAttrGetTypeID(void);
 
 /*===----------------------------------------------------------------------===*/
@@ -86,6 +92,10 @@ MLIR_CAPI_EXPORTED MlirStringRef
 mlirAttnMachineAttrGetField(MlirAttribute machine, intptr_t position);
 MLIR_CAPI_EXPORTED double mlirAttnMachineAttrGetValue(MlirAttribute machine,
                                                       intptr_t position);
+/* A fact of the machine, "sms", replaced or not; false if it has none such. */
+MLIR_CAPI_EXPORTED bool mlirAttnMachineAttrGetFact(MlirAttribute machine,
+                                                   MlirStringRef field,
+                                                   double *value);
 MLIR_CAPI_EXPORTED MlirTypeID mlirAttnMachineAttrGetTypeID(void);
 
 /*===----------------------------------------------------------------------===*/

@@ -15,14 +15,15 @@ namespace attn {
 /// Our dialects, with what is known of them elsewhere.
 void registerDialects(mlir::DialectRegistry &registry);
 
-/// Our passes and pipelines.
+/// Our passes and pipelines; again it does nothing.
 void registerPasses();
 
 /// Our dialects, the upstream ones that our IR and pipelines use, and the
 /// interfaces that bufferization and translation look for.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
-/// Our passes and pipelines, and the upstream passes that go with them.
+/// Our passes and pipelines, and the upstream passes that go with them;
+/// likewise.
 void registerAllPasses();
 
 } // namespace attn

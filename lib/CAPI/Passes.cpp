@@ -13,8 +13,6 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/SourceMgr.h"
 
-#include <mutex>
-
 using namespace attn;
 using namespace mlir;
 
@@ -75,14 +73,15 @@ private:
 static Outcome runPasses(StringRef text, StringRef passes,
                          bool allowsUnregistered, std::string &result,
                          std::string &diagnostics) {
-  static std::once_flag registered;
-  std::call_once(registered, registerAllPasses);
+  registerAllPasses();
   std::string error;
   llvm::raw_string_ostream stream(error);
   std::unique_ptr<llvm::MemoryBuffer> buffer =
       llvm::MemoryBuffer::getMemBufferCopy(text, "<input>");
   if (failed(checkNesting(*buffer, stream)))
     return Fault{ATTN_COMPILE_ERROR, error};
+  if (failed(checkNesting({passes, "<passes>"}, stream)))
+    return invalid(error);
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);

@@ -45,6 +45,8 @@
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <mutex>
+
 using namespace mlir;
 
 static void registerInterfaces(DialectRegistry &registry) {
@@ -97,15 +99,20 @@ void attn::registerAllDialects(DialectRegistry &registry) {
   registerInterfaces(registry);
 }
 
+// Registering is not for several threads at once, and some of it is an error
+// the second time; programs have many beginnings.
+
 void attn::registerPasses() {
-  registerAttnConversionPasses();
-  registerAttnTransformsPasses();
-  registerPipelines();
+  static std::once_flag once;
+  std::call_once(once, [] {
+    registerAttnConversionPasses();
+    registerAttnTransformsPasses();
+    registerPipelines();
+  });
 }
 
-void attn::registerAllPasses() {
-  registerPasses();
-  // What a user of a pipeline may want to run around or inside it.
+/// What a user of a pipeline may want to run around or inside it.
+static void registerUpstreamPasses() {
   registerTransformsPasses();
   transform::registerTransformPasses();
   registerLowerAffinePass();
@@ -114,4 +121,10 @@ void attn::registerAllPasses() {
   registerConvertToLLVMPass();
   registerSCFToControlFlowPass();
   registerReconcileUnrealizedCastsPass();
+}
+
+void attn::registerAllPasses() {
+  registerPasses();
+  static std::once_flag once;
+  std::call_once(once, registerUpstreamPasses);
 }

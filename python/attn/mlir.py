@@ -27,11 +27,16 @@ from dataclasses import dataclass
 from typing import Any, Optional, Sequence
 
 from . import _native
+from ._kept import BLOCK_KEYS
+from ._problem import dtype_name
 
 __all__ = ["Array", "Diagnostic", "Function", "Output", "Value", "backward",
            "forward", "memref", "merge", "merge_backward", "run", "tensor"]
 
 _DTYPES = {"bf16": "bf16", "f16": "f16", "f32": "f32", "f8e4m3": "f8E4M3FN"}
+#: What PyTorch, NumPy and JAX call them.
+_LONG_NAMES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32",
+               "float8_e4m3fn": "f8e4m3"}
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,13 @@ class Array:
     dtype: str
 
     def __post_init__(self) -> None:
-        if self.dtype not in _DTYPES:
+        name = dtype_name(self.dtype)
+        if isinstance(name, str):
+            name = _LONG_NAMES.get(name, name)
+        if not isinstance(name, str) or name not in _DTYPES:
             raise ValueError(f"expects a dtype out of {', '.join(_DTYPES)}, "
                              f"but got {self.dtype!r}")
+        object.__setattr__(self, "dtype", name)
         for size in self.sizes:
             if size is not None and (isinstance(size, bool) or
                                      not isinstance(size, int)):
@@ -106,7 +115,7 @@ class Function:
         self._count = 0
 
     def __getattr__(self, name: str) -> Value:
-        found = self.__dict__.get("_arguments", {}).get(name)
+        found: Optional[Value] = self.__dict__.get("_arguments", {}).get(name)
         if found is None:
             raise AttributeError(
                 f"function {self.__dict__.get('name')!r} has no argument "
@@ -273,25 +282,41 @@ def forward(q: Value, k: Value, v: Value, *, mask: Optional[str] = None,
             scale: Optional[float] = None, precision: Optional[str] = None,
             schedule: Optional[str] = None, alignment: Optional[int] = None,
             lse: bool = False, lse_low: bool = False,
-            outs: Any = None) -> Any:
-    """attn.forward: O, and LSE and its low word if they are asked for.
+            keeps_weights: bool = False, outs: Any = None) -> Any:
+    """attn.forward: O, and LSE, its low word, and weights with what they stand
+    at, if they are asked for.
 
     Of tensors the results are values, one or a tuple.  Of memrefs `outs` are
-    the results' memory, and nothing is returned.  `lse_low` needs `lse`."""
+    the results' memory, and nothing is returned.  `lse_low` and `keeps_weights`
+    need `lse`."""
     function, operands = _operands(q=q, k=k, v=v)
     for role, value in (("q", q), ("k", k), ("v", v)):
         _rank(role, value, 4)
-    if lse_low and not lse:
-        raise ValueError("expects lse=True where lse_low is asked for")
-    element = "bf16" if q.type.dtype == "f8e4m3" else q.type.dtype
-    results = [q.type.like((*q.type.sizes[:3], v.type.sizes[3]), element)]
-    results += [q.type.like(q.type.sizes[:3], "f32")] * (lse + lse_low)
-    roles = ["o", "lse", "lse_low"][:len(results)]
-    places = _place(function, outs, roles, q.type.kind)
+    if (lse_low or keeps_weights) and not lse:
+        raise ValueError("expects lse=True where "
+                         f"{'lse_low' if lse_low else 'keeps_weights'} is "
+                         "asked for")
+    wanted = {"lse": lse, "lse_low": lse_low, "weights": keeps_weights,
+              "block_rows": keeps_weights}
+    results = {role: type for role, type in _results(q, k, v).items()
+               if wanted.get(role, True)}
+    places = _place(function, outs, list(results), q.type.kind)
     return _unpacked(function._add(
         "forward", [*operands, *places],
-        results if q.type.kind == "tensor" else [],
+        list(results.values()) if q.type.kind == "tensor" else [],
         _attributes(mask, scale, precision, schedule, alignment)))
+
+
+def _results(q: Value, k: Value, v: Value) -> dict[str, Array]:
+    """The types of all results of attn.forward, in order."""
+    rows, keys = q.type.sizes[:3], k.type.sizes[2]
+    blocks = None if keys is None else 2 * -(-keys // BLOCK_KEYS)
+    statistic = q.type.like(rows, "f32")
+    return {"o": q.type.like((*rows, v.type.sizes[3]),
+                             "bf16" if q.type.dtype == "f8e4m3" else None),
+            "lse": statistic, "lse_low": statistic,
+            "weights": q.type.like((*rows, keys)),
+            "block_rows": q.type.like((*rows[:2], blocks, rows[2]), "f32")}
 
 
 def backward(do: Value, q: Value, k: Value, v: Value, o: Value, lse: Value, *,
@@ -299,11 +324,18 @@ def backward(do: Value, q: Value, k: Value, v: Value, o: Value, lse: Value, *,
              mask: Optional[str] = None, scale: Optional[float] = None,
              precision: Optional[str] = None, schedule: Optional[str] = None,
              alignment: Optional[int] = None, deterministic: bool = False,
+             weights: Optional[tuple[Value, Value]] = None,
              outs: Any = None) -> Any:
     """attn.backward: the gradients dQ, dK and dV of a loss whose gradient in O
-    is `do`, and in LSE `dlse`."""
+    is `do`, and in LSE `dlse`.  `weights` are those that a forward op kept, and
+    what they stand at."""
     given = {name: value for name, value in
              (("lse_low", lse_low), ("dlse", dlse)) if value is not None}
+    if weights is not None:
+        if not isinstance(weights, (tuple, list)) or len(weights) != 2:
+            raise TypeError("expects weights to be a pair (weights, "
+                            f"block_rows), but got {weights!r}")
+        given.update(weights=weights[0], block_rows=weights[1])
     function, operands = _operands(do=do, q=q, k=k, v=v, o=o, lse=lse, **given)
     for role, value in (("do", do), ("q", q), ("k", k), ("v", v), ("o", o)):
         _rank(role, value, 4)
@@ -314,7 +346,8 @@ def backward(do: Value, q: Value, k: Value, v: Value, o: Value, lse: Value, *,
         "backward", [*operands, *places],
         [q.type, k.type, v.type] if q.type.kind == "tensor" else [],
         attributes, segments=(*[1] * 6, int(lse_low is not None),
-                              int(dlse is not None), 0, len(places))))
+                              int(dlse is not None),
+                              0 if weights is None else 2, len(places))))
 
 
 def merge(*parts: tuple[Value, Value], dtype: Optional[str] = None,

@@ -1,5 +1,7 @@
 //===- attn-lsp-server.cpp - Editor support for our dialects --------------===//
 
+#include "Answers.h"
+
 #include "attn/InitAll.h"
 #include "attn/Report/Tool.h"
 
@@ -12,5 +14,6 @@ int main(int argc, char **argv) {
   }
   mlir::DialectRegistry registry;
   attn::registerAllDialects(registry);
+  attn::ExplainedOutput output;
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

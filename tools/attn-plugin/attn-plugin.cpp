@@ -1,6 +1,6 @@
 //===- attn-plugin.cpp - attn for the stock tools of MLIR -----------------===//
 //
-// mlir-opt and mlir-lsp-server of the same MLIR load this library:
+// Tools of the same MLIR that take plugins load this library:
 //
 //   mlir-opt --load-dialect-plugin=attn-plugin.so \
 //     --load-pass-plugin=attn-plugin.so -attn-to-binary file.mlir

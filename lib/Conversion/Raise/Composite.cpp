@@ -113,10 +113,13 @@ static Reason readOurs(Form &form, DictionaryAttr attributes) {
     return std::nullopt;
   if (auto text = dyn_cast<StringAttr>(given))
     form.named = parseMask(std::string_view(text.getValue()));
-  if (!form.named)
-    return because("expects a mask that attn.forward names, such as "
-                   "\"causal\"");
-  return std::nullopt;
+  if (form.named)
+    return std::nullopt;
+  SmallVector<StringRef> words;
+  for (std::string_view word : maskKeywords())
+    words.push_back(StringRef(word.data(), word.size()));
+  return because("expects a mask of {0}, but got {1}", llvm::join(words, ", "),
+                 given);
 }
 
 static Reason readTheirs(Form &form, DictionaryAttr attributes) {
@@ -140,18 +143,33 @@ static Reason readNamed(Form &form, StringRef name, Attribute given) {
     return because("expects a dictionary of attributes");
   if (!attributes)
     attributes = DictionaryAttr::get(form.op->getContext());
-  return name == ours ? readOurs(form, attributes)
-                      : readTheirs(form, attributes);
+  if (name == ours)
+    return readOurs(form, attributes);
+  if (name == theirs)
+    return readTheirs(form, attributes);
+  return because("expects the name {0} or {1}, but got {2}", ours, theirs,
+                 name);
 }
 
-/// The name of the attention that an op wraps; empty if it is another.
+/// Whether somebody who wrote that name meant one of ours.
+static bool isMeant(StringRef name) {
+  constexpr unsigned mostEdits = 2;
+  return name.starts_with("attn.") ||
+         llvm::any_of(ArrayRef{ours, theirs}, [&](StringRef known) {
+           return name.edit_distance(known, /*AllowReplacements=*/true,
+                                     mostEdits) <= mostEdits;
+         });
+}
+
+/// The name of the attention that an op wraps, right or nearly; empty if it is
+/// another.
 StringRef attn::raise::wrappedName(Operation *op) {
   Attribute attribute =
       attributeOf(op, op->getName().getStringRef() == "stablehlo.composite"
                           ? "name"
                           : "call_target_name");
   auto name = dyn_cast_or_null<StringAttr>(attribute);
-  if (name && (name.getValue() == ours || name.getValue() == theirs))
+  if (name && isMeant(name.getValue()))
     return name.getValue();
   return {};
 }

@@ -21,9 +21,8 @@ std::optional<double> attn::raise::numberIn(Attribute attribute) {
   if (auto number = dyn_cast_or_null<BoolAttr>(attribute))
     return number.getValue();
   if (auto number = dyn_cast_or_null<IntegerAttr>(attribute))
-    return number.getType().isUnsignedInteger()
-               ? double(number.getValue().getZExtValue())
-               : double(number.getValue().getSExtValue());
+    return number.getValue().roundToDouble(
+        /*isSigned=*/!number.getType().isUnsignedInteger());
   return std::nullopt;
 }
 

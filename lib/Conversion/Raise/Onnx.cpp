@@ -20,9 +20,14 @@
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <algorithm>
+
 using namespace attn::raise;
 using namespace attn;
 using namespace mlir;
+
+/// More than any size or distance that there may be, and an integer.
+static constexpr double kMost = 0x1p40;
 
 namespace {
 
@@ -40,6 +45,7 @@ private:
   }
 
   Reason checkOp();
+  Reason checkNumbers();
   Reason checkAttributes();
   Reason readHeadCounts();
   Reason headCount(StringRef attribute, Value tensor, int64_t &heads);
@@ -96,6 +102,19 @@ Reason Reader::checkOp() {
   return std::nullopt;
 }
 
+/// A number of another kind would be taken for one that is absent.
+Reason Reader::checkNumbers() {
+  for (StringRef name : {"scale", "softcap"})
+    if (Attribute given = attributeOf(op, name); given && !numberIn(given))
+      return because("expects {0} to be a number, but got {1}", name, given);
+  for (StringRef name : {"is_causal", "left_window_size", "right_window_size",
+                         "q_num_heads", "kv_num_heads", "softmax_precision"})
+    if (Attribute given = attributeOf(op, name);
+        given && !(isa<IntegerAttr>(given) && numberIn(given)))
+      return because("expects {0} to be an integer, but got {1}", name, given);
+  return std::nullopt;
+}
+
 /// What attn.forward has no words for.
 Reason Reader::checkAttributes() {
   if (numberOr("softcap", 0) != 0)
@@ -121,7 +140,7 @@ Reason Reader::headCount(StringRef attribute, Value tensor, int64_t &heads) {
   std::optional<double> given = number(attribute);
   if (!given || *given < 1)
     return because("expects {0} for tensors of rank 3", attribute);
-  heads = int64_t(*given);
+  heads = int64_t(std::min(*given, kMost));
   if (!ShapedType::isDynamic(sizeOf(tensor, 2)) &&
       sizeOf(tensor, 2) % heads != 0)
     return because("expects columns that {0} divides, but got {1} and {2}",
@@ -260,8 +279,8 @@ void Reader::readArrays() {
 Reason Reader::readRows() {
   if (numberOr("is_causal", 0) != 0)
     form.visible.narrow(-kUnbounded, pastRows);
-  double left = numberOr("left_window_size", -1),
-         right = numberOr("right_window_size", -1);
+  double left = std::min(numberOr("left_window_size", -1), kMost),
+         right = std::min(numberOr("right_window_size", -1), kMost);
   if (left >= 0)
     form.visible.narrow(pastRows - int64_t(left), kUnbounded);
   if (right >= 0)
@@ -284,6 +303,8 @@ Reason Reader::readRows() {
 
 Reason Reader::run() {
   if (Reason reason = checkOp())
+    return reason;
+  if (Reason reason = checkNumbers())
     return reason;
   if (Reason reason = checkAttributes())
     return reason;

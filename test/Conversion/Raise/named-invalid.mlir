@@ -61,8 +61,17 @@ func.func @composite_heads(%q: !q, %k: tensor<1x3x100x64xf16>) -> !q {
   %o = "stablehlo.composite"(%q, %k, %k) <{name = "attn.forward"}> : (!q, tensor<1x3x100x64xf16>, tensor<1x3x100x64xf16>) -> !q
   return %o : !q
 }
+func.func @composite_name(%q: !q) -> (!q, !q, !q) {
+  // expected-remark @+1 {{'stablehlo.composite' is not raised: expects the name attn.forward or tenstorrent.scaled_dot_product_attention, but got atn.forward}}
+  %o = "stablehlo.composite"(%q, %q, %q) <{name = "atn.forward"}> : (!q, !q, !q) -> !q
+  // expected-remark @+1 {{'stablehlo.custom_call' is not raised: expects the name attn.forward or tenstorrent.scaled_dot_product_attention, but got attn.backward}}
+  %p = "stablehlo.custom_call"(%q, %q, %q) <{call_target_name = "attn.backward"}> : (!q, !q, !q) -> !q
+  // Of others nothing is said.
+  %r = "stablehlo.composite"(%q, %q, %q) <{name = "mlir.forward"}> : (!q, !q, !q) -> !q
+  return %o, %p, %r : !q, !q, !q
+}
 func.func @composite_mask(%q: !q) -> !q {
-  // expected-remark @+1 {{is not raised: expects a mask that attn.forward names, such as "causal"}}
+  // expected-remark @+1 {{is not raised: expects a mask of none, causal, causal_bottom_right, window, prefix, but got}}
   %o = "stablehlo.composite"(%q, %q, %q) <{name = "attn.forward", composite_attributes = {mask = "triangle"}}> : (!q, !q, !q) -> !q
   return %o : !q
 }
@@ -160,6 +169,15 @@ func.func @iree_keys(%q: !t, %k: tensor<8x10x10x64xf16>) -> !t {
 !q = tensor<2x3x4x8xf32>
 !k = tensor<2x3x6x8xf32>
 
+func.func @onnx_numbers(%q: !q, %k: !k) -> (!q, !q, !q) {
+  // expected-remark @+1 {{'onnx.Attention' is not raised: expects scale to be a number, but got "wide"}}
+  %x = "onnx.Attention"(%q, %k, %k) {scale = "wide"} : (!q, !k, !k) -> !q
+  // expected-remark @+1 {{'onnx.Attention' is not raised: expects is_causal to be an integer, but got "yes"}}
+  %y = "onnx.Attention"(%q, %k, %k) {is_causal = "yes"} : (!q, !k, !k) -> !q
+  // expected-remark @+1 {{'onnx.Attention' is not raised: expects left_window_size to be an integer, but got 1.000000e+300}}
+  %z = "onnx.Attention"(%q, %k, %k) {left_window_size = 1.0e300 : f64} : (!q, !k, !k) -> !q
+  return %x, %y, %z : !q, !q, !q
+}
 func.func @onnx_softcap(%q: !q, %k: !k) -> !q {
   // expected-remark @+1 {{'onnx.Attention' is not raised: softcap: attn.forward has none}}
   %y = "onnx.Attention"(%q, %k, %k) {softcap = 2.0 : f32} : (!q, !k, !k) -> !q

@@ -74,6 +74,27 @@ def test_elements_of_f8_give_bf16():
     assert "-> tensor<1x8x256x64xbf16>" in f.module()
 
 
+def test_weights_are_kept_and_come_in():
+    f = mlir.Function("layer", **arguments(kv_heads=8, keys=300))
+    o, lse, weights, rows = mlir.forward(f.q, f.k, f.v, lse=True,
+                                         keeps_weights=True)
+    assert weights.type == mlir.tensor(1, 8, 256, 300)
+    assert rows.type == mlir.tensor(1, 8, 4, 256, dtype="f32")
+    f.returns(*mlir.backward(o, f.q, f.k, f.v, o, lse, dlse=lse,
+                             weights=(weights, rows)))
+    assert "dlse(%0#1 : tensor<1x8x256xf32>) weights(%0#2, %0#3 :" in (
+        f.module())
+    g = mlir.Function("free", **arguments(keys=None))
+    assert mlir.forward(g.q, g.k, g.v, lse=True, lse_low=True,
+                        keeps_weights=True)[4].type.sizes == (1, 8, None, 256)
+
+
+def test_types_of_frameworks_are_known():
+    numpy = pytest.importorskip("numpy")
+    assert mlir.tensor(1, dtype=numpy.dtype("float16")).dtype == "f16"
+    assert mlir.tensor(1, dtype="bfloat16") == mlir.tensor(1)
+
+
 def test_several_functions_in_a_module():
     first, second = layer(), mlir.Function("other", **arguments())
     second.returns(mlir.forward(second.q, second.k, second.v))
@@ -112,6 +133,11 @@ def test_the_compiler_checks_shapes():
      "expects v to have 4 dimensions"),
     (lambda f: mlir.forward(f.q, f.k, f.v, lse_low=True), ValueError,
      "expects lse=True"),
+    (lambda f: mlir.forward(f.q, f.k, f.v, keeps_weights=True), ValueError,
+     "expects lse=True where keeps_weights"),
+    (lambda f: mlir.backward(f.q, f.q, f.k, f.v, f.q, f.x, weights=f.q),
+     TypeError, "expects weights to be a pair"),
+    (lambda f: mlir.tensor(1, dtype=3), ValueError, "expects a dtype"),
     (lambda f: mlir.forward(f.q, f.k, f.v, scale="wide"), TypeError,
      "expects scale to be a number"),
     (lambda f: mlir.forward(f.q, f.k, f.v, scale=10**400), ValueError,
@@ -164,6 +190,7 @@ def test_run_gives_what_passes_say():
     ("[" * 5000, "", attn.CompileError, "nested"),
     ("", "attn-to-tle", ValueError, "expects passes as .*attn-to-tle"),
     ("", "attn-to-tile{", ValueError, "expects passes"),
+    ("", "func.func(" * 100000, ValueError, "at most 256 nested brackets"),
     ("", "attn-to-tile{machine=abacus}", attn.CompileError, "abacus"),
     (3, "", TypeError, "expects text to be a text"),
     ("", None, TypeError, "expects passes to be a text"),

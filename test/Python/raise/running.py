@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -18,6 +19,23 @@ def command(name, *arguments, text=None):
     done = subprocess.run([sys.executable, "-m", "attn", name, *arguments],
                           input=text, capture_output=True, text=True,
                           check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def raised_by_stock_tool(text):
+    """What the stock mlir-opt with the plugin makes of a text, and what it
+    said; None where no such tool is on PATH, or there is no plugin."""
+    tool = shutil.which("mlir-opt")
+    plugin = os.path.join(os.path.dirname(os.environ.get("ATTN_LIBRARY", "")),
+                          "attn-plugin.so")
+    if not tool or not os.path.isfile(plugin):
+        return None
+    done = subprocess.run(
+        [tool, f"--load-dialect-plugin={plugin}",
+         f"--load-pass-plugin={plugin}", "--allow-unregistered-dialect",
+         "--pass-pipeline=builtin.module(attn-raise{linalg=1},canonicalize)"],
+        input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 

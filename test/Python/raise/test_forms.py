@@ -1,12 +1,14 @@
 """Every form that is raised computes what it says, compared with fp64.
 
-The texts are those of the lit tests of the pass; here they run.
+The texts are those of the lit tests of the pass; here they run.  The stock
+mlir-opt with the plugin raises them to the same module.
 """
 
 import numpy as np
 import pytest
 
-from running import TYPES, attention, band, case, command, run
+from running import (TYPES, attention, band, case, command,
+                     raised_by_stock_tool, run)
 
 #: Error that may be left, of numbers of about 1.
 LIMITS = {"f16": 2e-3, "bf16": 2e-2, "f32": 2e-5}
@@ -117,6 +119,9 @@ def test_form(oracle, file, element, shapes, tmp_path):
         "-attn-raise=linalg=1", "-canonicalize",
         text=case(f"{file}.mlir", oracle.__name__))
     assert "becomes an attn.forward" in said
+    stock = raised_by_stock_tool(case(f"{file}.mlir", oracle.__name__))
+    if stock is not None:
+        assert stock == (raised, said)
     generator = np.random.default_rng(7)
     arrays = [generator.standard_normal(shape).astype(TYPES[element])
               for shape in shapes]

@@ -2,7 +2,7 @@
 
 Opens FILE and prints its diagnostics; then, for each WORD, what the server says
 when the pointer is at its first occurrence; `WORD?` asks what may follow it
-instead, and `WORD@` where it is defined.  Line and column count from 1.
+instead, and what each is, and `WORD@` where it is defined.  Line and column count from 1.
 """
 
 import json
@@ -83,6 +83,9 @@ def main():
             items = server.ask("textDocument/completion", **where)["items"]
             print("behind", at, "may come",
                   ", ".join(sorted(item["label"] for item in items)))
+            for item in items:
+                if "documentation" in item:
+                    print(item["label"], "is", item["documentation"])
         elif word.endswith("@"):
             for one in server.ask("textDocument/definition", **where):
                 print(at, "is defined at", place(one["range"]["start"]))

@@ -92,6 +92,12 @@ static void checkAttributes(MlirContext context) {
   MlirAttribute window = mlirAttnMaskAttrGet(context, text("window<256, 0>"));
   require(mlirAttributeIsAAttnMask(window), "a window is a mask");
   require(!mlirAttributeIsAAttnSchedule(window), "a window is no schedule");
+  require(mlirStringRefEqual(mlirAttnMaskAttrGetText(window),
+                             text("window<256, 0>")) &&
+              mlirAttributeEqual(
+                  window, mlirAttnMaskAttrGet(context,
+                                              mlirAttnMaskAttrGetText(window))),
+          "a mask has its text");
   mlirAttributeDump(window);
   MlirAttribute tf32 = mlirAttnPrecisionAttrGet(context, text("tf32"));
   require(
@@ -110,6 +116,13 @@ static void checkAttributes(MlirContext context) {
           mlirStringRefEqual(mlirAttnMachineAttrGetName(machine),
                              text("h100_sxm")),
       "a machine has its name and its fields");
+  double fact = 0;
+  require(mlirAttnMachineAttrGetFact(machine, field, &fact) && fact == bytes &&
+              mlirAttnMachineAttrGetFact(machine, text("sms"), &fact) &&
+              fact == 132 &&
+              mlirAttnMachineAttrGetFact(machine, text("sms"), NULL) &&
+              !mlirAttnMachineAttrGetFact(machine, text("wings"), &fact),
+          "a machine has the facts of its row, but for what is replaced");
   MlirStringRef query = text("query");
   const int64_t rows = 128;
   MlirAttribute schedule =
@@ -124,9 +137,47 @@ static void checkAttributes(MlirContext context) {
       "a schedule has its name and its tiles");
 }
 
+/* What has no such part gives nothing, and ends nothing. */
+static void checkReaders(MlirContext context) {
+  MlirStringRef query = text("query");
+  const int64_t rows = 128;
+  MlirAttribute others[] = {
+      mlirAttributeGetNull(),
+      mlirUnitAttrGet(context),
+      mlirAttnMaskAttrGet(context, text("causal")),
+      mlirAttnPrecisionAttrGet(context, text("tf32")),
+      mlirAttnMachineAttrGet(context, text("l4"), 0, NULL, NULL),
+      mlirAttnScheduleAttrGet(context, text("flash"), 1, &query, &rows)};
+  for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
+    MlirAttribute each = others[i];
+    require(mlirAttributeIsAAttnMask(each) ==
+                    !!mlirAttnMaskAttrGetText(each).data &&
+                mlirAttributeIsAAttnPrecision(each) ==
+                    !!mlirAttnPrecisionAttrGetName(each).data &&
+                mlirAttributeIsAAttnMachine(each) ==
+                    !!mlirAttnMachineAttrGetName(each).data &&
+                mlirAttributeIsAAttnMachine(each) ==
+                    mlirAttnMachineAttrGetFact(each, text("sms"), NULL) &&
+                mlirAttributeIsAAttnSchedule(each) ==
+                    !!mlirAttnScheduleAttrGetName(each).data &&
+                mlirAttributeIsAAttnSchedule(each) ==
+                    mlirAttnScheduleAttrGetTileCount(each),
+            "only what is of the kind has the parts of the kind");
+    for (intptr_t at = -1; at < 2; ++at)
+      require(!mlirAttnMachineAttrGetField(each, at).data &&
+                  mlirAttnMachineAttrGetValue(each, at) == 0 &&
+                  (!!mlirAttnScheduleAttrGetTile(each, at).data ==
+                   (mlirAttributeIsAAttnSchedule(each) && at == 0)) &&
+                  (mlirAttnScheduleAttrGetSize(each, at) != 0) ==
+                      (mlirAttributeIsAAttnSchedule(each) && at == 0),
+              "behind the last position is nothing");
+  }
+}
+
 /* Every wrong argument gives null and a diagnostic. */
 static void checkErrors(MlirContext context) {
   MlirStringRef none = mlirStringRefCreate("", 0), wrong = text("rows");
+  MlirContext nowhere = {NULL};
   const int64_t zero = 0;
   const double half = 0.5;
   MlirAttribute nulls[] = {
@@ -140,7 +191,14 @@ static void checkErrors(MlirContext context) {
       mlirAttnMachineAttrGet(context, text("h100_sxm"), 1, &none, &half),
       mlirAttnScheduleAttrGet(context, text("flsh"), 0, NULL, NULL),
       mlirAttnScheduleAttrGet(context, text("flash"), 1, &wrong, &zero),
-      mlirAttnScheduleAttrGet(context, text("flash"), 1, &none, &zero)};
+      mlirAttnScheduleAttrGet(context, text("flash"), 1, &none, &zero),
+      mlirAttnMachineAttrGet(context, text("l4"), 1, NULL, &half),
+      mlirAttnMachineAttrGet(context, text("l4"), 1, &wrong, NULL),
+      mlirAttnScheduleAttrGet(context, text("flash"), 2, NULL, NULL),
+      mlirAttnMaskAttrGet(nowhere, text("causal")),
+      mlirAttnPrecisionAttrGet(nowhere, text("tf32")),
+      mlirAttnMachineAttrGet(nowhere, text("l4"), 0, NULL, NULL),
+      mlirAttnScheduleAttrGet(nowhere, text("flash"), 0, NULL, NULL)};
   for (size_t i = 0; i < sizeof(nulls) / sizeof(nulls[0]); ++i)
     require(mlirAttributeIsNull(nulls[i]), "a wrong attribute is null");
   require(!mlirAttributeIsAAttnMask(mlirAttributeGetNull()) &&
@@ -150,9 +208,21 @@ static void checkErrors(MlirContext context) {
           "null is of no kind");
 }
 
+/* The handle alone brings ops with their interfaces. */
+static void checkHandle(void) {
+  MlirContext context = mlirContextCreate();
+  mlirDialectHandleLoadDialect(mlirGetDialectHandle__attn__(), context);
+  require(mlirContextIsRegisteredOperation(context, text("attn.forward")) &&
+              !mlirContextIsRegisteredOperation(context, text("func.func")),
+          "the handle loads our dialect and no other");
+  mlirContextDestroy(context);
+}
+
 int main(void) {
   MlirDialectRegistry registry = mlirDialectRegistryCreate();
   mlirAttnRegisterAllDialects(registry);
+  mlirAttnRegisterPasses();
+  mlirAttnRegisterAllPasses();
   mlirAttnRegisterAllPasses();
   MlirContext context = mlirContextCreateWithRegistry(registry, false);
   mlirContextAttachDiagnosticHandler(context, show, NULL, NULL);
@@ -160,10 +230,12 @@ int main(void) {
               mlirDialectHandleGetNamespace(mlirGetDialectHandle__attn__()),
               text("attn")),
           "the handle is that of attn");
+  checkHandle();
   mlirDialectHandleLoadDialect(mlirGetDialectHandle__attn__(), context);
   mlirDialectHandleLoadDialect(mlirGetDialectHandle__tile__(), context);
   mlirContextGetOrLoadDialect(context, text("func"));
   checkAttributes(context);
+  checkReaders(context);
   checkErrors(context);
 
   MlirModule module = build(context);
