@@ -134,7 +134,6 @@ enum class Tensor {
 enum class Level { Registers, Smem };
 
 enum class Verb {
-  grid,   ///< parallel over the tiles of an axis: one block each
   loop,   ///< in order over the tiles of an axis
   share,  ///< at once over the tiles of an axis: one for each block of a group
   hold,   ///< occupy fast memory; nothing moves
@@ -175,33 +174,31 @@ inline constexpr int64_t kMostInTurn = 16;
 /// With 32 rows per warp S and dP together would not fit in registers.
 inline constexpr int64_t kScoreWarps = 8;
 
-/// Warp specialisation: one warp of a block loads, warpgroups multiply.
-struct Pipeline {
-  int64_t warpgroups = 0;    ///< consumers; 0: there is no pipeline
+/// Who works on a tile.
+struct Workers {
+  /// Its rows are dealt out to warps that are all alike; of a pipeline those of
+  /// all warpgroups.
+  int64_t warps = 1;
+  /// Warp specialisation: one warp loads for all, and so many warpgroups
+  /// multiply.  0: there is none.
+  int64_t warpgroups = 0;
+  /// Warps (in a pipeline warpgroups) with the same rows.  Each takes a part of
+  /// the keys of S and of the columns of O.  All of them need P, which is held
+  /// in shared memory.  Row maxima are exchanged there in every step, and sums
+  /// when O is stored.
+  int64_t across = 1;
+  /// They keep nothing but accumulators: both factors of every product stream.
+  bool isOfProducts = false;
+
+  bool isPipeline() const { return warpgroups > 0; }
+};
+
+/// In which order tiles are taken, and the work on a tile is done.
+struct WorkOrder {
   bool isPersistent = false; ///< a block takes tile after tile
   bool overlaps = false;   ///< S of a step is multiplied beside O of the last;
                            ///< over keys: dV of a step beside its dS
   bool takesTurns = false; ///< ping-pong: warpgroups take turns at products
-  bool isInStep = false;   ///< all of them multiply all steps, as over keys
-  /// Results are staged in the place of a resident input, not in a buffer of
-  /// their own: an input of the same shape, or else the first.
-  bool reusesPlaces = false;
-  int64_t group = 1;   ///< blocks that share a tile
-  int64_t cluster = 1; ///< blocks of neighbouring tiles that multicast
-  /// Depth of one ring for all streams, in the order of use; 0: each stream has
-  /// a ring of its own.
-  int64_t units = 0;
-  /// Rows of the right factor in a ring of pairs of factors.  A pair has 64
-  /// columns of the contracted axis, with 128 rows of the left factor.  0: the
-  /// pipeline is not one of products.
-  int64_t width = 0;
-  /// The grid behind is fused: helper warps, which load nothing for tiles, run
-  /// it for a head as soon as all tiles of the head are done.
-  bool hasBeside = false;
-  /// The preceding grid is fused: helper warps run it before the tiles that
-  /// depend on it, and all warps run it for the first tiles.  In a product
-  /// pipeline it becomes extra tiles in the same queue.
-  bool hasBefore = false;
   /// Additions to sums in slow memory have the order in which tiles are drawn.
   /// Tiles of several heads alternate.
   bool isOrdered = false;
@@ -211,10 +208,35 @@ struct Pipeline {
   /// stores its part, and the others wait for it.  A tile that sees nothing
   /// makes no step.
   bool firstStores = false;
+};
+
+/// Who shares what: blocks a tile, warpgroups a step, streams a ring.
+struct Sharing {
+  int64_t group = 1;     ///< blocks that share a tile
+  int64_t cluster = 1;   ///< blocks of neighbouring tiles that multicast
+  bool isInStep = false; ///< warpgroups multiply all steps, as over keys
+  /// Depth of one ring for all streams, in the order of use; 0: each stream has
+  /// a ring of its own.
+  int64_t units = 0;
+  /// Rows of the right factor in a ring of pairs of factors.  A pair has 64
+  /// columns of the contracted axis, with 128 rows of the left factor.  0:
+  /// there is no such ring.
+  int64_t width = 0;
+  /// Results are staged in the place of a resident input, not in a buffer of
+  /// their own: an input of the same shape, or else the first.
+  bool reusesPlaces = false;
 
   /// Blocks that work on the same or on neighbouring tiles, all in step.
   int64_t blocks() const { return group * cluster; }
-  explicit operator bool() const { return warpgroups > 0; }
+};
+
+/// How a block of a grid works.
+struct Crew {
+  Workers workers;
+  WorkOrder order;
+  Sharing sharing;
+
+  bool isPipeline() const { return workers.isPipeline(); }
 };
 
 struct Node {
@@ -228,8 +250,6 @@ struct Node {
                            ///< store: columns that leave at once, likewise
   int64_t stages = 1;      ///< loop: depth of the rings inside; load and hold:
                            ///< buffers
-  int64_t warps = 1;       ///< grid: rows of a tile are dealt out to warps
-  Pipeline pipeline = {};  ///< grid
   /// load, stream: only the columns from `first` on, `columns` of them or, if
   /// that is 0, all that follow.
   int64_t first = 0, columns = 0;
@@ -260,13 +280,6 @@ struct Node {
   /// loop: if the mask shows only one half of a tile, the other half is neither
   /// streamed nor multiplied.
   bool isHalved = false;
-  /// grid: warps (in a pipeline warpgroups) with the same rows.  Each takes a
-  /// part of the keys of S and of the columns of O.  All of them need P, which
-  /// is held in shared memory.  Row maxima are exchanged there in every step,
-  /// and sums when O is stored.
-  int64_t across = 1;
-  /// grid: of products, without warp specialisation; see above.
-  bool isOfProducts = false;
   /// spill, stream: the tensor lies in scratch in the parts that tensor cores
   /// take it in, side by side, each in whole tiles of so many columns; 0:
   /// whole.
@@ -274,24 +287,47 @@ struct Node {
   std::vector<Node> body = {};
 };
 
+/// Parallel over the tiles of an axis: one block for each.  Batch and head are
+/// parallel too.
+struct Grid : Crew {
+  Axis axis;
+  int64_t step; ///< extent of a tile; 0 is all of it
+  std::vector<Node> body;
+};
+
+/// One kernel.  Blocks of `main` also do what is fused with it: the grids
+/// `before`, which it depends on, and those `beside` it, which depend on it.
+/// Helper warps, which load nothing for tiles, run them for a head: before its
+/// tiles begin, and as soon as they are all done.  For the first tiles all
+/// warps run what is before.  In a pipeline of products they are more tiles in
+/// the same queue.
+struct Launch {
+  std::vector<Grid> before;
+  Grid main;
+  std::vector<Grid> beside;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): most launches are one grid
+  Launch(Grid main) : main(std::move(main)) {}
+  Launch(std::vector<Grid> before, Grid main, std::vector<Grid> beside)
+      : before(std::move(before)), main(std::move(main)),
+        beside(std::move(beside)) {}
+
+  size_t size() const { return before.size() + 1 + beside.size(); }
+  /// All of them, in order.
+  std::vector<const Grid *> grids() const;
+  /// Whether tiles of several grids are in one queue.
+  bool isMerged() const {
+    return main.workers.isOfProducts && main.isPipeline() && !beside.empty();
+  }
+};
+
 struct Schedule {
   std::string name;
-  std::vector<Node> grids;
+  std::vector<Launch> launches;
   Rounds rounds = {};
 
-  /// Whether a grid is part of the launch of the one before it.
-  bool isBeside(size_t grid) const {
-    return grid > 0 && grids[grid - 1].pipeline.hasBeside;
-  }
-  /// Whether it is part of that of the one behind it.
-  bool isBefore(size_t grid) const {
-    return grid + 1 < grids.size() && grids[grid + 1].pipeline.hasBefore;
-  }
-  /// The grids of a launch, and the one whose blocks do them all.
-  struct Launch {
-    size_t first, main, end;
-  };
-  std::vector<Launch> launches() const;
+  /// The grids of all launches, in order: folds number them so.
+  std::vector<const Grid *> grids() const;
 };
 
 //===----------------------------------------------------------------------===//
@@ -300,8 +336,8 @@ struct Schedule {
 
 using Body = std::vector<Node>;
 
-Node grid(Axis axis, int64_t step, int64_t warps, Body body);
-Node grid(Axis axis, int64_t step, Pipeline pipeline, Body body);
+Grid grid(Axis axis, int64_t step, int64_t warps, Body body);
+Grid grid(Axis axis, int64_t step, Crew crew, Body body);
 Node loop(Axis axis, int64_t step, int64_t stages, Body body);
 Node hold(Tensor tensor, Level level = Level::Registers, int64_t stages = 1);
 Node load(Tensor tensor, Level level, int64_t stages = 1);
@@ -340,7 +376,7 @@ Node halved(Node loop);
 /// A stream through a ring of so many buffers.
 Node deep(int64_t buffers, Node node);
 /// A grid of products.
-Node ofProducts(Node grid);
+Grid ofProducts(Grid grid);
 /// A load or a stream of some columns only.
 Node columnsOf(Node node, int64_t first, int64_t columns);
 /// What lies in scratch in parts, of whole tiles of so many columns.
@@ -356,11 +392,11 @@ Body scoresBySlices(int64_t slice, int64_t stages);
 
 /// What launches behind need of the rows of queries: LSE and D, in strips of 64
 /// rows, for blocks of so many; beside them what else is to be done.
-Node statisticsGrid(int64_t block, Body more = {});
+Grid statisticsGrid(int64_t block, Body more = {});
 
 /// Inputs with such rows, split in parts once for all launches behind: each
 /// with the columns that its parts are whole tiles of.
-Node partsGrid(Axis rows, std::vector<std::pair<Tensor, int64_t>> inputs);
+Grid partsGrid(Axis rows, std::vector<std::pair<Tensor, int64_t>> inputs);
 
 /// Concatenation, so that a tree can be written as one expression.
 Body sequence(std::vector<Body> parts);

@@ -39,7 +39,6 @@ namespace {
 /// outer; a second loop over the inner one cuts its tiles.
 struct Surroundings {
   size_t grid = 0;
-  int64_t warps = 1, across = 1;
   /// Innermost step per axis; 0 where no loop cuts the axis.
   int64_t step[4] = {0, 0, 0, 0};
   bool entered[4] = {false, false, false, false};
@@ -48,10 +47,8 @@ struct Surroundings {
   bool hasOuter = false, hasInner = false;
   Visits visits;
   /// Of a pipeline: the visits of its warpgroups.
-  Pipeline pipeline;
+  Crew crew;
   Visits groupVisits;
-  /// Whether both factors of all products stream, see Schedule.h.
-  bool isOfProducts = false;
   /// In a loop whose tiles may be halves: the visits of halves; 0: in none.
   int64_t half = 0;
   Visits halfVisits;
@@ -67,7 +64,6 @@ bool isGroupWork(const Node &node) {
   case Verb::differentiate:
   case Verb::rescale:
     return true;
-  case Verb::grid:
   case Verb::loop:
   case Verb::share:
   case Verb::load:
@@ -91,35 +87,42 @@ public:
 
   Census result;
 
-  void grid(const Node &node, size_t number) {
+  void launch(const Launch &launch, size_t number) {
+    bool isInRounds = rounds && number >= rounds.first;
+    for (const Grid &one : launch.before)
+      grid(one, isInRounds).isBefore = true;
+    grid(launch.main, isInRounds);
+    for (const Grid &one : launch.beside)
+      grid(one, isInRounds).isBeside = true;
+  }
+
+private:
+  GridCensus &grid(const Grid &node, bool isInRounds) {
     Surroundings around;
-    around.grid = number;
-    around.warps = node.warps;
-    around.across = node.across;
-    around.pipeline = node.pipeline;
-    around.isOfProducts = node.isOfProducts || node.pipeline.width > 0;
+    around.grid = result.grids.size();
+    around.crew = node;
     result.grids.push_back({});
-    result.grids.back().warps = node.warps;
+    result.grids.back().warps = node.workers.warps;
     smem.clear();
-    enter(around, node);
+    enter(around, {node.axis, node.step});
     GridCensus &grid = result.grids.back();
     int64_t tiles =
         ceilDiv(extent(problem, node.axis), tileOf(around, node.axis));
-    grid.blocks = ceilDiv(tiles, node.pipeline.cluster);
+    grid.blocks = ceilDiv(tiles, node.sharing.cluster);
     grid.rows = node.axis;
-    grid.together = node.pipeline.blocks();
-    grid.firstStores = node.pipeline.firstStores;
+    grid.together = node.sharing.blocks();
+    grid.firstStores = node.order.firstStores;
     bool isOverKeys = node.axis == Axis::Key;
     grid.heads = problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
-    if (rounds && number >= rounds.first)
+    if (isInRounds)
       cutIntoRounds(node);
     parts = 0;
     body(node.body, around);
     result.grids.back().parts = std::max<int64_t>(1, parts);
     result.grids.back().blocks *= result.grids.back().parts;
+    return result.grids.back();
   }
 
-private:
   const Problem &problem;
   const Rounds rounds;
   const VisitCounter &visits;
@@ -128,7 +131,7 @@ private:
   /// Tensors that this grid has put into shared memory so far.
   std::vector<Tensor> smem;
 
-  void cutIntoRounds(const Node &node) {
+  void cutIntoRounds(const Grid &node) {
     GridCensus &grid = result.grids.back();
     int64_t keyHeads = problem.batch * problem.kvHeads;
     bool isOverKeys = node.axis == Axis::Key;
@@ -150,16 +153,22 @@ private:
     return step ? std::min(step, whole) : whole;
   }
 
-  void enter(Surroundings &around, const Node &node) {
+  struct Entry {
+    Axis axis;
+    int64_t step;
+    bool isShare = false, seeks = false, isHalved = false;
+  };
+
+  void enter(Surroundings &around, const Entry &node) {
     bool wasEntered = around.entered[index(node.axis)];
     bool isRow = node.axis == Axis::Query || node.axis == Axis::Key;
     int64_t step = node.step;
-    if (node.verb == Verb::share && step == 0)
-      step = equalPart(problem, node.axis, around.pipeline.group);
+    if (node.isShare && step == 0)
+      step = equalPart(problem, node.axis, around.crew.sharing.group);
     around.step[index(node.axis)] = step;
     around.entered[index(node.axis)] = true;
     // A share of a row axis is one block's, not one of each of a group.
-    if (node.verb == Verb::share && isRow)
+    if (node.isShare && isRow)
       for (Axis axis : {Axis::HeadDim, Axis::HeadDimV})
         around.entered[index(axis)] = false;
     if (!isRow)
@@ -167,7 +176,7 @@ private:
     if (!around.hasOuter) {
       around.hasOuter = true;
       around.outer = node.axis;
-      around.outerStep = node.step * around.pipeline.cluster;
+      around.outerStep = node.step * around.crew.sharing.cluster;
     } else if (!around.hasInner && node.axis != around.outer) {
       around.hasInner = true;
       around.innerStep = node.step;
@@ -187,9 +196,9 @@ private:
       around.half = node.step / 2;
       around.halfVisits = visits(around.outer, around.outerStep, around.half);
     }
-    if (around.pipeline && !around.isOfProducts)
+    if (around.crew.isPipeline() && !around.crew.workers.isOfProducts)
       visitByGroup(around);
-    else if (around.pipeline && around.hasInner && !isInStep(around))
+    else if (around.crew.isPipeline() && around.hasInner && !isInStep(around))
       around.groupVisits =
           visits(Axis::Query, kWarpgroupRows, around.innerStep);
     GridCensus &grid = result.grids.back();
@@ -199,7 +208,7 @@ private:
     if (around.hasInner && pairs > 0)
       grid.longest = double(around.visits.mostPairs) *
                      double(around.visits.outerTiles) / double(pairs);
-    if (around.hasInner && (!node.seeks || around.isOfProducts)) {
+    if (around.hasInner && (!node.seeks || around.crew.workers.isOfProducts)) {
       int64_t often = repeats(around);
       grid.steps =
           often * (around.visits.wholePairs + around.visits.raggedPairs);
@@ -230,26 +239,27 @@ private:
   void visitByGroup(Surroundings &around) const {
     int64_t tiles = around.visits.outerTiles;
     int64_t rows = extent(problem, around.outer);
-    if (!around.pipeline.firstStores)
+    if (!around.crew.order.firstStores)
       around.visits = atLeastOne(around.visits, tiles, rows);
     if (around.half > 0)
       around.halfVisits = atLeastOne(around.halfVisits, tiles, rows);
     if (around.hasInner && !isInStep(around))
-      around.groupVisits =
-          atLeastOne(visits(Axis::Query, kWarpgroupRows, around.innerStep),
-                     tiles * around.pipeline.warpgroups / around.across, rows);
+      around.groupVisits = atLeastOne(
+          visits(Axis::Query, kWarpgroupRows, around.innerStep),
+          tiles * around.crew.workers.warpgroups / around.crew.workers.across,
+          rows);
   }
 
   /// Whether warpgroups, of several blocks or over keys, make all their steps
   /// together.
   static bool isInStep(const Surroundings &around) {
-    return around.pipeline.blocks() > 1 || around.pipeline.isInStep ||
-           (around.pipeline && around.outer == Axis::Key);
+    return around.crew.sharing.blocks() > 1 || around.crew.sharing.isInStep ||
+           (around.crew.isPipeline() && around.outer == Axis::Key);
   }
 
   static bool isByGroup(const Node &node, const Surroundings &around) {
     bool isWalked = around.hasInner || isOfRows(node);
-    return around.pipeline && isWalked && isGroupWork(node);
+    return around.crew.isPipeline() && isWalked && isGroupWork(node);
   }
 
   /// Whether the product of rows with the same rows is taken, for its diagonal.
@@ -332,7 +342,7 @@ private:
   int64_t wholeTileOf(const Surroundings &around, Axis axis) const {
     int64_t step = around.step[index(axis)];
     bool isRow = axis == Axis::Query || axis == Axis::Key;
-    bool isWhole = isRow || around.isOfProducts;
+    bool isWhole = isRow || around.crew.workers.isOfProducts;
     return isWhole && step ? step : tileOf(around, axis);
   }
 
@@ -351,7 +361,7 @@ private:
         shape.cols == around.outer)
       std::swap(extent.rows, extent.cols);
     // Units of a common ring are multiplied whole.
-    if (around.pipeline.units > 0)
+    if (around.crew.sharing.units > 0)
       extent.depth = roundUp(extent.depth, kPanelColumns);
     return extent;
   }
@@ -364,8 +374,9 @@ private:
   int64_t groupTiles(const Node &node, const Surroundings &around,
                      int64_t rows) const {
     bool isDealt = node.verb == Verb::multiply && node.columnGroups > 0;
-    return isDealt ? ceilDiv(rows, kWarpgroupRows) * node.columnGroups
-                   : around.pipeline.warpgroups / around.across;
+    return isDealt
+               ? ceilDiv(rows, kWarpgroupRows) * node.columnGroups
+               : around.crew.workers.warpgroups / around.crew.workers.across;
   }
 
   /// What a grid of products passes on in whole tiles.  Of the last tiles
@@ -419,9 +430,10 @@ private:
     const Visits visits = node.isAlways && around.hasInner ? everything(around)
                           : byGroup && !isInStep(around)   ? around.groupVisits
                                                            : around.visits;
-    use.warps = byGroup ? 1 : around.warps / around.across;
-    use.across = around.across;
-    use.count = sum(around, visits, {}, isResult) * around.pipeline.cluster;
+    use.warps =
+        byGroup ? 1 : around.crew.workers.warps / around.crew.workers.across;
+    use.across = around.crew.workers.across;
+    use.count = sum(around, visits, {}, isResult) * around.crew.sharing.cluster;
     use.elements = sum(around, visits, axesOf(node), isResult);
     if (isOfHalves(node, around)) {
       use.halves = halvesOf(around, use.count);
@@ -436,14 +448,14 @@ private:
       int64_t shares = around.innerCut && isInStep(around)
                            ? ceilDiv(around.innerStep, around.innerCut)
                            : 1;
-      use.count -=
-          shares * sum(once, visits, {}, isResult) * around.pipeline.cluster;
+      use.count -= shares * sum(once, visits, {}, isResult) *
+                   around.crew.sharing.cluster;
       use.elements -= shares * sum(once, visits, axesOf(node), isResult);
     }
     // Of a group, who computed it still has it.
-    if (node.verb == Verb::absorb && around.pipeline.group > 1) {
-      use.count -= use.count / around.pipeline.group;
-      use.elements -= use.elements / around.pipeline.group;
+    if (node.verb == Verb::absorb && around.crew.sharing.group > 1) {
+      use.count -= use.count / around.crew.sharing.group;
+      use.elements -= use.elements / around.crew.sharing.group;
     }
     if (node.first || node.columns)
       use.elements = use.elements /
@@ -467,16 +479,18 @@ private:
       use.moved = use.elements / columns * columnsMoved(node, columns);
     }
     if (node.wholeRows > 0)
-      use.moved = around.isOfProducts ? wholeElements(use, around)
-                                      : wholeElements(node, around, use.count);
+      use.moved = around.crew.workers.isOfProducts
+                      ? wholeElements(use, around)
+                      : wholeElements(node, around, use.count);
     if (node.slots > 0)
       use.moved = use.count * use.tile.rows *
                   (shapeOf(node.tensor).cols
                        ? padded(node.tensor, use.tile.cols, problem)
                        : kThreadsPerRow);
-    use.isPanelled = bool(around.pipeline);
+    use.isPanelled = around.crew.isPipeline();
     if (use.isPanelled && needsSplit(problem))
-      use.partProducts = around.isOfProducts ? kScaledProducts : kPartProducts;
+      use.partProducts =
+          around.crew.workers.isOfProducts ? kScaledProducts : kPartProducts;
     if (node.verb == Verb::multiply) {
       use.aInSmem = isInSmem(node.a);
       use.bInSmem = isInSmem(node.b);
@@ -500,7 +514,8 @@ private:
         continue;
       }
       Surroundings inside = around;
-      enter(inside, node);
+      enter(inside, {node.axis, node.step, node.verb == Verb::share, node.seeks,
+                     node.isHalved});
       GridCensus &grid = result.grids.back();
       if (node.isParallel) { // in a round
         bool isOfStrip = node.axis == Axis::Key && grid.stripKeys > 0;
@@ -526,9 +541,7 @@ Census attn::census(const Schedule &schedule, const Problem &problem) {
 Census attn::census(const Schedule &schedule, const Problem &problem,
                     const VisitCounter &visits) {
   Counter counter(problem, schedule.rounds, visits);
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    counter.grid(schedule.grids[i], i);
-    counter.result.grids.back().isBeside = schedule.isBeside(i);
-  }
+  for (size_t i = 0; i < schedule.launches.size(); ++i)
+    counter.launch(schedule.launches[i], i);
   return std::move(counter.result);
 }

@@ -19,11 +19,15 @@ struct Steps {
 
   Steps inside(const Node &node, const Problem &problem) const {
     Steps result = *this;
-    if (node.verb == Verb::grid)
-      result.group = node.pipeline.group;
     bool isEqualPart = node.verb == Verb::share && node.step == 0;
     result.step[static_cast<size_t>(node.axis)] =
         isEqualPart ? equalPart(problem, node.axis, group) : node.step;
+    return result;
+  }
+  static Steps of(const Grid &grid) {
+    Steps result;
+    result.group = grid.sharing.group;
+    result.step[static_cast<size_t>(grid.axis)] = grid.step;
     return result;
   }
   /// Extent of a tile; a kernel's buffers do not shrink with the problem.
@@ -43,7 +47,6 @@ bool occupies(const Node &node) {
   case Verb::load:
   case Verb::stream:
     return true;
-  case Verb::grid:
   case Verb::loop:
   case Verb::share:
   case Verb::absorb:
@@ -86,9 +89,8 @@ static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
 
 int64_t attn::peakWords(const Schedule &schedule, const Problem &problem) {
   int64_t most = 0;
-  for (const Node &grid : schedule.grids)
-    most =
-        std::max(most, peak(grid.body, problem, Steps().inside(grid, problem)));
+  for (const Grid *grid : schedule.grids())
+    most = std::max(most, peak(grid->body, problem, Steps::of(*grid)));
   return most;
 }
 
@@ -100,9 +102,10 @@ namespace {
 
 class Space {
 public:
-  Space(const Problem &problem, const Node &grid)
-      : problem(problem), owned(grid.axis), warps(grid.warps / grid.across),
-        across(grid.across), isOfProducts(grid.isOfProducts) {}
+  Space(const Problem &problem, const Grid &grid)
+      : problem(problem), owned(grid.axis), across(grid.workers.across),
+        warps(grid.workers.warps / across),
+        isOfProducts(grid.workers.isOfProducts) {}
 
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
@@ -148,7 +151,6 @@ public:
         if (node.tensor == Tensor::P || node.wholeRows > 0)
           held += registers(node.tensor, steps);
         break;
-      case Verb::grid:
       case Verb::transpose: // of pipelines only
       case Verb::split:
       case Verb::rescale:
@@ -177,9 +179,9 @@ public:
 
 private:
   const Problem &problem;
-  Axis owned;    ///< rows of the grid's tiles, which are dealt out to warps
-  int64_t warps; ///< that have rows of their own
+  Axis owned; ///< rows of the grid's tiles, which are dealt out to warps
   int64_t across;
+  int64_t warps; ///< that have rows of their own
   bool isOfProducts;
   /// A result is staged where an input of its shape was; else the first
   /// resident input and the staged result share a place.
@@ -343,21 +345,31 @@ static bool hasPlaces(const Body &body) {
 static constexpr int64_t kSplitWindowRegisters = 12;
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
 
-Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
+Footprint attn::launchFootprint(const Launch &launch, const Problem &problem,
+                                const Machine &machine) {
+  if (launch.main.isPipeline())
+    return pipelineFootprint(launch.main, budgetOf(launch, problem), problem,
+                             machine);
+  return gridFootprint(launch.main, problem, machine);
+}
+
+Footprint attn::gridFootprint(const Grid &grid, const Problem &problem,
                               const Machine &machine) {
-  if (grid.pipeline)
-    return pipelineFootprint(grid, problem, machine);
+  if (grid.isPipeline())
+    return pipelineFootprint(grid, budgetOf(grid, problem), problem, machine);
   Space space(problem, grid);
   Footprint result;
-  int64_t held = space.body(grid.body, Steps().inside(grid, problem), 1);
+  int64_t held = space.body(grid.body, Steps::of(grid), 1);
   result.smemBytes = space.smemBytes();
-  result.threads = grid.warps * 32;
+  result.threads = grid.workers.warps * 32;
   result.registersPerThread = kBaseRegisters + held + space.operandRegisters;
   if (hasPlaces(grid.body))
-    result.registersPerThread +=
-        kPlaceRegisters + kPlaceRegistersPerRow * grid.step / grid.warps;
+    result.registersPerThread += kPlaceRegisters + kPlaceRegistersPerRow *
+                                                       grid.step /
+                                                       grid.workers.warps;
   bool hasSplitFactors = productsPerProduct(problem) > 1 && space.multiplies;
-  if (problem.mask.hidesBefore() && hasSplitFactors && !grid.isOfProducts &&
+  if (problem.mask.hidesBefore() && hasSplitFactors &&
+      !grid.workers.isOfProducts &&
       result.registersPerThread >
           kMaxRegistersPerThread - kSplitWindowRegisters)
     result.registersPerThread += kSplitWindowRegisters;
@@ -372,15 +384,14 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
   int64_t warpsPerSm = kSchedulersPerSm * (machine.registersPerSm /
                                            kSchedulersPerSm / registersPerWarp);
   int64_t smem = result.smemBytes + machine.smemBytesReservedPerBlock();
-  result.blocksPerSm = std::min({warpsPerSm / grid.warps,
+  result.blocksPerSm = std::min({warpsPerSm / grid.workers.warps,
                                  machine.maxThreadsPerSm / result.threads,
                                  machine.maxBlocksPerSm});
   if (smem > 0)
     result.blocksPerSm =
         std::min(result.blocksPerSm, machine.smemBytesPerSm / smem);
   // No more than have places in all scratch that a plan may have.
-  int64_t places =
-      machine.sms * placesOf(grid.body, problem, Steps().inside(grid, problem));
+  int64_t places = machine.sms * placesOf(grid.body, problem, Steps::of(grid));
   if (places > 0 && places <= kMostScratchBytes)
     result.blocksPerSm =
         std::min(result.blocksPerSm, kMostScratchBytes / places);
@@ -498,10 +509,18 @@ static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
 }
 
 /// Blocks that run at once: whole sets of those that work together.
-static int64_t blocksAtOnce(const Node &grid, const Footprint &space,
+static int64_t blocksAtOnce(const Grid &grid, const Footprint &space,
                             const Machine &machine) {
-  int64_t together = grid.pipeline.blocks();
+  int64_t together = grid.sharing.blocks();
   return machine.sms * space.blocksPerSm / together * together;
+}
+
+/// The grid behind the main one of a launch, in the same one or in the next.
+static const Grid &gridBehind(const Schedule &schedule, size_t launch) {
+  if (!schedule.launches[launch].beside.empty())
+    return schedule.launches[launch].beside.front();
+  const Launch &next = schedule.launches[launch + 1];
+  return next.before.empty() ? next.main : next.before.front();
 }
 
 Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
@@ -510,30 +529,27 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   most.blocksPerSm = machine.maxBlocksPerSm;
   int64_t places = 0;
   Scratch ofHead;
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    const Node &grid = schedule.grids[i];
-    auto addRows = [&](int64_t bytes) {
-      ofHead.all += bytes, ofHead.ofRows += bytes;
-    };
-    Steps inside = Steps().inside(grid, problem);
-    if (schedule.isBeside(i) || schedule.isBefore(i)) { // by blocks of another
-      addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
-      continue;
-    }
-    addRows(flagBytes(grid, problem));
-    if (grid.pipeline.isOrdered || grid.pipeline.firstStores) // strips behind
-      addRows(countBytes(schedule.grids[i + 1], problem));
-    if (grid.pipeline.firstStores)
+  auto addRows = [&](int64_t bytes) {
+    ofHead.all += bytes, ofHead.ofRows += bytes;
+  };
+  for (const Grid *grid : schedule.grids())
+    addScratch(ofHead, grid->body, problem, schedule.rounds, Steps::of(*grid));
+  for (size_t i = 0; i < schedule.launches.size(); ++i) {
+    const Launch &launch = schedule.launches[i];
+    const Grid &grid = launch.main;
+    addRows(flagBytes(launch, problem));
+    if (grid.order.isOrdered || grid.order.firstStores) // strips behind
+      addRows(countBytes(gridBehind(schedule, i), problem));
+    if (grid.order.firstStores)
       addRows(sumBytes(grid.body, problem));
-    Footprint one = gridFootprint(grid, problem, machine);
+    Footprint one = launchFootprint(launch, problem, machine);
     most.smemBytes = std::max(most.smemBytes, one.smemBytes);
     most.registersPerThread =
         std::max(most.registersPerThread, one.registersPerThread);
     most.threads = std::max(most.threads, one.threads);
     most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
-    addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
-    places +=
-        placesOf(grid.body, problem, inside) * blocksAtOnce(grid, one, machine);
+    places += placesOf(grid.body, problem, Steps::of(grid)) *
+              blocksAtOnce(grid, one, machine);
   }
   int64_t heads = problem.batch * problem.heads;
   most.stripScratchBytes = ofHead.ofStrip;

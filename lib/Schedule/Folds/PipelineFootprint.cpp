@@ -89,23 +89,31 @@ static bool has(const Body &body, Verb verb) {
   });
 }
 
-static bool isSplit(const Node &grid, const Problem &problem) {
+static bool isSplit(const Grid &grid, const Problem &problem) {
   return needsSplit(problem) && has(grid.body, Verb::split);
 }
 
-RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
+static RegisterBudget budget(const Grid &grid, const Problem &problem,
+                             bool isMerged) {
   bool transposes = needsTranspose(problem) && has(grid.body, Verb::transpose);
   bool drawsBlocks =
-      grid.pipeline.width > 0 && problem.direction == Direction::forward;
-  return registerBudget(grid.pipeline.warpgroups, transposes || drawsBlocks,
-                        isSplit(grid, problem),
-                        grid.pipeline.width > 0 && grid.pipeline.hasBeside);
+      grid.workers.isOfProducts && problem.direction == Direction::forward;
+  return registerBudget(grid.workers.warpgroups, transposes || drawsBlocks,
+                        isSplit(grid, problem), isMerged);
+}
+
+RegisterBudget attn::budgetOf(const Grid &grid, const Problem &problem) {
+  return budget(grid, problem, /*isMerged=*/false);
+}
+
+RegisterBudget attn::budgetOf(const Launch &launch, const Problem &problem) {
+  return budget(launch.main, problem, launch.isMerged());
 }
 
 /// Of a count or a flag.
 static constexpr int64_t kWordBytes = 4;
 
-int64_t attn::countBytes(const Node &grid, const Problem &problem) {
+int64_t attn::countBytes(const Grid &grid, const Problem &problem) {
   int64_t rows = extent(problem, grid.axis);
   for (const Node &node : grid.body)
     if (node.wholeRows > 0)
@@ -113,10 +121,9 @@ int64_t attn::countBytes(const Node &grid, const Problem &problem) {
   return ceilDiv(rows, grid.step) * kWordBytes;
 }
 
-int64_t attn::flagBytes(const Node &grid, const Problem &problem) {
+int64_t attn::flagBytes(const Launch &launch, const Problem &problem) {
   constexpr int64_t stripRows = 64, stripBytes = 2 * kWordBytes;
-  bool isMerged = grid.pipeline.width > 0 && grid.pipeline.hasBeside;
-  return isMerged && problem.direction == Direction::backward
+  return launch.isMerged() && problem.direction == Direction::backward
              ? ceilDiv(problem.queries, stripRows) * stripBytes
              : 0;
 }
@@ -145,31 +152,30 @@ namespace {
 
 class PipelineSpace {
 public:
-  PipelineSpace(const Node &grid, const Problem &problem,
+  PipelineSpace(const Grid &grid, const Problem &problem,
                 int64_t smemBytesPerBlock)
       : registers(grid.axis == Axis::Key ? kBaseRegistersOfGradients
                                          : kBaseRegistersOfConsumer),
-        owned(grid.axis), rows(grid.step), across(grid.across),
-        how(grid.pipeline), problem(problem),
-        isSplit(::isSplit(grid, problem)) {
+        owned(grid.axis), rows(grid.step), across(grid.workers.across),
+        how(grid), problem(problem), isSplit(::isSplit(grid, problem)) {
     Steps steps;
     (owned == Axis::Key ? steps.key : steps.query) = grid.step;
     registers += body(grid.body, steps, 1);
-    if (how.units > 0) {
-      buffers += how.units * kUnitBytes;
-      rings.push_back(how.units);
+    if (how.sharing.units > 0) {
+      buffers += how.sharing.units * kUnitBytes;
+      rings.push_back(how.sharing.units);
     }
-    if (how.width > 0) {
-      panels(pairs * pairBytes(how.width));
+    if (how.workers.isOfProducts) {
+      panels(pairs * pairBytes(how.sharing.width));
       rings.push_back(pairs);
       if (leavesStaged(grid.body)) {
-        Staging own = stagingOf(pairs, how.width, smemBytesPerBlock);
-        rings.push_back(how.warpgroups * own.slots);
+        Staging own = stagingOf(pairs, how.sharing.width, smemBytesPerBlock);
+        rings.push_back(how.workers.warpgroups * own.slots);
         staging = kProductRows * own.slots * own.columns * factorBytes();
       }
     }
-    if (how.group > 1 || how.reusesPlaces)
-      rings.push_back(how.warpgroups);
+    if (how.sharing.group > 1 || how.sharing.reusesPlaces)
+      rings.push_back(how.workers.warpgroups);
     if (isSplit && problem.mask.hidesBefore())
       registers += kWindowRegisters;
     if (isSplit) {
@@ -198,7 +204,7 @@ private:
 
   Axis owned;           ///< rows of the grid's tiles
   int64_t rows, across; ///< of a tile
-  const Pipeline &how;
+  const Crew &how;
   const Problem &problem;
   bool isSplit; ///< factors are parts
   int64_t keys = 0;
@@ -213,18 +219,18 @@ private:
   /// with the low word of LSE, where it has one.
   int64_t wordsAtOnce(Tensor tensor) const {
     int64_t words = wordsPerElement(tensor, problem);
-    bool isOfProducts = how.width > 0;
+    bool isOfProducts = how.workers.isOfProducts;
     return isOfProducts && problem.lseLow ? words - 1 : words;
   }
 
   int64_t columns(Tensor tensor, Steps steps) const {
     Axis axis = *shapeOf(tensor).cols;
-    if (how.group > 1 && axis == Axis::HeadDimV)
-      return equalPart(problem, axis, how.group);
+    if (how.sharing.group > 1 && axis == Axis::HeadDimV)
+      return equalPart(problem, axis, how.sharing.group);
     if (axis == Axis::Key)
       return steps.key;
     int64_t step = axis == Axis::HeadDim ? steps.headDim : steps.headDimV;
-    if (how.width > 0 && step > 0)
+    if (how.workers.isOfProducts && step > 0)
       return step;
     int64_t whole = padded(tensor, extent(problem, axis), problem);
     return step > 0 ? std::min(step, whole) : whole;
@@ -280,7 +286,7 @@ private:
     int64_t elements =
         rowsOf(node.tensor, steps) *
         paddedColumns(node, columns(node.tensor, steps), problem);
-    return elements / how.warpgroups / (2 * kWarpgroupRows);
+    return elements / how.workers.warpgroups / (2 * kWarpgroupRows);
   }
 
   /// Registers of a left factor, two elements in one.
@@ -356,7 +362,7 @@ private:
         std::max<int64_t>(1, node.columnGroups);
     int64_t panels = ceilDiv(columns * bytesMoved(node, problem), kPanelBytes);
     staging = std::max(staging, panels * rows * kPanelBytes);
-    rings.push_back(how.warpgroups);
+    rings.push_back(how.workers.warpgroups);
   }
 
   /// Returns the registers that live in the body at once.
@@ -389,7 +395,7 @@ private:
         place(node, steps);
         break;
       case Verb::stream:
-        if (how.units == 0 && how.width == 0)
+        if (how.sharing.units == 0 && !how.workers.isOfProducts)
           ring(node, node.depth ? node.depth : stages, steps);
         break;
       case Verb::split: // takes the place of what is counted already
@@ -403,7 +409,7 @@ private:
           panels(node.stages * panelBytes(node.tensor,
                                           rowsOf(node.tensor, steps),
                                           columns(node.tensor, steps)));
-        else if (how.width > 0 && node.tensor == Tensor::GradP)
+        else if (how.workers.isOfProducts && node.tensor == Tensor::GradP)
           // Where S was, if there was one.
           held += holds(nodes, Tensor::S) ? 0 : accumulator(node, steps);
         else if (node.tensor == Tensor::P)
@@ -414,7 +420,7 @@ private:
           held += accumulator(node, steps);
         break;
       case Verb::weigh: // P in 16 bits, while dP comes to be
-        if (how.overlaps || how.width > 0)
+        if (how.order.overlaps || how.workers.isOfProducts)
           held += halves(Tensor::P, steps);
         break;
       case Verb::differentiate:
@@ -434,9 +440,9 @@ private:
           held += 2 * columns(node.tensor, steps) / 4;
         break;
       case Verb::store:
-        if (how.width > 0)
+        if (how.workers.isOfProducts)
           break;
-        if (how.reusesPlaces)
+        if (how.sharing.reusesPlaces)
           reuse(node, steps);
         else if (shapeOf(node.tensor).cols && !node.isDirect)
           staging = std::max(
@@ -450,18 +456,17 @@ private:
       case Verb::multiply: // a sum beside what it is added to
         if (isSplit && node.tensor == Tensor::O)
           held += std::min(kSumColumns, columns(node.tensor, steps)) / 2;
-        if (how.width > 0 && needsSplit(problem))
+        if (how.workers.isOfProducts && needsSplit(problem))
           held += accumulator(node, steps);
         if (!shapeOf(node.tensor).cols) // of rows with the same rows
           held += kWarpgroupRows / 2;
         break;
       case Verb::rescale: // as it came, and as it is multiplied or, by pieces,
                           // leaves
-        if (how.width > 0 && node.tensor == Tensor::P)
+        if (how.workers.isOfProducts && node.tensor == Tensor::P)
           held +=
               (node.level == Level::Smem ? 1 : 2) * halves(node.tensor, steps);
         break;
-      case Verb::grid:
       case Verb::spill:
         break;
       }
@@ -482,9 +487,9 @@ bool isCut(const Node &node) {
 /// uniform registers, but not all of them where a window makes two copies of
 /// the loop (fitted to 370 compiled kernels: those that are then within their
 /// budget do not spill).
-int64_t heldDescriptors(const Node &grid, const Problem &problem) {
+int64_t heldDescriptors(const Grid &grid, const Problem &problem) {
   int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
-  bool isWhole = grid.pipeline.width == 0 && grid.pipeline.units == 0 &&
+  bool isWhole = !grid.workers.isOfProducts && grid.sharing.units == 0 &&
                  !std::any_of(grid.body.begin(), grid.body.end(), isCut);
   if (!isWhole || grid.axis == Axis::Key || steps > kMostKeptDescriptors ||
       !problem.mask.hidesBefore())
@@ -494,25 +499,25 @@ int64_t heldDescriptors(const Node &grid, const Problem &problem) {
 
 } // namespace
 
-int64_t attn::registersOfBlock(const Node &grid, const Problem &problem) {
-  RegisterBudget budget = budgetOf(grid, problem);
-  return 128 * (grid.pipeline.warpgroups * budget.consumer +
+int64_t attn::registersOfBlock(const Grid &grid, const RegisterBudget &budget) {
+  return 128 * (grid.workers.warpgroups * budget.consumer +
                 budget.others * budget.producer);
 }
 
-Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
+Footprint attn::pipelineFootprint(const Grid &grid,
+                                  const RegisterBudget &budget,
+                                  const Problem &problem,
                                   const Machine &machine) {
   PipelineSpace space(grid, problem, machine.smemBytesPerBlock);
-  RegisterBudget budget = budgetOf(grid, problem);
   Footprint result;
   result.smemBytes = space.smemBytes();
   result.registersPerThread = space.registers + heldDescriptors(grid, problem);
-  result.threads = 128 * (grid.pipeline.warpgroups + budget.others);
+  result.threads = 128 * (grid.workers.warpgroups + budget.others);
   // The budget is for a whole multiprocessor.
   bool fits = result.smemBytes <= machine.smemBytesPerBlock &&
               result.registersPerThread <= budget.consumer &&
               result.threads <= machine.maxThreadsPerSm &&
-              registersOfBlock(grid, problem) <= machine.registersPerSm;
+              registersOfBlock(grid, budget) <= machine.registersPerSm;
   result.blocksPerSm = fits ? 1 : 0;
   return result;
 }

@@ -24,7 +24,6 @@ static bool moves(Verb verb) {
   case Verb::reduce:
   case Verb::store:
     return true;
-  case Verb::grid:
   case Verb::loop:
   case Verb::share:
   case Verb::hold:
@@ -151,7 +150,6 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
       return tileBytes(node.tensor, tile.rows, tile.cols) +
              slowBytes(use, problem);
     return 2 * slowBytes(use, problem);
-  case Verb::grid:
   case Verb::loop:
   case Verb::share:
   case Verb::absorb:
@@ -168,13 +166,13 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
 
 namespace {
 /// How the blocks that run at once share L2.
-struct Sharing {
+struct CacheShare {
   double wavesPerHead; ///< rounds in which the blocks of a head come
   double headsAtOnce;
 };
 } // namespace
 
-static Sharing sharing(const GridCensus &grid, int64_t residentBlocks) {
+static CacheShare cacheShare(const GridCensus &grid, int64_t residentBlocks) {
   double resident = std::max<int64_t>(residentBlocks / grid.together, 1);
   double waves = std::max(1.0, std::ceil(grid.blocks / resident));
   double heads = std::ceil(resident / grid.blocks);
@@ -188,7 +186,7 @@ static double shareAlive(const Census &census, size_t number,
   if (!census.grids[number].isBeside)
     return 1;
   const GridCensus &others = census.grids[number - 1];
-  return sharing(others, residentBlocks).headsAtOnce / double(others.heads);
+  return cacheShare(others, residentBlocks).headsAtOnce / double(others.heads);
 }
 
 /// Places that resident blocks keep for what they pass on.
@@ -273,7 +271,7 @@ static bool makesScoresOfParts(const Census &census, size_t number) {
 /// queries walk along the same keys, one after the other.
 static double hbmOfRounds(const Census &census, size_t number,
                           const Problem &problem, double usableL2,
-                          const Sharing &share) {
+                          const CacheShare &share) {
   const GridCensus &grid = census.grids[number];
   double rounds = double(grid.strips) *
                   std::ceil(double(grid.heads) / double(grid.headsAtOnce));
@@ -397,7 +395,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   const GridCensus &grid = census.grids[number];
   int64_t heads = grid.heads;
   double usableL2 = calibration.l2UsableShare * machine.l2Bytes;
-  Sharing share = sharing(grid, residentBlocks);
+  CacheShare share = cacheShare(grid, residentBlocks);
 
   // What must stay in L2 for a re-read to hit: the inputs that are read again,
   // of all heads in flight; query heads of one group share their keys.
@@ -492,13 +490,14 @@ std::vector<Bytes> attn::launchTraffic(const Census &counted,
                                        const Machine &machine,
                                        const Calibration &calibration) {
   std::vector<Bytes> launches;
-  for (const Schedule::Launch &launch : schedule.launches()) {
-    Footprint space =
-        gridFootprint(schedule.grids[launch.main], problem, machine);
+  size_t number = 0;
+  for (const Launch &launch : schedule.launches) {
+    Footprint space = launchFootprint(launch, problem, machine);
     int64_t resident = machine.sms * std::max<int64_t>(1, space.blocksPerSm);
     Bytes &bytes = launches.emplace_back();
-    for (size_t i = launch.first; i < launch.end; ++i)
-      bytes += gridTraffic(counted, i, problem, machine, resident, calibration);
+    for (size_t end = number + launch.size(); number < end; ++number)
+      bytes +=
+          gridTraffic(counted, number, problem, machine, resident, calibration);
   }
   return launches;
 }

@@ -124,14 +124,14 @@ namespace {
 
 class Worker {
 public:
-  Worker(const Census &census, const Schedule &schedule, size_t number,
+  Worker(const Census &census, const Grid &node, size_t number,
          const Problem &problem, const Machine &machine,
          TensorCoreFamily family)
       : census(census), number(number), problem(problem), machine(machine),
-        family(family), grid(census.grids[number]),
-        node(schedule.grids[number]), how(node.pipeline),
+        family(family), grid(census.grids[number]), node(node),
+        isPipeline(node.isPipeline()), order(node.order), sharing(node.sharing),
         rate(productRate(machine, problem, family)),
-        slots(how ? kWarpgroups : kLikeWarps) {}
+        slots(isPipeline ? kWarpgroups : kLikeWarps) {}
 
   Work work() {
     describe();
@@ -149,8 +149,10 @@ private:
   const Machine &machine;
   TensorCoreFamily family;
   const GridCensus &grid;
-  const Node &node;
-  const Pipeline &how;
+  const Grid &node;
+  bool isPipeline;
+  const WorkOrder &order;
+  const Sharing &sharing;
   double rate;
   Slots slots;
   Work w;
@@ -164,25 +166,26 @@ private:
   bool isOfRows = false; ///< what is made is a number for each row
   bool isMasked() const { return !problem.mask.isOpen(); }
   bool isBackward() const { return problem.direction == Direction::backward; }
-  bool isProducts() const { return how.width > 0 || node.isOfProducts; }
+  bool isProducts() const { return node.workers.isOfProducts; }
 
   void describe() {
     w.heads = double(grid.heads);
     w.together = double(grid.together);
     w.tiles = double(grid.blocks);
-    w.isWgmma = bool(how);
+    w.isWgmma = isPipeline;
     w.isOfProducts = isProducts();
-    w.isPersistent = how.isPersistent;
+    w.isPersistent = order.isPersistent;
     w.isSplit = w.isWgmma && needsSplit(problem);
     if (w.isOfProducts && w.isSplit)
       rate = machine.tensor16FlopsPerClockPerSm / double(kScaledProducts) *
              kScaledPartsShare;
-    if (how) {
-      w.workers = double(how.warpgroups) / double(node.across);
+    if (isPipeline) {
+      w.workers = double(node.workers.warpgroups) / double(node.workers.across);
       helperWarps = double(budgetOf(node, problem).helperWarps());
-      w.order = how.takesTurns                      ? Order::Turns
-                : how.width > 0 || how.blocks() > 1 ? Order::Together
-                : how.overlaps || how.isInStep || isBackward()
+      w.order = order.takesTurns ? Order::Turns
+                : node.workers.isOfProducts || sharing.blocks() > 1
+                    ? Order::Together
+                : order.overlaps || sharing.isInStep || isBackward()
                     ? Order::Overlapped
                     : Order::Free;
     } else {
@@ -191,16 +194,16 @@ private:
       w.blocksPerSm = double(std::max<int64_t>(1, space.blocksPerSm));
       w.order = Order::Alike;
     }
-    w.slots = double(how.units > 0 ? how.units : grid.stages);
-    w.slotsRead = how.units > 0 ? 2 : isProducts() ? 1 : 0;
-    w.sharesTiles = how.group > 1;
+    w.slots = double(sharing.units > 0 ? sharing.units : grid.stages);
+    w.slotsRead = sharing.units > 0 ? 2 : isProducts() ? 1 : 0;
+    w.sharesTiles = sharing.group > 1;
     int64_t resident = machine.sms * int64_t(w.blocksPerSm);
-    if (how)
+    if (isPipeline)
       resident = machine.sms / grid.together * grid.together;
     resident = std::max<int64_t>(1, resident);
     w.bytes = gridTraffic(census, number, problem, machine, resident);
     for (const Use &use : census.uses)
-      if (!how && use.grid == number && use.node->verb == Verb::absorb &&
+      if (!isPipeline && use.grid == number && use.node->verb == Verb::absorb &&
           use.node->tensor == Tensor::O && use.node->slots > 0)
         w.lost =
             shareOfPlacesLost(census, number, problem, machine, resident, {});
@@ -225,7 +228,7 @@ private:
       w.isMadeOfScores |= isProducts();
       return issue(area / 32 * (kDifferentiateSlots + rounding()));
     case Verb::rescale: // of wgmma hardly ever: when a maximum grows by 2^8
-      if (!how)
+      if (!isPipeline)
         issue(area / 32);
       else if (node.tensor == Tensor::P) // in pairs
         issue(area / 64);
@@ -234,14 +237,14 @@ private:
       return stream(use, area, smem);
     case Verb::load:
       w.residentBytes += double(use.moved) * bytesMoved(node, problem);
-      w.takesNext |= how.isPersistent && node.stages > 1;
+      w.takesNext |= order.isPersistent && node.stages > 1;
       return copy(use, area);
     case Verb::absorb:
       return absorb(use, area);
     case Verb::spill:
       return spill(use, area);
     case Verb::reduce:
-      if (how) // from registers to shared memory
+      if (isPipeline) // from registers to shared memory
         issue(double(use.moved) * bytesMoved(node, problem) /
               kBytesPerInstruction * kCopySlots);
       return copy(use, area);
@@ -265,10 +268,9 @@ private:
       return;
     }
     case Verb::hold: // warps share what they put there, behind a barrier
-      if (how && node.level == Level::Smem)
+      if (isPipeline && node.level == Level::Smem)
         agreements += double(use.count) / std::max(1.0, w.workers);
       return;
-    case Verb::grid:
     case Verb::loop:
     case Verb::share:
       return;
@@ -352,10 +354,10 @@ private:
           use.columnParts() * slots.step);
     if (!isMasked())
       return;
-    double edges = how && problem.mask.hidesBefore() ? 2 : 1;
+    double edges = isPipeline && problem.mask.hidesBefore() ? 2 : 1;
     double rows = double(use.tile.rows);
     double strips = double(grid.blocks * grid.together) *
-                    (how ? std::max(1.0, w.workers) : 1.0);
+                    (isPipeline ? std::max(1.0, w.workers) : 1.0);
     double cut = edges * strips * cutScores(int64_t(rows), use.tile.cols);
     issue(std::min(area, cut) / 32 * slots.hide);
   }
@@ -366,21 +368,21 @@ private:
     w.isMadeOfScores |= isProducts();
     w.exp += area / machine.expPerClockPerSm;
     issue(area / 32 * (kWeighSlots + rounding()));
-    if (isMasked() && how)
+    if (isMasked() && isPipeline)
       issue(area / 32 * kHideSlots);
   }
 
   /// Like warps copy by themselves.
   void copy(const Use &use, double area) {
-    if (!how)
+    if (!isPipeline)
       issue(area * bytesMoved(*use.node, problem) / kBytesPerInstruction *
             kCopySlots);
   }
 
   void stream(const Use &use, double area, double smem) {
     w.streamedBytes += double(use.moved) * bytesMoved(*use.node, problem);
-    if (how.units > 0)
-      unitFills += use.node->tensor == Tensor::V && how.group > 1
+    if (sharing.units > 0)
+      unitFills += use.node->tensor == Tensor::V && sharing.group > 1
                        ? double(use.tile.rows) * double(use.count) / 32
                        : smem / double(kUnitBytes);
     copy(use, area);
@@ -389,12 +391,12 @@ private:
   void absorb(const Use &use, double area) {
     const Node &node = *use.node;
     double bytes = double(use.moved) * bytesMoved(node, problem);
-    if (how.group > 1 || !how)
-      issue((how ? bytes : area * bytesMoved(node, problem)) /
+    if (sharing.group > 1 || !isPipeline)
+      issue((isPipeline ? bytes : area * bytesMoved(node, problem)) /
             kBytesPerInstruction * kCopySlots);
     if (node.isBetween && isProducts())
       w.waitingBytes += bytes;
-    if (node.tensor == Tensor::O && node.slots > 0 && how) {
+    if (node.tensor == Tensor::O && node.slots > 0 && isPipeline) {
       w.returns += double(use.count);
       w.returnBytes += bytes;
     }
@@ -406,9 +408,9 @@ private:
     leaving += shapeOf(node.tensor).cols ? double(use.count) : 0;
     if (node.isBetween && isProducts())
       w.waitingBytes += bytes;
-    else if (!how)
+    else if (!isPipeline)
       copy(use, area);
-    else if (node.level == Level::Smem || how.group > 1)
+    else if (node.level == Level::Smem || sharing.group > 1)
       issue(bytes / kBytesPerInstruction * kCopySlots);
     if (node.partColumns > 0)
       issue(area / 32 * kSplitWeightSlots);
@@ -419,14 +421,14 @@ private:
     if (!shapeOf(node.tensor).cols)
       return;
     leaving += double(use.count);
-    if (!how)
+    if (!isPipeline)
       return copy(use, area);
     w.epilogue += area / 32 / kSchedulersPerSm * kEpilogueSlots;
     if (node.step > 0) // each strip of the staging buffer waits for the last
       w.epilogue += double(use.count) * w.workers *
                     double(ceilDiv(use.tile.cols, node.step) - 1) *
                     kStripClocks;
-    if (how.reusesPlaces)
+    if (sharing.reusesPlaces)
       w.returnBytes += double(use.moved) * bytesMoved(node, problem);
   }
 
@@ -442,17 +444,20 @@ private:
     w.waitingBytes /= blocks * std::max<double>(1, double(grid.strips));
     // A single buffer is handed over before every product; a ring hands over
     // all that a step streams at once.
-    double handed = how || grid.stages > 1 ? double(grid.handovers) : products;
-    w.handovers = isProducts() && how ? 1 : (handed + agreements) / w.steps;
-    if (how.group > 1)
-      w.exchanges = double(how.group) * (how.cluster > 1 ? 1 : 0.6);
+    double handed =
+        isPipeline || grid.stages > 1 ? double(grid.handovers) : products;
+    w.handovers =
+        isProducts() && isPipeline ? 1 : (handed + agreements) / w.steps;
+    if (sharing.group > 1)
+      w.exchanges = double(sharing.group) * (sharing.cluster > 1 ? 1 : 0.6);
     else if (isProducts() && w.isMadeOfScores)
       w.exchanges = 2; // the last product of all, and P leaves
-    w.units = how.units > 0 ? unitFills / w.steps
+    w.units = sharing.units > 0 ? unitFills / w.steps
               : isProducts() || grid.isSliced()
                   ? std::max(1.0, double(grid.handovers) * w.together / w.steps)
                   : 1;
-    if (how.units > 0 && how.group == 1) // tiles of columns leave by themselves
+    if (sharing.units > 0 &&
+        sharing.group == 1) // tiles of columns leave by themselves
       w.leaves = leaving / blocks;
     if (grid.groupSteps > 0 && w.workers > 1) {
       double all = w.workers * double(grid.steps);
@@ -462,17 +467,17 @@ private:
       w.rounds = roundsOfProducts(w, grid, node, problem, stepRows, isOfRows);
     else
       w.rounds = {allTiles(grid, node)};
-    if (how && !isBackward() && !isProducts() && w.slotsRead == 0)
+    if (isPipeline && !isBackward() && !isProducts() && w.slotsRead == 0)
       followTiles(w, node, problem, machine, int64_t(keys));
-    if (how && isBackward() && !isProducts())
+    if (isPipeline && isBackward() && !isProducts())
       w.sums = sumsOf(census, number, node, problem, machine);
   }
 };
 
 } // namespace
 
-Work attn::workOf(const Census &census, const Schedule &schedule, size_t number,
+Work attn::workOf(const Census &census, const Grid &node, size_t number,
                   const Problem &problem, const Machine &machine,
                   TensorCoreFamily family) {
-  return Worker(census, schedule, number, problem, machine, family).work();
+  return Worker(census, node, number, problem, machine, family).work();
 }

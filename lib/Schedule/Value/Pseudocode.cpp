@@ -13,27 +13,16 @@ public:
   explicit Writer(const Problem &problem) : problem(problem) {}
   std::string text;
 
-  void grid(const Node &node, const std::string &where = "") {
-    begin(node, where + "parallel for every batch, " + headOf(node) + " and " +
-                    range(node) + ", " + crew(node));
-  }
-
-  /// By blocks of the grid before it.
-  void besideGrid(const Node &node, const Node &before) {
-    if (node.pipeline.width > 0) // tiles of one queue
-      return grid(node, "in the same launch, after what it reads, ");
-    begin(node, "beside it, once all " + std::string(name(before.axis)) +
-                    " tiles of a " + headOf(before) + " are done, for every " +
-                    range(node) + " of its heads, by spare warps");
-  }
-
-  void gridBefore(const Node &node, const Node &behind) {
-    if (node.pipeline.width > 0) // tiles of one queue
-      return grid(node, "in the next launch, before what needs it, ");
-    begin(node, "in the next launch, before the " +
-                    std::string(name(behind.axis)) + " tiles of a " +
-                    headOf(behind) + ", for every " + range(node) +
-                    " of its heads, by spare warps");
+  void launch(const Launch &launch) {
+    std::vector<const Grid *> grids = launch.grids();
+    size_t main = launch.before.size();
+    for (size_t i = 0; i < grids.size(); ++i)
+      if (i < main)
+        gridBefore(*grids[i], *grids[i + 1]);
+      else if (i > main)
+        besideGrid(*grids[i], *grids[i - 1]);
+      else
+        grid(*grids[i]);
   }
 
   /// What the grids behind take turns for.
@@ -50,79 +39,105 @@ public:
   }
 
 private:
+  void grid(const Grid &node, const std::string &where = "") {
+    begin(node, where + "parallel for every batch, " + headOf(node) + " and " +
+                    range(node) + ", " + crew(node));
+  }
+
+  /// By blocks of the grid before it.
+  void besideGrid(const Grid &node, const Grid &before) {
+    if (node.workers.isOfProducts) // tiles of one queue
+      return grid(node, "in the same launch, after what it reads, ");
+    begin(node, "beside it, once all " + std::string(name(before.axis)) +
+                    " tiles of a " + headOf(before) + " are done, for every " +
+                    range(node) + " of its heads, by spare warps");
+  }
+
+  void gridBefore(const Grid &node, const Grid &behind) {
+    if (node.workers.isOfProducts) // tiles of one queue
+      return grid(node, "in the next launch, before what needs it, ");
+    begin(node, "in the next launch, before the " +
+                    std::string(name(behind.axis)) + " tiles of a " +
+                    headOf(behind) + ", for every " + range(node) +
+                    " of its heads, by spare warps");
+  }
+
   const Problem &problem;
   int64_t step[4] = {0, 0, 0, 0};
   int depth = 0;
   int64_t group = 1;
-  Pipeline pipeline;        ///< of the grid
+  WorkOrder order;          ///< of the grid
   std::vector<Tensor> held; ///< so far, by a block of the grid
 
   void line(const std::string &sentence) {
     text += std::string(2 * depth, ' ') + sentence + "\n";
   }
 
-  void begin(const Node &node, const std::string &sentence) {
+  void begin(const Grid &node, const std::string &sentence) {
     step[size_t(node.axis)] = node.step;
-    group = node.pipeline.group;
-    pipeline = node.pipeline;
+    group = node.sharing.group;
+    order = node.order;
     held.clear();
     line(sentence + ":");
     body(node.body);
     step[size_t(node.axis)] = 0;
   }
 
-  static std::string headOf(const Node &node) {
+  static std::string headOf(const Grid &node) {
     return node.axis == Axis::Key ? "key head" : "head";
   }
 
-  /// `query tile of 128 (32 of them)`.
-  std::string range(const Node &node) const {
-    // A second loop cuts the tile of the first.
+  /// `query tile of 128 (32 of them)`; a second loop cuts the tile of the
+  /// first.
+  template <typename Walk> std::string range(const Walk &node) const {
     int64_t cut = step[size_t(node.axis)];
-    bool isCut = node.verb == Verb::loop && cut > 0;
-    int64_t whole = isCut ? cut : extent(problem, node.axis);
+    int64_t whole = cut > 0 ? cut : extent(problem, node.axis);
     int64_t tile = node.step ? node.step : whole;
     return std::string(name(node.axis)) + " tile of " + std::to_string(tile) +
            " (" + std::to_string(ceilDiv(whole, tile)) + " of them)";
   }
 
   /// `4 warps`; of a pipeline also how it works.
-  static std::string crew(const Node &node) {
-    const Pipeline &how = node.pipeline;
-    if (!how)
-      return std::to_string(node.warps) + " warps" + across(node, "warp");
-    return counted(how.warpgroups, "warpgroup") + " and a producer" +
-           (how.group > 1 ? ", in groups of " + counted(how.group, "block")
-                          : "") +
-           (how.cluster > 1
-                ? ", in clusters of " + counted(how.cluster, "block") +
-                      " that multicast " +
-                      (how.width > 0 ? "right factors" : "keys and values")
+  static std::string crew(const Grid &node) {
+    const Crew &how = node;
+    if (!how.isPipeline())
+      return std::to_string(node.workers.warps) + " warps" +
+             across(node, "warp");
+    return counted(how.workers.warpgroups, "warpgroup") + " and a producer" +
+           (how.sharing.group > 1
+                ? ", in groups of " + counted(how.sharing.group, "block")
                 : "") +
-           (how.units > 0 ? ", through a ring of " + counted(how.units, "unit")
-                          : "") +
-           (how.width > 0
+           (how.sharing.cluster > 1
+                ? ", in clusters of " + counted(how.sharing.cluster, "block") +
+                      " that multicast " +
+                      (how.workers.isOfProducts ? "right factors"
+                                                : "keys and values")
+                : "") +
+           (how.sharing.units > 0
+                ? ", through a ring of " + counted(how.sharing.units, "unit")
+                : "") +
+           (how.workers.isOfProducts
                 ? ", factors of " + std::to_string(kProductRows) + " and " +
-                      std::to_string(how.width) + " in one ring"
+                      std::to_string(how.sharing.width) + " in one ring"
                 : "") +
            across(node, "warpgroup") +
-           (how.isPersistent ? ", persistent" : "") +
-           (how.takesTurns ? ", ping-pong" : "") +
-           (how.overlaps ? overlap(node) : "") +
-           (how.takesShortFirst ? ", the shortest first" : "");
+           (how.order.isPersistent ? ", persistent" : "") +
+           (how.order.takesTurns ? ", ping-pong" : "") +
+           (how.order.overlaps ? overlap(node) : "") +
+           (how.order.takesShortFirst ? ", the shortest first" : "");
   }
 
   /// What is worked out beside what.
-  static const char *overlap(const Node &node) {
+  static const char *overlap(const Grid &node) {
     return node.axis == Axis::Key ? ", dV of a step beside its dS"
                                   : ", S of a step beside O of the last";
   }
 
   /// `, 2 on the same rows`.
-  static std::string across(const Node &node, const char *what) {
-    if (node.across == 1)
+  static std::string across(const Grid &node, const char *what) {
+    if (node.workers.across == 1)
       return "";
-    return ", " + counted(node.across, what) + " on the same rows";
+    return ", " + counted(node.workers.across, what) + " on the same rows";
   }
 
   /// `1 block`, `2 blocks`.
@@ -179,8 +194,6 @@ private:
 
   void statement(const Node &node) {
     switch (node.verb) {
-    case Verb::grid:
-      return;
     case Verb::loop: {
       std::string suffix =
           isMaskedLoop(node) ? " that " + str(problem.mask) + " lets see" : "";
@@ -282,8 +295,8 @@ private:
     case Verb::reduce:
       return line("add " + tile(node.tensor) + " to " +
                   (node.wholeRows ? "the sums" : "a slot") + " in scratch" +
-                  (pipeline.isOrdered ? ", after the tile before" : "") +
-                  (pipeline.firstStores ? ", or store it as the first" : ""));
+                  (order.isOrdered ? ", after the tile before" : "") +
+                  (order.firstStores ? ", or store it as the first" : ""));
     case Verb::store:
       if (node.tensor == Tensor::Lse && !problem.lse)
         return;
@@ -313,15 +326,10 @@ private:
 
 std::string attn::pseudocode(const Schedule &schedule, const Problem &problem) {
   Writer writer(problem);
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
+  for (size_t i = 0; i < schedule.launches.size(); ++i) {
     if (schedule.rounds && i == schedule.rounds.first)
       writer.rounds(schedule.rounds);
-    if (schedule.isBefore(i))
-      writer.gridBefore(schedule.grids[i], schedule.grids[i + 1]);
-    else if (schedule.isBeside(i))
-      writer.besideGrid(schedule.grids[i], schedule.grids[i - 1]);
-    else
-      writer.grid(schedule.grids[i]);
+    writer.launch(schedule.launches[i]);
   }
   return writer.text;
 }

@@ -21,17 +21,16 @@ static Node over(Verb verb, Axis axis, int64_t step, Body body) {
   return node;
 }
 
-Node attn::grid(Axis axis, int64_t step, int64_t warps, Body body) {
-  Node node = over(Verb::grid, axis, step, std::move(body));
-  node.warps = warps;
-  return node;
+Grid attn::grid(Axis axis, int64_t step, Crew crew, Body body) {
+  if (crew.isPipeline())
+    crew.workers.warps = 4 * crew.workers.warpgroups;
+  return {crew, axis, step, std::move(body)};
 }
 
-Node attn::grid(Axis axis, int64_t step, Pipeline pipeline, Body body) {
-  Node node = over(Verb::grid, axis, step, std::move(body));
-  node.pipeline = pipeline;
-  node.warps = 4 * pipeline.warpgroups;
-  return node;
+Grid attn::grid(Axis axis, int64_t step, int64_t warps, Body body) {
+  Crew alike;
+  alike.workers.warps = warps;
+  return grid(axis, step, alike, std::move(body));
 }
 
 Node attn::loop(Axis axis, int64_t step, int64_t stages, Body body) {
@@ -148,8 +147,8 @@ Node attn::deep(int64_t buffers, Node node) {
   return node;
 }
 
-Node attn::ofProducts(Node grid) {
-  grid.isOfProducts = true;
+Grid attn::ofProducts(Grid grid) {
+  grid.workers.isOfProducts = true;
   return grid;
 }
 
@@ -190,18 +189,25 @@ Body attn::scoresBySlices(int64_t slice, int64_t stages) {
                multiply(Tensor::S, Tensor::Q, Tensor::K)})});
 }
 
-std::vector<Schedule::Launch> Schedule::launches() const {
-  std::vector<Launch> all;
-  for (size_t i = 0; i < grids.size(); ++i) {
-    if (i > 0 && (isBeside(i) || isBefore(i - 1)))
-      all.back().end = i + 1;
-    else
-      all.push_back({i, isBefore(i) ? i + 1 : i, i + 1});
-  }
+std::vector<const Grid *> Launch::grids() const {
+  std::vector<const Grid *> all;
+  for (const Grid &grid : before)
+    all.push_back(&grid);
+  all.push_back(&main);
+  for (const Grid &grid : beside)
+    all.push_back(&grid);
   return all;
 }
 
-Node attn::statisticsGrid(int64_t block, Body more) {
+std::vector<const Grid *> Schedule::grids() const {
+  std::vector<const Grid *> all;
+  for (const Launch &launch : launches)
+    for (const Grid *grid : launch.grids())
+      all.push_back(grid);
+  return all;
+}
+
+Grid attn::statisticsGrid(int64_t block, Body more) {
   constexpr int64_t rows = 64, warps = 4;
   return grid(Axis::Query, rows, warps,
               sequence({{hold(Tensor::Stats), always(absorb(Tensor::O)),
@@ -212,7 +218,7 @@ Node attn::statisticsGrid(int64_t block, Body more) {
                         std::move(more)}));
 }
 
-Node attn::partsGrid(Axis rows,
+Grid attn::partsGrid(Axis rows,
                      std::vector<std::pair<Tensor, int64_t>> inputs) {
   constexpr int64_t warps = kScaledRows / 16;
   Body body;
