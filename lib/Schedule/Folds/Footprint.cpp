@@ -17,12 +17,23 @@ struct Steps {
   int64_t step[4] = {0, 0, 0, 0};
   int64_t group = 1; ///< blocks among which an axis is shared
 
-  Steps inside(const Node &node, const Problem &problem) const {
+  Steps inside(const verb::Loop &loop) const {
     Steps result = *this;
-    bool isEqualPart = node.verb == Verb::share && node.step == 0;
-    result.step[static_cast<size_t>(node.axis)] =
-        isEqualPart ? equalPart(problem, node.axis, group) : node.step;
+    result.step[static_cast<size_t>(loop.axis)] = loop.step;
     return result;
+  }
+  Steps inside(const verb::Share &share, const Problem &problem) const {
+    Steps result = *this;
+    result.step[static_cast<size_t>(share.axis)] =
+        share.step ? share.step : equalPart(problem, share.axis, group);
+    return result;
+  }
+  /// In the body of a node that has one.
+  Steps inside(const Node &node, const Problem &problem) const {
+    if (auto *loop = node.as<verb::Loop>())
+      return inside(*loop);
+    auto *share = node.as<verb::Share>();
+    return share ? inside(*share, problem) : *this;
   }
   static Steps of(const Grid &grid) {
     Steps result;
@@ -42,27 +53,14 @@ struct Steps {
 };
 
 bool occupies(const Node &node) {
-  switch (node.verb) {
-  case Verb::hold:
-  case Verb::load:
-  case Verb::stream:
-    return true;
-  case Verb::loop:
-  case Verb::share:
-  case Verb::absorb:
-  case Verb::transpose: // a copy of what is counted already
-  case Verb::split:
-  case Verb::multiply:
-  case Verb::softmax:
-  case Verb::weigh:
-  case Verb::differentiate:
-  case Verb::rescale:
-  case Verb::spill:
-  case Verb::reduce:
-  case Verb::store:
-    return false;
-  }
-  return false;
+  using namespace verb;
+  return node.match(
+      [](OneOf<Hold, Load, Stream>) { return true; },
+      // What is rewritten is counted already.
+      [](OneOf<Loop, Share, Absorb, Transpose, Split, Multiply, Softmax, Weigh,
+               Differentiate, Rescale, Spill, Reduce, Store>) {
+        return false;
+      });
 }
 
 } // namespace
@@ -74,14 +72,13 @@ bool occupies(const Node &node) {
 static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
   int64_t held = 0, inner = 0;
   for (const Node &node : body) {
-    if (node.verb == Verb::loop || node.verb == Verb::share)
-      inner = std::max(inner,
-                       peak(node.body, problem, steps.inside(node, problem)));
+    inner = std::max(inner,
+                     peak(bodyOf(node), problem, steps.inside(node, problem)));
     if (!occupies(node))
       continue;
-    Shape shape = shapeOf(node.tensor);
+    Shape shape = shapeOf(tensorOf(node));
     int64_t words = steps.tile(shape.rows, problem, true) *
-                    wordsPerElement(node.tensor, problem);
+                    wordsPerElement(tensorOf(node), problem);
     held += shape.cols ? words * steps.tile(*shape.cols, problem, true) : words;
   }
   return held + inner;
@@ -110,61 +107,69 @@ public:
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
     int64_t held = 0, inner = 0;
-    for (const Node &node : nodes) {
-      switch (node.verb) {
-      case Verb::loop:
-      case Verb::share:
-        inner = std::max(
-            inner, body(node.body, steps.inside(node, problem), node.stages));
-        break;
-      case Verb::hold:
-      case Verb::load:
-      case Verb::stream:
-        if (node.level == Level::Registers)
-          held += heldRegisters(node.tensor, steps);
-        else
-          buffer(node, steps, node.verb == Verb::stream ? stages : 1);
-        break;
-      case Verb::store:
-        stage(node, steps);
-        break;
-      case Verb::multiply:
-        operands(node, steps);
-        break;
-      case Verb::softmax:
-        // P, in 16 bits, comes to be beside the scores it is made of; what
-        // goes elsewhere leaves piece by piece.
-        if (!leaves(nodes, Tensor::P))
-          held += weightRegisters(node.tensor, steps);
-        if (across > 1)
-          exchange(steps);
-        break;
-      case Verb::weigh:
-      case Verb::differentiate:
-        if (!isOfProducts)
-          held += weightRegisters(node.tensor, steps);
-        break;
-      case Verb::absorb:
-        if (isOfProducts) // to where the sum is held
-          break;
-        // In 16 bits, and the next one on its way; a sum is all there at once.
-        if (node.tensor == Tensor::P || node.wholeRows > 0)
-          held += registers(node.tensor, steps);
-        break;
-      case Verb::transpose: // of pipelines only
-      case Verb::split:
-      case Verb::rescale:
-      case Verb::reduce:
-        break;
-      case Verb::spill:
-        if (node.partColumns > 0) {
-          SplittingSpace space = splittingSpace(node, problem);
-          buffers.push_back(space.smemBytes);
-          operandRegisters = std::max(operandRegisters, space.registers);
-        }
-        break;
-      }
-    }
+    for (const Node &node : nodes)
+      node.match(
+          [&](const verb::Loop &loop) {
+            inner = std::max(inner,
+                             body(loop.body, steps.inside(loop), loop.stages));
+          },
+          [&](const verb::Share &share) {
+            inner = std::max(inner,
+                             body(share.body, steps.inside(share, problem), 1));
+          },
+          [&](const verb::Hold &hold) {
+            if (hold.level == Level::Registers)
+              held += heldRegisters(hold.tensor, steps);
+            else
+              buffer(hold.tensor, steps, 1);
+          },
+          [&](const verb::Load &load) {
+            if (load.level == Level::Registers)
+              held += heldRegisters(load.tensor, steps);
+            else
+              place(load.tensor, steps);
+          },
+          [&](const verb::Stream &stream) {
+            if (stream.level == Level::Registers)
+              held += heldRegisters(stream.tensor, steps);
+            else
+              buffer(stream.tensor, steps, stages);
+          },
+          [&](const verb::Store &store) { stage(store, steps); },
+          [&](const verb::Multiply &product) { operands(product, steps); },
+          [&](const verb::Softmax &softmax) {
+            // P, in 16 bits, comes to be beside the scores it is made of; what
+            // goes elsewhere leaves piece by piece.
+            if (!leaves(nodes, Tensor::P))
+              held += weightRegisters(softmax.tensor, steps);
+            if (across > 1)
+              exchange(steps);
+          },
+          [&](const verb::Weigh &weigh) {
+            if (!isOfProducts)
+              held += weightRegisters(weigh.tensor, steps);
+          },
+          [&](const verb::Differentiate &gradient) {
+            if (!isOfProducts)
+              held += weightRegisters(gradient.tensor, steps);
+          },
+          [&](const verb::Absorb &absorb) {
+            // Of products, to where the sum is held.  Else in 16 bits, and the
+            // next one on its way; a sum is all there at once.
+            if (!isOfProducts &&
+                (absorb.tensor == Tensor::P || absorb.scratch.wholeRows > 0))
+              held += registers(absorb.tensor, steps);
+          },
+          [&](const verb::Spill &spill) {
+            if (spill.scratch.partColumns == 0)
+              return;
+            SplittingSpace space = splittingSpace(node, problem);
+            buffers.push_back(space.smemBytes);
+            operandRegisters = std::max(operandRegisters, space.registers);
+          },
+          // The first two are verbs of pipelines only.
+          [](verb::OneOf<verb::Transpose, verb::Split, verb::Rescale,
+                         verb::Reduce>) {});
     return held + inner;
   }
 
@@ -208,17 +213,26 @@ private:
     return rows * smemPitch(cols, size, isStaggered);
   }
 
-  void buffer(const Node &node, const Steps &steps, int64_t count) {
-    constexpr size_t factors = 2; // of a product; all others go where they went
-    if (isOfProducts && buffers.size() == factors)
+  /// Whether it is no buffer of its own: of products two factors have one, and
+  /// all others go where they went.
+  bool isReused() const {
+    constexpr size_t factors = 2;
+    return isOfProducts && buffers.size() == factors;
+  }
+
+  void buffer(Tensor tensor, const Steps &steps, int64_t count) {
+    if (!isReused())
+      buffers.push_back(count * tileBytes(tensor, steps));
+  }
+
+  void place(Tensor tensor, const Steps &steps) {
+    if (isReused())
       return;
-    int64_t bytes = count * tileBytes(node.tensor, steps);
-    if (node.verb == Verb::load)
-      loaded.push_back(node.tensor);
-    if (node.verb == Verb::load && resident == 0)
-      resident = bytes;
+    loaded.push_back(tensor);
+    if (resident == 0)
+      resident = tileBytes(tensor, steps);
     else
-      buffers.push_back(bytes);
+      buffers.push_back(tileBytes(tensor, steps));
   }
 
   /// A statistic of all rows from each of the warps that have the same ones.
@@ -228,7 +242,7 @@ private:
     buffers.push_back(across * smemPitch(rows, valueBytes));
   }
 
-  void stage(const Node &node, Steps steps) {
+  void stage(const verb::Store &node, Steps steps) {
     Shape shape = shapeOf(node.tensor);
     std::optional<Axis> axis = shape.cols;
     if (!axis || node.isDirect)
@@ -236,15 +250,16 @@ private:
     for (Tensor input : loaded)
       if (shapeOf(input).rows == shape.rows && shapeOf(input).cols == axis)
         return;
-    if (node.step)
-      steps.step[static_cast<size_t>(*axis)] = node.step;
+    if (node.atOnce)
+      steps.step[static_cast<size_t>(*axis)] = node.atOnce;
     staging = std::max(staging, tileBytes(node.tensor, steps));
   }
 
   static bool leaves(const Body &nodes, Tensor tensor) {
     return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
-      bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
-      return (node.verb == Verb::spill || isHeld) && node.tensor == tensor;
+      auto *hold = node.as<verb::Hold>();
+      bool isHeld = hold && hold->level == Level::Smem;
+      return (node.is<verb::Spill>() || isHeld) && tensorOf(node) == tensor;
     });
   }
 
@@ -300,14 +315,14 @@ private:
   static constexpr int64_t kPartColumns = 32;
 
   /// What a product of a step contracts.
-  int64_t depthOf(const Node &product, const Steps &steps) const {
+  int64_t depthOf(const verb::Multiply &product, const Steps &steps) const {
     Shape a = shapeOf(product.a);
     bool ownsRows = hasAxis(product.tensor, a.rows);
     return tileOf(ownsRows ? *a.cols : a.rows, steps);
   }
 
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
-  void operands(const Node &node, const Steps &steps) {
+  void operands(const verb::Multiply &node, const Steps &steps) {
     multiplies = true;
     int64_t cols = tileOf(columnsOf(node.tensor), steps);
     bool isSplit = productsPerProduct(problem) > 1;
@@ -332,8 +347,8 @@ private:
 /// Whether a block passes something on to itself through scratch memory.
 static bool hasPlaces(const Body &body) {
   return std::any_of(body.begin(), body.end(), [](const Node &node) {
-    return (node.verb == Verb::absorb && node.slots > 0) ||
-           hasPlaces(node.body);
+    return (node.is<verb::Absorb>() && scratchOf(node).slots > 0) ||
+           hasPlaces(bodyOf(node));
   });
 }
 
@@ -415,8 +430,8 @@ struct Scratch {
 /// Whether what is spilled is there for a round: scores and, of a strip of
 /// queries, what belongs to them.
 static bool isOfRound(const Node &node, const Rounds &rounds) {
-  return shapeOf(node.tensor).cols == Axis::Key ||
-         (rounds.axis == Axis::Query && !shapeOf(node.tensor).cols);
+  return shapeOf(tensorOf(node)).cols == Axis::Key ||
+         (rounds.axis == Axis::Query && !shapeOf(tensorOf(node)).cols);
 }
 
 /// Scratch is laid out whole, as if nothing were masked: one place per query
@@ -425,18 +440,19 @@ static void addScratch(Scratch &scratch, const Body &body,
                        const Problem &problem, const Rounds &rounds,
                        Steps steps) {
   for (const Node &node : body) {
-    if (node.verb == Verb::loop || node.verb == Verb::share)
-      addScratch(scratch, node.body, problem, rounds,
-                 steps.inside(node, problem));
-    if (node.verb != Verb::spill || node.slots > 0 || node.isKept)
+    addScratch(scratch, bodyOf(node), problem, rounds,
+               steps.inside(node, problem));
+    auto *spill = node.as<verb::Spill>();
+    if (!spill || spill->scratch.slots > 0 || spill->scratch.isKept)
       continue;
-    Shape shape = shapeOf(node.tensor);
-    if (isInput(node.tensor, problem)) {
+    Shape shape = shapeOf(tensorOf(node));
+    if (isInput(tensorOf(node), problem)) {
       scratch.ofParts += partsBytes(node, problem);
       continue;
     }
-    int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
-                                  : problem.queries;
+    int64_t rows = spill->scratch.wholeRows
+                       ? roundUp(problem.queries, spill->scratch.wholeRows)
+                       : problem.queries;
     if (rounds && isOfRound(node, rounds)) {
       Launches launches;
       launches.rounds = rounds;
@@ -449,7 +465,8 @@ static void addScratch(Scratch &scratch, const Body &body,
                          bytesMoved(node, problem);
       continue;
     }
-    if (node.isBetween) { // strips, if there are several: places of whole tiles
+    if (spill->isBetween) { // strips, if there are several: places of whole
+                            // tiles
       rows = roundUp(problem.queries, kProductRows);
       int64_t step = steps.step[static_cast<size_t>(*shape.cols)];
       int64_t columns = roundUp(extent(problem, *shape.cols), step);
@@ -475,11 +492,11 @@ static void addScratch(Scratch &scratch, const Body &body,
 static int64_t sumBytes(const Body &body, const Problem &problem) {
   int64_t bytes = 0;
   for (const Node &node : body)
-    bytes += node.verb == Verb::reduce
-                 ? roundUp(problem.queries, node.wholeRows) *
+    bytes += node.is<verb::Reduce>()
+                 ? roundUp(problem.queries, scratchOf(node).wholeRows) *
                        paddedColumns(node, problem.headDim, problem) *
                        bytesMoved(node, problem)
-                 : sumBytes(node.body, problem);
+                 : sumBytes(bodyOf(node), problem);
   return bytes;
 }
 
@@ -487,23 +504,22 @@ static int64_t sumBytes(const Body &body, const Problem &problem) {
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
   int64_t bytes = 0;
   for (const Node &node : body) {
-    if (node.verb == Verb::loop || node.verb == Verb::share)
-      bytes += placesOf(node.body, problem, steps.inside(node, problem));
-    bool isPlace = node.verb == Verb::spill || node.verb == Verb::reduce;
+    bytes += placesOf(bodyOf(node), problem, steps.inside(node, problem));
+    bool isPlace = node.is<verb::Spill>() || node.is<verb::Reduce>();
     int64_t keys = steps.step[static_cast<size_t>(Axis::Key)];
-    if (!isPlace || (node.isBetween && problem.keys <= keys)) // of one step
+    if (!isPlace || (isBetween(node) && problem.keys <= keys)) // of one step
       continue;
-    Shape shape = shapeOf(node.tensor);
+    Shape shape = shapeOf(tensorOf(node));
     int64_t cols = kThreadsPerRow;
     if (shape.cols == Axis::HeadDimV) { // a place for all columns
       int64_t tile = steps.tile(Axis::HeadDimV, problem, false);
-      cols =
-          ceilDiv(problem.headDimV, tile) * padded(node.tensor, tile, problem);
+      cols = ceilDiv(problem.headDimV, tile) *
+             padded(tensorOf(node), tile, problem);
     } else if (shape.cols) {
       cols = steps.tile(*shape.cols, problem, false);
     }
-    bytes += node.slots * steps.tile(shape.rows, problem, false) * cols *
-             bytesMoved(node, problem);
+    bytes += scratchOf(node).slots * steps.tile(shape.rows, problem, false) *
+             cols * bytesMoved(node, problem);
   }
   return bytes;
 }

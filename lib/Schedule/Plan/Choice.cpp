@@ -109,7 +109,7 @@ static std::optional<std::string> checkTiles(const Form &form,
 /// whole tensors there were asked for.
 static bool hasPlaces(const Body &body) {
   return std::any_of(body.begin(), body.end(), [](const Node &node) {
-    return node.slots > 0 || hasPlaces(node.body);
+    return scratchOf(node).slots > 0 || hasPlaces(bodyOf(node));
   });
 }
 

@@ -74,10 +74,10 @@ static Schedule build(const Tiles &t) {
   crew.order.isOrdered = t.get("ordered") != 0;
   crew.order.takesShortFirst = t.get("short_first") != 0;
   crew.order.firstStores = t.get("first_stores") != 0;
-  auto dealt = [&](Node node) {
+  auto dealt = [&](auto node) {
     return queries == key ? node : byColumns(crew.workers.warpgroups, node);
   };
-  auto inTiles = [&](Node node) {
+  auto inTiles = [&](auto node) {
     return inTilesOf(queries, dealt(std::move(node)));
   };
 
@@ -102,7 +102,7 @@ static Schedule build(const Tiles &t) {
                     load(Tensor::K, Level::Smem), load(Tensor::V, Level::Smem),
                     loop(Axis::Query, queries, t.get("stages", 2), step),
                     store(Tensor::GradK), store(Tensor::GradV)});
-  Node sums = inTiles(absorb(Tensor::GradQ));
+  verb::Absorb sums = inTiles(absorb(Tensor::GradQ));
   Grid finish =
       grid(Axis::Query, kStripRows, kStripWarps,
            {crew.order.firstStores ? std::move(sums) : always(std::move(sums)),

@@ -91,7 +91,7 @@ static Schedule buildPipeline(const Tiles &t) {
         seek(Axis::Key, kHalf, 1, std::move(values)),
         between(spill(Tensor::O, 1))}});
   int64_t column = t.get("column", 128);
-  Node scoresOfPart = seek(Axis::Key, part, 1, std::move(scores));
+  verb::Loop scoresOfPart = seek(Axis::Key, part, 1, std::move(scores));
   Body block = {part > kHalf ? halved(scoresOfPart) : scoresOfPart,
                 loop(Axis::HeadDimV, column, 1, std::move(output))};
   return {"output_spill",

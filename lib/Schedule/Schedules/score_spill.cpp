@@ -149,12 +149,13 @@ static Crew crewOf(const Tiles &t, int64_t width) {
 }
 
 /// A factor in the parts that a launch before has made of it, if there is one.
-static Node partsOf(const Tiles &t, int64_t columns, Node node) {
+template <typename Verb>
+static Verb partsOf(const Tiles &t, int64_t columns, Verb node) {
   return t.has("parts") ? inParts(columns, std::move(node)) : node;
 }
 
 /// P and its statistics, for whom they are.
-static Node forOutputs(const Tiles &t, Node node) {
+template <typename Verb> static Verb forOutputs(const Tiles &t, Verb node) {
   if (t.has("kept"))
     return kept(std::move(node));
   if (shapeOf(node.tensor).cols)
@@ -172,7 +173,7 @@ static Grid blockGrid(const Tiles &t) {
                       {partsOf(t, kDepth, stream(Tensor::Q, Level::Smem)),
                        partsOf(t, kDepth, stream(Tensor::K, Level::Smem)),
                        multiply(Tensor::S, Tensor::Q, Tensor::K)});
-  Node blocks =
+  verb::Loop blocks =
       parallel(Axis::Key, block,
                {hold(Tensor::S), std::move(product), softmax(Tensor::S),
                 partsOf(t, block, forOutputs(t, spillStaged(Tensor::P))),
@@ -194,8 +195,8 @@ static Grid columnGrid(const Tiles &t) {
       loop(Axis::Key, t.get("key_block"), 1,
            {forOutputs(t, absorb(Tensor::Stats)), std::move(product)});
   Crew crew = crewOf(t, column);
-  crew.sharing.isInStep =
-      false; // warpgroups pass over keys that they do not see
+  // Warpgroups pass over keys that they do not see.
+  crew.sharing.isInStep = false;
   return grid(Axis::Query, query, crew,
               {parallel(Axis::HeadDimV, column,
                         {hold(Tensor::O), std::move(blocks), store(Tensor::O)}),

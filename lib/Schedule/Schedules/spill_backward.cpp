@@ -77,8 +77,8 @@ static Node product(Axis axis, const Tiles &t, Node left, Node right,
               {std::move(left), std::move(right), std::move(multiply)});
 }
 
-static Node smem(Tensor tensor) { return stream(tensor, Level::Smem); }
-static Node result(const Tiles &t, Tensor tensor) {
+static verb::Stream smem(Tensor tensor) { return stream(tensor, Level::Smem); }
+static verb::Store result(const Tiles &t, Tensor tensor) {
   return isPipeline(t) ? store(tensor) : storeDirectly(tensor);
 }
 
@@ -133,7 +133,7 @@ static Grid scoresGrid(const Tiles &t) {
   Body block = sequence({{load(Tensor::Stats, Level::Registers)},
                          made,
                          {differentiate(Tensor::GradP), leave(Tensor::GradS)}});
-  Node blocks = seek(Axis::Key, t.get("key_block"), 1, block);
+  verb::Loop blocks = seek(Axis::Key, t.get("key_block"), 1, block);
   blocks.isParallel = true;
   return tilesOf(Axis::Query, query, t, t.get("key_block"), kScoreWarps,
                  {loop(Axis::Key, t.get("strip"), 1, {std::move(blocks)})});
@@ -158,7 +158,7 @@ static Grid queriesGrid(const Tiles &t) {
   int64_t stages = t.get("stages", 1);
   // Warpgroups pass over rows of which there are none.
   int64_t rows = isPipeline(t) ? kWarpgroupRows : t.get("query");
-  auto sums = [&](Node node) {
+  auto sums = [&](auto node) {
     return between(inTilesOf(rows, std::move(node)));
   };
   Node product =

@@ -129,7 +129,7 @@ static Grid queryPipeline(const Tiles &t) {
 /// dK, dV or both of a tile of keys.
 static Grid keyPipeline(const Tiles &t, bool hasK, bool hasV) {
   // Until its end a step needs what dV is a product of.
-  Node gradient = stream(Tensor::GradO, Level::Smem);
+  verb::Stream gradient = stream(Tensor::GradO, Level::Smem);
   if (!hasV)
     gradient = deep(t.get("value_stages"), gradient);
   Body held = {load(Tensor::K, Level::Smem)}, stored;

@@ -48,8 +48,8 @@ static double headsAtOnce(const GridCensus &grid, const Crew &how,
 /// Rows of a step.
 static int64_t stepOf(const Grid &grid) {
   for (const Node &node : grid.body)
-    if (node.verb == Verb::loop)
-      return node.step;
+    if (auto *loop = node.as<verb::Loop>())
+      return loop->step;
   return grid.step;
 }
 

@@ -75,13 +75,14 @@ void Copies::add(const Use &use, const Problem &problem) {
   double moved = double(use.moved) * bytesMoved(node, problem);
   bytes += moved;
   // What a launch has left is whole lines.
-  bool isRead = node.verb == Verb::load || node.verb == Verb::stream;
-  if (!isRead || !isInput(node.tensor, problem) || node.partColumns > 0) {
+  Tensor tensor = tensorOf(node);
+  bool isRead = node.is<verb::Load>() || node.is<verb::Stream>();
+  if (!isRead || !isInput(tensor, problem) || scratchOf(node).partColumns > 0) {
     rows += moved / double(kLineBytes);
     return;
   }
-  int64_t columns = extent(problem, *shapeOf(node.tensor).cols);
-  int64_t row = columns * bytesPerElement(node.tensor, problem);
+  int64_t columns = extent(problem, *shapeOf(tensor).cols);
+  int64_t row = columns * bytesPerElement(tensor, problem);
   double boxes =
       double(use.elements) / double(columns) * double(ceilDiv(row, kLineBytes));
   if (!use.isPanelled) // slices of a row
@@ -111,7 +112,7 @@ static double flopsPerInstruction(TensorCoreFamily family,
 
 static double paddedArea(const Use &use, const Problem &problem) {
   return double(use.count) * use.tile.rows *
-         padded(use.node->tensor, use.tile.cols, problem, use.columnParts());
+         padded(tensorOf(*use.node), use.tile.cols, problem, use.columnParts());
 }
 
 /// Scores of a tile that an edge of a mask cuts: blocks of so many keys that a
@@ -203,8 +204,7 @@ private:
     resident = std::max<int64_t>(1, resident);
     w.bytes = gridTraffic(census, number, problem, machine, resident);
     for (const Use &use : census.uses)
-      if (!isPipeline && use.grid == number && use.node->verb == Verb::absorb &&
-          use.node->tensor == Tensor::O && use.node->slots > 0)
+      if (!isPipeline && use.grid == number && isSumBack(*use.node))
         w.lost =
             shareOfPlacesLost(census, number, problem, machine, resident, {});
   }
@@ -216,79 +216,78 @@ private:
     w.smem += smem / machine.smemBytesPerClockPerSm;
     if (movesRows(node))
       w.copies.add(use, problem);
-    switch (node.verb) {
-    case Verb::multiply:
-      return multiply(use, area, smem);
-    case Verb::softmax:
-      return softmax(use, area);
-    case Verb::weigh:
-      return weigh(use, area);
-    case Verb::differentiate:
-      stepRows = use.tile.cols;
-      w.isMadeOfScores |= isProducts();
-      return issue(area / 32 * (kDifferentiateSlots + rounding()));
-    case Verb::rescale: // of wgmma hardly ever: when a maximum grows by 2^8
-      if (!isPipeline)
-        issue(area / 32);
-      else if (node.tensor == Tensor::P) // in pairs
-        issue(area / 64);
-      return;
-    case Verb::stream:
-      return stream(use, area, smem);
-    case Verb::load:
-      w.residentBytes += double(use.moved) * bytesMoved(node, problem);
-      w.takesNext |= order.isPersistent && node.stages > 1;
-      return copy(use, area);
-    case Verb::absorb:
-      return absorb(use, area);
-    case Verb::spill:
-      return spill(use, area);
-    case Verb::reduce:
-      if (isPipeline) // from registers to shared memory
-        issue(double(use.moved) * bytesMoved(node, problem) /
-              kBytesPerInstruction * kCopySlots);
-      return copy(use, area);
-    case Verb::store:
-      return store(use, area);
-    case Verb::transpose: {
-      // Warps take 32 rows each in turn.
-      double chunks = std::ceil(use.tile.rows / 32.0 / helperWarps);
-      w.helpers += chunks * padded(node.tensor, use.tile.cols, problem) / 16 *
-                       kTransposeClocks +
-                   kTransposeWait;
-      return;
-    }
-    case Verb::split: {
-      // Warps take turns at units of 8 rows and a panel.
-      int64_t units = use.tile.rows / 8 * ceilDiv(use.tile.cols, kPanelColumns);
-      double clocks =
-          std::ceil(double(units) / helperWarps) * kSplitUnitClocks +
-          kSplitWait;
-      (node.tensor == Tensor::Q ? w.helped : w.helpers) += clocks;
-      return;
-    }
-    case Verb::hold: // warps share what they put there, behind a barrier
-      if (isPipeline && node.level == Level::Smem)
-        agreements += double(use.count) / std::max(1.0, w.workers);
-      return;
-    case Verb::loop:
-    case Verb::share:
-      return;
-    }
+    node.match(
+        [&](const verb::Multiply &product) {
+          multiply(product, use, area, smem);
+        },
+        [&](const verb::Softmax &) { softmax(use, area); },
+        [&](const verb::Weigh &) { weigh(use, area); },
+        [&](const verb::Differentiate &) {
+          stepRows = use.tile.cols;
+          w.isMadeOfScores |= isProducts();
+          issue(area / 32 * (kDifferentiateSlots + rounding()));
+        },
+        [&](const verb::Rescale &scaled) {
+          // Of wgmma hardly ever: when a maximum grows by 2^8.
+          if (!isPipeline)
+            issue(area / 32);
+          else if (scaled.tensor == Tensor::P) // in pairs
+            issue(area / 64);
+        },
+        [&](const verb::Stream &) { stream(use, area, smem); },
+        [&](const verb::Load &load) {
+          w.residentBytes += double(use.moved) * bytesMoved(node, problem);
+          w.takesNext |= order.isPersistent && load.buffers > 1;
+          copy(use, area);
+        },
+        [&](const verb::Absorb &) { absorb(use, area); },
+        [&](const verb::Spill &spilled) { spill(spilled, use, area); },
+        [&](const verb::Reduce &) {
+          if (isPipeline) // from registers to shared memory
+            issue(double(use.moved) * bytesMoved(node, problem) /
+                  kBytesPerInstruction * kCopySlots);
+          copy(use, area);
+        },
+        [&](const verb::Store &stored) { store(stored, use, area); },
+        [&](const verb::Transpose &) {
+          // Warps take 32 rows each in turn.
+          double chunks = std::ceil(use.tile.rows / 32.0 / helperWarps);
+          w.helpers += chunks * padded(tensorOf(node), use.tile.cols, problem) /
+                           16 * kTransposeClocks +
+                       kTransposeWait;
+        },
+        [&](const verb::Split &split) {
+          // Warps take turns at units of 8 rows and a panel.
+          int64_t units =
+              use.tile.rows / 8 * ceilDiv(use.tile.cols, kPanelColumns);
+          double clocks =
+              std::ceil(double(units) / helperWarps) * kSplitUnitClocks +
+              kSplitWait;
+          (split.tensor == Tensor::Q ? w.helped : w.helpers) += clocks;
+        },
+        [&](const verb::Hold &hold) {
+          // Warps share what they put there, behind a barrier.
+          if (isPipeline && hold.level == Level::Smem)
+            agreements += double(use.count) / std::max(1.0, w.workers);
+        },
+        [](verb::OneOf<verb::Loop, verb::Share>) {});
   }
 
+  /// Whether it brings rows of a head or of scores, or takes them away.
   static bool movesRows(const Node &node) {
-    switch (node.verb) {
-    case Verb::load:
-    case Verb::stream:
-    case Verb::absorb:
-    case Verb::spill:
-    case Verb::reduce:
-    case Verb::store:
-      return shapeOf(node.tensor).cols.has_value();
-    default:
-      return false;
-    }
+    using namespace verb;
+    return node.match(
+        [&](OneOf<Load, Stream, Absorb, Spill, Reduce, Store>) {
+          return shapeOf(tensorOf(node)).cols.has_value();
+        },
+        [](OneOf<Loop, Share, Hold, Transpose, Split, Multiply, Softmax, Weigh,
+                 Differentiate, Rescale>) { return false; });
+  }
+
+  /// Whether sums of O come back from places of the block.
+  static bool isSumBack(const Node &node) {
+    return node.is<verb::Absorb>() && tensorOf(node) == Tensor::O &&
+           scratchOf(node).slots > 0;
   }
 
   void issue(double slots) { w.issue += slots / kSchedulersPerSm; }
@@ -300,8 +299,8 @@ private:
     return productsPerProduct(problem) > 1 ? kSplitSlots : kRoundSlots;
   }
 
-  void multiply(const Use &use, double area, double smem) {
-    const Node &node = *use.node;
+  void multiply(const verb::Multiply &node, const Use &use, double area,
+                double smem) {
     double flops =
         2 * area * use.shareOfKeys() * padded(node.a, use.tile.depth, problem);
     double clocks = flops / rate;
@@ -319,17 +318,17 @@ private:
     if (w.isSplit && (node.tensor == Tensor::O || isProducts()))
       issue(area / 32 * kAddSlots);
     if (!w.isWgmma)
-      issue(flops / flopsPerInstruction(family, problem) + loads(use, smem));
+      issue(flops / flopsPerInstruction(family, problem) +
+            loads(node, use, smem));
   }
 
   /// Instructions that load factors out of shared memory, so many bytes.
-  double loads(const Use &use, double bytes) const {
+  double loads(const verb::Multiply &node, const Use &use, double bytes) const {
     constexpr double lanes = 32, elementBytes = 4;
     if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
       return bytes / kBytesPerInstruction;
     // No instruction transposes 32-bit elements: where rows are contracted,
     // each is a load of its own.
-    const Node &node = *use.node;
     bool isAlongRows = shapeOf(node.b).cols == shapeOf(node.tensor).cols;
     return bytes / (isAlongRows ? lanes * elementBytes : kBytesPerInstruction) +
            bytes / (lanes * elementBytes) * rounding();
@@ -382,7 +381,7 @@ private:
   void stream(const Use &use, double area, double smem) {
     w.streamedBytes += double(use.moved) * bytesMoved(*use.node, problem);
     if (sharing.units > 0)
-      unitFills += use.node->tensor == Tensor::V && sharing.group > 1
+      unitFills += tensorOf(*use.node) == Tensor::V && sharing.group > 1
                        ? double(use.tile.rows) * double(use.count) / 32
                        : smem / double(kUnitBytes);
     copy(use, area);
@@ -394,42 +393,40 @@ private:
     if (sharing.group > 1 || !isPipeline)
       issue((isPipeline ? bytes : area * bytesMoved(node, problem)) /
             kBytesPerInstruction * kCopySlots);
-    if (node.isBetween && isProducts())
+    if (isBetween(node) && isProducts())
       w.waitingBytes += bytes;
-    if (node.tensor == Tensor::O && node.slots > 0 && isPipeline) {
+    if (isPipeline && isSumBack(node)) {
       w.returns += double(use.count);
       w.returnBytes += bytes;
     }
   }
 
-  void spill(const Use &use, double area) {
-    const Node &node = *use.node;
-    double bytes = double(use.moved) * bytesMoved(node, problem);
+  void spill(const verb::Spill &node, const Use &use, double area) {
+    double bytes = double(use.moved) * bytesMoved(*use.node, problem);
     leaving += shapeOf(node.tensor).cols ? double(use.count) : 0;
     if (node.isBetween && isProducts())
       w.waitingBytes += bytes;
     else if (!isPipeline)
       copy(use, area);
-    else if (node.level == Level::Smem || sharing.group > 1)
+    else if (node.isStaged || sharing.group > 1)
       issue(bytes / kBytesPerInstruction * kCopySlots);
-    if (node.partColumns > 0)
+    if (node.scratch.partColumns > 0)
       issue(area / 32 * kSplitWeightSlots);
   }
 
-  void store(const Use &use, double area) {
-    const Node &node = *use.node;
+  void store(const verb::Store &node, const Use &use, double area) {
     if (!shapeOf(node.tensor).cols)
       return;
     leaving += double(use.count);
     if (!isPipeline)
       return copy(use, area);
     w.epilogue += area / 32 / kSchedulersPerSm * kEpilogueSlots;
-    if (node.step > 0) // each strip of the staging buffer waits for the last
+    if (node.atOnce > 0) // each strip of the staging buffer waits for the last
       w.epilogue += double(use.count) * w.workers *
-                    double(ceilDiv(use.tile.cols, node.step) - 1) *
+                    double(ceilDiv(use.tile.cols, node.atOnce) - 1) *
                     kStripClocks;
     if (sharing.reusesPlaces)
-      w.returnBytes += double(use.moved) * bytesMoved(node, problem);
+      w.returnBytes += double(use.moved) * bytesMoved(*use.node, problem);
   }
 
   void finish() {

@@ -146,24 +146,25 @@ private:
   }
 
   /// `, in 3 parts`.
-  static std::string parts(const Node &node) {
-    return node.partColumns > 0 ? ", in " + counted(kScaledParts, "part") : "";
+  static std::string parts(const InScratch &scratch) {
+    return scratch.partColumns > 0 ? ", in " + counted(kScaledParts, "part")
+                                   : "";
   }
 
   /// `K[64 x 128]`; of some columns only, those.
-  std::string tile(const Node &node) const {
-    std::optional<Axis> axis = shapeOf(node.tensor).cols;
-    if (!axis || (node.first == 0 && node.columns == 0))
-      return tile(node.tensor);
-    int64_t whole = extent(problem, *axis);
-    return tile(node.tensor) + ", columns " + std::to_string(node.first) +
-           " to " + std::to_string(node.first + columnsOf(node, whole)) + ",";
+  std::string tile(Tensor tensor, Columns some) const {
+    std::optional<Axis> axis = shapeOf(tensor).cols;
+    if (!axis || !some)
+      return tile(tensor);
+    int64_t last = some.first + some.of(extent(problem, *axis));
+    return tile(tensor) + ", columns " + std::to_string(some.first) + " to " +
+           std::to_string(last) + ",";
   }
 
   /// Whether some columns are meant and there are none.
-  bool isNothing(const Node &node) const {
-    std::optional<Axis> axis = shapeOf(node.tensor).cols;
-    return axis && columnsOf(node, extent(problem, *axis)) == 0;
+  bool isNothing(const verb::Stream &stream) const {
+    std::optional<Axis> axis = shapeOf(stream.tensor).cols;
+    return axis && stream.columns.of(extent(problem, *axis)) == 0;
   }
 
   /// `K[64 x 128]`.
@@ -182,129 +183,152 @@ private:
   void body(const Body &nodes) {
     ++depth;
     for (const Node &node : nodes)
-      statement(node);
+      node.match([this](const auto &verb) { statement(verb); });
     --depth;
   }
 
-  bool isMaskedLoop(const Node &node) const {
-    bool isRow = node.axis == Axis::Query || node.axis == Axis::Key;
-    return isRow && !problem.mask.isOpen() &&
-           (step[size_t(node.axis)] == 0 || node.seeks);
+  /// The body of a loop with such steps.
+  void inside(Axis axis, int64_t extent, const Body &nodes) {
+    int64_t outer = step[size_t(axis)];
+    step[size_t(axis)] = extent;
+    body(nodes);
+    step[size_t(axis)] = outer;
   }
 
-  void statement(const Node &node) {
-    switch (node.verb) {
-    case Verb::loop: {
-      std::string suffix =
-          isMaskedLoop(node) ? " that " + str(problem.mask) + " lets see" : "";
-      if (node.isHalved)
-        suffix += ", or the half of it that is seen";
-      std::string ring = node.stages > 1
-                             ? ", " + std::to_string(node.stages) + " in flight"
-                             : "";
-      line((node.isParallel ? "at once for every " : "for every ") +
-           range(node) + suffix + ring + ":");
-      int64_t outer = step[size_t(node.axis)];
-      step[size_t(node.axis)] = node.step;
-      body(node.body);
-      step[size_t(node.axis)] = outer;
+  bool isMasked(const verb::Loop &loop) const {
+    bool isRow = loop.axis == Axis::Query || loop.axis == Axis::Key;
+    return isRow && !problem.mask.isOpen() &&
+           (step[size_t(loop.axis)] == 0 || loop.seeks);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // A sentence for each verb
+  //===--------------------------------------------------------------------===//
+
+  void statement(const verb::Loop &loop) {
+    std::string suffix =
+        isMasked(loop) ? " that " + str(problem.mask) + " lets see" : "";
+    if (loop.isHalved)
+      suffix += ", or the half of it that is seen";
+    std::string ring = loop.stages > 1
+                           ? ", " + std::to_string(loop.stages) + " in flight"
+                           : "";
+    line((loop.isParallel ? "at once for every " : "for every ") + range(loop) +
+         suffix + ring + ":");
+    inside(loop.axis, loop.step, loop.body);
+  }
+
+  void statement(const verb::Share &share) {
+    int64_t part =
+        share.step ? share.step : equalPart(problem, share.axis, group);
+    line("each block of the group, for its " + std::string(name(share.axis)) +
+         " tile of " + std::to_string(part) + ":");
+    inside(share.axis, part, share.body);
+  }
+
+  void statement(const verb::Hold &hold) {
+    held.push_back(hold.tensor);
+    line("keep " + tile(hold.tensor) + " in " + std::string(name(hold.level)) +
+         (hold.buffers > 1 ? ", double-buffered" : ""));
+  }
+
+  void statement(const verb::Load &load) {
+    if (load.tensor == Tensor::GradLse && !problem.dlse)
       return;
+    held.push_back(load.tensor);
+    line("load " + tile(load.tensor, load.columns) + " to " +
+         std::string(name(load.level)) + ", to stay" +
+         (load.buffers > 1 ? ", double-buffered" : ""));
+  }
+
+  void statement(const verb::Stream &stream) {
+    if (!isNothing(stream))
+      line("stream " + tile(stream.tensor, stream.columns) + " through " +
+           std::string(name(stream.level)) + parts(stream.scratch));
+  }
+
+  void statement(const verb::Absorb &absorb) {
+    const InScratch &scratch = absorb.scratch;
+    if (scratch.isKept) {
+      held.push_back(absorb.tensor);
+      return line("read " + tile(absorb.tensor) + ", which was kept");
     }
-    case Verb::share: {
-      int64_t outer = step[size_t(node.axis)];
-      int64_t part =
-          node.step ? node.step : equalPart(problem, node.axis, group);
-      line("each block of the group, for its " + std::string(name(node.axis)) +
-           " tile of " + std::to_string(part) + ":");
-      step[size_t(node.axis)] = part;
-      body(node.body);
-      step[size_t(node.axis)] = outer;
+    line("read " + tile(absorb.tensor) +
+         (scratch.slots || scratch.wholeRows ? " back" : "") +
+         " and fold it in" +
+         (absorb.isBetween ? ", except in the first step" : ""));
+  }
+
+  void statement(const verb::Transpose &transpose) {
+    if (needsTranspose(problem))
+      line("transpose " + tile(transpose.tensor) + " in smem");
+  }
+
+  void statement(const verb::Split &split) {
+    if (needsSplit(problem))
+      line("split " + tile(split.tensor) + " in " +
+           std::to_string(kSplitParts) + " of bf16 in smem");
+  }
+
+  void statement(const verb::Multiply &product) {
+    line(std::string(name(product.tensor)) +
+         (liesAcross(product.tensor, product.a) ? "^T" : "") +
+         " += " + std::string(name(product.a)) +
+         (contractsRows(product) ? "^T" : "") + " . " +
+         std::string(name(product.b)) + (isTransposed(product) ? "^T" : "") +
+         (shapeOf(product.tensor).cols ? "" : ", the diagonal"));
+  }
+
+  void statement(const verb::Softmax &softmax) {
+    held.push_back(Tensor::P);
+    line("P = exp(" + std::string(name(softmax.tensor)) +
+         " - running max), update running max and sum");
+  }
+
+  void statement(const verb::Weigh &weigh) {
+    held.push_back(Tensor::P);
+    line("P = exp(" + std::string(name(weigh.tensor)) + " - LSE)");
+  }
+
+  void statement(const verb::Differentiate &gradient) {
+    held.push_back(Tensor::GradS);
+    line("dS = P * (" + std::string(name(gradient.tensor)) + " - D)");
+  }
+
+  void statement(const verb::Rescale &scaled) {
+    line("rescale " + std::string(name(scaled.tensor)) +
+         (problem.direction == Direction::backward ? " from its max to LSE"
+                                                   : " to the new max"));
+  }
+
+  void statement(const verb::Spill &spill) {
+    const InScratch &scratch = spill.scratch;
+    if (scratch.isKept)
+      return line("store " + tile(spill.tensor) + ", to be kept");
+    // Sums that nothing has been added to.
+    if (scratch.wholeRows > 0 &&
+        std::find(held.begin(), held.end(), spill.tensor) == held.end())
+      return line("spill " + tile(spill.tensor) + " of zeros to scratch");
+    line("spill " + tile(spill.tensor) + " to scratch" +
+         (scratch.slots ? ", in " + counted(scratch.slots, "slot") + " in turn"
+                        : "") +
+         (spill.isBetween ? ", except in the last step" : "") + parts(scratch));
+  }
+
+  void statement(const verb::Reduce &reduce) {
+    line("add " + tile(reduce.tensor) + " to " +
+         (reduce.scratch.wholeRows ? "the sums" : "a slot") + " in scratch" +
+         (order.isOrdered ? ", after the tile before" : "") +
+         (order.firstStores ? ", or store it as the first" : ""));
+  }
+
+  void statement(const verb::Store &store) {
+    if (store.tensor == Tensor::Lse && !problem.lse)
       return;
-    }
-    case Verb::hold:
-      held.push_back(node.tensor);
-      return line("keep " + tile(node.tensor) + " in " +
-                  std::string(name(node.level)) +
-                  (node.stages > 1 ? ", double-buffered" : ""));
-    case Verb::load:
-      if (node.tensor == Tensor::GradLse && !problem.dlse)
-        return;
-      held.push_back(node.tensor);
-      return line("load " + tile(node) + " to " +
-                  std::string(name(node.level)) + ", to stay" +
-                  (node.stages > 1 ? ", double-buffered" : ""));
-    case Verb::stream:
-      if (isNothing(node))
-        return;
-      return line("stream " + tile(node) + " through " +
-                  std::string(name(node.level)) + parts(node));
-    case Verb::absorb:
-      if (node.isKept) {
-        held.push_back(node.tensor);
-        return line("read " + tile(node.tensor) + ", which was kept");
-      }
-      return line("read " + tile(node.tensor) +
-                  (node.slots || node.wholeRows ? " back" : "") +
-                  " and fold it in" +
-                  (node.isBetween ? ", except in the first step" : ""));
-    case Verb::transpose:
-      if (!needsTranspose(problem))
-        return;
-      return line("transpose " + tile(node.tensor) + " in " +
-                  std::string(name(node.level)));
-    case Verb::split:
-      if (!needsSplit(problem))
-        return;
-      return line("split " + tile(node.tensor) + " in " +
-                  std::to_string(kSplitParts) + " of bf16 in " +
-                  std::string(name(node.level)));
-    case Verb::multiply:
-      return line(std::string(name(node.tensor)) +
-                  (liesAcross(node.tensor, node.a) ? "^T" : "") +
-                  " += " + std::string(name(node.a)) +
-                  (contractsRows(node) ? "^T" : "") + " . " +
-                  std::string(name(node.b)) + (isTransposed(node) ? "^T" : "") +
-                  (shapeOf(node.tensor).cols ? "" : ", the diagonal"));
-    case Verb::softmax:
-      held.push_back(Tensor::P);
-      return line("P = exp(" + std::string(name(node.tensor)) +
-                  " - running max), update running max and sum");
-    case Verb::weigh:
-      held.push_back(Tensor::P);
-      return line("P = exp(" + std::string(name(node.tensor)) + " - LSE)");
-    case Verb::differentiate:
-      held.push_back(Tensor::GradS);
-      return line("dS = P * (" + std::string(name(node.tensor)) + " - D)");
-    case Verb::rescale:
-      return line("rescale " + std::string(name(node.tensor)) +
-                  (problem.direction == Direction::backward
-                       ? " from its max to LSE"
-                       : " to the new max"));
-    case Verb::spill:
-      if (node.isKept)
-        return line("store " + tile(node.tensor) + ", to be kept");
-      // Sums that nothing has been added to.
-      if (node.wholeRows > 0 &&
-          std::find(held.begin(), held.end(), node.tensor) == held.end())
-        return line("spill " + tile(node.tensor) + " of zeros to scratch");
-      return line(
-          "spill " + tile(node.tensor) + " to scratch" +
-          (node.slots ? ", in " + counted(node.slots, "slot") + " in turn"
-                      : "") +
-          (node.isBetween ? ", except in the last step" : "") + parts(node));
-    case Verb::reduce:
-      return line("add " + tile(node.tensor) + " to " +
-                  (node.wholeRows ? "the sums" : "a slot") + " in scratch" +
-                  (order.isOrdered ? ", after the tile before" : "") +
-                  (order.firstStores ? ", or store it as the first" : ""));
-    case Verb::store:
-      if (node.tensor == Tensor::Lse && !problem.lse)
-        return;
-      return line("store " + tile(node.tensor) +
-                  (node.step
-                       ? ", " + std::to_string(node.step) + " columns at a time"
-                       : ""));
-    }
+    line("store " + tile(store.tensor) +
+         (store.atOnce
+              ? ", " + std::to_string(store.atOnce) + " columns at a time"
+              : ""));
   }
 
   /// Whether a product with rows of `a` has the result's columns for rows.
@@ -313,11 +337,11 @@ private:
   }
 
   /// Whether the left factor enters by its columns: dV += P^T . dO.
-  static bool contractsRows(const Node &node) {
+  static bool contractsRows(const verb::Multiply &node) {
     return shapeOf(node.a).cols == shapeOf(node.tensor).rows;
   }
 
-  static bool isTransposed(const Node &node) {
+  static bool isTransposed(const verb::Multiply &node) {
     return shapeOf(node.b).cols != shapeOf(node.tensor).cols;
   }
 };
