@@ -129,13 +129,21 @@ struct GridCensus {
   int64_t parts = 1;
   /// Sums begin with what its blocks store, not with what others spilled.
   bool firstStores = false;
-  /// Done by the blocks of the grid before it.
-  bool isBeside = false;
+  /// Done by the blocks of the grid behind it, or of the one before it.
+  bool isBefore = false, isBeside = false;
 };
 
 struct Census {
   std::vector<Use> uses;
   std::vector<GridCensus> grids;
+
+  /// Whether blocks of a grid also do the one before it, or the one behind it.
+  bool hasBefore(size_t grid) const {
+    return grid > 0 && grids[grid - 1].isBefore;
+  }
+  bool hasBeside(size_t grid) const {
+    return grid + 1 < grids.size() && grids[grid + 1].isBeside;
+  }
 };
 
 /// The schedule must outlive its census.

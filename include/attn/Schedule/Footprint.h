@@ -57,8 +57,11 @@ struct Footprint {
   int64_t stripScratchBytes = 0;
 };
 
-/// One launch.
-Footprint gridFootprint(const Node &grid, const Problem &problem,
+/// One launch, without its scratch memory; and of a grid in a launch of its
+/// own.
+Footprint launchFootprint(const Launch &launch, const Problem &problem,
+                          const Machine &machine);
+Footprint gridFootprint(const Grid &grid, const Problem &problem,
                         const Machine &machine);
 
 /// The most over all launches, and the scratch of all of them.

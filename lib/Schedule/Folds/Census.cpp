@@ -28,9 +28,9 @@ int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem,
 
 int64_t attn::paddedColumns(const Node &node, int64_t cols,
                             const Problem &problem) {
-  if (node.columnGroups > 0)
-    return roundUp(cols, node.columnGroups * kPanelColumns);
-  return padded(node.tensor, cols, problem);
+  if (int64_t groups = columnGroupsOf(node))
+    return roundUp(cols, groups * kPanelColumns);
+  return padded(tensorOf(node), cols, problem);
 }
 
 namespace {
@@ -39,7 +39,7 @@ namespace {
 /// outer; a second loop over the inner one cuts its tiles.
 struct Surroundings {
   size_t grid = 0;
-  int64_t warps = 1, across = 1;
+  Crew crew; ///< of the grid
   /// Innermost step per axis; 0 where no loop cuts the axis.
   int64_t step[4] = {0, 0, 0, 0};
   bool entered[4] = {false, false, false, false};
@@ -48,10 +48,7 @@ struct Surroundings {
   bool hasOuter = false, hasInner = false;
   Visits visits;
   /// Of a pipeline: the visits of its warpgroups.
-  Pipeline pipeline;
   Visits groupVisits;
-  /// Whether both factors of all products stream, see Schedule.h.
-  bool isOfProducts = false;
   /// In a loop whose tiles may be halves: the visits of halves; 0: in none.
   int64_t half = 0;
   Visits halfVisits;
@@ -59,28 +56,27 @@ struct Surroundings {
 
 /// Whether the warpgroups of a pipeline do it, each for its own rows.
 bool isGroupWork(const Node &node) {
-  switch (node.verb) {
-  case Verb::hold: // a warpgroup writes its part of what all hold
-  case Verb::multiply:
-  case Verb::softmax:
-  case Verb::weigh:
-  case Verb::differentiate:
-  case Verb::rescale:
-    return true;
-  case Verb::grid:
-  case Verb::loop:
-  case Verb::share:
-  case Verb::load:
-  case Verb::stream:
-  case Verb::absorb:
-  case Verb::transpose:
-  case Verb::split:
-  case Verb::spill:
-  case Verb::reduce:
-  case Verb::store:
-    return false;
-  }
-  return false;
+  using namespace verb;
+  return node.match(
+      // Of what is held by all, a warpgroup writes its part.
+      [](OneOf<Hold, Multiply, Softmax, Weigh, Differentiate, Rescale>) {
+        return true;
+      },
+      [](OneOf<Loop, Share, Load, Stream, Absorb, Transpose, Split, Spill,
+               Reduce, Store>) { return false; });
+}
+
+/// Whether its tensor is in shared memory from then on.
+bool putsInSmem(const Node &node) {
+  using namespace verb;
+  return node.match(
+      [](const Hold &hold) { return hold.level == Level::Smem; },
+      [](const Load &load) { return load.level == Level::Smem; },
+      [](const Stream &stream) { return stream.level == Level::Smem; },
+      [](const Rescale &scaled) { return scaled.isStaged; },
+      [](OneOf<Transpose, Split>) { return true; },
+      [](OneOf<Loop, Share, Absorb, Multiply, Softmax, Weigh, Differentiate,
+               Spill, Reduce, Store>) { return false; });
 }
 
 class Counter {
@@ -91,35 +87,42 @@ public:
 
   Census result;
 
-  void grid(const Node &node, size_t number) {
+  void launch(const Launch &launch, size_t number) {
+    bool isInRounds = rounds && number >= rounds.first;
+    for (const Grid &one : launch.before)
+      grid(one, isInRounds).isBefore = true;
+    grid(launch.main, isInRounds);
+    for (const Grid &one : launch.beside)
+      grid(one, isInRounds).isBeside = true;
+  }
+
+private:
+  GridCensus &grid(const Grid &node, bool isInRounds) {
     Surroundings around;
-    around.grid = number;
-    around.warps = node.warps;
-    around.across = node.across;
-    around.pipeline = node.pipeline;
-    around.isOfProducts = node.isOfProducts || node.pipeline.width > 0;
+    around.grid = result.grids.size();
+    around.crew = node;
     result.grids.push_back({});
-    result.grids.back().warps = node.warps;
+    result.grids.back().warps = node.workers.warps;
     smem.clear();
-    enter(around, node);
+    enter(around, {node.axis, node.step});
     GridCensus &grid = result.grids.back();
     int64_t tiles =
         ceilDiv(extent(problem, node.axis), tileOf(around, node.axis));
-    grid.blocks = ceilDiv(tiles, node.pipeline.cluster);
+    grid.blocks = ceilDiv(tiles, node.sharing.cluster);
     grid.rows = node.axis;
-    grid.together = node.pipeline.blocks();
-    grid.firstStores = node.pipeline.firstStores;
+    grid.together = node.sharing.blocks();
+    grid.firstStores = node.order.firstStores;
     bool isOverKeys = node.axis == Axis::Key;
     grid.heads = problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
-    if (rounds && number >= rounds.first)
+    if (isInRounds)
       cutIntoRounds(node);
     parts = 0;
     body(node.body, around);
     result.grids.back().parts = std::max<int64_t>(1, parts);
     result.grids.back().blocks *= result.grids.back().parts;
+    return result.grids.back();
   }
 
-private:
   const Problem &problem;
   const Rounds rounds;
   const VisitCounter &visits;
@@ -128,7 +131,7 @@ private:
   /// Tensors that this grid has put into shared memory so far.
   std::vector<Tensor> smem;
 
-  void cutIntoRounds(const Node &node) {
+  void cutIntoRounds(const Grid &node) {
     GridCensus &grid = result.grids.back();
     int64_t keyHeads = problem.batch * problem.kvHeads;
     bool isOverKeys = node.axis == Axis::Key;
@@ -150,16 +153,22 @@ private:
     return step ? std::min(step, whole) : whole;
   }
 
-  void enter(Surroundings &around, const Node &node) {
+  struct Entry {
+    Axis axis;
+    int64_t step;
+    bool isShare = false, seeks = false, isHalved = false;
+  };
+
+  void enter(Surroundings &around, const Entry &node) {
     bool wasEntered = around.entered[index(node.axis)];
     bool isRow = node.axis == Axis::Query || node.axis == Axis::Key;
     int64_t step = node.step;
-    if (node.verb == Verb::share && step == 0)
-      step = equalPart(problem, node.axis, around.pipeline.group);
+    if (node.isShare && step == 0)
+      step = equalPart(problem, node.axis, around.crew.sharing.group);
     around.step[index(node.axis)] = step;
     around.entered[index(node.axis)] = true;
     // A share of a row axis is one block's, not one of each of a group.
-    if (node.verb == Verb::share && isRow)
+    if (node.isShare && isRow)
       for (Axis axis : {Axis::HeadDim, Axis::HeadDimV})
         around.entered[index(axis)] = false;
     if (!isRow)
@@ -167,7 +176,7 @@ private:
     if (!around.hasOuter) {
       around.hasOuter = true;
       around.outer = node.axis;
-      around.outerStep = node.step * around.pipeline.cluster;
+      around.outerStep = node.step * around.crew.sharing.cluster;
     } else if (!around.hasInner && node.axis != around.outer) {
       around.hasInner = true;
       around.innerStep = node.step;
@@ -187,9 +196,9 @@ private:
       around.half = node.step / 2;
       around.halfVisits = visits(around.outer, around.outerStep, around.half);
     }
-    if (around.pipeline && !around.isOfProducts)
+    if (around.crew.isPipeline() && !around.crew.workers.isOfProducts)
       visitByGroup(around);
-    else if (around.pipeline && around.hasInner && !isInStep(around))
+    else if (around.crew.isPipeline() && around.hasInner && !isInStep(around))
       around.groupVisits =
           visits(Axis::Query, kWarpgroupRows, around.innerStep);
     GridCensus &grid = result.grids.back();
@@ -199,7 +208,7 @@ private:
     if (around.hasInner && pairs > 0)
       grid.longest = double(around.visits.mostPairs) *
                      double(around.visits.outerTiles) / double(pairs);
-    if (around.hasInner && (!node.seeks || around.isOfProducts)) {
+    if (around.hasInner && (!node.seeks || around.crew.workers.isOfProducts)) {
       int64_t often = repeats(around);
       grid.steps =
           often * (around.visits.wholePairs + around.visits.raggedPairs);
@@ -230,31 +239,32 @@ private:
   void visitByGroup(Surroundings &around) const {
     int64_t tiles = around.visits.outerTiles;
     int64_t rows = extent(problem, around.outer);
-    if (!around.pipeline.firstStores)
+    if (!around.crew.order.firstStores)
       around.visits = atLeastOne(around.visits, tiles, rows);
     if (around.half > 0)
       around.halfVisits = atLeastOne(around.halfVisits, tiles, rows);
     if (around.hasInner && !isInStep(around))
-      around.groupVisits =
-          atLeastOne(visits(Axis::Query, kWarpgroupRows, around.innerStep),
-                     tiles * around.pipeline.warpgroups / around.across, rows);
+      around.groupVisits = atLeastOne(
+          visits(Axis::Query, kWarpgroupRows, around.innerStep),
+          tiles * around.crew.workers.warpgroups / around.crew.workers.across,
+          rows);
   }
 
   /// Whether warpgroups, of several blocks or over keys, make all their steps
   /// together.
   static bool isInStep(const Surroundings &around) {
-    return around.pipeline.blocks() > 1 || around.pipeline.isInStep ||
-           (around.pipeline && around.outer == Axis::Key);
+    return around.crew.sharing.blocks() > 1 || around.crew.sharing.isInStep ||
+           (around.crew.isPipeline() && around.outer == Axis::Key);
   }
 
   static bool isByGroup(const Node &node, const Surroundings &around) {
     bool isWalked = around.hasInner || isOfRows(node);
-    return around.pipeline && isWalked && isGroupWork(node);
+    return around.crew.isPipeline() && isWalked && isGroupWork(node);
   }
 
   /// Whether the product of rows with the same rows is taken, for its diagonal.
   static bool isOfRows(const Node &node) {
-    return node.verb == Verb::multiply && !shapeOf(node.tensor).cols;
+    return node.is<verb::Multiply>() && !shapeOf(tensorOf(node)).cols;
   }
 
   /// Σ over the executions of a verb of the extents along the given axes.
@@ -314,16 +324,17 @@ private:
   /// Whether a verb leaves out the half of a tile that is not seen.
   static bool isOfHalves(const Node &node, const Surroundings &around) {
     Axis inner = around.outer == Axis::Query ? Axis::Key : Axis::Query;
-    bool streams = node.verb == Verb::stream && hasAxis(node.tensor, inner);
-    return around.half > 0 && (streams || node.verb == Verb::multiply);
+    bool streams = node.is<verb::Stream>() && hasAxis(tensorOf(node), inner);
+    return around.half > 0 && (streams || node.is<verb::Multiply>());
   }
 
   static AxisSet axesOf(const Node &node) {
+    auto *product = node.as<verb::Multiply>();
     AxisSet result;
     for (Axis axis : axes)
-      result[index(axis)] = node.verb == Verb::multiply
-                                ? hasAxis(node.a, axis) || hasAxis(node.b, axis)
-                                : hasAxis(node.tensor, axis);
+      result[index(axis)] =
+          product ? hasAxis(product->a, axis) || hasAxis(product->b, axis)
+                  : hasAxis(tensorOf(node), axis);
     return result;
   }
 
@@ -332,26 +343,26 @@ private:
   int64_t wholeTileOf(const Surroundings &around, Axis axis) const {
     int64_t step = around.step[index(axis)];
     bool isRow = axis == Axis::Query || axis == Axis::Key;
-    bool isWhole = isRow || around.isOfProducts;
+    bool isWhole = isRow || around.crew.workers.isOfProducts;
     return isWhole && step ? step : tileOf(around, axis);
   }
 
   TileExtent tile(const Node &node, const Surroundings &around) const {
-    Shape shape = shapeOf(node.tensor);
+    Shape shape = shapeOf(tensorOf(node));
     TileExtent extent;
     extent.rows = wholeTileOf(around, shape.rows);
     extent.cols =
-        shape.cols ? columnsOf(node, wholeTileOf(around, *shape.cols)) : 1;
-    if (node.verb == Verb::multiply)
+        shape.cols ? columnsOf(node).of(wholeTileOf(around, *shape.cols)) : 1;
+    if (auto *product = node.as<verb::Multiply>())
       for (Axis axis : axes)
-        if (hasAxis(node.a, axis) && hasAxis(node.b, axis))
+        if (hasAxis(product->a, axis) && hasAxis(product->b, axis))
           extent.depth = wholeTileOf(around, axis);
     // Of what lies the other way round, the transpose.
     if (around.hasOuter && shape.rows != around.outer &&
         shape.cols == around.outer)
       std::swap(extent.rows, extent.cols);
     // Units of a common ring are multiplied whole.
-    if (around.pipeline.units > 0)
+    if (around.crew.sharing.units > 0)
       extent.depth = roundUp(extent.depth, kPanelColumns);
     return extent;
   }
@@ -363,16 +374,18 @@ private:
   /// Tiles of 64 rows that the warpgroups of a pipeline have in a step.
   int64_t groupTiles(const Node &node, const Surroundings &around,
                      int64_t rows) const {
-    bool isDealt = node.verb == Verb::multiply && node.columnGroups > 0;
-    return isDealt ? ceilDiv(rows, kWarpgroupRows) * node.columnGroups
-                   : around.pipeline.warpgroups / around.across;
+    auto *product = node.as<verb::Multiply>();
+    bool isDealt = product && product->columnGroups > 0;
+    return isDealt
+               ? ceilDiv(rows, kWarpgroupRows) * product->columnGroups
+               : around.crew.workers.warpgroups / around.crew.workers.across;
   }
 
   /// What a grid of products passes on in whole tiles.  Of the last tiles
   /// of rows, sums are those of the strips of `wholeRows` that there are.
   int64_t wholeElements(const Use &use, const Surroundings &around) const {
     const Node &node = *use.node;
-    Shape shape = shapeOf(node.tensor);
+    Shape shape = shapeOf(tensorOf(node));
     int64_t cols = use.tile.cols;
     if (shape.cols == Axis::Key)
       return use.count * use.tile.rows * cols;
@@ -381,47 +394,53 @@ private:
     int64_t step = use.tile.rows, all = use.count;
     int64_t last = extent(problem, shape.rows) % step;
     int64_t lasts = last ? (all * step - rows) / (step - last) : 0;
-    return ((all - lasts) * step + lasts * roundUp(last, node.wholeRows)) *
+    return ((all - lasts) * step +
+            lasts * roundUp(last, scratchOf(node).wholeRows)) *
            cols;
   }
 
   /// What lies in scratch in whole tiles: that of a step, or all of it.
   int64_t wholeElements(const Node &node, const Surroundings &around,
                         int64_t count) const {
-    Shape shape = shapeOf(node.tensor);
+    Shape shape = shapeOf(tensorOf(node));
     int64_t whole = extent(problem, shape.rows);
     bool isOfVisited =
-        around.hasInner || (node.verb == Verb::absorb && !node.isAlways);
+        around.hasInner || (node.is<verb::Absorb>() && !isAlways(node));
     int64_t rows = isOfVisited ? count * around.step[index(shape.rows)]
-                               : roundUp(whole, node.wholeRows);
+                               : roundUp(whole, scratchOf(node).wholeRows);
     return shape.cols ? rows * paddedColumns(node, extent(problem, *shape.cols),
                                              problem)
                       : rows;
   }
 
   void leaf(const Node &node, const Surroundings &around) {
-    if (node.verb == Verb::store && node.tensor == Tensor::Lse && !problem.lse)
+    using namespace verb;
+    Tensor tensor = tensorOf(node);
+    InScratch scratch = scratchOf(node);
+    auto *product = node.as<Multiply>();
+    if (node.is<Store>() && tensor == Tensor::Lse && !problem.lse)
       return;
-    if (node.tensor == Tensor::GradLse && !problem.dlse)
+    if (tensor == Tensor::GradLse && !problem.dlse)
       return;
-    if (node.verb == Verb::transpose && !needsTranspose(problem))
+    if (node.is<Transpose>() && !needsTranspose(problem))
       return;
-    if (node.verb == Verb::split && !needsSplit(problem))
+    if (node.is<Split>() && !needsSplit(problem))
       return;
-    if (node.level == Level::Smem && node.verb != Verb::spill)
-      smem.push_back(node.tensor);
-    bool isResult = node.verb == Verb::store || node.isAlways;
+    if (putsInSmem(node))
+      smem.push_back(tensor);
+    bool isResult = node.is<Store>() || isAlways(node);
     Use use;
     use.node = &node;
     use.grid = around.grid;
     bool byGroup = isByGroup(node, around);
     // In a loop over strips also those that nothing sees.
-    const Visits visits = node.isAlways && around.hasInner ? everything(around)
-                          : byGroup && !isInStep(around)   ? around.groupVisits
-                                                           : around.visits;
-    use.warps = byGroup ? 1 : around.warps / around.across;
-    use.across = around.across;
-    use.count = sum(around, visits, {}, isResult) * around.pipeline.cluster;
+    const Visits visits = isAlways(node) && around.hasInner ? everything(around)
+                          : byGroup && !isInStep(around)    ? around.groupVisits
+                                                            : around.visits;
+    use.warps =
+        byGroup ? 1 : around.crew.workers.warps / around.crew.workers.across;
+    use.across = around.crew.workers.across;
+    use.count = sum(around, visits, {}, isResult) * around.crew.sharing.cluster;
     use.elements = sum(around, visits, axesOf(node), isResult);
     if (isOfHalves(node, around)) {
       use.halves = halvesOf(around, use.count);
@@ -430,25 +449,24 @@ private:
       use.elements = sum(halved, around.halfVisits, axesOf(node), isResult);
     }
     use.tile = tile(node, around);
-    if (node.isBetween) {
+    if (isBetween(node)) {
       Surroundings once = around;
       once.hasInner = false;
       int64_t shares = around.innerCut && isInStep(around)
                            ? ceilDiv(around.innerStep, around.innerCut)
                            : 1;
-      use.count -=
-          shares * sum(once, visits, {}, isResult) * around.pipeline.cluster;
+      use.count -= shares * sum(once, visits, {}, isResult) *
+                   around.crew.sharing.cluster;
       use.elements -= shares * sum(once, visits, axesOf(node), isResult);
     }
     // Of a group, who computed it still has it.
-    if (node.verb == Verb::absorb && around.pipeline.group > 1) {
-      use.count -= use.count / around.pipeline.group;
-      use.elements -= use.elements / around.pipeline.group;
+    if (node.is<Absorb>() && around.crew.sharing.group > 1) {
+      use.count -= use.count / around.crew.sharing.group;
+      use.elements -= use.elements / around.crew.sharing.group;
     }
-    if (node.first || node.columns)
-      use.elements = use.elements /
-                     extent(problem, *shapeOf(node.tensor).cols) *
-                     use.tile.cols;
+    if (columnsOf(node))
+      use.elements =
+          use.elements / extent(problem, *shapeOf(tensor).cols) * use.tile.cols;
     if (byGroup && isInStep(around)) {
       int64_t groups = groupTiles(node, around, use.tile.rows);
       use.count *= groups;
@@ -458,59 +476,67 @@ private:
       use.tile.rows = kWarpgroupRows;
     if (isOfRows(node))
       use.tile.cols = use.tile.rows;
-    if (node.columnGroups > 0 && node.verb == Verb::multiply)
+    if (product && product->columnGroups > 0)
       use.tile.cols =
-          paddedColumns(node, use.tile.cols, problem) / node.columnGroups;
+          paddedColumns(node, use.tile.cols, problem) / product->columnGroups;
     use.moved = use.elements;
-    if (node.partColumns > 0 && isInput(node.tensor, problem)) {
-      int64_t columns = extent(problem, *shapeOf(node.tensor).cols);
+    if (scratch.partColumns > 0 && isInput(tensor, problem)) {
+      int64_t columns = extent(problem, *shapeOf(tensor).cols);
       use.moved = use.elements / columns * columnsMoved(node, columns);
     }
-    if (node.wholeRows > 0)
-      use.moved = around.isOfProducts ? wholeElements(use, around)
-                                      : wholeElements(node, around, use.count);
-    if (node.slots > 0)
+    if (scratch.wholeRows > 0)
+      use.moved = around.crew.workers.isOfProducts
+                      ? wholeElements(use, around)
+                      : wholeElements(node, around, use.count);
+    if (scratch.slots > 0)
       use.moved = use.count * use.tile.rows *
-                  (shapeOf(node.tensor).cols
-                       ? padded(node.tensor, use.tile.cols, problem)
-                       : kThreadsPerRow);
-    use.isPanelled = bool(around.pipeline);
+                  (shapeOf(tensor).cols ? padded(tensor, use.tile.cols, problem)
+                                        : kThreadsPerRow);
+    use.isPanelled = around.crew.isPipeline();
     if (use.isPanelled && needsSplit(problem))
-      use.partProducts = around.isOfProducts ? kScaledProducts : kPartProducts;
-    if (node.verb == Verb::multiply) {
-      use.aInSmem = isInSmem(node.a);
-      use.bInSmem = isInSmem(node.b);
+      use.partProducts =
+          around.crew.workers.isOfProducts ? kScaledProducts : kPartProducts;
+    if (product) {
+      use.aInSmem = isInSmem(product->a);
+      use.bInSmem = isInSmem(product->b);
     }
-    if (node.verb == Verb::weigh)
+    if (node.is<Weigh>())
       use.aInSmem = isInSmem(Tensor::Lse) || isInSmem(Tensor::Stats);
-    if (node.verb == Verb::differentiate)
+    if (node.is<Differentiate>())
       use.aInSmem = isInSmem(Tensor::Delta) || isInSmem(Tensor::Stats);
-    if (byGroup && use.aInSmem && node.verb != Verb::multiply)
+    if (byGroup && use.aInSmem && !product)
       use.warps = kWarpgroupRows / kFragmentRows;
     result.uses.push_back(use);
   }
 
   void body(const Body &nodes, const Surroundings &around) {
-    auto streams = [](const Node &node) { return node.verb == Verb::stream; };
+    auto streams = [](const Node &node) { return node.is<verb::Stream>(); };
     if (std::any_of(nodes.begin(), nodes.end(), streams))
       result.grids.back().handovers += sum(around, around.visits, {}, false);
-    for (const Node &node : nodes) {
-      if (node.verb != Verb::loop && node.verb != Verb::share) {
+    for (const Node &node : nodes)
+      if (auto *loop = node.as<verb::Loop>())
+        walk(*loop, around);
+      else if (auto *share = node.as<verb::Share>())
+        deal(*share, around);
+      else
         leaf(node, around);
-        continue;
-      }
-      Surroundings inside = around;
-      enter(inside, node);
-      GridCensus &grid = result.grids.back();
-      if (node.isParallel) { // in a round
-        bool isOfStrip = node.axis == Axis::Key && grid.stripKeys > 0;
-        parts +=
-            ceilDiv(isOfStrip ? grid.stripKeys : extent(problem, node.axis),
-                    tileOf(inside, node.axis));
-      }
-      grid.stages = std::max(grid.stages, node.stages);
-      body(node.body, inside);
+  }
+
+  void walk(const verb::Loop &loop, Surroundings around) {
+    enter(around, {loop.axis, loop.step, false, loop.seeks, loop.isHalved});
+    GridCensus &grid = result.grids.back();
+    if (loop.isParallel) { // in a round
+      bool isOfStrip = loop.axis == Axis::Key && grid.stripKeys > 0;
+      parts += ceilDiv(isOfStrip ? grid.stripKeys : extent(problem, loop.axis),
+                       tileOf(around, loop.axis));
     }
+    grid.stages = std::max(grid.stages, loop.stages);
+    body(loop.body, around);
+  }
+
+  void deal(const verb::Share &share, Surroundings around) {
+    enter(around, {share.axis, share.step, /*isShare=*/true});
+    body(share.body, around);
   }
 };
 
@@ -526,9 +552,7 @@ Census attn::census(const Schedule &schedule, const Problem &problem) {
 Census attn::census(const Schedule &schedule, const Problem &problem,
                     const VisitCounter &visits) {
   Counter counter(problem, schedule.rounds, visits);
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    counter.grid(schedule.grids[i], i);
-    counter.result.grids.back().isBeside = schedule.isBeside(i);
-  }
+  for (size_t i = 0; i < schedule.launches.size(); ++i)
+    counter.launch(schedule.launches[i], i);
   return std::move(counter.result);
 }

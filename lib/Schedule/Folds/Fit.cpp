@@ -20,10 +20,10 @@ public:
   }
 
   /// Of a grid whose warpgroups share registers as the launch says.
-  std::optional<std::string> checkPipeline(const Node &grid,
+  std::optional<std::string> checkPipeline(const Grid &grid,
                                            const RegisterBudget &budget,
                                            const Problem &problem) const {
-    int64_t cluster = grid.pipeline.cluster, together = grid.pipeline.blocks();
+    int64_t cluster = grid.sharing.cluster, together = grid.sharing.blocks();
     if (cluster > machine.maxClusterSize)
       return exceeds("blocks in a cluster", cluster, machine.name,
                      machine.maxClusterSize);
@@ -32,10 +32,10 @@ public:
     int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
     if (needed > budget.consumer)
       return exceeds("registers per thread", needed,
-                     "each of " + std::to_string(grid.pipeline.warpgroups) +
+                     "each of " + std::to_string(grid.workers.warpgroups) +
                          " warpgroups",
                      budget.consumer);
-    return checkRegisters(registersOfBlock(grid, problem));
+    return checkRegisters(registersOfBlock(grid, budget));
   }
 
   /// Of one block.
@@ -68,13 +68,12 @@ std::optional<std::string> attn::checkFootprint(const Footprint &space,
   if (space.registersPerThread > kMaxRegistersPerThread)
     return Limits::exceeds("registers per thread", space.registersPerThread,
                            "a thread", kMaxRegistersPerThread);
-  for (const Schedule::Launch &launch : schedule.launches()) {
-    RegisterBudget budget = budgetOf(schedule.grids[launch.main], problem);
-    for (size_t i = launch.first; i < launch.end; ++i)
-      if (const Node &grid = schedule.grids[i]; grid.pipeline)
-        if (auto sentence = limits.checkPipeline(grid, budget, problem))
+  for (const Launch &launch : schedule.launches)
+    for (const Grid *grid : launch.grids())
+      if (grid->isPipeline())
+        if (auto sentence =
+                limits.checkPipeline(*grid, budgetOf(launch, problem), problem))
           return sentence;
-  }
   if (space.threads > kMostThreads)
     return Limits::exceeds("threads", space.threads, "a block", kMostThreads);
   if (space.threads > machine.maxThreadsPerSm)

@@ -17,13 +17,28 @@ struct Steps {
   int64_t step[4] = {0, 0, 0, 0};
   int64_t group = 1; ///< blocks among which an axis is shared
 
-  Steps inside(const Node &node, const Problem &problem) const {
+  Steps inside(const verb::Loop &loop) const {
     Steps result = *this;
-    if (node.verb == Verb::grid)
-      result.group = node.pipeline.group;
-    bool isEqualPart = node.verb == Verb::share && node.step == 0;
-    result.step[static_cast<size_t>(node.axis)] =
-        isEqualPart ? equalPart(problem, node.axis, group) : node.step;
+    result.step[static_cast<size_t>(loop.axis)] = loop.step;
+    return result;
+  }
+  Steps inside(const verb::Share &share, const Problem &problem) const {
+    Steps result = *this;
+    result.step[static_cast<size_t>(share.axis)] =
+        share.step ? share.step : equalPart(problem, share.axis, group);
+    return result;
+  }
+  /// In the body of a node that has one.
+  Steps inside(const Node &node, const Problem &problem) const {
+    if (auto *loop = node.as<verb::Loop>())
+      return inside(*loop);
+    auto *share = node.as<verb::Share>();
+    return share ? inside(*share, problem) : *this;
+  }
+  static Steps of(const Grid &grid) {
+    Steps result;
+    result.group = grid.sharing.group;
+    result.step[static_cast<size_t>(grid.axis)] = grid.step;
     return result;
   }
   /// Extent of a tile; a kernel's buffers do not shrink with the problem.
@@ -38,28 +53,14 @@ struct Steps {
 };
 
 bool occupies(const Node &node) {
-  switch (node.verb) {
-  case Verb::hold:
-  case Verb::load:
-  case Verb::stream:
-    return true;
-  case Verb::grid:
-  case Verb::loop:
-  case Verb::share:
-  case Verb::absorb:
-  case Verb::transpose: // a copy of what is counted already
-  case Verb::split:
-  case Verb::multiply:
-  case Verb::softmax:
-  case Verb::weigh:
-  case Verb::differentiate:
-  case Verb::rescale:
-  case Verb::spill:
-  case Verb::reduce:
-  case Verb::store:
-    return false;
-  }
-  return false;
+  using namespace verb;
+  return node.match(
+      [](OneOf<Hold, Load, Stream>) { return true; },
+      // What is rewritten is counted already.
+      [](OneOf<Loop, Share, Absorb, Transpose, Split, Multiply, Softmax, Weigh,
+               Differentiate, Rescale, Spill, Reduce, Store>) {
+        return false;
+      });
 }
 
 } // namespace
@@ -71,14 +72,13 @@ bool occupies(const Node &node) {
 static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
   int64_t held = 0, inner = 0;
   for (const Node &node : body) {
-    if (node.verb == Verb::loop || node.verb == Verb::share)
-      inner = std::max(inner,
-                       peak(node.body, problem, steps.inside(node, problem)));
+    inner = std::max(inner,
+                     peak(bodyOf(node), problem, steps.inside(node, problem)));
     if (!occupies(node))
       continue;
-    Shape shape = shapeOf(node.tensor);
+    Shape shape = shapeOf(tensorOf(node));
     int64_t words = steps.tile(shape.rows, problem, true) *
-                    wordsPerElement(node.tensor, problem);
+                    wordsPerElement(tensorOf(node), problem);
     held += shape.cols ? words * steps.tile(*shape.cols, problem, true) : words;
   }
   return held + inner;
@@ -86,9 +86,8 @@ static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
 
 int64_t attn::peakWords(const Schedule &schedule, const Problem &problem) {
   int64_t most = 0;
-  for (const Node &grid : schedule.grids)
-    most =
-        std::max(most, peak(grid.body, problem, Steps().inside(grid, problem)));
+  for (const Grid *grid : schedule.grids())
+    most = std::max(most, peak(grid->body, problem, Steps::of(*grid)));
   return most;
 }
 
@@ -100,69 +99,77 @@ namespace {
 
 class Space {
 public:
-  Space(const Problem &problem, const Node &grid)
-      : problem(problem), owned(grid.axis), warps(grid.warps / grid.across),
-        across(grid.across), isOfProducts(grid.isOfProducts) {}
+  Space(const Problem &problem, const Grid &grid)
+      : problem(problem), owned(grid.axis), across(grid.workers.across),
+        warps(grid.workers.warps / across),
+        isOfProducts(grid.workers.isOfProducts) {}
 
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
     int64_t held = 0, inner = 0;
-    for (const Node &node : nodes) {
-      switch (node.verb) {
-      case Verb::loop:
-      case Verb::share:
-        inner = std::max(
-            inner, body(node.body, steps.inside(node, problem), node.stages));
-        break;
-      case Verb::hold:
-      case Verb::load:
-      case Verb::stream:
-        if (node.level == Level::Registers)
-          held += heldRegisters(node.tensor, steps);
-        else
-          buffer(node, steps, node.verb == Verb::stream ? stages : 1);
-        break;
-      case Verb::store:
-        stage(node, steps);
-        break;
-      case Verb::multiply:
-        operands(node, steps);
-        break;
-      case Verb::softmax:
-        // P, in 16 bits, comes to be beside the scores it is made of; what
-        // goes elsewhere leaves piece by piece.
-        if (!leaves(nodes, Tensor::P))
-          held += weightRegisters(node.tensor, steps);
-        if (across > 1)
-          exchange(steps);
-        break;
-      case Verb::weigh:
-      case Verb::differentiate:
-        if (!isOfProducts)
-          held += weightRegisters(node.tensor, steps);
-        break;
-      case Verb::absorb:
-        if (isOfProducts) // to where the sum is held
-          break;
-        // In 16 bits, and the next one on its way; a sum is all there at once.
-        if (node.tensor == Tensor::P || node.wholeRows > 0)
-          held += registers(node.tensor, steps);
-        break;
-      case Verb::grid:
-      case Verb::transpose: // of pipelines only
-      case Verb::split:
-      case Verb::rescale:
-      case Verb::reduce:
-        break;
-      case Verb::spill:
-        if (node.partColumns > 0) {
-          SplittingSpace space = splittingSpace(node, problem);
-          buffers.push_back(space.smemBytes);
-          operandRegisters = std::max(operandRegisters, space.registers);
-        }
-        break;
-      }
-    }
+    for (const Node &node : nodes)
+      node.match(
+          [&](const verb::Loop &loop) {
+            inner = std::max(inner,
+                             body(loop.body, steps.inside(loop), loop.stages));
+          },
+          [&](const verb::Share &share) {
+            inner = std::max(inner,
+                             body(share.body, steps.inside(share, problem), 1));
+          },
+          [&](const verb::Hold &hold) {
+            if (hold.level == Level::Registers)
+              held += heldRegisters(hold.tensor, steps);
+            else
+              buffer(hold.tensor, steps, 1);
+          },
+          [&](const verb::Load &load) {
+            if (load.level == Level::Registers)
+              held += heldRegisters(load.tensor, steps);
+            else
+              place(load.tensor, steps);
+          },
+          [&](const verb::Stream &stream) {
+            if (stream.level == Level::Registers)
+              held += heldRegisters(stream.tensor, steps);
+            else
+              buffer(stream.tensor, steps, stages);
+          },
+          [&](const verb::Store &store) { stage(store, steps); },
+          [&](const verb::Multiply &product) { operands(product, steps); },
+          [&](const verb::Softmax &softmax) {
+            // P, in 16 bits, comes to be beside the scores it is made of; what
+            // goes elsewhere leaves piece by piece.
+            if (!leaves(nodes, Tensor::P))
+              held += weightRegisters(softmax.tensor, steps);
+            if (across > 1)
+              exchange(steps);
+          },
+          [&](const verb::Weigh &weigh) {
+            if (!isOfProducts)
+              held += weightRegisters(weigh.tensor, steps);
+          },
+          [&](const verb::Differentiate &gradient) {
+            if (!isOfProducts)
+              held += weightRegisters(gradient.tensor, steps);
+          },
+          [&](const verb::Absorb &absorb) {
+            // Of products, to where the sum is held.  Else in 16 bits, and the
+            // next one on its way; a sum is all there at once.
+            if (!isOfProducts &&
+                (absorb.tensor == Tensor::P || absorb.scratch.wholeRows > 0))
+              held += registers(absorb.tensor, steps);
+          },
+          [&](const verb::Spill &spill) {
+            if (spill.scratch.partColumns == 0)
+              return;
+            SplittingSpace space = splittingSpace(node, problem);
+            buffers.push_back(space.smemBytes);
+            operandRegisters = std::max(operandRegisters, space.registers);
+          },
+          // The first two are verbs of pipelines only.
+          [](verb::OneOf<verb::Transpose, verb::Split, verb::Rescale,
+                         verb::Reduce>) {});
     return held + inner;
   }
 
@@ -177,9 +184,9 @@ public:
 
 private:
   const Problem &problem;
-  Axis owned;    ///< rows of the grid's tiles, which are dealt out to warps
-  int64_t warps; ///< that have rows of their own
+  Axis owned; ///< rows of the grid's tiles, which are dealt out to warps
   int64_t across;
+  int64_t warps; ///< that have rows of their own
   bool isOfProducts;
   /// A result is staged where an input of its shape was; else the first
   /// resident input and the staged result share a place.
@@ -206,17 +213,26 @@ private:
     return rows * smemPitch(cols, size, isStaggered);
   }
 
-  void buffer(const Node &node, const Steps &steps, int64_t count) {
-    constexpr size_t factors = 2; // of a product; all others go where they went
-    if (isOfProducts && buffers.size() == factors)
+  /// Whether it is no buffer of its own: of products two factors have one, and
+  /// all others go where they went.
+  bool isReused() const {
+    constexpr size_t factors = 2;
+    return isOfProducts && buffers.size() == factors;
+  }
+
+  void buffer(Tensor tensor, const Steps &steps, int64_t count) {
+    if (!isReused())
+      buffers.push_back(count * tileBytes(tensor, steps));
+  }
+
+  void place(Tensor tensor, const Steps &steps) {
+    if (isReused())
       return;
-    int64_t bytes = count * tileBytes(node.tensor, steps);
-    if (node.verb == Verb::load)
-      loaded.push_back(node.tensor);
-    if (node.verb == Verb::load && resident == 0)
-      resident = bytes;
+    loaded.push_back(tensor);
+    if (resident == 0)
+      resident = tileBytes(tensor, steps);
     else
-      buffers.push_back(bytes);
+      buffers.push_back(tileBytes(tensor, steps));
   }
 
   /// A statistic of all rows from each of the warps that have the same ones.
@@ -226,7 +242,7 @@ private:
     buffers.push_back(across * smemPitch(rows, valueBytes));
   }
 
-  void stage(const Node &node, Steps steps) {
+  void stage(const verb::Store &node, Steps steps) {
     Shape shape = shapeOf(node.tensor);
     std::optional<Axis> axis = shape.cols;
     if (!axis || node.isDirect)
@@ -234,15 +250,16 @@ private:
     for (Tensor input : loaded)
       if (shapeOf(input).rows == shape.rows && shapeOf(input).cols == axis)
         return;
-    if (node.step)
-      steps.step[static_cast<size_t>(*axis)] = node.step;
+    if (node.atOnce)
+      steps.step[static_cast<size_t>(*axis)] = node.atOnce;
     staging = std::max(staging, tileBytes(node.tensor, steps));
   }
 
   static bool leaves(const Body &nodes, Tensor tensor) {
     return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
-      bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
-      return (node.verb == Verb::spill || isHeld) && node.tensor == tensor;
+      auto *hold = node.as<verb::Hold>();
+      bool isHeld = hold && hold->level == Level::Smem;
+      return (node.is<verb::Spill>() || isHeld) && tensorOf(node) == tensor;
     });
   }
 
@@ -298,14 +315,14 @@ private:
   static constexpr int64_t kPartColumns = 32;
 
   /// What a product of a step contracts.
-  int64_t depthOf(const Node &product, const Steps &steps) const {
+  int64_t depthOf(const verb::Multiply &product, const Steps &steps) const {
     Shape a = shapeOf(product.a);
     bool ownsRows = hasAxis(product.tensor, a.rows);
     return tileOf(ownsRows ? *a.cols : a.rows, steps);
   }
 
   /// A step of 16 along the depth: the rows of a, and of b what is in flight.
-  void operands(const Node &node, const Steps &steps) {
+  void operands(const verb::Multiply &node, const Steps &steps) {
     multiplies = true;
     int64_t cols = tileOf(columnsOf(node.tensor), steps);
     bool isSplit = productsPerProduct(problem) > 1;
@@ -330,8 +347,8 @@ private:
 /// Whether a block passes something on to itself through scratch memory.
 static bool hasPlaces(const Body &body) {
   return std::any_of(body.begin(), body.end(), [](const Node &node) {
-    return (node.verb == Verb::absorb && node.slots > 0) ||
-           hasPlaces(node.body);
+    return (node.is<verb::Absorb>() && scratchOf(node).slots > 0) ||
+           hasPlaces(bodyOf(node));
   });
 }
 
@@ -343,21 +360,31 @@ static bool hasPlaces(const Body &body) {
 static constexpr int64_t kSplitWindowRegisters = 12;
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
 
-Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
+Footprint attn::launchFootprint(const Launch &launch, const Problem &problem,
+                                const Machine &machine) {
+  if (launch.main.isPipeline())
+    return pipelineFootprint(launch.main, budgetOf(launch, problem), problem,
+                             machine);
+  return gridFootprint(launch.main, problem, machine);
+}
+
+Footprint attn::gridFootprint(const Grid &grid, const Problem &problem,
                               const Machine &machine) {
-  if (grid.pipeline)
-    return pipelineFootprint(grid, problem, machine);
+  if (grid.isPipeline())
+    return pipelineFootprint(grid, budgetOf(grid, problem), problem, machine);
   Space space(problem, grid);
   Footprint result;
-  int64_t held = space.body(grid.body, Steps().inside(grid, problem), 1);
+  int64_t held = space.body(grid.body, Steps::of(grid), 1);
   result.smemBytes = space.smemBytes();
-  result.threads = grid.warps * 32;
+  result.threads = grid.workers.warps * 32;
   result.registersPerThread = kBaseRegisters + held + space.operandRegisters;
   if (hasPlaces(grid.body))
-    result.registersPerThread +=
-        kPlaceRegisters + kPlaceRegistersPerRow * grid.step / grid.warps;
+    result.registersPerThread += kPlaceRegisters + kPlaceRegistersPerRow *
+                                                       grid.step /
+                                                       grid.workers.warps;
   bool hasSplitFactors = productsPerProduct(problem) > 1 && space.multiplies;
-  if (problem.mask.hidesBefore() && hasSplitFactors && !grid.isOfProducts &&
+  if (problem.mask.hidesBefore() && hasSplitFactors &&
+      !grid.workers.isOfProducts &&
       result.registersPerThread >
           kMaxRegistersPerThread - kSplitWindowRegisters)
     result.registersPerThread += kSplitWindowRegisters;
@@ -372,15 +399,14 @@ Footprint attn::gridFootprint(const Node &grid, const Problem &problem,
   int64_t warpsPerSm = kSchedulersPerSm * (machine.registersPerSm /
                                            kSchedulersPerSm / registersPerWarp);
   int64_t smem = result.smemBytes + machine.smemBytesReservedPerBlock();
-  result.blocksPerSm = std::min({warpsPerSm / grid.warps,
+  result.blocksPerSm = std::min({warpsPerSm / grid.workers.warps,
                                  machine.maxThreadsPerSm / result.threads,
                                  machine.maxBlocksPerSm});
   if (smem > 0)
     result.blocksPerSm =
         std::min(result.blocksPerSm, machine.smemBytesPerSm / smem);
   // No more than have places in all scratch that a plan may have.
-  int64_t places =
-      machine.sms * placesOf(grid.body, problem, Steps().inside(grid, problem));
+  int64_t places = machine.sms * placesOf(grid.body, problem, Steps::of(grid));
   if (places > 0 && places <= kMostScratchBytes)
     result.blocksPerSm =
         std::min(result.blocksPerSm, kMostScratchBytes / places);
@@ -404,8 +430,8 @@ struct Scratch {
 /// Whether what is spilled is there for a round: scores and, of a strip of
 /// queries, what belongs to them.
 static bool isOfRound(const Node &node, const Rounds &rounds) {
-  return shapeOf(node.tensor).cols == Axis::Key ||
-         (rounds.axis == Axis::Query && !shapeOf(node.tensor).cols);
+  return shapeOf(tensorOf(node)).cols == Axis::Key ||
+         (rounds.axis == Axis::Query && !shapeOf(tensorOf(node)).cols);
 }
 
 /// Scratch is laid out whole, as if nothing were masked: one place per query
@@ -414,18 +440,19 @@ static void addScratch(Scratch &scratch, const Body &body,
                        const Problem &problem, const Rounds &rounds,
                        Steps steps) {
   for (const Node &node : body) {
-    if (node.verb == Verb::loop || node.verb == Verb::share)
-      addScratch(scratch, node.body, problem, rounds,
-                 steps.inside(node, problem));
-    if (node.verb != Verb::spill || node.slots > 0 || node.isKept)
+    addScratch(scratch, bodyOf(node), problem, rounds,
+               steps.inside(node, problem));
+    auto *spill = node.as<verb::Spill>();
+    if (!spill || spill->scratch.slots > 0 || spill->scratch.isKept)
       continue;
-    Shape shape = shapeOf(node.tensor);
-    if (isInput(node.tensor, problem)) {
+    Shape shape = shapeOf(tensorOf(node));
+    if (isInput(tensorOf(node), problem)) {
       scratch.ofParts += partsBytes(node, problem);
       continue;
     }
-    int64_t rows = node.wholeRows ? roundUp(problem.queries, node.wholeRows)
-                                  : problem.queries;
+    int64_t rows = spill->scratch.wholeRows
+                       ? roundUp(problem.queries, spill->scratch.wholeRows)
+                       : problem.queries;
     if (rounds && isOfRound(node, rounds)) {
       Launches launches;
       launches.rounds = rounds;
@@ -438,7 +465,8 @@ static void addScratch(Scratch &scratch, const Body &body,
                          bytesMoved(node, problem);
       continue;
     }
-    if (node.isBetween) { // strips, if there are several: places of whole tiles
+    if (spill->isBetween) { // strips, if there are several: places of whole
+                            // tiles
       rows = roundUp(problem.queries, kProductRows);
       int64_t step = steps.step[static_cast<size_t>(*shape.cols)];
       int64_t columns = roundUp(extent(problem, *shape.cols), step);
@@ -464,11 +492,11 @@ static void addScratch(Scratch &scratch, const Body &body,
 static int64_t sumBytes(const Body &body, const Problem &problem) {
   int64_t bytes = 0;
   for (const Node &node : body)
-    bytes += node.verb == Verb::reduce
-                 ? roundUp(problem.queries, node.wholeRows) *
+    bytes += node.is<verb::Reduce>()
+                 ? roundUp(problem.queries, scratchOf(node).wholeRows) *
                        paddedColumns(node, problem.headDim, problem) *
                        bytesMoved(node, problem)
-                 : sumBytes(node.body, problem);
+                 : sumBytes(bodyOf(node), problem);
   return bytes;
 }
 
@@ -476,32 +504,39 @@ static int64_t sumBytes(const Body &body, const Problem &problem) {
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps) {
   int64_t bytes = 0;
   for (const Node &node : body) {
-    if (node.verb == Verb::loop || node.verb == Verb::share)
-      bytes += placesOf(node.body, problem, steps.inside(node, problem));
-    bool isPlace = node.verb == Verb::spill || node.verb == Verb::reduce;
+    bytes += placesOf(bodyOf(node), problem, steps.inside(node, problem));
+    bool isPlace = node.is<verb::Spill>() || node.is<verb::Reduce>();
     int64_t keys = steps.step[static_cast<size_t>(Axis::Key)];
-    if (!isPlace || (node.isBetween && problem.keys <= keys)) // of one step
+    if (!isPlace || (isBetween(node) && problem.keys <= keys)) // of one step
       continue;
-    Shape shape = shapeOf(node.tensor);
+    Shape shape = shapeOf(tensorOf(node));
     int64_t cols = kThreadsPerRow;
     if (shape.cols == Axis::HeadDimV) { // a place for all columns
       int64_t tile = steps.tile(Axis::HeadDimV, problem, false);
-      cols =
-          ceilDiv(problem.headDimV, tile) * padded(node.tensor, tile, problem);
+      cols = ceilDiv(problem.headDimV, tile) *
+             padded(tensorOf(node), tile, problem);
     } else if (shape.cols) {
       cols = steps.tile(*shape.cols, problem, false);
     }
-    bytes += node.slots * steps.tile(shape.rows, problem, false) * cols *
-             bytesMoved(node, problem);
+    bytes += scratchOf(node).slots * steps.tile(shape.rows, problem, false) *
+             cols * bytesMoved(node, problem);
   }
   return bytes;
 }
 
 /// Blocks that run at once: whole sets of those that work together.
-static int64_t blocksAtOnce(const Node &grid, const Footprint &space,
+static int64_t blocksAtOnce(const Grid &grid, const Footprint &space,
                             const Machine &machine) {
-  int64_t together = grid.pipeline.blocks();
+  int64_t together = grid.sharing.blocks();
   return machine.sms * space.blocksPerSm / together * together;
+}
+
+/// The grid behind the main one of a launch, in the same one or in the next.
+static const Grid &gridBehind(const Schedule &schedule, size_t launch) {
+  if (!schedule.launches[launch].beside.empty())
+    return schedule.launches[launch].beside.front();
+  const Launch &next = schedule.launches[launch + 1];
+  return next.before.empty() ? next.main : next.before.front();
 }
 
 Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
@@ -510,30 +545,27 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   most.blocksPerSm = machine.maxBlocksPerSm;
   int64_t places = 0;
   Scratch ofHead;
-  for (size_t i = 0; i < schedule.grids.size(); ++i) {
-    const Node &grid = schedule.grids[i];
-    auto addRows = [&](int64_t bytes) {
-      ofHead.all += bytes, ofHead.ofRows += bytes;
-    };
-    Steps inside = Steps().inside(grid, problem);
-    if (schedule.isBeside(i) || schedule.isBefore(i)) { // by blocks of another
-      addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
-      continue;
-    }
-    addRows(flagBytes(grid, problem));
-    if (grid.pipeline.isOrdered || grid.pipeline.firstStores) // strips behind
-      addRows(countBytes(schedule.grids[i + 1], problem));
-    if (grid.pipeline.firstStores)
+  auto addRows = [&](int64_t bytes) {
+    ofHead.all += bytes, ofHead.ofRows += bytes;
+  };
+  for (const Grid *grid : schedule.grids())
+    addScratch(ofHead, grid->body, problem, schedule.rounds, Steps::of(*grid));
+  for (size_t i = 0; i < schedule.launches.size(); ++i) {
+    const Launch &launch = schedule.launches[i];
+    const Grid &grid = launch.main;
+    addRows(flagBytes(launch, problem));
+    if (grid.order.isOrdered || grid.order.firstStores) // strips behind
+      addRows(countBytes(gridBehind(schedule, i), problem));
+    if (grid.order.firstStores)
       addRows(sumBytes(grid.body, problem));
-    Footprint one = gridFootprint(grid, problem, machine);
+    Footprint one = launchFootprint(launch, problem, machine);
     most.smemBytes = std::max(most.smemBytes, one.smemBytes);
     most.registersPerThread =
         std::max(most.registersPerThread, one.registersPerThread);
     most.threads = std::max(most.threads, one.threads);
     most.blocksPerSm = std::min(most.blocksPerSm, one.blocksPerSm);
-    addScratch(ofHead, grid.body, problem, schedule.rounds, inside);
-    places +=
-        placesOf(grid.body, problem, inside) * blocksAtOnce(grid, one, machine);
+    places += placesOf(grid.body, problem, Steps::of(grid)) *
+              blocksAtOnce(grid, one, machine);
   }
   int64_t heads = problem.batch * problem.heads;
   most.stripScratchBytes = ofHead.ofStrip;

@@ -11,7 +11,7 @@ using namespace attn;
 
 int64_t attn::partsBytes(const Node &node, const Problem &problem) {
   constexpr int64_t exponentBytes = 4;
-  Shape shape = shapeOf(node.tensor);
+  Shape shape = shapeOf(tensorOf(node));
   int64_t heads = shape.rows == Axis::Key ? problem.kvHeads : problem.heads;
   int64_t rows = extent(problem, shape.rows);
   int64_t columns = columnsMoved(node, extent(problem, *shape.cols));
@@ -25,7 +25,7 @@ SplittingSpace attn::splittingSpace(const Node &node, const Problem &problem) {
   constexpr int64_t numbers = 16, numberBytes = 4;
   constexpr int64_t mostHeld = 384, columnsOfRegister = 2, pieces = 24;
   int64_t columns =
-      columnsMoved(node, extent(problem, *shapeOf(node.tensor).cols));
+      columnsMoved(node, extent(problem, *shapeOf(tensorOf(node)).cols));
   return {smemPitch(numbers, numberBytes),
           std::min(columns, mostHeld) / columnsOfRegister + pieces};
 }

@@ -83,40 +83,47 @@ Staging attn::stagingOf(int64_t stages, int64_t width, int64_t smemBytes) {
   return {slots, kPanelColumns};
 }
 
-static bool has(const Body &body, Verb verb) {
-  return std::any_of(body.begin(), body.end(), [&](const Node &node) {
-    return node.verb == verb || has(node.body, verb);
+template <typename Verb> static bool has(const Body &body) {
+  return std::any_of(body.begin(), body.end(), [](const Node &node) {
+    return node.is<Verb>() || has<Verb>(bodyOf(node));
   });
 }
 
-static bool isSplit(const Node &grid, const Problem &problem) {
-  return needsSplit(problem) && has(grid.body, Verb::split);
+static bool isSplit(const Grid &grid, const Problem &problem) {
+  return needsSplit(problem) && has<verb::Split>(grid.body);
 }
 
-RegisterBudget attn::budgetOf(const Node &grid, const Problem &problem) {
-  bool transposes = needsTranspose(problem) && has(grid.body, Verb::transpose);
+static RegisterBudget budget(const Grid &grid, const Problem &problem,
+                             bool isMerged) {
+  bool transposes = needsTranspose(problem) && has<verb::Transpose>(grid.body);
   bool drawsBlocks =
-      grid.pipeline.width > 0 && problem.direction == Direction::forward;
-  return registerBudget(grid.pipeline.warpgroups, transposes || drawsBlocks,
-                        isSplit(grid, problem),
-                        grid.pipeline.width > 0 && grid.pipeline.hasBeside);
+      grid.workers.isOfProducts && problem.direction == Direction::forward;
+  return registerBudget(grid.workers.warpgroups, transposes || drawsBlocks,
+                        isSplit(grid, problem), isMerged);
+}
+
+RegisterBudget attn::budgetOf(const Grid &grid, const Problem &problem) {
+  return budget(grid, problem, /*isMerged=*/false);
+}
+
+RegisterBudget attn::budgetOf(const Launch &launch, const Problem &problem) {
+  return budget(launch.main, problem, launch.isMerged());
 }
 
 /// Of a count or a flag.
 static constexpr int64_t kWordBytes = 4;
 
-int64_t attn::countBytes(const Node &grid, const Problem &problem) {
+int64_t attn::countBytes(const Grid &grid, const Problem &problem) {
   int64_t rows = extent(problem, grid.axis);
   for (const Node &node : grid.body)
-    if (node.wholeRows > 0)
-      rows = roundUp(rows, node.wholeRows);
+    if (int64_t whole = scratchOf(node).wholeRows)
+      rows = roundUp(rows, whole);
   return ceilDiv(rows, grid.step) * kWordBytes;
 }
 
-int64_t attn::flagBytes(const Node &grid, const Problem &problem) {
+int64_t attn::flagBytes(const Launch &launch, const Problem &problem) {
   constexpr int64_t stripRows = 64, stripBytes = 2 * kWordBytes;
-  bool isMerged = grid.pipeline.width > 0 && grid.pipeline.hasBeside;
-  return isMerged && problem.direction == Direction::backward
+  return launch.isMerged() && problem.direction == Direction::backward
              ? ceilDiv(problem.queries, stripRows) * stripBytes
              : 0;
 }
@@ -145,31 +152,30 @@ namespace {
 
 class PipelineSpace {
 public:
-  PipelineSpace(const Node &grid, const Problem &problem,
+  PipelineSpace(const Grid &grid, const Problem &problem,
                 int64_t smemBytesPerBlock)
       : registers(grid.axis == Axis::Key ? kBaseRegistersOfGradients
                                          : kBaseRegistersOfConsumer),
-        owned(grid.axis), rows(grid.step), across(grid.across),
-        how(grid.pipeline), problem(problem),
-        isSplit(::isSplit(grid, problem)) {
+        owned(grid.axis), rows(grid.step), across(grid.workers.across),
+        how(grid), problem(problem), isSplit(::isSplit(grid, problem)) {
     Steps steps;
     (owned == Axis::Key ? steps.key : steps.query) = grid.step;
     registers += body(grid.body, steps, 1);
-    if (how.units > 0) {
-      buffers += how.units * kUnitBytes;
-      rings.push_back(how.units);
+    if (how.sharing.units > 0) {
+      buffers += how.sharing.units * kUnitBytes;
+      rings.push_back(how.sharing.units);
     }
-    if (how.width > 0) {
-      panels(pairs * pairBytes(how.width));
+    if (how.workers.isOfProducts) {
+      panels(pairs * pairBytes(how.sharing.width));
       rings.push_back(pairs);
       if (leavesStaged(grid.body)) {
-        Staging own = stagingOf(pairs, how.width, smemBytesPerBlock);
-        rings.push_back(how.warpgroups * own.slots);
+        Staging own = stagingOf(pairs, how.sharing.width, smemBytesPerBlock);
+        rings.push_back(how.workers.warpgroups * own.slots);
         staging = kProductRows * own.slots * own.columns * factorBytes();
       }
     }
-    if (how.group > 1 || how.reusesPlaces)
-      rings.push_back(how.warpgroups);
+    if (how.sharing.group > 1 || how.sharing.reusesPlaces)
+      rings.push_back(how.workers.warpgroups);
     if (isSplit && problem.mask.hidesBefore())
       registers += kWindowRegisters;
     if (isSplit) {
@@ -194,11 +200,18 @@ private:
   /// Of the loops around; 0 where none cuts the axis.
   struct Steps {
     int64_t query = 0, key = 0, headDim = 0, headDimV = 0;
+
+    void set(Axis axis, int64_t step) {
+      (axis == Axis::Query     ? query
+       : axis == Axis::Key     ? key
+       : axis == Axis::HeadDim ? headDim
+                               : headDimV) = step;
+    }
   };
 
   Axis owned;           ///< rows of the grid's tiles
   int64_t rows, across; ///< of a tile
-  const Pipeline &how;
+  const Crew &how;
   const Problem &problem;
   bool isSplit; ///< factors are parts
   int64_t keys = 0;
@@ -213,18 +226,18 @@ private:
   /// with the low word of LSE, where it has one.
   int64_t wordsAtOnce(Tensor tensor) const {
     int64_t words = wordsPerElement(tensor, problem);
-    bool isOfProducts = how.width > 0;
+    bool isOfProducts = how.workers.isOfProducts;
     return isOfProducts && problem.lseLow ? words - 1 : words;
   }
 
   int64_t columns(Tensor tensor, Steps steps) const {
     Axis axis = *shapeOf(tensor).cols;
-    if (how.group > 1 && axis == Axis::HeadDimV)
-      return equalPart(problem, axis, how.group);
+    if (how.sharing.group > 1 && axis == Axis::HeadDimV)
+      return equalPart(problem, axis, how.sharing.group);
     if (axis == Axis::Key)
       return steps.key;
     int64_t step = axis == Axis::HeadDim ? steps.headDim : steps.headDimV;
-    if (how.width > 0 && step > 0)
+    if (how.workers.isOfProducts && step > 0)
       return step;
     int64_t whole = padded(tensor, extent(problem, axis), problem);
     return step > 0 ? std::min(step, whole) : whole;
@@ -248,10 +261,11 @@ private:
 
   static bool leavesStaged(const Body &nodes) {
     return std::any_of(nodes.begin(), nodes.end(), [](const Node &node) {
-      bool isStore = node.verb == Verb::store && !node.isDirect &&
-                     shapeOf(node.tensor).cols;
-      bool isSpill = node.verb == Verb::spill && node.level == Level::Smem;
-      return isStore || isSpill || leavesStaged(node.body);
+      auto *store = node.as<verb::Store>();
+      auto *spill = node.as<verb::Spill>();
+      bool isStore = store && !store->isDirect && shapeOf(store->tensor).cols;
+      return isStore || (spill && spill->isStaged) ||
+             leavesStaged(bodyOf(node));
     });
   }
 
@@ -275,12 +289,12 @@ private:
 
   /// Registers of an accumulator: 64 rows, or what a warpgroup has of all.
   int64_t accumulator(const Node &node, Steps steps) const {
-    if (!isStreamed(node.tensor))
-      return roundUp(fragmentColumns(node.tensor, steps), 8) / 2;
-    int64_t elements =
-        rowsOf(node.tensor, steps) *
-        paddedColumns(node, columns(node.tensor, steps), problem);
-    return elements / how.warpgroups / (2 * kWarpgroupRows);
+    Tensor tensor = tensorOf(node);
+    if (!isStreamed(tensor))
+      return roundUp(fragmentColumns(tensor, steps), 8) / 2;
+    int64_t elements = rowsOf(tensor, steps) *
+                       paddedColumns(node, columns(tensor, steps), problem);
+    return elements / how.workers.warpgroups / (2 * kWarpgroupRows);
   }
 
   /// Registers of a left factor, two elements in one.
@@ -297,15 +311,14 @@ private:
            8;
   }
 
-  void ring(const Node &node, int64_t stages, Steps steps) {
-    int64_t rows = rowsOf(node.tensor, steps);
-    if (!shapeOf(node.tensor).cols) {
-      buffers +=
-          stages * smemPitch(rows, bytesPerElement(node.tensor, problem));
+  void ring(Tensor tensor, Columns some, int64_t stages, Steps steps) {
+    int64_t rows = rowsOf(tensor, steps);
+    if (!shapeOf(tensor).cols) {
+      buffers += stages * smemPitch(rows, bytesPerElement(tensor, problem));
       return;
     }
-    int64_t cols = columnsOf(node, columns(node.tensor, steps));
-    panels(stages * panelBytes(node.tensor, rows, cols));
+    int64_t cols = some.of(columns(tensor, steps));
+    panels(stages * panelBytes(tensor, rows, cols));
     rings.push_back(stages);
   }
 
@@ -319,162 +332,175 @@ private:
     return panelBytes(tensor, rowsOf(tensor, steps), columns(tensor, steps));
   }
 
-  void place(const Node &node, Steps steps) {
+  void place(Tensor tensor, Steps steps) {
     if (loaded.empty())
-      firstPlace = tileBytes(node.tensor, steps);
-    loaded.push_back(node.tensor);
+      firstPlace = tileBytes(tensor, steps);
+    loaded.push_back(tensor);
   }
 
   /// The first place grows to hold what is stored, if there is no better one.
-  void reuse(const Node &node, Steps steps) {
-    Shape shape = shapeOf(node.tensor);
+  void reuse(Tensor tensor, Steps steps) {
+    Shape shape = shapeOf(tensor);
     for (Tensor input : loaded)
       if (shapeOf(input).rows == shape.rows &&
           shapeOf(input).cols == shape.cols)
         return;
-    int64_t more = tileBytes(node.tensor, steps) - firstPlace;
+    int64_t more = tileBytes(tensor, steps) - firstPlace;
     buffers += std::max<int64_t>(0, more);
   }
 
   static bool leaves(const Body &nodes, Tensor tensor) {
     return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
-      bool isHeld = node.verb == Verb::hold && node.level == Level::Smem;
-      return (node.verb == Verb::spill || isHeld) && node.tensor == tensor;
+      auto *hold = node.as<verb::Hold>();
+      bool isHeld = hold && hold->level == Level::Smem;
+      return (node.is<verb::Spill>() || isHeld) && tensorOf(node) == tensor;
     });
   }
 
   static bool holds(const Body &nodes, Tensor tensor) {
     return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
-      return node.verb == Verb::hold && node.tensor == tensor;
+      return node.is<verb::Hold>() && tensorOf(node) == tensor;
     });
   }
 
   /// Sums of a warpgroup, that the copy engine adds to those in slow memory.
   void added(const Node &node, Steps steps) {
     int64_t columns =
-        paddedColumns(node, this->columns(node.tensor, steps), problem) /
-        std::max<int64_t>(1, node.columnGroups);
+        paddedColumns(node, this->columns(tensorOf(node), steps), problem) /
+        std::max<int64_t>(1, columnGroupsOf(node));
     int64_t panels = ceilDiv(columns * bytesMoved(node, problem), kPanelBytes);
     staging = std::max(staging, panels * rows * kPanelBytes);
-    rings.push_back(how.warpgroups);
+    rings.push_back(how.workers.warpgroups);
+  }
+
+  /// Of an accumulator or weights; what is held in shared memory has a buffer.
+  int64_t heldRegisters(const verb::Hold &hold, const Body &nodes,
+                        Steps steps) {
+    Tensor tensor = hold.tensor;
+    if (hold.level == Level::Smem) {
+      panels(hold.buffers *
+             panelBytes(tensor, rowsOf(tensor, steps), columns(tensor, steps)));
+      return 0;
+    }
+    // dP is where S was, if there was one.
+    if (how.workers.isOfProducts && tensor == Tensor::GradP &&
+        holds(nodes, Tensor::S))
+      return 0;
+    if (tensor == Tensor::P)
+      return weights(hold.columns.count);
+    return shapeOf(tensor).cols ? accumulator(hold, steps) : 0;
+  }
+
+  void stored(const verb::Store &store, Steps steps) {
+    if (how.workers.isOfProducts)
+      return;
+    if (how.sharing.reusesPlaces)
+      reuse(store.tensor, steps);
+    else if (shapeOf(store.tensor).cols && !store.isDirect)
+      staging = std::max(
+          staging, panelBytes(store.tensor, rows,
+                              store.atOnce ? store.atOnce
+                                           : columns(store.tensor, steps)));
+  }
+
+  /// A sum beside what it is added to, and that of rows with the same rows.
+  int64_t productRegisters(const verb::Multiply &product, const Node &node,
+                           Steps steps) const {
+    int64_t held = 0;
+    if (isSplit && product.tensor == Tensor::O)
+      held += std::min(kSumColumns, columns(product.tensor, steps)) / 2;
+    if (how.workers.isOfProducts && needsSplit(problem))
+      held += accumulator(node, steps);
+    if (!shapeOf(product.tensor).cols)
+      held += kWarpgroupRows / 2;
+    return held;
   }
 
   /// Returns the registers that live in the body at once.
   int64_t body(const Body &nodes, Steps steps, int64_t stages) {
     int64_t held = 0, inner = 0, behind = 0;
-    for (const Node &node : nodes) {
-      switch (node.verb) {
-      case Verb::loop:
-      case Verb::share: {
-        Steps inside = steps;
-        if (node.axis == Axis::Query)
-          inside.query = node.step;
-        if (node.axis == Axis::Key)
-          inside.key = node.step;
-        if (node.axis == Axis::HeadDim)
-          inside.headDim = node.step;
-        if (node.axis == Axis::HeadDimV)
-          inside.headDimV = node.step;
-        pairs = std::max(pairs, node.stages);
-        keys = inside.key;
-        inner = std::max(inner, body(node.body, inside, node.stages));
-        break;
-      }
-      case Verb::load:
-        if (node.level == Level::Registers) { // of rows, 16 a warp
-          held += kRowsOfThread * wordsAtOnce(node.tensor);
-          break;
-        }
-        ring(node, node.stages, steps);
-        place(node, steps);
-        break;
-      case Verb::stream:
-        if (how.units == 0 && how.width == 0)
-          ring(node, node.depth ? node.depth : stages, steps);
-        break;
-      case Verb::split: // takes the place of what is counted already
-        break;
-      case Verb::transpose:
-        if (needsTranspose(problem))
-          transposedRing(node.tensor, stages, steps);
-        break;
-      case Verb::hold:
-        if (node.level == Level::Smem)
-          panels(node.stages * panelBytes(node.tensor,
-                                          rowsOf(node.tensor, steps),
-                                          columns(node.tensor, steps)));
-        else if (how.width > 0 && node.tensor == Tensor::GradP)
-          // Where S was, if there was one.
-          held += holds(nodes, Tensor::S) ? 0 : accumulator(node, steps);
-        else if (node.tensor == Tensor::P)
-          held += weights(node.columns);
-        else if (isStreamed(node.tensor)) // when scores are no longer needed
-          behind = accumulator(node, steps) + halves(Tensor::GradS, steps);
-        else if (shapeOf(node.tensor).cols)
-          held += accumulator(node, steps);
-        break;
-      case Verb::weigh: // P in 16 bits, while dP comes to be
-        if (how.overlaps || how.width > 0)
-          held += halves(Tensor::P, steps);
-        break;
-      case Verb::differentiate:
-        // dS takes the place of dP.  D of the queries: two of eight columns.
-        if (owned == Axis::Key)
-          held += halves(Tensor::P, steps);
-        break;
-      case Verb::softmax:
-        // P, in the type of V, while the next scores come to be; what is
-        // spilled leaves piece by piece, and what is held takes the place of S.
-        if (!leaves(nodes, Tensor::P) && !holds(nodes, Tensor::P))
-          held += weights(columns(node.tensor, steps));
-        break;
-      case Verb::absorb:
-        // One beside the next; sums go on as accumulators.
-        if (shapeOf(node.tensor).cols && !node.isBetween)
-          held += 2 * columns(node.tensor, steps) / 4;
-        break;
-      case Verb::store:
-        if (how.width > 0)
-          break;
-        if (how.reusesPlaces)
-          reuse(node, steps);
-        else if (shapeOf(node.tensor).cols && !node.isDirect)
-          staging = std::max(
-              staging,
-              panelBytes(node.tensor, rows,
-                         node.step ? node.step : columns(node.tensor, steps)));
-        break;
-      case Verb::reduce:
-        added(node, steps);
-        break;
-      case Verb::multiply: // a sum beside what it is added to
-        if (isSplit && node.tensor == Tensor::O)
-          held += std::min(kSumColumns, columns(node.tensor, steps)) / 2;
-        if (how.width > 0 && needsSplit(problem))
-          held += accumulator(node, steps);
-        if (!shapeOf(node.tensor).cols) // of rows with the same rows
-          held += kWarpgroupRows / 2;
-        break;
-      case Verb::rescale: // as it came, and as it is multiplied or, by pieces,
-                          // leaves
-        if (how.width > 0 && node.tensor == Tensor::P)
-          held +=
-              (node.level == Level::Smem ? 1 : 2) * halves(node.tensor, steps);
-        break;
-      case Verb::grid:
-      case Verb::spill:
-        break;
-      }
-    }
+    auto enter = [&](Axis axis, int64_t step, int64_t depth, const Body &body) {
+      Steps inside = steps;
+      inside.set(axis, step);
+      pairs = std::max(pairs, depth);
+      keys = inside.key;
+      inner = std::max(inner, this->body(body, inside, depth));
+    };
+    for (const Node &node : nodes)
+      node.match(
+          [&](const verb::Loop &loop) {
+            enter(loop.axis, loop.step, loop.stages, loop.body);
+          },
+          [&](const verb::Share &share) {
+            enter(share.axis, share.step, 1, share.body);
+          },
+          [&](const verb::Load &load) {
+            if (load.level == Level::Registers) { // of rows, 16 a warp
+              held += kRowsOfThread * wordsAtOnce(load.tensor);
+              return;
+            }
+            ring(load.tensor, load.columns, load.buffers, steps);
+            place(load.tensor, steps);
+          },
+          [&](const verb::Stream &stream) {
+            if (how.sharing.units == 0 && !how.workers.isOfProducts)
+              ring(stream.tensor, stream.columns,
+                   stream.buffers ? stream.buffers : stages, steps);
+          },
+          [&](const verb::Transpose &transpose) {
+            if (needsTranspose(problem))
+              transposedRing(transpose.tensor, stages, steps);
+          },
+          [&](const verb::Hold &hold) {
+            if (isStreamed(hold.tensor) && hold.level == Level::Registers)
+              // When scores are no longer needed.
+              behind = accumulator(node, steps) + halves(Tensor::GradS, steps);
+            else
+              held += heldRegisters(hold, nodes, steps);
+          },
+          [&](const verb::Weigh &) { // P in 16 bits, while dP comes to be
+            if (how.order.overlaps || how.workers.isOfProducts)
+              held += halves(Tensor::P, steps);
+          },
+          [&](const verb::Differentiate &) {
+            // dS takes the place of dP.  D of the queries: two of eight
+            // columns.
+            if (owned == Axis::Key)
+              held += halves(Tensor::P, steps);
+          },
+          [&](const verb::Softmax &softmax) {
+            // P, in the type of V, while the next scores come to be; what is
+            // spilled leaves piece by piece, and what is held takes the place
+            // of S.
+            if (!leaves(nodes, Tensor::P) && !holds(nodes, Tensor::P))
+              held += weights(columns(softmax.tensor, steps));
+          },
+          [&](const verb::Absorb &absorb) {
+            // One beside the next; sums go on as accumulators.
+            if (shapeOf(absorb.tensor).cols && !absorb.isBetween)
+              held += 2 * columns(absorb.tensor, steps) / 4;
+          },
+          [&](const verb::Store &store) { stored(store, steps); },
+          [&](const verb::Reduce &) { added(node, steps); },
+          [&](const verb::Multiply &product) {
+            held += productRegisters(product, node, steps);
+          },
+          [&](const verb::Rescale &scaled) {
+            // As it came, and as it is multiplied or, by pieces, leaves.
+            if (how.workers.isOfProducts && scaled.tensor == Tensor::P)
+              held += (scaled.isStaged ? 1 : 2) * halves(scaled.tensor, steps);
+          },
+          // A split takes the place of what is counted already.
+          [](verb::OneOf<verb::Split, verb::Spill>) {});
     return std::max(held, behind) + inner;
   }
 };
 
 /// Whether Q comes in several pieces.
 bool isCut(const Node &node) {
-  return node.verb == Verb::share ||
-         (node.verb == Verb::loop && node.axis == Axis::HeadDim) ||
-         std::any_of(node.body.begin(), node.body.end(), isCut);
+  auto *loop = node.as<verb::Loop>();
+  return node.is<verb::Share>() || (loop && loop->axis == Axis::HeadDim) ||
+         std::any_of(bodyOf(node).begin(), bodyOf(node).end(), isCut);
 }
 
 /// Registers beside the fragments that hold descriptors of Q, one per wgmma
@@ -482,9 +508,9 @@ bool isCut(const Node &node) {
 /// uniform registers, but not all of them where a window makes two copies of
 /// the loop (fitted to 370 compiled kernels: those that are then within their
 /// budget do not spill).
-int64_t heldDescriptors(const Node &grid, const Problem &problem) {
+int64_t heldDescriptors(const Grid &grid, const Problem &problem) {
   int64_t steps = ceilDiv(problem.headDim * bytesOf(problem.dtype), kStepBytes);
-  bool isWhole = grid.pipeline.width == 0 && grid.pipeline.units == 0 &&
+  bool isWhole = !grid.workers.isOfProducts && grid.sharing.units == 0 &&
                  !std::any_of(grid.body.begin(), grid.body.end(), isCut);
   if (!isWhole || grid.axis == Axis::Key || steps > kMostKeptDescriptors ||
       !problem.mask.hidesBefore())
@@ -494,25 +520,25 @@ int64_t heldDescriptors(const Node &grid, const Problem &problem) {
 
 } // namespace
 
-int64_t attn::registersOfBlock(const Node &grid, const Problem &problem) {
-  RegisterBudget budget = budgetOf(grid, problem);
-  return 128 * (grid.pipeline.warpgroups * budget.consumer +
+int64_t attn::registersOfBlock(const Grid &grid, const RegisterBudget &budget) {
+  return 128 * (grid.workers.warpgroups * budget.consumer +
                 budget.others * budget.producer);
 }
 
-Footprint attn::pipelineFootprint(const Node &grid, const Problem &problem,
+Footprint attn::pipelineFootprint(const Grid &grid,
+                                  const RegisterBudget &budget,
+                                  const Problem &problem,
                                   const Machine &machine) {
   PipelineSpace space(grid, problem, machine.smemBytesPerBlock);
-  RegisterBudget budget = budgetOf(grid, problem);
   Footprint result;
   result.smemBytes = space.smemBytes();
   result.registersPerThread = space.registers + heldDescriptors(grid, problem);
-  result.threads = 128 * (grid.pipeline.warpgroups + budget.others);
+  result.threads = 128 * (grid.workers.warpgroups + budget.others);
   // The budget is for a whole multiprocessor.
   bool fits = result.smemBytes <= machine.smemBytesPerBlock &&
               result.registersPerThread <= budget.consumer &&
               result.threads <= machine.maxThreadsPerSm &&
-              registersOfBlock(grid, problem) <= machine.registersPerSm;
+              registersOfBlock(grid, budget) <= machine.registersPerSm;
   result.blocksPerSm = fits ? 1 : 0;
   return result;
 }

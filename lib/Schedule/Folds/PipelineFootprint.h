@@ -12,21 +12,23 @@ namespace attn {
 inline constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 
 /// The registers of the warpgroups of a pipeline.
-RegisterBudget budgetOf(const Node &grid, const Problem &problem);
+RegisterBudget budgetOf(const Grid &grid, const Problem &problem);
+/// Those of a launch, for all that its blocks do.
+RegisterBudget budgetOf(const Launch &launch, const Problem &problem);
 /// All registers that these have.
-int64_t registersOfBlock(const Node &grid, const Problem &problem);
+int64_t registersOfBlock(const Grid &grid, const RegisterBudget &budget);
 
 /// Words of one head, one for each tile of a grid, that tell when it may begin
 /// beside another; of those blocks too that scratch is filled up with.
-int64_t countBytes(const Node &grid, const Problem &problem);
+int64_t countBytes(const Grid &grid, const Problem &problem);
 
 /// Words of one head by which the grids of a launch wait for each other, in
 /// scratch memory, two for each strip of 64 queries; forward the host has them.
-int64_t flagBytes(const Node &grid, const Problem &problem);
+int64_t flagBytes(const Launch &launch, const Problem &problem);
 
-/// `gridFootprint` of a grid with a pipeline.
-Footprint pipelineFootprint(const Node &grid, const Problem &problem,
-                            const Machine &machine);
+/// `gridFootprint` of a grid with a pipeline, by such a budget.
+Footprint pipelineFootprint(const Grid &grid, const RegisterBudget &budget,
+                            const Problem &problem, const Machine &machine);
 
 } // namespace attn
 

@@ -15,49 +15,34 @@ Bytes &Bytes::operator+=(const Bytes &other) {
 }
 
 /// Whether the verb moves its tensor between slow and fast memory.
-static bool moves(Verb verb) {
-  switch (verb) {
-  case Verb::load:
-  case Verb::stream:
-  case Verb::absorb:
-  case Verb::spill:
-  case Verb::reduce:
-  case Verb::store:
-    return true;
-  case Verb::grid:
-  case Verb::loop:
-  case Verb::share:
-  case Verb::hold:
-  case Verb::transpose:
-  case Verb::split:
-  case Verb::multiply:
-  case Verb::softmax:
-  case Verb::weigh:
-  case Verb::differentiate:
-  case Verb::rescale:
-    return false;
-  }
-  return false;
+static bool moves(const Node &node) {
+  using namespace verb;
+  return node.match(
+      [](OneOf<Load, Stream, Absorb, Spill, Reduce, Store>) { return true; },
+      [](OneOf<Loop, Share, Hold, Transpose, Split, Multiply, Softmax, Weigh,
+               Differentiate, Rescale>) { return false; });
 }
 
 int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
   int64_t words = 0;
   Census counted = census(schedule, problem);
   for (const Use &use : counted.uses)
-    if (moves(use.node->verb))
-      words += use.elements * wordsPerElement(use.node->tensor, problem) *
+    if (moves(*use.node))
+      words += use.elements * wordsPerElement(tensorOf(*use.node), problem) *
                counted.grids[use.grid].heads;
   return words;
 }
 
 static int64_t slowBytes(const Use &use, const Problem &problem) {
-  if (!moves(use.node->verb))
+  if (!moves(*use.node))
     return 0;
   return use.moved * bytesMoved(*use.node, problem);
 }
 
 int64_t attn::smemBytes(const Use &use, const Problem &problem) {
+  using namespace verb;
   const Node &node = *use.node;
+  Tensor tensor = tensorOf(node);
   const TileExtent &tile = use.tile;
   auto tileBytes = [&](Tensor tensor, int64_t rows, int64_t cols) {
     return use.count * rows * padded(tensor, cols, problem, use.columnParts()) *
@@ -66,7 +51,7 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   // The copy engine moves whole panels.
   auto panelledBytes = [&] {
     return use.count * tile.rows *
-           roundUp(tile.cols * bytesPerElement(node.tensor, problem),
+           roundUp(tile.cols * bytesPerElement(tensorOf(node), problem),
                    kPanelBytes);
   };
   // Warps on the same rows hand each other a statistic: each writes its own and
@@ -87,79 +72,76 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
     return use.count * use.warps * tile.cols *
            bytesPerElement(statistic, problem);
   };
-  switch (node.verb) {
-  case Verb::load:
-  case Verb::stream:
-    if (node.level != Level::Smem)
+  auto read = [&](Level level) -> int64_t {
+    if (level != Level::Smem)
       return 0;
-    if (use.isPanelled && !shapeOf(node.tensor).cols)
-      return use.count * tile.rows * bytesPerElement(node.tensor, problem);
-    if (node.partColumns > 0)
+    if (use.isPanelled && !shapeOf(tensor).cols)
+      return use.count * tile.rows * bytesPerElement(tensor, problem);
+    if (scratchOf(node).partColumns > 0)
       return use.count * tile.rows * tile.cols * bytesMoved(node, problem);
     if (use.isPanelled)
       return keyBytes(panelledBytes());
-    return tileBytes(node.tensor, tile.rows, tile.cols);
-  case Verb::transpose: // read and written
-    return 2 * tileBytes(node.tensor, tile.rows, tile.cols);
-  case Verb::split: { // read, and written in parts
-    int64_t bytes = tileBytes(node.tensor, tile.rows, tile.cols);
-    return bytes + bytes / bytesPerElement(node.tensor, problem) *
-                       (kSplitParts * kPartBytes);
-  }
-  case Verb::multiply: {
-    // Every warp reads its own rows of a, and all of b, or its part of b if
-    // others have the same rows.  The tile of b lies in memory as the tensor
-    // does: its columns are the product's or its depth.
-    bool bIsTransposed = shapeOf(node.b).cols != shapeOf(node.tensor).cols;
+    return tileBytes(tensor, tile.rows, tile.cols);
+  };
+  auto wholeTile = [&] { return tileBytes(tensor, tile.rows, tile.cols); };
+  // Written whole, read back as far as rows exist.
+  auto staged = [&] { return wholeTile() + slowBytes(use, problem); };
+  // Every warp reads its own rows of a, and all of b, or its part of b if
+  // others have the same rows.  The tile of b lies in memory as the tensor
+  // does: its columns are the product's or its depth.
+  auto factors = [&](const Multiply &product) {
+    bool bIsTransposed =
+        shapeOf(product.b).cols != shapeOf(product.tensor).cols;
     int64_t bytes = 0;
     if (use.aInSmem)
-      bytes += use.across * tileBytes(node.a, tile.rows, tile.depth);
+      bytes += use.across * tileBytes(product.a, tile.rows, tile.depth);
     if (use.bInSmem)
       bytes +=
-          use.warps * keyBytes(bIsTransposed
-                                   ? tileBytes(node.b, tile.cols, tile.depth)
-                                   : tileBytes(node.b, tile.depth, tile.cols));
+          use.warps *
+          keyBytes(bIsTransposed ? tileBytes(product.b, tile.cols, tile.depth)
+                                 : tileBytes(product.b, tile.depth, tile.cols));
     // Of parts, for every product of theirs.
     if (use.partProducts > 1)
       bytes = bytes / bytesOf(problem.dtype) * (use.partProducts * kPartBytes);
     return bytes;
-  }
-  case Verb::store:
-    if (!shapeOf(node.tensor).cols)
-      return 0;
-    if (node.isDirect) // scaled by the sums of the rows
-      return exchangedBytes();
-    // Written whole, read back as far as rows exist.
-    return tileBytes(node.tensor, tile.rows, tile.cols) +
-           slowBytes(use, problem);
-  case Verb::softmax: // with the maxima of the rows
-    return exchangedBytes();
-  case Verb::weigh: // a number for each column, where those are the queries
-    return use.aInSmem ? columnBytes(Tensor::Lse) : 0;
-  case Verb::differentiate:
-    return use.aInSmem ? columnBytes(Tensor::Delta) : 0;
-  case Verb::hold: // put there once
-    return node.level == Level::Smem
-               ? tileBytes(node.tensor, tile.rows, tile.cols)
-               : 0;
-  case Verb::reduce: // by the copy engine, what warpgroups put there for it
-    return use.isPanelled ? 2 * slowBytes(use, problem) : 0;
-  case Verb::spill:
-    if (node.level != Level::Smem)
-      return 0;
-    if (node.isKept) // written whole, read back as far as the array goes
-      return tileBytes(node.tensor, tile.rows, tile.cols) +
-             slowBytes(use, problem);
-    return 2 * slowBytes(use, problem);
-  case Verb::grid:
-  case Verb::loop:
-  case Verb::share:
-  case Verb::absorb:
-    return 0;
-  case Verb::rescale:
-    return node.level == Level::Smem ? panelledBytes() : 0;
-  }
-  return 0;
+  };
+  return node.match(
+      [&](const Load &load) { return read(load.level); },
+      [&](const Stream &stream) { return read(stream.level); },
+      [&](const Transpose &) { return 2 * wholeTile(); },
+      [&](const Split &) { // read, and written in parts
+        return wholeTile() + wholeTile() / bytesPerElement(tensor, problem) *
+                                 (kSplitParts * kPartBytes);
+      },
+      [&](const Multiply &product) { return factors(product); },
+      [&](const Store &store) -> int64_t {
+        if (!shapeOf(tensor).cols)
+          return 0;
+        // Directly, scaled by the sums of the rows.
+        return store.isDirect ? exchangedBytes() : staged();
+      },
+      // With the maxima of the rows.
+      [&](const Softmax &) { return exchangedBytes(); },
+      // A number for each column, where those are the queries.
+      [&](const Weigh &) { return use.aInSmem ? columnBytes(Tensor::Lse) : 0; },
+      [&](const Differentiate &) {
+        return use.aInSmem ? columnBytes(Tensor::Delta) : 0;
+      },
+      [&](const Hold &hold) { // put there once
+        return hold.level == Level::Smem ? wholeTile() : 0;
+      },
+      [&](const Reduce &) { // by the copy engine, what warpgroups put there
+        return use.isPanelled ? 2 * slowBytes(use, problem) : 0;
+      },
+      [&](const Spill &spill) -> int64_t {
+        if (!spill.isStaged)
+          return 0;
+        return spill.scratch.isKept ? staged() : 2 * slowBytes(use, problem);
+      },
+      [&](const Rescale &scaled) {
+        return scaled.isStaged ? panelledBytes() : 0;
+      },
+      [](OneOf<Loop, Share, Absorb>) -> int64_t { return 0; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -168,13 +150,13 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
 
 namespace {
 /// How the blocks that run at once share L2.
-struct Sharing {
+struct CacheShare {
   double wavesPerHead; ///< rounds in which the blocks of a head come
   double headsAtOnce;
 };
 } // namespace
 
-static Sharing sharing(const GridCensus &grid, int64_t residentBlocks) {
+static CacheShare cacheShare(const GridCensus &grid, int64_t residentBlocks) {
   double resident = std::max<int64_t>(residentBlocks / grid.together, 1);
   double waves = std::max(1.0, std::ceil(grid.blocks / resident));
   double heads = std::ceil(resident / grid.blocks);
@@ -188,38 +170,39 @@ static double shareAlive(const Census &census, size_t number,
   if (!census.grids[number].isBeside)
     return 1;
   const GridCensus &others = census.grids[number - 1];
-  return sharing(others, residentBlocks).headsAtOnce / double(others.heads);
+  return cacheShare(others, residentBlocks).headsAtOnce / double(others.heads);
 }
 
 /// Places that resident blocks keep for what they pass on.
 static double placeBytes(const Use &use, const Problem &problem,
                          int64_t residentBlocks) {
   const Node &node = *use.node;
-  bool isPlace = node.verb == Verb::spill || node.verb == Verb::reduce;
-  if (!isPlace || node.slots == 0 || use.count == 0)
+  bool isPlace = node.is<verb::Spill>() || node.is<verb::Reduce>();
+  if (!isPlace || scratchOf(node).slots == 0 || use.count == 0)
     return 0;
-  double tiles = node.slots;
-  if (shapeOf(node.tensor).cols == Axis::HeadDimV) // a place for all columns
+  double tiles = scratchOf(node).slots;
+  if (shapeOf(tensorOf(node)).cols == Axis::HeadDimV) // a place for all columns
     tiles *= ceilDiv(problem.headDimV, use.tile.cols);
   return double(slowBytes(use, problem)) / use.count * tiles * residentBlocks;
 }
 
 /// Bytes of a row of an input.
 static int64_t rowBytes(const Node &node, const Problem &problem) {
-  int64_t columns = extent(problem, *shapeOf(node.tensor).cols);
+  int64_t columns = extent(problem, *shapeOf(tensorOf(node)).cols);
   return columnsMoved(node, columns) *
-         (node.partColumns ? bytesMoved(node, problem)
-                           : bytesPerElement(node.tensor, problem));
+         (scratchOf(node).partColumns
+              ? bytesMoved(node, problem)
+              : bytesPerElement(tensorOf(node), problem));
 }
 
 /// Distinct bytes of an input that the grid touches, or of what lies in scratch
 /// in whole tiles, all heads.
 static int64_t distinctBytes(const Node &node, const GridCensus &grid,
                              const Problem &problem) {
-  Tensor tensor = node.tensor;
+  Tensor tensor = tensorOf(node);
   Shape shape = shapeOf(tensor);
-  if (node.wholeRows > 0)
-    return roundUp(problem.queries, node.wholeRows) *
+  if (scratchOf(node).wholeRows > 0)
+    return roundUp(problem.queries, scratchOf(node).wholeRows) *
            (shape.cols
                 ? paddedColumns(node, extent(problem, *shape.cols), problem)
                 : 1) *
@@ -238,7 +221,7 @@ static int64_t distinctBytes(const Node &node, const GridCensus &grid,
 /// of queries and strips that see something.
 static double distinctOfRounds(const Node &node, const Visits &seen,
                                const Problem &problem) {
-  bool isKey = shapeOf(node.tensor).rows == Axis::Key;
+  bool isKey = shapeOf(tensorOf(node)).rows == Axis::Key;
   int64_t rows =
       isKey ? seen.innerSpan : seen.wholePairRows + seen.raggedPairRows;
   return double(rows) * rowBytes(node, problem) * problem.batch *
@@ -251,8 +234,8 @@ static double spilledBytes(const Census &census, Tensor tensor,
   double bytes = 0;
   for (const Use &use : census.uses) {
     const GridCensus &grid = census.grids[use.grid];
-    if (grid.strips > 0 && use.node->verb == Verb::spill &&
-        use.node->tensor == tensor)
+    if (grid.strips > 0 && use.node->is<verb::Spill>() &&
+        tensorOf(*use.node) == tensor)
       bytes += double(slowBytes(use, problem)) * double(grid.heads);
   }
   return bytes;
@@ -261,8 +244,9 @@ static double spilledBytes(const Census &census, Tensor tensor,
 static bool makesScoresOfParts(const Census &census, size_t number) {
   return std::any_of(
       census.uses.begin(), census.uses.end(), [&](const Use &use) {
-        return use.grid == number && use.node->verb == Verb::spill &&
-               use.node->tensor == Tensor::P && use.node->partColumns > 0;
+        return use.grid == number && use.node->is<verb::Spill>() &&
+               tensorOf(*use.node) == Tensor::P &&
+               scratchOf(*use.node).partColumns > 0;
       });
 }
 
@@ -273,22 +257,22 @@ static bool makesScoresOfParts(const Census &census, size_t number) {
 /// queries walk along the same keys, one after the other.
 static double hbmOfRounds(const Census &census, size_t number,
                           const Problem &problem, double usableL2,
-                          const Sharing &share) {
+                          const CacheShare &share) {
   const GridCensus &grid = census.grids[number];
   double rounds = double(grid.strips) *
                   std::ceil(double(grid.heads) / double(grid.headsAtOnce));
   bool cutsQueries = grid.stripAxis == Axis::Query;
   Visits seen = visits(problem, Axis::Query, kProductRows, grid.stripKeys);
   auto isWalkedAlong = [&](const Node &node) {
-    return shapeOf(node.tensor).rows != grid.rows;
+    return shapeOf(tensorOf(node)).rows != grid.rows;
   };
   double workingSet = 0, walkedAlong = 0;
   double again = cutsQueries ? double(grid.strips) : 1;
   for (Tensor tensor : {Tensor::P, Tensor::GradS})
     workingSet += spilledBytes(census, tensor, problem) / rounds;
   for (const Use &use : census.uses)
-    if (use.grid == number && moves(use.node->verb) &&
-        isInput(use.node->tensor, problem)) {
+    if (use.grid == number && moves(*use.node) &&
+        isInput(tensorOf(*use.node), problem)) {
       double bytes = distinctOfRounds(*use.node, seen, problem);
       if (isWalkedAlong(*use.node)) {
         bytes *= again;
@@ -306,21 +290,22 @@ static double hbmOfRounds(const Census &census, size_t number,
   double hbm = 0;
   for (const Use &use : census.uses) {
     const Node &node = *use.node;
-    if (use.grid != number || !moves(node.verb))
+    if (use.grid != number || !moves(node))
       continue;
     double moved = double(slowBytes(use, problem)) * double(grid.heads);
-    std::optional<Axis> cols = shapeOf(node.tensor).cols;
-    bool isOfBlocks = cutsQueries && node.tensor == Tensor::Stats;
+    std::optional<Axis> cols = shapeOf(tensorOf(node)).cols;
+    bool isOfBlocks = cutsQueries && tensorOf(node) == Tensor::Stats;
     // What is kept goes out for good; forward it is read back at once.
-    bool isLasting = node.isKept && (node.verb == Verb::spill ||
-                                     problem.direction == Direction::backward);
-    if (node.verb == Verb::store || isLasting || (!cols && !isOfBlocks))
+    bool isLasting =
+        scratchOf(node).isKept &&
+        (node.is<verb::Spill>() || problem.direction == Direction::backward);
+    if (node.is<verb::Store>() || isLasting || (!cols && !isOfBlocks))
       hbm += moved;
-    else if (isInput(node.tensor, problem))
+    else if (isInput(tensorOf(node), problem))
       hbm += std::min(moved, distinctOfRounds(node, seen, problem) *
                                  (isWalkedAlong(node) ? waves : 1));
     else if (!fits)
-      hbm += std::min(moved, spilledBytes(census, node.tensor, problem));
+      hbm += std::min(moved, spilledBytes(census, tensorOf(node), problem));
   }
   return hbm;
 }
@@ -349,9 +334,8 @@ static double shareLost(double places, const GridCensus &grid,
 
 /// Whether own rows stream anew for every step over the others.
 static bool comesAgain(const Use &use, const GridCensus &grid) {
-  return use.node->verb == Verb::stream && use.isPanelled &&
-         grid.together == 1 && grid.strips == 0 &&
-         shapeOf(use.node->tensor).rows == grid.rows;
+  return use.node->is<verb::Stream>() && use.isPanelled && grid.together == 1 &&
+         grid.strips == 0 && shapeOf(tensorOf(*use.node)).rows == grid.rows;
 }
 
 /// Of keys and values that tiles of a head read, the share that is no longer in
@@ -369,10 +353,10 @@ static double shareDrifted(const Census &census, size_t number,
   double bytes = 0;
   bool comeAgain = false;
   for (const Use &use : census.uses) {
-    if (use.grid != number || use.node->verb != Verb::stream)
+    if (use.grid != number || !use.node->is<verb::Stream>())
       continue;
     comeAgain |= comesAgain(use, grid);
-    if (shapeOf(use.node->tensor).rows == Axis::Key)
+    if (shapeOf(tensorOf(*use.node)).rows == Axis::Key)
       bytes += double(distinctBytes(*use.node, grid, problem));
   }
   if (!comeAgain)
@@ -397,14 +381,15 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   const GridCensus &grid = census.grids[number];
   int64_t heads = grid.heads;
   double usableL2 = calibration.l2UsableShare * machine.l2Bytes;
-  Sharing share = sharing(grid, residentBlocks);
+  CacheShare share = cacheShare(grid, residentBlocks);
 
   // What must stay in L2 for a re-read to hit: the inputs that are read again,
   // of all heads in flight; query heads of one group share their keys.
   auto isReread = [&](const Use &use) {
     const Node &node = *use.node;
-    return (isInput(node.tensor, problem) || node.wholeRows > 0) &&
-           use.grid == number && moves(node.verb) &&
+    return (isInput(tensorOf(node), problem) ||
+            scratchOf(node).wholeRows > 0) &&
+           use.grid == number && moves(node) &&
            slowBytes(use, problem) * heads > distinctBytes(node, grid, problem);
   };
   double headsInGroup =
@@ -436,25 +421,27 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
     bytes.smem += smemBytes(use, problem) * heads;
     if (grid.strips > 0)
       continue;
-    if (use.node->verb == Verb::store || !moves(use.node->verb)) {
+    if (use.node->is<verb::Store>() || !moves(*use.node)) {
       hbm += moved;
       continue;
     }
-    if (use.node->wholeRows > 0) {
+    if (scratchOf(*use.node).wholeRows > 0) {
       // What is added up goes both ways, but what it begins with.
       double distinct = distinctBytes(*use.node, grid, problem);
-      bool isReduced = use.node->verb == Verb::reduce;
+      bool isReduced = use.node->is<verb::Reduce>();
       double begun = isReduced && grid.firstStores ? distinct : 0;
       if (distinct * alive > usableL2)
         hbm += (isReduced ? 2 : 1) * std::min(moved, distinct * reads) -
                std::min(moved, begun);
       continue;
     }
-    if (!isInput(use.node->tensor, problem)) {
+    if (!isInput(tensorOf(*use.node), problem)) {
       // Scratch of all heads lives from one launch to the next; places are
       // written again and again.
       bool isLost = moved * alive > usableL2;
-      hbm += moved * (use.node->slots > 0 ? placesLost : isLost ? 1.0 : 0.0);
+      hbm += moved * (scratchOf(*use.node).slots > 0 ? placesLost
+                      : isLost                       ? 1.0
+                                                     : 0.0);
       continue;
     }
     double distinct = distinctBytes(*use.node, grid, problem);
@@ -492,13 +479,14 @@ std::vector<Bytes> attn::launchTraffic(const Census &counted,
                                        const Machine &machine,
                                        const Calibration &calibration) {
   std::vector<Bytes> launches;
-  for (const Schedule::Launch &launch : schedule.launches()) {
-    Footprint space =
-        gridFootprint(schedule.grids[launch.main], problem, machine);
+  size_t number = 0;
+  for (const Launch &launch : schedule.launches) {
+    Footprint space = launchFootprint(launch, problem, machine);
     int64_t resident = machine.sms * std::max<int64_t>(1, space.blocksPerSm);
     Bytes &bytes = launches.emplace_back();
-    for (size_t i = launch.first; i < launch.end; ++i)
-      bytes += gridTraffic(counted, i, problem, machine, resident, calibration);
+    for (size_t end = number + launch.size(); number < end; ++number)
+      bytes +=
+          gridTraffic(counted, number, problem, machine, resident, calibration);
   }
   return launches;
 }

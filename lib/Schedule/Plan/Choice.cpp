@@ -77,8 +77,9 @@ std::string attn::kernelFor(const ScheduleKind &kind, TensorCoreFamily family) {
 //===----------------------------------------------------------------------===//
 
 static std::optional<std::string> checkWarps(const Schedule &schedule) {
-  for (const Node &grid : schedule.grids)
-    if (auto sentence = checkWarpRows(grid.step, grid.warps, grid.across))
+  for (const Grid *grid : schedule.grids())
+    if (auto sentence = checkWarpRows(grid->step, grid->workers.warps,
+                                      grid->workers.across))
       return sentence;
   return std::nullopt;
 }
@@ -108,14 +109,20 @@ static std::optional<std::string> checkTiles(const Form &form,
 /// whole tensors there were asked for.
 static bool hasPlaces(const Body &body) {
   return std::any_of(body.begin(), body.end(), [](const Node &node) {
-    return node.slots > 0 || hasPlaces(node.body);
+    return scratchOf(node).slots > 0 || hasPlaces(bodyOf(node));
   });
+}
+
+static bool hasPlaces(const Schedule &schedule) {
+  std::vector<const Grid *> grids = schedule.grids();
+  return std::any_of(grids.begin(), grids.end(),
+                     [](const Grid *grid) { return hasPlaces(grid->body); });
 }
 
 /// A sentence when places in scratch memory exceed what any plan may have.
 static std::optional<std::string> checkScratch(const Footprint &needed,
                                                const Schedule &schedule) {
-  if (needed.scratchBytes <= kMostScratchBytes || !hasPlaces(schedule.grids))
+  if (needed.scratchBytes <= kMostScratchBytes || !hasPlaces(schedule))
     return std::nullopt;
   return "needs " + std::to_string(needed.scratchBytes) +
          " bytes of scratch memory, but a plan has at most " +
@@ -209,14 +216,12 @@ std::vector<Footprint> attn::launchFootprints(const Schedule &schedule,
                                               const Problem &problem,
                                               const Machine &machine) {
   std::vector<Footprint> all;
-  for (const Schedule::Launch &grids : schedule.launches()) {
-    Footprint space =
-        gridFootprint(schedule.grids[grids.main], problem, machine);
-    for (size_t beside = grids.main + 1; beside < grids.end; ++beside)
+  for (const Launch &launch : schedule.launches) {
+    Footprint space = launchFootprint(launch, problem, machine);
+    for (const Grid &beside : launch.beside)
       space.registersPerThread =
           std::max(space.registersPerThread,
-                   gridFootprint(schedule.grids[beside], problem, machine)
-                       .registersPerThread);
+                   gridFootprint(beside, problem, machine).registersPerThread);
     all.push_back(space);
   }
   return all;

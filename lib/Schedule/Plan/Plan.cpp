@@ -19,7 +19,7 @@ const Plan *PlanReport::best() const {
 static double executedFlops(const Census &counted) {
   double flops = 0;
   for (const Use &use : counted.uses)
-    if (use.node->verb == Verb::multiply)
+    if (use.node->is<verb::Multiply>())
       flops += 2.0 * double(use.elements) * counted.grids[use.grid].heads;
   return flops;
 }

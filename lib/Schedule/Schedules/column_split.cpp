@@ -37,12 +37,12 @@ static Schedule build(const Tiles &t) {
   int64_t query = t.get("query", 128), key = t.get("key", 128);
   int64_t group = t.get("group", 2);
   int64_t resident = t.get("resident", 1) * kPanelColumns;
-  Pipeline pipeline;
-  pipeline.warpgroups = query / kWarpgroupRows;
-  pipeline.isPersistent = true;
-  pipeline.group = group;
-  pipeline.cluster = t.get("cluster", 1);
-  pipeline.units = t.get("slots", 6);
+  Crew crew;
+  crew.workers.warpgroups = query / kWarpgroupRows;
+  crew.order.isPersistent = true;
+  crew.sharing.group = group;
+  crew.sharing.cluster = t.get("cluster", 1);
+  crew.sharing.units = t.get("slots", 6);
   Body scores = {hold(Tensor::S),
                  columnsOf(stream(Tensor::Q, Level::Smem), resident, 0),
                  stream(Tensor::K, Level::Smem),
@@ -62,7 +62,7 @@ static Schedule build(const Tiles &t) {
                loop(Axis::Key, group * key, 1, strip),
                storeDirectly(Tensor::O)};
   return {"column_split",
-          {grid(Axis::Query, query, pipeline,
+          {grid(Axis::Query, query, crew,
                 {share(Axis::HeadDimV, 0, part), store(Tensor::Lse)})}};
 }
 

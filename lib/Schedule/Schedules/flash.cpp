@@ -43,11 +43,11 @@ static Schedule build(const Tiles &t) {
 }
 
 static Schedule buildPipeline(const Tiles &t) {
-  Pipeline pipeline;
-  pipeline.warpgroups = t.get("query") / kWarpgroupRows;
-  pipeline.isPersistent = t.get("persistent", 1) != 0;
-  pipeline.overlaps = t.get("overlap", 1) != 0;
-  pipeline.takesTurns = t.get("ping_pong") != 0;
+  Crew crew;
+  crew.workers.warpgroups = t.get("query") / kWarpgroupRows;
+  crew.order.isPersistent = t.get("persistent", 1) != 0;
+  crew.order.overlaps = t.get("overlap", 1) != 0;
+  crew.order.takesTurns = t.get("ping_pong") != 0;
   Body keyStep = {hold(Tensor::S),
                   stream(Tensor::K, Level::Smem),
                   split(Tensor::K),
@@ -60,7 +60,7 @@ static Schedule buildPipeline(const Tiles &t) {
                   multiply(Tensor::O, Tensor::P, Tensor::V)};
   bool isStaged = t.get("staging", -1) != 0;
   return {"flash",
-          {grid(Axis::Query, t.get("query"), pipeline,
+          {grid(Axis::Query, t.get("query"), crew,
                 {hold(Tensor::O), hold(Tensor::Stats),
                  load(Tensor::Q, Level::Smem, t.get("query_stages", 1)),
                  split(Tensor::Q),

@@ -67,26 +67,24 @@ static constexpr int64_t kStripWarps = 4;
 
 static Schedule build(const Tiles &t) {
   int64_t key = t.get("key"), queries = t.get("query_block");
-  Pipeline pipeline;
-  pipeline.warpgroups = key / kWarpgroupRows;
-  pipeline.isPersistent = true;
-  pipeline.hasBeside = t.get("beside") > 0;
-  pipeline.hasBefore = t.get("beside") > 1;
-  pipeline.overlaps = t.get("overlap", 1) != 0;
-  pipeline.isOrdered = t.get("ordered") != 0;
-  pipeline.takesShortFirst = t.get("short_first") != 0;
-  pipeline.firstStores = t.get("first_stores") != 0;
-  auto dealt = [&](Node node) {
-    return queries == key ? node : byColumns(pipeline.warpgroups, node);
+  Crew crew;
+  crew.workers.warpgroups = key / kWarpgroupRows;
+  crew.order.isPersistent = true;
+  crew.order.overlaps = t.get("overlap", 1) != 0;
+  crew.order.isOrdered = t.get("ordered") != 0;
+  crew.order.takesShortFirst = t.get("short_first") != 0;
+  crew.order.firstStores = t.get("first_stores") != 0;
+  auto dealt = [&](auto node) {
+    return queries == key ? node : byColumns(crew.workers.warpgroups, node);
   };
-  auto inTiles = [&](Node node) {
+  auto inTiles = [&](auto node) {
     return inTilesOf(queries, dealt(std::move(node)));
   };
 
   Body zeros;
-  if (!pipeline.firstStores)
+  if (!crew.order.firstStores)
     zeros.push_back(always(inTiles(spill(Tensor::GradQ))));
-  Node prepare = statisticsGrid(queries, std::move(zeros));
+  Grid prepare = statisticsGrid(queries, std::move(zeros));
   Body step = {
       stream(Tensor::Q, Level::Smem), stream(Tensor::GradO, Level::Smem),
       inTilesOf(queries, stream(Tensor::Stats, Level::Smem)), hold(Tensor::S),
@@ -99,16 +97,21 @@ static Schedule build(const Tiles &t) {
       hold(Tensor::GradS, Level::Smem, 2), dealt(hold(Tensor::GradQ)),
       dealt(multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)),
       inTiles(reduce(Tensor::GradQ, 0))};
-  Node main = grid(Axis::Key, key, pipeline,
+  Grid main = grid(Axis::Key, key, crew,
                    {hold(Tensor::GradK), hold(Tensor::GradV),
                     load(Tensor::K, Level::Smem), load(Tensor::V, Level::Smem),
                     loop(Axis::Query, queries, t.get("stages", 2), step),
                     store(Tensor::GradK), store(Tensor::GradV)});
-  Node sums = inTiles(absorb(Tensor::GradQ));
-  Node finish =
+  verb::Absorb sums = inTiles(absorb(Tensor::GradQ));
+  Grid finish =
       grid(Axis::Query, kStripRows, kStripWarps,
-           {pipeline.firstStores ? std::move(sums) : always(std::move(sums)),
+           {crew.order.firstStores ? std::move(sums) : always(std::move(sums)),
             storeDirectly(Tensor::GradQ)});
+  int64_t beside = t.get("beside");
+  if (beside > 1)
+    return {"flash_backward", {Launch({prepare}, main, {finish})}};
+  if (beside > 0)
+    return {"flash_backward", {prepare, Launch({}, main, {finish})}};
   return {"flash_backward", {prepare, main, finish}};
 }
 

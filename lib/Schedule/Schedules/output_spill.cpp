@@ -68,11 +68,11 @@ static constexpr int64_t kHalf = 128;
 static Schedule buildPipeline(const Tiles &t) {
   int64_t query = t.get("query", 128), key = t.get("key", 512);
   int64_t part = t.get("part", 256);
-  Pipeline pipeline;
-  pipeline.warpgroups = query / kWarpgroupRows;
-  pipeline.isPersistent = true;
-  pipeline.isInStep = true;
-  pipeline.units = t.get("slots", 12);
+  Crew crew;
+  crew.workers.warpgroups = query / kWarpgroupRows;
+  crew.order.isPersistent = true;
+  crew.sharing.isInStep = true;
+  crew.sharing.units = t.get("slots", 12);
   auto heldWeights = [](int64_t keys) -> Body {
     if (keys == 0)
       return {};
@@ -91,11 +91,11 @@ static Schedule buildPipeline(const Tiles &t) {
         seek(Axis::Key, kHalf, 1, std::move(values)),
         between(spill(Tensor::O, 1))}});
   int64_t column = t.get("column", 128);
-  Node scoresOfPart = seek(Axis::Key, part, 1, std::move(scores));
+  verb::Loop scoresOfPart = seek(Axis::Key, part, 1, std::move(scores));
   Body block = {part > kHalf ? halved(scoresOfPart) : scoresOfPart,
                 loop(Axis::HeadDimV, column, 1, std::move(output))};
   return {"output_spill",
-          {grid(Axis::Query, query, pipeline,
+          {grid(Axis::Query, query, crew,
                 {hold(Tensor::Stats), loop(Axis::Key, key, 1, std::move(block)),
                  loop(Axis::HeadDimV, column, 1, {store(Tensor::O)}),
                  store(Tensor::Lse)})}};

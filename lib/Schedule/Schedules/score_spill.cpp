@@ -70,7 +70,7 @@ static Body scores(const Tiles &t) {
 //===----------------------------------------------------------------------===//
 
 /// Scores by tiles of query × key; P and its max leave at once.
-static Node scoreGrid(const Tiles &t) {
+static Grid scoreGrid(const Tiles &t) {
   Body keyStep =
       sequence({scores(t), {spill(Tensor::P), spill(Tensor::TileMax)}});
   return grid(Axis::Query, t.get("query"), t.get("warps", 1),
@@ -81,7 +81,7 @@ static Node scoreGrid(const Tiles &t) {
 
 /// Output by tiles of out_query × column; the statistics of a row shrink to its
 /// log-sum-exp as they are read.
-static Node outputGrid(const Tiles &t) {
+static Grid outputGrid(const Tiles &t) {
   int64_t stages = t.get("stages", 1);
   Body product =
       slices(Axis::Key, t.get("slice"), stages,
@@ -101,7 +101,7 @@ static Node outputGrid(const Tiles &t) {
 // Strips
 //===----------------------------------------------------------------------===//
 
-static Node stripGrid(const Tiles &t) {
+static Grid stripGrid(const Tiles &t) {
   int64_t key = t.get("key"), strip = t.get("strip");
   int64_t stages = t.get("stages", 1), places = strip / key;
   Body keyStep = sequence(
@@ -138,22 +138,24 @@ static Schedule build(const Tiles &t) {
 /// Of what is contracted, rows or columns of a slot of the ring.
 static constexpr int64_t kDepth = kPanelColumns;
 
-static Pipeline pipelineOf(const Tiles &t, int64_t width) {
-  Pipeline pipeline;
-  pipeline.warpgroups = t.get("query") / kWarpgroupRows;
-  pipeline.isPersistent = true;
-  pipeline.isInStep = true;
-  pipeline.width = width;
-  return pipeline;
+static Crew crewOf(const Tiles &t, int64_t width) {
+  Crew crew;
+  crew.workers.warpgroups = t.get("query") / kWarpgroupRows;
+  crew.order.isPersistent = true;
+  crew.sharing.isInStep = true;
+  crew.workers.isOfProducts = true;
+  crew.sharing.width = width;
+  return crew;
 }
 
 /// A factor in the parts that a launch before has made of it, if there is one.
-static Node partsOf(const Tiles &t, int64_t columns, Node node) {
+template <typename Verb>
+static Verb partsOf(const Tiles &t, int64_t columns, Verb node) {
   return t.has("parts") ? inParts(columns, std::move(node)) : node;
 }
 
 /// P and its statistics, for whom they are.
-static Node forOutputs(const Tiles &t, Node node) {
+template <typename Verb> static Verb forOutputs(const Tiles &t, Verb node) {
   if (t.has("kept"))
     return kept(std::move(node));
   if (shapeOf(node.tensor).cols)
@@ -165,26 +167,25 @@ static Node forOutputs(const Tiles &t, Node node) {
 static bool isMerged(const Tiles &t) { return t.get("merged", 0) != 0; }
 
 /// A block of scores is a tile of its own.
-static Node blockGrid(const Tiles &t) {
+static Grid blockGrid(const Tiles &t) {
   int64_t query = t.get("query"), block = t.get("key_block");
   Node product = loop(Axis::HeadDim, kDepth, t.get("stages", 1),
                       {partsOf(t, kDepth, stream(Tensor::Q, Level::Smem)),
                        partsOf(t, kDepth, stream(Tensor::K, Level::Smem)),
                        multiply(Tensor::S, Tensor::Q, Tensor::K)});
-  Node blocks =
+  verb::Loop blocks =
       parallel(Axis::Key, block,
                {hold(Tensor::S), std::move(product), softmax(Tensor::S),
                 partsOf(t, block, forOutputs(t, spillStaged(Tensor::P))),
                 forOutputs(t, spill(Tensor::Stats))});
-  Pipeline pipeline = pipelineOf(t, block);
-  pipeline.hasBeside = isMerged(t);
+  Crew crew = crewOf(t, block);
   if (block == kHalvedKeys)
     blocks = halved(std::move(blocks));
-  return grid(Axis::Query, query, pipeline, {std::move(blocks)});
+  return grid(Axis::Query, query, crew, {std::move(blocks)});
 }
 
 /// Columns of the output.
-static Node columnGrid(const Tiles &t) {
+static Grid columnGrid(const Tiles &t) {
   int64_t query = t.get("query"), column = t.get("column");
   Node product = seek(Axis::Key, kDepth, t.get("stages", 1),
                       {forOutputs(t, stream(Tensor::P, Level::Smem)),
@@ -193,16 +194,17 @@ static Node columnGrid(const Tiles &t) {
   Node blocks =
       loop(Axis::Key, t.get("key_block"), 1,
            {forOutputs(t, absorb(Tensor::Stats)), std::move(product)});
-  Pipeline pipeline = pipelineOf(t, column);
-  pipeline.isInStep = false; // warpgroups pass over keys that they do not see
-  return grid(Axis::Query, query, pipeline,
+  Crew crew = crewOf(t, column);
+  // Warpgroups pass over keys that they do not see.
+  crew.sharing.isInStep = false;
+  return grid(Axis::Query, query, crew,
               {parallel(Axis::HeadDimV, column,
                         {hold(Tensor::O), std::move(blocks), store(Tensor::O)}),
                store(Tensor::Lse)});
 }
 
 /// The same of parts: blocks come whole, and O leaves from registers.
-static Node columnGridOfParts(const Tiles &t) {
+static Grid columnGridOfParts(const Tiles &t) {
   int64_t query = t.get("query"), block = t.get("key_block"),
           column = t.get("column");
   Node product =
@@ -214,7 +216,7 @@ static Node columnGridOfParts(const Tiles &t) {
       loop(Axis::Key, block, 1,
            {absorb(Tensor::Stats), std::move(product), rescale(Tensor::O)});
   return grid(
-      Axis::Query, query, pipelineOf(t, column),
+      Axis::Query, query, crewOf(t, column),
       {parallel(Axis::HeadDimV, column,
                 {hold(Tensor::O), std::move(blocks), storeDirectly(Tensor::O)}),
        store(Tensor::Lse)});
@@ -232,14 +234,18 @@ static Rounds roundsOf(const Tiles &t) {
 }
 
 static Schedule buildRounds(const Tiles &t) {
-  if (!t.has("parts"))
-    return {"score_spill", {blockGrid(t), columnGrid(t)}, roundsOf(t)};
-  return {"score_spill",
-          {partsGrid(Axis::Query, {{Tensor::Q, kDepth}}),
-           partsGrid(Axis::Key,
-                     {{Tensor::K, kDepth}, {Tensor::V, t.get("column")}}),
-           blockGrid(t), columnGridOfParts(t)},
-          roundsOf(t)};
+  std::vector<Launch> launches;
+  if (t.has("parts"))
+    launches = {partsGrid(Axis::Query, {{Tensor::Q, kDepth}}),
+                partsGrid(Axis::Key,
+                          {{Tensor::K, kDepth}, {Tensor::V, t.get("column")}})};
+  Grid scores = blockGrid(t);
+  Grid outputs = t.has("parts") ? columnGridOfParts(t) : columnGrid(t);
+  if (isMerged(t))
+    launches.push_back({{}, std::move(scores), {std::move(outputs)}});
+  else
+    launches.insert(launches.end(), {std::move(scores), std::move(outputs)});
+  return {"score_spill", std::move(launches), roundsOf(t)};
 }
 
 /// Scores, and then outputs, or both in one.

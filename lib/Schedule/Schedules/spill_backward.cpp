@@ -60,13 +60,14 @@ static int64_t depthOf(const Tiles &t) { return t.get("slice", kDepth); }
 /// Whether the sums are in the launch of scores.
 static bool isMerged(const Tiles &t) { return t.get("merged", 0) != 0; }
 
-static Pipeline pipelineOf(const Tiles &t, int64_t width) {
-  Pipeline pipeline;
-  pipeline.warpgroups = t.get("query") / kWarpgroupRows;
-  pipeline.isPersistent = true;
-  pipeline.isInStep = true;
-  pipeline.width = width;
-  return pipeline;
+static Crew crewOf(const Tiles &t, int64_t width) {
+  Crew crew;
+  crew.workers.warpgroups = t.get("query") / kWarpgroupRows;
+  crew.order.isPersistent = true;
+  crew.sharing.isInStep = true;
+  crew.workers.isOfProducts = true;
+  crew.sharing.width = width;
+  return crew;
 }
 
 /// A product of a tile, of which both factors come by slices.
@@ -76,22 +77,22 @@ static Node product(Axis axis, const Tiles &t, Node left, Node right,
               {std::move(left), std::move(right), std::move(multiply)});
 }
 
-static Node smem(Tensor tensor) { return stream(tensor, Level::Smem); }
-static Node result(const Tiles &t, Tensor tensor) {
+static verb::Stream smem(Tensor tensor) { return stream(tensor, Level::Smem); }
+static verb::Store result(const Tiles &t, Tensor tensor) {
   return isPipeline(t) ? store(tensor) : storeDirectly(tensor);
 }
 
 /// Tiles of so many rows, of products with so many columns; or by so many
 /// warps.
-static Node tilesOf(Axis axis, int64_t rows, const Tiles &t, int64_t width,
+static Grid tilesOf(Axis axis, int64_t rows, const Tiles &t, int64_t width,
                     int64_t warps, Body body) {
   if (isPipeline(t))
-    return grid(axis, rows, pipelineOf(t, width), std::move(body));
+    return grid(axis, rows, crewOf(t, width), std::move(body));
   return ofProducts(grid(axis, rows, warps, std::move(body)));
 }
 
 /// What scores need of the rows of queries, but D.
-static Node shiftGrid(const Tiles &t) {
+static Grid shiftGrid(const Tiles &t) {
   constexpr int64_t rows = kWarpgroupRows, warps = 4;
   return grid(Axis::Query, rows, warps,
               {always(load(Tensor::Lse, Level::Registers)),
@@ -99,10 +100,10 @@ static Node shiftGrid(const Tiles &t) {
 }
 
 /// D of the rows that see something, in the first round in which they do.
-static Node deltaGrid(const Tiles &t) {
+static Grid deltaGrid(const Tiles &t) {
   Node rows = product(Axis::HeadDimV, t, smem(Tensor::GradO), smem(Tensor::O),
                       multiply(Tensor::Delta, Tensor::GradO, Tensor::O));
-  return grid(Axis::Query, t.get("query"), pipelineOf(t, kProductRows),
+  return grid(Axis::Query, t.get("query"), crewOf(t, kProductRows),
               {hold(Tensor::Delta), std::move(rows),
                load(Tensor::GradLse, Level::Registers),
                inTilesOf(t.get("query_block"), spill(Tensor::Delta))});
@@ -111,7 +112,7 @@ static Node deltaGrid(const Tiles &t) {
 /// P and dS of a strip.  A block of scores is a tile of its own: the tiles of
 /// all multiprocessors then are some rows by some columns, and what they read
 /// stays in L2.
-static Node scoresGrid(const Tiles &t) {
+static Grid scoresGrid(const Tiles &t) {
   int64_t query = t.get("query");
   auto leave = [&](Tensor tensor) {
     return inTilesOf(query,
@@ -132,14 +133,14 @@ static Node scoresGrid(const Tiles &t) {
   Body block = sequence({{load(Tensor::Stats, Level::Registers)},
                          made,
                          {differentiate(Tensor::GradP), leave(Tensor::GradS)}});
-  Node blocks = seek(Axis::Key, t.get("key_block"), 1, block);
+  verb::Loop blocks = seek(Axis::Key, t.get("key_block"), 1, block);
   blocks.isParallel = true;
   return tilesOf(Axis::Query, query, t, t.get("key_block"), kScoreWarps,
                  {loop(Axis::Key, t.get("strip"), 1, {std::move(blocks)})});
 }
 
 /// dV and dK of the keys of a strip: of those heads' queries, all of them.
-static Node keysGrid(const Tiles &t) {
+static Grid keysGrid(const Tiles &t) {
   auto gradient = [&](Axis columns, Tensor sums, Tensor left, Tensor right) {
     Node sum = product(Axis::Query, t, inTilesOf(kDepth, smem(left)),
                        smem(right), multiply(sums, left, right));
@@ -153,11 +154,11 @@ static Node keysGrid(const Tiles &t) {
 }
 
 /// dQ of the queries that a strip of keys is seen by.
-static Node queriesGrid(const Tiles &t) {
+static Grid queriesGrid(const Tiles &t) {
   int64_t stages = t.get("stages", 1);
   // Warpgroups pass over rows of which there are none.
   int64_t rows = isPipeline(t) ? kWarpgroupRows : t.get("query");
-  auto sums = [&](Node node) {
+  auto sums = [&](auto node) {
     return between(inTilesOf(rows, std::move(node)));
   };
   Node product =
@@ -210,18 +211,14 @@ static Launches launches(const Tiles &t) {
 }
 
 static Schedule build(const Tiles &t) {
-  Node scores = scoresGrid(t), ofKeys = keysGrid(t);
-  std::vector<Node> grids;
-  if (isMerged(t)) {
-    scores.pipeline.hasBefore = true;
-    scores.pipeline.hasBeside = ofKeys.pipeline.hasBeside = true;
-    grids = {shiftGrid(t), deltaGrid(t)};
-  } else {
-    grids = {statisticsGrid(t.get("query_block"))};
-  }
-  grids.insert(grids.end(),
-               {std::move(scores), std::move(ofKeys), queriesGrid(t)});
-  return {"spill_backward", std::move(grids), roundsOf(t)};
+  Grid scores = scoresGrid(t), ofKeys = keysGrid(t), ofQueries = queriesGrid(t);
+  if (isMerged(t))
+    return {"spill_backward",
+            {shiftGrid(t), Launch({deltaGrid(t)}, scores, {ofKeys, ofQueries})},
+            roundsOf(t)};
+  return {"spill_backward",
+          {statisticsGrid(t.get("query_block")), scores, ofKeys, ofQueries},
+          roundsOf(t)};
 }
 
 static std::string number(int64_t value) { return std::to_string(value); }

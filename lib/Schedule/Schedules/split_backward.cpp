@@ -48,7 +48,7 @@ static Body scoresAndGradient(Tensor owned, Tensor streamed, Tensor ownedV,
 }
 
 /// dQ of a strip of queries, and D.
-static Node queryGrid(const Tiles &t) {
+static Grid queryGrid(const Tiles &t) {
   Body step = sequence(
       {{stream(Tensor::K, Level::Smem), stream(Tensor::V, Level::Smem)},
        scoresAndGradient(Tensor::Q, Tensor::K, Tensor::GradO, Tensor::V),
@@ -65,7 +65,7 @@ static Node queryGrid(const Tiles &t) {
 }
 
 /// dK, dV or both of a strip of keys.
-static Node keyGrid(const Tiles &t, bool hasK, bool hasV) {
+static Grid keyGrid(const Tiles &t, bool hasK, bool hasV) {
   Body held, step, stored;
   auto add = [](Body &body, Body more) {
     body = sequence({std::move(body), std::move(more)});
@@ -100,25 +100,25 @@ static Node keyGrid(const Tiles &t, bool hasK, bool hasV) {
 // As pipelines
 //===----------------------------------------------------------------------===//
 
-static Pipeline pipelineOf(int64_t rows, bool overlaps) {
-  Pipeline pipeline;
-  pipeline.warpgroups = rows / kWarpgroupRows;
-  pipeline.isPersistent = true;
-  pipeline.overlaps = overlaps;
-  pipeline.isInStep = true;
-  pipeline.reusesPlaces = true;
-  return pipeline;
+static Crew crewOf(int64_t rows, bool overlaps) {
+  Crew crew;
+  crew.workers.warpgroups = rows / kWarpgroupRows;
+  crew.order.isPersistent = true;
+  crew.order.overlaps = overlaps;
+  crew.sharing.isInStep = true;
+  crew.sharing.reusesPlaces = true;
+  return crew;
 }
 
 /// dQ of a tile of queries.
-static Node queryPipeline(const Tiles &t) {
+static Grid queryPipeline(const Tiles &t) {
   Body step = sequence(
       {{stream(Tensor::K, Level::Smem),
         deep(t.get("value_stages"), stream(Tensor::V, Level::Smem))},
        scoresAndGradient(Tensor::Q, Tensor::K, Tensor::GradO, Tensor::V),
        {multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)}});
   int64_t rows = t.get("query");
-  return grid(Axis::Query, rows, pipelineOf(rows, /*overlaps=*/false),
+  return grid(Axis::Query, rows, crewOf(rows, /*overlaps=*/false),
               {hold(Tensor::GradQ), load(Tensor::Q, Level::Smem),
                load(Tensor::GradO, Level::Smem),
                load(Tensor::Stats, Level::Registers),
@@ -127,9 +127,9 @@ static Node queryPipeline(const Tiles &t) {
 }
 
 /// dK, dV or both of a tile of keys.
-static Node keyPipeline(const Tiles &t, bool hasK, bool hasV) {
+static Grid keyPipeline(const Tiles &t, bool hasK, bool hasV) {
   // Until its end a step needs what dV is a product of.
-  Node gradient = stream(Tensor::GradO, Level::Smem);
+  verb::Stream gradient = stream(Tensor::GradO, Level::Smem);
   if (!hasV)
     gradient = deep(t.get("value_stages"), gradient);
   Body held = {load(Tensor::K, Level::Smem)}, stored;
@@ -161,12 +161,12 @@ static Node keyPipeline(const Tiles &t, bool hasK, bool hasV) {
   held.push_back(loop(Axis::Query, queries, t.get("stages"), std::move(step)));
   // dV beside dP, if there are registers for P beside both.
   bool overlaps = hasK && hasV && queries == kWarpgroupRows;
-  return grid(Axis::Key, rows, pipelineOf(rows, overlaps),
+  return grid(Axis::Key, rows, crewOf(rows, overlaps),
               sequence({std::move(held), std::move(stored)}));
 }
 
 static Schedule buildPipelines(const Tiles &t) {
-  Node prepare = statisticsGrid(t.get("query_block")),
+  Grid prepare = statisticsGrid(t.get("query_block")),
        queries = queryPipeline(t);
   if (t.get("separate") == 0)
     return {"split_backward", {prepare, queries, keyPipeline(t, true, true)}};

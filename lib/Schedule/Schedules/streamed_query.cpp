@@ -44,28 +44,28 @@ static Body keyStep(int64_t slice, int64_t piece, int64_t stages,
 
 static Schedule build(const Tiles &t) {
   int64_t stages = t.get("stages", 1), across = t.get("column_warps", 1);
-  Node whole =
+  Grid whole =
       grid(Axis::Query, t.get("query"), t.get("warps", 1),
            {hold(Tensor::O), hold(Tensor::Stats),
             loop(Axis::Key, t.get("key"), stages,
                  keyStep(t.get("slice"), t.get("piece"), stages, across > 1)),
             storeDirectly(Tensor::O), store(Tensor::Lse)});
-  whole.across = across;
+  whole.workers.across = across;
   return {"streamed_query", {whole}};
 }
 
 static Schedule buildPipeline(const Tiles &t) {
   int64_t stages = t.get("stages", 2), across = t.get("column_groups", 1);
-  Pipeline pipeline;
-  pipeline.warpgroups = t.get("query") / kWarpgroupRows * across;
-  pipeline.isPersistent = true;
-  Node whole =
-      grid(Axis::Query, t.get("query"), pipeline,
+  Crew crew;
+  crew.workers.warpgroups = t.get("query") / kWarpgroupRows * across;
+  crew.order.isPersistent = true;
+  Grid whole =
+      grid(Axis::Query, t.get("query"), crew,
            {hold(Tensor::O), hold(Tensor::Stats),
             loop(Axis::Key, t.get("key"), stages,
                  keyStep(kPanelColumns, kKeysOfPiece, stages, across > 1)),
             storeDirectly(Tensor::O), store(Tensor::Lse)});
-  whole.across = across;
+  whole.workers.across = across;
   return {"streamed_query", {whole}};
 }
 

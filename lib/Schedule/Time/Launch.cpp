@@ -125,11 +125,15 @@ std::vector<LaunchWork> attn::launchWork(const Census &census,
                                          const Machine &machine,
                                          TensorCoreFamily family) {
   std::vector<LaunchWork> launches;
-  for (const Schedule::Launch &launch : schedule.launches()) {
+  size_t number = 0;
+  for (const Launch &launch : schedule.launches) {
     LaunchWork &queue = launches.emplace_back();
-    for (size_t i = launch.first; i < launch.end; ++i)
-      if (i == launch.main || schedule.grids[i].pipeline.width > 0)
-        queue.push_back(workOf(census, schedule, i, problem, machine, family));
+    for (const Grid *grid : launch.grids()) {
+      if (grid == &launch.main || launch.isMerged())
+        queue.push_back(
+            workOf(census, *grid, number, problem, machine, family));
+      ++number;
+    }
   }
   return launches;
 }

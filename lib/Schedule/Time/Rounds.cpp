@@ -18,17 +18,18 @@ static constexpr int64_t kMostStrips = 16;
 /// one; beyond, how they fall hardly matters.
 static constexpr double kFewTiles = 6;
 
-RoundTiles attn::allTiles(const GridCensus &grid, const Node &node) {
-  const Pipeline &how = node.pipeline;
+RoundTiles attn::allTiles(const GridCensus &grid, const Grid &node) {
+  const Crew &how = node;
   double average = double(grid.steps) / double(grid.blocks);
-  bool countsSteps = how && (how.units == 0 || how.group > 1);
+  bool countsSteps =
+      how.isPipeline() && (how.sharing.units == 0 || how.sharing.group > 1);
   double most = std::max(average, countsSteps ? double(grid.mostSteps)
                                               : grid.longest * average);
   double least = std::max(std::min(1.0, average), 2 * average - most);
   return {1, double(grid.blocks) * double(grid.heads), average, most, least};
 }
 
-void attn::followTiles(Work &w, const Node &node, const Problem &problem,
+void attn::followTiles(Work &w, const Grid &node, const Problem &problem,
                        const Machine &machine, int64_t keys) {
   bool isMasked = !problem.mask.isOpen();
   int64_t last = problem.queries % node.step;
@@ -61,7 +62,7 @@ static double emptyTiles(const GridCensus &grid, const Visits &v, int64_t strip,
 
 /// The tiles of a head in a strip, all columns.
 static RoundTiles ofStrip(int64_t strip, const Work &w, const GridCensus &grid,
-                          const Node &node, const Problem &problem,
+                          const Grid &node, const Problem &problem,
                           int64_t stepRows, bool isOfRows) {
   if (isOfRows) { // each in one of them
     double steps = w.steps / w.tiles;
@@ -87,7 +88,7 @@ static RoundTiles ofStrip(int64_t strip, const Work &w, const GridCensus &grid,
 }
 
 std::vector<RoundTiles>
-attn::roundsOfProducts(const Work &w, const GridCensus &grid, const Node &node,
+attn::roundsOfProducts(const Work &w, const GridCensus &grid, const Grid &node,
                        const Problem &problem, int64_t stepRows,
                        bool isOfRows) {
   // The last round of a strip may have fewer heads.

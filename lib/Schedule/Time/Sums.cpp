@@ -28,11 +28,11 @@ using namespace attn;
 /// Heads whose tiles are worked on at once: as many as multiprocessors have
 /// tiles of, and under a mask or in order no fewer than keep what streams past
 /// in L2, up to 16, or than have so many tiles in turn (TileOrder.cpp).
-static double headsAtOnce(const GridCensus &grid, const Pipeline &how,
+static double headsAtOnce(const GridCensus &grid, const Crew &how,
                           const Problem &problem, const Machine &machine) {
   double sms = double(machine.sms);
   double most = std::ceil(sms / double(grid.blocks));
-  if (!problem.mask.isOpen() || how.isOrdered) {
+  if (!problem.mask.isOpen() || how.order.isOrdered) {
     double rows = double(problem.queries) * double(problem.heads) /
                   double(problem.kvHeads);
     double bytes = rows * double(problem.headDim + problem.headDimV) *
@@ -40,37 +40,39 @@ static double headsAtOnce(const GridCensus &grid, const Pipeline &how,
     double fit = std::floor(double(machine.l2Bytes) * 5 / 8 / bytes);
     most = std::max(most, std::min(fit, 16.0));
   }
-  if (how.isOrdered)
+  if (how.order.isOrdered)
     most = std::max(most, std::ceil(sms / double(kMostInTurn)));
   return std::min(most, double(grid.heads));
 }
 
 /// Rows of a step.
-static int64_t stepOf(const Node &grid) {
+static int64_t stepOf(const Grid &grid) {
   for (const Node &node : grid.body)
-    if (node.verb == Verb::loop)
-      return node.step;
+    if (auto *loop = node.as<verb::Loop>())
+      return loop->step;
   return grid.step;
 }
 
-Sums attn::sumsOf(const Census &census, size_t number, const Node &node,
+Sums attn::sumsOf(const Census &census, size_t number, const Grid &node,
                   const Problem &problem, const Machine &machine) {
   constexpr int64_t partRows = 16;
   const GridCensus &grid = census.grids[number];
-  const Pipeline &how = node.pipeline;
+  const Crew &how = node;
   auto bytesOf = [&](size_t other) {
     return gridTraffic(census, other, problem, machine, machine.sms);
   };
   Sums sums;
-  sums.isOrdered = how.isOrdered, sums.firstStores = how.firstStores;
-  sums.takesShortFirst = how.takesShortFirst;
+  sums.isOrdered = how.order.isOrdered,
+  sums.firstStores = how.order.firstStores;
+  sums.takesShortFirst = how.order.takesShortFirst;
   sums.isWindow = problem.mask.hidesBefore();
   sums.areInStep =
       problem.mask.isOpen() && grid.blocks > 1 && stepOf(node) < node.step;
-  sums.hasBefore = how.hasBefore, sums.hasBeside = how.hasBeside;
-  if (how.hasBefore)
+  sums.hasBefore = census.hasBefore(number);
+  sums.hasBeside = census.hasBeside(number);
+  if (sums.hasBefore)
     sums.before = bytesOf(number - 1);
-  if (how.hasBeside)
+  if (sums.hasBeside)
     sums.beside = bytesOf(number + 1);
   sums.headsAtOnce = headsAtOnce(grid, how, problem, machine);
   sums.parts = double(problem.batch) * double(problem.heads) *

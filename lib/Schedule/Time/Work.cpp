@@ -75,13 +75,14 @@ void Copies::add(const Use &use, const Problem &problem) {
   double moved = double(use.moved) * bytesMoved(node, problem);
   bytes += moved;
   // What a launch has left is whole lines.
-  bool isRead = node.verb == Verb::load || node.verb == Verb::stream;
-  if (!isRead || !isInput(node.tensor, problem) || node.partColumns > 0) {
+  Tensor tensor = tensorOf(node);
+  bool isRead = node.is<verb::Load>() || node.is<verb::Stream>();
+  if (!isRead || !isInput(tensor, problem) || scratchOf(node).partColumns > 0) {
     rows += moved / double(kLineBytes);
     return;
   }
-  int64_t columns = extent(problem, *shapeOf(node.tensor).cols);
-  int64_t row = columns * bytesPerElement(node.tensor, problem);
+  int64_t columns = extent(problem, *shapeOf(tensor).cols);
+  int64_t row = columns * bytesPerElement(tensor, problem);
   double boxes =
       double(use.elements) / double(columns) * double(ceilDiv(row, kLineBytes));
   if (!use.isPanelled) // slices of a row
@@ -111,7 +112,7 @@ static double flopsPerInstruction(TensorCoreFamily family,
 
 static double paddedArea(const Use &use, const Problem &problem) {
   return double(use.count) * use.tile.rows *
-         padded(use.node->tensor, use.tile.cols, problem, use.columnParts());
+         padded(tensorOf(*use.node), use.tile.cols, problem, use.columnParts());
 }
 
 /// Scores of a tile that an edge of a mask cuts: blocks of so many keys that a
@@ -124,14 +125,14 @@ namespace {
 
 class Worker {
 public:
-  Worker(const Census &census, const Schedule &schedule, size_t number,
+  Worker(const Census &census, const Grid &node, size_t number,
          const Problem &problem, const Machine &machine,
          TensorCoreFamily family)
       : census(census), number(number), problem(problem), machine(machine),
-        family(family), grid(census.grids[number]),
-        node(schedule.grids[number]), how(node.pipeline),
+        family(family), grid(census.grids[number]), node(node),
+        isPipeline(node.isPipeline()), order(node.order), sharing(node.sharing),
         rate(productRate(machine, problem, family)),
-        slots(how ? kWarpgroups : kLikeWarps) {}
+        slots(isPipeline ? kWarpgroups : kLikeWarps) {}
 
   Work work() {
     describe();
@@ -149,8 +150,10 @@ private:
   const Machine &machine;
   TensorCoreFamily family;
   const GridCensus &grid;
-  const Node &node;
-  const Pipeline &how;
+  const Grid &node;
+  bool isPipeline;
+  const WorkOrder &order;
+  const Sharing &sharing;
   double rate;
   Slots slots;
   Work w;
@@ -164,26 +167,27 @@ private:
   bool isOfRows = false; ///< what is made is a number for each row
   bool isMasked() const { return !problem.mask.isOpen(); }
   bool isBackward() const { return problem.direction == Direction::backward; }
-  bool isProducts() const { return how.width > 0 || node.isOfProducts; }
+  bool isProducts() const { return node.workers.isOfProducts; }
 
   void describe() {
     w.heads = double(grid.heads);
     w.together = double(grid.together);
     w.tiles = double(grid.blocks);
-    w.isWgmma = bool(how);
+    w.isWgmma = isPipeline;
     w.isOfProducts = isProducts();
-    w.isPersistent = how.isPersistent;
+    w.isPersistent = order.isPersistent;
     w.isSplit = w.isWgmma && needsSplit(problem);
     if (w.isOfProducts && w.isSplit)
       rate = machine.tensor16FlopsPerClockPerSm / double(kScaledProducts) *
              kScaledPartsShare;
-    if (how) {
-      w.workers = double(how.warpgroups) / double(node.across);
+    if (isPipeline) {
+      w.workers = double(node.workers.warpgroups) / double(node.workers.across);
       helperWarps = double(budgetOf(node, problem).helperWarps());
-      w.overlaps = how.overlaps;
-      w.order = how.takesTurns                      ? Order::Turns
-                : how.width > 0 || how.blocks() > 1 ? Order::Together
-                : how.overlaps || how.isInStep || isBackward()
+      w.overlaps = order.overlaps;
+      w.order = order.takesTurns ? Order::Turns
+                : node.workers.isOfProducts || sharing.blocks() > 1
+                    ? Order::Together
+                : order.overlaps || sharing.isInStep || isBackward()
                     ? Order::Overlapped
                     : Order::Free;
     } else {
@@ -192,17 +196,16 @@ private:
       w.blocksPerSm = double(std::max<int64_t>(1, space.blocksPerSm));
       w.order = Order::Alike;
     }
-    w.slots = double(how.units > 0 ? how.units : grid.stages);
-    w.slotsRead = how.units > 0 ? 2 : isProducts() ? 1 : 0;
-    w.sharesTiles = how.group > 1;
+    w.slots = double(sharing.units > 0 ? sharing.units : grid.stages);
+    w.slotsRead = sharing.units > 0 ? 2 : isProducts() ? 1 : 0;
+    w.sharesTiles = sharing.group > 1;
     int64_t resident = machine.sms * int64_t(w.blocksPerSm);
-    if (how)
+    if (isPipeline)
       resident = machine.sms / grid.together * grid.together;
     resident = std::max<int64_t>(1, resident);
     w.bytes = gridTraffic(census, number, problem, machine, resident);
     for (const Use &use : census.uses)
-      if (!how && use.grid == number && use.node->verb == Verb::absorb &&
-          use.node->tensor == Tensor::O && use.node->slots > 0)
+      if (!isPipeline && use.grid == number && isSumBack(*use.node))
         w.lost =
             shareOfPlacesLost(census, number, problem, machine, resident, {});
   }
@@ -214,80 +217,78 @@ private:
     w.smem += smem / machine.smemBytesPerClockPerSm;
     if (movesRows(node))
       w.copies.add(use, problem);
-    switch (node.verb) {
-    case Verb::multiply:
-      return multiply(use, area, smem);
-    case Verb::softmax:
-      return softmax(use, area);
-    case Verb::weigh:
-      return weigh(use, area);
-    case Verb::differentiate:
-      stepRows = use.tile.cols;
-      w.isMadeOfScores |= isProducts();
-      return issue(area / 32 * (kDifferentiateSlots + rounding()));
-    case Verb::rescale: // of wgmma hardly ever: when a maximum grows by 2^8
-      if (!how)
-        issue(area / 32);
-      else if (node.tensor == Tensor::P) // in pairs
-        issue(area / 64);
-      return;
-    case Verb::stream:
-      return stream(use, area, smem);
-    case Verb::load:
-      w.residentBytes += double(use.moved) * bytesMoved(node, problem);
-      w.takesNext |= how.isPersistent && node.stages > 1;
-      return copy(use, area);
-    case Verb::absorb:
-      return absorb(use, area);
-    case Verb::spill:
-      return spill(use, area);
-    case Verb::reduce:
-      if (how) // from registers to shared memory
-        issue(double(use.moved) * bytesMoved(node, problem) /
-              kBytesPerInstruction * kCopySlots);
-      return copy(use, area);
-    case Verb::store:
-      return store(use, area);
-    case Verb::transpose: {
-      // Warps take 32 rows each in turn.
-      double chunks = std::ceil(use.tile.rows / 32.0 / helperWarps);
-      w.helpers += chunks * padded(node.tensor, use.tile.cols, problem) / 16 *
-                       kTransposeClocks +
-                   kTransposeWait;
-      return;
-    }
-    case Verb::split: {
-      // Warps take turns at units of 8 rows and a panel.
-      int64_t units = use.tile.rows / 8 * ceilDiv(use.tile.cols, kPanelColumns);
-      double clocks =
-          std::ceil(double(units) / helperWarps) * kSplitUnitClocks +
-          kSplitWait;
-      (node.tensor == Tensor::Q ? w.helped : w.helpers) += clocks;
-      return;
-    }
-    case Verb::hold: // warps share what they put there, behind a barrier
-      if (how && node.level == Level::Smem)
-        agreements += double(use.count) / std::max(1.0, w.workers);
-      return;
-    case Verb::grid:
-    case Verb::loop:
-    case Verb::share:
-      return;
-    }
+    node.match(
+        [&](const verb::Multiply &product) {
+          multiply(product, use, area, smem);
+        },
+        [&](const verb::Softmax &) { softmax(use, area); },
+        [&](const verb::Weigh &) { weigh(use, area); },
+        [&](const verb::Differentiate &) {
+          stepRows = use.tile.cols;
+          w.isMadeOfScores |= isProducts();
+          issue(area / 32 * (kDifferentiateSlots + rounding()));
+        },
+        [&](const verb::Rescale &scaled) {
+          // Of wgmma hardly ever: when a maximum grows by 2^8.
+          if (!isPipeline)
+            issue(area / 32);
+          else if (scaled.tensor == Tensor::P) // in pairs
+            issue(area / 64);
+        },
+        [&](const verb::Stream &) { stream(use, area, smem); },
+        [&](const verb::Load &load) {
+          w.residentBytes += double(use.moved) * bytesMoved(node, problem);
+          w.takesNext |= order.isPersistent && load.buffers > 1;
+          copy(use, area);
+        },
+        [&](const verb::Absorb &) { absorb(use, area); },
+        [&](const verb::Spill &spilled) { spill(spilled, use, area); },
+        [&](const verb::Reduce &) {
+          if (isPipeline) // from registers to shared memory
+            issue(double(use.moved) * bytesMoved(node, problem) /
+                  kBytesPerInstruction * kCopySlots);
+          copy(use, area);
+        },
+        [&](const verb::Store &stored) { store(stored, use, area); },
+        [&](const verb::Transpose &) {
+          // Warps take 32 rows each in turn.
+          double chunks = std::ceil(use.tile.rows / 32.0 / helperWarps);
+          w.helpers += chunks * padded(tensorOf(node), use.tile.cols, problem) /
+                           16 * kTransposeClocks +
+                       kTransposeWait;
+        },
+        [&](const verb::Split &split) {
+          // Warps take turns at units of 8 rows and a panel.
+          int64_t units =
+              use.tile.rows / 8 * ceilDiv(use.tile.cols, kPanelColumns);
+          double clocks =
+              std::ceil(double(units) / helperWarps) * kSplitUnitClocks +
+              kSplitWait;
+          (split.tensor == Tensor::Q ? w.helped : w.helpers) += clocks;
+        },
+        [&](const verb::Hold &hold) {
+          // Warps share what they put there, behind a barrier.
+          if (isPipeline && hold.level == Level::Smem)
+            agreements += double(use.count) / std::max(1.0, w.workers);
+        },
+        [](verb::OneOf<verb::Loop, verb::Share>) {});
   }
 
+  /// Whether it brings rows of a head or of scores, or takes them away.
   static bool movesRows(const Node &node) {
-    switch (node.verb) {
-    case Verb::load:
-    case Verb::stream:
-    case Verb::absorb:
-    case Verb::spill:
-    case Verb::reduce:
-    case Verb::store:
-      return shapeOf(node.tensor).cols.has_value();
-    default:
-      return false;
-    }
+    using namespace verb;
+    return node.match(
+        [&](OneOf<Load, Stream, Absorb, Spill, Reduce, Store>) {
+          return shapeOf(tensorOf(node)).cols.has_value();
+        },
+        [](OneOf<Loop, Share, Hold, Transpose, Split, Multiply, Softmax, Weigh,
+                 Differentiate, Rescale>) { return false; });
+  }
+
+  /// Whether sums of O come back from places of the block.
+  static bool isSumBack(const Node &node) {
+    return node.is<verb::Absorb>() && tensorOf(node) == Tensor::O &&
+           scratchOf(node).slots > 0;
   }
 
   void issue(double slots) { w.issue += slots / kSchedulersPerSm; }
@@ -299,8 +300,8 @@ private:
     return productsPerProduct(problem) > 1 ? kSplitSlots : kRoundSlots;
   }
 
-  void multiply(const Use &use, double area, double smem) {
-    const Node &node = *use.node;
+  void multiply(const verb::Multiply &node, const Use &use, double area,
+                double smem) {
     double flops =
         2 * area * use.shareOfKeys() * padded(node.a, use.tile.depth, problem);
     double clocks = flops / rate;
@@ -318,17 +319,17 @@ private:
     if (w.isSplit && (node.tensor == Tensor::O || isProducts()))
       issue(area / 32 * kAddSlots);
     if (!w.isWgmma)
-      issue(flops / flopsPerInstruction(family, problem) + loads(use, smem));
+      issue(flops / flopsPerInstruction(family, problem) +
+            loads(node, use, smem));
   }
 
   /// Instructions that load factors out of shared memory, so many bytes.
-  double loads(const Use &use, double bytes) const {
+  double loads(const verb::Multiply &node, const Use &use, double bytes) const {
     constexpr double lanes = 32, elementBytes = 4;
     if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
       return bytes / kBytesPerInstruction;
     // No instruction transposes 32-bit elements: where rows are contracted,
     // each is a load of its own.
-    const Node &node = *use.node;
     bool isAlongRows = shapeOf(node.b).cols == shapeOf(node.tensor).cols;
     return bytes / (isAlongRows ? lanes * elementBytes : kBytesPerInstruction) +
            bytes / (lanes * elementBytes) * rounding();
@@ -353,10 +354,10 @@ private:
           use.columnParts() * slots.step);
     if (!isMasked())
       return;
-    double edges = how && problem.mask.hidesBefore() ? 2 : 1;
+    double edges = isPipeline && problem.mask.hidesBefore() ? 2 : 1;
     double rows = double(use.tile.rows);
     double strips = double(grid.blocks * grid.together) *
-                    (how ? std::max(1.0, w.workers) : 1.0);
+                    (isPipeline ? std::max(1.0, w.workers) : 1.0);
     double cut = edges * strips * cutScores(int64_t(rows), use.tile.cols);
     issue(std::min(area, cut) / 32 * slots.hide);
   }
@@ -367,21 +368,21 @@ private:
     w.isMadeOfScores |= isProducts();
     w.exp += area / machine.expPerClockPerSm;
     issue(area / 32 * (kWeighSlots + rounding()));
-    if (isMasked() && how)
+    if (isMasked() && isPipeline)
       issue(area / 32 * kHideSlots);
   }
 
   /// Like warps copy by themselves.
   void copy(const Use &use, double area) {
-    if (!how)
+    if (!isPipeline)
       issue(area * bytesMoved(*use.node, problem) / kBytesPerInstruction *
             kCopySlots);
   }
 
   void stream(const Use &use, double area, double smem) {
     w.streamedBytes += double(use.moved) * bytesMoved(*use.node, problem);
-    if (how.units > 0)
-      unitFills += use.node->tensor == Tensor::V && how.group > 1
+    if (sharing.units > 0)
+      unitFills += tensorOf(*use.node) == Tensor::V && sharing.group > 1
                        ? double(use.tile.rows) * double(use.count) / 32
                        : smem / double(kUnitBytes);
     copy(use, area);
@@ -390,45 +391,43 @@ private:
   void absorb(const Use &use, double area) {
     const Node &node = *use.node;
     double bytes = double(use.moved) * bytesMoved(node, problem);
-    if (how.group > 1 || !how)
-      issue((how ? bytes : area * bytesMoved(node, problem)) /
+    if (sharing.group > 1 || !isPipeline)
+      issue((isPipeline ? bytes : area * bytesMoved(node, problem)) /
             kBytesPerInstruction * kCopySlots);
-    if (node.isBetween && isProducts())
+    if (isBetween(node) && isProducts())
       w.waitingBytes += bytes;
-    if (node.tensor == Tensor::O && node.slots > 0 && how) {
+    if (isPipeline && isSumBack(node)) {
       w.returns += double(use.count);
       w.returnBytes += bytes;
     }
   }
 
-  void spill(const Use &use, double area) {
-    const Node &node = *use.node;
-    double bytes = double(use.moved) * bytesMoved(node, problem);
+  void spill(const verb::Spill &node, const Use &use, double area) {
+    double bytes = double(use.moved) * bytesMoved(*use.node, problem);
     leaving += shapeOf(node.tensor).cols ? double(use.count) : 0;
     if (node.isBetween && isProducts())
       w.waitingBytes += bytes;
-    else if (!how)
+    else if (!isPipeline)
       copy(use, area);
-    else if (node.level == Level::Smem || how.group > 1)
+    else if (node.isStaged || sharing.group > 1)
       issue(bytes / kBytesPerInstruction * kCopySlots);
-    if (node.partColumns > 0)
+    if (node.scratch.partColumns > 0)
       issue(area / 32 * kSplitWeightSlots);
   }
 
-  void store(const Use &use, double area) {
-    const Node &node = *use.node;
+  void store(const verb::Store &node, const Use &use, double area) {
     if (!shapeOf(node.tensor).cols)
       return;
     leaving += double(use.count);
-    if (!how)
+    if (!isPipeline)
       return copy(use, area);
     w.epilogue += area / 32 / kSchedulersPerSm * kEpilogueSlots;
-    if (node.step > 0) // each strip of the staging buffer waits for the last
+    if (node.atOnce > 0) // each strip of the staging buffer waits for the last
       w.epilogue += double(use.count) * w.workers *
-                    double(ceilDiv(use.tile.cols, node.step) - 1) *
+                    double(ceilDiv(use.tile.cols, node.atOnce) - 1) *
                     kStripClocks;
-    if (how.reusesPlaces)
-      w.returnBytes += double(use.moved) * bytesMoved(node, problem);
+    if (sharing.reusesPlaces)
+      w.returnBytes += double(use.moved) * bytesMoved(*use.node, problem);
   }
 
   void finish() {
@@ -443,17 +442,20 @@ private:
     w.waitingBytes /= blocks * std::max<double>(1, double(grid.strips));
     // A single buffer is handed over before every product; a ring hands over
     // all that a step streams at once.
-    double handed = how || grid.stages > 1 ? double(grid.handovers) : products;
-    w.handovers = isProducts() && how ? 1 : (handed + agreements) / w.steps;
-    if (how.group > 1)
-      w.exchanges = double(how.group) * (how.cluster > 1 ? 1 : 0.6);
+    double handed =
+        isPipeline || grid.stages > 1 ? double(grid.handovers) : products;
+    w.handovers =
+        isProducts() && isPipeline ? 1 : (handed + agreements) / w.steps;
+    if (sharing.group > 1)
+      w.exchanges = double(sharing.group) * (sharing.cluster > 1 ? 1 : 0.6);
     else if (isProducts() && w.isMadeOfScores)
       w.exchanges = 2; // the last product of all, and P leaves
-    w.units = how.units > 0 ? unitFills / w.steps
+    w.units = sharing.units > 0 ? unitFills / w.steps
               : isProducts() || grid.isSliced()
                   ? std::max(1.0, double(grid.handovers) * w.together / w.steps)
                   : 1;
-    if (how.units > 0 && how.group == 1) // tiles of columns leave by themselves
+    if (sharing.units > 0 &&
+        sharing.group == 1) // tiles of columns leave by themselves
       w.leaves = leaving / blocks;
     if (grid.groupSteps > 0 && w.workers > 1) {
       double all = w.workers * double(grid.steps);
@@ -463,17 +465,17 @@ private:
       w.rounds = roundsOfProducts(w, grid, node, problem, stepRows, isOfRows);
     else
       w.rounds = {allTiles(grid, node)};
-    if (how && !isBackward() && !isProducts() && w.slotsRead == 0)
+    if (isPipeline && !isBackward() && !isProducts() && w.slotsRead == 0)
       followTiles(w, node, problem, machine, int64_t(keys));
-    if (how && isBackward() && !isProducts())
+    if (isPipeline && isBackward() && !isProducts())
       w.sums = sumsOf(census, number, node, problem, machine);
   }
 };
 
 } // namespace
 
-Work attn::workOf(const Census &census, const Schedule &schedule, size_t number,
+Work attn::workOf(const Census &census, const Grid &node, size_t number,
                   const Problem &problem, const Machine &machine,
                   TensorCoreFamily family) {
-  return Worker(census, schedule, number, problem, machine, family).work();
+  return Worker(census, node, number, problem, machine, family).work();
 }

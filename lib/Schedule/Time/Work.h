@@ -110,21 +110,21 @@ struct Work {
   Sums sums;
 };
 
-Work workOf(const Census &census, const Schedule &schedule, size_t number,
+Work workOf(const Census &census, const Grid &node, size_t number,
             const Problem &problem, const Machine &machine,
             TensorCoreFamily family);
 
 // Of it, the tiles (Rounds.cpp): of a grid without rounds; in rounds, of tiles
 // that walk along so many rows at a time, or have a number for each row; and
 // one by one, where they are few and differ.
-RoundTiles allTiles(const GridCensus &grid, const Node &node);
+RoundTiles allTiles(const GridCensus &grid, const Grid &node);
 std::vector<RoundTiles>
-roundsOfProducts(const Work &work, const GridCensus &grid, const Node &node,
+roundsOfProducts(const Work &work, const GridCensus &grid, const Grid &node,
                  const Problem &problem, int64_t stepRows, bool isOfRows);
-void followTiles(Work &work, const Node &node, const Problem &problem,
+void followTiles(Work &work, const Grid &node, const Problem &problem,
                  const Machine &machine, int64_t keys);
 /// Of it, what tiles add to and their launch does besides (Sums.cpp).
-Sums sumsOf(const Census &census, size_t number, const Node &node,
+Sums sumsOf(const Census &census, size_t number, const Grid &node,
             const Problem &problem, const Machine &machine);
 
 } // namespace attn

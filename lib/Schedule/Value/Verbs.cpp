@@ -1,0 +1,86 @@
+//===- Verbs.cpp - What verbs have in common ------------------------------===//
+
+#include "attn/Schedule/Verbs.h"
+#include <algorithm>
+
+using namespace attn;
+
+int64_t Columns::of(int64_t whole) const {
+  int64_t left = std::max<int64_t>(0, whole - first);
+  return count ? std::min(count, left) : left;
+}
+
+/// What `get` finds in the verb, or a value of that type where it does not
+/// compile: the verb has no such field.
+template <typename Value, typename Get>
+static Value fieldOf(const Node &node, Get get) {
+  return node.match([&](const auto &verb) -> Value {
+    if constexpr (std::is_invocable_v<Get, decltype(verb)>)
+      return get(verb);
+    else
+      return Value();
+  });
+}
+
+Tensor attn::tensorOf(const Node &node) {
+  return fieldOf<Tensor>(node, [](const auto &verb) -> decltype(verb.tensor) {
+    return verb.tensor;
+  });
+}
+
+const Body &attn::bodyOf(const Node &node) {
+  static const Body none;
+  const Body *body =
+      fieldOf<const Body *>(node, [](const auto &verb) -> decltype(&verb.body) {
+        return &verb.body;
+      });
+  return body ? *body : none;
+}
+
+InScratch attn::scratchOf(const Node &node) {
+  return fieldOf<InScratch>(
+      node,
+      [](const auto &verb) -> decltype(verb.scratch) { return verb.scratch; });
+}
+
+Columns attn::columnsOf(const Node &node) {
+  return fieldOf<Columns>(node, [](const auto &verb) -> decltype(verb.columns) {
+    return verb.columns;
+  });
+}
+
+int64_t attn::columnGroupsOf(const Node &node) {
+  int64_t own = fieldOf<int64_t>(
+      node, [](const auto &verb) -> decltype(verb.columnGroups) {
+        return verb.columnGroups;
+      });
+  return own ? own : scratchOf(node).columnGroups;
+}
+
+bool attn::isAlways(const Node &node) {
+  return fieldOf<bool>(node, [](const auto &verb) -> decltype(verb.isAlways) {
+    return verb.isAlways;
+  });
+}
+
+bool attn::isBetween(const Node &node) {
+  return fieldOf<bool>(node, [](const auto &verb) -> decltype(verb.isBetween) {
+    return verb.isBetween;
+  });
+}
+
+int64_t attn::bytesMoved(const Node &node, const Problem &problem) {
+  if (scratchOf(node).partColumns > 0)
+    return kScaledParts * kPartBytes;
+  Tensor tensor = tensorOf(node);
+  bool isForward = problem.direction == Direction::forward;
+  bool isSum = tensor == Tensor::GradQ || (tensor == Tensor::O && isForward);
+  if (isSum && !node.is<verb::Store>())
+    return 4;
+  return bytesPerElement(tensor, problem);
+}
+
+int64_t attn::columnsMoved(const Node &node, int64_t columns) {
+  int64_t step = scratchOf(node).partColumns;
+  return step > 0 ? (columns + step - 1) / step * step : columns;
+}
