@@ -59,8 +59,8 @@ struct Footprint {
 
 /// One launch, without its scratch memory; and of a grid in a launch of its
 /// own.
-Footprint launchFootprint(const Launch &launch, const Problem &problem,
-                          const Machine &machine);
+Footprint launchFootprint(const Schedule::Launch &launch,
+                          const Problem &problem, const Machine &machine);
 Footprint gridFootprint(const Grid &grid, const Problem &problem,
                         const Machine &machine);
 

@@ -163,37 +163,37 @@ struct Grid : Crew {
   Body body;
 };
 
-/// One kernel.  Blocks of `main` also do what is fused with it: the grids
-/// `before`, which it depends on, and those `beside` it, which depend on it.
-/// Helper warps, which load nothing for tiles, run them for a head: before its
-/// tiles begin, and as soon as they are all done.  For the first tiles all
-/// warps run what is before.  In a pipeline of products they are more tiles in
-/// the same queue.
-struct Launch {
-  std::vector<Grid> before;
-  Grid main;
-  std::vector<Grid> beside;
-
-  // NOLINTNEXTLINE(google-explicit-constructor): most launches are one grid
-  Launch(Grid main) : main(std::move(main)) {}
-  Launch(std::vector<Grid> before, Grid main, std::vector<Grid> beside)
-      : before(std::move(before)), main(std::move(main)),
-        beside(std::move(beside)) {}
-
-  size_t size() const { return before.size() + 1 + beside.size(); }
-  /// All of them, in order.
-  std::vector<const Grid *> grids() const;
-  /// Whether tiles of several grids are in one queue.
-  bool isMerged() const {
-    return main.workers.isOfProducts && main.isPipeline() && !beside.empty();
-  }
-};
-
 /// Launches, one after the other.  In *rounds* they alternate, each for some
 /// key heads and a strip of keys or of queries: what one spills for the next
 /// takes the room of one round.  A loop over strips says what is done once in
 /// each round; a grid over the axis of strips needs no such loop.
 struct Schedule {
+  /// One kernel.  Blocks of `main` also do what is fused with it: the grids
+  /// `before`, which it depends on, and those `beside` it, which depend on it.
+  /// Helper warps, which load nothing for tiles, run them for a head: before
+  /// its tiles begin, and as soon as they are all done.  For the first tiles
+  /// all warps run what is before.  In a pipeline of products they are more
+  /// tiles in the same queue.
+  struct Launch {
+    std::vector<Grid> before;
+    Grid main;
+    std::vector<Grid> beside;
+
+    // NOLINTNEXTLINE(google-explicit-constructor): most launches are one grid
+    Launch(Grid main) : main(std::move(main)) {}
+    Launch(std::vector<Grid> before, Grid main, std::vector<Grid> beside)
+        : before(std::move(before)), main(std::move(main)),
+          beside(std::move(beside)) {}
+
+    size_t size() const { return before.size() + 1 + beside.size(); }
+    /// All of them, in order.
+    std::vector<const Grid *> grids() const;
+    /// Whether tiles of several grids are in one queue.
+    bool isMerged() const {
+      return main.workers.isOfProducts && main.isPipeline() && !beside.empty();
+    }
+  };
+
   std::string name;
   std::vector<Launch> launches;
   Rounds rounds = {};

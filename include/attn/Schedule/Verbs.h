@@ -27,7 +27,7 @@ using Body = std::vector<Node>;
 
 /// The columns of a tensor from `first` on: `count` of them or, if that is 0,
 /// all that follow.
-struct Columns {
+struct ColumnRange {
   int64_t first = 0, count = 0;
 
   explicit operator bool() const { return first > 0 || count > 0; }
@@ -91,7 +91,7 @@ struct Hold {
   Tensor tensor;
   Level level = Level::Registers;
   int64_t buffers = 1;
-  Columns columns = {};
+  ColumnRange columns = {};
   int64_t columnGroups = 0; ///< see `Multiply`
 };
 
@@ -100,7 +100,7 @@ struct Load {
   Tensor tensor;
   Level level = Level::Smem;
   int64_t buffers = 1;
-  Columns columns = {};
+  ColumnRange columns = {};
   bool isAlways = false; ///< also for tiles that see nothing
 };
 
@@ -109,7 +109,7 @@ struct Stream {
   Tensor tensor;
   Level level = Level::Smem;
   int64_t buffers = 0; ///< of its ring; 0: as many as the loop has stages
-  Columns columns = {};
+  ColumnRange columns = {};
   InScratch scratch = {};
 };
 
@@ -240,7 +240,7 @@ private:
 Tensor tensorOf(const Node &node); ///< moved, held or made; not of loops
 const Body &bodyOf(const Node &node);
 InScratch scratchOf(const Node &node);
-Columns columnsOf(const Node &node);
+ColumnRange columnsOf(const Node &node);
 int64_t columnGroupsOf(const Node &node);
 bool isAlways(const Node &node);
 bool isBetween(const Node &node);

@@ -87,7 +87,7 @@ public:
 
   Census result;
 
-  void launch(const Launch &launch, size_t number) {
+  void launch(const Schedule::Launch &launch, size_t number) {
     bool isInRounds = rounds && number >= rounds.first;
     for (const Grid &one : launch.before)
       grid(one, isInRounds).isBefore = true;

@@ -68,7 +68,7 @@ std::optional<std::string> attn::checkFootprint(const Footprint &space,
   if (space.registersPerThread > kMaxRegistersPerThread)
     return Limits::exceeds("registers per thread", space.registersPerThread,
                            "a thread", kMaxRegistersPerThread);
-  for (const Launch &launch : schedule.launches)
+  for (const Schedule::Launch &launch : schedule.launches)
     for (const Grid *grid : launch.grids())
       if (grid->isPipeline())
         if (auto sentence =

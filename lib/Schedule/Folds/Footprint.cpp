@@ -360,7 +360,8 @@ static bool hasPlaces(const Body &body) {
 static constexpr int64_t kSplitWindowRegisters = 12;
 static int64_t placesOf(const Body &body, const Problem &problem, Steps steps);
 
-Footprint attn::launchFootprint(const Launch &launch, const Problem &problem,
+Footprint attn::launchFootprint(const Schedule::Launch &launch,
+                                const Problem &problem,
                                 const Machine &machine) {
   if (launch.main.isPipeline())
     return pipelineFootprint(launch.main, budgetOf(launch, problem), problem,
@@ -535,7 +536,7 @@ static int64_t blocksAtOnce(const Grid &grid, const Footprint &space,
 static const Grid &gridBehind(const Schedule &schedule, size_t launch) {
   if (!schedule.launches[launch].beside.empty())
     return schedule.launches[launch].beside.front();
-  const Launch &next = schedule.launches[launch + 1];
+  const Schedule::Launch &next = schedule.launches[launch + 1];
   return next.before.empty() ? next.main : next.before.front();
 }
 
@@ -551,7 +552,7 @@ Footprint attn::footprint(const Schedule &schedule, const Problem &problem,
   for (const Grid *grid : schedule.grids())
     addScratch(ofHead, grid->body, problem, schedule.rounds, Steps::of(*grid));
   for (size_t i = 0; i < schedule.launches.size(); ++i) {
-    const Launch &launch = schedule.launches[i];
+    const Schedule::Launch &launch = schedule.launches[i];
     const Grid &grid = launch.main;
     addRows(flagBytes(launch, problem));
     if (grid.order.isOrdered || grid.order.firstStores) // strips behind

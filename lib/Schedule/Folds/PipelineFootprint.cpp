@@ -106,7 +106,8 @@ RegisterBudget attn::budgetOf(const Grid &grid, const Problem &problem) {
   return budget(grid, problem, /*isMerged=*/false);
 }
 
-RegisterBudget attn::budgetOf(const Launch &launch, const Problem &problem) {
+RegisterBudget attn::budgetOf(const Schedule::Launch &launch,
+                              const Problem &problem) {
   return budget(launch.main, problem, launch.isMerged());
 }
 
@@ -121,7 +122,8 @@ int64_t attn::countBytes(const Grid &grid, const Problem &problem) {
   return ceilDiv(rows, grid.step) * kWordBytes;
 }
 
-int64_t attn::flagBytes(const Launch &launch, const Problem &problem) {
+int64_t attn::flagBytes(const Schedule::Launch &launch,
+                        const Problem &problem) {
   constexpr int64_t stripRows = 64, stripBytes = 2 * kWordBytes;
   return launch.isMerged() && problem.direction == Direction::backward
              ? ceilDiv(problem.queries, stripRows) * stripBytes
@@ -311,7 +313,7 @@ private:
            8;
   }
 
-  void ring(Tensor tensor, Columns some, int64_t stages, Steps steps) {
+  void ring(Tensor tensor, ColumnRange some, int64_t stages, Steps steps) {
     int64_t rows = rowsOf(tensor, steps);
     if (!shapeOf(tensor).cols) {
       buffers += stages * smemPitch(rows, bytesPerElement(tensor, problem));

@@ -14,7 +14,7 @@ inline constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 /// The registers of the warpgroups of a pipeline.
 RegisterBudget budgetOf(const Grid &grid, const Problem &problem);
 /// Those of a launch, for all that its blocks do.
-RegisterBudget budgetOf(const Launch &launch, const Problem &problem);
+RegisterBudget budgetOf(const Schedule::Launch &launch, const Problem &problem);
 /// All registers that these have.
 int64_t registersOfBlock(const Grid &grid, const RegisterBudget &budget);
 
@@ -24,7 +24,7 @@ int64_t countBytes(const Grid &grid, const Problem &problem);
 
 /// Words of one head by which the grids of a launch wait for each other, in
 /// scratch memory, two for each strip of 64 queries; forward the host has them.
-int64_t flagBytes(const Launch &launch, const Problem &problem);
+int64_t flagBytes(const Schedule::Launch &launch, const Problem &problem);
 
 /// `gridFootprint` of a grid with a pipeline, by such a budget.
 Footprint pipelineFootprint(const Grid &grid, const RegisterBudget &budget,

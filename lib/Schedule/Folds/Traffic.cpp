@@ -480,7 +480,7 @@ std::vector<Bytes> attn::launchTraffic(const Census &counted,
                                        const Calibration &calibration) {
   std::vector<Bytes> launches;
   size_t number = 0;
-  for (const Launch &launch : schedule.launches) {
+  for (const Schedule::Launch &launch : schedule.launches) {
     Footprint space = launchFootprint(launch, problem, machine);
     int64_t resident = machine.sms * std::max<int64_t>(1, space.blocksPerSm);
     Bytes &bytes = launches.emplace_back();

@@ -216,7 +216,7 @@ std::vector<Footprint> attn::launchFootprints(const Schedule &schedule,
                                               const Problem &problem,
                                               const Machine &machine) {
   std::vector<Footprint> all;
-  for (const Launch &launch : schedule.launches) {
+  for (const Schedule::Launch &launch : schedule.launches) {
     Footprint space = launchFootprint(launch, problem, machine);
     for (const Grid &beside : launch.beside)
       space.registersPerThread =

@@ -109,9 +109,9 @@ static Schedule build(const Tiles &t) {
             storeDirectly(Tensor::GradQ)});
   int64_t beside = t.get("beside");
   if (beside > 1)
-    return {"flash_backward", {Launch({prepare}, main, {finish})}};
+    return {"flash_backward", {Schedule::Launch({prepare}, main, {finish})}};
   if (beside > 0)
-    return {"flash_backward", {prepare, Launch({}, main, {finish})}};
+    return {"flash_backward", {prepare, Schedule::Launch({}, main, {finish})}};
   return {"flash_backward", {prepare, main, finish}};
 }
 

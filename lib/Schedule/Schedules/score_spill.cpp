@@ -234,7 +234,7 @@ static Rounds roundsOf(const Tiles &t) {
 }
 
 static Schedule buildRounds(const Tiles &t) {
-  std::vector<Launch> launches;
+  std::vector<Schedule::Launch> launches;
   if (t.has("parts"))
     launches = {partsGrid(Axis::Query, {{Tensor::Q, kDepth}}),
                 partsGrid(Axis::Key,

@@ -214,7 +214,8 @@ static Schedule build(const Tiles &t) {
   Grid scores = scoresGrid(t), ofKeys = keysGrid(t), ofQueries = queriesGrid(t);
   if (isMerged(t))
     return {"spill_backward",
-            {shiftGrid(t), Launch({deltaGrid(t)}, scores, {ofKeys, ofQueries})},
+            {shiftGrid(t),
+             Schedule::Launch({deltaGrid(t)}, scores, {ofKeys, ofQueries})},
             roundsOf(t)};
   return {"spill_backward",
           {statisticsGrid(t.get("query_block")), scores, ofKeys, ofQueries},

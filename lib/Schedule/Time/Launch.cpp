@@ -126,7 +126,7 @@ std::vector<LaunchWork> attn::launchWork(const Census &census,
                                          TensorCoreFamily family) {
   std::vector<LaunchWork> launches;
   size_t number = 0;
-  for (const Launch &launch : schedule.launches) {
+  for (const Schedule::Launch &launch : schedule.launches) {
     LaunchWork &queue = launches.emplace_back();
     for (const Grid *grid : launch.grids()) {
       if (grid == &launch.main || launch.isMerged())

@@ -13,7 +13,7 @@ public:
   explicit Writer(const Problem &problem) : problem(problem) {}
   std::string text;
 
-  void launch(const Launch &launch) {
+  void launch(const Schedule::Launch &launch) {
     std::vector<const Grid *> grids = launch.grids();
     size_t main = launch.before.size();
     for (size_t i = 0; i < grids.size(); ++i)
@@ -152,7 +152,7 @@ private:
   }
 
   /// `K[64 x 128]`; of some columns only, those.
-  std::string tile(Tensor tensor, Columns some) const {
+  std::string tile(Tensor tensor, ColumnRange some) const {
     std::optional<Axis> axis = shapeOf(tensor).cols;
     if (!axis || !some)
       return tile(tensor);

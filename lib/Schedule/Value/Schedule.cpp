@@ -115,7 +115,7 @@ Body attn::scoresBySlices(int64_t slice, int64_t stages) {
                multiply(Tensor::S, Tensor::Q, Tensor::K)})});
 }
 
-std::vector<const Grid *> Launch::grids() const {
+std::vector<const Grid *> Schedule::Launch::grids() const {
   std::vector<const Grid *> all;
   for (const Grid &grid : before)
     all.push_back(&grid);
@@ -127,7 +127,7 @@ std::vector<const Grid *> Launch::grids() const {
 
 std::vector<const Grid *> Schedule::grids() const {
   std::vector<const Grid *> all;
-  for (const Launch &launch : launches)
+  for (const Schedule::Launch &launch : launches)
     for (const Grid *grid : launch.grids())
       all.push_back(grid);
   return all;

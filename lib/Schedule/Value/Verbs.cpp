@@ -5,7 +5,7 @@
 
 using namespace attn;
 
-int64_t Columns::of(int64_t whole) const {
+int64_t ColumnRange::of(int64_t whole) const {
   int64_t left = std::max<int64_t>(0, whole - first);
   return count ? std::min(count, left) : left;
 }
@@ -43,10 +43,10 @@ InScratch attn::scratchOf(const Node &node) {
       [](const auto &verb) -> decltype(verb.scratch) { return verb.scratch; });
 }
 
-Columns attn::columnsOf(const Node &node) {
-  return fieldOf<Columns>(node, [](const auto &verb) -> decltype(verb.columns) {
-    return verb.columns;
-  });
+ColumnRange attn::columnsOf(const Node &node) {
+  return fieldOf<ColumnRange>(
+      node,
+      [](const auto &verb) -> decltype(verb.columns) { return verb.columns; });
 }
 
 int64_t attn::columnGroupsOf(const Node &node) {

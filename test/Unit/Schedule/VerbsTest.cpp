@@ -112,8 +112,8 @@ TEST(Launches, NumberFusedGridsInOrder) {
   auto one = [](int64_t step) {
     return grid(Axis::Query, step, 4, {store(Tensor::O)});
   };
-  Schedule schedule = {"fused",
-                       {one(16), Launch({one(32)}, one(64), {one(128)})}};
+  Schedule schedule = {
+      "fused", {one(16), Schedule::Launch({one(32)}, one(64), {one(128)})}};
   std::vector<int64_t> steps;
   for (const Grid *grid : schedule.grids())
     steps.push_back(grid->step);
