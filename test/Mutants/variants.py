@@ -154,8 +154,8 @@ def _output_spill_wgmma(name, part, slots, **options):
         f"output_spill_wgmma {name}",
         _tiles("output_spill", query=128, key=512, column=128, part=part,
                slots=slots),
-        (Size(200, 300, 2, 1, (100, 60)), Size(500, 1300, 2, 1, (400, 0)),
-         Size(200, 700, window=(100, 600))),
+        (Size(200, 300, 2, 1, (100, 60)), Size(200, 700, window=(100, 600)),
+         Size(500, 1300, 2, 1, (400, 0))),
         head_dim=72, head_dim_v=136, mask="window", **options)
 
 
