@@ -16,6 +16,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs no NumPy
+    sys.exit(0)
+
 from pathlib import Path
 
 from attn_bench import fits, replays
