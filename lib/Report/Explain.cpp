@@ -5,6 +5,7 @@
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Time.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include <map>

@@ -2,6 +2,7 @@
 
 #include "llvm/Support/JSON.h"
 #include "attn/Report/Report.h"
+#include "attn/Schedule/Time.h"
 
 using namespace attn;
 using llvm::json::OStream;

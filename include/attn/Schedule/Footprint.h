@@ -36,6 +36,7 @@
 #define ATTN_SCHEDULE_FOOTPRINT_H
 
 #include "attn/Machine/Machine.h"
+#include "attn/Schedule/Costs.h"
 #include "attn/Schedule/Schedule.h"
 #include <vector>
 
@@ -43,19 +44,6 @@ namespace attn {
 
 /// The most scratch of a plan that does not spill whole tensors.
 inline constexpr int64_t kMostScratchBytes = int64_t(256) << 20;
-
-struct Footprint {
-  int64_t smemBytes = 0;
-  int64_t registersPerThread = 0;
-  int64_t threads = 0;
-  int64_t blocksPerSm = 0;  ///< how many fit at once; 0 if none does
-  int64_t scratchBytes = 0; ///< device memory for spilled tensors
-  /// Of those, tensors with rows like an operand's, and no others: they take as
-  /// much for each row of it however many there are.
-  int64_t rowScratchBytes = 0;
-  /// Of those, the scores of the heads and the strip of a round.
-  int64_t stripScratchBytes = 0;
-};
 
 /// One launch, without its scratch memory; and of a grid in a launch of its
 /// own.

@@ -34,11 +34,9 @@
 
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Bounds.h"
-#include "attn/Schedule/Footprint.h"
+#include "attn/Schedule/Costs.h"
 #include "attn/Schedule/Problem.h"
 #include "attn/Schedule/Tiles.h"
-#include "attn/Schedule/Time.h"
-#include "attn/Schedule/Traffic.h"
 
 namespace attn {
 

@@ -34,22 +34,13 @@
 
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Calibration.h"
+#include "attn/Schedule/Costs.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Traffic.h"
 #include <array>
 #include <vector>
 
 namespace attn {
-
-/// Seconds each resource is busy, for the whole problem, and the total.
-struct Time {
-  double hbm = 0, l2 = 0, smem = 0, tensor = 0, exp = 0, issue = 0;
-  double exposed = 0;    ///< phases of a warp that nothing hides
-  double contention = 0; ///< levels that are nearly as busy as the longest
-  double tail = 0;       ///< the last wave
-  double overhead = 0;   ///< launches, first loads of a block
-  double seconds = 0;
-};
 
 /// A term of a time, in words.
 struct TimeTerm {

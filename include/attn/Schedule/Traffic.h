@@ -22,14 +22,9 @@
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/Costs.h"
 
 namespace attn {
-
-struct Bytes {
-  int64_t hbm = 0, l2 = 0, smem = 0;
-
-  Bytes &operator+=(const Bytes &other);
-};
 
 /// Words between fast and slow memory, for the whole problem.
 int64_t trafficWords(const Schedule &schedule, const Problem &problem);

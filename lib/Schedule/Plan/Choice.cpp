@@ -1,7 +1,9 @@
 //===- Choice.cpp - Is a choice possible, and what does it occupy? --------===//
 
 #include "Plan/Choice.h"
+
 #include "Folds/WarpRows.h"
+#include "attn/Schedule/Footprint.h"
 #include <algorithm>
 
 using namespace attn;

@@ -1,6 +1,7 @@
 //===- Compare.cpp - Why one plan lost to another -------------------------===//
 
 #include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Time.h"
 
 #include <algorithm>
 #include <cmath>

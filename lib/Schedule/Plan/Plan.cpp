@@ -3,6 +3,7 @@
 #include "attn/Schedule/Plan.h"
 #include "Plan/Choice.h"
 #include "attn/Schedule/Limits.h"
+#include "attn/Schedule/Time.h"
 #include <algorithm>
 #include <cmath>
 #include <tuple>

@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Advice.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
 #include "gtest/gtest.h"
 #include <cmath>
 

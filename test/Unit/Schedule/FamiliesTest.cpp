@@ -1,6 +1,7 @@
 //===- FamiliesTest.cpp - What wgmma asks for, and what it occupies -------===//
 
 #include "attn/Schedule/Families.h"
+#include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
 #include "gtest/gtest.h"

@@ -6,6 +6,7 @@
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>

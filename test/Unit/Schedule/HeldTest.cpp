@@ -5,6 +5,7 @@
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 

@@ -10,6 +10,7 @@
 
 #include "TokenProblem.h"
 #include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Time.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>

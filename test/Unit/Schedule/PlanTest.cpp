@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Plan.h"
 #include "RandomProblem.h"
+#include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Registry.h"
 #include "gtest/gtest.h"
 #include <algorithm>

@@ -8,6 +8,7 @@
 #include "RandomProblem.h"
 
 #include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Time.h"
 #include "gtest/gtest.h"
 #include <cmath>
 

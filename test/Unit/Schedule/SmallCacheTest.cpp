@@ -7,9 +7,11 @@
 
 #include "RandomProblem.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Traffic.h"
 #include "gtest/gtest.h"
 
 using namespace attn;

@@ -4,6 +4,7 @@
 #include "SpillBackwardTiles.h"
 #include "TokenProblem.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"

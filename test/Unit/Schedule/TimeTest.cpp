@@ -1,5 +1,6 @@
 //===- TimeTest.cpp - The model moves the right way -----------------------===//
 
+#include "attn/Schedule/Time.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"

@@ -1,5 +1,6 @@
 //===- TrafficTest.cpp - Bytes against element-wise enumeration -----------===//
 
+#include "attn/Schedule/Traffic.h"
 #include "RandomProblem.h"
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/Plan.h"
