@@ -2,7 +2,7 @@
 // behind them, tensor maps of scratch too.  Sizes are known at run time only.
 // UNSUPPORTED: asan
 // RUN: rm -f %t.log
-// RUN: attn-opt %s -attn-to-binary="machine=h100_sxm schedule="score_spill, merged = 0" format=isa" | mlir-opt --pass-pipeline="builtin.module(func.func(gpu-async-region),expand-strided-metadata,convert-scf-to-cf,lower-affine,gpu-to-llvm,reconcile-unrealized-casts)" > %t
+// RUN: attn-opt %s -attn-to-binary="machine=h100_sxm schedule='score_spill, merged = 0' format=isa" | mlir-opt --pass-pipeline="builtin.module(func.func(gpu-async-region),expand-strided-metadata,convert-scf-to-cf,lower-affine,gpu-to-llvm,reconcile-unrealized-casts)" > %t
 // RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda ATTN_MGPU_LOG=%t.log mlir-runner %t --entry-point-result=void --shared-libs=%mgpu
 // RUN: FileCheck %s --input-file=%t.log
 

@@ -26,6 +26,8 @@ function(attn_headers_behind out)
       continue() # a generated one is installed with its folder
     endif()
     list(APPEND found "${header}")
+    # Another include is another list.
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
     file(STRINGS "${path}" includes REGEX "^#include \"attn")
     foreach(line IN LISTS includes)
       string(REGEX REPLACE "^#include \"(.*)\"$" "\\1" included "${line}")
