@@ -94,10 +94,8 @@ static std::optional<std::string> takeMessage(std::string &text) {
   if (headEnd == StringRef::npos)
     return std::nullopt;
   size_t length = 0, begin = headEnd + kEnd.size();
-  StringRef head = StringRef(text).take_front(headEnd);
-  head.substr(head.find(kLength))
-      .drop_front(kLength.size())
-      .consumeInteger(10, length);
+  StringRef digits = StringRef(text).take_front(headEnd).split(kLength).second;
+  digits.consumeInteger(10, length);
   if (text.size() - begin < length)
     return std::nullopt;
   std::string message = text.substr(begin, length);
@@ -119,6 +117,7 @@ static void copyMessages(int from, int to) {
       out.flush();
     }
   }
+  out << text; // no message: what --help and --version print
   close(from);
 }
 
@@ -133,10 +132,9 @@ ExplainedOutput::ExplainedOutput() {
 }
 
 ExplainedOutput::~ExplainedOutput() {
-  llvm::outs().flush();
-  std::fflush(stdout);
   if (!reader.joinable())
     return;
+  std::fflush(stdout);
   // Closes the pipe, whose end ends the thread.
   dup2(output, STDOUT_FILENO);
   reader.join();

@@ -26,7 +26,7 @@ namespace attn {
 std::string explain(llvm::StringRef message);
 
 /// While it lives, what is written to the standard output passes through
-/// `explain`, message by message.
+/// `explain`, message by message; what is no message stays as it is.
 class ExplainedOutput {
 public:
   ExplainedOutput();

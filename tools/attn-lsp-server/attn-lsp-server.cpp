@@ -7,19 +7,6 @@
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
-#include <optional>
-
-/// Whether the command line asks about the server, which then ends at once.
-static bool asksAboutServer(int argc, char **argv) {
-  for (llvm::StringRef argument : llvm::ArrayRef(argv, argc).drop_front()) {
-    argument.consume_front("-");
-    if (argument == "-version" || argument.starts_with("-help") ||
-        argument == "h")
-      return true;
-  }
-  return false;
-}
-
 int main(int argc, char **argv) {
   if (auto sentence = attn::prepareTool(argc, argv)) {
     llvm::errs() << "attn-lsp-server: error: " << *sentence << "\n";
@@ -27,8 +14,7 @@ int main(int argc, char **argv) {
   }
   mlir::DialectRegistry registry;
   attn::registerAllDialects(registry);
-  std::optional<attn::ExplainedOutput> output;
-  if (!asksAboutServer(argc, argv))
-    output.emplace();
+  // Static, since --help and --version exit: then it has to end as well.
+  static attn::ExplainedOutput output;
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

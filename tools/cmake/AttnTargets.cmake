@@ -46,8 +46,14 @@ function(attn_precompile target)
   endif()
 endfunction()
 
-# Links MLIR: the shared library, or all static ones (AttnStatic.cmake).
+# Links MLIR: the shared library, or all static ones (AttnStatic.cmake).  Who uses
+# the target elsewhere gets the headers of MLIR with it, and does not compile
+# against those of another.
 function(attn_link_mlir target visibility)
+  if(NOT visibility STREQUAL PRIVATE)
+    target_include_directories(${target} SYSTEM INTERFACE
+      ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  endif()
   if(ATTN_STATIC)
     target_link_libraries(${target} ${visibility} AttnStaticMLIR)
   else()
