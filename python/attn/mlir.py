@@ -181,8 +181,8 @@ class Function:
 def module(*functions: Function, machine: Optional[str] = None) -> str:
     """A module with these functions, parsed, verified and printed; see
     `Function.module`."""
-    attribute = f" attributes {{attn.machine = #attn.machine<{machine}>}}" \
-        if machine is not None else ""
+    attribute = "" if machine is None else (
+        f" attributes {{attn.machine = {_attribute('machine', machine)}}}")
     return run("module" + attribute + " {\n" +
                "".join(one.text() for one in functions) + "}\n", "").text
 
@@ -215,17 +215,27 @@ def _rank(role: str, value: Value, rank: int) -> None:
                          f"{value.type}")
 
 
-def _text(role: str, value: Optional[str]) -> Optional[str]:
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"expects {role} to be a text, but got {value!r}")
-    return value
+def _attribute(kind: str, text: str) -> str:
+    """#attn.mask<...> of what stands in its brackets, which closes none that
+    it has not opened: else something else would begin in it."""
+    if not isinstance(text, str):
+        raise TypeError(f"expects {kind} to be a text, but got {text!r}")
+    depth = 0
+    for letter in text:
+        depth += (letter == "<") - (letter == ">")
+        if depth < 0:
+            break
+    if depth != 0:
+        raise ValueError(f"expects {kind} to be what stands in "
+                         f"#attn.{kind}<...>, but got {text!r}")
+    return f"#attn.{kind}<{text}>"
 
 
 def _attributes(mask: Optional[str], scale: Optional[float],
                 precision: Optional[str], schedule: Optional[str],
                 alignment: Optional[int]) -> dict[str, Optional[str]]:
     def attribute(kind: str, text: Optional[str]) -> Optional[str]:
-        return None if _text(kind, text) is None else f"#attn.{kind}<{text}>"
+        return None if text is None else _attribute(kind, text)
 
     return {"mask": attribute("mask", mask), "scale": _scale(scale),
             "precision": attribute("precision", precision),
