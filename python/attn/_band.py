@@ -1,9 +1,9 @@
 """Masks as bands, in Python.
 
-Every mask is a band: key j is visible to query i when
-i + first <= j <= i + last, or when j < open_keys.  include/attn/Schedule/Problem.h gives the meaning;
-this is the same arithmetic for the backward passes that are composed of
-GEMMs.  With 4 queries and 6 keys::
+A mask is a band and keys that every query sees: key j is visible to query i
+when i + first <= j <= i + last, or when j < open_keys.
+include/attn/Schedule/Problem.h gives the meaning; this is the same arithmetic
+for the backward passes that are composed of GEMMs.  With 4 queries and 6 keys::
 
     none                 first = -2^30   last = +2^30
     causal               first = -2^30   last = 0
@@ -69,7 +69,8 @@ class Band(NamedTuple):
 
     def has_blind_rows(self, queries: int, keys: int) -> bool:
         """Whether some query sees no key."""
-        return max(self.last, self.open_keys - 1) < 0 or queries - 1 + self.first > keys - 1
+        return (max(self.last, self.open_keys - 1) < 0 or
+                queries - 1 + self.first > keys - 1)
 
 
 def window(mask: str) -> Optional[tuple[int, int]]:
