@@ -75,8 +75,9 @@ SINGLE = 16
 PREPARE = 4
 # Stores and loads of local memory in the roles that do not multiply, and outside
 # of products in those that do, each run once a tile or a block of queries; with
-# `beside`, by its value, once or twice 16 queries as well.
-BEFORE, AROUND = {0: 48, 1: 64, 2: 160}, {0: 37, 1: 37, 2: 48}
+# `beside`, by its value, once or twice 16 queries as well.  Most are in blocks of
+# 128 queries, once a tile.
+BEFORE, AROUND = {0: 48, 1: 64, 2: 160}, {0: 37, 1: 46, 2: 88}
 # With `ordered` the writer knows of three tiles instead of one.
 ORDERED = 16
 # Under a causal mask, the longest first, who draws a tile looks for it in lanes of
