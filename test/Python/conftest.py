@@ -1,6 +1,13 @@
 """What all tests of the Python package share."""
 
+import os
+import sys
+
 import pytest
+
+sys.path.insert(0, os.path.join(
+    os.path.dirname(__file__), "..", "..", "tools", "dev"))
+import shares  # noqa: E402  (found by the line above)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -9,3 +16,15 @@ def session_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTN_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "long: runs in its part of the days (tools/dev/shares.py)")
+
+
+def pytest_collection_modifyitems(config, items):
+    others = [item for item in items if item.get_closest_marker("long")
+              and not shares.has(item.nodeid.rsplit("/", 1)[-1])]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]

@@ -24,6 +24,7 @@ import subprocess
 import sys
 
 import machine_probe
+import shares
 
 ROOT = machine_probe.ROOT
 FOLDER = os.path.join(ROOT, "test", "Golden")
@@ -185,15 +186,6 @@ def compare(before, now):
             yield f"{name}: is gone"
 
 
-def share_of(problems):
-    """The part that ATTN_SHARE names; all of them without it."""
-    share = os.environ.get("ATTN_SHARE") or "1/1"
-    match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", share)
-    if not match or int(match[1]) > int(match[2]):
-        sys.exit(f"ATTN_SHARE expects K/N with K from 1 to N, but got {share}")
-    return problems[int(match[1]) - 1::int(match[2])]
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -201,7 +193,7 @@ def main():
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     everything = read_problems()
-    problems = everything if arguments.write else share_of(everything)
+    problems = everything if arguments.write else shares.of(everything)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda p: compiled(arguments.build, p), problems)
         now = dict(zip(map(name_of, problems), results))

@@ -25,6 +25,7 @@ import tempfile
 import zlib
 
 import machine_probe
+import shares
 
 ROOT = machine_probe.ROOT
 FOLDER = os.path.join(ROOT, "test", "Mutants")
@@ -210,15 +211,6 @@ def check_least(kept):
                    f"{killed + missed}")
 
 
-def read_share():
-    """K and N of ATTN_SHARE."""
-    text = os.environ.get("ATTN_SHARE") or "1/1"
-    match = re.fullmatch(r"(\d+)/(\d+)", text)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
-        sys.exit("ATTN_SHARE expects K/N with K from 1 to N, but got " + text)
-    return int(match[1]), int(match[2])
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -242,7 +234,7 @@ def chosen(names):
 
 def main():
     arguments = parse_arguments()
-    share, variants = read_share(), chosen(arguments.variant)
+    share, variants = shares.asked(), chosen(arguments.variant)
     explanations = Explanations(os.path.join(FOLDER, "survivors.txt"))
     is_whole = share[1] == 1
     # A share runs beside other tests.

@@ -33,6 +33,7 @@ def bench(tmp_path):
     return run
 
 
+@pytest.mark.long
 def test_a_run_and_its_resumption(bench, tmp_path):
     status, text, first = bench("--rows", "32", "--commit", "abc")
     assert status == 0, text
@@ -80,6 +81,7 @@ def test_a_run_and_its_resumption(bench, tmp_path):
     assert "## What the host pays" in page
 
 
+@pytest.mark.long
 def test_rendering_needs_only_the_document(bench, tmp_path):
     status, text, _ = bench("--rows", "32", "--directions", "forward")
     assert status == 0, text
@@ -96,6 +98,7 @@ def test_rendering_needs_only_the_document(bench, tmp_path):
         tmp_path / "out" / "bench.md").read_text()
 
 
+@pytest.mark.long
 def test_without_matplotlib_the_rest_is_written(bench, tmp_path):
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "matplotlib.py").write_text(
@@ -121,6 +124,7 @@ def test_a_wrong_kernel_is_an_error(bench):
     assert result["error"] == {"o": None} and not result["agrees"]
 
 
+@pytest.mark.long
 def test_a_kernel_that_ends_the_process_is_named(bench):
     status, text, document = bench("--rows", "32,64", "--directions",
                                    "forward", how="abort")
@@ -130,6 +134,7 @@ def test_a_kernel_that_ends_the_process_is_named(bench):
     assert "ended with signal 6" in long["attn"]["refused"]
 
 
+@pytest.mark.long
 def test_a_refusal_is_kept_in_its_words(bench):
     _, _, document = bench("--rows", "96", "--tokens", "96", "--directions",
                            "forward", how="refuse")
@@ -137,6 +142,7 @@ def test_a_refusal_is_kept_in_its_words(bench):
         "UnsupportedError: expects at most 64 rows, but got 96")
 
 
+@pytest.mark.long
 def test_a_run_of_8_bits(bench, tmp_path):
     status, text, document = bench(
         "--rows", "64", "--dtype", "f8e4m3",
@@ -156,6 +162,7 @@ def test_a_run_of_8_bits(bench, tmp_path):
     assert "8 bits beside" in (tmp_path / "out" / "bench.md").read_text()
 
 
+@pytest.mark.long
 def test_other_schedules_are_ranked(bench, tmp_path):
     status, text, document = bench(
         "--rows", "64", "--directions", "forward", "--peers", "attn",

@@ -2,6 +2,8 @@
 
 #include "Searches.h"
 
+#include "../Share.h"
+
 #include "attn/Machine/MachineText.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -109,19 +111,6 @@ std::optional<Replay> replayOf(const Columns &columns) {
   return found;
 }
 
-/// K and N of ATTN_SHARE.
-llvm::Expected<std::pair<size_t, size_t>> shareAsked() {
-  const char *value = std::getenv("ATTN_SHARE");
-  if (!value || !*value)
-    return std::make_pair<size_t, size_t>(1, 1);
-  auto [of, count] = StringRef(value).split('/');
-  size_t k, n;
-  if (of.getAsInteger(10, k) || count.getAsInteger(10, n) || k < 1 || k > n)
-    return llvm::createStringError(
-        "ATTN_SHARE expects K/N with K from 1 to N, but got %s", value);
-  return std::make_pair(k, n);
-}
-
 } // namespace
 
 llvm::Expected<std::vector<SearchedProblem>>
@@ -176,11 +165,11 @@ std::vector<Replay> attn::shareOfReplays(const std::string &asked) {
   llvm::Expected<std::vector<Replay>> all = readReplays();
   if (!all)
     return failed(all.takeError());
-  llvm::Expected<std::pair<size_t, size_t>> mine = shareAsked();
+  llvm::Expected<Share> mine = shareAsked();
   if (!mine)
     return failed(mine.takeError());
   std::vector<Replay> found;
-  for (size_t at = mine->first - 1; at < all->size(); at += mine->second)
+  for (size_t at = mine->part - 1; at < all->size(); at += mine->parts)
     if ((*all)[at].asked == asked)
       found.push_back((*all)[at]);
   return found;

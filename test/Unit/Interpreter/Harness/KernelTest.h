@@ -10,6 +10,7 @@
 #define ATTN_TEST_UNIT_INTERPRETER_KERNELTEST_H
 
 #include "../../Seed.h"
+#include "../../Share.h"
 
 #include "attn/Interpreter/Interpreter.h"
 

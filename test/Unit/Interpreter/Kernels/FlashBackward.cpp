@@ -104,6 +104,7 @@ TEST_F(FlashBackward, HeadsShareKeys) {
 }
 
 TEST_F(FlashBackward, AllWarpOrders) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices) {
     Problem p = problem(300, 420, headDimOf(c), 32, {MaskKind::causal});
     p.heads = 2;
@@ -114,6 +115,7 @@ TEST_F(FlashBackward, AllWarpOrders) {
 // Who finishes waits for tiles of other blocks, and so does who adds in order
 // or behind the first, whichever of them goes on.
 TEST_F(FlashBackward, AllBlockOrders) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     for (int64_t blocks : {1, 2, 5})
       for (BlockOrder order : {BlockOrder::inTurn, BlockOrder::oldestFirst,
@@ -156,6 +158,7 @@ TEST_F(FlashBackward, HeadsShareFlags) {
 
 // Whatever warps and blocks go on, and however many there are.
 TEST_F(FlashBackward, OrderedSumsHaveTheSameBits) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : {Mask{},
                            {MaskKind::causal},
                            {MaskKind::window, 150, 30},
@@ -236,6 +239,7 @@ TEST_F(FlashBackward, TilesOfKeysThatNobodySees) {
 // The tiles of a window begin the sums of some blocks each, of all query heads
 // that share their keys.
 TEST_F(FlashBackward, ManyFirstTiles) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     for (const Mask &mask : {Mask{MaskKind::window, 90, 0},
                              {MaskKind::window, 10, 150},

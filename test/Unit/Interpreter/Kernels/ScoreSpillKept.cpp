@@ -53,6 +53,7 @@ TEST_F(ScoreSpillKept, MasksAndRows) {
 }
 
 TEST_F(ScoreSpillKept, HeadsBatchesAndRounds) {
+  ATTN_LONG_TEST();
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}})
     for (Choice c : kChoices)
@@ -66,6 +67,7 @@ TEST_F(ScoreSpillKept, HeadsBatchesAndRounds) {
 }
 
 TEST_F(ScoreSpillKept, LeavesInPieces) {
+  ATTN_LONG_TEST();
   for (bool merged : {false, true})
     for (WarpOrder order :
          {WarpOrder::forward, WarpOrder::reverse, WarpOrder::shuffled}) {
@@ -86,6 +88,7 @@ TEST_F(ScoreSpillKept, RowsThatSeeNoKey) {
 }
 
 TEST_F(ScoreSpillKept, MergedInAllBlockOrders) {
+  ATTN_LONG_TEST();
   for (int64_t blocks : {1, 2, 5})
     for (BlockOrder order :
          {BlockOrder::inTurn, BlockOrder::oldestFirst, BlockOrder::newestFirst,

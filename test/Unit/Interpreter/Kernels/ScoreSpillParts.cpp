@@ -94,6 +94,7 @@ TEST_F(ScoreSpillParts, HeadsAndBatches) {
 
 /// In every order of warps, with few multiprocessors and many.
 TEST_F(ScoreSpillParts, OrdersOfWarps) {
+  ATTN_LONG_TEST();
   for (int order = 0; order < 3; ++order)
     for (int64_t multiprocessors : {1, 2, 50}) {
       InterpreterOptions options;

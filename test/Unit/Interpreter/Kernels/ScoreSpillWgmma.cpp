@@ -106,6 +106,7 @@ TEST_F(ScoreSpillWgmma, WideHeads) {
 
 /// Rounds of one and of several key heads, the last ones with fewer.
 TEST_F(ScoreSpillWgmma, HeadsBatchesAndRounds) {
+  ATTN_LONG_TEST();
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}})
     for (int64_t atOnce : {1, 2, 4, 64})
@@ -145,6 +146,7 @@ TEST_F(ScoreSpillWgmma, TilesOfABlock) {
 
 /// Four stages of 256 columns leave room for half of a tile.
 TEST_F(ScoreSpillWgmma, LeavesInPieces) {
+  ATTN_LONG_TEST();
   Choice c;
   c.keyBlock = c.column = 256;
   c.stages = 4;
@@ -186,6 +188,7 @@ TEST_F(ScoreSpillWgmma, AllWarpOrders) {
 
 // Outputs wait for scores of other blocks, whichever of them goes on.
 TEST_F(ScoreSpillWgmma, MergedInAllBlockOrders) {
+  ATTN_LONG_TEST();
   for (int64_t blocks : {1, 2, 5})
     for (BlockOrder order :
          {BlockOrder::inTurn, BlockOrder::oldestFirst, BlockOrder::newestFirst,

@@ -69,6 +69,7 @@ TEST_F(SpillBackward, HeadsShareKeys) {
 }
 
 TEST_F(SpillBackward, AllWarpOrders) {
+  ATTN_LONG_TEST();
   for (const SpillBackwardTiles &c : kChoices)
     for (WarpOrder order : {WarpOrder::forward, WarpOrder::reverse,
                             WarpOrder::shuffled, WarpOrder::shuffled}) {
@@ -83,6 +84,7 @@ TEST_F(SpillBackward, AllWarpOrders) {
 
 /// Four stages of 256 columns leave room for half of a tile.
 TEST_F(SpillBackward, LeavesInPieces) {
+  ATTN_LONG_TEST();
   const SpillBackwardTiles apart = {256, 256, 512, 2, 4};
   // Tiles of sums have fewer pieces than those of scores, or an odd one.
   const SpillBackwardTiles merged[] = {{256, 256, 512, 2, 4, true},

@@ -72,6 +72,7 @@ TEST_F(SpillBackwardKept, HeadsShareKeys) {
 
 /// Four stages leave room for half of a tile.
 TEST_F(SpillBackwardKept, AllWarpOrdersInPieces) {
+  ATTN_LONG_TEST();
   for (bool merged : {false, true})
     for (int64_t stages : {2, 4})
       for (WarpOrder order :
@@ -130,6 +131,7 @@ TEST_F(SpillBackwardKept, RowsBehindTheEnd) {
 }
 
 TEST_F(SpillBackwardKept, MergedInAllBlockOrders) {
+  ATTN_LONG_TEST();
   for (int64_t blocks : {1, 2, 5})
     for (BlockOrder order :
          {BlockOrder::inTurn, BlockOrder::oldestFirst, BlockOrder::newestFirst,

@@ -66,6 +66,7 @@ protected:
 } // namespace
 
 TEST_F(SpillBackwardMerged, InAllBlockOrders) {
+  ATTN_LONG_TEST();
   for (int64_t blocks : {1, 2, 5})
     for (BlockOrder order : kOrders) {
       multiprocessors = blocks;
@@ -81,6 +82,7 @@ TEST_F(SpillBackwardMerged, InAllBlockOrders) {
 /// Turns of one head and of several, of which the last has fewer; one turn, and
 /// more than are ahead.
 TEST_F(SpillBackwardMerged, Turns) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (int64_t heads : {1, 3, 8})
       for (int64_t blocks : {2, 5, 7, 30}) {
@@ -95,6 +97,7 @@ TEST_F(SpillBackwardMerged, Turns) {
 /// Every sum is one block's, in one order, however tiles are drawn.  Those that
 /// D has no part in are what launches of their own give.
 TEST_F(SpillBackwardMerged, RepeatsItsBits) {
+  ATTN_LONG_TEST();
   const GradientCase truth(
       ofHeads(problem(300, 700, 136, 72, {MaskKind::causal}), 4, 2));
   const SpillBackwardTiles apart = {256, 128, 256, 2, 3};
@@ -153,6 +156,7 @@ TEST_F(SpillBackwardMerged, Fences) {
 }
 
 TEST_F(SpillBackwardMerged, KeepsItsOrder) {
+  ATTN_LONG_TEST();
   using tile::AwaitOp, tile::CountOp;
   EXPECT_FALSE(isSeen([](ModuleOp) {})) << "the kernel itself";
   for (Waiting which : {keySums, querySums, scores}) {
