@@ -63,7 +63,16 @@ std::optional<std::string> checkFootprint(const Footprint &footprint,
                                           const Problem &problem,
                                           const Machine &machine);
 
-/// The most words in fast memory at one time, by the two-level model.
+/// Words in fast memory at one time, by the two-level model: the tiles of the
+/// scopes around a leaf, one of each ring, and of one ring for all a unit.
+struct HeldWords {
+  int64_t smem = 0, registers = 0;
+  int64_t all() const { return smem + registers; }
+};
+/// While each leaf runs, in the order of the tree.
+std::vector<HeldWords> heldWords(const Schedule &schedule,
+                                 const Problem &problem);
+/// The most of them.
 int64_t peakWords(const Schedule &schedule, const Problem &problem);
 
 /// Whether every other row of the inputs and outputs begins in the middle of a

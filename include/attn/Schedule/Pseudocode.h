@@ -12,6 +12,11 @@
 
 namespace attn {
 
+/// `S += Q . K^T`.
+std::string formulaOf(const verb::Multiply &product);
+/// `4 warps`; of a pipeline also how it works.
+std::string crewText(const Grid &grid);
+
 std::string pseudocode(const Schedule &schedule, const Problem &problem);
 
 } // namespace attn

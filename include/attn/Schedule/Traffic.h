@@ -50,6 +50,8 @@ double shareOfPlacesLost(const Census &census, size_t grid,
                          int64_t residentBlocks,
                          const Calibration &calibration);
 
+/// Bytes that one leaf moves between L2 and a multiprocessor, one head.
+int64_t slowBytes(const Use &use, const Problem &problem);
 /// Bytes in and out of shared memory that one leaf moves, one head; the
 /// fragment reads of a product and the fills and stagings of a copy.
 int64_t smemBytes(const Use &use, const Problem &problem);

@@ -245,6 +245,15 @@ int64_t columnGroupsOf(const Node &node);
 bool isAlways(const Node &node);
 bool isBetween(const Node &node);
 
+/// Which way a verb moves its tile, seen from slow memory.
+enum class Move { none, down, up };
+Move moveOf(const Node &node);
+/// Where its tile lies or goes to, or leaves from; accumulators are in
+/// registers.
+Level levelOf(const Node &node);
+/// Whether its tile takes room of fast memory.
+bool occupies(const Node &node);
+
 /// Bytes per element position that a verb moves: O and dQ are accumulators
 /// unless they are stored, and parts are several.
 int64_t bytesMoved(const Node &node, const Problem &problem);

@@ -3,93 +3,13 @@
 #include "attn/Schedule/Footprint.h"
 #include "Folds/PartsFootprint.h"
 #include "Folds/PipelineFootprint.h"
+#include "Folds/Steps.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/Launches.h"
 #include <algorithm>
 
 using namespace attn;
-
-namespace {
-
-/// The steps of the loops around a node, by axis; 0 where none cuts it.
-struct Steps {
-  int64_t step[4] = {0, 0, 0, 0};
-  int64_t group = 1; ///< blocks among which an axis is shared
-
-  Steps inside(const verb::Loop &loop) const {
-    Steps result = *this;
-    result.step[static_cast<size_t>(loop.axis)] = loop.step;
-    return result;
-  }
-  Steps inside(const verb::Share &share, const Problem &problem) const {
-    Steps result = *this;
-    result.step[static_cast<size_t>(share.axis)] =
-        share.step ? share.step : equalPart(problem, share.axis, group);
-    return result;
-  }
-  /// In the body of a node that has one.
-  Steps inside(const Node &node, const Problem &problem) const {
-    if (auto *loop = node.as<verb::Loop>())
-      return inside(*loop);
-    auto *share = node.as<verb::Share>();
-    return share ? inside(*share, problem) : *this;
-  }
-  static Steps of(const Grid &grid) {
-    Steps result;
-    result.group = grid.sharing.group;
-    result.step[static_cast<size_t>(grid.axis)] = grid.step;
-    return result;
-  }
-  /// Extent of a tile; a kernel's buffers do not shrink with the problem.
-  int64_t tile(Axis axis, const Problem &problem, bool isClipped) const {
-    int64_t step = this->step[static_cast<size_t>(axis)];
-    int64_t whole = extent(problem, axis);
-    if (step == 0)
-      return whole;
-    bool isRow = axis == Axis::Query || axis == Axis::Key;
-    return isRow && !isClipped ? step : std::min(step, whole);
-  }
-};
-
-bool occupies(const Node &node) {
-  using namespace verb;
-  return node.match(
-      [](OneOf<Hold, Load, Stream>) { return true; },
-      // What is rewritten is counted already.
-      [](OneOf<Loop, Share, Absorb, Transpose, Split, Multiply, Softmax, Weigh,
-               Differentiate, Rescale, Spill, Reduce, Store>) {
-        return false;
-      });
-}
-
-} // namespace
-
-//===----------------------------------------------------------------------===//
-// Words
-//===----------------------------------------------------------------------===//
-
-static int64_t peak(const Body &body, const Problem &problem, Steps steps) {
-  int64_t held = 0, inner = 0;
-  for (const Node &node : body) {
-    inner = std::max(inner,
-                     peak(bodyOf(node), problem, steps.inside(node, problem)));
-    if (!occupies(node))
-      continue;
-    Shape shape = shapeOf(tensorOf(node));
-    int64_t words = steps.tile(shape.rows, problem, true) *
-                    wordsPerElement(tensorOf(node), problem);
-    held += shape.cols ? words * steps.tile(*shape.cols, problem, true) : words;
-  }
-  return held + inner;
-}
-
-int64_t attn::peakWords(const Schedule &schedule, const Problem &problem) {
-  int64_t most = 0;
-  for (const Grid *grid : schedule.grids())
-    most = std::max(most, peak(grid->body, problem, Steps::of(*grid)));
-  return most;
-}
 
 //===----------------------------------------------------------------------===//
 // Shared memory and registers of one launch

@@ -15,13 +15,7 @@ Bytes &Bytes::operator+=(const Bytes &other) {
 }
 
 /// Whether the verb moves its tensor between slow and fast memory.
-static bool moves(const Node &node) {
-  using namespace verb;
-  return node.match(
-      [](OneOf<Load, Stream, Absorb, Spill, Reduce, Store>) { return true; },
-      [](OneOf<Loop, Share, Hold, Transpose, Split, Multiply, Softmax, Weigh,
-               Differentiate, Rescale>) { return false; });
-}
+static bool moves(const Node &node) { return moveOf(node) != Move::none; }
 
 int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
   int64_t words = 0;
@@ -33,7 +27,7 @@ int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
   return words;
 }
 
-static int64_t slowBytes(const Use &use, const Problem &problem) {
+int64_t attn::slowBytes(const Use &use, const Problem &problem) {
   if (!moves(*use.node))
     return 0;
   return use.moved * bytesMoved(*use.node, problem);

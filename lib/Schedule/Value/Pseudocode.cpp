@@ -6,6 +6,74 @@
 
 using namespace attn;
 
+/// `1 block`, `2 blocks`.
+static std::string counted(int64_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// `, 2 on the same rows`.
+static std::string across(const Grid &node, const char *what) {
+  if (node.workers.across == 1)
+    return "";
+  return ", " + counted(node.workers.across, what) + " on the same rows";
+}
+
+/// What is worked out beside what.
+static const char *overlap(const Grid &node) {
+  return node.axis == Axis::Key ? ", dV of a step beside its dS"
+                                : ", S of a step beside O of the last";
+}
+
+std::string attn::crewText(const Grid &node) {
+  const Crew &how = node;
+  if (!how.isPipeline())
+    return std::to_string(node.workers.warps) + " warps" + across(node, "warp");
+  return counted(how.workers.warpgroups, "warpgroup") + " and a producer" +
+         (how.sharing.group > 1
+              ? ", in groups of " + counted(how.sharing.group, "block")
+              : "") +
+         (how.sharing.cluster > 1
+              ? ", in clusters of " + counted(how.sharing.cluster, "block") +
+                    " that multicast " +
+                    (how.workers.isOfProducts ? "right factors"
+                                              : "keys and values")
+              : "") +
+         (how.sharing.units > 0
+              ? ", through a ring of " + counted(how.sharing.units, "unit")
+              : "") +
+         (how.workers.isOfProducts
+              ? ", factors of " + std::to_string(kProductRows) + " and " +
+                    std::to_string(how.sharing.width) + " in one ring"
+              : "") +
+         across(node, "warpgroup") +
+         (how.order.isPersistent ? ", persistent" : "") +
+         (how.order.takesTurns ? ", ping-pong" : "") +
+         (how.order.overlaps ? overlap(node) : "") +
+         (how.order.takesShortFirst ? ", the shortest first" : "");
+}
+
+/// Whether a product with rows of `a` has the result's columns for rows.
+static bool liesAcross(Tensor result, Tensor a) {
+  return shapeOf(result).cols == shapeOf(a).rows;
+}
+
+/// Whether the left factor enters by its columns: dV += P^T . dO.
+static bool contractsRows(const verb::Multiply &node) {
+  return shapeOf(node.a).cols == shapeOf(node.tensor).rows;
+}
+
+static bool isTransposed(const verb::Multiply &node) {
+  return shapeOf(node.b).cols != shapeOf(node.tensor).cols;
+}
+
+std::string attn::formulaOf(const verb::Multiply &product) {
+  return std::string(name(product.tensor)) +
+         (liesAcross(product.tensor, product.a) ? "^T" : "") +
+         " += " + std::string(name(product.a)) +
+         (contractsRows(product) ? "^T" : "") + " . " +
+         std::string(name(product.b)) + (isTransposed(product) ? "^T" : "");
+}
+
 namespace {
 
 class Writer {
@@ -41,7 +109,7 @@ public:
 private:
   void grid(const Grid &node, const std::string &where = "") {
     begin(node, where + "parallel for every batch, " + headOf(node) + " and " +
-                    range(node) + ", " + crew(node));
+                    range(node) + ", " + crewText(node));
   }
 
   /// By blocks of the grid before it.
@@ -95,54 +163,6 @@ private:
     int64_t tile = node.step ? node.step : whole;
     return std::string(name(node.axis)) + " tile of " + std::to_string(tile) +
            " (" + std::to_string(ceilDiv(whole, tile)) + " of them)";
-  }
-
-  /// `4 warps`; of a pipeline also how it works.
-  static std::string crew(const Grid &node) {
-    const Crew &how = node;
-    if (!how.isPipeline())
-      return std::to_string(node.workers.warps) + " warps" +
-             across(node, "warp");
-    return counted(how.workers.warpgroups, "warpgroup") + " and a producer" +
-           (how.sharing.group > 1
-                ? ", in groups of " + counted(how.sharing.group, "block")
-                : "") +
-           (how.sharing.cluster > 1
-                ? ", in clusters of " + counted(how.sharing.cluster, "block") +
-                      " that multicast " +
-                      (how.workers.isOfProducts ? "right factors"
-                                                : "keys and values")
-                : "") +
-           (how.sharing.units > 0
-                ? ", through a ring of " + counted(how.sharing.units, "unit")
-                : "") +
-           (how.workers.isOfProducts
-                ? ", factors of " + std::to_string(kProductRows) + " and " +
-                      std::to_string(how.sharing.width) + " in one ring"
-                : "") +
-           across(node, "warpgroup") +
-           (how.order.isPersistent ? ", persistent" : "") +
-           (how.order.takesTurns ? ", ping-pong" : "") +
-           (how.order.overlaps ? overlap(node) : "") +
-           (how.order.takesShortFirst ? ", the shortest first" : "");
-  }
-
-  /// What is worked out beside what.
-  static const char *overlap(const Grid &node) {
-    return node.axis == Axis::Key ? ", dV of a step beside its dS"
-                                  : ", S of a step beside O of the last";
-  }
-
-  /// `, 2 on the same rows`.
-  static std::string across(const Grid &node, const char *what) {
-    if (node.workers.across == 1)
-      return "";
-    return ", " + counted(node.workers.across, what) + " on the same rows";
-  }
-
-  /// `1 block`, `2 blocks`.
-  static std::string counted(int64_t count, const char *what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
   }
 
   /// `, in 3 parts`.
@@ -271,11 +291,7 @@ private:
   }
 
   void statement(const verb::Multiply &product) {
-    line(std::string(name(product.tensor)) +
-         (liesAcross(product.tensor, product.a) ? "^T" : "") +
-         " += " + std::string(name(product.a)) +
-         (contractsRows(product) ? "^T" : "") + " . " +
-         std::string(name(product.b)) + (isTransposed(product) ? "^T" : "") +
+    line(formulaOf(product) +
          (shapeOf(product.tensor).cols ? "" : ", the diagonal"));
   }
 
@@ -329,20 +345,6 @@ private:
          (store.atOnce
               ? ", " + std::to_string(store.atOnce) + " columns at a time"
               : ""));
-  }
-
-  /// Whether a product with rows of `a` has the result's columns for rows.
-  static bool liesAcross(Tensor result, Tensor a) {
-    return shapeOf(result).cols == shapeOf(a).rows;
-  }
-
-  /// Whether the left factor enters by its columns: dV += P^T . dO.
-  static bool contractsRows(const verb::Multiply &node) {
-    return shapeOf(node.a).cols == shapeOf(node.tensor).rows;
-  }
-
-  static bool isTransposed(const verb::Multiply &node) {
-    return shapeOf(node.b).cols != shapeOf(node.tensor).cols;
   }
 };
 

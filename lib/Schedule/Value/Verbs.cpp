@@ -69,6 +69,43 @@ bool attn::isBetween(const Node &node) {
   });
 }
 
+Move attn::moveOf(const Node &node) {
+  using namespace verb;
+  return node.match(
+      [](OneOf<Load, Stream, Absorb>) { return Move::down; },
+      [](OneOf<Spill, Reduce, Store>) { return Move::up; },
+      [](OneOf<Loop, Share, Hold, Transpose, Split, Multiply, Softmax, Weigh,
+               Differentiate, Rescale>) { return Move::none; });
+}
+
+Level attn::levelOf(const Node &node) {
+  using namespace verb;
+  return node.match(
+      [](const Hold &hold) { return hold.level; },
+      [](const Load &load) { return load.level; },
+      [](const Stream &stream) { return stream.level; },
+      [](const Rescale &scaled) {
+        return scaled.isStaged ? Level::Smem : Level::Registers;
+      },
+      [](const Spill &spill) {
+        return spill.isStaged ? Level::Smem : Level::Registers;
+      },
+      [](OneOf<Transpose, Split>) { return Level::Smem; },
+      [](OneOf<Loop, Share, Absorb, Multiply, Softmax, Weigh, Differentiate,
+               Reduce, Store>) { return Level::Registers; });
+}
+
+bool attn::occupies(const Node &node) {
+  using namespace verb;
+  return node.match(
+      [](OneOf<Hold, Load, Stream>) { return true; },
+      // What is rewritten is counted already.
+      [](OneOf<Loop, Share, Absorb, Transpose, Split, Multiply, Softmax, Weigh,
+               Differentiate, Rescale, Spill, Reduce, Store>) {
+        return false;
+      });
+}
+
 int64_t attn::bytesMoved(const Node &node, const Problem &problem) {
   if (scratchOf(node).partColumns > 0)
     return kScaledParts * kPartBytes;
