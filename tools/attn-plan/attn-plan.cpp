@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../commands/Commands.h"
+#include "Pictures.h"
 
 #include "attn/Machine/MachineText.h"
 #include "attn/Report/Report.h"
@@ -100,6 +101,7 @@ struct Options {
                         cl::cat(category)};
   cl::opt<bool> machines{"machines", cl::desc("List the machines"),
                          cl::cat(category)};
+  PictureOptions pictures{category};
 };
 
 } // namespace
@@ -273,6 +275,8 @@ static int run(const Options &options) {
   }
   if (options.json && options.explain)
     return fail("expects --json or --explain, but got both");
+  if (options.pictures.any() && (options.json || options.explain))
+    return fail("expects a picture, --json or --explain, but got several");
 
   Machine machine;
   Problem problem;
@@ -285,7 +289,10 @@ static int run(const Options &options) {
   if (int status = narrow(options, report))
     return status;
 
-  if (options.json)
+  if (options.pictures.any()) {
+    if (auto sentence = drawPictures(options.pictures, report))
+      return fail(*sentence);
+  } else if (options.json)
     renderJson(llvm::outs(), packed, report);
   else if (options.explain)
     renderExplanation(llvm::outs(), packed, report);

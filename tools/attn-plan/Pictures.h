@@ -1,0 +1,31 @@
+//===- Pictures.h - attn-plan's pictures ------------------------*- C++ -*-===//
+
+#ifndef ATTN_TOOLS_PICTURES_H
+#define ATTN_TOOLS_PICTURES_H
+
+#include "attn/Schedule/Plan.h"
+
+#include "llvm/Support/CommandLine.h"
+#include <optional>
+#include <string>
+
+namespace attn {
+
+/// The options that ask for a picture.
+struct PictureOptions {
+  explicit PictureOptions(llvm::cl::OptionCategory &category);
+
+  llvm::cl::opt<std::string> diagram;
+
+  /// Whether there is one to draw.
+  bool any() const;
+};
+
+/// Draws the chosen plan of a report to the files that options name, or to the
+/// standard output; a sentence if that is not possible.
+std::optional<std::string> drawPictures(const PictureOptions &options,
+                                        const PlanReport &report);
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_PICTURES_H
