@@ -4,7 +4,8 @@ In README.md and the pages of docs a block between `<!-- generated: WHAT -->`
 and `<!-- end -->` is replaced.  WHAT is `$ command line` (its output is pasted, run in
 the repository root with the build's tools on PATH), `file PATH` (its text is),
 or the name of a table (doc_tables.py).  Whole files are generated too: pictures
-(doc_figures.py) and the reference of dialects and passes (doc_reference.py).
+(doc_figures.py, doc_diagrams.py) and the reference of dialects and passes
+(doc_reference.py).
 
 In a block of Python that runs with nothing (`<!-- runs with: nothing -->`), a
 comment `# -> TEXT` behind a call of print is what it prints: the block is run,
@@ -24,6 +25,7 @@ import re
 import subprocess
 import sys
 
+import doc_diagrams
 import doc_figures
 import doc_reference
 import doc_tables
@@ -147,10 +149,15 @@ def generate(build, what):
     return doc_tables.TABLES[what](lambda command: run(build, command))
 
 
-def renewed(build, name, old):
+def made(build):
+    """What makes each file that is generated whole."""
+    return {**MADE, **doc_diagrams.pages(lambda command: run(build, command))}
+
+
+def renewed(build, name, old, makers):
     """What a file should hold, and how many generated parts it has."""
-    if name in MADE:
-        return MADE[name](), 1
+    if name in makers:
+        return makers[name](), 1
     new = BLOCK.sub(lambda found: found.group(1) + generate(
         build, found.group("what")) + found.group(4), old)
     new = EXAMPLE.sub(lambda found: with_answers(build, found), new)
@@ -166,13 +173,14 @@ def main():
     arguments = parser.parse_args()
     build = os.path.abspath(arguments.build)
     drifted = blocks = 0
-    for name in arguments.file or [*pages(), *MADE]:
+    makers = made(build)
+    for name in arguments.file or [*pages(), *makers]:
         path = os.path.join(ROOT, name)
         old = ""
-        if name not in MADE or os.path.exists(path):
+        if name not in makers or os.path.exists(path):
             with open(path, encoding="utf-8") as f:
                 old = f.read()
-        new, parts = renewed(build, name, old)
+        new, parts = renewed(build, name, old, makers)
         blocks += parts
         if new == old:
             continue
