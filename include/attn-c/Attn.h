@@ -154,6 +154,14 @@ ATTN_EXPORT int32_t attn_plan_text(const attn_problem *problem,
                                    const char *machine, char **text,
                                    attn_status *status);
 
+/* A plan as a picture, an SVG file: what stays, streams and is spilled, with
+   its bytes, beside the op as it is written; what `attn-plan --diagram` draws.
+   schedule  which one ("flash, query = 128"), or NULL: the best; sizes that it
+             leaves out are chosen */
+ATTN_EXPORT int32_t attn_diagram_svg(const attn_problem *problem,
+                                     const char *machine, const char *schedule,
+                                     char **svg, attn_status *status);
+
 /* The schedule that attn_forward and attn_backward run for arrays of these
    sizes, with all its tiles: as attn_compile takes it, and as it stands in
    "plans" of attn_plan_json, unless one was given that is not offered there.

@@ -6,6 +6,7 @@
 
 #include "attn/CAPI/GpuMachine.h"
 #include "attn/Machine/MachineText.h"
+#include "attn/Report/Pictures.h"
 #include "attn/Report/Report.h"
 
 #include "llvm/Support/JSON.h"
@@ -115,6 +116,46 @@ int32_t attn_plan_json(const attn_problem *problem, const char *machine,
 int32_t attn_plan_text(const attn_problem *problem, const char *machine,
                        char **text, attn_status *status) {
   return renderPlans(problem, machine, text, status, renderExplanation);
+}
+
+/// Of a report, the plan of a schedule with the sizes that its text names; of
+/// no text, the one that would be built.
+static Outcome findPlan(const PlanReport &report, llvm::StringRef given,
+                        Plan &plan) {
+  if (given.empty()) {
+    const Plan *best = chosen(report);
+    if (!best)
+      return Fault{ATTN_UNSUPPORTED, "expects a schedule that fits " +
+                                         report.machine.name +
+                                         ", but got none"};
+    plan = *best;
+    return std::nullopt;
+  }
+  auto [name, sizes] = given.split(',');
+  std::string error;
+  std::optional<Tiles> tiles = parseTiles(sizes, error);
+  std::optional<Plan> found;
+  if (tiles)
+    found = planFor(report.problem, report.machine, name.trim(), *tiles, error);
+  if (!found)
+    return invalid(error);
+  plan = *found;
+  return std::nullopt;
+}
+
+int32_t attn_diagram_svg(const attn_problem *problem, const char *machine,
+                         const char *schedule, char **svg,
+                         attn_status *status) {
+  auto write = [&](llvm::raw_ostream &stream, const Problem &sized,
+                   const Machine &parsed) -> Outcome {
+    PlanReport report = plans(packing(sized).problem, parsed);
+    Plan plan;
+    if (Outcome fault = findPlan(report, orEmpty(schedule), plan))
+      return fault;
+    stream << diagramSvg(report, plan);
+    return std::nullopt;
+  };
+  return writeProblem(problem, machine, svg, status, write);
 }
 
 int32_t attn_bound_schedule(const attn_problem *problem, const char *machine,

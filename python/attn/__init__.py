@@ -25,17 +25,18 @@ from ._errors import (CacheError, CompileError, DeviceError, Error,
 from ._forward import forward, scratch_bytes
 from ._machines import Device, Machine, device, devices, machines
 from ._package import get_include, get_library
-from ._plan import (Footprint, Packing, Plan, PlanReport, Refused,
-                    bound_schedule, explain, plan)
+from ._plan import (Footprint, Packing, Picture, Plan, PlanReport, Refused,
+                    bound_schedule, diagram, explain, plan)
 from ._problem import Problem
 
 __all__ = [
     "Binary", "Binding", "CacheError", "CacheInfo", "CompileError", "Device",
     "DeviceError", "Error", "Executable", "Footprint", "InternalError",
-    "Kernel", "LibraryError", "Machine", "Packing", "Plan", "PlanReport",
+    "Kernel", "LibraryError", "Machine", "Packing", "Picture", "Plan",
+    "PlanReport",
     "Problem", "Refused", "UnsupportedError", "backward",
     "backward_scratch_bytes", "bound_schedule", "cache_info", "compile",
-    "configure_cache", "device", "devices", "explain", "forward",
+    "configure_cache", "device", "devices", "diagram", "explain", "forward",
     "get_include", "get_library", "machines",
     "plan", "scratch_bytes"
 ]

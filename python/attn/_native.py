@@ -105,6 +105,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "attn_device_json": (_i32, [_i32, _out, _status]),
     "attn_plan_json": (_i32, [_problem, _text, _out, _status]),
     "attn_plan_text": (_i32, [_problem, _text, _out, _status]),
+    "attn_diagram_svg": (_i32, [_problem, _text, _text, _out, _status]),
     "attn_bound_schedule": (_i32, [_problem, _text, _text, _out, _status]),
     "attn_compile": (_i32, [_text, _size, _text, _text, _text, _out,
                             _status]),

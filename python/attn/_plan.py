@@ -6,7 +6,7 @@ import ctypes
 import html
 import json
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, ClassVar, Mapping, Optional, Sequence
 
 from . import _errors, _native
 from ._band import warn_of_corner
@@ -37,7 +37,8 @@ class Plan:
     time in seconds that each resource needs, and what comes on top of the
     busiest: "exposed", "contention", "tail" (the last wave) and "overhead".
     `bound_by` names the longest of them.  `kernel` is None where the schedule
-    is priced but no kernel of it is built.
+    is priced but no kernel of it is built.  In a notebook a plan of a report
+    is drawn, as `diagram` draws it.
     """
 
     schedule: str
@@ -50,6 +51,12 @@ class Plan:
     seconds: float
     bound_by: str
     time: Mapping[str, float]
+    #: Of a plan of a report: what that was asked for.
+    _of: ClassVar[Optional[tuple[Problem, str]]] = None
+
+    def _repr_svg_(self) -> Optional[str]:
+        """For notebooks."""
+        return None if self._of is None else svg(*self._of, self.text)
 
     @property
     def text(self) -> str:
@@ -193,6 +200,14 @@ def _checked(problem: Any) -> Problem:
     return problem
 
 
+def svg(problem: Problem, machine: str, schedule: Optional[str]) -> str:
+    """A plan of a problem of which nothing is left open, as a picture."""
+    return _native.text(
+        "attn_diagram_svg", ctypes.byref(_checked(problem)._native()),
+        _native.encode(machine, "machine"),
+        _native.encode(schedule, "schedule"))
+
+
 def report(problem: Problem, machine: str) -> PlanReport:
     """`plan` of a problem of which nothing is left open."""
     native = _checked(problem)._native()
@@ -204,6 +219,8 @@ def report(problem: Problem, machine: str) -> PlanReport:
         record(Plan, {**plan, "kernel": plan.get("kernel") or None,
                       "footprint": record(Footprint, plan["footprint"])})
         for plan in values["plans"])
+    for one in plans:
+        object.__setattr__(one, "_of", (problem, machine))
     return PlanReport(
         problem=record(Problem, values["problem"]),
         machine=record(Machine, values["machine"]), regime=values["regime"],
@@ -288,3 +305,37 @@ def explain(*, batch: int, heads: int, queries: int, head_dim: int,
         deterministic, dlse, keep_weights, lse_low)._native()
     return _native.text("attn_plan_text", ctypes.byref(problem),
                         _native.encode(machine, "machine"))
+
+
+class Picture(str):
+    """The text of an SVG file, which notebooks show."""
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+def diagram(*, batch: int, heads: int, queries: int, head_dim: int,
+            kv_heads: Optional[int] = None, keys: Optional[int] = None,
+            head_dim_v: Optional[int] = None, machine: str = "h100_sxm",
+            dtype: str = "bf16", causal: bool = False,
+            window: Optional[Sequence[Optional[int]]] = None,
+            mask: Optional[str] = None, lse: bool = False,
+            precision: Optional[str] = None, direction: str = "forward",
+            deterministic: bool = False, dlse: bool = False,
+            keep_weights: bool = False, lse_low: bool = False,
+            schedule: Optional[str] = None) -> Picture:
+    """A plan as a picture: what stays on chip, what streams past and what is
+    spilled, with its bytes, beside the op as it is written.
+
+    Arguments are those of `plan`, and `schedule`: which one to draw, "flash,
+    query = 128" (default: the best; sizes that it leaves out are chosen).  The
+    result is the text of an SVG file; a notebook shows the picture.
+
+    >>> text = diagram(batch=1, heads=16, queries=4096, head_dim=128)
+    >>> text.startswith("<svg"), "K streams: 16,384 times" in text
+    (True, True)
+    """
+    return Picture(svg(_problem(
+        batch, heads, kv_heads, queries, keys, head_dim, head_dim_v, dtype,
+        mask_name(causal, window, mask), lse, precision, direction,
+        deterministic, dlse, keep_weights, lse_low), machine, schedule))

@@ -273,7 +273,8 @@ def test_null_everywhere(gpu, name):
 
 @pytest.mark.parametrize("structure, functions", [
     (_native.Problem, ("attn_plan_json", "attn_plan_text",
-                       "attn_bound_schedule", "attn_problem_text")),
+                       "attn_bound_schedule", "attn_diagram_svg",
+                       "attn_problem_text")),
     (_native.ForwardRequest, ("attn_forward", "attn_forward_bind",
                               "attn_forward_kept", "attn_forward_kept_bind")),
     (_native.BackwardRequest, ("attn_backward", "attn_backward_bind",
