@@ -14,9 +14,15 @@ PictureOptions::PictureOptions(cl::OptionCategory &category)
     : diagram("diagram", cl::ValueOptional, cl::value_desc("file.svg"),
               cl::desc("Draw the schedule: what stays, streams and is spilled "
                        "(without a file: to the standard output)"),
-              cl::cat(category)) {}
+              cl::cat(category)),
+      timeline("timeline", cl::ValueOptional, cl::value_desc("file.svg"),
+               cl::desc("Draw the first steps of a tile, unit by unit, by the "
+                        "model (without a file: to the standard output)"),
+               cl::cat(category)) {}
 
-bool PictureOptions::any() const { return diagram.getNumOccurrences() > 0; }
+bool PictureOptions::any() const {
+  return diagram.getNumOccurrences() + timeline.getNumOccurrences() > 0;
+}
 
 /// The file is there as a whole or as it was before.
 static std::optional<std::string> write(llvm::StringRef file,
@@ -40,5 +46,11 @@ std::optional<std::string> attn::drawPictures(const PictureOptions &options,
   const Plan *plan = chosen(report);
   if (!plan)
     return std::nullopt; // the caller says what would fit
-  return write(options.diagram, diagramSvg(report, *plan));
+  std::pair<const cl::opt<std::string> &, decltype(&diagramSvg)> all[] = {
+      {options.diagram, diagramSvg}, {options.timeline, timelineSvg}};
+  for (auto [file, draw] : all)
+    if (file.getNumOccurrences())
+      if (auto sentence = write(file.getValue(), draw(report, *plan)))
+        return sentence;
+  return std::nullopt;
 }

@@ -15,7 +15,7 @@ namespace attn {
 struct PictureOptions {
   explicit PictureOptions(llvm::cl::OptionCategory &category);
 
-  llvm::cl::opt<std::string> diagram;
+  llvm::cl::opt<std::string> diagram, timeline;
 
   /// Whether there is one to draw.
   bool any() const;

@@ -1,8 +1,9 @@
 //===- Pictures.h - Plans as pictures ---------------------------*- C++ -*-===//
 //
-// The schedule of a plan as a whole SVG file.  A picture brings its background
-// and has one font, of which every letter is equally wide, so what a text takes
-// is known without the font.  What colours say, places and strokes say too.
+// The schedule of a plan, or a tile of it in time, as a whole SVG file.  A
+// picture brings its background and has one font, of which every letter is
+// equally wide, so what a text takes is known without the font.  What colours
+// say, places and strokes say too.
 //
 // Numbers are in attributes as well, for programs that check them:
 //
@@ -24,6 +25,9 @@ namespace attn {
 
 /// The op as it is written, and below it what the plan's schedule makes of it.
 std::string diagramSvg(const PlanReport &report, const Plan &plan);
+/// The first steps of one tile of its longest launch, unit by unit, by the
+/// model (Timeline.h).
+std::string timelineSvg(const PlanReport &report, const Plan &plan);
 
 } // namespace attn
 

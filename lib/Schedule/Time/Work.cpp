@@ -121,6 +121,15 @@ static double cutScores(int64_t rows, int64_t keys) {
   return double(keys + rows - std::gcd(keys, rows)) * double(rows);
 }
 
+static LeafClocks operator-(const LeafClocks &a, const LeafClocks &b) {
+  LeafClocks less = a;
+  for (double LeafClocks::*clocks :
+       {&LeafClocks::tensor, &LeafClocks::smem, &LeafClocks::exp,
+        &LeafClocks::issue, &LeafClocks::helpers, &LeafClocks::epilogue})
+    less.*clocks -= b.*clocks;
+  return less;
+}
+
 namespace {
 
 class Worker {
@@ -141,6 +150,18 @@ public:
         add(use);
     finish();
     return std::move(w);
+  }
+
+  std::vector<LeafClocks> leaves() {
+    std::vector<LeafClocks> all;
+    describe();
+    for (const Use &use : census.uses)
+      if (use.grid == number) {
+        LeafClocks before = clocks(use);
+        add(use);
+        all.push_back(clocks(use) - before);
+      }
+    return all;
   }
 
 private:
@@ -208,6 +229,12 @@ private:
       if (!isPipeline && use.grid == number && isSumBack(*use.node))
         w.lost =
             shareOfPlacesLost(census, number, problem, machine, resident, {});
+  }
+
+  /// So far.
+  LeafClocks clocks(const Use &use) const {
+    return {&use,      w.tensor, w.smem, w.exp, w.issue, w.helpers + w.helped,
+            w.epilogue};
   }
 
   void add(const Use &use) {
@@ -478,4 +505,11 @@ Work attn::workOf(const Census &census, const Grid &node, size_t number,
                   const Problem &problem, const Machine &machine,
                   TensorCoreFamily family) {
   return Worker(census, node, number, problem, machine, family).work();
+}
+
+std::vector<LeafClocks> attn::leafClocks(const Census &census, const Grid &node,
+                                         size_t number, const Problem &problem,
+                                         const Machine &machine,
+                                         TensorCoreFamily family) {
+  return Worker(census, node, number, problem, machine, family).leaves();
 }

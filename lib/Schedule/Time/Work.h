@@ -8,7 +8,7 @@
 // The other half (Step.h) turns work into time, and knows no schedule.
 //
 // Example: one H100, d = 128, two warpgroups, 128 keys.  A step of a block has
-// 2048 clocks of products, 1024 of exponentials and 1553 of instructions; it is
+// 2048 clocks of products, 1024 of exponentials and 876 of instructions; it is
 // handed over once, and fills one slot of each ring.
 //
 //===----------------------------------------------------------------------===//
@@ -113,6 +113,16 @@ struct Work {
 Work workOf(const Census &census, const Grid &node, size_t number,
             const Problem &problem, const Machine &machine,
             TensorCoreFamily family);
+
+/// What one leaf adds to the clocks of its grid's work; of helpers, by step.
+struct LeafClocks {
+  const Use *use;
+  double tensor = 0, smem = 0, exp = 0, issue = 0, helpers = 0, epilogue = 0;
+};
+std::vector<LeafClocks> leafClocks(const Census &census, const Grid &node,
+                                   size_t number, const Problem &problem,
+                                   const Machine &machine,
+                                   TensorCoreFamily family);
 
 // Of it, the tiles (Rounds.cpp): of a grid without rounds; in rounds, of tiles
 // that walk along so many rows at a time, or have a number for each row; and

@@ -16,22 +16,6 @@ using namespace attn;
 
 namespace {
 
-/// Words lie on no others, and nothing lies beside the page.
-void checkPlaces(const SvgPage &page) {
-  std::vector<std::pair<Area, std::string>> words;
-  for (const Element &element : page.elements) {
-    Area area = page.areaOf(element);
-    EXPECT_TRUE(page.page().contains(area))
-        << element.name << " " << element.text << " beside the page";
-    if (element.name == "text")
-      words.push_back({area, element.text});
-  }
-  for (size_t i = 0; i < words.size(); ++i)
-    for (size_t j = i + 1; j < words.size(); ++j)
-      EXPECT_FALSE(words[i].first.overlaps(words[j].first))
-          << "'" << words[i].second << "' on '" << words[j].second << "'";
-}
-
 /// Of two frames one is in the other, or they are apart.
 void checkFrames(const SvgPage &page) {
   std::vector<Area> frames;

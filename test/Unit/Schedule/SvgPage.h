@@ -9,6 +9,8 @@
 #ifndef ATTN_TEST_SVG_PAGE_H
 #define ATTN_TEST_SVG_PAGE_H
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -227,6 +229,22 @@ private:
     return open.empty() || fail("expects all elements to end");
   }
 };
+
+/// Words lie on no others, and nothing lies beside the page.
+inline void checkPlaces(const SvgPage &page) {
+  std::vector<std::pair<Area, std::string>> words;
+  for (const Element &element : page.elements) {
+    Area area = page.areaOf(element);
+    EXPECT_TRUE(page.page().contains(area))
+        << element.name << " " << element.text << " beside the page";
+    if (element.name == "text")
+      words.push_back({area, element.text});
+  }
+  for (size_t i = 0; i < words.size(); ++i)
+    for (size_t j = i + 1; j < words.size(); ++j)
+      EXPECT_FALSE(words[i].first.overlaps(words[j].first))
+          << "'" << words[i].second << "' on '" << words[j].second << "'";
+}
 
 } // namespace attn
 
