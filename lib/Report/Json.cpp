@@ -1,7 +1,7 @@
 //===- Json.cpp - Everything, for programs --------------------------------===//
 
 #include "llvm/Support/JSON.h"
-#include "attn/Report/Report.h"
+#include "attn/Report/Survey.h"
 #include "attn/Schedule/Time.h"
 
 using namespace attn;
@@ -89,17 +89,32 @@ static void write(OStream &json, const Time &t, TensorCoreFamily family) {
   });
 }
 
-static void write(OStream &json, const PlanReport &report, const Plan &plan) {
+/// A number for each level: bytes, or joules.
+template <typename Levels>
+static void write(OStream &json, llvm::StringRef name, const Levels &levels) {
+  json.attributeObject(name, [&] {
+    json.attribute("hbm", levels.hbm);
+    json.attribute("l2", levels.l2);
+    json.attribute("smem", levels.smem);
+  });
+}
+
+/// Whose constants of time the prices have.
+static void writeTimes(OStream &json, const std::string &timesOf,
+                       const Machine &machine) {
+  json.attributeObject("times", [&] {
+    json.attribute("machine", timesOf);
+    json.attribute("borrowed", timesOf != machine.name);
+  });
+}
+
+static void write(OStream &json, const Plan &plan) {
   json.object([&] {
     json.attribute("schedule", plan.schedule);
     write(json, plan.tiles);
     json.attribute("family", llvm::StringRef(name(plan.family)));
     json.attribute("kernel", plan.kernel);
-    json.attributeObject("bytes", [&] {
-      json.attribute("hbm", plan.bytes.hbm);
-      json.attribute("l2", plan.bytes.l2);
-      json.attribute("smem", plan.bytes.smem);
-    });
+    write(json, "bytes", plan.bytes);
     json.attribute("flops", plan.flops);
     json.attributeObject("footprint", [&] {
       json.attribute("smem_bytes", plan.footprint.smemBytes);
@@ -119,6 +134,7 @@ void attn::renderJson(llvm::raw_ostream &out, const Packing &packing,
                       const PlanReport &report) {
   OStream json(out, /*IndentSize=*/2);
   json.object([&] {
+    json.attribute("schema_version", kJsonVersion);
     write(json, packing.asked);
     write(json, packing);
     json.attributeBegin("machine");
@@ -126,18 +142,11 @@ void attn::renderJson(llvm::raw_ostream &out, const Packing &packing,
     json.attributeEnd();
     json.attribute("regime", llvm::StringRef(name(report.regime)));
     json.attribute("lower_bound_bytes", report.lowerBoundBytes);
-    json.attributeObject("lower_bounds", [&] {
-      json.attribute("hbm", report.lowerBounds.hbm);
-      json.attribute("l2", report.lowerBounds.l2);
-      json.attribute("smem", report.lowerBounds.smem);
-    });
-    json.attributeObject("times", [&] {
-      json.attribute("machine", report.timesOf);
-      json.attribute("borrowed", report.timesOf != report.machine.name);
-    });
+    write(json, "lower_bounds", report.lowerBounds);
+    writeTimes(json, report.timesOf, report.machine);
     json.attributeArray("plans", [&] {
       for (const Plan &plan : report.plans)
-        write(json, report, plan);
+        write(json, plan);
     });
     json.attributeArray("refused", [&] {
       for (const Refused &refused : report.refused)
@@ -157,6 +166,60 @@ void attn::renderMachinesJson(llvm::raw_ostream &out) {
   json.array([&] {
     for (const Machine &machine : machines())
       write(json, machine);
+  });
+  out << '\n';
+}
+
+//===----------------------------------------------------------------------===//
+// Surveys
+//===----------------------------------------------------------------------===//
+
+/// What twice as much of a resource buys, by its name.
+static void write(OStream &json, const std::vector<Gain> &gains) {
+  json.attributeObject("gains", [&] {
+    for (const Gain &gain : gains)
+      json.attribute(gain.resource->name, gain.speedup);
+  });
+  const Gain *limit = limitOf(gains);
+  json.attribute("limited_by",
+                 limit ? llvm::json::Value(limit->resource->name) : nullptr);
+}
+
+static void write(OStream &json, const SurveyCell &cell) {
+  json.object([&] {
+    json.attribute("machine", cell.machine.name);
+    write(json, cell.problem);
+    if (!cell.hasPlan()) {
+      json.attribute("reason", cell.whyNot);
+      return;
+    }
+    json.attribute("regime", llvm::StringRef(name(cell.regime)));
+    write(json, "lower_bounds", cell.lowerBounds);
+    writeTimes(json, cell.timesOf, cell.machine);
+    json.attributeBegin("plan");
+    write(json, cell.plan);
+    json.attributeEnd();
+    write(json, cell.gains);
+    if (cell.exponent)
+      json.attributeObject("exponent", [&] {
+        json.attribute("schedule", cell.exponent->schedule);
+        json.attribute("beta", cell.exponent->beta);
+        json.attribute("saves_by_halving", cell.exponent->savesByHalving());
+      });
+    write(json, "energy", cell.energy());
+  });
+}
+
+void attn::renderSurveyJson(llvm::raw_ostream &out,
+                            const std::vector<SurveyCell> &cells) {
+  OStream json(out, /*IndentSize=*/2);
+  json.object([&] {
+    json.attribute("schema_version", kJsonVersion);
+    json.attribute("energy_source", kEnergySource);
+    json.attributeArray("cells", [&] {
+      for (const SurveyCell &cell : cells)
+        write(json, cell);
+    });
   });
   out << '\n';
 }

@@ -1,14 +1,14 @@
 //===- Table.cpp - Plans and machines in columns --------------------------===//
 
-#include "attn/Report/Report.h"
+#include "Columns.h"
+#include "attn/Report/Survey.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
-#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 
 using namespace attn;
-using llvm::format;
 
 static constexpr size_t kRows = 10;
 
@@ -41,9 +41,7 @@ static std::string scaled(double value, double step, const char *const *units) {
     value /= step;
     ++units;
   }
-  std::string text;
-  llvm::raw_string_ostream(text) << format("%.4g ", value) << *units;
-  return text;
+  return numberText("%.4g ", value) + *units;
 }
 
 std::string attn::bytesText(double bytes) {
@@ -57,6 +55,11 @@ std::string attn::secondsText(double seconds) {
   return scaled(seconds * 1e6, 1000, units);
 }
 
+std::string attn::joulesText(double joules) {
+  static const char *const units[] = {"uJ", "mJ", "J", "kJ", nullptr};
+  return scaled(joules * 1e6, 1000, units);
+}
+
 std::string attn::timesText(const PlanReport &report) {
   if (report.timesOf == report.machine.name)
     return "";
@@ -64,71 +67,76 @@ std::string attn::timesText(const PlanReport &report) {
          ": times borrow the constants of " + report.timesOf;
 }
 
-const Plan *attn::chosen(const PlanReport &report) {
-  if (const Plan *best = report.best())
-    return best;
-  return report.plans.empty() ? nullptr : &report.plans.front();
+/// Whether a plan is what would be built, or cannot be, or neither.
+static Emphasis emphasisOf(const PlanReport &report, const Plan &plan) {
+  if (&plan == chosen(report))
+    return Emphasis::chosen;
+  return plan.kernel.empty() ? Emphasis::faint : Emphasis::none;
 }
 
-namespace {
+/// What every table says of a plan: all cells but those of its footprint.
+static std::vector<std::string> costCells(const PlanReport &report,
+                                          const Plan &plan) {
+  double rate = usefulFlops(report.problem) / plan.seconds / 1e12;
+  return {secondsText(plan.seconds),        plan.boundBy,
+          numberText("%.4g", rate),         bytesText(double(plan.bytes.hbm)),
+          bytesText(double(plan.bytes.l2)), bytesText(double(plan.bytes.smem))};
+}
 
-/// Rows of text; columns are as wide as their widest cell.
-class Columns {
-public:
-  void row(std::initializer_list<std::string> cells) {
-    rows.emplace_back(cells);
-    widths.resize(std::max(widths.size(), cells.size()));
-    for (auto [width, cell] : llvm::zip(widths, cells))
-      width = std::max(width, cell.size());
+/// One line a plan, and its tiles below.
+static Columns narrowTable(const PlanReport &report, size_t count) {
+  Columns table;
+  table.row({"schedule", "kernel", "time", "bound by", "TFLOP/s", "hbm", "l2",
+             "smem"},
+            Emphasis::head);
+  for (const Plan &plan : llvm::ArrayRef(report.plans).take_front(count)) {
+    std::vector<std::string> cells = {
+        plan.schedule,
+        plan.kernel.empty() ? "-" : std::string(name(plan.family))};
+    llvm::append_range(cells, costCells(report, plan));
+    table.row(std::move(cells), emphasisOf(report, plan));
+    table.note(plan.tiles.str());
   }
-  void print(llvm::raw_ostream &out) const {
-    for (const auto &row : rows) {
-      std::string line;
-      for (auto [cell, width] : llvm::zip(row, widths))
-        line += cell + std::string(width - cell.size() + 2, ' ');
-      out << llvm::StringRef(line).rtrim() << '\n';
-    }
+  return table;
+}
+
+/// Everything in one line.
+static Columns wideTable(const PlanReport &report, size_t count) {
+  Columns table;
+  table.row({"schedule", "tiles", "kernel", "time", "bound by", "TFLOP/s",
+             "hbm", "l2", "smem", "smem/block", "registers", "blocks/SM"},
+            Emphasis::head);
+  for (const Plan &plan : llvm::ArrayRef(report.plans).take_front(count)) {
+    std::vector<std::string> cells = {plan.schedule, plan.tiles.str(),
+                                      plan.kernel.empty() ? "-" : plan.kernel};
+    llvm::append_range(cells, costCells(report, plan));
+    cells.push_back(std::to_string(plan.footprint.smemBytes));
+    cells.push_back(std::to_string(plan.footprint.registersPerThread));
+    cells.push_back(std::to_string(plan.footprint.blocksPerSm));
+    table.row(std::move(cells), emphasisOf(report, plan));
   }
-
-private:
-  std::vector<std::vector<std::string>> rows;
-  std::vector<size_t> widths;
-};
-
-} // namespace
-
-static std::string number(const char *form, double value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << format(form, value);
-  return text;
+  return table;
 }
 
 void attn::renderTable(llvm::raw_ostream &out, const Packing &packing,
-                       const PlanReport &report) {
-  out << describe(packing.asked) << " on " << report.machine.name << ": "
-      << llvm::StringRef(name(report.regime)) << ", at least "
-      << bytesText(report.lowerBoundBytes) << '\n';
-  if (std::string sentence = packing.str(); !sentence.empty())
-    out << sentence << '\n';
-  if (std::string sentence = timesText(report); !sentence.empty())
-    out << sentence << '\n';
+                       const PlanReport &report, TableForm form) {
+  bool isNarrow = form == TableForm::narrow;
+  auto sentence = [&](const std::string &text) {
+    if (!text.empty())
+      out << (isNarrow ? wrapped(text, 2) : text) << '\n';
+  };
+  sentence(describe(packing.asked) + " on " + report.machine.name + ": " +
+           std::string(name(report.regime)) + ", at least " +
+           bytesText(double(report.lowerBoundBytes)));
+  sentence(packing.str());
+  sentence(timesText(report));
   out << '\n';
-  Columns table;
-  table.row({"schedule", "tiles", "kernel", "time", "bound by", "TFLOP/s",
-             "hbm", "l2", "smem", "smem/block", "registers", "blocks/SM"});
-  for (size_t i = 0; i < std::min(kRows, report.plans.size()); ++i) {
-    const Plan &plan = report.plans[i];
-    double rate = usefulFlops(report.problem) / plan.seconds / 1e12;
-    table.row({plan.schedule, plan.tiles.str(),
-               plan.kernel.empty() ? "-" : plan.kernel,
-               secondsText(plan.seconds), plan.boundBy, number("%.4g", rate),
-               bytesText(plan.bytes.hbm), bytesText(plan.bytes.l2),
-               bytesText(plan.bytes.smem),
-               std::to_string(plan.footprint.smemBytes),
-               std::to_string(plan.footprint.registersPerThread),
-               std::to_string(plan.footprint.blocksPerSm)});
-  }
-  table.print(out);
+  if (isNarrow)
+    narrowTable(report, kRows).print(out);
+  else if (form == TableForm::wide)
+    wideTable(report, kRows).print(out);
+  else
+    wideTable(report, kRows).printMarkdown(out);
   out << '\n';
   if (report.plans.size() > kRows)
     out << report.plans.size() - kRows << " more plans; ";
@@ -139,15 +147,16 @@ void attn::renderMachines(llvm::raw_ostream &out) {
   Columns table;
   table.row({"machine", "chip", "tensor cores", "SMs", "smem/block", "L2",
              "memory", "memory rate", "16-bit TFLOP/s", "fp32 TFLOP/s",
-             "source"});
+             "source"},
+            Emphasis::head);
   for (const Machine &m : machines())
     table.row({m.name, m.chip, std::string(name(m.family)),
                std::to_string(m.sms), bytesText(m.smemBytesPerBlock),
                bytesText(m.l2Bytes), bytesText(m.hbmBytes),
-               number("%.4g TB/s", m.hbmBytesPerSecond / 1e12),
+               numberText("%.4g TB/s", m.hbmBytesPerSecond / 1e12),
                m.tensor16FlopsPerClockPerSm > 0
-                   ? number("%.4g", m.tensor16FlopsPerSecond() / 1e12)
+                   ? numberText("%.4g", m.tensor16FlopsPerSecond() / 1e12)
                    : "-",
-               number("%.4g", m.fp32FlopsPerSecond() / 1e12), m.source});
+               numberText("%.4g", m.fp32FlopsPerSecond() / 1e12), m.source});
   table.print(out);
 }

@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "../commands/Commands.h"
+#include "Format.h"
+#include "Lists.h"
 #include "Pictures.h"
 
-#include "attn/Machine/MachineText.h"
 #include "attn/Report/Report.h"
+#include "attn/Report/Survey.h"
 #include "attn/Report/Tool.h"
 #include "attn/Schedule/Advice.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,16 +28,18 @@ namespace {
 struct Options {
   cl::OptionCategory category{"attn-plan options"};
 
-  cl::opt<std::string> machine{"machine", cl::value_desc("name"),
-                               cl::desc("The GPU (--machines lists)"),
-                               cl::init("h100_sxm"), cl::cat(category)};
+  cl::opt<std::string> machine{
+      "machine", cl::value_desc("name"),
+      cl::desc("The GPU, several, or all (--machines lists)"),
+      cl::init("h100_sxm"), cl::cat(category)};
   cl::list<std::string> overrides{
       "set", cl::value_desc("field=value"),
       cl::desc("Override a fact of the machine; may be repeated"),
       cl::cat(category)};
-  cl::opt<std::string> dtype{"dtype", cl::value_desc("type"),
-                             cl::desc("bf16, f16, f32 or f8e4m3"),
-                             cl::init("bf16"), cl::cat(category)};
+  cl::opt<std::string> dtype{
+      "dtype", cl::value_desc("type"),
+      cl::desc("bf16, f16, f32 or f8e4m3, several, or all"), cl::init("bf16"),
+      cl::cat(category)};
   cl::opt<std::string> precision{"precision", cl::value_desc("name"),
                                  cl::desc("Of f32: tf32x3 (default) or tf32"),
                                  cl::cat(category)};
@@ -95,10 +99,7 @@ struct Options {
       cl::desc("Price only these tiles of --schedule; sizes left out are "
                "chosen; may be repeated"),
       cl::cat(category)};
-  cl::opt<bool> json{"json", cl::desc("Print everything as JSON"),
-                     cl::cat(category)};
-  cl::opt<bool> explain{"explain", cl::desc("Say what was chosen and why"),
-                        cl::cat(category)};
+  FormatOptions format{category};
   cl::opt<bool> machines{"machines", cl::desc("List the machines"),
                          cl::cat(category)};
   PictureOptions pictures{category};
@@ -107,37 +108,11 @@ struct Options {
 } // namespace
 
 /// Prints `attn-plan: error: ...` and the notes; the exit status.
-static int fail(const llvm::Twine &error, const llvm::Twine &note = "") {
+static int fail(const llvm::Twine &error, const std::string &note = "") {
   llvm::errs() << "attn-plan: error: " << error << '\n';
-  if (!note.isTriviallyEmpty())
+  if (!note.empty())
     llvm::errs() << "attn-plan: note: " << note << '\n';
   return 1;
-}
-
-/// Reads the machine and its overrides; the exit status.
-static int readMachine(const Options &options, Machine &machine) {
-  std::string name =
-      llvm::StringRef(options.machine).split(',').first.trim().str();
-  if (!findMachine(name))
-    return fail("expects a known machine, but got '" + name + "'",
-                "known machines: " + machineNames());
-  std::string error;
-  std::optional<Machine> parsed =
-      parseMachine(options.machine.getValue(), error);
-  if (!parsed)
-    return fail(error);
-  machine = *parsed;
-  for (llvm::StringRef item : options.overrides) {
-    auto [field, text] = item.split('=');
-    double value = 0;
-    if (text.trim().empty() || text.trim().getAsDouble(value))
-      return fail("expects --set field=number, but got '" + item + "'");
-    if (auto sentence = overrideField(machine, field.trim().str(), value))
-      return fail(*sentence, "known fields: " + machineFieldNames());
-  }
-  if (auto sentence = check(machine))
-    return fail(*sentence);
-  return 0;
 }
 
 /// Reads what gradients are asked for, if any are.
@@ -156,20 +131,18 @@ static int readDirection(const Options &options, Problem &problem) {
   return 0;
 }
 
-static int readProblem(const Options &options, Problem &problem) {
+/// All of a problem but its type and its sizes.
+static int readProblem(const Options &options,
+                       const std::vector<DataType> &types, Problem &problem) {
   if (int status = readDirection(options, problem))
     return status;
-  auto type = parseDataType(options.dtype);
-  if (!type)
-    return fail("expects a known dtype, but got '" + options.dtype + "'",
-                "known types: bf16, f16, f32, f8e4m3");
   if (options.precision.getNumOccurrences()) {
     auto parsed = parsePrecision(options.precision);
     if (!parsed)
       return fail("expects a known precision, but got '" + options.precision +
                       "'",
                   "known precisions: tf32x3, tf32");
-    if (*type != DataType::f32)
+    if (!llvm::is_contained(types, DataType::f32))
       return fail("expects --precision only with --dtype f32, but got " +
                   options.dtype);
     problem.precision = *parsed;
@@ -186,24 +159,25 @@ static int readProblem(const Options &options, Problem &problem) {
   if (!options.headDim.getNumOccurrences())
     return fail("expects --head-dim, the columns of Q and K, but got none");
 
-  problem.dtype = *type;
-  problem.batch = options.batch;
-  problem.heads = options.heads;
-  problem.kvHeads =
-      options.kvHeads.getNumOccurrences() ? options.kvHeads : options.heads;
-  problem.queries = options.queries;
-  problem.keys =
-      options.keys.getNumOccurrences() ? options.keys : options.queries;
-  problem.headDim = options.headDim;
-  problem.headDimV =
-      options.headDimV.getNumOccurrences() ? options.headDimV : options.headDim;
   problem.mask = options.causal ? Mask{MaskKind::causal} : *parsedMask;
   problem.lse = options.lse;
   problem.lseLow = options.lseLow;
-  problem.alignment = options.alignment;
-  if (auto sentence = check(problem))
-    return fail(*sentence);
   return 0;
+}
+
+/// Sets the sizes: those that are given, and those that follow from them.
+static void setSizes(const Options &options, Problem &problem) {
+  auto size = [](const cl::opt<int64_t> &option, int64_t otherwise) {
+    return option.getNumOccurrences() ? option.getValue() : otherwise;
+  };
+  problem.batch = options.batch;
+  problem.heads = options.heads;
+  problem.kvHeads = size(options.kvHeads, problem.heads);
+  problem.queries = options.queries;
+  problem.keys = size(options.keys, problem.queries);
+  problem.headDim = options.headDim;
+  problem.headDimV = size(options.headDimV, problem.headDim);
+  problem.alignment = options.alignment;
 }
 
 /// Prices the given tiles.  Alone they must be possible; of several those that
@@ -267,41 +241,100 @@ static std::string whatWouldFit(const PlanReport &report) {
          " with " + std::to_string(smallest->smemBytesPerBlock);
 }
 
-/// The exit status.
-static int run(const Options &options) {
-  if (options.machines) {
-    renderMachines(llvm::outs());
-    return 0;
-  }
-  if (options.json && options.explain)
-    return fail("expects --json or --explain, but got both");
-  if (options.pictures.any() && (options.json || options.explain))
-    return fail("expects a picture, --json or --explain, but got several");
+static void print(Format format, const Packing &packed,
+                  const PlanReport &report) {
+  if (format == Format::json)
+    renderJson(llvm::outs(), packed, report);
+  else if (format == Format::explain)
+    renderExplanation(llvm::outs(), packed, report);
+  else
+    renderTable(llvm::outs(), packed, report, tableForm(format));
+}
 
-  Machine machine;
-  Problem problem;
-  if (int status = readMachine(options, machine))
-    return status;
-  if (int status = readProblem(options, problem))
-    return status;
+static void print(Format format, const std::vector<SurveyCell> &cells) {
+  if (format == Format::json)
+    renderSurveyJson(llvm::outs(), cells);
+  else
+    renderSurvey(llvm::outs(), cells, tableForm(format));
+}
+
+/// Every machine and every type.
+static int runSurvey(const Options &options, Format format, Problem problem,
+                     const std::vector<Machine> &machines,
+                     const std::vector<DataType> &types) {
+  if (format == Format::explain)
+    return fail("expects one machine and one type with --explain, but got " +
+                llvm::Twine(machines.size()) + " and " +
+                llvm::Twine(types.size()));
+  if (options.schedule.getNumOccurrences() || options.tiles.getNumOccurrences())
+    return fail("expects one machine and one type with --schedule, but got " +
+                llvm::Twine(machines.size()) + " and " +
+                llvm::Twine(types.size()));
+  std::vector<SurveyCell> cells;
+  for (const Machine &machine : machines)
+    for (DataType type : types) {
+      problem.dtype = type;
+      cells.push_back(surveyCell(problem, machine));
+    }
+  if (llvm::none_of(cells, [](const SurveyCell &one) { return one.hasPlan(); }))
+    return fail("no plan fits any of the machines",
+                cells.front().machine.name + ": " + cells.front().whyNot);
+  print(format, cells);
+  return 0;
+}
+
+/// One machine and one type.
+static int runOne(const Options &options, Format format, const Problem &problem,
+                  const Machine &machine) {
+  if (auto sentence = check(problem))
+    return fail(*sentence);
   Packing packed = packing(problem);
   PlanReport report = plans(packed.problem, machine);
   if (int status = narrow(options, report))
     return status;
-
-  if (options.pictures.any()) {
-    if (auto sentence = drawPictures(options.pictures, report))
-      return fail(*sentence);
-  } else if (options.json)
-    renderJson(llvm::outs(), packed, report);
-  else if (options.explain)
-    renderExplanation(llvm::outs(), packed, report);
-  else
-    renderTable(llvm::outs(), packed, report);
+  if (!options.pictures.any()) {
+    print(format, packed, report);
+  } else if (auto sentence = drawPictures(options.pictures, report)) {
+    return fail(*sentence);
+  }
   if (!report.plans.empty())
     return 0;
   llvm::outs().flush();
   return fail("no plan fits " + machine.name, whatWouldFit(report));
+}
+
+/// The exit status.
+static int run(const Options &options) {
+  std::string error;
+  std::optional<Format> format = options.format.read(error);
+  if (!format)
+    return fail(error);
+  if (options.machines) {
+    *format == Format::json ? renderMachinesJson(llvm::outs())
+                            : renderMachines(llvm::outs());
+    return 0;
+  }
+  std::vector<Machine> machines;
+  std::vector<DataType> types;
+  Problem problem;
+  if (auto complaint =
+          readMachines(options.machine, options.overrides, machines))
+    return fail(complaint->sentence, complaint->note);
+  if (auto complaint = readTypes(options.dtype, types))
+    return fail(complaint->sentence, complaint->note);
+  if (int status = readProblem(options, types, problem))
+    return status;
+  setSizes(options, problem);
+  if (options.pictures.any() && options.format.isGiven())
+    return fail("expects a picture, a format or --explain, but got several");
+  if (options.pictures.any() && machines.size() * types.size() > 1)
+    return fail("expects one machine and one type for a picture, but got " +
+                llvm::Twine(machines.size()) + " and " +
+                llvm::Twine(types.size()));
+  if (machines.size() * types.size() > 1)
+    return runSurvey(options, *format, problem, machines, types);
+  problem.dtype = types.front();
+  return runOne(options, *format, problem, machines.front());
 }
 
 int attn::planMain(int argc, char **argv) {

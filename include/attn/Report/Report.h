@@ -16,16 +16,26 @@
 
 namespace attn {
 
+/// A terminal's, which a narrow table fits.
+inline constexpr size_t kTableColumns = 100;
+/// Narrow: a plan's tiles stand below it.  Wide: a plan is one line, with its
+/// footprint; and so it is in Markdown.
+enum class TableForm { narrow, wide, markdown };
+
 /// The best plans as a table, and the machines.  Here and below the report is
 /// of the problem that the packing plans.
 void renderTable(llvm::raw_ostream &out, const Packing &packing,
-                 const PlanReport &report);
+                 const PlanReport &report, TableForm form);
 void renderMachines(llvm::raw_ostream &out);
 
 /// Bounds, the chosen plan and why, the runner-up, the refused, pseudocode.
 void renderExplanation(llvm::raw_ostream &out, const Packing &packing,
                        const PlanReport &report);
 
+/// The version of what `renderJson` writes.  It rises when a member goes or
+/// means something else, not when one is added;
+/// docs/reference/plan.schema.json describes it.
+inline constexpr int64_t kJsonVersion = 1;
 /// Everything, for programs; all machines as a list.
 void renderJson(llvm::raw_ostream &out, const Packing &packing,
                 const PlanReport &report);
@@ -37,8 +47,6 @@ std::string bytesText(double bytes);
 std::string secondsText(double seconds);
 /// A sentence where nobody has measured the machine, or "".
 std::string timesText(const PlanReport &report);
-/// The plan that would be built: the best with a kernel, else the best.
-const Plan *chosen(const PlanReport &report);
 
 } // namespace attn
 

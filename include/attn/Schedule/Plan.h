@@ -100,6 +100,10 @@ struct PlanReport {
   const Plan *best() const;
 };
 
+/// The plan that would be built: the best with a kernel, else the best; or
+/// null.
+const Plan *chosen(const PlanReport &report);
+
 /// Prices every choice.  The problem must pass `check`.
 PlanReport plans(const Problem &problem, const Machine &machine);
 

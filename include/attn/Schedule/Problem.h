@@ -23,6 +23,8 @@
 namespace attn {
 
 enum class DataType { bf16, f16, f32, f8e4m3 };
+inline constexpr DataType kDataTypes[] = {DataType::bf16, DataType::f16,
+                                          DataType::f32, DataType::f8e4m3};
 std::string_view name(DataType type);
 std::optional<DataType> parseDataType(std::string_view text);
 int64_t bytesOf(DataType type);

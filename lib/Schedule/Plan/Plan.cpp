@@ -17,6 +17,12 @@ const Plan *PlanReport::best() const {
   return nullptr;
 }
 
+const Plan *attn::chosen(const PlanReport &report) {
+  if (const Plan *best = report.best())
+    return best;
+  return report.plans.empty() ? nullptr : &report.plans.front();
+}
+
 static double executedFlops(const Census &counted) {
   double flops = 0;
   for (const Use &use : counted.uses)

@@ -39,8 +39,7 @@ static std::string_view longName(DataType type) {
 }
 
 std::optional<DataType> attn::parseDataType(std::string_view text) {
-  for (DataType type :
-       {DataType::bf16, DataType::f16, DataType::f32, DataType::f8e4m3})
+  for (DataType type : kDataTypes)
     if (name(type) == text || longName(type) == text)
       return type;
   return std::nullopt;

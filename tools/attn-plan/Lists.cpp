@@ -1,0 +1,89 @@
+//===- Lists.cpp - Several machines, several types ------------------------===//
+
+#include "Lists.h"
+#include "attn/Machine/MachineText.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+using namespace attn;
+using llvm::StringRef;
+
+static constexpr StringRef kAll = "all";
+
+/// One text for each machine: a piece with `=` belongs to the one before.
+static std::vector<std::string> machineTexts(StringRef text) {
+  llvm::SmallVector<StringRef> pieces;
+  text.split(pieces, ',');
+  std::vector<std::string> texts;
+  for (StringRef piece : pieces)
+    if (piece.contains('=') && !texts.empty())
+      texts.back() += "," + piece.str();
+    else
+      texts.push_back(piece.trim().str());
+  return texts;
+}
+
+static std::optional<Complaint> readMachine(const std::string &text,
+                                            Machine &machine) {
+  std::string name = StringRef(text).split(',').first.trim().str();
+  if (!findMachine(name))
+    return Complaint{"expects a known machine, but got '" + name + "'",
+                     "known machines: " + machineNames()};
+  std::string error;
+  std::optional<Machine> parsed = parseMachine(text, error);
+  if (!parsed)
+    return Complaint{error, ""};
+  machine = *parsed;
+  return std::nullopt;
+}
+
+static std::optional<Complaint>
+overrideFields(llvm::ArrayRef<std::string> overrides, Machine &machine) {
+  for (StringRef item : overrides) {
+    auto [field, text] = item.split('=');
+    double value = 0;
+    if (text.trim().empty() || text.trim().getAsDouble(value))
+      return Complaint{
+          "expects --set field=number, but got '" + item.str() + "'", ""};
+    if (auto sentence = overrideField(machine, field.trim().str(), value))
+      return Complaint{*sentence, "known fields: " + machineFieldNames()};
+  }
+  if (auto sentence = check(machine))
+    return Complaint{*sentence, ""};
+  return std::nullopt;
+}
+
+std::optional<Complaint>
+attn::readMachines(const std::string &text,
+                   llvm::ArrayRef<std::string> overrides,
+                   std::vector<Machine> &machines) {
+  if (StringRef(text).trim() == kAll)
+    machines = attn::machines();
+  else
+    for (const std::string &one : machineTexts(text))
+      if (auto complaint = readMachine(one, machines.emplace_back()))
+        return complaint;
+  for (Machine &machine : machines)
+    if (auto complaint = overrideFields(overrides, machine))
+      return complaint;
+  return std::nullopt;
+}
+
+std::optional<Complaint> attn::readTypes(const std::string &text,
+                                         std::vector<DataType> &types) {
+  if (StringRef(text).trim() == kAll) {
+    types.assign(std::begin(kDataTypes), std::end(kDataTypes));
+    return std::nullopt;
+  }
+  llvm::SmallVector<StringRef> pieces;
+  StringRef(text).split(pieces, ',');
+  for (StringRef piece : pieces) {
+    auto type = parseDataType(std::string_view(piece.trim()));
+    if (!type)
+      return Complaint{"expects a known dtype, but got '" + piece.trim().str() +
+                           "'",
+                       "known types: bf16, f16, f32, f8e4m3"};
+    types.push_back(*type);
+  }
+  return std::nullopt;
+}
