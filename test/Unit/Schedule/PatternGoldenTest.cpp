@@ -493,7 +493,7 @@ void expectBackward(const Case &c, const Problem &p) {
   EXPECT_EQ(words("split_backward", split, p), c.counts[kSplitBackward]);
   Tiles spill = split;
   spill.set("column", c.column);
-  spill.set("slice", c.tileK);
+  spill.set("slice", c.tileQ); // of both contracted axes
   spill.set("stages", 1);
   spill.set("strip", roundUp(c.keys, c.tileK));
   EXPECT_EQ(words("spill_backward", spill, p), c.counts[kSpillBackward]);
