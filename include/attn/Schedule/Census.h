@@ -5,7 +5,8 @@
 /// census takes them once.  It flattens a schedule into a list of `Use`s, one
 /// per leaf, with sums over *one head* that are exact for any mask and for
 /// ragged tails, in closed form: a problem of a billion rows costs no more than
-/// one of a hundred.
+/// one of a hundred.  Heads with lists of blocks of their own count as one that
+/// has the tiles of all of them.
 ///
 /// What is visible enters through `Visits` alone, the pairs of (query tile, key
 /// tile) in which at least one pair is visible, and who counts them is an
@@ -26,13 +27,18 @@ namespace attn {
 
 /// Sums over the visited pairs of an outer and an inner tiling.  `whole` and
 /// `ragged` tell full inner tiles from the short one at the end.
+///
+/// They are those of one head; where heads have lists of blocks of their own,
+/// of all `headsOfSum`.  Tiles of keys are those of a key head: of the query
+/// heads that share it pairs add up, and a tile is seen if one of them does.
 struct Visits {
   int64_t outerTiles = 0;   ///< all of them
   int64_t visitedTiles = 0; ///< outer tiles that see some pair
   int64_t visitedRows = 0;  ///< their rows, clipped
   int64_t wholePairs = 0, raggedPairs = 0;
   int64_t wholePairRows = 0, raggedPairRows = 0; ///< Σ outer rows over pairs
-  int64_t innerSpan = 0; ///< inner rows that some visited pair touches
+  int64_t innerSpan = 0; ///< inner rows that some visited pair touches; of a
+                         ///< band they are one run
   int64_t mostPairs = 0; ///< of one outer tile, within one
 };
 
@@ -50,7 +56,12 @@ struct StripRange {
 Visits visitsOfStrip(const Problem &problem, Axis outer, int64_t outerStep,
                      int64_t innerStep, const StripRange &strip);
 
-/// The visited pairs of every outer tile, in order.
+/// The heads that visits are sums over: of `outer` rows, those that have tiles
+/// of their own; of pairs, those with lists of their own.
+int64_t headsOfSum(const Problem &problem, Axis outer);
+int64_t listsOfSum(const Problem &problem);
+
+/// The visited pairs of every outer tile, in order, of all heads of a sum.
 std::vector<int64_t> pairsOfTiles(const Problem &problem, Axis outer,
                                   int64_t outerStep, int64_t innerStep);
 
@@ -102,8 +113,12 @@ struct Use {
 /// one block, which tells how unequal blocks are.
 struct GridCensus {
   /// Heads of all batch entries that have blocks of their own: those of the
-  /// queries, or of the keys in a grid over keys.  Sums are over one of them.
-  int64_t heads = 1;
+  /// queries, or of the keys in a grid over keys.  Sums are over one of them,
+  /// or, if heads have lists of blocks of their own, over `headsOfSum` that
+  /// count as one.
+  int64_t heads = 1, headsOfSum = 1;
+  int64_t allHeads() const { return heads * headsOfSum; }
+  int64_t blocksOfHead() const { return blocks / headsOfSum; }
   /// Of blocks that work together, sets of them: tiles of a cluster.  In rounds
   /// those of a whole strip; steps are those of all rounds.
   int64_t blocks = 1, steps = 1, mostSteps = 1;
@@ -116,12 +131,13 @@ struct GridCensus {
   int64_t handovers = 0;
   /// Whether a ring brings less at a time than a step needs.
   bool isSliced() const { return stages > 1 && handovers > steps; }
-  int64_t span = 0; ///< key rows that its blocks read
+  int64_t span = 0; ///< key rows that its blocks read, of a key head
   /// Of a pipeline: key steps that its warpgroups multiply, in one head.
   int64_t groupSteps = 0;
   /// In rounds, the strips of a head, and the most heads at once, counted as
   /// `heads` is; 0: there are none.
-  int64_t strips = 0, headsAtOnce = 0;
+  int64_t strips = 0;
+  double headsAtOnce = 0;
   Axis stripAxis = Axis::Key;              ///< whose rows are cut into strips
   int64_t stripKeys = 0, stripQueries = 0; ///< of a whole strip
   Axis rows = Axis::Query;                 ///< of whose rows blocks have tiles

@@ -8,12 +8,13 @@
 /// with g the key head that serves query head h; or, backward, the gradients of
 /// Q, K and V from that of O.  What a mask shows is a value, `Visible`: the
 /// keys that a query sees are one run, and both of its ends rise with the
-/// query.
+/// query.  A `Pattern` hides blocks beside it.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_PROBLEM_H
 #define ATTN_SCHEDULE_PROBLEM_H
 
+#include "attn/Schedule/Pattern.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -100,6 +101,8 @@ struct Problem {
   int64_t queries = 0, keys = 0;
   int64_t headDim = 0, headDimV = 0;
   Mask mask;
+  /// Visible are only pairs that both show.
+  std::optional<Pattern> pattern;
   /// Forward: the log-sum-exp of every row is a result too.
   bool lse = true;
   /// Forward: and so is its low word, what it lacks as an f32, of which both
@@ -116,6 +119,9 @@ struct Problem {
   /// Forward: weights and what they stand at are results too, of which the
   /// former grow with the square of the rows; backward: they come in.
   bool keepsWeights = false;
+
+  /// Whether every query sees every key.
+  bool isOpen() const { return mask.isOpen() && !pattern; }
 };
 
 /// Keys of a block of weights that are kept, which have a maximum and a sum of
@@ -184,8 +190,10 @@ std::optional<std::string> check(const Problem &problem);
 /// A sentence when rows of that type cannot be aligned to so many bytes.
 std::optional<std::string> checkAlignment(int64_t bytes, DataType type);
 
-/// Pairs (i, j) with j visible to i, in one head.
+/// Pairs (i, j) with j visible to i, in one head, on average of those that
+/// differ, and in all of them; expected ones if there is only a density.
 int64_t visiblePairs(const Problem &problem);
+double allVisiblePairs(const Problem &problem);
 
 /// The arithmetic that the definition asks for: two products per visible pair,
 /// Q·K and P·V; backward five, three of which are as long as a row of Q (Q·K

@@ -79,6 +79,19 @@ bool putsInSmem(const Node &node) {
                Spill, Reduce, Store>) { return false; });
 }
 
+/// The visits of one head, as those of so many: `heads` with outer tiles of
+/// their own, and `lists` with pairs of their own.
+Visits ofHeads(Visits one, int64_t heads, int64_t lists) {
+  for (int64_t Visits::*tiles :
+       {&Visits::outerTiles, &Visits::visitedTiles, &Visits::visitedRows})
+    one.*tiles *= heads;
+  for (int64_t Visits::*pairs :
+       {&Visits::wholePairs, &Visits::raggedPairs, &Visits::wholePairRows,
+        &Visits::raggedPairRows})
+    one.*pairs *= lists;
+  return one;
+}
+
 class Counter {
 public:
   Counter(const Problem &problem, const Rounds &rounds,
@@ -106,14 +119,17 @@ private:
     smem.clear();
     enter(around, {node.axis, node.step});
     GridCensus &grid = result.grids.back();
+    grid.headsOfSum = headsOfSum(problem, node.axis);
     int64_t tiles =
         ceilDiv(extent(problem, node.axis), tileOf(around, node.axis));
-    grid.blocks = ceilDiv(tiles, node.sharing.cluster);
+    grid.blocks = ceilDiv(tiles, node.sharing.cluster) * grid.headsOfSum;
     grid.rows = node.axis;
     grid.together = node.sharing.blocks();
     grid.firstStores = node.order.firstStores;
     bool isOverKeys = node.axis == Axis::Key;
-    grid.heads = problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
+    grid.heads = problem.batch *
+                 (isOverKeys ? problem.kvHeads : problem.heads) /
+                 grid.headsOfSum;
     if (isInRounds)
       cutIntoRounds(node);
     parts = 0;
@@ -142,10 +158,12 @@ private:
     bool isOfKeys = rounds.axis == Axis::Key;
     grid.stripKeys = isOfKeys ? ofStrip : problem.keys;
     grid.stripQueries = isOfKeys ? problem.queries : ofStrip;
-    grid.headsAtOnce = std::min(rounds.heads, keyHeads) *
-                       (isOverKeys ? 1 : problem.heads / problem.kvHeads);
+    grid.headsAtOnce =
+        double(std::min(rounds.heads, keyHeads) *
+               (isOverKeys ? 1 : problem.heads / problem.kvHeads)) /
+        double(grid.headsOfSum);
     if (node.axis == rounds.axis)
-      grid.blocks = ceilDiv(ofStrip, node.step);
+      grid.blocks = ceilDiv(ofStrip, node.step) * grid.headsOfSum;
   }
 
   int64_t tileOf(const Surroundings &around, Axis axis) const {
@@ -202,8 +220,9 @@ private:
       around.groupVisits =
           visits(Axis::Query, kWarpgroupRows, around.innerStep);
     GridCensus &grid = result.grids.back();
-    grid.span = around.outer == Axis::Key ? around.visits.visitedRows
-                                          : around.visits.innerSpan;
+    grid.span = ceilDiv(around.outer == Axis::Key ? around.visits.visitedRows
+                                                  : around.visits.innerSpan,
+                        headsOfSum(problem, Axis::Key));
     int64_t pairs = around.visits.wholePairs + around.visits.raggedPairs;
     if (around.hasInner && pairs > 0)
       grid.longest = double(around.visits.mostPairs) *
@@ -222,32 +241,46 @@ private:
     }
   }
 
-  /// Visits as if there were no mask.
+  /// Visits as if every query saw every key.
   Visits everything(const Surroundings &around) const {
     Problem open = problem;
     open.mask = {};
-    return attn::visits(open, around.outer, around.outerStep, around.innerStep);
+    open.pattern.reset();
+    Visits one =
+        attn::visits(open, around.outer, around.outerStep, around.innerStep);
+    return ofHeads(one, headsOfSum(problem, around.outer), listsOfSum(problem));
   }
 
   /// How often a block goes through its loop over the inner axis: for every
-  /// query head that shares its key head.
+  /// query head that shares its key head, but once for those that visits add
+  /// up.
   int64_t repeats(const Surroundings &around) const {
     bool isOverKeys = around.hasInner && around.outer == Axis::Key;
-    return isOverKeys ? problem.heads / problem.kvHeads : 1;
+    return isOverKeys ? problem.heads / problem.kvHeads *
+                            headsOfSum(problem, Axis::Key) / listsOfSum(problem)
+                      : 1;
+  }
+
+  /// Rows of the outer axis, of all heads that are summed up.
+  int64_t outerRows(const Surroundings &around) const {
+    return extent(problem, around.outer) * headsOfSum(problem, around.outer);
   }
 
   void visitByGroup(Surroundings &around) const {
     int64_t tiles = around.visits.outerTiles;
-    int64_t rows = extent(problem, around.outer);
+    int64_t rows = outerRows(around);
+    // Of a list there may be nothing to walk along.
+    auto visited = [&](Visits v, int64_t outerTiles) {
+      return problem.pattern ? v : atLeastOne(v, outerTiles, rows);
+    };
     if (!around.crew.order.firstStores)
-      around.visits = atLeastOne(around.visits, tiles, rows);
+      around.visits = visited(around.visits, tiles);
     if (around.half > 0)
-      around.halfVisits = atLeastOne(around.halfVisits, tiles, rows);
+      around.halfVisits = visited(around.halfVisits, tiles);
     if (around.hasInner && !isInStep(around))
-      around.groupVisits = atLeastOne(
+      around.groupVisits = visited(
           visits(Axis::Query, kWarpgroupRows, around.innerStep),
-          tiles * around.crew.workers.warpgroups / around.crew.workers.across,
-          rows);
+          tiles * around.crew.workers.warpgroups / around.crew.workers.across);
   }
 
   /// Whether warpgroups, of several blocks or over keys, make all their steps
@@ -292,11 +325,10 @@ private:
       return (has(Axis::Query) ? queries : 1) * (has(Axis::Key) ? keys : 1);
 
     Axis inner = around.outer == Axis::Query ? Axis::Key : Axis::Query;
-    int64_t outerRows = extent(problem, around.outer);
     int64_t innerRows = extent(problem, inner);
     if (!around.hasInner) {
       int64_t outer = has(around.outer)
-                          ? (isResult ? outerRows : v.visitedRows)
+                          ? (isResult ? outerRows(around) : v.visitedRows)
                           : (isResult ? v.outerTiles : v.visitedTiles);
       return outer * (has(inner) ? innerRows : 1);
     }
@@ -403,11 +435,13 @@ private:
   int64_t wholeElements(const Node &node, const Surroundings &around,
                         int64_t count) const {
     Shape shape = shapeOf(tensorOf(node));
+    int64_t heads = result.grids.back().headsOfSum;
     int64_t whole = extent(problem, shape.rows);
     bool isOfVisited =
         around.hasInner || (node.is<verb::Absorb>() && !isAlways(node));
-    int64_t rows = isOfVisited ? count * around.step[index(shape.rows)]
-                               : roundUp(whole, scratchOf(node).wholeRows);
+    int64_t rows = isOfVisited
+                       ? count * around.step[index(shape.rows)]
+                       : heads * roundUp(whole, scratchOf(node).wholeRows);
     return shape.cols ? rows * paddedColumns(node, extent(problem, *shape.cols),
                                              problem)
                       : rows;

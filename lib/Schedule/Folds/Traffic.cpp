@@ -152,9 +152,10 @@ struct CacheShare {
 
 static CacheShare cacheShare(const GridCensus &grid, int64_t residentBlocks) {
   double resident = std::max<int64_t>(residentBlocks / grid.together, 1);
-  double waves = std::max(1.0, std::ceil(grid.blocks / resident));
-  double heads = std::ceil(resident / grid.blocks);
-  return {waves, std::min<double>(heads, double(grid.heads))};
+  double blocks = double(grid.blocksOfHead());
+  double waves = std::max(1.0, std::ceil(blocks / resident));
+  double heads = std::ceil(resident / blocks);
+  return {waves, std::min<double>(heads, double(grid.allHeads()))};
 }
 
 /// The share of what lies in scratch that must last until a grid takes it: all
@@ -164,7 +165,8 @@ static double shareAlive(const Census &census, size_t number,
   if (!census.grids[number].isBeside)
     return 1;
   const GridCensus &others = census.grids[number - 1];
-  return cacheShare(others, residentBlocks).headsAtOnce / double(others.heads);
+  return cacheShare(others, residentBlocks).headsAtOnce /
+         double(others.allHeads());
 }
 
 /// Places that resident blocks keep for what they pass on.
@@ -216,9 +218,10 @@ static int64_t distinctBytes(const Node &node, const GridCensus &grid,
 static double distinctOfRounds(const Node &node, const Visits &seen,
                                const Problem &problem) {
   bool isKey = shapeOf(tensorOf(node)).rows == Axis::Key;
-  int64_t rows =
-      isKey ? seen.innerSpan : seen.wholePairRows + seen.raggedPairRows;
-  return double(rows) * rowBytes(node, problem) * problem.batch *
+  double rows = isKey ? double(seen.innerSpan)
+                      : double(seen.wholePairRows + seen.raggedPairRows);
+  rows /= double(headsOfSum(problem, isKey ? Axis::Key : Axis::Query));
+  return rows * double(rowBytes(node, problem)) * problem.batch *
          (isKey ? problem.kvHeads : problem.heads);
 }
 
@@ -270,7 +273,7 @@ static double hbmOfRounds(const Census &census, size_t number,
       double bytes = distinctOfRounds(*use.node, seen, problem);
       if (isWalkedAlong(*use.node)) {
         bytes *= again;
-        walkedAlong += bytes / double(grid.strips) / double(grid.heads);
+        walkedAlong += bytes / double(grid.strips) / double(grid.allHeads());
       }
       workingSet += bytes / rounds;
     }
@@ -341,7 +344,7 @@ static bool comesAgain(const Use &use, const GridCensus &grid) {
 static double shareDrifted(const Census &census, size_t number,
                            const Problem &problem, int64_t residentBlocks,
                            double keptL2) {
-  if (problem.mask.isOpen())
+  if (problem.isOpen())
     return 0;
   const GridCensus &grid = census.grids[number];
   double bytes = 0;
@@ -355,8 +358,9 @@ static double shareDrifted(const Census &census, size_t number,
   }
   if (!comeAgain)
     return 0;
-  double heads = double(grid.heads);
-  double least = std::ceil(double(residentBlocks) / double(grid.blocks));
+  double heads = double(grid.allHeads());
+  double least =
+      std::ceil(double(residentBlocks) / double(grid.blocksOfHead()));
   double sections = std::max(1.0, std::floor(heads / least));
   return std::max(0.0, 1 - keptL2 / (bytes / sections));
 }
@@ -387,7 +391,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
            slowBytes(use, problem) * heads > distinctBytes(node, grid, problem);
   };
   double headsInGroup =
-      double(grid.heads) / (double(problem.batch) * problem.kvHeads);
+      double(grid.allHeads()) / (double(problem.batch) * problem.kvHeads);
   double groups = std::ceil(share.headsAtOnce / headsInGroup);
   double places = bytesOfPlaces(census, number, problem, residentBlocks);
   double workingSet = places;

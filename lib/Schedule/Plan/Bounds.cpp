@@ -27,31 +27,38 @@ Regime attn::regime(const Problem &problem, const Machine &machine) {
                                                : Regime::smallCache;
 }
 
+/// Rows of an axis that something sees or that see something, of all heads.
+static double rowsInUse(const Problem &problem, Axis axis) {
+  bool isOfKeys = axis == Axis::Key;
+  double heads = double(problem.batch) *
+                 double(isOfKeys ? problem.kvHeads : problem.heads);
+  Visits all = visits(problem, isOfKeys ? Axis::Query : Axis::Key, 0, 1);
+  return double(all.innerSpan) * heads / double(headsOfSum(problem, axis));
+}
+
 Bounds attn::bounds(const Problem &problem, double m) {
   double heads = double(problem.batch) * problem.heads;
-  double pairs = visiblePairs(problem), d = problem.headDim;
+  double pairs = allVisiblePairs(problem), d = problem.headDim;
   // Keys that no query sees need not be read; results are always written.
-  double span = visits(problem, Axis::Query, 0, 1).innerSpan;
-  double seeing = visits(problem, Axis::Key, 0, 1).innerSpan;
+  double span = rowsInUse(problem, Axis::Key);
+  double seeing = rowsInUse(problem, Axis::Query);
 
   Bounds result;
   double keyHeads = double(problem.batch) * problem.kvHeads;
   double wide = double(problem.headDim) + problem.headDimV;
   double results;
   if (problem.direction == Direction::forward) {
-    result.inputWords =
-        heads * seeing * problem.headDim + keyHeads * span * wide;
+    result.inputWords = seeing * problem.headDim + span * wide;
     results = heads * double(problem.queries) * problem.headDimV;
   } else {
-    result.inputWords = heads * seeing * wide + keyHeads * span * wide;
+    result.inputWords = (seeing + span) * wide;
     results = heads * double(problem.queries) * problem.headDim +
               keyHeads * double(problem.keys) * wide;
   }
   result.compulsoryWords = result.inputWords + results;
-  result.largeCacheWords = heads * (pairs * d * d / (m + 4 * d * d) - m);
+  result.largeCacheWords = pairs * d * d / (m + 4 * d * d) - heads * m;
   if (m > 0)
-    result.smallCacheWords =
-        heads * ((2 * d / std::sqrt(m) - 1) * pairs - 2 * m);
+    result.smallCacheWords = (2 * d / std::sqrt(m) - 1) * pairs - 2 * heads * m;
   result.words = std::max(
       {result.compulsoryWords, result.largeCacheWords, result.smallCacheWords});
   return result;

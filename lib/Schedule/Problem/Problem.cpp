@@ -338,6 +338,9 @@ std::optional<std::string> attn::check(const Problem &p) {
            " kv heads";
   if (auto sentence = check(p.mask))
     return sentence;
+  if (p.pattern)
+    if (auto sentence = check(*p.pattern, p))
+      return sentence;
   if (auto sentence = checkAlignment(p.alignment, p.dtype))
     return sentence;
   bool isBackward = p.direction == Direction::backward;
@@ -373,16 +376,58 @@ static int64_t sumClamped(int64_t n, int64_t shift, int64_t least,
   return rising * least + slope + (n - flat) * most;
 }
 
-int64_t attn::visiblePairs(const Problem &problem) {
+/// Of the pairs of so many queries and keys, those that the mask shows.
+static int64_t pairsOfMask(const Visible &seen, Span queries, Span keys) {
+  int64_t open = std::clamp(seen.openColumns, keys.begin, keys.end);
+  int64_t first = queries.begin;
+  return sumClamped(queries.size(), first + seen.last + 1, open, keys.end) -
+         sumClamped(queries.size(), first + seen.first, keys.begin, keys.end);
+}
+
+/// Of a list.
+static int64_t pairsOfList(const BlockRows &list, const Problem &problem) {
+  BlockSize size = problem.pattern->size();
   Visible seen = visible(problem);
-  int64_t open = std::min(seen.openColumns, problem.keys);
-  return sumClamped(problem.queries, seen.last + 1, open, problem.keys) -
-         sumClamped(problem.queries, seen.first, 0, problem.keys);
+  int64_t pairs = 0;
+  for (int64_t row = 0; row < list.rows(); ++row) {
+    int64_t first = row * size.queries;
+    Span queries = {first, std::min(first + size.queries, problem.queries)};
+    for (const int32_t *block = list.begin(row); block != list.end(row);
+         ++block) {
+      int64_t key = *block * size.keys;
+      Span keys = {key, std::min(key + size.keys, problem.keys)};
+      pairs += problem.mask.isOpen() ? queries.size() * keys.size()
+                                     : pairsOfMask(seen, queries, keys);
+    }
+  }
+  return pairs;
+}
+
+/// In one head, or the average of those with lists of their own.
+static double averagePairs(const Problem &problem) {
+  if (!problem.pattern || !problem.pattern->hasLists()) {
+    double share = problem.pattern ? problem.pattern->density() : 1;
+    return share * double(pairsOfMask(visible(problem), {0, problem.queries},
+                                      {0, problem.keys}));
+  }
+  const Pattern &pattern = *problem.pattern;
+  double pairs = 0;
+  for (int64_t i = 0; i < pattern.lists(); ++i)
+    pairs += double(pairsOfList(pattern.byQueries(i), problem));
+  return pairs / double(pattern.lists());
+}
+
+int64_t attn::visiblePairs(const Problem &problem) {
+  return std::llround(averagePairs(problem));
+}
+
+double attn::allVisiblePairs(const Problem &problem) {
+  return averagePairs(problem) * double(problem.batch) * double(problem.heads);
 }
 
 double attn::usefulFlops(const Problem &problem) {
   bool isBackward = problem.direction == Direction::backward;
   double products = isBackward ? 3.0 * problem.headDim + 2.0 * problem.headDimV
                                : double(problem.headDim) + problem.headDimV;
-  return 2.0 * products * visiblePairs(problem) * problem.batch * problem.heads;
+  return 2.0 * products * allVisiblePairs(problem);
 }

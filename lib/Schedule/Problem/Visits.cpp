@@ -10,8 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Schedule/Census.h"
+#include "Problem/PatternVisits.h"
 #include <algorithm>
+#include <cmath>
 
 using namespace attn;
 
@@ -208,33 +209,48 @@ static Visits visitsOf(const Tiling &tiling) {
   return sums.v;
 }
 
+/// Of what the mask shows.
+static Visits visitsOfBand(const Problem &problem, Axis outer,
+                           int64_t outerStep, int64_t innerStep,
+                           const StripRange &strip) {
+  return visitsOf(tilingOf(problem, outer, outerStep, innerStep, strip));
+}
+
 Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
                     int64_t innerStep) {
-  if (problem.queries == 0 || problem.keys == 0)
-    return {};
-  return visitsOf(tilingOf(problem, outer, outerStep, innerStep,
-                           {Axis::Key, 0, problem.keys}));
+  return visitsOfStrip(problem, outer, outerStep, innerStep,
+                       {Axis::Key, 0, problem.keys});
 }
 
 Visits attn::visitsOfStrip(const Problem &problem, Axis outer,
                            int64_t outerStep, int64_t innerStep,
-                           const StripRange &strip) {
-  int64_t left = extent(problem, strip.axis) - strip.first;
-  int64_t rows = std::min(strip.rows, left);
-  return rows > 0 && problem.queries > 0 && problem.keys > 0
-             ? visitsOf(tilingOf(problem, outer, outerStep, innerStep,
-                                 {strip.axis, strip.first, rows}))
-             : Visits();
+                           const StripRange &asked) {
+  int64_t left = extent(problem, asked.axis) - asked.first;
+  StripRange strip = {asked.axis, asked.first, std::min(asked.rows, left)};
+  if (strip.rows <= 0 || problem.queries == 0 || problem.keys == 0)
+    return {};
+  if (problem.pattern && problem.pattern->hasLists())
+    return visitsOfLists(problem, outer, outerStep, innerStep, strip);
+  Visits band = visitsOfBand(problem, outer, outerStep, innerStep, strip);
+  return problem.pattern
+             ? expectedVisits(band, problem, outer, outerStep, innerStep, strip)
+             : band;
 }
 
 std::vector<int64_t> attn::pairsOfTiles(const Problem &problem, Axis outer,
                                         int64_t outerStep, int64_t innerStep) {
+  if (problem.pattern && problem.pattern->hasLists())
+    return pairsOfLists(problem, outer, outerStep, innerStep);
   Tiling t = tilingOf(problem, outer, outerStep, innerStep,
                       {Axis::Key, 0, problem.keys});
+  double share = problem.pattern ? expectedShare(*problem.pattern, outer,
+                                                 t.outerStep, t.innerStep)
+                                 : 1;
   std::vector<int64_t> pairs;
   for (int64_t begin = 0; begin < t.outerRows; begin += t.outerStep) {
     int64_t end = std::min(begin + t.outerStep, t.outerRows);
-    pairs.push_back(t.innerRange(begin, end).size());
+    int64_t all = t.innerRange(begin, end).size();
+    pairs.push_back(int64_t(std::llround(share * double(all))));
   }
   return pairs;
 }

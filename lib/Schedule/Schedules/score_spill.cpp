@@ -309,7 +309,7 @@ static std::optional<std::string> checkWhole(const Tiles &t,
 
 static std::optional<std::string> checkMask(const Tiles &t,
                                             const Problem &problem) {
-  bool isMasked = !problem.mask.isOpen();
+  bool isMasked = !problem.isOpen();
   int64_t query = t.get("query"), outQuery = t.get("out_query");
   if (isMasked && query % outQuery != 0)
     return "expects query to be a multiple of out_query under a mask, but "

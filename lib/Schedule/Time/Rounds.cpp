@@ -31,7 +31,7 @@ RoundTiles attn::allTiles(const GridCensus &grid, const Grid &node) {
 
 void attn::followTiles(Work &w, const Grid &node, const Problem &problem,
                        const Machine &machine, int64_t keys) {
-  bool isMasked = !problem.mask.isOpen();
+  bool isMasked = !problem.isOpen();
   int64_t last = problem.queries % node.step;
   double sms = double(machine.sms) / w.together;
   if ((!isMasked && last == 0) || w.tiles * w.heads > kFewTiles * sms)
@@ -53,7 +53,7 @@ void attn::followTiles(Work &w, const Grid &node, const Problem &problem,
 static double emptyTiles(const GridCensus &grid, const Visits &v, int64_t strip,
                          int64_t stepRows, const Problem &problem) {
   if (grid.stripAxis == Axis::Query)
-    return problem.mask.isOpen() ? 0 : double(v.outerTiles) / 2;
+    return problem.isOpen() ? 0 : double(v.outerTiles) / 2;
   int64_t keys =
       std::min(problem.keys - strip * grid.stripKeys, grid.stripKeys);
   return double(v.outerTiles * ceilDiv(keys, stepRows)) -
@@ -78,8 +78,11 @@ static RoundTiles ofStrip(int64_t strip, const Work &w, const GridCensus &grid,
   if (w.isMadeOfScores)
     return {1, pairs, 1,
             1, 1,     emptyTiles(grid, v, strip, stepRows, problem) / pairs};
+  // Of heads with lists of their own, visits add up those that share.
   double sharers = node.axis == Axis::Key
-                       ? double(problem.heads) / double(problem.kvHeads)
+                       ? double(problem.heads) / double(problem.kvHeads) *
+                             double(headsOfSum(problem, Axis::Key)) /
+                             double(listsOfSum(problem))
                        : 1;
   double tiles = double(v.visitedTiles), average = pairs / tiles * sharers;
   double longest = double(v.mostPairs) * sharers;
@@ -92,7 +95,7 @@ attn::roundsOfProducts(const Work &w, const GridCensus &grid, const Grid &node,
                        const Problem &problem, int64_t stepRows,
                        bool isOfRows) {
   // The last round of a strip may have fewer heads.
-  double atOnce = double(grid.headsAtOnce);
+  double atOnce = grid.headsAtOnce;
   double full = std::floor(w.heads / atOnce), rest = w.heads - full * atOnce;
   int64_t looks = std::min(grid.strips, kMostStrips);
   double strips = double(grid.strips) / double(looks);

@@ -31,8 +31,8 @@ using namespace attn;
 static double headsAtOnce(const GridCensus &grid, const Crew &how,
                           const Problem &problem, const Machine &machine) {
   double sms = double(machine.sms);
-  double most = std::ceil(sms / double(grid.blocks));
-  if (!problem.mask.isOpen() || how.order.isOrdered) {
+  double most = std::ceil(sms / double(grid.blocksOfHead()));
+  if (!problem.isOpen() || how.order.isOrdered) {
     double rows = double(problem.queries) * double(problem.heads) /
                   double(problem.kvHeads);
     double bytes = rows * double(problem.headDim + problem.headDimV) *
@@ -42,7 +42,7 @@ static double headsAtOnce(const GridCensus &grid, const Crew &how,
   }
   if (how.order.isOrdered)
     most = std::max(most, std::ceil(sms / double(kMostInTurn)));
-  return std::min(most, double(grid.heads));
+  return std::min(most, double(grid.allHeads())) / double(grid.headsOfSum);
 }
 
 /// Rows of a step.
@@ -67,7 +67,7 @@ Sums attn::sumsOf(const Census &census, size_t number, const Grid &node,
   sums.takesShortFirst = how.order.takesShortFirst;
   sums.isWindow = problem.mask.hidesBefore();
   sums.areInStep =
-      problem.mask.isOpen() && grid.blocks > 1 && stepOf(node) < node.step;
+      problem.isOpen() && grid.blocks > 1 && stepOf(node) < node.step;
   sums.hasBefore = census.hasBefore(number);
   sums.hasBeside = census.hasBeside(number);
   if (sums.hasBefore)

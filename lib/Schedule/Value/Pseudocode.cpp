@@ -217,8 +217,16 @@ private:
 
   bool isMasked(const verb::Loop &loop) const {
     bool isRow = loop.axis == Axis::Query || loop.axis == Axis::Key;
-    return isRow && !problem.mask.isOpen() &&
+    return isRow && !problem.isOpen() &&
            (step[size_t(loop.axis)] == 0 || loop.seeks);
+  }
+
+  /// What hides pairs: a mask, the list of blocks, or both.
+  std::string whatShows() const {
+    if (!problem.pattern)
+      return str(problem.mask);
+    std::string list = "a list of blocks";
+    return problem.mask.isOpen() ? list : list + " under " + str(problem.mask);
   }
 
   //===--------------------------------------------------------------------===//
@@ -227,7 +235,7 @@ private:
 
   void statement(const verb::Loop &loop) {
     std::string suffix =
-        isMasked(loop) ? " that " + str(problem.mask) + " lets see" : "";
+        isMasked(loop) ? " that " + whatShows() + " lets see" : "";
     if (loop.isHalved)
       suffix += ", or the half of it that is seen";
     std::string ring = loop.stages > 1

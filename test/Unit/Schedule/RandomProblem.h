@@ -15,7 +15,8 @@ inline std::ostream &operator<<(std::ostream &out, const Problem &p) {
   return out << name(p.dtype) << " b" << p.batch << " h" << p.heads << "/"
              << p.kvHeads << " " << p.queries << "x" << p.keys << " d"
              << p.headDim << "/" << p.headDimV << " " << str(p.mask) << " "
-             << name(p.direction) << (p.deterministic ? " in order" : "")
+             << (p.pattern ? str(*p.pattern) + " " : "") << name(p.direction)
+             << (p.deterministic ? " in order" : "")
              << (p.lseLow ? " in two words" : "");
 }
 
@@ -51,6 +52,34 @@ public:
     p.lse = number(0, 1);
     p.lseLow = p.lse && number(0, 1);
     return p;
+  }
+
+  /// Blocks of any size, of which few or many are visible; some rows and
+  /// columns of them may be empty.  One list, or one for each head.
+  Pattern pattern(const Problem &p, int64_t mostBlock) {
+    BlockSize size = {number(1, mostBlock), number(1, mostBlock)};
+    int64_t choices[] = {1, p.kvHeads, p.heads};
+    std::vector<BlockRows> lists(static_cast<size_t>(choices[number(0, 2)]));
+    for (BlockRows &list : lists)
+      list = blockRows((p.queries + size.queries - 1) / size.queries,
+                       (p.keys + size.keys - 1) / size.keys, number(0, 100));
+    return Pattern(size, std::move(lists));
+  }
+
+  BlockRows blockRows(int64_t rows, int64_t columns, int64_t percent) {
+    BlockRows list;
+    list.columns = columns;
+    int64_t emptyRow = number(0, 2 * rows),
+            emptyColumn = number(0, 2 * columns);
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<int32_t> blocks;
+      for (int64_t block = 0; block < columns; ++block)
+        if (row != emptyRow && block != emptyColumn &&
+            number(1, 100) <= percent)
+          blocks.push_back(int32_t(block));
+      list.add(blocks);
+    }
+    return list;
   }
 
   /// A number whose logarithm is as likely to be anywhere.
@@ -124,6 +153,17 @@ inline bool isVisible(const Problem &p, int64_t i, int64_t j) {
   }
   }
   return false;
+}
+
+/// The same of a query head, with its blocks.
+inline bool isVisible(const Problem &p, int64_t head, int64_t i, int64_t j) {
+  if (!isVisible(p, i, j))
+    return false;
+  if (!p.pattern)
+    return true;
+  BlockSize size = p.pattern->size();
+  return p.pattern->byQueries(p.pattern->listOf(head, p.heads))
+      .sees(i / size.queries, j / size.keys);
 }
 
 /// Does any of those queries see any of those keys?  Both end with the problem.
