@@ -29,6 +29,7 @@ def test_second_process_compiles_nothing(python, tmp_path):
         str(folder), "0", "2", "0"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [
     b"", b"nonsense", None])
 def test_damaged_entries_are_made_again(python, tmp_path, damage):
@@ -48,6 +49,7 @@ def test_damaged_entries_are_made_again(python, tmp_path, damage):
         "0", "2", "0"]
 
 
+@pytest.mark.long
 def test_processes_at_once(tmp_path):
     import subprocess
     import sys
@@ -96,6 +98,7 @@ def test_configuring(tmp_path):
     assert attn.cache_info()["folder"] == _cache.default_folder()
 
 
+@pytest.mark.long
 def test_the_bound_holds(tmp_path):
     bound = 300_000  # three or four kernels
     attn.configure_cache(tmp_path / "small", max_bytes=bound)
@@ -145,6 +148,7 @@ def test_a_named_folder_must_work(tmp_path, monkeypatch):
     assert attn.compile(attn.Problem(heads=4, head_dim=64)).kernels
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [0o770, 0o777, 0o1777])
 def test_a_folder_that_others_can_write_is_not_used(python, tmp_path, mode):
     folder = tmp_path / "kernels"
@@ -191,6 +195,7 @@ def test_a_pipe_in_place_of_an_entry(python, tmp_path):
         "0", "2", "0"]
 
 
+@pytest.mark.long
 def test_entries_that_change_names(python, tmp_path):
     folder = tmp_path / "kernels"
     python(PROGRAM, ATTN_CACHE_DIR=folder)

@@ -147,6 +147,7 @@ def launches_of(calls):
         "attn_launch", "attn_launch_in_scratch"))
 
 
+@pytest.mark.long
 def test_gradients_of_every_kind_go_to_their_launch(calls, gradients):
     """Shapes, strides and options change between calls and come back."""
     import torch

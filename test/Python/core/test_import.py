@@ -54,6 +54,7 @@ def test_help_where_no_framework_is_installed(python, tmp_path):
     assert "an attention compiler" in said and "forward(q: " in said
 
 
+@pytest.mark.long
 def test_help_without_the_library(python):
     said = python("import attn; print(hasattr(attn, '__version__')); "
                   "help(attn)", ATTN_LIBRARY="/nowhere/libattn.so")

@@ -64,6 +64,7 @@ def test_later_calls_of_a_kind_bind_nothing(torch, gpu, calls):
     assert len(_launch.launches) == 2
 
 
+@pytest.mark.long
 def test_plain_calls_keep_nothing(torch, gpu):
     q, k, v = inputs(d=512, e=512)
     o, lse = attn.forward(q, k, v, return_lse=True)

@@ -242,6 +242,7 @@ def test_causal_says_once_from_where_it_counts(monkeypatch):
         **shape, queries=1, keys=64, causal=True)
 
 
+@pytest.mark.long
 def test_why_a_plan_lost_is_seen_in_the_numbers():
     random = Random(7)
     found = 0

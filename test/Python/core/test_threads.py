@@ -199,6 +199,7 @@ def test_a_fork_while_a_thread_compiles_for_the_first_time(python, delay,
         "0 compiled\n")
 
 
+@pytest.mark.long
 def test_a_fork_does_not_wait_for_ptxas(python, tmp_path):
     hung = tmp_path / "ptxas"
     hung.write_text("#!/bin/sh\n"

@@ -80,6 +80,7 @@ protected:
 } // namespace
 
 TEST_F(FlashBackward, MasksAndRows) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     checkMasks({200, 300, 128}, headDimOf(c), c);
 }
@@ -99,6 +100,7 @@ TEST_F(FlashBackward, HeadDimensions) {
 }
 
 TEST_F(FlashBackward, HeadsShareKeys) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     checkHeads(problem(145, 167, headDimOf(c), 32, {MaskKind::causal}), c);
 }
@@ -202,6 +204,7 @@ TEST_F(FlashBackward, OrderedSumsHaveTheSameBits) {
 // Heads in two lanes of which one lags by two tiles, in as many as there are
 // multiprocessors, and in lanes that are not as long; all with the same bits.
 TEST_F(FlashBackward, HeadsInLanes) {
+  ATTN_LONG_TEST();
   Choice c{128, 64, 2, 1, /*beside=*/0, /*ordered=*/1};
   for (auto [kvHeads, sharers] : {std::pair<int64_t, int64_t>{4, 8}, {3, 1}}) {
     Problem p = problem(400, 400, headDimOf(c), 16, {MaskKind::causal});

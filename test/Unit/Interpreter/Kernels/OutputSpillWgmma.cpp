@@ -75,6 +75,7 @@ TEST_F(OutputSpillWgmma, HeadsBatchesAndTypes) {
 
 /// A block works off no tile, one, and several.
 TEST_F(OutputSpillWgmma, TilesOfABlock) {
+  ATTN_LONG_TEST();
   for (int64_t multiprocessors : {1, 2, 5, 50})
     for (int64_t queries : {0, 20, 400})
       for (const Mask &mask :

@@ -40,6 +40,7 @@ Problem keeping(Problem p) {
 } // namespace
 
 TEST_F(ScoreSpillKept, MasksAndRows) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (const Choice &c : kChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{300, 290},

@@ -38,6 +38,7 @@ struct Choice {
 } // namespace
 
 TEST_F(ScoreSpillParts, MasksAndRows) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (auto [queries, keys] : {std::pair<int64_t, int64_t>{300, 290},
                                  {90, 470},
@@ -75,6 +76,7 @@ TEST_F(ScoreSpillParts, HeadDimensions) {
 }
 
 TEST_F(ScoreSpillParts, HeadsAndBatches) {
+  ATTN_LONG_TEST();
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}})
     for (int64_t atOnce : {1, 2, 64}) {

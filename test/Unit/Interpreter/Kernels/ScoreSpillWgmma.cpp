@@ -58,6 +58,7 @@ void ScoreSpillWgmma::runMerged(int64_t blocks, BlockOrder order,
 }
 
 TEST_F(ScoreSpillWgmma, MasksAndRows) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (int64_t keyBlock : {128, 256})
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{300, 290},
@@ -126,6 +127,7 @@ TEST_F(ScoreSpillWgmma, HeadsBatchesAndRounds) {
 
 /// A block works off no tile, one, and several.
 TEST_F(ScoreSpillWgmma, TilesOfABlock) {
+  ATTN_LONG_TEST();
   for (int64_t multiprocessors : {1, 2, 5, 50})
     for (int64_t queries : {0, 20, 400, 900})
       for (const Mask &mask :

@@ -35,6 +35,7 @@ protected:
 } // namespace
 
 TEST_F(SpillBackward, MasksAndRows) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (const SpillBackwardTiles &c : kChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{200, 300},
@@ -57,6 +58,7 @@ TEST_F(SpillBackward, HeadDimensions) {
 }
 
 TEST_F(SpillBackward, HeadsShareKeys) {
+  ATTN_LONG_TEST();
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {6, 2}, {4, 1}})
     for (const SpillBackwardTiles &c : kChoices) {

@@ -38,6 +38,7 @@ protected:
 } // namespace
 
 TEST_F(SpillBackwardKept, MasksAndRows) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (const SpillBackwardTiles &c : kChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{200, 301},
