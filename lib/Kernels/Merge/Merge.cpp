@@ -3,6 +3,7 @@
 #include "attn/Kernels/Merge.h"
 
 #include "Softmax/ScoreScale.h"
+#include "Walk/TileBlocks.h"
 #include "Walk/TileOrder.h"
 
 using namespace mlir;
