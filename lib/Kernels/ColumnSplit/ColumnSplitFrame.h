@@ -38,6 +38,12 @@ struct ColumnSplitFrame {
     return arguments.get(b, mapRole(operand));
   }
 
+  /// The strips of a tile, one after the other: each is traded with the one
+  /// before.
+  KeyWalk walkOf(const Tile &tile) const {
+    return blocks->walkOf(b, tile, /*goesUp=*/true);
+  }
+
   /// Whether a panel of Q stays for the tile, and where.  The last one does not
   /// if any does not: it may have fewer columns.
   std::optional<int64_t> placeOf(int64_t panel) const;

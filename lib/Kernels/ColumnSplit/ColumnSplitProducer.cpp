@@ -44,7 +44,8 @@ public:
           pushTile(b, f.queue, messageOf(count + 1), next);
           // Under the last strip's output, which needs no queries any more.
           b.when(exists(next), [&] { loadQueries(next, count + 1); });
-          place = loadValues(tile, f.blocks->ofTile(b, tile.row).end,
+          KeyWalk walk = f.walkOf(tile);
+          place = loadValues(tile, walk, walk.behind(walk.last()),
                              b.i32(kPieces), allPieces(), place);
           return {next.row,  next.head,  next.batch,  number,
                   count + 1, place.slot, place.parity};
@@ -96,12 +97,13 @@ private:
   /// done first is to have the next tile, so that is drawn late: before the
   /// last strip's scores, which hide how long it takes.
   Place loadStrips(const Tile &tile, Place place, function_ref<void()> draw) {
-    Run run = f.blocks->ofTile(b, tile.row);
-    return place.loop(b, run.begin, run.end, [&](Scalar n, Place place) {
-      b.when(n + 1 == run.end, draw);
+    KeyWalk walk = f.walkOf(tile);
+    return walk.forEach(b, place, [&](Scalar n, Place place) {
+      b.when(walk.isLast(n), draw);
       place = loadScores(tile, n, place);
-      Scalar most = b.select(run.begin < n, allPieces(), b.i32(kPieces));
-      return loadValues(tile, n, b.i32(0), most, place);
+      Scalar most =
+          b.select(walk.isBehindFirst(n), allPieces(), b.i32(kPieces));
+      return loadValues(tile, walk, n, b.i32(0), most, place);
     });
   }
 
@@ -152,13 +154,13 @@ private:
 
   /// What the products behind the scores of strip n read, piece by piece:
   /// values of the own part, then those of the others in the strip before.
-  Place loadValues(const Tile &tile, Scalar n, Scalar first, Scalar end,
-                   Place place) {
+  Place loadValues(const Tile &tile, const KeyWalk &walk, Scalar n,
+                   Scalar first, Scalar end, Place place) {
     Scalar keyHead = this->keyHead(tile);
     Scalar column = f.team->part * f.columns;
     return place.loop(b, first, end, [&](Scalar piece, Place place) {
       Scalar distance = piece / kPieces;
-      Scalar strip = b.select(piece < b.i32(kPieces), n, n - 1);
+      Scalar strip = b.select(piece < b.i32(kPieces), n, walk.before(n));
       Scalar key = strip * f.strip + f.team->partAfter(b, distance) * kKeys +
                    (piece & b.i32(kPieces - 1)) * kPieceKeys;
       return loadUnit(place, "v", tile, keyHead, key, column);

@@ -22,8 +22,7 @@ public:
     Scalar own = f.flag(f.team->part, group), slot = b.i32(group);
     forEachTile(
         b, f.queue, Value(b.i32(0)), [&](const Tile &tile, ValueRange s) {
-          Run run = f.blocks->ofTile(b, tile.row);
-          Scalar first = b.wrap(s[0]), end = first + (run.end - run.begin);
+          Scalar first = b.wrap(s[0]), end = first + f.walkOf(tile).steps();
           b.loop(first, end, {}, [&](Scalar count, ValueRange) {
             MbarrierWaitOp::create(b, f.written, slot, f.parityOf(count));
             PublishOp::create(b, flags, own, count + 1);

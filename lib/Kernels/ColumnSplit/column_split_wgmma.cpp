@@ -141,22 +141,21 @@ private:
 
   SmallVector<Value> consumeTile(const Tile &tile, Place place,
                                  Scalar queryParity, Scalar count) {
-    Run run = blocks->ofTile(b, tile.row);
+    KeyWalk walk = walkOf(tile);
     Scalar warpRow = tile.row + team->rank * kRows + consumer * kWarpRows;
     MbarrierWaitOp::create(b, queryFull, b.i32(0), queryParity);
 
     GroupSoftmax::Rows none = softmax->start(b, kWarpRows);
     Sums nothing{none.max, none.sum, b.fill(b.f32(0), outputType())};
-    SmallVector<Value> first =
-        addStrip(place, none, nothing, run, {run.begin, count, true}, warpRow);
-    ValueRange end =
-        b.loop(run.begin + 1, run.end, first,
-               [&](Scalar n, ValueRange s) -> SmallVector<Value> {
-                 return addStrip({b.wrap(s[0]), b.wrap(s[1])}, {s[2], s[3]},
-                                 {s[4], s[5], s[6]}, run,
-                                 {n, count + (n - run.begin), false}, warpRow);
-               });
-    count = count + (run.end - run.begin);
+    SmallVector<Value> first = addStrip(place, none, nothing, walk,
+                                        {walk.first(), count, true}, warpRow);
+    ValueRange end = walk.forEach(
+        b, 1, first, [&](Scalar n, ValueRange s) -> SmallVector<Value> {
+          return addStrip({b.wrap(s[0]), b.wrap(s[1])}, {s[2], s[3]},
+                          {s[4], s[5], s[6]}, walk,
+                          {n, count + walk.stepOf(n), false}, warpRow);
+        });
+    count = count + walk.steps();
     SmallVector<Value> last =
         addLast({b.wrap(end[0]), b.wrap(end[1])}, {end[2], end[3]},
                 {end[4], end[5], end[6]}, count - 1);
@@ -200,7 +199,8 @@ private:
   /// keys, P as it is in the registers.  Slice by slice: while a product runs,
   /// the next slice's weights are worked out.  Then B(n - 1).
   SmallVector<Value> addStrip(Place place, GroupSoftmax::Rows own, Sums sums,
-                              const Run &run, const Strip &at, Scalar warpRow) {
+                              const KeyWalk &walk, const Strip &at,
+                              Scalar warpRow) {
     Value highest;
     Value product = startScores(place, [&] {
       if (at.isFirst)
@@ -209,7 +209,7 @@ private:
       highest = highestOf(loadRowsOfOthers(at.number - 1));
     });
     Value scores = softmax->orient(b, product);
-    MbarrierArriveOp::create(b, queryEmpty, b.i32(0), at.n == run.end - 1);
+    MbarrierArriveOp::create(b, queryEmpty, b.i32(0), at.n == walk.last());
     scores =
         band->hideCut(b, scores, warpRow, at.n * strip + team->part * kKeys);
     GroupSoftmax::Move moved =

@@ -27,7 +27,7 @@ public:
     Tile first = order.at(b, b.programId(0));
     Place writer = Place::writer(b), message = Place::reader(b);
     pushTile(b, f.queue, message, first);
-    KeyWalk walk = f.blocks->walkOf(b, first.row);
+    KeyWalk walk = f.blocks->walkOf(b, first);
     loadKey(writer, first, keyHead(first), walk.first());
     loadQuery(writer, first);
 
@@ -65,7 +65,7 @@ private:
     Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
         message{at(9), at(10)};
     Scalar head = keyHead(tile);
-    KeyWalk walk = f.blocks->walkOf(b, tile.row);
+    KeyWalk walk = f.blocks->walkOf(b, tile);
     auto load = [&](Scalar step, ValueRange p) -> SmallVector<Value> {
       Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
       Scalar block = walk.block(step);
@@ -76,18 +76,18 @@ private:
       return {k.slot, k.parity, v.slot, v.parity};
     };
     Scalar steps = walk.steps();
-    Scalar drawAt = f.blocks->stepsBeforeNext(b, tile.row, steps);
+    Scalar drawAt = f.blocks->stepsBeforeNext(b, tile, steps);
     ValueRange places =
         b.loop(b.i32(1), drawAt, {k.slot, k.parity, v.slot, v.parity}, load);
     Tile next = drawNext();
     pushTile(b, f.queue, message, next);
-    if (f.band->hasFirst)
+    if (f.blocks->passesOverLast())
       places = b.loop(drawAt, steps, llvm::to_vector(places), load);
     k = {b.wrap(places[0]), b.wrap(places[1])};
     v = {b.wrap(places[2]), b.wrap(places[3])};
     Scalar more = b.i32(-1) < next.row;
     b.when(more, [&] {
-      loadKey(k, next, keyHead(next), f.blocks->walkOf(b, next.row).first());
+      loadKey(k, next, keyHead(next), f.blocks->walkOf(b, next).first());
     });
     loadValue(v, tile, head, walk.last());
     b.when(more, [&] { loadQuery(q, next); });

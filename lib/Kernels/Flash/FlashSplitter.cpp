@@ -53,7 +53,7 @@ public:
     Place message = Place::reader(b);
     Tile first = firstTile(message);
     Places places = start;
-    keys(places, first, f.blocks->walkOf(b, first.row).first());
+    keys(places, first, f.blocks->walkOf(b, first).first());
     feed(places, kQueries, first, first.row);
 
     message = message.next(b, kTileMessages);
@@ -107,7 +107,7 @@ private:
   SmallVector<Value> tile(ValueRange s) {
     Tile tile = Tile::of(b, s.take_front(3));
     Place message{b.wrap(s[3]), b.wrap(s[4])};
-    KeyWalk walk = f.blocks->walkOf(b, tile.row);
+    KeyWalk walk = f.blocks->walkOf(b, tile);
     Scalar steps = walk.steps();
     auto step = [&](Scalar i, ValueRange carried) {
       Places places = Places::of(b, carried);
@@ -126,7 +126,7 @@ private:
     Places places = Places::of(b, carried);
     Scalar more = b.i32(-1) < next.row;
     when(more, places,
-         [&] { keys(places, next, f.blocks->walkOf(b, next.row).first()); });
+         [&] { keys(places, next, f.blocks->walkOf(b, next).first()); });
     values(places, tile, walk.last());
     when(more, places, [&] { feed(places, kQueries, next, next.row); });
     message = message.next(b, kTileMessages);
@@ -157,7 +157,7 @@ private:
     return tile;
   }
   Scalar stepsBefore(const Tile &tile, Scalar steps) override {
-    return f.blocks->stepsBeforeNext(b, tile.row, steps);
+    return f.blocks->stepsBeforeNext(b, tile, steps);
   }
 
   void feed(Places &places, Operand operand, const Tile &tile,

@@ -34,7 +34,7 @@ public:
 
 private:
   Place transpose(const Tile &tile, Place v) {
-    Scalar steps = f.blocks->walkOf(b, tile.row).steps();
+    Scalar steps = f.blocks->walkOf(b, tile).steps();
     return v.loop(b, b.i32(0), steps, [&](Scalar, Place v) {
       block(v);
       return f.ringV.next(b, v);

@@ -212,13 +212,13 @@ private:
     Place q{at(3), at(4)}, message{at(5), at(6)};
     Scalar started = at(7);
     ValueRange carried = s.drop_front(8);
-    Share share = blocks->ofGroup(b, tile.row, groupRow);
+    GroupWalk steps = blocks->ofGroup(b, tile, groupRow);
     State state = unpack(b.choose(
         started, [&] { return llvm::to_vector(carried); },
-        [&] { return pack(startTile(unpack(carried), q, tile, share)); }));
+        [&] { return pack(startTile(unpack(carried), q, tile, steps)); }));
 
     Output output = noOutput();
-    walk(state, output, q, tile, share);
+    walk(state, output, q, tile, steps);
     if (queryStages > 1)
       ringQ.release(b, q);
 
@@ -231,20 +231,20 @@ private:
     // tile than what they come from.
     if (!problem.lseLow)
       finish();
-    Share nextShare = blocks->ofGroup(b, next.row, groupRow);
+    GroupWalk nextSteps = blocks->ofGroup(b, next, groupRow);
     Scalar joins = (b.i32(-1) < next.row) & b.boolean(overlap) &
-                   turns.mayJoin(b, share, nextShare, stages);
+                   turns.mayJoin(b, steps, nextSteps, stages);
     ValueRange after = b.choose(
         joins,
         [&] {
           Output last = output;
           State crossed =
-              crossBoundary(state, last, share.below, nextQ, next, nextShare);
+              crossBoundary(state, last, steps.below, nextQ, next, nextSteps);
           return pack(crossed, last);
         },
         [&] {
           Output last = output;
-          State ended = endTile(state, last, share);
+          State ended = endTile(state, last, steps);
           return pack(ended, last);
         });
     if (problem.lseLow)
@@ -292,24 +292,10 @@ private:
       }
   }
 
-  /// Hides what the warpgroup's first block has beyond the mask or the keys.
-  Value hideFirst(Value scores, const Tile &tile, const Share &share) {
-    Scalar firstKey = (share.own.end - 1) * key;
-    auto hide = [&] {
-      return band->hide(b, scores, tile.row + warpRow, firstKey);
-    };
-    if (!problem.mask.isOpen())
-      return hide();
-    // Only the keys' end can cut it, and often does not.
-    return b.choose(
-        band->keys < firstKey + key, [&] { return SmallVector<Value>{hide()}; },
-        [&] { return SmallVector<Value>{scores}; })[0];
-  }
-
   LazySoftmax::Block firstBlock(Value scores, const Tile &tile,
-                                const Share &share) {
+                                const GroupWalk &steps) {
     scores = softmax->orient(b, scores);
-    return softmax->first(b, hideFirst(scores, tile, share));
+    return softmax->first(b, steps.hideFirst(b, scores, tile, warpRow));
   }
 
   /// The last S of a tile has been worked out: with one Q tile in shared memory
@@ -320,9 +306,10 @@ private:
   }
 
   /// S and softmax of a warpgroup's first block, with nothing in flight.
-  State startTile(State state, Place q, const Tile &tile, const Share &share) {
+  State startTile(State state, Place q, const Tile &tile,
+                  const GroupWalk &steps) {
     Place k = state.k, v = state.v;
-    passOver(share.above, &k, &v);
+    passOver(steps.above, &k, &v);
     ringQ.awaitFull(b, q);
     ringK.awaitFull(b, k);
     turns.take(b);
@@ -330,40 +317,34 @@ private:
     turns.pass(b);
     Value scores = b.await(product);
     ringK.release(b, k);
-    releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
-    LazySoftmax::Block block = firstBlock(scores, tile, share);
+    releaseQueryAfter(q, steps.isSingle());
+    LazySoftmax::Block block = firstBlock(scores, tile, steps);
     return {ringK.next(b, k), v, block.rows, factorOf(block.weights)};
   }
 
   /// The blocks of a warpgroup after its first.
   void walk(State &state, Output &output, Place q, const Tile &tile,
-            const Share &share) {
-    // The block after the first, and where the loops end, going down.
-    Scalar from = share.own.end - 1;
-    if (cutsMoreThanOne(problem.mask, key)) {
-      Scalar to = b.min(share.open.end, from);
-      walkRun(state, output, q, tile, share, from, to, /*cut=*/true);
-      from = to;
-    }
-    Scalar to = b.min(share.open.begin, from);
-    walkRun(state, output, q, tile, share, from, to, /*cut=*/false);
-    if (band->hasFirst)
-      walkRun(state, output, q, tile, share, to, share.own.begin,
-              /*cut=*/true);
+            const GroupWalk &steps) {
+    steps.forEachStretch(b, [&](const Stretch &stretch) {
+      walkStretch(state, output, q, tile, steps, stretch);
+    });
   }
 
-  /// The blocks `from - 1 .. to`, going down.
-  void walkRun(State &state, Output &output, Place q, const Tile &tile,
-               const Share &share, Scalar from, Scalar to, bool cut) {
+  void walkStretch(State &state, Output &output, Place q, const Tile &tile,
+                   const GroupWalk &steps, const Stretch &stretch) {
     size_t parts = output.size();
     ValueRange results =
-        b.loop(b.i32(0), from - to, pack(state, output),
+        b.loop(b.i32(0), stretch.walk.steps(), pack(state, output),
                [&](Scalar step, ValueRange carried) -> SmallVector<Value> {
                  State state = unpack(carried.drop_back(parts));
                  Output output(carried.take_back(parts));
-                 Scalar block = from - 1 - step;
-                 stepBlock(state, output, q, tile, block,
-                           block == share.own.begin, cut);
+                 Scalar block = stretch.walk.block(step);
+                 auto hide = [&](Value scores) {
+                   return stretch.isCut
+                              ? steps.hide(b, scores, tile.row + warpRow, block)
+                              : scores;
+                 };
+                 stepBlock(state, output, q, steps.isLast(block), hide);
                  return pack(state, output);
                });
     state = unpack(results.drop_back(parts));
@@ -371,8 +352,8 @@ private:
   }
 
   /// S of this block, P V of the block before, softmax of this block.
-  void stepBlock(State &state, Output &output, Place q, const Tile &tile,
-                 Scalar block, Scalar isLast, bool cut) {
+  void stepBlock(State &state, Output &output, Place q, Scalar isLast,
+                 function_ref<Value(Value scores)> hide) {
     ringK.awaitFull(b, state.k);
     turns.take(b);
     if (!overlap)
@@ -386,9 +367,7 @@ private:
     Value scores = b.await(product, overlap ? 1 : 0);
     ringK.release(b, state.k);
     releaseQueryAfter(q, isLast);
-    scores = softmax->orient(b, scores);
-    if (cut)
-      scores = band->hide(b, scores, tile.row + warpRow, block * key);
+    scores = hide(softmax->orient(b, scores));
     if (splits && overlap) {
       LazySoftmax::Early step = softmax->stepEarly(b, state.rows, scores);
       output = endOutput(sum, state.weights, state.v, output, step);
@@ -412,9 +391,9 @@ private:
   /// The first S of the next tile beside the last P V of this one, of which
   /// `below` blocks are left to pass over.
   State crossBoundary(State state, Output &output, Scalar below, Place q,
-                      const Tile &tile, const Share &share) {
+                      const Tile &tile, const GroupWalk &steps) {
     Place k = state.k;
-    Scalar passed = below + share.above;
+    Scalar passed = below + steps.above;
     passOver(passed, &k, nullptr);
     ringQ.awaitFull(b, q);
     ringK.awaitFull(b, k);
@@ -425,8 +404,8 @@ private:
     turns.pass(b);
     Value scores = b.await(product, 1);
     ringK.release(b, k);
-    releaseQueryAfter(q, share.own.end - 1 == share.own.begin);
-    LazySoftmax::Block block = firstBlock(scores, tile, share);
+    releaseQueryAfter(q, steps.isSingle());
+    LazySoftmax::Block block = firstBlock(scores, tile, steps);
     output = endOutput(sum, state, output);
     ringV.release(b, state.v);
     Place v = ringV.next(b, state.v);
@@ -444,10 +423,10 @@ private:
   }
 
   /// The last P V of a tile, and what it passes over below.
-  State endTile(State state, Output &output, const Share &share) {
+  State endTile(State state, Output &output, const GroupWalk &steps) {
     output = multiplyLast(state, output);
     Place k = state.k, v = ringV.next(b, state.v);
-    passOver(share.below, &k, &v);
+    passOver(steps.below, &k, &v);
     return {k, v, state.rows, zeroWeights};
   }
 

@@ -172,9 +172,7 @@ private:
         [&](Scalar step, ValueRange p) -> SmallVector<Value> {
           Scalar number = b.wrap(p[6]);
           Scalar row = number * block;
-          Scalar isOpen = isWhole & (row + block <= seen.allEnd);
-          if (band->hasFirst)
-            isOpen = isOpen & (seen.allFirst <= row);
+          Scalar isOpen = band->isOpen(seen, row, block, isWhole);
           State next = multiply(unpack(p.take_front(6)), once, tile, row,
                                 isOpen, step == walk.steps - 1);
           SmallVector<Value> results = pack(next);

@@ -220,7 +220,7 @@ Shift GradientFrame::shiftColumns(Scalar slot) const {
 //===----------------------------------------------------------------------===//
 
 Walk GradientFrame::walkOf(const Tile &tile) const {
-  KeyWalk walk = blocks->walkOf(b, tile.row, walksUp);
+  KeyWalk walk = blocks->walkOf(b, tile, walksUp);
   Scalar steps = walk.steps();
   if (ownsKeys)
     steps = steps * sharers;

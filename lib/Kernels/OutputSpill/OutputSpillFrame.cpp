@@ -63,16 +63,6 @@ void OutputSpillFrame::reserve() {
   queue = tileQueue(b, kConsumers);
 }
 
-Run OutputSpillFrame::stripsOf(const Run &seen) const {
-  return {seen.begin / halves, b.ceilDiv(seen.end, halves)};
-}
-
-Run OutputSpillFrame::ofStrip(const Run &seen, Scalar strip) const {
-  Scalar first = strip * halves;
-  return {b.max(seen.begin - first, b.i32(0)),
-          b.min(seen.end - first, b.i32(halves))};
-}
-
 Run OutputSpillFrame::ofPart(const Run &seenOfStrip, Scalar part) const {
   Scalar first = part * ofWhole;
   Scalar begin = b.max(seenOfStrip.begin, first);
@@ -108,13 +98,11 @@ private:
   }
 
   Place loadTile(const Tile &tile, Place place) {
-    Run seen = f.blocks->ofTile(b, tile.row);
-    Run strips = f.stripsOf(seen);
-    return place.loop(b, strips.begin, strips.end,
-                      [&](Scalar strip, Place place) {
-                        return loadStrip(tile, f.ofStrip(seen, strip),
-                                         f.firstKeyOf(strip), place);
-                      });
+    KeyWalk walk = f.walkOf(tile);
+    return f.stripsOf(walk).forEach(b, place, [&](Scalar strip, Place place) {
+      return loadStrip(tile, f.ofStrip(walk, strip), f.firstKeyOf(strip),
+                       place);
+    });
   }
 
   Place loadStrip(const Tile &tile, const Run &seen, Scalar key, Place place) {

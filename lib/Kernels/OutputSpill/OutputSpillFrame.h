@@ -52,11 +52,17 @@ struct OutputSpillFrame {
   mlir::Value map(llvm::StringRef operand) const {
     return arguments.get(b, mapRole(operand));
   }
-  /// Strips in which a tile sees such halves.
-  Run stripsOf(const Run &seen) const;
-  /// The halves that are seen of a strip, and of a part of it, all counted from
-  /// its first one on.
-  Run ofStrip(const Run &seen, Scalar strip) const;
+  /// The halves that a tile walks, and the strips that have some of them.
+  KeyWalk walkOf(const Tile &tile) const {
+    return blocks->walkOf(b, tile, /*goesUp=*/true);
+  }
+  KeyWalk stripsOf(const KeyWalk &walk) const {
+    return walk.inGroups(b, halves);
+  }
+  /// Those of a strip, and of a part of it, all counted from its first one on.
+  Run ofStrip(const KeyWalk &walk, Scalar strip) const {
+    return walk.ofGroup(b, strip, halves);
+  }
   Run ofPart(const Run &seenOfStrip, Scalar part) const;
   Scalar firstKeyOf(Scalar strip) const { return strip * (halves * kHalf); }
 

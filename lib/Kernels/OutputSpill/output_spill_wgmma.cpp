@@ -98,20 +98,18 @@ private:
   }
 
   Place consumeTile(const Tile &tile, Place place) {
-    Run seen = blocks->ofTile(b, tile.row);
-    Run strips = stripsOf(seen);
+    KeyWalk walk = walkOf(tile), strips = stripsOf(walk);
     GroupSoftmax::Rows none = softmax->start(b, kWarpRows);
-    ValueRange last =
-        b.loop(strips.begin, strips.end,
-               {place.slot, place.parity, none.max, none.sum},
-               [&](Scalar number, ValueRange s) -> SmallVector<Value> {
-                 Place place{b.wrap(s[0]), b.wrap(s[1])};
-                 Strip strip{number == strips.begin, number + 1 == strips.end,
-                             ofStrip(seen, number), firstKeyOf(number)};
-                 Weights made = addStrip(tile, strip, place, {s[2], s[3]});
-                 return {made.place.slot, made.place.parity, made.rows.max,
-                         made.rows.sum};
-               });
+    ValueRange last = strips.forEach(
+        b, 0, {place.slot, place.parity, none.max, none.sum},
+        [&](Scalar number, ValueRange s) -> SmallVector<Value> {
+          Place place{b.wrap(s[0]), b.wrap(s[1])};
+          Strip strip{strips.isFirst(number), strips.isLast(number),
+                      ofStrip(walk, number), firstKeyOf(number)};
+          Weights made = addStrip(tile, strip, place, {s[2], s[3]});
+          return {made.place.slot, made.place.parity, made.rows.max,
+                  made.rows.sum};
+        });
     return {b.wrap(last[0]), b.wrap(last[1])};
   }
 

@@ -43,12 +43,12 @@ public:
   ///   it passes over none, since the queries come behind this tile's values.
   ///   With turns, the warpgroups before it in the round.  They pass that turn
   ///   on when the value of the block before is there: `below + above + 1`.
-  Scalar mayJoin(TileBuilder &b, const Share &share, const Share &next,
+  Scalar mayJoin(TileBuilder &b, const GroupWalk &group, const GroupWalk &next,
                  int64_t stages) const {
     Scalar above = next.above;
     if (isOn)
       above = above + b.select(mine == b.i32(1), b.i32(0), b.i32(1));
-    return share.below + b.max(above, b.i32(1)) < b.i32(stages + 1);
+    return group.below + b.max(above, b.i32(1)) < b.i32(stages + 1);
   }
 
 private:

@@ -153,9 +153,7 @@ private:
   /// A block of streamed rows, from `row` on.
   State multiply(const State &state, const Own &own, Scalar row,
                  Scalar isLast) {
-    Scalar isOpen = row + streamed <= own.seen.allEnd;
-    if (band->hasFirst)
-      isOpen = isOpen & (own.seen.allFirst <= row);
+    Scalar isOpen = band->isOpen(own.seen, row, streamed);
     State next = state;
     next.x = ringStreamedX.next(b, state.x);
     next.y = ringStreamedY.next(b, state.y);

@@ -5,20 +5,24 @@
 // and not where it lies.
 //
 // Here the blocks are one run, walked down from its last block, or up.
-// Example: the run 2 .. 4, down: steps 0 to 2 have blocks 4, 3 and 2.
+// Example: the run 2 .. 4, down: steps 0 to 2 have blocks 4, 3 and 2.  Who
+// holds several blocks at once walks groups of them.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_WALK_KEYWALK_H
 #define ATTN_LIB_KERNELS_WALK_KEYWALK_H
 
-#include "Build/TileBuilder.h"
+#include "Build/Ring.h"
 
 namespace attn {
 
 /// A run of blocks, `begin .. end - 1`.
 struct Run {
   Scalar begin, end;
+
+  Scalar count() const { return end - begin; }
+  Scalar has(Scalar block) const { return (begin <= block) & (block < end); }
 };
 
 class KeyWalk {
@@ -29,7 +33,7 @@ public:
 
   /// All blocks, for who needs them in order of number.
   const Run &all() const { return run; }
-  Scalar steps() const { return run.end - run.begin; }
+  Scalar steps() const { return run.count(); }
   /// The block of a step.
   Scalar block(Scalar step) const {
     return goesUp ? run.begin + step : run.end - 1 - step;
@@ -37,9 +41,38 @@ public:
   /// The blocks of the first step and of the last.
   Scalar first() const { return goesUp ? run.begin : run.end - 1; }
   Scalar last() const { return goesUp ? run.end - 1 : run.begin; }
+  Scalar isFirst(Scalar block) const { return block == first(); }
+  Scalar isLast(Scalar block) const {
+    return goesUp ? block + 1 == run.end : block == run.begin;
+  }
+  Scalar isBehindFirst(Scalar block) const {
+    return goesUp ? run.begin < block : block < run.end - 1;
+  }
+  Scalar hasSteps() const { return run.begin < run.end; }
+  /// Whether there is a step for a block that is not before the first one's.
+  Scalar reaches(Scalar block) const {
+    return goesUp ? block < run.end : run.begin <= block;
+  }
+  /// The step of a block.
+  Scalar stepOf(Scalar block) const {
+    return goesUp ? block - run.begin : run.end - 1 - block;
+  }
   /// The blocks of the steps before and behind that of a block.
   Scalar before(Scalar block) const { return block + (goesUp ? -1 : 1); }
   Scalar behind(Scalar block) const { return block + (goesUp ? 1 : -1); }
+
+  /// Goes through the blocks from a step on, with what is carried from one to
+  /// the next, or a place.
+  using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      Scalar block, mlir::ValueRange carried)>;
+  mlir::ValueRange forEach(TileBuilder &builder, int64_t fromStep,
+                           mlir::ValueRange init, Body body) const;
+  Place forEach(TileBuilder &builder, Place place, Place::LoopBody body) const;
+
+  /// The groups of `size` neighbours with blocks of the walk in them, and of a
+  /// group those that are, counted from its first one on.
+  KeyWalk inGroups(TileBuilder &builder, int64_t size) const;
+  Run ofGroup(TileBuilder &builder, Scalar group, int64_t size) const;
 
 private:
   Run run;

@@ -22,8 +22,8 @@ void attn::declareProblem(Arguments &arguments, TileBuilder &b,
 }
 
 KeyBand::KeyBand(TileBuilder &b, const Arguments &arguments, const Mask &mask)
-    : hasFirst(mask.hidesBefore()), hasLast(mask.hidesBehind()),
-      keys(arguments.get(b, "keys")) {
+    : KeyBand(mask, mask.hidesBefore(), mask.hidesBehind(),
+              arguments.get(b, "keys")) {
   if (hasFirst)
     first = arguments.get(b, "band_first");
   if (hasLast)
@@ -34,7 +34,7 @@ KeyBand::KeyBand(TileBuilder &b, const Arguments &arguments, const Mask &mask)
 
 KeyBand KeyBand::seeing(TileBuilder &b, const Arguments &arguments,
                         const Mask &mask) {
-  KeyBand band(mask.hidesBehind(), mask.hidesBefore(),
+  KeyBand band(mask, mask.hidesBehind(), mask.hidesBefore(),
                arguments.get(b, "queries"));
   if (band.hasFirst)
     band.first = b.i32(0) - arguments.get(b, "band_last");
@@ -68,6 +68,14 @@ KeyBand::Keys KeyBand::seenBy(TileBuilder &b, Scalar firstRow,
     seen.allEnd = b.max(zero, b.min(keys, lastSeen(b, firstRow) + 1));
   }
   return seen;
+}
+
+Scalar KeyBand::isOpen(const Keys &seen, Scalar key, int64_t count,
+                       Scalar areWhole) const {
+  Scalar isBefore = key + count <= seen.allEnd;
+  if (Value(areWhole))
+    isBefore = areWhole & isBefore;
+  return hasFirst ? isBefore & (seen.allFirst <= key) : isBefore;
 }
 
 KeyBlocks::KeyBlocks(TileBuilder &b, const KeyBand &mask, Scalar firstRow,

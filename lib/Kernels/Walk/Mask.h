@@ -38,6 +38,10 @@ public:
     Scalar someFirst, someEnd, allFirst, allEnd;
   };
   Keys seenBy(TileBuilder &builder, Scalar firstRow, Scalar lastRow) const;
+  /// Whether every one of these rows sees so many keys from `key` on, and
+  /// there are as many rows, if that is asked.
+  Scalar isOpen(const Keys &seen, Scalar key, int64_t count,
+                Scalar areWhole = {}) const;
 
   /// Sets the scores that the mask or the end of the keys hides to -inf.
   /// `scores` has the queries from `row` on and the keys from `key` on; those
@@ -51,12 +55,13 @@ public:
   mlir::Value clear(TileBuilder &builder, mlir::Value gradient, Scalar row,
                     Scalar key, Scalar endOfRows = Scalar()) const;
 
+  const Mask mask; ///< from the side of the queries
   const bool hasFirst, hasLast;
   const Scalar keys;
 
 private:
-  KeyBand(bool hasFirst, bool hasLast, Scalar keys)
-      : hasFirst(hasFirst), hasLast(hasLast), keys(keys) {}
+  KeyBand(const Mask &mask, bool hasFirst, bool hasLast, Scalar keys)
+      : mask(mask), hasFirst(hasFirst), hasLast(hasLast), keys(keys) {}
 
   /// The columns that rows see, `firsts .. lasts`, from a fragment's corner.
   struct Columns {

@@ -2,6 +2,7 @@
 
 #include "Walk/TileBlocks.h"
 
+using namespace mlir;
 using namespace attn;
 
 /// Blocks that some of the rows see; the first one, if they see nothing.
@@ -32,10 +33,10 @@ Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
   return {all.begin, b.select(isSeen, all.end, all.begin)};
 }
 
-Share TileBlocks::ofGroup(TileBuilder &b, Scalar tileRow,
-                          Scalar groupRow) const {
-  Run tile = ofTile(b, tileRow);
-  Scalar row = tileRow + groupRow;
+GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
+                              Scalar groupRow) const {
+  Run tile = ofTile(b, at.row);
+  Scalar row = at.row + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
   KeyBand::Keys seen = band.seenBy(b, row, last);
   Run own = of(b, seen);
@@ -52,14 +53,56 @@ Share TileBlocks::ofGroup(TileBuilder &b, Scalar tileRow,
       band.hasFirst
           ? b.min(b.max(b.ceilDiv(seen.allFirst, key), own.begin), open.end)
           : own.begin;
-  return {own, open, tile.end - own.end, own.begin - tile.begin};
+  return {band, key, tile, own, open};
 }
 
-Scalar TileBlocks::stepsBeforeNext(TileBuilder &b, Scalar row,
+Scalar TileBlocks::stepsBeforeNext(TileBuilder &b, const Tile &tile,
                                    Scalar steps) const {
-  if (!band.hasFirst)
+  if (!passesOverLast())
     return steps;
-  Scalar lastRow = b.min(b.i32(query), queries - row) - 1;
+  Scalar lastRow = b.min(b.i32(query), queries - tile.row) - 1;
   Scalar lastGroup = lastRow / kGroupRows * kGroupRows;
-  return b.max(steps - ofGroup(b, row, lastGroup).below, b.i32(1));
+  return b.max(steps - ofGroup(b, tile, lastGroup).below, b.i32(1));
+}
+
+//===----------------------------------------------------------------------===//
+// Warpgroups
+//===----------------------------------------------------------------------===//
+
+/// Whether blocks besides a warpgroup's first can be cut at the end of the keys
+/// it sees.  With the diagonal at multiples of its rows they cannot.
+static bool cutsMoreThanOne(const Mask &mask, int64_t key) {
+  return mask.hidesBehind() && !(mask.endsAtCorners() && key % kGroupRows == 0);
+}
+
+void GroupWalk::forEachStretch(TileBuilder &b,
+                               function_ref<void(const Stretch &)> walk) const {
+  // The block after the first, and where stretches end, going down.
+  Scalar from = own.end - 1;
+  auto down = [&](Scalar to, bool isCut) {
+    walk({KeyWalk({to, from}), isCut});
+    from = to;
+  };
+  if (cutsMoreThanOne(band.mask, key))
+    down(b.min(open.end, from), /*isCut=*/true);
+  down(b.min(open.begin, from), /*isCut=*/false);
+  if (band.hasFirst)
+    down(own.begin, /*isCut=*/true);
+}
+
+Value GroupWalk::hide(TileBuilder &b, Value scores, Scalar row,
+                      Scalar block) const {
+  return band.hide(b, scores, row, block * key);
+}
+
+Value GroupWalk::hideFirst(TileBuilder &b, Value scores, const Tile &tile,
+                           Scalar row) const {
+  Scalar firstKey = (own.end - 1) * key;
+  auto hide = [&] { return band.hide(b, scores, tile.row + row, firstKey); };
+  if (!band.mask.isOpen())
+    return hide();
+  // Only the keys' end can cut it, and often does not.
+  return b.choose(
+      band.keys < firstKey + key, [&] { return SmallVector<Value>{hide()}; },
+      [&] { return SmallVector<Value>{scores}; })[0];
 }

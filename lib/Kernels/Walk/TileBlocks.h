@@ -16,18 +16,50 @@
 
 #include "Walk/KeyWalk.h"
 #include "Walk/Mask.h"
+#include "Walk/TileQueue.h"
 
 namespace attn {
 
 /// Rows and warps of a warpgroup.
 inline constexpr int64_t kGroupRows = 64, kWarpsPerGroup = 4;
 
-/// What a warpgroup does with the blocks of a tile, last block first: passes
-/// over `above`, multiplies those of `own`, passes over `below`.  Of its own
-/// blocks those in `open` need no mask.
-struct Share {
-  Run own, open;
+/// Steps of a warpgroup that follow each other, and whether their blocks have
+/// something to hide.
+struct Stretch {
+  KeyWalk walk;
+  bool isCut;
+};
+
+/// What a warpgroup does with the steps of a tile, last block first: passes
+/// over `above`, multiplies its own, passes over `below`.
+class GroupWalk {
+public:
   Scalar above, below;
+
+  Scalar isLast(Scalar block) const { return block == own.begin; }
+  /// Whether the first step is the last one too.
+  Scalar isSingle() const { return own.end - 1 == own.begin; }
+  /// The steps behind the first one, stretch by stretch.
+  void forEachStretch(TileBuilder &builder,
+                      llvm::function_ref<void(const Stretch &)> walk) const;
+  /// Sets to -inf what scores of the first step have beyond the mask or the end
+  /// of the keys, and of any step that is cut; `scores` has the queries from
+  /// `row` on, of the tile or of all.
+  mlir::Value hideFirst(TileBuilder &builder, mlir::Value scores,
+                        const Tile &tile, Scalar row) const;
+  mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
+                   Scalar block) const;
+
+private:
+  friend class TileBlocks;
+  GroupWalk(const KeyBand &band, int64_t key, const Run &tile, const Run &own,
+            const Run &open)
+      : above(tile.end - own.end), below(own.begin - tile.begin), band(band),
+        key(key), own(own), open(open) {}
+
+  KeyBand band;
+  int64_t key;
+  Run own, open; ///< of which those need no mask
 };
 
 class TileBlocks {
@@ -36,33 +68,32 @@ public:
   TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key)
       : band(band), queries(queries), query(query), key(key) {}
 
-  /// Blocks that the tile from a row on loads.
-  Run ofTile(TileBuilder &builder, Scalar row) const;
-  /// The same, as it walks them.
-  KeyWalk walkOf(TileBuilder &builder, Scalar row, bool goesUp = false) const {
-    return KeyWalk(ofTile(builder, row), goesUp);
+  /// The blocks that a tile loads, as it walks them.
+  KeyWalk walkOf(TileBuilder &builder, const Tile &tile,
+                 bool goesUp = false) const {
+    return KeyWalk(ofTile(builder, tile.row), goesUp);
   }
-  /// Those that the tile sees: none, if it has no rows or they see nothing.
+  /// Those that the tile from a row on sees: none, if it has no rows or they
+  /// see nothing.
   Run seenByTile(TileBuilder &builder, Scalar row) const;
-  /// The share of the warpgroup that begins `groupRow` rows into the tile.
-  Share ofGroup(TileBuilder &builder, Scalar tileRow, Scalar groupRow) const;
-  /// Of the `steps` of the tile from a row on, those before the ones that some
-  /// warpgroup passes over: it asks for the next tile before it does so.
-  Scalar stepsBeforeNext(TileBuilder &builder, Scalar row, Scalar steps) const;
+  /// The steps of the warpgroup that begins `groupRow` rows into the tile.
+  GroupWalk ofGroup(TileBuilder &builder, const Tile &tile,
+                    Scalar groupRow) const;
+  /// Of the `steps` of a tile, those before the ones that some warpgroup passes
+  /// over: it asks for the next tile before it does so.
+  Scalar stepsBeforeNext(TileBuilder &builder, const Tile &tile,
+                         Scalar steps) const;
+  /// Whether there may be others behind them.
+  bool passesOverLast() const { return band.hasFirst; }
 
 private:
   Run of(TileBuilder &builder, const KeyBand::Keys &seen) const;
+  Run ofTile(TileBuilder &builder, Scalar row) const;
 
   KeyBand band;
   Scalar queries;
   int64_t query, key;
 };
-
-/// Whether blocks besides a warpgroup's first can be cut at the end of the keys
-/// it sees.  With the diagonal at multiples of its rows they cannot.
-inline bool cutsMoreThanOne(const Mask &mask, int64_t key) {
-  return mask.hidesBehind() && !(mask.endsAtCorners() && key % kGroupRows == 0);
-}
 
 } // namespace attn
 
