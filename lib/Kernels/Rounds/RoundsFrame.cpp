@@ -226,12 +226,12 @@ void RoundsFrame::unfold(Scalar &tile, Scalar &part) const {
     return blocksSeen({(firstTile + tile) * kRows, Scalar(), Scalar()});
   };
   Scalar other = foldedTiles - 1 - tile;
-  Run own = blocksOf(tile), others = blocksOf(other);
-  Scalar ownCount = own.end - own.begin;
-  Scalar isOwn = part < ownCount;
-  Scalar block = part - ownCount + others.begin;
-  Scalar exists = (tile < other) & (block < others.end);
-  part = b.select(isOwn, own.begin + part, b.select(exists, block, keyBlocks));
+  KeyWalk own = blocksOf(tile), others = blocksOf(other);
+  Scalar ownSteps = own.steps();
+  Scalar isOwn = part < ownSteps;
+  Scalar block = part - ownSteps + others.first();
+  Scalar exists = (tile < other) & others.reaches(block);
+  part = b.select(isOwn, own.block(part), b.select(exists, block, keyBlocks));
   tile = b.select(isOwn, tile, other);
 }
 
@@ -474,15 +474,14 @@ Walk RoundsFrame::walkInRound(const Tile &tile) const {
   if (is(RoundsLaunch::scores)) {
     Run run = seenBy(tile, queries, firstKey, endOfKeys, keyBlock);
     Scalar block = firstKey / keyBlock + tile.part;
-    Scalar isSeen = (run.begin <= block) & (block < run.end);
     return {KeyWalk({block, block + 1}, walksUp), tile.head,
-            b.select(isSeen, b.i32(1), b.i32(0))};
+            b.select(run.has(block), b.i32(1), b.i32(0))};
   }
   Run run = seenBy(tile, queries, firstKey, endOfKeys, step);
   if (splits) { // whole blocks
     int64_t ofBlock = keyBlock / step;
-    run = blocksSeen(tile);
-    run = {run.begin * ofBlock, run.end * ofBlock};
+    Run whole = blocksSeen(tile).all();
+    run = {whole.begin * ofBlock, whole.end * ofBlock};
   }
   KeyWalk walk(run, walksUp);
   return {walk, tile.head, walk.steps()};
@@ -522,8 +521,7 @@ RoundsFrame::Half RoundsFrame::halfOf(const Tile &tile) const {
 
 Scalar RoundsFrame::isOpen(Scalar row, int64_t rows, Scalar key) const {
   KeyBand::Keys seen = band->seenBy(b, row, b.min(row + rows, queries) - 1);
-  Scalar isOpen = (key + keyBlock <= seen.allEnd) & (row + rows <= queries);
-  return band->hasFirst ? isOpen & (seen.allFirst <= key) : isOpen;
+  return band->isOpen(seen, key, keyBlock) & (row + rows <= queries);
 }
 
 Value RoundsFrame::clearHidden(Value gradient, Scalar isOpen, Scalar row,
@@ -548,8 +546,8 @@ RoundsFrame::Turn RoundsFrame::turnOf(const Tile &tile) const {
 }
 
 Scalar RoundsFrame::beginsHere(const Tile &tile) const {
-  Run seen = blocksSeen(tile);
-  return turnOf(tile).isFirst & (seen.begin < seen.end);
+  KeyWalk walk = blocksSeen(tile);
+  return turnOf(tile).isFirst & walk.hasSteps();
 }
 
 Scalar RoundsFrame::columnOf(const Tile &tile) const {

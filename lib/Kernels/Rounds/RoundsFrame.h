@@ -128,8 +128,9 @@ struct RoundsFrame : GradientFrame {
   /// keys.
   Walk walkInRound(const Tile &tile) const;
   /// Blocks of scores that a tile of O walks along.
-  Run blocksSeen(const Tile &tile) const {
-    return seenBy(tile, queries, firstKey, endOfKeys, keyBlock);
+  KeyWalk blocksSeen(const Tile &tile) const {
+    return KeyWalk(seenBy(tile, queries, firstKey, endOfKeys, keyBlock),
+                   /*goesUp=*/true);
   }
   /// Whether the rows of a tile of scores see one half only of its block, and
   /// whether that is the upper one.

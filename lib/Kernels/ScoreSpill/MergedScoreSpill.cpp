@@ -21,12 +21,12 @@ MergedScoreSpill::choose(const Tile &queued,
 
 MergedScoreSpill::Flag MergedScoreSpill::flagOf(const Tile &tile) const {
   RoundsFrame::RoundHead head = outputs.inRound(tile.batch, tile.head);
-  Run seen = outputs.blocksSeen(tile);
+  KeyWalk walk = outputs.blocksSeen(tile);
   Scalar number =
       (head.keyHead * outputs.sharers + head.sharer) * outputs.rowTiles +
       (tile.row - outputs.firstQuery) / RoundsFrame::kRows;
   return {outputs.arguments.get(b, kFlagsRole), number,
-          (seen.end - seen.begin) * outputs.writers};
+          walk.steps() * outputs.writers};
 }
 
 void MergedScoreSpill::count(const Flag &flag) const {

@@ -211,18 +211,20 @@ private:
   State consumeOutputs(const Tile &tile, State state) {
     if (splits)
       return consumeOutputsOfParts(tile, state);
-    Run seen = blocksSeen(tile), steps = walkInRound(tile).blocks.all();
+    KeyWalk walk = blocksSeen(tile);
+    Run steps = walkInRound(tile).blocks.all();
     Run own = TileBlocks(*band, queries, kGroupRows, kStep)
                   .seenByTile(b, tile.row + groupRow);
-    GroupSoftmax::Rows first = statisticsAt(tile, seen, seen.begin);
+    GroupSoftmax::Rows first = statisticsAt(tile, walk, walk.first());
     Value sum = b.fill(b.f32(0), b.accType(kWarpRows, column));
-    ValueRange last = b.loop(
-        seen.begin, seen.end,
+    ValueRange last = walk.forEach(
+        b, 0,
         {state.place.slot, state.place.parity, sum, first.max, first.sum,
          none()},
         [&](Scalar block, ValueRange s) -> SmallVector<Value> {
           Place place{b.wrap(s[0]), b.wrap(s[1])};
-          GroupSoftmax::Rows next = statisticsAt(tile, seen, block + 1);
+          GroupSoftmax::Rows next =
+              statisticsAt(tile, walk, walk.behind(block));
           Value sum =
               addBlock(block, steps, own, /*exponents=*/s[5], s[2], place);
           auto [output, rows] = takeIn({sum, {s[3], s[4]}}, next);
@@ -318,21 +320,21 @@ private:
   };
 
   State consumeOutputsOfParts(const Tile &tile, State state) {
-    Run seen = blocksSeen(tile);
-    PartSums first = partsAt(tile, seen, seen.begin);
+    KeyWalk walk = blocksSeen(tile);
+    PartSums first = partsAt(tile, walk, walk.first());
     Value sum = b.fill(b.f32(0), b.accType(kWarpRows, column));
-    ValueRange last =
-        b.loop(seen.begin, seen.end,
-               {state.place.slot, state.place.parity, sum, first.max, first.sum,
-                first.exponent, none()},
-               [&](Scalar block, ValueRange s) -> SmallVector<Value> {
-                 Place place{b.wrap(s[0]), b.wrap(s[1])};
-                 PartSums next = partsAt(tile, seen, block + 1);
-                 Value sum = addBlockOfParts(/*exponents=*/s[6], s[2], place);
-                 auto [all, exponents] = takeIn({sum, s[3], s[4], s[5]}, next);
-                 return {place.slot, place.parity, all.output, all.max,
-                         all.sum,    all.exponent, exponents};
-               });
+    ValueRange last = walk.forEach(
+        b, 0,
+        {state.place.slot, state.place.parity, sum, first.max, first.sum,
+         first.exponent, none()},
+        [&](Scalar block, ValueRange s) -> SmallVector<Value> {
+          Place place{b.wrap(s[0]), b.wrap(s[1])};
+          PartSums next = partsAt(tile, walk, walk.behind(block));
+          Value sum = addBlockOfParts(/*exponents=*/s[6], s[2], place);
+          auto [all, exponents] = takeIn({sum, s[3], s[4], s[5]}, next);
+          return {place.slot, place.parity, all.output, all.max,
+                  all.sum,    all.exponent, exponents};
+        });
     state.place = {b.wrap(last[0]), b.wrap(last[1])};
     GroupSoftmax::End end =
         softmax->end(b, {last[3], last[4]}, problem.lseLow, last[5]);
@@ -342,10 +344,10 @@ private:
   }
 
   /// The numbers of a block, if the tile sees it.
-  PartSums partsAt(const Tile &tile, const Run &seen, Scalar block) {
-    GroupSoftmax::Rows rows = statisticsAt(tile, seen, block);
+  PartSums partsAt(const Tile &tile, const KeyWalk &walk, Scalar block) {
+    GroupSoftmax::Rows rows = statisticsAt(tile, walk, block);
     ValueRange factor = b.choose(
-        block < seen.end,
+        walk.reaches(block),
         [&]() -> SmallVector<Value> {
           Tile at = tile;
           at.part = block;
@@ -432,7 +434,7 @@ private:
   }
 
   /// The maxima and sums of a block's rows, if the tile sees it.
-  GroupSoftmax::Rows statisticsAt(const Tile &tile, const Run &seen,
+  GroupSoftmax::Rows statisticsAt(const Tile &tile, const KeyWalk &walk,
                                   Scalar block) {
     Scalar row = rowOfStatistics(tile.row + warpRow());
     auto load = [&](int64_t which) -> Value {
@@ -440,7 +442,7 @@ private:
                                statisticsOfBlock(tile, block, which), row);
     };
     ValueRange loaded = b.choose(
-        block < seen.end,
+        walk.reaches(block),
         [&]() -> SmallVector<Value> { return {load(kMax), load(kSum)}; },
         [&]() -> SmallVector<Value> {
           return {b.fill(b.f32(GroupSoftmax::kNothing), b.rowType(kWarpRows)),

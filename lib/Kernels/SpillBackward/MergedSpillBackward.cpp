@@ -93,10 +93,10 @@ ValueRange MergedSpillBackward::choose(
 
 MergedSpillBackward::Flag
 MergedSpillBackward::flagOfRow(const Tile &tile) const {
-  Run seen = querySums.blocksSeen(tile);
+  KeyWalk walk = querySums.blocksSeen(tile);
   Scalar strip = scores.numberOf(tile.batch, tile.head, tile.row / kStripRows);
   return {strip * GradientFrame::kFlagWords,
-          (seen.end - seen.begin) * scores.writers + countsOfDelta(tile),
+          walk.steps() * scores.writers + countsOfDelta(tile),
           b.i32(querySums.parts)};
 }
 
