@@ -116,6 +116,10 @@ const ScheduleKind *findScheduleKind(std::string_view name);
 /// The launches of a schedule that there is.
 Launches launchesOf(std::string_view schedule, const Tiles &tiles);
 
+/// Whether a kernel walks along lists of blocks (Pattern.h).  Schedules without
+/// such a kernel are priced, but nothing runs them.
+bool walksLists(std::string_view kernel);
+
 /// The most flags of tiles that one launch has.
 inline constexpr int64_t kMostFlags = 8000;
 /// Flags of a fused flash_backward: one per key head, shared by neighbours if

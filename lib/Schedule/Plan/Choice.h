@@ -50,7 +50,11 @@ struct Space {
   /// The kernel for tiles, if there is one.
   std::string kernelOf(const Tiles &tiles) const {
     bool isWritten = !form.hasKernel || form.hasKernel(problem, tiles);
-    return isWritten ? kernel : "";
+    return isWritten && !lacksLists() ? kernel : "";
+  }
+  /// Whether there is a kernel, but none for a pattern.
+  bool lacksLists() const {
+    return problem.pattern && !kernel.empty() && !walksLists(kernel);
   }
 };
 

@@ -176,6 +176,16 @@ static bool isBetter(const Plan &a, const Plan &b) {
   return a.schedule + a.tiles.str() < b.schedule + b.tiles.str();
 }
 
+/// Why nothing runs a schedule that is priced.
+static std::string whyNoLists(const Space &space) {
+  std::string text = space.kernel + " does not walk along lists of blocks yet";
+  std::string others;
+  for (const std::string &kernel : kernelNames())
+    if (walksLists(kernel))
+      others += (others.empty() ? "; " : ", ") + kernel;
+  return text + (others.empty() ? "" : others + " do");
+}
+
 PlanReport attn::plans(const Problem &asked, const Machine &machine) {
   const Calibration &calibration = calibrationOf(machine);
   const Problem problem = atLeastOne(asked);
@@ -211,10 +221,14 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
              Space{kind, other, problem, machine, kind.forms.front()}.kernelOf(
                  {})});
     }
-    for (TensorCoreFamily family : families)
-      priceAll(
-          {kind, family, problem, machine, *formFor(kind, family, problem)},
-          calibration, {}, outcome);
+    for (TensorCoreFamily family : families) {
+      Space space = {kind, family, problem, machine,
+                     *formFor(kind, family, problem)};
+      if (space.lacksLists())
+        outcome.refused.push_back(
+            {kind.name, {}, family, whyNoLists(space), "", 0});
+      priceAll(space, calibration, {}, outcome);
+    }
   }
   report.plans = std::move(outcome.plans);
   report.refused = std::move(outcome.refused);

@@ -57,6 +57,14 @@ std::vector<std::string> attn::kernelNames() {
   };
 }
 
+/// Kernels that walk along lists of blocks: the one table of them.
+static const std::vector<std::string_view> kWalkingKernels = {};
+
+bool attn::walksLists(std::string_view kernel) {
+  return std::find(kWalkingKernels.begin(), kWalkingKernels.end(), kernel) !=
+         kWalkingKernels.end();
+}
+
 const ScheduleKind *attn::findScheduleKind(std::string_view name) {
   for (const ScheduleKind &kind : scheduleKinds())
     if (kind.name == name)
