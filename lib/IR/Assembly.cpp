@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/IR/Attn.h"
+#include "ClauseText.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -26,11 +27,13 @@ static size_t countPlain(ArrayRef<StringLiteral> inputs,
 }
 
 /// All clauses that an op has: `dlse(..), mask(..)`.
-static std::string listOf(ArrayRef<OperandClause> clauses) {
+static std::string listOf(ArrayRef<OperandClause> clauses, StringRef op) {
   std::string text;
   for (const OperandClause &clause : clauses)
     text += clause.keyword.str() + "(..), ";
   for (StringRef keyword : {kMask, kScale, kPrecision})
+    text += keyword.str() + "(..), ";
+  for (StringRef keyword : ClauseParser::keywords(op))
     text += keyword.str() + "(..), ";
   return text + kOuts.str() + "(..)";
 }
@@ -66,6 +69,12 @@ static StringRef nearest(StringRef name, ArrayRef<StringRef> known) {
   return {};
 }
 
+/// Whether an attribute is what a clause says.
+static bool isClause(StringRef name) {
+  return llvm::is_contained(
+      {kMask, kScale, kPrecision, kBlocksAttr, kGradientsAttr}, name);
+}
+
 /// Attributes without a dialect are ours to know; those that we do not know say
 /// nothing, and whoever wrote one believes that it does.
 static void warnOfUnknown(OpAsmParser &parser, SMLoc loc,
@@ -74,8 +83,7 @@ static void warnOfUnknown(OpAsmParser &parser, SMLoc loc,
   SmallVector<StringRef> known, listed;
   for (StringAttr name : result.name.getAttributeNames()) {
     known.push_back(name);
-    if (!llvm::is_contained({kMask, kScale, kPrecision}, name.getValue()) &&
-        !name.getValue().starts_with("operand"))
+    if (!isClause(name) && !name.getValue().starts_with("operand"))
       listed.push_back(name);
   }
   for (NamedAttribute attribute : result.attributes) {
@@ -92,7 +100,8 @@ static void warnOfUnknown(OpAsmParser &parser, SMLoc loc,
                            << ", in front of the attributes";
     else if (StringRef near = nearest(name, known); !near.empty())
       warning.attachNote() << "the nearest name is '" << near << "'";
-    warning.attachNote() << "clauses: " << listOf(clauses)
+    warning.attachNote() << "clauses: "
+                         << listOf(clauses, result.name.getStringRef())
                          << "; attributes: " << llvm::join(listed, ", ");
   }
 }
@@ -103,23 +112,19 @@ static void warnOfUnknown(OpAsmParser &parser, SMLoc loc,
 
 namespace {
 
-/// The operands of a clause, or those without one, before they are resolved.
-struct Operands {
-  SMLoc loc;
-  SmallVector<OpAsmParser::UnresolvedOperand> names;
-  SmallVector<Type> types;
-};
+using Operands = UnresolvedOperands;
 
 class Parser {
 public:
   Parser(OpAsmParser &parser, OperationState &result,
          ArrayRef<StringLiteral> inputs, ArrayRef<OperandClause> clauses)
       : parser(parser), result(result), clauses(clauses),
-        plainCount(countPlain(inputs, clauses)), given(clauses.size()) {}
+        plainCount(countPlain(inputs, clauses)), given(clauses.size()),
+        others(parser, result) {}
 
   ParseResult parse() {
-    if (parsePlain() || parseClauses() || parseAttributes() ||
-        parser.parseColon() || parsePlainTypes())
+    if (parsePlain() || parseClauses() || others.finish(said) ||
+        parseAttributes() || parser.parseColon() || parsePlainTypes())
       return failure();
     if (succeeded(parser.parseOptionalArrow()) &&
         parser.parseTypeList(result.types))
@@ -167,6 +172,8 @@ private:
     SmallVector<StringRef> words = {kMask, kScale, kPrecision, kOuts};
     for (const OperandClause &clause : clauses)
       words.push_back(clause.keyword);
+    llvm::append_range(words,
+                       ClauseParser::keywords(result.name.getStringRef()));
     llvm::erase_if(
         words, [&](StringRef word) { return llvm::is_contained(seen, word); });
     return words;
@@ -185,6 +192,8 @@ private:
       if (keyword == clause.keyword)
         return parseInBrackets(
             [&, &operands = operands] { return parseOperands(operands); });
+    if (others.has(keyword))
+      return others.parse(loc, keyword);
     std::string meant = clauseMeantBy(keyword);
     // Another word belongs to what follows: then it is the types that lack.
     if (meant.empty() && failed(parser.parseOptionalLParen()))
@@ -194,7 +203,8 @@ private:
                                << "'";
     if (!meant.empty())
       error.attachNote() << "the clause for it is " << meant;
-    error.attachNote() << "clauses: " << listOf(clauses);
+    error.attachNote() << "clauses: "
+                       << listOf(clauses, result.name.getStringRef());
     return error;
   }
 
@@ -254,17 +264,24 @@ private:
 
   ParseResult addOperands() {
     SmallVector<int32_t> segments(plainCount, 1);
-    SmallVector<Operands *> groups = {&plain};
-    for (Operands &operands : given)
-      groups.push_back(&operands);
-    groups.push_back(&outs);
-    for (Operands *group : groups) {
-      if (parser.resolveOperands(group->names, group->types, group->loc,
-                                 result.operands))
+    auto add = [&](const Operands &group) {
+      return parser.resolveOperands(group.names, group.types, group.loc,
+                                    result.operands);
+    };
+    if (add(plain))
+      return failure();
+    for (const Operands &group : given) {
+      if (add(group))
         return failure();
-      if (group != &plain)
-        segments.push_back(int32_t(group->names.size()));
+      segments.push_back(int32_t(group.names.size()));
     }
+    size_t before = result.operands.size();
+    for (const Operands &group : others.groups())
+      if (add(group))
+        return failure();
+    if (add(outs))
+      return failure();
+    segments.push_back(int32_t(result.operands.size() - before));
     if (!clauses.empty())
       result.addAttribute(kSegmentsAttr,
                           parser.getBuilder().getDenseI32ArrayAttr(segments));
@@ -277,7 +294,8 @@ private:
   size_t plainCount;
   Operands plain, outs;
   std::vector<Operands> given; ///< one for each of `clauses`
-  NamedAttrList said;          ///< in clauses
+  ClauseParser others;
+  NamedAttrList said; ///< in clauses
 };
 
 } // namespace
@@ -291,14 +309,6 @@ ParseResult attn::parseAttention(OpAsmParser &parser, OperationState &result,
 //===----------------------------------------------------------------------===//
 // Printing
 //===----------------------------------------------------------------------===//
-
-static void printOperands(OpAsmPrinter &printer, StringRef keyword,
-                          ValueRange operands) {
-  if (operands.empty())
-    return;
-  printer << ' ' << keyword << '(' << operands << " : " << operands.getTypes()
-          << ')';
-}
 
 void attn::printAttention(AttentionOpInterface op, OpAsmPrinter &printer) {
   ArrayRef<OperandClause> clauses = op.operandClauses();
@@ -327,9 +337,11 @@ void attn::printAttention(AttentionOpInterface op, OpAsmPrinter &printer) {
     precision.printBody(printer);
     printer << ')';
   }
+  printClauses(op, printer);
   printOperands(printer, kOuts, op.getOuts());
-  printer.printOptionalAttrDict(op->getAttrs(),
-                                {kMask, kScale, kPrecision, kSegmentsAttr});
+  printer.printOptionalAttrDict(
+      op->getAttrs(), {kMask, kScale, kPrecision, kSegmentsAttr,
+                       kClauseSizesAttr, kBlocksAttr, kGradientsAttr});
   printer << " : " << plain.getTypes();
   if (op->getNumResults() != 0)
     printer << " -> " << op->getResultTypes();

@@ -140,7 +140,7 @@ SmallVector<NamedAttribute> attn::attributesWithOuts(Operation *op,
   if (op->hasTrait<OpTrait::AttrSizedOperandSegments>()) {
     auto segments = cast<DenseI32ArrayAttr>(attributes.get(kSegmentsAttr));
     SmallVector<int32_t> sizes(segments.asArrayRef());
-    sizes.back() = int32_t(count);
+    sizes.back() = int32_t(count + clauseOperandCount(op));
     attributes.set(kSegmentsAttr,
                    DenseI32ArrayAttr::get(op->getContext(), sizes));
   }
@@ -181,6 +181,9 @@ LogicalResult attn::reifyShapes(AttentionOpInterface op, OpBuilder &builder,
         sizes.push_back(builder.getIndexAttr(size));
     }
   }
+  // Behind them are gradients of what clauses take.
+  for (Value target : op.gradientTargets())
+    reified.push_back(tensor::getMixedSizes(builder, op->getLoc(), target));
   return success();
 }
 
@@ -202,6 +205,8 @@ struct DropUnusedOutputs : OpInterfaceRewritePattern<AttentionOpInterface> {
                                 PatternRewriter &rewriter) const override {
     if (!op.isOnTensors() || (op->hasAttr("schedule") && op.array("weights")))
       return failure();
+    if (!op.gradientTargets().empty())
+      return failure(); // DropUnusedGradients first
     SmallVector<StringLiteral> roles = op.givenOutputs(), fewer = fewest(op);
     if (fewer.size() == roles.size())
       return failure();
@@ -215,9 +220,9 @@ struct DropUnusedOutputs : OpInterfaceRewritePattern<AttentionOpInterface> {
       if (!op.getOuts().empty())
         operands.push_back(op.getOuts()[numberOf(role)]);
     }
-    Operation *smaller = rewriter.create(OperationState(
-        op->getLoc(), op->getName(), operands, types,
-        attributesWithOuts(op, op.getOuts().empty() ? 0 : fewer.size())));
+    Operation *smaller = cloneWith(
+        rewriter, op, operands, types,
+        attributesWithOuts(op, op.getOuts().empty() ? 0 : fewer.size()));
     for (auto [number, role] : llvm::enumerate(fewer))
       rewriter.replaceAllUsesWith(op->getResult(numberOf(role)),
                                   smaller->getResult(number));
@@ -243,9 +248,52 @@ private:
   }
 };
 
+/// Nor does it compute gradients of captures and sinks that nobody uses.
+struct DropUnusedGradients : OpInterfaceRewritePattern<AttentionOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOpInterface op,
+                                PatternRewriter &rewriter) const override {
+    auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(kGradientsAttr);
+    if (!op.isOnTensors() || !numbers)
+      return failure();
+    size_t before = op->getNumResults() - numbers.size();
+    SmallVector<int64_t> kept;
+    SmallVector<unsigned> results =
+        llvm::to_vector(llvm::seq<unsigned>(before));
+    for (auto [place, number] : llvm::enumerate(numbers.asArrayRef())) {
+      if (op->getResult(before + place).use_empty())
+        continue;
+      kept.push_back(number);
+      results.push_back(before + place);
+    }
+    if (results.size() == op->getNumResults())
+      return failure();
+    SmallVector<Value> operands(op.inputs());
+    SmallVector<Type> types;
+    for (unsigned result : results) {
+      types.push_back(op->getResult(result).getType());
+      if (!op.getOuts().empty())
+        operands.push_back(op.getOuts()[result]);
+    }
+    NamedAttrList attributes(
+        attributesWithOuts(op, op.getOuts().empty() ? 0 : results.size()));
+    attributes.erase(kGradientsAttr);
+    if (!kept.empty())
+      attributes.set(kGradientsAttr, rewriter.getDenseI64ArrayAttr(kept));
+    Operation *smaller =
+        cloneWith(rewriter, op, operands, types, attributes.getAttrs());
+    for (auto [number, result] : llvm::enumerate(results))
+      rewriter.replaceAllUsesWith(op->getResult(result),
+                                  smaller->getResult(number));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void AttnDialect::getCanonicalizationPatterns(
     RewritePatternSet &patterns) const {
-  patterns.add<DropUnusedOutputs>(patterns.getContext());
+  patterns.add<DropUnusedOutputs, DropUnusedGradients>(patterns.getContext());
 }

@@ -42,7 +42,7 @@ static FailureOr<Value> allocateLike(RewriterBase &rewriter, Location loc,
 namespace {
 
 /// One model for all ops: inputs, then destinations, and a result for each of
-/// these.
+/// these.  Regions get the buffers of what they capture.
 template <typename OpTy>
 struct AttentionModel
     : BufferizableOpInterface::ExternalModel<AttentionModel<OpTy>, OpTy> {
@@ -132,9 +132,8 @@ struct AttentionModel
       operands.push_back(*written);
     }
 
-    rewriter.create(
-        OperationState(op->getLoc(), op->getName(), operands, TypeRange(),
-                       attn::attributesWithOuts(attention, outs->size())));
+    attn::cloneWith(rewriter, op, operands, TypeRange(),
+                    attn::attributesWithOuts(attention, outs->size()));
     for (auto [from, to] : copiesOut)
       if (failed(options.createMemCpy(rewriter, op->getLoc(), from, to)))
         return failure();
@@ -204,10 +203,7 @@ template <typename... OpTys> static void attachModels(MLIRContext &context) {
 void attn::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
-    attachModels<
-#define GET_OP_LIST
-#include "attn/IR/AttnOps.cpp.inc"
-        >(*context);
+    attachModels<ForwardOp, BackwardOp, MergeOp, MergeBackwardOp>(*context);
     context->loadDialect<BufferizationDialect, memref::MemRefDialect>();
   });
 }

@@ -45,6 +45,7 @@ private:
 
   AttentionOpInterface op;
   SmallVector<AttentionArray> arrays = {}; // once their number is right
+  SmallVector<AttentionArray> all = {};    // with those of clauses
 };
 } // namespace
 
@@ -87,19 +88,28 @@ static std::string wantedOutputs(AttentionOpInterface op) {
 
 LogicalResult Verifier::outputs() {
   TypeRange types = op.outputTypes();
-  if (op.rolesOfOutputs(types.size()).empty())
-    return op->emitOpError("expects ")
-           << wantedOutputs(op) << ", but got " << types.size();
+  size_t gradients = op.gradientTargets().size();
+  if (types.size() < gradients ||
+      op.rolesOfOutputs(types.size() - gradients).empty()) {
+    InFlightDiagnostic error = op->emitOpError("expects ") << wantedOutputs(op);
+    if (gradients)
+      error << ", and " << gradients << " more for gradients(..)";
+    return error << ", but got " << types.size();
+  }
   return verifyDestinations(op, op.getOuts().getTypes(), types);
 }
 
 LogicalResult Verifier::inputs() {
   auto roles = op.givenInputs();
-  if (op.inputs().size() != roles.size())
+  SmallVector<AttentionArray> ofClauses = op.clauseArrays();
+  size_t count = op.inputs().size() - op.clauseInputs().size();
+  if (count != roles.size())
     return op->emitOpError("expects ")
            << roles.size() << " inputs, " << llvm::join(roles, ", ")
-           << ", but got " << op.inputs().size();
+           << ", but got " << count;
   arrays = op.arrays();
+  all = arrays;
+  llvm::append_range(all, ofClauses);
   return success();
 }
 
@@ -243,13 +253,14 @@ LogicalResult Verifier::precision() {
 }
 
 LogicalResult Verifier::verify() {
-  return success(succeeded(verifyForm(op)) && succeeded(outputs()) &&
-                 succeeded(inputs()) && succeeded(ranks()) &&
-                 succeeded(verifyLayouts(op, arrays)) &&
-                 succeeded(verifySpaces(op, arrays)) && succeeded(elements()) &&
-                 succeeded(sizes()) && succeeded(shapes()) &&
-                 succeeded(numbers()) && succeeded(verifyAliases(op, arrays)) &&
-                 succeeded(alignment()) && succeeded(precision()));
+  return success(
+      succeeded(verifyForm(op)) && succeeded(verifyClauseSizes(op)) &&
+      succeeded(outputs()) && succeeded(inputs()) && succeeded(ranks()) &&
+      succeeded(verifyLayouts(op, all)) && succeeded(verifySpaces(op, all)) &&
+      succeeded(elements()) && succeeded(sizes()) && succeeded(shapes()) &&
+      succeeded(numbers()) && succeeded(verifyAliases(op, all)) &&
+      succeeded(alignment()) && succeeded(precision()) &&
+      succeeded(verifyClauses(op)));
 }
 
 LogicalResult attn::verifyAttention(AttentionOpInterface op) {

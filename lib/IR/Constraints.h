@@ -31,6 +31,16 @@ llvm::LogicalResult verifyLayouts(mlir::Operation *op,
 /// Memrefs are in global memory.
 llvm::LogicalResult verifySpaces(mlir::Operation *op,
                                  llvm::ArrayRef<AttentionArray> arrays);
+/// A function of numbers, on captures of these types.
+llvm::LogicalResult verifyRegion(mlir::Operation *op, mlir::Region &region,
+                                 mlir::TypeRange captures);
+/// Captures have elements that regions read.
+llvm::LogicalResult verifyCaptures(mlir::Operation *op,
+                                   mlir::OperandRange captures);
+/// The sizes of the groups of operands are those of the operands.
+llvm::LogicalResult verifyClauseSizes(AttentionOpInterface op);
+/// What clauses demand of an op whose arrays are right, but of its regions.
+llvm::LogicalResult verifyClauses(AttentionOpInterface op);
 /// Every output memref is a value of its own.
 llvm::LogicalResult verifyAliases(mlir::Operation *op,
                                   llvm::ArrayRef<AttentionArray> arrays);

@@ -25,6 +25,9 @@ static bool hasOneStride(ShapedType type, int64_t queries) {
 }
 
 static bool headsAreRows(AttentionOpInterface op) {
+  // Regions, lists and sinks tell heads and queries apart.
+  if (op.hasClauses())
+    return false;
   int64_t queries = ShapedType::kDynamic;
   for (const AttentionArray &array : op.arrays())
     if (hasRowsOfQueries(array.role) && ShapedType::isDynamic(queries))

@@ -156,6 +156,11 @@ bool Tiled::isWhole(unsigned loop, const Box &tile) {
 LogicalResult Tiled::check(const Box &tile, bool ofKeys) {
   if (!op.isOnTensors())
     return refuse("is tiled on tensors only, but has memrefs");
+  if (op.hasClauses())
+    return refuse("has " + firstClause(op) +
+                  "(..), which tells batch entries, heads and rows by their "
+                  "place in the whole: a tile needs one that is shifted, and "
+                  "there is none yet");
   if (!isWhole(kHeads, tile)) {
     std::optional<int64_t> heads = getConstantIntValue(tile.sizes[kHeads]);
     if (!heads)
@@ -247,9 +252,8 @@ Operation *attn::cloneOn(OpBuilder &b, AttentionOpInterface op,
                          ValueRange inputs, ValueRange outs) {
   SmallVector<Value> operands(inputs);
   llvm::append_range(operands, outs);
-  return b.create(OperationState(op->getLoc(), op->getName(), operands,
-                                 TypeRange(outs),
-                                 attributesWithOuts(op, outs.size())));
+  return cloneWith(b, op, operands, TypeRange(outs),
+                   attributesWithOuts(op, outs.size()));
 }
 
 FailureOr<TilingResult> Tiled::implement(OpBuilder &b, const Box &tile) {

@@ -7,7 +7,8 @@
 //   * heads come in multiples of the group that shares a key head, and as the
 //     op wants them, so many for every tile;
 //   * queries and keys come in any number.  A mask tells them by their place in
-//     the whole, which a tile does not know: then they are not tiled.
+//     the whole, which a tile does not know: then they are not tiled;
+//   * of clauses (Clauses.h) all do, and an op with one is not tiled.
 //
 // What cannot be tiled is refused with a remark that says why.
 //

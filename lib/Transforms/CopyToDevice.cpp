@@ -115,6 +115,7 @@ private:
           break;
         }
     }
+    retypeCaptures(op);
   }
 
   AttentionOpInterface op;

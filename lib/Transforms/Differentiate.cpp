@@ -47,6 +47,12 @@ static void appendDifferentiable(TypeRange types, SmallVectorImpl<Type> &to) {
 
 namespace {
 
+/// Gradients that are asked for of what clauses take.
+struct ClauseGradients {
+  SmallVector<int64_t> numbers;
+  SmallVector<Type> types;
+};
+
 /// Writes the gradient function of one function.
 class Differentiator {
 public:
@@ -66,6 +72,9 @@ private:
   void findActive();
   LogicalResult reverse(Operation &op);
   LogicalResult reverseForward(ForwardOp op);
+  ClauseGradients gradientsOfClauses(ForwardOp op);
+  LogicalResult checkDerivatives(ForwardOp op, BackwardOp backward);
+  Value inTypeOf(Value input, Value gradient);
   void reverseMerge(MergeOp op);
   void returnGradients();
   void eraseUnused();
@@ -121,8 +130,7 @@ void Differentiator::copyForward(ForwardOp op) {
   SmallVector<Value> inputs;
   for (Value input : op.inputs())
     inputs.push_back(copies.lookup(input));
-  Operation *copy = b.create(OperationState(op.getLoc(), op->getName(), inputs,
-                                            types, op->getAttrs()));
+  Operation *copy = cloneWith(b, op, inputs, types, op->getAttrs());
   for (auto [role, value] : llvm::zip_equal(roles, op->getResults()))
     copies.map(value, copy->getResult(llvm::find(more, role) - more.begin()));
 }
@@ -219,18 +227,66 @@ LogicalResult Differentiator::reverseForward(ForwardOp op) {
     return op->emitOpError(
         "expects gradients of O and LSE only, but got one of "
         "weights that are kept");
-  SmallVector<Value> inputs = {gradientOf(o), op.getQ(), op.getK(),
-                               op.getV(),     o,         lse};
+  ClauseGradients asked = gradientsOfClauses(op);
+  SmallVector<Type> types = {op.getQ().getType(), op.getK().getType(),
+                             op.getV().getType()};
+  llvm::append_range(types, asked.types);
   BackwardOp backward = BackwardOp::create(
-      b, TypeRange(op.inputs().getTypes()), inputs[0], inputs[1], inputs[2],
-      inputs[3], inputs[4], inputs[5], low, dlse, kept, /*outs=*/ValueRange(),
-      op.getMaskAttr(), op.getScaleAttr(), op.getPrecisionAttr(),
-      op.getAlignmentAttr(), /*schedule=*/ScheduleAttr(),
-      /*deterministic=*/UnitAttr());
-  for (auto [input, gradient] :
-       llvm::zip_equal(op.inputs(), backward->getResults()))
-    add(input, gradient);
+      b, types, gradientOf(o), op.getQ(), op.getK(), op.getV(), o, lse, low,
+      dlse, kept, op.clauseInputs(), op.getMaskAttr(), op.getScaleAttr(),
+      op.getPrecisionAttr(), op.getAlignmentAttr(), /*schedule=*/ScheduleAttr(),
+      /*deterministic=*/UnitAttr(), op.getOperandClauseSizesAttr(),
+      op.getBlocksAttr(),
+      asked.numbers.empty() ? nullptr : b.getDenseI64ArrayAttr(asked.numbers),
+      op->getNumRegions());
+  for (auto [from, to] :
+       llvm::zip_equal(op->getRegions(), backward->getRegions())) {
+    IRMapping mapping;
+    from.cloneInto(&to, mapping);
+  }
+  if (failed(checkDerivatives(op, backward)))
+    return failure();
+  SmallVector<Value> inputs = {op.getQ(), op.getK(), op.getV()};
+  llvm::append_range(inputs, backward.gradientTargets());
+  for (auto [input, gradient] : llvm::zip_equal(inputs, backward->getResults()))
+    add(input, inTypeOf(input, gradient));
   return success();
+}
+
+/// Of captures and sinks that depend on an argument's numbers.
+ClauseGradients Differentiator::gradientsOfClauses(ForwardOp op) {
+  ClauseGradients asked;
+  SmallVector<Value> all(op.captures());
+  llvm::append_range(all, op.clauseOperands(ClauseGroup::sinks));
+  for (auto [number, value] : llvm::enumerate(all)) {
+    if (!active.contains(value))
+      continue;
+    asked.numbers.push_back(number);
+    auto type = cast<RankedTensorType>(value.getType());
+    asked.types.push_back(type.clone(b.getF32Type()));
+  }
+  return asked;
+}
+
+/// The verifier says so of the gradient's op, but of the other one it is known
+/// where it was written.
+LogicalResult Differentiator::checkDerivatives(ForwardOp op,
+                                               BackwardOp backward) {
+  Operation *wall = withoutDerivative(backward);
+  if (!wall)
+    return success();
+  InFlightDiagnostic error =
+      op->emitOpError("expects a score with a derivative, but got '")
+      << wall->getName() << "', which has none";
+  error.attachNote(wall->getLoc()) << "the op is here";
+  return error;
+}
+
+/// Gradients of captures are f32, whatever these are.
+Value Differentiator::inTypeOf(Value input, Value gradient) {
+  if (input.getType() == gradient.getType())
+    return gradient;
+  return arith::TruncFOp::create(b, input.getType(), gradient);
 }
 
 void Differentiator::reverseMerge(MergeOp op) {

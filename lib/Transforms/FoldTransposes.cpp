@@ -84,8 +84,9 @@ static bool canTake(Value array, MemRefType type, Operation *except) {
     Operation *user = use.getOwner();
     if (user == except)
       return true;
+    // What clauses take keeps its type, which regions have too.
     if (auto attention = dyn_cast<AttentionOpInterface>(user))
-      return use.getOperandNumber() < attention.inputs().size() &&
+      return use.getOperandNumber() < attention.givenInputs().size() &&
              type.isLastDimUnitStride();
     if (auto copy = dyn_cast<memref::CopyOp>(user))
       return copy.getSource() == array && copy.getTarget() != array;

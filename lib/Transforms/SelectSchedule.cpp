@@ -124,6 +124,8 @@ static FailureOr<Plan> bestPlan(AttentionOpInterface op, const Problem &problem,
 FailureOr<Plan> attn::choosePlan(AttentionOpInterface op,
                                  const Machine &machine, ScheduleAttr given,
                                  DynamicSizes assumed) {
+  if (failed(refuseClauses(op)))
+    return failure();
   Packing packing = packingOf(op, assumed);
   if (std::optional<std::string> error = check(packing.asked))
     return op->emitOpError(*error);

@@ -30,13 +30,15 @@ from . import _native
 from ._kept import BLOCK_KEYS
 from ._problem import dtype_name
 
-__all__ = ["Array", "Diagnostic", "Function", "Output", "Value", "backward",
+__all__ = ["Array", "Clauses", "Diagnostic", "Function", "Output", "Value", "backward",
            "forward", "memref", "merge", "merge_backward", "run", "tensor"]
 
-_DTYPES = {"bf16": "bf16", "f16": "f16", "f32": "f32", "f8e4m3": "f8E4M3FN"}
+_DTYPES = {"bf16": "bf16", "f16": "f16", "f32": "f32", "f8e4m3": "f8E4M3FN",
+           "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64"}
 #: What PyTorch, NumPy and JAX call them.
 _LONG_NAMES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32",
-               "float8_e4m3fn": "f8e4m3"}
+               "float8_e4m3fn": "f8e4m3", "bool": "i1", "int8": "i8",
+              "int16": "i16", "int32": "i32", "int64": "i64"}
 
 
 @dataclass(frozen=True)
@@ -158,24 +160,43 @@ class Function:
         if self._results is not None:
             raise ValueError(f"expects ops before the end of function "
                              f"{self.name!r}")
+        left, values = self._name(results)
+        properties = (f" <{{operandSegmentSizes = array<i32: "
+                      f"{', '.join(map(str, segments))}>}}>"
+                      if segments else "")
+        self._lines.append(
+            f"  {left}\"attn.{op}\"("
+            f"{', '.join(value.name for value in operands)}){properties} "
+            f"{{{_dictionary(attributes)}}} : "
+            f"({', '.join(str(v.type) for v in operands)}) -> "
+            f"({', '.join(map(str, results))})")
+        return values
+
+    def _add_text(self, op: str, operands: Sequence[Value], clauses: str,
+                  results: Sequence[Array],
+                  attributes: dict[str, Optional[str]]) -> tuple[Value, ...]:
+        """An op in its own form, which is that of clauses."""
+        if self._results is not None:
+            raise ValueError(f"expects ops before the end of function "
+                             f"{self.name!r}")
+        left, values = self._name(results)
+        types = ", ".join(str(value.type) for value in operands)
+        self._lines.append(
+            f"  {left}attn.{op} "
+            f"{', '.join(value.name for value in operands)}{clauses} "
+            f"{{{_dictionary(attributes)}}} : {types}" +
+            (f" -> {', '.join(map(str, results))}" if results else ""))
+        return values
+
+    def _name(self, results: Sequence[Array]) -> tuple[str, tuple[Value, ...]]:
+        """What stands in front of an op, and its results."""
         name = f"%{self._count}"
         self._count += 1
         values = tuple(
             Value(self, f"{name}#{i}" if len(results) > 1 else name, type)
             for i, type in enumerate(results))
-        left = f"{name}{f':{len(results)}' if len(results) > 1 else ''} = "
-        properties = (f" <{{operandSegmentSizes = array<i32: "
-                      f"{', '.join(map(str, segments))}>}}>"
-                      if segments else "")
-        given = ", ".join(key if value == "" else f"{key} = {value}"
-                          for key, value in attributes.items()
-                          if value is not None)
-        self._lines.append(
-            f"  {left if results else ''}\"attn.{op}\"("
-            f"{', '.join(value.name for value in operands)}){properties} "
-            f"{{{given}}} : ({', '.join(str(v.type) for v in operands)}) -> "
-            f"({', '.join(map(str, results))})")
-        return values
+        count = f":{len(results)}" if len(results) > 1 else ""
+        return f"{name}{count} = " if results else "", values
 
 
 def module(*functions: Function, machine: Optional[str] = None) -> str:
@@ -185,6 +206,92 @@ def module(*functions: Function, machine: Optional[str] = None) -> str:
         f" attributes {{attn.machine = {_attribute('machine', machine)}}}")
     return run("module" + attribute + " {\n" +
                "".join(one.text() for one in functions) + "}\n", "").text
+
+
+def _dictionary(attributes: dict[str, Optional[str]]) -> str:
+    return ", ".join(key if value == "" else f"{key} = {value}"
+                     for key, value in attributes.items() if value is not None)
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """What a mask and a scale cannot say, of `forward`:
+
+        Clauses(softcap=30.0, alibi=f.slopes, sinks=f.sinks)
+        Clauses(captures=[f.ids],
+                sees='''(%b, %h, %i, %j, %nq, %nk, %ids) {
+                  %x = attn.read %ids[%i] : tensor<?xi32>
+                  %y = attn.read %ids[%j] : tensor<?xi32>
+                  %r = arith.cmpi eq, %x, %y : i32
+                  attn.yield %r : i1
+                }''')
+
+    captures       arrays that the regions read, in the order of their arguments
+    sees, score    regions, as the dialect writes them behind these words
+    document       sees: pairs of rows with the same number
+    softcap, alibi, bias
+                   score, one after the other
+    partial, full  lists of blocks: (counts, indices)
+    block_size     (queries, keys) of a block
+    sinks          a score of each head that has no value
+    """
+
+    captures: Sequence[Value] = ()
+    sees: Optional[str] = None
+    score: Optional[str] = None
+    document: Optional[Value] = None
+    softcap: Optional[float] = None
+    alibi: Optional[Value] = None
+    bias: Optional[Value] = None
+    partial: Optional[tuple[Value, Value]] = None
+    full: Optional[tuple[Value, Value]] = None
+    block_size: Optional[tuple[int, int]] = None
+    sinks: Optional[Value] = None
+
+    def _text(self, function: Function) -> str:
+        def taken(keyword: str, values: Sequence[Value]) -> str:
+            if not values:
+                return ""
+            values = [_value(function, keyword, value) for value in values]
+            return (f" {keyword}({', '.join(v.name for v in values)} : "
+                    f"{', '.join(str(v.type) for v in values)})")
+
+        def region(keyword: str, text: Optional[str]) -> str:
+            if text is not None and not isinstance(text, str):
+                raise TypeError(f"expects {keyword} to be a text, but got "
+                                f"{text!r}")
+            return f" {keyword} {text}" if text is not None else ""
+
+        one = {"document": self.document, "alibi": self.alibi,
+               "bias": self.bias, "sinks": self.sinks}
+        cap = "" if self.softcap is None else (
+            f" softcap({_number('softcap', self.softcap):.17e})")
+        return (taken("captures", self.captures) + region("sees", self.sees) +
+                region("score", self.score) + cap +
+                "".join(taken(keyword, [value]) for keyword, value in
+                        one.items() if value is not None) +
+                self._blocks(function))
+
+    def _blocks(self, function: Function) -> str:
+        lists: list[str] = []
+        types: list[str] = []
+        for name, given in (("partial", self.partial), ("full", self.full)):
+            if given is None:
+                continue
+            if not isinstance(given, (tuple, list)) or len(given) != 2:
+                raise TypeError(f"expects {name} to be a pair (counts, "
+                                f"indices), but got {given!r}")
+            pair = [_value(function, f"{name} blocks", v) for v in given]
+            lists.append(f"{name} {pair[0].name}, {pair[1].name}")
+            types += [str(v.type) for v in pair]
+        if bool(lists) != (self.block_size is not None):
+            raise ValueError("expects lists of blocks together with "
+                             "block_size, but got one without the other")
+        if not lists or self.block_size is None:
+            return ""
+        queries, keys = map(int, self.block_size)
+        return (f" blocks({', '.join(lists)}, size {queries} x {keys} : "
+                f"{', '.join(types)})")
 
 
 def _value(function: Function, role: str, value: Any) -> Value:
@@ -252,19 +359,24 @@ def _alignment(alignment: Optional[int]) -> Optional[str]:
     return f"{alignment} : i64"
 
 
-def _scale(scale: Optional[float]) -> Optional[str]:
-    if scale is None:
-        return None
+def _number(role: str, number: Any) -> float:
     try:
-        value = float(scale)
+        value = float(number)
     except (TypeError, ValueError):
-        raise TypeError("expects scale to be a number, but got "
-                        f"{scale!r}") from None
+        raise TypeError(f"expects {role} to be a number, but got "
+                        f"{number!r}") from None
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):
-        raise ValueError("expects scale to be finite, but got "
-                         f"{str(scale)[:40]}")
+        raise ValueError(f"expects {role} to be finite, but got "
+                         f"{str(number)[:40]}")
+    return value
+
+
+def _scale(scale: Optional[float]) -> Optional[str]:
+    if scale is None:
+        return None
+    value = _number("scale", scale)
     return f"{value!r} : f32" if "." in repr(value) else (
         f"{value:.17e} : f32")
 
@@ -292,7 +404,8 @@ def forward(q: Value, k: Value, v: Value, *, mask: Optional[str] = None,
             scale: Optional[float] = None, precision: Optional[str] = None,
             schedule: Optional[str] = None, alignment: Optional[int] = None,
             lse: bool = False, lse_low: bool = False,
-            keeps_weights: bool = False, outs: Any = None) -> Any:
+            keeps_weights: bool = False, clauses: Optional[Clauses] = None,
+            outs: Any = None) -> Any:
     """attn.forward: O, and LSE, its low word, and weights with what they stand
     at, if they are asked for.
 
@@ -311,10 +424,20 @@ def forward(q: Value, k: Value, v: Value, *, mask: Optional[str] = None,
     results = {role: type for role, type in _results(q, k, v).items()
                if wanted.get(role, True)}
     places = _place(function, outs, list(results), q.type.kind)
-    return _unpacked(function._add(
-        "forward", [*operands, *places],
-        list(results.values()) if q.type.kind == "tensor" else [],
-        _attributes(mask, scale, precision, schedule, alignment)))
+    types = list(results.values()) if q.type.kind == "tensor" else []
+    attributes = _attributes(mask, scale, precision, schedule, alignment)
+    if clauses is None:
+        return _unpacked(function._add("forward", [*operands, *places], types,
+                                       attributes))
+    if not isinstance(clauses, Clauses):
+        raise TypeError("expects clauses to be a Clauses(...), but got "
+                        f"{clauses!r}")
+    text = clauses._text(function)
+    if places:
+        text += (f" outs({', '.join(v.name for v in places)} : "
+                 f"{', '.join(str(v.type) for v in places)})")
+    return _unpacked(function._add_text("forward", operands, text, types,
+                                        attributes))
 
 
 def _results(q: Value, k: Value, v: Value) -> dict[str, Array]:

@@ -100,3 +100,16 @@ func.func @merge_on_memrefs(%o: memref<1x2x4x8xf16>, %l: memref<1x2x4xf32>, %to:
   attn.merge (%o, %l) outs(%to : memref<1x2x4x8xf16>) : (memref<1x2x4x8xf16>, memref<1x2x4xf32>)
   return
 }
+
+// -----
+
+!q = tensor<1x1x8x8xf16>
+func.func @score(%q: !q) -> !q {
+  // expected-error @below {{expects a score with a derivative, but got 'math.floor', which has none}}
+  %o = attn.forward %q, %q, %q score (%z : f32, %b, %h, %i, %j, %nq, %nk) {
+    // expected-note @below {{the op is here}}
+    %r = math.floor %z : f32
+    attn.yield %r : f32
+  } : !q, !q, !q -> !q
+  return %o : !q
+}

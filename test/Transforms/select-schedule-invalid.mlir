@@ -78,3 +78,80 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
   }
 }
 
+
+// -----
+
+!q = tensor<1x1x64x16xf16>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @clause_score(%q: !q) -> !q {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got score(..), for which there is none yet}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  %o = attn.forward %q, %q, %q score (%z : f32, %b, %h, %i, %j, %nq, %nk) {
+    attn.yield %z : f32
+  } : !q, !q, !q -> !q
+  return %o : !q
+}
+}
+
+// -----
+
+!q = tensor<1x1x64x16xf16>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @clause_sees(%q: !q) -> !q {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got sees(..), for which there is none yet}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  %o = attn.forward %q, %q, %q sees (%b, %h, %i, %j, %nq, %nk) {
+    %r = arith.cmpi sle, %j, %i : index
+    attn.yield %r : i1
+  } : !q, !q, !q -> !q
+  return %o : !q
+}
+}
+
+// -----
+
+!q = tensor<1x1x64x16xf16>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @clause_document(%q: !q, %x: tensor<64xi32>) -> !q {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got document(..), for which there is none yet}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  %o = attn.forward %q, %q, %q document(%x : tensor<64xi32>) : !q, !q, !q -> !q
+  return %o : !q
+}
+}
+
+// -----
+
+!q = tensor<1x1x64x16xf16>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @clause_captures(%q: !q, %x: tensor<64xi32>) -> !q {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got captures(..), for which there is none yet}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  %o = attn.forward %q, %q, %q captures(%x : tensor<64xi32>) : !q, !q, !q -> !q
+  return %o : !q
+}
+}
+
+// -----
+
+!q = tensor<1x1x64x16xf16>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @clause_sinks(%q: !q, %x: tensor<1xf32>) -> !q {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got sinks(..), for which there is none yet}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  %o = attn.forward %q, %q, %q sinks(%x : tensor<1xf32>) : !q, !q, !q -> !q
+  return %o : !q
+}
+}
+
+// -----
+
+!q = tensor<1x1x64x16xf16>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @clause_blocks(%q: !q, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>) -> !q {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got blocks(..), for which there is none yet}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  %o = attn.forward %q, %q, %q blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) : !q, !q, !q -> !q
+  return %o : !q
+}
+}

@@ -314,6 +314,8 @@ LogicalResult Reader::readOut(Operation *op, Value target, Output output) {
 }
 
 LogicalResult Reader::readAttention(AttentionOpInterface op) {
+  if (failed(refuseClauses(op)))
+    return failure();
   if (problemOf(op).keepsWeights)
     return op->emitError("expects attention that keeps no weights, for which "
                          "there is a reference");

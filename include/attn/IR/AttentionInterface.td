@@ -12,7 +12,7 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     the attributes that say which attention it is; all else follows from these.
 
     Operands are the inputs in the order of `inputRoles`, some of which may be
-    absent (`givenInputs`), then `outs`.
+    absent (`givenInputs`), then what clauses take (`ClauseGroup`), then `outs`.
   }];
   let methods = [
     InterfaceMethod<"What is computed.", "::attn::Direction", "direction">,
@@ -57,17 +57,54 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
         return ::mlir::ValueRange($_op->getResults());
       return ::mlir::ValueRange($_op.getOuts());
     }
-    /// The roles of the outputs that are there.
+    /// The roles of the outputs that are there, without those of `gradients`,
+    /// which come last.
     ::llvm::SmallVector<::llvm::StringLiteral> givenOutputs() {
-      return $_op.rolesOfOutputs(outputs().size());
+      size_t others = gradientTargets().size();
+      return $_op.rolesOfOutputs(
+          std::max(outputs().size(), others) - others);
     }
     ::mlir::TypeRange outputTypes() { return outputs().getTypes(); }
-    /// The operands that come in.
+    /// The operands that come in, also in clauses.
     ::mlir::OperandRange inputs() {
       return $_op->getOperands().drop_back($_op.getOuts().size());
     }
 
-    /// All arrays: inputs, then outputs.
+    /// What clauses take, which comes last of the inputs.
+    ::mlir::OperandRange clauseInputs() {
+      return ::attn::clauseInputs($_op, inputs());
+    }
+    /// The same as arrays with names, and outputs of `gradients`.
+    ::llvm::SmallVector<::attn::AttentionArray> clauseArrays() {
+      return ::attn::clauseArrays($_op, inputs(), outputs());
+    }
+    /// What a clause takes.
+    ::mlir::OperandRange clauseOperands(::attn::ClauseGroup group) {
+      return ::attn::clauseOperands($_op, inputs(), group);
+    }
+    ::mlir::OperandRange captures() {
+      return clauseOperands(::attn::ClauseGroup::captures);
+    }
+    /// The region that tells which keys a query sees, or null.
+    ::mlir::Region *sees() { return ::attn::seesOf($_op); }
+    /// The region that tells what becomes of a score, or null.
+    ::mlir::Region *score() { return ::attn::scoreOf($_op); }
+    /// The queries and keys of a block of lists, if there are lists.
+    std::optional<::attn::BlockSize> blockSize() {
+      return ::attn::blockSizeOf($_op);
+    }
+    /// The captures and sinks of which gradients are asked for.
+    ::llvm::SmallVector<::mlir::Value> gradientTargets() {
+      return ::attn::gradientTargetsOf($_op, inputs());
+    }
+    /// Whether there is a clause that a band and a scale cannot say.
+    bool hasClauses() {
+      return $_op->getNumRegions() != 0 || blockSize() ||
+             !clauseInputs().empty();
+    }
+
+    /// All arrays that have a role in the mathematics of the plain op: inputs,
+    /// then outputs.
     ::llvm::SmallVector<::attn::AttentionArray> arrays() {
       ::llvm::SmallVector<::attn::AttentionArray> all;
       for (auto [role, value] : ::llvm::zip($_op.givenInputs(), inputs()))

@@ -29,6 +29,8 @@
 //   weights      [batch, heads,    queries, keys    ]
 //   block_rows   [batch, heads,    keptRows, queries]   of f32
 //
+// What clauses take besides is in Clauses.h.
+//
 // Merges (MergeInterface.td) are rows and numbers: they need no schedule.
 //
 //===----------------------------------------------------------------------===//
@@ -36,6 +38,7 @@
 #ifndef ATTN_IR_ATTN_H
 #define ATTN_IR_ATTN_H
 
+#include "attn/IR/Clauses.h"
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Merge.h"
 #include "attn/Schedule/Plan.h"
@@ -89,6 +92,11 @@ arraysOf(mlir::Operation *op, llvm::ArrayRef<std::string> inputRoles,
          llvm::ArrayRef<llvm::StringLiteral> outputRoles,
          mlir::ValueRange outputs);
 
+/// What clauses take and `gradients` gives, by name; names live as long.
+llvm::SmallVector<AttentionArray> clauseArrays(mlir::Operation *op,
+                                               mlir::OperandRange inputs,
+                                               mlir::ValueRange outputs);
+
 } // namespace attn
 
 #include "attn/IR/AttentionInterface.h.inc"
@@ -98,12 +106,17 @@ namespace attn {
 
 /// The verifier and the interfaces of all ops.
 llvm::LogicalResult verifyAttention(AttentionOpInterface op);
+llvm::LogicalResult verifyRegions(AttentionOpInterface op);
 void addEffects(mlir::Operation *op, size_t inputs,
                 llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
                     mlir::MemoryEffects::Effect>> &effects);
 llvm::LogicalResult reifyShapes(AttentionOpInterface op,
                                 mlir::OpBuilder &builder,
                                 mlir::ReifiedRankedShapedTypeDims &reified);
+
+/// The op of a score's region that keeps the gradients that are asked for from
+/// passing, if there is one.
+mlir::Operation *withoutDerivative(AttentionOpInterface op);
 
 /// The same of merges.
 llvm::LogicalResult verifyMerge(MergeOpInterface op);

@@ -5,6 +5,7 @@
 include "attn/IR/AttentionInterface.td"
 include "attn/IR/AttnAttrs.td"
 include "attn/IR/AttnDialect.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -15,15 +16,21 @@ def Attn_Shaped : AnyTypeOf<[AnyRankedTensor, AnyMemRef],
 /// What is common to the ops is written once, over the interface.
 class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
     : Op<Attn_Dialect, mnemonic, traits # [
-        Attn_AttentionOpInterface,
+        Attn_AttentionOpInterface, IsolatedFromAbove,
+        DeclareOpInterfaceMethods<OpAsmOpInterface,
+                                  ["getAsmBlockArgumentNames"]>,
         DeclareOpInterfaceMethods<ConditionallySpeculatable>,
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
         DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
                                   ["reifyResultShapes"]>]> {
   let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region VariadicRegion<AnyRegion>:$functions);
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let hasCustomAssemblyFormat = 1;
   code attentionMethods = [{
+    /// The destinations, which come behind what clauses take.
+    ::mlir::OperandRange getOuts();
     static ::attn::Direction direction();
     static ::llvm::ArrayRef<::llvm::StringLiteral> inputRoles();
     static ::llvm::ArrayRef<::llvm::StringLiteral> outputRoles();
@@ -33,6 +40,9 @@ class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
     ::llvm::LogicalResult $cppClass::verify() {
       return ::attn::verifyAttention(*this);
     }
+    ::llvm::LogicalResult $cppClass::verifyRegions() {
+      return ::attn::verifyRegions(*this);
+    }
     ::mlir::ParseResult $cppClass::parse(::mlir::OpAsmParser &parser,
                                          ::mlir::OperationState &result) {
       return ::attn::parseAttention(parser, result, inputRoles(),
@@ -40,6 +50,13 @@ class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
     }
     void $cppClass::print(::mlir::OpAsmPrinter &printer) {
       ::attn::printAttention(*this, printer);
+    }
+    ::mlir::OperandRange $cppClass::getOuts() {
+      return ::attn::behindClauses(*this, getRest());
+    }
+    void $cppClass::getAsmBlockArgumentNames(
+        ::mlir::Region &region, ::mlir::OpAsmSetValueNameFn name) {
+      ::attn::nameArguments(region, name);
     }
     ::mlir::Speculation::Speculatability $cppClass::getSpeculatability() {
       return isOnTensors() ? ::mlir::Speculation::Speculatable
@@ -125,8 +142,64 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     **Schedule.** The optional attribute `schedule` records how the op is to be
     computed. It does not change what is computed.
 
-    **Text.** Clauses (`mask`, `scale`, `precision`, `outs`) come in any order,
-    each once. An attribute that the op does not know and that names no dialect
+    **Regions.** What a band and a scale cannot say are functions of numbers.
+    `sees` tells whether query `i` sees key `j`, besides the mask; `score` tells
+    what becomes of a scaled score `z` before masks and the softmax. Indices are
+    those of the arrays, `h` is the query head, `nq` and `nk` are the numbers of
+    queries and keys. What regions read are `captures`, whose places in the
+    regions are behind these.
+
+    ```mlir
+    %o, %lse = attn.forward %q, %k, %v mask(causal) scale(0.125)
+        captures(%doc, %slope : tensor<?xi32>, tensor<32xf32>)
+        sees (%b, %h, %i, %j, %nq, %nk, %d, %s) {
+          %x = attn.read %d[%i] : tensor<?xi32>
+          %y = attn.read %d[%j] : tensor<?xi32>
+          %r = arith.cmpi eq, %x, %y : i32
+          attn.yield %r : i1
+        }
+        score (%z : f32, %b, %h, %i, %j, %nq, %nk, %d, %s) {
+          %a = attn.read %s[%h] : tensor<32xf32>
+          %n = arith.mulf %z, %a : f32
+          attn.yield %n : f32
+        }
+        : tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<4x8x4096x128xbf16>
+       -> tensor<4x32x4096x128xbf16>, tensor<4x32x4096xf32>
+    ```
+
+    Of some regions there is a short form, which is printed wherever a region
+    has the structure of one. Those of scores follow each other as they are
+    written.
+
+    | form | region |
+    |---|---|
+    | `document(%ids : type)` | sees: `ids[i] == ids[j]`, or `ids[b, i] == ids[b, j]` |
+    | `softcap(50.0)` | score: `50 tanh(z / 50)` |
+    | `alibi(%slopes : type)` | score: `z + slopes[h] (j - i)`, or with `slopes[b, h]` |
+    | `bias(%x : type)` | score: `z + x[b, h, i, j]`, or without the first one or two; a size of 1 is for all |
+
+    **Blocks.** `blocks` lists which blocks of queries and keys are looked at:
+    for each batch entry, head and block of queries a count, and the numbers of
+    so many blocks of keys, in any order, each once in one of both lists. In a
+    full block every pair is seen that the mask shows; in a partial one `sees`
+    decides too. All other pairs are hidden. Batch entries and heads of the
+    lists may be 1, which then stand for all.
+
+    ```mlir
+    %o = attn.forward %q, %k, %v
+        blocks(partial %pc, %pi, full %fc, %fi, size 128 x 128
+               : tensor<1x1x32xi32>, tensor<1x1x32x32xi32>, tensor<1x1x32xi32>, tensor<1x1x32x32xi32>)
+        sinks(%sink : tensor<32xf32>)
+        : tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<4x8x4096x128xbf16>
+       -> tensor<4x32x4096x128xbf16>
+    ```
+
+    **Sinks.** `sinks` has a score for each head that is in the sum of every row
+    and has no value: LSE includes it. A query that sees no key gives O = 0 and
+    LSE = the sink.
+
+    **Text.** Clauses (`mask`, `scale`, `precision`, `outs` and those of above)
+    come in any order, each once, but `captures` in front of the regions. An attribute that the op does not know and that names no dialect
     is ignored with a warning.
 
     **Outputs that nobody uses.** On tensors `-canonicalize` drops an LSE, its
@@ -194,6 +267,19 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       size, each stride is beyond all that the smaller ones reach.
     - (C21) A memref is in global memory: memory space 0 or 1, or
       `#gpu.address_space<global>`.
+    - (C22) Captures have elements of i1, i8, i16, i32, i64, bf16, f16 or f32.
+    - (C23) A region has one block, whose arguments are the score (of `score`
+      only), `b`, `h`, `i`, `j`, `nq`, `nk` and the captures. `sees` yields an
+      i1, `score` an f32.
+    - (C24) Ops of regions are those of arith, math and index that
+      `ScalarOps.def` lists, and `attn.read`, on index, integers of up to 64
+      bits, bf16, f16 and f32.
+    - (C25) Lists of blocks are i32: counts `[1 or batch, 1 or heads,
+      ceil(queries / block)]`, indices the same with `ceil(keys / block)`
+      columns or fewer.
+    - (C26) The sizes of a block are positive multiples of 64.
+    - (C27) Sinks are f32, one for each head.
+    - (C28) No weights are kept with regions, captures, blocks or sinks.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -212,6 +298,12 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     queries and keys by their place in the whole, so with one they are not tiled.
     What is refused says why in a remark.
 
+    #### Rationale: a mask beside `sees`
+
+    A band gives counts of visible pairs, blocks to skip and a lower bound by
+    arithmetic alone, and is how most attention is masked. A region can say all
+    that a band says, but then somebody has to find that out again.
+
     #### Rationale: no softmax statistics as inputs
 
     Attention that resumes from a partial result (split keys, ring attention)
@@ -219,12 +311,24 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     `attn.merge`.
   }];
   let arguments = (ins Attn_Shaped:$q, Attn_Shaped:$k, Attn_Shaped:$v,
-                       Variadic<Attn_Shaped>:$outs,
+                       Variadic<Attn_Shaped>:$rest,
                        OptionalAttr<Attn_MaskAttr>:$mask,
                        OptionalAttr<F32Attr>:$scale,
                        OptionalAttr<Attn_PrecisionAttr>:$precision,
                        OptionalAttr<I64Attr>:$alignment,
-                       OptionalAttr<Attn_ScheduleAttr>:$schedule);
+                       OptionalAttr<Attn_ScheduleAttr>:$schedule,
+                       OptionalAttr<DenseI32ArrayAttr>:$operandClauseSizes,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
+  let builders = [OpBuilder<(ins
+      "::mlir::TypeRange":$results, "::mlir::Value":$q, "::mlir::Value":$k,
+      "::mlir::Value":$v, "::mlir::ValueRange":$outs,
+      "::attn::MaskAttr":$mask, "::mlir::FloatAttr":$scale,
+      "::attn::PrecisionAttr":$precision, "::mlir::IntegerAttr":$alignment,
+      "::attn::ScheduleAttr":$schedule), [{
+    build($_builder, $_state, results, q, k, v, outs, mask, scale, precision,
+          alignment, schedule, /*operandClauseSizes=*/nullptr,
+          /*blocks=*/nullptr, /*functionsCount=*/0);
+  }]>];
   let extraClassDeclaration = attentionMethods # [{
     static ::llvm::SmallVector<::llvm::StringLiteral>
     rolesOfOutputs(size_t count);
@@ -289,6 +393,21 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
           memref<1x8x1024x512xf16>, memref<1x8x1024x512xf16>, memref<1x8x1024xf32>
     ```
 
+    **Clauses.** Regions, blocks and sinks are those of the forward op, and LSE
+    includes the sinks. With `s = score(z)`, a gradient passes through the region:
+    dS above is that in `s`, and dQ and dK have the factor `ds/dz`. `gradients`
+    asks for those of captures and of sinks, which are sums over all that read
+    them; `transposed` has the lists of blocks by keys, for who sums over
+    queries.
+
+    ```mlir
+    %dq, %dk, %dv, %dslopes = attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
+        alibi(%slopes : tensor<32xf32>) gradients(%slopes)
+        : tensor<4x32x4096x128xbf16>, tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>,
+          tensor<4x8x4096x128xbf16>, tensor<4x32x4096x128xbf16>, tensor<4x32x4096xf32>
+       -> tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<32xf32>
+    ```
+
     **Mask, scale, outputs, alignment, schedule.** As for `attn.forward`; the
     alignment also speaks for the gradients. A query that sees no key has
     LSE = -inf: it gets dQ = 0 and adds nothing to dK and dV, and a key that no
@@ -315,8 +434,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     #### Constraints
 
     - (C1) Operands are all tensors without encoding, or all memrefs.
-    - (C2) There are three outputs. On tensors they are results, and `outs` is
-      absent or has one destination of the same type for each. On memrefs they
+    - (C2) There are three outputs, and one for each of `gradients`. On tensors
+      they are results, and `outs` is absent or has one destination of the same type for each. On memrefs they
       are `outs`, and there are no results.
     - (C3) Q, K, V, O, their gradients, W and R have rank 4, LSE, its low word
       and dLSE have rank 3.
@@ -346,6 +465,19 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     - (C19) W and R come together, of bf16 and f16 only.
     - (C20) Layouts of memrefs are as for `attn.forward`.
     - (C21) A memref is in global memory, as for `attn.forward`.
+    - (C22) Captures are as for `attn.forward`.
+    - (C23) Regions have the form of those of `attn.forward`.
+    - (C24) Their ops are those of `attn.forward`.
+    - (C25) Lists of blocks are as for `attn.forward`.
+    - (C26) The sizes of a block are positive multiples of 64.
+    - (C27) Sinks are f32, one for each head.
+    - (C28) No weights come in with regions, captures, blocks or sinks.
+    - (C29) `gradients` names captures and sinks of floats, each once. Their
+      gradients are outputs behind dV, in that order, of the same shape and f32.
+    - (C30) In `score` every op between `z`, or a capture with a gradient, and
+      the result has a derivative, or is a comparison.
+    - (C31) `transposed` has a list for each list of `blocks`, with blocks of
+      keys for rows and blocks of queries for columns.
 
     #### Rationale: O and LSE are operands
 
@@ -363,19 +495,23 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
                        Optional<Attn_Shaped>:$lse_low,
                        Optional<Attn_Shaped>:$dlse,
                        Variadic<Attn_Shaped>:$kept,
-                       Variadic<Attn_Shaped>:$outs,
+                       Variadic<Attn_Shaped>:$rest,
                        OptionalAttr<Attn_MaskAttr>:$mask,
                        OptionalAttr<F32Attr>:$scale,
                        OptionalAttr<Attn_PrecisionAttr>:$precision,
                        OptionalAttr<I64Attr>:$alignment,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule,
-                       UnitAttr:$deterministic);
+                       UnitAttr:$deterministic,
+                       OptionalAttr<DenseI32ArrayAttr>:$operandClauseSizes,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks,
+                       OptionalAttr<DenseI64ArrayAttr>:$gradients);
   let extraClassDeclaration = attentionMethods # [{
     bool isDeterministic() { return getDeterministic(); }
     ::llvm::SmallVector<::llvm::StringLiteral> givenInputs();
   }];
 }
 
+include "attn/IR/RegionOps.td"
 include "attn/IR/MergeOps.td"
 
 #endif // ATTN_IR_ATTNOPS_TD

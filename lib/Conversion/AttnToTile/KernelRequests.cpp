@@ -16,6 +16,8 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
                                                       const Machine &machine) {
   if (op.isOnTensors())
     return op->emitOpError("expects memrefs here: bufferize first");
+  if (failed(refuseClauses(op)))
+    return failure();
   ScheduleAttr schedule = op.getScheduleAttr();
   if (!schedule)
     return op->emitOpError(

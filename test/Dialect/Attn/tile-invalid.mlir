@@ -161,3 +161,20 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+// Regions, lists and sinks tell rows by their place in the whole.
+!q = tensor<2x8x100x64xbf16>
+func.func @f(%q: !q) -> !q {
+  // CHECK: tile-invalid.mlir:[[#@LINE+1]]:{{[0-9]+}}: remark: has softcap(..), which tells batch entries, heads and rows by their place in the whole: a tile needs one that is shifted, and there is none yet
+  %o = attn.forward %q, %q, %q softcap(50.0) : !q, !q, !q -> !q
+  return %o : !q
+}
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
+    %a = transform.structured.match ops{["attn.forward"]} in %m : (!transform.any_op) -> !transform.any_op
+    transform.structured.tile_using_for %a tile_sizes [1] : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}

@@ -41,6 +41,41 @@ def test_scales_go_through(scale):
     assert "scale(" in layer(scale=scale).module()
 
 
+def test_clauses_go_through():
+    f = mlir.Function("layer", **arguments(),
+                      ids=mlir.tensor(None, dtype="i32"),
+                      slopes=mlir.tensor(8, dtype="f32"),
+                      counts=mlir.tensor(1, 8, 2, dtype="int32"),
+                      indices=mlir.tensor(1, 8, 2, 3, dtype="i32"))
+    o = mlir.forward(f.q, f.k, f.v, mask="causal", clauses=mlir.Clauses(
+        document=f.ids, softcap=30, alibi=f.slopes, sinks=f.slopes,
+        partial=(f.counts, f.indices), block_size=(128, 128)))
+    lse = mlir.forward(f.q, f.k, f.v, lse=True, clauses=mlir.Clauses(
+        captures=[f.ids], sees="""(%b, %h, %i, %j, %nq, %nk, %ids) {
+          %x = attn.read %ids[%i] : tensor<?xi32>
+          %y = attn.read %ids[%j] : tensor<?xi32>
+          %r = arith.cmpi ule, %x, %y : i32
+          attn.yield %r : i1
+        }"""))[1]
+    f.returns(o, lse)
+    text = f.module()
+    assert "mask(causal) document(%arg3 : tensor<?xi32>) softcap(3.0" in text
+    assert "alibi(%arg4 : tensor<8xf32>) blocks(partial %arg5, %arg6, " in text
+    assert "size 128 x 128" in text and "sinks(%arg4 : " in text
+    assert "arith.cmpi ule" in text
+    with pytest.raises(attn.CompileError, match="clauses that a kernel takes"):
+        mlir.run(text, "attn-to-tile{machine=h100_sxm}")
+
+
+def test_clauses_on_memrefs():
+    f = mlir.Function("g", **arguments(kind=mlir.memref),
+                      o=mlir.memref(1, 8, 256, 64))
+    mlir.forward(f.q, f.k, f.v, outs=f.o, scale=0.5,
+                 clauses=mlir.Clauses(softcap=2.5))
+    f.returns()
+    assert "softcap(2.500000e+00) outs(%arg3" in f.module()
+
+
 def test_gradients_and_merges():
     f = mlir.Function("layer", **arguments(queries=None, keys=None))
     o, lse, low = mlir.forward(f.q, f.k, f.v, lse=True, lse_low=True,
@@ -158,6 +193,18 @@ def test_the_compiler_checks_shapes():
      "expects alignment to be a number"),
     (lambda f: mlir.forward(f.q, f.k, f.v, outs=[f.q, f.q]), ValueError,
      "expects outs for o, but got 2"),
+    (lambda f: mlir.forward(f.q, f.k, f.v, clauses="softcap(3.0)"), TypeError,
+     "expects clauses to be a Clauses"),
+    (lambda f: mlir.forward(f.q, f.k, f.v, clauses=mlir.Clauses(sees=3)),
+     TypeError, "expects sees to be a text"),
+    (lambda f: mlir.forward(f.q, f.k, f.v, clauses=mlir.Clauses(softcap="x")),
+     TypeError, "expects softcap to be a number"),
+    (lambda f: mlir.forward(f.q, f.k, f.v, clauses=mlir.Clauses(alibi=3)),
+     TypeError, "expects alibi to be a value"),
+    (lambda f: mlir.forward(f.q, f.k, f.v, clauses=mlir.Clauses(
+        partial=(f.x, f.x))), ValueError, "together with block_size"),
+    (lambda f: mlir.forward(f.q, f.k, f.v, clauses=mlir.Clauses(
+        full=f.x, block_size=(64, 64))), TypeError, "expects full to be a pair"),
     (lambda f: mlir.merge(), ValueError, "expects a part"),
     (lambda f: mlir.merge(f.q), TypeError, "expects part 0 to be a pair"),
     (lambda f: mlir.merge_backward(f.q, f.q, f.x, f.q), TypeError,

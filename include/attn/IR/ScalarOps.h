@@ -1,0 +1,119 @@
+//===- ScalarOps.h - What regions of attention are made of ------*- C++ -*-===//
+//
+// The regions `sees` and `score` are functions of numbers, of ops that both the
+// reference and kernels know: ScalarOps.def has all of them.  Numbers are
+// integers of up to 64 bits, index, bf16, f16 and f32.
+//
+// A gradient passes through an op that has a derivative.  It ends at a
+// comparison, whose result jumps and elsewhere does not change, so that a
+// `select` between two functions has the derivative of the one that is taken.
+// Through any other op it may not pass: a gradient that is 0 everywhere, as
+// that of `math.floor`, is what nobody wants who asks for one.
+//
+// Example: in  select(z > 0, z, 0.1 * z)  the gradient in z passes through
+// `arith.select` and `arith.mulf`, and ends at `arith.cmpf`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_IR_SCALAROPS_H
+#define ATTN_IR_SCALAROPS_H
+
+#include "mlir/IR/Operation.h"
+#include <optional>
+
+namespace attn {
+
+enum class ScalarOp {
+  constant,
+  read,
+  yield,
+  select,
+  addi,
+  subi,
+  muli,
+  divsi,
+  divui,
+  ceildivsi,
+  ceildivui,
+  floordivsi,
+  remsi,
+  remui,
+  andi,
+  ori,
+  xori,
+  shli,
+  shrsi,
+  shrui,
+  maxsi,
+  maxui,
+  minsi,
+  minui,
+  absi,
+  cmpi,
+  extsi,
+  extui,
+  sitofp,
+  uitofp,
+  fptosi,
+  fptoui,
+  addf,
+  subf,
+  mulf,
+  divf,
+  remf,
+  negf,
+  maximumf,
+  minimumf,
+  maxnumf,
+  minnumf,
+  cmpf,
+  extf,
+  truncf,
+  fma,
+  absf,
+  exp,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log10,
+  log1p,
+  sqrt,
+  rsqrt,
+  cbrt,
+  powf,
+  tanh,
+  sinh,
+  cosh,
+  sin,
+  cos,
+  tan,
+  atan,
+  erf,
+  floor,
+  ceil,
+  round,
+  roundeven,
+  trunc,
+  copysign
+};
+
+/// What an op of a region does, if it may stand there.
+std::optional<ScalarOp> scalarOpOf(mlir::Operation *op);
+/// The names of all ops that may.
+std::string scalarOpNames();
+
+/// Whether a type is that of a number in a region.
+bool isScalar(mlir::Type type);
+
+/// Whether gradients pass through an op.
+bool hasDerivative(ScalarOp op);
+
+/// The first op of a region that a gradient meets and cannot pass, if there is
+/// one.  Gradients are of these values: the score, or captured arrays.
+mlir::Operation *withoutDerivative(mlir::Region &region,
+                                   llvm::ArrayRef<mlir::Value> sources);
+
+} // namespace attn
+
+#endif

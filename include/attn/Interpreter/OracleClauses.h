@@ -1,0 +1,82 @@
+//===- OracleClauses.h - Attention with any mask and score ------*- C++ -*-===//
+//
+// The same formula as Oracle.h, where any function tells what a query sees and
+// what becomes of a score, and a head may have a sink:
+//
+//   Z(i, j) = scale * sum_c Q(i, c) K(j, c)
+//   S(i, j) = score(Z(i, j), b, h, i, j)     for the keys j that i sees
+//   O(i, :) = sum_j exp(S(i, j)) V(j, :) / (sum_j exp(S(i, j)) + exp(sink(h)))
+//   LSE(i)  = log (sum_j exp(S(i, j)) + exp(sink(h)))
+//
+// Query i sees key j where the band of the problem does, the lists of blocks
+// have the pair, and `sees` says so; in full blocks `sees` is not asked.  A
+// query that sees no key has O = 0, and LSE = the sink or -infinity.
+//
+// Gradients go back through the score: with dS(i, j) as in Oracle.h,
+//
+//   dZ(i, j) = dS(i, j) d score / d Z        takes the place of dS in dQ and dK
+//   dsink(h) = sum_bi exp(sink(h) - LSE(i)) (dLSE(i) - sum_j P(i, j) dP(i, j))
+//
+// and what the score read gets its own part of dS(i, j) by `pull`.
+//
+// Pair by pair, one after the other: for small problems.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_INTERPRETER_ORACLECLAUSES_H
+#define ATTN_INTERPRETER_ORACLECLAUSES_H
+
+#include "attn/Interpreter/Oracle.h"
+
+#include <functional>
+#include <vector>
+
+namespace attn::oracle {
+
+/// A query and a key.
+struct Pair {
+  int64_t batch, head, query, key;
+};
+
+/// What is looked at of blocks.
+enum class Visit : uint8_t { hidden, partial, full };
+
+/// Lists of blocks as arrays have them, row-major: counts [batch, heads,
+/// blocks], indices [batch, heads, blocks, columns], batch and heads 1 or all.
+struct BlockLists {
+  struct List {
+    const int32_t *counts, *indices;
+    int64_t batch, heads, columns;
+  };
+  /// Null counts are of no list.
+  List partial, full;
+  int64_t queriesOfBlock, keysOfBlock;
+};
+
+/// Every visit of a problem's blocks, [batch, heads, blocks of queries, blocks
+/// of keys].
+std::vector<Visit> visitsOf(const Problem &problem, const BlockLists &lists);
+
+/// Absent functions change nothing.
+struct Clauses {
+  std::function<bool(const Pair &)> sees;
+  std::function<double(double z, const Pair &)> score;
+  /// Of a score's gradient, that of z; that of what the score has read is the
+  /// function's own to sum up.
+  std::function<double(double z, const Pair &, double gradient)> pull;
+  const BlockLists *blocks = nullptr;
+  const double *sinks = nullptr; ///< of each head
+};
+
+/// As `attention` and `gradients` of Oracle.h, of all heads.  `dsinks`, of each
+/// head, is null where there are no sinks or nobody asks.
+double attention(const Problem &problem, const Clauses &clauses, const Array &q,
+                 const Array &k, const Array &v, double *o, double *lse);
+GradientSizes gradients(const Problem &problem, const Clauses &clauses,
+                        const Array &q, const Array &k, const Array &v,
+                        const Array &dO, const float *dlse, double *dq,
+                        double *dk, double *dv, double *dsinks);
+
+} // namespace attn::oracle
+
+#endif

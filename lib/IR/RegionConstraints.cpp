@@ -1,0 +1,367 @@
+//===- RegionConstraints.cpp - What clauses of attention demand -----------===//
+//
+// The constraints of what clauses take, in the numbers of the ops'
+// descriptions: C22 to C28, and of gradients C29 to C31.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Constraints.h"
+
+#include "attn/IR/ScalarOps.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace attn;
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+static StringRef clauseOf(Region &region) {
+  return isScore(region) ? "score" : "sees";
+}
+
+static LogicalResult verifyArguments(Operation *op, Region &region,
+                                     TypeRange captures) {
+  SmallVector<Type> wanted =
+      argumentTypes(op->getContext(), isScore(region), captures);
+  if (llvm::equal(region.getArgumentTypes(), wanted))
+    return success();
+  InFlightDiagnostic error = op->emitOpError("expects ")
+                             << clauseOf(region) << " with arguments of "
+                             << wanted << ", but got ";
+  if (region.getNumArguments() == 0)
+    return error << "none";
+  return error << region.getArgumentTypes();
+}
+
+/// An op that stands in a region and may not, in words.
+static LogicalResult verifyScalarOp(Operation &op, StringRef keyword) {
+  if (!scalarOpOf(&op)) {
+    InFlightDiagnostic error = op.emitError("expects an op of numbers in ")
+                               << keyword << ", but got '" << op.getName()
+                               << "'";
+    error.attachNote() << "ops: " << scalarOpNames();
+    return error;
+  }
+  SmallVector<Type> types(op.getResultTypes());
+  for (Value operand : op.getOperands())
+    if (!isa<ReadOp>(op) || operand != op.getOperand(0))
+      types.push_back(operand.getType());
+  for (Type type : types)
+    if (!isScalar(type)) {
+      InFlightDiagnostic error = op.emitError("expects numbers in ")
+                                 << keyword << ", but got " << type;
+      error.attachNote() << "numbers: index, integers of up to 64 bits, bf16, "
+                            "f16, f32";
+      return error;
+    }
+  return success();
+}
+
+LogicalResult attn::verifyRegion(Operation *op, Region &region,
+                                 TypeRange captures) {
+  StringRef keyword = clauseOf(region);
+  if (!region.hasOneBlock())
+    return op->emitOpError("expects ")
+           << keyword << " of one block, but got " << region.getBlocks().size();
+  if (failed(verifyArguments(op, region, captures)))
+    return failure();
+  for (Operation &each : region.front())
+    if (failed(verifyScalarOp(each, keyword)))
+      return failure();
+  auto end = dyn_cast<YieldOp>(region.front().back());
+  if (!end)
+    return op->emitOpError("expects ")
+           << keyword << " to end in attn.yield, but got '"
+           << region.front().back().getName() << "'";
+  Builder b(op->getContext());
+  Type wanted = isScore(region) ? Type(b.getF32Type()) : Type(b.getI1Type());
+  if (end.getResult().getType() == wanted)
+    return success();
+  return end.emitOpError("expects ")
+         << wanted << " of " << keyword << ", but got "
+         << end.getResult().getType();
+}
+
+LogicalResult ReadOp::verify() {
+  int64_t rank = cast<ShapedType>(getArray().getType()).getRank();
+  if (int64_t(getIndices().size()) != rank)
+    return emitOpError("expects an index for each of ")
+           << rank << " dimensions, but got " << getIndices().size();
+  if (!isa<BlockArgument>(getArray()))
+    return emitOpError("expects an array that the region captures");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+LogicalResult attn::verifyCaptures(Operation *op, OperandRange captures) {
+  for (auto [number, capture] : llvm::enumerate(captures)) {
+    Type element = cast<ShapedType>(capture.getType()).getElementType();
+    auto integer = dyn_cast<IntegerType>(element);
+    static constexpr unsigned widths[] = {1, 8, 16, 32, 64};
+    bool hasWidth = integer && integer.isSignless() &&
+                    llvm::is_contained(widths, integer.getWidth());
+    if (hasWidth || element.isBF16() || element.isF16() || element.isF32())
+      continue;
+    InFlightDiagnostic error =
+        op->emitOpError("expects capture ")
+        << number << " to have elements that regions read, but got " << element;
+    error.attachNote()
+        << "element types: i1, i8, i16, i32, i64, bf16, f16, f32";
+    return error;
+  }
+  return success();
+}
+
+namespace {
+
+class ClauseVerifier {
+public:
+  explicit ClauseVerifier(AttentionOpInterface op)
+      : op(op), problem(problemOf(op)) {}
+
+  LogicalResult verify() {
+    return success(succeeded(verifyCaptures(op, op.captures())) &&
+                   succeeded(blocks()) && succeeded(sinks()) &&
+                   succeeded(kept()) && succeeded(gradients()));
+  }
+  LogicalResult verifyRegions() {
+    return success(succeeded(regions()) && succeeded(derivatives()));
+  }
+
+private:
+  LogicalResult regions();     // C23, C24
+  LogicalResult blocks();      // C25, C26, C31
+  LogicalResult sinks();       // C27
+  LogicalResult kept();        // C28
+  LogicalResult gradients();   // C29
+  LogicalResult derivatives(); // C30
+
+  LogicalResult list(ClauseGroup group, StringRef name, StringRef rows,
+                     StringRef columns, BlockSize size);
+  LogicalResult array(Value value, Twine name, ArrayRef<int64_t> most,
+                      bool isIndices);
+  /// A size of the op, which may be dynamic.
+  int64_t sizeOf(StringRef role, unsigned dimension) {
+    return cast<ShapedType>(op.array(role).getType()).getDimSize(dimension);
+  }
+
+  AttentionOpInterface op;
+  Problem problem;
+};
+
+} // namespace
+
+LogicalResult ClauseVerifier::regions() {
+  unsigned scores = llvm::count_if(op->getRegions(), isScore);
+  if (op->getNumRegions() > 2 || scores > 1 || op->getNumRegions() - scores > 1)
+    return op->emitOpError("expects at most one region of sees and one of "
+                           "score, but got ")
+           << op->getNumRegions() - scores << " and " << scores;
+  for (Region &region : op->getRegions())
+    if (failed(verifyRegion(op, region, op.captures().getTypes())))
+      return failure();
+  if (scores == 1 && op.sees() == &op->getRegion(op->getNumRegions() - 1))
+    return op->emitOpError("expects sees in front of score, but got it behind");
+  return success();
+}
+
+static int64_t blocksOf(int64_t rows, int64_t size) {
+  if (ShapedType::isDynamic(rows))
+    return rows;
+  return (rows + size - 1) / size;
+}
+
+/// Batch entries and heads may be 1, which then stands for all; indices may
+/// have fewer columns than there are blocks.
+LogicalResult ClauseVerifier::array(Value value, Twine name,
+                                    ArrayRef<int64_t> most, bool isIndices) {
+  auto type = cast<ShapedType>(value.getType());
+  bool isRight = type.getElementType().isInteger(32) &&
+                 type.getRank() == int64_t(most.size());
+  for (unsigned dim = 0; isRight && dim < most.size(); ++dim) {
+    int64_t size = type.getDimSize(dim);
+    bool isFewer = isIndices && dim == 3 && !ShapedType::isDynamic(size) &&
+                   !ShapedType::isDynamic(most[dim]) && size <= most[dim];
+    bool isForAll = dim < 2 && size == 1;
+    isRight = isFewer || isForAll || compatible(size, most[dim]);
+  }
+  if (isRight)
+    return success();
+  InFlightDiagnostic error = op->emitOpError("expects ");
+  error << name.str() << " of i32 and shape ";
+  printShape(error, most);
+  error << ", with 1 or all batch entries and heads"
+        << (isIndices ? ", and so many columns or fewer" : "") << ", but got "
+        << type;
+  return error;
+}
+
+LogicalResult ClauseVerifier::list(ClauseGroup group, StringRef name,
+                                   StringRef rows, StringRef columns,
+                                   BlockSize size) {
+  OperandRange operands = op.clauseOperands(group);
+  if (operands.empty())
+    return success();
+  if (operands.size() != 2)
+    return op->emitOpError("expects counts and indices of ")
+           << name << " blocks, but got " << operands.size() << " arrays";
+  int64_t rowsOfBlock = rows == "q" ? size.queries : size.keys;
+  int64_t columnsOfBlock = rows == "q" ? size.keys : size.queries;
+  SmallVector<int64_t> most = {sizeOf("q", 0), sizeOf("q", 1),
+                               blocksOf(sizeOf(rows, 2), rowsOfBlock),
+                               blocksOf(sizeOf(columns, 2), columnsOfBlock)};
+  if (failed(array(operands[0], "counts of " + name + " blocks",
+                   ArrayRef(most).drop_back(), /*isIndices=*/false)))
+    return failure();
+  return array(operands[1], "indices of " + name + " blocks", most,
+               /*isIndices=*/true);
+}
+
+LogicalResult ClauseVerifier::blocks() {
+  using Group = ClauseGroup;
+  auto has = [&](Group group) { return !op.clauseOperands(group).empty(); };
+  bool hasLists = has(Group::partial) || has(Group::full);
+  bool isTransposed =
+      has(Group::transposedPartial) || has(Group::transposedFull);
+  std::optional<BlockSize> size = op.blockSize();
+  if (hasLists != size.has_value())
+    return op->emitOpError("expects lists of blocks together with their size, "
+                           "but got one without the other");
+  if (isTransposed && op.direction() == Direction::forward)
+    return op->emitOpError("expects transposed lists for gradients only");
+  if (isTransposed && (has(Group::partial) != has(Group::transposedPartial) ||
+                       has(Group::full) != has(Group::transposedFull)))
+    return op->emitOpError("expects a transposed list for each list of blocks, "
+                           "partial and full, but got others");
+  if (!size)
+    return success();
+  for (int64_t each : {size->queries, size->keys})
+    if (each <= 0 || each % kBlockMultiple)
+      return op->emitOpError("expects blocks of multiples of ")
+             << kBlockMultiple << ", but got " << size->queries << " x "
+             << size->keys;
+  return success(succeeded(list(Group::partial, "partial", "q", "k", *size)) &&
+                 succeeded(list(Group::full, "full", "q", "k", *size)) &&
+                 succeeded(list(Group::transposedPartial, "transposed partial",
+                                "k", "q", *size)) &&
+                 succeeded(list(Group::transposedFull, "transposed full", "k",
+                                "q", *size)));
+}
+
+LogicalResult ClauseVerifier::sinks() {
+  OperandRange sinks = op.clauseOperands(ClauseGroup::sinks);
+  if (sinks.empty())
+    return success();
+  if (sinks.size() != 1)
+    return op->emitOpError("expects one array of sinks, but got ")
+           << sinks.size();
+  auto type = cast<ShapedType>(sinks.front().getType());
+  if (type.getElementType().isF32() && type.getRank() == 1 &&
+      compatible(type.getDimSize(0), problem.heads))
+    return success();
+  return op->emitOpError("expects a sink of f32 for each of ")
+         << problem.heads << " heads, but got " << type;
+}
+
+LogicalResult ClauseVerifier::kept() {
+  if (!problem.keepsWeights || !op.hasClauses())
+    return success();
+  return op->emitOpError(
+      "expects no weights to be kept of attention with "
+      "captures, sees, score, blocks or sinks, but got both");
+}
+
+LogicalResult ClauseVerifier::gradients() {
+  auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(kGradientsAttr);
+  if (!numbers)
+    return success();
+  OperandRange captures = op.captures();
+  int64_t count =
+      captures.size() + op.clauseOperands(ClauseGroup::sinks).size();
+  ArrayRef<int64_t> all = numbers.asArrayRef();
+  for (auto [place, number] : llvm::enumerate(all)) {
+    if (number < 0 || number >= count)
+      return op->emitOpError(
+                 "expects gradients of captures and sinks, which are "
+                 "0 to ")
+             << count - 1 << ", but got " << number;
+    if (llvm::is_contained(all.take_front(place), number))
+      return op->emitOpError("expects one gradient of each, but got two of ")
+             << number;
+  }
+  SmallVector<Value> targets = op.gradientTargets();
+  for (auto [target, output] :
+       llvm::zip_equal(targets, op.outputs().take_back(targets.size()))) {
+    auto type = cast<ShapedType>(target.getType());
+    auto actual = cast<ShapedType>(output.getType());
+    if (!isa<FloatType>(type.getElementType()))
+      return op->emitOpError("expects gradients of floats, but got one of ")
+             << type;
+    bool isLike =
+        actual.getElementType().isF32() && actual.getRank() == type.getRank() &&
+        llvm::all_of(llvm::zip(type.getShape(), actual.getShape()),
+                     [](auto pair) {
+                       return compatible(std::get<0>(pair), std::get<1>(pair));
+                     });
+    if (!isLike)
+      return op->emitOpError("expects a gradient of f32 and of the shape of ")
+             << type << ", but got " << actual;
+  }
+  return success();
+}
+
+Operation *attn::withoutDerivative(AttentionOpInterface op) {
+  Region *score = op.score();
+  if (!score || op.direction() == Direction::forward)
+    return nullptr;
+  SmallVector<Value> sources = {score->getArgument(0)};
+  SmallVector<Value> targets = op.gradientTargets();
+  for (auto [capture, argument] :
+       llvm::zip_equal(op.captures(), capturesIn(*score)))
+    if (llvm::is_contained(targets, capture))
+      sources.push_back(argument);
+  return withoutDerivative(*score, sources);
+}
+
+LogicalResult ClauseVerifier::derivatives() {
+  Operation *wall = withoutDerivative(op);
+  if (!wall)
+    return success();
+  return wall->emitError(
+             "expects ops with derivatives between a score, or what "
+             "has a gradient, and the result of score, but got '")
+         << wall->getName() << "'";
+}
+
+LogicalResult attn::verifyClauseSizes(AttentionOpInterface op) {
+  auto sizes = op->getAttrOfType<DenseI32ArrayAttr>(kClauseSizesAttr);
+  if (!sizes)
+    return success();
+  int64_t plain = op->getNumOperands() - op.getOuts().size();
+  int64_t sum = std::accumulate(sizes.asArrayRef().begin(),
+                                sizes.asArrayRef().end(), int64_t(0));
+  bool isRight =
+      sizes.size() == kClauseGroups &&
+      llvm::none_of(sizes.asArrayRef(), [](int32_t n) { return n < 0; }) &&
+      sum + int64_t(op.givenInputs().size()) == plain;
+  if (isRight)
+    return success();
+  return op->emitOpError("expects ")
+         << kClauseSizesAttr << " of " << kClauseGroups
+         << " numbers whose sum are the operands of clauses, but got " << sizes;
+}
+
+LogicalResult attn::verifyClauses(AttentionOpInterface op) {
+  return ClauseVerifier(op).verify();
+}
+
+LogicalResult attn::verifyRegions(AttentionOpInterface op) {
+  return ClauseVerifier(op).verifyRegions();
+}

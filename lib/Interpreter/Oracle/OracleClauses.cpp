@@ -1,0 +1,285 @@
+//===- OracleClauses.cpp - Attention with any mask and score, in fp64 -----===//
+
+#include "attn/Interpreter/OracleClauses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace attn::oracle;
+
+static constexpr double kNothing = -std::numeric_limits<double>::infinity();
+
+static int64_t blocksOf(int64_t rows, int64_t size) {
+  return (rows + size - 1) / size;
+}
+
+static double at(const Array &array, int64_t b, int64_t h, int64_t i,
+                 int64_t c) {
+  const std::array<int64_t, 4> &s = array.strides;
+  return array.data[b * s[0] + h * s[1] + i * s[2] + c * s[3]];
+}
+
+/// Marks what a list has of one row of blocks.
+static void mark(const BlockLists::List &list, int64_t b, int64_t h,
+                 int64_t row, int64_t rows, int64_t columns, Visit visit,
+                 Visit *of) {
+  if (!list.counts)
+    return;
+  int64_t line =
+      ((list.batch == 1 ? 0 : b) * list.heads + (list.heads == 1 ? 0 : h)) *
+          rows +
+      row;
+  for (int32_t n = 0; n < list.counts[line] && n < list.columns; ++n) {
+    int32_t column = list.indices[line * list.columns + n];
+    if (column >= 0 && column < columns)
+      of[column] = visit;
+  }
+}
+
+std::vector<Visit> attn::oracle::visitsOf(const Problem &p,
+                                          const BlockLists &lists) {
+  int64_t rows = blocksOf(p.queries, lists.queriesOfBlock),
+          columns = blocksOf(p.keys, lists.keysOfBlock);
+  std::vector<Visit> visits(p.batch * p.heads * rows * columns, Visit::hidden);
+  Visit *next = visits.data();
+  for (int64_t b = 0; b < p.batch; ++b)
+    for (int64_t h = 0; h < p.heads; ++h)
+      for (int64_t row = 0; row < rows; ++row, next += columns) {
+        mark(lists.partial, b, h, row, rows, columns, Visit::partial, next);
+        mark(lists.full, b, h, row, rows, columns, Visit::full, next);
+      }
+  return visits;
+}
+
+namespace {
+
+/// One row of a problem's pairs at a time.
+class SeenRows {
+public:
+  SeenRows(const Problem &problem, const Clauses &clauses, const Array &q,
+           const Array &k)
+      : p(problem), clauses(clauses), q(q), k(k),
+        group(problem.heads / problem.kvHeads) {
+    if (clauses.blocks)
+      visits = visitsOf(p, *clauses.blocks);
+  }
+
+  /// Calls `body` with the batch entry, head and query of each row.
+  template <typename Body> void forEach(Body body) const {
+    for (int64_t b = 0; b < p.batch; ++b)
+      for (int64_t h = 0; h < p.heads; ++h)
+        for (int64_t i = 0; i < p.queries; ++i)
+          body(b, h, i);
+  }
+
+  /// The keys that a row sees, their products and scores, and the row's LSE.
+  struct Row {
+    std::vector<int64_t> keys;
+    std::vector<double> products, scores;
+    double lse = kNothing;
+
+    double weight(size_t n) const {
+      return lse == kNothing ? 0 : std::exp(scores[n] - lse);
+    }
+  };
+
+  Row row(int64_t b, int64_t h, int64_t i) const {
+    Row row;
+    double largest = clauses.sinks ? clauses.sinks[h] : kNothing;
+    for (int64_t j = 0; j < p.keys; ++j) {
+      Pair pair = {b, h, i, j};
+      if (!isSeen(pair))
+        continue;
+      double z = product(pair);
+      double s = clauses.score ? clauses.score(z, pair) : z;
+      row.keys.push_back(j);
+      row.products.push_back(z);
+      row.scores.push_back(s);
+      largest = std::max(largest, s);
+    }
+    double sum = 0, reference = largest == kNothing ? 0 : largest;
+    if (clauses.sinks)
+      sum += std::exp(clauses.sinks[h] - reference);
+    for (double s : row.scores)
+      sum += std::exp(s - reference);
+    row.lse = sum == 0 ? kNothing : reference + std::log(sum);
+    return row;
+  }
+
+  int64_t kvHead(int64_t head) const { return head / group; }
+
+private:
+  bool isSeen(const Pair &pair) const {
+    bool isInBand = pair.key < p.prefix || (pair.key >= pair.query + p.first &&
+                                            pair.key <= pair.query + p.last);
+    if (!isInBand)
+      return false;
+    Visit visit = visitOf(pair);
+    if (visit == Visit::hidden)
+      return false;
+    return visit == Visit::full || !clauses.sees || clauses.sees(pair);
+  }
+
+  Visit visitOf(const Pair &pair) const {
+    if (!clauses.blocks)
+      return Visit::partial;
+    const BlockLists &lists = *clauses.blocks;
+    int64_t rows = blocksOf(p.queries, lists.queriesOfBlock),
+            columns = blocksOf(p.keys, lists.keysOfBlock);
+    int64_t line = (pair.batch * p.heads + pair.head) * rows +
+                   pair.query / lists.queriesOfBlock;
+    return visits[line * columns + pair.key / lists.keysOfBlock];
+  }
+
+  /// A scaled product, or what it counts as where f32 has no place for it.
+  double product(const Pair &pair) const {
+    double sum = 0;
+    for (int64_t c = 0; c < p.headDim; ++c)
+      sum += at(q, pair.batch, pair.head, pair.query, c) *
+             at(k, pair.batch, kvHead(pair.head), pair.key, c);
+    double most = std::numeric_limits<float>::max() * std::abs(p.scale);
+    double scaled = p.scale * sum;
+    if (scaled > most)
+      return most;
+    return scaled < -most ? kNothing : scaled;
+  }
+
+  const Problem &p;
+  const Clauses &clauses;
+  const Array &q, &k;
+  int64_t group;
+  std::vector<Visit> visits;
+};
+
+} // namespace
+
+double attn::oracle::attention(const Problem &p, const Clauses &clauses,
+                               const Array &q, const Array &k, const Array &v,
+                               double *o, double *lse) {
+  SeenRows rows(p, clauses, q, k);
+  double squares = 0;
+  int64_t number = 0;
+  rows.forEach([&](int64_t b, int64_t h, int64_t i) {
+    SeenRows::Row row = rows.row(b, h, i);
+    double *target = o + number * p.headDimV, own = 0;
+    std::fill_n(target, p.headDimV, 0.0);
+    for (size_t n = 0; n < row.keys.size(); ++n) {
+      double weight = row.weight(n);
+      for (int64_t c = 0; c < p.headDimV; ++c) {
+        double term = weight * at(v, b, rows.kvHead(h), row.keys[n], c);
+        target[c] += term;
+        own += term * term;
+      }
+    }
+    if (lse)
+      lse[number] = row.lse;
+    squares += std::isfinite(own) ? own : 0;
+    ++number;
+  });
+  return std::sqrt(squares);
+}
+
+namespace {
+
+/// The gradients of one row go where they belong.
+class Backward {
+public:
+  Backward(const Problem &problem, const Clauses &clauses, const Array &q,
+           const Array &k, const Array &v, const Array &dO, const float *dlse,
+           double *dq, double *dk, double *dv, double *dsinks)
+      : p(problem), clauses(clauses), rows(problem, clauses, q, k), q(q), k(k),
+        v(v), dO(dO), dlse(dlse), dq(dq), dk(dk), dv(dv), dsinks(dsinks) {}
+
+  GradientSizes run() {
+    std::fill_n(dq, p.batch * p.heads * p.queries * p.headDim, 0.0);
+    std::fill_n(dk, p.batch * p.kvHeads * p.keys * p.headDim, 0.0);
+    std::fill_n(dv, p.batch * p.kvHeads * p.keys * p.headDimV, 0.0);
+    if (dsinks)
+      std::fill_n(dsinks, p.heads, 0.0);
+    rows.forEach([&](int64_t b, int64_t h, int64_t i) { add(b, h, i); });
+    return {std::sqrt(squares.dq), std::sqrt(squares.dk),
+            std::sqrt(squares.dv)};
+  }
+
+private:
+  void add(int64_t b, int64_t h, int64_t i) {
+    SeenRows::Row row = rows.row(b, h, i);
+    if (row.lse == kNothing)
+      return;
+    int64_t line = (b * p.heads + h) * p.queries + i;
+    std::vector<double> slopes(row.keys.size());
+    double sum = 0, least = 0;
+    for (size_t n = 0; n < row.keys.size(); ++n) {
+      for (int64_t c = 0; c < p.headDimV; ++c)
+        slopes[n] +=
+            at(dO, b, h, i, c) * at(v, b, rows.kvHead(h), row.keys[n], c);
+      double term = row.weight(n) * slopes[n];
+      sum += term;
+      least += term * term;
+    }
+    double ofLse = dlse ? dlse[line] : 0;
+    if (dsinks)
+      dsinks[h] += std::exp(clauses.sinks[h] - row.lse) * (ofLse - sum);
+    for (size_t n = 0; n < row.keys.size(); ++n) {
+      Pair pair = {b, h, i, row.keys[n]};
+      double weight = row.weight(n);
+      double ofScore = weight * (slopes[n] - sum + ofLse);
+      double z = row.products[n];
+      double ofProduct =
+          clauses.pull ? clauses.pull(z, pair, ofScore) : ofScore;
+      double share = ofScore == 0 ? 0 : ofProduct / ofScore;
+      double size = share * weight *
+                    std::sqrt(slopes[n] * slopes[n] + least + ofLse * ofLse);
+      addPair(pair, weight, p.scale * ofProduct, p.scale * size);
+    }
+  }
+
+  void addPair(const Pair &pair, double weight, double slope, double size) {
+    int64_t kvHead = rows.kvHead(pair.head);
+    int64_t query = (pair.batch * p.heads + pair.head) * p.queries + pair.query;
+    int64_t key = (pair.batch * p.kvHeads + kvHead) * p.keys + pair.key;
+    double ofQuery = 0, ofKey = 0, ofOutput = 0;
+    for (int64_t c = 0; c < p.headDim; ++c) {
+      double x = at(q, pair.batch, pair.head, pair.query, c),
+             y = at(k, pair.batch, kvHead, pair.key, c);
+      dq[query * p.headDim + c] += slope * y;
+      dk[key * p.headDim + c] += slope * x;
+      ofQuery += x * x;
+      ofKey += y * y;
+    }
+    for (int64_t c = 0; c < p.headDimV; ++c) {
+      double gradient = at(dO, pair.batch, pair.head, pair.query, c);
+      dv[key * p.headDimV + c] += weight * gradient;
+      ofOutput += gradient * gradient;
+    }
+    addIfFinite(squares.dq, size * size * ofKey);
+    addIfFinite(squares.dk, size * size * ofQuery);
+    addIfFinite(squares.dv, weight * weight * ofOutput);
+  }
+
+  static void addIfFinite(double &sum, double square) {
+    if (std::isfinite(square))
+      sum += square;
+  }
+
+  const Problem &p;
+  const Clauses &clauses;
+  SeenRows rows;
+  const Array &q, &k, &v, &dO;
+  const float *dlse;
+  double *dq, *dk, *dv, *dsinks;
+  GradientSizes squares = {0, 0, 0};
+};
+
+} // namespace
+
+GradientSizes attn::oracle::gradients(const Problem &problem,
+                                      const Clauses &clauses, const Array &q,
+                                      const Array &k, const Array &v,
+                                      const Array &dO, const float *dlse,
+                                      double *dq, double *dk, double *dv,
+                                      double *dsinks) {
+  return Backward(problem, clauses, q, k, v, dO, dlse, dq, dk, dv, dsinks)
+      .run();
+}
