@@ -1,11 +1,9 @@
 //===- Pictures.cpp - attn-plan's pictures --------------------------------===//
 
 #include "Pictures.h"
+#include "Format.h"
 
 #include "attn/Report/Pictures.h"
-#include "attn/Report/Report.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace attn;
 namespace cl = llvm::cl;
@@ -24,23 +22,6 @@ bool PictureOptions::any() const {
   return diagram.getNumOccurrences() + timeline.getNumOccurrences() > 0;
 }
 
-/// The file is there as a whole or as it was before.
-static std::optional<std::string> write(llvm::StringRef file,
-                                        llvm::StringRef picture) {
-  if (file.empty()) {
-    llvm::outs() << picture;
-    return std::nullopt;
-  }
-  llvm::Error error = llvm::writeToOutput(file, [&](llvm::raw_ostream &out) {
-    out << picture;
-    return llvm::Error::success();
-  });
-  if (!error)
-    return std::nullopt;
-  return "expects a file that can be written, but got '" + file.str() +
-         "': " + llvm::toString(std::move(error));
-}
-
 std::optional<std::string> attn::drawPictures(const PictureOptions &options,
                                               const PlanReport &report) {
   const Plan *plan = chosen(report);
@@ -50,7 +31,10 @@ std::optional<std::string> attn::drawPictures(const PictureOptions &options,
       {options.diagram, diagramSvg}, {options.timeline, timelineSvg}};
   for (auto [file, draw] : all)
     if (file.getNumOccurrences())
-      if (auto sentence = write(file.getValue(), draw(report, *plan)))
+      if (auto sentence = writeAnswer(
+              file.getValue(), [&, draw = draw](llvm::raw_ostream &out) {
+                out << draw(report, *plan);
+              }))
         return sentence;
   return std::nullopt;
 }
