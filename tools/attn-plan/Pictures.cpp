@@ -3,7 +3,9 @@
 #include "Pictures.h"
 #include "Format.h"
 
+#include "attn/Report/Page.h"
 #include "attn/Report/Pictures.h"
+#include <functional>
 
 using namespace attn;
 namespace cl = llvm::cl;
@@ -16,25 +18,35 @@ PictureOptions::PictureOptions(cl::OptionCategory &category)
       timeline("timeline", cl::ValueOptional, cl::value_desc("file.svg"),
                cl::desc("Draw the first steps of a tile, unit by unit, by the "
                         "model (without a file: to the standard output)"),
-               cl::cat(category)) {}
+               cl::cat(category)),
+      report("report", cl::ValueOptional, cl::value_desc("file.html"),
+             cl::desc("Write all that is known of the choice as one page of "
+                      "HTML (without a file: to the standard output)"),
+             cl::cat(category)) {}
 
 bool PictureOptions::any() const {
-  return diagram.getNumOccurrences() + timeline.getNumOccurrences() > 0;
+  return diagram.getNumOccurrences() + timeline.getNumOccurrences() +
+             report.getNumOccurrences() >
+         0;
 }
 
 std::optional<std::string> attn::drawPictures(const PictureOptions &options,
+                                              const Packing &packing,
                                               const PlanReport &report) {
   const Plan *plan = chosen(report);
   if (!plan)
     return std::nullopt; // the caller says what would fit
-  std::pair<const cl::opt<std::string> &, decltype(&diagramSvg)> all[] = {
-      {options.diagram, diagramSvg}, {options.timeline, timelineSvg}};
-  for (auto [file, draw] : all)
+  using Print = std::function<void(llvm::raw_ostream &)>;
+  std::pair<const cl::opt<std::string> &, Print> all[] = {
+      {options.diagram,
+       [&](llvm::raw_ostream &out) { out << diagramSvg(report, *plan); }},
+      {options.timeline,
+       [&](llvm::raw_ostream &out) { out << timelineSvg(report, *plan); }},
+      {options.report,
+       [&](llvm::raw_ostream &out) { renderPage(out, packing, report); }}};
+  for (const auto &[file, print] : all)
     if (file.getNumOccurrences())
-      if (auto sentence = writeAnswer(
-              file.getValue(), [&, draw = draw](llvm::raw_ostream &out) {
-                out << draw(report, *plan);
-              }))
+      if (auto sentence = writeAnswer(file.getValue(), print))
         return sentence;
   return std::nullopt;
 }

@@ -380,7 +380,7 @@ static int runOne(const Options &options, Format format, Problem problem,
   bool fits = !report.plans.empty();
   int status = 0;
   if (options.pictures.any()) {
-    if (auto sentence = drawPictures(options.pictures, report))
+    if (auto sentence = drawPictures(options.pictures, packed, report))
       status = fail(*sentence);
   } else if (fits || options.format.output.empty()) {
     status = answer(options, [&](llvm::raw_ostream &out) {
