@@ -1,5 +1,6 @@
 //===- Explain.cpp - What was chosen, and why -----------------------------===//
 
+#include "Reasons.h"
 #include "attn/Report/Report.h"
 #include "attn/Schedule/Advice.h"
 #include "attn/Schedule/Limits.h"
@@ -8,7 +9,6 @@
 #include "attn/Schedule/Time.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include <map>
 
 using namespace attn;
 using llvm::format;
@@ -146,52 +146,18 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
   explainTime(out, plan);
 }
 
-/// The next best plan, the best of every other schedule, and any faster plan
-/// that is not chosen.
 static void explainRivals(llvm::raw_ostream &out, const PlanReport &report,
                           const Plan &winner) {
-  std::vector<std::string> seen = {};
-  bool hasRunnerUp = false;
-  for (const Plan &plan : report.plans) {
-    if (&plan == &winner)
-      continue;
-    bool isFaster = plan.seconds < winner.seconds;
-    bool isNext = !isFaster && !hasRunnerUp;
-    bool isNew = plan.schedule != winner.schedule &&
-                 !llvm::is_contained(seen, plan.schedule);
-    if (isNew)
-      seen.push_back(plan.schedule);
-    if (!isNext && !isNew)
-      continue;
-    hasRunnerUp |= isNext;
-    out << (isNext ? "runner-up " : "rival     ") << plan.schedule << ": "
-        << plan.tiles.str() << "\n  ";
-    if (isFaster)
-      out << "would take " << secondsText(plan.seconds)
-          << ", but has no kernel yet\n";
-    else
-      out << whyLost(plan, winner) << '\n';
-  }
+  for (const Rival &rival : rivalsOf(report, winner))
+    out << (rival.isRunnerUp ? "runner-up " : "rival     ")
+        << rival.plan->schedule << ": " << rival.plan->tiles.str() << "\n  "
+        << rival.why << '\n';
 }
 
 /// Reasons that differ only in their numbers are told once, with an example.
 static void explainRefused(llvm::raw_ostream &out, const PlanReport &report) {
-  struct Group {
-    const Refused *example;
-    size_t count = 0;
-  };
-  std::map<std::string, Group> groups;
-  for (const Refused &refused : report.refused) {
-    std::string key = refused.schedule + ' ';
-    for (char c : refused.reason)
-      if (!llvm::isDigit(c))
-        key += c;
-    Group &group = groups[key];
-    if (group.count++ == 0)
-      group.example = &refused;
-  }
   out << "refused   " << report.refused.size() << '\n';
-  for (auto &[key, group] : groups) {
+  for (const RefusedGroup &group : groupsOfRefused(report)) {
     const Refused &example = *group.example;
     out << "  " << group.count << " x " << example.schedule;
     if (!example.tiles.empty())

@@ -2,6 +2,7 @@
 
 #include "llvm/Support/JSON.h"
 #include "attn/Report/Survey.h"
+#include "attn/Report/Sweep.h"
 #include "attn/Schedule/Time.h"
 
 using namespace attn;
@@ -219,6 +220,56 @@ void attn::renderSurveyJson(llvm::raw_ostream &out,
     json.attributeArray("cells", [&] {
       for (const SurveyCell &cell : cells)
         write(json, cell);
+    });
+  });
+  out << '\n';
+}
+
+//===----------------------------------------------------------------------===//
+// Sweeps
+//===----------------------------------------------------------------------===//
+
+static void write(OStream &json, const SweepPoint &point) {
+  json.object([&] {
+    json.attribute("value", point.value);
+    if (!point.hasPlan()) {
+      json.attribute("reason", point.whyNot);
+      return;
+    }
+    json.attribute("regime", llvm::StringRef(name(point.regime)));
+    write(json, "lower_bounds", point.lowerBounds);
+    json.attributeArray("plans", [&] {
+      for (const Plan &plan : point.plans)
+        write(json, plan);
+    });
+  });
+}
+
+static void write(OStream &json, const Sweep &sweep) {
+  json.object([&] {
+    json.attribute("field", sweep.field);
+    write(json, sweep.problem());
+    json.attributeBegin("machine");
+    write(json, sweep.machine());
+    json.attributeEnd();
+    auto takeover = sweep.takeover();
+    json.attribute("takeover",
+                   takeover ? llvm::json::Value(*takeover) : nullptr);
+    json.attributeArray("points", [&] {
+      for (const SweepPoint &point : sweep.points)
+        write(json, point);
+    });
+  });
+}
+
+void attn::renderSweepsJson(llvm::raw_ostream &out,
+                            const std::vector<Sweep> &sweeps) {
+  OStream json(out, /*IndentSize=*/2);
+  json.object([&] {
+    json.attribute("schema_version", kJsonVersion);
+    json.attributeArray("sweeps", [&] {
+      for (const Sweep &sweep : sweeps)
+        write(json, sweep);
     });
   });
   out << '\n';

@@ -9,8 +9,7 @@
 
 using namespace attn;
 
-/// Why there is no plan, in one sentence.
-static std::string whyNoPlan(const PlanReport &report) {
+std::string attn::whyNothingFits(const PlanReport &report) {
   if (const Refused *nearest = nearestFit(report))
     return nearest->schedule + " " + nearest->reason;
   if (!report.refused.empty())
@@ -37,7 +36,7 @@ SurveyCell attn::surveyCell(const Problem &problem, const Machine &machine) {
     cell.plan = *plan;
     cell.gains = gains(report);
   } else {
-    cell.whyNot = whyNoPlan(report);
+    cell.whyNot = whyNothingFits(report);
   }
   return cell;
 }

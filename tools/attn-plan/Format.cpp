@@ -2,6 +2,7 @@
 
 #include "Format.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
@@ -19,8 +20,12 @@ static bool hasColors(const llvm::raw_ostream &out) {
 
 FormatOptions::FormatOptions(cl::OptionCategory &category)
     : format("format", cl::value_desc("format"),
-             cl::desc("table (default), wide, markdown or json"),
+             cl::desc("table (default), wide, markdown, json, or of several "
+                      "plans svg"),
              cl::init("table"), cl::cat(category)),
+      output("output", cl::value_desc("file"),
+             cl::desc("Write to a file instead of the standard output"),
+             cl::cat(category)),
       json("json", cl::desc("Same as --format json: everything"),
            cl::cat(category)),
       explain("explain", cl::desc("Say what was chosen and why"),
@@ -35,7 +40,8 @@ TableForm attn::tableForm(Format format) {
 }
 
 bool FormatOptions::isGiven() const {
-  return format.getNumOccurrences() || json || explain;
+  return format.getNumOccurrences() || output.getNumOccurrences() || json ||
+         explain;
 }
 
 std::optional<Format> FormatOptions::read(std::string &error) const {
@@ -44,13 +50,15 @@ std::optional<Format> FormatOptions::read(std::string &error) const {
                    .Case("wide", Format::wide)
                    .Case("markdown", Format::markdown)
                    .Case("json", Format::json)
+                   .Case("svg", Format::svg)
                    .Default(std::nullopt);
   auto fails = [&](const char *expected, const std::string &got) {
     error = std::string("expects ") + expected + ", but got " + got;
     return std::nullopt;
   };
   if (!known)
-    return fails("--format table, wide, markdown or json", "'" + format + "'");
+    return fails("--format table, wide, markdown, json or svg",
+                 "'" + format + "'");
   if (json && explain)
     return fails("--json or --explain", "both");
   if (format.getNumOccurrences() && explain)
@@ -58,4 +66,21 @@ std::optional<Format> FormatOptions::read(std::string &error) const {
   if (format.getNumOccurrences() && json && known != Format::json)
     return fails("--format or --json", "both");
   return json ? Format::json : explain ? Format::explain : known;
+}
+
+std::optional<std::string>
+attn::writeAnswer(const std::string &file,
+                  llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  if (file.empty()) {
+    print(llvm::outs());
+    return std::nullopt;
+  }
+  llvm::Error error = llvm::writeToOutput(file, [&](llvm::raw_ostream &out) {
+    print(out);
+    return llvm::Error::success();
+  });
+  if (!error)
+    return std::nullopt;
+  return "expects a file that can be written, but got '" + file +
+         "': " + llvm::toString(std::move(error));
 }

@@ -9,13 +9,14 @@
 #define ATTN_TOOLS_PLAN_FORMAT_H
 
 #include "attn/Report/Report.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include <optional>
 #include <string>
 
 namespace attn {
 
-enum class Format { table, wide, markdown, json, explain };
+enum class Format { table, wide, markdown, json, svg, explain };
 
 /// The table of a format that has one.
 TableForm tableForm(Format format);
@@ -24,7 +25,7 @@ TableForm tableForm(Format format);
 struct FormatOptions {
   explicit FormatOptions(llvm::cl::OptionCategory &category);
 
-  llvm::cl::opt<std::string> format;
+  llvm::cl::opt<std::string> format, output;
   llvm::cl::opt<bool> json, explain;
 
   /// Whether one is named.
@@ -34,6 +35,13 @@ struct FormatOptions {
   /// things at once.
   std::optional<Format> read(std::string &error) const;
 };
+
+/// Writes an answer to that file, or to the standard output if it has no name.
+/// The file is there as a whole or as it was before; a sentence if it cannot be
+/// written.
+std::optional<std::string>
+writeAnswer(const std::string &file,
+            llvm::function_ref<void(llvm::raw_ostream &)> print);
 
 } // namespace attn
 

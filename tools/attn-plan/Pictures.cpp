@@ -1,11 +1,11 @@
 //===- Pictures.cpp - attn-plan's pictures --------------------------------===//
 
 #include "Pictures.h"
+#include "Format.h"
 
+#include "attn/Report/Page.h"
 #include "attn/Report/Pictures.h"
-#include "attn/Report/Report.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/raw_ostream.h"
+#include <functional>
 
 using namespace attn;
 namespace cl = llvm::cl;
@@ -18,39 +18,35 @@ PictureOptions::PictureOptions(cl::OptionCategory &category)
       timeline("timeline", cl::ValueOptional, cl::value_desc("file.svg"),
                cl::desc("Draw the first steps of a tile, unit by unit, by the "
                         "model (without a file: to the standard output)"),
-               cl::cat(category)) {}
+               cl::cat(category)),
+      report("report", cl::ValueOptional, cl::value_desc("file.html"),
+             cl::desc("Write all that is known of the choice as one page of "
+                      "HTML (without a file: to the standard output)"),
+             cl::cat(category)) {}
 
 bool PictureOptions::any() const {
-  return diagram.getNumOccurrences() + timeline.getNumOccurrences() > 0;
-}
-
-/// The file is there as a whole or as it was before.
-static std::optional<std::string> write(llvm::StringRef file,
-                                        llvm::StringRef picture) {
-  if (file.empty()) {
-    llvm::outs() << picture;
-    return std::nullopt;
-  }
-  llvm::Error error = llvm::writeToOutput(file, [&](llvm::raw_ostream &out) {
-    out << picture;
-    return llvm::Error::success();
-  });
-  if (!error)
-    return std::nullopt;
-  return "expects a file that can be written, but got '" + file.str() +
-         "': " + llvm::toString(std::move(error));
+  return diagram.getNumOccurrences() + timeline.getNumOccurrences() +
+             report.getNumOccurrences() >
+         0;
 }
 
 std::optional<std::string> attn::drawPictures(const PictureOptions &options,
+                                              const Packing &packing,
                                               const PlanReport &report) {
   const Plan *plan = chosen(report);
   if (!plan)
     return std::nullopt; // the caller says what would fit
-  std::pair<const cl::opt<std::string> &, decltype(&diagramSvg)> all[] = {
-      {options.diagram, diagramSvg}, {options.timeline, timelineSvg}};
-  for (auto [file, draw] : all)
+  using Print = std::function<void(llvm::raw_ostream &)>;
+  std::pair<const cl::opt<std::string> &, Print> all[] = {
+      {options.diagram,
+       [&](llvm::raw_ostream &out) { out << diagramSvg(report, *plan); }},
+      {options.timeline,
+       [&](llvm::raw_ostream &out) { out << timelineSvg(report, *plan); }},
+      {options.report,
+       [&](llvm::raw_ostream &out) { renderPage(out, packing, report); }}};
+  for (const auto &[file, print] : all)
     if (file.getNumOccurrences())
-      if (auto sentence = write(file.getValue(), draw(report, *plan)))
+      if (auto sentence = writeAnswer(file.getValue(), print))
         return sentence;
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #ifndef ATTN_TOOLS_PICTURES_H
 #define ATTN_TOOLS_PICTURES_H
 
+#include "attn/Schedule/Packing.h"
 #include "attn/Schedule/Plan.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -11,11 +12,11 @@
 
 namespace attn {
 
-/// The options that ask for a picture.
+/// The options that ask for a picture, or for a page with all of them.
 struct PictureOptions {
   explicit PictureOptions(llvm::cl::OptionCategory &category);
 
-  llvm::cl::opt<std::string> diagram, timeline;
+  llvm::cl::opt<std::string> diagram, timeline, report;
 
   /// Whether there is one to draw.
   bool any() const;
@@ -24,6 +25,7 @@ struct PictureOptions {
 /// Draws the chosen plan of a report to the files that options name, or to the
 /// standard output; a sentence if that is not possible.
 std::optional<std::string> drawPictures(const PictureOptions &options,
+                                        const Packing &packing,
                                         const PlanReport &report);
 
 } // namespace attn

@@ -8,11 +8,12 @@
 
 #include "../commands/Commands.h"
 #include "Format.h"
-#include "Lists.h"
 #include "Pictures.h"
+#include "Sweep.h"
 
 #include "attn/Report/Report.h"
 #include "attn/Report/Survey.h"
+#include "attn/Report/Sweep.h"
 #include "attn/Report/Tool.h"
 #include "attn/Schedule/Advice.h"
 #include "llvm/ADT/StringExtras.h"
@@ -100,6 +101,11 @@ struct Options {
                "chosen; may be repeated"),
       cl::cat(category)};
   FormatOptions format{category};
+  cl::opt<std::string> sweep{
+      "sweep", cl::value_desc("field=first..last"),
+      cl::desc("Price every schedule at all values of a size, or of a fact of "
+               "the machine"),
+      cl::cat(category)};
   cl::opt<bool> machines{"machines", cl::desc("List the machines"),
                          cl::cat(category)};
   PictureOptions pictures{category};
@@ -133,7 +139,8 @@ static int readDirection(const Options &options, Problem &problem) {
 
 /// All of a problem but its type and its sizes.
 static int readProblem(const Options &options,
-                       const std::vector<DataType> &types, Problem &problem) {
+                       const std::vector<DataType> &types,
+                       llvm::StringRef sweptField, Problem &problem) {
   if (int status = readDirection(options, problem))
     return status;
   if (options.precision.getNumOccurrences()) {
@@ -154,9 +161,12 @@ static int readProblem(const Options &options,
   if (options.causal && options.mask.getNumOccurrences() &&
       options.mask != "causal")
     return fail("expects --causal or --mask, but got both");
-  if (!options.queries.getNumOccurrences())
+  auto isLeftOut = [&](const cl::opt<int64_t> &size) {
+    return !size.getNumOccurrences() && size.ArgStr != sweptField;
+  };
+  if (isLeftOut(options.queries))
     return fail("expects --queries, the number of rows of Q, but got none");
-  if (!options.headDim.getNumOccurrences())
+  if (isLeftOut(options.headDim))
     return fail("expects --head-dim, the columns of Q and K, but got none");
 
   problem.mask = options.causal ? Mask{MaskKind::causal} : *parsedMask;
@@ -165,19 +175,30 @@ static int readProblem(const Options &options,
   return 0;
 }
 
-/// Sets the sizes: those that are given, and those that follow from them.
-static void setSizes(const Options &options, Problem &problem) {
-  auto size = [](const cl::opt<int64_t> &option, int64_t otherwise) {
+/// The options that are sizes of a problem.
+static std::vector<const cl::opt<int64_t> *> sizes(const Options &options) {
+  return {&options.batch,    &options.heads,    &options.kvHeads,
+          &options.queries,  &options.keys,     &options.headDim,
+          &options.headDimV, &options.alignment};
+}
+
+/// Sets the sizes: the swept one, those that are given, and those that follow
+/// from them.
+static void setSizes(const Options &options, Problem &problem,
+                     llvm::StringRef sweptField = "", int64_t swept = 0) {
+  auto size = [&](const cl::opt<int64_t> &option, int64_t otherwise) {
+    if (option.ArgStr == sweptField)
+      return swept;
     return option.getNumOccurrences() ? option.getValue() : otherwise;
   };
-  problem.batch = options.batch;
-  problem.heads = options.heads;
+  problem.batch = size(options.batch, options.batch);
+  problem.heads = size(options.heads, options.heads);
   problem.kvHeads = size(options.kvHeads, problem.heads);
-  problem.queries = options.queries;
+  problem.queries = size(options.queries, options.queries);
   problem.keys = size(options.keys, problem.queries);
-  problem.headDim = options.headDim;
+  problem.headDim = size(options.headDim, options.headDim);
   problem.headDimV = size(options.headDimV, problem.headDim);
-  problem.alignment = options.alignment;
+  problem.alignment = size(options.alignment, options.alignment);
 }
 
 /// Prices the given tiles.  Alone they must be possible; of several those that
@@ -241,35 +262,35 @@ static std::string whatWouldFit(const PlanReport &report) {
          " with " + std::to_string(smallest->smemBytesPerBlock);
 }
 
-static void print(Format format, const Packing &packed,
-                  const PlanReport &report) {
-  if (format == Format::json)
-    renderJson(llvm::outs(), packed, report);
-  else if (format == Format::explain)
-    renderExplanation(llvm::outs(), packed, report);
-  else
-    renderTable(llvm::outs(), packed, report, tableForm(format));
+/// Writes what a function prints; the exit status.
+static int answer(const Options &options,
+                  llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  auto sentence = writeAnswer(options.format.output, print);
+  return sentence ? fail(*sentence) : 0;
 }
 
-static void print(Format format, const std::vector<SurveyCell> &cells) {
-  if (format == Format::json)
-    renderSurveyJson(llvm::outs(), cells);
-  else
-    renderSurvey(llvm::outs(), cells, tableForm(format));
+/// What several machines, types or sizes do not have: one plan to explain, or
+/// to overrule.
+static int checkSeveral(const Options &options, Format format) {
+  const char *what = options.pictures.any()      ? "a picture of a schedule"
+                     : format == Format::explain ? "--explain"
+                     : options.schedule.getNumOccurrences() ||
+                             options.tiles.getNumOccurrences()
+                         ? "--schedule"
+                         : nullptr;
+  return what ? fail(llvm::Twine("expects one machine, one type and no sweep "
+                                 "with ") +
+                     what + ", but got several plans")
+              : 0;
 }
 
 /// Every machine and every type.
 static int runSurvey(const Options &options, Format format, Problem problem,
                      const std::vector<Machine> &machines,
                      const std::vector<DataType> &types) {
-  if (format == Format::explain)
-    return fail("expects one machine and one type with --explain, but got " +
-                llvm::Twine(machines.size()) + " and " +
-                llvm::Twine(types.size()));
-  if (options.schedule.getNumOccurrences() || options.tiles.getNumOccurrences())
-    return fail("expects one machine and one type with --schedule, but got " +
-                llvm::Twine(machines.size()) + " and " +
-                llvm::Twine(types.size()));
+  if (int status = checkSeveral(options, format))
+    return status;
+  setSizes(options, problem);
   std::vector<SurveyCell> cells;
   for (const Machine &machine : machines)
     for (DataType type : types) {
@@ -279,28 +300,103 @@ static int runSurvey(const Options &options, Format format, Problem problem,
   if (llvm::none_of(cells, [](const SurveyCell &one) { return one.hasPlan(); }))
     return fail("no plan fits any of the machines",
                 cells.front().machine.name + ": " + cells.front().whyNot);
-  print(format, cells);
-  return 0;
+  return answer(options, [&](llvm::raw_ostream &out) {
+    if (format == Format::json)
+      renderSurveyJson(out, cells);
+    else
+      renderSurvey(out, cells, tableForm(format));
+  });
+}
+
+static SweepPoint pointOf(const Options &options, const Swept &swept,
+                          int64_t value, Problem problem, Machine machine) {
+  setSizes(options, problem, swept.field, value);
+  if (swept.isOfMachine())
+    if (auto sentence = overrideField(machine, swept.field, double(value))) {
+      SweepPoint point;
+      point.value = value, point.problem = problem, point.machine = machine;
+      point.whyNot = *sentence;
+      return point;
+    }
+  return sweepPoint(value, problem, machine);
+}
+
+/// Every value of a size, for every machine and every type.
+static int runSweep(const Options &options, Format format, const Swept &swept,
+                    Problem problem, const std::vector<Machine> &machines,
+                    const std::vector<DataType> &types) {
+  if (int status = checkSeveral(options, format))
+    return status;
+  std::vector<Sweep> sweeps;
+  bool fits = false;
+  for (const Machine &machine : machines)
+    for (DataType type : types) {
+      problem.dtype = type;
+      Sweep &sweep = sweeps.emplace_back();
+      sweep.field = swept.field;
+      for (int64_t value : swept.values) {
+        sweep.points.push_back(
+            pointOf(options, swept, value, problem, machine));
+        fits |= sweep.points.back().hasPlan();
+      }
+    }
+  const SweepPoint &first = sweeps.front().points.front();
+  if (!fits)
+    return fail("no plan fits at any value of " + swept.field,
+                std::to_string(first.value) + ": " + first.whyNot);
+  return answer(options, [&](llvm::raw_ostream &out) {
+    if (format == Format::json)
+      renderSweepsJson(out, sweeps);
+    else if (format == Format::svg)
+      out << sweepsSvg(sweeps);
+    else
+      renderSweeps(out, sweeps, tableForm(format));
+  });
+}
+
+static void print(llvm::raw_ostream &out, Format format, const Packing &packed,
+                  const PlanReport &report) {
+  if (format == Format::json)
+    renderJson(out, packed, report);
+  else if (format == Format::explain)
+    renderExplanation(out, packed, report);
+  else
+    renderTable(out, packed, report, tableForm(format));
 }
 
 /// One machine and one type.
-static int runOne(const Options &options, Format format, const Problem &problem,
+static int runOne(const Options &options, Format format, Problem problem,
                   const Machine &machine) {
+  setSizes(options, problem);
   if (auto sentence = check(problem))
     return fail(*sentence);
+  if (format == Format::svg)
+    return fail("expects --sweep, or several machines or types, with --format "
+                "svg, but got one plan");
   Packing packed = packing(problem);
   PlanReport report = plans(packed.problem, machine);
   if (int status = narrow(options, report))
     return status;
-  if (!options.pictures.any()) {
-    print(format, packed, report);
-  } else if (auto sentence = drawPictures(options.pictures, report)) {
-    return fail(*sentence);
+  bool fits = !report.plans.empty();
+  int status = 0;
+  if (options.pictures.any()) {
+    if (auto sentence = drawPictures(options.pictures, packed, report))
+      status = fail(*sentence);
+  } else if (fits || options.format.output.empty()) {
+    status = answer(options, [&](llvm::raw_ostream &out) {
+      print(out, format, packed, report);
+    });
   }
-  if (!report.plans.empty())
-    return 0;
+  if (status || fits)
+    return status;
   llvm::outs().flush();
   return fail("no plan fits " + machine.name, whatWouldFit(report));
+}
+
+static int runMachines(const Options &options, Format format) {
+  return answer(options, [&](llvm::raw_ostream &out) {
+    format == Format::json ? renderMachinesJson(out) : renderMachines(out);
+  });
 }
 
 /// The exit status.
@@ -309,32 +405,32 @@ static int run(const Options &options) {
   std::optional<Format> format = options.format.read(error);
   if (!format)
     return fail(error);
-  if (options.machines) {
-    *format == Format::json ? renderMachinesJson(llvm::outs())
-                            : renderMachines(llvm::outs());
-    return 0;
-  }
+  if (options.machines)
+    return runMachines(options, *format);
   std::vector<Machine> machines;
   std::vector<DataType> types;
+  Swept swept;
+  std::vector<llvm::StringRef> fields;
+  for (const cl::opt<int64_t> *size : sizes(options))
+    fields.push_back(size->ArgStr);
+  auto complaint = readMachines(options.machine, options.overrides, machines);
+  if (!complaint)
+    complaint = readTypes(options.dtype, types);
+  if (!complaint && options.sweep.getNumOccurrences())
+    complaint = readSweep(options.sweep.getValue(), fields, swept);
+  if (complaint)
+    return fail(complaint->sentence, complaint->note);
   Problem problem;
-  if (auto complaint =
-          readMachines(options.machine, options.overrides, machines))
-    return fail(complaint->sentence, complaint->note);
-  if (auto complaint = readTypes(options.dtype, types))
-    return fail(complaint->sentence, complaint->note);
-  if (int status = readProblem(options, types, problem))
+  if (int status = readProblem(options, types, swept.field, problem))
     return status;
-  setSizes(options, problem);
   if (options.pictures.any() && options.format.isGiven())
     return fail("expects a picture, a format or --explain, but got several");
-  if (options.pictures.any() && machines.size() * types.size() > 1)
-    return fail("expects one machine and one type for a picture, but got " +
-                llvm::Twine(machines.size()) + " and " +
-                llvm::Twine(types.size()));
-  if (machines.size() * types.size() > 1)
-    return runSurvey(options, *format, problem, machines, types);
   problem.dtype = types.front();
-  return runOne(options, *format, problem, machines.front());
+  if (!swept.values.empty())
+    return runSweep(options, *format, swept, problem, machines, types);
+  return machines.size() * types.size() > 1
+             ? runSurvey(options, *format, problem, machines, types)
+             : runOne(options, *format, problem, machines.front());
 }
 
 int attn::planMain(int argc, char **argv) {

@@ -7,18 +7,19 @@
     crossover.py --render FOLDER      the figure again, anywhere; a file of
                                       results with --to FOLDER, too
 
-For every head dimension, attn-plan prices every schedule; of each the fastest
-plan counts, of those with a kernel if there is one.  A row of panels per size
-of shared memory, in KiB: bytes between L2 and the multiprocessors, the lower
-bound as a line, and time.  The vertical lines are the theory's crossover, d =
-sqrt(M), and the predicted one.  Writes crossover.json with every number
-and crossover.svg.
+attn-plan --sweep prices every schedule for every head dimension; of each the
+fastest plan counts, of those with a kernel if there is one.  A row of panels
+per size of shared memory, in KiB: bytes between L2 and the multiprocessors, the
+lower bound as a line, and time.  The vertical lines are the theory's crossover,
+d = sqrt(M), and the predicted one.  Writes crossover.json with every number and
+crossover.svg.
 
-What was measured is drawn as points.  `--measure` launches every kernel of the
-sweep once under ncu, for bytes between L2 and the multiprocessors, compares
-some of its rows with fp32, and times it: the schedules of a head dimension take
-turns on all machines, and the median counts.  It needs PyTorch, the attn
-package and ncu, which --no-counters does without.
+What was measured is drawn as points; without it, attn-plan --sweep --format svg
+draws the same.  `--measure` launches every kernel of the sweep once under ncu,
+for bytes between L2 and the multiprocessors, compares some of its rows with
+fp32, and times it: the schedules of a head dimension take turns on all
+machines, and the median counts.  It needs PyTorch, the attn package and ncu,
+which --no-counters does without.
 
 attn-plan is for the first form only; figures need matplotlib.
 """
@@ -41,82 +42,53 @@ COLOURS = {
     "flash": "#0072B2", "cluster": "#56B4E9", "streamed_query": "#009E73",
     "column_split": "#D55E00", "output_spill": "#CC79A7",
     "score_spill": "#E69F00"}
-LARGE_CACHE = ("flash", "cluster", "streamed_query")
 
 Sweep = dict[str, Any]
 Document = dict[str, Any]
 
 
-def ask(options: argparse.Namespace, head_dim: int,
-        shared_memory: int | None) -> dict[str, Any]:
-    """attn-plan's answer; no plans where nothing fits."""
-    command = [options.attn_plan, "--json", "--machine", options.machine,
-               "--dtype", options.dtype, "--heads", str(options.heads),
-               "--queries", str(options.rows), "--head-dim", str(head_dim),
-               "--lse"]
+def ask(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """attn-plan's sweeps: one for each size of shared memory, and the
+    machine's own last."""
+    machines = [f"{options.machine}, smem_bytes_per_block={1024 * size}"
+                for size in options.shared_memory] + [options.machine]
+    command = [options.attn_plan, "--format", "json", "--machine",
+               ", ".join(machines), "--dtype", options.dtype, "--heads",
+               str(options.heads), "--queries", str(options.rows), "--lse",
+               "--sweep", "head-dim=" + ",".join(map(str, options.head_dims))]
     command += ["--causal"] * options.causal
-    if shared_memory:
-        command += ["--set", f"smem_bytes_per_block={shared_memory}"]
     done = subprocess.run(command, capture_output=True, text=True)
-    if not done.stdout:
+    if done.returncode:
         sys.exit(f"error: {' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
-
-
-def fastest(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The first plan of every schedule, with a kernel if there is one; plans
-    come best first.
-
-    >>> fastest({"plans": [{"schedule": "flash", "kernel": "", "n": 1},
-    ...                    {"schedule": "flash", "kernel": "f", "n": 2}]})
-    {'flash': {'schedule': 'flash', 'kernel': 'f', 'n': 2}}
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for plan in sorted(report["plans"], key=lambda plan: not plan["kernel"]):
-        found.setdefault(plan["schedule"], plan)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["sweeps"]
     return found
 
 
-def sweep(options: argparse.Namespace, shared_memory: int | None) -> Sweep:
-    """Every head dimension on one machine."""
-    points, bytes_per_block = [], 0
-    for head_dim in options.head_dims:
-        report = ask(options, head_dim, shared_memory)
-        bytes_per_block = report["machine"]["smem_bytes_per_block"]
-        points.append({
-            "head_dim": head_dim, "regime": report["regime"],
-            "lower_bounds": report["lower_bounds"],
-            "schedules": {name: {key: plan[key] for key in
-                                 ("tiles", "kernel", "bytes", "seconds")}
-                          for name, plan in fastest(report).items()}})
-    element = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3": 1}[options.dtype]
-    return {"shared_memory": bytes_per_block,
-            "theory": math.sqrt(bytes_per_block / element),
-            "predicted": crossover(points), "points": points}
+def read(found: dict[str, Any], element_bytes: int) -> Sweep:
+    """What is drawn and measured of a sweep.
 
-
-def crossover(points: Sequence[dict[str, Any]]) -> int | None:
-    """The least head dimension from which on the fastest schedule is one for
-    small caches, wherever anything fits.
-
-    >>> flash = {"flash": {"seconds": 1}, "score_spill": {"seconds": 2}}
-    >>> spill = {"flash": {"seconds": 2}, "score_spill": {"seconds": 1}}
-    >>> crossover([{"head_dim": d, "schedules": s} for d, s in
-    ...            ((64, flash), (128, spill), (256, flash), (512, spill),
-    ...             (1024, spill), (2048, {}))])
-    512
+    >>> plan = {"schedule": "flash", "tiles": {}, "kernel": "", "bytes": {},
+    ...         "seconds": 1, "flops": 2}
+    >>> one = read({"machine": {"smem_bytes_per_block": 32768},
+    ...             "takeover": None, "points": [
+    ...     {"value": 64, "regime": "large_cache", "lower_bounds": {},
+    ...      "plans": [plan]}, {"value": 128, "reason": "none fits"}]}, 2)
+    >>> one["theory"], [point["head_dim"] for point in one["points"]]
+    (128.0, [64])
+    >>> sorted(one["points"][0]["schedules"]["flash"])
+    ['bytes', 'kernel', 'seconds', 'tiles']
     """
-    found = None
-    for point in points:
-        if not point["schedules"]:
-            continue
-        schedules = point["schedules"]
-        best = min(schedules, key=lambda name: schedules[name]["seconds"])
-        if best in LARGE_CACHE:
-            found = None
-        elif found is None:
-            found = point["head_dim"]
-    return found
+    shared_memory = found["machine"]["smem_bytes_per_block"]
+    points = [{"head_dim": point["value"], "regime": point["regime"],
+               "lower_bounds": point["lower_bounds"],
+               "schedules": {plan["schedule"]: {
+                   key: plan[key]
+                   for key in ("tiles", "kernel", "bytes", "seconds")}
+                   for plan in point["plans"]}}
+              for point in found["points"] if "plans" in point]
+    return {"shared_memory": shared_memory,
+            "theory": math.sqrt(shared_memory / element_bytes),
+            "predicted": found["takeover"], "points": points}
 
 
 def series(one: Sweep, value: Any) -> dict[str, list[tuple[int, float]]]:
@@ -240,13 +212,13 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def predict(options: argparse.Namespace) -> Document:
     """The document without what only a GPU knows."""
-    sizes = [1024 * size for size in options.shared_memory] + [None]
+    element = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3": 1}[options.dtype]
     return {"title": f"{options.machine}, {options.dtype}, {options.heads} "
                      f"heads, {options.rows} rows" + ", causal" * options.causal,
             "machine": options.machine, "dtype": options.dtype,
             "heads": options.heads, "rows": options.rows,
             "causal": options.causal,
-            "sweeps": [sweep(options, size) for size in sizes],
+            "sweeps": [read(one, element) for one in ask(options)],
             "measured": []}
 
 

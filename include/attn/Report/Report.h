@@ -45,6 +45,8 @@ void renderMachinesJson(llvm::raw_ostream &out);
 std::string describe(const Problem &problem);
 std::string bytesText(double bytes);
 std::string secondsText(double seconds);
+/// Why there is no plan, in one sentence, by the choice that needs least.
+std::string whyNothingFits(const PlanReport &report);
 /// A sentence where nobody has measured the machine, or "".
 std::string timesText(const PlanReport &report);
 

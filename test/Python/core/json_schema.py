@@ -9,7 +9,7 @@ import json
 import os
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool,
-         "integer": int, "number": (int, float)}
+         "integer": int, "number": (int, float), "null": type(None)}
 SILENT = {"$schema", "title", "description", "$defs"}
 
 
@@ -44,9 +44,10 @@ class Schema:
         self.name = inside
 
     def _type(self, rule, value, where, _):
-        is_number = rule in ("integer", "number")
-        if not isinstance(value, TYPES[rule]) or (
-                is_number and isinstance(value, bool)):
+        kinds = [rule] if isinstance(rule, str) else rule
+        is_boolean = isinstance(value, bool)
+        if not any(isinstance(value, TYPES[kind])
+                   and is_boolean == (kind == "boolean") for kind in kinds):
             yield f"{where} is no {rule}, but {value!r}"
 
     def _const(self, rule, value, where, _):

@@ -12,6 +12,7 @@ from json_schema import Schema
 REFERENCE = os.path.join(ROOT, "docs", "reference")
 PLAN = os.path.join(REFERENCE, "plan.schema.json")
 SURVEY = os.path.join(REFERENCE, "survey.schema.json")
+SWEEP = os.path.join(REFERENCE, "sweep.schema.json")
 
 PROBLEMS = [
     "--queries 4096 --heads 16 --head-dim 128",
@@ -34,8 +35,14 @@ SURVEYS = [
     "backward",
     "--queries 1 --keys 64 --head-dim 64 --machine h100_sxm,b200",
 ]
-CASES = [(PLAN, problem) for problem in PROBLEMS] + [
-    (SURVEY, problem) for problem in SURVEYS]
+SWEEPS = [
+    "--queries 300 --sweep head-dim=64,512",
+    "--queries 300 --head-dim 64 --machine h100_sxm,l4 --sweep "
+    "smem_bytes_per_block=100..300000",
+]
+CASES = [(path, problem) for path, problems in (
+    (PLAN, PROBLEMS), (SURVEY, SURVEYS), (SWEEP, SWEEPS))
+    for problem in problems]
 
 
 def printed(problem):
@@ -56,7 +63,7 @@ def test_another_validator_agrees():
     jsonschema = pytest.importorskip("jsonschema")
     referencing = pytest.importorskip("referencing")
     found = {}
-    for path in (PLAN, SURVEY):
+    for path in (PLAN, SURVEY, SWEEP):
         with open(path, encoding="utf-8") as f:
             found[path] = json.load(f)
         jsonschema.Draft202012Validator.check_schema(found[path])
@@ -106,8 +113,10 @@ def test_it_misses_what_goes_and_sees_what_changes():
         assert bool(schema.faults(gone)) != is_free, path
 
 
-def test_it_sees_what_changes_in_a_survey():
-    schema, document = Schema(SURVEY), printed(SURVEYS[2])
+@pytest.mark.parametrize("path, problem", [(SURVEY, SURVEYS[2]),
+                                           (SWEEP, SWEEPS[0])])
+def test_it_sees_what_changes_elsewhere(path, problem):
+    schema, document = Schema(path), printed(problem)
     found = list(paths(document))
     assert len(found) > 60
     for path in found:
