@@ -50,6 +50,17 @@ static std::string words(Extent extent) {
   return "";
 }
 
+static void setSizes(Problem &problem, const AttentionArrays &arrays) {
+  const CallerArray &q = *arrays.find("q"), &k = *arrays.find("k");
+  problem.batch = q.sizes[0];
+  problem.heads = q.sizes[1];
+  problem.kvHeads = k.sizes[1];
+  problem.queries = q.sizes[2];
+  problem.keys = k.sizes[2];
+  problem.headDim = q.sizes[3];
+  problem.headDimV = arrays.find("v")->sizes[3];
+}
+
 /// Why the shapes do not belong together.
 static std::optional<std::string> checkShapes(const AttentionArrays &arrays) {
   if (!arrays.find("weights") != !arrays.find("block_rows"))
@@ -74,13 +85,12 @@ static std::optional<std::string> checkShapes(const AttentionArrays &arrays) {
     return "k and v with the same number of rows";
   if (q[3] != k[3])
     return "q and k with the same head dimension";
-  // In the order of Extent.
-  const int64_t sizes[kExtents] = {q[0], q[1], k[1], q[2],
-                                   k[2], q[3], v[3], keptRows(k[2])};
+  Problem problem;
+  setSizes(problem, arrays);
   for (const Array &each : arrays.all)
     for (auto [extent, size] :
          llvm::zip_equal(shapeOf(each.role), each.array.sizes))
-      if (size != sizes[unsigned(extent)])
+      if (size != valueOf(extent, problem))
         return each.role.str() + " of shape [" +
                llvm::join(llvm::map_range(shapeOf(each.role), words), ", ") +
                "]";
@@ -110,20 +120,13 @@ static int64_t alignmentOfRows(const CallerArray &array, int64_t elementBytes) {
 /// The problem, from shapes that belong together.
 static Problem problemOfShapes(const AttentionRequest &request,
                                const AttentionArrays &arrays) {
-  const CallerArray &q = *arrays.find("q"), &k = *arrays.find("k");
   Problem problem;
   problem.direction = request.direction;
   problem.deterministic = request.deterministic;
   problem.dtype = request.dtype;
   problem.precision = request.precision;
   problem.mask = request.mask;
-  problem.batch = q.sizes[0];
-  problem.heads = q.sizes[1];
-  problem.kvHeads = k.sizes[1];
-  problem.queries = q.sizes[2];
-  problem.keys = k.sizes[2];
-  problem.headDim = q.sizes[3];
-  problem.headDimV = arrays.find("v")->sizes[3];
+  setSizes(problem, arrays);
   problem.lse = arrays.find("lse");
   problem.lseLow = arrays.find("lse_low");
   problem.dlse = arrays.find("dlse");

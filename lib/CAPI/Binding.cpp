@@ -130,6 +130,25 @@ Binding::Place Binding::placeOf(uint64_t symbolic, uint64_t offset) const {
   return {slot, address.offset() + offset};
 }
 
+/// As printed; a kernel of a user need not say what its arguments are.
+static std::string textOf(const std::optional<ArgumentRole> &role) {
+  return role ? str(*role) : "";
+}
+
+/// What the kernel says that an argument is, if it does.
+static Status readRole(tile::KernelOp kernel, unsigned position,
+                       std::optional<ArgumentRole> &role) {
+  auto text = kernel.getArgAttrOfType<StringAttr>(position, kRoleAttr);
+  if (!text)
+    return Status::success();
+  role = parseRole(std::string_view(text.getValue()));
+  if (role)
+    return Status::success();
+  return Status::failure("expects argument " + std::to_string(position) +
+                         " to have a role, but got \"" + text.str() +
+                         "\"; roles: " + roleNames());
+}
+
 Status Binding::addMap(Launch &launch, size_t position,
                        tile::TensorMapType type,
                        const TensorMapArgument &argument) {
@@ -147,7 +166,8 @@ Status Binding::addMap(Launch &launch, size_t position,
       shape.strides[i] = argument.strides[2 - i] * shape.elementBytes();
   runtime::Expected<runtime::TensorMap> map = kernels->gpu.tensorMap(shape);
   if (!map)
-    return map.status().during("'" + launch.arguments[position].role + "'");
+    return map.status().during("'" + textOf(launch.arguments[position].role) +
+                               "'");
   Place place = placeOf(argument.address);
   launch.maps.push_back({position, place, shape.element, shape.boxRows, *map});
   for (Buffer &buffer : buffers)
@@ -181,8 +201,10 @@ Status Binding::add(const RecordedLaunch &recorded) {
   if (launch.kernel->isCooperative)
     launch.grid[0] = std::min(launch.grid[0], launch.kernel->mostBlocks);
   for (auto [position, value] : llvm::enumerate(recorded.arguments)) {
-    auto role = kernel.getArgAttrOfType<StringAttr>(position, kRoleAttr);
-    launch.arguments.push_back({role ? role.getValue().str() : "", value});
+    std::optional<ArgumentRole> role;
+    if (Status status = readRole(kernel, position, role); !status.ok())
+      return status.during("kernel '" + launch.name + "'");
+    launch.arguments.push_back({role, value});
     uint64_t bits = 0;
     if (const auto *pointer = std::get_if<uint64_t>(&value)) {
       launch.pointers.push_back({position, placeOf(*pointer)});
@@ -424,7 +446,7 @@ std::string Binding::json() const {
   };
   auto writeArgument = [&](const Launch &launch, size_t position) {
     const Argument &argument = launch.arguments[position];
-    json.attribute("role", argument.role);
+    json.attribute("role", textOf(argument.role));
     for (const auto &[where, place] : launch.pointers)
       if (where == position)
         return pointer(place);

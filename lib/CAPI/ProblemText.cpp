@@ -51,9 +51,7 @@ SmallVector<ArrayPlace, 13> attn::arraysOf(const Problem &problem) {
 }
 
 DataType attn::elementOf(const Problem &problem, llvm::StringRef role) {
-  if (isStatistic(role))
-    return DataType::f32;
-  return role == "o" || role == "do" ? resultType(problem) : problem.dtype;
+  return elementOf(*findArray(std::string_view(role)), problem);
 }
 
 /// The type as MLIR spells it.
@@ -77,32 +75,7 @@ static std::string memref(llvm::ArrayRef<int64_t> shape,
 static std::string memref(const Problem &p, llvm::StringRef role) {
   SmallVector<int64_t> shape;
   for (Extent extent : shapeOf(role))
-    switch (extent) {
-    case Extent::batch:
-      shape.push_back(p.batch);
-      break;
-    case Extent::heads:
-      shape.push_back(p.heads);
-      break;
-    case Extent::kvHeads:
-      shape.push_back(p.kvHeads);
-      break;
-    case Extent::queries:
-      shape.push_back(p.queries);
-      break;
-    case Extent::keys:
-      shape.push_back(p.keys);
-      break;
-    case Extent::headDim:
-      shape.push_back(p.headDim);
-      break;
-    case Extent::headDimV:
-      shape.push_back(p.headDimV);
-      break;
-    case Extent::keptRows:
-      shape.push_back(p.keys < 0 ? -1 : keptRows(p.keys));
-      break;
-    }
+    shape.push_back(valueOf(extent, p));
   return memref(shape, spelled(elementOf(p, role)));
 }
 

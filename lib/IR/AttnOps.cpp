@@ -9,7 +9,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
-#include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 
 using namespace mlir;
@@ -86,27 +85,14 @@ ArrayRef<StringLiteral> BackwardOp::outputRoles() {
 }
 
 ArrayRef<Extent> attn::shapeOf(StringRef role) {
-  using E = Extent;
-  static constexpr E q[] = {E::batch, E::heads, E::queries, E::headDim};
-  static constexpr E k[] = {E::batch, E::kvHeads, E::keys, E::headDim};
-  static constexpr E v[] = {E::batch, E::kvHeads, E::keys, E::headDimV};
-  static constexpr E o[] = {E::batch, E::heads, E::queries, E::headDimV};
-  static constexpr E lse[] = {E::batch, E::heads, E::queries};
-  static constexpr E weights[] = {E::batch, E::heads, E::queries, E::keys};
-  static constexpr E rows[] = {E::batch, E::heads, E::keptRows, E::queries};
-  return llvm::StringSwitch<ArrayRef<E>>(role)
-      .Cases({"q", "dq"}, q)
-      .Cases({"k", "dk"}, k)
-      .Cases({"v", "dv"}, v)
-      .Cases({"o", "do"}, o)
-      .Cases({"lse", "lse_low", "dlse"}, lse)
-      .Case("weights", weights)
-      .Case("block_rows", rows)
-      .Default({});
+  if (std::optional<Role> array = findArray(std::string_view(role)))
+    return factsOf(*array).shape;
+  return {};
 }
 
 bool attn::isStatistic(StringRef role) {
-  return role == "block_rows" || shapeOf(role).size() == 3;
+  std::optional<Role> array = findArray(std::string_view(role));
+  return array && factsOf(*array).element == Element::f32;
 }
 
 double attn::defaultScale(Type q) {

@@ -103,7 +103,7 @@ static std::array<int64_t, kExtents> sizesOf(AttentionOpInterface op) {
 }
 
 bool attn::hasOpenSizes(AttentionOpInterface op) {
-  std::array<int64_t, kExtents> sizes = sizesOf(op);
+  std::array<int64_t, kExtents> sizes = ::sizesOf(op);
   return llvm::any_of(
       ArrayRef({Extent::batch, Extent::queries, Extent::keys}),
       [&](Extent e) { return ShapedType::isDynamic(sizes[unsigned(e)]); });
@@ -115,7 +115,7 @@ attn::Machine attn::machineForPlans(AttentionOpInterface op,
 }
 
 attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
-  std::array<int64_t, kExtents> sizes = sizesOf(op);
+  std::array<int64_t, kExtents> sizes = ::sizesOf(op);
   Problem problem;
   problem.lse = false;
   for (const AttentionArray &array : op.arrays()) {

@@ -94,12 +94,11 @@ private:
     if (!argument || argument.getOwner() != &kernel.getBody().front())
       return "";
     unsigned number = argument.getArgNumber();
-    auto role = kernel.getArgAttrOfType<StringAttr>(number, kRoleAttr);
-    if (!role)
-      return std::to_string(number);
-    StringRef name = role.getValue();
-    name.consume_back(mapRole(""));
-    return name.str();
+    auto text = kernel.getArgAttrOfType<StringAttr>(number, kRoleAttr);
+    std::optional<ArgumentRole> role;
+    if (text)
+      role = parseRole(std::string_view(text.getValue()));
+    return role ? str(role->at(Facet::itself)) : std::to_string(number);
   }
 
   LogicalResult walk(Region &region, Unfenced &state) {

@@ -83,14 +83,14 @@ static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
       gridOf(launches, problem, {machine.sms}, launch);
   RoundOrder rounds(launches, problem);
   bool isInRounds = launches.shapes[size_t(launch)].isInRounds;
+  FailureOr<SmallVector<ArgumentRole>> roles = rolesOf(kernel);
+  if (failed(roles))
+    return failure();
   tile::Traffic total;
   for (int64_t n = 0; n < (isInRounds ? rounds.count() : 1); ++n) {
     SmallVector<int64_t> arguments;
-    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-      auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-      arguments.push_back(
-          role ? roleValue(role.getValue(), problem, rounds.at(n)) : 0);
-    }
+    for (const ArgumentRole &role : *roles)
+      arguments.push_back(roleValue(role, problem, rounds.at(n)));
     FailureOr<tile::Traffic> counted =
         tile::countTraffic(kernel, grid, arguments);
     if (failed(counted))
@@ -141,11 +141,12 @@ static LogicalResult reportOwn(tile::KernelOp kernel, const Machine &machine,
 /// What the kernel's IR moves for a merge.
 static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
                                       const Merge &merge) {
+  FailureOr<SmallVector<ArgumentRole>> roles = rolesOf(kernel);
+  if (failed(roles))
+    return failure();
   SmallVector<int64_t> arguments;
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-    arguments.push_back(role ? roleValue(role.getValue(), limitsOf(merge)) : 0);
-  }
+  for (const ArgumentRole &role : *roles)
+    arguments.push_back(roleValue(role, limitsOf(merge)));
   return tile::countTraffic(kernel, {blocksOf(merge), 1, 1}, arguments);
 }
 

@@ -17,6 +17,7 @@ import importlib
 from typing import Any
 
 from ._backward import backward, backward_scratch_bytes
+from ._block_mask import BlockMask
 from ._cache import CacheInfo, cache_info, configure_cache
 from ._compile import Binary, Executable, Kernel, compile
 from ._bindings import Binding
@@ -30,8 +31,8 @@ from ._plan import (Footprint, Packing, Picture, Plan, PlanReport, Refused,
 from ._problem import Problem
 
 __all__ = [
-    "Binary", "Binding", "CacheError", "CacheInfo", "CompileError", "Device",
-    "DeviceError", "Error", "Executable", "Footprint", "InternalError",
+    "Binary", "Binding", "BlockMask", "CacheError", "CacheInfo",
+    "CompileError", "Device", "DeviceError", "Error", "Executable", "Footprint", "InternalError",
     "Kernel", "LibraryError", "Machine", "Packing", "Picture", "Plan",
     "PlanReport",
     "Problem", "Refused", "UnsupportedError", "backward",

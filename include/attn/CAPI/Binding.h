@@ -26,6 +26,7 @@
 #include "attn/Host/Recording.h"
 #include "attn/Runtime/TensorMap.h"
 #include "attn/Schedule/Layout.h"
+#include "attn/Schedule/Roles.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -118,7 +119,7 @@ private:
     uint64_t offset = 0;
   };
   struct Argument {
-    std::string role;
+    std::optional<ArgumentRole> role; ///< kernels of users say none
     KernelArgument value;
   };
   /// A tensor map among the arguments of a launch.

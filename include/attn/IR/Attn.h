@@ -18,16 +18,10 @@
 //
 // An op is known by its *arrays*, each of which plays a role.  A role has a
 // shape, whichever op it appears in, so that one verifier, one buffer model and
-// one launch serve all ops:
+// one launch serve all ops; Roles.def has them:
 //
-//   q, dq        [batch, heads,    queries, headDim ]
-//   k, dk        [batch, kvHeads,  keys,    headDim ]
-//   v, dv        [batch, kvHeads,  keys,    headDimV]
-//   o, do        [batch, heads,    queries, headDimV]
-//   lse, lse_low, dlse
-//                [batch, heads,    queries]             of f32
-//   weights      [batch, heads,    queries, keys    ]
-//   block_rows   [batch, heads,    keptRows, queries]   of f32
+//   q     [batch, heads,    queries, headDim]
+//   lse   [batch, heads,    queries]            of f32
 //
 // What clauses take besides is in Clauses.h.
 //
@@ -43,6 +37,7 @@
 #include "attn/Schedule/Merge.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Problem.h"
+#include "attn/Schedule/Roles.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -181,20 +176,8 @@ struct DynamicSizes {
   int64_t rows = 4096; // queries and keys
 };
 
-/// What a size of an array counts.
-enum class Extent {
-  batch,
-  heads,
-  kvHeads,
-  queries,
-  keys,
-  headDim,
-  headDimV,
-  keptRows ///< follows from keys
-};
-inline constexpr unsigned kExtents = unsigned(Extent::keptRows) + 1;
-
-/// The shape of the array that plays a role; empty if nothing has that role.
+/// The shape of the array that plays a role (Roles.h); empty if nothing has
+/// that role.
 llvm::ArrayRef<Extent> shapeOf(llvm::StringRef role);
 
 /// Whether the array has numbers of f32 for each query.

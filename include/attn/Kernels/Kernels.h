@@ -9,9 +9,9 @@
 // the file in lib/Kernels and of the function.
 //
 // **Arguments.**  A kernel says in the attribute `tile.role` of each argument
-// what it wants passed (a `Role` by name), and who launches it reads that: new
-// schedules need no second list.  Extents, strides and the mask are run-time
-// arguments, so one kernel serves every batch and row count.
+// what it wants passed: a role of the table in Roles.h, as printed.  Extents,
+// strides and the mask are run-time arguments, so one kernel serves every batch
+// and row count.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +19,7 @@
 #define ATTN_KERNELS_KERNELS_H
 
 #include "attn/Schedule/Launches.h"
+#include "attn/Schedule/Roles.h"
 #include "attn/Tile/Tile.h"
 
 #include "mlir/IR/Builders.h"
@@ -67,61 +68,27 @@ inline constexpr llvm::StringLiteral kPerLaunchAttr = "tile.per_launch";
 /// strip of queries, of each query head.
 inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 
-/// Roles of kernel arguments: `<operand>` is the role of an array of the op, q,
-/// k, v, o, lse, lse_low, weights or block_rows, or backward the gradient of
-/// one, dq.
-///   `<operand>`                       !tile.ptr, aligned base of the memref
-///   `<operand>_offset`                i64, elements from it to element 0
-///   `<operand>_stride_<batch|head|row>` i64, elements
-///   `<operand>_map`                   !tile.tensor_map of the memref
-///   `counter`                         !tile.ptr<i32>, a tile.counter
-///   `strip_counter`                   the same, for strips beside tiles
-///   `flags`                           the same, several
-///   `scratch`, `scratch_<what>`       !tile.ptr, a tile.scratch each
-///   `scratch_<what>_map`              !tile.tensor_map of scores that wait,
-///                                     see Rounds.h; launches share them
-///   `scratch_<what>`, of rounds       !tile.ptr, the same scores, or of every
-///                                     block `kRowStatistics` for every row
-///   `scratch_<q|k|v>`                 !tile.ptr, the parts of an input, which
-///                                     launches share, see InputParts.h
-///   `scratch_<q|k|v>_map`             !tile.tensor_map of them
-///   `queries`, `keys`                 i32, rows of Q and of K
-///   `heads`, `batch`                  i32, of Q
-///   `group`                           i32, query heads that share a key head
-///   `band_first`, `band_last`, `open_keys`
-///                                     i32, see `Visible` in Problem.h
-///   `scale`                           f32, scale of the scores
-///   `first_head`, `round_heads`, `first_key`, `first_query`  i32, see Round
-std::string offsetRole(llvm::StringRef operand);
-std::string strideRole(llvm::StringRef operand, llvm::StringRef axis);
-std::string mapRole(llvm::StringRef operand);
-inline constexpr llvm::StringLiteral kCounterRole = "counter",
-                                     kStripCounterRole = "strip_counter",
-                                     kFlagsRole = "flags",
-                                     kScratchRole = "scratch";
-
 /// Numbers of a row of a block of scores that wait: the maximum and the sum.
 inline constexpr int64_t kRowStatistics = 2;
 
-/// The value of an integer role for a problem, of a map the rows of its array,
-/// or these and its columns (`tile::extentsOfMap`); strides and offsets, which
-/// the problem does not tell, and pointers are 0.
-int64_t roleValue(llvm::StringRef role, const Problem &problem,
+/// The role of a kernel's argument (Roles.h); a located error if it has none,
+/// or one that is not in the table.  And those of all arguments.
+mlir::FailureOr<ArgumentRole> roleOf(tile::KernelOp kernel, unsigned argument);
+mlir::FailureOr<llvm::SmallVector<ArgumentRole>> rolesOf(tile::KernelOp kernel);
+
+/// A located error unless the arguments of a kernel for that problem are what
+/// the table says of their roles: each once, in a direction that has it, with
+/// its type of elements, and with a count where it is memory that is counted.
+llvm::LogicalResult checkRoles(tile::KernelOp kernel, const Problem &problem);
+
+/// The value of an integer for a problem, of a map the rows of its array, or
+/// these and its columns (`tile::extentsOfMap`); strides and offsets, which the
+/// problem does not tell, and pointers are 0.
+int64_t roleValue(const ArgumentRole &role, const Problem &problem,
                   const Round &round = {});
 
-/// Whether an argument of that role is memory of the launch, with any contents.
-bool isScratchRole(llvm::StringRef role);
-
-/// The role of the array with an input's parts.
-std::string partsRole(llvm::StringRef input);
-/// The role of the array with the exponents of those.
-std::string exponentsRole(llvm::StringRef input);
-/// The input ("q") of which an argument of that role, or a map of it, has the
-/// parts or their exponents; empty if of none.
-llvm::StringRef inputOfParts(llvm::StringRef role);
 /// Columns of each part of an input, zeros behind it included.
-int64_t columnsOfPart(llvm::StringRef input, const Problem &problem,
-                      const Tiles &tiles);
+int64_t columnsOfPart(Role input, const Problem &problem, const Tiles &tiles);
 
 /// Name of the attribute of a kernel that tells which launch of its schedule it
 /// is for, if it has several.

@@ -10,7 +10,7 @@
 // 0 where that is -inf.  What a part with LSE_i = -inf holds is loaded and not
 // looked at.
 //
-// Roles of arguments (Kernels.h) are those of the op's arrays, `o_0`, `lse_0`,
+// Roles of arguments (Roles.h) are those of the op's arrays, `o_0`, `lse_0`,
 // .., and the sizes `queries` and `heads`.
 //
 //===----------------------------------------------------------------------===//
@@ -34,8 +34,10 @@ struct MergeRequest {
 tile::KernelOp buildMerge(mlir::OpBuilder &builder, mlir::Location loc,
                           const MergeRequest &request);
 
-/// The role of the array `o` or `lse` of a part.
-std::string partRole(llvm::StringRef array, size_t part);
+/// The role of the array of a part.
+inline ArgumentRole partRole(Role array, size_t part) {
+  return {array, Facet::itself, int(part)};
+}
 
 /// A name that says what a kernel computes, `merge_2_bf16_128_lse`.
 std::string mergeName(const Merge &merge);

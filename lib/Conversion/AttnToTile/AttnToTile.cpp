@@ -44,29 +44,31 @@ struct HostArithmetic {
 /// The values of a launch's arguments, by role, worked out on the host.
 class LaunchArguments {
 public:
+  /// The arrays of the op play roles in kernels.
   LaunchArguments(ImplicitLocOpBuilder &b, AttentionOpInterface op,
                   const KernelRequest &request)
       : b(b), a{b}, tiles(request.tiles), launches(request.launches) {
     Packing packing = packingOf(op);
     problem = packing.problem;
     for (const AttentionArray &array : packedArrays(b, op, packing))
-      addOperand(array.role, array.value);
-    Value q = lookup("q"), k = lookup("k");
+      values.setArray(b, *roleOfArray(op, array.role), array.value);
+    Value q = lookup(Role::q), k = lookup(Role::k);
     batch = size(q, 0);
     heads = size(q, 1);
     queries = size(q, 2);
     keyHeads = size(k, 1);
     keys = size(k, 2);
-    set("queries", narrow(queries, 32));
-    set("heads", narrow(heads, 32));
-    set("batch", narrow(batch, 32));
-    set("keys", narrow(keys, 32));
+    values.set(Role::queries, narrow(queries, 32));
+    values.set(Role::heads, narrow(heads, 32));
+    values.set(Role::batch, narrow(batch, 32));
+    values.set(Role::keys, narrow(keys, 32));
     group = problem.heads / problem.kvHeads;
     assertLimits(b, [&](Size size) { return valueOf(size); });
-    set("group", constant(b.getI32Type(), group));
+    values.set(Role::group, constant(b.getI32Type(), group));
     addBand(problem.mask);
-    set("scale", arith::ConstantOp::create(
-                     b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
+    values.set(Role::scale,
+               arith::ConstantOp::create(
+                   b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
   }
 
   /// Memory for launches is made when a kernel asks for it: what a launch has
@@ -74,47 +76,34 @@ public:
   /// round has to say.
   Value get(tile::KernelOp kernel, unsigned argument, const LaunchShape &shape,
             int64_t mostBlocks) {
-    auto name = kernel.getArgAttrOfType<StringAttr>(argument, kRoleAttr);
-    if (!name)
-      return {};
-    StringRef role = name.getValue();
-    auto count = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerBlockAttr);
-    auto all = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerLaunchAttr);
-    int64_t words = all     ? all.getInt()
-                    : count ? count.getInt() * mostBlocks
-                            : 1;
-    auto type = MemRefType::get({words}, b.getI32Type());
-    if (role == kCounterRole || role == kStripCounterRole || role == kFlagsRole)
-      return tile::CounterOp::create(b, type);
-    auto shared = kernel.getArgAttrOfType<IntegerAttr>(argument, kPerStripAttr);
-    Type want = kernel.getArgumentTypes()[argument];
-    if (shared && !values.contains(role)) {
-      Value strips =
-          shape.isInRounds ? waitingStrips() : sizes().stripsOfHead();
-      set(role, scratch({batch, heads, strips}, shared.getInt(),
-                        cast<tile::PtrType>(want).getElementType()));
+    ArgumentRole role = *roleOf(kernel, argument);
+    const RoleFacts &facts = role.facts();
+    auto count = [&](StringRef attribute) -> std::optional<int64_t> {
+      auto number = kernel.getArgAttrOfType<IntegerAttr>(argument, attribute);
+      return number ? std::optional(number.getInt()) : std::nullopt;
+    };
+    // Of what a launch has for itself.
+    int64_t words =
+        count(kPerLaunchAttr)
+            .value_or(count(kPerBlockAttr).value_or(0) * mostBlocks);
+    if (facts.memory == Memory::zeros)
+      return tile::CounterOp::create(
+          b, MemRefType::get({std::max<int64_t>(words, 1)}, b.getI32Type()));
+    if (facts.memory == Memory::block)
+      return ofBlocks(words, count(kBeyondKeysAttr));
+    if (!values.has(role)) {
+      Type type = kernel.getArgumentTypes()[argument];
+      if (facts.memory == Memory::strip)
+        addStrips(role, type, *count(kPerStripAttr), shape);
+      else if (facts.memory == Memory::round)
+        values.set(role, waitingScores(type));
+      else if (facts.memory == Memory::parts ||
+               facts.memory == Memory::exponents)
+        addParts(facts.of);
+      else if (facts.flow(problem.direction) == Flow::scratch)
+        addShared(role.role);
     }
-    if (StringRef input = inputOfParts(role); !input.empty()) {
-      if (!values.contains(role))
-        addParts(input);
-      return values.lookup(role);
-    }
-    bool isWaiting = isScratchRole(role) && shape.isInRounds && !shared;
-    if (isWaiting && !values.contains(role))
-      set(role, waitingScores(want));
-    if (isScratchRole(role) && !shared && !isWaiting) {
-      auto beyond =
-          kernel.getArgAttrOfType<IntegerAttr>(argument, kBeyondKeysAttr);
-      if (!beyond)
-        return tile::ScratchOp::create(b, type);
-      return scratch({beyondKeys(beyond.getInt(), index(words))}, std::nullopt,
-                     type.getElementType());
-    }
-    // What a launch leaves for those behind it: D, a number for each query.
-    if (role == kDelta && !values.contains(role))
-      addOperand(kDelta, scratch({batch, heads, queries}, std::nullopt,
-                                 b.getF32Type()));
-    return values.lookup(role);
+    return lookup(role);
   }
 
   /// What launches work on.
@@ -131,27 +120,24 @@ public:
     b.setInsertionPointToStart(overHeads.getBody());
     Value head = overHeads.getInductionVar();
     Value left = arith::SubIOp::create(b, all, head);
-    set("first_head", narrow(head, 32));
-    set("round_heads", narrow(arith::MinSIOp::create(b, left, most), 32));
+    values.set(Role::firstHead, narrow(head, 32));
+    values.set(Role::roundHeads,
+               narrow(arith::MinSIOp::create(b, left, most), 32));
     bool cutsQueries = launches.rounds.cutsQueries();
     Value some =
         b.createOrFold<arith::MaxSIOp>(cutsQueries ? queries : keys, index(1));
     auto overStrips =
         scf::ForOp::create(b, zero, some, index(launches.rounds.strip));
     b.setInsertionPointToStart(overStrips.getBody());
-    set(cutsQueries ? "first_query" : "first_key",
-        narrow(overStrips.getInductionVar(), 32));
+    values.set(cutsQueries ? Role::firstQuery : Role::firstKey,
+               narrow(overStrips.getInductionVar(), 32));
   }
 
-  Value lookup(StringRef role) const { return values.lookup(role); }
+  Value lookup(const ArgumentRole &role) const { return values.lookup(role); }
   Value index(int64_t value) { return a.constant(value); }
   Value batch, heads, queries, keyHeads, keys;
 
 private:
-  static constexpr StringLiteral kDelta = "delta";
-
-  void set(StringRef role, Value value) { values[role] = value; }
-
   /// Of the array that an argument is a pointer to or a map of.
   static Type elementTypeOf(Type argument) {
     if (auto map = dyn_cast<tile::TensorMapType>(argument))
@@ -182,21 +168,45 @@ private:
                    std::nullopt, elementTypeOf(argument));
   }
 
+  /// Memory that a launch has for itself, if there are more keys than that.
+  Value ofBlocks(int64_t words, std::optional<int64_t> beyond) {
+    auto type = MemRefType::get({words}, b.getI32Type());
+    if (!beyond)
+      return tile::ScratchOp::create(b, type);
+    return scratch({beyondKeys(*beyond, index(words))}, std::nullopt,
+                   type.getElementType());
+  }
+
+  void addStrips(const ArgumentRole &role, Type argument, int64_t perStrip,
+                 const LaunchShape &shape) {
+    Value strips = shape.isInRounds ? waitingStrips() : sizes().stripsOfHead();
+    values.set(role, scratch({batch, heads, strips}, perStrip,
+                             elementTypeOf(argument)));
+  }
+
   /// The array of an input's parts, for pointers to it and maps of it, and that
   /// of their exponents.
-  void addParts(StringRef input) {
+  void addParts(Role input) {
     Value memref = lookup(input);
-    std::string role = partsRole(input);
     Value parts = scratch({size(memref, 0), size(memref, 1), size(memref, 2)},
                           tile::SplitViewOp::kParts *
                               columnsOfPart(input, problem, tiles),
                           b.getF16Type());
-    set(role, parts);
-    set(mapRole(role), parts);
+    ArgumentRole role = memoryOf(input, Memory::parts);
+    values.set(role, parts);
+    values.set(role.at(Facet::map), parts);
     Value blocks = a.ceilDiv(size(memref, 2), tile::SplitViewOp::kBlockRows);
-    set(exponentsRole(input),
-        scratch({size(memref, 0), size(memref, 1), blocks}, std::nullopt,
-                b.getI32Type()));
+    values.set(memoryOf(input, Memory::exponents),
+               scratch({size(memref, 0), size(memref, 1), blocks}, std::nullopt,
+                       b.getI32Type()));
+  }
+
+  /// What a launch leaves for those behind it, in the shape of an array of f32.
+  void addShared(Role role) {
+    SmallVector<Value> sizes;
+    for (Extent extent : factsOf(role).shape)
+      sizes.push_back(valueOf(extent));
+    values.setArray(b, role, scratch(sizes, std::nullopt, b.getF32Type()));
   }
 
   /// Sums that wait from one strip of keys to the next: none, if there is one.
@@ -218,6 +228,27 @@ private:
     case Size::headDim:
     case Size::headDimV:
       return index(attn::valueOf(size, problem));
+    }
+    return {};
+  }
+
+  Value valueOf(Extent extent) {
+    switch (extent) {
+    case Extent::batch:
+      return batch;
+    case Extent::heads:
+      return heads;
+    case Extent::kvHeads:
+      return keyHeads;
+    case Extent::queries:
+      return queries;
+    case Extent::keys:
+      return keys;
+    case Extent::headDim:
+    case Extent::headDimV:
+      return index(attn::valueOf(extent, problem));
+    case Extent::keptRows:
+      return a.times(a.ceilDiv(keys, kKeptKeys), index(2));
     }
     return {};
   }
@@ -247,18 +278,14 @@ private:
     return b.createOrFold<arith::IndexCastOp>(b.getIntegerType(width), index);
   }
 
-  void addOperand(StringRef name, Value memref) {
-    addArray(b, values, name, memref);
-  }
-
   void addBand(const Mask &mask) {
     BandValues band = bandOf(b, mask, keys, queries);
     if (band.first)
-      set("band_first", narrow(band.first, 32));
+      values.set(Role::bandFirst, narrow(band.first, 32));
     if (band.last)
-      set("band_last", narrow(band.last, 32));
+      values.set(Role::bandLast, narrow(band.last, 32));
     if (band.openKeys)
-      set("open_keys", narrow(band.openKeys, 32));
+      values.set(Role::openKeys, narrow(band.openKeys, 32));
   }
 
   ImplicitLocOpBuilder &b;
@@ -267,7 +294,7 @@ private:
   const Launches &launches;
   Problem problem;
   int64_t group = 1;
-  llvm::StringMap<Value> values;
+  ArgumentValues values;
 };
 
 /// A launch, without what a round has to say.
@@ -289,24 +316,30 @@ public:
     FailureOr<std::vector<KernelChoice>> choices = kernelsFor(op, machine);
     if (failed(choices))
       return failure();
+    for (const AttentionArray &array : op.arrays())
+      if (failed(roleOfArray(op, array.role)))
+        return failure();
     OpBuilder builder(op);
     ImplicitLocOpBuilder b(op->getLoc(), builder);
     LaunchArguments arguments(b, op, choices->front().request);
     SmallVector<Launch> inRounds;
     for (KernelChoice &choice : *choices) {
       const LaunchShape &shape = choice.request.shape();
-      Launch one =
-          prepare(b, findOrBuild(op, choice), choice.request, arguments);
+      FailureOr<tile::KernelOp> kernel = findOrBuild(op, choice);
+      if (failed(kernel))
+        return failure();
+      Launch one = prepare(b, *kernel, choice.request, arguments);
       if (shape.isInRounds)
         inRounds.push_back(std::move(one));
-      else
-        launch(b, one);
+      else if (failed(launch(b, one)))
+        return failure();
     }
     if (!inRounds.empty())
       arguments.enterRounds();
     for (Launch &one : inRounds) {
       addRound(one, arguments);
-      launch(b, one);
+      if (failed(launch(b, one)))
+        return failure();
     }
     op->erase();
     return success();
@@ -329,18 +362,17 @@ private:
 
   static void addRound(Launch &launch, const LaunchArguments &arguments) {
     for (auto [i, operand] : llvm::enumerate(launch.operands))
-      if (auto role = launch.kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-          role && !operand)
-        operand = arguments.lookup(role.getValue());
+      if (!operand)
+        operand = arguments.lookup(*roleOf(launch.kernel, i));
   }
 
-  void launch(ImplicitLocOpBuilder &b, const Launch &launch) {
-    auto [x, y, z] = launch.grid;
-    tile::LaunchOp::create(b, kernelModule.symbolOf(launch.kernel), x, y, z,
-                           launch.operands);
+  LogicalResult launch(ImplicitLocOpBuilder &b, const Launch &launch) {
+    return attn::launch(b, kernelModule.symbolOf(launch.kernel), launch.kernel,
+                        launch.grid, launch.operands);
   }
 
-  tile::KernelOp findOrBuild(AttentionOpInterface op, KernelChoice &choice) {
+  FailureOr<tile::KernelOp> findOrBuild(AttentionOpInterface op,
+                                        KernelChoice &choice) {
     for (auto &[known, kernel] : kernels)
       if (sameKernel(known, choice))
         return kernel;
@@ -351,6 +383,8 @@ private:
     KernelBuilder build = findKernelBuilder(choice.builder);
     assert(build && "the plan names a builder that the registry has");
     tile::KernelOp kernel = build(builder, op->getLoc(), choice.request);
+    if (failed(checkRoles(kernel, choice.request.problem)))
+      return failure();
     if (canChain(machine) && choice.request.launches.shapes.size() > 1)
       chain(kernel);
     kernel->setAttr("schedule", op.getScheduleAttr());

@@ -2,8 +2,6 @@
 
 #include "KernelModule.h"
 
-#include "attn/Kernels/Kernels.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -47,15 +45,44 @@ LogicalResult attn::checkPlace(Operation *op, ModuleOp module) {
   return success();
 }
 
-void attn::addArray(ImplicitLocOpBuilder &b, llvm::StringMap<Value> &to,
-                    StringRef name, Value memref) {
+void ArgumentValues::setArray(ImplicitLocOpBuilder &b,
+                              const ArgumentRole &array, Value memref) {
   auto wide = [&](Value index) {
     return b.createOrFold<arith::IndexCastOp>(b.getI64Type(), index);
   };
   auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
-  to[name] = to[mapRole(name)] = memref;
-  to[offsetRole(name)] = wide(metadata.getOffset());
-  constexpr StringLiteral axes[] = {"batch", "head", "row"};
-  for (auto [axis, stride] : llvm::zip(axes, metadata.getStrides()))
-    to[strideRole(name, axis)] = wide(stride);
+  set(array, memref);
+  set(array.at(Facet::map), memref);
+  set(array.at(Facet::offset), wide(metadata.getOffset()));
+  for (auto [facet, stride] : llvm::zip(kStrides, metadata.getStrides()))
+    set(array.at(facet), wide(stride));
+}
+
+Value ArgumentValues::lookup(const ArgumentRole &role) const {
+  auto found = values.find(role);
+  return found == values.end() ? Value() : found->second;
+}
+
+LogicalResult attn::launch(ImplicitLocOpBuilder &b, SymbolRefAttr symbol,
+                           tile::KernelOp kernel, std::array<Value, 3> grid,
+                           ArrayRef<Value> operands) {
+  for (auto [i, operand] : llvm::enumerate(operands))
+    if (!operand)
+      return kernel.emitOpError("expects a value for argument ")
+             << i << ", " << str(*roleOf(kernel, i))
+             << ", but its launch has none";
+  auto [x, y, z] = grid;
+  tile::LaunchOp::create(b, symbol, x, y, z, operands);
+  return success();
+}
+
+FailureOr<ArgumentRole> attn::roleOfArray(Operation *op, StringRef name) {
+  std::optional<ArgumentRole> role = parseRole(std::string_view(name));
+  if (role && role->facet == Facet::itself && role->facts().isArray())
+    return *role;
+  InFlightDiagnostic error =
+      op->emitOpError("expects arrays that play a role in kernels, but got '")
+      << name << "'";
+  error.attachNote() << "roles: " << roleNames();
+  return error;
 }

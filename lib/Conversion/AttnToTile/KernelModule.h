@@ -3,11 +3,13 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_KERNELMODULE_H
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_KERNELMODULE_H
 
+#include "attn/Kernels/Kernels.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
-#include "llvm/ADT/StringMap.h"
+#include <map>
 
 namespace attn {
 
@@ -36,9 +38,33 @@ private:
 /// host in that module.
 llvm::LogicalResult checkPlace(mlir::Operation *op, mlir::ModuleOp module);
 
-/// What a kernel wants to know of an array, by role.
-void addArray(mlir::ImplicitLocOpBuilder &b, llvm::StringMap<mlir::Value> &to,
-              llvm::StringRef name, mlir::Value memref);
+/// The values of a launch's arguments, by role.
+class ArgumentValues {
+public:
+  void set(const ArgumentRole &role, mlir::Value value) {
+    values[role] = value;
+  }
+  /// All facets of an array.
+  void setArray(mlir::ImplicitLocOpBuilder &b, const ArgumentRole &array,
+                mlir::Value memref);
+  bool has(const ArgumentRole &role) const { return values.count(role) != 0; }
+  /// Null if there is none.
+  mlir::Value lookup(const ArgumentRole &role) const;
+
+private:
+  std::map<ArgumentRole, mlir::Value> values;
+};
+
+/// Launches the kernel with these operands; a located error if nothing says
+/// what one of them is.
+llvm::LogicalResult launch(mlir::ImplicitLocOpBuilder &b,
+                           mlir::SymbolRefAttr symbol, tile::KernelOp kernel,
+                           std::array<mlir::Value, 3> grid,
+                           llvm::ArrayRef<mlir::Value> operands);
+
+/// The role of an op's array; a located error if it is none of a kernel.
+llvm::FailureOr<ArgumentRole> roleOfArray(mlir::Operation *op,
+                                          llvm::StringRef name);
 
 } // namespace attn
 

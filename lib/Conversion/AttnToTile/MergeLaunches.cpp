@@ -44,13 +44,19 @@ LogicalResult MergeConverter::convert(MergeOpInterface op) {
   SmallVector<Array> arrays, parts;
   std::optional<int64_t> promised = op.getAlignment();
   for (const AttentionArray &array : op.arrays()) {
+    FailureOr<ArgumentRole> role = roleOfArray(op, array.role);
+    if (failed(role))
+      return failure();
     bool isPart = merge.direction == Direction::forward && !array.isOutput;
-    (isPart ? parts : arrays)
-        .push_back({array.role.str(), array.value, promised});
+    (isPart ? parts : arrays).push_back({*role, array.value, promised});
   }
   assertSizes(b, merge, op->getOperand(0));
-  llvm::append_range(arrays, gathered(b, merge, parts));
-  launch(b, merge, arrays);
+  FailureOr<SmallVector<Array>> some = gathered(b, merge, parts);
+  if (failed(some))
+    return failure();
+  llvm::append_range(arrays, *some);
+  if (failed(launch(b, merge, arrays)))
+    return failure();
   op->erase();
   return success();
 }
@@ -67,7 +73,7 @@ static Value scratchLike(ImplicitLocOpBuilder &b, Value array) {
 }
 
 // All O come first and then all LSE, so that part i has places i and n + i.
-SmallVector<MergeConverter::Array>
+FailureOr<SmallVector<MergeConverter::Array>>
 MergeConverter::gathered(ImplicitLocOpBuilder &b, Merge &merge,
                          ArrayRef<Array> parts) {
   SmallVector<Array> os(parts.take_front(parts.size() / 2)),
@@ -88,17 +94,18 @@ MergeConverter::gathered(ImplicitLocOpBuilder &b, Merge &merge,
       some.lse = true;
       some.parts.assign(merge.parts.begin() + first,
                         merge.parts.begin() + first + count);
-      wholeOs.push_back({"o", scratchLike(b, os[first].value)});
-      wholeLses.push_back({"lse", scratchLike(b, lses[first].value)});
+      wholeOs.push_back({Role::o, scratchLike(b, os[first].value)});
+      wholeLses.push_back({Role::lse, scratchLike(b, lses[first].value)});
       types.push_back(DataType::f32);
       SmallVector<Array> arrays = {wholeOs.back(), wholeLses.back()};
       for (size_t i = 0; i < count; ++i) {
         arrays.push_back(os[first + i]);
-        arrays.back().role = partRole("o", i);
+        arrays.back().role = partRole(Role::oPart, i);
         arrays.push_back(lses[first + i]);
-        arrays.back().role = partRole("lse", i);
+        arrays.back().role = partRole(Role::lsePart, i);
       }
-      launch(b, some, arrays);
+      if (failed(launch(b, some, arrays)))
+        return failure();
     }
     os = std::move(wholeOs);
     lses = std::move(wholeLses);
@@ -106,26 +113,28 @@ MergeConverter::gathered(ImplicitLocOpBuilder &b, Merge &merge,
   }
   SmallVector<Array> all;
   for (auto [i, pair] : llvm::enumerate(llvm::zip(os, lses)))
-    for (auto [name, array] :
-         {std::pair("o", std::get<0>(pair)), {"lse", std::get<1>(pair)}}) {
+    for (auto [role, array] : {std::pair(Role::oPart, std::get<0>(pair)),
+                               {Role::lsePart, std::get<1>(pair)}}) {
       all.push_back(array);
       if (merge.direction == Direction::forward)
-        all.back().role = partRole(name, i);
+        all.back().role = partRole(role, i);
     }
   return all;
 }
 
-void MergeConverter::launch(ImplicitLocOpBuilder &b, const Merge &merge,
-                            ArrayRef<Array> arrays) {
+LogicalResult MergeConverter::launch(ImplicitLocOpBuilder &b,
+                                     const Merge &merge,
+                                     ArrayRef<Array> arrays) {
   MergeRequest request;
   request.merge = merge;
-  llvm::StringMap<Value> values;
+  ArgumentValues values;
   Value rows;
   for (const Array &array : arrays) {
-    addArray(b, values, array.role, array.value);
-    if (isStatisticOfMerge(array.role))
+    values.setArray(b, array.role, array.value);
+    if (array.role.facts().element == Element::f32)
       continue;
-    request.alignments[array.role] = rowAlignment(array.value, array.promised);
+    request.alignments[str(array.role)] =
+        rowAlignment(array.value, array.promised);
     rows = array.value;
   }
   Value batch = sizeOf(b, rows, 0), heads = sizeOf(b, rows, 1),
@@ -133,20 +142,24 @@ void MergeConverter::launch(ImplicitLocOpBuilder &b, const Merge &merge,
   auto narrow = [&](Value size) {
     return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), size);
   };
-  values["queries"] = narrow(queries);
-  values["heads"] = narrow(heads);
-  tile::KernelOp kernel = findOrBuild(b, request);
+  values.set(Role::queries, narrow(queries));
+  values.set(Role::heads, narrow(heads));
+  FailureOr<tile::KernelOp> kernel = findOrBuild(b, request);
+  if (failed(kernel))
+    return failure();
+  FailureOr<SmallVector<ArgumentRole>> roles = rolesOf(*kernel);
+  if (failed(roles))
+    return failure();
   SmallVector<Value> operands;
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-    operands.push_back(values.lookup(
-        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue()));
+  for (const ArgumentRole &role : *roles)
+    operands.push_back(values.lookup(role));
   Value blocks =
       b.createOrFold<arith::CeilDivSIOp>(queries, index(b, kMergeRows));
   blocks = b.createOrFold<arith::MulIOp>(
       blocks, b.createOrFold<arith::MulIOp>(heads, batch));
   Value one = index(b, 1);
-  tile::LaunchOp::create(b, kernels.symbolOf(kernel), blocks, one, one,
-                         operands);
+  return attn::launch(b, kernels.symbolOf(*kernel), *kernel, {blocks, one, one},
+                      operands);
 }
 
 /// What tells kernels apart.
@@ -156,8 +169,9 @@ static auto keyOf(const MergeRequest &request) {
                     request.alignments);
 }
 
-tile::KernelOp MergeConverter::findOrBuild(ImplicitLocOpBuilder &b,
-                                           const MergeRequest &request) {
+FailureOr<tile::KernelOp>
+MergeConverter::findOrBuild(ImplicitLocOpBuilder &b,
+                            const MergeRequest &request) {
   for (auto &[known, kernel] : built)
     if (keyOf(known) == keyOf(request))
       return kernel;
@@ -167,6 +181,10 @@ tile::KernelOp MergeConverter::findOrBuild(ImplicitLocOpBuilder &b,
   OpBuilder builder(b.getContext());
   builder.setInsertionPointToEnd(into.getBody());
   tile::KernelOp kernel = buildMerge(builder, b.getLoc(), named);
+  Problem problem = limitsOf(request.merge);
+  problem.direction = request.merge.direction;
+  if (failed(checkRoles(kernel, problem)))
+    return failure();
   kernel->setAttr("machine", machine);
   kernel->setAttr(kMergeAttr, mergeAttr(b.getContext(), request.merge));
   built.push_back({named, kernel});

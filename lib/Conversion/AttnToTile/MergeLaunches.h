@@ -23,18 +23,19 @@ public:
 private:
   /// An array and the alignment of its rows.
   struct Array {
-    std::string role;
+    ArgumentRole role;
     mlir::Value value;
     std::optional<int64_t> promised = std::nullopt;
   };
   /// Launches a kernel on arrays that are no more than one takes.
-  void launch(mlir::ImplicitLocOpBuilder &b, const Merge &merge,
-              llvm::ArrayRef<Array> arrays);
+  llvm::LogicalResult launch(mlir::ImplicitLocOpBuilder &b, const Merge &merge,
+                             llvm::ArrayRef<Array> arrays);
   /// Parts that are so many that a kernel takes them, and the same when merged.
-  llvm::SmallVector<Array> gathered(mlir::ImplicitLocOpBuilder &b, Merge &merge,
-                                    llvm::ArrayRef<Array> parts);
-  tile::KernelOp findOrBuild(mlir::ImplicitLocOpBuilder &b,
-                             const MergeRequest &request);
+  mlir::FailureOr<llvm::SmallVector<Array>>
+  gathered(mlir::ImplicitLocOpBuilder &b, Merge &merge,
+           llvm::ArrayRef<Array> parts);
+  mlir::FailureOr<tile::KernelOp> findOrBuild(mlir::ImplicitLocOpBuilder &b,
+                                              const MergeRequest &request);
 
   mlir::ModuleOp module;
   MachineAttr machine;

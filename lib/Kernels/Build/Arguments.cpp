@@ -20,16 +20,24 @@ Type attn::elementType(MLIRContext *context, DataType type) {
   llvm_unreachable("closed enum");
 }
 
-void Arguments::pointer(StringRef role, Type element) {
+NamedRole::NamedRole(StringRef text) : ArgumentRole(Role::q) {
+  std::optional<ArgumentRole> role = parseRole(std::string_view(text));
+  assert(role && "the table has every role that a builder names");
+  ArgumentRole::operator=(*role);
+}
+
+std::string attn::mapRole(StringRef array) { return (array + "_map").str(); }
+
+void Arguments::pointer(const NamedRole &role, Type element) {
   scalar(role, PtrType::get(element.getContext(), element));
 }
 
-void Arguments::scalar(StringRef role, Type type) {
-  roles.push_back(role.str());
+void Arguments::scalar(const NamedRole &role, Type type) {
+  roles.push_back(role);
   types.push_back(type);
 }
 
-void Arguments::perBlock(StringRef role, Type element, int64_t count,
+void Arguments::perBlock(const NamedRole &role, Type element, int64_t count,
                          int64_t beyondKeys) {
   counts.emplace_back(roles.size(), kPerBlockAttr, count);
   if (beyondKeys > 0)
@@ -37,27 +45,27 @@ void Arguments::perBlock(StringRef role, Type element, int64_t count,
   pointer(role, element);
 }
 
-void Arguments::perLaunch(StringRef role, Type element, int64_t count) {
+void Arguments::perLaunch(const NamedRole &role, Type element, int64_t count) {
   counts.emplace_back(roles.size(), kPerLaunchAttr, count);
   pointer(role, element);
 }
 
-void Arguments::perStrip(StringRef role, Type element, int64_t count) {
+void Arguments::perStrip(const NamedRole &role, Type element, int64_t count) {
   counts.emplace_back(roles.size(), kPerStripAttr, count);
   pointer(role, element);
 }
 
-void Arguments::operand(StringRef name, Type element) {
+void Arguments::operand(const NamedRole &array, Type element) {
   Type i64 = IntegerType::get(element.getContext(), 64);
-  pointer(name, element);
-  scalar(offsetRole(name), i64);
-  for (StringRef axis : {"batch", "head", "row"})
-    scalar(strideRole(name, axis), i64);
+  pointer(array, element);
+  scalar(array.at(Facet::offset), i64);
+  for (Facet stride : kStrides)
+    scalar(array.at(stride), i64);
 }
 
-void Arguments::map(TileBuilder &b, StringRef operand, int64_t boxRows,
+void Arguments::map(TileBuilder &b, const NamedRole &array, int64_t boxRows,
                     int64_t columns, Type element) {
-  scalar(mapRole(operand),
+  scalar(array.at(Facet::map),
          TensorMapType::get(b.getContext(), boxRows, columns, element));
 }
 
@@ -72,15 +80,15 @@ KernelOp Arguments::createKernel(TileBuilder &builder,
       &kernel.getBody(), {}, types,
       SmallVector<Location>(types.size(), builder.getLoc()));
   for (auto [i, role] : llvm::enumerate(roles))
-    kernel.setArgAttr(i, kRoleAttr, builder.getStringAttr(role));
+    kernel.setArgAttr(i, kRoleAttr, builder.getStringAttr(str(role)));
   for (auto [i, attribute, count] : counts)
     kernel.setArgAttr(i, attribute, builder.getI64IntegerAttr(count));
   builder.setInsertionPointToStart(entry);
   return kernel;
 }
 
-Scalar Arguments::get(TileBuilder &builder, StringRef role) const {
-  auto *found = llvm::find(roles, role);
+Scalar Arguments::get(TileBuilder &builder, const NamedRole &role) const {
+  const ArgumentRole *found = llvm::find(roles, role);
   assert(found != roles.end() && "role was not declared");
   KernelOp op = kernel;
   return builder.wrap(op.getBody().getArgument(found - roles.begin()));
@@ -88,34 +96,35 @@ Scalar Arguments::get(TileBuilder &builder, StringRef role) const {
 
 Scalar Arguments::opaqueZero(TileBuilder &b) const {
   Scalar none = b.i32(0);
-  return b.select(get(b, "heads") < none, b.i32(1), none);
+  return b.select(get(b, Role::heads) < none, b.i32(1), none);
 }
 
-Scalar Arguments::offset(TileBuilder &b, StringRef operand, Scalar batch,
+Scalar Arguments::offset(TileBuilder &b, const NamedRole &array, Scalar batch,
                          Scalar head, Scalar row) const {
-  Scalar offset = get(b, offsetRole(operand));
-  std::pair<StringRef, Scalar> places[] = {
-      {"batch", batch}, {"head", head}, {"row", row}};
-  for (auto [axis, place] : places)
-    offset = offset + b.wide(place) * get(b, strideRole(operand, axis));
+  Scalar offset = get(b, array.at(Facet::offset));
+  std::pair<Facet, Scalar> places[] = {{Facet::strideBatch, batch},
+                                       {Facet::strideHead, head},
+                                       {Facet::strideRow, row}};
+  for (auto [stride, place] : places)
+    offset = offset + b.wide(place) * get(b, array.at(stride));
   return offset;
 }
 
-Value Arguments::view(TileBuilder &b, StringRef operand, ViewType type,
+Value Arguments::view(TileBuilder &b, const NamedRole &array, ViewType type,
                       Scalar batch, Scalar head, Scalar rows,
                       Scalar column) const {
-  Scalar offset = get(b, offsetRole(operand)) +
-                  b.wide(batch) * get(b, strideRole(operand, "batch")) +
-                  b.wide(head) * get(b, strideRole(operand, "head"));
+  Scalar offset = get(b, array.at(Facet::offset)) +
+                  b.wide(batch) * get(b, array.at(Facet::strideBatch)) +
+                  b.wide(head) * get(b, array.at(Facet::strideHead));
   if (Value(column))
     offset = offset + b.wide(column);
-  return ViewOp::create(b, type, get(b, operand), offset, rows,
-                        get(b, strideRole(operand, "row")));
+  return ViewOp::create(b, type, get(b, array), offset, rows,
+                        get(b, array.at(Facet::strideRow)));
 }
 
-Value Arguments::vector(TileBuilder &b, StringRef operand, Scalar batch,
+Value Arguments::vector(TileBuilder &b, const NamedRole &array, Scalar batch,
                         Scalar head, Scalar rows) const {
   auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
                             /*align=*/4);
-  return view(b, operand, type, batch, head, rows);
+  return view(b, array, type, batch, head, rows);
 }

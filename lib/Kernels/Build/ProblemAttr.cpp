@@ -2,49 +2,8 @@
 
 #include "attn/Kernels/Kernels.h"
 
-#include "attn/Tile/Traffic.h"
-
 using namespace mlir;
 using namespace attn;
-
-int64_t attn::roleValue(StringRef role, const Problem &problem,
-                        const Round &round) {
-  auto isMapOf = [&](std::initializer_list<StringRef> arrays) {
-    return llvm::any_of(
-        arrays, [&](StringRef array) { return role == mapRole(array); });
-  };
-  if (role == "queries" || isMapOf({"q", "dq", "o", "do"}))
-    return problem.queries;
-  if (role == "keys" || isMapOf({"k", "dk", "v", "dv"}))
-    return problem.keys;
-  if (role == mapRole("weights"))
-    return tile::extentsOfMap(problem.queries, problem.keys);
-  if (StringRef input = inputOfParts(role); !input.empty())
-    return input == "q" ? problem.queries : problem.keys;
-  if (isScratchRole(role) && role.ends_with(mapRole("")))
-    return round.rows;
-  if (role == "first_head")
-    return round.firstHead;
-  if (role == "round_heads")
-    return round.heads;
-  if (role == "first_key")
-    return round.firstKey;
-  if (role == "first_query")
-    return round.firstQuery;
-  if (role == "heads")
-    return problem.heads;
-  if (role == "batch")
-    return problem.batch;
-  if (role == "group")
-    return problem.heads / problem.kvHeads;
-  if (role == "band_first")
-    return visible(problem).first;
-  if (role == "band_last")
-    return visible(problem).last;
-  if (role == "open_keys")
-    return visible(problem).openColumns;
-  return 0;
-}
 
 namespace {
 

@@ -22,22 +22,6 @@ KernelBuilder attn::findKernelBuilder(StringRef name) {
   return found.Default(nullptr);
 }
 
-std::string attn::offsetRole(StringRef operand) {
-  return (operand + "_offset").str();
-}
-
-std::string attn::strideRole(StringRef operand, StringRef axis) {
-  return (operand + "_stride_" + axis).str();
-}
-
-std::string attn::mapRole(StringRef operand) {
-  return (operand + "_map").str();
-}
-
-bool attn::isScratchRole(StringRef role) {
-  return role == kScratchRole || role.starts_with((kScratchRole + "_").str());
-}
-
 int64_t attn::launchOf(tile::KernelOp kernel) {
   auto launch = kernel->getAttrOfType<IntegerAttr>(kLaunchAttr);
   return launch ? launch.getInt() : 0;

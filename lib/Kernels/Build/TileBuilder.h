@@ -128,54 +128,73 @@ public:
             bool singleLane, llvm::function_ref<void()> body);
 };
 
+/// A role as builders name it: a row of the table, or its text.
+struct NamedRole : ArgumentRole {
+  NamedRole(const ArgumentRole &role) : ArgumentRole(role) {}
+  NamedRole(Role role, Facet facet = Facet::itself)
+      : ArgumentRole(role, facet) {}
+  NamedRole(llvm::StringRef text);
+  NamedRole(const char *text) : NamedRole(llvm::StringRef(text)) {}
+  NamedRole(const std::string &text) : NamedRole(llvm::StringRef(text)) {}
+};
+
 /// The arguments of a kernel: declared by role, then read by role.
 class Arguments {
 public:
-  void pointer(llvm::StringRef role, mlir::Type element);
-  void scalar(llvm::StringRef role, mlir::Type type);
-  /// Pointer, offset and strides of an operand.
-  void operand(llvm::StringRef name, mlir::Type element);
+  void pointer(const NamedRole &role, mlir::Type element);
+  void scalar(const NamedRole &role, mlir::Type type);
+  /// Pointer, offset and strides of an array.
+  void operand(const NamedRole &array, mlir::Type element);
   /// Memory of the launch, so many elements for every block of the grid.
   /// If there are not more keys than `beyondKeys` it has none.
-  void perBlock(llvm::StringRef role, mlir::Type element, int64_t count,
+  void perBlock(const NamedRole &role, mlir::Type element, int64_t count,
                 int64_t beyondKeys = 0);
   /// The same for all blocks together.
-  void perLaunch(llvm::StringRef role, mlir::Type element, int64_t count);
+  void perLaunch(const NamedRole &role, mlir::Type element, int64_t count);
   /// Memory of all launches, so many elements for every strip of queries.
-  void perStrip(llvm::StringRef role, mlir::Type element, int64_t count);
+  void perStrip(const NamedRole &role, mlir::Type element, int64_t count);
 
-  /// The tensor map of an operand.
-  void map(TileBuilder &builder, llvm::StringRef operand, int64_t boxRows,
+  /// The tensor map of an array.
+  void map(TileBuilder &builder, const NamedRole &array, int64_t boxRows,
            int64_t columns, mlir::Type element);
 
   /// Creates the kernel with its entry block; `builder` then stands in it.
   tile::KernelOp createKernel(TileBuilder &builder,
                               const KernelRequest &request, int64_t warps);
-  Scalar get(TileBuilder &builder, llvm::StringRef role) const;
+  Scalar get(TileBuilder &builder, const NamedRole &role) const;
 
   /// 0, as nobody who compiles knows.  Where places in shared memory are known,
   /// or the same in every step, the descriptors of all products there are
   /// worked out before the loop, which takes as many pairs of registers.
   Scalar opaqueZero(TileBuilder &builder) const;
 
-  /// Elements from an operand's base to a row of one batch entry and head.
-  Scalar offset(TileBuilder &builder, llvm::StringRef operand, Scalar batch,
+  /// Elements from an array's base to a row of one batch entry and head.
+  Scalar offset(TileBuilder &builder, const NamedRole &array, Scalar batch,
                 Scalar head, Scalar row) const;
-  /// The rows of an operand for one batch entry and head, from a column on.
-  mlir::Value view(TileBuilder &builder, llvm::StringRef operand,
+  /// The rows of an array for one batch entry and head, from a column on.
+  mlir::Value view(TileBuilder &builder, const NamedRole &array,
                    tile::ViewType type, Scalar batch, Scalar head, Scalar rows,
                    Scalar column = Scalar()) const;
   /// A statistic: a number for each row of one batch entry and head.
-  mlir::Value vector(TileBuilder &builder, llvm::StringRef operand,
-                     Scalar batch, Scalar head, Scalar rows) const;
+  mlir::Value vector(TileBuilder &builder, const NamedRole &array, Scalar batch,
+                     Scalar head, Scalar rows) const;
 
 private:
-  llvm::SmallVector<std::string> roles;
+  llvm::SmallVector<ArgumentRole> roles;
   llvm::SmallVector<mlir::Type> types;
   /// Attributes of arguments, by position, with a number of elements.
   llvm::SmallVector<std::tuple<unsigned, llvm::StringRef, int64_t>> counts;
   tile::KernelOp kernel;
 };
+
+inline constexpr llvm::StringLiteral kCounterRole = "counter",
+                                     kStripCounterRole = "strip_counter",
+                                     kFlagsRole = "flags",
+                                     kScratchRole = "scratch";
+/// The roles of an input's parts, of the exponents of those, and of a map.
+std::string partsRole(llvm::StringRef input);
+std::string exponentsRole(llvm::StringRef input);
+std::string mapRole(llvm::StringRef array);
 
 /// The element type of a problem.
 mlir::Type elementType(mlir::MLIRContext *context, DataType type);

@@ -26,30 +26,32 @@ public:
 private:
   Type f32() { return b.getF32Type(); }
   Type typeOf(DataType type) { return elementType(b.getContext(), type); }
-  void declare(StringRef array, DataType type) {
+  void declare(const ArgumentRole &array, DataType type) {
     arguments.operand(array, typeOf(type));
-    types[array] = typeOf(type);
+    types.insert_or_assign(array, typeOf(type));
   }
-  void declareStatistic(StringRef array) { arguments.operand(array, f32()); }
+  void declareStatistic(const ArgumentRole &array) {
+    arguments.operand(array, f32());
+  }
   /// Behind the arrays; then the builder stands where a warp knows its rows.
   KernelOp begin();
 
-  Value statistic(StringRef array) {
+  Value statistic(const ArgumentRole &array) {
     return arguments.vector(b, array, batch, head, queries);
   }
-  Value loadStatistic(StringRef array) {
+  Value loadStatistic(const ArgumentRole &array) {
     return LoadRowOp::create(b, rowType(), statistic(array), row);
   }
-  void storeStatistic(Value values, StringRef array) {
+  void storeStatistic(Value values, const ArgumentRole &array) {
     StoreRowOp::create(b, values, statistic(array), row);
   }
-  Value rows(StringRef array) {
-    auto type = ViewType::get(b.getContext(), merge.headDim,
-                              types.lookup(array), alignmentOf(array));
+  Value rows(const ArgumentRole &array) {
+    auto type = ViewType::get(b.getContext(), merge.headDim, types.at(array),
+                              alignmentOf(array));
     return arguments.view(b, array, type, batch, head, queries);
   }
-  int64_t alignmentOf(StringRef array) const {
-    auto found = request.alignments.find(array.str());
+  int64_t alignmentOf(const ArgumentRole &array) const {
+    auto found = request.alignments.find(str(array));
     return found == request.alignments.end() ? kMaxAlignment : found->second;
   }
   int64_t width() const {
@@ -85,22 +87,22 @@ private:
   const MergeRequest &request;
   const Merge &merge;
   Arguments arguments;
-  llvm::StringMap<Type> types; ///< of the elements of arrays of rows
+  std::map<ArgumentRole, Type> types; ///< of the elements of arrays of rows
   Scalar batch, head, row, queries;
 };
 
 } // namespace
 
 KernelOp MergeKernel::begin() {
-  for (StringRef size : {"queries", "heads"})
+  for (Role size : {Role::queries, Role::heads})
     arguments.scalar(size, b.getI32Type());
   KernelRequest plain;
   plain.name = request.name;
   KernelOp kernel = arguments.createKernel(b, plain, kWarpsPerGroup);
-  queries = arguments.get(b, "queries");
+  queries = arguments.get(b, Role::queries);
   BlockOfHead at =
       BlockOfHead::of(b, b.programId(0), b.ceilDiv(queries, kMergeRows),
-                      arguments.get(b, "heads"));
+                      arguments.get(b, Role::heads));
   batch = at.batch;
   head = at.head;
   row = at.number * kMergeRows + b.warpId() * kWarpRows;
@@ -110,17 +112,17 @@ KernelOp MergeKernel::begin() {
 KernelOp MergeKernel::forward() {
   size_t count = merge.parts.size();
   for (size_t i = 0; i < count; ++i) {
-    declare(partRole("o", i), merge.parts[i]);
-    declareStatistic(partRole("lse", i));
+    declare(partRole(Role::oPart, i), merge.parts[i]);
+    declareStatistic(partRole(Role::lsePart, i));
   }
-  declare("o", merge.dtype);
+  declare(Role::o, merge.dtype);
   if (merge.lse)
-    declareStatistic("lse");
+    declareStatistic(Role::lse);
   KernelOp kernel = begin();
 
   SmallVector<Value> lses, weights;
   for (size_t i = 0; i < count; ++i)
-    lses.push_back(loadStatistic(partRole("lse", i)));
+    lses.push_back(loadStatistic(partRole(Role::lsePart, i)));
   Value largest = lses.front();
   for (Value lse : ArrayRef(lses).drop_front())
     largest = mapRows({largest, lse},
@@ -144,7 +146,7 @@ KernelOp MergeKernel::forward() {
                            [&](ArrayRef<Scalar> x) {
                              return x[0] + b.log2(x[1]) * b.f32(1 / kLog2E);
                            }),
-                   "lse");
+                   Role::lse);
   for (Value &own : weights)
     own = mapRows({own, sum}, [&](ArrayRef<Scalar> x) {
       return b.select(x[1] == b.f32(0), b.f32(0), x[0] / x[1]);
@@ -152,8 +154,8 @@ KernelOp MergeKernel::forward() {
 
   SmallVector<Value> sources;
   for (size_t i = 0; i < count; ++i)
-    sources.push_back(rows(partRole("o", i)));
-  Value target = rows("o");
+    sources.push_back(rows(partRole(Role::oPart, i)));
+  Value target = rows(Role::o);
   overColumns({}, [&](Scalar column, ValueRange) -> SmallVector<Value> {
     SmallVector<Value> loaded;
     for (Value source : sources)
@@ -173,24 +175,26 @@ KernelOp MergeKernel::forward() {
 }
 
 KernelOp MergeKernel::backward() {
-  std::string part = partRole("o", 0), partLse = partRole("lse", 0);
-  declare("do", merge.dtype);
-  declare("o", merge.dtype);
-  declareStatistic("lse");
+  ArgumentRole part = partRole(Role::oPart, 0),
+               partLse = partRole(Role::lsePart, 0);
+  declare(Role::dO, merge.dtype);
+  declare(Role::o, merge.dtype);
+  declareStatistic(Role::lse);
   declare(part, merge.parts.front());
   declareStatistic(partLse);
   if (merge.dlse)
-    declareStatistic("dlse");
-  std::string gradient = "d" + part, gradientLse = "d" + partLse;
+    declareStatistic(Role::dLse);
+  ArgumentRole gradient = partRole(Role::dOPart, 0),
+               gradientLse = partRole(Role::dLsePart, 0);
   declare(gradient, merge.parts.front());
   declareStatistic(gradientLse);
   KernelOp kernel = begin();
 
-  Value lse = loadStatistic("lse"), own = loadStatistic(partLse);
+  Value lse = loadStatistic(Role::lse), own = loadStatistic(partLse);
   Value weights = mapRows({own, lse}, [&](ArrayRef<Scalar> x) {
     return b.select(isNone(x[0]), b.f32(0), weight(x[0], x[1]));
   });
-  Value gradients = rows("do"), whole = rows("o"), source = rows(part),
+  Value gradients = rows(Role::dO), whole = rows(Role::o), source = rows(part),
         target = rows(gradient);
   Value zeros = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
   Value products = overColumns(
@@ -213,7 +217,7 @@ KernelOp MergeKernel::backward() {
   Value sums = RowCombineOp::create(b, rowType(), /*max=*/false, products);
   SmallVector<Value> inputs = {sums, weights, own};
   if (merge.dlse)
-    inputs.push_back(loadStatistic("dlse"));
+    inputs.push_back(loadStatistic(Role::dLse));
   storeStatistic(mapRows(inputs,
                          [&](ArrayRef<Scalar> x) {
                            Scalar sum = merge.dlse ? x[0] + x[3] : x[0];
@@ -237,10 +241,6 @@ KernelOp attn::buildMerge(OpBuilder &builder, Location loc,
 // Names
 //===----------------------------------------------------------------------===//
 
-std::string attn::partRole(StringRef array, size_t part) {
-  return (array + "_" + Twine(part)).str();
-}
-
 std::string attn::mergeName(const Merge &merge) {
   bool isBackward = merge.direction == Direction::backward;
   std::string text = isBackward ? "merge_backward"
@@ -256,15 +256,15 @@ std::string attn::mergeName(const Merge &merge) {
 
 namespace {
 
-struct Extent {
+struct Field {
   StringLiteral name;
   int64_t Merge::*member;
 };
 
-constexpr Extent kExtents[] = {{"batch", &Merge::batch},
-                               {"heads", &Merge::heads},
-                               {"queries", &Merge::queries},
-                               {"head_dim", &Merge::headDim}};
+constexpr Field kFields[] = {{"batch", &Merge::batch},
+                             {"heads", &Merge::heads},
+                             {"queries", &Merge::queries},
+                             {"head_dim", &Merge::headDim}};
 
 } // namespace
 
@@ -283,9 +283,9 @@ DictionaryAttr attn::mergeAttr(MLIRContext *context, const Merge &merge) {
       b.getNamedAttr("parts", b.getArrayAttr(parts)),
       isBackward ? b.getNamedAttr("dlse", b.getBoolAttr(merge.dlse))
                  : b.getNamedAttr("lse", b.getBoolAttr(merge.lse))};
-  for (const Extent &extent : kExtents)
+  for (const Field &field : kFields)
     attributes.push_back(
-        b.getNamedAttr(extent.name, b.getI64IntegerAttr(merge.*extent.member)));
+        b.getNamedAttr(field.name, b.getI64IntegerAttr(merge.*field.member)));
   return b.getDictionaryAttr(attributes);
 }
 
@@ -313,11 +313,11 @@ std::optional<Merge> attn::mergeFromAttr(DictionaryAttr attribute) {
     merge.lse = lse.getValue();
   if (auto dlse = attribute.getAs<BoolAttr>("dlse"))
     merge.dlse = dlse.getValue();
-  for (const Extent &extent : kExtents) {
-    auto value = attribute.getAs<IntegerAttr>(extent.name);
+  for (const Field &field : kFields) {
+    auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)
       return std::nullopt;
-    merge.*extent.member = value.getInt();
+    merge.*field.member = value.getInt();
   }
   if (check(merge))
     return std::nullopt;

@@ -13,19 +13,11 @@ using namespace attn;
 using namespace attn::tile;
 
 std::string attn::partsRole(StringRef input) {
-  return (kScratchRole + "_" + input).str();
+  return ("scratch_" + input).str();
 }
 
 std::string attn::exponentsRole(StringRef input) {
   return partsRole(input) + "_exponents";
-}
-
-StringRef attn::inputOfParts(StringRef role) {
-  for (StringRef input : {"q", "k", "v"})
-    if (role == partsRole(input) || role == mapRole(partsRole(input)) ||
-        role == exponentsRole(input))
-      return input;
-  return {};
 }
 
 // The plan says it too, and knows no ops.
@@ -34,9 +26,9 @@ static_assert(kScaledParts == SplitViewOp::kParts &&
 
 /// Of V as many columns as a tile of the output has, of others those of a
 /// slice.
-int64_t attn::columnsOfPart(StringRef input, const Problem &problem,
+int64_t attn::columnsOfPart(Role input, const Problem &problem,
                             const Tiles &tiles) {
-  if (input == "v")
+  if (input == Role::v)
     return llvm::alignTo(problem.headDimV, tiles.get("column"));
   return llvm::alignTo(problem.headDim, SplitViewOp::kColumns);
 }
@@ -106,8 +98,9 @@ private:
   }
 
   Value target(const Input &input) const {
-    int64_t columns = kScaledParts *
-                      columnsOfPart(input.role, request.problem, request.tiles);
+    int64_t columns =
+        kScaledParts * columnsOfPart(NamedRole(input.role).role,
+                                     request.problem, request.tiles);
     auto type =
         ViewType::get(b.getContext(), columns, b.getF16Type(), kMaxAlignment);
     Scalar first = b.wide(at.batch * heads + at.head) * b.wide(rows);

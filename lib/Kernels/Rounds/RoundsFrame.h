@@ -139,8 +139,8 @@ struct RoundsFrame : GradientFrame {
   };
   Half halfOf(const Tile &tile) const;
   /// Columns of a part of an input.
-  int64_t partColumns(llvm::StringRef input) const {
-    return columnsOfPart(input, problem, request.tiles);
+  int64_t partColumns(const NamedRole &input) const {
+    return columnsOfPart(input.role, problem, request.tiles);
   }
   /// Of inputs in parts, the power of two that those of a tile of scores were
   /// multiplied by; of v the same of its block.

@@ -135,23 +135,23 @@ void BuiltGradient::launch(tile::KernelOp kernel, const GradientCase &truth,
   bool isInRounds = launches.shapes[size_t(number)].isInRounds;
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    StringRef role =
-        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    ArgumentRole role = *roleOf(kernel, i);
+    std::string name = str(role);
     auto perStrip = kernel.getArgAttrOfType<IntegerAttr>(i, kPerStripAttr);
-    if (perStrip && !addresses.contains(role))
-      addresses[role] = memory.allocate(4 * perStrip.getInt() *
+    if (perStrip && !addresses.contains(name))
+      addresses[name] = memory.allocate(4 * perStrip.getInt() *
                                         strips(p, launches, isInRounds));
     TensorMapArgument scores = waitingScores(p, launches, 0);
-    bool areWaiting = isScratchRole(role) && isInRounds && !perStrip;
-    if (areWaiting && !addresses.contains(role))
-      addresses[role] = memory.allocate(bytesOf(p.dtype) * scores.sizes[0] *
+    bool areWaiting = role.facts().memory == Memory::round;
+    if (areWaiting && !addresses.contains(name))
+      addresses[name] = memory.allocate(bytesOf(p.dtype) * scores.sizes[0] *
                                         scores.strides[0]);
     if (!areWaiting || !isa<tile::TensorMapType>(type)) {
       arguments.push_back(
           argumentOf(role, type, p, truth.scale, addresses, round));
       continue;
     }
-    scores.address = addresses[role];
+    scores.address = addresses[name];
     arguments.push_back(scores);
   }
   std::array<int64_t, 3> grid = gridOf(launches, p, {multiprocessors}, number);
@@ -187,9 +187,10 @@ void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
   for (int64_t n = 0; shapes.back().isInRounds && n < rounds.count(); ++n) {
     launchThose(/*inRounds=*/true, rounds.at(n));
     // Scores of a round are not to be seen in the next.
-    for (StringRef what : {"scratch_p", "scratch_ds"})
-      for (const std::string &role : {what.str(), mapRole(what)})
-        if (auto found = addresses.find(role); found != addresses.end()) {
+    for (Role what : {Role::scratchP, Role::scratchDS})
+      for (Facet facet : {Facet::itself, Facet::map})
+        if (auto found = addresses.find(str({what, facet}));
+            found != addresses.end()) {
           memory.free(found->second);
           addresses.erase(found);
         }
@@ -225,13 +226,13 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
       {"lse_low", upload(memory, truth.lseLow, DataType::f32)},
       {"dlse", upload(memory, truth.dlse, DataType::f32)},
       {"delta", memory.allocate(int64_t(truth.lse.size()) * 4)},
-      {kCounterRole, memory.allocate(4)},
-      {kStripCounterRole, memory.allocate(4)},
-      {kFlagsRole, memory.allocate(4 * kHeadFlags)}};
+      {str(Role::counter), memory.allocate(4)},
+      {str(Role::stripCounter), memory.allocate(4)},
+      {str(Role::flags), memory.allocate(4 * kHeadFlags)}};
   const std::vector<int32_t> none(kHeadFlags, 0);
-  for (StringRef counter : {kCounterRole, kStripCounterRole})
-    memory.write(addresses[counter], none.data(), 4);
-  memory.write(addresses[kFlagsRole], none.data(), 4 * kHeadFlags);
+  for (Role counter : {Role::counter, Role::stripCounter})
+    memory.write(addresses[str(counter)], none.data(), 4);
+  memory.write(addresses[str(Role::flags)], none.data(), 4 * kHeadFlags);
   std::pair<const char *, size_t> gradients[] = {{"dq", truth.dq.size()},
                                                  {"dk", truth.dk.size()},
                                                  {"dv", truth.dv.size()}};

@@ -45,13 +45,13 @@ OwningOpRef<ModuleOp> BuiltRounds::build(const FlashCase &flash) {
   return module;
 }
 
-KernelArgument BuiltRounds::partsOf(Run &run, StringRef input, bool isMap) {
+KernelArgument BuiltRounds::partsOf(Run &run, Role input, bool isMap) {
   constexpr int64_t parts = tile::SplitViewOp::kParts, bytes = 2;
   const Problem &p = run.flash.problem;
   ArrayShape s = shapeOfArray(input, p);
   int64_t columns = parts * columnsOfPart(input, p, run.flash.tiles);
   int64_t head = s.rows * columns;
-  uint64_t &address = run.addresses[("parts_" + input).str()];
+  uint64_t &address = run.addresses[str(memoryOf(input, Memory::parts))];
   if (address == 0)
     address = run.memory.allocate(bytes * s.batch * s.heads * head);
   if (!isMap)
@@ -61,10 +61,10 @@ KernelArgument BuiltRounds::partsOf(Run &run, StringRef input, bool isMap) {
                            {s.heads * head, head, columns, 1}};
 }
 
-uint64_t BuiltRounds::exponentsOf(Run &run, StringRef input) {
+uint64_t BuiltRounds::exponentsOf(Run &run, Role input) {
   ArrayShape s = shapeOfArray(input, run.flash.problem);
   int64_t blocks = llvm::divideCeil(s.rows, tile::SplitViewOp::kBlockRows);
-  uint64_t &address = run.addresses[exponentsRole(input)];
+  uint64_t &address = run.addresses[str(memoryOf(input, Memory::exponents))];
   if (address == 0)
     address = run.memory.allocate(sizeof(int32_t) * s.batch * s.heads * blocks);
   return address;
@@ -89,35 +89,35 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   int64_t arrays = rounds.blocks * (p.heads / p.kvHeads);
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    StringRef role =
-        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
-    StringRef input = inputOfParts(role);
-    if (!input.empty() && role == exponentsRole(input)) {
-      arguments.push_back(exponentsOf(run, input));
+    ArgumentRole role = *roleOf(kernel, i);
+    const RoleFacts &facts = role.facts();
+    if (facts.memory == Memory::exponents) {
+      arguments.push_back(exponentsOf(run, facts.of));
       continue;
     }
-    if (!input.empty()) {
-      arguments.push_back(partsOf(run, input, isa<tile::TensorMapType>(type)));
+    if (facts.memory == Memory::parts) {
+      arguments.push_back(partsOf(run, facts.of, role.facet == Facet::map));
       continue;
     }
     auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerLaunchAttr);
-    if (words || role == kCounterRole)
-      run.addresses.try_emplace(role,
+    if (facts.memory == Memory::zeros)
+      run.addresses.try_emplace(str(role),
                                 zeros(run.memory, words ? words.getInt() : 1));
     auto map = dyn_cast<tile::TensorMapType>(type);
     int64_t columns = map ? map.getColumns() : kRowStatistics;
     int64_t head = rounds.rows * columns;
     int64_t bytes = map ? map.getElementType().getIntOrFloatBitWidth() / 8 : 4;
     // What nobody has written is reported when it is read.
-    if (isScratchRole(role) && !run.addresses.contains(role))
-      run.addresses[role] =
+    bool isWaiting = facts.memory == Memory::round;
+    if (isWaiting && !run.addresses.contains(str(role)))
+      run.addresses[str(role)] =
           run.memory.allocate(bytes * rounds.heads * arrays * head);
-    if (!isScratchRole(role) || !map)
+    if (!isWaiting || !map)
       arguments.push_back(
           argumentOf(role, type, p, run.flash.scale, run.addresses, round));
     else
       arguments.push_back(
-          TensorMapArgument{run.addresses[role],
+          TensorMapArgument{run.addresses[str(role)],
                             {rounds.heads, arrays, rounds.rows, columns},
                             {arrays * head, head, columns, 1}});
   }

@@ -38,8 +38,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> build(const FlashCase &flash);
   void launch(Run &run, tile::KernelOp kernel, const Round &round);
   /// The argument for the parts of an input.
-  KernelArgument partsOf(Run &run, llvm::StringRef input, bool isMap);
-  static uint64_t exponentsOf(Run &run, llvm::StringRef input);
+  KernelArgument partsOf(Run &run, Role input, bool isMap);
+  static uint64_t exponentsOf(Run &run, Role input);
 };
 
 } // namespace attn

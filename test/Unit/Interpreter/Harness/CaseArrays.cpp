@@ -9,6 +9,8 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -36,21 +38,16 @@ Problem attn::oneHead(int64_t queries, int64_t keys, int64_t headDim,
 }
 
 ArrayShape attn::shapeOfArray(StringRef array, const Problem &p) {
-  // A gradient has the shape of what it is the gradient of.
-  if (array != "delta")
-    array.consume_front("d");
-  if (array == "lse" || array == "lse_low" || array == "delta")
-    return {p.batch, p.heads, p.queries, 1};
-  if (array == "weights")
-    return {p.batch, p.heads, p.queries, p.keys,
-            int64_t(llvm::alignTo(p.keys, 8)) - p.keys};
-  if (array == "block_rows")
-    return {p.batch, p.heads, keptRows(p.keys), p.queries};
-  if (array == "k")
-    return {p.batch, p.kvHeads, p.keys, p.headDim};
-  if (array == "v")
-    return {p.batch, p.kvHeads, p.keys, p.headDimV};
-  return {p.batch, p.heads, p.queries, array == "q" ? p.headDim : p.headDimV};
+  return shapeOfArray(findArray(std::string_view(array)).value(), p);
+}
+
+ArrayShape attn::shapeOfArray(Role array, const Problem &p) {
+  std::vector<int64_t> sizes = sizesOf(array, p);
+  sizes.resize(4, 1);
+  int64_t padding = 0;
+  if (array == Role::weights)
+    padding = int64_t(llvm::alignTo(p.keys, 8)) - p.keys;
+  return {sizes[0], sizes[1], sizes[2], sizes[3], padding};
 }
 
 int64_t attn::alignmentOfRows(int64_t columns, DataType type) {
@@ -139,31 +136,30 @@ oracle::Array attn::oracleArray(const std::vector<float> &data,
           {s.heads * s.rows * s.columns, s.rows * s.columns, s.columns, 1}};
 }
 
-int64_t attn::integerOf(StringRef role, const Problem &problem,
+int64_t attn::integerOf(const ArgumentRole &role, const Problem &problem,
                         const Round &round) {
-  auto [array, axis] = role.split("_stride_");
-  if (axis.empty())
-    return roleValue(role, problem, round);
-  ArrayShape s = shapeOfArray(array, problem);
-  if (axis == "row")
-    return s.pitch();
-  return (axis == "head" ? 1 : s.heads) * s.rows * s.pitch();
+  if (llvm::is_contained(kStrides, role.facet)) {
+    ArrayShape s = shapeOfArray(role.role, problem);
+    int64_t row = s.pitch(), head = s.rows * row;
+    return role.facet == Facet::strideRow    ? row
+           : role.facet == Facet::strideHead ? head
+                                             : s.heads * head;
+  }
+  return roleValue(role, problem, round);
 }
 
-KernelArgument attn::argumentOf(StringRef role, Type type,
+KernelArgument attn::argumentOf(const ArgumentRole &role, Type type,
                                 const Problem &problem, double scale,
                                 const llvm::StringMap<uint64_t> &addresses,
                                 const Round &round) {
-  if (role == "scale")
+  if (role == Role::scale)
     return float(scale);
   if (isa<tile::PtrType>(type))
-    return addresses.lookup(role);
+    return addresses.lookup(str(role));
   if (isa<tile::TensorMapType>(type)) {
-    StringRef array = role;
-    array.consume_back("_map");
-    ArrayShape s = shapeOfArray(array, problem);
+    ArrayShape s = shapeOfArray(role.role, problem);
     int64_t head = s.rows * s.pitch();
-    return TensorMapArgument{addresses.lookup(array),
+    return TensorMapArgument{addresses.lookup(str(role.at(Facet::itself))),
                              {s.batch, s.heads, s.rows, s.columns},
                              {s.heads * head, head, s.pitch(), 1}};
   }
@@ -177,9 +173,9 @@ SmallVector<int64_t> attn::scalarsOf(tile::KernelOp kernel,
                                      const Problem &problem,
                                      const Round &round) {
   SmallVector<int64_t> values;
-  for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i) {
-    auto role = kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-    values.push_back(integerOf(role.getValue(), problem, round));
-  }
+  FailureOr<SmallVector<ArgumentRole>> roles = rolesOf(kernel);
+  EXPECT_TRUE(succeeded(roles));
+  for (const ArgumentRole &role : *roles)
+    values.push_back(integerOf(role, problem, round));
   return values;
 }

@@ -1,7 +1,7 @@
 //===- CaseArrays.h - The arrays of a kernel under test ---------*- C++ -*-===//
 //
 // Row-major arrays of a problem by the role that a kernel's arguments give them
-// (Kernels.h), as numbers here and as bytes in the interpreter's memory.
+// (Roles.h), as numbers here and as bytes in the interpreter's memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,6 +41,7 @@ struct ArrayShape {
   int64_t pitch() const { return columns + padding; }
   int64_t elements() const { return batch * heads * rows * pitch(); }
 };
+ArrayShape shapeOfArray(Role array, const Problem &problem);
 ArrayShape shapeOfArray(llvm::StringRef array, const Problem &problem);
 
 /// Bytes that divide the address of every row of such an array, at most 16.
@@ -66,10 +67,10 @@ oracle::Array oracleArray(const std::vector<float> &data,
                           const ArrayShape &shape);
 
 /// An integer argument of a kernel, by its role.
-int64_t integerOf(llvm::StringRef role, const Problem &problem,
+int64_t integerOf(const ArgumentRole &role, const Problem &problem,
                   const Round &round = {});
 /// Any argument; `addresses` are those of arrays and of a launch's own memory.
-KernelArgument argumentOf(llvm::StringRef role, mlir::Type type,
+KernelArgument argumentOf(const ArgumentRole &role, mlir::Type type,
                           const Problem &problem, double scale,
                           const llvm::StringMap<uint64_t> &addresses,
                           const Round &round = {});

@@ -116,17 +116,17 @@ Outcome FlashCase::run(tile::KernelOp kernel,
       {"o", memory.allocate(int64_t(truth.size()) * resultBytes)},
       {"lse", memory.allocate(lseBytes)},
       {"lse_low", memory.allocate(lseBytes)},
-      {kCounterRole, counter}};
+      {str(Role::counter), counter}};
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    StringRef role =
-        kernel.getArgAttrOfType<StringAttr>(i, kRoleAttr).getValue();
+    ArgumentRole role = *roleOf(kernel, i);
     // What nobody has written is reported when it is read.
     if (auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerBlockAttr)) {
       std::vector<int32_t> zeros(words.getInt() * grid()[0]);
-      addresses[role] = memory.allocate(int64_t(zeros.size()) * 4);
-      if (role == kFlagsRole)
-        memory.write(addresses[role], zeros.data(), int64_t(zeros.size()) * 4);
+      uint64_t address = addresses[str(role)] =
+          memory.allocate(int64_t(zeros.size()) * 4);
+      if (role.facts().memory == Memory::zeros)
+        memory.write(address, zeros.data(), int64_t(zeros.size()) * 4);
     }
     arguments.push_back(argumentOf(role, type, problem, scale, addresses));
   }

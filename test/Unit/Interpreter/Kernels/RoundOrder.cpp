@@ -42,11 +42,11 @@ TEST(RoundOrder, KeyHeadsAndStripsOfTheirKeys) {
     EXPECT_EQ(round.firstHead, want[n][0]);
     EXPECT_EQ(round.heads, want[n][1]);
     EXPECT_EQ(round.firstKey, want[n][2]);
-    EXPECT_EQ(roleValue("first_head", p, round), want[n][0]);
-    EXPECT_EQ(roleValue("round_heads", p, round), want[n][1]);
-    EXPECT_EQ(roleValue("first_key", p, round), want[n][2]);
-    EXPECT_EQ(roleValue("scratch_p_map", p, round), 1024);
-    EXPECT_EQ(roleValue("q_map", p, round), 1000);
+    EXPECT_EQ(roleValue(Role::firstHead, p, round), want[n][0]);
+    EXPECT_EQ(roleValue(Role::roundHeads, p, round), want[n][1]);
+    EXPECT_EQ(roleValue(Role::firstKey, p, round), want[n][2]);
+    EXPECT_EQ(roleValue({Role::scratchP, Facet::map}, p, round), 1024);
+    EXPECT_EQ(roleValue({Role::q, Facet::map}, p, round), 1000);
   }
   EXPECT_EQ(rounds.columns, 4096);
 }
@@ -107,8 +107,8 @@ TEST(RoundOrder, KeyHeadsAndStripsOfQueries) {
     EXPECT_EQ(round.heads, want[n][1]);
     EXPECT_EQ(round.firstKey, 0);
     EXPECT_EQ(round.firstQuery, want[n][2]);
-    EXPECT_EQ(roleValue("first_query", p, round), want[n][2]);
-    EXPECT_EQ(roleValue("scratch_p_map", p, round), 512);
+    EXPECT_EQ(roleValue(Role::firstQuery, p, round), want[n][2]);
+    EXPECT_EQ(roleValue({Role::scratchP, Facet::map}, p, round), 512);
   }
   EXPECT_EQ(rounds.blocks, 12);
   EXPECT_EQ(rounds.rows, 512);
