@@ -182,7 +182,8 @@ private:
   std::string launchText(const DrawnGrid &grid) const {
     std::string text = "launch " + std::to_string(grid.launch + 1) + " of " +
                        std::to_string(shown.launches);
-    return grid.isMain ? text : text + ", by the same blocks";
+    return text + (grid.isMain ? ": " : ", by the same blocks: ") +
+           shown.frames[grid.frame].more;
   }
 
   void system(const DrawnGrid &grid) {
@@ -292,7 +293,7 @@ private:
               isHold ? smemAttribute(mark) : std::string());
     svg.box(band.box, {band.streams ? colours.ring : colours.tile, colours.line,
                        band.streams, 1, 3});
-    svg.text(band.box.x + kBeside - 3, band.box.y + 2, band.label);
+    svg.text(band.labelAt, band.box.y + 2, band.label);
     svg.end();
   }
 

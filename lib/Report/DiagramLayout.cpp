@@ -176,17 +176,40 @@ private:
     result.right = x + kFramePad;
   }
 
+  /// Frames that begin or end at the same column lie in each other.
+  int64_t innerEdges(size_t depth, size_t column, bool areEnds) const {
+    int64_t count = 0;
+    for (const FrameBox &other : result.frames) {
+      const Frame &frame = diagram.frames[other.frame];
+      size_t edge = areEnds ? columnUpTo(frame.last) : columnFrom(frame.first);
+      count += edge == column && frame.depth > depth;
+    }
+    return count;
+  }
+
+  /// The left of what begins with a column in a frame of that depth, and the
+  /// right of what ends with one.
+  int64_t leftOf(size_t column, size_t depth) const {
+    return result.columns[column].x -
+           kFramePad * innerEdges(depth, column, false);
+  }
+  int64_t rightOf(size_t column, size_t depth) const {
+    const Column &last = result.columns[column];
+    return last.x + last.width + kFramePad * innerEdges(depth, column, true);
+  }
+
   void placeBands() {
     for (size_t i = around.first; i <= around.last; ++i) {
       const Mark &mark = diagram.marks[i];
       if (!occupies(mark.node()))
         continue;
-      const Column &first = result.columns[columnFrom(i)];
-      const Column &last =
-          result.columns[columnUpTo(diagram.frames[mark.frame].last)];
-      int64_t x = first.x + 3, right = last.x + last.width - 3;
+      size_t depth = diagram.frames[mark.frame].depth;
+      size_t from = columnFrom(i);
+      size_t last = columnUpTo(diagram.frames[mark.frame].last);
+      int64_t x = leftOf(from, depth) + 3, right = rightOf(last, depth) - 3;
       result.bands.push_back({i,
                               labelOf(mark),
+                              result.columns[from].x + kBeside,
                               mark.node().is<verb::Stream>(),
                               {x, 0, right - x, kBandHeight}});
     }
@@ -269,24 +292,10 @@ private:
     return int64_t(diagram.frames[box.frame].depth - around.depth);
   }
 
-  /// Frames that begin or end at the same column lie in each other.
-  int64_t innerEdges(const FrameBox &box, size_t column, bool areEnds) const {
-    int64_t count = 0;
-    for (const FrameBox &other : result.frames) {
-      const Frame &frame = diagram.frames[other.frame];
-      size_t edge = areEnds ? columnUpTo(frame.last) : columnFrom(frame.first);
-      count += edge == column && depthOf(other) > depthOf(box);
-    }
-    return count;
-  }
-
   Box boxOf(const FrameBox &box, int64_t top, int64_t bottom) const {
     const Frame &frame = diagram.frames[box.frame];
-    size_t first = columnFrom(frame.first), last = columnUpTo(frame.last);
-    int64_t x =
-        result.columns[first].x - kFramePad * innerEdges(box, first, false);
-    int64_t right = result.columns[last].x + result.columns[last].width +
-                    kFramePad * innerEdges(box, last, true);
+    int64_t x = leftOf(columnFrom(frame.first), frame.depth);
+    int64_t right = rightOf(columnUpTo(frame.last), frame.depth);
     int64_t y = top + kHeading * depthOf(box);
     return {x - 4, y, right - x + 8, bottom - y};
   }

@@ -34,7 +34,8 @@ struct Column {
 struct Band {
   size_t mark;
   std::string label;
-  bool streams; ///< the next step overwrites it
+  int64_t labelAt; ///< its left
+  bool streams;    ///< the next step overwrites it
   Box box;
 };
 
