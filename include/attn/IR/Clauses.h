@@ -29,6 +29,7 @@
 #ifndef ATTN_IR_CLAUSES_H
 #define ATTN_IR_CLAUSES_H
 
+#include "attn/Schedule/Pattern.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/SmallVector.h"
@@ -53,10 +54,7 @@ inline constexpr llvm::StringLiteral kClauseSizesAttr = "operandClauseSizes",
                                      kBlocksAttr = "blocks",
                                      kGradientsAttr = "gradients";
 
-/// Queries and keys of a block.
-struct BlockSize {
-  int64_t queries, keys;
-};
+/// What divides the queries and keys of a block.
 inline constexpr int64_t kBlockMultiple = 64;
 
 /// Arguments of a region in front of the captures, without the score.
