@@ -24,6 +24,13 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
+LogicalResult LoadNumberOp::verify() {
+  PtrType base = getBase().getType();
+  if (!base.getElementType().isInteger(32))
+    return emitOpError("expects an array of i32, but got ") << base;
+  return success();
+}
+
 LogicalResult AllocOp::verify() {
   if (getName().empty())
     return emitOpError("expects a name for the buffer");

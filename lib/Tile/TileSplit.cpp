@@ -68,12 +68,6 @@ Traffic SplitRowsOp::getTraffic(const TrafficScalars &scalars) {
 
 SmallVector<Value> SplitRowsOp::getTrafficOperands() { return {getColumn()}; }
 
-static LogicalResult verifyExponents(Operation *op, PtrType type) {
-  if (type.getElementType().isInteger(32))
-    return success();
-  return op->emitOpError("expects exponents of i32, but got ") << type;
-}
-
 LogicalResult SplitViewOp::verify() {
   constexpr int64_t pieceBytes = 16;
   ViewType source = getSource().getType(), target = getTarget().getType();
@@ -96,7 +90,10 @@ LogicalResult SplitViewOp::verify() {
       !largest.getElementType().isF32())
     return emitOpError("expects a buffer of ")
            << kNumbers << " numbers of f32, but got " << largest;
-  return verifyExponents(*this, getExponents().getType());
+  PtrType exponents = getExponents().getType();
+  if (!exponents.getElementType().isInteger(32))
+    return emitOpError("expects exponents of i32, but got ") << exponents;
+  return success();
 }
 
 /// Rows are read twice, the second time on the way from L1 or L2.
@@ -113,7 +110,3 @@ SmallVector<Value> SplitViewOp::getTrafficOperands() {
 }
 
 bool SplitViewOp::isCollective() { return true; }
-
-LogicalResult LoadExponentOp::verify() {
-  return verifyExponents(*this, getExponents().getType());
-}

@@ -155,7 +155,8 @@ class BlockMask:
         none = (library.integers(counts * 0)[None, None],
                 library.contiguous(library.integers(table * 0)[None, None]))
         first, second = (none, pair) if full else (pair, none)
-        return cls(*first, *second, block_size=block_size, check=True)
+        return cls(first[0], first[1], second[0], second[1], block_size,
+                   check=True)
 
     @classmethod
     def from_mask(cls, mask: Any, *, queries: Optional[int] = None,
@@ -206,8 +207,10 @@ class BlockMask:
     @classmethod
     def _of_states(cls, library: Any, states: Any, size: tuple[int, int],
                    mask_mod: Optional[Callable[..., Any]]) -> BlockMask:
-        return cls(*library.lists(states == 1), *library.lists(states == 2),
-                   block_size=size, mask_mod=mask_mod)
+        counts, indices = library.lists(states == 1)
+        full_counts, full_indices = library.lists(states == 2)
+        return cls(counts, indices, full_counts, full_indices, size,
+                   mask_mod=mask_mod)
 
     # What is made from it.
 

@@ -58,9 +58,11 @@ enum class Extent {
   keys,
   headDim,
   headDimV,
-  keptRows ///< follows from keys
+  keptRows,    ///< follows from keys
+  queryBlocks, ///< of a pattern, and
+  keyBlocks
 };
-inline constexpr unsigned kExtents = unsigned(Extent::keptRows) + 1;
+inline constexpr unsigned kExtents = unsigned(Extent::keyBlocks) + 1;
 int64_t valueOf(Extent extent, const Problem &problem);
 
 /// What a kernel does with an array: nothing, as there is none; or it is given,

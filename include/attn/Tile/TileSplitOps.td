@@ -179,18 +179,4 @@ def Tile_SplitViewOp : Tile_Op<"split_view",
   }];
 }
 
-def Tile_LoadExponentOp : Tile_Op<"load_exponent", [MemoryEffects<[MemRead]>]> {
-  let summary = "the exponent that rows were split with";
-  let description = [{
-    All lanes of a warp alike.  What `tile.split_view` of a launch before has
-    left.
-  }];
-  let arguments = (ins Tile_Ptr:$exponents, I32:$index);
-  let results = (outs I32:$result);
-  let assemblyFormat = [{
-    $exponents `[` $index `]` attr-dict `:` type($exponents)
-  }];
-  let hasVerifier = 1;
-}
-
 #endif

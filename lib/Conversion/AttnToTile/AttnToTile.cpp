@@ -249,6 +249,10 @@ private:
       return index(attn::valueOf(extent, problem));
     case Extent::keptRows:
       return a.times(a.ceilDiv(keys, kKeptKeys), index(2));
+    case Extent::queryBlocks:
+      return a.ceilDiv(queries, problem.pattern->size().queries);
+    case Extent::keyBlocks:
+      return a.ceilDiv(keys, problem.pattern->size().keys);
     }
     return {};
   }

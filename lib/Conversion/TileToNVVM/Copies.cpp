@@ -374,11 +374,29 @@ struct BarrierLowering : OpConversionPattern<BarrierOp> {
   }
 };
 
+struct LoadNumberLowering : OpConversionPattern<LoadNumberOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadNumberOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    constexpr int64_t bytes = 4;
+    Lane b(op.getLoc(), rewriter);
+    Value place = b.mul(adaptor.getIndex(), bytes);
+    if (place.getType().isInteger(32))
+      place = b.wide(place);
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(
+        op, b.getI32Type(), b.offset(adaptor.getBase(), place),
+        unsigned(bytes));
+    return success();
+  }
+};
+
 } // namespace
 
 void attn::populateCopyPatterns(const TypeConverter &converter,
                                 RewritePatternSet &patterns) {
   patterns.add<BarrierLowering, CommitGroupLowering, CopyAsyncLowering,
-               CopyOutLowering, StoreRowLowering, WaitGroupLowering>(
-      converter, patterns.getContext());
+               CopyOutLowering, LoadNumberLowering, StoreRowLowering,
+               WaitGroupLowering>(converter, patterns.getContext());
 }

@@ -454,27 +454,10 @@ private:
   }
 };
 
-struct LoadExponentLowering : OpConversionPattern<LoadExponentOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(LoadExponentOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    constexpr int64_t bytes = 4;
-    Lane b(op.getLoc(), rewriter);
-    Value place = b.wide(b.mul(adaptor.getIndex(), bytes));
-    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(
-        op, b.getI32Type(), b.offset(adaptor.getExponents(), place),
-        unsigned(bytes));
-    return success();
-  }
-};
-
 } // namespace
 
 void attn::populateSplitPatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns) {
-  patterns.add<LoadExponentLowering, SplitBf16Lowering, SplitF16Lowering,
-               SplitRowsLowering, SplitViewLowering>(converter,
-                                                     patterns.getContext());
+  patterns.add<SplitBf16Lowering, SplitF16Lowering, SplitRowsLowering,
+               SplitViewLowering>(converter, patterns.getContext());
 }

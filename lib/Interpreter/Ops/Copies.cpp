@@ -221,18 +221,18 @@ Step attn::interpreter::runRowDot(Warp &warp, const Instruction &in) {
   return warp.set(in, MatrixRef(std::move(result)));
 }
 
-static uint64_t addressOfExponent(Warp &warp, const Instruction &in,
-                                  unsigned pointer) {
+static uint64_t addressOfNumber(Warp &warp, const Instruction &in,
+                                unsigned pointer) {
   return uint64_t(warp.integer(in, pointer)) +
          uint64_t(warp.integer(in, pointer + 1)) * sizeof(int32_t);
 }
 
-Step attn::interpreter::runLoadExponent(Warp &warp, const Instruction &in) {
-  int32_t exponent = 0;
+Step attn::interpreter::runLoadNumber(Warp &warp, const Instruction &in) {
+  int32_t number = 0;
   if (std::optional<std::string> error = readGlobal(
-          warp, in, addressOfExponent(warp, in, 0), &exponent, sizeof exponent))
-    return warp.stop(in, "exponent", *error);
-  return warp.set(in, Number{exponent});
+          warp, in, addressOfNumber(warp, in, 0), &number, sizeof number))
+    return warp.stop(in, "number", *error);
+  return warp.set(in, Number{number});
 }
 
 Step attn::interpreter::runSplitView(Warp &warp, const Instruction &in) {
@@ -266,9 +266,8 @@ Step attn::interpreter::runSplitView(Warp &warp, const Instruction &in) {
       std::clamp(Op::kLargest + 127 - int32_t(largest >> 23), Op::kLeastMove,
                  int32_t(cast<Op>(in.op).getMost()));
   if (warp.id == 0)
-    if (std::optional<std::string> error =
-            writeGlobal(warp, in, addressOfExponent(warp, in, 3), &exponent,
-                        sizeof exponent))
+    if (std::optional<std::string> error = writeGlobal(
+            warp, in, addressOfNumber(warp, in, 3), &exponent, sizeof exponent))
       return warp.stop(in, "exponent", *error);
   auto [begin, end] = clip(source, row, Op::kRows);
   for (int64_t i = begin; i < end; ++i) {

@@ -118,7 +118,7 @@ Step runSplitBf16(Warp &, const Instruction &);
 Step runSplitRows(Warp &, const Instruction &);
 Step runSplitF16(Warp &, const Instruction &);
 Step runSplitView(Warp &, const Instruction &);
-Step runLoadExponent(Warp &, const Instruction &);
+Step runLoadNumber(Warp &, const Instruction &);
 
 // Map.cpp
 Step runMap(Warp &, const Instruction &);

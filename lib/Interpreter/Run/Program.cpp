@@ -88,7 +88,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::SplitRowsOp) { return runSplitRows; })
       .Case([](tile::SplitF16Op) { return runSplitF16; })
       .Case([](tile::SplitViewOp) { return runSplitView; })
-      .Case([](tile::LoadExponentOp) { return runLoadExponent; })
+      .Case([](tile::LoadNumberOp) { return runLoadNumber; })
       .Case([](tile::ExtractOp) { return runExtract; })
       .Case([](tile::ConcatOp) { return runConcat; })
       .Case([](tile::MapOp) { return runMap; })

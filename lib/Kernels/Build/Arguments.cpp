@@ -71,6 +71,9 @@ void Arguments::map(TileBuilder &b, const NamedRole &array, int64_t boxRows,
 
 KernelOp Arguments::createKernel(TileBuilder &builder,
                                  const KernelRequest &request, int64_t warps) {
+  assert((!request.problem.pattern ||
+          llvm::is_contained(roles, ArgumentRole(Role::partialCounts))) &&
+         "this kernel does not walk lists");
   kernel = KernelOp::create(builder, request.name,
                             builder.getFunctionType(types, {}), warps,
                             request.minBlocksPerSm);

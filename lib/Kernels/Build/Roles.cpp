@@ -134,15 +134,16 @@ LogicalResult attn::checkRoles(tile::KernelOp kernel, const Problem &problem) {
   if (failed(roles))
     return failure();
   std::map<ArgumentRole, unsigned> seen;
-  for (auto [i, role] : llvm::enumerate(*roles)) {
+  for (unsigned i = 0; i < roles->size(); ++i) {
+    const ArgumentRole &role = (*roles)[i];
     auto error = [&] {
       return kernel.emitOpError("expects argument ")
              << i << ", " << str(role) << ", to ";
     };
     Type type = kernel.getArgumentTypes()[i];
     if (auto [first, isNew] = seen.try_emplace(role, i); !isNew)
-      return error() << "have a role of its own, but argument " << first->second
-                     << " has it too";
+      return error() << "have a role of its own, but argument "
+                     << first->second << " has it too";
     if (role.facts().flow(problem.direction) == Flow::none)
       return error() << "play a role in a kernel of the other direction, but "
                         "got one that is "

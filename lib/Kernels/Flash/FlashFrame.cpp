@@ -48,13 +48,17 @@ KernelOp FlashFrame::declare() {
     declareLse(arguments, b, problem);
   if (persistent)
     arguments.pointer(kCounterRole, b.getI32Type());
+  if (problem.pattern)
+    BlockLists::declare(arguments, b);
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(
       b, request, kWarpsPerGroup * (groups + budget.others));
   reserve();
   queries = arguments.get(b, "queries");
   band.emplace(b, arguments, problem.mask);
-  blocks.emplace(*band, queries, query, key);
+  if (problem.pattern)
+    lists.emplace(b, arguments, problem.pattern->size(), key);
+  blocks.emplace(*band, queries, query, key, lists ? &*lists : nullptr);
   return kernel;
 }
 
@@ -67,6 +71,12 @@ Value FlashFrame::map(StringRef operand) const {
 }
 
 Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
+
+TileQueue FlashFrame::queueFor(int64_t readers) const {
+  if (problem.pattern)
+    return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
+  return tileQueue(b, readers);
+}
 
 void FlashFrame::reserve() {
   auto alloc = [&](StringRef name, int64_t stages, int64_t rows,
@@ -101,7 +111,7 @@ void FlashFrame::reserve() {
     ringK = Ring(b, "key", stages, readers, helperWarps);
     ringV = Ring(b, "value", stages, readers, helperWarps);
     ringLanding = Ring(b, "landing", landing.stages, helperWarps);
-    queue = tileQueue(b, readers + helperWarps);
+    queue = queueFor(readers + helperWarps);
     return;
   }
   // What does not hold O at once is cut in two, so that one half is written
@@ -120,5 +130,5 @@ void FlashFrame::reserve() {
                      : ringLoadedV;
   if (transposes)
     readers += helperWarps;
-  queue = tileQueue(b, readers);
+  queue = queueFor(readers);
 }

@@ -54,8 +54,9 @@ struct FlashFrame {
   Arguments arguments;
   Scalar queries;
   std::optional<KeyBand> band;
+  std::optional<BlockLists> lists; ///< of a pattern
   std::optional<TileBlocks> blocks;
-  mlir::Value queue;
+  TileQueue queue;
   /// Factors as consumers multiply by them: each a buffer, or three of parts.
   llvm::SmallVector<mlir::Value> buffersQ, buffersK, buffersV;
   llvm::SmallVector<mlir::Value> buffersO; ///< what O is staged in
@@ -72,6 +73,7 @@ struct FlashFrame {
 
 private:
   void reserve();
+  TileQueue queueFor(int64_t readers) const;
 };
 
 /// The producer (FlashProducer.cpp): draws tiles, tells the other roles, starts

@@ -24,7 +24,7 @@ public:
                                     f.request.sms, f.request.l2Bytes) {}
 
   void produce() {
-    Tile first = order.at(b, b.programId(0));
+    Tile first = f.blocks->drawn(order.at(b, b.programId(0)));
     Place writer = Place::writer(b), message = Place::reader(b);
     pushTile(b, f.queue, message, first);
     KeyWalk walk = f.blocks->walkOf(b, first);
@@ -33,9 +33,9 @@ public:
 
     Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
     message = message.next(b, kTileMessages);
-    SmallVector<Value> init = {first.row, first.head,   first.batch,   k.slot,
-                               k.parity,  writer.slot,  writer.parity, q.slot,
-                               q.parity,  message.slot, message.parity};
+    SmallVector<Value> init = first.numbers();
+    init.append({k.slot, k.parity, writer.slot, writer.parity, q.slot, q.parity,
+                 message.slot, message.parity});
     b.repeat(
         init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) { return produceTile(s); });
@@ -60,17 +60,18 @@ private:
   }
 
   SmallVector<Value> produceTile(ValueRange s) {
+    Tile tile = Tile::of(b, s.drop_back(kPlaces));
+    s = s.take_back(kPlaces);
     auto at = [&](int i) { return b.wrap(s[i]); };
-    Tile tile{at(0), at(1), at(2)};
-    Place k{at(3), at(4)}, v{at(5), at(6)}, q{at(7), at(8)},
-        message{at(9), at(10)};
+    Place k{at(0), at(1)}, v{at(2), at(3)}, q{at(4), at(5)},
+        message{at(6), at(7)};
     Scalar head = keyHead(tile);
     KeyWalk walk = f.blocks->walkOf(b, tile);
     auto load = [&](Scalar step, ValueRange p) -> SmallVector<Value> {
       Place k{b.wrap(p[0]), b.wrap(p[1])}, v{b.wrap(p[2]), b.wrap(p[3])};
       Scalar block = walk.block(step);
       loadKey(k, tile, head, block);
-      loadValue(v, tile, head, walk.before(block));
+      loadValue(v, tile, head, walk.blockBefore(step, block));
       k = f.ringK.next(b, k);
       v = f.ringLoadedV.next(b, v);
       return {k.slot, k.parity, v.slot, v.parity};
@@ -79,7 +80,7 @@ private:
     Scalar drawAt = f.blocks->stepsBeforeNext(b, tile, steps);
     ValueRange places =
         b.loop(b.i32(1), drawAt, {k.slot, k.parity, v.slot, v.parity}, load);
-    Tile next = drawNext();
+    Tile next = drawNext(tile);
     pushTile(b, f.queue, message, next);
     if (f.blocks->passesOverLast())
       places = b.loop(drawAt, steps, llvm::to_vector(places), load);
@@ -95,16 +96,20 @@ private:
     v = f.ringLoadedV.next(b, v);
     q = f.ringQ.next(b, q);
     message = message.next(b, kTileMessages);
-    return {next.row, next.head,    next.batch,    k.slot,
-            k.parity, v.slot,       v.parity,      q.slot,
-            q.parity, message.slot, message.parity};
+    SmallVector<Value> result = next.numbers();
+    result.append({k.slot, k.parity, v.slot, v.parity, q.slot, q.parity,
+                   message.slot, message.parity});
+    return result;
   }
 
-  Tile drawNext() {
+  Tile drawNext(const Tile &tile) {
     if (!f.persistent)
-      return {b.i32(-1), b.i32(0), b.i32(0)};
-    return order.drawNext(b, f.arguments);
+      return tile.none(b);
+    return f.blocks->drawn(order.drawNext(b, f.arguments));
   }
+
+  /// Numbers that say where the role stands, behind those of its tile.
+  static constexpr size_t kPlaces = 8;
 
   const FlashFrame &f;
   TileBuilder &b;

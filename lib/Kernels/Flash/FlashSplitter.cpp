@@ -67,7 +67,7 @@ public:
 
 protected:
   virtual Tile firstTile(Place message) = 0;
-  virtual Tile nextTile(Place message) = 0;
+  virtual Tile nextTile(Place message, const Tile &tile) = 0;
   /// Steps of a tile before the next one is asked for.
   virtual Scalar stepsBefore(const Tile &tile, Scalar steps) = 0;
   /// Does what the role does with rows of an operand.
@@ -86,6 +86,9 @@ protected:
   TileBuilder &b;
 
 private:
+  /// Numbers that say where the role stands, behind those of its tile.
+  static constexpr size_t kPlaces = 10;
+
   void keys(Places &places, const Tile &tile, Scalar block) {
     feed(places, kKeys, tile, block * f.key);
   }
@@ -105,21 +108,22 @@ private:
   }
 
   SmallVector<Value> tile(ValueRange s) {
-    Tile tile = Tile::of(b, s.take_front(3));
-    Place message{b.wrap(s[3]), b.wrap(s[4])};
+    Tile tile = Tile::of(b, s.drop_back(kPlaces));
+    s = s.take_back(kPlaces);
+    Place message{b.wrap(s[0]), b.wrap(s[1])};
     KeyWalk walk = f.blocks->walkOf(b, tile);
     Scalar steps = walk.steps();
     auto step = [&](Scalar i, ValueRange carried) {
       Places places = Places::of(b, carried);
       Scalar block = walk.block(i);
       keys(places, tile, block);
-      values(places, tile, walk.before(block));
+      values(places, tile, walk.blockBefore(i, block));
       return places.pack();
     };
     Scalar askAt = stepsBefore(tile, steps);
-    SmallVector<Value> carried = llvm::to_vector(s.drop_front(5));
+    SmallVector<Value> carried = llvm::to_vector(s.drop_front(2));
     carried = llvm::to_vector(b.loop(b.i32(1), askAt, carried, step));
-    Tile next = nextTile(message);
+    Tile next = nextTile(message, tile);
     if (Value(askAt) != Value(steps))
       carried = llvm::to_vector(b.loop(askAt, steps, carried, step));
 
@@ -146,11 +150,12 @@ public:
 
 private:
   Tile firstTile(Place message) override {
-    return push(message, order.at(b, b.programId(0)));
+    return push(message, f.blocks->drawn(order.at(b, b.programId(0))));
   }
-  Tile nextTile(Place message) override {
-    Tile none{b.i32(-1), b.i32(0), b.i32(0)};
-    return push(message, f.persistent ? order.drawNext(b, f.arguments) : none);
+  Tile nextTile(Place message, const Tile &tile) override {
+    if (!f.persistent)
+      return push(message, tile.none(b));
+    return push(message, f.blocks->drawn(order.drawNext(b, f.arguments)));
   }
   Tile push(Place message, Tile tile) {
     pushTile(b, f.queue, message, tile);
@@ -198,7 +203,7 @@ public:
 
 private:
   Tile firstTile(Place message) override { return f.pop(message); }
-  Tile nextTile(Place message) override { return f.pop(message); }
+  Tile nextTile(Place message, const Tile &) override { return f.pop(message); }
   Scalar stepsBefore(const Tile &, Scalar steps) override { return steps; }
 
   void feed(Places &places, Operand operand, const Tile &, Scalar) override {

@@ -162,8 +162,8 @@ private:
                                 Scalar block, Scalar stage, ValueRange state,
                                 bool cut) {
     scores = softmax.orient(b, scores);
-    if (cut)
-      scores = blocks->hide(b, scores, firstRow + warpRow, block);
+    scores = cut ? blocks->hide(b, scores, firstRow + warpRow, block)
+                 : blocks->hideOpen(b, scores, block);
     Softmax::Step next = softmax.step(b, {state[0], state[1]}, scores);
     SmallVector<Value> result = {next.rows.max, next.rows.sum};
     for (Value part : state.drop_front(2))

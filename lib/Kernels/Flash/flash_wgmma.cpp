@@ -196,9 +196,10 @@ private:
     zeroWeights = factorOf(b.fill(b.f32(0), b.accType(kWarpRows, key)));
     State state{
         start, start, {zeroRow, zeroSum, b.boolean(false)}, zeroWeights};
-    SmallVector<Value> init = {first.row,      first.head,      first.batch,
-                               start.slot,     start.parity,    message.slot,
-                               message.parity, b.boolean(false)};
+    SmallVector<Value> init = first.numbers();
+    tileNumbers = init.size();
+    init.append({start.slot, start.parity, message.slot, message.parity,
+                 b.boolean(false)});
     init.append(pack(state));
     b.repeat(
         init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
@@ -207,11 +208,12 @@ private:
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {
+    Tile tile = Tile::of(b, s.take_front(tileNumbers));
+    s = s.drop_front(tileNumbers);
     auto at = [&](int i) { return b.wrap(s[i]); };
-    Tile tile{at(0), at(1), at(2)};
-    Place q{at(3), at(4)}, message{at(5), at(6)};
-    Scalar started = at(7);
-    ValueRange carried = s.drop_front(8);
+    Place q{at(0), at(1)}, message{at(2), at(3)};
+    Scalar started = at(4);
+    ValueRange carried = s.drop_front(5);
     GroupWalk steps = blocks->ofGroup(b, tile, groupRow);
     State state = unpack(b.choose(
         started, [&] { return llvm::to_vector(carried); },
@@ -251,9 +253,9 @@ private:
       finish();
     storeTile(after.take_back(output.size()), end, tile);
 
-    SmallVector<Value> result = {next.row,       next.head,    next.batch,
-                                 nextQ.slot,     nextQ.parity, message.slot,
-                                 message.parity, joins};
+    SmallVector<Value> result = next.numbers();
+    result.append(
+        {nextQ.slot, nextQ.parity, message.slot, message.parity, joins});
     llvm::append_range(result, after.drop_back(output.size()));
     return result;
   }
@@ -317,7 +319,7 @@ private:
     turns.pass(b);
     Value scores = b.await(product);
     ringK.release(b, k);
-    releaseQueryAfter(q, steps.isSingle());
+    releaseQueryAfter(q, steps.isSingle(b));
     LazySoftmax::Block block = firstBlock(scores, tile, steps);
     return {ringK.next(b, k), v, block.rows, factorOf(block.weights)};
   }
@@ -338,13 +340,11 @@ private:
                [&](Scalar step, ValueRange carried) -> SmallVector<Value> {
                  State state = unpack(carried.drop_back(parts));
                  Output output(carried.take_back(parts));
-                 Scalar block = stretch.walk.block(step);
+                 StretchStep at = steps.at(stretch, step);
                  auto hide = [&](Value scores) {
-                   return stretch.isCut
-                              ? steps.hide(b, scores, tile.row + warpRow, block)
-                              : scores;
+                   return steps.hide(b, scores, tile.row + warpRow, at);
                  };
-                 stepBlock(state, output, q, steps.isLast(block), hide);
+                 stepBlock(state, output, q, steps.isLast(b, at), hide);
                  return pack(state, output);
                });
     state = unpack(results.drop_back(parts));
@@ -404,7 +404,7 @@ private:
     turns.pass(b);
     Value scores = b.await(product, 1);
     ringK.release(b, k);
-    releaseQueryAfter(q, steps.isSingle());
+    releaseQueryAfter(q, steps.isSingle(b));
     LazySoftmax::Block block = firstBlock(scores, tile, steps);
     output = endOutput(sum, state, output);
     ringV.release(b, state.v);
@@ -465,6 +465,7 @@ private:
   std::optional<LazySoftmax> softmax;
   Scalar warp;
   Scalar group, groupRow, warpRow; // consumers
+  size_t tileNumbers = 0;          // consumers: of a tile, as it is carried
   Turns turns;                     // consumers
   SmallVector<Value> zeroWeights;
 };

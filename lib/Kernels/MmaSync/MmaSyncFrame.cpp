@@ -26,6 +26,8 @@ void MmaSyncFrame::declareArguments() {
     arguments.operand(operand, element);
   if (problem.lse)
     declareLse(arguments, b, problem);
+  if (problem.pattern)
+    BlockLists::declare(arguments, b);
   declareProblem(arguments, b, problem.mask);
 }
 
@@ -51,8 +53,13 @@ void MmaSyncFrame::locateRows() {
 
 void MmaSyncFrame::locateHead() {
   keyHead = head / arguments.get(b, "group");
-  blocks.emplace(b, KeyBand(b, arguments, problem.mask), firstRow,
-                 b.min(firstRow + query, queries) - 1, key);
+  KeyBand band(b, arguments, problem.mask);
+  if (problem.pattern) {
+    BlockLists lists(b, arguments, problem.pattern->size(), key);
+    blocks.emplace(b, band, lists, lists.counted({firstRow, head, batch}), key);
+    return;
+  }
+  blocks.emplace(b, band, firstRow, b.min(firstRow + query, queries) - 1, key);
 }
 
 Value MmaSyncFrame::view(StringRef operand, int64_t columns, int64_t align,

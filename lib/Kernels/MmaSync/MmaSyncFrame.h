@@ -9,7 +9,7 @@
 #define ATTN_LIB_KERNELS_MMASYNC_MMASYNCFRAME_H
 
 #include "MmaSync/Products.h"
-#include "Walk/Mask.h"
+#include "Walk/KeyBlocks.h"
 
 namespace attn {
 

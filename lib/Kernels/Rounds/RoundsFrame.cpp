@@ -496,7 +496,7 @@ Scalar RoundsFrame::exponentOf(StringRef input, const Tile &tile) const {
   Scalar ofHead = b.ceilDiv(isQuery ? queries : keys, rows);
   Scalar block = isQuery ? tile.row / rows : tile.part * keyBlock / rows;
   Value index = (tile.batch * heads + head) * ofHead + block;
-  return b.wrap(LoadExponentOp::create(
+  return b.wrap(LoadNumberOp::create(
       b, b.getI32Type(), arguments.get(b, exponentsRole(input)), index));
 }
 

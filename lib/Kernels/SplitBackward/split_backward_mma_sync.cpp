@@ -25,7 +25,7 @@
 #include "Gradients/GradientScores.h"
 #include "MmaSync/Products.h"
 #include "Pipe/Epilogue.h"
-#include "Walk/Mask.h"
+#include "Walk/KeyBlocks.h"
 
 #include "llvm/Support/MathExtras.h"
 

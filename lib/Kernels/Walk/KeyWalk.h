@@ -4,16 +4,19 @@
 // same for every role of its kernel.  Who walks asks which block a step has,
 // and not where it lies.
 //
-// Here the blocks are one run, walked down from its last block, or up.
+// What a mask shows is one run of blocks, walked down from its last one, or up.
 // Example: the run 2 .. 4, down: steps 0 to 2 have blocks 4, 3 and 2.  Who
-// holds several blocks at once walks groups of them.
+// holds several blocks at once walks groups of them.  What a pattern shows is
+// listed (BlockLists.h), and then only steps can be asked for, one by one.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_WALK_KEYWALK_H
 #define ATTN_LIB_KERNELS_WALK_KEYWALK_H
 
-#include "Build/Ring.h"
+#include "Walk/BlockLists.h"
+
+#include <optional>
 
 namespace attn {
 
@@ -30,17 +33,38 @@ public:
   KeyWalk() = default;
   explicit KeyWalk(const Run &run, bool goesUp = false)
       : run(run), goesUp(goesUp) {}
+  /// Of so many steps: one at least, with block 0 where nothing is listed.
+  KeyWalk(const ListWalk &lists, Scalar steps)
+      : lists(lists), stepsOfLists(steps) {}
+
+  Scalar steps() const { return lists ? stepsOfLists : run.count(); }
+  /// The block of a step, and that of the step before one and its block.
+  Scalar block(Scalar step) const {
+    if (lists)
+      return lists->block(step);
+    return goesUp ? run.begin + step : run.end - 1 - step;
+  }
+  Scalar blockBefore(Scalar step, Scalar block) const {
+    return lists ? lists->block(step - 1) : before(block);
+  }
+  /// The blocks of the first step and of the last.
+  Scalar first() const {
+    if (lists)
+      return lists->firstIfAny();
+    return goesUp ? run.begin : run.end - 1;
+  }
+  Scalar last() const {
+    if (lists)
+      return lists->lastIfAny();
+    return goesUp ? run.end - 1 : run.begin;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Of a run
+  //===--------------------------------------------------------------------===//
 
   /// All blocks, for who needs them in order of number.
   const Run &all() const { return run; }
-  Scalar steps() const { return run.count(); }
-  /// The block of a step.
-  Scalar block(Scalar step) const {
-    return goesUp ? run.begin + step : run.end - 1 - step;
-  }
-  /// The blocks of the first step and of the last.
-  Scalar first() const { return goesUp ? run.begin : run.end - 1; }
-  Scalar last() const { return goesUp ? run.end - 1 : run.begin; }
   Scalar isFirst(Scalar block) const { return block == first(); }
   Scalar isLast(Scalar block) const {
     return goesUp ? block + 1 == run.end : block == run.begin;
@@ -77,6 +101,8 @@ public:
 private:
   Run run;
   bool goesUp = false;
+  std::optional<ListWalk> lists;
+  Scalar stepsOfLists;
 };
 
 } // namespace attn

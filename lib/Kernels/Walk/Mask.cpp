@@ -1,4 +1,4 @@
-//===- Mask.cpp - Which key blocks a query tile visits --------------------===//
+//===- Mask.cpp - Which keys a query sees ---------------------------------===//
 
 #include "Walk/Mask.h"
 
@@ -45,6 +45,15 @@ KeyBand KeyBand::seeing(TileBuilder &b, const Arguments &arguments,
   return band;
 }
 
+KeyBand KeyBand::until(Scalar end) const {
+  KeyBand band(mask, hasFirst, hasLast, end);
+  band.first = first;
+  band.last = last;
+  band.openKeys = openKeys;
+  band.openRows = openRows;
+  return band;
+}
+
 Scalar KeyBand::firstSeen(TileBuilder &b, Scalar row) const {
   Scalar key = row + first;
   return Value(openRows) ? b.select(row < openRows, b.i32(0), key) : key;
@@ -76,40 +85,6 @@ Scalar KeyBand::isOpen(const Keys &seen, Scalar key, int64_t count,
   if (Value(areWhole))
     isBefore = areWhole & isBefore;
   return hasFirst ? isBefore & (seen.allFirst <= key) : isBefore;
-}
-
-KeyBlocks::KeyBlocks(TileBuilder &b, const KeyBand &mask, Scalar firstRow,
-                     Scalar lastRow, int64_t size)
-    : size(size), band(mask) {
-  Scalar zero = b.i32(0);
-  KeyBand::Keys seen = band.seenBy(b, firstRow, lastRow);
-  begin = seen.someFirst / size;
-  // An empty run must not turn negative.
-  Scalar end = b.select(seen.someFirst < seen.someEnd,
-                        b.ceilDiv(b.max(seen.someEnd, zero), size), begin);
-  openBegin = b.min(b.ceilDiv(seen.allFirst, size), end);
-  openEnd = b.min(b.max(seen.allEnd / size, openBegin), end);
-  steps = end - begin;
-  openSteps = openEnd - openBegin;
-}
-
-Scalar KeyBlocks::block(TileBuilder &b, Scalar step) const {
-  if (!band.hasFirst)
-    return step;
-  Scalar left = openBegin - begin;
-  Scalar cut = step - openSteps;
-  Scalar atEdge = b.select(cut < left, begin + cut, openEnd + (cut - left));
-  return b.select(step < openSteps, openBegin + step, atEdge);
-}
-
-Scalar KeyBlocks::isOpen(TileBuilder &b, Scalar block) const {
-  return (openBegin <= block) & (block < openEnd);
-}
-
-Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row, Scalar block,
-                      Scalar inBlock) const {
-  Scalar key = block * size;
-  return band.hide(b, scores, row, Value(inBlock) ? key + inBlock : key);
 }
 
 KeyBand::Columns KeyBand::columnsOf(TileBuilder &b, int64_t rows, Scalar row,
@@ -164,6 +139,17 @@ Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row, Scalar key,
     return tile::KeepColumnsOp::create(b, type, scores, seen.firsts,
                                        seen.lasts);
   return keep(b, scores, seen, -std::numeric_limits<double>::infinity());
+}
+
+Value KeyBand::hideEnd(TileBuilder &b, Value scores, Scalar key) const {
+  KeyBand end(Mask(), /*hasFirst=*/false, /*hasLast=*/false, keys);
+  int64_t columns = cast<tile::FragType>(scores.getType()).getColumns();
+  return b.choose(
+      keys < key + columns,
+      [&]() -> SmallVector<Value> {
+        return {end.hide(b, scores, /*row=*/key, key)};
+      },
+      [&]() -> SmallVector<Value> { return {scores}; })[0];
 }
 
 Value KeyBand::clear(TileBuilder &b, Value gradient, Scalar row, Scalar key,

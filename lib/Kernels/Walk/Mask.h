@@ -1,14 +1,7 @@
-//===- Mask.h - Which key blocks a query tile visits ------------*- C++ -*-===//
+//===- Mask.h - Which keys a query sees -------------------------*- C++ -*-===//
 //
 // Both ends of what a query sees rise with the query (`Visible`, Problem.h), so
-// the keys that a tile of queries sees are one run of blocks: some at its left
-// edge that the mask cuts, then blocks that are fully open, then some at its
-// right edge that the mask or the end of the keys cuts.  Open blocks need no
-// mask code, so a kernel walks them first, in a loop of their own, and the cut
-// ones after; the order of blocks does not matter to an online softmax.
-//
-// Example: causal, 128 queries from row 256 on, blocks of 64 keys: visited are
-// blocks 0 to 5, open are 0 to 3, steps 0..3 are open and 4..5 cut.
+// the keys that some or all of a few queries see are one run each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +24,9 @@ public:
   static KeyBand seeing(TileBuilder &builder, const Arguments &arguments,
                         const Mask &mask);
 
+  /// The same of so many keys.
+  KeyBand until(Scalar keys) const;
+
   /// The keys `someFirst .. someEnd - 1` are all that some query out of
   /// `firstRow .. lastRow` sees (or none: then the end is not behind the first
   /// and may be negative); `allFirst .. allEnd - 1` are seen by every one.
@@ -50,6 +46,9 @@ public:
                    Scalar key, Scalar endOfRows = Scalar()) const;
   /// The same of a warp's rows, if there is something to hide.
   mlir::Value hideCut(TileBuilder &builder, mlir::Value scores, Scalar row,
+                      Scalar key) const;
+  /// Only what is behind the end of the keys, if anything.
+  mlir::Value hideEnd(TileBuilder &builder, mlir::Value scores,
                       Scalar key) const;
   /// Likewise sets their gradients to 0.
   mlir::Value clear(TileBuilder &builder, mlir::Value gradient, Scalar row,
@@ -80,32 +79,6 @@ private:
   Scalar first, last;
   /// Keys that every row sees, and rows that see every key, if there are such.
   Scalar openKeys, openRows;
-};
-
-class KeyBlocks {
-public:
-  /// For the queries `firstRow .. lastRow`, in blocks of `size` keys.
-  KeyBlocks(TileBuilder &builder, const KeyBand &band, Scalar firstRow,
-            Scalar lastRow, int64_t size);
-
-  /// Steps of the walk, and how many of them, the first ones, are open.
-  Scalar steps, openSteps;
-  /// The first block.
-  Scalar begin;
-  /// Whether every query sees all keys of a block.
-  Scalar isOpen(TileBuilder &builder, Scalar block) const;
-  /// The key block of a step.
-  Scalar block(TileBuilder &builder, Scalar step) const;
-  /// Sets the scores that the mask or the end of the keys hides to -inf.
-  /// `scores` has the queries from `row` on and the keys of `block`, or those
-  /// from a key in it on.
-  mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
-                   Scalar block, Scalar inBlock = Scalar()) const;
-
-private:
-  int64_t size;
-  KeyBand band;
-  Scalar openBegin, openEnd;
 };
 
 /// Declares the arguments that tell a kernel of its problem: extents, what a

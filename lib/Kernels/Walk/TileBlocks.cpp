@@ -33,8 +33,21 @@ Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
   return {all.begin, b.select(isSeen, all.end, all.begin)};
 }
 
+KeyWalk TileBlocks::walkOf(TileBuilder &b, const Tile &tile,
+                           bool goesUp) const {
+  if (!lists)
+    return KeyWalk(ofTile(b, tile.row), goesUp);
+  ListWalk walk(b, {lists->partialOf(tile), lists->fullOf(tile)});
+  return KeyWalk(walk, b.max(walk.steps(), b.i32(1)));
+}
+
 GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
                               Scalar groupRow) const {
+  if (lists)
+    return {b,
+            band,
+            key,
+            {lists->partialOf(at), lists->fullOf(at), lists->size.keys}};
   Run tile = ofTile(b, at.row);
   Scalar row = at.row + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
@@ -77,6 +90,8 @@ static bool cutsMoreThanOne(const Mask &mask, int64_t key) {
 
 void GroupWalk::forEachStretch(TileBuilder &b,
                                function_ref<void(const Stretch &)> walk) const {
+  if (lists)
+    return forEachOfLists(b, walk);
   // The block after the first, and where stretches end, going down.
   Scalar from = own.end - 1;
   auto down = [&](Scalar to, bool isCut) {
@@ -90,19 +105,89 @@ void GroupWalk::forEachStretch(TileBuilder &b,
     down(own.begin, /*isCut=*/true);
 }
 
+StretchStep GroupWalk::at(const Stretch &stretch, Scalar step) const {
+  StretchStep at{stretch, step};
+  if (!lists || stretch.isCut)
+    at.block = stretch.walk.block(step);
+  return at;
+}
+
+Scalar GroupWalk::isLast(TileBuilder &b, const StretchStep &step) const {
+  if (!lists)
+    return step.block == own.begin;
+  Scalar endsStretch = step.number + 1 == step.stretch.walk.steps();
+  if (!step.stretch.isCut)
+    return endsStretch;
+  return endsStretch & (lists->full.steps == b.i32(0));
+}
+
+Scalar GroupWalk::isSingle(TileBuilder &b) const {
+  if (!lists)
+    return own.end - 1 == own.begin;
+  return lists->partial.steps + lists->full.steps <= b.i32(1);
+}
+
 Value GroupWalk::hide(TileBuilder &b, Value scores, Scalar row,
-                      Scalar block) const {
-  return band.hide(b, scores, row, block * key);
+                      const StretchStep &step) const {
+  bool isMasked = step.stretch.isCut && !(lists && band.mask.isOpen());
+  if (isMasked)
+    return band.hide(b, scores, row, step.block * key);
+  if (!lists)
+    return scores;
+  // Which block it is matters only where the last one is not whole.
+  Scalar isRagged = b.i32(0) < band.keys % lists->blockKeys;
+  return b.choose(
+      isRagged,
+      [&]() -> SmallVector<Value> {
+        Scalar block = Value(step.block) ? step.block
+                                         : step.stretch.walk.block(step.number);
+        return {band.hideEnd(b, scores, block * key)};
+      },
+      [&]() -> SmallVector<Value> { return {scores}; })[0];
 }
 
 Value GroupWalk::hideFirst(TileBuilder &b, Value scores, const Tile &tile,
                            Scalar row) const {
+  if (lists)
+    return hideFirstOfLists(b, scores, tile.row + row);
   Scalar firstKey = (own.end - 1) * key;
-  auto hide = [&] { return band.hide(b, scores, tile.row + row, firstKey); };
   if (!band.mask.isOpen())
-    return hide();
+    return band.hide(b, scores, tile.row + row, firstKey);
   // Only the keys' end can cut it, and often does not.
+  return band.hideEnd(b, scores, firstKey);
+}
+
+//===----------------------------------------------------------------------===//
+// Warpgroups that walk lists
+//===----------------------------------------------------------------------===//
+
+// The first step is of the partial blocks, if there are any.
+void GroupWalk::forEachOfLists(TileBuilder &b,
+                               function_ref<void(const Stretch &)> walk) const {
+  auto go = [&](const BlockList &list, bool isCut) {
+    walk({KeyWalk(ListWalk(b, list), list.steps), isCut});
+  };
+  Scalar zero = b.i32(0), one = b.i32(1);
+  go(lists->partial.from(b, one), /*isCut=*/true);
+  Scalar taken = b.select(lists->partial.steps == zero, one, zero);
+  go(lists->full.from(b, taken), /*isCut=*/false);
+}
+
+// For a tile that sees nothing keys end before the first one.
+Value GroupWalk::hideFirstOfLists(TileBuilder &b, Value scores,
+                                  Scalar row) const {
+  ListWalk walk(b, {lists->partial, lists->full});
+  Scalar zero = b.i32(0), firstKey = walk.firstIfAny() * key;
+  KeyBand seen = band.until(b.select(walk.steps() == zero, zero, band.keys));
+  auto hideEnd = [&]() -> SmallVector<Value> {
+    return {seen.hideEnd(b, scores, firstKey)};
+  };
+  if (band.mask.isOpen())
+    return hideEnd()[0];
   return b.choose(
-      band.keys < firstKey + key, [&] { return SmallVector<Value>{hide()}; },
-      [&] { return SmallVector<Value>{scores}; })[0];
+      zero < lists->partial.steps,
+      [&]() -> SmallVector<Value> {
+        return {band.hide(b, scores, row, firstKey)};
+      },
+      hideEnd)[0];
 }

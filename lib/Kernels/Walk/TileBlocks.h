@@ -9,6 +9,8 @@
 // 192 on loads blocks 0 to 2; its warpgroups (rows 192, 256, 320) multiply 0 to
 // 1, 0 to 2 and 0 to 2, so the first passes over one block above its own.
 //
+// Of lists all warpgroups walk all blocks, the partial ones first.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_WALK_TILEBLOCKS_H
@@ -23,11 +25,19 @@ namespace attn {
 /// Rows and warps of a warpgroup.
 inline constexpr int64_t kGroupRows = 64, kWarpsPerGroup = 4;
 
-/// Steps of a warpgroup that follow each other, and whether their blocks have
-/// something to hide.
+/// Steps of a warpgroup that follow each other, and whether the mask hides
+/// something in their blocks.
 struct Stretch {
   KeyWalk walk;
   bool isCut;
+};
+
+/// A step of a stretch.  The block is known from its beginning on, but of an
+/// open one of lists, which seldom asks for it.
+struct StretchStep {
+  const Stretch &stretch;
+  Scalar number;
+  Scalar block = {};
 };
 
 /// What a warpgroup does with the steps of a tile, last block first: passes
@@ -36,43 +46,63 @@ class GroupWalk {
 public:
   Scalar above, below;
 
-  Scalar isLast(Scalar block) const { return block == own.begin; }
-  /// Whether the first step is the last one too.
-  Scalar isSingle() const { return own.end - 1 == own.begin; }
+  StretchStep at(const Stretch &stretch, Scalar step) const;
+  /// Whether a step is the last one, and whether the first is.
+  Scalar isLast(TileBuilder &builder, const StretchStep &step) const;
+  Scalar isSingle(TileBuilder &builder) const;
   /// The steps behind the first one, stretch by stretch.
   void forEachStretch(TileBuilder &builder,
                       llvm::function_ref<void(const Stretch &)> walk) const;
-  /// Sets to -inf what scores of the first step have beyond the mask or the end
-  /// of the keys, and of any step that is cut; `scores` has the queries from
-  /// `row` on, of the tile or of all.
+  /// Sets to -inf what the first step hides of its scores, and what a step
+  /// behind it does; `scores` has the queries from `row` on, of the tile or of
+  /// all.
   mlir::Value hideFirst(TileBuilder &builder, mlir::Value scores,
                         const Tile &tile, Scalar row) const;
   mlir::Value hide(TileBuilder &builder, mlir::Value scores, Scalar row,
-                   Scalar block) const;
+                   const StretchStep &step) const;
 
 private:
   friend class TileBlocks;
+  /// Both lists of a tile, of blocks of so many keys.
+  struct Lists {
+    BlockList partial, full;
+    int64_t blockKeys;
+  };
   GroupWalk(const KeyBand &band, int64_t key, const Run &tile, const Run &own,
             const Run &open)
       : above(tile.end - own.end), below(own.begin - tile.begin), band(band),
         key(key), own(own), open(open) {}
+  GroupWalk(TileBuilder &builder, const KeyBand &band, int64_t key,
+            const Lists &lists)
+      : above(builder.i32(0)), below(above), band(band), key(key),
+        lists(lists) {}
+
+  void forEachOfLists(TileBuilder &builder,
+                      llvm::function_ref<void(const Stretch &)> walk) const;
+  mlir::Value hideFirstOfLists(TileBuilder &builder, mlir::Value scores,
+                               Scalar row) const;
 
   KeyBand band;
   int64_t key;
   Run own, open; ///< of which those need no mask
+  std::optional<Lists> lists;
 };
 
 class TileBlocks {
 public:
-  /// For tiles of `query` rows out of `queries`, and blocks of `key` keys.
-  TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key)
-      : band(band), queries(queries), query(query), key(key) {}
+  /// For tiles of `query` rows out of `queries`, and blocks of `key` keys; of
+  /// those that are listed, if there are lists.
+  TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key,
+             const BlockLists *lists = nullptr)
+      : band(band), queries(queries), query(query), key(key), lists(lists) {}
 
+  /// A tile, as the others hear of it from who has drawn it.
+  Tile drawn(const Tile &tile) const {
+    return lists ? lists->counted(tile) : tile;
+  }
   /// The blocks that a tile loads, as it walks them.
   KeyWalk walkOf(TileBuilder &builder, const Tile &tile,
-                 bool goesUp = false) const {
-    return KeyWalk(ofTile(builder, tile.row), goesUp);
-  }
+                 bool goesUp = false) const;
   /// Those that the tile from a row on sees: none, if it has no rows or they
   /// see nothing.
   Run seenByTile(TileBuilder &builder, Scalar row) const;
@@ -84,7 +114,7 @@ public:
   Scalar stepsBeforeNext(TileBuilder &builder, const Tile &tile,
                          Scalar steps) const;
   /// Whether there may be others behind them.
-  bool passesOverLast() const { return band.hasFirst; }
+  bool passesOverLast() const { return band.hasFirst && !lists; }
 
 private:
   Run of(TileBuilder &builder, const KeyBand::Keys &seen) const;
@@ -93,6 +123,7 @@ private:
   KeyBand band;
   Scalar queries;
   int64_t query, key;
+  const BlockLists *lists;
 };
 
 } // namespace attn

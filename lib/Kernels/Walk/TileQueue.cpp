@@ -9,16 +9,27 @@ using namespace attn::tile;
 attn::Tile attn::Tile::of(TileBuilder &b, ValueRange numbers) {
   auto at = [&](size_t i) { return b.wrap(numbers[i]); };
   Tile tile{at(0), at(1), at(2)};
-  if (numbers.size() > 3)
+  if (numbers.size() == 4)
     tile.part = at(3);
+  if (numbers.size() == 5) {
+    tile.partialSteps = at(3);
+    tile.fullSteps = at(4);
+  }
   return tile;
 }
 
 SmallVector<Value> attn::Tile::numbers() const {
   SmallVector<Value> all = {row, head, batch};
-  if (Value(part))
-    all.push_back(part);
+  for (const Scalar &more : {part, partialSteps, fullSteps})
+    if (Value(more))
+      all.push_back(more);
   return all;
+}
+
+attn::Tile attn::Tile::none(TileBuilder &b) const {
+  SmallVector<Value> all(numbers().size(), b.i32(0));
+  all.front() = b.i32(-1);
+  return of(b, all);
 }
 
 Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts) {
@@ -26,16 +37,32 @@ Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts) {
   return QueueOp::create(b, type, "tile", uint32_t(readers));
 }
 
-void attn::pushTile(TileBuilder &b, Value queue, Place message,
-                    const Tile &tile) {
-  PushOp::create(b, queue, message.slot, message.parity, tile.numbers());
+TileQueue attn::tileQueueOfLists(TileBuilder &b, int64_t readers,
+                                 Scalar heads) {
+  TileQueue queue(tileQueue(b, readers, /*hasParts=*/true));
+  queue.heads = heads;
+  return queue;
 }
 
-attn::Tile attn::popTile(TileBuilder &b, Value queue, Place message) {
-  SmallVector<Type> types(cast<QueueType>(queue.getType()).getValues(),
+void attn::pushTile(TileBuilder &b, const TileQueue &queue, Place message,
+                    const Tile &tile) {
+  SmallVector<Value> numbers = tile.numbers();
+  if (Value(queue.heads))
+    numbers = {tile.row, tile.batch * queue.heads + tile.head,
+               tile.partialSteps, tile.fullSteps};
+  PushOp::create(b, queue.queue, message.slot, message.parity, numbers);
+}
+
+attn::Tile attn::popTile(TileBuilder &b, const TileQueue &queue,
+                         Place message) {
+  SmallVector<Type> types(cast<QueueType>(queue.queue.getType()).getValues(),
                           b.getI32Type());
-  auto op = PopOp::create(b, types, queue, message.slot, message.parity);
-  return Tile::of(b, op.getResults());
+  auto op = PopOp::create(b, types, queue.queue, message.slot, message.parity);
+  if (!Value(queue.heads))
+    return Tile::of(b, op.getResults());
+  auto at = [&](size_t i) { return b.wrap(op.getResults()[i]); };
+  Scalar batch = at(1) / queue.heads;
+  return Tile::of(b, {at(0), at(1) - batch * queue.heads, batch, at(2), at(3)});
 }
 
 /// A tile, and where the message behind its own will be.
@@ -65,8 +92,8 @@ repeatTiles(TileBuilder &b, const TileAndPlace &first, ValueRange init,
   return last.drop_front(numbers + 2);
 }
 
-ValueRange attn::forEachTile(TileBuilder &b, Value queue, ValueRange init,
-                             TileBody body) {
+ValueRange attn::forEachTile(TileBuilder &b, const TileQueue &queue,
+                             ValueRange init, TileBody body) {
   auto pop = [&](Place message) -> TileAndPlace {
     Tile tile = popTile(b, queue, message);
     return {tile, message.next(b, kTileMessages)};
@@ -76,7 +103,7 @@ ValueRange attn::forEachTile(TileBuilder &b, Value queue, ValueRange init,
       [&](Place message, SmallVector<Value> &) { return pop(message); });
 }
 
-void attn::feedTiles(TileBuilder &b, Value queue, const Tile &first,
+void attn::feedTiles(TileBuilder &b, const TileQueue &queue, const Tile &first,
                      ValueRange init, TileBody body, NextTile drawNext) {
   auto push = [&](const Tile &tile, Place message) -> TileAndPlace {
     pushTile(b, queue, message, tile);

@@ -18,10 +18,24 @@ namespace attn {
 struct Tile {
   Scalar row, head, batch;
   Scalar part = {}; ///< where rows have several tiles side by side
+  /// Steps of lists (BlockLists.h); what a mask shows follows from the row.
+  Scalar partialSteps = {}, fullSteps = {};
 
   /// As loops and queues have it.
   static Tile of(TileBuilder &builder, mlir::ValueRange numbers);
   llvm::SmallVector<mlir::Value> numbers() const;
+  /// No tile, in the form of this one.
+  Tile none(TileBuilder &builder) const;
+};
+
+/// A queue of tiles.  A message has four numbers; so a tile with the steps of
+/// lists has its head and batch entry in one.
+struct TileQueue {
+  TileQueue() = default;
+  TileQueue(mlir::Value queue) : queue(queue) {}
+
+  mlir::Value queue;
+  Scalar heads; ///< of a batch entry, where tiles have steps of lists
 };
 
 /// The queue through which a producer tells `readers` warps of tiles, of parts
@@ -29,22 +43,24 @@ struct Tile {
 inline constexpr int64_t kTileMessages = 2;
 mlir::Value tileQueue(TileBuilder &builder, int64_t readers,
                       bool hasParts = false);
-void pushTile(TileBuilder &builder, mlir::Value queue, Place message,
+/// The same with the steps of lists, for so many heads.
+TileQueue tileQueueOfLists(TileBuilder &builder, int64_t readers, Scalar heads);
+void pushTile(TileBuilder &builder, const TileQueue &queue, Place message,
               const Tile &tile);
-Tile popTile(TileBuilder &builder, mlir::Value queue, Place message);
+Tile popTile(TileBuilder &builder, const TileQueue &queue, Place message);
 
 /// What a role does with a tile: from what it carries, what it carries on.
 using TileBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
     const Tile &tile, mlir::ValueRange carried)>;
 /// Works off the tiles that the queue tells of, and asks for the next one
 /// behind the body of each.  What is carried in the end.
-mlir::ValueRange forEachTile(TileBuilder &builder, mlir::Value queue,
+mlir::ValueRange forEachTile(TileBuilder &builder, const TileQueue &queue,
                              mlir::ValueRange init, TileBody body);
 /// The next tile; it may change what is carried on.
 using NextTile = llvm::function_ref<Tile(llvm::SmallVector<mlir::Value> &)>;
 /// The loop of a producer: tells the queue of a tile, then does what is to be
 /// done for it, and draws the next one last, so that who is done first has it.
-void feedTiles(TileBuilder &builder, mlir::Value queue, const Tile &first,
+void feedTiles(TileBuilder &builder, const TileQueue &queue, const Tile &first,
                mlir::ValueRange init, TileBody body, NextTile drawNext);
 
 } // namespace attn

@@ -44,7 +44,9 @@ static std::vector<RoleFacts> readTable() {
   constexpr Extent batch = Extent::batch, heads = Extent::heads,
                    kvHeads = Extent::kvHeads, queries = Extent::queries,
                    keys = Extent::keys, headDim = Extent::headDim,
-                   headDimV = Extent::headDimV, keptRows = Extent::keptRows;
+                   headDimV = Extent::headDimV, keptRows = Extent::keptRows,
+                   queryBlocks = Extent::queryBlocks,
+                   keyBlocks = Extent::keyBlocks;
   return {
 #define ATTN_ARRAY(role, name, forward, backward, element, ...)                \
   array(name, Flow::forward, Flow::backward, Element::element, {__VA_ARGS__}),
@@ -206,6 +208,11 @@ std::optional<Role> attn::findArray(std::string_view name) {
 // Sizes and types
 //===----------------------------------------------------------------------===//
 
+/// Blocks of so many rows; of any number of them any number.
+static int64_t blocksOf(int64_t rows, int64_t size) {
+  return rows < 0 ? rows : (rows + size - 1) / size;
+}
+
 int64_t attn::valueOf(Extent extent, const Problem &problem) {
   switch (extent) {
   case Extent::batch:
@@ -224,6 +231,14 @@ int64_t attn::valueOf(Extent extent, const Problem &problem) {
     return problem.headDimV;
   case Extent::keptRows:
     return problem.keys < 0 ? problem.keys : keptRows(problem.keys);
+  case Extent::queryBlocks:
+    return problem.pattern
+               ? blocksOf(problem.queries, problem.pattern->size().queries)
+               : 0;
+  case Extent::keyBlocks:
+    return problem.pattern
+               ? blocksOf(problem.keys, problem.pattern->size().keys)
+               : 0;
   }
   return 0;
 }

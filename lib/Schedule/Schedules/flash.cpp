@@ -128,6 +128,19 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   return std::nullopt;
 }
 
+/// Blocks of a pattern are walked in steps of one tile, or several.
+static std::optional<std::string> checkPattern(const Tiles &t,
+                                               const Problem &problem) {
+  if (!problem.pattern)
+    return std::nullopt;
+  BlockSize size = problem.pattern->size();
+  BlockSize tile = {t.get("query"), t.get("key")};
+  if (size.queries % tile.queries == 0 && size.keys % tile.keys == 0)
+    return std::nullopt;
+  return "expects tiles that divide blocks of " + str(size) + ", but got " +
+         str(tile);
+}
+
 static Launches launchesOfPipeline(const Tiles &t) {
   bool isPersistent = t.get("persistent") != 0;
   return oneLaunch(isPersistent ? GridForm::persistent : GridForm::tiles,
@@ -145,7 +158,7 @@ ScheduleKind flash() {
                    {},
                    build,
                    nullptr,
-                   nullptr};
+                   checkPattern};
   // More keys are legal, but of 210 problems on an H100 none had a kernel with
   // 192 within 1 % of its best, 224 within 2 % or 256 within 11 %; in 8 bits
   // they lost 4 to 23 %.
@@ -160,7 +173,7 @@ ScheduleKind flash() {
        choiceParameter("persistent", {1, 0})},
       buildPipeline,
       checkPipeline,
-      nullptr};
+      checkPattern};
   // Two products side by side; registers run out before.
   pipeline.mostHeadDim = 2 * kMostWgmmaColumns;
   pipeline.splits = true;

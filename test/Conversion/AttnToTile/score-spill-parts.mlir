@@ -26,8 +26,8 @@
 // CHECK-NOT: tile.wgmma %
 // CHECK: arith.addf
 // The powers of two that Q and K of the tile were multiplied by.
-// CHECK-COUNT-2: tile.load_exponent
-// CHECK-NOT: tile.load_exponent
+// CHECK-COUNT-2: tile.load_number
+// CHECK-NOT: tile.load_number
 // CHECK: tile.split_f16
 // CHECK-COUNT-2: tile.store_matrix %{{.*}} : <16x128xf16, lhs> to <128x128xf16, sw128>
 // CHECK-LABEL: tile.kernel @score_spill_wgmma_f32_333_257_tf32x3_causal_outputs_lse(

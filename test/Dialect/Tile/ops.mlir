@@ -201,3 +201,12 @@ func.func @no_arguments(%n: index) {
   tile.launch @bare::@nothing grid(%n, %n, %n) args()
   return
 }
+
+// CHECK-LABEL: tile.kernel @numbers
+tile.kernel @numbers(%p: !tile.ptr<i32>, %i: i32, %l: i64) attributes {warps = 1 : i32} {
+  // CHECK: %[[N:.*]] = tile.load_number %[[P:.*]][%{{.*}}] : <i32>, i32
+  %n = tile.load_number %p[%i] : <i32>, i32
+  // CHECK: tile.load_number %[[P]][%{{.*}}] : <i32>, i64
+  %m = tile.load_number %p[%l] : <i32>, i64
+  tile.return
+}

@@ -31,8 +31,6 @@ tile.kernel @views(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %e: !tile.ptr<i32>, %
   %l = tile.alloc "l" : <1x16xf32>
   // CHECK: tile.split_view %{{.*}} to %{{.*}}[%[[N:.*]]] exponent %[[E:.*]][%[[N]]] at_most 60 by %{{.*}} : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
   tile.split_view %a to %b[%n] exponent %e[%n] at_most 60 by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
-  // CHECK: tile.load_exponent %[[E]][%[[N]]] : <i32>
-  %i = tile.load_exponent %e[%n] : <i32>
   // CHECK: %[[PART:.*]], %{{.*}} = tile.split_f16 %{{.*}} : <16x64xf32, acc> -> <16x64xf16, lhs>
   // CHECK: tile.store_matrix %[[PART]] to %{{.*}}[%{{.*}}] : <16x64xf16, lhs> to <64x64xf16, sw128>
   %s = tile.alloc "s" : <64x64xf16, sw128>
@@ -144,14 +142,6 @@ tile.kernel @four_warps(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %e: !tile.ptr<i3
   // expected-error @below {{'tile.split_view' op expects 8 warps, but got 4}}
   tile.split_view %a to %b[%n] exponent %e[%n] at_most 60 by %l : <?x65xf32, align = 4> to <?x256xf16, align = 16>, <i32>, <1x16xf32>
   tile.return
-}
-
-// -----
-
-func.func @real_exponent(%e: !tile.ptr<f32>, %i: i32) -> i32 {
-  // expected-error @below {{'tile.load_exponent' op expects exponents of i32, but got '!tile.ptr<f32>'}}
-  %r = tile.load_exponent %e[%i] : <f32>
-  return %r : i32
 }
 
 // -----

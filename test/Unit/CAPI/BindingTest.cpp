@@ -307,6 +307,19 @@ TEST_F(BindingTest, SaysWhatItLaunches) {
       << json;
 }
 
+TEST_F(BindingTest, RolesAreOfTheTable) {
+  parse();
+  size_t place = source.find("\"q_map\"");
+  source.replace(place, 7, "\"query_map\"");
+  program.module = parseSourceString<ModuleOp>(source, &context);
+  auto binding = bind({array(5), array(5)});
+  ASSERT_FALSE(binding);
+  EXPECT_EQ(binding.message(),
+            "kernel 'kernels::k': expects argument 0 to have a role, but got "
+            "\"query_map\"; roles: " +
+                roleNames());
+}
+
 TEST_F(BindingTest, TooFarApartIsAnError) {
   parse();
   HostArray far = array(5);

@@ -131,7 +131,12 @@ TEST(Roles, Sizes) {
   EXPECT_EQ(sizesOf(Role::weights, p), (Sizes{2, 12, 50, 700}));
   EXPECT_EQ(sizesOf(Role::blockRows, p), (Sizes{2, 12, 6, 50}));
   EXPECT_EQ(sizesOf(Role::delta, p), sizesOf(Role::lse, p));
+  EXPECT_EQ(valueOf(Extent::queryBlocks, p), 0);
+  p.pattern = Pattern({16, 64}, /*density=*/0.5);
+  EXPECT_EQ(sizesOf(Role::partialCounts, p), (Sizes{2, 12, 4}));
+  EXPECT_EQ(sizesOf(Role::fullBlocks, p), (Sizes{2, 12, 4, 11}));
   p.keys = -1; // any
+  EXPECT_EQ(valueOf(Extent::keyBlocks, p), -1);
   EXPECT_EQ(valueOf(Extent::keptRows, p), -1);
 }
 

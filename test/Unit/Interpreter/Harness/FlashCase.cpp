@@ -65,21 +65,75 @@ FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
   consultOracle();
 }
 
-void FlashCase::consultOracle() {
+void FlashCase::list(const ListedBlocks::Owners &owners,
+                     const ListedBlocks::Shares &shares, uint64_t seed) {
+  lists.emplace(problem, owners, shares, seed);
+  consultOracle();
+}
+
+double FlashCase::attend(const std::vector<float> &values,
+                         std::vector<double> &o,
+                         std::vector<double> &lse) const {
+  if (lists)
+    return attendListed(values, o, lse);
   auto array = [&](const std::vector<float> &data, const char *name) {
     return oracleArray(data, shapeOfArray(name, problem));
   };
+  return oracle::attention(oracleProblem(problem, scale), array(q, "q"),
+                           array(k, "k"), array(values, "v"), o.data(),
+                           lse.data());
+}
+
+// The keys that a query sees are gathered; the oracle then has one query that
+// sees all of them.
+double FlashCase::attendListed(const std::vector<float> &values,
+                               std::vector<double> &o,
+                               std::vector<double> &lse) const {
+  const Problem &p = problem;
+  int64_t d = p.headDim, e = p.headDimV;
+  Visible seen = visible(p);
+  double squares = 0;
+  for (int64_t line = 0; line < p.batch * p.heads * p.queries; ++line) {
+    int64_t query = line % p.queries, head = line / p.queries % p.heads,
+            batch = line / p.queries / p.heads;
+    int64_t first = (batch * p.kvHeads + head / (p.heads / p.kvHeads)) * p.keys;
+    std::vector<float> keys, rows;
+    for (int64_t key = 0; key < p.keys; ++key) {
+      ListedBlocks::Kind kind = lists->kindOf(batch, head, query, key);
+      if (kind == ListedBlocks::Kind::none ||
+          (kind == ListedBlocks::Kind::partial && !seen.sees(query, key)))
+        continue;
+      auto append = [&](std::vector<float> &to, const std::vector<float> &from,
+                        int64_t columns) {
+        auto row = from.begin() + (first + key) * columns;
+        to.insert(to.end(), row, row + columns);
+      };
+      append(keys, k, d);
+      append(rows, values, e);
+    }
+    auto count = int64_t(keys.size()) / d;
+    oracle::Problem one{1, 1, 1,           1,          count,
+                        d, e, -kUnbounded, kUnbounded, scale};
+    auto array = [](const float *data, int64_t columns) {
+      return oracle::Array{data, {0, 0, columns, 1}};
+    };
+    double size = oracle::attention(
+        one, array(q.data() + line * d, d), array(keys.data(), d),
+        array(rows.data(), e), o.data() + line * e, &lse[line], /*threads=*/1);
+    squares += size * size;
+  }
+  return std::sqrt(squares);
+}
+
+void FlashCase::consultOracle() {
   truth.assign(shapeOfArray("o", problem).elements(), 0);
   truthLse.assign(shapeOfArray("lse", problem).elements(), 0);
-  size = oracle::attention(oracleProblem(problem, scale), array(q, "q"),
-                           array(k, "k"), array(v, "v"), truth.data(),
-                           truthLse.data());
+  size = attend(v, truth, truthLse);
   magnitude.assign(truth.size(), 0);
   std::vector<float> absolute(v.size());
   llvm::transform(v, absolute.begin(), [](float x) { return std::abs(x); });
   std::vector<double> sameLse(truthLse.size());
-  oracle::attention(oracleProblem(problem, scale), array(q, "q"), array(k, "k"),
-                    array(absolute, "v"), magnitude.data(), sameLse.data());
+  attend(absolute, magnitude, sameLse);
 }
 
 void FlashCase::growScores(float growth, int64_t every) {
@@ -117,9 +171,17 @@ Outcome FlashCase::run(tile::KernelOp kernel,
       {"lse", memory.allocate(lseBytes)},
       {"lse_low", memory.allocate(lseBytes)},
       {str(Role::counter), counter}};
+  if (lists)
+    lists->upload(memory, addresses);
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     ArgumentRole role = *roleOf(kernel, i);
+    std::optional<int64_t> ofLists =
+        lists ? lists->integerOf(str(role)) : std::nullopt;
+    if (ofLists) {
+      arguments.push_back(*ofLists);
+      continue;
+    }
     // What nobody has written is reported when it is read.
     if (auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerBlockAttr)) {
       std::vector<int32_t> zeros(words.getInt() * grid()[0]);

@@ -10,6 +10,7 @@
 
 #include "Harness/CaseArrays.h"
 #include "Harness/Draws.h"
+#include "Harness/ListedBlocks.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -63,6 +64,10 @@ public:
   double scale;
   /// Row-major inputs, rounded to the problem's type.
   std::vector<float> q, k, v;
+  /// Draws the lists of the problem's pattern, and works out the truth.
+  void list(const ListedBlocks::Owners &owners,
+            const ListedBlocks::Shares &shares, uint64_t seed);
+  std::optional<ListedBlocks> lists;
   /// Works out the truth again, after a change of the inputs.
   void consultOracle();
   /// Scores that grow, or shrink, every so many keys, and their truth: all of q
@@ -83,6 +88,12 @@ public:
   double lowErrorOf(llvm::ArrayRef<float> lse, llvm::ArrayRef<float> low) const;
 
 private:
+  /// O and LSE of some values; the size of O.
+  double attend(const std::vector<float> &values, std::vector<double> &o,
+                std::vector<double> &lse) const;
+  /// The same of the keys that lists show, row by row.
+  double attendListed(const std::vector<float> &values, std::vector<double> &o,
+                      std::vector<double> &lse) const;
   void compare(GlobalMemory &memory, const llvm::StringMap<uint64_t> &addresses,
                Outcome &outcome) const;
 

@@ -110,6 +110,16 @@ protected:
     }
   }
 
+  /// A kernel that walks lists of blocks.
+  void buildListed(const Machine &machine) {
+    Problem p = oneHead(1024, 1024, 64, 64, {MaskKind::causal});
+    p.pattern.emplace(BlockSize{128, 128}, /*density=*/0.5);
+    for (const Plan &plan : plans(p, machine).plans)
+      if (plan.schedule == "flash" && !plan.kernel.empty())
+        return build(p, machine, plan);
+    ADD_FAILURE() << "expects a plan of flash for lists on " << machine.name;
+  }
+
   /// What an attention may take or give besides.
   static std::vector<Problem> variants(Problem p) {
     std::vector<Problem> all = {p};
@@ -174,6 +184,8 @@ TEST_F(ArgumentRoles, OfAllKernelsAreRows) {
             buildAll(variant, *findMachine(machine));
           }
         }
+  for (const char *machine : {"h100_sxm", "a100_80g"})
+    buildListed(*findMachine(machine));
   for (Direction direction : {Direction::forward, Direction::backward}) {
     OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
     MergeRequest request;

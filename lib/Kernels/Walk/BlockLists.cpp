@@ -1,0 +1,100 @@
+//===- BlockLists.cpp - Blocks that a pattern lists -----------------------===//
+
+#include "Walk/BlockLists.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+Scalar BlockList::block(TileBuilder &b, Scalar step) const {
+  if (Value(before))
+    step = step + before;
+  Scalar place = begin + b.wide(step / ofNumber);
+  Scalar number =
+      b.wrap(LoadNumberOp::create(b, b.getI32Type(), numbers, place));
+  return ofNumber == 1 ? number : number * ofNumber + step % ofNumber;
+}
+
+BlockList BlockList::from(TileBuilder &b, Scalar step) const {
+  BlockList rest = *this;
+  rest.before = Value(before) ? before + step : step;
+  rest.steps = b.max(steps - step, b.i32(0));
+  return rest;
+}
+
+Scalar ListWalk::steps() const {
+  Scalar sum = lists.front().steps;
+  for (const BlockList &list : llvm::drop_begin(lists))
+    sum = sum + list.steps;
+  return sum;
+}
+
+Scalar ListWalk::block(Scalar step) const {
+  const BlockList &first = lists.front();
+  if (lists.size() == 1)
+    return first.block(*b, step);
+  return b->wrap(b->choose(
+      step < first.steps,
+      [&]() -> SmallVector<Value> { return {first.block(*b, step)}; },
+      [&]() -> SmallVector<Value> {
+        return {lists[1].block(*b, step - first.steps)};
+      })[0]);
+}
+
+Scalar ListWalk::ifAny(Scalar step) const {
+  Scalar none = b->i32(0);
+  return b->wrap(b->choose(
+      none < steps(), [&]() -> SmallVector<Value> { return {block(step)}; },
+      [&]() -> SmallVector<Value> { return {none}; })[0]);
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+void BlockLists::declare(Arguments &arguments, TileBuilder &b) {
+  for (Role role : {Role::partialCounts, Role::partialBlocks, Role::fullCounts,
+                    Role::fullBlocks})
+    arguments.operand(role, b.getI32Type());
+}
+
+Scalar BlockLists::stepsOf(Role counts, const Tile &tile) const {
+  Scalar place =
+      arguments.offset(b, counts, tile.batch, tile.head, rowOf(tile));
+  Scalar count = b.wrap(
+      LoadNumberOp::create(b, b.getI32Type(), arguments.get(b, counts), place));
+  return count * (size.keys / key);
+}
+
+Tile BlockLists::counted(Tile tile) const {
+  Scalar zero = b.i32(0);
+  ValueRange steps = b.choose(
+      b.i32(-1) < tile.row,
+      [&]() -> SmallVector<Value> {
+        return {stepsOf(Role::partialCounts, tile),
+                stepsOf(Role::fullCounts, tile)};
+      },
+      [&]() -> SmallVector<Value> { return {zero, zero}; });
+  tile.partialSteps = b.wrap(steps[0]);
+  tile.fullSteps = b.wrap(steps[1]);
+  return tile;
+}
+
+BlockList BlockLists::listOf(Role blocks, const Tile &tile,
+                             Scalar steps) const {
+  Scalar begin =
+      arguments.offset(b, blocks, tile.batch, tile.head, rowOf(tile));
+  return {arguments.get(b, blocks), begin, steps, size.keys / key};
+}
+
+BlockList BlockLists::partialOf(const Tile &tile) const {
+  return listOf(Role::partialBlocks, tile, tile.partialSteps);
+}
+
+BlockList BlockLists::fullOf(const Tile &tile) const {
+  return listOf(Role::fullBlocks, tile, tile.fullSteps);
+}

@@ -1,0 +1,99 @@
+//===- BlockLists.h - Blocks that a pattern lists ---------------*- C++ -*-===//
+//
+// For each row of blocks of queries a pattern has two lists of blocks of keys:
+// *full* ones, of which every query sees all keys, and *partial* ones, of which
+// a mask hides some.  A list is a count and so many numbers, each once and in
+// any order; what stands behind them means nothing.  Counts are arrays [batch,
+// heads, rows], numbers [batch, heads, rows, blocks of keys], each with strides
+// of its own, which are 0 where batch entries or heads share lists.
+//
+// Full blocks need no mask, so they are walked in a loop of their own.  Who
+// draws a tile reads the counts and tells them with it.  The number of a block
+// is read in its step, ahead of what waits there anyway.
+//
+// Blocks of a pattern may be larger than those of the kernel, whose tiles then
+// take several steps for each.  Example: 256 keys in the pattern, 128 in the
+// kernel: the list 3 0 is walked as blocks 6, 7, 0 and 1.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_WALK_BLOCKLISTS_H
+#define ATTN_LIB_KERNELS_WALK_BLOCKLISTS_H
+
+#include "Walk/TileQueue.h"
+
+namespace attn {
+
+/// A list of a tile, from a step on.
+class BlockList {
+public:
+  /// Of an array of numbers, those from `begin` on, each of which has so many
+  /// blocks of the kernel.
+  BlockList(mlir::Value numbers, Scalar begin, Scalar steps, int64_t ofNumber)
+      : steps(steps), numbers(numbers), begin(begin), ofNumber(ofNumber) {}
+
+  /// The block of a step, which must exist.
+  Scalar block(TileBuilder &builder, Scalar step) const;
+  /// The steps from one on; none, if there are less.
+  BlockList from(TileBuilder &builder, Scalar step) const;
+
+  Scalar steps;
+
+private:
+  mlir::Value numbers;
+  Scalar begin;
+  Scalar before; ///< steps that it begins behind, if any
+  int64_t ofNumber;
+};
+
+/// One list, or one behind the other.
+class ListWalk {
+public:
+  ListWalk(TileBuilder &builder, llvm::ArrayRef<BlockList> lists)
+      : lists(lists), b(&builder) {}
+
+  Scalar steps() const;
+  /// The block of a step, which must exist.
+  Scalar block(Scalar step) const;
+  /// Those of the first step and of the last, or 0 if there is none.
+  Scalar firstIfAny() const { return ifAny(b->i32(0)); }
+  Scalar lastIfAny() const { return ifAny(steps() - 1); }
+
+  llvm::SmallVector<BlockList, 2> lists;
+
+private:
+  Scalar ifAny(Scalar step) const;
+
+  TileBuilder *b;
+};
+
+class BlockLists {
+public:
+  /// Declares the arrays.
+  static void declare(Arguments &arguments, TileBuilder &builder);
+  /// For tiles of kernels with blocks of `key` keys.
+  BlockLists(TileBuilder &builder, const Arguments &arguments,
+             const BlockSize &size, int64_t key)
+      : size(size), b(builder), arguments(arguments), key(key) {}
+
+  /// A tile, if there is one, with the numbers of its steps.
+  Tile counted(Tile tile) const;
+  /// The lists of such a tile.
+  BlockList partialOf(const Tile &tile) const;
+  BlockList fullOf(const Tile &tile) const;
+
+  const BlockSize size;
+
+private:
+  BlockList listOf(Role blocks, const Tile &tile, Scalar steps) const;
+  Scalar stepsOf(Role counts, const Tile &tile) const;
+  Scalar rowOf(const Tile &tile) const { return tile.row / size.queries; }
+
+  TileBuilder &b;
+  const Arguments &arguments;
+  int64_t key;
+};
+
+} // namespace attn
+
+#endif

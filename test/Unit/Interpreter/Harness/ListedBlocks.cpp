@@ -1,0 +1,104 @@
+//===- ListedBlocks.cpp - Lists of blocks as a caller has them ------------===//
+
+#include "Harness/ListedBlocks.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace attn;
+
+/// Elements in front of an array, and what stands there and behind counts.
+static constexpr int64_t kBefore = 3;
+static constexpr int32_t kNonsense = std::numeric_limits<int32_t>::max();
+
+ListedBlocks::ListedBlocks(const Problem &problem, const Owners &owners,
+                           const Shares &shares, uint64_t seed)
+    : problem(problem), size(problem.pattern->size()), owners(owners),
+      batches(owners.ofBatch ? problem.batch : 1),
+      heads(owners.ofHeads ? problem.heads : 1),
+      rows(int64_t(llvm::divideCeil(problem.queries, size.queries))),
+      columns(int64_t(llvm::divideCeil(problem.keys, size.keys))) {
+  Draws draw(seed);
+  for (int64_t row = 0; row < batches * heads * rows; ++row) {
+    bool isEmpty = draw(1, 8) == 1;
+    for (int64_t column = 0; column < columns; ++column) {
+      int64_t share = draw(1, 100);
+      kinds.push_back(isEmpty || share > shares.partial + shares.full
+                          ? Kind::none
+                      : share > shares.full ? Kind::partial
+                                            : Kind::full);
+    }
+  }
+  fill("partial", Kind::partial, draw);
+  fill("full", Kind::full, draw);
+}
+
+ListedBlocks::Array &ListedBlocks::add(const std::string &name, int64_t ofRow) {
+  Array &array = arrays[name];
+  array.elements.assign(size_t(kBefore + batches * heads * rows * ofRow),
+                        kNonsense);
+  array.strideRow = ofRow;
+  array.strideHead = owners.ofHeads ? rows * ofRow : 0;
+  array.strideBatch = owners.ofBatch ? heads * rows * ofRow : 0;
+  return array;
+}
+
+void ListedBlocks::fill(llvm::StringRef name, Kind kind, Draws &draw) {
+  Array &counts = add((name + "_counts").str(), 1),
+        &numbers = add((name + "_blocks").str(), columns);
+  for (int64_t row = 0; row < batches * heads * rows; ++row) {
+    std::vector<int32_t> listed;
+    for (int64_t column = 0; column < columns; ++column)
+      if (kinds[size_t(row * columns + column)] == kind)
+        listed.insert(listed.begin() + draw(0, int64_t(listed.size())),
+                      int32_t(column));
+    counts.elements[size_t(kBefore + row)] = int32_t(listed.size());
+    llvm::copy(listed, numbers.elements.begin() + kBefore + row * columns);
+  }
+}
+
+ListedBlocks::Kind ListedBlocks::kindOf(int64_t batch, int64_t head,
+                                        int64_t query, int64_t key) const {
+  int64_t list =
+      (owners.ofBatch ? batch * heads : 0) + (owners.ofHeads ? head : 0);
+  int64_t row = list * rows + query / size.queries;
+  return kinds[size_t(row * columns + key / size.keys)];
+}
+
+int64_t ListedBlocks::keysListed(int64_t batch, int64_t head,
+                                 int64_t query) const {
+  int64_t sum = 0;
+  for (int64_t key = 0; key < problem.keys; key += size.keys)
+    if (kindOf(batch, head, query, key) != Kind::none)
+      sum += std::min(size.keys, problem.keys - key);
+  return sum;
+}
+
+void ListedBlocks::upload(GlobalMemory &memory,
+                          llvm::StringMap<uint64_t> &addresses) const {
+  for (const auto &entry : arrays) {
+    const std::vector<int32_t> &elements = entry.second.elements;
+    int64_t bytes = int64_t(elements.size() * sizeof(int32_t));
+    uint64_t address = memory.allocate(bytes);
+    memory.write(address, elements.data(), bytes);
+    addresses[entry.first()] = address;
+  }
+}
+
+std::optional<int64_t> ListedBlocks::integerOf(llvm::StringRef role) const {
+  for (const auto &entry : arrays) {
+    llvm::StringRef facet = role;
+    if (!facet.consume_front(entry.first()))
+      continue;
+    if (facet == "_offset")
+      return kBefore;
+    if (facet == "_stride_batch")
+      return entry.second.strideBatch;
+    if (facet == "_stride_head")
+      return entry.second.strideHead;
+    if (facet == "_stride_row")
+      return entry.second.strideRow;
+  }
+  return std::nullopt;
+}

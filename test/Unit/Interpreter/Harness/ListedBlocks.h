@@ -1,0 +1,60 @@
+//===- ListedBlocks.h - Lists of blocks as a caller has them ----*- C++ -*-===//
+//
+// The four arrays of a pattern (BlockLists.h), drawn at random, and what they
+// say: blocks in any order, rows without any, nonsense behind the counts and in
+// front of the arrays.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_UNIT_INTERPRETER_LISTEDBLOCKS_H
+#define ATTN_TEST_UNIT_INTERPRETER_LISTEDBLOCKS_H
+
+#include "Harness/CaseArrays.h"
+#include "Harness/Draws.h"
+
+namespace attn {
+
+class ListedBlocks {
+public:
+  /// Whose lists there are: of every batch entry and of every query head, or of
+  /// one for all.
+  struct Owners {
+    bool ofBatch = true, ofHeads = true;
+  };
+  /// How often a block is partial or full, in percent.
+  struct Shares {
+    int64_t partial = 30, full = 30;
+  };
+  ListedBlocks(const Problem &problem, const Owners &owners,
+               const Shares &shares, uint64_t seed);
+
+  enum class Kind { none, partial, full };
+  Kind kindOf(int64_t batch, int64_t head, int64_t query, int64_t key) const;
+  /// Keys in the blocks that a query's lists name.
+  int64_t keysListed(int64_t batch, int64_t head, int64_t query) const;
+
+  /// Writes the arrays; where they are, by role.
+  void upload(GlobalMemory &memory, llvm::StringMap<uint64_t> &addresses) const;
+  /// What an argument of that role is, if it is of one of the arrays.
+  std::optional<int64_t> integerOf(llvm::StringRef role) const;
+
+private:
+  struct Array {
+    std::vector<int32_t> elements;
+    int64_t strideBatch, strideHead, strideRow;
+  };
+  Array &add(const std::string &name, int64_t ofRow);
+  void fill(llvm::StringRef name, Kind kind, Draws &draw);
+  size_t cell(int64_t batch, int64_t head, int64_t row, int64_t column) const;
+
+  const Problem problem;
+  BlockSize size;
+  Owners owners;
+  int64_t batches, heads, rows, columns;
+  std::vector<Kind> kinds;
+  llvm::StringMap<Array> arrays;
+};
+
+} // namespace attn
+
+#endif
