@@ -39,7 +39,7 @@ static runtime::Expected<runtime::Gpu> gpuOf(uint64_t address) {
   return gpu;
 }
 
-static std::optional<runtime::MapElement> elementOf(int32_t number) {
+static std::optional<runtime::MapElement> mapElementOf(int32_t number) {
   switch (number) {
   case ATTN_ELEMENT_BF16:
     return runtime::MapElement::bf16;
@@ -63,7 +63,7 @@ Outcome attn::encodeTensorMap(void *map, int32_t number, uint64_t address,
   if (reinterpret_cast<uintptr_t>(map) % TensorMap::kAlignment != 0)
     return invalid("expects a place for the map at a multiple of " +
                    std::to_string(TensorMap::kAlignment) + " bytes");
-  std::optional<runtime::MapElement> element = elementOf(number);
+  std::optional<runtime::MapElement> element = mapElementOf(number);
   if (!element)
     return invalid("expects an element of 0 to 3, but got " +
                    std::to_string(number));

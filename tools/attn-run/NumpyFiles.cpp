@@ -21,7 +21,7 @@ static constexpr StringLiteral magic("\x93NUMPY");
 //===----------------------------------------------------------------------===//
 
 /// What follows `'key':` in the header, a dictionary of Python.
-static StringRef valueOf(StringRef header, StringRef key) {
+static StringRef entryOf(StringRef header, StringRef key) {
   size_t at = header.find(("'" + key + "':").str());
   return at == StringRef::npos ? StringRef()
                                : header.substr(at + key.size() + 3).ltrim();
@@ -69,16 +69,16 @@ static int64_t elementBytesOf(StringRef dtype) {
 std::optional<NumpyArray> run::parseNumpy(StringRef text, std::string &error) {
   auto [header, content] = splitHeader(text);
   NumpyArray array;
-  StringRef dtype = valueOf(header, "descr");
+  StringRef dtype = entryOf(header, "descr");
   if (dtype.consume_front("'"))
     array.dtype = dtype.take_until([](char c) { return c == '\''; }).str();
   int64_t count = elementBytesOf(array.dtype);
   if (header.empty() || count <= 0 ||
-      !parseShape(valueOf(header, "shape"), array.sizes)) {
+      !parseShape(entryOf(header, "shape"), array.sizes)) {
     error = "expects an array in NumPy's format";
     return std::nullopt;
   }
-  if (!valueOf(header, "fortran_order").starts_with("False")) {
+  if (!entryOf(header, "fortran_order").starts_with("False")) {
     error = "expects a row-major array";
     return std::nullopt;
   }

@@ -6,8 +6,8 @@
 //   captures(%x : type)          arrays that the regions read
 //   sees  (%b, %h, %i, %j, %nq, %nk, %x) {..}          which keys a query sees
 //   score (%z : f32, %b, .., %nk, %x) {..}             what becomes of a score
-//   blocks(partial .., full .., size 128 x 128 : ..)   which pairs are looked
-//   at sinks(%s : type)             a score of each head that has no value
+//   blocks(partial .., full .., size 128 x 128 : ..)   which pairs are there
+//   sinks(%s : type)             a score of each head that has no value
 //
 // Their operands follow the op's inputs in groups, whose sizes are an attribute
 // that is absent with them.  Regions are pure functions of numbers, isolated:

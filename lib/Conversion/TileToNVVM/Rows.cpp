@@ -72,7 +72,7 @@ private:
         b.clone(inner, mapping);
     }
     return mapping.lookupOrDefault(
-        cast<YieldOp>(body.getTerminator()).getValue());
+        cast<tile::YieldOp>(body.getTerminator()).getValue());
   }
 
   /// Compares with constants moved to one side: a column is (lane's column +
