@@ -148,10 +148,10 @@ func.func @clause_sinks(%q: !q, %x: tensor<1xf32>) -> !q {
 
 !q = tensor<1x1x64x16xf16>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_blocks(%q: !q, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>) -> !q {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got blocks(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
-  %o = attn.forward %q, %q, %q blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) : !q, !q, !q -> !q
+func.func @clause_behind_blocks(%q: !q, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>, %s: tensor<1xf32>) -> !q {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got sinks(..), for which there is none yet}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..), and forward blocks(..)}}
+  %o = attn.forward %q, %q, %q blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) sinks(%s : tensor<1xf32>) : !q, !q, !q -> !q
   return %o : !q
 }
 }

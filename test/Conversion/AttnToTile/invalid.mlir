@@ -72,3 +72,29 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
     return
   }
 }
+
+// -----
+
+// A step of a kernel is not part of several blocks.
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @small_blocks(%q: memref<1x1x64x64xf16>, %o: memref<1x1x64x64xf16>, %fc: memref<1x1x1xi32>, %fb: memref<1x1x1x1xi32>) {
+    // expected-error @below {{expects tiles that divide blocks of 64x64, but got 64x128}}
+    attn.forward %q, %q, %q blocks(full %fc, %fb, size 64 x 64 : memref<1x1x1xi32>, memref<1x1x1x1xi32>) outs(%o : memref<1x1x64x64xf16>)
+        {schedule = #attn.schedule<flash, query = 64, key = 128, stages = 2, query_stages = 1, staging = 64, ping_pong = 0, overlap = 1, persistent = 1>}
+        : memref<1x1x64x64xf16>, memref<1x1x64x64xf16>, memref<1x1x64x64xf16>
+    return
+  }
+}
+
+// -----
+
+// Another schedule is priced, and walks no lists.
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @no_lists(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>, %fc: memref<1x1x1xi32>, %fb: memref<1x1x1x1xi32>) {
+    // expected-error @below {{streamed_query}}
+    attn.forward %q, %q, %q blocks(full %fc, %fb, size 64 x 64 : memref<1x1x1xi32>, memref<1x1x1x1xi32>) outs(%o : memref<1x1x64x16xf16>)
+        {schedule = #attn.schedule<streamed_query, query = 64, key = 64, stages = 1, warps = 4, slice = 16>}
+        : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
+    return
+  }
+}
