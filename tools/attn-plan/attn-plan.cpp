@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../commands/Commands.h"
+#include "Blocks.h"
 #include "Format.h"
 #include "Lists.h"
 #include "Pictures.h"
@@ -99,6 +100,7 @@ struct Options {
       cl::desc("Price only these tiles of --schedule; sizes left out are "
                "chosen; may be repeated"),
       cl::cat(category)};
+  BlockOptions blocks{category};
   FormatOptions format{category};
   cl::opt<bool> machines{"machines", cl::desc("List the machines"),
                          cl::cat(category)};
@@ -325,6 +327,8 @@ static int run(const Options &options) {
   if (int status = readProblem(options, types, problem))
     return status;
   setSizes(options, problem);
+  if (auto sentence = options.blocks.read(problem))
+    return fail(*sentence);
   if (options.pictures.any() && options.format.isGiven())
     return fail("expects a picture, a format or --explain, but got several");
   if (options.pictures.any() && machines.size() * types.size() > 1)
