@@ -26,6 +26,21 @@ static void explainMask(llvm::raw_ostream &out, const Problem &problem) {
          "queries behind a cache of keys\n";
 }
 
+/// Of blocks, the published bound, and where schedules meet.
+static void explainNonZeros(llvm::raw_ostream &out, const Problem &problem,
+                            double fast) {
+  if (!problem.pattern)
+    return;
+  PublishedBound published = publishedBound(problem, fast);
+  out << "non-zeros of the order of "
+      << bytesText(published.words * bytesOf(problem.dtype))
+      << " for the worst instance with so many, whose sides meet at M = "
+      << static_cast<int64_t>(published.dividingWords)
+      << "; of blocks of " << problem.pattern->size().queries
+      << " queries a spill of P moves less than flash below M = "
+      << static_cast<int64_t>(dividingWords(problem)) << '\n';
+}
+
 static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
   const Problem problem = atLeastOne(report.problem);
   const Machine &machine = report.machine;
@@ -37,7 +52,8 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
       << bytesOf(problem.dtype) << " = " << m << (isLarge ? " >= " : " < ")
       << "d^2 = " << d * d << '\n';
 
-  Bounds least = bounds(problem, m);
+  double fast = fastWords(problem, machine);
+  Bounds least = bounds(problem, fast, machine.sms);
   auto line = [&](const char *what, double words) {
     out << "  " << llvm::left_justify(what, 13) << ' '
         << (words > 0 ? bytesText(words * bytesOf(problem.dtype))
@@ -45,13 +61,16 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
         << (words == least.words ? "  <- binds\n" : "\n");
   };
   out << "bound     at least " << bytesText(report.lowerBoundBytes)
-      << " between L2 and the multiprocessors\n";
+      << " between L2 and the multiprocessors, which hold "
+      << static_cast<int64_t>(fast)
+      << " words each in shared memory and registers\n";
   line("compulsory", least.compulsoryWords);
   line("large cache", least.largeCacheWords);
   line("small cache", least.smallCacheWords);
   out << "          at least " << bytesText(report.lowerBounds.hbm)
       << " between memory and L2, " << bytesText(report.lowerBounds.smem)
       << " between shared memory and registers\n";
+  explainNonZeros(out, problem, fast);
 }
 
 /// Where small-cache schedules take over: by the theory, and as predicted.
@@ -81,6 +100,16 @@ static double timesBound(int64_t bytes, int64_t bound) {
   return double(bytes) / std::max<int64_t>(1, bound);
 }
 
+/// The bounds of a plan: blocks that load together have all their memory.
+static Bytes boundsOf(const PlanReport &report, const Plan &plan) {
+  int64_t together = plan.tiles.get("cluster", 1);
+  if (together == 1)
+    return report.lowerBounds;
+  LevelBounds least =
+      levelBounds(atLeastOne(report.problem), report.machine, together);
+  return {least.hbmBytes, least.l2Bytes, least.smemBytes};
+}
+
 static std::string kernelText(const Plan &plan) {
   return plan.kernel.empty() ? "no kernel" : plan.kernel;
 }
@@ -96,6 +125,7 @@ static void explainCandidates(llvm::raw_ostream &out,
     if (llvm::is_contained(seen, plan.schedule))
       continue;
     seen.push_back(plan.schedule);
+    Bytes least = boundsOf(report, plan);
     auto level = [&](const char *what, int64_t bytes, int64_t bound) {
       std::string text;
       llvm::raw_string_ostream(text)
@@ -106,15 +136,16 @@ static void explainCandidates(llvm::raw_ostream &out,
     };
     out << "  " << llvm::left_justify(plan.schedule, 15)
         << llvm::left_justify(secondsText(plan.seconds), 10)
-        << level("hbm", plan.bytes.hbm, report.lowerBounds.hbm)
-        << level("l2", plan.bytes.l2, report.lowerBounds.l2)
-        << level("smem", plan.bytes.smem, report.lowerBounds.smem)
+        << level("hbm", plan.bytes.hbm, least.hbm)
+        << level("l2", plan.bytes.l2, least.l2)
+        << level("smem", plan.bytes.smem, least.smem)
         << kernelText(plan) << '\n';
   }
 }
 
 static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
                         const Plan &plan) {
+  Bytes least = boundsOf(report, plan);
   out << "chosen    " << plan.schedule << ": " << plan.tiles.str() << '\n';
   out << "  kernel    "
       << (plan.kernel.empty() ? "none yet for " + std::string(name(plan.family))
@@ -122,13 +153,13 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
       << '\n';
   out << "  hbm       " << bytesText(plan.bytes.hbm)
       << format("  (%.2f x bound)\n",
-                timesBound(plan.bytes.hbm, report.lowerBounds.hbm));
+                timesBound(plan.bytes.hbm, least.hbm));
   out << "  l2        " << bytesText(plan.bytes.l2)
       << format("  (%.2f x bound)\n",
-                timesBound(plan.bytes.l2, report.lowerBounds.l2));
+                timesBound(plan.bytes.l2, least.l2));
   out << "  smem      " << bytesText(plan.bytes.smem)
       << format("  (%.2f x bound)\n",
-                timesBound(plan.bytes.smem, report.lowerBounds.smem));
+                timesBound(plan.bytes.smem, least.smem));
   out << "  footprint " << plan.footprint.smemBytes
       << " bytes of shared memory, " << plan.footprint.registersPerThread
       << " registers x " << plan.footprint.threads << " threads, "

@@ -8,6 +8,17 @@
 using namespace attn;
 using llvm::json::OStream;
 
+/// Its size and how much of it is visible, not the lists.
+static void write(OStream &json, const Pattern &pattern) {
+  json.attributeObject("pattern", [&] {
+    json.attribute("block_queries", pattern.size().queries);
+    json.attribute("block_keys", pattern.size().keys);
+    json.attribute("density", pattern.density());
+    json.attribute("lists", pattern.lists());
+    json.attribute("per_head", !pattern.isShared());
+  });
+}
+
 static void write(OStream &json, const Problem &p) {
   json.attributeObject("problem", [&] {
     json.attribute("dtype", llvm::StringRef(name(p.dtype)));
@@ -21,6 +32,8 @@ static void write(OStream &json, const Problem &p) {
     json.attribute("head_dim", p.headDim);
     json.attribute("head_dim_v", p.headDimV);
     json.attribute("mask", str(p.mask));
+    if (p.pattern)
+      write(json, *p.pattern);
     json.attribute("direction", llvm::StringRef(name(p.direction)));
     if (p.direction == Direction::forward) {
       json.attribute("lse", p.lse);

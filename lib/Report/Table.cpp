@@ -27,6 +27,8 @@ std::string attn::describe(const Problem &p) {
     text += " (" + std::to_string(p.headDimV) + " of v)";
   if (!p.mask.isOpen())
     text += ", " + str(p.mask);
+  if (p.pattern)
+    text += ", " + str(*p.pattern);
   if (p.alignment != kMaxAlignment)
     text += ", rows aligned to " + std::to_string(p.alignment) + " bytes";
   if (p.deterministic)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../commands/Commands.h"
+#include "Blocks.h"
 #include "Format.h"
 #include "Pictures.h"
 #include "Sweep.h"
@@ -100,6 +101,7 @@ struct Options {
       cl::desc("Price only these tiles of --schedule; sizes left out are "
                "chosen; may be repeated"),
       cl::cat(category)};
+  BlockOptions blocks{category};
   FormatOptions format{category};
   cl::opt<std::string> sweep{
       "sweep", cl::value_desc("field=first..last"),
@@ -423,6 +425,8 @@ static int run(const Options &options) {
   Problem problem;
   if (int status = readProblem(options, types, swept.field, problem))
     return status;
+  if (auto sentence = options.blocks.read(problem))
+    return fail(*sentence);
   if (options.pictures.any() && options.format.isGiven())
     return fail("expects a picture, a format or --explain, but got several");
   problem.dtype = types.front();

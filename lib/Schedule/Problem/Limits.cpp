@@ -104,6 +104,8 @@ bool attn::isEmpty(const Problem &problem) {
 }
 
 Problem attn::atLeastOne(Problem problem) {
+  if (isEmpty(problem)) // lists have rows for what there is
+    problem.pattern.reset();
   for (int64_t *size : {&problem.batch, &problem.queries, &problem.keys})
     *size = std::max<int64_t>(*size, 1);
   return problem;
