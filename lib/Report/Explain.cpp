@@ -34,13 +34,13 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
   bool isLarge = report.regime == Regime::largeCache;
   out << "regime    " << llvm::StringRef(name(report.regime))
       << ": M = " << machine.smemBytesPerBlock << " / "
-      << bytesOf(problem.dtype) << " = " << m << (isLarge ? " >= " : " < ")
+      << leastBytes(problem) << " = " << m << (isLarge ? " >= " : " < ")
       << "d^2 = " << d * d << '\n';
 
   Bounds least = bounds(problem, m);
   auto line = [&](const char *what, double words) {
     out << "  " << llvm::left_justify(what, 13) << ' '
-        << (words > 0 ? bytesText(words * bytesOf(problem.dtype))
+        << (words > 0 ? bytesText(words * leastBytes(problem))
                       : "says nothing here")
         << (words == least.words ? "  <- binds\n" : "\n");
   };
