@@ -6,6 +6,7 @@
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Sensitivity.h"
 #include "attn/Schedule/Time.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -52,6 +53,18 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
   out << "          at least " << bytesText(report.lowerBounds.hbm)
       << " between memory and L2, " << bytesText(report.lowerBounds.smem)
       << " between shared memory and registers\n";
+}
+
+/// How bytes fall with fast memory, and with the bytes of an element.
+static void explainExponent(llvm::raw_ostream &out, const PlanReport &report) {
+  auto found = exponentOf(report.problem,
+                          double(cacheWords(report.problem, report.machine)));
+  if (!found)
+    return;
+  out << "exponent  bytes of ideal tiles, of " << found->schedule
+      << format(", go with M^-%.2f: elements of half the bytes save a factor "
+                "of %.2f\n",
+                found->beta, found->savesByHalving());
 }
 
 /// Where small-cache schedules take over: by the theory, and as predicted.
@@ -180,6 +193,7 @@ void attn::renderExplanation(llvm::raw_ostream &out, const Packing &packing,
   if (std::string sentence = timesText(report); !sentence.empty())
     out << "times     " << sentence << '\n';
   explainBounds(out, report);
+  explainExponent(out, report);
   explainCrossover(out, report);
   explainCandidates(out, report);
   if (const Plan *plan = chosen(report)) {
