@@ -114,9 +114,12 @@ PrecisionAttr PrecisionAttr::parseBody(AsmParser &parser) {
   if (std::optional<Precision> named =
           parsePrecision({keyword.data(), keyword.size()}))
     return get(parser.getContext(), *named);
+  bool isPriced = keyword == ref(attn::name(Precision::f8_qk));
   (void)fail(parser.emitError(loc)
                  << "expects the name of a precision, but got '" << keyword
-                 << "'",
+                 << "'" << (isPriced ? ", which attn-plan prices and no kernel "
+                                       "has"
+                                     : ""),
              "precisions: " + llvm::join(ArrayRef(kPrecisionNames), ", "));
   return {};
 }

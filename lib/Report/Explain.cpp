@@ -6,6 +6,7 @@
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/Sensitivity.h"
 #include "attn/Schedule/Time.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -49,14 +50,14 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
   bool isLarge = report.regime == Regime::largeCache;
   out << "regime    " << llvm::StringRef(name(report.regime))
       << ": M = " << machine.smemBytesPerBlock << " / "
-      << bytesOf(problem.dtype) << " = " << m << (isLarge ? " >= " : " < ")
+      << leastBytes(problem) << " = " << m << (isLarge ? " >= " : " < ")
       << "d^2 = " << d * d << '\n';
 
   double fast = fastWords(problem, machine);
   Bounds least = bounds(problem, fast, machine.sms);
   auto line = [&](const char *what, double words) {
     out << "  " << llvm::left_justify(what, 13) << ' '
-        << (words > 0 ? bytesText(words * bytesOf(problem.dtype))
+        << (words > 0 ? bytesText(words * leastBytes(problem))
                       : "says nothing here")
         << (words == least.words ? "  <- binds\n" : "\n");
   };
@@ -71,6 +72,18 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
       << " between memory and L2, " << bytesText(report.lowerBounds.smem)
       << " between shared memory and registers\n";
   explainNonZeros(out, problem, fast);
+}
+
+/// How bytes fall with fast memory, and with the bytes of an element.
+static void explainExponent(llvm::raw_ostream &out, const PlanReport &report) {
+  auto found = exponentOf(report.problem,
+                          double(cacheWords(report.problem, report.machine)));
+  if (!found)
+    return;
+  out << "exponent  bytes of ideal tiles, of " << found->schedule
+      << format(", go with M^-%.2f: elements of half the bytes save a factor "
+                "of %.2f\n",
+                found->beta, found->savesByHalving());
 }
 
 /// Where small-cache schedules take over: by the theory, and as predicted.
@@ -211,6 +224,7 @@ void attn::renderExplanation(llvm::raw_ostream &out, const Packing &packing,
   if (std::string sentence = timesText(report); !sentence.empty())
     out << "times     " << sentence << '\n';
   explainBounds(out, report);
+  explainExponent(out, report);
   explainCrossover(out, report);
   explainCandidates(out, report);
   if (const Plan *plan = chosen(report)) {

@@ -22,7 +22,7 @@ static void write(OStream &json, const Pattern &pattern) {
 static void write(OStream &json, const Problem &p) {
   json.attributeObject("problem", [&] {
     json.attribute("dtype", llvm::StringRef(name(p.dtype)));
-    if (p.dtype == DataType::f32)
+    if (p.dtype == DataType::f32 || p.precision == Precision::f8_qk)
       json.attribute("precision", llvm::StringRef(name(p.precision)));
     json.attribute("batch", p.batch);
     json.attribute("heads", p.heads);

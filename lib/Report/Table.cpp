@@ -16,6 +16,8 @@ std::string attn::describe(const Problem &p) {
   std::string text = std::string(name(p.dtype));
   if (p.dtype == DataType::f32)
     text += " as " + std::string(name(p.precision));
+  if (p.precision == Precision::f8_qk)
+    text += " with q and k in f8e4m3";
   text += ", batch " + std::to_string(p.batch) + ", " +
           std::to_string(p.heads) + " heads";
   if (p.kvHeads != p.heads)

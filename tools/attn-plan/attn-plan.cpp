@@ -43,7 +43,8 @@ struct Options {
       cl::desc("bf16, f16, f32 or f8e4m3, several, or all"), cl::init("bf16"),
       cl::cat(category)};
   cl::opt<std::string> precision{"precision", cl::value_desc("name"),
-                                 cl::desc("Of f32: tf32x3 (default) or tf32"),
+                                 cl::desc("Of f32: tf32x3 (default) or tf32; of 16 bits f8_qk, "
+                                          "which has no kernel: Q and K in f8e4m3"),
                                  cl::cat(category)};
   cl::opt<int64_t> batch{"batch", cl::desc("Batch size"), cl::init(1),
                          cl::cat(category)};
@@ -139,23 +140,33 @@ static int readDirection(const Options &options, Problem &problem) {
   return 0;
 }
 
+/// Precisions of kernels are of f32; the one that is only priced is not.
+static int readPrecision(const Options &options,
+                         const std::vector<DataType> &types, Problem &problem) {
+  if (!options.precision.getNumOccurrences())
+    return 0;
+  auto parsed = parsePrecision(options.precision);
+  if (options.precision == name(Precision::f8_qk))
+    parsed = Precision::f8_qk;
+  if (!parsed)
+    return fail("expects a known precision, but got '" + options.precision +
+                    "'",
+                "known precisions: tf32x3, tf32, f8_qk");
+  problem.precision = *parsed;
+  if (*parsed != Precision::f8_qk && !llvm::is_contained(types, DataType::f32))
+    return fail("expects --precision only with --dtype f32, but got " +
+                options.dtype);
+  return 0;
+}
+
 /// All of a problem but its type and its sizes.
 static int readProblem(const Options &options,
                        const std::vector<DataType> &types,
                        llvm::StringRef sweptField, Problem &problem) {
   if (int status = readDirection(options, problem))
     return status;
-  if (options.precision.getNumOccurrences()) {
-    auto parsed = parsePrecision(options.precision);
-    if (!parsed)
-      return fail("expects a known precision, but got '" + options.precision +
-                      "'",
-                  "known precisions: tf32x3, tf32");
-    if (!llvm::is_contained(types, DataType::f32))
-      return fail("expects --precision only with --dtype f32, but got " +
-                  options.dtype);
-    problem.precision = *parsed;
-  }
+  if (int status = readPrecision(options, types, problem))
+    return status;
   auto parsedMask = parseMask(options.mask);
   if (!parsedMask)
     return fail("expects a known mask, but got '" + options.mask + "'",
@@ -292,7 +303,6 @@ static int runSurvey(const Options &options, Format format, Problem problem,
                      const std::vector<DataType> &types) {
   if (int status = checkSeveral(options, format))
     return status;
-  setSizes(options, problem);
   std::vector<SurveyCell> cells;
   for (const Machine &machine : machines)
     for (DataType type : types) {
@@ -305,6 +315,8 @@ static int runSurvey(const Options &options, Format format, Problem problem,
   return answer(options, [&](llvm::raw_ostream &out) {
     if (format == Format::json)
       renderSurveyJson(out, cells);
+    else if (format == Format::svg)
+      out << surveySvg(cells);
     else
       renderSurvey(out, cells, tableForm(format));
   });
@@ -369,7 +381,6 @@ static void print(llvm::raw_ostream &out, Format format, const Packing &packed,
 /// One machine and one type.
 static int runOne(const Options &options, Format format, Problem problem,
                   const Machine &machine) {
-  setSizes(options, problem);
   if (auto sentence = check(problem))
     return fail(*sentence);
   if (format == Format::svg)
@@ -425,6 +436,8 @@ static int run(const Options &options) {
   Problem problem;
   if (int status = readProblem(options, types, swept.field, problem))
     return status;
+  setSizes(options, problem, swept.field,
+           swept.values.empty() ? 0 : swept.values.front());
   if (auto sentence = options.blocks.read(problem))
     return fail(*sentence);
   if (options.pictures.any() && options.format.isGiven())

@@ -43,6 +43,8 @@ void renderSurvey(llvm::raw_ostream &out, const std::vector<SurveyCell> &cells,
 /// docs/reference/survey.schema.json describes it.
 void renderSurveyJson(llvm::raw_ostream &out,
                       const std::vector<SurveyCell> &cells);
+/// A file: time, bytes and words for each cell.
+std::string surveySvg(const std::vector<SurveyCell> &cells);
 
 /// `12.3 mJ`.
 std::string joulesText(double joules);

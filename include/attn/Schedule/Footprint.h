@@ -86,6 +86,11 @@ bool staggersRows(const Problem &problem);
 int64_t smemPitch(int64_t columns, int64_t bytesPerElement,
                   bool isStaggered = false);
 
+/// Warps of so many registers per thread that a multiprocessor has room for.
+/// Registers are dealt out to a warp in units of 256, from the quarter of the
+/// file that belongs to its scheduler; so the number is a multiple of four.
+int64_t warpsPerSm(int64_t registersPerThread, const Machine &machine);
+
 /// The most registers that one thread can have, and threads of a block.
 inline constexpr int64_t kMaxRegistersPerThread = 255, kMostThreads = 1024;
 

@@ -39,8 +39,14 @@ int64_t bytesOf(DataType type);
 ///           bits, and three, or of three of bf16, 24 bits, and six.  Sums are
 ///           rounded as in f32
 ///   tf32    factors are rounded to tf32
-enum class Precision { tf32x3, tf32 };
+///
+/// One is only priced, no kernel has it, and of 16 bits:
+///
+///   f8_qk   Q and K are f8e4m3, and V is of the type: Q·K runs at the rate of
+///           8 bits, P·V at that of 16
+enum class Precision { tf32x3, tf32, f8_qk };
 std::string_view name(Precision precision);
+/// One that kernels have.
 std::optional<Precision> parsePrecision(std::string_view text);
 
 /// What is computed: O, or the gradients of Q, K and V.
@@ -180,6 +186,9 @@ struct Visible {
 
 /// Tensor-core products for each product of the problem.
 int64_t productsPerProduct(const Problem &problem);
+
+/// Bytes of the narrowest input's elements.
+int64_t leastBytes(const Problem &problem);
 
 /// The one place that gives a mask its meaning.
 Visible visible(const Problem &problem);

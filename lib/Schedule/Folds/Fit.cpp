@@ -80,10 +80,11 @@ std::optional<std::string> attn::checkFootprint(const Footprint &space,
     return Limits::exceeds("threads", space.threads, limits.multiprocessor(),
                            machine.maxThreadsPerSm);
   if (space.blocksPerSm < 1)
-    return Limits::exceeds("registers per block",
-                           space.threads / 32 *
-                               roundUp(space.registersPerThread * 32, 256),
-                           limits.multiprocessor(), machine.registersPerSm);
+    return "needs " + std::to_string(space.threads / 32) + " warps of " +
+           std::to_string(space.registersPerThread) +
+           " registers per thread, but " + limits.multiprocessor() +
+           " has room for " +
+           std::to_string(warpsPerSm(space.registersPerThread, machine));
   if (space.scratchBytes > machine.hbmBytes)
     return Limits::exceeds("bytes of scratch memory", space.scratchBytes,
                            machine.name, machine.hbmBytes);

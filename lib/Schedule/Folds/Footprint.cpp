@@ -289,6 +289,12 @@ Footprint attn::launchFootprint(const Schedule::Launch &launch,
   return gridFootprint(launch.main, problem, machine);
 }
 
+int64_t attn::warpsPerSm(int64_t registersPerThread, const Machine &machine) {
+  int64_t ofScheduler = machine.registersPerSm / kSchedulersPerSm;
+  return kSchedulersPerSm *
+         (ofScheduler / roundUp(registersPerThread * 32, 256));
+}
+
 Footprint attn::gridFootprint(const Grid &grid, const Problem &problem,
                               const Machine &machine) {
   if (grid.isPipeline())
@@ -314,13 +320,9 @@ Footprint attn::gridFootprint(const Grid &grid, const Problem &problem,
       result.registersPerThread > kMaxRegistersPerThread ||
       result.threads > kMostThreads)
     return result;
-  // Registers are dealt out to a warp in units of 256, from the quarter of the
-  // file that belongs to its scheduler.
-  int64_t registersPerWarp = roundUp(result.registersPerThread * 32, 256);
-  int64_t warpsPerSm = kSchedulersPerSm * (machine.registersPerSm /
-                                           kSchedulersPerSm / registersPerWarp);
   int64_t smem = result.smemBytes + machine.smemBytesReservedPerBlock();
-  result.blocksPerSm = std::min({warpsPerSm / grid.workers.warps,
+  result.blocksPerSm = std::min({warpsPerSm(result.registersPerThread, machine) /
+                                     grid.workers.warps,
                                  machine.maxThreadsPerSm / result.threads,
                                  machine.maxBlocksPerSm});
   if (smem > 0)

@@ -25,7 +25,7 @@ std::string_view attn::name(Regime regime) {
 }
 
 int64_t attn::cacheWords(const Problem &problem, const Machine &machine) {
-  return machine.smemBytesPerBlock / bytesOf(problem.dtype);
+  return machine.smemBytesPerBlock / leastBytes(problem);
 }
 
 /// Of a multiprocessor.
@@ -37,7 +37,7 @@ static double registerBytes(const Machine &machine) {
 double attn::fastWords(const Problem &problem, const Machine &machine,
                        int64_t multiprocessors) {
   double bytes = double(machine.smemBytesPerSm) + registerBytes(machine);
-  return double(multiprocessors) * bytes / double(bytesOf(problem.dtype));
+  return double(multiprocessors) * bytes / double(leastBytes(problem));
 }
 
 Regime attn::regime(const Problem &problem, const Machine &machine) {
@@ -236,7 +236,7 @@ double attn::dividingWords(const Problem &problem) {
 //===----------------------------------------------------------------------===//
 
 static int64_t bytesOfWords(double words, const Problem &problem) {
-  return static_cast<int64_t>(words) * bytesOf(problem.dtype);
+  return static_cast<int64_t>(words) * leastBytes(problem);
 }
 
 static double wordsAtL2(const Problem &problem, const Machine &machine,
@@ -248,7 +248,7 @@ static double wordsAtL2(const Problem &problem, const Machine &machine,
 
 LevelBounds attn::levelBounds(const Problem &problem, const Machine &machine,
                               int64_t together) {
-  double size = double(bytesOf(problem.dtype));
+  double size = double(leastBytes(problem));
   double onChip =
       double(machine.l2Bytes) / size + fastWords(problem, machine, machine.sms);
   Bounds ofChip = bounds(problem, onChip);

@@ -61,7 +61,8 @@ std::vector<TensorCoreFamily> attn::familiesFor(const ScheduleKind &kind,
     if (!checkFamilyOf(kind, family, problem, machine))
       families.push_back(family);
   if (const Form *form = formFor(kind, TensorCoreFamily::none, problem);
-      form && families.empty() && form->keeps == problem.keepsWeights)
+      form && families.empty() && form->keeps == problem.keepsWeights &&
+      problem.precision != Precision::f8_qk)
     families.push_back(TensorCoreFamily::none);
   return families;
 }

@@ -49,7 +49,8 @@ struct Space {
 
   /// The kernel for tiles, if there is one.
   std::string kernelOf(const Tiles &tiles) const {
-    bool isWritten = !form.hasKernel || form.hasKernel(problem, tiles);
+    bool isWritten = problem.precision != Precision::f8_qk &&
+                     (!form.hasKernel || form.hasKernel(problem, tiles));
     return isWritten && !lacksLists() ? kernel : "";
   }
   /// Whether there is a kernel, but none for a pattern.

@@ -11,7 +11,18 @@ static bool is16Bit(DataType type) {
   return type == DataType::bf16 || type == DataType::f16;
 }
 
+/// Products of 8 bits that a priced precision needs.
+static Sentence checkBytes(const Problem &problem, const Machine &machine) {
+  if (problem.precision != Precision::f8_qk ||
+      machine.tensor8FlopsPerClockPerSm > 0)
+    return std::nullopt;
+  return "f8_qk expects a machine with products of 8 bits, but " +
+         machine.name + " has none";
+}
+
 static Sentence checkMmaSync(const Problem &problem, const Machine &machine) {
+  if (auto sentence = checkBytes(problem, machine))
+    return sentence;
   if (machine.computeCapability < 80)
     return "mma_sync expects compute capability 80 or more, but " +
            machine.name + " has " + std::to_string(machine.computeCapability);

@@ -96,6 +96,7 @@ static Problem longOne(Problem problem) {
   problem.batch = problem.heads = problem.kvHeads = 1;
   problem.queries = problem.keys = kManyRows;
   problem.mask = {};
+  problem.pattern = {};
   problem.keepsWeights = false;
   return problem;
 }

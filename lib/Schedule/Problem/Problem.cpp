@@ -58,12 +58,18 @@ int64_t attn::bytesOf(DataType type) {
   return 0;
 }
 
+int64_t attn::leastBytes(const Problem &problem) {
+  return problem.precision == Precision::f8_qk ? 1 : bytesOf(problem.dtype);
+}
+
 std::string_view attn::name(Precision precision) {
   switch (precision) {
   case Precision::tf32x3:
     return "tf32x3";
   case Precision::tf32:
     return "tf32";
+  case Precision::f8_qk:
+    return "f8_qk";
   }
   return "";
 }
@@ -347,6 +353,12 @@ std::optional<std::string> attn::check(const Problem &p) {
   if (isBackward && p.dtype == DataType::f8e4m3)
     return "expects bf16, f16 or f32 for gradients, but got " +
            std::string(name(p.dtype));
+  bool is16Bit = p.dtype == DataType::bf16 || p.dtype == DataType::f16;
+  if (p.precision == Precision::f8_qk && (isBackward || !is16Bit))
+    return "expects bf16 or f16 and direction forward with precision f8_qk, "
+           "but got " +
+           std::string(name(p.dtype)) + " and " +
+           std::string(name(p.direction));
   if (p.dlse && !isBackward)
     return "expects a gradient of the LSE only backward, but got one forward";
   if (p.lseLow && !isBackward && !p.lse)

@@ -44,8 +44,7 @@ static constexpr double kPartsShare = 0.68, kScaledPartsShare = 0.88;
 static constexpr int64_t kFragmentRows = 16;
 /// FLOPs per clock and multiprocessor.
 static double productRate(const Machine &machine, const Problem &problem,
-                          TensorCoreFamily family) {
-  bool is8Bit = problem.dtype == DataType::f8e4m3;
+                          TensorCoreFamily family, bool is8Bit) {
   switch (family) {
   case TensorCoreFamily::none:
     return machine.fp32FlopsPerClockPerSm;
@@ -140,7 +139,8 @@ public:
       : census(census), number(number), problem(problem), machine(machine),
         family(family), grid(census.grids[number]), node(node),
         isPipeline(node.isPipeline()), order(node.order), sharing(node.sharing),
-        rate(productRate(machine, problem, family)),
+        rate(productRate(machine, problem, family,
+                         problem.dtype == DataType::f8e4m3)),
         slots(isPipeline ? kWarpgroups : kLikeWarps) {}
 
   Work work() {
@@ -331,7 +331,11 @@ private:
                 double smem) {
     double flops =
         2 * area * use.shareOfKeys() * padded(node.a, use.tile.depth, problem);
-    double clocks = flops / rate;
+    bool isOfBytes =
+        node.tensor == Tensor::S && problem.precision == Precision::f8_qk;
+    double clocks = flops / (isOfBytes ? productRate(machine, problem, family,
+                                                     /*is8Bit=*/true)
+                                       : rate);
     if (w.isWgmma) // a product reads shared memory itself
       clocks = std::max(clocks, smem / machine.smemBytesPerClockPerSm);
     w.tensor += clocks;

@@ -133,6 +133,7 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
   switch (tensor) {
   case Tensor::Q:
   case Tensor::K:
+    return leastBytes(problem);
   case Tensor::V:
   case Tensor::P:
   case Tensor::GradQ:

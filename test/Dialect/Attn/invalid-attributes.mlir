@@ -170,3 +170,11 @@ func.func @f(%q: tensor<1x1x8x8xf32>) {
   // expected-note @below {{precisions: tf32x3, tf32}}
   %o = attn.forward %q, %q, %q precision(bf16x3) : tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32> -> tensor<1x1x8x8xf32>
 }
+
+// -----
+
+func.func @f(%q: tensor<1x1x8x8xf16>) {
+  // expected-error @below {{expects the name of a precision, but got 'f8_qk', which attn-plan prices and no kernel has}}
+  // expected-note @below {{precisions: tf32x3, tf32}}
+  %o = attn.forward %q, %q, %q precision(f8_qk) : tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16>, tensor<1x1x8x8xf16> -> tensor<1x1x8x8xf16>
+}

@@ -21,6 +21,7 @@ PROBLEMS = [
     "--queries 300 --head-dim 80 --dtype f32 --precision tf32 --causal "
     "--machine l4",
     "--queries 300 --head-dim 128 --dtype f8e4m3",
+    "--queries 300 --head-dim 128 --dtype f16 --precision f8_qk",
     "--queries 300 --head-dim 72 --alignment 8 --mask prefix<3>",
     "--queries 300 --head-dim 64 --machine gtx_1060 --dtype f16",
     "--queries 300 --head-dim 64 --lse --keep-weights",

@@ -47,6 +47,26 @@ def test_words_are_apart_and_every_schedule_is_drawn(options):
     assert len(page.groups("bound")) == len(drawn)
 
 
+SURVEYS = [
+    ["--queries", "1024", "--heads", "16", "--head-dim", "512", "--machine",
+     "all", "--dtype", "all"],
+    ["--queries", "4", "--head-dim", "512", "--machine", "l4,gtx_1060",
+     "--dtype", "f32", "--direction", "backward"],
+    ["--queries", "1", "--keys", "100000", "--head-dim", "64", "--dtype",
+     "bf16,f16"],
+]
+
+
+@pytest.mark.parametrize("options", SURVEYS, ids=" ".join)
+def test_every_machine_and_type_has_a_line(options):
+    page = Page(plan(*options, "--format", "svg"))
+    assert page.faults() == []
+    cells = json.loads(plan(*options, "--format", "json"))["cells"]
+    assert len(page.groups("cell")) == sum("plan" in one for one in cells)
+    assert page.groups("none") == [one["reason"] for one in cells
+                                   if "reason" in one]
+
+
 def test_words_over_words_are_seen():
     text = plan(*SWEEPS[0], "--format", "svg")
     first = text.index("<text ")
