@@ -169,6 +169,12 @@ void attn::nameArguments(Region &region, OpAsmSetValueNameFn name) {
 // What nobody takes yet
 //===----------------------------------------------------------------------===//
 
+static std::string clauseBehindBlocks(AttentionOpInterface op) {
+  if (!op.clauseOperands(ClauseGroup::sinks).empty())
+    return "sinks";
+  return op.captures().empty() ? "" : "captures";
+}
+
 std::string attn::firstClause(Operation *op) {
   auto attention = cast<AttentionOpInterface>(op);
   for (Region &region : op->getRegions()) {
@@ -179,19 +185,21 @@ std::string attn::firstClause(Operation *op) {
   }
   if (attention.blockSize())
     return "blocks";
-  if (!attention.clauseOperands(ClauseGroup::sinks).empty())
-    return "sinks";
-  return attention.captures().empty() ? "" : "captures";
+  return clauseBehindBlocks(attention);
 }
 
 LogicalResult attn::refuseClauses(Operation *op) {
+  auto attention = cast<AttentionOpInterface>(op);
   std::string clause = firstClause(op);
+  if (clause == "blocks" && attention.direction() == Direction::forward)
+    clause = clauseBehindBlocks(attention);
   if (clause.empty())
     return success();
   InFlightDiagnostic error =
       op->emitOpError("expects clauses that a kernel takes, but got ")
       << clause << "(..), for which there is none yet";
-  error.attachNote() << "kernels take mask(..), scale(..), precision(..)";
+  error.attachNote() << "kernels take mask(..), scale(..), precision(..), and "
+                        "forward blocks(..)";
   return error;
 }
 

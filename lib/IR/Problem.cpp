@@ -114,6 +114,20 @@ attn::Machine attn::machineForPlans(AttentionOpInterface op,
   return hasOpenSizes(op) ? withAnyMemory(machine) : machine;
 }
 
+/// What lists show is known on the device only.  A plan assumes a share that a
+/// window or a document leaves of long sequences.
+static std::optional<attn::Pattern> patternOf(AttentionOpInterface op) {
+  constexpr double assumedDensity = 0.25;
+  std::optional<BlockSize> size = op.blockSize();
+  if (!size)
+    return std::nullopt;
+  bool isShared = true;
+  for (ClauseGroup group : {ClauseGroup::partial, ClauseGroup::full})
+    for (Value list : op.clauseOperands(group))
+      isShared &= cast<ShapedType>(list.getType()).getDimSize(1) == 1;
+  return attn::Pattern(*size, assumedDensity, isShared);
+}
+
 attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   std::array<int64_t, kExtents> sizes = ::sizesOf(op);
   Problem problem;
@@ -135,6 +149,7 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.headDimV = sizes[unsigned(Extent::headDimV)];
   problem.precision = op.precisionOrDefault();
   problem.mask = op.maskOrNone();
+  problem.pattern = patternOf(op);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {

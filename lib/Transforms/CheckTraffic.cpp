@@ -212,6 +212,8 @@ struct CheckTrafficPass : attn::impl::CheckTrafficPassBase<CheckTrafficPass> {
         kernel.emitOpError("expects a legal problem, but got ") << attribute;
         return WalkResult::interrupt();
       }
+      if (problem->pattern) // lists say what moves, on the device
+        return WalkResult::advance();
       for (const Problem &sample :
            samples(*problem, schedule.tiles(), ::launchesOf(schedule)))
         if (failed(check(kernel, machine.resolve(), schedule, sample)))

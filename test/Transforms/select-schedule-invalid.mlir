@@ -1,7 +1,7 @@
 // What is refused, and with which reason.
 // RUN: attn-opt %s -attn-select-schedule -split-input-file -verify-diagnostics
-// RUN: not attn-opt %s -attn-select-schedule="schedule='flash> x <'" 2>&1 | FileCheck %s --check-prefix=GARBAGE
-// RUN: not attn-opt %s -attn-select-schedule="schedule='flush'" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not attn-opt %s -split-input-file -attn-select-schedule="schedule='flash> x <'" 2>&1 | FileCheck %s --check-prefix=GARBAGE
+// RUN: not attn-opt %s -split-input-file -attn-select-schedule="schedule='flush'" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // GARBAGE: error: found trailing characters
 // GARBAGE: error: expects the option schedule to be a schedule, but got 'flash> x <'
@@ -148,10 +148,10 @@ func.func @clause_sinks(%q: !q, %x: tensor<1xf32>) -> !q {
 
 !q = tensor<1x1x64x16xf16>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_blocks(%q: !q, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>) -> !q {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got blocks(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
-  %o = attn.forward %q, %q, %q blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) : !q, !q, !q -> !q
+func.func @clause_behind_blocks(%q: !q, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>, %s: tensor<1xf32>) -> !q {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got sinks(..), for which there is none yet}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..), and forward blocks(..)}}
+  %o = attn.forward %q, %q, %q blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) sinks(%s : tensor<1xf32>) : !q, !q, !q -> !q
   return %o : !q
 }
 }

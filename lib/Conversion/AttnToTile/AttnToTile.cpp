@@ -52,6 +52,9 @@ public:
     problem = packing.problem;
     for (const AttentionArray &array : packedArrays(b, op, packing))
       values.setArray(b, *roleOfArray(op, array.role), array.value);
+    addLists(op, ClauseGroup::partial,
+             {Role::partialCounts, Role::partialBlocks});
+    addLists(op, ClauseGroup::full, {Role::fullCounts, Role::fullBlocks});
     Value q = lookup(Role::q), k = lookup(Role::k);
     batch = size(q, 0);
     heads = size(q, 1);
@@ -138,6 +141,30 @@ public:
   Value batch, heads, queries, keyHeads, keys;
 
 private:
+  /// Counts and numbers of a list of blocks.  Of what is one for all a stride
+  /// is 0; and a list that is absent is one count, 0, for all.
+  void addLists(AttentionOpInterface op, ClauseGroup group,
+                ArrayRef<Role> roles) {
+    if (!op.blockSize())
+      return;
+    OperandRange lists = op.clauseOperands(group);
+    SmallVector<int64_t> isOne(std::size(kStrides), 1);
+    for (auto [i, role] : llvm::enumerate(roles)) {
+      Value list = lists.empty() ? noList() : lists[i];
+      values.setArray(b, role, list);
+      ArrayRef<int64_t> sizes = isOne;
+      if (!lists.empty())
+        sizes = cast<ShapedType>(list.getType()).getShape();
+      for (auto [stride, size] : llvm::zip(kStrides, sizes))
+        if (size == 1)
+          values.set(ArgumentRole(role, stride), constant(b.getI64Type(), 0));
+    }
+  }
+
+  Value noList() {
+    return tile::CounterOp::create(b, MemRefType::get({1}, b.getI32Type()));
+  }
+
   /// Of the array that an argument is a pointer to or a map of.
   static Type elementTypeOf(Type argument) {
     if (auto map = dyn_cast<tile::TensorMapType>(argument))

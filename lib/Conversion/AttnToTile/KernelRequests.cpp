@@ -46,10 +46,13 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
                                  name(TensorCoreFamily::wgmma)},
                                 std::string_view(kernel));
     };
-    for (const std::string &kernel : kernelNames())
+    for (const std::string &kernel : kernelNames()) {
+      if (problem.pattern && !walksLists(kernel))
+        continue;
       for (const std::string &schedule : scheduleNames(problem.direction))
         if (isFor(kernel, schedule))
           diagnostic.attachNote() << "there is a kernel " << kernel;
+    }
     return diagnostic;
   }
 
@@ -81,11 +84,13 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     const Problem &p = r.problem;
     // A kernel says how many flags it has.
     int64_t flags = r.launches.flags(p);
+    BlockSize blocks = p.pattern ? p.pattern->size() : BlockSize();
     return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
                       p.headDimV, p.mask.kind, p.lse, p.direction,
                       p.deterministic, p.dlse, p.lseLow, p.keepsWeights,
                       r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms,
-                      r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags);
+                      r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags,
+                      blocks.queries, blocks.keys);
   };
   return key(a) == key(b);
 }
@@ -101,6 +106,8 @@ std::string attn::kernelName(const KernelChoice &choice) {
   std::string mask = str(p.mask);
   if (!p.mask.isOpen())
     result += "_" + mask.substr(0, mask.find('<'));
+  if (p.pattern)
+    result += "_blocks_" + str(p.pattern->size());
   result += choice.request.shape().suffix;
   if (p.deterministic)
     result += "_deterministic";

@@ -31,6 +31,10 @@ constexpr Flag kBackwardFlags[] = {{"deterministic", &Problem::deterministic},
 constexpr Flag kRareFlags[] = {{"lse_low", &Problem::lseLow},
                                {"keeps_weights", &Problem::keepsWeights}};
 
+/// Of a pattern, without its lists.
+constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
+                        kSharedBlocks = "shared_blocks";
+
 } // namespace
 
 DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
@@ -60,6 +64,14 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
+  if (problem.pattern) {
+    std::string size = str(problem.pattern->size());
+    attributes.push_back(b.getNamedAttr(kBlocks, b.getStringAttr(size)));
+    attributes.push_back(b.getNamedAttr(
+        kDensity, b.getF64FloatAttr(problem.pattern->density())));
+    attributes.push_back(b.getNamedAttr(
+        kSharedBlocks, b.getBoolAttr(problem.pattern->isShared())));
+  }
   return b.getDictionaryAttr(attributes);
 }
 
@@ -101,6 +113,16 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
     if (!value)
       return std::nullopt;
     problem.*field.member = value.getInt();
+  }
+  if (auto text = attribute.getAs<StringAttr>(kBlocks)) {
+    std::optional<BlockSize> size =
+        parseBlockSize(std::string_view(text.getValue()));
+    auto density = attribute.getAs<FloatAttr>(kDensity);
+    auto isShared = attribute.getAs<BoolAttr>(kSharedBlocks);
+    if (!size || !density || !isShared)
+      return std::nullopt;
+    problem.pattern =
+        Pattern(*size, density.getValueAsDouble(), isShared.getValue());
   }
   if (check(problem))
     return std::nullopt;

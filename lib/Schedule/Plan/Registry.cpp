@@ -58,7 +58,8 @@ std::vector<std::string> attn::kernelNames() {
 }
 
 /// Kernels that walk along lists of blocks: the one table of them.
-static const std::vector<std::string_view> kWalkingKernels = {};
+static const std::vector<std::string_view> kWalkingKernels = {"flash_mma_sync",
+                                                              "flash_wgmma"};
 
 bool attn::walksLists(std::string_view kernel) {
   return std::find(kWalkingKernels.begin(), kWalkingKernels.end(), kernel) !=
