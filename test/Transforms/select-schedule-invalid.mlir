@@ -1,7 +1,7 @@
 // What is refused, and with which reason.
 // RUN: attn-opt %s -attn-select-schedule -split-input-file -verify-diagnostics
-// RUN: not attn-opt %s -attn-select-schedule="schedule='flash> x <'" 2>&1 | FileCheck %s --check-prefix=GARBAGE
-// RUN: not attn-opt %s -attn-select-schedule="schedule='flush'" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not attn-opt %s -split-input-file -attn-select-schedule="schedule='flash> x <'" 2>&1 | FileCheck %s --check-prefix=GARBAGE
+// RUN: not attn-opt %s -split-input-file -attn-select-schedule="schedule='flush'" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // GARBAGE: error: found trailing characters
 // GARBAGE: error: expects the option schedule to be a schedule, but got 'flash> x <'

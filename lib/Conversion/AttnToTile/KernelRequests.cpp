@@ -46,10 +46,13 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
                                  name(TensorCoreFamily::wgmma)},
                                 std::string_view(kernel));
     };
-    for (const std::string &kernel : kernelNames())
+    for (const std::string &kernel : kernelNames()) {
+      if (problem.pattern && !walksLists(kernel))
+        continue;
       for (const std::string &schedule : scheduleNames(problem.direction))
         if (isFor(kernel, schedule))
           diagnostic.attachNote() << "there is a kernel " << kernel;
+    }
     return diagnostic;
   }
 

@@ -10,12 +10,11 @@
 // CHECK-SAME: !tile.ptr<i32> {tile.role = "partial_blocks"}
 // CHECK-SAME: !tile.ptr<i32> {tile.role = "full_counts"}
 // CHECK-SAME: !tile.ptr<i32> {tile.role = "full_blocks"}
-// CHECK: tile.queue "tile" {{.*}} : <2 x 4>
+// CHECK: tile.queue "tile" readers 8 : <2x4>
 // CHECK: tile.load_number %{{.*}} : <i32>, i64
 // CHECK-LABEL: func.func @shared
-// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : i64
 // CHECK: tile.launch @attn_kernels::@flash_wgmma_bf16_64_causal_blocks_128x128_lse
-// CHECK-SAME: %arg5, %{{.*}}, %[[ZERO]], %[[ZERO]], %{{.*}}, %arg6
+// CHECK-SAME: %arg5, %c0_i64, %c0_i64, %c0_i64, %c1_i64, %arg6, %c0_i64, %c0_i64, %c0_i64, %c8_i64, %arg7,
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @shared(%q: memref<2x8x1000x64xbf16>, %k: memref<2x2x1000x64xbf16>, %v: memref<2x2x1000x64xbf16>, %o: memref<2x8x1000x64xbf16>, %lse: memref<2x8x1000xf32>,
                     %pc: memref<1x1x8xi32>, %pb: memref<1x1x8x8xi32>, %fc: memref<1x1x8xi32>, %fb: memref<1x1x8x8xi32>) {
@@ -32,8 +31,8 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 // A list that is absent has no block anywhere.
 // CHECK-LABEL: tile.kernel @flash_mma_sync_f16_32_blocks_64x64(
 // CHECK-LABEL: func.func @full_only
-// CHECK: %[[NONE:.*]] = tile.counter : memref<1xi32>
-// CHECK: tile.launch {{.*}} args({{.*}}%[[NONE]], %{{.*}}%arg4, {{.*}}%arg5
+// CHECK: %[[COUNT:.*]] = tile.counter : memref<1xi32>
+// CHECK: tile.launch {{.*}}%[[COUNT]], %c0_i64, %c0_i64, %c0_i64, %c0_i64, %{{.*}}, %arg4, %c0_i64, %c0_i64, %c2_i64, %c1_i64, %arg5, %c0_i64, %c0_i64, %c4_i64, %c2_i64,
 module attributes {attn.machine = #attn.machine<a100_80g>} {
   func.func @full_only(%q: memref<1x2x100x32xf16>, %k: memref<1x2x100x32xf16>, %v: memref<1x2x100x32xf16>, %o: memref<1x2x100x32xf16>, %fc: memref<1x2x2xi32>, %fb: memref<1x2x2x2xi32>) {
     attn.forward %q, %k, %v blocks(full %fc, %fb, size 64 x 64 : memref<1x2x2xi32>, memref<1x2x2x2xi32>)

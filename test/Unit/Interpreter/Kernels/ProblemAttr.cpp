@@ -37,4 +37,20 @@ TEST(ProblemAttr, RoundTrips) {
   }
 }
 
+/// A kernel is built for the sizes of blocks, and not for lists.
+TEST(ProblemAttr, Blocks) {
+  mlir::MLIRContext context;
+  Problem p;
+  p.heads = p.kvHeads = 2;
+  p.queries = 100, p.keys = 200, p.headDim = p.headDimV = 64;
+  for (bool isShared : {false, true}) {
+    p.pattern = Pattern({64, 128}, /*density=*/0.25, isShared);
+    mlir::DictionaryAttr attribute = problemAttr(&context, p);
+    std::optional<Problem> read = problemFromAttr(attribute);
+    ASSERT_TRUE(read && read->pattern);
+    EXPECT_TRUE(*read->pattern == *p.pattern);
+    EXPECT_EQ(problemAttr(&context, *read), attribute);
+  }
+}
+
 } // namespace
