@@ -353,6 +353,24 @@ typedef struct attn_forward_request {
      itself.  Gradients at large scores need it.  Its address is behind that of
      lse in a launch.  Callers whose struct_size ends before it have none. */
   const attn_buffer *lse_low;
+  /* NULL, or which blocks of block_queries x block_keys are looked at, both
+     multiples of 64: for each block of queries a count, and the numbers of so
+     many blocks of keys, in any order, each once in one of both lists.  What is
+     behind them is not read.  Counts are [batch or 1, heads or 1,
+     ceil(queries / block_queries)] and blocks the same with
+     ceil(keys / block_keys) columns, all of int32; 1 stands for all.  A list is
+     two arrays, and one list may be left out.  Of a partial block a query sees
+     what the mask shows, of a full one all, so that the mask must hide nothing
+     of it, and of all others nothing.  In a launch their
+     addresses are behind all others, in this order.  What they hold is read on
+     the device, and may change between launches.  Callers whose struct_size
+     ends before them have none. */
+  const attn_buffer *partial_counts;
+  const attn_buffer *partial_blocks;
+  const attn_buffer *full_counts;
+  const attn_buffer *full_blocks;
+  int64_t block_queries;
+  int64_t block_keys;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],

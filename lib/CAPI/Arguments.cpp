@@ -39,6 +39,15 @@ std::vector<Demand> attn::demandsOf(func::FuncOp function) {
         demand.base = demand.strides = *promised;
       ask(array.value, demand);
     }
+    for (const AttentionArray &array : op.clauseArrays()) {
+      Demand demand;
+      demand.isOfAttention = true;
+      demand.isWritten = array.isOutput;
+      constexpr int64_t bitsOfByte = 8;
+      demand.base = llvm::divideCeil(
+          int64_t(array.type().getElementTypeBitWidth()), bitsOfByte);
+      ask(array.value, demand);
+    }
   });
   std::vector<Demand> result;
   for (const std::optional<Demand> &demand : asked)
@@ -61,6 +70,9 @@ std::vector<Binding::Apart> attn::argumentsApart(func::FuncOp function) {
     };
     for (auto [role, value] : llvm::zip(op.givenInputs(), op.inputs()))
       add(value, role, /*isWritten=*/false);
+    for (const AttentionArray &array : op.clauseArrays())
+      if (!array.isOutput)
+        add(array.value, array.role, /*isWritten=*/false);
     // Destinations on tensors too, which are written in place.
     for (auto [role, value] : llvm::zip(op.givenOutputs(), op.getOuts()))
       add(value, role, /*isWritten=*/true);

@@ -26,6 +26,8 @@ struct AttentionRequest {
   Mask mask;
   std::optional<double> scale;
   bool deterministic = false; ///< backward
+  /// Of lists of blocks, if there are some among the arrays.
+  std::optional<BlockSize> blocks;
   /// Empty: the GPU's own row of the table; the derived schedule.
   std::string machine, schedule;
 };
@@ -38,10 +40,10 @@ struct AttentionArrays {
     bool isOutput = false;
     CallerArray array;
   };
-  llvm::SmallVector<Array, 12> all;
+  llvm::SmallVector<Array, 16> all;
 
   const CallerArray *find(llvm::StringRef role) const;
-  llvm::SmallVector<CallerArray, 12> list() const;
+  llvm::SmallVector<CallerArray, 16> list() const;
 };
 
 /// The binding for these arrays on that GPU.

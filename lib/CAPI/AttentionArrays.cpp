@@ -21,14 +21,14 @@ const CallerArray *AttentionArrays::find(llvm::StringRef role) const {
   return found == all.end() ? nullptr : &found->array;
 }
 
-llvm::SmallVector<CallerArray, 12> AttentionArrays::list() const {
-  llvm::SmallVector<CallerArray, 12> result;
+llvm::SmallVector<CallerArray, 16> AttentionArrays::list() const {
+  llvm::SmallVector<CallerArray, 16> result;
   for (const Array &each : all)
     result.push_back(each.array);
   return result;
 }
 
-static std::string words(Extent extent) {
+static std::string words(Extent extent, const Problem &problem) {
   switch (extent) {
   case Extent::batch:
     return "batch";
@@ -46,8 +46,42 @@ static std::string words(Extent extent) {
     return "head dimension of v";
   case Extent::keptRows:
     return "2 for every " + std::to_string(kKeptKeys) + " keys";
+  case Extent::queryBlocks:
+    return "blocks of " + std::to_string(problem.pattern->size().queries) +
+           " queries";
+  case Extent::keyBlocks:
+    return "blocks of " + std::to_string(problem.pattern->size().keys) +
+           " keys";
   }
   return "";
+}
+
+/// The shape in words; lists may be one for all batch entries or heads.
+static std::string wordsOf(llvm::StringRef role, const Problem &problem) {
+  llvm::SmallVector<std::string> all;
+  for (Extent extent : shapeOf(role)) {
+    bool isForAll = isOfBlocks(role) && all.size() < 2;
+    all.push_back(words(extent, problem) + (isForAll ? " or 1" : ""));
+  }
+  return "[" + llvm::join(all, ", ") + "]";
+}
+
+/// Whether an array has the sizes that its role has in the problem.
+static bool hasShape(const Array &each, const Problem &problem) {
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(each.role))) {
+    int64_t size = each.array.sizes[dim];
+    bool isForAll = isOfBlocks(each.role) && dim < 2 && size == 1;
+    if (size != valueOf(extent, problem) && !isForAll)
+      return false;
+  }
+  return true;
+}
+
+/// Lists whose contents nobody knows here.
+static std::optional<Pattern> patternOf(const AttentionRequest &request) {
+  if (!request.blocks)
+    return std::nullopt;
+  return Pattern(*request.blocks, kAssumedDensity);
 }
 
 static void setSizes(Problem &problem, const AttentionArrays &arrays) {
@@ -62,9 +96,15 @@ static void setSizes(Problem &problem, const AttentionArrays &arrays) {
 }
 
 /// Why the shapes do not belong together.
-static std::optional<std::string> checkShapes(const AttentionArrays &arrays) {
-  if (!arrays.find("weights") != !arrays.find("block_rows"))
-    return "weights and block_rows together";
+static std::optional<std::string> checkShapes(const AttentionRequest &request,
+                                              const AttentionArrays &arrays) {
+  const std::pair<const char *, const char *> pairs[] = {
+      {"weights", "block_rows"},
+      {"partial_counts", "partial_blocks"},
+      {"full_counts", "full_blocks"}};
+  for (auto [one, other] : pairs)
+    if (!arrays.find(one) != !arrays.find(other))
+      return std::string(one) + " and " + other + " together";
   for (const Array &each : arrays.all) {
     size_t rank = shapeOf(each.role).size();
     if (each.array.sizes.size() != rank)
@@ -87,13 +127,10 @@ static std::optional<std::string> checkShapes(const AttentionArrays &arrays) {
     return "q and k with the same head dimension";
   Problem problem;
   setSizes(problem, arrays);
+  problem.pattern = patternOf(request);
   for (const Array &each : arrays.all)
-    for (auto [extent, size] :
-         llvm::zip_equal(shapeOf(each.role), each.array.sizes))
-      if (size != valueOf(extent, problem))
-        return each.role.str() + " of shape [" +
-               llvm::join(llvm::map_range(shapeOf(each.role), words), ", ") +
-               "]";
+    if (!hasShape(each, problem))
+      return each.role.str() + " of shape " + wordsOf(each.role, problem);
   return std::nullopt;
 }
 
@@ -126,6 +163,7 @@ static Problem problemOfShapes(const AttentionRequest &request,
   problem.dtype = request.dtype;
   problem.precision = request.precision;
   problem.mask = request.mask;
+  problem.pattern = patternOf(request);
   setSizes(problem, arrays);
   problem.lse = arrays.find("lse");
   problem.lseLow = arrays.find("lse_low");
@@ -137,7 +175,7 @@ static Problem problemOfShapes(const AttentionRequest &request,
 std::optional<std::string> attn::classify(const AttentionRequest &request,
                                           const AttentionArrays &arrays,
                                           KernelClass &kernelClass) {
-  if (std::optional<std::string> wanted = checkShapes(arrays)) {
+  if (std::optional<std::string> wanted = checkShapes(request, arrays)) {
     std::string text = "expects " + *wanted + ", but got";
     const char *separator = " ";
     for (const Array &each : arrays.all) {
@@ -148,9 +186,11 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
   }
   kernelClass.problem = problemOfShapes(request, arrays);
   kernelClass.scale = request.scale;
+  kernelClass.hasPartial = arrays.find("partial_counts");
+  kernelClass.hasFull = arrays.find("full_counts");
   Problem &problem = kernelClass.problem;
   for (const Array &each : arrays.all) {
-    int64_t bytes = bytesOf(elementOf(problem, each.role));
+    int64_t bytes = elementBytesOf(problem, each.role);
     if (std::optional<std::string> wanted = checkStrides(each, bytes))
       return "expects " + *wanted;
     int64_t alignment = alignmentOfRows(each.array, bytes);
@@ -158,7 +198,7 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
       return "expects " + each.role.str() +
              " at an address that is a multiple of its elements' " +
              std::to_string(bytes) + " bytes";
-    if (!isStatistic(each.role))
+    if (!isStatistic(each.role) && !isOfBlocks(each.role))
       problem.alignment = std::min(problem.alignment, alignment);
   }
   return check(kernelClass);

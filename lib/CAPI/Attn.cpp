@@ -357,8 +357,34 @@ static void readDirection(const attn_backward_request &source,
 /// Of a caller who knows that there is one.
 template <typename Source>
 static const attn_buffer *lowOf(const Source *source) {
-  bool isThere = source && source->struct_size >= sizeof(Source);
+  bool isThere = source && source->struct_size >=
+                               offsetof(Source, lse_low) + sizeof(void *);
   return isThere ? source->lse_low : nullptr;
+}
+
+/// Adds a place for each array of lists, and says what their blocks are.
+static Outcome readLists(const attn_forward_request &source,
+                         AttentionRequest &request,
+                         llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+  bool isThere = source.struct_size >= sizeof(source);
+  llvm::SmallVector<const attn_buffer *, 4> lists(4, nullptr);
+  if (isThere)
+    lists = {source.partial_counts, source.partial_blocks, source.full_counts,
+             source.full_blocks};
+  buffers.append(lists);
+  if (llvm::all_of(lists, [](const attn_buffer *list) { return !list; }))
+    return std::nullopt;
+  request.blocks = BlockSize{source.block_queries, source.block_keys};
+  for (int64_t rows : {request.blocks->queries, request.blocks->keys})
+    if (rows <= 0 || rows % kBlockMultiple != 0)
+      return invalid("expects blocks of multiples of " +
+                     std::to_string(kBlockMultiple) +
+                     " queries and keys, but got " + str(*request.blocks));
+  return std::nullopt;
+}
+static Outcome readLists(const attn_backward_request &, AttentionRequest &,
+                         llvm::SmallVectorImpl<const attn_buffer *> &) {
+  return std::nullopt;
 }
 
 template <typename Source>
@@ -370,7 +396,10 @@ bindRequest(const Source *source, int32_t device, Buffers buffers,
                    nameOf(source).str() + ")");
   AttentionRequest request;
   readDirection(*source, request);
-  if (Outcome fault = readArrays(request.direction, buffers, arrays))
+  llvm::SmallVector<const attn_buffer *, 16> all(buffers);
+  if (Outcome fault = readLists(*source, request, all))
+    return fault;
+  if (Outcome fault = readArrays(request.direction, all, arrays))
     return fault;
   if (Outcome fault = readRequest(*source, request))
     return fault;

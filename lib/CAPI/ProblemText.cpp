@@ -19,39 +19,55 @@ bool attn::isKept(llvm::StringRef role) {
   return role == "weights" || role == "block_rows";
 }
 
-SmallVector<ArrayPlace, 13> attn::arraysOf(Direction direction) {
+bool attn::isOfBlocks(llvm::StringRef role) {
+  llvm::ArrayRef<Extent> shape = shapeOf(role);
+  return shape.size() > 2 && shape[2] == Extent::queryBlocks;
+}
+
+ArrayPlaces attn::arraysOf(Direction direction) {
   bool isForward = direction == Direction::forward;
   auto isOptional = [&](llvm::StringRef role) {
     return role == (isForward ? "lse" : "dlse") || role == "lse_low" ||
            isKept(role);
   };
-  SmallVector<ArrayPlace, 13> places;
+  ArrayPlaces places;
   for (llvm::StringRef role :
        isForward ? ForwardOp::inputRoles() : BackwardOp::inputRoles())
     places.push_back({role, /*isOutput=*/false, isOptional(role)});
   for (llvm::StringRef role :
        isForward ? ForwardOp::outputRoles() : BackwardOp::outputRoles())
     places.push_back({role, /*isOutput=*/true, isOptional(role)});
+  for (Role role : allRoles())
+    if (llvm::StringRef name = factsOf(role).name;
+        isOfBlocks(name) && factsOf(role).flow(direction) == Flow::in)
+      places.push_back({name, /*isOutput=*/false, /*isOptional=*/true});
   return places;
 }
 
-SmallVector<ArrayPlace, 13> attn::arraysOf(const Problem &problem) {
+ArrayPlaces attn::arraysOf(const KernelClass &kernelClass) {
+  const Problem &problem = kernelClass.problem;
   auto has = [&](llvm::StringRef role) {
     if (role == "lse_low")
       return problem.lseLow;
     if (isKept(role))
       return problem.keepsWeights;
+    if (isOfBlocks(role))
+      return role.starts_with("partial") ? kernelClass.hasPartial
+                                         : kernelClass.hasFull;
     return role == "lse" ? problem.lse : problem.dlse;
   };
-  SmallVector<ArrayPlace, 13> places = arraysOf(problem.direction);
+  ArrayPlaces places = arraysOf(problem.direction);
   llvm::erase_if(places, [&](ArrayPlace place) {
     return place.isOptional && !has(place.role);
   });
   return places;
 }
 
-DataType attn::elementOf(const Problem &problem, llvm::StringRef role) {
-  return elementOf(*findArray(std::string_view(role)), problem);
+int64_t attn::elementBytesOf(const Problem &problem, llvm::StringRef role) {
+  Role array = *findArray(std::string_view(role));
+  return factsOf(array).element == Element::i32
+             ? sizeof(int32_t)
+             : bytesOf(elementOf(array, problem));
 }
 
 /// The type as MLIR spells it.
@@ -72,27 +88,47 @@ static std::string memref(llvm::ArrayRef<int64_t> shape,
   return text;
 }
 
+/// Lists may be of one batch entry or head, or of all.
 static std::string memref(const Problem &p, llvm::StringRef role) {
+  if (isOfBlocks(role))
+    return memref(SmallVector<int64_t>(shapeOf(role).size(), -1), "i32");
   SmallVector<int64_t> shape;
   for (Extent extent : shapeOf(role))
     shape.push_back(valueOf(extent, p));
-  return memref(shape, spelled(elementOf(p, role)));
+  Role array = *findArray(std::string_view(role));
+  return memref(shape, spelled(elementOf(array, p)));
+}
+
+/// `partial %counts, %blocks, full %counts, %blocks`, or one of them.
+static std::string listsOf(const KernelClass &kernelClass,
+                           llvm::ArrayRef<std::string> lists) {
+  std::string text;
+  if (kernelClass.hasPartial)
+    text = "partial " + llvm::join(lists.take_front(2), ", ");
+  if (kernelClass.hasPartial && kernelClass.hasFull)
+    text += ", ";
+  if (kernelClass.hasFull)
+    text += "full " + llvm::join(lists.take_back(2), ", ");
+  return text;
 }
 
 std::string attn::textOf(const KernelClass &kernelClass) {
   const Problem &p = kernelClass.problem;
   bool isForward = p.direction == Direction::forward;
-  // Operands that the op lists, what it takes in clauses of their names and in
-  // `weights`, and destinations.
+  // Operands that the op lists, what it takes in clauses of their names, in
+  // `weights` and in `blocks`, and destinations.
   SmallVector<std::string> parameters, operands, types, outs, outTypes, kept,
-      keptTypes;
+      keptTypes, lists, listTypes;
   std::string clauses;
-  for (const ArrayPlace &place : arraysOf(p)) {
+  for (const ArrayPlace &place : arraysOf(kernelClass)) {
     std::string value = "%" + place.role.str(), type = memref(p, place.role);
     parameters.push_back(value + ": " + type);
     if (place.isOutput) {
       outs.push_back(value);
       outTypes.push_back(type);
+    } else if (isOfBlocks(place.role)) {
+      lists.push_back(value);
+      listTypes.push_back(type);
     } else if (isKept(place.role)) {
       kept.push_back(value);
       keptTypes.push_back(type);
@@ -115,6 +151,10 @@ std::string attn::textOf(const KernelClass &kernelClass) {
            << llvm::join(keptTypes, ", ") << ")";
   if (!p.mask.isOpen())
     stream << " mask(" << str(p.mask) << ")";
+  if (p.pattern)
+    stream << " blocks(" << listsOf(kernelClass, lists) << ", size "
+           << p.pattern->size().queries << " x " << p.pattern->size().keys
+           << " : " << llvm::join(listTypes, ", ") << ")";
   if (kernelClass.scale)
     stream << " scale(" << llvm::format("%.9e", *kernelClass.scale) << ")";
   if (p.dtype == DataType::f32)

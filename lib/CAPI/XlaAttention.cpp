@@ -86,12 +86,14 @@ static Outcome readBuffer(const xla::Buffer &buffer, int64_t rank,
   return std::nullopt;
 }
 
-/// The places that a handler has: weights are not kept here, and whether there
-/// is a low word of lse is said, since operands and results have no names.
+/// The places that a handler has: weights are not kept here, lists of blocks do
+/// not come in, and whether there is a low word of lse is said, since operands
+/// and results have no names.
 static auto placesOf(Direction direction, bool hasLow) {
   auto places = arraysOf(direction);
   llvm::erase_if(places, [&](ArrayPlace place) {
-    return isKept(place.role) || (place.role == "lse_low" && !hasLow);
+    return isKept(place.role) || isOfBlocks(place.role) ||
+           (place.role == "lse_low" && !hasLow);
   });
   for (ArrayPlace &place : places)
     if (hasLow && (place.role == "lse" || place.role == "lse_low"))
@@ -168,7 +170,8 @@ static Outcome checkTypes(const AttentionRequest &request,
   Problem problem;
   problem.dtype = request.dtype;
   for (auto [array, type] : llvm::zip_equal(arrays.all, types)) {
-    DataType expected = elementOf(problem, array.role);
+    DataType expected =
+        elementOf(*findArray(std::string_view(array.role)), problem);
     if (elementOf(type) != expected)
       return invalid(
           "expects " + array.role.str() + " of " + std::string(name(expected)) +

@@ -18,6 +18,8 @@ from ._band import warn_of_corner
 KEPT = ("weights", "block_rows")
 #: The low word of the log-sum-exp, for which requests have a place.
 LOW = "lse_low"
+#: Lists of blocks, likewise, in the order of a launch.
+LISTS = ("partial_counts", "partial_blocks", "full_counts", "full_blocks")
 
 
 def release(kind: str, handle: int, owner: int) -> None:
@@ -121,10 +123,12 @@ def result_handle(name: str, *arguments: Any) -> int:
 def bind_attention(direction: str, named: dict[str, Array],
                    places: Sequence[str], mask: str, scale: Optional[float],
                    machine: Optional[str], schedule: Optional[str],
-                   precision: Optional[str], *more: Any) -> Binding:
+                   precision: Optional[str], *more: Any,
+                   block_size: tuple[int, int] = (0, 0)) -> Binding:
     """attn_forward_bind or attn_backward_bind, or those of weights that are
     kept, with an array or none for each of its places, in their order; `more`
-    is what the request of the direction has besides."""
+    is what the request of the direction has besides.  Lists of blocks of that
+    size are behind all other arrays."""
     _cache.ready()
     q, k = named["q"].sizes, named["k"].sizes
     if len(q) == len(k) == 4:
@@ -137,8 +141,11 @@ def bind_attention(direction: str, named: dict[str, Array],
         _native.encode(schedule, "schedule"),
         _native.encode(precision, "precision"), *more)
     packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
-    if LOW in packed:
-        request.lse_low = ctypes.pointer(packed[LOW])
+    for name in (LOW, *LISTS):
+        if name in packed:
+            setattr(request, name, ctypes.pointer(packed[name]))
+    if any(name in packed for name in LISTS):
+        request.block_queries, request.block_keys = block_size
     kept = any(name in packed for name in KEPT)
     pointers = [ctypes.byref(packed[name]) if name in packed else None
                 for name in places

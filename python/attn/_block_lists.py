@@ -13,7 +13,8 @@ import math
 import sys
 from typing import Any, NamedTuple, Optional
 
-from ._arrays import type_name
+from ._arrays import Array, type_name, wrong_place
+from ._libraries import library_of
 
 
 class Facts(NamedTuple):
@@ -53,6 +54,31 @@ def facts_of(array: Any, name: str) -> Facts:
     words = str(dtype).rsplit(".", 1)[-1]
     return Facts(tuple(int(size) for size in shape), words,
                  _is_on_host(array))
+
+
+class _AsFloats:
+    """An array of int32 that says it is of f32, which describes it alike."""
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__cuda_array_interface__ = {**interface, "typestr": "<f4"}
+
+
+def describe(array: Any, name: str, stream: int) -> Array:
+    """An array of int32 on a GPU as a launch on `stream` sees it; ValueError,
+    TypeError."""
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if is_torch(array):
+        same = array.view(sys.modules["torch"].float32)
+    elif isinstance(interface, dict):
+        same = _AsFloats(interface)
+    elif facts_of(array, name).is_on_host:
+        wrong_place(name, array, "the CPU", "copy it to the GPU first")
+    else:
+        raise TypeError(
+            f"{name}: expects a torch tensor, a cupy array, or anything with "
+            f"__cuda_array_interface__, but got {type_name(array)}")
+    found = library_of(same).describe(same, name, stream)
+    return found._replace(dtype="i32", owner=array)
 
 
 class _Torch:

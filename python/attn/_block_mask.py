@@ -17,7 +17,8 @@ import sys
 from typing import Any, Callable, Optional, Sequence, Union
 
 from . import _block_lists as _lists
-from ._arrays import type_name
+from ._arrays import Array, type_name
+from ._bindings import LISTS
 
 #: What block sizes are multiples of.
 STEP = 64
@@ -72,8 +73,9 @@ class BlockMask:
     query blocks, key blocks], all of int32 and on one device; `heads` are those
     of the queries.  Of a row's indices the first `count` are the blocks that it
     sees, in any order, each once; what is behind them says nothing.  The first
-    pair are the blocks in which the mask of the attention says what is seen;
-    the second pair, which may be left out, those that are seen whole.
+    pair are *partial* blocks, in which `mask_mod`, or the `mask` of the call,
+    says which keys a query sees; the second pair, which may be left out, are
+    *full* ones, of which it sees all: a block that a mask cuts is none.
 
     Lists on the host are checked; of those on a GPU only types and shapes are,
     unless `check` says to read them, and wait for that.
@@ -128,7 +130,7 @@ class BlockMask:
                  block_size: _Size = 128, full: bool = True) -> BlockMask:
         """The pattern of a matrix of blocks as SciPy and FlashInfer write it,
         one for all heads: row i sees indices[indptr[i] : indptr[i + 1]] of
-        `key_blocks` blocks, whole or, if not `full`, as the mask says."""
+        `key_blocks` blocks, which are full or, if not `full`, partial."""
         columns = _count(key_blocks, "key_blocks")
         for array, name in ((indptr, "indptr"), (indices, "indices")):
             facts = _lists.facts_of(array, name)
@@ -171,9 +173,9 @@ class BlockMask:
         asked for every cell of `batch` x `heads` x `queries` x `keys`, some
         rows at a time.  Blocks that it shows whole are full, and it is kept as
         `mask_mod`.  Or it is a map of blocks [query blocks, key blocks], or
-        with batch and heads before: of bool, which of them are seen, whole or,
-        if not `full`, as the attention's mask says; or of integers, as
-        `to_dense` writes them: 0 hidden, 1 as the mask says, 2 whole.
+        with batch and heads before: of bool, which of them are seen, full or,
+        if not `full`, partial; or of integers, as `to_dense` writes them: 0
+        hidden, 1 partial, 2 full.
         """
         size = _sizes_of_block(block_size)
         if callable(mask):
@@ -215,9 +217,8 @@ class BlockMask:
     # What is made from it.
 
     def to_dense(self) -> Any:
-        """[batch, heads, query blocks, key blocks] of int8: 0 hidden, 1 as
-        the mask says, 2 whole.  Of PyTorch where the lists are, else of
-        NumPy."""
+        """[batch, heads, query blocks, key blocks] of int8: 0 hidden, 1
+        partial, 2 full.  Of PyTorch where the lists are, else of NumPy."""
         library = _lists.library_for(self.kv_indices)
         partial = self._times(library, 0)
         states = library.zeros(*partial.shape)
@@ -249,7 +250,7 @@ class BlockMask:
         return batch, heads, rows, columns
 
     def density(self) -> float:
-        """The part of all blocks that is seen, whole or not."""
+        """The part of all blocks that is seen, full or not."""
         library = _lists.library_for(self.kv_indices)
         seen = int(library.array(self.kv_num_blocks).sum())
         if self.full_kv_num_blocks is not None:
@@ -337,6 +338,24 @@ class BlockMask:
         counts, indices = self._arrays(library, pair)
         is_block = _lists.listed(library, counts, indices)
         return library.times(is_block, indices)
+
+
+def describe_lists(mask: BlockMask, stream: int, device: int
+                   ) -> list[tuple[str, Array]]:
+    """The lists, by their names in the library, for a launch on that GPU;
+    ValueError, TypeError."""
+    described = []
+    for pair, places in zip(_NAMES, (LISTS[:2], LISTS[2:])):
+        for name, place in zip(pair, places):
+            if getattr(mask, name) is None:
+                continue
+            array = _lists.describe(getattr(mask, name), name, stream)
+            if array.device != device:
+                raise ValueError(
+                    f"expects all arrays on one GPU, but got {name} on GPU "
+                    f"{array.device} and q on GPU {device}")
+            described.append((place, array))
+    return described
 
 
 def _check_rows(library: Any, begins: Any, count: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Optional, Sequence
 
 from . import _kept
 from ._arrays import Library
+from ._block_mask import BlockMask
 from ._errors import UnsupportedError
 from ._launch import NAMES, launch, prepare, words_of
 from ._libraries import library_of
@@ -22,6 +23,9 @@ from ._torch_path import Paths, make_paths
 #: What JAX is told who asks for weights.
 NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
             "keep them for PyTorch and CuPy")
+
+NO_LISTS_OF_JAX = ("no kernel is called from JAX with a block_mask; attn.forward "
+                   "takes it with arrays of PyTorch and CuPy")
 
 #: What calls on tensors of a type go through first: see `_torch_path`.
 paths: dict[type, Paths] = {}
@@ -41,6 +45,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             lse_low: Any = None, machine: Optional[str] = None,
             schedule: Optional[str] = None, precision: Optional[str] = None,
             keep_weights: bool = False, scratch: Any = None,
+            block_mask: Optional[BlockMask] = None,
             stream: Any = None) -> Any:
     """softmax(scale q k^T, masked) v on a GPU; queued, not waited for.
 
@@ -98,6 +103,9 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 without gaps, at a multiple of 256 bytes, with the bytes that
                 `scratch_bytes` says.  Without it scratch comes from the
                 driver's pool
+    block_mask  a BlockMask without mask_mod: lists, on the GPU of q, of the
+                blocks that are looked at.  Of partial blocks a query sees what
+                `mask` shows, of full ones all
     stream      a CUstream's number, or an object that has one; by default the
                 current stream of the arrays' library.  A caller who gives a
                 stream orders it after the writes to the arrays
@@ -119,7 +127,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     words = words_of(return_lse or lse is not None,
                      return_lse_low or lse_low is not None)
     if (stream is None and out is None and lse is None and lse_low is None
-            and scratch is None and not keep_weights):
+            and scratch is None and block_mask is None and not keep_weights):
         short = paths.get(type(q))
         if short is not None:
             return short.forward(q, k, v, (
@@ -135,18 +143,24 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             library.refuse_place(name, value)
         if keep_weights:
             raise UnsupportedError(NOT_KEPT)
+        if block_mask is not None:
+            raise UnsupportedError(NO_LISTS_OF_JAX)
         attention = importlib.import_module("attn.jax").attention
         return attention(q, k, v, return_lse=words == 1,
                          return_lse_low=words == 2, **options)
     library.refuse_gradient(q, k, v, out, lse, lse_low)
+    if keep_weights and block_mask is not None:
+        raise UnsupportedError(
+            "weights are kept of all blocks only: expects keep_weights or "
+            "block_mask, but got both")
     if keep_weights:
         return _kept.launch(q, k, v, with_low=words == 2, out=out, lse=lse,
                             lse_low=lse_low, scratch=scratch, stream=stream,
                             **options)
     open_paths(type(q), library)
     results, _ = launch(q, k, v, lse_words=words, out=out, lse=lse,
-                        lse_low=lse_low, scratch=scratch, stream=stream,
-                        **options)
+                        lse_low=lse_low, scratch=scratch,
+                        block_mask=block_mask, stream=stream, **options)
     return results if words else results[0]
 
 

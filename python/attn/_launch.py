@@ -12,9 +12,12 @@ import os
 import threading
 from typing import Any, Collection, Hashable, NamedTuple, Optional, Sequence
 
-from ._arrays import Array, check_layout, place_of, result_dtype
+from ._arrays import (Array, check_layout, place_of, result_dtype,
+                      type_name)
 from ._bindings import Binding, bind_attention
+from ._block_mask import BlockMask, describe_lists
 from ._dlpack import row_major
+from ._errors import UnsupportedError
 from ._libraries import library_of
 from ._streams import handle_of
 
@@ -99,9 +102,35 @@ def check_together(named: Sequence[tuple[str, Array]],
         raise ValueError(f"expects all arrays on one GPU, but got {places}")
 
 
-def _bind(arrays: Sequence[Array], *options: Any) -> Binding:
-    return bind_attention("forward", dict(zip(NAMES, arrays)), NAMES,
-                          *options)
+#: The lists of a call by their names, and the sizes of a block; or neither.
+Lists = tuple[Sequence[tuple[str, Array]], tuple[int, int]]
+NO_LISTS: Lists = ((), (0, 0))
+
+
+def _bind(arrays: Sequence[Array], lists: Lists, *options: Any) -> Binding:
+    named, block_size = lists
+    return bind_attention("forward", {**dict(zip(NAMES, arrays)), **dict(named)},
+                          NAMES, *options, block_size=block_size)
+
+
+def lists_of(block_mask: Optional[BlockMask], q: Array, k: Array,
+             stream: int) -> Lists:
+    """ValueError unless the lists are for these arrays, TypeError for what has
+    none, and UnsupportedError for a function beside them."""
+    if block_mask is None:
+        return NO_LISTS
+    if not isinstance(block_mask, BlockMask):
+        raise TypeError(
+            f"block_mask: expects an attn.BlockMask, but got "
+            f"{type_name(block_mask)}; BlockMask.from_torch reads that of "
+            f"FlexAttention")
+    if block_mask.mask_mod is not None:
+        raise UnsupportedError(
+            "block_mask: expects lists without a mask_mod, which no kernel "
+            "takes yet; a band is said by mask=, and mask_mod set to None")
+    if len(q.sizes) == len(k.sizes) == 4:
+        block_mask.check_sizes(q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2])
+    return describe_lists(block_mask, stream, q.device), block_mask.block_size
 
 
 def words_of(return_lse: Any, return_lse_low: Any) -> int:
@@ -110,7 +139,7 @@ def words_of(return_lse: Any, return_lse_low: Any) -> int:
 
 
 def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
-             lse_words: int, *options: Any) -> Call:
+            lse_words: int, *options: Any, lists: Lists = NO_LISTS) -> Call:
     """Checks and binds.  A result, o or a word of lse, that is to be allocated
     is bound at address 0, which is as well aligned as what allocators give."""
     written = NAMES[3:]
@@ -127,8 +156,8 @@ def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
     for word in words[:lse_words]:
         bound.append(word or Array(0, "f32", lse_sizes, row_major(lse_sizes),
                                    q.device, None))
-    return Call(_bind([*arrays, *bound], *options), sizes, strides, lse_sizes,
-                lse_words)
+    return Call(_bind([*arrays, *bound], lists, *options), sizes, strides,
+                lse_sizes, lse_words)
 
 
 def scratch_place(scratch: Any, stream: int, device: int
@@ -148,6 +177,7 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            out: Any = None, lse: Any = None, lse_low: Any = None,
            machine: Optional[str] = None, schedule: Optional[str] = None,
            precision: Optional[str] = None, scratch: Any = None,
+           block_mask: Optional[BlockMask] = None,
            stream: Any = None) -> tuple[tuple[Any, ...], Call]:
     """One call, gradients not considered: o and so many words of lse, and what
     was bound.  With `lse` there is a word, with `lse_low` there are two."""
@@ -169,13 +199,15 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
     place = None if scratch is None else scratch_place(scratch, handle,
                                                        inputs[0].device)
     options = (mask, scale, machine, schedule, precision)
+    lists = lists_of(block_mask, inputs[0], inputs[1], handle)
     # An alignment of more than 16 bytes helps nobody.
-    key = (options, lse_words, *(
+    key = (options, lse_words, lists[1], *(
         a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
-        for a in (*inputs, *given)))
+        for a in (*inputs, *given)), *(
+            (name, a.sizes, a.strides) for name, a in lists[0]))
     call = launches.get(key)
     if call is None:
-        call = prepare(inputs, given, lse_words, *options)
+        call = prepare(inputs, given, lse_words, *options, lists=lists)
         remember(launches, key, call)
 
     arrays, made = [*inputs], []
@@ -198,10 +230,12 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
         arrays.append(made[-1])
     binding = call.binding
     if any(a.address & 15 for a in made):  # an allocator of another taste
-        binding = _bind(arrays, *options)
+        binding = _bind(arrays, lists, *options)
+    arrays.extend(array for _, array in lists[0])
     binding.launch([array.address for array in arrays], handle, place)
     if stream is not None:
-        for array in (q, k, v, *results, scratch):
+        for array in (q, k, v, *results, scratch,
+                      *(array.owner for _, array in lists[0])):
             if array is not None:
                 library_of(array).used_on(array, handle)
     return tuple(results), call

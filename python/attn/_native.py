@@ -68,7 +68,13 @@ _REQUEST: list[Any] = [
 
 class ForwardRequest(ctypes.Structure):
     """attn_forward_request."""
-    _fields_ = [*_REQUEST, ("lse_low", ctypes.POINTER(Buffer))]
+    _fields_ = [*_REQUEST, ("lse_low", ctypes.POINTER(Buffer)),
+                ("partial_counts", ctypes.POINTER(Buffer)),
+                ("partial_blocks", ctypes.POINTER(Buffer)),
+                ("full_counts", ctypes.POINTER(Buffer)),
+                ("full_blocks", ctypes.POINTER(Buffer)),
+                ("block_queries", ctypes.c_int64),
+                ("block_keys", ctypes.c_int64)]
 
 
 class BackwardRequest(ctypes.Structure):

@@ -10,7 +10,8 @@
 //
 // or, backward, with attn.backward on %do, %q, %k, %v, %o, %lse, %dq, %dk, %dv;
 // where weights are kept also on %weights and %block_rows, and with the low
-// word of %lse on %lse_low.
+// word of %lse on %lse_low.  Lists of blocks come last: %partial_counts,
+// %partial_blocks, %full_counts, %full_blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,6 +34,8 @@ struct KernelClass {
   Problem problem;
   /// 1/sqrt(head dimension) when absent.
   std::optional<double> scale;
+  /// Of a problem with a pattern: which of its lists there are.
+  bool hasPartial = false, hasFull = false;
 };
 
 /// A place for an array among the arguments of a problem's function.
@@ -40,7 +43,7 @@ struct ArrayPlace {
   llvm::StringRef role; ///< IR/Attn.h
   bool isOutput = false;
   /// Not every problem has it: lse forward, dlse backward, the low word of lse,
-  /// and both arrays of weights that are kept.
+  /// both arrays of weights that are kept, and lists of blocks.
   bool isOptional = false;
 };
 
@@ -48,13 +51,17 @@ struct ArrayPlace {
 /// come together.
 bool isKept(llvm::StringRef role);
 
-/// The places of a direction and those that a problem has, in order: inputs,
-/// then outputs.
-llvm::SmallVector<ArrayPlace, 13> arraysOf(Direction direction);
-llvm::SmallVector<ArrayPlace, 13> arraysOf(const Problem &problem);
+/// Whether a role is of a list of blocks.
+bool isOfBlocks(llvm::StringRef role);
 
-/// The type of the elements of an array.
-DataType elementOf(const Problem &problem, llvm::StringRef role);
+/// The places of a direction and those that a class has, in order: inputs,
+/// outputs, and lists of blocks.
+using ArrayPlaces = llvm::SmallVector<ArrayPlace, 16>;
+ArrayPlaces arraysOf(Direction direction);
+ArrayPlaces arraysOf(const KernelClass &kernelClass);
+
+/// The bytes of an element of an array.
+int64_t elementBytesOf(const Problem &problem, llvm::StringRef role);
 
 /// A module with one function over the arrays of the problem, of any strides
 /// but an innermost of 1.

@@ -142,8 +142,8 @@ LogicalResult attn::checkRoles(tile::KernelOp kernel, const Problem &problem) {
     };
     Type type = kernel.getArgumentTypes()[i];
     if (auto [first, isNew] = seen.try_emplace(role, i); !isNew)
-      return error() << "have a role of its own, but argument "
-                     << first->second << " has it too";
+      return error() << "have a role of its own, but argument " << first->second
+                     << " has it too";
     if (role.facts().flow(problem.direction) == Flow::none)
       return error() << "play a role in a kernel of the other direction, but "
                         "got one that is "

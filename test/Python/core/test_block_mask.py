@@ -399,3 +399,83 @@ def test_jax_arrays():
     assert (jax_mask.to_dense() == states).all()
     with pytest.raises(ValueError, match="expects a count between"):
         attn.BlockMask(jax_mask.kv_num_blocks - 9, jax_mask.kv_indices)
+
+
+def lists_on_gpu(rows=11, columns=9, batch=1, heads=1, pairs=2):
+    arrays = []
+    for _ in range(pairs):
+        arrays += [Interface(batch, heads, rows, typestr="<i4"),
+                   Interface(batch, heads, rows, columns, typestr="<i4")]
+    return arrays
+
+
+def arrays_of_call():
+    return [Interface(2, heads, rows, 64)
+            for heads, rows in ((8, 1400), (2, 1100), (2, 1100), (8, 1400))]
+
+
+@pytest.mark.parametrize("pairs", [1, 2])
+def test_a_call_passes_lists_behind_all_others(gpu, monkeypatch, pairs):
+    from attn import _launch
+    given = lists_on_gpu(batch=2, pairs=pairs)
+    mask = attn.BlockMask(*given)
+    q, k, v, o = arrays_of_call()
+    bound, launched = [], []
+
+    class Bound:
+        @staticmethod
+        def launch(addresses, *_):
+            launched.append(addresses)
+
+    def bind(direction, named, *_, block_size):
+        bound.append((direction, list(named), block_size,
+                      [named[name].dtype for name in list(named)[4:]]))
+        return Bound
+
+    monkeypatch.setattr(_launch, "launches", {})
+    monkeypatch.setattr(_launch, "bind_attention", bind)
+    for _ in range(2):
+        attn.forward(q, k, v, out=o, block_mask=mask)
+    names = ["partial_counts", "partial_blocks", "full_counts", "full_blocks"]
+    assert bound == [("forward", ["q", "k", "v", "o", *names[:2 * pairs]],
+                      (128, 128), ["i32"] * (2 * pairs))]
+    addresses = [array.address for array in (q, k, v, o, *given)]
+    assert launched == [addresses, addresses]
+    attn.forward(q, k, v, out=o)
+    assert bound[1:] == [("forward", ["q", "k", "v", "o"], (0, 0), [])]
+
+
+def test_lists_get_to_the_library(gpu):
+    """It checks them, too: here, that lists are in whole words."""
+    q, k, v, o = arrays_of_call()
+    given = lists_on_gpu()
+    given[3] = Interface(1, 1, 11, 9, typestr="<i4",
+                         address=given[3].address + 2)
+    with pytest.raises(ValueError, match="expects full_blocks at an address "
+                       "that is a multiple of its elements' 4 bytes"):
+        attn.forward(q, k, v, out=o, block_mask=attn.BlockMask(*given))
+
+
+def test_wrong_calls_with_lists(gpu):
+    q, k, v, o = arrays_of_call()
+
+    def call(mask, **more):
+        attn.forward(q, k, v, out=o, block_mask=mask, **more)
+
+    with pytest.raises(TypeError, match="block_mask: expects an "
+                       "attn.BlockMask, but got list; BlockMask.from_torch"):
+        call([])
+    with pytest.raises(ValueError, match=r"block_mask: expects shape \[2 or 1, "
+                       r"8 or 1, 11, 9\] in blocks of 128 x 128 for batch 2, "
+                       r"8 heads, 1400 queries and 1100 keys, but got "
+                       r"\[1, 1, 11, 8\]"):
+        call(attn.BlockMask(*lists_on_gpu(columns=8)))
+    with pytest.raises(attn.UnsupportedError, match="expects lists without a "
+                       "mask_mod"):
+        call(attn.BlockMask(*lists_on_gpu(), mask_mod=MASKS["causal"]))
+    with pytest.raises(attn.UnsupportedError, match="weights are kept of all "
+                       "blocks only"):
+        call(attn.BlockMask(*lists_on_gpu()), keep_weights=True)
+    with pytest.raises(ValueError, match="kv_num_blocks: expects an array in "
+                       "the memory of a CUDA GPU, but got a numpy.ndarray"):
+        call(mask_of(random_states(1, 1, 11, 9)))

@@ -222,6 +222,82 @@ static void apart(void) {
   attn_binding_destroy(binding);
 }
 
+/* Lists of blocks belong together, and to the arrays. */
+static void lists(void) {
+  attn_status status = {0, NULL};
+  attn_forward_request sparse = request(NULL);
+  attn_buffer q = array(0x10000, 2, 8, 1400, 64),
+              o = array(0x3010000, 2, 8, 1400, 64);
+  attn_buffer k = array(0x1010000, 2, 2, 1100, 64),
+              v = array(0x2010000, 2, 2, 1100, 64);
+  /* Of 11 blocks of queries and 9 of keys; one list for all heads. */
+  attn_buffer counts = array(0x4010000, 2, 1, 11, 1),
+              blocks = array(0x4020000, 2, 1, 11, 9);
+  attn_binding *binding = NULL;
+  char *json = NULL;
+  void *data[8];
+  int i;
+  counts.rank = 3;
+  sparse.partial_counts = &counts;
+#define CALL(what)                                                             \
+  attn_forward(&sparse, 0, &q, &k, &v, &o, NULL, NULL, &status);               \
+  show(what, &status)
+  CALL("no block size");
+  sparse.block_queries = 128, sparse.block_keys = 100;
+  CALL("odd blocks");
+  sparse.block_keys = 128;
+  CALL("counts alone");
+  sparse.partial_blocks = &blocks;
+  sparse.full_blocks = &blocks;
+  CALL("full alone");
+  sparse.full_blocks = NULL;
+  sparse.block_keys = 64;
+  CALL("other blocks");
+  sparse.block_keys = 128;
+  counts.sizes[0] = 3;
+  CALL("other batch");
+  counts.sizes[0] = 2;
+  counts.rank = 4;
+  CALL("rank of counts");
+  counts.rank = 3;
+  blocks.strides[3] = 2;
+  CALL("every other block");
+  blocks.strides[3] = 1;
+  blocks.data = (char *)blocks.data + 2;
+  CALL("blocks askew");
+  blocks.data = (char *)blocks.data - 2;
+  CALL("partial lists");
+  sparse.full_counts = &counts, sparse.full_blocks = &blocks;
+  CALL("both lists");
+  showCache("lists");
+  counts.sizes[0] = blocks.sizes[0] = 1;
+  counts.strides[0] = blocks.strides[0] = 5;
+  CALL("one for all");
+  showCache("one for all");
+  attn_forward_bind(&sparse, 0, &q, &k, &v, &o, NULL, &binding, &status);
+  show("bind lists", &status);
+  attn_binding_info(binding, &json, &status);
+  showText("lists", json);
+  for (i = 0; i < 8; ++i)
+    data[i] = (char *)q.data + (intptr_t)i * 0x1000000;
+  attn_launch(binding, data, 8, NULL, &status);
+  show("launch lists", &status);
+  attn_launch(binding, data, 4, NULL, &status);
+  show("launch without lists", &status);
+  data[6] = (char *)data[6] + 2;
+  attn_launch(binding, data, 8, NULL, &status);
+  show("launch lists askew", &status);
+  data[6] = data[3];
+  attn_launch(binding, data, 8, NULL, &status);
+  show("launch on lists", &status);
+  attn_binding_destroy(binding);
+  /* Callers from before there were lists have none. */
+  sparse.struct_size = offsetof(attn_forward_request, partial_counts);
+  counts.sizes[0] = 3;
+  CALL("no lists");
+#undef CALL
+}
+
 static void *work(void *argument) {
   attn_forward_request plain = request("window<64, 0>");
   int failures = 0, i;
@@ -271,5 +347,6 @@ int main(int count, char **arguments) {
   wrong();
   threads();
   apart();
+  lists();
   return 0;
 }
