@@ -359,8 +359,9 @@ typedef struct attn_forward_request {
      behind them is not read.  Counts are [batch or 1, heads or 1,
      ceil(queries / block_queries)] and blocks the same with
      ceil(keys / block_keys) columns, all of int32; 1 stands for all.  A list is
-     two arrays, and one list may be left out.  Of a listed block a query sees
-     what the mask shows, and of all others nothing.  In a launch their
+     two arrays, and one list may be left out.  Of a partial block a query sees
+     what the mask shows, of a full one all, so that the mask must hide nothing
+     of it, and of all others nothing.  In a launch their
      addresses are behind all others, in this order.  What they hold is read on
      the device, and may change between launches.  Callers whose struct_size
      ends before them have none. */

@@ -81,7 +81,7 @@ static bool hasShape(const Array &each, const Problem &problem) {
 static std::optional<Pattern> patternOf(const AttentionRequest &request) {
   if (!request.blocks)
     return std::nullopt;
-  return Pattern(*request.blocks, /*density=*/1);
+  return Pattern(*request.blocks, kAssumedDensity);
 }
 
 static void setSizes(Problem &problem, const AttentionArrays &arrays) {

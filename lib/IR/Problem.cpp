@@ -114,10 +114,8 @@ attn::Machine attn::machineForPlans(AttentionOpInterface op,
   return hasOpenSizes(op) ? withAnyMemory(machine) : machine;
 }
 
-/// What lists show is known on the device only.  A plan assumes a share that a
-/// window or a document leaves of long sequences.
+/// What lists show is known on the device only.
 static std::optional<attn::Pattern> patternOf(AttentionOpInterface op) {
-  constexpr double assumedDensity = 0.25;
   std::optional<BlockSize> size = op.blockSize();
   if (!size)
     return std::nullopt;
@@ -125,7 +123,7 @@ static std::optional<attn::Pattern> patternOf(AttentionOpInterface op) {
   for (ClauseGroup group : {ClauseGroup::partial, ClauseGroup::full})
     for (Value list : op.clauseOperands(group))
       isShared &= cast<ShapedType>(list.getType()).getDimSize(1) == 1;
-  return attn::Pattern(*size, assumedDensity, isShared);
+  return attn::Pattern(*size, kAssumedDensity, isShared);
 }
 
 attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {

@@ -5,7 +5,7 @@ without a copy.  Example: 512 queries and 512 keys in blocks of 128, where each
 query sees the keys up to itself:
 
     kv_num_blocks       [1, 1, 4]     1 1 1 1
-    kv_indices          [1, 1, 4, 4]  0... 1... 2... 3...   cut by mask_mod
+    kv_indices          [1, 1, 4, 4]  0... 1... 2... 3...   cut by the mask
     full_kv_num_blocks  [1, 1, 4]     0 1 2 3
     full_kv_indices     [1, 1, 4, 4]  .... 0... 01.. 012.   seen whole
 """
@@ -73,9 +73,9 @@ class BlockMask:
     query blocks, key blocks], all of int32 and on one device; `heads` are those
     of the queries.  Of a row's indices the first `count` are the blocks that it
     sees, in any order, each once; what is behind them says nothing.  The first
-    pair are *partial* blocks, in which `mask_mod` says which keys a query sees;
-    the second pair, which may be left out, are *full* ones, of which it sees
-    all.  In both a `mask` of the attention hides keys besides.
+    pair are *partial* blocks, in which `mask_mod`, or the `mask` of the call,
+    says which keys a query sees; the second pair, which may be left out, are
+    *full* ones, of which it sees all: a block that a mask cuts is none.
 
     Lists on the host are checked; of those on a GPU only types and shapes are,
     unless `check` says to read them, and wait for that.

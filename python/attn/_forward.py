@@ -103,9 +103,9 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 without gaps, at a multiple of 256 bytes, with the bytes that
                 `scratch_bytes` says.  Without it scratch comes from the
                 driver's pool
-    block_mask  a BlockMask: lists of the blocks that are looked at, on the GPU
-                of q; of these a query sees what the mask shows.  No kernel
-                walks them yet, which is an UnsupportedError
+    block_mask  a BlockMask without mask_mod: lists, on the GPU of q, of the
+                blocks that are looked at.  Of partial blocks a query sees what
+                `mask` shows, of full ones all
     stream      a CUstream's number, or an object that has one; by default the
                 current stream of the arrays' library.  A caller who gives a
                 stream orders it after the writes to the arrays

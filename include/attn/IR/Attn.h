@@ -176,6 +176,10 @@ struct DynamicSizes {
   int64_t rows = 4096; // queries and keys
 };
 
+/// The share of blocks that lists are assumed to show, which only the device
+/// knows: what a window or a document leaves of long sequences.
+inline constexpr double kAssumedDensity = 0.25;
+
 /// The shape of the array that plays a role (Roles.h); empty if nothing has
 /// that role.
 llvm::ArrayRef<Extent> shapeOf(llvm::StringRef role);

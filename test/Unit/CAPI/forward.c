@@ -233,6 +233,10 @@ static void lists(void) {
   /* Of 11 blocks of queries and 9 of keys; one list for all heads. */
   attn_buffer counts = array(0x4010000, 2, 1, 11, 1),
               blocks = array(0x4020000, 2, 1, 11, 9);
+  attn_binding *binding = NULL;
+  char *json = NULL;
+  void *data[8];
+  int i;
   counts.rank = 3;
   sparse.partial_counts = &counts;
 #define CALL(what)                                                             \
@@ -262,6 +266,31 @@ static void lists(void) {
   blocks.data = (char *)blocks.data + 2;
   CALL("blocks askew");
   blocks.data = (char *)blocks.data - 2;
+  CALL("partial lists");
+  sparse.full_counts = &counts, sparse.full_blocks = &blocks;
+  CALL("both lists");
+  showCache("lists");
+  counts.sizes[0] = blocks.sizes[0] = 1;
+  counts.strides[0] = blocks.strides[0] = 5;
+  CALL("one for all");
+  showCache("one for all");
+  attn_forward_bind(&sparse, 0, &q, &k, &v, &o, NULL, &binding, &status);
+  show("bind lists", &status);
+  attn_binding_info(binding, &json, &status);
+  showText("lists", json);
+  for (i = 0; i < 8; ++i)
+    data[i] = (char *)q.data + (intptr_t)i * 0x1000000;
+  attn_launch(binding, data, 8, NULL, &status);
+  show("launch lists", &status);
+  attn_launch(binding, data, 4, NULL, &status);
+  show("launch without lists", &status);
+  data[6] = (char *)data[6] + 2;
+  attn_launch(binding, data, 8, NULL, &status);
+  show("launch lists askew", &status);
+  data[6] = data[3];
+  attn_launch(binding, data, 8, NULL, &status);
+  show("launch on lists", &status);
+  attn_binding_destroy(binding);
   /* Callers from before there were lists have none. */
   sparse.struct_size = offsetof(attn_forward_request, partial_counts);
   counts.sizes[0] = 3;
