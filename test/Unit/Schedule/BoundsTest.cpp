@@ -125,9 +125,10 @@ TEST(Bounds, WindowsHaveFewPairsPerRow) {
 }
 
 /// Blocks of b x b on the diagonal, of which a tile of any size has b for each
-/// row: rows that it needs are all rows, once.
+/// row: rows that it needs are all rows, once.  With b > 2d + e that is less
+/// than a word for each pair.
 TEST(Bounds, BlocksOnTheDiagonalAreReadOnce) {
-  int64_t b = 64, count = 64;
+  int64_t b = 256, count = 16;
   Problem p = square(b * count, 32);
   BlockRows list;
   list.columns = count;

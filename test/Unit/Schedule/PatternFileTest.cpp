@@ -86,7 +86,7 @@ TEST(PatternFile, WrongTextIsLocated) {
 
 TEST(PatternFile, WrongJsonIsLocated) {
   EXPECT_EQ(errorOf("{\"blocks\": [4,, 4]}"),
-            "f:1:15: expects JSON, but got: Invalid JSON value (null?)");
+            "f:1:15: expects JSON, but got: Invalid JSON value");
   EXPECT_EQ(errorOf("{}"),
             "f: expects an object with 'blocks' and 'lists'");
   EXPECT_EQ(errorOf(R"({"blocks": [4], "lists": []})"),
