@@ -96,6 +96,10 @@ struct AttentionModel
     unsigned copies = 0;
     llvm::SmallDenseMap<Value, Value> buffers; // of each tensor, once
     for (Value input : attention.inputs()) {
+      if (!isa<TensorType>(input.getType())) {
+        operands.push_back(input); // a number
+        continue;
+      }
       Value &buffer = buffers[input];
       if (!buffer) {
         FailureOr<Value> found = getBuffer(rewriter, input, options, state);
@@ -173,7 +177,7 @@ private:
       return buffers;
 
     ReifiedRankedShapedTypeDims shapes;
-    if (failed(attn::reifyShapes(op, rewriter, shapes)))
+    if (failed(op.reifyResultShapes(rewriter, shapes)))
       return failure();
     for (auto [result, shape] : llvm::zip_equal(op->getResults(), shapes)) {
       FailureOr<BufferLikeType> type =
@@ -203,7 +207,8 @@ template <typename... OpTys> static void attachModels(MLIRContext &context) {
 void attn::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
-    attachModels<ForwardOp, BackwardOp, MergeOp, MergeBackwardOp>(*context);
+    attachModels<ForwardOp, BackwardOp, MergeOp, MergeBackwardOp, BlockListsOp,
+                 TransposeBlocksOp>(*context);
     context->loadDialect<BufferizationDialect, memref::MemRefDialect>();
   });
 }

@@ -68,7 +68,9 @@ ParseResult ClauseParser::parseCaptures(SMLoc loc) {
   return parseOperands(group(ClauseGroup::captures));
 }
 
-ParseResult ClauseParser::parseRegion(SMLoc loc, bool isScore) {
+ParseResult attn::parseFunction(OpAsmParser &parser, SMLoc loc, bool isScore,
+                                TypeRange captures, Region &region) {
+  using Argument = OpAsmParser::Argument;
   SmallVector<Argument> arguments;
   // Types may be left out: they follow from the captures.
   auto parseArgument = [&]() -> ParseResult {
@@ -81,8 +83,7 @@ ParseResult ClauseParser::parseRegion(SMLoc loc, bool isScore) {
                                      parseArgument))
     return failure();
   SmallVector<Type> wanted =
-      argumentTypes(parser.getContext(), isScore,
-                    operands[unsigned(ClauseGroup::captures)].types);
+      argumentTypes(parser.getContext(), isScore, captures);
   if (arguments.size() != wanted.size()) {
     InFlightDiagnostic error = parser.emitError(loc)
                                << "expects " << wanted.size()
@@ -99,10 +100,14 @@ ParseResult ClauseParser::parseRegion(SMLoc loc, bool isScore) {
              << argument.type;
     argument.type = type;
   }
+  return parser.parseRegion(region, arguments, /*enableNameShadowing=*/true);
+}
+
+ParseResult ClauseParser::parseRegion(SMLoc loc, bool isScore) {
   std::unique_ptr<Region> &region = isScore ? score : sees;
-  (isScore ? scoreLoc : seesLoc) = loc;
   region = std::make_unique<Region>();
-  return parser.parseRegion(*region, arguments, /*enableNameShadowing=*/true);
+  return parseFunction(parser, loc, isScore, group(ClauseGroup::captures).types,
+                       *region);
 }
 
 ParseResult ClauseParser::parseShortForm(SMLoc loc, ShortForm::Kind kind) {
@@ -350,8 +355,8 @@ static Forms formsOf(AttentionOpInterface op) {
   return {};
 }
 
-static void printRegion(OpAsmPrinter &printer, Region &region,
-                        unsigned hidden) {
+void attn::printFunction(OpAsmPrinter &printer, Region &region,
+                         unsigned hidden) {
   printer << ' ' << (isScore(region) ? kScore : kSees) << " (";
   llvm::interleaveComma(region.getArguments().drop_back(hidden), printer,
                         [&](BlockArgument argument) {
@@ -425,9 +430,9 @@ void attn::printClauses(AttentionOpInterface op, OpAsmPrinter &printer) {
   Forms forms = formsOf(op);
   printOperands(printer, kCaptures, op.captures().drop_back(forms.captures));
   if (Region *sees = op.sees(); sees && forms.ofSees.empty())
-    printRegion(printer, *sees, forms.captures);
+    printFunction(printer, *sees, forms.captures);
   if (Region *score = op.score(); score && forms.ofScore.empty())
-    printRegion(printer, *score, forms.captures);
+    printFunction(printer, *score, forms.captures);
   printForms(op, printer, forms.ofSees);
   printForms(op, printer, forms.ofScore);
   printLists(op, printer, kBlocks, ClauseGroup::partial, ClauseGroup::full,

@@ -41,7 +41,6 @@ public:
   llvm::ArrayRef<UnresolvedOperands> groups() const { return operands; }
 
 private:
-  using Argument = mlir::OpAsmParser::Argument;
   /// A form, and its array if it has one.
   struct Form {
     ShortForm form;
@@ -69,7 +68,6 @@ private:
   mlir::OperationState &result;
   llvm::SmallVector<UnresolvedOperands> operands;
   std::unique_ptr<mlir::Region> sees, score;
-  llvm::SMLoc seesLoc, scoreLoc;
   llvm::SmallVector<Form> forms;
   std::optional<BlockSize> blocks;
   llvm::SMLoc gradientsLoc;
@@ -77,6 +75,14 @@ private:
   llvm::SmallVector<std::pair<int64_t, mlir::OpAsmParser::UnresolvedOperand>>
       gradients;
 };
+
+/// `(%b, .., %nk, %x) {..}`, of a region on captures of these types.
+mlir::ParseResult parseFunction(mlir::OpAsmParser &parser, llvm::SMLoc loc,
+                                bool isScore, mlir::TypeRange captures,
+                                mlir::Region &region);
+/// The same behind `sees` or `score`, without some of the last captures.
+void printFunction(mlir::OpAsmPrinter &printer, mlir::Region &region,
+                   unsigned hidden = 0);
 
 void printClauses(AttentionOpInterface op, mlir::OpAsmPrinter &printer);
 

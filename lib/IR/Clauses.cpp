@@ -140,12 +140,14 @@ ArrayRef<BlockArgument> attn::capturesIn(Region &region) {
 }
 
 void attn::retypeCaptures(Operation *op) {
-  auto attention = dyn_cast<AttentionOpInterface>(op);
-  if (!attention)
-    return;
+  OperandRange captures = op->getOperands().take_front(0);
+  if (auto attention = dyn_cast<AttentionOpInterface>(op))
+    captures = attention.captures();
+  if (auto lists = dyn_cast<BlockListsOp>(op))
+    captures = lists.getCaptures();
   for (Region &region : op->getRegions())
     for (auto [argument, capture] :
-         llvm::zip_equal(capturesIn(region), attention.captures()))
+         llvm::zip_equal(capturesIn(region), captures))
       BlockArgument(argument).setType(capture.getType());
 }
 

@@ -220,6 +220,16 @@ LogicalResult ClauseVerifier::list(ClauseGroup group, StringRef name,
   if (failed(array(operands[0], "counts of " + name + " blocks",
                    ArrayRef(most).drop_back(), /*isIndices=*/false)))
     return failure();
+  for (unsigned dim : {0, 1}) {
+    int64_t ofCounts = cast<ShapedType>(operands[0].getType()).getDimSize(dim),
+            ofIndices = cast<ShapedType>(operands[1].getType()).getDimSize(dim);
+    if (compatible(ofCounts, ofIndices))
+      continue;
+    return op->emitOpError("expects counts and indices of ")
+           << name << " blocks for as many "
+           << (dim == 0 ? "batch entries" : "heads") << ", but got "
+           << SizeForPeople{ofCounts} << " and " << SizeForPeople{ofIndices};
+  }
   return array(operands[1], "indices of " + name + " blocks", most,
                /*isIndices=*/true);
 }

@@ -24,7 +24,7 @@ LAYERS = {
     "Tile": ({"Machine"}, MLIR),
     "Kernels": ({"Tile", "Schedule"}, MLIR),
     "Host": ({"Tile"}, MLIR),
-    "Interpreter": ({"Host"}, MLIR),
+    "Interpreter": ({"Host", "IR"}, MLIR),
     "Conversion": ({"IR", "Tile", "Kernels", "Interpreter"}, MLIR),
     "Transforms": ({"IR", "Tile", "Kernels", "Interpreter", "Conversion"},
                    MLIR),

@@ -126,6 +126,22 @@ mlir::ParseResult parseAttention(mlir::OpAsmParser &parser,
                                  llvm::ArrayRef<OperandClause> clauses);
 void printAttention(AttentionOpInterface op, mlir::OpAsmPrinter &printer);
 
+/// What ops of lists read and write, and their text.
+void addListEffects(mlir::Operation *op, size_t inputs,
+                    llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
+                        mlir::MemoryEffects::Effect>> &effects);
+mlir::ParseResult parseBlockSize(mlir::OpAsmParser &parser,
+                                 mlir::DenseI64ArrayAttr &size);
+void printBlockSize(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                    mlir::DenseI64ArrayAttr size);
+mlir::ParseResult
+parseSees(mlir::OpAsmParser &parser,
+          llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &captures,
+          llvm::SmallVectorImpl<mlir::Type> &types, mlir::Region &sees);
+void printSees(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+               mlir::OperandRange captures, mlir::TypeRange types,
+               mlir::Region &sees);
+
 /// The text of the parts of a merge, and of their types.
 mlir::ParseResult
 parseParts(mlir::OpAsmParser &parser,

@@ -275,8 +275,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       `ScalarOps.def` lists, and `attn.read`, on index, integers of up to 64
       bits, bf16, f16 and f32.
     - (C25) Lists of blocks are i32: counts `[1 or batch, 1 or heads,
-      ceil(queries / block)]`, indices the same with `ceil(keys / block)`
-      columns or fewer.
+      ceil(queries / block)]`, indices for the same batch entries and heads
+      with `ceil(keys / block)` columns or fewer.
     - (C26) The sizes of a block are positive multiples of 64.
     - (C27) Sinks are f32, one for each head.
     - (C28) No weights are kept with regions, captures, blocks or sinks.
@@ -435,8 +435,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
 
     - (C1) Operands are all tensors without encoding, or all memrefs.
     - (C2) There are three outputs, and one for each of `gradients`. On tensors
-      they are results, and `outs` is absent or has one destination of the same type for each. On memrefs they
-      are `outs`, and there are no results.
+      they are results, and `outs` is absent or has one destination of the same
+      type for each. On memrefs they are `outs`, and there are no results.
     - (C3) Q, K, V, O, their gradients, W and R have rank 4, LSE, its low word
       and dLSE have rank 3.
     - (C4) A memref has a strided layout whose innermost stride is 1.
@@ -512,6 +512,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
 }
 
 include "attn/IR/RegionOps.td"
+include "attn/IR/BlockOps.td"
 include "attn/IR/MergeOps.td"
 
 #endif // ATTN_IR_ATTNOPS_TD

@@ -9,7 +9,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 /// Where these ops may stand.
-defvar Attn_InRegion = ParentOneOf<["ForwardOp", "BackwardOp"]>;
+defvar Attn_InRegion = ParentOneOf<["ForwardOp", "BackwardOp", "BlockListsOp"]>;
 
 def Attn_ReadOp : Op<Attn_Dialect, "read", [
     Pure, Attn_InRegion,

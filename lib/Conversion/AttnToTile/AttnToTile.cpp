@@ -438,6 +438,15 @@ struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {
 
   /// Kernels stand in the module of the ops that need them.
   void runOnOperation() override {
+    WalkResult walked = getOperation().walk([](Operation *op) {
+      if (!isa<BlockListsOp, TransposeBlocksOp>(op))
+        return WalkResult::advance();
+      op->emitOpError("expects lists of blocks as arrays, but got an op that "
+                      "makes them, for which there is no kernel yet");
+      return WalkResult::interrupt();
+    });
+    if (walked.wasInterrupted())
+      return signalPassFailure();
     llvm::MapVector<ModuleOp, SmallVector<Operation *>> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<AttentionOpInterface, MergeOpInterface>(op))

@@ -18,7 +18,8 @@
 
 // Gradients of what is captured are asked for, and of sinks; integers have none.
 // GRADIENT-LABEL: func.func @captures_vjp(
-// GRADIENT: %[[F:.*]]:3 = attn.forward {{.*}} captures({{.*}} document({{.*}}) sinks(
+// GRADIENT: %[[F:.*]]:3 = attn.forward {{.*}} captures({{.*}}) score
+// GRADIENT: } document({{.*}}) sinks(
 // GRADIENT: %[[G:.*]]:5 = attn.backward {{.*}} lse_low(%[[F]]#2 : {{.*}}) captures(%[[A:.*]] : tensor<2xf32>) score
 // GRADIENT: } document({{.*}}) sinks(%[[B:.*]] : tensor<2xf32>) gradients(%[[A]], %[[B]]) : {{.*}} -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<2xf32>, tensor<2xf32>
 // GRADIENT: return %{{.*}}, %[[G]]#3, %[[G]]#4

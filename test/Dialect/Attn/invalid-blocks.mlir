@@ -409,3 +409,13 @@ func.func @backward_c31(%q: !q, %k: !k, %lse: !lse, %c: tensor<1x8x5xi32>, %n: t
   %0:3 = attn.backward %q, %q, %k, %k, %q, %lse blocks(partial %c, %n, size 64 x 128 : tensor<1x8x5xi32>, tensor<1x8x5x4xi32>) transposed(partial %c, %n : tensor<1x8x5xi32>, tensor<1x8x5x4xi32>) : !q, !q, !k, !k, !q, !lse -> !q, !k, !k
   return
 }
+
+// -----
+
+!q = tensor<2x8x300x64xbf16>
+!k = tensor<2x2x400x64xbf16>
+func.func @forward_c25(%q: !q, %k: !k, %c: tensor<2x8x5xi32>, %n: tensor<1x8x5x4xi32>) {
+  // expected-error @below {{expects counts and indices of full blocks for as many batch entries, but got 2 and 1}}
+  %o = attn.forward %q, %k, %k blocks(full %c, %n, size 64 x 128 : tensor<2x8x5xi32>, tensor<1x8x5x4xi32>) : !q, !k, !k -> !q
+  return
+}

@@ -8,8 +8,7 @@
 #include "../Interpreter/Harness/Normals.h"
 #include "../Seed.h"
 #include "ParsedOp.h"
-#include "attn/IR/RegionEvaluator.h"
-#include "attn/Interpreter/OracleClauses.h"
+#include "attn/Interpreter/ClauseReference.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -29,16 +28,15 @@ struct Case {
                        /*headDimV=*/2, -kFar,       kFar,
                        /*scale=*/0.7};
   std::vector<float> q, k, v, dO, dlse;
-  std::vector<CapturedArray> captures;
-  std::vector<double> sinks;
-  /// Of captures, as the oracle pulls them.
-  std::vector<std::vector<double>> dCaptures;
   std::unique_ptr<ParsedOp> op;
-  std::unique_ptr<RegionEvaluator> sees, score;
-  oracle::Clauses clauses;
+  std::unique_ptr<ClauseReference> reference;
+  /// Of what has no op.
+  oracle::Clauses others;
 
+  /// `arrays` are what the clauses take; without text there are none.
   explicit Case(const std::string &text,
-                const std::vector<std::string> &types = {})
+                const std::vector<std::string> &types = {},
+                std::vector<CapturedArray> arrays = {})
       : q(p.batch * p.heads * p.queries * p.headDim),
         k(p.batch * p.kvHeads * p.keys * p.headDim),
         v(p.batch * p.kvHeads * p.keys * p.headDimV),
@@ -48,39 +46,15 @@ struct Case {
     for (std::vector<float> *array : {&q, &k, &v, &dO, &dlse})
       for (float &value : *array)
         value = std::round(normal() * 64) / 64;
-    if (!text.empty())
-      read(text, types);
-  }
-
-  void read(const std::string &text, const std::vector<std::string> &types) {
-    op = std::make_unique<ParsedOp>(forwardText(text, types));
-    if (mlir::Region *region = (*op)->sees()) {
-      sees = std::make_unique<RegionEvaluator>(*region);
-      clauses.sees = [this](const oracle::Pair &pair) {
-        return sees->sees(rowsOf(pair), captures);
-      };
-    }
-    mlir::Region *region = (*op)->score();
-    if (!region)
+    if (text.empty())
       return;
-    score = std::make_unique<RegionEvaluator>(*region);
-    clauses.score = [this](double z, const oracle::Pair &pair) {
-      return score->score(z, rowsOf(pair), captures);
-    };
-    clauses.pull = [this](double z, const oracle::Pair &pair, double gradient) {
-      RegionEvaluator::Slope slope = score->slope(z, rowsOf(pair), captures);
-      for (const RegionEvaluator::OfElement &of : slope.ofElements)
-        dCaptures[of.capture][of.offset] += gradient * of.derivative;
-      return gradient * slope.ofScore;
-    };
+    op = std::make_unique<ParsedOp>(forwardText(text, types));
+    reference = std::make_unique<ClauseReference>(**op, std::move(arrays),
+                                                  p.queries, p.keys);
   }
 
-  PairOfRows rowsOf(const oracle::Pair &pair) const {
-    return {pair.batch, pair.head, pair.query, pair.key, p.queries, p.keys};
-  }
-
-  void capture(std::vector<int64_t> sizes, std::vector<double> reals) {
-    captures.push_back({std::move(sizes), std::move(reals), {}});
+  const oracle::Clauses &clauses() const {
+    return reference ? reference->clauses() : others;
   }
 
   static oracle::Array array(const std::vector<float> &data, int64_t heads,
@@ -101,10 +75,9 @@ struct Case {
     std::vector<double> o, lse;
   };
   Outputs run() {
-    clauses.sinks = sinks.empty() ? nullptr : sinks.data();
     Outputs outputs = {std::vector<double>(dO.size()),
                        std::vector<double>(dlse.size())};
-    oracle::attention(p, clauses, qArray(), kArray(), vArray(),
+    oracle::attention(p, clauses(), qArray(), kArray(), vArray(),
                       outputs.o.data(), outputs.lse.data());
     return outputs;
   }
@@ -125,23 +98,23 @@ struct Case {
     std::vector<double> dq, dk, dv, dsinks;
   };
   Gradients gradients() {
-    clauses.sinks = sinks.empty() ? nullptr : sinks.data();
-    dCaptures.clear();
-    for (const CapturedArray &capture : captures)
-      dCaptures.emplace_back(capture.reals.size());
+    if (reference)
+      reference->clearGradients();
+    size_t sinks = clauses().sinks ? p.heads : 0;
     Gradients g = {std::vector<double>(q.size()), std::vector<double>(k.size()),
-                   std::vector<double>(v.size()),
-                   std::vector<double>(sinks.size())};
-    oracle::gradients(p, clauses, qArray(), kArray(), vArray(),
+                   std::vector<double>(v.size()), std::vector<double>(sinks)};
+    oracle::gradients(p, clauses(), qArray(), kArray(), vArray(),
                       array(dO, p.heads, p.queries, p.headDimV), dlse.data(),
                       g.dq.data(), g.dk.data(), g.dv.data(),
-                      sinks.empty() ? nullptr : g.dsinks.data());
+                      sinks ? g.dsinks.data() : nullptr);
     return g;
   }
 
   /// The derivative of the loss in a number, by a central difference.
   template <typename Number> double difference(Number &number) {
-    constexpr Number step = Number(0x1p-10);
+    // Floats are such that a step of theirs is exact.
+    constexpr bool isDouble = std::is_same_v<Number, double>;
+    constexpr Number step = Number(isDouble ? 0x1p-16 : 0x1p-10);
     Number at = number;
     number = at + step;
     double above = loss();
@@ -164,12 +137,29 @@ struct Case {
     expectDerivatives(q, g.dq);
     expectDerivatives(k, g.dk);
     expectDerivatives(v, g.dv);
-    expectDerivatives(sinks, g.dsinks);
-    std::vector<std::vector<double>> pulled = dCaptures;
-    for (size_t i = 0; i < captures.size(); ++i)
-      expectDerivatives(captures[i].reals, pulled[i]);
+    expectDerivatives(reference->sinks(), g.dsinks);
+    std::vector<std::vector<double>> pulled = reference->captureGradients();
+    for (size_t i = 0; i < pulled.size(); ++i)
+      if (!pulled[i].empty())
+        expectDerivatives(reference->capture(i), pulled[i]);
   }
 };
+
+/// Floats, as many as the sizes say.
+CapturedArray reals(std::vector<int64_t> sizes, unsigned seed) {
+  Normals normal(seed);
+  int64_t count = 1;
+  for (int64_t size : sizes)
+    count *= size;
+  std::vector<double> values(count);
+  for (double &value : values)
+    value = normal();
+  return {std::move(sizes), std::move(values), {}};
+}
+
+CapturedArray wholes(std::vector<int64_t> sizes, std::vector<int32_t> values) {
+  return {std::move(sizes), {}, {values.begin(), values.end()}};
+}
 
 } // namespace
 
@@ -183,15 +173,10 @@ TEST(Clauses, GradientsOfSoftcap) {
 }
 
 TEST(Clauses, GradientsOfSlopesBiasAndSinks) {
-  Case c("alibi(%x0 : tensor<4xf32>) bias(%x1 : tensor<1x4x5x6xf32>)",
-         {"tensor<4xf32>", "tensor<1x4x5x6xf32>"});
-  c.capture({4}, {0.1, -0.2, 0.3, 0.05});
-  std::vector<double> bias(4 * 5 * 6);
-  Normals normal(3);
-  for (double &value : bias)
-    value = normal();
-  c.capture({1, 4, 5, 6}, bias);
-  c.sinks = {0.3, -1, 2, 0};
+  Case c("sinks(%x2 : tensor<4xf32>) alibi(%x0 : tensor<4xf32>) "
+         "bias(%x1 : tensor<1x4x5x6xf32>)",
+         {"tensor<4xf32>", "tensor<1x4x5x6xf32>", "tensor<4xf32>"},
+         {reals({4}, 1), reals({1, 4, 5, 6}, 2), reals({4}, 3)});
   c.expectGradients();
 }
 
@@ -212,8 +197,7 @@ TEST(Clauses, GradientsUnderAMask) {
          "  %n = arith.addf %m, %e : f32\n"
          "  %o = math.sin %n : f32\n"
          "  attn.yield %o : f32\n}",
-         {"tensor<2xf32>"});
-  c.capture({2}, {0.5, -0.25});
+         {"tensor<2xf32>"}, {reals({2}, 4)});
   c.expectGradients();
 }
 
@@ -260,19 +244,22 @@ TEST(Clauses, AreTheOracle) {
 
 /// Rows that see nothing, with a sink and without.
 TEST(Clauses, NothingSeen) {
-  const char *text = "sees (%b, %h, %i, %j, %nq, %nk) {\n"
-                     "  %r = arith.constant false\n  attn.yield %r : i1\n}";
+  const std::string text = "sees (%b, %h, %i, %j, %nq, %nk) {\n"
+                           "  %r = arith.constant false\n"
+                           "  attn.yield %r : i1\n} ";
   for (bool hasSink : {false, true}) {
-    Case c(text);
-    if (hasSink)
-      c.sinks = {0.5, 1.5, -2, 0};
+    CapturedArray sinks = reals({4}, 5);
+    Case c(text + (hasSink ? "sinks(%x0 : tensor<4xf32>)" : ""),
+           {"tensor<4xf32>"},
+           hasSink ? std::vector<CapturedArray>{sinks}
+                   : std::vector<CapturedArray>());
     Case::Outputs outputs = c.run();
     for (double o : outputs.o)
       EXPECT_EQ(o, 0);
     for (size_t line = 0; line < outputs.lse.size(); ++line) {
       double lse = outputs.lse[line];
       if (hasSink)
-        EXPECT_EQ(lse, c.sinks[line / c.p.queries % c.p.heads]);
+        EXPECT_EQ(lse, sinks.reals[line / c.p.queries % c.p.heads]);
       else
         EXPECT_EQ(lse, -std::numeric_limits<double>::infinity());
     }
@@ -289,11 +276,10 @@ TEST(Clauses, NothingSeen) {
 TEST(Clauses, ListsOfBlocks) {
   Seed seed;
   std::mt19937 random(seed);
-  Case c("sees (%b, %h, %i, %j, %nq, %nk) {\n"
-         "  %r = arith.cmpi sle, %j, %i : index\n  attn.yield %r : i1\n}");
-  constexpr int64_t queries = 2, keys = 2, rows = 3, columns = 3;
-  // Batch entries share their lists, heads have their own.
-  const int64_t lines = c.p.heads * rows;
+  // 70 queries and 150 keys are 2 x 3 blocks.  Batch entries share their lists,
+  // heads have their own.
+  constexpr int64_t heads = 4, rows = 2, columns = 3, queries = 70, keys = 150;
+  constexpr int64_t lines = heads * rows;
   std::vector<int32_t> counts[2], indices[2];
   for (int list : {0, 1}) {
     counts[list].assign(lines, 0);
@@ -310,23 +296,45 @@ TEST(Clauses, ListsOfBlocks) {
         indices[kind - 1][line * columns + counts[kind - 1][line]++] = column;
     }
   }
-  oracle::BlockLists lists = {
-      {counts[0].data(), indices[0].data(), 1, c.p.heads, columns},
-      {counts[1].data(), indices[1].data(), 1, c.p.heads, columns},
-      queries,
-      keys};
-  c.clauses.blocks = &lists;
-  c.expectGradients();
-  Case::Outputs outputs = c.run();
+  const std::string count = "tensor<1x4x2xi32>", index = "tensor<1x4x2x3xi32>";
+  ParsedOp op(
+      forwardText("blocks(partial %x0, %x1, full %x2, %x3, size 64 x 64 "
+                  ": " +
+                      count + ", " + index + ", " + count + ", " + index +
+                      ")\n"
+                      "sees (%b, %h, %i, %j, %nq, %nk) {\n"
+                      "  %r = arith.cmpi sle, %j, %i : index\n"
+                      "  attn.yield %r : i1\n}",
+                  {count, index, count, index}));
+  ClauseReference reference(*op,
+                            {wholes({1, heads, rows}, counts[0]),
+                             wholes({1, heads, rows, columns}, indices[0]),
+                             wholes({1, heads, rows}, counts[1]),
+                             wholes({1, heads, rows, columns}, indices[1])},
+                            queries, keys);
 
   // The same as one function.
-  Case other("");
-  other.clauses.sees = [&](const oracle::Pair &pair) {
-    int64_t line = pair.head * rows + pair.query / queries;
-    oracle::Visit visit = wanted[line * columns + pair.key / keys];
+  oracle::Clauses other;
+  other.sees = [&](const oracle::Pair &pair) {
+    int64_t line = pair.head * rows + pair.query / 64;
+    oracle::Visit visit = wanted[line * columns + pair.key / 64];
     return visit == oracle::Visit::full ||
            (visit == oracle::Visit::partial && pair.key <= pair.query);
   };
-  EXPECT_EQ(outputs.o, other.run().o);
-  EXPECT_EQ(outputs.lse, other.run().lse);
+  oracle::Problem p = {2, heads, 2, queries, keys, 2, 2, -kFar, kFar, 0.5};
+  std::vector<float> q(p.batch * heads * queries * 2),
+      k(p.batch * 2 * keys * 2);
+  Normals normal(9);
+  for (std::vector<float> *array : {&q, &k})
+    for (float &value : *array)
+      value = normal();
+  auto run = [&](const oracle::Clauses &clauses) {
+    std::vector<double> o(q.size()), lse(q.size() / 2);
+    oracle::Array keyRows = Case::array(k, 2, keys, 2);
+    oracle::attention(p, clauses, Case::array(q, heads, queries, 2), keyRows,
+                      keyRows, o.data(), lse.data());
+    o.insert(o.end(), lse.begin(), lse.end());
+    return o;
+  };
+  EXPECT_EQ(run(reference.clauses()), run(other));
 }

@@ -1,0 +1,66 @@
+//===- ClauseReference.h - An op's clauses for the oracle -------*- C++ -*-===//
+//
+// The oracle knows functions and plain arrays (OracleClauses.h).  This makes
+// them of an op: its regions are evaluated on host copies of what its clauses
+// take, its lists become visits, and gradients of captures are summed up.
+//
+// Example: of `softcap(30.0) alibi(%slopes : memref<8xf32>)` and {{8 slopes}}
+// `clauses().score` is a function of a score and a pair, and behind
+// `oracle::gradients` `captureGradients()[0]` has 8 numbers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_INTERPRETER_CLAUSEREFERENCE_H
+#define ATTN_INTERPRETER_CLAUSEREFERENCE_H
+
+#include "attn/IR/Attn.h"
+#include "attn/IR/RegionEvaluator.h"
+#include "attn/Interpreter/OracleClauses.h"
+
+#include <memory>
+
+namespace attn {
+
+class ClauseReference {
+public:
+  /// `arrays` are those of `op.clauseInputs()`, in that order; queries and keys
+  /// are what the types may leave open.
+  ClauseReference(AttentionOpInterface op, std::vector<CapturedArray> arrays,
+                  int64_t queries, int64_t keys);
+  ClauseReference(const ClauseReference &) = delete;
+  ClauseReference &operator=(const ClauseReference &) = delete;
+
+  const oracle::Clauses &clauses() const { return functions; }
+
+  /// The numbers of a capture, or of the sinks; changed numbers are seen.
+  std::vector<double> &capture(unsigned number) {
+    return captures[number].reals;
+  }
+  std::vector<double> &sinks() { return sinkScores; }
+
+  /// Sums of what `oracle::gradients` pulled since they were cleared.
+  const std::vector<std::vector<double>> &captureGradients() const {
+    return gradients;
+  }
+  void clearGradients();
+
+private:
+  void addFunctions(AttentionOpInterface op);
+  void addLists(AttentionOpInterface op, std::vector<CapturedArray> &arrays);
+  PairOfRows rowsOf(const oracle::Pair &pair) const {
+    return {pair.batch, pair.head, pair.query, pair.key, queries, keys};
+  }
+
+  int64_t queries, keys;
+  std::unique_ptr<RegionEvaluator> sees, score;
+  std::vector<CapturedArray> captures;
+  std::vector<double> sinkScores;
+  std::vector<std::vector<double>> gradients;
+  std::vector<std::vector<int32_t>> lists; ///< what `blocks` points to
+  oracle::BlockLists blocks = {};
+  oracle::Clauses functions;
+};
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,78 @@
+//===- ClauseReference.cpp - An op's clauses for the oracle ---------------===//
+
+#include "attn/Interpreter/ClauseReference.h"
+
+using namespace attn;
+
+/// Where a group begins among what clauses take.
+static size_t beginOf(AttentionOpInterface op, ClauseGroup group) {
+  size_t begin = 0;
+  for (unsigned before = 0; before < unsigned(group); ++before)
+    begin += op.clauseOperands(ClauseGroup(before)).size();
+  return begin;
+}
+
+ClauseReference::ClauseReference(AttentionOpInterface op,
+                                 std::vector<CapturedArray> arrays,
+                                 int64_t queries, int64_t keys)
+    : queries(queries), keys(keys) {
+  addLists(op, arrays);
+  if (!op.clauseOperands(ClauseGroup::sinks).empty()) {
+    sinkScores = arrays[beginOf(op, ClauseGroup::sinks)].reals;
+    functions.sinks = sinkScores.data();
+  }
+  arrays.resize(op.captures().size());
+  captures = std::move(arrays);
+  clearGradients();
+  addFunctions(op);
+}
+
+void ClauseReference::clearGradients() {
+  gradients.clear();
+  for (const CapturedArray &capture : captures)
+    gradients.emplace_back(capture.reals.size());
+}
+
+void ClauseReference::addFunctions(AttentionOpInterface op) {
+  if (mlir::Region *region = op.sees()) {
+    sees = std::make_unique<RegionEvaluator>(*region);
+    functions.sees = [this](const oracle::Pair &pair) {
+      return sees->sees(rowsOf(pair), captures);
+    };
+  }
+  mlir::Region *region = op.score();
+  if (!region)
+    return;
+  score = std::make_unique<RegionEvaluator>(*region);
+  functions.score = [this](double z, const oracle::Pair &pair) {
+    return score->score(z, rowsOf(pair), captures);
+  };
+  functions.pull = [this](double z, const oracle::Pair &pair, double gradient) {
+    RegionEvaluator::Slope slope = score->slope(z, rowsOf(pair), captures);
+    for (const RegionEvaluator::OfElement &of : slope.ofElements)
+      gradients[of.capture][of.offset] += gradient * of.derivative;
+    return gradient * slope.ofScore;
+  };
+}
+
+void ClauseReference::addLists(AttentionOpInterface op,
+                               std::vector<CapturedArray> &arrays) {
+  std::optional<BlockSize> size = op.blockSize();
+  if (!size)
+    return;
+  lists.reserve(4); // which are pointed to
+  auto add = [&](ClauseGroup group) -> oracle::BlockLists::List {
+    if (op.clauseOperands(group).empty())
+      return {};
+    size_t begin = beginOf(op, group);
+    for (size_t number : {begin, begin + 1})
+      lists.emplace_back(arrays[number].wholes.begin(),
+                         arrays[number].wholes.end());
+    const std::vector<int64_t> &sizes = arrays[begin + 1].sizes;
+    return {lists[lists.size() - 2].data(), lists.back().data(), sizes[0],
+            sizes[1], sizes[3]};
+  };
+  blocks = {add(ClauseGroup::partial), add(ClauseGroup::full), size->queries,
+            size->keys};
+  functions.blocks = &blocks;
+}
