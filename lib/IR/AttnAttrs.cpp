@@ -117,9 +117,10 @@ PrecisionAttr PrecisionAttr::parseBody(AsmParser &parser) {
   bool isPriced = keyword == ref(attn::name(Precision::f8_qk));
   (void)fail(parser.emitError(loc)
                  << "expects the name of a precision, but got '" << keyword
-                 << "'" << (isPriced ? ", which attn-plan prices and no kernel "
-                                       "has"
-                                     : ""),
+                 << "'"
+                 << (isPriced ? ", which attn-plan prices and no kernel "
+                                "has"
+                              : ""),
              "precisions: " + llvm::join(ArrayRef(kPrecisionNames), ", "));
   return {};
 }

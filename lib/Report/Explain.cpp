@@ -49,9 +49,8 @@ static void explainBounds(llvm::raw_ostream &out, const PlanReport &report) {
   int64_t d = std::max(problem.headDim, problem.headDimV);
   bool isLarge = report.regime == Regime::largeCache;
   out << "regime    " << llvm::StringRef(name(report.regime))
-      << ": M = " << machine.smemBytesPerBlock << " / "
-      << leastBytes(problem) << " = " << m << (isLarge ? " >= " : " < ")
-      << "d^2 = " << d * d << '\n';
+      << ": M = " << machine.smemBytesPerBlock << " / " << leastBytes(problem)
+      << " = " << m << (isLarge ? " >= " : " < ") << "d^2 = " << d * d << '\n';
 
   double fast = fastWords(problem, machine);
   Bounds least = bounds(problem, fast, machine.sms);

@@ -47,9 +47,10 @@ namespace {
 class Picture {
 public:
   explicit Picture(const std::vector<SurveyCell> &cells)
-      : cells(cells), time(scaleOf(kTimeLeft, kTime, [](const SurveyCell &c) {
-          return std::vector<double>{c.plan.seconds};
-        })),
+      : cells(cells), time(scaleOf(kTimeLeft, kTime,
+                                   [](const SurveyCell &c) {
+                                     return std::vector<double>{c.plan.seconds};
+                                   })),
         bytes(scaleOf(kBytesLeft, kBytes, [](const SurveyCell &c) {
           std::vector<double> values = {1};
           for (const Level &level : kLevels)
@@ -66,9 +67,8 @@ public:
     axis(time, "time", kTimeLeft, top, bottom,
          decimalMarks(time.low(), time.high(), 5, secondsText));
     axis(bytes, "bytes, times the lower bound", kBytesLeft, top, bottom,
-         decimalMarks(bytes.low(), bytes.high(), 7, [](double value) {
-           return numberText("%g", value);
-         }));
+         decimalMarks(bytes.low(), bytes.high(), 7,
+                      [](double value) { return numberText("%g", value); }));
     svg.text(kWordsLeft, top - 2 * kLineHeight - 8,
              "schedule: what binds; what limits", Svg::kInk, true);
     for (size_t i = 0; i < cells.size(); ++i)
@@ -112,8 +112,8 @@ private:
 
   void row(size_t number, int64_t y) {
     const SurveyCell &cell = cells[number];
-    bool isFirst = number == 0 ||
-                   cells[number - 1].machine.name != cell.machine.name;
+    bool isFirst =
+        number == 0 || cells[number - 1].machine.name != cell.machine.name;
     if (isFirst) {
       svg.line(kMargin, y, kWidth - kMargin, y, {"none", "#d8dee4"});
       svg.text(kMargin, y + 2, cell.machine.name, Svg::kInk, true);
@@ -136,8 +136,8 @@ private:
     svg.end();
     const Gain *limit = limitOf(cell.gains);
     svg.text(kWordsLeft, y + 2,
-             cell.plan.schedule + ": " + cell.plan.boundBy +
-                 "; " + (limit ? limit->resource->label : "-"),
+             cell.plan.schedule + ": " + cell.plan.boundBy + "; " +
+                 (limit ? limit->resource->label : "-"),
              cell.plan.kernel.empty() ? Svg::kFaint : Svg::kInk);
   }
 };

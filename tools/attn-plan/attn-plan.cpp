@@ -42,10 +42,11 @@ struct Options {
       "dtype", cl::value_desc("type"),
       cl::desc("bf16, f16, f32 or f8e4m3, several, or all"), cl::init("bf16"),
       cl::cat(category)};
-  cl::opt<std::string> precision{"precision", cl::value_desc("name"),
-                                 cl::desc("Of f32: tf32x3 (default) or tf32; of 16 bits f8_qk, "
-                                          "which has no kernel: Q and K in f8e4m3"),
-                                 cl::cat(category)};
+  cl::opt<std::string> precision{
+      "precision", cl::value_desc("name"),
+      cl::desc("Of f32: tf32x3 (default) or tf32; of 16 bits f8_qk, "
+               "which has no kernel: Q and K in f8e4m3"),
+      cl::cat(category)};
   cl::opt<int64_t> batch{"batch", cl::desc("Batch size"), cl::init(1),
                          cl::cat(category)};
   cl::opt<int64_t> heads{"heads", cl::desc("Query heads"), cl::init(1),

@@ -321,10 +321,9 @@ Footprint attn::gridFootprint(const Grid &grid, const Problem &problem,
       result.threads > kMostThreads)
     return result;
   int64_t smem = result.smemBytes + machine.smemBytesReservedPerBlock();
-  result.blocksPerSm = std::min({warpsPerSm(result.registersPerThread, machine) /
-                                     grid.workers.warps,
-                                 machine.maxThreadsPerSm / result.threads,
-                                 machine.maxBlocksPerSm});
+  result.blocksPerSm = std::min(
+      {warpsPerSm(result.registersPerThread, machine) / grid.workers.warps,
+       machine.maxThreadsPerSm / result.threads, machine.maxBlocksPerSm});
   if (smem > 0)
     result.blocksPerSm =
         std::min(result.blocksPerSm, machine.smemBytesPerSm / smem);

@@ -69,8 +69,7 @@ TEST(Napkin, ThirteenWarpsDoNotFit) {
   Problem problem = problemOf(DataType::f16, 4096);
   for (int64_t key : {16, 32, 48, 64, 80, 96, 112, 128}) {
     std::string why;
-    EXPECT_FALSE(
-        flashOf(problem, machineOf("a100_80g"), 208, key, 13, why));
+    EXPECT_FALSE(flashOf(problem, machineOf("a100_80g"), 208, key, 13, why));
     EXPECT_NE(why.find("needs 13 warps of "), std::string::npos) << why;
     EXPECT_NE(why.find("a multiprocessor of a100_80g has room for "),
               std::string::npos)
