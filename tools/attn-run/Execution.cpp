@@ -197,8 +197,10 @@ FailureOr<Execution> run::prepare(const Function &function,
 //===----------------------------------------------------------------------===//
 
 FailureOr<tile::Traffic> run::runInterpreted(Execution &execution,
-                                             Location location) {
-  InterpreterDevice device;
+                                             Location location, Trace *trace) {
+  InterpreterOptions options;
+  options.trace = trace;
+  InterpreterDevice device(options);
   SmallVector<uint64_t> slots;
   // Guards are not needed: memory of the interpreter notices every access
   // outside an allocation.

@@ -14,6 +14,7 @@
 
 #include "attn/CAPI/Compile.h"
 #include "attn/Host/Recording.h"
+#include "attn/Interpreter/Trace.h"
 #include "attn/Runtime/Cuda.h"
 
 namespace attn::run {
@@ -32,9 +33,11 @@ mlir::FailureOr<Execution> prepare(const Function &function,
                                    const Program &program, Inputs inputs,
                                    uint64_t seed, int64_t guardBytes);
 
-/// Runs once on the interpreter; returns the bytes that the kernels moved.
+/// Runs once on the interpreter; returns the bytes that the kernels moved, and
+/// records what they did if somebody wants a trace.
 mlir::FailureOr<tile::Traffic> runInterpreted(Execution &execution,
-                                              mlir::Location location);
+                                              mlir::Location location,
+                                              Trace *trace = nullptr);
 
 /// Runs once on the GPU for the results, then so many times for the clock;
 /// returns the seconds of each.  Appends a line per kernel to `kernels`.

@@ -13,6 +13,7 @@
 #include "NumpyFiles.h"
 #include "Reference.h"
 #include "Report.h"
+#include "Tracing.h"
 
 #include "../commands/Commands.h"
 
@@ -98,6 +99,12 @@ struct Options {
   llvm::cl::opt<int64_t> repeat{
       "repeat", llvm::cl::desc("launches to time on a GPU (default 20)"),
       llvm::cl::init(20), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> trace{
+      "trace",
+      llvm::cl::desc("write what the warps of the first block of each kernel "
+                     "did, in order, with durations by the model, in Chrome's "
+                     "trace format; on the interpreter only"),
+      llvm::cl::value_desc("file.json"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> guard{
       "guard",
       llvm::cl::desc("watch 4096 bytes around every array, and the inputs"),
@@ -161,6 +168,9 @@ static LogicalResult openGpu(const Options &options,
   if (options.on == Where::interpreter)
     return success();
   runtime::Expected<runtime::Gpu> opened = runtime::Gpu::open();
+  if (opened && options.trace.getNumOccurrences())
+    return fail("--trace expects --on interpreter, but got the GPU " +
+                opened->facts().name);
   if (opened) {
     gpu = *opened;
     return success();
@@ -239,17 +249,31 @@ static std::string describe(const Merge &merge) {
   return text;
 }
 
+/// With the rates of the machine that the kernels were compiled for.
+static LogicalResult writeTraced(const Options &options, const Program &program,
+                                 const Trace &trace) {
+  if (program.kernels.empty())
+    return fail("--trace expects a kernel, but got none");
+  if (std::optional<std::string> wrong =
+          writeTraceFile(options.trace, trace, program.kernels.front().machine))
+    return fail(*wrong);
+  return success();
+}
+
 /// Runs where it was asked for and fills the report.
 static LogicalResult launch(const Options &options, Execution &execution,
                             const Program &program,
                             const std::optional<runtime::Gpu> &gpu,
                             Location location, Report &report) {
   if (!gpu) {
-    FailureOr<tile::Traffic> traffic = runInterpreted(execution, location);
+    bool isTraced = options.trace.getNumOccurrences() > 0;
+    Trace trace;
+    FailureOr<tile::Traffic> traffic =
+        runInterpreted(execution, location, isTraced ? &trace : nullptr);
     if (failed(traffic))
       return failure();
     report.traffic = *traffic;
-    return success();
+    return isTraced ? writeTraced(options, program, trace) : success();
   }
   FailureOr<std::vector<double>> seconds =
       runOnGpu(execution, program, *gpu, options.repeat, location);

@@ -67,6 +67,7 @@
 
 #include "attn/Host/KernelArgument.h"
 #include "attn/Interpreter/GlobalMemory.h"
+#include "attn/Interpreter/Trace.h"
 #include "attn/Tile/Tile.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -109,6 +110,9 @@ struct InterpreterOptions {
   int64_t maxErrors = 1;
   /// Where the ops go that some warp has executed, if anybody wants to know.
   llvm::DenseSet<mlir::Operation *> *executed = nullptr;
+  /// Where it goes what the warps of the first block of each launch do, in
+  /// order, if anybody wants to know.
+  Trace *trace = nullptr;
 };
 
 /// Runs the kernel.  Returns the bytes moved as executed, or fails when any

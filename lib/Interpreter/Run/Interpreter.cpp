@@ -125,6 +125,9 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
                 {},
                 {},
                 std::vector<bool>(program->ops.size())};
+  std::optional<Tracer> tracer;
+  if (options.trace)
+    launch.tracer = &tracer.emplace(*program, kernel);
   tile::Traffic traffic;
   for (ArrayRef<std::array<int64_t, 3>> positions :
        residentBlocks(*program, grid)) {
@@ -134,6 +137,8 @@ FailureOr<tile::Traffic> attn::interpret(tile::KernelOp kernel,
     if (launch.reporter.exhausted())
       return failure();
   }
+  if (tracer)
+    options.trace->push_back(std::move(tracer->trace));
   if (options.executed)
     for (auto [op, isExecuted] : llvm::zip_equal(program->ops, launch.executed))
       if (isExecuted)

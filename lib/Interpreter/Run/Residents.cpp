@@ -114,8 +114,7 @@ bool Residents::meetCluster(ThreadBlock &block) {
     peer->clocks.releaseAll(joined);
   for (ThreadBlock *peer : peers) {
     peer->clocks.acquireAll(joined);
-    for (Warp &warp : peer->warps)
-      warp.state = Warp::State::ready;
+    peer->go();
   }
   return true;
 }

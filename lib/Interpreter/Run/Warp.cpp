@@ -52,6 +52,17 @@ void Warp::useLoads(const Instruction &in) {
   });
 }
 
+void Warp::record(const Instruction &in, Step step) {
+  block.launch.executed[in.index] = true;
+  Tracer *tracer = block.tracer();
+  if (!tracer)
+    return;
+  if (step == Step::wait)
+    tracer->arrive(*this, in.op, tracer->all(), tracer->meetings);
+  else
+    tracer->executed(*this, in.op);
+}
+
 Step Warp::run() {
   while (true) {
     Frame &frame = frames.back();
@@ -70,7 +81,7 @@ Step Warp::run() {
     if (step == Step::blocked)
       --frames.back().next;
     else
-      block.launch.executed[in.index] = true;
+      record(in, step);
     if (step != Step::next)
       return step;
     ++executed;
@@ -207,9 +218,18 @@ bool ThreadBlock::meet() {
   if (reporter.exhausted())
     return false;
   clocks.meet();
-  for (Warp &warp : warps)
-    warp.state = Warp::State::ready;
+  go();
   return true;
+}
+
+void ThreadBlock::go() {
+  for (Warp &warp : warps) {
+    warp.state = Warp::State::ready;
+    if (Tracer *tracer = this->tracer())
+      tracer->wait(warp, warp.waitsAt->op, tracer->all(), tracer->meetings);
+  }
+  if (Tracer *tracer = this->tracer())
+    ++tracer->meetings;
 }
 
 void ThreadBlock::reportMissing() {

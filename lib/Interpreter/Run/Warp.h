@@ -16,6 +16,7 @@
 #include "Sync/NamedBarriers.h"
 #include "Sync/Products.h"
 #include "Sync/Queues.h"
+#include "Trace/Tracer.h"
 
 #include "attn/Interpreter/Interpreter.h"
 #include "llvm/ADT/DenseSet.h"
@@ -64,6 +65,8 @@ struct Launch {
   Additions additions;
   /// By instruction, whether some warp has executed it.
   std::vector<bool> executed;
+  /// Null: nobody wants to know.
+  Tracer *tracer = nullptr;
 };
 
 /// A place in the instructions of a region, and the loop that repeats it.
@@ -194,6 +197,9 @@ public:
 
 private:
   std::vector<Cell> cells;
+
+  /// What it has executed.
+  void record(const Instruction &in, Step step);
 };
 
 /// What came of a turn.
@@ -221,6 +227,10 @@ public:
   const uint64_t seed;
   Reporter &reporter;
   std::deque<Warp> warps;
+  /// Who records what it does, or null.
+  Tracer *tracer() const {
+    return launch.tracer && Tracer::follows(*this) ? launch.tracer : nullptr;
+  }
   /// Bytes moved so far.
   tile::Traffic traffic;
   /// The copy that each execution of a collective instruction started:
@@ -238,6 +248,8 @@ public:
   Turn turn();
   /// Lets all warps pass the barrier of the block if they stand there.
   bool meet();
+  /// All warps that stand at a barrier go on.
+  void go();
   /// All warps stand where the cluster meets.
   bool meetsCluster() const;
   bool finished() const;

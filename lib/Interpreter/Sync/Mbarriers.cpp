@@ -40,6 +40,8 @@ Step Mbarriers::wait(Warp &warp, const Instruction &in, unsigned index,
                          Twine(barrier.phase));
   barrier.waits[warp.id] = {wanted, block.clocks.now(warp.id), in.index};
   block.clocks.acquire(warp.id, barrier.ended);
+  if (Tracer *tracer = block.tracer())
+    tracer->wait(warp, in.op, index, wanted);
   return Step::next;
 }
 
@@ -100,6 +102,9 @@ bool Mbarriers::arrive(Warp &warp, const Instruction &in, unsigned index,
   else
     warp.block.clocks.releaseUnseen(warp.id, barrier.arrived);
   unsigned phase = barrier.phase;
+  bool isCopy = bytes > 0; // which is told when its bytes are on their way
+  if (block.launch.tracer && Tracer::follows(block, warp) && !isCopy)
+    block.launch.tracer->arrive(warp, in.op, index, phase);
   endIfComplete(index);
   // The only one that a phase waits for knows that it has ended.
   if (barrier.phase != phase && &warp.block == &block &&
@@ -115,6 +120,8 @@ bool Mbarriers::bring(Warp &warp, const Instruction &in, unsigned index,
   // What the load waited for is over for whoever sees its bytes.
   if (&warp.block != &block)
     warp.block.clocks.releaseUnseen(warp.id, all[index].arrived);
+  if (block.launch.tracer && Tracer::follows(block, warp))
+    block.launch.tracer->copy(warp, in.op, index, all[index].phase, bytes);
   landings.push_back({index, bytes});
   if (landAtOnce)
     land(nullptr);

@@ -49,6 +49,9 @@ Step NamedBarriers::come(Warp &warp, const Instruction &in, int64_t id,
   if (warp.waitsAt == &in) {
     if (llvm::is_contained(barrier.syncing, warp.id))
       return warp.stall(in, warp.obstacle);
+    if (Tracer *tracer = block.tracer())
+      tracer->wait(warp, in.op, tracer->named(unsigned(id)),
+                   warp.obstacle.phase);
     return Step::next;
   }
   if (!check(warp, in, id, warps))
@@ -58,10 +61,16 @@ Step NamedBarriers::come(Warp &warp, const Instruction &in, int64_t id,
     barrier.firstInstruction = in.index;
   }
   block.clocks.release(warp.id, barrier.clock);
+  if (Tracer *tracer = block.tracer())
+    tracer->arrive(warp, in.op, tracer->named(unsigned(id)),
+                   int64_t(barrier.openings));
   if (syncs)
     barrier.syncing.push_back(warp.id);
   if (barrier.arrived == barrier.expected) {
+    int64_t opening = barrier.openings;
     open(unsigned(id));
+    if (Tracer *tracer = syncs ? block.tracer() : nullptr)
+      tracer->wait(warp, in.op, tracer->named(unsigned(id)), opening);
     return Step::next;
   }
   if (!syncs)
