@@ -326,14 +326,15 @@ static int runSurvey(const Options &options, Format format, Problem problem,
 static SweepPoint pointOf(const Options &options, const Swept &swept,
                           int64_t value, Problem problem, Machine machine) {
   setSizes(options, problem, swept.field, value);
-  if (swept.isOfMachine())
-    if (auto sentence = overrideField(machine, swept.field, double(value))) {
-      SweepPoint point;
-      point.value = value, point.problem = problem, point.machine = machine;
-      point.whyNot = *sentence;
-      return point;
-    }
-  return sweepPoint(value, problem, machine);
+  std::optional<std::string> sentence = options.blocks.read(problem);
+  if (!sentence && swept.isOfMachine())
+    sentence = overrideField(machine, swept.field, double(value));
+  if (!sentence)
+    return sweepPoint(value, problem, machine);
+  SweepPoint point;
+  point.value = value, point.problem = problem, point.machine = machine;
+  point.whyNot = *sentence;
+  return point;
 }
 
 /// Every value of a size, for every machine and every type.
