@@ -6,6 +6,7 @@
 #include "attn/IR/Packing.h"
 #include "attn/Schedule/Decision.h"
 #include "attn/Schedule/Plan.h"
+#include "attn/Schedule/Registry.h"
 
 #include <tuple>
 

@@ -97,7 +97,7 @@ TEST_F(ProblemText, HasListsOfBlocks) {
   for (auto [hasPartial, hasFull] :
        {std::pair(true, false), {false, true}, {true, true}}) {
     KernelClass lists = any(Direction::forward);
-    lists.problem.pattern = Pattern({128, 192}, kAssumedDensity);
+    lists.problem.pattern = attn::Pattern({128, 192}, kAssumedDensity);
     lists.hasPartial = hasPartial;
     lists.hasFull = hasFull;
     AttentionOpInterface op = opOf(lists);
