@@ -57,6 +57,7 @@ def page(found: Results, table: searches.Table,
         "## Forward", "",
         "### Beside cuDNN and FlashAttention-4", "",
         *speed_page.turns(found["turns"], "forward"),
+        "### Block lists", "", *speed_page.blocks(found["blocks"]),
         "### By head dimension", "",
         "Calls are captured in CUDA graphs, so that no peer pays for its "
         "Python.", "",

@@ -36,6 +36,7 @@ class Kind:
 
 KINDS = {kind.name: kind for kind in (
     Kind("turns", "rates", "attn, cuDNN and FlashAttention-4 in turns"),
+    Kind("blocks", "densities", "tools/bench/blocks.py"),
     Kind("forward", "bench", "tools/bench/bench.py --directions forward"),
     Kind("peers", "bench", "tools/bench/bench.py --directions forward, with "
          "all peers"),
@@ -101,6 +102,15 @@ def _rates(document: Document) -> None:
                " or ".join(grid.DIRECTIONS))
 
 
+def _densities(document: Document) -> None:
+    """Rates by the share of blocks that a query sees."""
+    _rates(document)
+    for at, cell in enumerate(document["cells"]):
+        expect(0 < cell.get("density", 0) <= 1, f"cells[{at}].density",
+               "a share above 0")
+        expect("dense" in cell["tflops"], f"cells[{at}].tflops", "dense")
+
+
 def _checks(document: Document) -> None:
     _entries(document, "checks", ("check", "date", "asked", "failed"))
 
@@ -122,7 +132,7 @@ def _host(document: Document) -> None:
 
 
 FORMS: dict[str, Callable[[Document], None]] = {
-    "bench": _bench, "rates": _rates, "checks": _checks, "host": _host,
+    "bench": _bench, "rates": _rates, "densities": _densities, "checks": _checks, "host": _host,
     "sustained": _sustained, "train": _train,
     "decode": lambda d: _entries(d, "decode", ("heads", "mask", "keys",
                                                "gb_per_s", "torch")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any, Callable, Iterable, Sequence
 
 from . import chart
@@ -109,6 +110,50 @@ def turns(document: Document, direction: str) -> list[str]:
             "call at a time, so host time counts.", "",
             *source(document, f"Versions: {versions}." if versions else ""),
             *rates_beside(document, direction)]
+
+
+# Block lists ------------------------------------------------------------------
+
+def line_of(cells: Sequence[Entry]) -> tuple[float, float, float]:
+    """Time by the share s of visible blocks is a + b s by least squares: a and
+    b over the time of all pairs, and the largest residual over its time.
+    """
+    shares = [cell["density"] for cell in cells]
+    # Of all pairs at the rate without lists: 1.
+    times = [cell["density"] * cell["tflops"]["dense"] / cell["tflops"][OURS]
+             for cell in cells]
+    b, a = statistics.linear_regression(shares, times)
+    return a, b, max(abs((a + b * s) / t - 1) for s, t in zip(shares, times))
+
+
+def blocks(document: Document) -> list[str]:
+    cells = document["cells"]
+    rows, ratios = [], []
+    for head_dim, length in sorted({(c["head_dim"], c["rows"])
+                                    for c in cells}):
+        some = [c for c in cells
+                if (c["head_dim"], c["rows"]) == (head_dim, length)]
+        beside = [c["tflops"][OURS] / c["tflops"]["fa4"] for c in some
+                  if "fa4" in c["tflops"]]
+        ratios += beside
+        a, b, residual = line_of(some)
+        rows.append([
+            str(head_dim), rows_text(length),
+            joined(c["tflops"][OURS] for c in some),
+            joined(c["tflops"].get("fa4") for c in some),
+            joined(beside, ".2f") if beside else "-",
+            f"{statistics.mean(c['tflops']['dense'] for c in some):.0f}",
+            f"{a:.3f} + {b:.2f} s", f"{residual:.1%}"])
+    shares = ", ".join(f"{share:.4g}" for share in dict.fromkeys(
+        100 * cell["density"] for cell in cells))
+    return [f"Blocks of {document['block']} queries see drawn blocks of as "
+            f"many keys: {shares} % of them. A rate counts visible pairs. "
+            "Time is that share's, over the time of all pairs without lists; "
+            "a line through it says what a list costs by itself, and what a "
+            "visible block costs. " + compared(ratios, "FlashAttention-4"), "",
+            *source(document), table(rows, [
+                "d", "rows", "attn", "FlashAttention-4", "ratio",
+                "attn, all pairs", "time", "residual"]), ""]
 
 
 # Results of bench.py ----------------------------------------------------------
