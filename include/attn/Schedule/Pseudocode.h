@@ -12,6 +12,8 @@
 
 namespace attn {
 
+/// What hides pairs: a mask, the list of blocks, or both.
+std::string whatShows(const Problem &problem);
 /// `S += Q . K^T`.
 std::string formulaOf(const verb::Multiply &product);
 /// `4 warps`; of a pipeline also how it works.

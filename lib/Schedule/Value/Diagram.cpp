@@ -77,7 +77,7 @@ private:
   const Problem &problem;
   Census counts;
   std::vector<HeldWords> held;
-  size_t nextUse = 0, nextLeaf = 0, nextGrid = 0;
+  size_t nextUse = 0, nextLeaf = 0;
   int64_t step[4] = {0, 0, 0, 0};
   int64_t group = 1;
 
@@ -128,8 +128,10 @@ private:
   }
 
   void grid(const Grid &node, size_t around, size_t launch, bool isMain) {
-    int64_t heads = counts.grids[nextGrid++].heads;
-    std::string headName = node.axis == Axis::Key ? "key head" : "head";
+    bool isOverKeys = node.axis == Axis::Key;
+    int64_t heads =
+        problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
+    std::string headName = isOverKeys ? "key head" : "head";
     std::string how = oftenOf(node) + " of each of " + counted(heads, headName);
     size_t frame =
         open(FrameKind::grid, around, "every " + whatOf(node), std::move(how));
@@ -165,12 +167,12 @@ private:
 
   bool isMasked(const verb::Loop &loop) const {
     bool isRow = loop.axis == Axis::Query || loop.axis == Axis::Key;
-    return isRow && !problem.mask.isOpen() &&
+    return isRow && !problem.isOpen() &&
            (step[size_t(loop.axis)] == 0 || loop.seeks);
   }
 
   void loop(const verb::Loop &loop, size_t frame) {
-    std::string how = isMasked(loop) ? "that " + str(problem.mask) + " shows"
+    std::string how = isMasked(loop) ? "that " + whatShows(problem) + " shows"
                                      : oftenOf(loop) + " of them";
     if (loop.isHalved)
       how += ", or half of one";

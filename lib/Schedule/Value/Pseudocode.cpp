@@ -66,6 +66,13 @@ static bool isTransposed(const verb::Multiply &node) {
   return shapeOf(node.b).cols != shapeOf(node.tensor).cols;
 }
 
+std::string attn::whatShows(const Problem &problem) {
+  if (!problem.pattern)
+    return str(problem.mask);
+  std::string list = "a list of blocks";
+  return problem.mask.isOpen() ? list : list + " under " + str(problem.mask);
+}
+
 std::string attn::formulaOf(const verb::Multiply &product) {
   return std::string(name(product.tensor)) +
          (liesAcross(product.tensor, product.a) ? "^T" : "") +
@@ -221,21 +228,13 @@ private:
            (step[size_t(loop.axis)] == 0 || loop.seeks);
   }
 
-  /// What hides pairs: a mask, the list of blocks, or both.
-  std::string whatShows() const {
-    if (!problem.pattern)
-      return str(problem.mask);
-    std::string list = "a list of blocks";
-    return problem.mask.isOpen() ? list : list + " under " + str(problem.mask);
-  }
-
   //===--------------------------------------------------------------------===//
   // A sentence for each verb
   //===--------------------------------------------------------------------===//
 
   void statement(const verb::Loop &loop) {
     std::string suffix =
-        isMasked(loop) ? " that " + whatShows() + " lets see" : "";
+        isMasked(loop) ? " that " + whatShows(problem) + " lets see" : "";
     if (loop.isHalved)
       suffix += ", or the half of it that is seen";
     std::string ring = loop.stages > 1

@@ -84,6 +84,8 @@ TEST(Diagrams, ShowThePlanOfAnyProblem) {
     problem.keepsWeights = random.number(0, 5) == 0;
     if (check(problem))
       problem.keepsWeights = false;
+    if (random.number(0, 4) == 0)
+      random.hideBlocks(problem);
     const auto &all = machines();
     const Machine &machine = all[size_t(random.number(0, all.size() - 1))];
     PlanReport report = plans(problem, machine);

@@ -3,6 +3,7 @@
 #ifndef ATTN_TEST_RANDOM_PROBLEM_H
 #define ATTN_TEST_RANDOM_PROBLEM_H
 
+#include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Problem.h"
 #include <algorithm>
 #include <cmath>
@@ -119,6 +120,15 @@ public:
       p.dlse = number(0, 3) == 0;
     }
     return p;
+  }
+
+  /// Hides all blocks but a share of them, of one list or of one for each head,
+  /// where a problem may have a pattern.
+  void hideBlocks(Problem &p) {
+    p.pattern.emplace(BlockSize{64 * number(1, 4), 64 * number(1, 4)},
+                      double(number(1, 9)) / 10, number(0, 1) == 0);
+    if (check(p))
+      p.pattern.reset();
   }
 
 private:

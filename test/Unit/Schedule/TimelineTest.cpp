@@ -78,6 +78,8 @@ TEST(Timelines, AreOrderedForAnyProblem) {
   Random random{seed};
   for (int i = 0; i < 100; ++i) {
     Problem problem = random.anyProblem();
+    if (random.number(0, 4) == 0)
+      random.hideBlocks(problem);
     const auto &all = machines();
     const Machine &machine = all[size_t(random.number(0, all.size() - 1))];
     PlanReport report = plans(problem, machine);
@@ -130,6 +132,22 @@ TEST(Timelines, HaveTheClocksOfTheModel) {
   double instructions = (512 * 5.3 + 8 * 99) / 4;
   EXPECT_NEAR(shown.busy(Unit::arithmetic), steps * (1024 + instructions),
               1e-6);
+}
+
+/// Half of all blocks are half of the steps, whosever lists they are.
+TEST(Timelines, WalkAlongListsOfBlocks) {
+  for (bool isShared : {true, false}) {
+    Problem p = usual();
+    p.pattern.emplace(BlockSize{128, 128}, 0.5, isShared);
+    std::string error;
+    Tiles tiles = *parseTiles("query = 128, key = 128", error);
+    const Machine &machine = *findMachine("h100_sxm");
+    auto plan = planFor(p, machine, "flash", tiles, error);
+    ASSERT_TRUE(plan) << error;
+    Schedule schedule = findScheduleKind("flash")->build(plan->tiles);
+    Timeline shown = timeline(schedule, 0, p, machine, plan->family, kJobs);
+    EXPECT_NEAR(shown.stepsOfTile, 16, 0.1) << isShared;
+  }
 }
 
 /// With overlap some product runs beside the softmax of the same worker;
