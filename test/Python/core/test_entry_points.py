@@ -96,6 +96,7 @@ def entry_points():
     """Functions, and arguments with which they work."""
     yield attn.plan, lambda: dict(SHAPE)
     yield attn.explain, lambda: dict(SHAPE)
+    yield attn.diagram, lambda: dict(SHAPE)
     yield attn.bound_schedule, lambda: dict(problem=attn.Problem(**SIZED))
     yield attn.compile, lambda: dict(text=attn.Problem(heads=2, head_dim=64))
     yield attn.forward, lambda: dict(forward_arrays(), out=Dlpack(*Q))
