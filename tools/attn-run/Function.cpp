@@ -37,27 +37,7 @@ FailureOr<func::FuncOp> run::findFunction(ModuleOp module, StringRef name) {
 }
 
 SmallVector<int64_t> Attention::sizesOf(StringRef role) const {
-  auto sizeOf = [&](Extent extent) {
-    switch (extent) {
-    case Extent::batch:
-      return problem.batch;
-    case Extent::heads:
-      return problem.heads;
-    case Extent::kvHeads:
-      return problem.kvHeads;
-    case Extent::queries:
-      return problem.queries;
-    case Extent::keys:
-      return problem.keys;
-    case Extent::headDim:
-      return problem.headDim;
-    case Extent::headDimV:
-      return problem.headDimV;
-    case Extent::keptRows:
-      return keptRows(problem.keys);
-    }
-    llvm_unreachable("closed enum");
-  };
+  auto sizeOf = [&](Extent extent) { return valueOf(extent, problem); };
   return llvm::map_to_vector<4>(shapeOf(role), sizeOf);
 }
 
