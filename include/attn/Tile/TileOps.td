@@ -157,15 +157,12 @@ def Tile_ViewOp : Tile_Op<"view", [Pure]> {
 
 def Tile_LoadNumberOp : Tile_Op<"load_number", [MemoryEffects<[MemRead]>]> {
   let summary = "an i32 of an array, the same for all lanes";
-  let description = [{
-    A number that decides what a warp does: a block of a list, how many there
-    are, or the exponent that `tile.split_view` of a launch before has left.
-  }];
+  let description = "It decides what a warp does: a block of a list, how many "
+                    "there are, or the exponent that `tile.split_view` left.";
   let arguments = (ins Tile_Ptr:$base, AnyTypeOf<[I32, I64]>:$index);
   let results = (outs I32:$result);
-  let assemblyFormat = [{
-    $base `[` $index `]` attr-dict `:` type($base) `,` type($index)
-  }];
+  let assemblyFormat =
+      "$base `[` $index `]` attr-dict `:` type($base) `,` type($index)";
   let hasVerifier = 1;
 }
 

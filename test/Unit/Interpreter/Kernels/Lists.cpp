@@ -124,10 +124,11 @@ TEST_F(Lists, MasksAndOptions) {
       for (int option = 0; option < 4; ++option) {
         Problem p = problem(400, 330, {64 * groups, 64}, mask);
         p.batch = 1, p.heads = 2, p.kvHeads = 1;
-        check(p,
-              wgmma(64 * groups, 64, 2 + option % 2, 1 + option / 2,
-                    groups > 1 && option % 2 == 0, option != 3),
-              {false, true}, {}, kOrders);
+        Tiles tiles = wgmma(64 * groups, 64, 2 + option % 2, 1 + option / 2,
+                            /*pingPong=*/groups > 1 && option % 2 == 0,
+                            /*overlap=*/option != 2);
+        tiles.set("persistent", option != 3);
+        check(p, tiles, {false, true}, {}, kOrders);
       }
 }
 
