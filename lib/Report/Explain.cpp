@@ -36,8 +36,8 @@ static void explainNonZeros(llvm::raw_ostream &out, const Problem &problem,
   out << "non-zeros of the order of "
       << bytesText(published.words * bytesOf(problem.dtype))
       << " for the worst instance with so many, whose sides meet at M = "
-      << static_cast<int64_t>(published.dividingWords)
-      << "; of blocks of " << problem.pattern->size().queries
+      << static_cast<int64_t>(published.dividingWords) << "; of blocks of "
+      << problem.pattern->size().queries
       << " queries a spill of P moves less than flash below M = "
       << static_cast<int64_t>(dividingWords(problem)) << '\n';
 }
@@ -150,8 +150,8 @@ static void explainCandidates(llvm::raw_ostream &out,
         << llvm::left_justify(secondsText(plan.seconds), 10)
         << level("hbm", plan.bytes.hbm, least.hbm)
         << level("l2", plan.bytes.l2, least.l2)
-        << level("smem", plan.bytes.smem, least.smem)
-        << kernelText(plan) << '\n';
+        << level("smem", plan.bytes.smem, least.smem) << kernelText(plan)
+        << '\n';
   }
 }
 
@@ -164,14 +164,11 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
                               : plan.kernel)
       << '\n';
   out << "  hbm       " << bytesText(plan.bytes.hbm)
-      << format("  (%.2f x bound)\n",
-                timesBound(plan.bytes.hbm, least.hbm));
+      << format("  (%.2f x bound)\n", timesBound(plan.bytes.hbm, least.hbm));
   out << "  l2        " << bytesText(plan.bytes.l2)
-      << format("  (%.2f x bound)\n",
-                timesBound(plan.bytes.l2, least.l2));
+      << format("  (%.2f x bound)\n", timesBound(plan.bytes.l2, least.l2));
   out << "  smem      " << bytesText(plan.bytes.smem)
-      << format("  (%.2f x bound)\n",
-                timesBound(plan.bytes.smem, least.smem));
+      << format("  (%.2f x bound)\n", timesBound(plan.bytes.smem, least.smem));
   out << "  footprint " << plan.footprint.smemBytes
       << " bytes of shared memory, " << plan.footprint.registersPerThread
       << " registers x " << plan.footprint.threads << " threads, "

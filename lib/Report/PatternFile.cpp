@@ -1,11 +1,11 @@
 //===- PatternFile.cpp - Lists of blocks from a file ----------------------===//
 
-#include "llvm/Support/JSON.h"
 #include "attn/Report/PatternFile.h"
 #include "attn/Schedule/Census.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 #include <algorithm>
 
 using namespace attn;
@@ -157,7 +157,8 @@ private:
   bool readSize(const llvm::json::Value *given) {
     const llvm::json::Array *pair = given ? given->getAsArray() : nullptr;
     if (pair && pair->size() == 2) {
-      auto queries = (*pair)[0].getAsInteger(), keys = (*pair)[1].getAsInteger();
+      auto queries = (*pair)[0].getAsInteger(),
+           keys = (*pair)[1].getAsInteger();
       auto isSize = [](std::optional<int64_t> rows) {
         return rows && *rows >= 1 && *rows <= kMaxRows;
       };
@@ -211,8 +212,8 @@ private:
     std::sort(row.begin(), row.end());
     auto twice = std::adjacent_find(row.begin(), row.end());
     if (twice != row.end()) {
-      wrong(place, "expects every block once, but got " + number(*twice) +
-                       " twice");
+      wrong(place,
+            "expects every block once, but got " + number(*twice) + " twice");
       return false;
     }
     list.add(row);
@@ -230,8 +231,8 @@ static std::string located(StringRef name, llvm::Error error) {
   StringRef at = place.ltrim('[').split(',').first;
   if (sentence.empty())
     return name.str() + ": " + text;
-  return name.str() + ":" + at.str() + ": expects JSON, but got: " +
-         sentence.str();
+  return name.str() + ":" + at.str() +
+         ": expects JSON, but got: " + sentence.str();
 }
 
 std::optional<Pattern> attn::readPattern(StringRef text, StringRef name,

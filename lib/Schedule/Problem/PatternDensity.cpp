@@ -98,8 +98,10 @@ Visits attn::expectedVisits(const Visits &band, const Problem &problem,
   double whole = showsOne(s, ofOuter, ofInner);
   double last = ragged ? showsOne(s, ofOuter, touched(ragged, innerBlock)) : 0;
 
-  auto expected = [](double share, int64_t count) {
-    return int64_t(std::llround(share * double(count)));
+  // Of what may be seen, one at least: a plan has something to do.
+  auto expected = [](double share, int64_t count) -> int64_t {
+    int64_t rounded = std::llround(share * double(count));
+    return share > 0 && count > 0 ? std::max<int64_t>(1, rounded) : 0;
   };
   Visits v = band;
   v.wholePairs = expected(whole, band.wholePairs);

@@ -3,6 +3,7 @@
 #include "attn/Schedule/Bounds.h"
 #include "RandomProblem.h"
 #include "attn/Schedule/Footprint.h"
+#include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
 #include "gtest/gtest.h"
@@ -222,6 +223,30 @@ TEST(Bounds, HoldForEverySchedule) {
       double least = bounds(p, double(peakWords(schedule, p))).words;
       EXPECT_GE(double(trafficWords(schedule, p)), least * (1 - 1e-12))
           << schedule.name << " " << p;
+    }
+  }
+}
+
+/// Bytes of plans, with lists and with a density, at the level where every word
+/// crosses; blocks that load together have the memory of all.
+TEST(Bounds, HoldForPlansOfPatterns) {
+  Random random(8);
+  for (int round = 0; round < 40; ++round) {
+    Problem p = random.anyProblem();
+    p.queries = random.magnitude(1, 4096), p.keys = random.magnitude(1, 4096);
+    p.pattern = random.pattern(p, 512);
+    if (round % 2 != 0)
+      p.pattern = Pattern(p.pattern->size(), p.pattern->density(),
+                          p.pattern->isShared());
+    if (check(p)) // gradients of 8 bits
+      continue;
+    const Machine &machine =
+        machines()[size_t(random.number(0, int64_t(machines().size()) - 1))];
+    for (const Plan &plan : plans(p, machine).plans) {
+      int64_t together = plan.tiles.get("cluster", 1);
+      ASSERT_GE(plan.bytes.l2, levelBounds(p, machine, together).l2Bytes)
+          << p << " " << machine.name << " " << plan.schedule << " "
+          << plan.tiles.str();
     }
   }
 }

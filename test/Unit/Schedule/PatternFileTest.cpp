@@ -58,7 +58,8 @@ TEST(PatternFile, ReadsWhatLooksLikeIt) {
 }
 
 TEST(PatternFile, WrongTextIsLocated) {
-  EXPECT_EQ(errorOf(""), "f:1:1: expects a line 'blocks 128x128', but got none");
+  EXPECT_EQ(errorOf(""),
+            "f:1:1: expects a line 'blocks 128x128', but got none");
   EXPECT_EQ(errorOf("##.\n"), "f:1:1: expects a line 'blocks 128x128' before "
                               "rows of blocks, but got '##.'");
   EXPECT_EQ(errorOf("blocks 4x0\n"),
@@ -87,8 +88,7 @@ TEST(PatternFile, WrongTextIsLocated) {
 TEST(PatternFile, WrongJsonIsLocated) {
   EXPECT_EQ(errorOf("{\"blocks\": [4,, 4]}"),
             "f:1:15: expects JSON, but got: Invalid JSON value");
-  EXPECT_EQ(errorOf("{}"),
-            "f: expects an object with 'blocks' and 'lists'");
+  EXPECT_EQ(errorOf("{}"), "f: expects an object with 'blocks' and 'lists'");
   EXPECT_EQ(errorOf(R"({"blocks": [4], "lists": []})"),
             "f: blocks: expects queries and keys of a block, two numbers from "
             "1 to 1073741823");
