@@ -104,6 +104,8 @@ std::optional<unsigned> Tiled::loopOf(Extent extent) {
   case Extent::headDim:
   case Extent::headDimV:
   case Extent::keptRows:
+  case Extent::queryBlocks:
+  case Extent::keyBlocks:
     break;
   }
   return loop && *loop < loops() ? loop : std::nullopt;
