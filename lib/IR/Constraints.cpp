@@ -258,9 +258,9 @@ LogicalResult Verifier::verify() {
       succeeded(outputs()) && succeeded(inputs()) && succeeded(ranks()) &&
       succeeded(verifyLayouts(op, all)) && succeeded(verifySpaces(op, all)) &&
       succeeded(elements()) && succeeded(sizes()) && succeeded(shapes()) &&
-      succeeded(numbers()) && succeeded(verifyAliases(op, all)) &&
-      succeeded(alignment()) && succeeded(precision()) &&
-      succeeded(verifyClauses(op)));
+      succeeded(verifyClauses(op)) && succeeded(numbers()) &&
+      succeeded(verifyAliases(op, all)) && succeeded(alignment()) &&
+      succeeded(precision()));
 }
 
 LogicalResult attn::verifyAttention(AttentionOpInterface op) {

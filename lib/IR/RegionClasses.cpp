@@ -42,7 +42,7 @@ struct Known {
 
 class Classifier {
 public:
-  Classifier(Region &region, const PairsOfRows &pairs) : pairs(pairs) {
+  Classifier(Region &region, const PairsOfRows &pairs) {
     const Interval varying[kVarying] = {pairs.batch, pairs.head, pairs.query,
                                         pairs.key};
     for (unsigned i = 0; i < kVarying; ++i) {
@@ -117,7 +117,6 @@ private:
                  const Known &b) const;
   Known logical(ScalarOp op, const Known &a, const Known &b) const;
 
-  const PairsOfRows &pairs;
   std::array<Range, kVarying> box;
   llvm::DenseMap<Value, Known> known;
   Range result = {-1, 0};

@@ -123,8 +123,7 @@ namespace {
 
 class ClauseVerifier {
 public:
-  explicit ClauseVerifier(AttentionOpInterface op)
-      : op(op), problem(problemOf(op)) {}
+  explicit ClauseVerifier(AttentionOpInterface op) : op(op) {}
 
   LogicalResult verify() {
     return success(succeeded(verifyCaptures(op, op.captures())) &&
@@ -153,7 +152,6 @@ private:
   }
 
   AttentionOpInterface op;
-  Problem problem;
 };
 
 } // namespace
@@ -274,14 +272,14 @@ LogicalResult ClauseVerifier::sinks() {
            << sinks.size();
   auto type = cast<ShapedType>(sinks.front().getType());
   if (type.getElementType().isF32() && type.getRank() == 1 &&
-      compatible(type.getDimSize(0), problem.heads))
+      compatible(type.getDimSize(0), sizeOf("q", 1)))
     return success();
   return op->emitOpError("expects a sink of f32 for each of ")
-         << problem.heads << " heads, but got " << type;
+         << sizeOf("q", 1) << " heads, but got " << type;
 }
 
 LogicalResult ClauseVerifier::kept() {
-  if (!problem.keepsWeights || !op.hasClauses())
+  if (!op.array("weights") || !op.hasClauses())
     return success();
   return op->emitOpError(
       "expects no weights to be kept of attention with "

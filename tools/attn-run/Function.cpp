@@ -294,8 +294,10 @@ LogicalResult Reader::readOut(Operation *op, Value target, Output output) {
 }
 
 LogicalResult Reader::readAttention(AttentionOpInterface op) {
-  if (failed(refuseClauses(op)))
-    return failure();
+  if (op.hasClauses())
+    return op->emitError("expects attention for which there is a reference, "
+                         "but got ")
+           << firstClause(op) << "(..)";
   if (problemOf(op).keepsWeights)
     return op->emitError("expects attention that keeps no weights, for which "
                          "there is a reference");

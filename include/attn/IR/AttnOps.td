@@ -181,8 +181,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     **Blocks.** `blocks` lists which blocks of queries and keys are looked at:
     for each batch entry, head and block of queries a count, and the numbers of
     so many blocks of keys, in any order, each once in one of both lists. In a
-    full block every pair is seen that the mask shows; in a partial one `sees`
-    decides too. All other pairs are hidden. Batch entries and heads of the
+    full block every pair is seen, and nobody asks the mask or `sees`; in a
+    partial one, those that both show. All other pairs are hidden. Batch entries and heads of the
     lists may be 1, which then stand for all.
 
     ```mlir

@@ -8,9 +8,10 @@
 //   O(i, :) = sum_j exp(S(i, j)) V(j, :) / (sum_j exp(S(i, j)) + exp(sink(h)))
 //   LSE(i)  = log (sum_j exp(S(i, j)) + exp(sink(h)))
 //
-// Query i sees key j where the band of the problem does, the lists of blocks
-// have the pair, and `sees` says so; in full blocks `sees` is not asked.  A
-// query that sees no key has O = 0, and LSE = the sink or -infinity.
+// Query i sees key j where the band of the problem does and `sees` says so.
+// With lists of blocks that holds in partial ones; in full ones it sees every
+// key, and in others none.  A query that sees no key has O = 0, and LSE = the
+// sink or -infinity.
 //
 // Gradients go back through the score: with dS(i, j) as in Oracle.h,
 //

@@ -111,14 +111,12 @@ public:
 
 private:
   bool isSeen(const Pair &pair) const {
+    Visit visit = visitOf(pair);
+    if (visit != Visit::partial)
+      return visit == Visit::full;
     bool isInBand = pair.key < p.prefix || (pair.key >= pair.query + p.first &&
                                             pair.key <= pair.query + p.last);
-    if (!isInBand)
-      return false;
-    Visit visit = visitOf(pair);
-    if (visit == Visit::hidden)
-      return false;
-    return visit == Visit::full || !clauses.sees || clauses.sees(pair);
+    return isInBand && (!clauses.sees || clauses.sees(pair));
   }
 
   Visit visitOf(const Pair &pair) const {

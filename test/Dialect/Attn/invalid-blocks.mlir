@@ -419,3 +419,14 @@ func.func @forward_c25(%q: !q, %k: !k, %c: tensor<2x8x5xi32>, %n: tensor<1x8x5x4
   %o = attn.forward %q, %k, %k blocks(full %c, %n, size 64 x 128 : tensor<2x8x5xi32>, tensor<1x8x5x4xi32>) : !q, !k, !k -> !q
   return
 }
+
+// -----
+
+// What is no list is not counted.
+!q = tensor<2x8x300x64xbf16>
+!k = tensor<2x2x400x64xbf16>
+func.func @forward_c25(%q: !q, %k: !k, %c: tensor<i32>, %n: tensor<1x8x5x4xi32>) {
+  // expected-error @below {{expects counts of full blocks of i32 and shape 2x8x5, with 1 or all batch entries and heads, but got 'tensor<i32>'}}
+  %o = attn.forward %q, %k, %k blocks(full %c, %n, size 64 x 128 : tensor<i32>, tensor<1x8x5x4xi32>) : !q, !k, !k -> !q
+  return
+}
