@@ -85,6 +85,14 @@ def paths(value, path=()):
         yield from paths(value[0], (*path, 0))
 
 
+def short(value):
+    """The same with lists of one element at most."""
+    if isinstance(value, dict):
+        return {name: short(member) for name, member in value.items()}
+    return [short(one) for one in value[:1]] if isinstance(
+        value, list) else value
+
+
 def changed(document, path, change):
     copy = json.loads(json.dumps(document))
     holder = copy
@@ -104,7 +112,7 @@ def spoil(holder, key):
 
 
 def test_it_misses_what_goes_and_sees_what_changes():
-    schema, document = Schema(PLAN), printed(PROBLEMS[0])
+    schema, document = Schema(PLAN), short(printed(PROBLEMS[0]))
     found = list(paths(document))
     assert len(found) > 80
     for path in found:
@@ -117,7 +125,7 @@ def test_it_misses_what_goes_and_sees_what_changes():
 @pytest.mark.parametrize("path, problem", [(SURVEY, SURVEYS[2]),
                                            (SWEEP, SWEEPS[0])])
 def test_it_sees_what_changes_elsewhere(path, problem):
-    schema, document = Schema(path), printed(problem)
+    schema, document = Schema(path), short(printed(problem))
     found = list(paths(document))
     assert len(found) > 60
     for path in found:
