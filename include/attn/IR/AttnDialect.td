@@ -46,9 +46,10 @@ def Attn_Dialect : Dialect {
     compiled. It is not an attribute of the op: what is computed does not
     depend on where.
   }];
-  // Reifying a dynamic result shape asks the operands: tensor.dim.  Short forms
-  // are regions of arith and math.
+  // Reifying a dynamic result shape asks the operands: tensor.dim.  Regions are
+  // of arith, index and math.
   let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::index::IndexDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];
   let useDefaultAttributePrinterParser = 1;
