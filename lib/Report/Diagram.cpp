@@ -409,22 +409,22 @@ private:
   }
 
   void limit(const System &own, int64_t at) {
-    svg.begin("limit", "M = " + grouped(cache()) +
-                           " words, the shared memory of a block");
-    svg.line(kMargin - 14, at, own.right, at, {kNone, Svg::kInk, true, 2});
+    std::string words = "M = " + grouped(cache());
+    svg.begin("limit", words + " words, the shared memory of a block");
+    svg.line(kMargin, at, own.right, at, {kNone, Svg::kInk, true, 2});
     svg.end();
-    svg.textBefore(
-        kMargin - 18,
-        std::min(at - kLineHeight / 2, own.bars + kBarHeight - kLineHeight),
-        "M");
+    text(own.right - textWidth(words), own.bars - kLineHeight, words);
   }
 
-  /// The number of the widest bar, above it.
+  /// The number of the widest bar: above it, or within where M is close.
   void widest(const System &own, int64_t most) {
     auto first = llvm::find_if(own.columns, [&](const Column &column) {
       return shown.marks[column.mark].held.all() == most;
     });
-    text(first->x, own.bars - kLineHeight, grouped(most));
+    int64_t base = own.bars + kBarHeight, top = base - barHeight(most),
+            above = top - kLineHeight;
+    bool isFree = above > base - barHeight(cache()) + 1;
+    text(first->x + 4, isFree ? above : top + 1, grouped(most));
   }
 
   void gauge(const Footprint &space) {
@@ -474,8 +474,11 @@ private:
   /// What strokes say, for who sees no colours.
   void legend() {
     int64_t x = kEdge;
-    auto sample = [&](const Look &look, const std::string &words) {
-      svg.box({x, y + 2, 28, 12}, look);
+    auto sample = [&](const Look &look, const std::string &words,
+                      const std::string &name = "") {
+      svg.box({x, y + 1, 28, 15}, look);
+      if (!name.empty())
+        svg.text(x + 10, y, name);
       text(x + 34, y, words, Svg::kFaint);
       x += 34 + textWidth(words) + kRowGap;
     };
@@ -483,7 +486,7 @@ private:
     sample({kSmem.ring, kSmem.line, true, 1, 3},
            "streams: the next step overwrites it");
     sample({kMemory.tile, kMemory.line, true, 1, 3},
-           "in scratch memory: spilled");
+           "in scratch memory: spilled", "P");
     sample({kNone, Svg::kInk, true, 1, 3}, "loop");
     sample({kNone, Svg::kInk, false, 2, 3}, "in parallel");
     y += kLineHeight;

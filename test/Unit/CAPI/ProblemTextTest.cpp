@@ -66,9 +66,10 @@ TEST_F(ProblemText, PlacesAreRolesOfTheTable) {
     }
     for (Role role : allRoles()) {
       const RoleFacts &facts = factsOf(role);
-      bool isCallers = facts.isArray() && !facts.isMany &&
-                       (facts.flow(direction) == Flow::in ||
-                        facts.flow(direction) == Flow::out);
+      if (facts.isMany) // the parts of a merge, with names of single arrays
+        continue;
+      bool isCallers = facts.isArray() && (facts.flow(direction) == Flow::in ||
+                                           facts.flow(direction) == Flow::out);
       EXPECT_EQ(llvm::any_of(places,
                              [&](const ArrayPlace &place) {
                                return std::string_view(place.role) ==
