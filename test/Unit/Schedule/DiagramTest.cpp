@@ -74,12 +74,14 @@ void checkPicture(const PlanReport &report, const Plan &plan) {
   checkPlaces(page);
 }
 
-/// Every schedule, in every form that a random machine has a plan with.
+/// Every schedule, in every form that a random machine has a plan with: 200
+/// problems, and more for as long as a rare schedule is left.
 TEST(Diagrams, ShowThePlanOfAnyProblem) {
   Seed seed;
   Random random{seed};
   std::set<std::string> drawn;
-  for (int i = 0; i < 200; ++i) {
+  const size_t schedules = scheduleNames().size();
+  for (int i = 0; i < 200 || (drawn.size() < schedules && i < 5000); ++i) {
     Problem problem = random.anyProblem();
     problem.keepsWeights = random.number(0, 5) == 0;
     if (check(problem))
