@@ -145,6 +145,7 @@ def cases():
                                id=f"{function.__name__}-{name}")
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("function, name", list(cases()))
 def test_wrong_arguments(gpu, tmp_path, monkeypatch, function, name):
@@ -169,6 +170,7 @@ def test_arguments_that_are_missing(gpu, function):
         attempt(function, **rest)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("field", [
     field.name for field in dataclasses.fields(attn.Problem)])
 def test_wrong_problems(field):
