@@ -17,15 +17,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from typing import Any
 
 if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
     print(__doc__.strip())  # which needs neither PyTorch nor attn
     sys.exit(0)
 
-from turns import (Call, RESULTS, document, event_clock, in_turns, numbers,
-                   setting)
+from turns import (Call, RESULTS, document, event_clock, in_turns, measure_all,
+                   numbers, setting)
 
 HEADS, BLOCK = 16, 128
 DENSITIES = (0.5, 0.25, 0.125, 0.0625)
@@ -116,13 +115,7 @@ def main() -> int:
     options = parser.parse_args()
     asked = [(head_dim, rows, density) for head_dim in options.head_dims
              for rows in options.rows for density in DENSITIES]
-    start, cells = time.monotonic(), []
-    for cell in asked:
-        if time.monotonic() - start > options.seconds:
-            sys.exit(f"{len(cells)} of {len(asked)} cells took "
-                     f"{options.seconds:g} s; nothing is written")
-        cells.append(measure(*cell))
-        print(*cell, cells[-1]["tflops"], flush=True)
+    cells = measure_all(measure, asked, options.seconds)
     facts = {name: value for name, value in setting().items()
              if name not in ("tokens", "hidden", "memory_order")}
     with open(options.out, "w", encoding="utf-8") as f:

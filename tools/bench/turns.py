@@ -156,6 +156,19 @@ def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
+def measure_all(measured: Callable[..., dict], asked: list[tuple],
+                most_seconds: float) -> list[dict]:
+    """Every cell, each printed when it is there, or an end of the process."""
+    start, cells = time.monotonic(), []
+    for cell in asked:
+        if time.monotonic() - start > most_seconds:
+            sys.exit(f"{len(cells)} of {len(asked)} cells took "
+                     f"{most_seconds:g} s; nothing is written")
+        cells.append(measured(*cell))
+        print(*cell, cells[-1]["tflops"], flush=True)
+    return cells
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
@@ -168,13 +181,7 @@ def main() -> int:
              for direction in ("forward", "backward")
              for head_dim in options.head_dims
              for mask in ("none", "causal") for rows in options.rows]
-    start, cells = time.monotonic(), []
-    for cell in asked:
-        if time.monotonic() - start > options.seconds:
-            sys.exit(f"{len(cells)} of {len(asked)} cells took "
-                     f"{options.seconds:g} s; nothing is written")
-        cells.append(measure(*cell))
-        print(*cell, cells[-1]["tflops"], flush=True)
+    cells = measure_all(measure, asked, options.seconds)
     with open(options.out, "w", encoding="utf-8") as f:
         f.write(document(setting(), cells))
     return 0

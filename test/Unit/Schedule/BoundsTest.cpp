@@ -240,8 +240,7 @@ TEST(Bounds, HoldForPlansOfPatterns) {
                           p.pattern->isShared());
     if (check(p)) // gradients of 8 bits
       continue;
-    const Machine &machine =
-        machines()[size_t(random.number(0, int64_t(machines().size()) - 1))];
+    const Machine &machine = random.anyMachine();
     for (const Plan &plan : plans(p, machine).plans) {
       int64_t together = plan.tiles.get("cluster", 1);
       ASSERT_GE(plan.bytes.l2, levelBounds(p, machine, together).l2Bytes)

@@ -3,6 +3,7 @@
 #include "attn/Schedule/Pattern.h"
 #include "PatternText.h"
 #include "RandomProblem.h"
+#include "VisitsChecks.h"
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/Plan.h"
 #include "gtest/gtest.h"
@@ -170,14 +171,7 @@ Visits enumerate(const Problem &p, Tiling t) {
 }
 
 void expectEqual(const Visits &v, const Visits &w) {
-  EXPECT_EQ(v.outerTiles, w.outerTiles);
-  EXPECT_EQ(v.visitedTiles, w.visitedTiles);
-  EXPECT_EQ(v.visitedRows, w.visitedRows);
-  EXPECT_EQ(v.wholePairs, w.wholePairs);
-  EXPECT_EQ(v.raggedPairs, w.raggedPairs);
-  EXPECT_EQ(v.wholePairRows, w.wholePairRows);
-  EXPECT_EQ(v.raggedPairRows, w.raggedPairRows);
-  EXPECT_EQ(v.innerSpan, w.innerSpan);
+  expectSameSums(v, w);
   EXPECT_EQ(v.mostPairs, w.mostPairs);
 }
 

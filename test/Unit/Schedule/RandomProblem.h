@@ -3,6 +3,7 @@
 #ifndef ATTN_TEST_RANDOM_PROBLEM_H
 #define ATTN_TEST_RANDOM_PROBLEM_H
 
+#include "attn/Machine/Machine.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Problem.h"
 #include <algorithm>
@@ -88,6 +89,10 @@ public:
     double log = std::uniform_real_distribution<double>(
         std::log(double(least)), std::log(double(most) + 1))(engine);
     return std::clamp(int64_t(std::exp(log)), least, most);
+  }
+
+  const Machine &anyMachine() {
+    return machines()[size_t(number(0, int64_t(machines().size()) - 1))];
   }
 
   /// What people run and what nobody does: any type and direction, few rows and

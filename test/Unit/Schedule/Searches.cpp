@@ -169,8 +169,8 @@ std::vector<Replay> attn::shareOfReplays(const std::string &asked) {
   if (!mine)
     return failed(mine.takeError());
   std::vector<Replay> found;
-  for (size_t at = mine->part - 1; at < all->size(); at += mine->parts)
-    if ((*all)[at].asked == asked)
+  for (size_t at = 0; at < all->size(); ++at)
+    if (mine->has(at) && (*all)[at].asked == asked)
       found.push_back((*all)[at]);
   return found;
 }
