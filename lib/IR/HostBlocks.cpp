@@ -9,15 +9,15 @@
 using namespace mlir;
 using namespace attn;
 
-static BlockLists emptyLists(int64_t batch, int64_t heads, int64_t rows,
+static HostBlocks emptyLists(int64_t batch, int64_t heads, int64_t rows,
                              int64_t columns) {
-  BlockList none;
+  HostBlockList none;
   none.counts.assign(batch * heads * rows, 0);
   none.indices.assign(batch * heads * rows * columns, 0);
   return {batch, heads, rows, columns, none, none};
 }
 
-static void append(BlockList &list, int64_t line, int64_t columns,
+static void append(HostBlockList &list, int64_t line, int64_t columns,
                    int64_t column) {
   list.indices[line * columns + list.counts[line]++] = int32_t(column);
 }
@@ -42,14 +42,14 @@ static TileClass classByPairs(Region &sees, const RegionEvaluator &evaluator,
   return sawSome ? TileClass::open : TileClass::hidden;
 }
 
-BlockLists attn::blockListsOf(Region &sees,
+HostBlocks attn::blockListsOf(Region &sees,
                               const std::vector<CapturedArray> &captures,
                               int64_t batch, int64_t heads, int64_t queries,
                               int64_t keys, BlockSize size) {
   RegionEvaluator evaluator(sees);
   int64_t rows = (queries + size.queries - 1) / size.queries,
           columns = (keys + size.keys - 1) / size.keys;
-  BlockLists lists = emptyLists(batch, heads, rows, columns);
+  HostBlocks lists = emptyLists(batch, heads, rows, columns);
   auto part = [](int64_t number, int64_t size, int64_t all) {
     return Interval{number * size, std::min((number + 1) * size, all) - 1};
   };
@@ -70,8 +70,8 @@ BlockLists attn::blockListsOf(Region &sees,
   return lists;
 }
 
-static void transpose(const BlockLists &lists, const BlockList &from,
-                      BlockList &to) {
+static void transpose(const HostBlocks &lists, const HostBlockList &from,
+                      HostBlockList &to) {
   for (int64_t head = 0; head < lists.batch * lists.heads; ++head)
     for (int64_t row = 0; row < lists.rows; ++row) {
       int64_t line = head * lists.rows + row;
@@ -82,8 +82,8 @@ static void transpose(const BlockLists &lists, const BlockList &from,
     }
 }
 
-BlockLists attn::transposed(const BlockLists &lists) {
-  BlockLists result =
+HostBlocks attn::transposed(const HostBlocks &lists) {
+  HostBlocks result =
       emptyLists(lists.batch, lists.heads, lists.columns, lists.rows);
   transpose(lists, lists.partial, result.partial);
   transpose(lists, lists.full, result.full);

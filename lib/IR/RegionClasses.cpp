@@ -107,7 +107,7 @@ private:
   Known resultOf(Operation &op);
   Known sum(const Known &a, const Known &b, int sign) const;
   Known product(const Known &a, const Known &b) const;
-  Known quotient(const Known &a, const Known &b, ScalarOp op) const;
+  Known quotient(const Known &a, const Known &b, ScalarKind op) const;
   Known remainder(const Known &a, Wide divisor) const;
   Known extreme(const Known &a, const Known &b, bool isMost) const;
   Known truth(bool canBeTrue, bool canBeFalse) const {
@@ -115,7 +115,7 @@ private:
   }
   Known compared(arith::CmpIPredicate predicate, const Known &a,
                  const Known &b) const;
-  Known logical(ScalarOp op, const Known &a, const Known &b) const;
+  Known logical(ScalarKind op, const Known &a, const Known &b) const;
 
   std::array<Range, kVarying> box;
   llvm::DenseMap<Value, Known> known;
@@ -163,14 +163,15 @@ static Wide floored(Wide a, Wide b) {
   return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
 }
 
-static Wide divided(Wide a, Wide b, ScalarOp op) {
-  if (op == ScalarOp::floordivsi)
+static Wide divided(Wide a, Wide b, ScalarKind op) {
+  if (op == ScalarKind::floordivsi)
     return floored(a, b);
-  return op == ScalarOp::ceildivsi ? -floored(-a, b) : a / b;
+  return op == ScalarKind::ceildivsi ? -floored(-a, b) : a / b;
 }
 
 /// By a positive number quotients rise with what is divided.
-Known Classifier::quotient(const Known &a, const Known &b, ScalarOp op) const {
+Known Classifier::quotient(const Known &a, const Known &b,
+                           ScalarKind op) const {
   Range range = {divided(a.range.least, b.range.least, op),
                  divided(a.range.most, b.range.least, op)};
   if (range.isPoint())
@@ -237,12 +238,12 @@ Known Classifier::compared(arith::CmpIPredicate predicate, const Known &a,
   llvm_unreachable("closed enum");
 }
 
-Known Classifier::logical(ScalarOp op, const Known &a, const Known &b) const {
+Known Classifier::logical(ScalarKind op, const Known &a, const Known &b) const {
   bool trueA = a.range.least < 0, falseA = a.range.most == 0;
   bool trueB = b.range.least < 0, falseB = b.range.most == 0;
-  if (op == ScalarOp::andi)
+  if (op == ScalarKind::andi)
     return truth(trueA && trueB, falseA || falseB);
-  if (op == ScalarOp::ori)
+  if (op == ScalarKind::ori)
     return truth(trueA || trueB, falseA && falseB);
   return truth((trueA && falseB) || (falseA && trueB),
                (trueA && trueB) || (falseA && falseB));
@@ -273,22 +274,22 @@ static arith::CmpIPredicate predicateOf(Operation &op) {
 }
 
 /// The same op on numbers that are not below zero, where both are one.
-static ScalarOp withSignOf(ScalarOp op) {
+static ScalarKind withSignOf(ScalarKind op) {
   switch (op) {
-  case ScalarOp::divui:
-    return ScalarOp::divsi;
-  case ScalarOp::ceildivui:
-    return ScalarOp::ceildivsi;
-  case ScalarOp::remui:
-    return ScalarOp::remsi;
-  case ScalarOp::shrui:
-    return ScalarOp::shrsi;
-  case ScalarOp::maxui:
-    return ScalarOp::maxsi;
-  case ScalarOp::minui:
-    return ScalarOp::minsi;
-  case ScalarOp::extui:
-    return ScalarOp::extsi;
+  case ScalarKind::divui:
+    return ScalarKind::divsi;
+  case ScalarKind::ceildivui:
+    return ScalarKind::ceildivsi;
+  case ScalarKind::remui:
+    return ScalarKind::remsi;
+  case ScalarKind::shrui:
+    return ScalarKind::shrsi;
+  case ScalarKind::maxui:
+    return ScalarKind::maxsi;
+  case ScalarKind::minui:
+    return ScalarKind::minsi;
+  case ScalarKind::extui:
+    return ScalarKind::extsi;
   default:
     return op;
   }
@@ -300,21 +301,21 @@ static unsigned widthOf(Type type) {
 }
 
 /// Of single numbers the result is a single one, with the op's own wrapping.
-static Wide resultOfPoints(Operation &op, ScalarOp operation, Wide left,
+static Wide resultOfPoints(Operation &op, ScalarKind operation, Wide left,
                            Wide right) {
   unsigned width = widthOf(op.getResult(0).getType()),
            operandWidth = widthOf(op.getOperand(0).getType());
   int64_t a = int64_t(left), b = int64_t(right);
-  if (operation == ScalarOp::cmpi)
+  if (operation == ScalarKind::cmpi)
     return arith::applyCmpPredicate(
                predicateOf(op),
                llvm::APInt(64, uint64_t(a)).trunc(operandWidth),
                llvm::APInt(64, uint64_t(b)).trunc(operandWidth))
                ? -1
                : 0;
-  if (operation == ScalarOp::extsi)
+  if (operation == ScalarKind::extsi)
     return withSign(a, width);
-  if (operation == ScalarOp::extui)
+  if (operation == ScalarKind::extui)
     return withSign(int64_t(withoutSign(a, std::min(operandWidth, width))),
                     width);
   return wholeOf(operation, a, b, width);
@@ -324,10 +325,10 @@ Known Classifier::resultOf(Operation &op) {
   Type type = op.getResult(0).getType();
   if (!isa<IntegerType, IndexType>(type))
     return {{0, 0}, std::nullopt}; // a float, which nobody asks
-  ScalarOp operation = *scalarOpOf(&op);
-  if (operation == ScalarOp::constant)
+  ScalarKind operation = *scalarKindOf(&op);
+  if (operation == ScalarKind::constant)
     return point(*constantOf(op));
-  if (operation == ScalarOp::read)
+  if (operation == ScalarKind::read)
     return anything(type);
   bool isOfIntegers = llvm::all_of(op.getOperandTypes(), [](Type type) {
     return isa<IntegerType, IndexType>(type);
@@ -338,7 +339,7 @@ Known Classifier::resultOf(Operation &op) {
   for (auto [place, operand] : llvm::enumerate(op.getOperands()))
     operands[place] = known.lookup(operand);
   auto &[a, b, c] = operands;
-  if (operation == ScalarOp::select) {
+  if (operation == ScalarKind::select) {
     if (a.range.isPoint())
       return a.range.least != 0 ? b : c;
     return {{std::min(b.range.least, c.range.least),
@@ -348,19 +349,20 @@ Known Classifier::resultOf(Operation &op) {
   if (a.range.isPoint() && b.range.isPoint())
     return point(resultOfPoints(op, operation, a.range.least, b.range.least));
   bool isNegative = a.range.least < 0 || b.range.least < 0;
-  if (operation == ScalarOp::cmpi) {
+  if (operation == ScalarKind::cmpi) {
     arith::CmpIPredicate predicate = predicateOf(op);
     if (isUnsigned(predicate) && isNegative)
       return anything(type);
     return compared(predicate, a, b);
   }
-  if (operation == ScalarOp::extui && op.getOperand(0).getType().isInteger(1))
+  if (operation == ScalarKind::extui && op.getOperand(0).getType().isInteger(1))
     return {{-a.range.most, -a.range.least}, std::nullopt};
   bool isTruth = type.isInteger(1);
-  if (isTruth && (operation == ScalarOp::andi || operation == ScalarOp::ori ||
-                  operation == ScalarOp::xori))
+  if (isTruth &&
+      (operation == ScalarKind::andi || operation == ScalarKind::ori ||
+       operation == ScalarKind::xori))
     return logical(operation, a, b);
-  ScalarOp same = withSignOf(operation);
+  ScalarKind same = withSignOf(operation);
   if (same != operation && isNegative)
     return anything(type);
   bool isByPositive = b.range.isPoint() && b.range.least > 0;
@@ -369,35 +371,36 @@ Known Classifier::resultOf(Operation &op) {
       b.range.isPoint() && b.range.least >= 0 && b.range.least <= mostShift;
   Known power = isShift ? point(Wide(1) << int(b.range.least)) : point(1);
   switch (same) {
-  case ScalarOp::addi:
+  case ScalarKind::addi:
     return within(type, sum(a, b, 1));
-  case ScalarOp::subi:
+  case ScalarKind::subi:
     return within(type, sum(a, b, -1));
-  case ScalarOp::muli:
+  case ScalarKind::muli:
     return within(type, product(a, b));
-  case ScalarOp::divsi:
-  case ScalarOp::floordivsi:
-  case ScalarOp::ceildivsi:
+  case ScalarKind::divsi:
+  case ScalarKind::floordivsi:
+  case ScalarKind::ceildivsi:
     return isByPositive ? quotient(a, b, same) : anything(type);
-  case ScalarOp::remsi:
+  case ScalarKind::remsi:
     return isByPositive ? remainder(a, b.range.least) : anything(type);
-  case ScalarOp::andi: // with 2^n - 1
+  case ScalarKind::andi: // with 2^n - 1
     return isByPositive && !isNegative &&
                    (b.range.least & (b.range.least + 1)) == 0
                ? remainder(a, b.range.least + 1)
                : anything(type);
-  case ScalarOp::shli:
+  case ScalarKind::shli:
     return isShift ? within(type, product(a, power)) : anything(type);
-  case ScalarOp::shrsi:
-    return isShift ? quotient(a, power, ScalarOp::floordivsi) : anything(type);
-  case ScalarOp::maxsi:
-  case ScalarOp::minsi:
-    return extreme(a, b, same == ScalarOp::maxsi);
-  case ScalarOp::absi:
+  case ScalarKind::shrsi:
+    return isShift ? quotient(a, power, ScalarKind::floordivsi)
+                   : anything(type);
+  case ScalarKind::maxsi:
+  case ScalarKind::minsi:
+    return extreme(a, b, same == ScalarKind::maxsi);
+  case ScalarKind::absi:
     return a.range.least >= 0
                ? a
                : within(type, extreme(a, sum(point(0), a, -1), true));
-  case ScalarOp::extsi:
+  case ScalarKind::extsi:
     return within(type, a);
   default:
     return anything(type);

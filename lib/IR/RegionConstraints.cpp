@@ -39,7 +39,7 @@ static LogicalResult verifyArguments(Operation *op, Region &region,
 
 /// An op that stands in a region and may not, in words.
 static LogicalResult verifyScalarOp(Operation &op, StringRef keyword) {
-  if (!scalarOpOf(&op)) {
+  if (!scalarKindOf(&op)) {
     InFlightDiagnostic error = op.emitError("expects an op of numbers in ")
                                << keyword << ", but got '" << op.getName()
                                << "'";

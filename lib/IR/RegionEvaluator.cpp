@@ -48,8 +48,8 @@ void RegionEvaluator::addStep(Operation &op) {
     return llvm::find(values, value) - values.begin();
   };
   Step step;
-  step.op = *scalarOpOf(&op);
-  if (step.op == ScalarOp::yield) {
+  step.op = *scalarKindOf(&op);
+  if (step.op == ScalarKind::yield) {
     result = numberOf(op.getOperand(0));
     return;
   }
@@ -58,7 +58,7 @@ void RegionEvaluator::addStep(Operation &op) {
   step.width = widthOf(type);
   step.predicate = predicateOf(op);
   ValueRange operands = op.getOperands();
-  if (step.op == ScalarOp::read) {
+  if (step.op == ScalarKind::read) {
     auto array = cast<BlockArgument>(operands.front());
     step.capture = array.getArgNumber() - isScore - kPositionCount;
     operands = operands.drop_front();
@@ -69,9 +69,9 @@ void RegionEvaluator::addStep(Operation &op) {
   }
   for (Value operand : operands)
     step.operands.push_back(numberOf(operand));
-  if (step.op == ScalarOp::truncf)
+  if (step.op == ScalarKind::truncf)
     step.rounding = &cast<FloatType>(type).getFloatSemantics();
-  if (step.op == ScalarOp::constant) {
+  if (step.op == ScalarKind::constant) {
     Attribute value = op.getAttr("value");
     if (auto real = dyn_cast<FloatAttr>(value))
       step.constant.real = real.getValueAsDouble();
@@ -145,36 +145,37 @@ RegionEvaluator::valueOf(const Step &step, State &state,
   auto [a, b, c] = operands;
   Number number;
   switch (step.op) {
-  case ScalarOp::constant:
+  case ScalarKind::constant:
     return step.constant;
-  case ScalarOp::read:
+  case ScalarKind::read:
     return read(step, state, captures);
-  case ScalarOp::select:
+  case ScalarKind::select:
     return a.whole != 0 ? b : c;
-  case ScalarOp::cmpi:
+  case ScalarKind::cmpi:
     number.whole = -int64_t(
         compareWholes(step.predicate, a.whole, b.whole, step.operandWidth));
     return number;
-  case ScalarOp::cmpf:
+  case ScalarKind::cmpf:
     number.whole = -int64_t(compareReals(step.predicate, a.real, b.real));
     return number;
-  case ScalarOp::extsi:
+  case ScalarKind::extsi:
     number.whole = withSign(a.whole, step.width);
     return number;
-  case ScalarOp::extui:
+  case ScalarKind::extui:
     number.whole = withSign(
         int64_t(withoutSign(a.whole, std::min(step.operandWidth, step.width))),
         step.width);
     return number;
-  case ScalarOp::sitofp:
+  case ScalarKind::sitofp:
     number.real = double(a.whole);
     return number;
-  case ScalarOp::uitofp:
+  case ScalarKind::uitofp:
     number.real = double(withoutSign(a.whole, step.operandWidth));
     return number;
-  case ScalarOp::fptosi:
-  case ScalarOp::fptoui:
-    number.whole = wholeOfReal(a.real, step.width, step.op == ScalarOp::fptosi);
+  case ScalarKind::fptosi:
+  case ScalarKind::fptoui:
+    number.whole =
+        wholeOfReal(a.real, step.width, step.op == ScalarKind::fptosi);
     return number;
   default:
     break;
@@ -208,7 +209,7 @@ void RegionEvaluator::derive(const Step &step, unsigned number,
   auto tangentOf = [&](unsigned place, unsigned tangent) {
     return state.tangents[step.operands[place] * tangents + tangent];
   };
-  if (step.op == ScalarOp::select) {
+  if (step.op == ScalarKind::select) {
     unsigned taken = state.values[step.operands[0]].whole != 0 ? 1 : 2;
     for (unsigned t = 0; t < tangents; ++t)
       own[t] = tangentOf(taken, t);

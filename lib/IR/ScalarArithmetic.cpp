@@ -34,77 +34,77 @@ static APInt flooredQuotient(const APInt &a, const APInt &b, bool isUp) {
   return isBelow ? quotient - 1 : quotient;
 }
 
-static APInt divided(ScalarOp op, const APInt &a, const APInt &b) {
+static APInt divided(ScalarKind op, const APInt &a, const APInt &b) {
   if (b.isZero())
     return APInt(a.getBitWidth(), 0);
   switch (op) {
-  case ScalarOp::divsi:
+  case ScalarKind::divsi:
     return a.sdiv(b);
-  case ScalarOp::divui:
+  case ScalarKind::divui:
     return a.udiv(b);
-  case ScalarOp::remsi:
+  case ScalarKind::remsi:
     return a.srem(b);
-  case ScalarOp::remui:
+  case ScalarKind::remui:
     return a.urem(b);
-  case ScalarOp::ceildivui:
+  case ScalarKind::ceildivui:
     return a.udiv(b) + (a.urem(b).isZero() ? 0 : 1);
-  case ScalarOp::ceildivsi:
+  case ScalarKind::ceildivsi:
     return flooredQuotient(a, b, /*isUp=*/true);
   default:
     return flooredQuotient(a, b, /*isUp=*/false);
   }
 }
 
-static APInt shifted(ScalarOp op, const APInt &a, const APInt &b) {
+static APInt shifted(ScalarKind op, const APInt &a, const APInt &b) {
   unsigned width = a.getBitWidth();
   if (b.uge(width))
     return APInt(width, 0);
-  if (op == ScalarOp::shli)
+  if (op == ScalarKind::shli)
     return a.shl(b);
-  return op == ScalarOp::shrsi ? a.ashr(b) : a.lshr(b);
+  return op == ScalarKind::shrsi ? a.ashr(b) : a.lshr(b);
 }
 
-int64_t attn::wholeOf(ScalarOp op, int64_t left, int64_t right,
+int64_t attn::wholeOf(ScalarKind op, int64_t left, int64_t right,
                       unsigned width) {
   APInt a = APInt(64, uint64_t(left)).trunc(width),
         b = APInt(64, uint64_t(right)).trunc(width), result;
   switch (op) {
-  case ScalarOp::addi:
+  case ScalarKind::addi:
     result = a + b;
     break;
-  case ScalarOp::subi:
+  case ScalarKind::subi:
     result = a - b;
     break;
-  case ScalarOp::muli:
+  case ScalarKind::muli:
     result = a * b;
     break;
-  case ScalarOp::andi:
+  case ScalarKind::andi:
     result = a & b;
     break;
-  case ScalarOp::ori:
+  case ScalarKind::ori:
     result = a | b;
     break;
-  case ScalarOp::xori:
+  case ScalarKind::xori:
     result = a ^ b;
     break;
-  case ScalarOp::shli:
-  case ScalarOp::shrsi:
-  case ScalarOp::shrui:
+  case ScalarKind::shli:
+  case ScalarKind::shrsi:
+  case ScalarKind::shrui:
     result = shifted(op, a, b);
     break;
-  case ScalarOp::maxsi:
+  case ScalarKind::maxsi:
     result = a.sgt(b) ? a : b;
     break;
-  case ScalarOp::maxui:
+  case ScalarKind::maxui:
     result = a.ugt(b) ? a : b;
     break;
-  case ScalarOp::minsi:
+  case ScalarKind::minsi:
     result = a.slt(b) ? a : b;
     break;
-  case ScalarOp::minui:
+  case ScalarKind::minui:
     result = a.ult(b) ? a : b;
     break;
-  case ScalarOp::absi:
+  case ScalarKind::absi:
     result = a.abs();
     break;
   default:
@@ -135,84 +135,84 @@ static double least(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? a + b : std::fmin(a, b);
 }
 
-double attn::realOf(ScalarOp op, double a, double b, double c) {
+double attn::realOf(ScalarKind op, double a, double b, double c) {
   switch (op) {
-  case ScalarOp::addf:
+  case ScalarKind::addf:
     return a + b;
-  case ScalarOp::subf:
+  case ScalarKind::subf:
     return a - b;
-  case ScalarOp::mulf:
+  case ScalarKind::mulf:
     return a * b;
-  case ScalarOp::divf:
+  case ScalarKind::divf:
     return a / b;
-  case ScalarOp::remf:
+  case ScalarKind::remf:
     return std::fmod(a, b);
-  case ScalarOp::negf:
+  case ScalarKind::negf:
     return -a;
-  case ScalarOp::maximumf:
+  case ScalarKind::maximumf:
     return largest(a, b);
-  case ScalarOp::minimumf:
+  case ScalarKind::minimumf:
     return least(a, b);
-  case ScalarOp::maxnumf:
+  case ScalarKind::maxnumf:
     return std::fmax(a, b);
-  case ScalarOp::minnumf:
+  case ScalarKind::minnumf:
     return std::fmin(a, b);
-  case ScalarOp::fma:
+  case ScalarKind::fma:
     return a * b + c;
-  case ScalarOp::absf:
+  case ScalarKind::absf:
     return std::abs(a);
-  case ScalarOp::exp:
+  case ScalarKind::exp:
     return std::exp(a);
-  case ScalarOp::exp2:
+  case ScalarKind::exp2:
     return std::exp2(a);
-  case ScalarOp::expm1:
+  case ScalarKind::expm1:
     return std::expm1(a);
-  case ScalarOp::log:
+  case ScalarKind::log:
     return std::log(a);
-  case ScalarOp::log2:
+  case ScalarKind::log2:
     return std::log2(a);
-  case ScalarOp::log10:
+  case ScalarKind::log10:
     return std::log10(a);
-  case ScalarOp::log1p:
+  case ScalarKind::log1p:
     return std::log1p(a);
-  case ScalarOp::sqrt:
+  case ScalarKind::sqrt:
     return std::sqrt(a);
-  case ScalarOp::rsqrt:
+  case ScalarKind::rsqrt:
     return 1 / std::sqrt(a);
-  case ScalarOp::cbrt:
+  case ScalarKind::cbrt:
     return std::cbrt(a);
-  case ScalarOp::powf:
+  case ScalarKind::powf:
     return std::pow(a, b);
-  case ScalarOp::tanh:
+  case ScalarKind::tanh:
     return std::tanh(a);
-  case ScalarOp::sinh:
+  case ScalarKind::sinh:
     return std::sinh(a);
-  case ScalarOp::cosh:
+  case ScalarKind::cosh:
     return std::cosh(a);
-  case ScalarOp::sin:
+  case ScalarKind::sin:
     return std::sin(a);
-  case ScalarOp::cos:
+  case ScalarKind::cos:
     return std::cos(a);
-  case ScalarOp::tan:
+  case ScalarKind::tan:
     return std::tan(a);
-  case ScalarOp::atan:
+  case ScalarKind::atan:
     return std::atan(a);
-  case ScalarOp::erf:
+  case ScalarKind::erf:
     return std::erf(a);
-  case ScalarOp::floor:
+  case ScalarKind::floor:
     return std::floor(a);
-  case ScalarOp::ceil:
+  case ScalarKind::ceil:
     return std::ceil(a);
-  case ScalarOp::round:
+  case ScalarKind::round:
     return std::round(a);
-  case ScalarOp::roundeven:
+  case ScalarKind::roundeven:
     return std::nearbyint(a);
-  case ScalarOp::trunc:
+  case ScalarKind::trunc:
     return std::trunc(a);
-  case ScalarOp::copysign:
+  case ScalarKind::copysign:
     return std::copysign(a, b);
-  case ScalarOp::extf:
-  case ScalarOp::truncf:
+  case ScalarKind::extf:
+  case ScalarKind::truncf:
     return a;
   default:
     llvm_unreachable("no op of floats");
@@ -220,74 +220,74 @@ double attn::realOf(ScalarOp op, double a, double b, double c) {
 }
 
 /// Of ops of one operand.
-static double derivativeOf(ScalarOp op, double a) {
+static double derivativeOf(ScalarKind op, double a) {
   constexpr double ln2 = 0.693147180559945309417, ln10 = 2.30258509299404568402,
                    twoByRootPi = 1.12837916709551257390;
   switch (op) {
-  case ScalarOp::negf:
+  case ScalarKind::negf:
     return -1;
-  case ScalarOp::absf:
+  case ScalarKind::absf:
     return a > 0 ? 1 : a < 0 ? -1 : 0;
-  case ScalarOp::exp:
-  case ScalarOp::expm1:
+  case ScalarKind::exp:
+  case ScalarKind::expm1:
     return std::exp(a);
-  case ScalarOp::exp2:
+  case ScalarKind::exp2:
     return ln2 * std::exp2(a);
-  case ScalarOp::log:
+  case ScalarKind::log:
     return 1 / a;
-  case ScalarOp::log2:
+  case ScalarKind::log2:
     return 1 / (a * ln2);
-  case ScalarOp::log10:
+  case ScalarKind::log10:
     return 1 / (a * ln10);
-  case ScalarOp::log1p:
+  case ScalarKind::log1p:
     return 1 / (1 + a);
-  case ScalarOp::sqrt:
+  case ScalarKind::sqrt:
     return 0.5 / std::sqrt(a);
-  case ScalarOp::rsqrt:
+  case ScalarKind::rsqrt:
     return -0.5 / (a * std::sqrt(a));
-  case ScalarOp::cbrt:
+  case ScalarKind::cbrt:
     return 1 / (3 * std::cbrt(a) * std::cbrt(a));
-  case ScalarOp::tanh:
+  case ScalarKind::tanh:
     return 1 - std::tanh(a) * std::tanh(a);
-  case ScalarOp::sinh:
+  case ScalarKind::sinh:
     return std::cosh(a);
-  case ScalarOp::cosh:
+  case ScalarKind::cosh:
     return std::sinh(a);
-  case ScalarOp::sin:
+  case ScalarKind::sin:
     return std::cos(a);
-  case ScalarOp::cos:
+  case ScalarKind::cos:
     return -std::sin(a);
-  case ScalarOp::tan:
+  case ScalarKind::tan:
     return 1 + std::tan(a) * std::tan(a);
-  case ScalarOp::atan:
+  case ScalarKind::atan:
     return 1 / (1 + a * a);
-  case ScalarOp::erf:
+  case ScalarKind::erf:
     return twoByRootPi * std::exp(-a * a);
   default:
     return 1; // another type of float
   }
 }
 
-Derivatives attn::derivativesOf(ScalarOp op, double a, double b, double c) {
-  bool takesA = realOf(ScalarOp::maxnumf, a, b, c) == a;
+Derivatives attn::derivativesOf(ScalarKind op, double a, double b, double c) {
+  bool takesA = realOf(ScalarKind::maxnumf, a, b, c) == a;
   switch (op) {
-  case ScalarOp::addf:
+  case ScalarKind::addf:
     return {1, 1};
-  case ScalarOp::subf:
+  case ScalarKind::subf:
     return {1, -1};
-  case ScalarOp::mulf:
+  case ScalarKind::mulf:
     return {b, a};
-  case ScalarOp::divf:
+  case ScalarKind::divf:
     return {1 / b, -a / (b * b)};
-  case ScalarOp::maximumf:
-  case ScalarOp::maxnumf:
+  case ScalarKind::maximumf:
+  case ScalarKind::maxnumf:
     return takesA ? Derivatives{1, 0} : Derivatives{0, 1};
-  case ScalarOp::minimumf:
-  case ScalarOp::minnumf:
+  case ScalarKind::minimumf:
+  case ScalarKind::minnumf:
     return takesA && a != b ? Derivatives{0, 1} : Derivatives{1, 0};
-  case ScalarOp::fma:
+  case ScalarKind::fma:
     return {b, a, 1};
-  case ScalarOp::powf:
+  case ScalarKind::powf:
     return {b * std::pow(a, b - 1), std::pow(a, b) * std::log(a)};
   default:
     return {derivativeOf(op, a)};

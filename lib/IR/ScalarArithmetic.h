@@ -14,19 +14,19 @@
 namespace attn {
 
 /// An op whose operands and result are integers of so many bits.
-int64_t wholeOf(ScalarOp op, int64_t a, int64_t b, unsigned width);
+int64_t wholeOf(ScalarKind op, int64_t a, int64_t b, unsigned width);
 /// Of bits with that width, the number with its sign.
 int64_t withSign(int64_t bits, unsigned width);
 /// The number without a sign.
 uint64_t withoutSign(int64_t bits, unsigned width);
 
 /// An op whose operands and result are floats.
-double realOf(ScalarOp op, double a, double b, double c);
+double realOf(ScalarKind op, double a, double b, double c);
 /// Its derivatives in these.
 struct Derivatives {
   double a = 0, b = 0, c = 0;
 };
-Derivatives derivativesOf(ScalarOp op, double a, double b, double c);
+Derivatives derivativesOf(ScalarKind op, double a, double b, double c);
 
 double rounded(double number, const llvm::fltSemantics &type);
 

@@ -9,11 +9,10 @@
 using namespace mlir;
 using namespace attn;
 
-std::optional<ScalarOp> attn::scalarOpOf(Operation *op) {
-  static const llvm::StringMap<ScalarOp> known = {
-#define ATTN_SCALAR(operation, name) {name, ScalarOp::operation},
+std::optional<ScalarKind> attn::scalarKindOf(Operation *op) {
+  static const llvm::StringMap<ScalarKind> known = {
+#define ATTN_SCALAR(operation, name) {name, ScalarKind::operation},
 #include "attn/IR/ScalarOps.def"
-#undef ATTN_SCALAR
   };
   auto found = known.find(op->getName().getStringRef());
   if (found == known.end())
@@ -25,7 +24,6 @@ std::string attn::scalarOpNames() {
   std::string names;
 #define ATTN_SCALAR(operation, name) names += names.empty() ? name : ", " name;
 #include "attn/IR/ScalarOps.def"
-#undef ATTN_SCALAR
   return names;
 }
 
@@ -36,42 +34,42 @@ bool attn::isScalar(Type type) {
   return isa<IndexType>(type) || type.isF32() || type.isF16() || type.isBF16();
 }
 
-bool attn::hasDerivative(ScalarOp op) {
+bool attn::hasDerivative(ScalarKind op) {
   switch (op) {
-  case ScalarOp::yield:
-  case ScalarOp::select:
-  case ScalarOp::addf:
-  case ScalarOp::subf:
-  case ScalarOp::mulf:
-  case ScalarOp::divf:
-  case ScalarOp::negf:
-  case ScalarOp::maximumf:
-  case ScalarOp::minimumf:
-  case ScalarOp::maxnumf:
-  case ScalarOp::minnumf:
-  case ScalarOp::extf:
-  case ScalarOp::truncf:
-  case ScalarOp::fma:
-  case ScalarOp::absf:
-  case ScalarOp::exp:
-  case ScalarOp::exp2:
-  case ScalarOp::expm1:
-  case ScalarOp::log:
-  case ScalarOp::log2:
-  case ScalarOp::log10:
-  case ScalarOp::log1p:
-  case ScalarOp::sqrt:
-  case ScalarOp::rsqrt:
-  case ScalarOp::cbrt:
-  case ScalarOp::powf:
-  case ScalarOp::tanh:
-  case ScalarOp::sinh:
-  case ScalarOp::cosh:
-  case ScalarOp::sin:
-  case ScalarOp::cos:
-  case ScalarOp::tan:
-  case ScalarOp::atan:
-  case ScalarOp::erf:
+  case ScalarKind::yield:
+  case ScalarKind::select:
+  case ScalarKind::addf:
+  case ScalarKind::subf:
+  case ScalarKind::mulf:
+  case ScalarKind::divf:
+  case ScalarKind::negf:
+  case ScalarKind::maximumf:
+  case ScalarKind::minimumf:
+  case ScalarKind::maxnumf:
+  case ScalarKind::minnumf:
+  case ScalarKind::extf:
+  case ScalarKind::truncf:
+  case ScalarKind::fma:
+  case ScalarKind::absf:
+  case ScalarKind::exp:
+  case ScalarKind::exp2:
+  case ScalarKind::expm1:
+  case ScalarKind::log:
+  case ScalarKind::log2:
+  case ScalarKind::log10:
+  case ScalarKind::log1p:
+  case ScalarKind::sqrt:
+  case ScalarKind::rsqrt:
+  case ScalarKind::cbrt:
+  case ScalarKind::powf:
+  case ScalarKind::tanh:
+  case ScalarKind::sinh:
+  case ScalarKind::cosh:
+  case ScalarKind::sin:
+  case ScalarKind::cos:
+  case ScalarKind::tan:
+  case ScalarKind::atan:
+  case ScalarKind::erf:
     return true;
   default:
     return false;
@@ -85,11 +83,11 @@ Operation *attn::withoutDerivative(Region &region, ArrayRef<Value> sources) {
     if (llvm::none_of(op.getOperands(),
                       [&](Value v) { return active.contains(v); }))
       continue;
-    std::optional<ScalarOp> operation = scalarOpOf(&op);
-    if (operation == ScalarOp::cmpf)
+    std::optional<ScalarKind> operation = scalarKindOf(&op);
+    if (operation == ScalarKind::cmpf)
       continue;
     bool passes = operation &&
-                  (*operation == ScalarOp::read || hasDerivative(*operation));
+                  (*operation == ScalarKind::read || hasDerivative(*operation));
     if (!passes)
       return &op;
     active.insert_range(op.getResults());

@@ -21,23 +21,23 @@ int64_t Scale::at(double value) const {
   return from + std::llround(share * double(to - from));
 }
 
-std::vector<Mark>
+std::vector<AxisMark>
 attn::binaryMarks(double low, double high, size_t most,
                   const std::function<std::string(double)> &text) {
   int first = int(std::ceil(std::log2(low) - 1e-9));
   int last = int(std::floor(std::log2(high) + 1e-9));
   int step =
       std::max(1, int(std::ceil(double(last - first + 1) / double(most))));
-  std::vector<Mark> marks;
+  std::vector<AxisMark> marks;
   for (int power = first; power <= last; power += step)
     marks.push_back({std::exp2(power), text(std::exp2(power))});
   return marks;
 }
 
-std::vector<Mark>
+std::vector<AxisMark>
 attn::decimalMarks(double low, double high, size_t most,
                    const std::function<std::string(double)> &text) {
-  std::vector<Mark> all, tens;
+  std::vector<AxisMark> all, tens;
   for (int power = int(std::floor(std::log10(low)));
        power <= int(std::ceil(std::log10(high))); ++power)
     for (double factor : {1.0, 2.0, 5.0}) {
@@ -51,12 +51,12 @@ attn::decimalMarks(double low, double high, size_t most,
   return all.size() <= most || tens.size() < 2 ? all : tens;
 }
 
-std::vector<Mark> attn::chosenMarks(const std::vector<int64_t> &values,
-                                    const Scale &scale) {
-  std::vector<Mark> marks;
-  auto half = [](const Mark &mark) { return textWidth(mark.text) / 2; };
-  auto hasRoom = [&](const Mark &mark) {
-    return llvm::all_of(marks, [&](const Mark &other) {
+std::vector<AxisMark> attn::chosenMarks(const std::vector<int64_t> &values,
+                                        const Scale &scale) {
+  std::vector<AxisMark> marks;
+  auto half = [](const AxisMark &mark) { return textWidth(mark.text) / 2; };
+  auto hasRoom = [&](const AxisMark &mark) {
+    return llvm::all_of(marks, [&](const AxisMark &other) {
       return std::abs(scale.at(mark.value) - scale.at(other.value)) >=
              half(mark) + half(other) + kMarkGap;
     });
@@ -64,15 +64,15 @@ std::vector<Mark> attn::chosenMarks(const std::vector<int64_t> &values,
   auto isRound = [](int64_t value) { return (value & (value - 1)) == 0; };
   for (bool wantsRound : {true, false})
     for (int64_t value : values) {
-      Mark mark{double(value), std::to_string(value)};
+      AxisMark mark{double(value), std::to_string(value)};
       if (isRound(value) == wantsRound && hasRoom(mark))
         marks.push_back(mark);
     }
   return marks;
 }
 
-void Plot::grid(Svg &svg, const std::vector<Mark> &marks) const {
-  for (const Mark &mark : marks) {
+void Plot::grid(Svg &svg, const std::vector<AxisMark> &marks) const {
+  for (const AxisMark &mark : marks) {
     int64_t at = y.at(mark.value);
     svg.line(box.x, at, box.right(), at, {"none", kGridLine});
     svg.textBefore(box.x - 8, at - kLineHeight / 2, mark.text, Svg::kFaint);
@@ -81,8 +81,9 @@ void Plot::grid(Svg &svg, const std::vector<Mark> &marks) const {
            {"none", Svg::kFaint});
 }
 
-void Plot::below(Svg &svg, const std::vector<Mark> &marks, int64_t y) const {
-  for (const Mark &mark : marks)
+void Plot::below(Svg &svg, const std::vector<AxisMark> &marks,
+                 int64_t y) const {
+  for (const AxisMark &mark : marks)
     svg.text(x.at(mark.value) - textWidth(mark.text) / 2, y, mark.text,
              Svg::kFaint);
 }

@@ -33,29 +33,31 @@ private:
   bool isLog;
 };
 
-struct Mark {
+struct AxisMark {
   double value;
   std::string text;
 };
 
 /// Marks at powers of two, or at 1, 2 and 5 times powers of ten, about as many
 /// as asked for or fewer.
-std::vector<Mark> binaryMarks(double low, double high, size_t most,
-                              const std::function<std::string(double)> &text);
-std::vector<Mark> decimalMarks(double low, double high, size_t most,
-                               const std::function<std::string(double)> &text);
+std::vector<AxisMark>
+binaryMarks(double low, double high, size_t most,
+            const std::function<std::string(double)> &text);
+std::vector<AxisMark>
+decimalMarks(double low, double high, size_t most,
+             const std::function<std::string(double)> &text);
 /// Of these values, powers of two first, those whose texts have room.
-std::vector<Mark> chosenMarks(const std::vector<int64_t> &values,
-                              const Scale &scale);
+std::vector<AxisMark> chosenMarks(const std::vector<int64_t> &values,
+                                  const Scale &scale);
 
 struct Plot {
-  Box box;
+  Rectangle box;
   Scale x, y;
 
   /// Lines across at the marks of y, and their texts to the left.
-  void grid(Svg &svg, const std::vector<Mark> &marks) const;
+  void grid(Svg &svg, const std::vector<AxisMark> &marks) const;
   /// Texts of x below, so far down.
-  void below(Svg &svg, const std::vector<Mark> &marks, int64_t y) const;
+  void below(Svg &svg, const std::vector<AxisMark> &marks, int64_t y) const;
   /// From point to point, with a dot at each.
   void curve(Svg &svg, const std::vector<std::pair<double, double>> &points,
              const Look &look) const;

@@ -25,7 +25,7 @@ constexpr Colours kMemory = {"#dfe2e6", "#ffffff", "#ffffff", "#1f2328"},
                   kRegisters = {"#e4f4e8", "#a9dcb5", "#f4fbf6", "#14662a"},
                   kProducts = {"#e2ecfb", "#b9d2f7", "#ffffff", "#0a4a8f"};
 constexpr const char *kNone = "none";
-constexpr int64_t kEdge = 12, kRowGap = 22, kMemoryLane = 22, kMemoryWidth = 44,
+constexpr int64_t kRowGap = 22, kMemoryLane = 22, kMemoryWidth = 44,
                   kGaugeWidth = 220, kSumWidth = 420;
 
 const Colours &coloursOf(Level level) {
@@ -38,7 +38,7 @@ bool leavesL2(const Plan &plan, const Machine &machine) {
   return double(plan.footprint.scratchBytes) > kept;
 }
 
-class Picture {
+class Picture : Sheet {
 public:
   Picture(const PlanReport &report, const Plan &plan)
       : problem(atLeastOne(report.problem)), report(report), plan(plan),
@@ -70,22 +70,8 @@ private:
   const Diagram shown;
   const bool hasMemory; ///< whether scratch leaves L2
   int64_t mostBytes = 1, mostWords = 1;
-  Svg svg;
-  int64_t width = 0, y = kEdge;
 
   int64_t cache() const { return cacheWords(problem, report.machine); }
-
-  void text(int64_t x, int64_t y, const std::string &words,
-            const char *colour = Svg::kInk, bool isBold = false) {
-    svg.text(x, y, words, colour, isBold);
-    width = std::max(width, x + textWidth(words));
-  }
-
-  /// A line of its own.
-  void line(const std::string &words, bool isBold = false) {
-    text(kEdge, y, words, isBold ? Svg::kInk : Svg::kFaint, isBold);
-    y += kLineHeight;
-  }
 
   void heading() {
     line(decision(plan.schedule, plan.tiles), true);
@@ -212,7 +198,8 @@ private:
     y += kRowGap;
   }
 
-  void lane(const Box &box, const Colours &colours, const std::string &name) {
+  void lane(const Rectangle &box, const Colours &colours,
+            const std::string &name) {
     if (box.height == 0)
       return;
     svg.box(box, {colours.lane, kNone});
@@ -233,7 +220,7 @@ private:
     int64_t bytes = plan.launches[launch].bytes.hbm, x = kMargin + kShaft;
     std::string words = amountText(bytes) + " in this launch, by the model";
     width = std::max(width, kMargin + kBeside + textWidth(words));
-    Box box = {kMargin, top, width - kMargin, kMemoryLane};
+    Rectangle box = {kMargin, top, width - kMargin, kMemoryLane};
     lane(box, kMemory, "device memory");
     Look look = {kNone, kMemory.line, false, 3};
     svg.begin("memory",
@@ -309,7 +296,7 @@ private:
                 const Mark &mark) const {
     if (const Band *band = own.bandOf(shown, tensorOf(mark.node()), column))
       return moveOf(mark.node()) == Move::down ? band->box.y : band->box.y + 4;
-    const Box &lane =
+    const Rectangle &lane =
         levelOf(mark.node()) == Level::Smem ? own.smem : own.registers;
     return lane.y + lane.height / 2;
   }

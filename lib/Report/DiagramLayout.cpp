@@ -241,12 +241,12 @@ private:
                        });
   }
 
-  Box lane(int64_t top, int64_t bottom) const {
+  Rectangle lane(int64_t top, int64_t bottom) const {
     return {kMargin, top, result.right - kMargin, bottom - top};
   }
 
   /// A lane of bands, with a row of boxes if there are any.
-  Box bandLane(Level level, bool hasRow, int64_t top, int64_t &boxes) {
+  Rectangle bandLane(Level level, bool hasRow, int64_t top, int64_t &boxes) {
     int64_t y = stackBands(level, top + kBandGap);
     boxes = y;
     if (hasRow)
@@ -292,7 +292,7 @@ private:
     return int64_t(diagram.frames[box.frame].depth - around.depth);
   }
 
-  Box boxOf(const FrameBox &box, int64_t top, int64_t bottom) const {
+  Rectangle boxOf(const FrameBox &box, int64_t top, int64_t bottom) const {
     const Frame &frame = diagram.frames[box.frame];
     int64_t x = leftOf(columnFrom(frame.first), frame.depth);
     int64_t right = rightOf(columnUpTo(frame.last), frame.depth);

@@ -36,23 +36,24 @@ struct Band {
   std::string label;
   int64_t labelAt; ///< its left
   bool streams;    ///< the next step overwrites it
-  Box box;
+  Rectangle box;
 };
 
 struct FrameBox {
   size_t frame;
-  Box box;
+  Rectangle box;
 };
 
 struct System {
   std::vector<Column> columns;
   std::vector<FrameBox> frames; ///< outer ones first
   std::vector<Band> bands;
-  Box l2, smem, registers, products; ///< lanes; of no height, if not there
-  int64_t captions;                  ///< the top of what arrows are called
-  int64_t smemBoxes, registerBoxes;  ///< the top of rows of boxes
-  int64_t bars;                      ///< the top of all bars
-  int64_t left, right, bottom;       ///< left: of the columns
+  Rectangle l2, smem, registers,
+      products;                     ///< lanes; of no height, if not there
+  int64_t captions;                 ///< the top of what arrows are called
+  int64_t smemBoxes, registerBoxes; ///< the top of rows of boxes
+  int64_t bars;                     ///< the top of all bars
+  int64_t left, right, bottom;      ///< left: of the columns
 
   /// The band of a tensor that is alive in a column, or null.
   const Band *bandOf(const Diagram &diagram, Tensor tensor,

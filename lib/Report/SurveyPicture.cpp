@@ -97,10 +97,10 @@ private:
   }
 
   void axis(const Scale &scale, const char *title, int64_t left, int64_t top,
-            int64_t bottom, const std::vector<Mark> &marks) {
+            int64_t bottom, const std::vector<AxisMark> &marks) {
     svg.text(left, top - 2 * kLineHeight - 8, title, Svg::kInk, true);
     int64_t free = left; // of texts before
-    for (const Mark &mark : marks) {
+    for (const AxisMark &mark : marks) {
       int64_t x = scale.at(mark.value), half = textWidth(mark.text) / 2;
       svg.line(x, top, x, bottom, {"none", "#d8dee4"});
       if (x - half < free)

@@ -51,7 +51,7 @@ void Svg::begin(StringRef kind, const llvm::Twine &title,
 
 void Svg::end() { body += "</g>\n"; }
 
-void Svg::box(const Box &box, const Look &look) {
+void Svg::box(const Rectangle &box, const Look &look) {
   llvm::raw_string_ostream out(body);
   out << "<rect x=\"" << box.x << "\" y=\"" << box.y << "\" width=\""
       << box.width << "\" height=\"" << box.height << '"';
@@ -105,4 +105,15 @@ std::string Svg::file(int64_t width, int64_t height, StringRef title) const {
       << height << "\" fill=\"" << kPaper << "\"/>\n"
       << body << "</svg>\n";
   return text;
+}
+
+void Sheet::text(int64_t x, int64_t y, const std::string &words,
+                 const char *colour, bool isBold) {
+  svg.text(x, y, words, colour, isBold);
+  width = std::max(width, x + textWidth(words));
+}
+
+void Sheet::line(const std::string &words, bool isBold) {
+  text(kEdge, y, words, isBold ? Svg::kInk : Svg::kFaint, isBold);
+  y += kLineHeight;
 }

@@ -21,7 +21,7 @@ int64_t textWidth(llvm::StringRef words);
 /// From the top of a line of text to the top of the next.
 inline constexpr int64_t kLineHeight = 16;
 
-struct Box {
+struct Rectangle {
   int64_t x, y, width, height;
   int64_t right() const { return x + width; }
   int64_t bottom() const { return y + height; }
@@ -42,7 +42,7 @@ public:
              const llvm::Twine &attributes = "");
   void end();
 
-  void box(const Box &box, const Look &look);
+  void box(const Rectangle &box, const Look &look);
   void line(int64_t x0, int64_t y0, int64_t x1, int64_t y1, const Look &look);
   /// A shaft as wide as its stroke, and a head at its end.
   void arrow(int64_t x, int64_t from, int64_t to, const Look &look);
@@ -64,6 +64,22 @@ private:
 
   void words(int64_t x, int64_t y, llvm::StringRef words, const char *colour,
              const char *more);
+};
+
+/// A picture that grows to the right with its words and down with its lines.
+class Sheet {
+protected:
+  static constexpr int64_t kEdge = 12;
+
+  explicit Sheet(int64_t width = 0) : width(width) {}
+
+  void text(int64_t x, int64_t y, const std::string &words,
+            const char *colour = Svg::kInk, bool isBold = false);
+  /// A line of its own.
+  void line(const std::string &words, bool isBold = false);
+
+  Svg svg;
+  int64_t width, y = kEdge;
 };
 
 /// A number with a comma between thousands.

@@ -50,13 +50,13 @@ struct Quantity {
   const char *title;
   double (*ofPlan)(const Plan &plan);
   double (*ofBound)(const SweepPoint &point);
-  std::vector<Mark> (*marks)(double low, double high);
+  std::vector<AxisMark> (*marks)(double low, double high);
 };
 
-static std::vector<Mark> byteMarks(double low, double high) {
+static std::vector<AxisMark> byteMarks(double low, double high) {
   return binaryMarks(low, high, kMarks, bytesText);
 }
-static std::vector<Mark> timeMarks(double low, double high) {
+static std::vector<AxisMark> timeMarks(double low, double high) {
   return decimalMarks(low, high, kMarks, secondsText);
 }
 
@@ -82,7 +82,7 @@ static std::vector<double> valuesOf(const Sweep &sweep,
 }
 
 static Plot plotOf(const Sweep &sweep, const Quantity &quantity,
-                   const Box &box) {
+                   const Rectangle &box) {
   std::vector<double> values = valuesOf(sweep, quantity);
   auto [low, high] = std::minmax_element(values.begin(), values.end());
   constexpr double room = 1.15;
@@ -140,7 +140,7 @@ static void drawStrip(Svg &svg, const Sweep &sweep, const Plot &plot, int64_t y,
 
 /// One plot with its strips and texts; the end of them.
 static int64_t drawPlot(Svg &svg, const Sweep &sweep, const Quantity &quantity,
-                        const Box &box) {
+                        const Rectangle &box) {
   Plot plot = plotOf(sweep, quantity, box);
   svg.text(box.x, box.y - kLineHeight - 6, quantity.title, Svg::kInk, true);
   plot.grid(svg, quantity.marks(plot.y.low(), plot.y.high()));
@@ -187,7 +187,7 @@ static int64_t drawSweep(Svg &svg, const Sweep &sweep, int64_t y) {
                      false);
   int64_t x = kLeft, end = y;
   for (const Quantity &quantity : kQuantities) {
-    Box box = {x, y + kLineHeight + 12, kPlotWidth, kPlotHeight};
+    Rectangle box = {x, y + kLineHeight + 12, kPlotWidth, kPlotHeight};
     end = drawPlot(svg, sweep, quantity, box);
     x += kPlotWidth + kGap;
   }

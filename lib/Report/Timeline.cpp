@@ -18,8 +18,8 @@ using llvm::Twine;
 
 namespace {
 
-constexpr int64_t kEdge = 12, kMargin = 150, kWidth = 1000, kRow = 22,
-                  kBar = 18, kBusy = 110;
+constexpr int64_t kMargin = 150, kWidth = 1000, kRow = 22, kBar = 18,
+                  kBusy = 110;
 /// Six steps of flash.
 constexpr int64_t kMostJobs = 30;
 constexpr const char *kNone = "none";
@@ -36,10 +36,11 @@ constexpr UnitLook kUnits[] = {
     {Unit::arithmetic, "arithmetic", "#d9f0de", "#a0d8ad", "#14662a"},
     {Unit::results, "results", "#e6e8eb", "#c3c8ce", "#1f2328"}};
 
-class Picture {
+class Picture : Sheet {
 public:
   Picture(const PlanReport &report, const Plan &plan)
-      : problem(atLeastOne(report.problem)), report(report), plan(plan),
+      : Sheet(kMargin + kWidth + kBusy), problem(atLeastOne(report.problem)),
+        report(report), plan(plan),
         schedule(findScheduleKind(plan.schedule)->build(plan.tiles)),
         launch(longest(plan)),
         shown(timeline(schedule, launch, problem, report.machine, plan.family,
@@ -68,8 +69,6 @@ private:
   const Schedule schedule;
   const size_t launch;
   const Timeline shown;
-  Svg svg;
-  int64_t width = kMargin + kWidth + kBusy, y = kEdge;
 
   static size_t longest(const Plan &plan) {
     return size_t(std::max_element(plan.launches.begin(), plan.launches.end(),
@@ -77,17 +76,6 @@ private:
                                      return a.seconds < b.seconds;
                                    }) -
                   plan.launches.begin());
-  }
-
-  void text(int64_t x, int64_t y, const std::string &words,
-            const char *colour = Svg::kInk, bool isBold = false) {
-    svg.text(x, y, words, colour, isBold);
-    width = std::max(width, x + textWidth(words));
-  }
-
-  void line(const std::string &words, bool isBold = false) {
-    text(kEdge, y, words, isBold ? Svg::kInk : Svg::kFaint, isBold);
-    y += kLineHeight;
   }
 
   std::string stepsText() const {
@@ -176,7 +164,8 @@ private:
 
   void span(const UnitLook &look, const BusySpan &span, int64_t top) {
     int64_t left = at(span.begin);
-    Box box = {left, top, std::max<int64_t>(1, at(span.end) - left), kBar};
+    Rectangle box = {left, top, std::max<int64_t>(1, at(span.end) - left),
+                     kBar};
     svg.begin("span", titleOf(span),
               " data-unit=\"" + Twine(look.name) + "\" data-worker=\"" +
                   Twine(span.worker) + "\" data-step=\"" + Twine(span.step) +

@@ -1,6 +1,7 @@
 """Checks that names agree: pass, file, flag and test; schedule, file and
-function; constraint and negative test.  Also that no file is too long and no
-source holds what the house forbids.
+function; constraint and negative test.  Also that no file is too long, that no
+source holds what the house forbids, and that no two headers define a type of
+one name, as a linker merges what it takes for the same functions of one type.
 
 `names.py [ROOT]`; the exit status is 1 when something disagrees.
 """
@@ -25,6 +26,12 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 SOURCE = (".cpp", ".h", ".td", ".def", ".py", ".cmake", ".mlir", ".test")
 PASS = re.compile(r'^def (\w+)Pass\s*:\s*(?:Interface)?Pass<"([^"]+)"',
                   re.MULTILINE)
+
+
+#: A namespace that begins, or one that ends, or a type with a body.
+SCOPE = re.compile(
+    r"^(?:namespace (?P<begun>[\w:]+) \{|(?P<ended>\}) // namespace|"
+    r"(?:enum class|enum|struct|class) (?P<type>\w+)[^;{(]*\{)", re.MULTILINE)
 
 
 class Tree:
@@ -173,6 +180,32 @@ def check_sources(tree):
                     tree.expect(not pattern.search(code), where, sentence)
 
 
+def types_of(text):
+    """The qualified names of the types that a header defines."""
+    scopes = []
+    for found in SCOPE.finditer(text):
+        if found["begun"]:
+            scopes.append(found["begun"])
+        elif found["ended"]:
+            scopes[-1:] = []
+        else:
+            yield "::".join([*scopes, found["type"]])
+
+
+def check_types(tree):
+    """Tests are programs of their own, so two of them may agree."""
+    homes = {}
+    for file in tree.files:
+        if file.endswith(".h"):
+            for name in types_of(tree.text(file)):
+                homes.setdefault(name, []).append(file)
+    for name, files in homes.items():
+        mine = [file for file in files if not file.startswith("test/")]
+        tree.expect(len(files) == 1 or not mine, files[-1],
+                    f"expects a name of its own for {name}, which is also in "
+                    f"{files[0]}")
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     tree = Tree(sys.argv[1] if len(sys.argv) > 1
@@ -181,6 +214,7 @@ def main():
     check_schedules(tree)
     check_dialect_tests(tree)
     check_sources(tree)
+    check_types(tree)
     for line in tree.wrong:
         print(line)
     print(f"names: {len(tree.files)} files, {len(tree.wrong)} wrong")

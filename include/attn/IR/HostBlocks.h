@@ -23,21 +23,21 @@ namespace attn {
 
 /// Counts [batch, heads, rows] and indices [batch, heads, rows, columns],
 /// row-major; indices behind as many as are counted are 0.
-struct BlockList {
+struct HostBlockList {
   std::vector<int32_t> counts, indices;
 };
 
-struct BlockLists {
+struct HostBlocks {
   int64_t batch, heads, rows, columns;
-  BlockList partial, full;
+  HostBlockList partial, full;
 };
 
-BlockLists blockListsOf(mlir::Region &sees,
+HostBlocks blockListsOf(mlir::Region &sees,
                         const std::vector<CapturedArray> &captures,
                         int64_t batch, int64_t heads, int64_t queries,
                         int64_t keys, BlockSize size);
 
-BlockLists transposed(const BlockLists &lists);
+HostBlocks transposed(const HostBlocks &lists);
 
 } // namespace attn
 

@@ -70,7 +70,7 @@ private:
     int64_t whole = 0;
   };
   struct Step {
-    ScalarOp op;
+    ScalarKind op;
     llvm::SmallVector<unsigned, 3> operands; ///< numbers of steps
     unsigned width = 64;                     ///< bits of an integer result
     unsigned operandWidth = 64;

@@ -23,83 +23,14 @@
 
 namespace attn {
 
-enum class ScalarOp {
-  constant,
-  read,
-  yield,
-  select,
-  addi,
-  subi,
-  muli,
-  divsi,
-  divui,
-  ceildivsi,
-  ceildivui,
-  floordivsi,
-  remsi,
-  remui,
-  andi,
-  ori,
-  xori,
-  shli,
-  shrsi,
-  shrui,
-  maxsi,
-  maxui,
-  minsi,
-  minui,
-  absi,
-  cmpi,
-  extsi,
-  extui,
-  sitofp,
-  uitofp,
-  fptosi,
-  fptoui,
-  addf,
-  subf,
-  mulf,
-  divf,
-  remf,
-  negf,
-  maximumf,
-  minimumf,
-  maxnumf,
-  minnumf,
-  cmpf,
-  extf,
-  truncf,
-  fma,
-  absf,
-  exp,
-  exp2,
-  expm1,
-  log,
-  log2,
-  log10,
-  log1p,
-  sqrt,
-  rsqrt,
-  cbrt,
-  powf,
-  tanh,
-  sinh,
-  cosh,
-  sin,
-  cos,
-  tan,
-  atan,
-  erf,
-  floor,
-  ceil,
-  round,
-  roundeven,
-  trunc,
-  copysign
+enum class ScalarKind {
+#define ATTN_SCALAR(operation, name) operation,
+#define ATTN_SCALAR_TOO(operation, name)
+#include "attn/IR/ScalarOps.def"
 };
 
 /// What an op of a region does, if it may stand there.
-std::optional<ScalarOp> scalarOpOf(mlir::Operation *op);
+std::optional<ScalarKind> scalarKindOf(mlir::Operation *op);
 /// The names of all ops that may.
 std::string scalarOpNames();
 
@@ -107,7 +38,7 @@ std::string scalarOpNames();
 bool isScalar(mlir::Type type);
 
 /// Whether gradients pass through an op.
-bool hasDerivative(ScalarOp op);
+bool hasDerivative(ScalarKind op);
 
 /// The first op of a region that a gradient meets and cannot pass, if there is
 /// one.  Gradients are of these values: the score, or captured arrays.

@@ -43,13 +43,13 @@ private:
                  f.bufferV);
   }
 
-  void loadQuery(Place place, const Tile &tile, const Step &step) {
+  void loadQuery(Place place, const Tile &tile, const GradientStep &step) {
     f.ringQ.load(b, place, f.map("q"), tile.batch, step.head,
                  step.block * f.block, f.bufferQ);
   }
 
   /// dO and the statistics of a step's queries.
-  void loadGradient(Place place, const Tile &tile, const Step &step) {
+  void loadGradient(Place place, const Tile &tile, const GradientStep &step) {
     f.ringGradient.load(b, place, f.map("do"), tile.batch, step.head,
                         step.block * f.block, f.bufferGradient);
     f.loadStatistics(f.ringGradient, place, tile, step);
@@ -68,13 +68,13 @@ private:
     auto at = [&](int i) { return b.wrap(s[i]); };
     Place once{b.i32(0), at(0)}, place{at(1), at(2)};
     Walk walk = f.walkOf(tile);
-    Step first = f.firstStep(walk);
+    GradientStep first = f.firstStep(walk);
     ValueRange last =
         b.loop(b.i32(0), walk.steps,
                {place.slot, place.parity, first.head, first.block},
                [&](Scalar number, ValueRange p) -> SmallVector<Value> {
                  Place now{b.wrap(p[0]), b.wrap(p[1])};
-                 Step step{b.wrap(p[2]), b.wrap(p[3])};
+                 GradientStep step{b.wrap(p[2]), b.wrap(p[3])};
                  loadQuery(now, tile, step);
                  loadGradient(now, tile, step);
                  b.when(number == b.i32(0), [&] { loadKeys(once, tile); });

@@ -78,12 +78,12 @@ private:
   /// `before` is the key head of the tile before, which is not counted yet.
   Scalar addTile(const Tile &tile, Scalar parity, Scalar before) {
     Walk walk = f.walkOf(tile);
-    Step step = f.firstStep(walk);
+    GradientStep step = f.firstStep(walk);
     ValueRange last = b.loop(
         b.i32(0), walk.steps, {parity, step.head, step.block},
         [&](Scalar number, ValueRange p) -> SmallVector<Value> {
           Scalar parity = b.wrap(p[0]);
-          Step step{b.wrap(p[1]), b.wrap(p[2])};
+          GradientStep step{b.wrap(p[1]), b.wrap(p[2])};
           Scalar block = f.numberOf(tile.batch, step.head, step.block);
           if (f.firstStores)
             addStep(parity, block, f.isFirst(tile, step.block));
@@ -91,7 +91,7 @@ private:
             forEachGroup(parity, [&](int64_t group) { add(block, group); });
           if (f.finishesBeside)
             b.when(number == b.i32(0), [&] { countTile(before, f.groups); });
-          Step after = f.nextStep(walk, step);
+          GradientStep after = f.nextStep(walk, step);
           return {parity ^ 1, after.head, after.block};
         });
     if (f.finishesBeside)
@@ -112,9 +112,9 @@ private:
   Scalar addInOrder(const Tile &tile, Scalar parity) {
     bool passesLate = f.problem.mask.isOpen() || f.block == kGroupRows;
     Walk walk = f.walkOf(tile);
-    Step step = f.firstStep(walk);
+    GradientStep step = f.firstStep(walk);
     FlashBackwardFrame::Turn turn = f.turnOf(tile);
-    auto pass = [&](const Step &step, int64_t inFlight) {
+    auto pass = [&](const GradientStep &step, int64_t inFlight) {
       TmaStoreWaitOp::create(b, uint32_t(inFlight), /*complete=*/true);
       f.passTurn(turn, step.block,
                  f.numberOf(tile.batch, step.head, step.block));
@@ -124,8 +124,8 @@ private:
         {parity, step.head, step.block, step.head, step.block},
         [&](Scalar number, ValueRange p) -> SmallVector<Value> {
           Scalar parity = b.wrap(p[0]);
-          Step step{b.wrap(p[1]), b.wrap(p[2])};
-          Step before{b.wrap(p[3]), b.wrap(p[4])};
+          GradientStep step{b.wrap(p[1]), b.wrap(p[2])};
+          GradientStep before{b.wrap(p[3]), b.wrap(p[4])};
           Scalar block = f.numberOf(tile.batch, step.head, step.block);
           Scalar isFirst = f.isFirst(turn, step.block);
           f.awaitTurn(turn, step.block, block);
@@ -144,7 +144,7 @@ private:
             f.ringStaged.release(b, {b.i32(group), parity});
           if (!passesLate)
             pass(step, 0);
-          Step after = f.nextStep(walk, step);
+          GradientStep after = f.nextStep(walk, step);
           return {parity ^ 1, after.head, after.block, step.head, step.block};
         });
     if (passesLate)

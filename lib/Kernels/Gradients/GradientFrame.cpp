@@ -190,7 +190,8 @@ GradientFrame::RowStatistics GradientFrame::statisticsOf(const Tile &tile,
 }
 
 void GradientFrame::loadStatistics(const Ring &ring, Place place,
-                                   const Tile &tile, const Step &step) const {
+                                   const Tile &tile,
+                                   const GradientStep &step) const {
   LoadWordsOp::create(b, arguments.get(b, "scratch_statistics"),
                       numberOf(tile.batch, step.head, step.block),
                       bufferStatistics, place.slot, ring.fullBarrier(),
@@ -238,11 +239,12 @@ Scalar GradientFrame::firstBlock(const Walk &walk) const {
   return walk.blocks.first();
 }
 
-Step GradientFrame::firstStep(const Walk &walk) const {
+GradientStep GradientFrame::firstStep(const Walk &walk) const {
   return {walk.firstHead, firstBlock(walk)};
 }
 
-Step GradientFrame::nextStep(const Walk &walk, const Step &step) const {
+GradientStep GradientFrame::nextStep(const Walk &walk,
+                                     const GradientStep &step) const {
   Scalar isLast = step.block == walk.blocks.last();
   return {b.select(isLast, step.head + 1, step.head),
           b.select(isLast, firstBlock(walk), walk.blocks.behind(step.block))};

@@ -39,7 +39,7 @@ struct Walk {
 };
 
 /// Where a walk is, as two scalars that loops carry.
-struct Step {
+struct GradientStep {
   Scalar head, block;
 };
 
@@ -144,7 +144,7 @@ struct GradientFrame {
   /// Starts loading the numbers of a step's queries beside what else the slot
   /// of the ring gets.
   void loadStatistics(const Ring &ring, Place place, const Tile &tile,
-                      const Step &step) const;
+                      const GradientStep &step) const;
   /// A buffer of them for so many blocks.
   void reserveStatistics(int64_t slots);
   /// One of a slot as a fragment of equal rows.
@@ -158,8 +158,8 @@ struct GradientFrame {
   Walk walkOf(const Tile &tile) const;
 
   Scalar firstBlock(const Walk &walk) const;
-  Step firstStep(const Walk &walk) const;
-  Step nextStep(const Walk &walk, const Step &step) const;
+  GradientStep firstStep(const Walk &walk) const;
+  GradientStep nextStep(const Walk &walk, const GradientStep &step) const;
 
   TileBuilder &b;
   const Problem &problem;

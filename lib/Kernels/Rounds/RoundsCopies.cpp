@@ -44,13 +44,13 @@ public:
     if (f.is(RoundsLaunch::deltas))
       return loadRows(tile, start);
     Walk walk = f.walkInRound(tile);
-    Step first = f.firstStep(walk);
+    GradientStep first = f.firstStep(walk);
     ValueRange last =
         b.loop(b.i32(0), walk.steps,
                {start.slot, start.parity, first.head, first.block},
                [&](Scalar, ValueRange p) -> SmallVector<Value> {
                  auto at = [&](int i) { return b.wrap(p[i]); };
-                 Step step{at(2), at(3)};
+                 GradientStep step{at(2), at(3)};
                  Place place = loadStep(tile, step, {at(0), at(1)});
                  step = f.nextStep(walk, step);
                  return {place.slot, place.parity, step.head, step.block};
@@ -85,7 +85,7 @@ private:
     });
   }
 
-  Place loadStep(const Tile &tile, const Step &step, Place place) {
+  Place loadStep(const Tile &tile, const GradientStep &step, Place place) {
     switch (f.launch) {
     case RoundsLaunch::deltas:
       llvm_unreachable("walks along nothing");
@@ -166,7 +166,8 @@ private:
     });
   }
 
-  Place loadPartsOfSlices(const Tile &tile, const Step &step, Place start) {
+  Place loadPartsOfSlices(const Tile &tile, const GradientStep &step,
+                          Place start) {
     constexpr int64_t width = RoundsFrame::kStep;
     int64_t columns = f.partColumns("q");
     return loadParts(columns / width, start,
@@ -181,7 +182,7 @@ private:
 
   /// Both factors of a block of scores, or of dP, 64 columns after the other.
   Place loadSlices(StringRef own, StringRef streamed, int64_t columns,
-                   const Tile &tile, const Step &step, Place start) {
+                   const Tile &tile, const GradientStep &step, Place start) {
     return loadEach(columns, start, [&](Scalar column, Place place) {
       load(own, tile.batch, tile.head, tile.row, column, f.left, place);
       load(streamed, tile.batch, tile.head / f.sharers, step.block * f.keyBlock,
@@ -191,7 +192,7 @@ private:
 
   /// Weights of a block, 128 columns in each slot, in the place of its right
   /// factor.
-  Place loadKept(const Tile &tile, const Step &step, Place start) {
+  Place loadKept(const Tile &tile, const GradientStep &step, Place start) {
     constexpr int64_t width = RoundsFrame::kStep;
     Scalar key = step.block * f.keyBlock;
     return loadEach(f.keyBlock / 2, start, [&](Scalar column, Place place) {
@@ -235,7 +236,7 @@ private:
 
   /// 64 queries: weights (or what is left of dP) of the tile's keys, and rows.
   void loadPair(StringRef weights, StringRef rows, const Tile &tile,
-                const Step &step, Place place) {
+                const GradientStep &step, Place place) {
     RoundsFrame::RoundHead head = f.inRound(tile.batch, step.head);
     Scalar query = step.block * RoundsFrame::kStep;
     load(weights, head.keyHead, head.sharer, query, tile.row - f.firstKey,

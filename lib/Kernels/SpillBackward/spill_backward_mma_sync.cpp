@@ -163,7 +163,7 @@ private:
   /// copies start next.
   struct Flow {
     Scalar slot, ahead;
-    Step step; ///< of a walk
+    GradientStep step; ///< of a walk
 
     static constexpr size_t kSize = 4;
     Parts pack() const { return {slot, ahead, step.head, step.block}; }
@@ -179,7 +179,7 @@ private:
     function_ref<void(const Flow &at, Scalar slot)> copies;
   };
 
-  Flow begin(const Steps &steps, Step first) {
+  Flow begin(const Steps &steps, GradientStep first) {
     Flow flow{b.i32(0), b.i32(0), first};
     for (int64_t slot = 0; slot < stages - 1; ++slot)
       flow = bring(steps, flow, b.i32(slot));

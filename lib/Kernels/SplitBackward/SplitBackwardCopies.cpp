@@ -40,7 +40,7 @@ private:
   }
 
   void loadBlock(const Ring &ring, Place place, const SplitRows &rows,
-                 const Tile &tile, const Step &step, Value buffer) {
+                 const Tile &tile, const GradientStep &step, Value buffer) {
     ring.load(b, place, f.map(rows.role), tile.batch, step.head,
               step.block * f.streamed, buffer);
   }
@@ -49,7 +49,7 @@ private:
     auto at = [&](int i) { return b.wrap(s[i]); };
     Place once{b.i32(0), at(0)}, placeX{at(1), at(2)}, placeY{at(3), at(4)};
     Walk walk = f.walkOf(tile);
-    Step first = f.firstStep(walk);
+    GradientStep first = f.firstStep(walk);
     ValueRange last =
         b.loop(b.i32(0), walk.steps,
                {placeX.slot, placeX.parity, placeY.slot, placeY.parity,
@@ -57,7 +57,7 @@ private:
                [&](Scalar number, ValueRange p) -> SmallVector<Value> {
                  auto at = [&](int i) { return b.wrap(p[i]); };
                  Place nowX{at(0), at(1)}, nowY{at(2), at(3)};
-                 Step step{at(4), at(5)};
+                 GradientStep step{at(4), at(5)};
                  Scalar isFirst = number == b.i32(0);
                  loadBlock(f.ringStreamedX, nowX, f.streamedX, tile, step,
                            f.bufferStreamedX);

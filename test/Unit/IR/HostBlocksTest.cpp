@@ -10,8 +10,8 @@
 using namespace attn;
 
 /// What a list has of a block.
-static bool has(const BlockLists &lists, const BlockList &list, int64_t line,
-                int64_t column) {
+static bool has(const HostBlocks &lists, const HostBlockList &list,
+                int64_t line, int64_t column) {
   for (int32_t n = 0; n < list.counts[line]; ++n)
     if (list.indices[line * lists.columns + n] == column)
       return true;
@@ -22,12 +22,12 @@ TEST(HostBlocks, OfCausalAreADiagonalAndWhatIsBelow) {
   ParsedOp op(forwardText("sees (%b, %h, %i, %j, %nq, %nk) {\n"
                           "  %r = arith.cmpi sle, %j, %i : index\n"
                           "  attn.yield %r : i1\n}"));
-  BlockLists lists = blockListsOf(*op->sees(), {}, 1, 1, 256, 256, {128, 128});
+  HostBlocks lists = blockListsOf(*op->sees(), {}, 1, 1, 256, 256, {128, 128});
   EXPECT_EQ(lists.partial.counts, (std::vector<int32_t>{1, 1}));
   EXPECT_EQ(lists.partial.indices, (std::vector<int32_t>{0, 0, 1, 0}));
   EXPECT_EQ(lists.full.counts, (std::vector<int32_t>{0, 1}));
   EXPECT_EQ(lists.full.indices, (std::vector<int32_t>{0, 0, 0, 0}));
-  BlockLists byKeys = transposed(lists);
+  HostBlocks byKeys = transposed(lists);
   EXPECT_EQ(byKeys.full.counts, (std::vector<int32_t>{1, 0}));
   EXPECT_EQ(byKeys.full.indices, (std::vector<int32_t>{1, 0, 0, 0}));
 }
@@ -44,7 +44,7 @@ TEST(HostBlocks, OfDocuments) {
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t i = 0, id = 0; i < rows; ++i)
       ids.wholes.push_back(id += random() % 60 == 0);
-  BlockLists lists =
+  HostBlocks lists =
       blockListsOf(*op->sees(), {ids}, batch, 1, rows, rows, {64, 128});
   ASSERT_EQ(lists.rows, 5);
   ASSERT_EQ(lists.columns, 3);
@@ -61,7 +61,7 @@ TEST(HostBlocks, OfDocuments) {
                 seen > 0 && seen < all);
     }
   // By keys it is the same, and there and back again too.
-  BlockLists byKeys = transposed(lists), back = transposed(byKeys);
+  HostBlocks byKeys = transposed(lists), back = transposed(byKeys);
   EXPECT_EQ(back.partial.counts, lists.partial.counts);
   EXPECT_EQ(back.partial.indices, lists.partial.indices);
   EXPECT_EQ(back.full.indices, lists.full.indices);

@@ -19,7 +19,7 @@ namespace {
 /// Of two frames one is in the other, or they are apart.
 void checkFrames(const SvgPage &page) {
   std::vector<Area> frames;
-  for (const Element *frame : page.ofClass("frame"))
+  for (const SvgElement *frame : page.ofClass("frame"))
     frames.push_back(page.rectangleIn(*frame));
   ASSERT_FALSE(frames.empty());
   for (size_t i = 0; i < frames.size(); ++i)
@@ -40,7 +40,7 @@ void checkNumbers(const SvgPage &page, const Plan &plan,
   if (int64_t bytes = page.sum("data-memory-bytes")) {
     EXPECT_EQ(bytes, plan.bytes.hbm);
   }
-  for (const Element *arrow : page.ofClass("arrow"))
+  for (const SvgElement *arrow : page.ofClass("arrow"))
     EXPECT_TRUE(arrow->has("data-bytes"));
 }
 
@@ -88,8 +88,7 @@ TEST(Diagrams, ShowThePlanOfAnyProblem) {
       problem.keepsWeights = false;
     if (random.number(0, 4) == 0)
       random.hideBlocks(problem);
-    const auto &all = machines();
-    const Machine &machine = all[size_t(random.number(0, all.size() - 1))];
+    const Machine &machine = random.anyMachine();
     PlanReport report = plans(problem, machine);
     std::set<std::string> seen;
     for (const Plan &plan : report.plans) {

@@ -36,7 +36,7 @@ struct Area {
   }
 };
 
-struct Element {
+struct SvgElement {
   std::string name, text;
   std::map<std::string, std::string> attributes;
   size_t parent;
@@ -55,32 +55,32 @@ class SvgPage {
 public:
   explicit SvgPage(const std::string &source) : rest(source) { read(); }
 
-  std::vector<Element> elements;
+  std::vector<SvgElement> elements;
   std::string error; ///< empty: it is well-formed
 
   /// Those whose class is this.
-  std::vector<const Element *> ofClass(const std::string &kind) const {
-    std::vector<const Element *> found;
-    for (const Element &element : elements)
+  std::vector<const SvgElement *> ofClass(const std::string &kind) const {
+    std::vector<const SvgElement *> found;
+    for (const SvgElement &element : elements)
       if (element.get("class") == kind)
         found.push_back(&element);
     return found;
   }
   int64_t sum(const std::string &key) const {
     int64_t total = 0;
-    for (const Element &element : elements)
+    for (const SvgElement &element : elements)
       total += std::atoll(element.get(key).c_str());
     return total;
   }
   int64_t most(const std::string &key) const {
     int64_t most = 0;
-    for (const Element &element : elements)
+    for (const SvgElement &element : elements)
       most = std::max<int64_t>(most, std::atoll(element.get(key).c_str()));
     return most;
   }
   /// The first rectangle in an element.
-  Area rectangleIn(const Element &element) const {
-    for (const Element &child : elements)
+  Area rectangleIn(const SvgElement &element) const {
+    for (const SvgElement &child : elements)
       if (child.name == "rect" && &elements[child.parent] == &element)
         return areaOf(child);
     return {};
@@ -93,7 +93,7 @@ public:
   }
 
   /// What shapes and words take; of others nothing.
-  Area areaOf(const Element &e) const {
+  Area areaOf(const SvgElement &e) const {
     if (e.name == "rect")
       return {e.number("x"), e.number("y"), e.number("x") + e.number("width"),
               e.number("y") + e.number("height")};
@@ -125,7 +125,7 @@ private:
 
   /// Letters of DejaVu Sans Mono and Menlo are 0.602 of the size wide; none of
   /// the others is wider.
-  Area ofWords(const Element &e) const {
+  Area ofWords(const SvgElement &e) const {
     constexpr double size = 12, letter = 0.602 * size;
     double letters =
         double(std::count_if(e.text.begin(), e.text.end(),
@@ -169,7 +169,7 @@ private:
     return false;
   }
 
-  bool readAttributes(Element &element, const std::string &tag) {
+  bool readAttributes(SvgElement &element, const std::string &tag) {
     size_t i = element.name.size();
     while (i < tag.size()) {
       if (std::isspace(static_cast<unsigned char>(tag[i]))) {
@@ -217,7 +217,7 @@ private:
       bool isWhole = inside.back() == '/';
       if (isWhole)
         inside.pop_back();
-      Element element;
+      SvgElement element;
       element.name = inside.substr(0, inside.find(' '));
       element.parent = open.empty() ? elements.size() : open.back();
       if (!readAttributes(element, inside))
@@ -233,7 +233,7 @@ private:
 /// Words lie on no others, and nothing lies beside the page.
 inline void checkPlaces(const SvgPage &page) {
   std::vector<std::pair<Area, std::string>> words;
-  for (const Element &element : page.elements) {
+  for (const SvgElement &element : page.elements) {
     Area area = page.areaOf(element);
     EXPECT_TRUE(page.page().contains(area))
         << element.name << " " << element.text << " beside the page";

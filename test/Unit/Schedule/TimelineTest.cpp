@@ -80,8 +80,7 @@ TEST(Timelines, AreOrderedForAnyProblem) {
     Problem problem = random.anyProblem();
     if (random.number(0, 4) == 0)
       random.hideBlocks(problem);
-    const auto &all = machines();
-    const Machine &machine = all[size_t(random.number(0, all.size() - 1))];
+    const Machine &machine = random.anyMachine();
     PlanReport report = plans(problem, machine);
     std::set<std::string> seen;
     for (const Plan &plan : report.plans) {
