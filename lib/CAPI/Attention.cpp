@@ -58,19 +58,15 @@ private:
 
 } // namespace
 
-static Store *&store() {
-  static Store *instance = new Store(); // threads may outlive statics
-  return instance;
-}
-
 /// Those of this process: a child of a fork has its own, since the GPU is not
 /// there for it, and it must wait for no entry that a thread of the parent has
-/// locked.
-static Store &executables() {
-  static int registered =
-      pthread_atfork(nullptr, nullptr, [] { store() = new Store(); });
-  (void)registered;
-  return *store();
+/// locked.  Never destroyed: threads may outlive statics.
+static Store *executables;
+
+/// When the library is loaded: see the gate of forks.
+__attribute__((constructor)) static void makeStores() {
+  executables = new Store();
+  pthread_atfork(nullptr, nullptr, [] { executables = new Store(); });
 }
 
 /// The machine to compile for, as text.
@@ -168,7 +164,7 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
   problem.batch = problem.keys = -1;
   std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
                     std::to_string(device);
-  std::shared_ptr<Entry> entry = executables().at(key);
+  std::shared_ptr<Entry> entry = executables->at(key);
   // Who holds it may be waiting for ptxas, and a fork need not.
   std::unique_lock<std::mutex> lock(entry->mutex, std::defer_lock);
   {

@@ -21,19 +21,10 @@ struct Gate {
 /// Whether this thread counts as inside.
 static thread_local bool isInside = false;
 
-static void beforeFork();
-static void inParent();
-static void inChild();
-
 /// Never destroyed: threads may outlive statics.
-static Gate &gate() {
-  alignas(Gate) static char place[sizeof(Gate)];
-  static Gate *instance = [] {
-    pthread_atfork(beforeFork, inParent, inChild);
-    return new (place) Gate();
-  }();
-  return *instance;
-}
+alignas(Gate) static char place[sizeof(Gate)];
+
+static Gate &gate() { return *std::launder(reinterpret_cast<Gate *>(place)); }
 
 static void enter(bool mayWait) {
   Gate &self = gate();
@@ -71,8 +62,15 @@ static void inParent() {
 
 /// Those who waited at the gate are not there any more.
 static void inChild() {
-  Gate *self = new (&gate()) Gate();
+  Gate *self = new (place) Gate();
   self->inside = isInside ? 1 : 0;
+}
+
+/// When the library is loaded, not at the first call: pthread_atfork waits for
+/// a fork that is under way, so a child would find that call half begun.
+__attribute__((constructor)) static void build() {
+  new (place) Gate();
+  pthread_atfork(beforeFork, inParent, inChild);
 }
 
 forkgate::Inside::Inside() : isOutermost(!isInside) {

@@ -116,6 +116,13 @@ def _register() -> None:
         _registered = True
 
 
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
 # -- The call ---------------------------------------------------------------
 
 
