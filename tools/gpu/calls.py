@@ -26,6 +26,7 @@ from typing import Any, Callable
 
 import reference
 import torch
+from patterns import Pattern
 from problems import Problem
 
 #: A byte repeated; no output is likely to hold it.
@@ -121,6 +122,13 @@ class Call:
         self.chosen = random.Random(problem.seed)
         self.generator = torch.Generator(device).manual_seed(problem.seed)
         p, dtype = problem, DTYPES[problem.dtype]
+        #: As the reference takes it, and options of the call beside.
+        self.mask: reference.Mask = p.mask
+        self.options: dict[str, Any] = {}
+        if p.blocks:
+            pattern = Pattern(p, device)
+            self.mask = pattern.visible
+            self.options["block_mask"] = pattern.block_mask
         large = 8.0 if p.inputs == "large" else 1.0
         self.q = self._input("q", (p.batch, p.heads, p.queries, p.head_dim),
                              dtype, large)
@@ -199,7 +207,8 @@ class Call:
         import attn
         p = self.problem
         result = attn.forward(self.q, self.k, self.v, mask=p.mask,
-                              scale=p.scale, return_lse=p.with_lse)
+                              scale=p.scale, return_lse=p.with_lse,
+                              **self.options)
         return Outcome(*result) if p.with_lse else Outcome(result)
 
     def _forward_into(self) -> Outcome:
@@ -218,7 +227,8 @@ class Call:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         attn.forward(self.q, self.k, self.v, mask=p.mask, scale=p.scale,
-                     out=o.array, lse=lse and lse.array, stream=stream)
+                     out=o.array, lse=lse and lse.array, stream=stream,
+                     **self.options)
         torch.cuda.current_stream().wait_stream(stream)
         return Outcome(o.array, lse and lse.array,
                        [guarded for guarded in (o, lse) if guarded])
@@ -279,10 +289,10 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
     inputs = [call.q, call.k, call.v]
     if outcome.gradients:
         inputs = [t.double().requires_grad_() for t in inputs]
-    expected, expected_lse = reference.attention(*inputs, p.mask, p.scale)
+    expected, expected_lse = reference.attention(*inputs, call.mask, p.scale)
     o, dtype = outcome.o, call.q.dtype
     wrong = []
-    size = reference.output_size(call.q, call.k, call.v, p.mask, p.scale)
+    size = reference.output_size(call.q, call.k, call.v, call.mask, p.scale)
     row: dict[str, Any] = {
         "o_error": _finite_error(o, expected.detach(), size), "wrong": wrong}
 
@@ -295,8 +305,8 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
     if count := _wrong(o, expected.detach(), free):
         wrong.append(f"o: {count} elements not finite, or finite, in the "
                      f"wrong place")
-    blind = ~reference.visible(p.mask, p.queries, p.keys, o.device).any(-1)
-    if count := int((o[:, :, blind] != 0).sum()):
+    blind = reference.blind(call.mask, p.queries, p.keys, o)
+    if count := int((o[blind] != 0).sum()):
         wrong.append(f"o: {count} elements not 0 in rows that see no key")
     if outcome.lse is not None:
         lse, exact = outcome.lse, expected_lse.detach()
@@ -304,7 +314,7 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
         if count := _wrong(lse, exact, free):
             wrong.append(f"lse: {count} elements not finite, or finite, in "
                          f"the wrong place")
-        if not bool((lse[:, :, blind] == -math.inf).all()):
+        if not bool((lse[blind] == -math.inf).all()):
             wrong.append("lse: not -inf in rows that see no key")
         # Scores of infinite inputs have no size to judge errors by.
         both = lse.isfinite() & (exact.abs() < FAR)
@@ -321,7 +331,7 @@ def compare(call: Call, outcome: Outcome) -> dict[str, Any]:
     if outcome.gradients:
         exact = torch.autograd.grad(expected, inputs, outcome.do.double())
         sizes = reference.gradient_sizes(call.q, call.k, call.v, outcome.do,
-                                         p.mask, p.scale)
+                                         call.mask, p.scale)
         for name, got, want, size in zip(("dq", "dk", "dv"),
                                          outcome.gradients, exact, sizes):
             error = reference.relative_error(got, want, size)

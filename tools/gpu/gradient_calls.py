@@ -38,7 +38,8 @@ class BackwardCall(Call):
         super().__init__(problem, "backward", device, schedule is not None)
         self.schedule = schedule
         p, dtype = problem, self.q.dtype
-        o, lse = reference.attention(self.q, self.k, self.v, p.mask, p.scale)
+        o, lse = reference.attention(self.q, self.k, self.v, self.mask,
+                                     p.scale)
         self.o, self.lse = self._placed(o.to(dtype)), self._padded(lse)
         self.do = self._placed(self._normal(*o.shape).to(dtype))
         self.dlse = None
@@ -83,7 +84,8 @@ class BackwardCall(Call):
         return Gradients(attn.backward(
             self.do, self.q, self.k, self.v, self.o, self.lse,
             dlse=self.dlse, mask=p.mask, scale=p.scale,
-            deterministic=self.deterministic, schedule=self.schedule, **out),
+            deterministic=self.deterministic, schedule=self.schedule,
+            **self.options, **out),
             guards)
 
     def run(self, jax_call: Any = None) -> Gradients:
@@ -103,7 +105,7 @@ class BackwardCall(Call):
         p = self.problem
         inputs = [t.detach().double().requires_grad_()
                   for t in (self.q, self.k, self.v)]
-        o, lse = reference.attention(*inputs, p.mask, p.scale)
+        o, lse = reference.attention(*inputs, self.mask, p.scale)
         loss = (o * self.do.double()).sum()
         if self.dlse is not None:
             seen = lse.detach() != -math.inf
@@ -115,7 +117,7 @@ class BackwardCall(Call):
                                "deterministic": self.deterministic}
         limit = reference.GRADIENT_TOLERANCE[self.q.dtype]
         sizes = reference.gradient_sizes(self.q, self.k, self.v, self.do,
-                                         p.mask, p.scale, self.dlse)
+                                         self.mask, p.scale, self.dlse)
         for name, got, want, size in zip(("dq", "dk", "dv"),
                                          outcome.gradients, exact, sizes):
             error = reference.relative_error(got, want, size)

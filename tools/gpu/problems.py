@@ -71,6 +71,7 @@ class Problem:
     layouts: dict = field(default_factory=dict)
     inputs: str = "normal"
     shared_heads: bool = False  # K and V are one head, with a stride of 0
+    blocks: bool = False  # lists of blocks say what is visible (patterns.py)
 
     @property
     def work(self):
@@ -103,7 +104,8 @@ class Problem:
                 f"{self.head_dim_v} {self.mask}"
                 f"{' lse' if self.with_lse else ''}"
                 f"{' dynamic' if self.dynamic else ''} {layout}"
-                f"{' shared' if self.shared_heads else ''} {self.inputs}")
+                f"{' shared' if self.shared_heads else ''}"
+                f"{' blocks' if self.blocks else ''} {self.inputs}")
 
     def arguments(self):
         """What attn-run must be told beside the file."""

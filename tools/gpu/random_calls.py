@@ -6,6 +6,7 @@
     random_calls.py --dtype f8e4m3 [...]    on Hopper
     random_calls.py --backward [...]        attn.backward; also --dtype f32
     random_calls.py --backward --schedule flash_backward [...]      on Hopper
+    random_calls.py --blocks [--backward] [...]     with lists of blocks
 
 Each problem is a call of attn.forward (also into memory of the caller's, on a
 stream of its own), attn.torch.attention (also its gradients) or
@@ -21,6 +22,8 @@ twice, which must give the same bits.  Problems that no kernel is built for are
 counted apart; more than three in four of them are a failure.  With --schedule all have
 it: head dimensions are multiples of 8 up to 128, or of spill_backward up to
 1024, rows begin at multiples of 16 bytes, and no sums are deterministic.
+
+With --blocks lists of blocks say, beside the mask, what is visible (patterns.py).
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ import os
 import sys
 import time
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable
 
@@ -50,10 +54,25 @@ from gradient_calls import BackwardCall, Gradients  # noqa: E402
 from problems import (  # noqa: E402
     Problem, border_problem, narrowed, random_problem, widened)
 
+#: What takes lists of blocks.
+FRONT_ENDS_OF_BLOCKS = ("out", "forward")
 FRONT_ENDS = ("out", "gradient", "forward", "out", "torch", "jax")
 #: Multiply-adds of the largest reference; its scores take up to 0.5 GiB.
 MAX_WORK = 1e9
 MAX_ROWS = 4000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What kind of problems: `schedule` None for the derived one, `dtype` None
+    for those of 16 bits."""
+
+    borders: bool
+    dtype: str | None
+    backward: bool
+    schedule: str | None
+    blocks: bool
+    jax: bool
 
 
 def shaped(problem: Problem, schedule: str | None) -> Problem:
@@ -109,22 +128,23 @@ def derived_tiles(problem: Problem,
 
 
 @functools.lru_cache(None)
-def choose(seed: int, with_jax: bool, borders: bool, dtype: str | None,
-           backward: bool, schedule: str | None) -> tuple[Problem, str]:
+def choose(seed: int, asked: Asked) -> tuple[Problem, str]:
     """The problem and the front end of a seed."""
 
     def tiles(problem: Problem) -> tuple[int, int]:
-        return derived_tiles(shaped(problem, schedule),
-                             "backward" if backward else "forward")
+        return derived_tiles(shaped(problem, asked.schedule),
+                             "backward" if asked.backward else "forward")
 
     problem = (border_problem(seed, tiles, max_work=MAX_WORK,
-                              dtype=dtype) if borders
-               else random_problem(seed, MAX_ROWS, MAX_WORK, dtype))
-    if backward:
+                              dtype=asked.dtype) if asked.borders
+               else random_problem(seed, MAX_ROWS, MAX_WORK, asked.dtype))
+    problem.blocks = asked.blocks
+    if asked.backward:
         problem.inputs = "normal"
-        return shaped(problem, schedule), "backward"
-    front_end = FRONT_ENDS[seed % len(FRONT_ENDS)]
-    if front_end == "jax" and not with_jax:
+        return shaped(problem, asked.schedule), "backward"
+    front_ends = FRONT_ENDS_OF_BLOCKS if asked.blocks else FRONT_ENDS
+    front_end = front_ends[seed % len(front_ends)]
+    if front_end == "jax" and not asked.jax:
         front_end = "forward"
     # Gradients of scores that are one-hot, or not numbers, compare badly;
     # 8-bit types have none.
@@ -134,15 +154,13 @@ def choose(seed: int, with_jax: bool, borders: bool, dtype: str | None,
     return problem, front_end
 
 
-def make_call(seed: int, jax_call: Callable[..., Any] | None, borders: bool,
-              dtype: str | None, backward: bool, schedule: str | None
+def make_call(seed: int, asked: Asked, jax_call: Callable[..., Any] | None
               ) -> tuple[Call, Outcome | Gradients]:
     """In a thread: the arrays and the call, all done when it returns."""
-    problem, front_end = choose(seed, jax_call is not None, borders, dtype,
-                                backward, schedule)
+    problem, front_end = choose(seed, asked)
     with torch.cuda.stream(torch.cuda.Stream()):
-        call = (BackwardCall(problem, schedule=schedule) if backward
-                else Call(problem, front_end))
+        call = (BackwardCall(problem, schedule=asked.schedule)
+                if asked.backward else Call(problem, front_end))
         outcome = call.run(jax_call)
         torch.cuda.current_stream().synchronize()
     return call, outcome
@@ -180,6 +198,8 @@ def main() -> None:
                         help="gradients, by attn.backward")
     parser.add_argument("--schedule", metavar="flash_backward",
                         help="of gradients, instead of the derived ones")
+    parser.add_argument("--blocks", action="store_true",
+                        help="lists of blocks say what is visible")
     parser.add_argument("--jobs", type=int,
                         default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
@@ -193,20 +213,19 @@ def main() -> None:
                  "and f8e4m3 without it; f32.py has the rest of f32")
     if options.schedule and not options.backward:
         sys.exit("random_calls.py: expects --schedule with --backward")
-    jax_call = None if options.backward else jax_front_end()
+    jax_call = (None if options.backward or options.blocks
+                else jax_front_end())
+    asked = Asked(options.borders, options.dtype, options.backward,
+                  options.schedule, options.blocks, jax_call is not None)
     rows = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         futures = {
-            pool.submit(make_call, seed, jax_call, options.borders,
-                        options.dtype, options.backward,
-                        options.schedule): seed
+            pool.submit(make_call, seed, asked, jax_call): seed
             for seed in range(options.seed, options.seed + options.count)}
         for future in concurrent.futures.as_completed(list(futures)):
             # Gives the arrays back when they are compared.
             seed = futures.pop(future)
-            problem, front_end = choose(seed, jax_call is not None,
-                                        options.borders, options.dtype,
-                                        options.backward, options.schedule)
+            problem, front_end = choose(seed, asked)
             row: dict[str, Any] = {
                 "seed": seed, "front_end": front_end,
                 "problem": problem.describe(), "dtype": problem.dtype,
@@ -217,8 +236,9 @@ def main() -> None:
                 row.update(call.compare(outcome) if options.backward
                            else compare(call, outcome))
             except attn.UnsupportedError as error:
-                # Of gradients, not everything has a kernel.
-                row["wrong"] = ([] if options.backward and not options.schedule
+                # Of gradients and of lists, not everything has a kernel.
+                allowed = options.backward or options.blocks
+                row["wrong"] = ([] if allowed and not options.schedule
                                 else [str(error)])
                 row["unsupported"] = str(error)
             except Exception:  # whatever it is, it is the row's
@@ -247,7 +267,8 @@ def main() -> None:
             "date": time.strftime("%Y-%m-%d"), "seed": options.seed,
             "borders": options.borders, "schedule": options.schedule,
             "count": options.count, "failed": len(failed),
-            "backward": options.backward, "unsupported": len(unsupported),
+            "backward": options.backward, "blocks": options.blocks,
+            "unsupported": len(unsupported),
             "seconds": round(seconds, 1),
             "rows": sorted(rows, key=lambda row: row["seed"])}, indent=1))
     print(f"{len(rows)} of {options.count} calls, {len(failed)} failed, "

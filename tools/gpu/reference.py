@@ -8,13 +8,15 @@ It shares no code with attn.  Key j is visible to query i when
     window<L, R>         i + keys - queries - L <= j <= i + keys - queries + R
     prefix<P>            j < P, or j <= i + keys - queries
 
-and a row that sees no key gives O = 0 and LSE = -inf.
+and a row that sees no key gives O = 0 and LSE = -inf.  Instead of a mask by name
+any [batch or 1, heads or 1, queries, keys] of bool will do.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from typing import Union
 
 import torch
 
@@ -48,9 +50,15 @@ def lse_tolerance(dtype: torch.dtype, head_dim: int) -> float:
     return LSE_TOLERANCE
 
 
-def visible(mask: str, queries: int, keys: int,
+#: By name, or which query sees which key.
+Mask = Union[str, torch.Tensor]
+
+
+def visible(mask: Mask, queries: int, keys: int,
             device: torch.device | str = "cpu") -> torch.Tensor:
-    """[queries, keys] of bool."""
+    """[queries, keys] of bool, or what is given as such."""
+    if isinstance(mask, torch.Tensor):
+        return mask
     i = torch.arange(queries, device=device)[:, None]
     j = torch.arange(keys, device=device)[None, :]
     if mask == "none":
@@ -66,7 +74,14 @@ def visible(mask: str, queries: int, keys: int,
     return (diagonal - left <= j) & (j <= diagonal + right)
 
 
-def _weights(q: torch.Tensor, k: torch.Tensor, mask: str, scale: float
+def blind(mask: Mask, queries: int, keys: int, like: torch.Tensor
+          ) -> torch.Tensor:
+    """The rows that see no key: of bool, as `like` [batch, heads, queries]."""
+    seen = visible(mask, queries, keys, like.device).any(-1)
+    return ~seen.expand(like.shape[:3])
+
+
+def _weights(q: torch.Tensor, k: torch.Tensor, mask: Mask, scale: float
              ) -> tuple[torch.Tensor, torch.Tensor]:
     """(P, lse) of q and of k with as many heads, in fp64."""
     seen = visible(mask, q.shape[2], k.shape[2], q.device)
@@ -98,7 +113,7 @@ def _alike(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-              mask: str = "none", scale: float | None = None
+              mask: Mask = "none", scale: float | None = None
               ) -> tuple[torch.Tensor, torch.Tensor]:
     """(o, lse) in fp64; differentiable.  Shapes as those of attn.forward."""
     q, k, v, scale = _alike(q, k, v, scale)
@@ -107,7 +122,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
 
 
 def output_size(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-                mask: str = "none", scale: float | None = None) -> float:
+                mask: Mask = "none", scale: float | None = None) -> float:
     """The norm of the terms p v that o is summed from.  A sum may cancel, and
     then the rounding errors of its terms do not shrink with it; elements that
     are not finite do not count."""
@@ -117,7 +132,7 @@ def output_size(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
 
 
 def gradient_sizes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-                   do: torch.Tensor, mask: str = "none",
+                   do: torch.Tensor, mask: Mask = "none",
                    scale: float | None = None,
                    dlse: torch.Tensor | None = None
                    ) -> tuple[float, float, float]:
