@@ -1,6 +1,7 @@
 //===- Clauses.cpp - What clauses add to an op of attention ---------------===//
 
 #include "attn/IR/Attn.h"
+#include "mlir/IR/IRMapping.h"
 
 #include <numeric>
 
