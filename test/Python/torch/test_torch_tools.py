@@ -7,6 +7,7 @@ import re
 
 import calls
 import gradient_calls
+import patterns
 import problems
 import pytest
 import reference
@@ -370,3 +371,32 @@ def test_the_table_has_every_schedule():
         report = attn.plan(batch=1, heads=2, queries=1000, head_dim=128,
                            direction=direction)
         assert {p.schedule for p in (*report.plans, *report.refused)} <= named
+
+
+def listed(pattern, p):
+    """What the lists of a pattern and the mask let see, block by block."""
+    mask, (queries, keys) = pattern.block_mask, pattern.block_mask.block_size
+    band = reference.visible(p.mask, p.queries, p.keys)
+    seen = torch.zeros(p.batch, p.heads, p.queries, p.keys, dtype=torch.bool)
+    for counts, numbers, is_full in (
+            (mask.kv_num_blocks, mask.kv_indices, False),
+            (mask.full_kv_num_blocks, mask.full_kv_indices, True)):
+        if counts is None:
+            continue
+        counts = counts.expand(p.batch, p.heads, -1)
+        numbers = numbers.expand(*counts.shape, -1)
+        for b, h, i in itertools.product(*map(range, counts.shape)):
+            for j in numbers[b, h, i, :counts[b, h, i]].tolist():
+                rows = slice(i * queries, (i + 1) * queries)
+                columns = slice(j * keys, (j + 1) * keys)
+                seen[b, h, rows, columns] |= band[rows, columns] | is_full
+    return seen
+
+
+def test_lists_of_blocks_say_what_is_visible():
+    first = random.randrange(1 << 30)
+    for seed in range(first, first + 20):
+        p = problems.random_problem(seed, 700, 1e8)
+        pattern = patterns.Pattern(p, "cpu")
+        seen = pattern.visible.expand(p.batch, p.heads, -1, -1)
+        assert torch.equal(seen, listed(pattern, p)), (seed, p.describe())
