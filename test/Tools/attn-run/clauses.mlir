@@ -4,6 +4,7 @@
 // RUN: attn-run --on interpreter --function lists --guard %s | FileCheck %s --check-prefix=LISTS
 // RUN: attn-run --on interpreter --function shared --seed 3 %s | FileCheck %s --check-prefix=SHARED
 // RUN: attn-run --on interpreter --function causal --reference sees %s | FileCheck %s --check-prefix=SEES
+// RUN: attn-run --on interpreter --function sees --reference causal %s | FileCheck %s --check-prefix=DERIVED
 // RUN: not attn-run --on interpreter --function causal --reference sees_less %s | FileCheck %s --check-prefix=LESS
 // RUN: attn-run --on interpreter --function plain --reference doubled %s | FileCheck %s --check-prefix=DOUBLED
 // RUN: not attn-run --on interpreter --function plain --reference softcapped %s | FileCheck %s --check-prefix=CAPPED
@@ -39,6 +40,8 @@ func.func @shared(%q: !q, %k: !k, %fc: !fc, %fi: !fi) -> !q {
   return %o : !q
 }
 
+// DERIVED: kernel {{.*}}_causal_bottom_right
+// DERIVED: o         {{.*}}(limit 4e-03){{$}}
 func.func @causal(%q: !q, %k: !k) -> (!q, !lse) {
   %o, %lse = attn.forward %q, %k, %k mask(causal_bottom_right) : !q, !k, !k -> !q, !lse
   return %o, %lse : !q, !lse
