@@ -20,6 +20,9 @@ static void buildToTile(OpPassManager &pm, const LoweringOptions &options,
   AttachMachinePassOptions machine;
   machine.machine = options.machine;
   pm.addPass(createAttachMachinePass(machine));
+  DeriveMasksPassOptions derive;
+  derive.explain = options.explain;
+  pm.addPass(createDeriveMasksPass(derive));
   SelectSchedulePassOptions select;
   select.schedule = options.schedule;
   select.explain = options.explain;

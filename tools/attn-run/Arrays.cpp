@@ -4,6 +4,8 @@
 
 #include "attn/Host/Rounding.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cmath>
 #include <cstring>
 
@@ -47,6 +49,17 @@ void HostBytes::set(llvm::ArrayRef<int64_t> index, double value) {
   std::memcpy(bytes.data() + position(index), &bits, shape.elementBytes());
 }
 
+// The bytes of both are those of a small machine: the first is the lowest.
+int64_t HostBytes::getWhole(llvm::ArrayRef<int64_t> index) const {
+  int64_t value = 0;
+  std::memcpy(&value, bytes.data() + position(index), shape.elementBytes());
+  return llvm::SignExtend64(value, 8 * shape.elementBytes());
+}
+
+void HostBytes::setWhole(llvm::ArrayRef<int64_t> index, int64_t value) {
+  std::memcpy(bytes.data() + position(index), &value, shape.elementBytes());
+}
+
 /// Whether so many bytes are all poison.
 static bool isPoison(const uint8_t *bytes, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
@@ -76,9 +89,8 @@ int64_t HostBytes::damaged() const {
   return count;
 }
 
-/// A well-mixed 64-bit number for each counter (the finaliser of splitmix64,
-/// public domain, S. Vigna).
-static uint64_t mix(uint64_t counter) {
+// The finaliser of splitmix64, public domain, S. Vigna.
+uint64_t run::mixed(uint64_t counter) {
   uint64_t z = counter * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -88,14 +100,14 @@ static uint64_t mix(uint64_t counter) {
 void run::fillRandom(HostBytes &array, uint64_t seed, double scale) {
   // Box-Muller: two uniform numbers give two normal ones.
   constexpr float kTwoPi = 6.2831853f;
-  uint64_t counter = mix(seed + 1);
+  uint64_t counter = mixed(seed + 1);
   bool hasSpare = false;
   float spare = 0;
   auto normal = [&]() -> float {
     hasSpare = !hasSpare;
     if (!hasSpare)
       return spare;
-    uint64_t bits = mix(counter++);
+    uint64_t bits = mixed(counter++);
     float radius = std::sqrt(-2 * std::log((float(bits >> 40) + 1) * 0x1p-24f));
     float angle = kTwoPi * float(bits & 0xffffff) * 0x1p-24f;
     spare = radius * std::sin(angle);

@@ -38,6 +38,9 @@ struct HostBytes {
   int64_t position(llvm::ArrayRef<int64_t> index) const;
   double get(llvm::ArrayRef<int64_t> index) const;
   void set(llvm::ArrayRef<int64_t> index, double value);
+  /// The same of integers.
+  int64_t getWhole(llvm::ArrayRef<int64_t> index) const;
+  void setWhole(llvm::ArrayRef<int64_t> index, int64_t value);
 
   /// Elements that still hold poison.
   int64_t unwritten() const;
@@ -73,6 +76,9 @@ enum class Inputs {
   /// Normal times 8: scores so large that exp overflows without a maximum.
   large,
 };
+
+/// A well-mixed number for each counter.
+uint64_t mixed(uint64_t counter);
 
 /// Fills an array with numbers that depend on the seed alone.
 void fillRandom(HostBytes &array, uint64_t seed, double scale);

@@ -11,19 +11,6 @@
 using namespace attn;
 using namespace attn::run;
 
-Floats::Floats(const HostBytes &array) {
-  values.reserve(array.shape.count());
-  forEachIndex(array.shape.sizes, [&](llvm::ArrayRef<int64_t> index) {
-    values.push_back(static_cast<float>(array.get(index)));
-  });
-  view = {values.data(), {}};
-  int64_t stride = 1;
-  for (size_t dim = array.shape.sizes.size(); dim-- > 0;) {
-    view.strides[dim] = stride;
-    stride *= array.shape.sizes[dim];
-  }
-}
-
 static std::vector<double> rowNorms(const Floats &array, int64_t columns) {
   std::vector<double> result;
   for (size_t begin = 0; begin < array.values.size(); begin += columns) {
@@ -66,10 +53,12 @@ double ScoreSizes::largest() const {
 }
 
 Comparer::Comparer(const HostBytes &array, const Output &output,
-                   const Attention &attention, const ScoreSizes &scores,
+                   const AttentionOracle &oracle, const ScoreSizes &scores,
                    Inputs inputs)
-    : array(array), attention(attention), scores(scores),
+    : array(array), oracle(oracle), scores(scores),
       undefinedIsFree(inputs == Inputs::infinity) {
+  AttentionOpInterface op = oracle.attention.op;
+  hasSinks = !op.clauseOperands(ClauseGroup::sinks).empty();
   result.name = output.role;
   llvm::raw_string_ostream stream(result.type);
   llvm::interleave(output.sizes, stream, "x");
@@ -81,7 +70,8 @@ Comparer::Comparer(const HostBytes &array, const Output &output,
 void Comparer::add(llvm::ArrayRef<int64_t> index, int64_t row,
                    double reference) {
   double got = array.get(index);
-  if (!takesPart(row)) {
+  // A sink is the LSE of a row that sees nothing else.
+  if (!takesPart(index, row) && !(result.isLse() && hasSinks)) {
     result.wrongMasked += got != result.ofNothing();
     return;
   }
@@ -123,25 +113,25 @@ Comparison Comparer::finish(int64_t checkedRows, int64_t rows, double tolerance,
   return result;
 }
 
-bool Comparer::takesPart(int64_t row) const {
-  const Problem &problem = attention.problem;
-  Visible seen = visible(problem);
-  bool isKey = shapeOf(result.name)[2] == Extent::keys;
-  Span others =
-      isKey ? seen.transposed().seenBySome({row, row + 1}, problem.queries)
-            : seen.seenBySome({row, row + 1}, problem.keys);
-  return !others.isEmpty();
+bool Comparer::takesPart(llvm::ArrayRef<int64_t> index, int64_t row) {
+  std::array<int64_t, 3> place = {index[0], index[1], row};
+  if (place != lastRow) {
+    bool isKey = shapeOf(result.name)[2] == Extent::keys;
+    lastTakesPart = oracle.takesPart(isKey, index[0], index[1], row);
+    lastRow = place;
+  }
+  return lastTakesPart;
 }
 
 std::vector<Comparer> run::comparersOf(const Function &function, size_t number,
                                        const std::vector<HostBytes> &arrays,
                                        const std::vector<size_t> &outputs,
+                                       const AttentionOracle &oracle,
                                        const ScoreSizes &scores,
                                        Inputs inputs) {
   std::vector<Comparer> comparers;
   for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs))
     if (!output.isOfMerge && output.attention == number)
-      comparers.emplace_back(arrays[slot], output, function.attentions[number],
-                             scores, inputs);
+      comparers.emplace_back(arrays[slot], output, oracle, scores, inputs);
   return comparers;
 }

@@ -3,19 +3,9 @@
 #ifndef ATTN_TOOLS_RUN_COMPARER_H
 #define ATTN_TOOLS_RUN_COMPARER_H
 
-#include "Reference.h"
-
-#include "attn/Interpreter/Oracle.h"
+#include "AttentionOracle.h"
 
 namespace attn::run {
-
-/// An input as floats, row-major.
-struct Floats {
-  explicit Floats(const HostBytes &array);
-
-  std::vector<float> values;
-  oracle::Array view;
-};
 
 /// Norms of the rows of Q, and of the largest row of K of each head: how large
 /// scores can be.  Rows that are not finite do not count; what sees them is not
@@ -39,7 +29,8 @@ private:
 class Comparer {
 public:
   Comparer(const HostBytes &array, const Output &output,
-           const Attention &attention, const ScoreSizes &scores, Inputs inputs);
+           const AttentionOracle &oracle, const ScoreSizes &scores,
+           Inputs inputs);
 
   /// One element of row `row`; `index` is its place in the output.
   void add(llvm::ArrayRef<int64_t> index, int64_t row, double reference);
@@ -55,13 +46,15 @@ public:
   double at(llvm::ArrayRef<int64_t> index) const { return array.get(index); }
 
 private:
-  /// Whether a query sees a key, or a key is seen.
-  bool takesPart(int64_t row) const;
+  /// Whether a query sees a key, or a key is seen; asked row by row.
+  bool takesPart(llvm::ArrayRef<int64_t> index, int64_t row);
 
   const HostBytes &array;
-  const Attention &attention;
+  const AttentionOracle &oracle;
   const ScoreSizes &scores;
-  bool undefinedIsFree;
+  bool undefinedIsFree, hasSinks;
+  std::array<int64_t, 3> lastRow = {-1, -1, -1};
+  bool lastTakesPart = false;
   Comparison result;
   double squaredError = 0, squaredNorm = 0;
 };
@@ -70,6 +63,7 @@ private:
 std::vector<Comparer> comparersOf(const Function &function, size_t number,
                                   const std::vector<HostBytes> &arrays,
                                   const std::vector<size_t> &outputs,
+                                  const AttentionOracle &oracle,
                                   const ScoreSizes &scores, Inputs inputs);
 
 } // namespace attn::run

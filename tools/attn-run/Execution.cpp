@@ -2,6 +2,7 @@
 
 #include "Execution.h"
 
+#include "ClauseInputs.h"
 #include "Reference.h"
 
 #include "attn/CAPI/Binding.h"
@@ -162,8 +163,10 @@ FailureOr<Execution> run::prepare(const Function &function,
         HostArray::contiguous(0, {bytes},
                               IntegerType::get(source.getContext(), 8)),
         guardBytes);
-  for (const Attention &attention : function.attentions)
+  for (const Attention &attention : function.attentions) {
     drawInputs(attention, execution.arrays, inputs, seed);
+    drawClauseInputs(attention, execution.arrays, seed);
+  }
   for (const Merging &merging : function.merges)
     drawParts(merging, execution.arrays, seed);
 

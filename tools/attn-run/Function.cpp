@@ -41,6 +41,13 @@ SmallVector<int64_t> Attention::sizesOf(StringRef role) const {
   return llvm::map_to_vector<4>(shapeOf(role), sizeOf);
 }
 
+unsigned Attention::clauseInput(ClauseGroup group, unsigned number) const {
+  AttentionOpInterface op = this->op;
+  for (unsigned before = 0; before < unsigned(group); ++before)
+    number += op.clauseOperands(ClauseGroup(before)).size();
+  return clauseInputs[number].second;
+}
+
 SmallVector<int64_t> Merging::sizesOf(StringRef role) const {
   SmallVector<int64_t> sizes = {merge.batch, merge.heads, merge.queries};
   if (!isStatisticOfMerge(role))
@@ -65,6 +72,9 @@ private:
   LogicalResult readAttention(AttentionOpInterface op);
   LogicalResult readInputs(Attention &attention);
   LogicalResult readSizes(Attention &attention);
+  LogicalResult readClauses(Attention &attention);
+  LogicalResult setClauseSizes(const Attention &attention, ClauseGroup group,
+                               unsigned number, unsigned position);
   LogicalResult readMerge(MergeOpInterface op);
   LogicalResult checkSizes(Operation *op, StringRef role, unsigned argument,
                            ArrayRef<int64_t> expected, StringRef from);
@@ -132,9 +142,12 @@ FailureOr<Function> Reader::read() {
                               "function, but got none");
   if (failed(checkOptions()))
     return failure();
-  for (Attention &attention : result.attentions)
-    if (failed(checkUnwritten(attention.op, attention.inputs)))
+  for (Attention &attention : result.attentions) {
+    std::map<std::string, unsigned> inputs = attention.inputs;
+    inputs.insert(attention.clauseInputs.begin(), attention.clauseInputs.end());
+    if (failed(checkUnwritten(attention.op, inputs)))
       return failure();
+  }
   for (Merging &merging : result.merges)
     if (failed(checkUnwritten(merging.op, merging.inputs)))
       return failure();
@@ -265,6 +278,82 @@ LogicalResult Reader::readSizes(Attention &attention) {
   return success();
 }
 
+/// Whether random numbers can be drawn for it.
+static bool isDrawable(Type element) {
+  auto integer = dyn_cast<IntegerType>(element);
+  if (integer)
+    return llvm::is_contained({8, 16, 32, 64}, integer.getWidth());
+  return element.isF32() || element.isF16() || element.isBF16();
+}
+
+LogicalResult Reader::readClauses(Attention &attention) {
+  AttentionOpInterface op = attention.op;
+  SmallVector<AttentionArray> arrays = op.clauseArrays();
+  size_t next = 0;
+  for (unsigned group = 0; group < kClauseGroups; ++group)
+    for (unsigned number = 0,
+                  count = op.clauseOperands(ClauseGroup(group)).size();
+         number < count; ++number) {
+      const AttentionArray &array = arrays[next++];
+      FailureOr<unsigned> position = argumentOf(op, array.value, array.role);
+      if (failed(position) ||
+          failed(
+              setClauseSizes(attention, ClauseGroup(group), number, *position)))
+        return failure();
+      attention.clauseInputs.emplace_back(array.role.str(), *position);
+      Type element = array.type().getElementType();
+      if (!isDrawable(element))
+        return op->emitError("expects ")
+               << array.role << " of bf16, f16, f32 or integers of 8, 16, 32 "
+               << "or 64 bits, of which random numbers can be drawn, but got "
+               << element;
+    }
+  return success();
+}
+
+/// The sizes of an array of a clause, by dimension: of lists and sinks all that
+/// there are.  An open size of a capture has place for every position.
+static SmallVector<int64_t> largestSizes(const Attention &attention,
+                                         ClauseGroup group, unsigned number,
+                                         size_t rank) {
+  const Problem &p = attention.problem;
+  if (group == ClauseGroup::sinks)
+    return {p.heads};
+  if (group == ClauseGroup::captures)
+    return SmallVector<int64_t>(
+        rank, std::max({p.batch, p.heads, p.queries, p.keys}));
+  AttentionOpInterface op = attention.op;
+  BlockSize size = *op.blockSize();
+  int64_t rows = llvm::divideCeil(p.queries, size.queries),
+          columns = llvm::divideCeil(p.keys, size.keys);
+  if (group == ClauseGroup::transposedPartial ||
+      group == ClauseGroup::transposedFull)
+    std::swap(rows, columns);
+  SmallVector<int64_t> sizes = {p.batch, p.heads, rows};
+  if (number == 1)
+    sizes.push_back(columns);
+  return sizes;
+}
+
+LogicalResult Reader::setClauseSizes(const Attention &attention,
+                                     ClauseGroup group, unsigned number,
+                                     unsigned position) {
+  SmallVector<int64_t> &sizes = result.argumentSizes[position];
+  SmallVector<int64_t> expected =
+      largestSizes(attention, group, number, sizes.size());
+  for (auto [dim, size] : llvm::enumerate(sizes)) {
+    bool isForAll = dim < 2 && size == 1;
+    bool isFewer = dim == 3 && size < expected[dim];
+    if (ShapedType::isDynamic(size))
+      size = expected[dim];
+    else if (group == ClauseGroup::captures || isForAll || isFewer)
+      expected[dim] = size;
+  }
+  AttentionOpInterface op = attention.op;
+  return checkSizes(op, op.clauseArrays()[attention.clauseInputs.size()].role,
+                    position, expected, "q and k");
+}
+
 LogicalResult Reader::checkSizes(Operation *op, StringRef role,
                                  unsigned argument, ArrayRef<int64_t> expected,
                                  StringRef from) {
@@ -294,17 +383,18 @@ LogicalResult Reader::readOut(Operation *op, Value target, Output output) {
 }
 
 LogicalResult Reader::readAttention(AttentionOpInterface op) {
-  if (op.hasClauses())
-    return op->emitError("expects attention for which there is a reference, "
-                         "but got ")
-           << firstClause(op) << "(..)";
+  if (!op.gradientTargets().empty())
+    return op->emitError(
+        "expects gradients of q, k and v, for which there is a "
+        "reference, but got gradients(..) of captures");
   if (problemOf(op).keepsWeights)
     return op->emitError("expects attention that keeps no weights, for which "
                          "there is a reference");
   Attention attention;
   attention.op = op;
   attention.scale = op.scaleOrDefault();
-  if (failed(readInputs(attention)) || failed(readSizes(attention)))
+  if (failed(readInputs(attention)) || failed(readSizes(attention)) ||
+      failed(readClauses(attention)))
     return failure();
   result.onTensors = op.isOnTensors();
   result.attentions.push_back(attention);

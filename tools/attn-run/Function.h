@@ -36,8 +36,11 @@ struct Attention {
   /// Of each input by its role, its position among the function's arguments;
   /// not of those that an attention before gives.
   std::map<std::string, unsigned> inputs;
+  /// The same of what clauses take, in its order and with its name.
+  std::vector<std::pair<std::string, unsigned>> clauseInputs;
 
   unsigned input(llvm::StringRef role) const { return inputs.at(role.str()); }
+  unsigned clauseInput(ClauseGroup group, unsigned number) const;
   bool isBackward() const { return problem.direction == Direction::backward; }
   /// The sizes of the array of a role.
   llvm::SmallVector<int64_t> sizesOf(llvm::StringRef role) const;

@@ -30,14 +30,6 @@ static std::vector<int64_t> chooseKeyHeads(const Problem &problem,
   return chosen;
 }
 
-static oracle::Problem oracleProblem(const Attention &attention) {
-  const Problem &p = attention.problem;
-  Visible seen = visible(p);
-  return {p.batch,   p.heads,         p.kvHeads,       p.queries,
-          p.keys,    p.headDim,       p.headDimV,      seen.first,
-          seen.last, attention.scale, seen.openColumns};
-}
-
 //===----------------------------------------------------------------------===//
 // O and LSE as inputs
 //===----------------------------------------------------------------------===//
@@ -65,9 +57,8 @@ static void fillForwardResults(const Attention &attention,
   if (!o && !lse && !low)
     return;
   const Problem &p = attention.problem;
-  Floats q(arrays[attention.input("q")]), k(arrays[attention.input("k")]),
-      v(arrays[attention.input("v")]);
-  ScoreSizes scores(attention, q, k);
+  AttentionOracle oracle(attention, arrays, threads);
+  ScoreSizes scores(attention, oracle.q, oracle.k);
   // Where nothing is compared: weights that do not overflow.
   if (o)
     forEachIndex(o->shape.sizes,
@@ -80,19 +71,10 @@ static void fillForwardResults(const Attention &attention,
     forEachIndex(low->shape.sizes,
                  [&](llvm::ArrayRef<int64_t> place) { low->set(place, 0); });
   int64_t group = p.heads / p.kvHeads;
-  oracle::Problem part = oracleProblem(attention);
-  part.batch = part.kvHeads = 1;
-  part.heads = group;
   std::vector<double> outputs(group * p.queries * p.headDimV),
       sums(group * p.queries);
-  for (int64_t line : chooseKeyHeads(p, budget)) {
-    auto headOf = [&](const Floats &array, int64_t heads) {
-      oracle::Array head = array.view;
-      head.data += line * heads * head.strides[1];
-      return head;
-    };
-    oracle::attention(part, headOf(q, group), headOf(k, 1), headOf(v, 1),
-                      outputs.data(), sums.data(), threads);
+  for (int64_t line : chooseKeyHeads(p, oracle.affordable(budget))) {
+    oracle.keyHead(line, outputs.data(), sums.data());
     for (int64_t member = 0; member < group; ++member) {
       int64_t batch = line / p.kvHeads;
       int64_t head = line % p.kvHeads * group + member;
@@ -147,25 +129,21 @@ run::compareGradients(const Function &function, size_t number,
                       double budget, unsigned threads) {
   const Attention &attention = function.attentions[number];
   const Problem &p = attention.problem;
-  auto floats = [&](const char *role) {
-    return Floats(arrays[attention.input(role)]);
-  };
-  Floats q = floats("q"), k = floats("k"), v = floats("v"), dO = floats("do");
+  Floats dO(arrays[attention.input("do")]);
   std::vector<float> dlse;
   if (p.dlse)
-    dlse = floats("dlse").values;
-  ScoreSizes scores(attention, q, k);
+    dlse = Floats(arrays[attention.input("dlse")]).values;
+  AttentionOracle oracle(attention, arrays, threads);
+  ScoreSizes scores(attention, oracle.q, oracle.k);
   std::vector<Comparer> comparers =
-      comparersOf(function, number, arrays, outputs, scores, inputs);
+      comparersOf(function, number, arrays, outputs, oracle, scores, inputs);
 
-  std::vector<int64_t> heads = chooseKeyHeads(p, budget);
-  std::vector<double> dq(q.values.size()), dk(k.values.size()),
-      dv(v.values.size());
-  oracle::GradientSizes norms = oracle::gradients(
-      oracleProblem(attention), q.view, k.view, v.view, dO.view,
-      p.dlse ? dlse.data() : nullptr,
-      {dq.data(), dk.data(), dv.data(), heads.data(), int64_t(heads.size())},
-      threads);
+  std::vector<int64_t> heads = chooseKeyHeads(p, oracle.affordable(budget));
+  std::vector<double> dq(oracle.q.values.size()), dk(oracle.k.values.size()),
+      dv(oracle.v.values.size());
+  oracle::GradientSizes norms = oracle.gradients(
+      dO, p.dlse ? dlse.data() : nullptr,
+      {dq.data(), dk.data(), dv.data(), heads.data(), int64_t(heads.size())});
   double tolerance = gradientToleranceOf(p, scores.largest());
   std::vector<Comparison> comparisons;
   for (Comparer &comparer : comparers) {

@@ -76,11 +76,10 @@ compareForward(const Function &function, size_t number,
                unsigned threads) {
   const Attention &attention = function.attentions[number];
   const Problem &problem = attention.problem;
-  Floats q(arrays[attention.input("q")]), k(arrays[attention.input("k")]),
-      v(arrays[attention.input("v")]);
-  ScoreSizes scores(attention, q, k);
+  AttentionOracle oracle(attention, arrays, threads);
+  ScoreSizes scores(attention, oracle.q, oracle.k);
   std::vector<Comparer> comparers =
-      comparersOf(function, number, arrays, outputs, scores, inputs);
+      comparersOf(function, number, arrays, outputs, oracle, scores, inputs);
   // The LSE that a low word belongs to; what it should be if nobody sees it.
   auto highWord = [&](llvm::ArrayRef<int64_t> place, double exact) {
     auto high = llvm::find_if(
@@ -89,21 +88,12 @@ compareForward(const Function &function, size_t number,
   };
   int64_t checked = 0;
   double squares = 0;
-  for (RowRun rows : chooseRows(problem, budget)) {
+  for (RowRun rows : chooseRows(problem, oracle.affordable(budget))) {
     int64_t count = rows.end - rows.begin;
     checked += count;
-    // Row i of the run is row begin + i of the problem: the mask moves.
-    Visible seen = visible(problem).from(rows.begin, 0);
-    oracle::Problem part = {
-        problem.batch, problem.heads,   problem.kvHeads,  count,
-        problem.keys,  problem.headDim, problem.headDimV, seen.first,
-        seen.last,     attention.scale, seen.openColumns};
-    oracle::Array qPart = q.view;
-    qPart.data += rows.begin * problem.headDim;
     int64_t total = problem.batch * problem.heads * count;
     std::vector<double> o(total * problem.headDimV), lse(total);
-    double size = oracle::attention(part, qPart, k.view, v.view, o.data(),
-                                    lse.data(), threads);
+    double size = oracle.rows(rows, o.data(), lse.data());
     squares += size * size;
     for (Comparer &comparer : comparers) {
       bool isLse = comparer.isLse();

@@ -214,6 +214,26 @@ static LogicalResult checkOptions(const Options &options, Extents &extents) {
   return success();
 }
 
+/// ", captures 2, sees, score, blocks 128x128, sinks", of what there is.
+static std::string describeClauses(AttentionOpInterface op) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (!op.captures().empty())
+    out << ", captures " << op.captures().size();
+  for (Region &region : op->getRegions()) {
+    SmallVector<ShortForm> forms = shortFormsOf(region);
+    for (const ShortForm &form : forms)
+      out << ", " << keywordOf(form.kind);
+    if (forms.empty())
+      out << (isScore(region) ? ", score" : ", sees");
+  }
+  if (std::optional<BlockSize> size = op.blockSize())
+    out << ", blocks " << str(*size);
+  if (!op.clauseOperands(ClauseGroup::sinks).empty())
+    out << ", sinks";
+  return text;
+}
+
 /// "attn.forward bf16 2x8/2x100x100, head dims 64 and 64, mask causal".
 static std::string describe(const Attention &attention) {
   const Problem &p = attention.problem;
@@ -230,7 +250,8 @@ static std::string describe(const Attention &attention) {
       << llvm::format(", scale %g", attention.scale)
       << (p.lseLow ? ", LSE in two words" : "")
       << (p.dlse ? ", gradient of LSE" : "")
-      << (p.deterministic ? ", deterministic" : "");
+      << (p.deterministic ? ", deterministic" : "")
+      << describeClauses(attention.op);
   return text;
 }
 
@@ -328,14 +349,16 @@ static LogicalResult execute(const Options &options, const Function &function,
   if (failed(launch(options, *execution, program, gpu, location, report)))
     return failure();
 
-  auto checkInputs = [&](const std::map<std::string, unsigned> &inputs) {
+  auto checkInputs = [&](const auto &inputs) {
     for (const auto &[role, position] : inputs)
       if (options.guard &&
           before[position] != execution->arrays[position].bytes)
         report.changedInputs.push_back(role);
   };
-  for (const Attention &attention : function.attentions)
+  for (const Attention &attention : function.attentions) {
     checkInputs(attention.inputs);
+    checkInputs(attention.clauseInputs);
+  }
   for (const Merging &merging : function.merges)
     checkInputs(merging.inputs);
   if (!options.noCheck)

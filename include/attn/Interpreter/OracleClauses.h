@@ -20,7 +20,7 @@
 //
 // and what the score read gets its own part of dS(i, j) by `pull`.
 //
-// Pair by pair, one after the other: for small problems.
+// Pair by pair: for small problems, or a few rows of large ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,10 +69,27 @@ struct Clauses {
   const double *sinks = nullptr; ///< of each head
 };
 
+/// Which keys a query of a problem sees, whatever says so.
+class Seen {
+public:
+  Seen(const Problem &problem, const Clauses &clauses);
+
+  bool operator()(const Pair &pair) const;
+
+private:
+  Visit visitOf(const Pair &pair) const;
+
+  Problem p;
+  const Clauses &clauses;
+  std::vector<Visit> visits;
+};
+
 /// As `attention` and `gradients` of Oracle.h, of all heads.  `dsinks`, of each
-/// head, is null where there are no sinks or nobody asks.
+/// head, is null where there are no sinks or nobody asks.  The functions of
+/// clauses are called from so many threads at once, but `pull` from one.
 double attention(const Problem &problem, const Clauses &clauses, const Array &q,
-                 const Array &k, const Array &v, double *o, double *lse);
+                 const Array &k, const Array &v, double *o, double *lse,
+                 unsigned threads = 1);
 GradientSizes gradients(const Problem &problem, const Clauses &clauses,
                         const Array &q, const Array &k, const Array &v,
                         const Array &dO, const float *dlse, double *dq,

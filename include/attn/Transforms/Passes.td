@@ -9,6 +9,38 @@ include "mlir/Pass/PassBase.td"
 // Derive
 //===----------------------------------------------------------------------===//
 
+def DeriveMasksPass : Pass<"attn-derive-masks"> {
+  let summary = "regions of sees that are masks become masks";
+  let description = [{
+    Before: ops of attention, some with `sees`. After: a region that shows what
+    a named mask shows, for all rows that there may be, is that mask; one that
+    shows less has the mask beside it, whose hidden tiles nobody loads.
+
+    The region's comparisons of affine functions of the positions, and `and`,
+    `or` and `select` of these, are brought into disjunctive form. What is not
+    affine shows some of what a mask shows.
+
+    ```mlir
+    %o = attn.forward %q, %k, %v
+        sees (%b, %h, %i, %j, %nq, %nk) {
+          %r = arith.cmpi sle, %j, %i : index
+          attn.yield %r : i1
+        } : !q, !k, !k -> !q
+    // becomes
+    %o = attn.forward %q, %k, %v mask(causal) : !q, !k, !k -> !q
+    ```
+
+    A mask that is there already stays; a region that is another one stays too.
+    With `explain` a remark says what became of each region, and names
+    `attn.block_lists` where it is asked in every tile.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "say in a remark what each region is">,
+  ];
+  let dependentDialects = ["::attn::AttnDialect"];
+}
+
 def DifferentiatePass : Pass<"attn-differentiate", "mlir::ModuleOp"> {
   let summary = "give functions of attention gradient functions";
   let description = [{

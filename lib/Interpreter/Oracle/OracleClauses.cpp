@@ -2,9 +2,12 @@
 
 #include "attn/Interpreter/OracleClauses.h"
 
+#include "Oracle/OracleProducts.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace attn::oracle;
 
@@ -52,6 +55,32 @@ std::vector<Visit> attn::oracle::visitsOf(const Problem &p,
   return visits;
 }
 
+Seen::Seen(const Problem &problem, const Clauses &clauses)
+    : p(problem), clauses(clauses) {
+  if (clauses.blocks)
+    visits = visitsOf(p, *clauses.blocks);
+}
+
+bool Seen::operator()(const Pair &pair) const {
+  Visit visit = visitOf(pair);
+  if (visit != Visit::partial)
+    return visit == Visit::full;
+  bool isInBand = pair.key < p.prefix || (pair.key >= pair.query + p.first &&
+                                          pair.key <= pair.query + p.last);
+  return isInBand && (!clauses.sees || clauses.sees(pair));
+}
+
+Visit Seen::visitOf(const Pair &pair) const {
+  if (!clauses.blocks)
+    return Visit::partial;
+  const BlockLists &lists = *clauses.blocks;
+  int64_t rows = blocksOf(p.queries, lists.queriesOfBlock),
+          columns = blocksOf(p.keys, lists.keysOfBlock);
+  int64_t line = (pair.batch * p.heads + pair.head) * rows +
+                 pair.query / lists.queriesOfBlock;
+  return visits[line * columns + pair.key / lists.keysOfBlock];
+}
+
 namespace {
 
 /// One row of a problem's pairs at a time.
@@ -59,11 +88,8 @@ class SeenRows {
 public:
   SeenRows(const Problem &problem, const Clauses &clauses, const Array &q,
            const Array &k)
-      : p(problem), clauses(clauses), q(q), k(k),
-        group(problem.heads / problem.kvHeads) {
-    if (clauses.blocks)
-      visits = visitsOf(p, *clauses.blocks);
-  }
+      : p(problem), clauses(clauses), q(q), k(k), isSeen(problem, clauses),
+        group(problem.heads / problem.kvHeads) {}
 
   /// Calls `body` with the batch entry, head and query of each row.
   template <typename Body> void forEach(Body body) const {
@@ -110,26 +136,6 @@ public:
   int64_t kvHead(int64_t head) const { return head / group; }
 
 private:
-  bool isSeen(const Pair &pair) const {
-    Visit visit = visitOf(pair);
-    if (visit != Visit::partial)
-      return visit == Visit::full;
-    bool isInBand = pair.key < p.prefix || (pair.key >= pair.query + p.first &&
-                                            pair.key <= pair.query + p.last);
-    return isInBand && (!clauses.sees || clauses.sees(pair));
-  }
-
-  Visit visitOf(const Pair &pair) const {
-    if (!clauses.blocks)
-      return Visit::partial;
-    const BlockLists &lists = *clauses.blocks;
-    int64_t rows = blocksOf(p.queries, lists.queriesOfBlock),
-            columns = blocksOf(p.keys, lists.keysOfBlock);
-    int64_t line = (pair.batch * p.heads + pair.head) * rows +
-                   pair.query / lists.queriesOfBlock;
-    return visits[line * columns + pair.key / lists.keysOfBlock];
-  }
-
   /// A scaled product, or what it counts as where f32 has no place for it.
   double product(const Pair &pair) const {
     double sum = 0;
@@ -146,20 +152,20 @@ private:
   const Problem &p;
   const Clauses &clauses;
   const Array &q, &k;
+  Seen isSeen;
   int64_t group;
-  std::vector<Visit> visits;
 };
 
 } // namespace
 
 double attn::oracle::attention(const Problem &p, const Clauses &clauses,
                                const Array &q, const Array &k, const Array &v,
-                               double *o, double *lse) {
+                               double *o, double *lse, unsigned threads) {
   SeenRows rows(p, clauses, q, k);
-  double squares = 0;
-  int64_t number = 0;
-  rows.forEach([&](int64_t b, int64_t h, int64_t i) {
-    SeenRows::Row row = rows.row(b, h, i);
+  std::vector<double> squares(p.batch * p.heads * p.queries);
+  forEachTask(squares.size(), threads, [&](int64_t number) {
+    int64_t line = number / p.queries, b = line / p.heads, h = line % p.heads;
+    SeenRows::Row row = rows.row(b, h, number % p.queries);
     double *target = o + number * p.headDimV, own = 0;
     std::fill_n(target, p.headDimV, 0.0);
     for (size_t n = 0; n < row.keys.size(); ++n) {
@@ -172,10 +178,9 @@ double attn::oracle::attention(const Problem &p, const Clauses &clauses,
     }
     if (lse)
       lse[number] = row.lse;
-    squares += std::isfinite(own) ? own : 0;
-    ++number;
+    squares[number] = std::isfinite(own) ? own : 0;
   });
-  return std::sqrt(squares);
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
 namespace {

@@ -6,7 +6,7 @@
 // RUN: not attn-run --on interpreter --function scalar %s 2>&1 | FileCheck %s --check-prefix=SCALAR
 // RUN: not attn-run --on interpreter --function chain %s 2>&1 | FileCheck %s --check-prefix=CHAIN
 // RUN: not attn-run --on interpreter --function gradient_of_result %s 2>&1 | FileCheck %s --check-prefix=GRADIENT
-// RUN: not attn-run --on interpreter --function lists %s 2>&1 | FileCheck %s --check-prefix=LISTS
+// RUN: not attn-run --on interpreter --function captures %s 2>&1 | FileCheck %s --check-prefix=CAPTURES
 // RUN: not attn-run --on interpreter --function sizes --queries 4 %s 2>&1 | FileCheck %s --check-prefix=SIZES
 // RUN: not attn-run --on interpreter --function open --batch -1 %s 2>&1 | FileCheck %s --check-prefix=BATCH
 // RUN: not attn-run --on interpreter --machine h1000 %s 2>&1 | FileCheck %s --check-prefix=MACHINE
@@ -18,7 +18,7 @@
 // RUN: attn-run --on interpreter --function fixed --batch 2 --queries 5 --keys 6 --progress %s 2>&1 | FileCheck %s --check-prefix=PROGRESS
 
 // WHICH: error: expects one function, but got 8; name one with --function
-// WHICH: note: functions: open, add, scalar, chain, gradient_of_result, lists, sizes, fixed
+// WHICH: note: functions: open, add, scalar, chain, gradient_of_result, captures, sizes, fixed
 // NONE: error: expects a function 'g', but there is none
 // BATCH: attn-run: error: --batch expects 0 to 1073741823, but got -1
 // MACHINE: attn-run: error: expects a known machine, but got 'h1000'; known machines: gtx_1060, t4,
@@ -60,12 +60,13 @@ func.func @gradient_of_result(%q: !t) -> !t {
   return %dq : !t
 }
 
-// LISTS: error: expects attention for which there is a reference, but got blocks(..)
-!c = tensor<1x1x1xi32>
-!n = tensor<1x1x1x1xi32>
-func.func @lists(%q: !t, %c: !c, %n: !n) -> !t {
-  %o = attn.forward %q, %q, %q blocks(full %c, %n, size 64 x 64 : !c, !n) : !t, !t, !t -> !t
-  return %o : !t
+// CAPTURES: error: expects gradients of q, k and v, for which there is a reference, but got gradients(..) of captures
+!sink = tensor<1xf32>
+!sum = tensor<1x1x4xf32>
+func.func @captures(%q: !t, %lse: !sum, %s: !sink) -> !t {
+  %dq, %dk, %dv, %ds = attn.backward %q, %q, %q, %q, %q, %lse sinks(%s : !sink) gradients(%s)
+      : !t, !t, !t, !t, !t, !sum -> !t, !t, !t, !sink
+  return %dq : !t
 }
 
 !rows = tensor<1x1x?x16xf16>

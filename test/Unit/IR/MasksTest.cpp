@@ -1,0 +1,186 @@
+//===- MasksTest.cpp - Are regions the masks that they are taken for? -----===//
+//
+// Every mask is compared with the region's own value of every pair: it may hide
+// no pair that the region shows, and if it is exact, show no other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Seed.h"
+#include "ParsedOp.h"
+#include "attn/IR/RegionEvaluator.h"
+#include "attn/IR/RegionMasks.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace attn;
+
+namespace {
+
+std::string seesOf(const std::string &body) {
+  return "sees (%b, %h, %i, %j, %nq, %nk) {\n" + body +
+         "  attn.yield %r : i1\n}";
+}
+
+/// Ops of a region, with names of their own.
+class Body {
+public:
+  std::string constant(int64_t value) {
+    return op("arith.constant " + std::to_string(value) + " : index");
+  }
+  std::string binary(const char *name, const std::string &a,
+                     const std::string &b, const char *type = "index") {
+    return op(std::string(name) + " " + a + ", " + b + " : " + type);
+  }
+  std::string op(const std::string &text) {
+    std::string name = "%v" + std::to_string(count++);
+    all += "  " + name + " = " + text + "\n";
+    return name;
+  }
+  std::string ending(const std::string &result) {
+    return seesOf(all + "  %yes = arith.constant true\n  %r = arith.andi " +
+                  result + ", %yes : i1\n");
+  }
+
+private:
+  std::string all;
+  int count = 0;
+};
+
+struct Sizes {
+  int64_t queries, keys;
+};
+
+/// What the mask of a region is, for known sizes or for any; as text, with `~`
+/// in front where it is not exact.
+std::string maskOf(const std::string &clause, std::optional<Sizes> known = {}) {
+  ParsedOp op(forwardText(clause));
+  RegionMask found =
+      known ? maskOfRegion(*op->sees(), known->queries, known->keys)
+            : maskOfRegion(*op->sees(), std::nullopt, std::nullopt);
+  return (found.isExact ? "" : "~") + str(found.mask);
+}
+
+const char *const kCausal = "  %r = arith.cmpi sle, %j, %i : index\n";
+const char *const kBottomRight =
+    "  %d = arith.subi %nk, %nq : index\n  %p = arith.addi %i, %d : index\n"
+    "  %r = arith.cmpi sge, %p, %j : index\n";
+
+} // namespace
+
+TEST(RegionMasks, OfNamedMasks) {
+  EXPECT_EQ(maskOf(seesOf(kCausal)), "causal");
+  EXPECT_EQ(maskOf(seesOf(kCausal), Sizes{64, 64}), "causal");
+  EXPECT_EQ(maskOf(seesOf(kCausal), Sizes{64, 80}), "causal");
+  EXPECT_EQ(maskOf(seesOf("  %r = arith.constant true\n")), "none");
+  EXPECT_EQ(maskOf(seesOf("  %r = arith.cmpi ult, %j, %nk : index\n")), "none");
+  EXPECT_EQ(maskOf(seesOf(kBottomRight)), "causal_bottom_right");
+  EXPECT_EQ(maskOf(seesOf(kBottomRight), Sizes{64, 80}), "causal_bottom_right");
+  EXPECT_EQ(maskOf(seesOf("  %d = arith.subi %i, %j : index\n"
+                          "  %e = math.absi %d : index\n"
+                          "  %c = arith.constant 9 : index\n"
+                          "  %r = arith.cmpi sle, %e, %c : index\n"),
+                   Sizes{70, 70}),
+            "window<9, 9>");
+  EXPECT_EQ(maskOf(seesOf("  %c = arith.constant 5 : index\n"
+                          "  %x = arith.cmpi slt, %j, %c : index\n"
+                          "  %y = arith.cmpi sle, %j, %i : index\n"
+                          "  %r = arith.ori %x, %y : i1\n"),
+                   Sizes{70, 70}),
+            "prefix<5>");
+}
+
+TEST(RegionMasks, AroundWhatIsNoMask) {
+  EXPECT_EQ(maskOf(seesOf("  %r = arith.cmpi slt, %j, %i : index\n")),
+            "~causal");
+  EXPECT_EQ(maskOf(seesOf("  %c = arith.constant 2 : index\n"
+                          "  %d = arith.remui %j, %c : index\n"
+                          "  %z = arith.constant 0 : index\n"
+                          "  %x = arith.cmpi eq, %d, %z : index\n"
+                          "  %y = arith.cmpi sle, %j, %i : index\n"
+                          "  %r = arith.andi %x, %y : i1\n")),
+            "~causal");
+  ParsedOp documents(
+      forwardText("document(%x0 : tensor<?xi32>)", {"tensor<?xi32>"}));
+  EXPECT_TRUE(maskOfRegion(*documents->sees(), std::nullopt, std::nullopt)
+                  .mask.isOpen());
+}
+
+namespace {
+
+/// A side of a band, by number or by place, or what a side is not.
+std::string randomCondition(Body &body, std::mt19937 &random) {
+  auto below = [&](int n) { return int(random() % unsigned(n)); };
+  std::string difference = body.binary("arith.subi", "%j", "%i");
+  if (below(2))
+    difference = body.binary("arith.subi", difference,
+                             body.binary("arith.subi", "%nk", "%nq"));
+  static const char *const predicates[] = {"sle", "slt", "sge", "sgt",
+                                           "eq",  "ult", "uge"};
+  std::string predicate = predicates[below(random() % 4 ? 4 : 7)];
+  std::string left = below(4) ? difference : "%j";
+  if (!below(8))
+    left = body.op("math.absi " + difference + " : index");
+  if (!below(8))
+    left = body.binary("arith.muli", left, body.constant(1 + below(3)));
+  std::string right = body.constant(below(60) - 25);
+  if (!below(10))
+    right = body.binary("arith.remui", "%i", body.constant(7));
+  return body.op("arith.cmpi " + predicate + ", " + left + ", " + right +
+                 " : index");
+}
+
+std::string randomRegion(std::mt19937 &random) {
+  Body body;
+  std::string result = randomCondition(body, random);
+  for (int n = int(random() % 4); n > 0; --n) {
+    std::string other = randomCondition(body, random);
+    if (random() % 6 == 0)
+      result = body.op("arith.select " + other + ", " + result + ", " +
+                       randomCondition(body, random) + " : i1");
+    else
+      result = body.binary(random() % 3   ? "arith.andi"
+                           : random() % 4 ? "arith.ori"
+                                          : "arith.xori",
+                           result, other, "i1");
+  }
+  return body.ending(result);
+}
+
+} // namespace
+
+TEST(RegionMasks, HideNothingThatIsSeen) {
+  Seed seed;
+  std::mt19937 random(seed);
+  int exact = 0, narrowed = 0;
+  for (int n = 0; n < 300; ++n) {
+    std::string clause = randomRegion(random);
+    ParsedOp op(forwardText(clause));
+    RegionEvaluator evaluator(*op->sees());
+    int64_t queries = 1 + random() % 40,
+            keys = random() % 2 ? queries : 1 + random() % 40;
+    bool isKnown = random() % 2;
+    Problem problem;
+    problem.queries = queries;
+    problem.keys = keys;
+    RegionMask found =
+        isKnown ? maskOfRegion(*op->sees(), queries, keys)
+                : maskOfRegion(*op->sees(), std::nullopt, std::nullopt);
+    ASSERT_FALSE(check(found.mask)) << clause;
+    problem.mask = found.mask;
+    exact += found.isExact;
+    narrowed += !found.isExact && !found.mask.isOpen();
+    Visible band = visible(problem);
+    for (int64_t i = 0; i < queries; ++i)
+      for (int64_t j = 0; j < keys; ++j) {
+        bool sees = evaluator.sees({0, 0, i, j, queries, keys}, {});
+        bool shows = band.sees(i, j);
+        ASSERT_TRUE(found.isExact ? sees == shows : shows || !sees)
+            << clause << " is taken for " << str(found.mask) << " at " << i
+            << ", " << j << " of " << queries << " x " << keys;
+      }
+  }
+  // Otherwise nothing has been tried.
+  EXPECT_GT(exact, 15);
+  EXPECT_GT(narrowed, 30);
+}
