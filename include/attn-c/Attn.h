@@ -334,6 +334,45 @@ ATTN_EXPORT int32_t attn_encode_tensor_map(
    scale and alignment of rows.  Batch and rows are free: other sizes compile
    again only if another schedule is faster for them (attn_bound_schedule).
    Compiled kernels stay in memory, and in the cache if one is open. */
+/* An array that clauses read: %name in their text, of type !name. */
+typedef struct attn_capture {
+  /* Letters, digits and _; not that of an array of the call ("q"). */
+  const char *name;
+  /* Of elements: "i1" (a byte each), "i8", "i16", "i32", "i64", "bf16", "f16"
+     or "f32". */
+  const char *type;
+  /* Of any rank and strides.  A dimension of size 1 and an innermost stride of
+     1 are part of a kernel; all other sizes and strides are free. */
+  attn_buffer buffer;
+} attn_capture;
+
+/* What becomes of scores, and which of them are seen, in the words of the
+   dialect: the clauses captures(..), sees(..) {..}, score(..) {..},
+   document(..), softcap(..), alibi(..), bias(..) and sinks(..), each once, in
+   any order:
+
+     captures(%near : !near)
+     sees (%b, %h, %i, %j, %nq, %nk, %near) {
+       %x = attn.read %near[%h] : !near
+       %d = arith.subi %i, %j : index
+       %y = arith.index_cast %d : index to i32
+       %r = arith.cmpi sle, %y, %x : i32
+       attn.yield %r : i1
+     }
+     softcap(30.0)
+
+   An error in the text says its line and column.  The text is part of what a
+   kernel is known by: one text, one kernel.  Clauses that no kernel takes are
+   ATTN_UNSUPPORTED. */
+typedef struct attn_clauses {
+  size_t struct_size;
+  const char *text;
+  /* Each of them is named by the text.  In a launch their addresses are behind
+     all others, in this order.  What they hold may change between launches. */
+  const attn_capture *captures;
+  int64_t capture_count;
+} attn_clauses;
+
 typedef struct attn_forward_request {
   size_t struct_size;
   /* Of q, k and v: "bf16", "f16", ...; o is bf16 for "f8e4m3". */
@@ -371,6 +410,8 @@ typedef struct attn_forward_request {
   const attn_buffer *full_blocks;
   int64_t block_queries;
   int64_t block_keys;
+  /* NULL, or clauses.  Callers whose struct_size ends before them have none. */
+  const attn_clauses *clauses;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],
@@ -424,6 +465,8 @@ typedef struct attn_backward_request {
   int32_t deterministic;
   /* NULL, or the low word of lse, which attn_forward gave; as there. */
   const attn_buffer *lse_low;
+  /* NULL, or the clauses of the forward call; as there. */
+  const attn_clauses *clauses;
 } attn_backward_request;
 
 /* The gradients of a loss in q, k and v, from that in o, d_o, and the o and lse

@@ -41,7 +41,7 @@ std::vector<Demand> attn::demandsOf(func::FuncOp function) {
     }
     for (const AttentionArray &array : op.clauseArrays()) {
       Demand demand;
-      demand.isOfAttention = true;
+      demand.isOfAttention = demand.isOfClauses = true;
       demand.isWritten = array.isOutput;
       constexpr int64_t bitsOfByte = 8;
       demand.base = llvm::divideCeil(
@@ -184,9 +184,15 @@ std::optional<std::string> attn::checkArray(const CallerArray &array,
     else if (isFree)
       argument.strides[dim] = 0;
   }
+  Layout layout = layoutOf(array, elementBytes);
+  if (demand.isOfClauses && !demand.isWritten) {
+    layout.sizes.push_back(
+        1); // no stride is special but where the type says so
+    layout.strides.push_back(1);
+  }
   if (demand.isOfAttention)
     if (std::optional<std::string> wanted =
-            wrongLayout(layoutOf(array, elementBytes), demand.isWritten))
+            wrongLayout(layout, demand.isWritten))
       return "expects an array with " + *wanted + ", but got strides " +
              show(array.strides) + " for sizes " + show(array.sizes);
   argument.offset = ShapedType::isDynamic(offset) ? 0 : offset;

@@ -27,6 +27,8 @@ struct Demand {
   int64_t strides = 1;
   /// Whether it is an array of an attn op, and whether that writes it.
   bool isOfAttention = false, isWritten = false;
+  /// Whether it is one that clauses name.
+  bool isOfClauses = false;
 };
 
 /// For each argument of a function with attn ops: what their alignment promises

@@ -2,6 +2,7 @@
 
 #include "AttentionArrays.h"
 
+#include "Clauses.h"
 #include "Executable.h"
 #include "ForkGate.h"
 #include "SizedSchedule.h"
@@ -139,6 +140,8 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
   KernelClass kernelClass;
   if (std::optional<std::string> wrong = classify(request, arrays, kernelClass))
     return Fault{ATTN_INVALID_ARGUMENT, *wrong};
+  if (Outcome fault = readClauses(kernelClass))
+    return fault;
   std::string machine, error;
   if (Outcome fault = resolveMachine(request, device, machine))
     return fault;
@@ -147,9 +150,10 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
     return Fault{ATTN_INVALID_ARGUMENT, error};
 
   Problem &problem = kernelClass.problem;
-  Packing packing = packingOf(problem, arrays);
+  Packing packing = packingOf(kernelClass, arrays);
   std::string schedule =
-      scheduleForSizes({packing.problem, *parsed, machine, request.schedule});
+      scheduleForSizes({packing.problem, *parsed, machine, request.schedule,
+                        kernelClass.clauses});
   if (schedule.empty()) // what is wrong with it, if anything, is told below
     schedule = request.schedule;
   // That there is one query is part of the class, whose code then cuts keys; of

@@ -2,7 +2,8 @@
 //
 // Arrays come with sizes, strides and addresses.  What a kernel depends on is
 // less: the direction, types, precision, head dimensions, head counts, mask,
-// scale, how well the rows are aligned, and the schedule (SizedSchedule.h).
+// scale, clauses, how well the rows are aligned, and the schedule
+// (SizedSchedule.h).
 // That class names an executable, which this process keeps; batch and rows are
 // left to its bindings.
 //
@@ -28,6 +29,8 @@ struct AttentionRequest {
   bool deterministic = false; ///< backward
   /// Of lists of blocks, if there are some among the arrays.
   std::optional<BlockSize> blocks;
+  /// As they stand in C; the arrays have the addresses of what they read.
+  std::string clauses;
   /// Empty: the GPU's own row of the table; the derived schedule.
   std::string machine, schedule;
 };
@@ -41,6 +44,13 @@ struct AttentionArrays {
     CallerArray array;
   };
   llvm::SmallVector<Array, 16> all;
+
+  /// What clauses read, behind all of these; the type is of an element.
+  struct Capture {
+    std::string name, type;
+    CallerArray array;
+  };
+  std::vector<Capture> captures;
 
   const CallerArray *find(llvm::StringRef role) const;
   llvm::SmallVector<CallerArray, 16> list() const;

@@ -25,6 +25,8 @@ llvm::SmallVector<CallerArray, 16> AttentionArrays::list() const {
   llvm::SmallVector<CallerArray, 16> result;
   for (const Array &each : all)
     result.push_back(each.array);
+  for (const Capture &each : captures)
+    result.push_back(each.array);
   return result;
 }
 
@@ -172,6 +174,22 @@ static Problem problemOfShapes(const AttentionRequest &request,
   return problem;
 }
 
+/// What clauses tell apart is in the type: sizes of 1, which short forms read
+/// as one for all, and whether the innermost elements are neighbours.
+static std::string typeOf(const AttentionArrays::Capture &capture) {
+  std::string shape, strides;
+  const CallerArray &array = capture.array;
+  for (auto [dim, size] : llvm::enumerate(array.sizes)) {
+    bool isInnermost = dim + 1 == array.sizes.size();
+    bool isNext = isInnermost && (size <= 1 || array.strides[dim] == 1);
+    shape += size == 1 ? "1x" : "?x";
+    strides += (dim ? ", " : "") + std::string(isNext ? "1" : "?");
+  }
+  std::string type = "memref<" + shape + capture.type;
+  return array.sizes.empty() ? type + ">"
+                             : type + ", strided<[" + strides + "]>>";
+}
+
 std::optional<std::string> attn::classify(const AttentionRequest &request,
                                           const AttentionArrays &arrays,
                                           KernelClass &kernelClass) {
@@ -188,6 +206,9 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
   kernelClass.scale = request.scale;
   kernelClass.hasPartial = arrays.find("partial_counts");
   kernelClass.hasFull = arrays.find("full_counts");
+  kernelClass.clauses = request.clauses;
+  for (const AttentionArrays::Capture &each : arrays.captures)
+    kernelClass.captures.push_back({each.name, typeOf(each)});
   Problem &problem = kernelClass.problem;
   for (const Array &each : arrays.all) {
     int64_t bytes = elementBytesOf(problem, each.role);
@@ -208,12 +229,17 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
 // Packing
 //===----------------------------------------------------------------------===//
 
-Packing attn::packingOf(const Problem &problem, const AttentionArrays &arrays) {
-  bool headsAreRows = llvm::all_of(arrays.all, [&](const Array &each) {
-    const CallerArray &array = each.array;
-    return problem.queries == 1 || !hasRowsOfQueries(each.role) ||
-           array.strides[1] == array.sizes[2] * array.strides[2];
-  });
+Packing attn::packingOf(const KernelClass &kernelClass,
+                        const AttentionArrays &arrays) {
+  const Problem &problem = kernelClass.problem;
+  // Clauses may tell heads and rows apart.
+  bool headsAreRows =
+      kernelClass.clauses.empty() &&
+      llvm::all_of(arrays.all, [&](const Array &each) {
+        const CallerArray &array = each.array;
+        return problem.queries == 1 || !hasRowsOfQueries(each.role) ||
+               array.strides[1] == array.sizes[2] * array.strides[2];
+      });
   return packing(problem, headsAreRows);
 }
 

@@ -17,7 +17,8 @@ std::optional<std::string> classify(const AttentionRequest &request,
                                     KernelClass &kernelClass);
 
 /// How the problem of arrays that are in order is planned.
-Packing packingOf(const Problem &problem, const AttentionArrays &arrays);
+Packing packingOf(const KernelClass &kernelClass,
+                  const AttentionArrays &arrays);
 
 /// The same memory in the shapes of the problem that is planned, for several
 /// queries.

@@ -2,6 +2,7 @@
 
 #include "Attention.h"
 #include "Boundary.h"
+#include "Clauses.h"
 #include "Executable.h"
 #include "Problems.h"
 
@@ -366,7 +367,8 @@ static const attn_buffer *lowOf(const Source *source) {
 static Outcome readLists(const attn_forward_request &source,
                          AttentionRequest &request,
                          llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
-  bool isThere = source.struct_size >= sizeof(source);
+  bool isThere = source.struct_size >=
+                 offsetof(attn_forward_request, block_keys) + sizeof(int64_t);
   llvm::SmallVector<const attn_buffer *, 4> lists(4, nullptr);
   if (isThere)
     lists = {source.partial_counts, source.partial_blocks, source.full_counts,
@@ -387,6 +389,36 @@ static Outcome readLists(const attn_backward_request &, AttentionRequest &,
   return std::nullopt;
 }
 
+/// Of a caller who knows that there are some.
+template <typename Source>
+static Outcome readClausesOf(const Source &source, AttentionRequest &request,
+                             AttentionArrays &arrays) {
+  bool isThere =
+      source.struct_size >= offsetof(Source, clauses) + sizeof(void *);
+  if (!isThere || !source.clauses)
+    return std::nullopt;
+  const attn_clauses &clauses = *source.clauses;
+  if (clauses.struct_size < sizeof(clauses))
+    return invalid("expects clauses with struct_size = sizeof(attn_clauses)");
+  if (!clauses.text)
+    return invalid("expects clauses with a text");
+  if (clauses.capture_count < 0 ||
+      (clauses.capture_count > 0 && !clauses.captures))
+    return invalid("expects as many captures as capture_count says, but got " +
+                   std::to_string(clauses.capture_count));
+  request.clauses = clauses.text;
+  for (const attn_capture &capture :
+       llvm::ArrayRef(clauses.captures, clauses.capture_count)) {
+    AttentionArrays::Capture &each = arrays.captures.emplace_back();
+    each.name = orEmpty(capture.name).str();
+    each.type = orEmpty(capture.type).str();
+    if (Outcome fault = readBuffer(capture.buffer, each.array))
+      return Fault{fault->code,
+                   "capture '" + each.name + "': " + fault->message};
+  }
+  return checkClauses(request, arrays);
+}
+
 template <typename Source>
 static Outcome
 bindRequest(const Source *source, int32_t device, Buffers buffers,
@@ -400,6 +432,8 @@ bindRequest(const Source *source, int32_t device, Buffers buffers,
   if (Outcome fault = readLists(*source, request, all))
     return fault;
   if (Outcome fault = readArrays(request.direction, all, arrays))
+    return fault;
+  if (Outcome fault = readClausesOf(*source, request, arrays))
     return fault;
   if (Outcome fault = readRequest(*source, request))
     return fault;

@@ -142,6 +142,10 @@ std::string attn::textOf(const KernelClass &kernelClass) {
 
   std::string text;
   llvm::raw_string_ostream stream(text);
+  for (const KernelClass::Capture &capture : kernelClass.captures) {
+    stream << "!" << capture.name << " = " << capture.type << "\n";
+    parameters.push_back("%" + capture.name + ": !" + capture.name);
+  }
   stream << "func.func @attention(" << llvm::join(parameters, ", ") << ") {\n  "
          << (isForward ? ForwardOp::getOperationName()
                        : BackwardOp::getOperationName())
@@ -159,11 +163,19 @@ std::string attn::textOf(const KernelClass &kernelClass) {
     stream << " scale(" << llvm::format("%.9e", *kernelClass.scale) << ")";
   if (p.dtype == DataType::f32)
     stream << " precision(" << name(p.precision) << ")";
+  if (!kernelClass.clauses.empty())
+    stream << "\n" << kernelClass.clauses << "\n ";
   stream << " outs(" << llvm::join(outs, ", ") << " : "
          << llvm::join(outTypes, ", ") << ") {alignment = " << p.alignment
          << " : i64" << (p.deterministic ? ", deterministic" : "")
          << "}\n      : " << llvm::join(types, ", ") << "\n  return\n}\n";
   return text;
+}
+
+size_t attn::lineOfClauses(const KernelClass &kernelClass) {
+  // Behind the types of captures, the function and the op.
+  constexpr size_t linesBefore = 2;
+  return kernelClass.captures.size() + linesBefore + 1;
 }
 
 std::optional<std::string> attn::check(const KernelClass &kernelClass) {

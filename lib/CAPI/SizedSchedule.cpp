@@ -73,7 +73,7 @@ static std::string complete(const Problem &problem, const Machine &machine,
 }
 
 std::string attn::scheduleForSizes(const SizedRequest &request) {
-  const auto &[problem, machine, machineText, given] = request;
+  const auto &[problem, machine, machineText, given, clauses] = request;
   Problem sized = problem;
   sized.queries = rounded(problem.queries);
   sized.keys = rounded(problem.keys);
@@ -85,7 +85,8 @@ std::string attn::scheduleForSizes(const SizedRequest &request) {
     return "";
   static std::mutex mutex;
   static auto *choices = new llvm::StringMap<std::string>();
-  std::string key = textOf({sized, std::nullopt}) + machineText + '\0' + given;
+  std::string key = textOf({sized, std::nullopt}) + machineText + '\0' + given +
+                    '\0' + clauses;
   std::lock_guard<std::mutex> lock(mutex);
   if (auto found = choices->find(key); found != choices->end())
     return found->second;

@@ -18,11 +18,12 @@
 namespace attn {
 
 /// What one asks for: a problem and a machine, by its text; and what is given
-/// of the schedule, `flash, query = 64`, or nothing.
+/// of the schedule, `flash, query = 64`, or nothing.  The text of clauses is
+/// part of what a choice is known by.
 struct SizedRequest {
   Problem problem;
   Machine machine;
-  std::string machineText, given;
+  std::string machineText, given, clauses = {};
 };
 
 /// The schedule for these sizes with all its tiles.  What is given is completed

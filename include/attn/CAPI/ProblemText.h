@@ -11,7 +11,14 @@
 // or, backward, with attn.backward on %do, %q, %k, %v, %o, %lse, %dq, %dk, %dv;
 // where weights are kept also on %weights and %block_rows, and with the low
 // word of %lse on %lse_low.  Lists of blocks come last: %partial_counts,
-// %partial_blocks, %full_counts, %full_blocks.
+// %partial_blocks, %full_counts, %full_blocks.  Behind these is what clauses of
+// the caller read, and the clauses stand in lines of their own:
+//
+//   !near = memref<?xi32, strided<[1]>>
+//   func.func @attention(%q: ..., %o: ..., %near: !near) {
+//     attn.forward %q, %k, %v
+//   captures(%near : !near) sees (%b, ...) {...}
+//     outs(%o : ...) ...
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,17 +32,26 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace attn {
 
 /// A problem and what a kernel for it must know besides.  A batch, queries or
 /// keys of -1 is any number.
 struct KernelClass {
+  /// An array that clauses read, and its type in MLIR.
+  struct Capture {
+    std::string name, type;
+  };
+
   Problem problem;
   /// 1/sqrt(head dimension) when absent.
   std::optional<double> scale;
   /// Of a problem with a pattern: which of its lists there are.
   bool hasPartial = false, hasFull = false;
+  /// As the caller wrote them; empty: none.
+  std::string clauses = {};
+  std::vector<Capture> captures = {};
 };
 
 /// A place for an array among the arguments of a problem's function.
@@ -66,6 +82,9 @@ int64_t elementBytesOf(const Problem &problem, llvm::StringRef role);
 /// A module with one function over the arrays of the problem, of any strides
 /// but an innermost of 1.
 std::string textOf(const KernelClass &kernelClass);
+
+/// The line of that text in which clauses begin, from 1.
+size_t lineOfClauses(const KernelClass &kernelClass);
 
 /// Why there is no such class: what `check` says, free sizes aside, and about
 /// the scale.

@@ -298,6 +298,83 @@ static void lists(void) {
 #undef CALL
 }
 
+/* Clauses are checked before anything is compiled. */
+static void clauses(void) {
+  attn_status status = {0, NULL};
+  attn_forward_request own = request("causal");
+  attn_buffer q = array(0x10000, 2, 8, 1400, 64),
+              o = array(0x3010000, 2, 8, 1400, 64);
+  attn_buffer k = array(0x1010000, 2, 2, 1100, 64),
+              v = array(0x2010000, 2, 2, 1100, 64);
+  attn_capture captures[2];
+  attn_clauses text;
+  memset(captures, 0, sizeof(captures));
+  memset(&text, 0, sizeof(text));
+  text.captures = captures;
+  own.clauses = &text;
+#define CALL(what)                                                             \
+  attn_forward(&own, 0, &q, &k, &v, &o, NULL, NULL, &status);                  \
+  show(what, &status)
+#define TEXT(what, words)                                                      \
+  text.text = words;                                                           \
+  CALL(what)
+  CALL("size of clauses");
+  text.struct_size = sizeof(text);
+  CALL("no text");
+  TEXT("no clause", "softcap(30.0)\n  mask(causal)");
+  TEXT("end of clauses", "softcap(30.0) : tensor<1xf32>");
+  TEXT("open bracket", "softcap(30.0");
+  TEXT("brackets of two kinds", "softcap(30.0}");
+  TEXT("no region", "sees (%b, %h, %i, %j, %nq, %nk)");
+  TEXT("no captures", "alibi(%slopes : !slopes)");
+  text.capture_count = 2;
+  captures[0].name = "slopes";
+  captures[0].type = "f32";
+  captures[0].buffer = array(0x4010000, 8, 1, 1, 1);
+  captures[0].buffer.rank = 1;
+  captures[0].buffer.strides[0] = 1;
+  captures[1].name = "q";
+  captures[1].type = "u8";
+  captures[1].buffer = captures[0].buffer;
+  CALL("name of an array");
+  captures[1].name = "1st";
+  CALL("name of a number");
+  captures[1].name = "slopes";
+  CALL("name twice");
+  captures[1].name = "ids";
+  CALL("type");
+  captures[1].type = "i32";
+  CALL("not named");
+  text.capture_count = 1;
+  TEXT("other value", "// of heads\nalibi(%slope : !slopes)");
+  TEXT("other type", "alibi(%slopes : !slope)");
+  TEXT("syntax", "softcap(30.0)\nalibi(%slopes)");
+  captures[0].type = "i32";
+  TEXT("integers", "softcap(30.0)\n  alibi(%slopes : !slopes)");
+  captures[0].type = "f32";
+  captures[0].buffer.rank = 3;
+  CALL("rank");
+  captures[0].buffer.rank = 9;
+  CALL("too many dimensions");
+  captures[0].buffer.rank = 1;
+  TEXT("twice", "softcap(3.0) alibi(%slopes : !slopes) softcap(30.0)");
+  TEXT("body", "alibi(%slopes : !slopes)\nsees (%b, %h, %i, %j, %nq, %nk) {\n"
+               "  %r = arith.cmpi sge, %i, %k : index\n  attn.yield %r : i1 }");
+  TEXT("op",
+       "captures(%slopes : !slopes)\nsees (%b, %h, %i, %j, %nq, %nk, %s) {\n"
+       "  %r = arith.cmpi sge, %i, %j : index\n"
+       "  %m = memref.alloc() : memref<4xf32>\n  attn.yield %r : i1 }");
+  /* What is well formed is compiled, or refused by name. */
+  own.schedule = "score_spill";
+  TEXT("no kernel of spills", "alibi(%slopes : !slopes)");
+  /* Callers from before there were clauses have none. */
+  own.schedule = NULL;
+  own.struct_size = offsetof(attn_forward_request, clauses);
+  TEXT("no clauses", "nonsense");
+#undef TEXT
+#undef CALL
+}
+
 static void *work(void *argument) {
   attn_forward_request plain = request("window<64, 0>");
   int failures = 0, i;
@@ -348,5 +425,6 @@ int main(int count, char **arguments) {
   threads();
   apart();
   lists();
+  clauses();
   return 0;
 }
