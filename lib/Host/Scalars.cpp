@@ -334,8 +334,8 @@ static bool evaluateConversion(const ScalarOp &op, ArrayRef<Lanes> in,
     return true;
   case ScalarCode::truncf:
     each(count, [&](int64_t i) {
-      out.reals[i] = op.isBf16 ? roundToBf16(in[0].reals[i])
-                               : roundToF16(in[0].reals[i]);
+      out.reals[i] =
+          op.isBf16 ? roundToBf16(in[0].reals[i]) : roundToF16(in[0].reals[i]);
     });
     return true;
   case ScalarCode::bitcast:

@@ -41,10 +41,10 @@ Type ReadOp::resultOf(Type element) {
 LogicalResult ReadOp::verify() {
   Type element = getBase().getType().getElementType();
   unsigned bits = element.getIntOrFloatBitWidth();
-  bool isRead = isa<FloatType>(element) ? bits >= 16
-                                        : bits == 1 || bits == 8 ||
-                                              bits == 16 || bits == 32 ||
-                                              bits == 64;
+  bool isRead =
+      isa<FloatType>(element)
+          ? bits >= 16
+          : bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64;
   if (!isRead)
     return emitOpError("expects elements of i1, i8, i16, i32, i64, bf16, f16 "
                        "or f32, but got ")

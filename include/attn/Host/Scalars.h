@@ -1,8 +1,9 @@
 //===- Scalars.h - Scalar ops, one lane or many -----------------*- C++ -*-===//
 //
 // `arith` and `math` ops on i1, i32, i64, index and f32, and on bf16 and f16
-// what converts them, evaluated over a number of lanes at once.  A warp's scalar is the case of one lane; the body
-// of a `tile.map` runs over a row of elements.  So each op is written once.
+// what converts them, evaluated over a number of lanes at once.  A warp's
+// scalar is the case of one lane; the body of a `tile.map` runs over a row of
+// elements.  So each op is written once.
 //
 // Integers are int64_t, sign-extended from their width (i1 is 0 or 1).
 //

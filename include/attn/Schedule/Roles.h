@@ -135,9 +135,9 @@ enum class Facet {
   size3
 };
 inline constexpr Facet kFacets[] = {
-    Facet::itself,    Facet::offset, Facet::strideBatch, Facet::strideHead,
-    Facet::strideRow, Facet::map,    Facet::stride0,     Facet::stride1,
-    Facet::stride2,   Facet::stride3, Facet::size0,      Facet::size1,
+    Facet::itself,    Facet::offset,  Facet::strideBatch, Facet::strideHead,
+    Facet::strideRow, Facet::map,     Facet::stride0,     Facet::stride1,
+    Facet::stride2,   Facet::stride3, Facet::size0,       Facet::size1,
     Facet::size2,     Facet::size3};
 inline constexpr Facet kStrides[] = {Facet::strideBatch, Facet::strideHead,
                                      Facet::strideRow};

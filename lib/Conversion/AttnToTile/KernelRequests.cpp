@@ -96,13 +96,12 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     // A kernel says how many flags it has.
     int64_t flags = r.launches.flags(p);
     BlockSize blocks = p.pattern ? p.pattern->size() : BlockSize();
-    return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
-                      p.headDimV, p.mask.kind, p.lse, p.direction,
-                      p.deterministic, p.dlse, p.lseLow, p.keepsWeights,
-                      p.clauses.sinks,
-                      r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms,
-                      r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags,
-                      blocks.queries, blocks.keys);
+    return std::tuple(
+        choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
+        p.mask.kind, p.lse, p.direction, p.deterministic, p.dlse, p.lseLow,
+        p.keepsWeights, p.clauses.sinks, r.tiles.str(), r.launch,
+        r.minBlocksPerSm, r.sms, r.l2Bytes, r.smemBytes, r.scale > 0,
+        r.alignments, flags, blocks.queries, blocks.keys);
   };
   return key(a) == key(b) && sameRegion(a.request.sees, b.request.sees) &&
          sameRegion(a.request.score, b.request.score);

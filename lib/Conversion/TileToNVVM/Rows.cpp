@@ -420,6 +420,7 @@ void attn::populateRowPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   patterns.add<AnyAboveLowering, FillLowering, GetColumnsLowering,
-               GetRowLowering, LoadRowLowering, PutRowLowering, RowCombineLowering,
-               RowDotLowering, RowReduceLowering>(converter, context);
+               GetRowLowering, LoadRowLowering, PutRowLowering,
+               RowCombineLowering, RowDotLowering, RowReduceLowering>(converter,
+                                                                      context);
 }

@@ -83,8 +83,8 @@ namespace {
 class Registers {
 public:
   Registers(Warp &warp, const Instruction &in, int64_t lanes)
-      : warp(warp), in(in), body(*in.map), lanes(lanes), reals(body.real.size() * lanes),
-        integers(body.real.size() * lanes) {}
+      : warp(warp), in(in), body(*in.map), lanes(lanes),
+        reals(body.real.size() * lanes), integers(body.real.size() * lanes) {}
 
   Lanes operator[](unsigned reg) {
     return {&integers[reg * lanes], &reals[reg * lanes]};
@@ -154,9 +154,10 @@ static void store(Lanes from, int64_t count, Matrix &to, int64_t begin) {
 }
 
 /// One chunk of lanes per row; row operands are the same in all of them.
-static std::optional<std::string> mapFragment(const MapBody &body, Registers &registers,
-                               ArrayRef<MatrixRef> inputs, Matrix &result,
-                               Operation *&at) {
+static std::optional<std::string> mapFragment(const MapBody &body,
+                                              Registers &registers,
+                                              ArrayRef<MatrixRef> inputs,
+                                              Matrix &result, Operation *&at) {
   std::iota(registers[1].integers, registers[1].integers + result.columns, 0);
   for (int64_t i = 0; i < result.rows; ++i) {
     registers.broadcast(0, {i});
@@ -175,9 +176,9 @@ static std::optional<std::string> mapFragment(const MapBody &body, Registers &re
 }
 
 /// All rows in one chunk, `parts` lanes for each.
-static std::optional<std::string> mapRow(const MapBody &body, Registers &registers,
-                          ArrayRef<MatrixRef> inputs, int64_t parts,
-                          Matrix &result, Operation *&at) {
+static std::optional<std::string>
+mapRow(const MapBody &body, Registers &registers, ArrayRef<MatrixRef> inputs,
+       int64_t parts, Matrix &result, Operation *&at) {
   int64_t lanes = result.rows * parts;
   for (int64_t lane = 0; lane < lanes; ++lane) {
     registers[0].integers[lane] = lane / parts;

@@ -219,7 +219,9 @@ private:
     Scoring::Rows rows = rowsOf(tile);
     State state = unpack(b.choose(
         started, [&] { return llvm::to_vector(carried); },
-        [&] { return pack(startTile(unpack(carried), q, tile, rows, steps)); }));
+        [&] {
+          return pack(startTile(unpack(carried), q, tile, rows, steps));
+        }));
 
     Output output = noOutput();
     walk(state, output, q, tile, rows, steps);
@@ -301,7 +303,8 @@ private:
   }
 
   Scoring::Rows rowsOf(const Tile &tile) {
-    return scoring.ofRows(b, tile, tile.row + warpRow, kWarpRows);
+    return scoring.ofRows(
+        b, {tile.batch, tile.head, tile.row + warpRow, kWarpRows});
   }
 
   /// Where lists begin with a full block, no region hides anything in it.
@@ -442,8 +445,7 @@ private:
     Value scores = b.await(product, 1);
     ringK.release(b, k);
     releaseQueryAfter(q, steps.isSingle(b));
-    LazySoftmax::Block block =
-        firstBlock(scores, tile, rowsOf(tile), steps);
+    LazySoftmax::Block block = firstBlock(scores, tile, rowsOf(tile), steps);
     output = endOutput(sum, state, output);
     ringV.release(b, state.v);
     Place v = ringV.next(b, state.v);

@@ -18,8 +18,8 @@ Value RegionWriter::write(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     is = this->argument(argument);
   else
-    is = operation(*value.getDefiningOp(),
-                   *scalarKindOf(value.getDefiningOp()));
+    is =
+        operation(*value.getDefiningOp(), *scalarKindOf(value.getDefiningOp()));
   known[value] = is;
   return is;
 }
@@ -38,15 +38,18 @@ Scalar RegionWriter::position(unsigned number) {
   auto size = [&](Role role) { return code.arguments.get(b, role); };
   switch (number) {
   case batch:
-    return rows.batch;
+    return rows.place.batch;
   case head:
-    return rows.head;
+    return rows.place.head;
   case query:
-    return b.min(rows.row + row, size(Role::queries) - 1);
-  case ofKey:
-    if (pairs == Pairs::inRange)
-      return b.min(key + column, size(Role::keys) - 1);
-    return key + column;
+  case ofKey: {
+    bool isOfKeys = number == ofKey;
+    Scalar last = size(isOfKeys ? Role::keys : Role::queries) - 1;
+    if (isOfKeys == rows.place.areKeys)
+      return b.min(rows.place.row + row, last);
+    Scalar place = firstColumn + column;
+    return pairs == Pairs::inRange ? b.min(place, last) : place;
+  }
   case queries:
     return size(Role::queries);
   default:
@@ -79,8 +82,7 @@ Value RegionWriter::operation(Operation &op, ScalarKind kind) {
   case ScalarKind::divf:
     return product(op, kind);
   default:
-    return isa<FloatType>(op.getResult(0).getType()) ||
-                   kind == ScalarKind::cmpf
+    return isa<FloatType>(op.getResult(0).getType()) || kind == ScalarKind::cmpf
                ? floats(op, kind)
                : integers(op, kind);
   }
@@ -128,8 +130,8 @@ Value RegionWriter::as(Value value, unsigned bits, bool isUnsigned) {
 Value RegionWriter::masked(Value value, unsigned bits) {
   if (bits >= bitsOf(value.getType()))
     return value;
-  return make<arith::AndIOp>(
-      value, number(value.getType(), (int64_t(1) << bits) - 1));
+  return make<arith::AndIOp>(value,
+                             number(value.getType(), (int64_t(1) << bits) - 1));
 }
 
 Value RegionWriter::wrapped(Value value, unsigned bits) {
@@ -164,8 +166,8 @@ static bool isShift(ScalarKind kind) {
 Value RegionWriter::quotient(ScalarKind kind, Value a, Value divisor) {
   Type type = a.getType();
   Value zero = number(type, 0), one = number(type, 1);
-  Value isZero = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq,
-                                               divisor, zero);
+  Value isZero =
+      b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, divisor, zero);
   Value by = b.createOrFold<arith::SelectOp>(isZero, one, divisor);
   auto isBelow = [&](Value x) -> Value {
     return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, zero);
@@ -237,8 +239,8 @@ Value RegionWriter::integers(Operation &op, ScalarKind kind) {
   for (unsigned place = first; place < count; ++place) {
     Value operand = op.getOperand(place);
     isSmall &= bits <= 32 || code.ranges.isSmall(operand);
-    isSmall &= bits <= 32 || !isUnsigned(kind) ||
-               code.ranges.isNatural(operand);
+    isSmall &=
+        bits <= 32 || !isUnsigned(kind) || code.ranges.isNatural(operand);
   }
   if (bits > 32 && isShift(kind))
     isSmall &= places && *places >= 0 && *places < 32;
@@ -285,8 +287,8 @@ Value RegionWriter::integers(Operation &op, ScalarKind kind) {
     found = make<arith::MinUIOp>(x, y);
     break;
   case ScalarKind::absi:
-    found = make<arith::MaxSIOp>(
-        x, make<arith::SubIOp>(number(x.getType(), 0), x));
+    found =
+        make<arith::MaxSIOp>(x, make<arith::SubIOp>(number(x.getType(), 0), x));
     break;
   case ScalarKind::shli:
   case ScalarKind::shrsi:
@@ -501,13 +503,11 @@ Value RegionWriter::read(Operation &op) {
     if (dim + 1 == type.getRank() && isDense(type))
       index = place;
     else
-      offset = offset +
-               b.wrap(as(place, 64)) * argument(kCapturedStrides[dim]);
+      offset = offset + b.wrap(as(place, 64)) * argument(kCapturedStrides[dim]);
   }
   Type element = type.getElementType();
-  Value read =
-      tile::ReadOp::create(b, tile::ReadOp::resultOf(element), base,
-                           Value(offset), Value(index), Value(exists));
+  Value read = tile::ReadOp::create(b, tile::ReadOp::resultOf(element), base,
+                                    Value(offset), Value(index), Value(exists));
   if (!element.isInteger(1))
     return read;
   return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ne, read,

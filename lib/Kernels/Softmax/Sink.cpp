@@ -34,10 +34,9 @@ void attn::addSink(TileBuilder &b, Value &inverse, LogSumExp &lse,
                     b.boolean(true));
   };
   auto ofRow = [&](function_ref<Scalar(ArrayRef<Scalar>)> value) -> Value {
-    return b.map(rows, inverse.getType(),
-                 [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                   return value(x);
-                 });
+    return b.map(
+        rows, inverse.getType(),
+        [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value { return value(x); });
   };
   Value shared = ofRow([&](ArrayRef<Scalar> x) {
     Scalar share = b.f32(1) / (b.f32(1) + exponential(b, -apartOf(x)));
@@ -47,8 +46,8 @@ void attn::addSink(TileBuilder &b, Value &inverse, LogSumExp &lse,
     Scalar apart = apartOf(x), isBelow = apart < b.f32(0);
     Scalar more = beyondLarger(b, apart);
     Scalar low = x.size() > 2 ? x[2] + more : more;
-    return settled(b, {b.select(isBelow, sink, x[0]),
-                       b.select(isBelow, more, low)});
+    return settled(
+        b, {b.select(isBelow, sink, x[0]), b.select(isBelow, more, low)});
   };
   Value high = ofRow([&](ArrayRef<Scalar> x) {
     return b.select(isThere(x), words(x).high, nothing);

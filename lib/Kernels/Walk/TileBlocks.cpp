@@ -128,8 +128,8 @@ Scalar GroupWalk::isSingle(TileBuilder &b) const {
 }
 
 Scalar GroupWalk::keyOf(const StretchStep &step) const {
-  Scalar block = Value(step.block) ? step.block
-                                   : step.stretch.walk.block(step.number);
+  Scalar block =
+      Value(step.block) ? step.block : step.stretch.walk.block(step.number);
   return block * key;
 }
 

@@ -189,8 +189,8 @@ static std::string whyNoLists(const Space &space) {
                 walksLists);
 }
 static std::string whyNoClauses(const Space &space) {
-  return whyNot(space.kernel + " does not take " +
-                    str(space.problem.clauses) + " yet",
+  return whyNot(space.kernel + " does not take " + str(space.problem.clauses) +
+                    " yet",
                 takesClauses);
 }
 

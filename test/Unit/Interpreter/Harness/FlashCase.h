@@ -29,11 +29,9 @@ namespace attn {
 /// slices, else
 /// `flash_mma_sync`.
 std::string kernelOf(const Tiles &tiles);
-mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
-                                             const Problem &problem,
-                                             const Tiles &tiles,
-                                             double scale = 1,
-                                             ClauseCase *clauses = nullptr);
+mlir::OwningOpRef<mlir::ModuleOp>
+buildFlash(mlir::MLIRContext &context, const Problem &problem,
+           const Tiles &tiles, double scale = 1, ClauseCase *clauses = nullptr);
 
 /// What a run gave.
 struct Outcome {
@@ -100,8 +98,8 @@ private:
   double attendListed(const std::vector<float> &values, std::vector<double> &o,
                       std::vector<double> &lse) const;
   /// The same with clauses.
-  double attendClauses(const std::vector<float> &values,
-                       std::vector<double> &o, std::vector<double> &lse) const;
+  double attendClauses(const std::vector<float> &values, std::vector<double> &o,
+                       std::vector<double> &lse) const;
   void compare(GlobalMemory &memory, const llvm::StringMap<uint64_t> &addresses,
                Outcome &outcome) const;
 

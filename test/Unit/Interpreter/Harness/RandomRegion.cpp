@@ -85,18 +85,17 @@ std::string RandomRegion::index(int depth) {
     if (draw(0, 3) == 0)
       return readWhole();
     if (draw(0, 3) == 0)
-      return add("arith.constant " + std::to_string(draw(-5, 40)) +
-                 " : index");
+      return add("arith.constant " + std::to_string(draw(-5, 40)) + " : index");
     return positions[draw(0, 5)];
   }
   static const char *ops[] = {"addi",  "subi",  "muli", "minsi",
                               "maxsi", "minui", "andi", "xori"};
-  static const char *quotients[] = {"divsi",      "remsi", "floordivsi",
+  static const char *quotients[] = {"divsi",     "remsi", "floordivsi",
                                     "ceildivsi", "divui", "remui"};
   std::string left = index(depth - 1);
   if (draw(0, 2) == 0) {
-    std::string by = add("arith.constant " + std::to_string(draw(1, 9)) +
-                         " : index");
+    std::string by =
+        add("arith.constant " + std::to_string(draw(1, 9)) + " : index");
     return add(std::string("arith.") + quotients[draw(0, 5)] + " " + left +
                ", " + by + " : index");
   }
@@ -116,8 +115,8 @@ std::string RandomRegion::truth(int depth) {
   static const char *predicates[] = {"eq",  "ne",  "slt", "sle",
                                      "sgt", "sge", "ult", "uge"};
   std::string left = index(depth);
-  return add(std::string("arith.cmpi ") + predicates[draw(0, 7)] + ", " +
-             left + ", " + index(1) + " : index");
+  return add(std::string("arith.cmpi ") + predicates[draw(0, 7)] + ", " + left +
+             ", " + index(1) + " : index");
 }
 
 std::string RandomRegion::real(int depth) {
@@ -126,8 +125,7 @@ std::string RandomRegion::real(int depth) {
       return "%z";
     if (draw(0, 1))
       return readReal();
-    std::string whole = add("arith.index_cast " + index(1) +
-                            " : index to i32");
+    std::string whole = add("arith.index_cast " + index(1) + " : index to i32");
     std::string number = add("arith.sitofp " + whole + " : i32 to f32");
     std::string share =
         add("arith.constant 0.0" + std::to_string(draw(1, 9)) + " : f32");
@@ -141,8 +139,8 @@ std::string RandomRegion::real(int depth) {
     return add("math.tanh " + left + " : f32");
   case 1: {
     std::string seen = truth(1);
-    return add("arith.select " + seen + ", " + left + ", " +
-               real(depth - 1) + " : f32");
+    return add("arith.select " + seen + ", " + left + ", " + real(depth - 1) +
+               " : f32");
   }
   case 2: {
     std::string by =

@@ -92,8 +92,9 @@ TEST_F(Clauses, ShortForms) {
     checkBoth(p, "alibi(%x0 : " + slopes + ")", {slopes});
     checkBoth(p, "bias(%x0 : " + bias + ")", {bias});
     checkBoth(p, "document(%x0 : " + ids + ")", {ids});
-    checkBoth(p, "document(%x0 : " + ids + ") softcap(3.0) alibi(%x1 : " +
-                     slopes + ") bias(%x2 : " + bias + ")",
+    checkBoth(p,
+              "document(%x0 : " + ids + ") softcap(3.0) alibi(%x1 : " + slopes +
+                  ") bias(%x2 : " + bias + ")",
               {ids, slopes, bias});
   }
 }
@@ -113,7 +114,7 @@ TEST_F(Clauses, SinksAreInEveryRow) {
 }
 
 TEST_F(Clauses, RandomRegions) {
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 20; ++i) {
     Draws draw(seed);
     Problem p = problem(draw(1, 140), draw(1, 140), kMasks[draw(0, 5)],
                         draw(0, 1) ? DataType::bf16 : DataType::f16);
@@ -125,7 +126,7 @@ TEST_F(Clauses, RandomRegions) {
 }
 
 TEST_F(Clauses, WithLists) {
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 8; ++i) {
     Draws draw(seed);
     Problem p = problem(draw(1, 200), draw(1, 200), kMasks[draw(0, 5)]);
     p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);
@@ -138,8 +139,8 @@ TEST_F(Clauses, WithLists) {
 
 TEST_F(Clauses, TilesAndTypes) {
   std::string slopes = tensor({4}, "f32"), bias = tensor({90}, "f16");
-  std::string text = "softcap(3.0) alibi(%x0 : " + slopes + ") sinks(%x1 : " +
-                     slopes + ")";
+  std::string text =
+      "softcap(3.0) alibi(%x0 : " + slopes + ") sinks(%x1 : " + slopes + ")";
   for (int64_t groups : {1, 2, 3})
     for (bool overlap : {false, true}) {
       Problem p = problem(300, 200, {MaskKind::causal});
