@@ -207,20 +207,24 @@ static LogicalResult refuseRegion(Operation *op, Region &region) {
 
 LogicalResult attn::refuseClauses(Operation *op) {
   auto attention = cast<AttentionOpInterface>(op);
-  if (attention.direction() == Direction::forward) {
-    for (Region &region : op->getRegions())
-      if (failed(refuseRegion(op, region)))
-        return failure();
+  for (Region &region : op->getRegions())
+    if (failed(refuseRegion(op, region)))
+      return failure();
+  if (attention.direction() == Direction::forward)
     return success();
-  }
-  std::string clause = firstClause(op);
+  std::string clause;
+  if (attention.blockSize())
+    clause = "blocks";
+  else if (!attention.gradientTargets().empty())
+    clause = kGradientsAttr.str();
   if (clause.empty())
     return success();
   InFlightDiagnostic error =
       op->emitOpError("expects clauses that a kernel takes, but got ")
       << clause << "(..), for which there is none yet";
-  error.attachNote() << "kernels of gradients take mask(..), scale(..) and "
-                        "precision(..)";
+  error.attachNote() << "kernels of gradients take mask(..), scale(..), "
+                        "precision(..), captures(..), sees(..), score(..) and "
+                        "sinks(..)";
   return error;
 }
 

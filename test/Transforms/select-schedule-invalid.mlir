@@ -83,11 +83,11 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
 
 !q = tensor<1x1x64x16xf16>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_score(%q: !q) -> !q {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got score(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+func.func @clause_without_code(%q: !q) -> !q {
   %o = attn.forward %q, %q, %q score (%z : f32, %b, %h, %i, %j, %nq, %nk) {
-    attn.yield %z : f32
+    // expected-error @+1 {{expects ops that kernels have code for, but got 'math.erf'}}
+    %r = math.erf %z : f32
+    attn.yield %r : f32
   } : !q, !q, !q -> !q
   return %o : !q
 }
@@ -97,12 +97,12 @@ func.func @clause_score(%q: !q) -> !q {
 
 !q = tensor<1x1x64x16xf16>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_sees(%q: !q) -> !q {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got sees(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
-  %o = attn.forward %q, %q, %q sees (%b, %h, %i, %j, %nq, %nk) {
-    %r = arith.cmpi sle, %j, %i : index
-    attn.yield %r : i1
+func.func @clause_of_many_dimensions(%q: !q, %x: tensor<1x1x1x1x64xf32>) -> !q {
+  // expected-error @+1 {{expects captures of up to 4 dimensions in kernels, but got capture 0 of 5}}
+  %o = attn.forward %q, %q, %q captures(%x : tensor<1x1x1x1x64xf32>) score (%z : f32, %b, %h, %i, %j, %nq, %nk, %y) {
+    %n = arith.constant 0 : index
+    %r = attn.read %y[%n, %n, %n, %n, %j] : tensor<1x1x1x1x64xf32>
+    attn.yield %r : f32
   } : !q, !q, !q -> !q
   return %o : !q
 }
@@ -112,10 +112,10 @@ func.func @clause_sees(%q: !q) -> !q {
 
 !q = tensor<1x1x64x16xf16>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_document(%q: !q, %x: tensor<64xi32>) -> !q {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got document(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
-  %o = attn.forward %q, %q, %q document(%x : tensor<64xi32>) : !q, !q, !q -> !q
+func.func @clause_of_another_schedule(%q: !q) -> !q {
+  // expected-error @+2 {{expects a schedule that has a kernel, but got streamed_query}}
+  // expected-note @+1 {{the best that fits: flash}}
+  %o = attn.forward %q, %q, %q softcap(3.0) {schedule = #attn.schedule<streamed_query>} : !q, !q, !q -> !q
   return %o : !q
 }
 }
@@ -123,35 +123,12 @@ func.func @clause_document(%q: !q, %x: tensor<64xi32>) -> !q {
 // -----
 
 !q = tensor<1x1x64x16xf16>
+!s = tensor<1x1x64xf32>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_captures(%q: !q, %x: tensor<64xi32>) -> !q {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got captures(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
-  %o = attn.forward %q, %q, %q captures(%x : tensor<64xi32>) : !q, !q, !q -> !q
-  return %o : !q
-}
-}
-
-// -----
-
-!q = tensor<1x1x64x16xf16>
-module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_sinks(%q: !q, %x: tensor<1xf32>) -> !q {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got sinks(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
-  %o = attn.forward %q, %q, %q sinks(%x : tensor<1xf32>) : !q, !q, !q -> !q
-  return %o : !q
-}
-}
-
-// -----
-
-!q = tensor<1x1x64x16xf16>
-module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_behind_blocks(%q: !q, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>, %s: tensor<1xf32>) -> !q {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got sinks(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..), and forward blocks(..)}}
-  %o = attn.forward %q, %q, %q blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) sinks(%s : tensor<1xf32>) : !q, !q, !q -> !q
-  return %o : !q
+func.func @clause_gradients(%q: !q, %l: !s, %x: tensor<1xf32>) -> (!q, !q, !q, tensor<1xf32>) {
+  // expected-error @+2 {{expects clauses that a kernel takes, but got gradients(..), for which there is none yet}}
+  // expected-note @+1 {{kernels of gradients take mask(..), scale(..), precision(..), captures(..)}}
+  %dq, %dk, %dv, %dx = attn.backward %q, %q, %q, %q, %q, %l alibi(%x : tensor<1xf32>) gradients(%x) : !q, !q, !q, !q, !q, !s -> !q, !q, !q, tensor<1xf32>
+  return %dq, %dk, %dv, %dx : !q, !q, !q, tensor<1xf32>
 }
 }

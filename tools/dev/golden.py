@@ -34,9 +34,15 @@ PTX = os.path.join(FOLDER, "ptx.json")
 
 def read_problems():
     """One per line: machine, direction, dtype, schedule, mask, and `sizes`,
-    which are batch, heads, kv_heads, queries, keys, d and e."""
+    which are batch, heads, kv_heads, queries, keys, d and e.  `clauses` is the
+    text of others, that read %x0, %x1, .. of the types in `captures`."""
     with open(PROBLEMS, encoding="utf-8") as f:
         return [json.loads(line) for line in f]
+
+
+def short_of(problem):
+    """The keywords of its further clauses."""
+    return re.findall(r"(\w+) ?\(", problem.get("clauses", ""))
 
 
 def name_of(problem):
@@ -46,7 +52,12 @@ def name_of(problem):
                                "lse", "low", "precision") if problem.get(key)]
     return " ".join([problem["machine"].replace(", ", ","),
                      problem["direction"], problem["dtype"], sizes,
-                     problem["mask"], *clauses, f"<{problem['schedule']}>"])
+                     problem["mask"], *clauses, *short_of(problem),
+                     f"<{problem['schedule']}>"])
+
+
+def captures_of(problem):
+    return problem.get("captures", [])
 
 
 def types_of(problem):
@@ -69,6 +80,7 @@ def types_of(problem):
         "lse": row, "low": row, "dlse": row,
         "weights": array(batch, heads, queries, keys),
         "block_rows": array(batch, heads, blocks, queries, of="f32"),
+        **{f"x{i}": kind for i, kind in enumerate(captures_of(problem))},
     }
 
 
@@ -89,6 +101,9 @@ def clauses_of(problem, types):
         text.append(f"mask({problem['mask']})")
     if problem.get("precision"):
         text.append(f"precision({problem['precision']})")
+    if problem.get("clauses"):
+        text.append(problem["clauses"])
+        operands += [f"x{i}" for i in range(len(captures_of(problem)))]
     attributes = [f"schedule = #attn.schedule<{problem['schedule']}>"]
     if problem.get("alignment"):
         attributes.append(f"alignment = {problem['alignment']}")

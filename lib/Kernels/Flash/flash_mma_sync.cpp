@@ -44,8 +44,7 @@ public:
     allocate();
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, scoring.scale(b), scoring.sign());
-    rows =
-        scoring.ofRows(b, {firstRow, head, batch}, firstRow + warpRow, strip);
+    rows = scoring.ofRows(b, {batch, head, firstRow + warpRow, strip});
     Softmax::Rows start = softmax.start(b, strip);
     SmallVector<Value> state = {start.max, start.sum};
     llvm::append_range(state, products.noOutput(strip, dimV));

@@ -303,7 +303,8 @@ private:
   }
 
   Scoring::Rows rowsOf(const Tile &tile) {
-    return scoring.ofRows(b, tile, tile.row + warpRow, kWarpRows);
+    return scoring.ofRows(
+        b, {tile.batch, tile.head, tile.row + warpRow, kWarpRows});
   }
 
   /// Where lists begin with a full block, no region hides anything in it.

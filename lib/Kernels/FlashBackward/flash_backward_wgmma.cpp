@@ -134,21 +134,26 @@ private:
     warpInGroup = warp % kWarpsPerGroup;
     groupRow = group * kGroupRows;
     warpRow = groupRow + warpInGroup * kWarpRows;
-    scale.emplace(b, arguments.get(b, "scale"), request.scale);
+    scale.emplace(b, scoring.scale(b), scoring.sign());
     Place start = Place::reader(b);
     Tile first = pop(start);
     Place message = start.next(b, kTileMessages);
     zero = opaqueZero();
+    SmallVector<Value> init = {first.row,    message.slot, message.parity,
+                               start.parity, start.slot,   start.parity,
+                               b.i32(0)};
+    if (scoring.any())
+      init.append({first.head, first.batch});
     b.repeat(
-        {first.row, message.slot, message.parity, start.parity, start.slot,
-         start.parity, b.i32(0)},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) { return consumeTile(s); });
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {
     auto at = [&](int i) { return b.wrap(s[i]); };
     Tile tile{at(0), b.i32(0), b.i32(0)}; // of any head
+    if (scoring.any())
+      tile = {at(0), at(7), at(8)};
     Place message{at(1), at(2)}, once{b.i32(0), at(3)};
     Walk walk = walkOf(tile);
     // What all keys of the tile see.
@@ -167,53 +172,70 @@ private:
                 b.fill(b.f32(0), b.accType(kWarpRows, dimV))};
     SmallVector<Value> init = pack(state);
     init.push_back(firstBlock(walk));
-    ValueRange last = b.loop(
-        b.i32(0), walk.steps, init,
-        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
-          Scalar number = b.wrap(p[6]);
-          Scalar row = number * block;
-          Scalar isOpen = band->isOpen(seen, row, block, isWhole);
-          State next = multiply(unpack(p.take_front(6)), once, tile, row,
-                                isOpen, step == walk.steps - 1);
-          SmallVector<Value> results = pack(next);
-          results.push_back(nextStep(walk, {walk.firstHead, number}).block);
-          return results;
-        });
+    if (scoring.any())
+      init.push_back(walk.firstHead);
+    ValueRange last =
+        b.loop(b.i32(0), walk.steps, init,
+               [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+                 Scalar number = b.wrap(p[6]);
+                 GradientStep at{scoring.any() ? b.wrap(p[7]) : walk.firstHead,
+                                 number};
+                 Scalar row = number * block;
+                 Scalar isOpen = band->isOpen(seen, row, block, isWhole);
+                 State next = multiply(unpack(p.take_front(6)), once,
+                                       {tile.row, at.head, tile.batch}, row,
+                                       isOpen, step == walk.steps - 1);
+                 SmallVector<Value> results = pack(next);
+                 GradientStep behind = nextStep(walk, at);
+                 results.push_back(behind.block);
+                 if (scoring.any())
+                   results.push_back(behind.head);
+                 return results;
+               });
     state = unpack(last.take_front(6));
 
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
     state.turn = store(state.sumV, b.f32(1), state.turn);
     state.turn = store(state.sumK, arguments.get(b, "scale"), state.turn);
-    return {next.row,         message.slot,
-            message.parity,   parityBehind(once.parity, walk),
-            state.place.slot, state.place.parity,
-            state.turn};
+    SmallVector<Value> result = {
+        next.row,         message.slot,
+        message.parity,   parityBehind(once.parity, walk),
+        state.place.slot, state.place.parity,
+        state.turn};
+    if (scoring.any())
+      result.append({next.head, next.batch});
+    return result;
   }
 
-  /// One block of queries, from `row` on.
+  /// One block of queries, from `row` on, of the tile's head.
   State multiply(const State &state, Place once, const Tile &tile, Scalar row,
                  Scalar isOpen, Scalar isLast) {
     Scalar slot = state.place.slot, ownRow = state.groupRow;
+    Scoring::Rows rows;
+    if (scoring.any())
+      rows = scoredRows(tile.batch, tile.head, tile.row + warpRow);
     ringGradient.awaitFull(b, state.place);
     Shift shift = shiftColumns(slot);
     ringQ.awaitFull(b, state.place);
     Value scoresInFlight = startScores(bufferK, ownRow, bufferQ, slot);
     Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
+    Scored scored = scoredOf(rows, b.await(scoresInFlight, 1), row,
+                             /*wantsSlopes=*/true);
     Value weights =
-        weightsOf(b, *scale, b.await(scoresInFlight, 1), shift, isOpen,
-                  [&](Value scores) {
-                    // What is behind the keys has weights that overflow, maybe,
-                    // and would reach dQ.
-                    return band->hide(b, scores, tile.row + warpRow, row,
-                                      /*endOfRows=*/ownRows);
-                  });
+        weightsOf(b, *scale, scored.scores, shift, isOpen, [&](Value scores) {
+          // What is behind the keys has weights that overflow, maybe,
+          // and would reach dQ.
+          return band->hide(b, scores, tile.row + warpRow, row,
+                            /*endOfRows=*/ownRows);
+        });
     Value sumV;
     if (overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
     Value delta = columnsOf(slot, Statistic::delta);
     Value gradient = gradientOf(
-        b, weights, b.await(gradientInFlight, overlap ? 1 : 0), delta, isOpen);
+        b, weights, b.await(gradientInFlight, overlap ? 1 : 0), delta,
+        scored.slopes, scoring.hides() ? b.boolean(false) : isOpen);
     Value factor = factorOf(gradient);
     if (!overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);

@@ -11,7 +11,7 @@ using namespace attn::tile;
 GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
-      block(request.tiles.get("query_block")) {}
+      block(request.tiles.get("query_block")), scoring(arguments, request) {}
 
 GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
                              const GradientRows &rows)
@@ -33,6 +33,7 @@ KernelOp GradientFrame::createKernel() {
 }
 
 KernelOp GradientFrame::createKernel(int64_t warps) {
+  Scoring::declare(arguments, b, request);
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(b, request, warps);
   enterSide();
@@ -214,6 +215,18 @@ Shift GradientFrame::shiftColumns(Scalar slot) const {
   if (problem.lseLow)
     shift.low = [this, slot] { return columnsOf(slot, Statistic::low); };
   return shift;
+}
+
+GradientFrame::Scored GradientFrame::scoredOf(const Scoring::Rows &rows,
+                                              Value products, Scalar column,
+                                              bool wantsSlopes) const {
+  // Whether a block is open is known at run time.
+  Scored of;
+  of.scores = scoring.scored(b, rows, products, column, Pairs::any);
+  of.scores = scoring.hidden(b, rows, of.scores, column, /*isCut=*/true);
+  if (wantsSlopes)
+    of.slopes = scoring.slopes(b, rows, products, column, Pairs::any);
+  return of;
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,6 +22,7 @@
 #define ATTN_LIB_KERNELS_GRADIENTS_GRADIENTFRAME_H
 
 #include "Gradients/GradientScores.h"
+#include "Region/Scoring.h"
 #include "Walk/Mask.h"
 #include "Walk/TileBlocks.h"
 #include "Walk/TileOrder.h"
@@ -152,6 +153,22 @@ struct GradientFrame {
   Shift shiftColumns(Scalar slot) const;
 
   //===--------------------------------------------------------------------===//
+  // Scores
+  //===--------------------------------------------------------------------===//
+
+  /// What is the same for a warp's own rows, from `row` on, in all blocks of a
+  /// head of queries.
+  Scoring::Rows scoredRows(Scalar batch, Scalar head, Scalar row) const {
+    return scoring.ofRows(b, {batch, head, row, kWarpRows, ownsKeys});
+  }
+  /// What clauses make of scores, and slopes if somebody wants them.
+  struct Scored {
+    mlir::Value scores, slopes;
+  };
+  Scored scoredOf(const Scoring::Rows &rows, mlir::Value products,
+                  Scalar column, bool wantsSlopes) const;
+
+  //===--------------------------------------------------------------------===//
   // Walks
   //===--------------------------------------------------------------------===//
 
@@ -167,6 +184,7 @@ struct GradientFrame {
   mlir::Type element;
   int64_t block; ///< queries of a block of statistics
   Arguments arguments;
+  Scoring scoring;
 
   // Of a launch with tiles.
   bool ownsKeys = false;

@@ -133,9 +133,23 @@ Value attn::gradientOf(TileBuilder &b, Value weights, Value gradient,
 
 Value attn::gradientOf(TileBuilder &b, Value weights, Value gradient,
                        Value delta, Scalar isOpen) {
-  Value product = gradientOf(b, weights, gradient, delta);
+  return gradientOf(b, weights, gradient, delta, /*slopes=*/Value(), isOpen);
+}
+
+Value attn::gradientOf(TileBuilder &b, Value weights, Value gradient,
+                       Value delta, Value slopes, Scalar isOpen) {
+  Value product =
+      withSlopes(b, gradientOf(b, weights, gradient, delta), slopes);
   return unless(b, isOpen, product,
                 [&] { return withoutHidden(b, weights, product); });
+}
+
+Value attn::withSlopes(TileBuilder &b, Value gradient, Value slopes) {
+  if (!slopes)
+    return gradient;
+  return b.map(
+      {gradient, slopes}, gradient.getType(),
+      [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value { return v[0] * v[1]; });
 }
 
 Value attn::withoutHidden(TileBuilder &b, Value weights, Value gradient) {

@@ -67,6 +67,13 @@ mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
 /// Likewise, without what is hidden, if not `isOpen`.
 mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
                        mlir::Value gradient, mlir::Value delta, Scalar isOpen);
+/// Gradients of scores times the slopes of these, if there are any.
+mlir::Value withSlopes(TileBuilder &builder, mlir::Value gradient,
+                       mlir::Value slopes);
+/// The same of slopes, without what is hidden if not `isOpen`.
+mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
+                       mlir::Value gradient, mlir::Value delta,
+                       mlir::Value slopes, Scalar isOpen);
 /// dS with 0 where P is: what is hidden has no gradient, whatever dP is there.
 mlir::Value withoutHidden(TileBuilder &builder, mlir::Value weights,
                           mlir::Value gradient);

@@ -35,7 +35,7 @@ public:
     TwoWords bits;
     if (f.problem.lseLow) {
       lse.low = load("lse_low");
-      ScoreScale scale(b, f.arguments.get(b, "scale"), f.request.scale);
+      ScoreScale scale(b, f.scoring.scale(b), f.scoring.sign());
       bits = scale.bitsOfNatural(b);
     }
     return shiftOf(b, lse, bits, at.row, /*endOfRows=*/queries);

@@ -114,20 +114,20 @@ SmallVector<Value> RegionCode::frontier(unsigned of) const {
   return values;
 }
 
-RegionCode::Rows RegionCode::ofRows(TileBuilder &b, Scalar batch, Scalar head,
-                                    Scalar row, int64_t count) const {
+RegionCode::Rows RegionCode::ofRows(TileBuilder &b, const Place &place) const {
   Rows rows;
-  rows.batch = batch, rows.head = head, rows.row = row, rows.count = count;
+  rows.place = place;
   RegionWriter numbers(b, *this, rows, Pairs::any);
   for (Value value : frontier(0))
     rows.numbers[value] = numbers.write(value);
-  for (Value value : frontier(onQuery)) {
+  for (Value value : frontier(place.areKeys ? onKey : onQuery)) {
     Type type = value.getType();
     bool isReal = isa<FloatType>(type);
     if (!isCostly(value) ||
         (!isReal && (bitsOf(type) == 1 || !ranges.isSmall(value))))
       continue;
-    Type rowType = isReal ? b.rowType(count) : b.indexRowType(count);
+    Type rowType =
+        isReal ? b.rowType(place.count) : b.indexRowType(place.count);
     Value ofRow =
         b.map({}, rowType, [&](Scalar r, Scalar, ArrayRef<Scalar>) -> Value {
           RegionWriter element(b, *this, rows, Pairs::any);
@@ -140,35 +140,68 @@ RegionCode::Rows RegionCode::ofRows(TileBuilder &b, Scalar batch, Scalar head,
 }
 
 Value RegionCode::map(TileBuilder &b, const Rows &rows, Value scores,
-                      Scalar key, Pairs pairs, Result result) const {
+                      Scalar column, Pairs pairs, Result result) const {
   SmallVector<Value> inputs = {scores};
   for (auto [value, row] : rows.rows)
     inputs.push_back(row);
-  return b.map(
-      inputs, scores.getType(),
-      [&](Scalar r, Scalar column, ArrayRef<Scalar> elements) -> Value {
-        RegionWriter writer(b, *this, rows, pairs);
-        writer.setRow(r);
-        writer.setColumn(key, column);
-        for (auto [known, element] :
-             llvm::zip_equal(rows.rows, elements.drop_front()))
-          writer.set(known.first, element);
-        if (isScore(region))
-          writer.setProduct(elements.front());
-        return result(elements.front(), b.wrap(writer.write(this->result)));
-      });
+  return b.map(inputs, scores.getType(),
+               [&](Scalar r, Scalar c, ArrayRef<Scalar> elements) -> Value {
+                 RegionWriter writer(b, *this, rows, pairs);
+                 writer.setRow(r);
+                 writer.setColumn(column, c);
+                 for (auto [known, element] :
+                      llvm::zip_equal(rows.rows, elements.drop_front()))
+                   writer.set(known.first, element);
+                 if (isScore(region))
+                   writer.setProduct(elements.front());
+                 return result(writer, elements.front());
+               });
 }
 
 Value RegionCode::scored(TileBuilder &b, const Rows &rows, Value products,
-                         Scalar key, Pairs pairs) const {
-  return map(b, rows, products, key, pairs,
-             [](Scalar, Scalar score) -> Value { return score; });
+                         Scalar column, Pairs pairs) const {
+  return map(b, rows, products, column, pairs,
+             [&](RegionWriter &writer, Scalar) -> Value {
+               return writer.write(result);
+             });
+}
+
+bool RegionCode::hasSlopeOfOne(Value value) const {
+  if (value == region.getArgument(0))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  auto isOne = [&](unsigned place, unsigned other) {
+    return hasSlopeOfOne(op->getOperand(place)) &&
+           !(dependenceOf(op->getOperand(other)) & onScore);
+  };
+  switch (*scalarKindOf(op)) {
+  case ScalarKind::addf:
+    return isOne(0, 1) || isOne(1, 0);
+  case ScalarKind::subf:
+    return isOne(0, 1);
+  default:
+    return false;
+  }
+}
+
+Value RegionCode::slopes(TileBuilder &b, const Rows &rows, Value products,
+                         Scalar column, Pairs pairs) const {
+  if (ofResult == 1 && hasSlopeOfOne(result))
+    return {};
+  return map(b, rows, products, column, pairs,
+             [&](RegionWriter &writer, Scalar) -> Value {
+               std::optional<Scalar> slope = writer.slope(result);
+               return slope ? *slope * b.f32(ofResult) : b.f32(0);
+             });
 }
 
 Value RegionCode::hidden(TileBuilder &b, const Rows &rows, Value scores,
-                         Scalar key, Pairs pairs) const {
-  return map(b, rows, scores, key, pairs,
-             [&](Scalar score, Scalar isSeen) -> Value {
+                         Scalar column, Pairs pairs) const {
+  return map(b, rows, scores, column, pairs,
+             [&](RegionWriter &writer, Scalar score) -> Value {
+               Scalar isSeen = b.wrap(writer.write(result));
                return b.select(isSeen, score, b.f32(-kInfinity));
              });
 }

@@ -8,6 +8,9 @@
 //                               what is read, quotients, functions
 //   and the key, or the score   elements, in every block
 //
+// Where fragments have keys as rows, as those of gradients, read "query" for
+// key there and "key" for query.
+//
 // z is the scaled score.  A factor of z that is the same for all is taken
 // together with the scale, and a positive constant that the result is
 // multiplied by is left to the softmax, which scales anyway (`factor`).  Sums
@@ -15,9 +18,13 @@
 // reciprocal; tanh, exp, log, sqrt and rsqrt are the machine's approximations,
 // of which tanh has the largest error, 2^-11 of the result.
 //
+// **Gradients** of a score become those of z by the derivative, which is
+// written forward, op by op, beside the values that it needs.  Of a region that
+// adds to z it is 1, and nothing is written.
+//
 // **Pairs that nobody sees.**  Who wrote a region promises that what it reads
 // is there, of pairs that are seen.  Tiles have others: rows behind the last
-// query are taken for it, and where a mask hides some pairs of a block, reads
+// one are taken for it, and where a mask hides some pairs of a block, reads
 // are *checked*: what is not there is not touched, and is 0.
 //
 // Example: z + s[h] * (j - i) reads s[h] once for a tile; per element are left
@@ -35,10 +42,12 @@
 
 namespace attn {
 
+class RegionWriter;
+
 /// Which pairs a block has.
 enum class Pairs {
   seen,    ///< all are seen
-  inRange, ///< keys may end within the block, all others are seen
+  inRange, ///< columns may end within the block, all others are seen
   any      ///< some are hidden
 };
 
@@ -49,26 +58,32 @@ public:
                       llvm::ArrayRef<mlir::Region *> regions);
   RegionCode(const Arguments &arguments, mlir::Region &region);
 
-  /// What is the same for a warp's rows in every block.
-  struct Rows {
-    Scalar batch, head;
-    Scalar row; ///< the first
+  /// A warp's rows of a head, from `row` on.
+  struct Place {
+    Scalar batch, head, row;
     int64_t count;
+    bool areKeys = false; ///< or queries
+  };
+  /// What is the same for them in every block.
+  struct Rows {
+    Place place;
     /// Numbers and rows that stand for values of the region.
     llvm::DenseMap<mlir::Value, mlir::Value> numbers;
     llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> rows;
   };
-  Rows ofRows(TileBuilder &builder, Scalar batch, Scalar head, Scalar row,
-              int64_t count) const;
+  Rows ofRows(TileBuilder &builder, const Place &place) const;
 
   /// Of a region of `score`, what becomes of products of Q and K, over
-  /// `factor`; `scores` has the keys from `key` on.
+  /// `factor`; the columns of `products` are from `column` on.
   mlir::Value scored(TileBuilder &builder, const Rows &rows,
-                     mlir::Value products, Scalar key, Pairs pairs) const;
+                     mlir::Value products, Scalar column, Pairs pairs) const;
   double factor() const { return ofResult; }
+  /// The derivative of the score in z; null if it is 1.
+  mlir::Value slopes(TileBuilder &builder, const Rows &rows,
+                     mlir::Value products, Scalar column, Pairs pairs) const;
   /// Of a region of `sees`, scores with -inf where a query does not see a key.
   mlir::Value hidden(TileBuilder &builder, const Rows &rows, mlir::Value scores,
-                     Scalar key, Pairs pairs) const;
+                     Scalar column, Pairs pairs) const;
 
 private:
   friend class RegionWriter;
@@ -80,9 +95,12 @@ private:
   bool isCostly(mlir::Value value) const { return costly.contains(value); }
   /// Values that others with more dependence use.
   llvm::SmallVector<mlir::Value> frontier(unsigned of) const;
-  using Result = llvm::function_ref<mlir::Value(Scalar element, Scalar result)>;
+  /// Whether a float's derivative in z is 1 wherever it is.
+  bool hasSlopeOfOne(mlir::Value value) const;
+  using Result =
+      llvm::function_ref<mlir::Value(RegionWriter &writer, Scalar element)>;
   mlir::Value map(TileBuilder &builder, const Rows &rows, mlir::Value scores,
-                  Scalar key, Pairs pairs, Result result) const;
+                  Scalar column, Pairs pairs, Result result) const;
 
   const Arguments &arguments;
   mlir::Region &region;

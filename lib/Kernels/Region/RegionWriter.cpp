@@ -38,15 +38,18 @@ Scalar RegionWriter::position(unsigned number) {
   auto size = [&](Role role) { return code.arguments.get(b, role); };
   switch (number) {
   case batch:
-    return rows.batch;
+    return rows.place.batch;
   case head:
-    return rows.head;
+    return rows.place.head;
   case query:
-    return b.min(rows.row + row, size(Role::queries) - 1);
-  case ofKey:
-    if (pairs == Pairs::inRange)
-      return b.min(key + column, size(Role::keys) - 1);
-    return key + column;
+  case ofKey: {
+    bool isOfKeys = number == ofKey;
+    Scalar last = size(isOfKeys ? Role::keys : Role::queries) - 1;
+    if (isOfKeys == rows.place.areKeys)
+      return b.min(rows.place.row + row, last);
+    Scalar place = firstColumn + column;
+    return pairs == Pairs::inRange ? b.min(place, last) : place;
+  }
   case queries:
     return size(Role::queries);
   default:

@@ -19,10 +19,11 @@ public:
                const RegionCode::Rows &rows, Pairs pairs)
       : b(builder), code(code), rows(rows), pairs(pairs) {}
 
-  /// Where an element is, by its row and column in the fragment.
+  /// Where an element is, by its row and column in the fragment, whose first
+  /// column that is.
   void setRow(Scalar row) { this->row = row; }
-  void setColumn(Scalar key, Scalar column) {
-    this->key = key;
+  void setColumn(Scalar first, Scalar column) {
+    firstColumn = first;
     this->column = column;
   }
   /// Its product of a query and a key.
@@ -30,6 +31,8 @@ public:
   void set(mlir::Value value, Scalar is) { known[value] = is; }
 
   mlir::Value write(mlir::Value value);
+  /// The derivative of a float in z; nothing if it is 0.
+  std::optional<Scalar> slope(mlir::Value value);
 
 private:
   using Value = mlir::Value;
@@ -63,8 +66,13 @@ private:
   const RegionCode &code;
   const RegionCode::Rows &rows;
   Pairs pairs;
-  Scalar row, key, column, ofElement;
+  std::optional<Scalar> slopeOf(mlir::Operation &op, ScalarKind kind);
+  /// What the slope of an op's only operand is multiplied by.
+  Scalar steepness(ScalarKind kind, Value operand, Value result);
+
+  Scalar row, firstColumn, column, ofElement;
   llvm::DenseMap<Value, Value> known;
+  llvm::DenseMap<Value, std::optional<Scalar>> slopes;
 };
 
 } // namespace attn

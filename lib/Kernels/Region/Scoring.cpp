@@ -8,7 +8,9 @@ using namespace attn;
 void Scoring::declare(Arguments &arguments, TileBuilder &b,
                       const KernelRequest &request) {
   RegionCode::declare(arguments, b, {request.sees, request.score});
-  if (!request.problem.clauses.sinks)
+  // Gradients have them in the LSE.
+  const Problem &problem = request.problem;
+  if (!problem.clauses.sinks || problem.direction == Direction::backward)
     return;
   ArgumentRole sinks(Role::sinks);
   arguments.pointer(sinks, b.getF32Type());
@@ -17,7 +19,9 @@ void Scoring::declare(Arguments &arguments, TileBuilder &b,
 }
 
 Scoring::Scoring(const Arguments &arguments, const KernelRequest &request)
-    : arguments(arguments), hasSinks(request.problem.clauses.sinks),
+    : arguments(arguments),
+      hasSinks(request.problem.clauses.sinks &&
+               request.problem.direction == Direction::forward),
       scaleOfRequest(request.scale) {
   if (request.sees)
     sees.emplace(arguments, *request.sees);
@@ -29,22 +33,22 @@ Scalar Scoring::scale(TileBuilder &b) const {
   return score ? b.f32(score->factor()) : arguments.get(b, Role::scale);
 }
 
-Scoring::Rows Scoring::ofRows(TileBuilder &b, const Tile &tile, Scalar row,
-                              int64_t count) const {
+Scoring::Rows Scoring::ofRows(TileBuilder &b,
+                              const RegionCode::Place &place) const {
   Rows rows;
   if (sees)
-    rows.sees = sees->ofRows(b, tile.batch, tile.head, row, count);
+    rows.sees = sees->ofRows(b, place);
   if (score)
-    rows.score = score->ofRows(b, tile.batch, tile.head, row, count);
+    rows.score = score->ofRows(b, place);
   if (hasSinks) {
     // The only stride of an array of heads.
     ArgumentRole sinks(Role::sinks);
-    Scalar place =
-        b.wide(tile.head) * arguments.get(b, sinks.at(Facet::strideBatch));
+    Scalar ofHead =
+        b.wide(place.head) * arguments.get(b, sinks.at(Facet::strideBatch));
     rows.sink = b.wrap(
         tile::ReadOp::create(b, b.getF32Type(), Value(arguments.get(b, sinks)),
                              Value(arguments.get(b, sinks.at(Facet::offset))),
-                             Value(place), Value()));
+                             Value(ofHead), Value()));
   }
   return rows;
 }
@@ -59,14 +63,19 @@ Pairs Scoring::pairsOf(bool isCut, bool isListed) const {
 }
 
 Value Scoring::scored(TileBuilder &b, const Rows &rows, Value scores,
-                      Scalar key, Pairs pairs) const {
-  return score ? score->scored(b, *rows.score, scores, key, pairs) : scores;
+                      Scalar column, Pairs pairs) const {
+  return score ? score->scored(b, *rows.score, scores, column, pairs) : scores;
+}
+
+Value Scoring::slopes(TileBuilder &b, const Rows &rows, Value scores,
+                      Scalar column, Pairs pairs) const {
+  return score ? score->slopes(b, *rows.score, scores, column, pairs) : Value();
 }
 
 Value Scoring::hidden(TileBuilder &b, const Rows &rows, Value scores,
-                      Scalar key, bool isCut) const {
+                      Scalar column, bool isCut) const {
   if (!sees)
     return scores;
   Pairs pairs = isCut ? Pairs::any : Pairs::seen;
-  return sees->hidden(b, *rows.sees, scores, key, pairs);
+  return sees->hidden(b, *rows.sees, scores, column, pairs);
 }

@@ -35,18 +35,20 @@ public:
     std::optional<RegionCode::Rows> sees, score;
     Scalar sink;
   };
-  /// Of so many rows from `row` on, of a tile's head.
-  Rows ofRows(TileBuilder &builder, const Tile &tile, Scalar row,
-              int64_t count) const;
+  Rows ofRows(TileBuilder &builder, const RegionCode::Place &place) const;
 
   /// Which pairs a block has for `score`: of one that a band or a list says to
   /// be open, or of a cut one.
   Pairs pairsOf(bool isCut, bool isListed) const;
   mlir::Value scored(TileBuilder &builder, const Rows &rows, mlir::Value scores,
-                     Scalar key, Pairs pairs) const;
+                     Scalar column, Pairs pairs) const;
+  /// What gradients of scores are to be multiplied by; null if by 1.
+  mlir::Value slopes(TileBuilder &builder, const Rows &rows, mlir::Value scores,
+                     Scalar column, Pairs pairs) const;
   /// Of a block that a band says to be open reads need no check.
   mlir::Value hidden(TileBuilder &builder, const Rows &rows, mlir::Value scores,
-                     Scalar key, bool isCut) const;
+                     Scalar column, bool isCut) const;
+  bool any() const { return sees || score; }
   bool hides() const { return sees.has_value(); }
   bool scores() const { return score.has_value(); }
 

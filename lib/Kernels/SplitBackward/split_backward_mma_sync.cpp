@@ -25,6 +25,7 @@
 #include "Gradients/GradientScores.h"
 #include "MmaSync/Products.h"
 #include "Pipe/Epilogue.h"
+#include "Region/Scoring.h"
 #include "Walk/KeyBlocks.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -65,7 +66,7 @@ public:
         block(request.tiles.get(side.ownsKeys ? "query_block" : "key_block")),
         warps(request.tiles.get(side.ownsKeys ? "key_warps" : "query_warps")),
         strip(own / warps), stages(request.tiles.get("stages")),
-        products(b, problem) {
+        products(b, problem), scoring(arguments, request) {
     Rows q = rowsOf("q", "dq", problem.headDim),
          k = rowsOf("k", "dk", problem.headDim),
          v = rowsOf("v", "dv", problem.headDimV),
@@ -80,7 +81,7 @@ public:
     KernelOp kernel = declare();
     locate();
     allocate();
-    scale.emplace(b, arguments.get(b, "scale"), request.scale);
+    scale.emplace(b, scoring.scale(b), scoring.sign());
     copyOwn();
     SmallVector<Value> state;
     if (side.hasX)
@@ -137,6 +138,7 @@ private:
       arguments.operand(x.gradient, element);
     if (side.hasY)
       arguments.operand(y.gradient, element);
+    Scoring::declare(arguments, b, request);
     declareProblem(arguments, b, problem.mask);
     return arguments.createKernel(b, request, warps);
   }
@@ -311,6 +313,8 @@ private:
 
   SmallVector<Value> walkHead(Scalar queryHead, SmallVector<Value> state) {
     Streams streams = streamsOf(queryHead);
+    scoredRows = scoring.ofRows(
+        b, {batch, queryHead, firstRow + warpRow, strip, side.ownsKeys});
     // Behind the barrier nobody reads what the head before left in the ring.
     if (side.ownsKeys && stages > 1)
       BarrierOp::create(b);
@@ -377,27 +381,34 @@ private:
     SmallVector<Value> result(state);
     MutableArrayRef<Value> all(result);
     Scalar stage = stageOf(step);
-    Value scores = scale->orient(b, scoresOf(x, bufferX, ringX, stage));
+    Value raw = scale->orient(b, scoresOf(x, bufferX, ringX, stage));
+    Scalar column = scoring.any() ? blocks->block(b, step) * block : Scalar();
+    Pairs pairs = scoring.pairsOf(cut, /*isListed=*/false);
+    Value scores = scoring.scored(b, scoredRows, raw, column, pairs), slopes;
+    if (side.hasX)
+      slopes = scoring.slopes(b, scoredRows, raw, column, pairs);
     if (cut)
       scores =
           blocks->hide(b, scores, firstRow + warpRow, blocks->block(b, step));
+    scores = scoring.hidden(b, scoredRows, scores, column, cut);
     Shift shift = ringLse ? shiftColumns(stage) : ownShift;
     Value weights = weightsOf(b, *scale, scores, shift);
     if (side.hasY)
       products.addWeighted(all.drop_front(partsOfX), weights, ringY, stage);
     if (side.hasX) {
-      Value gradient = differentiate(weights, stage, cut);
+      Value gradient = differentiate(weights, slopes, stage, cut);
       products.addWeighted(all.take_front(partsOfX), gradient, ringX, stage);
     }
     return result;
   }
 
   /// dS of a step, of which something is hidden if it is `cut`.
-  Value differentiate(Value weights, Scalar stage, bool cut) {
+  Value differentiate(Value weights, Value slopes, Scalar stage, bool cut) {
     Value gradient = scoresOf(y, bufferY, ringY, stage);
     Value delta = ringDelta ? columnsOf(ringDelta, stage) : ownDelta;
-    gradient = gradientOf(b, weights, gradient, delta);
-    return cut ? withoutHidden(b, weights, gradient) : gradient;
+    gradient = withSlopes(b, gradientOf(b, weights, gradient, delta), slopes);
+    bool hides = cut || scoring.hides();
+    return hides ? withoutHidden(b, weights, gradient) : gradient;
   }
 
   //===--------------------------------------------------------------------===//
@@ -429,6 +440,8 @@ private:
   Rows x, y, streamedX, streamedY;
 
   Arguments arguments;
+  Scoring scoring;
+  Scoring::Rows scoredRows; ///< of this warp and the head that it walks
   std::optional<KeyBlocks> blocks;
   std::optional<ScoreScale> scale;
   Scalar queries, keys, head, keyHead, batch, firstRow, warpRow;

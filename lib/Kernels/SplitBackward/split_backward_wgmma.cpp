@@ -55,6 +55,7 @@ private:
   // A tile
   //===--------------------------------------------------------------------===//
 
+  static constexpr unsigned kScalars = 5;
   /// What a warpgroup carries from step to step.
   struct State {
     Place x, y; ///< in the rings of what streams past
@@ -63,8 +64,9 @@ private:
     /// worked out before the loop and take as many pairs of registers.
     Scalar groupRow;
     SmallVector<Value, 2> sums; ///< of x, of y
+
+    size_t size() const { return kScalars + sums.size(); }
   };
-  static constexpr unsigned kScalars = 5;
   static SmallVector<Value> pack(const State &s) {
     SmallVector<Value> all = {s.x.slot, s.x.parity, s.y.slot, s.y.parity,
                               s.groupRow};
@@ -87,14 +89,21 @@ private:
     Place once; ///< of its rows in shared memory
     KeyBand::Keys seen;
     RowStatistics statistics; ///< of own queries
+    Scoring::Rows rows;       ///< likewise
   };
+
+  Scoring::Rows rowsOf(const Own &own, Scalar head) const {
+    if (!scoring.any())
+      return {};
+    return scoredRows(own.tile.batch, head, own.tile.row + warpRow);
+  }
 
   void consume() {
     Scalar warp = b.warpId();
     group = warp / kWarpsPerGroup - 1;
     groupRow = group * kGroupRows;
     warpRow = groupRow + warp % kWarpsPerGroup * kWarpRows;
-    scale.emplace(b, arguments.get(b, "scale"), request.scale);
+    scale.emplace(b, scoring.scale(b), scoring.sign());
     Place start = Place::reader(b);
     Tile first = pop(start);
     Place message = start.next(b, kTileMessages);
@@ -108,13 +117,15 @@ private:
 
   SmallVector<Value> consumeTile(ValueRange s) {
     auto at = [&](int i) { return b.wrap(s[i]); };
-    Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}};
+    Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}, {}};
     Place message{at(3), at(4)};
     Walk walk = walkOf(own.tile);
     Scalar row = own.tile.row + groupRow;
     own.seen = band->seenBy(b, row, b.min(row + kGroupRows, ownRows) - 1);
     if (!ownsKeys)
       own.statistics = statisticsOf(own.tile, own.tile.row + warpRow);
+    if (!ownsKeys)
+      own.rows = rowsOf(own, own.tile.head);
     b.when(b.i32(0) < walk.steps, [&] {
       ringX.awaitFull(b, own.once);
       if (side.hasX)
@@ -130,17 +141,29 @@ private:
       state.sums.push_back(noSum(y));
     SmallVector<Value> init = pack(state);
     init.push_back(walk.blocks.first());
-    ValueRange last = b.loop(
-        b.i32(0), walk.steps, init,
-        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
-          Scalar number = b.wrap(p.back());
-          State next = multiply(unpack(p.drop_back()), own, number * streamed,
-                                step == walk.steps - 1);
-          SmallVector<Value> results = pack(next);
-          results.push_back(nextStep(walk, {walk.firstHead, number}).block);
-          return results;
-        });
-    state = unpack(last.drop_back());
+    // Of keys the heads of queries take turns.
+    bool tracksHead = ownsKeys && scoring.any();
+    if (tracksHead)
+      init.push_back(walk.firstHead);
+    ValueRange last =
+        b.loop(b.i32(0), walk.steps, init,
+               [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+                 GradientStep at{walk.firstHead, b.wrap(p[state.size()])};
+                 if (tracksHead) {
+                   at.head = b.wrap(p.back());
+                   own.rows = rowsOf(own, at.head);
+                 }
+                 State next =
+                     multiply(unpack(p.take_front(state.size())), own,
+                              at.block * streamed, step == walk.steps - 1);
+                 SmallVector<Value> results = pack(next);
+                 GradientStep behind = nextStep(walk, at);
+                 results.push_back(behind.block);
+                 if (tracksHead)
+                   results.push_back(behind.head);
+                 return results;
+               });
+    state = unpack(last.take_front(state.size()));
 
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
@@ -168,11 +191,12 @@ private:
     if (side.hasX)
       gradient =
           startScores(bufferY, state.groupRow, bufferStreamedY, state.y.slot);
+    Scored scored = scoredOf(own.rows, b.await(scores, side.hasX ? 1 : 0), row,
+                             /*wantsSlopes=*/side.hasX);
     Value weights =
-        weightsOf(b, *scale, b.await(scores, side.hasX ? 1 : 0), shift, isOpen,
-                  [&](Value scores) {
-                    return band->hide(b, scores, own.tile.row + warpRow, row);
-                  });
+        weightsOf(b, *scale, scored.scores, shift, isOpen, [&](Value scores) {
+          return band->hide(b, scores, own.tile.row + warpRow, row);
+        });
     if (!side.hasX)
       ringStreamedX.release(b, state.x);
     bool isBeside = side.hasY && overlaps();
@@ -187,7 +211,8 @@ private:
       Value delta = ownsKeys ? columnsOf(state.x.slot, Statistic::delta)
                              : own.statistics.delta;
       gradient = gradientOf(b, weights, b.await(gradient, isBeside ? 1 : 0),
-                            delta, isOpen);
+                            delta, scored.slopes,
+                            scoring.hides() ? b.boolean(false) : isOpen);
       if (ownsBareY()) {
         ringStreamedY.release(b, state.y);
         ringY.release(b, own.once, isLast);

@@ -67,8 +67,9 @@ bool attn::walksLists(std::string_view kernel) {
 }
 
 /// Kernels that have regions of scores and sinks: the one table of them.
-static const std::vector<std::string_view> kScoringKernels = {"flash_mma_sync",
-                                                              "flash_wgmma"};
+static const std::vector<std::string_view> kScoringKernels = {
+    "flash_mma_sync", "flash_wgmma", "flash_backward_wgmma",
+    "split_backward_mma_sync", "split_backward_wgmma"};
 
 bool attn::takesClauses(std::string_view kernel) {
   return std::find(kScoringKernels.begin(), kScoringKernels.end(), kernel) !=

@@ -66,9 +66,11 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
 // Clauses of which no kernel knows are never dropped.
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @clause(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>) {
-    // expected-error @+2 {{expects clauses that a kernel takes, but got softcap(..), for which there is none yet}}
-    // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
-    attn.forward %q, %q, %q softcap(3.0) outs(%o : memref<1x1x64x16xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32>} : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
+    attn.forward %q, %q, %q score (%z : f32, %b, %h, %i, %j, %nq, %nk) {
+      // expected-error @+1 {{expects ops that kernels have code for, but got 'math.erf'}}
+      %r = math.erf %z : f32
+      attn.yield %r : f32
+    } outs(%o : memref<1x1x64x16xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32>} : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
     return
   }
 }

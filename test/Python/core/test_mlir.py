@@ -63,8 +63,7 @@ def test_clauses_go_through():
     assert "alibi(%arg4 : tensor<8xf32>) blocks(partial %arg5, %arg6, " in text
     assert "size 128 x 128" in text and "sinks(%arg4 : " in text
     assert "arith.cmpi ule" in text
-    with pytest.raises(attn.CompileError, match="clauses that a kernel takes"):
-        mlir.run(text, "attn-to-tile{machine=h100_sxm}")
+    assert "tile.read" in mlir.run(text, "attn-to-tile{machine=h100_sxm}").text
 
 
 def test_clauses_on_memrefs():

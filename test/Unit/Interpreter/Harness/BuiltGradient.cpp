@@ -20,8 +20,10 @@
 using namespace mlir;
 using namespace attn;
 
-GradientCase::GradientCase(const Problem &problem, uint64_t seed)
-    : problem(problem), scale(1 / std::sqrt(double(problem.headDim))) {
+GradientCase::GradientCase(const Problem &problem, uint64_t seed,
+                           ClauseCase *clauses)
+    : problem(problem), clauses(clauses),
+      scale(1 / std::sqrt(double(problem.headDim))) {
   Normals normal(seed);
   auto fill = [&](std::vector<float> &array, StringRef name, DataType type) {
     array.resize(shapeOfArray(name, problem).elements());
@@ -46,8 +48,12 @@ void GradientCase::consultOracle() {
   };
   oracle::Problem p = oracleProblem(problem, scale);
   std::vector<double> exactO(size("o")), exactLse(size("lse"));
-  oracle::attention(p, array(q, "q"), array(k, "k"), array(v, "v"),
-                    exactO.data(), exactLse.data());
+  if (clauses)
+    oracle::attention(p, clauses->clauses(), array(q, "q"), array(k, "k"),
+                      array(v, "v"), exactO.data(), exactLse.data());
+  else
+    oracle::attention(p, array(q, "q"), array(k, "k"), array(v, "v"),
+                      exactO.data(), exactLse.data());
   o.clear();
   for (double value : exactO)
     o.push_back(rounded(problem.dtype, float(value)));
@@ -58,6 +64,13 @@ void GradientCase::consultOracle() {
   dq.resize(size("dq"));
   dk.resize(size("dk"));
   dv.resize(size("dv"));
+  if (clauses) {
+    sizes = oracle::gradients(
+        p, clauses->clauses(), array(q, "q"), array(k, "k"), array(v, "v"),
+        array(gradient, "do"), problem.dlse ? dlse.data() : nullptr, dq.data(),
+        dk.data(), dv.data(), /*dsinks=*/nullptr);
+    return;
+  }
   std::vector<int64_t> all(problem.batch * problem.kvHeads);
   std::iota(all.begin(), all.end(), 0);
   sizes = oracle::gradients(
@@ -73,8 +86,9 @@ Problem BuiltGradient::problem(int64_t queries, int64_t keys, int64_t headDim,
   return p;
 }
 
-OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
+OwningOpRef<ModuleOp> BuiltGradient::build(const GradientCase &truth,
                                            const Tiles &tiles) {
+  const Problem &problem = truth.problem;
   OpBuilder b(&context);
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -87,7 +101,9 @@ OwningOpRef<ModuleOp> BuiltGradient::build(const Problem &problem, double scale,
     request.tiles = tiles;
     request.launches = launchesOf(schedule, tiles);
     request.launch = number;
-    request.scale = scale;
+    request.scale = truth.scale;
+    if (truth.clauses)
+      truth.clauses->addTo(request);
     request.sms = multiprocessors;
     request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
     for (const char *array : {"q", "k", "v", "o", "do", "dq", "dk", "dv"})
@@ -146,6 +162,11 @@ void BuiltGradient::launch(tile::KernelOp kernel, const GradientCase &truth,
     if (areWaiting && !addresses.contains(name))
       addresses[name] = memory.allocate(bytesOf(p.dtype) * scores.sizes[0] *
                                         scores.strides[0]);
+    if (truth.clauses)
+      if (std::optional<int64_t> of = truth.clauses->integerOf(role)) {
+        arguments.push_back(*of);
+        continue;
+      }
     if (!areWaiting || !isa<tile::TensorMapType>(type)) {
       arguments.push_back(
           argumentOf(role, type, p, truth.scale, addresses, round));
@@ -212,7 +233,7 @@ std::map<std::string, std::vector<float>>
 BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
                    const InterpreterOptions &options) {
   const Problem &p = truth.problem;
-  OwningOpRef<ModuleOp> module = build(p, truth.scale, tiles);
+  OwningOpRef<ModuleOp> module = build(truth, tiles);
   if (change)
     change(*module);
   GlobalMemory memory;
@@ -242,6 +263,8 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
     KeptWeights::allocate(p, memory, addresses);
     KeptWeights(p, truth.scale, truth.q, truth.k).upload(memory, addresses);
   }
+  if (truth.clauses)
+    truth.clauses->upload(memory, addresses);
   launchAll(*module, truth, tiles, addresses, memory, options);
   std::map<std::string, std::vector<float>> left;
   auto leave = [&](const std::string &name, size_t size, DataType type) {

@@ -10,7 +10,7 @@
 #ifndef ATTN_TEST_UNIT_INTERPRETER_BUILTGRADIENT_H
 #define ATTN_TEST_UNIT_INTERPRETER_BUILTGRADIENT_H
 
-#include "Harness/CaseArrays.h"
+#include "Harness/ClauseCase.h"
 #include "Harness/KernelTest.h"
 
 #include <functional>
@@ -19,11 +19,13 @@ namespace attn {
 
 /// Inputs with the statistics that belong to them, and true gradients.
 struct GradientCase {
-  GradientCase(const Problem &problem, uint64_t seed = 1);
+  GradientCase(const Problem &problem, uint64_t seed = 1,
+               ClauseCase *clauses = nullptr);
   /// Works out everything that follows from q, k, v, gradient and dlse.
   void consultOracle();
 
   const Problem problem;
+  ClauseCase *const clauses; ///< of the problem, if it has any
   double scale;
   std::vector<float> q, k, v, gradient, dlse; ///< gradient: of o
   std::vector<float> o, lse, lseLow;
@@ -66,7 +68,7 @@ protected:
   std::function<void(mlir::ModuleOp)> change;
 
 private:
-  mlir::OwningOpRef<mlir::ModuleOp> build(const Problem &problem, double scale,
+  mlir::OwningOpRef<mlir::ModuleOp> build(const GradientCase &truth,
                                           const Tiles &tiles);
   /// Runs all launches, and compares the bytes that each has moved in all.
   void launchAll(mlir::ModuleOp module, const GradientCase &truth,

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Harness/CaseArrays.h"
+#include "Harness/ClauseCase.h"
 #include "Harness/KernelTest.h"
 
 #include "attn/Kernels/Merge.h"
@@ -31,7 +31,8 @@ protected:
   }
 
   /// All launches of a plan, each of which follows the table.
-  void build(const Problem &problem, const Machine &machine, const Plan &plan) {
+  void build(const Problem &problem, const Machine &machine, const Plan &plan,
+             ClauseCase *clauses = nullptr) {
     SCOPED_TRACE(plan.kernel + " " + plan.tiles.str());
     OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
     KernelRequest request;
@@ -42,6 +43,8 @@ protected:
     request.sms = machine.sms;
     request.l2Bytes = machine.l2Bytes;
     request.smemBytes = machine.smemBytesPerBlock;
+    if (clauses)
+      clauses->addTo(request);
     for (size_t i = 0; i < request.launches.shapes.size(); ++i) {
       request.launch = int64_t(i);
       hold(findKernelBuilder(plan.kernel)(b, b.getUnknownLoc(), request),
@@ -120,6 +123,22 @@ protected:
     ADD_FAILURE() << "expects a plan of flash for lists on " << machine.name;
   }
 
+  /// One that reads captures, and has sinks.
+  void buildWithClauses(const Machine &machine) {
+    Problem p = oneHead(1024, 1024, 64, 64, {MaskKind::causal});
+    ClauseCase clauses(context, p,
+                       "bias(%x0 : tensor<1x1024x1024xbf16>) sinks(%x1 : "
+                       "tensor<1xf32>)",
+                       {"tensor<1x1024x1024xbf16>", "tensor<1xf32>"},
+                       /*seed=*/1);
+    p.clauses = clauses.flags();
+    int count = 0;
+    for (const Plan &plan : plans(p, machine).plans)
+      if (!plan.kernel.empty() && count++ == 0)
+        build(p, machine, plan, &clauses);
+    EXPECT_GT(count, 0) << machine.name;
+  }
+
   /// What an attention may take or give besides.
   static std::vector<Problem> variants(Problem p) {
     std::vector<Problem> all = {p};
@@ -186,6 +205,7 @@ TEST_F(ArgumentRoles, OfAllKernelsAreRows) {
         }
   for (const char *machine : {"h100_sxm", "a100_80g"})
     buildListed(*findMachine(machine));
+  buildWithClauses(*findMachine(machine));
   for (Direction direction : {Direction::forward, Direction::backward}) {
     OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
     MergeRequest request;

@@ -114,7 +114,7 @@ TEST_F(Clauses, SinksAreInEveryRow) {
 }
 
 TEST_F(Clauses, RandomRegions) {
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 20; ++i) {
     Draws draw(seed);
     Problem p = problem(draw(1, 140), draw(1, 140), kMasks[draw(0, 5)],
                         draw(0, 1) ? DataType::bf16 : DataType::f16);
@@ -126,7 +126,7 @@ TEST_F(Clauses, RandomRegions) {
 }
 
 TEST_F(Clauses, WithLists) {
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 8; ++i) {
     Draws draw(seed);
     Problem p = problem(draw(1, 200), draw(1, 200), kMasks[draw(0, 5)]);
     p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);

@@ -53,4 +53,20 @@ TEST(ProblemAttr, Blocks) {
   }
 }
 
+TEST(ProblemAttr, Clauses) {
+  mlir::MLIRContext context;
+  Problem p;
+  p.queries = p.keys = 100, p.headDim = p.headDimV = 64;
+  for (const ScoreClauses &clauses : {ScoreClauses{true, false, false},
+                                      {false, true, false},
+                                      {false, false, true},
+                                      {true, true, true}}) {
+    p.clauses = clauses;
+    std::optional<Problem> read = problemFromAttr(problemAttr(&context, p));
+    ASSERT_TRUE(read);
+    EXPECT_TRUE(read->clauses == clauses) << str(clauses);
+  }
+  EXPECT_EQ(str(p.clauses), "sees, score, sinks");
+}
+
 } // namespace

@@ -1,0 +1,123 @@
+//===- ClausesBackward.cpp - Do gradients go through clauses? -------------===//
+//
+// Short forms, random regions and sinks, in all kernels of gradients that take
+// them; bytes are those of the same problem without clauses.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Harness/BuiltGradient.h"
+#include "Harness/RandomRegion.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+
+class ClausesBackward : public BuiltGradient {
+protected:
+  ClausesBackward(const std::string &schedule, const std::string &family)
+      : BuiltGradient(schedule, family) {}
+
+  /// Two heads that share keys, in two batch entries.
+  Problem problemOf(int64_t queries, int64_t keys, Mask mask, DataType type) {
+    Problem p = problem(queries, keys, headDim, 48, mask, type);
+    p.batch = 2;
+    p.heads = 4;
+    p.kvHeads = 2;
+    return p;
+  }
+
+  void checkClauses(Problem p, const Tiles &tiles, const std::string &text,
+                    const std::vector<std::string> &captures = {}) {
+    ClauseCase clauses(context, p, text, captures, ++seed);
+    p.clauses = clauses.flags();
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
+    check(GradientCase(p, seed, &clauses), tiles);
+  }
+
+  void checkShortForms(const Tiles &tiles, DataType type = DataType::bf16) {
+    for (const Mask &mask :
+         {Mask{MaskKind::causal}, Mask{MaskKind::window, 40, 7}}) {
+      Problem p = problemOf(150, 170, mask, type);
+      checkClauses(p, tiles, "softcap(2.5)");
+      p.lseLow = true;
+      std::string ids = "tensor<2x170xi32>", slopes = "tensor<4xf32>";
+      checkClauses(p, tiles,
+                   "document(%x0 : " + ids + ") softcap(3.0) alibi(%x1 : " +
+                       slopes + ") sinks(%x1 : " + slopes + ")",
+                   {ids, slopes});
+    }
+  }
+
+  void checkRandom(int count, const Tiles &tiles) {
+    for (int i = 0; i < count; ++i) {
+      Draws draw(seed);
+      Problem p = problemOf(draw(1, 200), draw(1, 200), kMasks[draw(0, 5)],
+                            draw(0, 1) ? DataType::bf16 : DataType::f16);
+      RandomRegion region(p, seed * 31 + 7);
+      std::string text = region.captures() + (draw(0, 1) ? region.sees() : "") +
+                         (draw(0, 2) ? region.score() : "");
+      checkClauses(p, tiles, text, region.types());
+    }
+  }
+
+  uint64_t seed = 1;
+  int64_t headDim = 32;
+};
+
+class ClausesSplitBackward : public ClausesBackward {
+protected:
+  ClausesSplitBackward() : ClausesBackward("split_backward", "mma_sync") {}
+  static Tiles tiles(int64_t stages = 2, int64_t separate = 0) {
+    return {{"query", 32},      {"key_block", 32},     {"query_warps", 2},
+            {"key", 32},        {"query_block", 32},   {"key_warps", 2},
+            {"stages", stages}, {"separate", separate}};
+  }
+};
+
+class ClausesSplitBackwardWgmma : public ClausesBackward {
+protected:
+  ClausesSplitBackwardWgmma() : ClausesBackward("split_backward", "wgmma") {}
+  static Tiles tiles(int64_t separate = 0) {
+    return {{"query", 64},          {"key_block", 64}, {"key", 64},
+            {"query_block", 64},    {"stages", 2},     {"value_stages", 1},
+            {"separate", separate}, {"persistent", 1}};
+  }
+};
+
+class ClausesFlashBackward : public ClausesBackward {
+protected:
+  ClausesFlashBackward() : ClausesBackward("flash_backward", "wgmma") {}
+  static Tiles tiles(int64_t key, int64_t beside, int64_t overlap) {
+    return {{"query_block", 64},  {"key", key},       {"stages", 2},
+            {"overlap", overlap}, {"beside", beside}, {"ordered", 0},
+            {"first_stores", 0},  {"short_first", 0}, {"persistent", 1}};
+  }
+};
+
+} // namespace
+
+TEST_F(ClausesSplitBackward, ShortForms) {
+  checkShortForms(tiles());
+  checkShortForms(tiles(/*stages=*/1, /*separate=*/1), DataType::f16);
+}
+
+TEST_F(ClausesSplitBackward, RandomRegions) { checkRandom(8, tiles()); }
+
+TEST_F(ClausesSplitBackwardWgmma, ShortForms) {
+  checkShortForms(tiles());
+  checkShortForms(tiles(/*separate=*/1), DataType::f16);
+}
+
+TEST_F(ClausesSplitBackwardWgmma, RandomRegions) { checkRandom(8, tiles()); }
+
+TEST_F(ClausesFlashBackward, ShortForms) {
+  checkShortForms(tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
+  headDim = 80; // parts of dQ are columns
+  checkShortForms(tiles(/*key=*/128, /*beside=*/0, /*overlap=*/0),
+                  DataType::f16);
+}
+
+TEST_F(ClausesFlashBackward, RandomRegions) {
+  checkRandom(8, tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
+}
