@@ -10,6 +10,7 @@
 
 #include "MmaSync/Products.h"
 #include "Walk/KeyBlocks.h"
+#include "Walk/KeyParts.h"
 
 namespace attn {
 
@@ -40,9 +41,14 @@ struct MmaSyncFrame {
   int64_t query, key, stages, warps;
   Products products;
 
+  KeyParts parts; ///< whose O and LSE another kernel makes whole
   Arguments arguments;
   std::optional<KeyBlocks> blocks;
   Scalar queries, keys, head, keyHead, batch, firstRow;
+  Scalar part; ///< of several
+
+private:
+  Scalar numberOfTile();
 };
 
 } // namespace attn
