@@ -71,6 +71,9 @@ inline constexpr llvm::StringLiteral kPerLaunchAttr = "tile.per_launch";
 /// strip of queries, of each query head.
 inline constexpr llvm::StringLiteral kPerStripAttr = "tile.per_strip";
 
+/// And how many for every row of queries, of each query head.
+inline constexpr llvm::StringLiteral kPerRowAttr = "tile.per_row";
+
 /// Numbers of a row of a block of scores that wait: the maximum and the sum.
 inline constexpr int64_t kRowStatistics = 2;
 

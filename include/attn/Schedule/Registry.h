@@ -10,7 +10,7 @@
 /// is not.  The parameters of two forms differ in at least one name, so a full
 /// list of tiles tells its form.  Of several for the same tensor cores only the
 /// first that takes the problem is ever chosen; another has to be asked for, by
-/// its tiles.
+/// its tiles.  A *rival* of that form is priced beside it.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_REGISTRY_H
@@ -30,6 +30,11 @@ struct Parameter {
   std::string name;
   std::vector<int64_t> values;
   int64_t unit, least, most;
+  /// If values depend on the problem, those worth trying with the tiles before
+  /// this one.
+  std::vector<int64_t> (*derived)(const Problem &problem,
+                                  const Machine &machine,
+                                  const Tiles &tiles) = nullptr;
 
   /// Of no (0) or yes (1), and so no size.
   bool isChoice() const;
@@ -74,6 +79,8 @@ struct Form {
   /// Whether weights are kept (Problem.h); another form is no choice where they
   /// are to be, nor this one where they are not.
   bool keeps = false;
+  /// Chosen by time, beside the first form for the same tensor cores.
+  bool isRival = false;
   /// Which problems this form accepts (all, if null).  Of several forms for the
   /// same tensor cores the first that accepts wins.
   bool (*takes)(const Problem &problem) = nullptr;

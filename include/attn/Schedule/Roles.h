@@ -85,6 +85,7 @@ enum class Memory {
   zeros,     ///< words that are 0 between launches
   block,     ///< so many elements for every block of a grid
   strip,     ///< so many for every strip of queries, which launches share
+  row,       ///< the same for every row of queries
   round,     ///< of scores that wait, which launches of a round share
   parts,     ///< of an input in parts, which launches share
   exponents, ///< of the blocks of these

@@ -140,6 +140,9 @@ struct Sharing {
   /// Results are staged in the place of a resident input, not in a buffer of
   /// their own: an input of the same shape, or else the first.
   bool reusesPlaces = false;
+  /// Blocks that the walk of a tile over keys is dealt out to (KeyParts.h).
+  /// Each has all rows of the tile, and leaves results of its own.
+  int64_t keyParts = 1;
 
   int64_t blocks() const { return group * cluster; }
 };
@@ -252,6 +255,11 @@ template <typename Verb> Verb inParts(int64_t columns, Verb verb) {
 /// What lies in an array of the caller.
 template <typename Verb> Verb kept(Verb verb) {
   verb.scratch.isKept = true;
+  return verb;
+}
+/// What lies in scratch once for every part of the keys.
+template <typename Verb> Verb ofKeyParts(int64_t parts, Verb verb) {
+  verb.scratch.keyParts = parts;
   return verb;
 }
 /// A load or a stream of some columns only.

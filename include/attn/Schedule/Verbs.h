@@ -55,6 +55,9 @@ struct InScratch {
   /// row by row as results do.  It takes no scratch, and leaves for device
   /// memory.
   bool isKept = false;
+  /// One for each part of the keys (KeyParts.h); 0: there are none.  A grid
+  /// whose walks are dealt out spills each, and one behind it absorbs all.
+  int64_t keyParts = 0;
 };
 
 namespace verb {

@@ -102,6 +102,9 @@ public:
       Type type = kernel.getArgumentTypes()[argument];
       if (facts.memory == Memory::strip)
         addStrips(role, type, *count(kPerStripAttr), shape);
+      else if (facts.memory == Memory::row)
+        values.set(role, scratch({batch, heads, queries}, *count(kPerRowAttr),
+                                 elementTypeOf(type)));
       else if (facts.memory == Memory::round)
         values.set(role, waitingScores(type));
       else if (facts.memory == Memory::parts ||

@@ -55,6 +55,11 @@ void Arguments::perStrip(const NamedRole &role, Type element, int64_t count) {
   pointer(role, element);
 }
 
+void Arguments::perRow(const NamedRole &role, Type element, int64_t count) {
+  counts.emplace_back(roles.size(), kPerRowAttr, count);
+  pointer(role, element);
+}
+
 void Arguments::operand(const NamedRole &array, Type element) {
   Type i64 = IntegerType::get(element.getContext(), 64);
   pointer(array, element);

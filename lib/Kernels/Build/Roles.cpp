@@ -119,6 +119,8 @@ static SmallVector<StringRef> countsOf(Memory memory) {
     return {kPerBlockAttr};
   case Memory::strip:
     return {kPerStripAttr};
+  case Memory::row:
+    return {kPerRowAttr};
   case Memory::array:
   case Memory::captured:
   case Memory::round:
@@ -137,7 +139,8 @@ static bool isCountedAsItShould(tile::KernelOp kernel, unsigned argument,
     return bool(kernel.getArgAttr(argument, attribute));
   };
   SmallVector<StringRef> wanted = countsOf(memory);
-  for (StringRef each : {kPerBlockAttr, kPerLaunchAttr, kPerStripAttr})
+  for (StringRef each :
+       {kPerBlockAttr, kPerLaunchAttr, kPerStripAttr, kPerRowAttr})
     if (has(each) && !llvm::is_contained(wanted, each))
       return false;
   return llvm::count_if(wanted, has) == 1 || wanted.empty() ||

@@ -153,6 +153,8 @@ public:
   void perLaunch(const NamedRole &role, mlir::Type element, int64_t count);
   /// Memory of all launches, so many elements for every strip of queries.
   void perStrip(const NamedRole &role, mlir::Type element, int64_t count);
+  /// The same for every row of queries.
+  void perRow(const NamedRole &role, mlir::Type element, int64_t count);
 
   /// The tensor map of an array.
   void map(TileBuilder &builder, const NamedRole &array, int64_t boxRows,

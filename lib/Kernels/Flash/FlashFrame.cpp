@@ -17,9 +17,9 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
       transposes(needsTranspose(problem)), splits(needsSplit(problem)),
-      query(request.tiles.get("query")), key(request.tiles.get("key")),
-      stages(request.tiles.get("stages")),
-      queryStages(request.tiles.get("query_stages")),
+      parts(request.tiles), query(request.tiles.get("query")),
+      key(request.tiles.get("key")), stages(request.tiles.get("stages")),
+      queryStages(request.tiles.get("query_stages", 1)),
       staging(request.tiles.get("staging")),
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
@@ -41,11 +41,13 @@ KernelOp FlashFrame::declare() {
   arguments.map(b, "q", queryRows, problem.headDim, element);
   arguments.map(b, "k", keyRows, problem.headDim, element);
   arguments.map(b, "v", keyRows, problem.headDimV, element);
-  if (splits)
+  if (parts.areSeveral())
+    parts.declare(arguments, b, problem);
+  else if (splits)
     arguments.operand("o", outputElement());
   else
     arguments.map(b, "o", kGroupRows, problem.headDimV, outputElement());
-  if (problem.lse)
+  if (problem.lse && !parts.areSeveral())
     declareLse(arguments, b, problem);
   if (persistent)
     arguments.pointer(kCounterRole, b.getI32Type());
@@ -60,7 +62,7 @@ KernelOp FlashFrame::declare() {
   band.emplace(b, arguments, problem.mask);
   if (problem.pattern)
     lists.emplace(b, arguments, problem.pattern->size(), key);
-  blocks.emplace(*band, queries, query, key, lists ? &*lists : nullptr);
+  blocks.emplace(*band, queries, query, key, lists ? &*lists : nullptr, parts);
   return kernel;
 }
 
@@ -77,7 +79,12 @@ Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
 TileQueue FlashFrame::queueFor(int64_t readers) const {
   if (problem.pattern)
     return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
-  return tileQueue(b, readers);
+  return tileQueue(b, readers, parts.areSeveral());
+}
+
+TileOrder FlashFrame::order() const {
+  TileOrder whole(b, arguments, problem, query, request.sms, request.l2Bytes);
+  return parts.areSeveral() ? whole.inParts(parts) : whole;
 }
 
 void FlashFrame::reserve() {
@@ -116,14 +123,7 @@ void FlashFrame::reserve() {
     queue = queueFor(readers + helperWarps);
     return;
   }
-  // What does not hold O at once is cut in two, so that one half is written
-  // while the other is read.
-  bool halves = staging < dimV && staging % (2 * kPanelColumns) == 0;
-  if (halves)
-    buffersO = {alloc("staging0", 1, query, staging / 2, outputElement()),
-                alloc("staging1", 1, query, staging / 2, outputElement())};
-  else
-    buffersO = {alloc("staging", 1, query, staging, outputElement())};
+  reserveStaging();
   ringQ = Ring(b, "query", queryStages, readers);
   ringK = Ring(b, "key", stages, readers);
   ringLoadedV = Ring(b, "value", stages, transposes ? helperWarps : readers);
@@ -133,4 +133,21 @@ void FlashFrame::reserve() {
   if (transposes)
     readers += helperWarps;
   queue = queueFor(readers);
+}
+
+void FlashFrame::reserveStaging() {
+  if (staging == 0)
+    return;
+  auto alloc = [&](StringRef name, int64_t columns) -> Value {
+    auto type = SmemType::get(b.getContext(), 1, query, columns,
+                              outputElement(), SmemLayout::sw128);
+    return AllocOp::create(b, type, name);
+  };
+  // What does not hold O at once is cut in two, so that one half is written
+  // while the other is read.
+  bool halves = staging < dimV && staging % (2 * kPanelColumns) == 0;
+  if (halves)
+    buffersO = {alloc("staging0", staging / 2), alloc("staging1", staging / 2)};
+  else
+    buffersO = {alloc("staging", staging)};
 }

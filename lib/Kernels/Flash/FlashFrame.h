@@ -44,6 +44,7 @@ struct FlashFrame {
   mlir::Type element;
   bool transposes; ///< values have 8 bits
   bool splits;     ///< operands are f32 and come in parts of bf16
+  KeyParts parts;  ///< whose O and LSE another kernel makes whole
   int64_t query, key, stages, queryStages, staging;
   bool overlap, pingPong, persistent;
   int64_t groups; ///< consumer warpgroups
@@ -72,9 +73,13 @@ struct FlashFrame {
   Ring ringLanding;
 
   mlir::Type outputElement() const;
+  /// Of tiles as they are drawn.
+  TileOrder order() const;
 
 private:
   void reserve();
+  /// What O is staged in, unless it leaves from registers.
+  void reserveStaging();
   TileQueue queueFor(int64_t readers) const;
 };
 

@@ -20,8 +20,7 @@ namespace {
 class Producer {
 public:
   explicit Producer(const FlashFrame &frame)
-      : f(frame), b(frame.b), order(b, f.arguments, f.problem, f.query,
-                                    f.request.sms, f.request.l2Bytes) {}
+      : f(frame), b(frame.b), order(frame.order()) {}
 
   void produce() {
     Tile first = f.blocks->drawn(order.at(b, b.programId(0)));

@@ -145,8 +145,7 @@ private:
 class Lander : public Feeder {
 public:
   explicit Lander(const FlashFrame &frame)
-      : Feeder(frame), order(b, f.arguments, f.problem, f.query, f.request.sms,
-                             f.request.l2Bytes) {}
+      : Feeder(frame), order(frame.order()) {}
 
 private:
   Tile firstTile(Place message) override {

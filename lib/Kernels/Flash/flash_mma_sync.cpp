@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Flash/PartsMerge.h"
 #include "MmaSync/MmaSyncFrame.h"
 #include "Pipe/Epilogue.h"
 #include "Softmax/Sink.h"
@@ -42,6 +43,7 @@ public:
     k = view("k", problem.headDim, request.alignmentOf("k"), keyHead, keys);
     v = view("v", problem.headDimV, request.alignmentOf("v"), keyHead, keys);
     allocate();
+    dealSteps();
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, scoring.scale(b), scoring.sign());
     rows = scoring.ofRows(b, {batch, head, firstRow + warpRow, strip});
@@ -50,10 +52,8 @@ public:
     llvm::append_range(state, products.noOutput(strip, dimV));
 
     prologue();
-    Scalar zero = b.i32(0);
-    state = walk(softmax, zero, blocks->openSteps, state, /*cut=*/false);
-    state = walk(softmax, blocks->openSteps, blocks->steps, state,
-                 /*cut=*/true);
+    state = walk(softmax, steps.begin, openEnd, state, /*cut=*/false);
+    state = walk(softmax, cutBegin, steps.end, state, /*cut=*/true);
     WaitGroupOp::create(b, 0u);
     BarrierOp::create(b);
     finish(softmax, state);
@@ -78,6 +78,21 @@ private:
         AllocOp::create(b, products.bufferOfRows(stages, key, dimV), "value");
   }
 
+  /// The steps of this block's walk: all, or a part of them.
+  void dealSteps() {
+    steps = {b.i32(0), blocks->steps};
+    openEnd = cutBegin = blocks->openSteps;
+    if (!parts.areSeveral())
+      return;
+    steps = parts.of(b, blocks->steps, part);
+    openEnd = b.min(openEnd, steps.end);
+    cutBegin = b.max(cutBegin, steps.begin);
+  }
+  /// One of the first ones.
+  Scalar stepAt(int64_t number) {
+    return parts.areSeveral() ? steps.begin + number : b.i32(number);
+  }
+
   void copy(Value view, Value buffer, Scalar row, Scalar stage) {
     CopyAsyncOp::create(b, view, row, buffer, stage);
   }
@@ -87,16 +102,16 @@ private:
   /// Starts the copies that the first step finds in flight.
   void prologue() {
     Scalar zero = b.i32(0);
-    b.when(zero < blocks->steps, [&] {
+    b.when(steps.begin < steps.end, [&] {
       copy(q, bufferQ, firstRow, zero);
       if (stages == 1)
-        copy(k, bufferK, blocks->block(b, zero) * key, zero);
+        copy(k, bufferK, blocks->block(b, steps.begin) * key, zero);
       else
-        copyPair(zero);
+        copyPair(steps.begin);
     });
     CommitGroupOp::create(b);
     for (int64_t step = 1; step < stages - 1; ++step) {
-      b.when(b.i32(step) < blocks->steps, [&] { copyPair(b.i32(step)); });
+      b.when(stepAt(step) < steps.end, [&] { copyPair(stepAt(step)); });
       CommitGroupOp::create(b);
     }
   }
@@ -126,7 +141,7 @@ private:
     CommitGroupOp::create(b);
     Value scores = multiplyQK(zero);
     awaitAll(); // V is here, and no warp reads K any more
-    b.when(step + 1 < blocks->steps,
+    b.when(step + 1 < steps.end,
            [&] { copy(k, bufferK, blocks->block(b, step + 1) * key, zero); });
     CommitGroupOp::create(b);
     return accumulate(softmax, scores, block, zero, state, cut);
@@ -141,7 +156,7 @@ private:
     WaitGroupOp::create(b, uint32_t(stages - 2));
     BarrierOp::create(b);
     Scalar ahead = step + (stages - 1);
-    b.when(ahead < blocks->steps, [&] { copyPair(ahead); });
+    b.when(ahead < steps.end, [&] { copyPair(ahead); });
     CommitGroupOp::create(b);
     Value scores = multiplyQK(stage(step));
     return accumulate(softmax, scores, block, stage(step), state, cut);
@@ -186,6 +201,8 @@ private:
     if (problem.clauses.sinks)
       addSink(b, end.inverse, end.lse, rows.sink);
     Scalar row = firstRow + warpRow;
+    if (parts.areSeveral())
+      return storeKeyPart(state.drop_front(2), end, row);
     Value o =
         view("o", problem.headDimV, request.alignmentOf("o"), head, queries);
     storeOutput(b, state.drop_front(2), end.inverse, bufferO, o, warpRow, row);
@@ -193,10 +210,25 @@ private:
       storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);
   }
 
+  /// Of a part of the keys, O and LSE in f32, from registers.
+  void storeKeyPart(ValueRange output, const Softmax::End &end, Scalar row) {
+    KeyParts::Owner owner{batch, head, part};
+    Value view = parts.output(b, arguments, problem, owner);
+    int64_t column = 0;
+    for (Value columns : output) {
+      StoreFragmentOp::create(b, scaleRows(b, columns, end.inverse), view, row,
+                              b.i32(column));
+      column += cast<FragType>(columns.getType()).getColumns();
+    }
+    StoreRowOp::create(b, end.lse.high, parts.lse(b, arguments, owner), row);
+  }
+
   Scoring::Rows rows; ///< of this warp
   int64_t strip;      ///< rows of a warp
   int64_t dim, dimV;  ///< head dimensions, padded
   Scalar warpRow;
+  Run steps;                                // of the walk
+  Scalar openEnd, cutBegin;                 // of these
   Value q, k, v;                            // views
   Value bufferQ, bufferK, bufferV, bufferO; // shared memory
 };
@@ -212,5 +244,7 @@ KernelOp attn::flash_mma_sync(OpBuilder &builder, Location loc,
                               const KernelRequest &request) {
   OpBuilder::InsertionGuard guard(builder);
   TileBuilder b(loc, builder);
+  if (request.launch > 0)
+    return buildPartsMerge(b, request);
   return Flash(b, request).build();
 }

@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Flash/FlashFrame.h"
+#include "Flash/PartsMerge.h"
 #include "Pipe/Epilogue.h"
 #include "Pipe/PartProducts.h"
 #include "Pipe/Turns.h"
@@ -472,6 +473,8 @@ private:
 
   void storeTile(ValueRange output, const LazySoftmax::End &end,
                  const Tile &tile) {
+    if (parts.areSeveral())
+      return storeKeyPart(output, end, tile);
     if (splits)
       storeParts(output, end.inverse, tile);
     else
@@ -484,11 +487,25 @@ private:
   void storeParts(ValueRange output, Value inverse, const Tile &tile) {
     auto type = ViewType::get(b.getContext(), problem.headDimV, outputElement(),
                               request.alignmentOf("o"));
-    Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);
+    storeParts(output, inverse, tile,
+               arguments.view(b, "o", type, tile.batch, tile.head, queries));
+  }
+  void storeParts(ValueRange output, Value inverse, const Tile &tile,
+                  Value view) {
     for (auto [part, sum] : llvm::enumerate(output))
       StoreFragmentOp::create(b, scaleRows(b, sum, inverse), view,
                               tile.row + warpRow,
                               b.i32(int64_t(part) * kSumColumns));
+  }
+
+  /// Of a part of the keys, O and LSE in f32.
+  void storeKeyPart(ValueRange output, const LazySoftmax::End &end,
+                    const Tile &tile) {
+    KeyParts::Owner owner = KeyParts::ownerOf(tile);
+    storeParts(output, end.inverse, tile,
+               parts.output(b, arguments, problem, owner));
+    StoreRowOp::create(b, end.lse.high, parts.lse(b, arguments, owner),
+                       tile.row + warpRow);
   }
 
   void storeStaged(Value output, Value inverse, const Tile &tile) {
@@ -521,5 +538,7 @@ KernelOp attn::flash_wgmma(OpBuilder &builder, Location loc,
                            const KernelRequest &request) {
   OpBuilder::InsertionGuard guard(builder);
   TileBuilder b(loc, builder);
+  if (request.launch > 0)
+    return buildPartsMerge(b, request);
   return FlashWgmma(b, request).build();
 }

@@ -14,7 +14,8 @@ MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
       element(elementType(b.getContext(), problem.dtype)),
       query(request.tiles.get("query")), key(request.tiles.get("key")),
       stages(request.tiles.get("stages", 1)), warps(request.tiles.get("warps")),
-      products(b, request.problem), scoring(arguments, request) {}
+      products(b, request.problem), scoring(arguments, request),
+      parts(request.tiles) {}
 
 KernelOp MmaSyncFrame::declare() {
   declareArguments();
@@ -22,9 +23,13 @@ KernelOp MmaSyncFrame::declare() {
 }
 
 void MmaSyncFrame::declareArguments() {
-  for (StringRef operand : {"q", "k", "v", "o"})
+  for (StringRef operand : {"q", "k", "v"})
     arguments.operand(operand, element);
-  if (problem.lse)
+  if (parts.areSeveral())
+    parts.declare(arguments, b, problem);
+  else
+    arguments.operand("o", element);
+  if (problem.lse && !parts.areSeveral())
     declareLse(arguments, b, problem);
   if (problem.pattern)
     BlockLists::declare(arguments, b);
@@ -32,12 +37,22 @@ void MmaSyncFrame::declareArguments() {
   declareProblem(arguments, b, problem.mask);
 }
 
+/// The blocks of a tile's parts follow each other.
+Scalar MmaSyncFrame::numberOfTile() {
+  Scalar block = b.programId(0);
+  if (!parts.areSeveral())
+    return block;
+  Scalar tile = block / parts.count;
+  part = block - tile * parts.count;
+  return tile;
+}
+
 void MmaSyncFrame::locateRows() {
   queries = arguments.get(b, "queries");
   keys = arguments.get(b, "keys");
   if (problem.mask.isOpen()) {
     BlockOfHead at =
-        BlockOfHead::of(b, b.programId(0), b.ceilDiv(queries, query),
+        BlockOfHead::of(b, numberOfTile(), b.ceilDiv(queries, query),
                         arguments.get(b, "heads"));
     firstRow = at.number * query;
     head = at.head;
@@ -46,7 +61,7 @@ void MmaSyncFrame::locateRows() {
   }
   TileOrder order(b, arguments, problem, query,
                   request.sms * request.minBlocksPerSm, request.l2Bytes);
-  Tile tile = order.at(b, b.programId(0));
+  Tile tile = order.at(b, numberOfTile());
   firstRow = tile.row;
   head = tile.head;
   batch = tile.batch;

@@ -11,6 +11,7 @@
 #include "MmaSync/Products.h"
 #include "Region/Scoring.h"
 #include "Walk/KeyBlocks.h"
+#include "Walk/KeyParts.h"
 
 namespace attn {
 
@@ -41,10 +42,15 @@ struct MmaSyncFrame {
   int64_t query, key, stages, warps;
   Products products;
 
+  KeyParts parts; ///< whose O and LSE another kernel makes whole
   Arguments arguments;
   Scoring scoring;
   std::optional<KeyBlocks> blocks;
   Scalar queries, keys, head, keyHead, batch, firstRow;
+  Scalar part; ///< of several
+
+private:
+  Scalar numberOfTile();
 };
 
 } // namespace attn

@@ -35,6 +35,8 @@ Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
 
 KeyWalk TileBlocks::walkOf(TileBuilder &b, const Tile &tile,
                            bool goesUp) const {
+  if (parts.areSeveral())
+    return KeyWalk(ofPart(b, tile).first, goesUp);
   if (!lists)
     return KeyWalk(ofTile(b, tile.row), goesUp);
   ListWalk walk(b, {lists->partialOf(tile), lists->fullOf(tile)});
@@ -48,6 +50,8 @@ GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
             band,
             key,
             {lists->partialOf(at), lists->fullOf(at), lists->size.keys}};
+  if (parts.areSeveral())
+    return ofGroupInPart(b, at, groupRow);
   Run tile = ofTile(b, at.row);
   Scalar row = at.row + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
@@ -67,6 +71,32 @@ GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
           ? b.min(b.max(b.ceilDiv(seen.allFirst, key), own.begin), open.end)
           : own.begin;
   return {band, key, tile, own, open};
+}
+
+std::pair<Run, Scalar> TileBlocks::ofPart(TileBuilder &b,
+                                          const Tile &tile) const {
+  Run all = ofTile(b, tile.row);
+  Run steps = parts.of(b, all.count(), tile.part);
+  Scalar hasSome = steps.begin < steps.end;
+  return {{b.select(hasSome, all.begin + steps.begin, b.i32(0)),
+           b.select(hasSome, all.begin + steps.end, b.i32(1))},
+          hasSome};
+}
+
+GroupWalk TileBlocks::ofGroupInPart(TileBuilder &b, const Tile &at,
+                                    Scalar groupRow) const {
+  auto [part, hasSome] = ofPart(b, at);
+  Scalar row = at.row + groupRow;
+  Scalar last = b.min(row + kGroupRows, queries) - 1;
+  KeyBand seeing = band.until(b.select(hasSome, band.keys, b.i32(0)));
+  KeyBand::Keys seen = seeing.seenBy(b, row, last);
+  Run open;
+  open.end = b.min(b.max(seen.allEnd / key, part.begin), part.end);
+  open.begin =
+      band.hasFirst
+          ? b.min(b.max(b.ceilDiv(seen.allFirst, key), part.begin), open.end)
+          : part.begin;
+  return {b, seeing, key, part, open, query > kGroupRows};
 }
 
 Scalar TileBlocks::stepsBeforeNext(TileBuilder &b, const Tile &tile,
@@ -98,7 +128,7 @@ void GroupWalk::forEachStretch(TileBuilder &b,
     walk({KeyWalk({to, from}), isCut});
     from = to;
   };
-  if (cutsMoreThanOne(band.mask, key))
+  if (isShared ? band.mask.hidesBehind() : cutsMoreThanOne(band.mask, key))
     down(b.min(open.end, from), /*isCut=*/true);
   down(b.min(open.begin, from), /*isCut=*/false);
   if (band.hasFirst)

@@ -9,13 +9,16 @@
 // 192 on loads blocks 0 to 2; its warpgroups (rows 192, 256, 320) multiply 0 to
 // 1, 0 to 2 and 0 to 2, so the first passes over one block above its own.
 //
-// Of lists all warpgroups walk all blocks, the partial ones first.
+// Of lists all warpgroups walk all blocks, the partial ones first; and of a
+// part of the keys (KeyParts.h) all of its blocks, or if it has none the first
+// of all, with every score hidden.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_WALK_TILEBLOCKS_H
 #define ATTN_LIB_KERNELS_WALK_TILEBLOCKS_H
 
+#include "Walk/KeyParts.h"
 #include "Walk/KeyWalk.h"
 #include "Walk/Mask.h"
 #include "Walk/TileQueue.h"
@@ -80,6 +83,12 @@ private:
             const Run &open)
       : above(tile.end - own.end), below(own.begin - tile.begin), band(band),
         key(key), own(own), open(open) {}
+  /// Of a part, whose blocks all warpgroups walk; `open` of them are the own
+  /// rows'.
+  GroupWalk(TileBuilder &builder, const KeyBand &band, int64_t key,
+            const Run &part, const Run &open, bool isShared)
+      : above(builder.i32(0)), below(above), band(band), key(key), own(part),
+        open(open), isShared(isShared) {}
   GroupWalk(TileBuilder &builder, const KeyBand &band, int64_t key,
             const Lists &lists)
       : above(builder.i32(0)), below(above), band(band), key(key),
@@ -93,6 +102,8 @@ private:
   KeyBand band;
   int64_t key;
   Run own, open; ///< of which those need no mask
+  /// Whether the blocks are those of rows of other warpgroups, too.
+  bool isShared = false;
   std::optional<Lists> lists;
 };
 
@@ -101,8 +112,10 @@ public:
   /// For tiles of `query` rows out of `queries`, and blocks of `key` keys; of
   /// those that are listed, if there are lists.
   TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key,
-             const BlockLists *lists = nullptr)
-      : band(band), queries(queries), query(query), key(key), lists(lists) {}
+             const BlockLists *lists = nullptr,
+             const KeyParts &parts = KeyParts(1))
+      : band(band), queries(queries), query(query), key(key), lists(lists),
+        parts(parts) {}
 
   /// A tile, as the others hear of it from who has drawn it.
   Tile drawn(const Tile &tile) const {
@@ -122,9 +135,16 @@ public:
   Scalar stepsBeforeNext(TileBuilder &builder, const Tile &tile,
                          Scalar steps) const;
   /// Whether there may be others behind them.
-  bool passesOverLast() const { return band.hasFirst && !lists; }
+  bool passesOverLast() const {
+    return band.hasFirst && !lists && !parts.areSeveral();
+  }
 
 private:
+  /// The blocks of a tile's part, and whether it has some; if not, the first.
+  std::pair<Run, Scalar> ofPart(TileBuilder &builder, const Tile &tile) const;
+  GroupWalk ofGroupInPart(TileBuilder &builder, const Tile &tile,
+                          Scalar groupRow) const;
+
   Run of(TileBuilder &builder, const KeyBand::Keys &seen) const;
   Run ofTile(TileBuilder &builder, Scalar row) const;
 
@@ -132,6 +152,7 @@ private:
   Scalar queries;
   int64_t query, key;
   const BlockLists *lists;
+  KeyParts parts;
 };
 
 } // namespace attn

@@ -118,12 +118,16 @@ TileOrder::Position TileOrder::positionOf(TileBuilder &b, Scalar number) const {
 }
 
 Tile TileOrder::at(TileBuilder &b, Scalar number) const {
-  auto [row, flat] = positionOf(b, number);
+  Scalar inOrder = parts > 1 ? number / parts : number;
+  auto [row, flat] = positionOf(b, inOrder);
   if (hasSections && startsAtEnd)
     row = tilesOfHead - 1 - row;
   Scalar entry = flat / heads;
-  return {b.select(number < count, row * tileRows, b.i32(-1)),
-          flat - entry * heads, entry};
+  Tile tile{b.select(number < count, row * tileRows, b.i32(-1)),
+            flat - entry * heads, entry};
+  if (parts > 1)
+    tile.part = number - inOrder * parts;
+  return tile;
 }
 
 //===----------------------------------------------------------------------===//

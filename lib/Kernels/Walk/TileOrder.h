@@ -36,6 +36,7 @@
 #ifndef ATTN_LIB_KERNELS_WALK_TILEORDER_H
 #define ATTN_LIB_KERNELS_WALK_TILEORDER_H
 
+#include "Walk/KeyParts.h"
 #include "Walk/KeyWalk.h"
 #include "Walk/TileQueue.h"
 
@@ -106,6 +107,15 @@ public:
                  mlir::Value queue, mlir::ValueRange init, TileBody body,
                  llvm::function_ref<void(const Tile &)> begin = {}) const;
 
+  /// The same tiles, each once for every part of its keys (KeyParts.h): parts
+  /// of a tile follow each other.
+  TileOrder inParts(const KeyParts &parts) const {
+    TileOrder order = *this;
+    order.parts = parts.count;
+    order.count = count * parts.count;
+    return order;
+  }
+
   Scalar count;
 
 private:
@@ -152,7 +162,7 @@ private:
   /// The step in which a tile is taken.
   Scalar stepOf(TileBuilder &builder, Scalar number) const;
 
-  int64_t tileRows;
+  int64_t tileRows, parts = 1;
   bool hasSections, startsAtEnd, drawsAll, hasLanes;
   Scalar heads, allHeads, tilesOfHead, sections;
   Scalar laneCount, lag; ///< in steps

@@ -1,6 +1,7 @@
 //===- Census.cpp - How often, and over how much --------------------------===//
 
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/KeyParts.h"
 #include <algorithm>
 #include <bitset>
 #include <cassert>
@@ -117,6 +118,7 @@ private:
     result.grids.push_back({});
     result.grids.back().warps = node.workers.warps;
     smem.clear();
+    own = &node;
     enter(around, {node.axis, node.step});
     GridCensus &grid = result.grids.back();
     grid.headsOfSum = headsOfSum(problem, node.axis);
@@ -132,7 +134,7 @@ private:
                  grid.headsOfSum;
     if (isInRounds)
       cutIntoRounds(node);
-    parts = 0;
+    parts = node.sharing.keyParts > 1 ? node.sharing.keyParts : 0;
     body(node.body, around);
     result.grids.back().parts = std::max<int64_t>(1, parts);
     result.grids.back().blocks *= result.grids.back().parts;
@@ -142,8 +144,9 @@ private:
   const Problem &problem;
   const Rounds rounds;
   const VisitCounter &visits;
-  /// Blocks that parallel loops make of a tile of this grid.
+  /// Blocks of a tile of this grid, by parallel loops or parts of the keys.
   int64_t parts = 0;
+  const Grid *own = nullptr; ///< that is counted
   /// Tensors that this grid has put into shared memory so far.
   std::vector<Tensor> smem;
 
@@ -208,8 +211,9 @@ private:
       around.innerStep = node.step;
       around.innerCut = 0;
     }
-    around.visits = visits(around.outer, around.outerStep,
-                           around.hasInner ? around.innerStep : 0);
+    around.visits = dealtOut(visits(around.outer, around.outerStep,
+                                    around.hasInner ? around.innerStep : 0),
+                             problem, *own);
     if (node.isHalved) {
       around.half = node.step / 2;
       around.halfVisits = visits(around.outer, around.outerStep, around.half);
@@ -263,7 +267,8 @@ private:
 
   /// Rows of the outer axis, of all heads that are summed up.
   int64_t outerRows(const Surroundings &around) const {
-    return extent(problem, around.outer) * headsOfSum(problem, around.outer);
+    return extent(problem, around.outer) * headsOfSum(problem, around.outer) *
+           around.crew.sharing.keyParts;
   }
 
   void visitByGroup(Surroundings &around) const {
@@ -498,6 +503,8 @@ private:
       use.count -= use.count / around.crew.sharing.group;
       use.elements -= use.elements / around.crew.sharing.group;
     }
+    if (node.is<Absorb>() && scratch.keyParts > 0) // all of them
+      use.count *= scratch.keyParts, use.elements *= scratch.keyParts;
     if (columnsOf(node))
       use.elements =
           use.elements / extent(problem, *shapeOf(tensor).cols) * use.tile.cols;

@@ -6,6 +6,7 @@
 #include "Folds/Steps.h"
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/KeyParts.h"
 #include "attn/Schedule/Launches.h"
 #include <algorithm>
 
@@ -79,6 +80,8 @@ public:
             if (!isOfProducts &&
                 (absorb.tensor == Tensor::P || absorb.scratch.wholeRows > 0))
               held += registers(absorb.tensor, steps);
+            held += registers(absorb.tensor, steps) *
+                    std::min(absorb.scratch.keyParts, kPartsInFlight);
           },
           [&](const verb::Spill &spill) {
             if (spill.scratch.partColumns == 0)
@@ -395,6 +398,13 @@ static void addScratch(Scratch &scratch, const Body &body,
       int64_t bytes = rows * columns * bytesMoved(node, problem);
       scratch.all += problem.keys > rounds.strip ? bytes : 0;
       scratch.ofRows += problem.keys > rounds.strip ? bytes : 0;
+      continue;
+    }
+    if (int64_t parts = spill->scratch.keyParts) {
+      int64_t columns =
+          shape.cols ? pitchOfParts(extent(problem, *shape.cols)) : 1;
+      int64_t bytes = parts * rows * columns * bytesMoved(node, problem);
+      scratch.all += bytes, scratch.ofRows += bytes;
       continue;
     }
     int64_t columns = 1;

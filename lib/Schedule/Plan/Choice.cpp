@@ -31,6 +31,16 @@ const Form *attn::formFor(const ScheduleKind &kind, TensorCoreFamily family,
   return first;
 }
 
+std::vector<const Form *> attn::rivalsFor(const ScheduleKind &kind,
+                                          TensorCoreFamily family,
+                                          const Problem &problem) {
+  std::vector<const Form *> rivals;
+  for (const Form &form : kind.forms)
+    if (form.isRival && form.serves(family) && takes(form, problem))
+      rivals.push_back(&form);
+  return rivals;
+}
+
 std::optional<std::string> attn::checkFamilyOf(const ScheduleKind &kind,
                                                TensorCoreFamily family,
                                                const Problem &problem,

@@ -25,6 +25,10 @@ bool takes(const Form &form, const Problem &problem);
 /// else the first.
 const Form *formFor(const ScheduleKind &kind, TensorCoreFamily family,
                     const Problem &problem);
+/// Those that are priced beside it.
+std::vector<const Form *> rivalsFor(const ScheduleKind &kind,
+                                    TensorCoreFamily family,
+                                    const Problem &problem);
 /// Why a schedule cannot run on a family here.
 std::optional<std::string> checkFamilyOf(const ScheduleKind &kind,
                                          TensorCoreFamily family,

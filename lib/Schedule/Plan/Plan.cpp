@@ -78,7 +78,8 @@ static Plan price(const Space &space, const Calibration &calibration,
 /// a given value standing for all others, until a visit says that it was the
 /// last.  Returns whether one did.
 template <typename Visit>
-static bool anyCombination(const std::vector<Parameter> &parameters,
+static bool anyCombination(const Space &space,
+                           const std::vector<Parameter> &parameters,
                            const Tiles &given, Tiles &tiles, Visit &&visit,
                            size_t from = 0) {
   if (from == parameters.size())
@@ -86,11 +87,14 @@ static bool anyCombination(const std::vector<Parameter> &parameters,
   const Parameter &parameter = parameters[from];
   auto isLast = [&](int64_t value) {
     tiles.set(parameter.name, value);
-    return anyCombination(parameters, given, tiles, visit, from + 1);
+    return anyCombination(space, parameters, given, tiles, visit, from + 1);
   };
   if (given.has(parameter.name))
     return isLast(given.get(parameter.name));
-  return std::any_of(parameter.values.begin(), parameter.values.end(), isLast);
+  std::vector<int64_t> values =
+      parameter.derived ? parameter.derived(space.problem, space.machine, tiles)
+                        : parameter.values;
+  return std::any_of(values.begin(), values.end(), isLast);
 }
 
 /// Whether two plans of a form differ only in what takes the room that is left.
@@ -143,17 +147,17 @@ static void priceSizes(const Space &space, const Calibration &calibration,
                 price(space, calibration, tiles, choice));
     return false;
   };
-  anyCombination(space.form.choices, given, tiles, isRefused);
+  anyCombination(space, space.form.choices, given, tiles, isRefused);
 }
 
 /// Prices every choice that agrees with what is given.
 static void priceAll(const Space &space, const Calibration &calibration,
                      const Tiles &given, Outcome &outcome) {
   Tiles tiles; // in the order of the parameters, as these are set in it
-  anyCombination(space.form.sizes, given, tiles, [&] {
+  anyCombination(space, space.form.sizes, given, tiles, [&] {
     std::optional<Refused> refused;
     size_t first = outcome.plans.size();
-    anyCombination(space.form.room, given, tiles, [&] {
+    anyCombination(space, space.form.room, given, tiles, [&] {
       priceSizes(space, calibration, given, tiles, first, outcome, refused);
       return false;
     });
@@ -239,6 +243,9 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoClauses(space), "", 0});
       priceAll(space, calibration, {}, outcome);
+      for (const Form *rival : rivalsFor(kind, family, problem))
+        priceAll({kind, family, problem, machine, *rival}, calibration, {},
+                 outcome);
     }
   }
   report.plans = std::move(outcome.plans);
@@ -275,13 +282,15 @@ std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
   Outcome outcome;
   bool hasFamily = false;
   for (TensorCoreFamily family : familiesFor(*kind, problem, machine)) {
+    bool hasForm = false; // that is no rival
     for (const Form &form : kind->forms) {
-      if (!form.serves(family) || !form.hasAll(tiles) || !takes(form, problem))
+      if (!form.serves(family) || !form.hasAll(tiles) ||
+          !takes(form, problem) || (hasForm && !form.isRival))
         continue;
       hasFamily = true;
+      hasForm |= !form.isRival;
       priceAll({*kind, family, problem, machine, form}, calibration, tiles,
                outcome);
-      break;
     }
   }
   if (!hasFamily) {

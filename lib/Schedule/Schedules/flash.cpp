@@ -17,10 +17,17 @@
 // query stages the next tile's queries are there when
 // this one ends; the output leaves through `staging` columns at a time.
 //
+// With `parts` the walk over keys is dealt out to blocks (KeyParts.h): a few
+// rows that decode have many keys, and few tiles.  O leaves from registers, in
+// f32 and with an LSE, and a second launch makes it whole.  Both forms have one
+// with parts beside them.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/KeyParts.h"
 #include "attn/Schedule/Registry.h"
+#include <algorithm>
 
 using namespace attn;
 
@@ -68,6 +75,36 @@ static Schedule buildPipeline(const Tiles &t) {
                  isStaged ? store(Tensor::O, t.get("staging"))
                           : storeDirectly(Tensor::O),
                  store(Tensor::Lse)})}};
+}
+
+/// A schedule whose walks over keys are dealt out, from one of whole walks, and
+/// of a grid that makes its parts whole.
+static Schedule inParts(const Schedule &schedule, int64_t parts) {
+  Grid walks = schedule.launches.front().main;
+  auto stores = [](const Node &node) { return node.is<verb::Store>(); };
+  Body &body = walks.body;
+  body.erase(std::remove_if(body.begin(), body.end(), stores), body.end());
+  for (Tensor result : {Tensor::O, Tensor::Lse})
+    body.push_back(always(ofKeyParts(parts, spill(result))));
+  walks.sharing.keyParts = parts;
+  walks.sharing.isInStep = true;
+  Body merge = {hold(Tensor::O), always(ofKeyParts(parts, absorb(Tensor::Lse))),
+                always(ofKeyParts(parts, absorb(Tensor::O))),
+                storeDirectly(Tensor::O)};
+  return {schedule.name,
+          {std::move(walks),
+           grid(Axis::Query, kMergedRows, /*warps=*/1,
+                {parallel(Axis::HeadDimV, kMergedColumns, std::move(merge)),
+                 store(Tensor::Lse)})}};
+}
+
+static Schedule buildInParts(const Tiles &t) {
+  return inParts(build(t), t.get("parts"));
+}
+
+/// What leaves from registers needs no staging.
+static Schedule buildPipelineInParts(const Tiles &t) {
+  return inParts(buildPipeline(t), t.get("parts"));
 }
 
 static std::string number(int64_t value) { return std::to_string(value); }
@@ -147,6 +184,106 @@ static Launches launchesOfPipeline(const Tiles &t) {
                    t.get("query"));
 }
 
+//===----------------------------------------------------------------------===//
+// In parts of the keys
+//===----------------------------------------------------------------------===//
+
+static Launches inParts(Launches launches, const Tiles &t) {
+  LaunchShape &walks = launches.shapes.front();
+  walks.suffix = "_parts";
+  walks.keyBlocks = t.get("parts");
+  LaunchShape merge;
+  merge.suffix = "_merge";
+  merge.rows = kMergedRows;
+  merge.columns = kMergedColumns;
+  launches.shapes.push_back(merge);
+  return launches;
+}
+
+static Launches launchesInParts(const Tiles &t) {
+  return inParts(oneLaunch(t), t);
+}
+
+static Launches launchesOfPipelineInParts(const Tiles &t) {
+  return inParts(launchesOfPipeline(t), t);
+}
+
+static std::optional<std::string> checkParts(const Tiles &t,
+                                             const Problem &problem) {
+  if (t.get("parts") < 2)
+    return "expects two parts of the keys or more, but got " +
+           number(t.get("parts"));
+  if (problem.lseLow)
+    return std::string("expects one word of LSE where keys are in parts, but "
+                       "got two");
+  if (problem.clauses.sinks)
+    return std::string("expects no sinks where keys are in parts, each of "
+                       "which would count them");
+  if (problem.pattern)
+    return std::string("expects what a mask shows where keys are in parts, but "
+                       "got blocks that are listed");
+  int64_t tiles = ceilDiv(problem.queries, t.get("query"));
+  if (tiles > kMostTilesInParts)
+    return "expects at most " + number(kMostTilesInParts) +
+           " tiles of queries where keys are in parts, but got " +
+           number(tiles);
+  return std::nullopt;
+}
+
+static std::optional<std::string> checkPipelineInParts(const Tiles &t,
+                                                       const Problem &problem) {
+  if (auto sentence = checkParts(t, problem))
+    return sentence;
+  Tiles whole = t;
+  whole.set("query_stages", 1);
+  whole.set("staging", needsSplit(problem) ? 0 : kPanelColumns);
+  return checkPipeline(whole, problem);
+}
+
+/// To be chosen beside the first form of its tensor cores.
+static Form withParts(Form form) {
+  Parameter parts = countParameter("parts", {});
+  parts.most = kMostKeyParts;
+  parts.derived = partsToTry;
+  form.sizes.push_back(parts);
+  form.isRival = true;
+  return form;
+}
+
+/// Memory decides how long these take: what is left to choose is how much is on
+/// its way.
+static Form portableInParts() {
+  Form form = withParts(
+      {{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
+       {extentParameter("query", {16, 32, 64}),
+        extentParameter("key", {32, 64, 128}), countParameter("stages", {2, 3}),
+        countParameter("warps", {1, 2, 4})},
+       {},
+       {},
+       buildInParts,
+       nullptr,
+       checkParts});
+  form.launches = launchesInParts;
+  return form;
+}
+
+static Form pipelineInParts(const Form &whole) {
+  Form form = withParts(
+      {{TensorCoreFamily::wgmma},
+       {extentParameter("query", {64, 128}), extentParameter("key", {64, 128}),
+        countParameter("stages", {2, 3, 4, 1})},
+       {},
+       {choiceParameter("overlap", {1, 0}),
+        choiceParameter("persistent", {0, 1})},
+       buildPipelineInParts,
+       checkPipelineInParts,
+       nullptr});
+  form.mostHeadDim = whole.mostHeadDim;
+  form.splits = whole.splits;
+  form.launches = launchesOfPipelineInParts;
+  return form;
+}
+
 namespace attn::schedules {
 ScheduleKind flash() {
   Form portable = {{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
@@ -181,7 +318,7 @@ ScheduleKind flash() {
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",
-          {portable, pipeline},
+          {portable, pipeline, portableInParts(), pipelineInParts(pipeline)},
           Regime::largeCache};
 }
 } // namespace attn::schedules

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Time/Work.h"
+#include "attn/Schedule/KeyParts.h"
 #include <algorithm>
 #include <cmath>
 
@@ -37,9 +38,13 @@ void attn::followTiles(Work &w, const Grid &node, const Problem &problem,
   if ((!isMasked && last == 0) || w.tiles * w.heads > kFewTiles * sms)
     return;
   w.takesLongestFirst = isMasked;
-  if (isMasked) {
+  int64_t parts = node.sharing.keyParts;
+  if (isMasked || parts > 1) {
     for (int64_t pairs : pairsOfTiles(problem, Axis::Query, node.step, keys))
-      w.lengths.push_back({double(std::max<int64_t>(1, pairs)), 0});
+      for (int64_t part = 0; part < parts; ++part)
+        w.lengths.push_back({double(std::max<int64_t>(
+                                 1, stepsOfPart(pairs, parts, part).size())),
+                             0});
     return;
   }
   // Warpgroups behind the last row have nothing to do.

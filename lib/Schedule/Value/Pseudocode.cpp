@@ -115,8 +115,13 @@ public:
 
 private:
   void grid(const Grid &node, const std::string &where = "") {
+    std::string parts = node.sharing.keyParts > 1
+                            ? " and each of " +
+                                  counted(node.sharing.keyParts, "part") +
+                                  " of its keys"
+                            : "";
     begin(node, where + "parallel for every batch, " + headOf(node) + " and " +
-                    range(node) + ", " + crewText(node));
+                    range(node) + parts + ", " + crewText(node));
   }
 
   /// By blocks of the grid before it.
@@ -280,6 +285,9 @@ private:
       held.push_back(absorb.tensor);
       return line("read " + tile(absorb.tensor) + ", which was kept");
     }
+    if (scratch.keyParts > 0)
+      return line("read " + tile(absorb.tensor) + " of all " +
+                  counted(scratch.keyParts, "part") + " and add it up");
     line("read " + tile(absorb.tensor) +
          (scratch.slots || scratch.wholeRows ? " back" : "") +
          " and fold it in" +

@@ -54,11 +54,15 @@ void BuiltKernel::check(FlashCase &flash, InterpreterOptions options) {
   EXPECT_LT(outcome.relativeError, limitOf(flash));
   EXPECT_LT(outcome.largestError, limitOfLargest(flash.problem));
   EXPECT_LT(outcome.lseError, limitOfLse(flash.problem));
-  FailureOr<tile::Traffic> counted =
-      tile::countTraffic(kernel, flash.grid(), flash.scalars(kernel));
-  ASSERT_TRUE(succeeded(counted));
-  EXPECT_EQ(counted->global, outcome.traffic.global);
-  EXPECT_EQ(counted->smem, outcome.traffic.smem);
+  tile::Traffic counted;
+  for (tile::KernelOp each : launchedWith(kernel)) {
+    FailureOr<tile::Traffic> one = tile::countTraffic(
+        each, flash.grid(launchOf(each)), flash.scalars(each));
+    ASSERT_TRUE(succeeded(one));
+    counted += *one;
+  }
+  EXPECT_EQ(counted.global, outcome.traffic.global);
+  EXPECT_EQ(counted.smem, outcome.traffic.smem);
 }
 
 void BuiltKernel::checkHeads(int64_t headDim, int64_t headDimV,

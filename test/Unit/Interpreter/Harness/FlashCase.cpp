@@ -49,8 +49,22 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   std::string kernel = kernelOf(tiles);
   request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
   request.launches = launchesOfKernel(kernel, tiles);
-  findKernelBuilder(kernel)(builder, loc, request);
+  for (size_t i = 0; i < request.launches.shapes.size(); ++i) {
+    request.launch = int64_t(i);
+    builder.setInsertionPointToEnd(module->getBody());
+    findKernelBuilder(kernel)(builder, loc, request);
+    request.name = "behind";
+  }
   return module;
+}
+
+SmallVector<tile::KernelOp> attn::launchedWith(tile::KernelOp kernel) {
+  SmallVector<tile::KernelOp> all = {kernel};
+  if (!kernel->hasAttr(kLaunchAttr))
+    return all;
+  for (Operation *op = kernel->getNextNode(); op; op = op->getNextNode())
+    all.push_back(cast<tile::KernelOp>(op));
+  return all;
 }
 
 FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
@@ -182,9 +196,9 @@ void FlashCase::growScores(float growth, int64_t every) {
   consultOracle();
 }
 
-std::array<int64_t, 3> FlashCase::grid() const {
+std::array<int64_t, 3> FlashCase::grid(int64_t launch) const {
   return gridOf(launchesOfKernel(kernelOf(tiles), tiles), problem,
-                {multiprocessors});
+                {multiprocessors}, launch);
 }
 
 SmallVector<int64_t> FlashCase::scalars(tile::KernelOp kernel) const {
@@ -211,6 +225,28 @@ Outcome FlashCase::run(tile::KernelOp kernel,
     lists->upload(memory, addresses);
   if (clauses)
     clauses->upload(memory, addresses);
+  Outcome outcome;
+  ScopedDiagnosticHandler handler(kernel.getContext(),
+                                  [&](Diagnostic &diagnostic) {
+                                    if (outcome.error.empty())
+                                      outcome.error = diagnostic.str();
+                                    return success();
+                                  });
+  for (tile::KernelOp each : launchedWith(kernel)) {
+    FailureOr<tile::Traffic> traffic =
+        interpret(each, grid(launchOf(each)),
+                  argumentsOf(each, memory, addresses), memory, options);
+    if (failed(traffic))
+      return outcome;
+    outcome.traffic += *traffic;
+  }
+  compare(memory, addresses, outcome);
+  return outcome;
+}
+
+std::vector<KernelArgument>
+FlashCase::argumentsOf(tile::KernelOp kernel, GlobalMemory &memory,
+                       llvm::StringMap<uint64_t> &addresses) const {
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     ArgumentRole role = *roleOf(kernel, i);
@@ -230,22 +266,13 @@ Outcome FlashCase::run(tile::KernelOp kernel,
       if (role.facts().memory == Memory::zeros)
         memory.write(address, zeros.data(), int64_t(zeros.size()) * 4);
     }
+    auto perRow = kernel.getArgAttrOfType<IntegerAttr>(i, kPerRowAttr);
+    if (perRow && !addresses.contains(str(role)))
+      addresses[str(role)] =
+          memory.allocate(4 * perRow.getInt() * int64_t(truthLse.size()));
     arguments.push_back(argumentOf(role, type, problem, scale, addresses));
   }
-  Outcome outcome;
-  ScopedDiagnosticHandler handler(kernel.getContext(),
-                                  [&](Diagnostic &diagnostic) {
-                                    if (outcome.error.empty())
-                                      outcome.error = diagnostic.str();
-                                    return success();
-                                  });
-  FailureOr<tile::Traffic> traffic =
-      interpret(kernel, grid(), arguments, memory, options);
-  if (failed(traffic))
-    return outcome;
-  outcome.traffic = *traffic;
-  compare(memory, addresses, outcome);
-  return outcome;
+  return arguments;
 }
 
 double FlashCase::errorOf(ArrayRef<float> o) const {

@@ -33,6 +33,9 @@ mlir::OwningOpRef<mlir::ModuleOp>
 buildFlash(mlir::MLIRContext &context, const Problem &problem,
            const Tiles &tiles, double scale = 1, ClauseCase *clauses = nullptr);
 
+/// A kernel of a schedule, and those that are launched behind it.
+llvm::SmallVector<tile::KernelOp> launchedWith(tile::KernelOp kernel);
+
 /// What a run gave.
 struct Outcome {
   /// The first error that the interpreter reported, or empty.
@@ -52,10 +55,11 @@ class FlashCase {
 public:
   FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed = 1);
 
+  /// With what is launched behind it.
   Outcome run(tile::KernelOp kernel, const InterpreterOptions &options = {});
   /// The scalar arguments as the traffic analysis wants them.
   llvm::SmallVector<int64_t> scalars(tile::KernelOp kernel) const;
-  std::array<int64_t, 3> grid() const;
+  std::array<int64_t, 3> grid(int64_t launch = 0) const;
   /// Blocks of a persistent kernel, if there are as many tiles.
   int64_t multiprocessors = 3;
 
@@ -91,6 +95,10 @@ public:
   double lowErrorOf(llvm::ArrayRef<float> lse, llvm::ArrayRef<float> low) const;
 
 private:
+  /// Memory that launches share is made once.
+  std::vector<KernelArgument>
+  argumentsOf(tile::KernelOp kernel, GlobalMemory &memory,
+              llvm::StringMap<uint64_t> &addresses) const;
   /// O and LSE of some values; the size of O.
   double attend(const std::vector<float> &values, std::vector<double> &o,
                 std::vector<double> &lse) const;

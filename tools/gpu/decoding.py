@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Checks and times decoding: few queries, many keys, keys in parts.
+
+    decoding.py [--out FILE.json] [--seconds 120] [--checks 40] [--sweep]
+
+First o and lse of random problems against fp64: grouped heads, one query to
+eight, every mask, keys that fill no tile, more parts than tiles of keys, rows
+that see nothing.  Then the rate at which K and V are read, in GB/s, where every
+byte counts once, of the derived choice, and of PyTorch's attention by cuDNN and
+by FlashAttention-2 beside it; all take turns, and L2 is overwritten before each
+call.  With --sweep also the time of many tiles and numbers of parts, from which
+constants of the cost model are fitted.  Needs the package and PyTorch.  The
+exit status is 1 when a result is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither PyTorch nor attn
+    sys.exit(0)
+
+import reference
+import torch
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import attn
+
+DIM, FLUSHED_BYTES, ROUNDS = 128, 256 << 20, 7
+MASKS = ("none", "causal", "causal_bottom_right", "window<40, 0>",
+         "window<1000, 3>", "prefix<40>")
+#: Batch, keys, and query heads over key heads.
+STEPS = ([(batch, keys, heads) for batch in (64, 128) for keys in (8192, 32768)
+          for heads in ((32, 8), (64, 8))]
+         + [(8, keys, (32, 8)) for keys in (8192, 32768, 131072)]
+         + [(1, keys, (32, 8)) for keys in (1024, 8192, 32768, 131072)])
+#: What is swept: batch and keys, tiles, and parts.
+SWEPT = ((1, 1024), (1, 8192), (1, 131072), (8, 8192), (8, 32768), (64, 8192))
+TILES = ("query = 64, key = 128, stages = 2", "query = 64, key = 128, stages = 3",
+         "query = 64, key = 64, stages = 4", "query = 64, key = 64, stages = 6")
+PARTS = (2, 4, 6, 8, 12, 16, 24, 33, 48, 64)
+Call = Callable[[], Any]
+
+
+def rows(batch: int, heads: int, count: int, dim: int,
+         dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    return torch.randn(batch, heads, count, dim, device="cuda", dtype=dtype)
+
+
+class Clock:
+    """Times calls one by one, each behind a write of more than L2 holds."""
+
+    def __init__(self) -> None:
+        self.other = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device="cuda")
+
+    def once(self, call: Call) -> float:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in "be")
+        self.other.zero_()
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / 1e3
+
+    def in_turns(self, calls: dict[str, Call], rounds: int = ROUNDS
+                 ) -> dict[str, float]:
+        """Median seconds of each."""
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        for call in calls.values():
+            call()
+        for _ in range(rounds):
+            for name, call in calls.items():
+                times[name].append(self.once(call))
+        return {name: statistics.median(all) for name, all in times.items()}
+
+
+def schedule_of(draw: random.Random, dtype: torch.dtype) -> str:
+    """A schedule with parts, on either family of tensor cores."""
+    parts = draw.choice((2, 3, 5, 8, 16, 40))
+    if draw.random() < 0.35:
+        return (f"flash, query = {draw.choice((16, 32))}, key = 64, "
+                f"stages = {draw.choice((1, 2, 3))}, warps = 1, parts = {parts}")
+    query = draw.choice((64, 64, 128))
+    return (f"flash, query = {query}, key = {draw.choice((64, 128))}, stages = 2, "
+            f"parts = {parts}, overlap = {draw.choice((0, 1))}, "
+            f"persistent = {draw.choice((0, 1))}")
+
+
+def wrong(seed: int) -> list[str]:
+    """What is wrong with a random problem, in words."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    batch, kv_heads = draw.choice((1, 2, 3)), draw.choice((1, 2))
+    group, queries = draw.choice((1, 2, 3, 4, 7, 8, 16)), draw.randint(1, 8)
+    keys, dim = draw.choice((1, 30, 333, 1024, 2500)), draw.choice((64, 80, 128))
+    dtype = draw.choice((torch.bfloat16, torch.float16))
+    mask, derived = draw.choice(MASKS), draw.random() < 0.2
+    schedule = None if derived else schedule_of(draw, dtype)
+    q = rows(batch, kv_heads * group, queries, dim, dtype)
+    if draw.random() < 0.5:
+        q = q.transpose(1, 2).contiguous().transpose(1, 2)
+    k, v = (rows(batch, kv_heads, keys, dim, dtype) for _ in "kv")
+    o, lse = attn.forward(q, k, v, mask=mask, return_lse=True,
+                          schedule=schedule)
+    exact, lse_exact = reference.attention(q.double(), k.double(), v.double(),
+                                           mask=mask)
+    errors = {"o": (reference.relative_error(o, exact),
+                    reference.TOLERANCE[dtype]),
+              "lse": (reference.lse_error(lse, lse_exact),
+                      reference.LSE_TOLERANCE)}
+    where = (f"seed {seed}: {batch} x {kv_heads * group}/{kv_heads} heads, "
+             f"{queries} queries, {keys} keys, d {dim}, {dtype}, {mask}, "
+             f"{schedule}")
+    return [f"{where}: {name} is off by {error:.1e}, limit {most:.0e}"
+            for name, (error, most) in errors.items() if not error <= most]
+
+
+def of_torch(backend: SDPBackend, *tensors: torch.Tensor) -> Call:
+    def call() -> Any:
+        with sdpa_kernel(backend):
+            return functional.scaled_dot_product_attention(
+                *tensors, enable_gqa=True)
+    return call
+
+
+def runs(call: Call) -> bool:
+    try:
+        call()
+        torch.cuda.synchronize()
+        return True
+    except RuntimeError:
+        return False
+
+
+def step(clock: Clock, batch: int, keys: int, heads: tuple[int, int],
+         queries: int) -> dict[str, Any]:
+    """A decoding step.  Several queries are the last ones; PyTorch's see all
+    keys, as its causal masks begin with the first."""
+    q = rows(batch, heads[0], queries, DIM)
+    k, v = (rows(batch, heads[1], keys, DIM) for _ in "kv")
+    mask = "none" if queries == 1 else "causal_bottom_right"
+    calls = {"attn": lambda: attn.forward(q, k, v, mask=mask),
+             "cudnn": of_torch(SDPBackend.CUDNN_ATTENTION, q, k, v),
+             "fa2": of_torch(SDPBackend.FLASH_ATTENTION, q, k, v)}
+    calls = {name: call for name, call in calls.items() if runs(call)}
+    size = 2 * batch * heads[1] * keys * DIM * q.element_size()
+    times = clock.in_turns(calls)
+    plan = attn.plan(machine="h100_sxm", batch=batch, heads=heads[0],
+                     kv_heads=heads[1], queries=queries, keys=keys,
+                     head_dim=DIM, mask=mask).best
+    line = dict(batch=batch, keys=keys, heads="{}/{}".format(*heads),
+                queries=queries, seconds=times, predicted=plan.seconds,
+                tiles=plan.tiles,
+                gb_per_s={n: size / 1e9 / t for n, t in times.items()})
+    print(f"{batch:4} x {keys:6} keys {line['heads']:>5} {queries} q: "
+          + ", ".join(f"{name} {size / 1e9 / t:5.0f} ({1e6 * t:.1f} us)"
+                      for name, t in times.items())
+          + f"; predicted {1e6 * plan.seconds:.1f} us, {plan.tiles}", flush=True)
+    return line
+
+
+def sweep(clock: Clock, batch: int, keys: int, until: float
+          ) -> list[dict[str, Any]]:
+    """Times of tiles and parts, one query of 32 over 8 heads."""
+    q, k, v = (rows(batch, 32, 1, DIM), rows(batch, 8, keys, DIM),
+               rows(batch, 8, keys, DIM))
+    texts = ["flash, query = 64, key = 128, stages = 2, query_stages = 1, "
+             "staging = 64, ping_pong = 0, overlap = 1, persistent = 1"]
+    texts += [f"flash, {TILES[1]}, parts = {parts}, overlap = 1, persistent = 1"
+              for parts in PARTS]
+    texts += [f"flash, {tiles}, parts = {parts}, overlap = {overlap}, "
+              f"persistent = {persistent}"
+              for parts in (4, 16) for tiles in TILES
+              for overlap, persistent in ((1, 0), (1, 1), (0, 1))]
+    calls = {}
+    for text in dict.fromkeys(texts):
+        def call(text: str = text) -> Any:
+            return attn.forward(q, k, v, schedule=text)
+        if time.monotonic() < until and runs(call):
+            calls[text] = call
+    times = clock.in_turns(calls, rounds=5)
+    print(f"sweep {batch} x {keys}:", flush=True)
+    for text, seconds in sorted(times.items(), key=lambda item: item[1]):
+        short = text.replace("flash, query = 64, ", "").replace(" = ", "=")
+        print(f"  {1e6 * seconds:8.1f} us  {short}", flush=True)
+    return [dict(batch=batch, keys=keys, schedule=text, seconds=seconds)
+            for text, seconds in times.items()]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks and times decoding.")
+    parser.add_argument("--out", type=Path, help="JSON of all times")
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--checks", type=int, default=40)
+    parser.add_argument("--sweep", action="store_true")
+    options = parser.parse_args()
+    until = time.monotonic() + options.seconds
+    faults = [text for seed in range(options.checks) for text in wrong(seed)]
+    print("\n".join(faults) or f"{options.checks} problems are right",
+          flush=True)
+    clock = Clock()
+    lines: list[dict[str, Any]] = []
+    for batch, keys, heads in reversed(STEPS):
+        for queries in (1, 4):
+            if time.monotonic() < until:
+                lines.append(step(clock, batch, keys, heads, queries))
+    if options.sweep:
+        for batch, keys in SWEPT:
+            if time.monotonic() < until:
+                lines += sweep(clock, batch, keys, until)
+    if options.out:
+        options.out.write_text(json.dumps(lines, indent=1) + "\n")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
