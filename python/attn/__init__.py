@@ -8,7 +8,8 @@
     program = attn.compile(mlir_text, machine="h100_sxm")   # needs no GPU
 
 `attn.torch` and `attn.jax` have what is particular to those libraries, and
-`attn.onnx` reads models, and `attn.mlir` builds IR; they, and the libraries, are imported at the first use.
+`attn.attention` is that of `attn.torch`.  `attn.functions` are those of mask and
+score functions, `attn.onnx` reads models, and `attn.mlir` builds IR; they, and the libraries, are imported at the first use.
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ def __getattr__(name: str) -> Any:
     # An attribute that cannot be had is an AttributeError, or hasattr and
     # help would fail; `import attn.torch` still says ImportError.
     try:
-        if name in ("torch", "jax", "mlir", "onnx"):
+        if name in ("functions", "jax", "mlir", "onnx", "torch"):
             return importlib.import_module(f"attn.{name}")
+        if name == "attention":
+            return importlib.import_module("attn.torch").attention
         if name == "__version__":  # the library's own
             from . import _native
             return _native.version()
@@ -59,5 +62,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "__version__", "jax", "mlir", "onnx",
-                   "torch"])
+    return sorted([*globals(), "__version__", "attention", "functions", "jax",
+                   "mlir", "onnx", "torch"])

@@ -9,7 +9,7 @@ import struct
 import weakref
 from typing import Any, Callable, Optional, Sequence
 
-from . import _cache, _native
+from . import _cache, _clauses, _native
 from ._arrays import Array
 from ._band import warn_of_corner
 
@@ -124,7 +124,8 @@ def bind_attention(direction: str, named: dict[str, Array],
                    places: Sequence[str], mask: str, scale: Optional[float],
                    machine: Optional[str], schedule: Optional[str],
                    precision: Optional[str], *more: Any,
-                   block_size: tuple[int, int] = (0, 0)) -> Binding:
+                   block_size: tuple[int, int] = (0, 0),
+                   clauses: Any = None, described: Any = ()) -> Binding:
     """attn_forward_bind or attn_backward_bind, or those of weights that are
     kept, with an array or none for each of its places, in their order; `more`
     is what the request of the direction has besides.  Lists of blocks of that
@@ -146,6 +147,11 @@ def bind_attention(direction: str, named: dict[str, Array],
             setattr(request, name, ctypes.pointer(packed[name]))
     if any(name in packed for name in LISTS):
         request.block_queries, request.block_keys = block_size
+    if clauses is not None:
+        captured = buffers([array for _, array in described],
+                           [capture.name for capture, _ in described])
+        request.clauses = ctypes.pointer(
+            _clauses.native(clauses, described, captured))
     kept = any(name in packed for name in KEPT)
     pointers = [ctypes.byref(packed[name]) if name in packed else None
                 for name in places
@@ -153,4 +159,4 @@ def bind_attention(direction: str, named: dict[str, Array],
     function = f"attn_{direction}{'_kept' if kept else ''}_bind"
     return Binding(
         result_handle(function, ctypes.byref(request), named["q"].device,
-                      *pointers), len(named))
+                      *pointers), len(named) + len(described))

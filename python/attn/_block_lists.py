@@ -56,21 +56,37 @@ def facts_of(array: Any, name: str) -> Facts:
                  _is_on_host(array))
 
 
-class _AsFloats:
-    """An array of int32 that says it is of f32, which describes it alike."""
+#: A type of arrays of attention by its bytes, as the interface says it.
+_OF_SIZE = {"1": "float8_e4m3fn", "2": "<f2", "4": "<f4"}
 
-    def __init__(self, interface: dict[str, Any]) -> None:
-        self.__cuda_array_interface__ = {**interface, "typestr": "<f4"}
+
+class _AsFloats:
+    """An array of integers that says it is of floats, which describes it
+    alike."""
+
+    def __init__(self, interface: dict[str, Any], name: str) -> None:
+        size = str(interface.get("typestr", ""))[2:]
+        if size not in _OF_SIZE:
+            raise TypeError(
+                f"{name}: expects elements of 1, 2 or 4 bytes, or tensors of "
+                f"torch, but got typestr {interface.get('typestr')!r}")
+        self.__cuda_array_interface__ = {**interface,
+                                         "typestr": _OF_SIZE[size]}
 
 
 def describe(array: Any, name: str, stream: int) -> Array:
     """An array of int32 on a GPU as a launch on `stream` sees it; ValueError,
     TypeError."""
+    return describe_elements(array, name, stream)._replace(dtype="i32")
+
+
+def describe_elements(array: Any, name: str, stream: int) -> Array:
+    """The same of elements of any type, which the description does not say."""
     interface = getattr(array, "__cuda_array_interface__", None)
     if is_torch(array):
-        same = array.view(sys.modules["torch"].float32)
-    elif isinstance(interface, dict):
-        same = _AsFloats(interface)
+        return library_of(array).describe_memory(array, name, "")
+    if isinstance(interface, dict):
+        same = _AsFloats(interface, name)
     elif facts_of(array, name).is_on_host:
         wrong_place(name, array, "the CPU", "copy it to the GPU first")
     else:
@@ -78,7 +94,7 @@ def describe(array: Any, name: str, stream: int) -> Array:
             f"{name}: expects a torch tensor, a cupy array, or anything with "
             f"__cuda_array_interface__, but got {type_name(array)}")
     found = library_of(same).describe(same, name, stream)
-    return found._replace(dtype="i32", owner=array)
+    return found._replace(dtype="", owner=array)
 
 
 class _Torch:

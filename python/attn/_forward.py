@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
-from . import _kept
+from . import _clauses, _kept
 from ._arrays import Library
 from ._block_mask import BlockMask
 from ._errors import UnsupportedError
@@ -46,6 +46,10 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             schedule: Optional[str] = None, precision: Optional[str] = None,
             keep_weights: bool = False, scratch: Any = None,
             block_mask: Optional[BlockMask] = None,
+            mask_mod: Optional[Callable[..., Any]] = None,
+            score_mod: Optional[Callable[..., Any]] = None,
+            softcap: Optional[float] = None, alibi_slopes: Any = None,
+            bias: Any = None, attn_mask: Any = None, sinks: Any = None,
             stream: Any = None) -> Any:
     """softmax(scale q k^T, masked) v on a GPU; queued, not waited for.
 
@@ -103,9 +107,23 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 without gaps, at a multiple of 256 bytes, with the bytes that
                 `scratch_bytes` says.  Without it scratch comes from the
                 driver's pool
-    block_mask  a BlockMask without mask_mod: lists, on the GPU of q, of the
-                blocks that are looked at.  Of partial blocks a query sees what
-                `mask` shows, of full ones all
+    block_mask  a BlockMask: lists, on the GPU of q, of the blocks that are
+                looked at.  Of partial blocks a query sees what `mask` and the
+                lists' mask_mod show, of full ones all
+    mask_mod    a function (b, h, q, k) -> truth: whether query q of head h
+                sees key k.  It is traced: operators, functions of PyTorch,
+                NumPy and attn.functions, and elements of arrays on the GPU,
+                ids[q] == ids[k].  Without a block_mask every tile is visited
+    score_mod   a function (score, b, h, q, k) -> score, traced likewise; it
+                is asked behind `scale` and before masks
+    softcap     scores become softcap * tanh(score / softcap)
+    alibi_slopes  [heads] or [batch, heads]: slope * (k - q) is added
+    bias        [queries, keys], with heads, or batch and heads, in front, each
+                of them or 1: it is added
+    attn_mask   that of PyTorch's scaled_dot_product_attention, which
+                broadcasts: bool, what is seen, or floats that are added
+    sinks       [heads], f32: a score of each head that has no value, so that
+                the weights of a row sum to less than 1.  lse includes it
     stream      a CUstream's number, or an object that has one; by default the
                 current stream of the arrays' library.  A caller who gives a
                 stream orders it after the writes to the arrays
@@ -127,12 +145,18 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     words = words_of(return_lse or lse is not None,
                      return_lse_low or lse_low is not None)
     if (stream is None and out is None and lse is None and lse_low is None
-            and scratch is None and block_mask is None and not keep_weights):
+            and scratch is None and block_mask is None and not keep_weights
+            and mask_mod is None and score_mod is None and softcap is None
+            and alibi_slopes is None and bias is None and attn_mask is None
+            and sinks is None):
         short = paths.get(type(q))
         if short is not None:
             return short.forward(q, k, v, (
                 causal, scale, window, mask, words, machine, schedule,
                 precision))
+    asked = {name: value for name, value in zip(_clauses.NAMES, (
+        mask_mod, score_mod, softcap, alibi_slopes, bias, attn_mask, sinks))
+        if value is not None}
     library = library_of(q)
     options: dict[str, Any] = dict(
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
@@ -145,10 +169,21 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             raise UnsupportedError(NOT_KEPT)
         if block_mask is not None:
             raise UnsupportedError(NO_LISTS_OF_JAX)
+        if asked:
+            raise UnsupportedError(
+                f"no kernel is called from JAX with {', '.join(asked)}; "
+                f"attn.forward takes them with arrays of PyTorch and CuPy")
         attention = importlib.import_module("attn.jax").attention
         return attention(q, k, v, return_lse=words == 1,
                          return_lse_low=words == 2, **options)
     library.refuse_gradient(q, k, v, out, lse, lse_low)
+    clauses = None
+    if asked or block_mask is not None:
+        clauses = _clauses.of_call(q, k, block_mask, asked)
+    if keep_weights and clauses is not None:
+        raise UnsupportedError(
+            f"weights are kept of attention without mask and score functions: "
+            f"expects keep_weights or {', '.join(asked)}, but got both")
     if keep_weights and block_mask is not None:
         raise UnsupportedError(
             "weights are kept of all blocks only: expects keep_weights or "
@@ -160,7 +195,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     open_paths(type(q), library)
     results, _ = launch(q, k, v, lse_words=words, out=out, lse=lse,
                         lse_low=lse_low, scratch=scratch,
-                        block_mask=block_mask, stream=stream, **options)
+                        block_mask=block_mask, clauses=clauses, stream=stream,
+                        **options)
     return results if words else results[0]
 
 

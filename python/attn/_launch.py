@@ -16,8 +16,9 @@ from ._arrays import (Array, check_layout, place_of, result_dtype,
                       type_name)
 from ._bindings import Binding, bind_attention
 from ._block_mask import BlockMask, describe_lists
+from ._clauses import Clauses, Described
+from ._clauses import describe as describe_captures
 from ._dlpack import row_major
-from ._errors import UnsupportedError
 from ._libraries import library_of
 from ._streams import handle_of
 
@@ -107,16 +108,24 @@ Lists = tuple[Sequence[tuple[str, Array]], tuple[int, int]]
 NO_LISTS: Lists = ((), (0, 0))
 
 
-def _bind(arrays: Sequence[Array], lists: Lists, *options: Any) -> Binding:
+#: Clauses of a call and what they capture; or neither.
+Captured = tuple[Optional[Clauses], Described]
+NO_CLAUSES: Captured = (None, ())
+
+
+def _bind(arrays: Sequence[Array], lists: Lists, captured: Captured,
+          *options: Any) -> Binding:
     named, block_size = lists
+    clauses, described = captured
     return bind_attention("forward", {**dict(zip(NAMES, arrays)), **dict(named)},
-                          NAMES, *options, block_size=block_size)
+                          NAMES, *options, block_size=block_size,
+                          clauses=clauses, described=described)
 
 
 def lists_of(block_mask: Optional[BlockMask], q: Array, k: Array,
              stream: int) -> Lists:
     """ValueError unless the lists are for these arrays, TypeError for what has
-    none, and UnsupportedError for a function beside them."""
+    none."""
     if block_mask is None:
         return NO_LISTS
     if not isinstance(block_mask, BlockMask):
@@ -124,10 +133,6 @@ def lists_of(block_mask: Optional[BlockMask], q: Array, k: Array,
             f"block_mask: expects an attn.BlockMask, but got "
             f"{type_name(block_mask)}; BlockMask.from_torch reads that of "
             f"FlexAttention")
-    if block_mask.mask_mod is not None:
-        raise UnsupportedError(
-            "block_mask: expects lists without a mask_mod, which no kernel "
-            "takes yet; a band is said by mask=, and mask_mod set to None")
     if len(q.sizes) == len(k.sizes) == 4:
         block_mask.check_sizes(q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2])
     return describe_lists(block_mask, stream, q.device), block_mask.block_size
@@ -139,7 +144,8 @@ def words_of(return_lse: Any, return_lse_low: Any) -> int:
 
 
 def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
-            lse_words: int, *options: Any, lists: Lists = NO_LISTS) -> Call:
+            lse_words: int, *options: Any, lists: Lists = NO_LISTS,
+            captured: Captured = NO_CLAUSES) -> Call:
     """Checks and binds.  A result, o or a word of lse, that is to be allocated
     is bound at address 0, which is as well aligned as what allocators give."""
     written = NAMES[3:]
@@ -156,7 +162,7 @@ def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
     for word in words[:lse_words]:
         bound.append(word or Array(0, "f32", lse_sizes, row_major(lse_sizes),
                                    q.device, None))
-    return Call(_bind([*arrays, *bound], lists, *options), sizes, strides,
+    return Call(_bind([*arrays, *bound], lists, captured, *options), sizes, strides,
                 lse_sizes, lse_words)
 
 
@@ -178,6 +184,7 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            machine: Optional[str] = None, schedule: Optional[str] = None,
            precision: Optional[str] = None, scratch: Any = None,
            block_mask: Optional[BlockMask] = None,
+           clauses: Optional[Clauses] = None,
            stream: Any = None) -> tuple[tuple[Any, ...], Call]:
     """One call, gradients not considered: o and so many words of lse, and what
     was bound.  With `lse` there is a word, with `lse_low` there are two."""
@@ -200,14 +207,18 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
                                                        inputs[0].device)
     options = (mask, scale, machine, schedule, precision)
     lists = lists_of(block_mask, inputs[0], inputs[1], handle)
+    captured = clauses, describe_captures(clauses, handle, inputs[0].device)
     # An alignment of more than 16 bytes helps nobody.
     key = (options, lse_words, lists[1], *(
         a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
         for a in (*inputs, *given)), *(
-            (name, a.sizes, a.strides) for name, a in lists[0]))
+            (name, a.sizes, a.strides) for name, a in lists[0]),
+           clauses and clauses.text, *(
+               (c.name, c.type, a.sizes, a.strides) for c, a in captured[1]))
     call = launches.get(key)
     if call is None:
-        call = prepare(inputs, given, lse_words, *options, lists=lists)
+        call = prepare(inputs, given, lse_words, *options, lists=lists,
+                       captured=captured)
         remember(launches, key, call)
 
     arrays, made = [*inputs], []
@@ -230,12 +241,13 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
         arrays.append(made[-1])
     binding = call.binding
     if any(a.address & 15 for a in made):  # an allocator of another taste
-        binding = _bind(arrays, lists, *options)
-    arrays.extend(array for _, array in lists[0])
+        binding = _bind(arrays, lists, captured, *options)
+    arrays.extend(array for _, array in (*lists[0], *captured[1]))
     binding.launch([array.address for array in arrays], handle, place)
     if stream is not None:
         for array in (q, k, v, *results, scratch,
-                      *(array.owner for _, array in lists[0])):
+                      *(array.owner for _, array in (*lists[0],
+                                                     *captured[1]))):
             if array is not None:
                 library_of(array).used_on(array, handle)
     return tuple(results), call

@@ -66,6 +66,19 @@ _REQUEST: list[Any] = [
     ("schedule", ctypes.c_char_p), ("precision", ctypes.c_char_p)]
 
 
+class Capture(ctypes.Structure):
+    """attn_capture."""
+    _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_char_p),
+                ("buffer", Buffer)]
+
+
+class Clauses(ctypes.Structure):
+    """attn_clauses."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("text", ctypes.c_char_p),
+                ("captures", ctypes.POINTER(Capture)),
+                ("capture_count", ctypes.c_int64)]
+
+
 class ForwardRequest(ctypes.Structure):
     """attn_forward_request."""
     _fields_ = [*_REQUEST, ("lse_low", ctypes.POINTER(Buffer)),
@@ -74,13 +87,15 @@ class ForwardRequest(ctypes.Structure):
                 ("full_counts", ctypes.POINTER(Buffer)),
                 ("full_blocks", ctypes.POINTER(Buffer)),
                 ("block_queries", ctypes.c_int64),
-                ("block_keys", ctypes.c_int64)]
+                ("block_keys", ctypes.c_int64),
+                ("clauses", ctypes.POINTER(Clauses))]
 
 
 class BackwardRequest(ctypes.Structure):
     """attn_backward_request."""
     _fields_ = [*_REQUEST, ("deterministic", ctypes.c_int32),
-                ("lse_low", ctypes.POINTER(Buffer))]
+                ("lse_low", ctypes.POINTER(Buffer)),
+                ("clauses", ctypes.POINTER(Clauses))]
 
 
 REQUESTS: dict[str, type[ctypes.Structure]] = {

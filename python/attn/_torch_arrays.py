@@ -42,6 +42,14 @@ class TorchLibrary(Library):
 
     def describe(self, array: Any, name: str, stream: int, *,
                  written: bool = False) -> Array:
+        dtype = self.dtypes.get(array.dtype)
+        if name == "scratch" and array.dtype == self.torch.uint8:
+            dtype = "f8e4m3"  # bytes that stand for nothing
+        return self.describe_memory(array, name, dtype)
+
+    def describe_memory(self, array: Any, name: str, dtype: Optional[str]
+                        ) -> Array:
+        """The same where the name of the type is known."""
         if array.layout is not self.torch.strided or array.is_nested:
             raise TypeError(f"{name}: expects a dense tensor, but got layout "
                             f"{'nested' if array.is_nested else array.layout}")
@@ -54,9 +62,6 @@ class TorchLibrary(Library):
             wrong_place(name, array,
                         "the CPU" if device.type == "cpu" else f"{device}",
                         "move it with .cuda()")
-        dtype = self.dtypes.get(array.dtype)
-        if name == "scratch" and array.dtype == self.torch.uint8:
-            dtype = "f8e4m3"  # bytes that stand for nothing
         if dtype is None:
             wrong_dtype(name, array.dtype)
         sizes, strides = tuple(array.shape), array.stride()

@@ -31,17 +31,18 @@ of torch.compile is not known.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from . import _errors, _forward, _torch_ops
+from . import _errors, _forward, _torch_clauses, _torch_ops
 from ._problem import mask_name, scale_number
 from ._shapes import FORM, shown
+from ._torch_clauses import flex_attention
 
-__all__ = ["attention", "scaled_dot_product_attention"]
+__all__ = ["attention", "flex_attention", "scaled_dot_product_attention"]
 
 _PLAIN_TYPES = _torch_ops.PLAIN_TYPES
 
@@ -96,7 +97,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
               window: Optional[Sequence[Optional[int]]] = None,
               mask: Optional[str] = None, enable_gqa: bool = False,
               return_lse: bool = False, schedule: Optional[str] = None,
-              keep_weights: bool = False) -> Any:
+              keep_weights: bool = False,
+              mask_mod: Optional[Callable[..., Any]] = None,
+              score_mod: Optional[Callable[..., Any]] = None,
+              block_mask: Any = None, softcap: Optional[float] = None,
+              alibi_slopes: Optional[Tensor] = None,
+              bias: Optional[Tensor] = None,
+              attn_mask: Optional[Tensor] = None,
+              sinks: Optional[Tensor] = None) -> Any:
     """softmax(scale q k^T, masked) v, on a GPU.
 
         q    [batch, heads, queries, head_dim]
@@ -129,6 +137,19 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
                 rows.  For bfloat16 and float16 on Hopper, in eager mode;
                 `schedule` is that of the forward call
 
+    What follows is explained at attn.forward.  It has no gradients yet, and
+    torch.compile breaks its graph there.
+
+    mask_mod    a function (b, h, q, k) -> whether query q sees key k
+    score_mod   a function (score, b, h, q, k) -> score
+    block_mask  lists of the blocks that are looked at: an attn.BlockMask, or
+                FlexAttention's
+    softcap     scores become softcap * tanh(score / softcap)
+    alibi_slopes  [heads] or [batch, heads]: slope * (k - q) is added
+    bias        [queries, keys] behind heads, or batch and heads, or 1: added
+    attn_mask   as in F.scaled_dot_product_attention: bool or floats
+    sinks       [heads]: a score of each head that has no value
+
     Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
     no gradient.
 
@@ -146,6 +167,16 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
             f"but got {shown((q.shape, k.shape, v.shape))}")
     needs_gradient = _is_grad_enabled() and (
         q.requires_grad or k.requires_grad or v.requires_grad)
+    if (mask_mod is not None or score_mod is not None or block_mask is not None
+            or softcap is not None or alibi_slopes is not None
+            or bias is not None or attn_mask is not None or sinks is not None):
+        return _torch_clauses.attention(
+            q, k, v, dict(causal=causal, scale=scale, window=window, mask=mask,
+                          return_lse=return_lse, schedule=schedule,
+                          keep_weights=keep_weights),
+            dict(mask_mod=mask_mod, score_mod=score_mod, softcap=softcap,
+                 alibi_slopes=alibi_slopes, bias=bias, attn_mask=attn_mask,
+                 sinks=sinks), block_mask)
     if plain and not needs_gradient:
         return _forward.forward(
             q, k, v, causal=causal, scale=scale, window=window, mask=mask,
@@ -185,16 +216,16 @@ def scaled_dot_product_attention(
 
     Any number of leading dimensions, which broadcast; without enable_gqa
     heads do, too.  `is_causal` is aligned to the top left, as in PyTorch.
+    `attn_mask` broadcasts to [..., heads, queries, keys]: what is seen, or
+    floats that are added; `attention` has masks by name, which cost less.
 
-    NotImplementedError says what attn does not compute: attn_mask (but see
-    `attention` for masks by name) and dropout.
+    NotImplementedError says what attn does not compute: dropout, and so far
+    gradients with an attn_mask.
     """
-    if attn_mask is not None:
-        raise _errors.UnsupportedError(
-            "scaled_dot_product_attention: expects attn_mask=None, but got a "
-            "mask; is_causal=True, or mask= and window= of "
-            "attn.torch.attention, name the masks that are built, and "
-            "torch.nn.functional's function takes any")
+    if attn_mask is not None and is_causal:
+        raise ValueError(
+            "scaled_dot_product_attention: expects attn_mask or is_causal, "
+            "but got both")
     if dropout_p > 0.0:
         raise _errors.UnsupportedError(
             f"scaled_dot_product_attention: expects dropout_p=0.0, but got "
@@ -212,11 +243,30 @@ def scaled_dot_product_attention(
     if all(tensor.dim() == 4 for tensor in tensors) and (
             query.shape[:kept] == key.shape[:kept] == value.shape[:kept]):
         return attention(query, key, value, causal=is_causal, scale=scale,
-                         enable_gqa=enable_gqa)
+                         enable_gqa=enable_gqa,
+                         attn_mask=_of_four(attn_mask, query, key, ()))
     q, k, v, leading = _four_dimensions(query, key, value, enable_gqa)
     o = attention(q, k, v, causal=is_causal, scale=scale,
-                  enable_gqa=enable_gqa)
+                  enable_gqa=enable_gqa,
+                  attn_mask=_of_four(attn_mask, q, k, leading[:-1]))
     return o.reshape(*leading, *o.shape[-2:])
+
+
+def _of_four(attn_mask: Optional[Tensor], q: Tensor, k: Tensor,
+             leading: Sequence[int]) -> Optional[Tensor]:
+    """A mask in the dimensions of q and k; leading ones become the batch, so
+    they are copied where the mask tells them apart."""
+    if attn_mask is None or attn_mask.dim() == 4 and not leading:
+        return attn_mask
+    wide = attn_mask
+    while wide.dim() < 3:
+        wide = wide[None]
+    if wide.dim() == 3:
+        return wide[None] if wide.shape[0] in (1, q.shape[1]) else wide
+    if all(size == 1 for size in wide.shape[:-3]):
+        return wide.reshape(1, *wide.shape[-3:])
+    wide = wide.expand(*leading, *wide.shape[-3:])
+    return wide.reshape(-1, *wide.shape[-3:])
 
 
 def _four_dimensions(query: Tensor, key: Tensor, value: Tensor,

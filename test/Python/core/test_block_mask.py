@@ -470,9 +470,10 @@ def test_wrong_calls_with_lists(gpu):
                        r"8 heads, 1400 queries and 1100 keys, but got "
                        r"\[1, 1, 11, 8\]"):
         call(attn.BlockMask(*lists_on_gpu(columns=8)))
-    with pytest.raises(attn.UnsupportedError, match="expects lists without a "
-                       "mask_mod"):
-        call(attn.BlockMask(*lists_on_gpu(), mask_mod=MASKS["causal"]))
+    with pytest.raises(ValueError, match="expects one mask_mod, but got one in "
+                       "the block_mask and one beside it"):
+        call(attn.BlockMask(*lists_on_gpu(), mask_mod=MASKS["causal"]),
+             mask_mod=MASKS["causal"])
     with pytest.raises(attn.UnsupportedError, match="weights are kept of all "
                        "blocks only"):
         call(attn.BlockMask(*lists_on_gpu()), keep_weights=True)

@@ -1,0 +1,253 @@
+"""What mask and score arguments say in the words of the `attn` op.
+
+    attn.forward(q, k, v, softcap=30.0, sinks=s)    softcap(30.0)
+                                                    sinks(%sinks : !sinks)
+
+Functions are traced (`_trace`), the rest has clauses of its own.  The text and
+the arrays that it names go to the library as they are; it knows a kernel by
+the text, and says which clauses no kernel takes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import numbers
+from typing import Any, Callable, NamedTuple, Optional, Sequence
+
+from . import _native
+from ._arrays import Array, type_name
+from ._block_lists import describe_elements, is_torch
+from ._problem import scale_number
+from ._trace import (Capture, Captures, Region, dtype_of, is_array,
+                     shape_of, trace)
+from ._warn import warn
+
+#: Arguments of which clauses are made.
+NAMES = ("mask_mod", "score_mod", "softcap", "alibi_slopes", "bias",
+         "attn_mask", "sinks")
+
+#: Those that are scores in short, and the clauses for them.
+_SHORT = (("softcap", "softcap"), ("alibi_slopes", "alibi"), ("bias", "bias"))
+
+
+class Clauses(NamedTuple):
+    """A text of clauses and what it captures."""
+
+    text: str
+    captures: tuple[Capture, ...]
+
+
+#: The text, and each capture with its type in MLIR, as a launch sees it.
+Described = Sequence[tuple[Capture, Array]]
+
+
+def _shape_of(array: Any, name: str) -> tuple[int, ...]:
+    if not is_array(array):
+        raise TypeError(f"{name}: expects an array on a GPU, but got "
+                        f"{type_name(array)}")
+    return shape_of(array)
+
+
+def _check_shape(array: Any, name: str, sizes: Sequence[int], least: int,
+                 words: str, may_repeat: bool = True) -> None:
+    """ValueError unless the last dimensions are these, or 1 for all."""
+    shape = _shape_of(array, name)
+    wanted = sizes[len(sizes) - len(shape):]
+    if least <= len(shape) <= len(sizes) and all(
+            a == b or may_repeat and a == 1 for a, b in zip(shape, wanted)):
+        return
+    raise ValueError(f"{name}: expects shape {words}, here {list(sizes)}, but "
+                     f"got {list(shape)}")
+
+
+def _is_float(array: Any) -> bool:
+    return dtype_of(array) in ("bfloat16", "float16", "float32")
+
+
+def _read_for_all(array: Any) -> Callable[..., Any]:
+    """A function of (b, h, q, k) that reads an array whose sizes may be 1."""
+    shape = _shape_of(array, "attn_mask")
+
+    def read(*positions: Any) -> Any:
+        places = tuple(0 if size == 1 else position for size, position in
+                       zip(shape, positions[len(positions) - len(shape):]))
+        return array[places]
+
+    return read
+
+
+class _Maker:
+    """Collects clauses in their order."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.sizes = sizes  # batch, heads, queries, keys
+        self.captures = Captures()
+        self.regions: list[Region] = []
+        self.clauses: list[str] = []
+
+    def short(self, keyword: str, array: Any, argument: str) -> None:
+        capture = self.captures.add(array, argument)
+        self.clauses.append(
+            f"{keyword}(%{capture.name} : !{capture.name})")
+
+    def softcap(self, value: Any) -> None:
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+            raise TypeError(f"softcap: expects a number, but got "
+                            f"{type_name(value)}")
+        cap = scale_number(value)
+        if cap is None or not math.isfinite(cap) or cap <= 0:
+            raise ValueError(f"softcap: expects a finite number above 0, but "
+                             f"got {value}")
+        self.clauses.append(f"softcap({cap:.9e})")
+
+    def slopes(self, array: Any) -> None:
+        _check_shape(array, "alibi_slopes", self.sizes[:2], 1,
+                     "[heads] or [batch, heads]")
+        self.short("alibi", array, "alibi_slopes")
+
+    def bias(self, array: Any, argument: str = "bias") -> None:
+        _check_shape(array, argument, self.sizes, 2,
+                     "[queries, keys], with heads, or batch and heads, in "
+                     "front, each of which may be 1")
+        if not _is_float(array):
+            raise TypeError(f"{argument}: expects floats (bfloat16, float16, "
+                            f"float32), but got {dtype_of(array)}")
+        self.short("bias", array, argument)
+
+    def sinks(self, array: Any) -> None:
+        _check_shape(array, "sinks", self.sizes[1:2], 1, "[heads]",
+                     may_repeat=False)
+        if is_torch(array) and _is_float(array):
+            array = array.float()
+        if dtype_of(array) != "float32":
+            raise TypeError(f"sinks: expects float32, but got "
+                            f"{dtype_of(array)}")
+        self.short("sinks", array, "sinks")
+
+    def function(self, function: Any, keyword: str) -> None:
+        self.regions.append(trace(function, keyword, self.captures))
+
+    def finish(self) -> Clauses:
+        captures = self.captures.all
+        texts = [region.text(captures) for region in self.regions]
+        if texts and captures:
+            names = ", ".join(f"%{capture.name}" for capture in captures)
+            types = ", ".join(f"!{capture.name}" for capture in captures)
+            texts.insert(0, f"captures({names} : {types})")
+        return Clauses("\n".join([*texts, *self.clauses]), tuple(captures))
+
+
+def _refuse_two(options: dict[str, Any]) -> None:
+    given = [name for name in ("score_mod", "softcap", "alibi_slopes", "bias")
+             if options.get(name) is not None]
+    attn_mask = options.get("attn_mask")
+    if attn_mask is not None and dtype_of(attn_mask) != "bool":
+        given.append("attn_mask")
+    if "score_mod" in given and len(given) > 1 or "attn_mask" in given and (
+            "bias" in given):
+        raise ValueError(
+            f"expects one of them, but got {' and '.join(given)}; a score_mod "
+            f"can do what the others do, in the order that it says")
+
+
+def clauses_of(sizes: tuple[int, ...], options: dict[str, Any]
+               ) -> Optional[Clauses]:
+    """The clauses of arguments by their names, of an attention of so many
+    batch entries, heads, queries and keys; None if there are none."""
+    given = {name: value for name, value in options.items()
+             if value is not None}
+    if not given:
+        return None
+    _refuse_two(given)
+    maker = _Maker(sizes)
+    masks = []
+    attn_mask = given.get("attn_mask")
+    if attn_mask is not None:
+        _check_shape(attn_mask, "attn_mask", sizes, 2,
+                     "that broadcasts to [batch, heads, queries, keys]")
+        if dtype_of(attn_mask) == "bool":
+            masks.append(_read_for_all(attn_mask))
+        else:
+            maker.bias(attn_mask, "attn_mask")
+    if "mask_mod" in given:
+        masks.append(given["mask_mod"])
+    if masks:
+        maker.function(_both(masks), "sees")
+    if "score_mod" in given:
+        maker.function(given["score_mod"], "score")
+    if "softcap" in given:
+        maker.softcap(given["softcap"])
+    if "alibi_slopes" in given:
+        maker.slopes(given["alibi_slopes"])
+    if "bias" in given:
+        maker.bias(given["bias"])
+    if "sinks" in given:
+        maker.sinks(given["sinks"])
+    return maker.finish()
+
+
+_warned = False
+
+
+def _warn_of_tiles() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warn("a mask_mod without a block_mask visits every tile of queries x "
+             "keys and hides what it does not show; "
+             "attn.BlockMask.from_mask(mask_mod, ...) makes lists of the tiles "
+             "that it shows, and the others cost nothing (this is said once)",
+             UserWarning)
+
+
+def of_call(q: Any, k: Any, block_mask: Any, asked: dict[str, Any]
+            ) -> Optional[Clauses]:
+    """The clauses of the arguments that are not None, and of the function
+    beside lists of blocks."""
+    beside = getattr(block_mask, "mask_mod", None)
+    if beside is not None and "mask_mod" in asked:
+        raise ValueError("expects one mask_mod, but got one in the block_mask "
+                         "and one beside it")
+    if beside is not None:
+        asked = {**asked, "mask_mod": beside}
+    sizes = _shape_of(q, "q"), _shape_of(k, "k")
+    if not asked or any(len(each) != 4 for each in sizes):
+        return None  # what is wrong with a rank is told by the launch
+    if "mask_mod" in asked and block_mask is None:
+        _warn_of_tiles()
+    return clauses_of((*sizes[0][:3], sizes[1][2]), asked)
+
+
+def _both(masks: Sequence[Any]) -> Any:
+    if len(masks) == 1:
+        return masks[0]
+    first, second = masks
+    return lambda *positions: first(*positions) & second(*positions)
+
+
+def describe(clauses: Optional[Clauses], stream: int, device: int
+             ) -> Described:
+    """What is captured as a launch on `stream` of that GPU sees it."""
+    if clauses is None:
+        return ()
+    described = []
+    for capture in clauses.captures:
+        name = f"capture {capture.name}"
+        array = describe_elements(capture.array, name, stream)
+        if array.device != device:
+            raise ValueError(
+                f"expects all arrays on one GPU, but got {name} on GPU "
+                f"{array.device} and q on GPU {device}")
+        described.append((capture, array))
+    return described
+
+
+def native(clauses: Clauses, described: Described, buffers: Any) -> Any:
+    """attn_clauses, and what must live as long."""
+    captures = (_native.Capture * len(described))()
+    for place, (capture, _), buffer in zip(captures, described, buffers):
+        place.name, place.type = capture.name.encode(), capture.type.encode()
+        place.buffer = buffer
+    return _native.Clauses(ctypes.sizeof(_native.Clauses),
+                           clauses.text.encode(), captures, len(described))

@@ -1,0 +1,350 @@
+"""From a Python function to a region of the `attn` op.
+
+`mask_mod(b, h, q, k)` and `score_mod(score, b, h, q, k)` are called once, on
+symbols (`_symbols`).  The arrays that they index become captures of the op:
+
+    slopes = torch.tensor(...)                     captures(%c0 : !c0)
+    def score_mod(score, b, h, q, k):              score (%z, %b, %h, ..., %c0) {
+        return score + slopes[h] * (k - q)           %0 = attn.read %c0[%h] : !c0
+                                                     ...
+                                                     attn.yield %4 : f32
+                                                   }
+
+Names depend on the order of reads alone, so the same function gives the same
+text, and the text finds the kernel.  PyTorch tells us of every call on its own
+tensors while a function is traced; arrays of other libraries are replaced
+where the function has them: in its closure, its globals and its defaults.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from contextlib import nullcontext
+from typing import Any, Callable, NamedTuple, Optional, Sequence
+
+from ._block_lists import is_torch
+from ._symbol_functions import call_of_torch, graph_of
+from ._symbols import Graph, Symbol
+
+#: Names of a region's arguments, the score of `score` in front of them.
+POSITIONS = ("b", "h", "i", "j", "nq", "nk")
+#: Which of them functions take.
+TAKEN = POSITIONS[:4]
+
+#: Types that clauses read, by the names of PyTorch and NumPy, in MLIR.
+TYPES = {"bool": "i1", "int8": "i8", "uint8": "i8", "int16": "i16",
+         "int32": "i32", "int64": "i64", "bfloat16": "bf16", "float16": "f16",
+         "float32": "f32"}
+
+
+class Capture(NamedTuple):
+    """An array that clauses read."""
+
+    name: str
+    array: Any
+    type: str
+
+
+class Captures:
+    """Those of one call, each once."""
+
+    def __init__(self) -> None:
+        self.all: list[Capture] = []
+
+    def add(self, array: Any, keyword: str) -> Capture:
+        for capture in self.all:
+            if capture.array is array:
+                return capture
+        name = dtype_of(array)
+        if name not in TYPES:
+            raise TypeError(f"{keyword}: expects captured arrays of "
+                            f"{', '.join(TYPES)}, but got one of {name}")
+        capture = Capture(f"c{len(self.all)}", array, TYPES[name])
+        self.all.append(capture)
+        return capture
+
+
+def dtype_of(array: Any) -> str:
+    dtype = getattr(array, "dtype", None)
+    if dtype is None:
+        interface = getattr(array, "__cuda_array_interface__", {})
+        return {"|b1": "bool", "|i1": "int8", "|u1": "uint8", "<i2": "int16",
+                "<i4": "int32", "<i8": "int64", "<f2": "float16",
+                "<f4": "float32"}.get(interface.get("typestr", ""), "unknown")
+    return str(dtype).rsplit(".", 1)[-1]
+
+
+def shape_of(array: Any) -> tuple[int, ...]:
+    """Of what `is_array`."""
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        shape = array.__cuda_array_interface__["shape"]
+    return tuple(map(int, shape))
+
+
+def _rank_of(array: Any) -> int:
+    return len(shape_of(array))
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is an array of some library, not a number of NumPy's."""
+    if is_torch(value):
+        return True
+    return not isinstance(value, type) and any(
+        hasattr(value, name) for name in
+        ("__cuda_array_interface__", "__array_interface__", "__dlpack__")
+    ) and not any(each.__name__ == "generic" for each in type(value).__mro__)
+
+
+def _is_on_host(array: Any) -> bool:
+    if is_torch(array):
+        return bool(array.device.type == "cpu")
+    return (not hasattr(array, "__cuda_array_interface__")
+            and hasattr(array, "__array_interface__"))
+
+
+class Trace(Graph):
+    """The graph of a function and what it captures."""
+
+    def __init__(self, keyword: str, captures: Captures) -> None:
+        super().__init__(keyword)
+        self.captures = captures
+
+    def convert(self, value: Any) -> Any:
+        if isinstance(value, Part):
+            return value.number()
+        if not isinstance(value, Symbol) and is_array(value):
+            if _rank_of(value) == 0 and _is_on_host(value):
+                return super().convert(value.item())
+            return Part(self, value, ()).number()
+        return super().convert(value)
+
+    def read(self, array: Any, indices: Sequence[Symbol]) -> Symbol:
+        capture = self.captures.add(array, self.keyword)
+        places = ", ".join(f"{{{n}}}" for n in range(len(indices)))
+        kind = capture.type
+        element = self.symbol(
+            kind, f"attn.read %{capture.name}[{places}] : !{capture.name}",
+            *indices)
+        if kind in ("bf16", "f16"):
+            return self.symbol("f32", f"arith.extf {{0}} : {kind} to f32",
+                               element)
+        if dtype_of(array) == "uint8":
+            return self.symbol("i32", "arith.extui {0} : i8 to i32", element,
+                               counts=True)
+        return element
+
+
+class Part:
+    """A captured array with so many of its indices."""
+
+    __array_priority__ = 2000
+    __array_ufunc__ = None
+
+    def __init__(self, graph: Trace, array: Any, indices: tuple[Symbol, ...]
+                 ) -> None:
+        self.graph, self.array, self.indices = graph, array, indices
+
+    def __getitem__(self, index: Any) -> Any:
+        places = index if isinstance(index, tuple) else (index,)
+        indices = self.indices
+        for place in places:
+            indices = (*indices, self._place(place, len(indices)))
+        rank = _rank_of(self.array)
+        if len(indices) > rank:
+            self.graph.refuse(
+                f"{len(indices)} indices of an array of rank {rank}",
+                "an index for each dimension is read")
+        part = Part(self.graph, self.array, indices)
+        return part.number() if len(indices) == rank else part
+
+    def _place(self, index: Any, dim: int) -> Symbol:
+        if isinstance(index, slice) or index is None or index is Ellipsis:
+            self.graph.refuse(f"the index {index!r}",
+                              "symbols and integers are indices")
+        index = self.graph.convert(index)
+        if isinstance(index, bool) or isinstance(index, float) or (
+                isinstance(index, Symbol) and index.kind in ("i1", "f32")):
+            self.graph.refuse("an index that is no integer",
+                              "where(condition, a, b) chooses, .to(int) "
+                              "rounds towards 0")
+        if isinstance(index, int) and index < 0:
+            index += shape_of(self.array)[dim]
+        return self.graph.number(index, "index")
+
+    def number(self) -> Symbol:
+        rank = _rank_of(self.array)
+        if len(self.indices) != rank:
+            self.graph.refuse(
+                f"an array of rank {rank} with {len(self.indices)} indices in "
+                f"arithmetic", "read an element, array[q, k]")
+        return self.graph.read(self.array, self.indices)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return shape_of(self.array)[len(self.indices):]
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (),
+                           kwargs: Any = None) -> Any:
+        return call_of_torch(function, args, kwargs or {})
+
+
+def _delegate(name: str) -> Any:
+    return lambda self, *others: getattr(self.number(), name)(*others)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and",
+              "or", "xor", "lshift", "rshift"):
+    for _prefix in ("", "r"):
+        setattr(Part, f"__{_prefix}{_name}__", _delegate(f"__{_prefix}{_name}__"))
+for _name in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq",
+              "ne", "bool", "float", "int", "index"):
+    setattr(Part, f"__{_name}__", _delegate(f"__{_name}__"))
+
+
+# -- Calling the function ----------------------------------------------------
+
+
+def _mode(trace: Trace) -> Any:
+    """A context in which PyTorch asks us about tensors indexed by symbols."""
+    torch = sys.modules.get("torch")
+    overrides = getattr(torch, "overrides", None)
+    if overrides is None:
+        return nullcontext()
+
+    class Mode(overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+        def __torch_function__(self, function: Any, types: Any, args: Any = (),
+                               kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            name = getattr(function, "__name__", "")
+            if graph_of([*args, *kwargs.values()]) is None:
+                return function(*args, **kwargs)
+            if name == "__getitem__" and not isinstance(args[0], Symbol):
+                array = args[0]
+                part = array if isinstance(array, Part) else Part(
+                    trace, array, ())
+                return part[args[1]]
+            return call_of_torch(function, args, kwargs)
+
+    return Mode()
+
+
+def _is_foreign(value: Any) -> bool:
+    return (not is_torch(value) and is_array(value)
+            and not isinstance(value, (Symbol, Part, str, bytes)))
+
+
+def with_parts(function: Any, trace: Trace, seen: Optional[dict[int, Any]] = None
+               ) -> Any:
+    """The function with a `Part` for each array that is not PyTorch's."""
+    seen = {} if seen is None else seen
+    if id(function) in seen:
+        return seen[id(function)]
+
+    def replaced(value: Any) -> Any:
+        if _is_foreign(value) and (_rank_of(value) or not _is_on_host(value)):
+            return Part(trace, value, ())
+        if isinstance(value, (types.FunctionType, functools.partial)):
+            return with_parts(value, trace, seen)
+        return value
+
+    seen[id(function)] = function
+    if isinstance(function, functools.partial):
+        return functools.partial(
+            replaced(function.func), *map(replaced, function.args),
+            **{key: replaced(value)
+               for key, value in function.keywords.items()})
+    if not isinstance(function, types.FunctionType):
+        return function
+    globals_ = {name: new for name, new in (
+        (name, _of_global(function, name, replaced))
+        for name in function.__code__.co_names
+        if name in function.__globals__)
+        if new is not function.__globals__[name]}
+    cells = [_of_cell(cell, replaced) for cell in function.__closure__ or ()]
+    given = function.__defaults__ or ()
+    defaults = tuple(map(replaced, given))
+    if not globals_ and all(a is b for a, b in zip(
+            (*defaults, *cells), (*given, *(function.__closure__ or ())))):
+        return function
+    copy = types.FunctionType(
+        function.__code__, {**function.__globals__, **globals_} if globals_
+        else function.__globals__, function.__name__, defaults or None,
+        tuple(cells) or None)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    seen[id(function)] = copy
+    return copy
+
+
+def _of_global(function: Any, name: str, replaced: Any) -> Any:
+    """Helpers beside the function have arrays too, those of libraries not."""
+    value = function.__globals__[name]
+    is_helper = isinstance(value, types.FunctionType) and (
+        value.__module__ == function.__module__)
+    return replaced(value) if is_helper or _is_foreign(value) else value
+
+
+def _of_cell(cell: Any, replaced: Any) -> Any:
+    try:
+        held = cell.cell_contents
+    except ValueError:  # not assigned yet
+        return cell
+    new = replaced(held)
+    return cell if new is held else types.CellType(new)
+
+
+class Region(NamedTuple):
+    """What a traced function gave."""
+
+    keyword: str
+    result: Symbol
+
+    def text(self, captures: Sequence[Capture]) -> str:
+        """The clause, with every value once, in the order of need."""
+        lines: list[str] = []
+        names: dict[Symbol, str] = {}
+
+        def visit(symbol: Symbol) -> str:
+            if symbol not in names:
+                operands = [visit(operand) for operand in symbol.operands]
+                if symbol.form.startswith("%"):
+                    names[symbol] = symbol.form
+                else:
+                    names[symbol] = f"%{len(lines)}"
+                    lines.append(f"  {names[symbol]} = "
+                                 f"{symbol.form.format(*operands)}\n")
+            return names[symbol]
+
+        result = visit(self.result)
+        arguments = [*(["z"] if self.keyword == "score" else []), *POSITIONS,
+                     *(capture.name for capture in captures)]
+        return (f"{self.keyword} ({', '.join('%' + name for name in arguments)})"
+                f" {{\n{''.join(lines)}  attn.yield {result} : "
+                f"{self.result.kind}\n}}")
+
+
+def trace(function: Callable[..., Any], keyword: str, captures: Captures
+          ) -> Region:
+    """Calls `mask_mod` (keyword `sees`) or `score_mod` (`score`)."""
+    name = "score_mod" if keyword == "score" else "mask_mod"
+    if not callable(function):
+        raise TypeError(f"{name}: expects a function, but got "
+                        f"{type(function).__name__}")
+    graph = Trace(name, captures)
+    score = ([graph.symbol("f32", "%z")] if keyword == "score" else [])
+    positions = [graph.symbol("index", f"%{place}", counts=True)
+                 for place in TAKEN]
+    with _mode(graph):
+        value = graph.convert(with_parts(function, graph)(*score, *positions))
+    kind = "f32" if keyword == "score" else "i1"
+    if keyword == "sees":
+        is_truth = (value.kind == "i1" if isinstance(value, Symbol)
+                    else isinstance(value, bool))
+        if not is_truth:
+            raise TypeError(
+                f"{name}: expects a truth value, but got a number; a "
+                f"comparison, or .bool(), gives one")
+    return Region(keyword, graph.number(value, kind))

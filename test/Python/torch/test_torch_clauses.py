@@ -1,0 +1,256 @@
+"""Mask and score functions on PyTorch tensors, against PyTorch's own."""
+
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.attention import flex_attention as flex
+
+import attn
+import attn.torch
+from attn import _clauses, _forward
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "core"))
+from region_text import evaluate  # noqa: E402
+
+F = torch.nn.functional
+
+
+def _region(text, keyword):
+    found = re.search(rf"^{keyword} \(.*?^}}", text, re.DOTALL | re.MULTILINE)
+    return found and found.group(0)
+
+
+def _named(clauses, keyword):
+    found = re.search(rf"^{keyword}\(%(\w+) :", clauses.text, re.MULTILINE)
+    return found and next(c.array for c in clauses.captures
+                          if c.name == found.group(1))
+
+
+def _scores(scores, clauses, positions):
+    arrays = {c.name: c.array.to(
+        torch.float32 if c.array.dtype == torch.bfloat16 else c.array.dtype
+    ).numpy() for c in clauses.captures}
+    text = _region(clauses.text, "score")
+    if text:
+        scores = torch.tensor(np.broadcast_to(evaluate(
+            text, arrays, z=scores.numpy(), **positions), scores.shape).copy())
+    cap = re.search(r"^softcap\((\S+)\)", clauses.text, re.MULTILINE)
+    if cap:
+        scores = float(cap[1]) * torch.tanh(scores / float(cap[1]))
+    slopes, bias = _named(clauses, "alibi"), _named(clauses, "bias")
+    if slopes is not None:
+        far = torch.tensor(positions["j"] - positions["i"])
+        scores = scores + slopes.float()[..., :, None, None] * far
+    if bias is not None:
+        scores = scores + bias.float()
+    text = _region(clauses.text, "sees")
+    if text:
+        seen = torch.tensor(np.broadcast_to(evaluate(
+            text, arrays, **positions), scores.shape).copy())
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return scores
+
+
+def _listed(block_mask, shape):
+    """Cells of blocks that are looked at, and those of full ones."""
+    size = block_mask.block_size
+    states = torch.as_tensor(block_mask.to_dense())
+    cells = states.repeat_interleave(size[0], -2).repeat_interleave(size[1], -1)
+    return cells[..., :shape[-2], :shape[-1]].expand(shape)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """attn.forward up to the launch, which is computed from the clauses."""
+    seen = []
+
+    def launch(q, k, v, *, mask, scale, lse_words, block_mask, clauses,
+               **_):
+        seen.append(clauses)
+        k, v = (t.repeat_interleave(q.shape[1] // k.shape[1], 1)
+                for t in (k, v))
+        scale = q.shape[-1] ** -0.5 if scale is None else scale
+        plain = (q @ k.mT).float() * scale
+        b, h, i, j = np.meshgrid(*map(np.arange, plain.shape), indexing="ij")
+        scores = plain if clauses is None else _scores(
+            plain, clauses, dict(b=b, h=h, i=i, j=j, nq=0, nk=0))
+        if block_mask is not None:
+            states = _listed(block_mask, plain.shape)
+            scores = torch.where(states == 2, plain, scores).masked_fill(
+                states == 0, -torch.inf)
+        if mask == "causal":
+            scores = scores.masked_fill(torch.tensor(j > i), -torch.inf)
+        sinks = clauses and _named(clauses, "sinks")
+        wide = scores if sinks is None else torch.cat(
+            [scores, sinks[:, None, None].expand(*scores.shape[:3], 1)], -1)
+        lse = wide.logsumexp(-1)
+        weights = torch.exp(scores - lse[..., None]).nan_to_num(0)
+        return (weights.to(v.dtype) @ v, lse)[:1 + lse_words], None
+
+    monkeypatch.setattr(_forward, "launch", launch)
+    monkeypatch.setattr(_clauses, "_warned", True)
+    return seen
+
+
+def make(queries=128, keys=192, heads=4, kv_heads=4):
+    return (torch.randn(2, heads, queries, 16),
+            torch.randn(2, kv_heads, keys, 16),
+            torch.randn(2, kv_heads, keys, 16))
+
+
+MASKS = {
+    "two dimensions": torch.rand(128, 192) < 0.5,
+    "keys": torch.rand(2, 1, 1, 192) < 0.5,
+    "all": torch.rand(2, 4, 128, 192) < 0.5,
+    "heads": torch.rand(4, 128, 192) < 0.5,
+    "floats": torch.randn(2, 1, 128, 192),
+    "floats of keys": torch.randn(1, 192),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_attn_mask_is_that_of_pytorch(calls, name):
+    q, k, v = make()
+    mask = MASKS[name]
+    for function in (attn.torch.scaled_dot_product_attention,
+                     attn.torch.attention, attn.forward):
+        got = function(q, k, v, attn_mask=mask)
+        torch.testing.assert_close(
+            got, F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
+
+
+@pytest.mark.parametrize("shape", ((5, 1, 1, 1, 7), (5, 2, 3, 6, 7), (3, 6, 7),
+                                   (6, 7), (7,), (2, 1, 6, 7), (2, 3, 1, 1)))
+def test_attn_mask_of_other_ranks(calls, shape):
+    q, k = torch.randn(5, 2, 3, 6, 8), torch.randn(5, 2, 3, 7, 8)
+    mask = torch.randn(shape)
+    torch.testing.assert_close(
+        attn.torch.scaled_dot_product_attention(q, k, k, attn_mask=mask),
+        F.scaled_dot_product_attention(q, k, k, attn_mask=mask))
+
+
+SLOPES = torch.rand(4)
+IDS = torch.randint(0, 3, (192,), dtype=torch.int32)
+TABLE = torch.randn(2, 4, 128, dtype=torch.bfloat16)
+SCORES = {
+    "relative": lambda s, b, h, q, k: s + (q - k),
+    "alibi": lambda s, b, h, q, k: s + SLOPES[h] * (k - q),
+    "softcap": lambda s, b, h, q, k: 3 * torch.tanh(s / 3),
+    "table": lambda s, b, h, q, k: s + TABLE[b, h, q],
+    "where": lambda s, b, h, q, k: torch.where(q >= k, s, -float("inf")),
+    "document": lambda s, b, h, q, k: torch.where(IDS[q] == IDS[k], s,
+                                                  s - 2.0),
+    "scalar tensor": lambda s, b, h, q, k: s * torch.tensor(0.5),
+    "sigmoid": lambda s, b, h, q, k: s * torch.sigmoid(s).clamp(max=0.7),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_flex_score_mod(calls, name):
+    q, k, v = make()
+    got, lse = attn.torch.flex_attention(q, k, v, SCORES[name],
+                                         return_lse=True)
+    o, expected = flex.flex_attention(q, k, v, SCORES[name], return_lse=True)
+    torch.testing.assert_close(got, o, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(lse, expected, rtol=1e-3, atol=1e-3)
+
+
+FLEX_MASKS = {
+    "causal": lambda b, h, q, k: q >= k,
+    "document": lambda b, h, q, k: IDS[q] == IDS[k],
+    "and": flex.and_masks(lambda b, h, q, k: q >= k,
+                          lambda b, h, q, k: q - k < 50),
+    "or": flex.or_masks(lambda b, h, q, k: k < 20,
+                        lambda b, h, q, k: q >= k),
+    "heads": lambda b, h, q, k: (h % 2 == 0) | (q >= k),
+}
+
+
+@pytest.mark.parametrize("name", FLEX_MASKS)
+@pytest.mark.parametrize("heads", (None, 4))
+def test_flex_block_mask(calls, name, heads):
+    if name == "heads" and heads is None:
+        heads = 4
+    q, k, v = make(kv_heads=2)
+    mask = flex.create_block_mask(FLEX_MASKS[name], None, heads, 128, 192,
+                                  device="cpu", BLOCK_SIZE=64)
+    options = dict(block_mask=mask, enable_gqa=True)
+    got = attn.torch.flex_attention(q, k, v, **options,
+                                    kernel_options={"num_warps": 4})
+    expected = flex.flex_attention(q, k, v, **options)
+    torch.testing.assert_close(got, expected)
+    assert "sees" in calls[0].text
+
+
+def test_flex_names_what_it_lacks(calls):
+    q, k, v = make()
+    for options, words in (
+            (dict(kernel_options={"FAST": True}), "but got FAST=True"),
+            (dict(block_mask=3), "expects a BlockMask of torch.nn"),
+            (dict(score_mod=lambda s, *a: F.gelu(s)), "but got torch.gelu")):
+        with pytest.raises((attn.UnsupportedError, TypeError), match=words):
+            attn.torch.flex_attention(q, k, v, **options)
+    with pytest.raises(ValueError, match="enable_gqa=True"):
+        attn.torch.flex_attention(q, k[:, :2], v[:, :2])
+
+
+def test_short_arguments(calls):
+    q, k, v = make()
+    bias, sinks = torch.randn(4, 1, 192), torch.randn(4)
+    got = attn.torch.attention(q, k, v, softcap=2.0, alibi_slopes=SLOPES,
+                               bias=bias, causal=True)
+    far = torch.arange(192) - torch.arange(128)[:, None]
+    scores = 2 * torch.tanh(q @ k.mT / 4 / 2) + SLOPES[:, None, None] * far
+    scores = (scores + bias).masked_fill(far > 0, -torch.inf)
+    torch.testing.assert_close(got, scores.softmax(-1) @ v)
+    assert calls[0].text.startswith("softcap(2.000000000e+00)\nalibi(%c0")
+    got = attn.torch.attention(q, k, v, sinks=sinks.bfloat16())
+    scores = torch.cat([q @ k.mT / 4, sinks.bfloat16().float()[
+        :, None, None].expand(2, 4, 128, 1)], -1)
+    torch.testing.assert_close(got, scores.softmax(-1)[..., :-1] @ v)
+
+
+def test_text_depends_on_the_function_not_on_the_arrays(calls):
+    q, k, v = make()
+    for cap in (3.0, 3.0, 4.0):
+        table = torch.randn(4)
+        attn.torch.attention(q, k, v, score_mod=lambda s, b, h, q, k:
+                             cap * torch.tanh(s / cap) + table[h])
+    texts = [clauses.text for clauses in calls]
+    assert texts[0] == texts[1] != texts[2]
+    assert calls[0].captures[0].array is not calls[1].captures[0].array
+
+
+@pytest.mark.parametrize("name", ("q", "bias", "sinks"))
+def test_gradients_are_refused_by_name(calls, name):
+    q, k, v = make()
+    options = dict(bias=torch.randn(128, 192), sinks=torch.randn(4))
+    {"q": q, **options}[name].requires_grad_()
+    with pytest.raises(attn.UnsupportedError,
+                       match=f"no gradients yet .* requires_grad of {name};"):
+        attn.torch.attention(q, k, v, **options)
+    with torch.no_grad():
+        attn.torch.attention(q, k, v, **options)
+
+
+def test_torch_compile_breaks_the_graph(calls):
+    q, k, v = make()
+
+    @torch.compile(backend="eager")
+    def function(q, k, v):
+        return attn.torch.attention(q * 2, k, v, softcap=3.0,
+                                    score_mod=None) + 1
+
+    torch.testing.assert_close(
+        function(q, k, v), attn.torch.attention(q * 2, k, v, softcap=3.0) + 1)
+
+
+def test_autocast_casts(calls, monkeypatch):
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: True)
+    monkeypatch.setattr(torch, "get_autocast_dtype", lambda kind: torch.half)
+    q, k, v = make()
+    assert attn.torch.attention(q, k, v, softcap=3.0).dtype == torch.half
