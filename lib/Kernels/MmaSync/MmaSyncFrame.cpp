@@ -14,8 +14,8 @@ MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
       element(elementType(b.getContext(), problem.dtype)),
       query(request.tiles.get("query")), key(request.tiles.get("key")),
       stages(request.tiles.get("stages", 1)), warps(request.tiles.get("warps")),
-      products(b, request.problem), scoring(arguments, request),
-      parts(request.tiles) {}
+      products(b, request.problem), parts(request.tiles),
+      scoring(arguments, request) {}
 
 KernelOp MmaSyncFrame::declare() {
   declareArguments();
