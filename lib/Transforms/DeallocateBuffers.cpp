@@ -18,6 +18,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <deque>
+
 using namespace mlir;
 using namespace attn;
 
@@ -72,6 +74,77 @@ static SmallVector<func::FuncOp> functionsOfAttention(ModuleOp module) {
       found, [](Operation *op) { return cast<func::FuncOp>(op); });
 }
 
+namespace {
+
+/// Regions of attention are functions of numbers, in which nobody owns arrays:
+/// they stand aside while ownership is worked out, which would give each array
+/// that they capture an owner.
+class RegionsAside {
+public:
+  explicit RegionsAside(func::FuncOp function) : function(function) {
+    for (AttentionOpInterface op : opsWith([](AttentionOpInterface op) {
+           return op->getNumRegions() != 0;
+         }))
+      take(op);
+  }
+
+  void putBack() {
+    for (AttentionOpInterface op : opsWith([](AttentionOpInterface op) {
+           return op->hasAttr(kNumber);
+         }))
+      give(op);
+  }
+
+private:
+  static constexpr StringLiteral kNumber = "aside.regions";
+
+  SmallVector<AttentionOpInterface>
+  opsWith(function_ref<bool(AttentionOpInterface)> isMeant) {
+    SmallVector<AttentionOpInterface> ops;
+    function.walk([&](AttentionOpInterface op) {
+      if (isMeant(op))
+        ops.push_back(op);
+    });
+    return ops;
+  }
+
+  /// The same op, with no regions so far.
+  static OperationState without(Operation *op) {
+    return {op->getLoc(), op->getName(), op->getOperands(),
+            op->getResultTypes(), op->getAttrs()};
+  }
+  static void replace(Operation *op, OperationState &state) {
+    OpBuilder b(op);
+    op->replaceAllUsesWith(b.create(state));
+    op->erase();
+  }
+
+  void take(Operation *op) {
+    OperationState state = without(op);
+    auto first = int64_t(aside.size());
+    state.addAttribute(kNumber, OpBuilder(op).getI64IntegerAttr(first));
+    counts[first] = op->getNumRegions();
+    for (Region &region : op->getRegions())
+      aside.emplace_back().takeBody(region);
+    replace(op, state);
+  }
+
+  void give(Operation *op) {
+    int64_t first = op->getAttrOfType<IntegerAttr>(kNumber).getInt();
+    OperationState state = without(op);
+    state.attributes.erase(kNumber);
+    for (unsigned i = 0; i < counts.lookup(first); ++i)
+      state.addRegion()->takeBody(aside[size_t(first) + i]);
+    replace(op, state);
+  }
+
+  func::FuncOp function;
+  std::deque<Region> aside;
+  llvm::DenseMap<int64_t, unsigned> counts;
+};
+
+} // namespace
+
 static OpPassManager ofFunction() {
   OpPassManager passes(func::FuncOp::getOperationName());
   passes.addPass(bufferization::createOwnershipBasedBufferDeallocationPass());
@@ -106,8 +179,10 @@ struct DeallocateBuffersPass
       if (!canDeallocate(function))
         continue;
       isChanged = true;
+      RegionsAside regions(function);
       if (failed(runPipeline(each, function)))
         return signalPassFailure();
+      regions.putBack();
     }
     if (isChanged && failed(runPipeline(whole, getOperation())))
       signalPassFailure();
