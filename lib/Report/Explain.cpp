@@ -3,6 +3,7 @@
 #include "Reasons.h"
 #include "attn/Report/Report.h"
 #include "attn/Schedule/Advice.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
@@ -122,6 +123,25 @@ static Bytes boundsOf(const PlanReport &report, const Plan &plan) {
   return {least.hbmBytes, least.l2Bytes, least.smemBytes};
 }
 
+/// Of walks over keys that are dealt out: to how many blocks, and how they fill
+/// the machine.
+static void explainParts(llvm::raw_ostream &out, const PlanReport &report,
+                         const Plan &plan) {
+  int64_t parts = plan.tiles.get("parts");
+  if (parts == 0)
+    return;
+  const Problem problem = atLeastOne(report.problem);
+  int64_t query = plan.tiles.get("query");
+  int64_t tiles =
+      problem.batch * problem.heads * ceilDiv(problem.queries, query);
+  int64_t steps =
+      visits(problem, Axis::Query, query, plan.tiles.get("key")).mostPairs;
+  out << "  parts     " << parts << " of the keys of each of " << tiles
+      << " tiles: " << tiles * parts << " blocks on " << report.machine.sms
+      << " multiprocessors, of at most " << ceilDiv(steps, parts) << " of "
+      << steps << " steps\n";
+}
+
 static std::string kernelText(const Plan &plan) {
   return plan.kernel.empty() ? "no kernel" : plan.kernel;
 }
@@ -169,6 +189,7 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
       << format("  (%.2f x bound)\n", timesBound(plan.bytes.l2, least.l2));
   out << "  smem      " << bytesText(plan.bytes.smem)
       << format("  (%.2f x bound)\n", timesBound(plan.bytes.smem, least.smem));
+  explainParts(out, report, plan);
   out << "  footprint " << plan.footprint.smemBytes
       << " bytes of shared memory, " << plan.footprint.registersPerThread
       << " registers x " << plan.footprint.threads << " threads, "

@@ -21,9 +21,9 @@
 ///   5. A launch, and its first loads.
 ///
 /// What binds is the longest term, be it a resource or what comes on top of
-/// one: 65536 keys and one query keep one multiprocessor of an L4 busy, and the
-/// last wave is what they wait for, though no unit is busier than shared
-/// memory.
+/// one: 65536 keys and one query in one part keep one multiprocessor of an L4
+/// busy, and the last wave is what they wait for, though no unit is busier than
+/// shared memory.
 ///
 /// Every constant is in Calibration; those of time are fitted for a machine by
 /// tools/bench/fit.py.

@@ -281,11 +281,14 @@ std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
   const Calibration &calibration = calibrationOf(machine);
   Outcome outcome;
   bool hasFamily = false;
+  // Tiles that say everything tell their form: a rival has more of them.
+  bool isWhole = kind->formOf(tiles).saysAll(tiles);
   for (TensorCoreFamily family : familiesFor(*kind, problem, machine)) {
     bool hasForm = false; // that is no rival
     for (const Form &form : kind->forms) {
       if (!form.serves(family) || !form.hasAll(tiles) ||
-          !takes(form, problem) || (hasForm && !form.isRival))
+          !takes(form, problem) || (hasForm && !form.isRival) ||
+          (isWhole && !form.saysAll(tiles)))
         continue;
       hasFamily = true;
       hasForm |= !form.isRival;

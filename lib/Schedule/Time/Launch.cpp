@@ -154,10 +154,18 @@ static void addUnits(Time &t, const Work &w, double share,
   t.smem += (w.isWgmma ? c.operandShare : 1) * w.smem * share;
 }
 
-/// Bytes of all grids of a queue take so long; the rings of multiprocessors
-/// with tiles ask for no more ahead than their slots, and wait for those by
-/// Little's law as well: 8 tiles of a decoding step read 541 GB/s, of a
-/// device's 3000.
+/// Seconds for a byte that rings bring, by Little's law: those of
+/// multiprocessors with tiles ask for no more ahead than their slots, which
+/// first fill without waiting.  8 tiles of a decoding step were measured at 541
+/// GB/s, of a device's 3000.
+static double ringWait(const Work &main, double sms, const Calibration &c) {
+  double busy = std::min(sms, main.tiles * main.heads * main.together);
+  double ahead = busy * (main.slots - 0.5) * main.streamedBytes / main.steps;
+  double steps = main.steps * main.heads / busy;
+  return c.memoryLatencySeconds / ahead * std::max(0.0, 1 - main.slots / steps);
+}
+
+/// Bytes of all grids of a queue take as long as device memory and rings need.
 static void addMemory(Time &t, const LaunchWork &launch, const Machine &machine,
                       const Calibration &c) {
   const Work &main = launch.back();
@@ -166,13 +174,10 @@ static void addMemory(Time &t, const LaunchWork &launch, const Machine &machine,
     bytes += double(w.bytes.hbm);
     copies += Step(w, machine, c).copies() * w.heads / sms;
   }
-  double rate = hbmRateOf(machine, c);
-  double busy = std::min(sms, main.tiles * main.heads * main.together);
+  t.hbm = bytes / hbmRateOf(machine, c);
   if (main.isWgmma && main.slotsRead == 0)
-    rate = std::min(rate, busy * (main.slots - 0.5) * main.streamedBytes /
-                              main.steps / c.memoryLatencySeconds);
+    t.hbm = std::max(t.hbm, bytes * ringWait(main, sms, c));
   t.l2 = copies / clockOf(machine);
-  t.hbm = bytes / rate;
 }
 
 Time attn::launchTime(const LaunchWork &launch, const Machine &machine,

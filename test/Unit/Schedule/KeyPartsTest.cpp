@@ -133,6 +133,14 @@ TEST(KeyParts, ManyTilesAreNot) {
   EXPECT_FALSE(plans(square, h100()).best()->tiles.has("parts"));
 }
 
+/// Tiles that say everything are what they say; with less, parts may come.
+TEST(KeyParts, WholeTilesHaveNone) {
+  Problem p = decoding(1, 32768);
+  EXPECT_EQ(planned(p, kWarps).tiles, kWarps);
+  EXPECT_TRUE(planned(p, {{"query", 16}, {"warps", 1}}).tiles.has("parts"));
+  EXPECT_TRUE(planned(p, {}).tiles.has("parts"));
+}
+
 TEST(KeyParts, NumbersToTryFillWaves) {
   Tiles tiles = {{"query", 64}, {"key", 128}};
   Problem p = decoding(1, 131072); // 8 tiles of 1024 steps on 132
