@@ -12,10 +12,13 @@ from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from . import _errors, _forward, _torch_ops
+from . import _backward, _clauses, _errors, _forward, _launch, _torch_ops
 from ._arrays import type_name
 from ._block_mask import BlockMask
+from ._clauses import Clauses
+from ._problem import mask_name, scale_number
 from ._shapes import shown
 
 #: Options of FlexAttention's kernels, which say how, not what: attn derives it.
@@ -44,18 +47,69 @@ def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
                  else t.to(dtype) for t in tensors)
 
 
-def _refuse_gradients(tensors: dict[str, Any]) -> None:
+class ClausedAttention(torch.autograd.Function):
+    """(o, lse) of attention with clauses: `attn.torch` has it without."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
+                scale: Optional[float], schedule: Optional[str],
+                clauses: Clauses) -> Any:
+        (o, lse, low), _ = _launch.launch(
+            q, k, v, mask=mask, scale=scale, lse_words=2, schedule=schedule,
+            clauses=clauses)
+        ctx.save_for_backward(q, k, v, o, lse, low)
+        ctx.mask, ctx.scale, ctx.clauses = mask, scale, clauses
+        ctx.set_materialize_grads(False)
+        return o, lse
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, do: Optional[Tensor], dlse: Optional[Tensor]) -> Any:
+        if do is None and dlse is None:
+            return (None,) * 7
+        q, k, v, o, lse, low = ctx.saved_tensors
+        do = torch.zeros_like(o) if do is None else do
+        gradients, _ = _backward.launch(
+            do, q, k, v, o, lse, lse_low=low,
+            dlse=None if dlse is None else dlse.contiguous(), mask=ctx.mask,
+            scale=ctx.scale, clauses=ctx.clauses,
+            deterministic=torch.are_deterministic_algorithms_enabled())
+        return (*gradients, None, None, None, None)
+
+
+def _refuse_gradients(clauses: Clauses, asked: dict[str, Any]) -> None:
     """Nothing is cut off from gradients in silence."""
-    if not torch.is_grad_enabled():
-        return
-    waiting = [name for name, value in tensors.items()
-               if isinstance(value, Tensor) and value.requires_grad]
+    waiting = [name for name, capture in zip(
+        _clauses.names_of(clauses, asked), clauses.captures)
+        if isinstance(capture.array, Tensor) and capture.array.requires_grad]
+    waiting += [name for name, value in asked.items()
+                if isinstance(value, Tensor) and value.requires_grad
+                and name not in waiting]
     if waiting:
         raise _errors.UnsupportedError(
-            f"attn has no gradients yet of attention with mask and score "
-            f"functions, lists of blocks, bias or sinks, but got "
-            f"requires_grad of {', '.join(waiting)}; call it under "
-            f"torch.no_grad(), or torch.nn.attention.flex_attention")
+            f"attn has no gradients yet of what clauses read: expects tensors "
+            f"that need none, but got requires_grad of {', '.join(waiting)}; "
+            f"detach() them, call it under torch.no_grad(), or use "
+            f"torch.nn.attention.flex_attention")
+
+
+def _with_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
+                    asked: dict[str, Any], lists: Optional[BlockMask]) -> Any:
+    for name, value in (("block_mask", lists is not None),
+                        ("keep_weights", plain["keep_weights"])):
+        if value:
+            raise _errors.UnsupportedError(
+                f"attn.torch.attention has no gradients yet of attention with "
+                f"{name} and what it was called with; call it under "
+                f"torch.no_grad(), or without {name}")
+    clauses = _clauses.of_call(q, k, None, asked)
+    if clauses is None:
+        raise ValueError("expects rank 4 of q, k and v")
+    _refuse_gradients(clauses, asked)
+    o, lse = ClausedAttention.apply(
+        q, k, v, mask_name(plain["causal"], plain["window"], plain["mask"]),
+        scale_number(plain["scale"]), plain["schedule"], clauses)
+    return (o, lse) if plain["return_lse"] else o
 
 
 @torch.compiler.disable
@@ -66,10 +120,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
         raise _errors.UnsupportedError(
             "attn.torch.attention takes no mask and score functions, lists of "
             "blocks, bias and sinks inside of torch.func; call it outside")
-    _refuse_gradients({"q": q, "k": k, "v": v, **asked})
     q, k, v = _autocast(q, k, v)
-    return _forward.forward(q, k, v, block_mask=_lists_of(block_mask), **plain,
-                            **asked)
+    lists = _lists_of(block_mask)
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if torch.is_grad_enabled() and any(
+            isinstance(each, Tensor) and each.requires_grad
+            for each in (q, k, v, *asked.values())):
+        return _with_gradients(q, k, v, plain, asked, lists)
+    return _forward.forward(q, k, v, block_mask=lists, **plain, **asked)
 
 
 def flex_attention(query: Tensor, key: Tensor, value: Tensor,

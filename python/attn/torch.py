@@ -137,8 +137,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
                 rows.  For bfloat16 and float16 on Hopper, in eager mode;
                 `schedule` is that of the forward call
 
-    What follows is explained at attn.forward.  It has no gradients yet, and
-    torch.compile breaks its graph there.
+    What follows is explained at attn.forward.  Its arrays get no gradients
+    yet, and torch.compile breaks its graph there.
 
     mask_mod    a function (b, h, q, k) -> whether query q sees key k
     score_mod   a function (score, b, h, q, k) -> score
@@ -220,7 +220,7 @@ def scaled_dot_product_attention(
     floats that are added; `attention` has masks by name, which cost less.
 
     NotImplementedError says what attn does not compute: dropout, and so far
-    gradients with an attn_mask.
+    the gradient of an attn_mask.
     """
     if attn_mask is not None and is_causal:
         raise ValueError(
